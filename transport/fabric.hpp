@@ -1,0 +1,132 @@
+// transport/fabric.hpp -- the seam: one way to move bytes between peers.
+//
+// A fabric connects this node to peers and moves two kinds of bytes. Control
+// messages (small) go by send() and arrive, in order, at the handler. Bulk
+// bytes (tensors) go by send_bulk() and only into memory that the receiver
+// has posted under the same tag: nobody writes a peer's memory unasked. That a
+// tag is posted before it is sent to is the business of the layer above
+// (runtime/links: credits); bulk for an unposted tag is dropped and the sender
+// is told errc::not_posted.
+//
+// Everything is keyed by peer, not by connection. A peer is up when
+// fabric_handler::up has run, and stays up until down has run, exactly once;
+// after that everything posted or queued for it has ended in errc::peer_lost,
+// and none of its memory is touched again. A restarted process is down, then
+// up.
+//
+// Threads:   every member may be called from any thread; commands go through
+//            one bounded ring to the fabric's progress thread, which owns all
+//            sockets and library handles. Handlers and completions run on the
+//            progress thread: they must not wait, and may call any member.
+// Ownership: memory in a slice must stay valid until its completion has run.
+// Completions run exactly once if and only if the call returned no error.
+// Cost:      an idle fabric uses no CPU.
+#pragma once
+
+#include "transport/errc.hpp"
+#include "transport/peer.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+namespace shoal::transport {
+
+/// Names one bulk transfer between two peers. The layer above builds it from
+/// {sub-plan digest, link, sequence}, so that stale data matches nothing.
+struct bulk_tag {
+  std::uint64_t plan = 0;     ///< digest of the job's sub-plan
+  std::uint32_t link = 0;     ///< which link of that sub-plan
+  std::uint32_t sequence = 0; ///< which transfer on that link
+  friend bool operator==(const bulk_tag&, const bulk_tag&) = default;
+  friend auto operator<=>(const bulk_tag&, const bulk_tag&) = default;
+};
+
+/// Runs exactly once, on the progress thread.
+struct completion {
+  void (*run)(void* context, std::error_code result) noexcept = nullptr;
+  void* context = nullptr;
+};
+
+/// A peer that has proved itself.
+struct peer_info {
+  peer_id id{};
+  peer_role role = peer_role::member;
+  std::uint64_t instance = 0; ///< random, one per process start
+  std::string remote_address; ///< "host:port", for people
+};
+
+/// What a fabric tells its node. All on the progress thread; must not wait.
+class fabric_handler {
+public:
+  virtual ~fabric_handler() = default;
+  virtual void up(const peer_info& peer) = 0;
+  virtual void down(const peer_id& peer, std::error_code why) = 0;
+  /// A control message; `bytes` is valid during the call only.
+  virtual void message(const peer_id& peer,
+                       std::span<const std::byte> bytes) = 0;
+  /// An outgoing connect() failed before the peer was up.
+  virtual void connect_failed(const std::string& address,
+                              std::error_code why) = 0;
+};
+
+/// Bytes moved with one peer since it came up, for `shoal status`.
+struct traffic {
+  std::uint64_t sent_bytes = 0;
+  std::uint64_t received_bytes = 0;
+};
+
+/// One transport instance. Implemented by tls::, ucx:: and loopback::fabric.
+class fabric {
+public:
+  virtual ~fabric() = default; ///< As close().
+
+  /// "tls", "ucx" or "loopback".
+  virtual std::string_view name() const noexcept = 0;
+
+  /// Longest control message that send() takes.
+  virtual std::size_t message_bytes_max() const noexcept = 0;
+
+  /// What a peer passes to connect() to reach this node: "host:port" for tls,
+  /// an opaque worker address for ucx, a name for loopback.
+  virtual std::string local_address() const = 0;
+
+  /// Starts to connect; ends in handler.up or handler.connect_failed. Doing so
+  /// twice, or while the peer connects to us, yields one up.
+  virtual void connect(const std::string& address) = 0;
+
+  /// Sends a control message. @returns would_block, peer_lost or too_large.
+  [[nodiscard]] virtual std::error_code
+  send(const peer_id& to, std::span<const std::byte> message) = 0;
+
+  /// Posts `into` for the transfer `tag` from `from`. The completion's error
+  /// is corrupt, size_mismatch, peer_lost or canceled.
+  [[nodiscard]] virtual std::error_code
+  post_receive(const peer_id& from, bulk_tag tag, std::span<std::byte> into,
+               completion done) = 0;
+
+  /// Sends `bytes` into what `to` has posted under `tag`; `done` runs without
+  /// error when the peer holds them and their checksum agreed.
+  [[nodiscard]] virtual std::error_code
+  send_bulk(const peer_id& to, bulk_tag tag, std::span<const std::byte> bytes,
+            completion done) = 0;
+
+  /// Ends every posted receive and queued send whose tag has this plan digest,
+  /// with errc::canceled; each completion runs when its memory is free.
+  virtual void cancel(std::uint64_t plan) = 0;
+
+  /// Disconnects from `peer` at once; handler.down follows if it was up.
+  virtual void drop(const peer_id& peer) = 0;
+
+  virtual traffic traffic_with(const peer_id& peer) const = 0;
+
+  /// Drops all peers, runs all completions, ends the progress thread.
+  virtual void close() = 0;
+};
+
+} // namespace shoal::transport
