@@ -1,0 +1,55 @@
+// runtime/core/ids.hpp -- the names that every layer of a shoal shares.
+#pragma once
+
+#include <array>
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace shoal::core {
+
+/// SHA-256 of a peer's Ed25519 public key; the same type as
+/// transport::peer_id.
+using peer_id = std::array<std::uint8_t, 32>;
+
+/// Grows by one with every agreed view; 0 means none.
+using epoch = std::uint64_t;
+
+/// Hash of a shoal's first view: two shoals never share one.
+using shoal_id = std::array<std::uint8_t, 16>;
+
+/// Random, made by the peer that accepts the submission.
+using job_id = std::uint64_t;
+
+/// A member is a key and the epoch that admitted it: a process that lost its
+/// memory or its votes comes back as another member.
+struct member_id {
+  peer_id peer{};
+  epoch incarnation = 0;
+  friend auto operator<=>(const member_id&, const member_id&) = default;
+};
+
+/// SHA-256 of a blob in the store.
+using blob_digest = std::array<std::uint8_t, 32>;
+
+/// All simulated and real time in the core, since an arbitrary origin.
+using nanoseconds = std::int64_t;
+
+/// The first eight hexadecimal digits, as people see ids.
+std::string short_name(const peer_id& id);
+
+/// All digits, two for a byte.
+template <std::size_t N>
+std::string to_hex(const std::array<std::uint8_t, N>& bytes) {
+  static constexpr char digits[] = "0123456789abcdef";
+  std::string out;
+  out.reserve(2 * N);
+  for (std::uint8_t b : bytes) {
+    out += digits[b >> 4];
+    out += digits[b & 15];
+  }
+  return out;
+}
+
+} // namespace shoal::core

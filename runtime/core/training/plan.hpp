@@ -1,0 +1,40 @@
+// runtime/core/training/plan.hpp -- who runs what: a pure function of the view.
+//
+// Every peer computes the plan for itself, in integers only, and gets the
+// same bytes. It sees the previous assignment and keeps it where it can, so
+// that a join does not reshuffle everything.
+//
+// Units: nanoseconds, bytes. Cost: well under 1 ms for 16 members.
+#pragma once
+
+#include "runtime/core/view.hpp"
+
+#include <cstdint>
+#include <vector>
+
+namespace shoal::core {
+
+/// What runs where in one view.
+struct plan {
+  epoch number = 0;
+  std::vector<assignment> jobs; ///< of the running jobs, by job id
+};
+
+[[nodiscard]] plan make_plan(const view& v);
+
+/// 64-bit digest of an assignment; links and messages of a job carry it, so
+/// that nothing made under another assignment has effect.
+[[nodiscard]] std::uint64_t digest(const assignment& a);
+
+/// Predicted time of one step, and the bytes that each member needs.
+struct prediction {
+  nanoseconds step = 0;
+  struct need {
+    member_id where;
+    std::uint64_t bytes = 0;
+  };
+  std::vector<need> memory;
+};
+[[nodiscard]] prediction predict(const view& v, const assignment& a);
+
+} // namespace shoal::core

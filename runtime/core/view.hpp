@@ -1,0 +1,143 @@
+// runtime/core/view.hpp -- the one small thing that all peers agree on.
+//
+// View = epoch, members with what was measured of them, jobs, and each job's
+// assignment in the view before. Views of one shoal form a single chain; two
+// peers never act on different views of one epoch. make_plan (training/plan.hpp) turns
+// a view into what runs where.
+//
+// Invariants
+// V-1: members are sorted by peer id and each peer occurs once.
+// V-2: jobs are sorted by id.
+// V-3: an assignment names only members of the view that it was made from.
+//
+// Threads: plain data.
+#pragma once
+
+#include "runtime/core/ids.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace shoal::core {
+
+/// What a peer can do, measured at start and quantised, so that noise does
+/// not make new views.
+struct device_profile {
+  std::string kind = "cpu";       ///< "cpu" now; later "cuda"
+  std::string name;               ///< for people: the processor's name
+  std::uint32_t threads = 1;      ///< that the peer may use
+  std::uint64_t mflops = 0;       ///< measured fp32 matrix speed, MFLOP/s
+  std::uint64_t memory_bytes = 0; ///< that jobs may use
+  friend bool operator==(const device_profile&, const device_profile&)
+    = default;
+};
+
+enum class member_state : std::uint8_t {
+  active = 1,
+  leaving = 2, ///< gets no work, still holds state until others have it
+};
+
+struct member {
+  member_id id;
+  std::string name;                   ///< for people
+  std::vector<std::string> addresses; ///< "host:port" for tls
+  std::string host;                   ///< boot id: peers that share cores
+  device_profile device;
+  bool voter = true;
+  bool witness = false; ///< votes, gets no work
+  member_state state = member_state::active;
+  friend bool operator==(const member&, const member&) = default;
+};
+
+/// A run of consecutive blocks [first_block, last_block) on one member. The
+/// first stage also holds the embedding, the last one the final norm and head.
+struct stage_place {
+  member_id where;
+  std::uint32_t first_block = 0;
+  std::uint32_t last_block = 0;
+  friend bool operator==(const stage_place&, const stage_place&) = default;
+};
+
+/// A full pipeline, and its share [first, last) of a step's microbatches.
+struct replica_place {
+  std::vector<stage_place> stages;
+  std::uint32_t first_microbatch = 0;
+  std::uint32_t last_microbatch = 0;
+  friend bool operator==(const replica_place&, const replica_place&) = default;
+};
+
+/// Where a job runs: the job's sub-plan.
+struct assignment {
+  job_id job = 0;
+  epoch since = 0; ///< the view that last changed this assignment: no two
+                   ///< assignments of one job that differ share it
+  std::vector<replica_place> replicas; ///< empty: the job waits for members
+  std::vector<member_id> keepers; ///< hold the job's blobs; >= 2 if possible
+  member_id data_source;          ///< roles that exist once
+  member_id evaluator;
+  member_id checkpointer; ///< gathers and publishes checkpoints
+  member_id reporter;     ///< broadcasts the committed steps
+  std::string why_waiting; ///< for people, when replicas is empty
+  friend bool operator==(const assignment&, const assignment&) = default;
+};
+
+enum class job_state : std::uint8_t {
+  running = 1,
+  done = 2,
+  cancelled = 3,
+  failed = 4,
+};
+
+/// A job as agreed: small, complete, immutable but for its state. What is
+/// large (text, tokens, weights) is in the store under its digest.
+struct job_entry {
+  job_id id = 0;
+  std::string name;
+  job_state state = job_state::running;
+  std::string run_json;   ///< the resolved run file, as JSON; <= 64 KiB
+  blob_digest data{};     ///< the training and validation corpus
+  std::uint64_t data_bytes = 0;
+  blob_digest origin{};   ///< weights or checkpoint to start from; zero: seed
+  std::uint64_t origin_bytes = 0;
+  std::uint32_t blocks = 0;           ///< of the model
+  std::uint32_t microbatches = 0;     ///< in one step
+  std::uint64_t block_flops = 0;      ///< forward + backward, one microbatch
+  std::uint64_t head_flops = 0;       ///< last stage's extra
+  std::uint64_t block_state_bytes = 0;///< parameters, gradients, optimizer
+  std::uint64_t embed_state_bytes = 0;
+  std::uint64_t head_state_bytes = 0;
+  std::uint64_t activation_bytes = 0; ///< kept per block and microbatch
+  std::int32_t want_replicas = -1;    ///< -1: choose
+  std::int32_t want_stages = -1;      ///< -1: choose
+  std::vector<std::uint32_t> want_blocks; ///< blocks per stage; empty: choose
+  peer_id submitter{};
+  std::uint64_t done_step = 0; ///< committed steps when it ended
+  friend bool operator==(const job_entry&, const job_entry&) = default;
+};
+
+struct view {
+  shoal_id shoal{};
+  epoch number = 0;
+  std::string cluster;
+  std::vector<member> members;
+  std::vector<job_entry> jobs;
+  std::vector<assignment> previous; ///< assignments of the view before
+  std::uint32_t planner_version = 1;
+  /// Set in a shoal's last view: its members join this shoal instead.
+  std::optional<shoal_id> dissolved_into;
+  std::vector<std::string> dissolved_addresses; ///< where to find it
+  friend bool operator==(const view&, const view&) = default;
+};
+
+/// @returns the member with this peer id, or nullptr.
+const member* find_member(const view& v, const peer_id& id);
+const job_entry* find_job(const view& v, job_id id);
+
+/// Whether `agreeing` (peers; duplicates and strangers are ignored) is a
+/// quorum of the voters of `v`: more than half, or exactly half with the
+/// voter of the lowest id among them.
+bool is_quorum(const view& v, const std::vector<peer_id>& agreeing);
+
+} // namespace shoal::core
