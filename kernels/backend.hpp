@@ -1,0 +1,60 @@
+// kernels/backend.hpp -- all operations on one kind of device.
+//
+// Start here. An operation is a member function; its header says what it
+// computes. reference/ is plain loops and defines what is right; cpu/ is fast.
+//
+// Threads:   a call computes on the calling thread (and the team of the
+//            backend) and returns when the result is written. One call at a
+//            time per backend; different backends are independent.
+// Precision: results depend on shapes, strides and values only: not on the
+//            number of threads, nor on what else runs. They may differ in
+//            rounding between backends and between instruction sets, save
+//            where a header says otherwise.
+// Errors:    shapes that do not agree are a bug of the caller and abort.
+#pragma once
+
+#include "kernels/adamw.hpp"
+#include "kernels/add.hpp"
+#include "kernels/attention.hpp"
+#include "kernels/cross_entropy.hpp"
+#include "kernels/embedding.hpp"
+#include "kernels/matmul.hpp"
+#include "kernels/rmsnorm.hpp"
+#include "kernels/rope.hpp"
+#include "kernels/sampling.hpp"
+#include "kernels/sum_of_squares.hpp"
+#include "kernels/swiglu.hpp"
+
+#include <memory>
+#include <string>
+
+namespace shoal::kernels {
+
+class thread_team; // kernels/thread_team.hpp
+
+/// An implementation of every operation.
+class backend : public matmul_ops,
+                public embedding_ops,
+                public rmsnorm_ops,
+                public rope_ops,
+                public attention_ops,
+                public swiglu_ops,
+                public cross_entropy_ops,
+                public add_ops,
+                public adamw_ops,
+                public sum_of_squares_ops,
+                public sampling_ops {
+public:
+  virtual ~backend() = default;
+
+  /// Name and instruction set, such as "cpu AVX3".
+  virtual std::string name() const = 0;
+};
+
+/// The specification: plain loops on the calling thread.
+std::unique_ptr<backend> make_reference_backend();
+
+/// The fast one. `team` must outlive it and may be shared by several.
+std::unique_ptr<backend> make_cpu_backend(thread_team& team);
+
+} // namespace shoal::kernels

@@ -1,0 +1,40 @@
+// kernels/matmul.hpp -- products of activations with a weight matrix.
+//
+//   y[t,o]   = sum_i x[t,i] * w[o,i]
+//   dx[t,i]  = sum_o dy[t,o] * w[o,i]            (B)
+//   dw[o,i] += sum_t dy[t,o] * x[t,i]            (W)
+//
+// Shapes:    T tokens, I inputs, O outputs. The weight lies as Hugging Face
+//            files have it: one row per output.
+// Precision: sums in float, in an order that depends on the shapes and
+//            strides alone. Tolerance against reference/: 1e-5 of
+//            sum |x| * |w| (tests/kernels/matmul_test.cpp).
+// Cost:      2*T*I*O operations each.
+#pragma once
+
+#include "kernels/tensor.hpp"
+
+namespace shoal::kernels {
+
+/// Part of kernels::backend; any shape, outputs never overlap inputs.
+struct matmul_ops {
+  /// Computes y_TO = x_TI * w_OI^T.
+  virtual void matmul(matrix_view<float> y_TO, matrix_view<const float> x_TI,
+                      matrix_view<const float> w_OI) = 0;
+
+  /// Computes dx_TI = dy_TO * w_OI, or adds it to dx_TI.
+  virtual void matmul_input_gradient(matrix_view<float> dx_TI,
+                                     matrix_view<const float> dy_TO,
+                                     matrix_view<const float> w_OI,
+                                     into mode = into::overwrite) = 0;
+
+  /// Adds dy_TO^T * x_TI to dw_OI, so that microbatches accumulate.
+  virtual void matmul_weight_gradient(matrix_view<float> dw_OI,
+                                      matrix_view<const float> dy_TO,
+                                      matrix_view<const float> x_TI) = 0;
+
+protected:
+  ~matmul_ops() = default;
+};
+
+} // namespace shoal::kernels

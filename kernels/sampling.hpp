@@ -1,0 +1,48 @@
+// kernels/sampling.hpp -- the choice of the next token.
+//
+// Order of the filters: temperature, top-k, top-p, then one draw. With
+// temperature 0 the largest logit is taken (the lowest id of equals) and the
+// generator is not used.
+//
+// Shapes:    V words in the vocabulary.
+// Precision: probabilities in double; the same bits on every backend.
+#pragma once
+
+#include "kernels/tensor.hpp"
+
+namespace shoal::kernels {
+
+/// Random numbers for sampling; the same seed gives the same sequence on any
+/// machine.
+/// Source: S. Vigna's splitmix64 (public domain algorithm; G. Steele et al.:
+/// Fast Splittable Pseudorandom Number Generators, OOPSLA 2014).
+struct sampling_generator {
+  std::uint64_t state = 0; ///< the seed, then the position in the sequence
+
+  std::uint64_t next() noexcept;
+  double next_unit() noexcept; ///< in [0, 1)
+};
+
+struct sampling_options {
+  float temperature = 1.0f; ///< 0 = greedy; higher is more random
+  std::uint32_t top_k = 0;  ///< keep the k most probable; 0 = all
+  float top_p = 1.0f;       ///< keep the fewest whose sum is >= p; 1 = all
+};
+
+struct sampled_token {
+  token_id id = 0;
+  float logprob = 0; ///< log softmax of the logits as given, before filters
+};
+
+/// Part of kernels::backend.
+struct sampling_ops {
+  /// @pre V >= 1, temperature >= 0, 0 < top_p <= 1; no logit is NaN
+  virtual sampled_token
+  sample(vector_view<const float> logits_V, const sampling_options& options,
+         sampling_generator& generator) = 0;
+
+protected:
+  ~sampling_ops() = default;
+};
+
+} // namespace shoal::kernels
