@@ -11,16 +11,28 @@ public:
   const char* name() const noexcept override { return "transport"; }
   std::string message(int code) const override {
     switch (static_cast<errc>(code)) {
-    case errc::ok: return "ok";
-    case errc::would_block: return "queue full";
-    case errc::peer_lost: return "peer lost";
-    case errc::not_posted: return "no receive posted";
-    case errc::size_mismatch: return "size differs from what was posted";
-    case errc::corrupt: return "checksum mismatch";
-    case errc::canceled: return "canceled";
-    case errc::refused: return "refused: wrong cluster key or protocol";
-    case errc::too_large: return "message too large";
-    case errc::unreachable: return "unreachable";
+    case errc::ok:
+      return "ok";
+    case errc::would_block:
+      return "queue full";
+    case errc::peer_lost:
+      return "peer lost";
+    case errc::not_posted:
+      return "no receive posted";
+    case errc::size_mismatch:
+      return "size differs from what was posted";
+    case errc::corrupt:
+      return "checksum mismatch";
+    case errc::canceled:
+      return "canceled";
+    case errc::refused:
+      return "refused: wrong cluster key or protocol";
+    case errc::too_large:
+      return "message too large";
+    case errc::unreachable:
+      return "unreachable";
+    case errc::self:
+      return "the address is this node's own";
     }
     return "unknown transport error";
   }

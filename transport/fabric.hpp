@@ -17,7 +17,8 @@
 // Threads:   every member may be called from any thread; commands go through
 //            one bounded ring to the fabric's progress thread, which owns all
 //            sockets and library handles. Handlers and completions run on the
-//            progress thread: they must not wait, and may call any member.
+//            progress thread: they must not wait, and may call any member but
+//            close(). The first may run before the constructor has returned.
 // Ownership: memory in a slice must stay valid until its completion has run.
 // Completions run exactly once if and only if the call returned no error.
 // Cost:      an idle fabric uses no CPU.
@@ -57,8 +58,9 @@ struct completion {
 struct peer_info {
   peer_id id{};
   peer_role role = peer_role::member;
-  std::uint64_t instance = 0; ///< random, one per process start
-  std::string remote_address; ///< "host:port", for people
+  std::uint64_t instance = 0;     ///< random, one per process start
+  std::uint64_t capabilities = 0; ///< bits the peer advertised; 0: none
+  std::string remote_address;     ///< "host:port", for people
 };
 
 /// What a fabric tells its node. All on the progress thread; must not wait.
@@ -68,11 +70,11 @@ public:
   virtual void up(const peer_info& peer) = 0;
   virtual void down(const peer_id& peer, std::error_code why) = 0;
   /// A control message; `bytes` is valid during the call only.
-  virtual void message(const peer_id& peer,
-                       std::span<const std::byte> bytes) = 0;
+  virtual void
+  message(const peer_id& peer, std::span<const std::byte> bytes) = 0;
   /// An outgoing connect() failed before the peer was up.
-  virtual void connect_failed(const std::string& address,
-                              std::error_code why) = 0;
+  virtual void
+  connect_failed(const std::string& address, std::error_code why) = 0;
 };
 
 /// Bytes moved with one peer since it came up, for `shoal status`.
@@ -105,13 +107,16 @@ public:
   send(const peer_id& to, std::span<const std::byte> message) = 0;
 
   /// Posts `into` for the transfer `tag` from `from`. The completion's error
-  /// is corrupt, size_mismatch, peer_lost or canceled.
+  /// is corrupt, size_mismatch, peer_lost or canceled. A tag posted twice is
+  /// filled in the order of posting. @returns would_block or peer_lost.
   [[nodiscard]] virtual std::error_code
   post_receive(const peer_id& from, bulk_tag tag, std::span<std::byte> into,
                completion done) = 0;
 
   /// Sends `bytes` into what `to` has posted under `tag`; `done` runs without
-  /// error when the peer holds them and their checksum agreed.
+  /// error when the peer holds them and their checksum agreed. Its errors are
+  /// not_posted, size_mismatch, corrupt, peer_lost and canceled.
+  /// @returns would_block or peer_lost.
   [[nodiscard]] virtual std::error_code
   send_bulk(const peer_id& to, bulk_tag tag, std::span<const std::byte> bytes,
             completion done) = 0;
@@ -125,7 +130,8 @@ public:
 
   virtual traffic traffic_with(const peer_id& peer) const = 0;
 
-  /// Drops all peers, runs all completions, ends the progress thread.
+  /// Drops all peers, runs all completions, ends the progress thread. Later
+  /// calls answer canceled; a second close does nothing.
   virtual void close() = 0;
 };
 

@@ -1,0 +1,88 @@
+// transport/tls/fabric.hpp -- the fabric over TLS 1.3 on TCP sockets.
+//
+// Both ends show a self-signed Ed25519 certificate; a peer's id is the hash of
+// its key. Each then proves with one fixed-size frame that it holds the
+// cluster key: an HMAC over the TLS exporter, so that a proof is worth nothing
+// on another connection. Until then nothing but TLS and that frame is read,
+// and a deadline runs. The dialled end proves itself second, so a stranger
+// learns nothing.
+//
+// Two connections to one peer may exist, one dialled by each end; each end
+// sends on the one it authenticated first and accepts on both. Loss of either
+// is loss of the peer. A peer that shows another instance is a new process:
+// down, then up.
+//
+// Threads:   as transport/fabric.hpp; one progress thread.
+// Ownership: the handler must outlive the fabric.
+// Cost:      bulk bytes are hashed and encrypted once on each side, and are
+//            decrypted into the posted memory.
+// Errors:    the constructor throws std::system_error when the address cannot
+//            be bound, std::invalid_argument when it is no "host:port".
+#pragma once
+
+#include "transport/fabric.hpp"
+#include "transport/limits.hpp"
+#include "transport/tls/identity.hpp"
+
+#include <chrono>
+#include <functional>
+
+namespace shoal::transport::tls {
+
+/// What a TLS fabric needs. Plain data.
+struct config {
+  /// "127.0.0.1:0", "[::]:7000"; port 0: any free one. Empty: dial only.
+  std::string listen = "127.0.0.1:0";
+  private_key identity{};
+  shared_key cluster_key{};
+  peer_role role = peer_role::member;
+  std::uint64_t instance = 0;     ///< random per process: make_instance()
+  std::uint64_t capabilities = 0; ///< shown to peers as they are
+  limits queue{};
+
+  /// Time for resolve, connect, TLS and proof together. Higher tolerates
+  /// slower links at the cost of strangers that hold a slot for longer.
+  std::chrono::milliseconds handshake_max{5000};
+  /// Accepted connections that have not proved themselves. A newcomer over
+  /// this pushes out the oldest, so that silent strangers cannot lock the
+  /// door: an honest handshake takes milliseconds.
+  std::size_t unproved_max = 64;
+  std::size_t connections_max = 1024; ///< all together; more are closed
+  std::size_t dials_max = 256;        ///< connect() calls in progress
+
+  /// One line per event that a person may want to know. On the progress
+  /// thread; may be empty.
+  std::function<void(std::string_view)> log;
+};
+
+class fabric final : public transport::fabric {
+public:
+  fabric(config settings, fabric_handler& handler);
+  ~fabric() override;
+
+  /// The id that belongs to config::identity.
+  const peer_id& id() const noexcept;
+
+  std::string_view name() const noexcept override { return "tls"; }
+  std::size_t message_bytes_max() const noexcept override;
+  std::string local_address() const override;
+  void connect(const std::string& address) override;
+  [[nodiscard]] std::error_code
+  send(const peer_id& to, std::span<const std::byte> message) override;
+  [[nodiscard]] std::error_code
+  post_receive(const peer_id& from, bulk_tag tag, std::span<std::byte> into,
+               completion done) override;
+  [[nodiscard]] std::error_code
+  send_bulk(const peer_id& to, bulk_tag tag, std::span<const std::byte> bytes,
+            completion done) override;
+  void cancel(std::uint64_t plan) override;
+  void drop(const peer_id& peer) override;
+  traffic traffic_with(const peer_id& peer) const override;
+  void close() override;
+
+private:
+  class impl;
+  std::unique_ptr<impl> impl_;
+};
+
+} // namespace shoal::transport::tls
