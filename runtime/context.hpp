@@ -1,0 +1,116 @@
+// runtime/context.hpp -- what an actor on a node can use: its whole world.
+//
+// The supervisor and the user's own actors get the same context; the built-in
+// roles use nothing that a custom one cannot. Roles are a table from name to
+// factory that main fills: actors::add_builtin(roles), then the user's own.
+//
+// Threads: every member may be called from any thread and returns at once.
+// Errors:  messages to a peer that is not up are dropped: the view tells.
+#pragma once
+
+#include "runtime/core/training/job_messages.hpp"
+#include "runtime/core/training/plan.hpp"
+#include "runtime/core/view.hpp"
+
+#include <caf/actor.hpp>
+#include <caf/fwd.hpp>
+
+#include <cstddef>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace shoal::runtime {
+
+class device_queue;
+class job_log;
+class link_hub;
+class store;
+
+class context {
+public:
+  virtual ~context() = default;
+
+  virtual const core::peer_id& self() const = 0;
+  virtual caf::actor_system& system() = 0;
+  virtual link_hub& links() = 0;
+  virtual device_queue& device() = 0; ///< computation
+  virtual device_queue& disk() = 0;   ///< blocking file work; backend unused
+  virtual store& blobs() = 0;
+  virtual job_log& log() = 0;
+  virtual std::filesystem::path data_dir() const = 0;
+
+  /// The newest view and its plan (never null after the node is ready).
+  virtual std::shared_ptr<const core::view> view() const = 0;
+  virtual std::shared_ptr<const core::plan> plan() const = 0;
+
+  /// Sends a job's control message; to this node itself it is delivered like
+  /// any other.
+  virtual void send(const core::peer_id& to, core::job_message message) = 0;
+
+  /// Sends bytes to the actor of role `role` on a peer: for custom actors.
+  virtual void send_role(const core::peer_id& to, const std::string& role,
+                         std::vector<std::byte> bytes) = 0;
+
+  /// Proposes a view change: the job ended so.
+  virtual void propose_job_state(core::job_id job, core::job_state state,
+                                 std::uint64_t done_step) = 0;
+
+  /// Fetches a blob from whoever of `holders` has it into the own store;
+  /// `done` runs (on some thread; it only posts) with the result.
+  virtual void fetch_blob(const core::blob_digest& digest,
+                          std::vector<core::peer_id> holders,
+                          std::function<void(std::error_code)> done) = 0;
+
+  /// The supervisor says that nothing here is needed any more by any job, so
+  /// that a leaving node may go.
+  virtual void released() = 0;
+
+  /// Lines for people: "[stage] ...", to the node's log.
+  virtual void say(const std::string& line) = 0;
+};
+
+// Local messages that the node sends to a role's actor.
+
+/// Another view took effect here.
+struct view_changed {
+  std::shared_ptr<const core::view> view;
+  std::shared_ptr<const core::plan> plan;
+};
+/// A job's control message from a peer (this node included).
+struct job_message_in {
+  core::peer_id from{};
+  std::shared_ptr<const core::job_message> message;
+};
+/// Bytes for a custom role.
+struct role_message_in {
+  core::peer_id from{};
+  std::shared_ptr<const std::vector<std::byte>> bytes;
+};
+/// The node stops: drain what runs (see `drain`), then answer by released().
+struct node_stopping {
+  bool drain = true;
+};
+/// A client asked to stop a job after the step under way, with a checkpoint.
+struct drain_job {
+  core::job_id job = 0;
+};
+
+/// name -> how to start that role's actor on this node. The role
+/// "supervisor" is started once per node and gets every job message.
+using role_factory
+  = std::function<caf::actor(caf::actor_system&, context&)>;
+using role_table = std::map<std::string, role_factory>;
+
+} // namespace shoal::runtime
+
+#include <caf/allowed_unsafe_message_type.hpp>
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::runtime::view_changed)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::runtime::job_message_in)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::runtime::role_message_in)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::runtime::node_stopping)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::runtime::drain_job)

@@ -1,0 +1,40 @@
+// runtime/device_queue.hpp -- where computation happens: a device's own queue.
+//
+// Actors never compute. They submit work; the device runs it in order, one
+// piece at a time, and posts what comes back. A CPU device is one thread with
+// its team of workers; under the simulator it is a duration.
+//
+// Threads:   submit() from any thread. Work runs on the device's thread. `done`
+//            runs on it too, right after its work: it must only post a message.
+// Ownership: the queue owns the closures until they have run.
+// Errors:    work must not throw; submit after close() drops the work.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+
+namespace shoal::kernels {
+struct backend;
+}
+
+namespace shoal::runtime {
+
+class device_queue {
+public:
+  virtual ~device_queue() = default; ///< As close().
+  using work = std::function<void(kernels::backend&)>;
+
+  /// Queues `run`, then `done`. At most queue_max pieces wait: more is a bug.
+  virtual void submit(work run, std::function<void()> done) = 0;
+
+  /// Runs what is queued, then ends the thread.
+  virtual void close() = 0;
+
+  static constexpr std::size_t queue_max = 65536;
+};
+
+/// A CPU device with `threads` workers in all.
+std::unique_ptr<device_queue> make_cpu_device(int threads);
+
+} // namespace shoal::runtime

@@ -1,0 +1,55 @@
+// runtime/job_log.hpp -- what became of a job, step by step, for people.
+//
+// Every member keeps the log of every job: participants write what they see
+// committed, the others what the reporter broadcasts. A command follows a job
+// on any node and moves to another when its node dies; events are keyed by
+// (kind, step), so one that arrives twice is kept once.
+//
+// Threads: any. Bounded: events_max per job, the oldest go first.
+#pragma once
+
+#include "runtime/core/ids.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace shoal::runtime {
+
+enum class job_event_kind : std::uint8_t {
+  step = 1,   ///< a committed optimizer step
+  view,       ///< another view or plan took effect
+  eval,       ///< held-out loss at a step
+  checkpoint, ///< published; `digest` names its manifest in the store
+  notice,     ///< text for people
+  done,       ///< the job ended: state in `text`; no event follows
+};
+
+struct job_event {
+  job_event_kind kind = job_event_kind::notice;
+  std::uint64_t step = 0;
+  std::uint64_t epoch = 0;
+  double loss = 0;
+  double grad_norm = 0;
+  double lr = 0;
+  std::uint64_t tokens = 0;    ///< seen since step 0
+  double tokens_per_s = 0;     ///< of this step
+  std::uint32_t peers = 0;
+  std::string text;            ///< plan, path, reason
+  core::blob_digest digest{};
+  std::int64_t unix_ms = 0;
+};
+
+class job_log {
+public:
+  virtual ~job_log() = default;
+  virtual void add(core::job_id job, const job_event& event) = 0;
+  /// Events from position `from` on (positions count from 0 per node).
+  virtual std::vector<job_event> read(core::job_id job, std::uint64_t from,
+                                      std::uint64_t& next) const = 0;
+  virtual std::vector<job_event> read_all(core::job_id job) const = 0;
+  static constexpr std::size_t events_max = 200000;
+};
+
+} // namespace shoal::runtime

@@ -1,0 +1,66 @@
+// runtime/links.hpp -- tensors from one actor to another, wherever it lives.
+//
+// A transfer has a tag {sub-plan digest, link, sequence} that both ends
+// compute for themselves. The receiver expects it (posts memory and grants the
+// sender a credit); the sender's transfer starts when the credit is there.
+// Which fabric carries it (same process, shared memory, TLS) is the receiver's
+// choice, named in the credit, and never the actor's business.
+//
+// A transfer that fails because the peer is lost ends in an error and is not
+// retried: a new view, hence a new plan with a new digest, follows. One that
+// fails while the peer stays (corrupt, fabric lost but TLS up) is granted
+// again, up to retries_max times.
+//
+// Threads:   any. `done` runs on some progress thread: it only posts a message.
+// Ownership: the hub holds the buffers (shared) until `done` has run, so a
+//            canceled transfer's memory stays valid until nobody touches it.
+// Errors:    transport::errc; canceled after cancel(plan).
+#pragma once
+
+#include "transport/fabric.hpp" // bulk_tag, peer_id
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <span>
+#include <system_error>
+#include <vector>
+
+namespace shoal::runtime {
+
+/// Bytes that somebody keeps alive: `keep` owns what `bytes` looks at.
+struct shared_bytes {
+  std::shared_ptr<void> keep;
+  std::span<std::byte> bytes;
+};
+
+class link_hub {
+public:
+  virtual ~link_hub() = default;
+  using callback = std::function<void(std::error_code)>;
+
+  /// Posts `into` for the transfer `tag` from `from` (this node included).
+  virtual void expect(const transport::peer_id& from, transport::bulk_tag tag,
+                      shared_bytes into, callback done) = 0;
+
+  /// Sends `from` as `tag` once `to` expects it.
+  virtual void send(const transport::peer_id& to, transport::bulk_tag tag,
+                    shared_bytes from, callback done) = 0;
+
+  /// Ends every transfer of that sub-plan, on both sides of this node; later
+  /// credits and transfers of it are refused until `plan` is used again.
+  virtual void cancel(std::uint64_t plan) = 0;
+
+  /// What `shoal status` shows of one peer's links.
+  struct link_stat {
+    transport::peer_id peer{};
+    std::string fabric;
+    std::uint64_t sent_bytes = 0;
+    std::uint64_t received_bytes = 0;
+  };
+  virtual std::vector<link_stat> stats() const = 0;
+
+  static constexpr int retries_max = 3;
+};
+
+} // namespace shoal::runtime

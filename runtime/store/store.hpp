@@ -1,0 +1,66 @@
+// runtime/store/store.hpp -- content-addressed blobs on this node's disk.
+//
+// A blob is named by the SHA-256 of its bytes. Blobs are written to a
+// temporary name, synced and renamed, so a name that exists is whole; it is
+// verified again when it is first read. Peers fetch blobs from each other in
+// chunks over control messages (runtime/node); whoever holds one serves it.
+//
+// Threads: any; calls block on the disk, so actors call them from device or
+//          I/O work, not from handlers (contains() is cheap).
+// Errors:  std::error_code of the file system; errc::corrupt when a blob's
+//          bytes do not hash to its name (it is then set aside).
+#pragma once
+
+#include "runtime/core/ids.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <system_error>
+#include <vector>
+
+namespace shoal::runtime {
+
+/// A blob mapped read-only; unmapped when the last holder lets go.
+class blob {
+public:
+  virtual ~blob() = default;
+  virtual std::span<const std::byte> bytes() const noexcept = 0;
+};
+
+/// Writes one blob piece by piece.
+class blob_writer {
+public:
+  virtual ~blob_writer() = default; ///< Without commit(): nothing remains.
+  [[nodiscard]] virtual std::error_code
+  append(std::span<const std::byte> bytes) = 0;
+  /// @returns the digest; with `expected` set, errc::corrupt if it differs.
+  [[nodiscard]] virtual std::error_code
+  commit(core::blob_digest& digest,
+         const std::optional<core::blob_digest>& expected) = 0;
+};
+
+class store {
+public:
+  /// Opens or makes the store in `folder`. Throws std::system_error.
+  static std::unique_ptr<store> open(const std::filesystem::path& folder);
+  virtual ~store() = default;
+
+  virtual bool contains(const core::blob_digest& digest) const = 0;
+  virtual std::uint64_t size(const core::blob_digest& digest) const = 0;
+  virtual std::unique_ptr<blob_writer> write() = 0;
+  [[nodiscard]] virtual std::shared_ptr<const blob>
+  read(const core::blob_digest& digest, std::error_code& error) = 0;
+  virtual std::error_code remove(const core::blob_digest& digest) = 0;
+  virtual std::vector<core::blob_digest> list() const = 0;
+
+  static constexpr std::uint64_t blob_bytes_max = std::uint64_t{1} << 40;
+};
+
+core::blob_digest sha256(std::span<const std::byte> bytes);
+
+} // namespace shoal::runtime
