@@ -1,0 +1,51 @@
+// transport/ucx/address.hpp -- what a node tells another to be reached by.
+//
+// The opaque string of fabric::local_address(): "ucx1." and hexadecimal
+// digits of fixed fields, the UCX worker address and a checksum. One string
+// per value: what parses, formats back to itself.
+//
+// Errors: parse_address() answers nothing for anything else than what
+//         format_address() makes. It needs no UCX and trusts no length.
+#pragma once
+
+#include "transport/peer.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace shoal::transport::ucx {
+
+/// Longest boot id taken, in bytes; Linux has 36.
+inline constexpr std::size_t boot_id_bytes_max = 64;
+/// Longest worker address taken. Shared memory alone needs about 100 bytes.
+inline constexpr std::size_t worker_address_bytes_max = 4096;
+
+/// A machine, user and pid namespace: shared memory works within one.
+struct host_id {
+  std::string boot_id;             ///< /proc/sys/kernel/random/boot_id
+  std::uint32_t uid = 0;           ///< effective user
+  std::uint64_t pid_namespace = 0; ///< inode of /proc/self/ns/pid
+  friend bool operator==(const host_id&, const host_id&) = default;
+};
+
+/// One node of this fabric.
+struct node_address {
+  host_id host;
+  std::uint32_t pid = 0; ///< watched, so that its end is noticed at once
+  peer_id peer{};
+  peer_role role = peer_role::member;
+  std::uint64_t instance = 0;
+  std::uint64_t capabilities = 0;
+  std::uint64_t token = 0; ///< secret; a sender proves by it that it was told
+  std::vector<std::byte> worker; ///< opaque to us, made by UCX
+  friend bool operator==(const node_address&, const node_address&) = default;
+};
+
+std::string format_address(const node_address& address);
+std::optional<node_address> parse_address(std::string_view text);
+
+} // namespace shoal::transport::ucx

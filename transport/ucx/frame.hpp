@@ -1,0 +1,45 @@
+// transport/ucx/frame.hpp -- the header of every active message.
+//
+// Fixed size and host byte order: both ends run on one machine. It names the
+// two fabrics by their tokens and the two ends of the connection by numbers
+// made at connect(), so that nothing of an earlier connection is believed.
+#pragma once
+
+#include "transport/fabric.hpp"
+
+#include <cstdint>
+#include <type_traits>
+
+namespace shoal::transport::ucx {
+
+enum class frame_kind : std::uint32_t {
+  hello = 1, ///< "I was told about you"; to_connection 0: not heard of you yet
+  hello_ack, ///< "and so was I": what makes a peer up
+  bye,       ///< the sender disconnects
+  message,   ///< a control message; sequence counts them
+  bulk,      ///< a transfer: tag, transfer, checksum
+  bulk_ack,  ///< how a transfer ended: transfer, status
+};
+
+struct frame {
+  std::uint32_t version = 1;
+  frame_kind kind = frame_kind::hello;
+  std::uint64_t to_token = 0;
+  std::uint64_t from_token = 0;
+  std::uint64_t to_connection = 0;
+  std::uint64_t from_connection = 0;
+  std::uint64_t plan = 0;
+  std::uint32_t link = 0;
+  std::uint32_t sequence = 0;
+  std::uint64_t transfer = 0; ///< made by the sender, echoed in its ack
+  std::uint64_t checksum = 0; ///< XXH3-64 of the payload
+  std::uint64_t status = 0;   ///< of a bulk_ack: an errc, 0 = delivered
+};
+static_assert(std::is_trivially_copyable_v<frame>);
+static_assert(sizeof(frame) == 80, "no padding goes over the wire");
+
+inline bulk_tag tag_of(const frame& f) {
+  return {f.plan, f.link, f.sequence};
+}
+
+} // namespace shoal::transport::ucx

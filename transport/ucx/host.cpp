@@ -1,0 +1,62 @@
+// transport/ucx/host.cpp -- /proc, random numbers, signals, pidfds.
+
+#include "transport/ucx/host.hpp"
+
+#include <dlfcn.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <fstream>
+#include <system_error>
+
+namespace shoal::transport::ucx {
+
+host_id this_host() {
+  host_id host;
+  std::ifstream in("/proc/sys/kernel/random/boot_id");
+  if (!std::getline(in, host.boot_id) || host.boot_id.empty()
+      || host.boot_id.size() > boot_id_bytes_max)
+    throw std::system_error(ENOENT, std::generic_category(),
+                            "cannot read /proc/sys/kernel/random/boot_id");
+  struct stat info {};
+  if (stat("/proc/self/ns/pid", &info) != 0)
+    throw std::system_error(errno, std::generic_category(),
+                            "cannot read /proc/self/ns/pid");
+  host.pid_namespace = info.st_ino;
+  host.uid = geteuid();
+  return host;
+}
+
+std::uint64_t random_token() {
+  std::uint64_t value = 0;
+  while (value == 0)
+    if (getrandom(&value, sizeof value, 0) != sizeof value && errno != EINTR)
+      throw std::system_error(errno, std::generic_category(), "getrandom");
+  return value;
+}
+
+void release_signals() noexcept {
+  for (int signal : {SIGILL, SIGSEGV, SIGBUS, SIGFPE}) {
+    struct sigaction now {};
+    if (sigaction(signal, nullptr, &now) != 0)
+      continue;
+    auto handler = reinterpret_cast<void*>(now.sa_handler);
+    Dl_info where{};
+    // sa_handler and sa_sigaction share their place.
+    if (now.sa_handler != SIG_DFL && now.sa_handler != SIG_IGN
+        && dladdr(handler, &where) != 0 && where.dli_fname != nullptr
+        && std::strstr(where.dli_fname, "libuc") != nullptr)
+      std::signal(signal, SIG_DFL);
+  }
+}
+
+int open_pidfd(std::uint32_t pid) noexcept {
+  return static_cast<int>(syscall(SYS_pidfd_open, static_cast<pid_t>(pid), 0));
+}
+
+} // namespace shoal::transport::ucx
