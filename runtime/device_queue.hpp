@@ -15,7 +15,7 @@
 #include <memory>
 
 namespace shoal::kernels {
-struct backend;
+class backend;
 }
 
 namespace shoal::runtime {
