@@ -1,0 +1,46 @@
+// runtime/model/decoder.hpp -- a stage that computes token after token.
+//
+// Keys and values of all earlier positions stay in a cache beside the blocks,
+// so that a call computes only the newest tokens: the whole prompt first
+// (prefill), then one token at a time.
+//
+// Shapes:    T new tokens of one sequence; hidden states T rows of D.
+// Threads:   one call at a time per stage.
+// Ownership: the stage belongs to the caller and outlives the decoder.
+#pragma once
+
+#include "runtime/model/stage_model.hpp"
+
+namespace shoal::model {
+
+/// The cached sequence of one request on one stage.
+class stage_decoder {
+public:
+  /// Reserves room for `positions` tokens.
+  /// @pre 1 <= positions <= max_position_embeddings
+  stage_decoder(stage_model& stage, std::size_t positions);
+
+  std::size_t position() const noexcept { return position_; }
+  std::size_t capacity() const noexcept { return capacity_; }
+  /// Forgets the sequence; the memory stays.
+  void clear() noexcept { position_ = 0; }
+
+  /// Appends tokens. The first stage reads `ids`, others `hidden_in`. All but
+  /// the last write `hidden_out`; the last writes the logits of the newest
+  /// token only, V values, to `logits_out`.
+  /// @pre position() + T <= capacity()
+  void append(std::span<const token_id> ids, std::span<const float> hidden_in,
+              std::span<float> hidden_out, std::span<float> logits_out);
+
+private:
+  void
+  block(unit_state& unit, std::size_t index, kernels::matrix_view<float> x_TD);
+
+  stage_model& stage_;
+  std::size_t capacity_;
+  std::size_t position_ = 0;
+  std::vector<aligned_buffer> keys_;   ///< per block: capacity rows of K*H
+  std::vector<aligned_buffer> values_; ///< per block: capacity rows of K*H
+};
+
+} // namespace shoal::model

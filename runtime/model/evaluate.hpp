@@ -1,0 +1,52 @@
+// runtime/model/evaluate.hpp -- the mean loss of a model over given text.
+//
+// The loss is the mean negative log likelihood, in nats, over all predicted
+// tokens. Each text file, and each line of a .jsonl file ("text" or
+// "input_ids"), is a sequence of its own; nothing is added to it. A sequence
+// longer than max_position_embeddings is cut into windows of that length that
+// do not overlap; each window predicts all but its first token. A sequence of
+// fewer than two tokens predicts nothing.
+#pragma once
+
+#include "runtime/model/stage_model.hpp"
+#include "runtime/model/tokenizer.hpp"
+
+#include <filesystem>
+
+namespace shoal::model {
+
+/// Bytes of one line of a .jsonl file.
+inline constexpr std::size_t jsonl_line_bytes_max = 64u << 20;
+
+struct evaluation {
+  double loss = 0;          ///< nats per predicted token
+  double perplexity = 0;    ///< exp(loss)
+  std::uint64_t tokens = 0; ///< predicted
+};
+
+/// Sums up losses, in the order in which they are added.
+struct evaluation_sum {
+  double loss_sum = 0;
+  std::uint64_t tokens = 0;
+
+  void add(double loss, std::uint64_t predicted);
+  evaluation mean() const; ///< zeros if nothing was predicted
+};
+
+/// Reads the sequences of files, folders and globs (as corpus.hpp finds
+/// them). `tokenizer` may be null: then only input_ids are possible.
+result<std::vector<std::vector<token_id>>>
+read_sequences(std::span<const std::string> paths, const model_config& config,
+               const byte_tokenizer* tokenizer);
+
+/// Adds one sequence to `sum`. Windows are at most `window` tokens long (0 =
+/// max_position_embeddings). @pre the stage has all units; ids are valid
+void evaluate(stage_model& model, std::span<const token_id> sequence,
+              evaluation_sum& sum, std::size_t window = 0);
+
+/// Evaluates all sequences in order.
+evaluation
+evaluate(stage_model& model, std::span<const std::vector<token_id>> sequences,
+         std::size_t window = 0);
+
+} // namespace shoal::model

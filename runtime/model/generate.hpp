@@ -1,0 +1,94 @@
+// runtime/model/generate.hpp -- text from a model, token by token.
+//
+// generation is the pure part: it takes logits and says which token comes
+// next, what text is complete and whether to stop, so that stages on other
+// machines can produce the logits. generate() drives it over one stage that
+// holds the whole model.
+#pragma once
+
+#include "kernels/sampling.hpp"
+#include "runtime/model/stage_model.hpp"
+#include "runtime/model/tokenizer.hpp"
+
+#include <functional>
+
+namespace shoal::model {
+
+/// Stop strings of one request, and the bytes of each.
+inline constexpr std::size_t stop_strings_max = 16;
+inline constexpr std::size_t stop_bytes_max = 256;
+
+struct generate_options {
+  std::size_t max_tokens = 128; ///< new tokens; bounded by the positions left
+  float temperature = 1.0f;     ///< 0 = greedy
+  std::uint32_t top_k = 0;      ///< 0 = all
+  float top_p = 1.0f;           ///< 1 = all
+  std::uint64_t seed = 0;
+  std::vector<std::string> stop; ///< text ends before the first of these
+  bool stop_at_eos = true;
+};
+
+/// Checks ranges and limits; names the option.
+status check(const generate_options& options);
+
+enum class finish_reason : std::uint8_t {
+  none,   ///< goes on
+  length, ///< max_tokens, or no position left
+  stop,   ///< eos, or a stop string
+  aborted ///< the callback said so
+};
+
+/// One new token.
+struct generated_token {
+  token_id id = 0;
+  float logprob = 0; ///< of the model, before temperature and filters
+  /// Text that is complete and safe to print now; the rest may be kept back
+  /// while it could become a stop string or half a character.
+  std::string text;
+  finish_reason finish = finish_reason::none;
+};
+
+/// The state of one request between tokens.
+class generation {
+public:
+  /// `tokenizer` may be null: then there is no text. `room` is how many
+  /// tokens may follow. @pre check(options) succeeds
+  generation(const model_config& config, const byte_tokenizer* tokenizer,
+             generate_options options, std::size_t room);
+
+  /// Chooses the next token. @pre finish() == none
+  generated_token
+  next(kernels::backend& device, std::span<const float> logits_V);
+  finish_reason finish() const noexcept { return finish_; }
+
+private:
+  std::string release(std::string piece, bool last);
+
+  std::vector<std::int32_t> eos_;
+  const byte_tokenizer* tokenizer_;
+  generate_options options_;
+  kernels::sampling_generator random_;
+  utf8_stream utf8_;
+  std::string held_; ///< text that may be the start of a stop string
+  std::size_t left_;
+  finish_reason finish_ = finish_reason::none;
+};
+
+/// What a whole generation gave.
+struct generated {
+  std::vector<token_id> ids;
+  std::vector<float> logprobs;
+  std::string text;
+  finish_reason finish = finish_reason::none;
+};
+
+/// Called for each token; false ends the generation.
+using token_callback = std::function<bool(const generated_token&)>;
+
+/// Generates after `prompt`. @pre the stage has all units
+result<generated>
+generate(stage_model& model, const byte_tokenizer* tokenizer,
+         std::span<const token_id> prompt, const generate_options& options,
+         const token_callback& each = {});
+
+} // namespace shoal::model

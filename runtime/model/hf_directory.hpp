@@ -1,0 +1,58 @@
+// runtime/model/hf_directory.hpp -- Hugging Face directories, in and out.
+//
+//   config.json  generation_config.json  tokenizer_config.json
+//   model.safetensors, or model-0000i-of-0000n.safetensors with an index
+//
+// Errors: a failure names the file. Saving is atomic: the directory appears
+// under its name only when all files in it are complete and on disk.
+#pragma once
+
+#include "runtime/model/safetensors.hpp"
+#include "runtime/model/tokenizer.hpp"
+#include "runtime/model/unit_state.hpp"
+
+#include <filesystem>
+
+namespace shoal::model {
+
+/// A model that runs on this machine.
+struct model_directory {
+  model_config config;
+  std::shared_ptr<const unit_layout> layout;
+  std::vector<unit_state> units; ///< all of them, in order
+  std::optional<byte_tokenizer> tokenizer;
+};
+
+/// Reads config.json of a directory.
+result<model_config> load_config(const std::filesystem::path& directory);
+
+/// Reads a whole directory.
+result<model_directory> load_directory(const std::filesystem::path& directory,
+                                       purpose use = purpose::serving);
+
+/// Parameters of one unit for saving: unit and its values in layout order.
+struct unit_parameters {
+  unit_index unit = 0;
+  std::span<const float> values;
+};
+
+/// What a directory is made of besides the weights.
+struct save_options {
+  bool byte_tokenizer = true; ///< write tokenizer_config.json
+  std::uint64_t shard_bytes_max = shard_bytes_default;
+};
+
+/// Writes a directory that transformers can load: the parent is created, a
+/// temporary directory beside the target is filled, and takes its place. An
+/// existing target is replaced only if it is empty or holds a model.
+/// @pre `units` has every unit once, in order, of the size in the layout
+status save_directory(const std::filesystem::path& directory,
+                      const unit_layout& layout,
+                      std::span<const unit_parameters> units,
+                      const save_options& options = {});
+status
+save_directory(const std::filesystem::path& directory,
+               const unit_layout& layout, std::span<const unit_state> units,
+               const save_options& options = {});
+
+} // namespace shoal::model

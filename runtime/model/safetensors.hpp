@@ -1,0 +1,112 @@
+// runtime/model/safetensors.hpp -- the file format of weights, in and out.
+//
+// A file is: 8 bytes little-endian length of the header, the header (JSON:
+// name -> {dtype, shape, data_offsets}), the data. A large model is several
+// files and model.safetensors.index.json, which maps names to files.
+//
+// Precision: F32, F16 and BF16 are read and become float, exactly; F32 is
+//            written.
+// Ownership: a source maps its files and unmaps them when destroyed. A file
+//            must not shrink while it is mapped.
+// Errors:    whatever is cut off, overlapping, lying about its size or of an
+//            unknown type is refused; the failure names file and tensor.
+// Source:    the format's description by Hugging Face (2022).
+#pragma once
+
+#include "runtime/model/result.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace shoal::model {
+
+/// A longer header is refused unread (the limit of the format's own library).
+inline constexpr std::uint64_t header_bytes_max = 100'000'000;
+/// Tensors in all files of one model.
+inline constexpr std::size_t tensors_max = 1u << 20;
+/// Files of one model.
+inline constexpr std::size_t shards_max = 10'000;
+/// A file is closed and the next begun above this size, as transformers does.
+inline constexpr std::uint64_t shard_bytes_default = 5'000'000'000;
+
+/// Types that can be read. Others may be in a file, but not be read.
+enum class stored_type : std::uint8_t { f32, f16, bf16, other };
+
+/// One tensor as a file describes it, checked against the file's size.
+struct stored_tensor {
+  std::string name;
+  stored_type type = stored_type::other;
+  std::string type_name; ///< as in the file, for messages
+  std::vector<std::uint64_t> shape;
+  std::uint64_t count = 0; ///< product of the shape
+  std::uint64_t first = 0; ///< data bytes [first, last), from the file's start
+  std::uint64_t last = 0;
+};
+
+/// Reads and checks the header of a whole file's bytes. Touches only the
+/// header, whatever the file claims.
+result<std::vector<stored_tensor>>
+parse_safetensors(std::span<const std::byte> file, std::string_view where);
+
+/// Converts little-endian stored values to float.
+/// @pre type is not other; bytes hold into.size() values
+void widen(stored_type type, const std::byte* bytes, std::span<float> into);
+
+/// The tensors of one file, or of all files of a directory.
+class safetensors_source {
+public:
+  /// Opens model.safetensors or the files of model.safetensors.index.json in
+  /// a directory, or one file.
+  static result<safetensors_source> open(const std::filesystem::path& path);
+  safetensors_source(safetensors_source&&) noexcept;
+  safetensors_source& operator=(safetensors_source&&) noexcept;
+  ~safetensors_source();
+
+  /// All names, sorted.
+  std::vector<std::string> names() const;
+  /// @returns nullptr if there is no such tensor.
+  const stored_tensor* find(std::string_view name) const;
+  /// Reads a tensor as float; it must have this shape.
+  /// @pre into.size() is the product of the shape
+  status read(std::string_view name, std::span<const std::uint64_t> shape,
+              std::span<float> into) const;
+
+private:
+  struct file;
+  struct place {
+    std::size_t file = 0;
+    stored_tensor tensor;
+  };
+  safetensors_source();
+  status add_file(const std::filesystem::path& path);
+
+  std::vector<std::unique_ptr<file>> files_;
+  std::map<std::string, place, std::less<>> tensors_;
+};
+
+/// One tensor to be written.
+struct tensor_to_save {
+  std::string name;
+  std::vector<std::uint64_t> shape;
+  std::span<const float> values;
+};
+
+/// Writes one file as F32 with metadata {"format":"pt"}: to a temporary name,
+/// synced, then renamed.
+status write_safetensors(const std::filesystem::path& file,
+                         std::span<const tensor_to_save> tensors);
+
+/// Writes model.safetensors into a directory, or, above shard_bytes_max of
+/// data, several files and the index. A tensor is never cut.
+status write_sharded(const std::filesystem::path& directory,
+                     std::span<const tensor_to_save> tensors,
+                     std::uint64_t shard_bytes_max = shard_bytes_default);
+
+} // namespace shoal::model

@@ -1,0 +1,133 @@
+// runtime/model/stage_model.hpp -- consecutive units computing on one device.
+//
+// A microbatch passes forward (keeping its activations), then input_gradient
+// (B, keeping what W needs), then weight_gradient (W, adding to the units'
+// gradients and releasing all that was kept). Any number of microbatches may
+// be between these points; each is known by a number of the caller's choice.
+// All that is arithmetic happens inside these calls, so they belong on the
+// device's thread.
+//
+//   forward         ids or hidden in  -> hidden out, or losses of the tokens
+//   input_gradient  d hidden out      -> d hidden in
+//   weight_gradient                   -> gradients of the units, last to first
+//
+// Shapes:    B sequences of T tokens: ids and targets B*T, hidden states B*T
+//            rows of D, row b*T + t. Positions start at 0 in each sequence.
+// Precision: fp32. Where units are cut into stages changes no arithmetic, nor
+//            does the number of threads: the same bits.
+// Threads:   one call at a time.
+// Ownership: the units and the backend belong to the caller and outlive it.
+// Errors:    wrong sizes and unknown microbatches are bugs and abort; token
+//            ids must have been checked against the vocabulary (valid_ids()).
+#pragma once
+
+#include "kernels/backend.hpp"
+#include "runtime/model/communicator.hpp"
+#include "runtime/model/unit_state.hpp"
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+
+namespace shoal::model {
+
+using kernels::token_id;
+using microbatch_id = std::uint64_t;
+
+/// One microbatch going forward. A stage reads and writes only what its place
+/// needs: ids on the first stage, hidden_in on all others, hidden_out on all
+/// but the last, targets on the last.
+struct forward_work {
+  microbatch_id microbatch = 0;
+  std::size_t sequences = 1;         ///< B
+  std::size_t tokens = 0;            ///< T, at most max_position_embeddings
+  std::span<const token_id> ids;     ///< B*T
+  std::span<const float> hidden_in;  ///< B*T*D
+  std::span<float> hidden_out;       ///< B*T*D
+  std::span<const token_id> targets; ///< B*T; -1 = no prediction here
+  /// The loss of a step is the sum of all its tokens' losses times this:
+  /// 1 / (predicted tokens of the whole step, all replicas).
+  float loss_scale = 0;
+  /// False: nothing is kept and no backward pass may follow.
+  bool keep = true;
+  /// Loss of each token, in nats, if not empty: B*T.
+  std::span<float> losses_out;
+  /// Logits, if not empty: B*T*V. Only on the last stage; with it targets may
+  /// be empty, if keep is false.
+  std::span<float> logits_out;
+};
+
+/// What the last stage learns from a forward pass; zeros on all others.
+struct forward_result {
+  double loss_sum = 0;         ///< of all predicted tokens, in nats, unscaled
+  std::uint64_t predicted = 0; ///< targets that are not -1
+};
+
+/// Runs after the weight gradients of a unit have been added, from the last
+/// unit of the stage to the first.
+using unit_callback = std::function<void(unit_index)>;
+
+struct microbatch_state; // private: what is kept of one microbatch
+class activation_pool;   // runtime/model/activation_pool.hpp
+
+/// Units [first, last) on one device.
+class stage_model {
+public:
+  /// @pre units are consecutive and in order, of one layout, none is null.
+  /// `reducer` may be null: then the stage has whole blocks.
+  stage_model(std::vector<unit_state*> units, kernels::backend& device,
+              communicator* reducer = nullptr);
+  ~stage_model();
+  stage_model(const stage_model&) = delete;
+  stage_model& operator=(const stage_model&) = delete;
+
+  unit_index first_unit() const noexcept;
+  unit_index last_unit() const noexcept; ///< one past the last
+  bool has_embedding() const noexcept { return first_unit() == 0; }
+  bool has_head() const noexcept;
+  const unit_layout& layout() const noexcept;
+  const model_config& config() const noexcept { return layout().config(); }
+  kernels::backend& device() noexcept { return device_; }
+  /// @pre the unit belongs to this stage
+  unit_state& unit(unit_index unit) noexcept;
+
+  /// Computes one microbatch; keeps its activations if work.keep.
+  /// @pre the microbatch is not in flight
+  forward_result forward(const forward_work& work);
+
+  /// B. `d_hidden_out` is empty on the last stage, `d_hidden_in` on the first.
+  /// @pre forward() has run for this microbatch with keep
+  void
+  input_gradient(microbatch_id microbatch, std::span<const float> d_hidden_out,
+                 std::span<float> d_hidden_in);
+
+  /// W. After the last microbatch of a step, `after` tells which units'
+  /// gradients are final while the others are still computed.
+  /// @pre input_gradient() has run for this microbatch
+  void
+  weight_gradient(microbatch_id microbatch, const unit_callback& after = {});
+
+  /// Forgets all microbatches in flight.
+  void reset();
+  std::size_t in_flight() const noexcept { return kept_.size(); }
+  /// Bytes of activations that are held, in use or ready for reuse.
+  std::size_t activation_bytes() const noexcept;
+
+private:
+  friend class stage_decoder; // runtime/model/decoder.hpp
+
+  std::vector<unit_state*> units_;
+  kernels::backend& device_;
+  communicator no_reducer_;
+  communicator& reducer_;
+  kernels::rope_table rope_;
+  std::unique_ptr<activation_pool> pool_;
+  std::map<microbatch_id, std::unique_ptr<microbatch_state>> kept_;
+};
+
+/// Whether every id is in [0, vocab_size), or -1 where `allow_ignored`.
+bool valid_ids(const model_config& config, std::span<const token_id> ids,
+               bool allow_ignored = false);
+
+} // namespace shoal::model

@@ -1,0 +1,109 @@
+// runtime/model/units.hpp -- the state of a model as numbered units of tensors.
+//
+// A unit is what a pipeline stage is made of: unit 0 is the embedding, units
+// 1..L are the decoder blocks, unit L+1 is the final norm with the head. Each
+// tensor has one place in the global order, one unit, and one range of the
+// unit's contiguous values, so that loading, transfer, reduction, optimizer
+// and checkpoint all speak of the same spans.
+//
+// Tied embeddings: the head's weight is the same tensor as the embedding.
+// The last unit then holds its own copy of it ("lm_head.weight", marked
+// copy_of), which is in no file and not in the parameter count. After each
+// step's reduction the gradients of both must be exchanged: the holder of
+// unit 0 sends its gradient of tied()->embedding to the holder of the last
+// unit and receives that of tied()->head, and both compute
+// embedding + head, in this order (sum_tied() in unit_state.hpp), before the
+// norm is taken. Then both apply the same optimizer step and so keep the same
+// bits. The norm counts the tensor once: sums_of_squares() leaves copies out.
+//
+// Units: sizes and offsets count values (floats), not bytes.
+#pragma once
+
+#include "runtime/model/config.hpp"
+
+#include <cstddef>
+#include <span>
+#include <string>
+
+namespace shoal::model {
+
+/// Position of a tensor in the global order.
+using tensor_index = std::uint32_t;
+/// Position of a unit: 0 .. L + 1.
+using unit_index = std::uint32_t;
+
+/// What is fixed about one tensor.
+struct tensor_info {
+  std::string name;                 ///< as Hugging Face files name it
+  std::vector<std::uint64_t> shape; ///< rows first
+  unit_index unit = 0;
+  std::size_t offset = 0; ///< first value within the unit
+  std::size_t size = 0;   ///< product of the shape
+  /// The tensor that this one must always equal (tied embeddings).
+  std::optional<tensor_index> copy_of;
+};
+
+/// Part of a tensor: [first, last) of one dimension.
+struct slice {
+  tensor_index tensor = 0;
+  std::uint32_t dimension = 0;
+  std::uint64_t first = 0;
+  std::uint64_t last = 0;
+
+  bool operator==(const slice&) const = default;
+};
+
+/// The two tensors that share values.
+struct tied_pair {
+  tensor_index embedding = 0; ///< in unit 0
+  tensor_index head = 0;      ///< in the last unit
+};
+
+/// Tensors of each unit, in order. Immutable; share it by shared_ptr.
+class unit_layout {
+public:
+  /// @pre check_config(config) succeeds
+  explicit unit_layout(const model_config& config);
+
+  const model_config& config() const noexcept { return config_; }
+  unit_index unit_count() const noexcept {
+    return unit_index(first_.size()) - 1;
+  }
+  unit_index head_unit() const noexcept { return unit_count() - 1; }
+  /// All tensors in the global order, copies included.
+  std::span<const tensor_info> tensors() const noexcept { return tensors_; }
+  std::span<const tensor_info> tensors_of(unit_index unit) const;
+  /// Index of the first tensor of `unit` in the global order.
+  tensor_index first_tensor(unit_index unit) const { return first_.at(unit); }
+  /// Values in the buffer of `unit`.
+  std::size_t unit_size(unit_index unit) const;
+  /// Parameters of the model; a tied tensor counts once.
+  std::uint64_t parameter_count() const noexcept { return parameters_; }
+  std::optional<tied_pair> tied() const noexcept { return tied_; }
+  /// @returns nothing if no tensor has this name.
+  std::optional<tensor_index> find(std::string_view name) const;
+
+  /// The slice that is all of `tensor`.
+  slice whole(tensor_index tensor) const;
+
+private:
+  void add(std::string name, std::vector<std::uint64_t> shape, unit_index unit);
+
+  model_config config_;
+  std::vector<tensor_info> tensors_;
+  std::vector<tensor_index> first_; ///< of each unit, and one past the last
+  std::uint64_t parameters_ = 0;
+  std::optional<tied_pair> tied_;
+};
+
+/// Floats that a microbatch of `tokens` (sequences * length) keeps for one
+/// unit between forward and W; the planner's figure for memory.
+std::uint64_t activation_size(const model_config& config, unit_index unit,
+                              std::uint64_t tokens);
+
+/// Floating-point operations of forward, B and W together for one token of a
+/// sequence of `length`.
+std::uint64_t unit_operations(const model_config& config, unit_index unit,
+                              std::uint64_t length);
+
+} // namespace shoal::model
