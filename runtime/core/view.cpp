@@ -6,8 +6,8 @@
 namespace shoal::core {
 
 const member* find_member(const view& v, const peer_id& id) {
-  auto at = std::ranges::find(v.members, id,
-                              [](const member& m) { return m.id.peer; });
+  auto at =
+    std::ranges::find(v.members, id, [](const member& m) { return m.id.peer; });
   return at == v.members.end() ? nullptr : &*at;
 }
 
@@ -16,12 +16,16 @@ const job_entry* find_job(const view& v, job_id id) {
   return at == v.jobs.end() ? nullptr : &*at;
 }
 
+bool votes(const member& m) {
+  return m.voter && m.state != member_state::joining;
+}
+
 bool is_quorum(const view& v, const std::vector<peer_id>& agreeing) {
   std::size_t voters = 0;
   std::size_t agreed = 0;
   bool lowest_agreed = false;
   for (const member& m : v.members) { // V-1: the first voter is the lowest
-    if (!m.voter)
+    if (!votes(m))
       continue;
     bool in = std::ranges::find(agreeing, m.id.peer) != agreeing.end();
     lowest_agreed = lowest_agreed || (voters == 0 && in);

@@ -37,6 +37,7 @@ struct device_profile {
 enum class member_state : std::uint8_t {
   active = 1,
   leaving = 2, ///< gets no work, still holds state until others have it
+  joining = 3, ///< admitted but not heard in the shoal yet: no vote, no work
 };
 
 struct member {
@@ -45,8 +46,9 @@ struct member {
   std::vector<std::string> addresses; ///< "host:port" for tls
   std::string host;                   ///< boot id: peers that share cores
   device_profile device;
-  bool voter = true;
-  bool witness = false; ///< votes, gets no work
+  std::uint64_t instance = 0; ///< which start of the process this is
+  bool voter = true;          ///< unless joining
+  bool witness = false;       ///< votes, gets no work
   member_state state = member_state::active;
   friend bool operator==(const member&, const member&) = default;
 };
@@ -134,6 +136,9 @@ struct view {
 /// @returns the member with this peer id, or nullptr.
 const member* find_member(const view& v, const peer_id& id);
 const job_entry* find_job(const view& v, job_id id);
+
+/// Whether the member's vote counts: it is a voter and has taken its seat.
+bool votes(const member& m);
 
 /// Whether `agreeing` (peers; duplicates and strangers are ignored) is a
 /// quorum of the voters of `v`: more than half, or exactly half with the

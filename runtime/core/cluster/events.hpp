@@ -1,0 +1,164 @@
+// runtime/core/cluster/events.hpp -- what goes into and comes out of the core.
+//
+// The shell feeds events to membership::step() and carries out the actions in
+// their order. The one hard rule: a persist is synced to disk before any later
+// action, of this or a later step, is carried out.
+#pragma once
+
+#include "runtime/core/cluster/messages.hpp"
+
+namespace shoal::core::cluster {
+
+/// Records: what a peer must not forget. Each kind replaces the one of its
+/// kind before.
+
+/// The newest decided view.
+struct view_record {
+  view current;
+  /// This peer has taken its seat in `current`'s shoal and has lost no vote
+  /// since: it may vote for its entry, whatever its incarnation.
+  bool seated = false;
+  std::vector<view> former; ///< last views of shoals that dissolved around us
+  friend bool operator==(const view_record&, const view_record&) = default;
+};
+
+/// The vote for the successor of view `base`. It counts only beside a
+/// view_record of that shoal and number.
+struct vote_record {
+  shoal_id shoal{};
+  epoch base = 0;
+  ballot promised;
+  ballot accepted;
+  std::optional<view> value; ///< that was accepted
+  friend bool operator==(const vote_record&, const vote_record&) = default;
+};
+
+using record = std::variant<view_record, vote_record>;
+
+/// All records of a peer; both empty: it has no history.
+struct history {
+  std::optional<view_record> view;
+  std::optional<vote_record> vote;
+};
+
+// Events ---------------------------------------------------------------------
+
+/// The first event, once.
+struct start {
+  history stored;
+};
+
+/// The transport has an authenticated connection. If a restarted process
+/// connects, peer_down of its former self comes first.
+struct peer_up {
+  peer_id peer{};
+  std::uint64_t instance = 0;
+};
+struct peer_down {
+  peer_id peer{};
+};
+struct connect_failed {
+  std::string address;
+};
+struct received {
+  peer_id from{};
+  message what;
+};
+
+/// Time has passed; see need_tick_at. Extra ticks do no harm.
+struct tick {};
+
+/// Discovery has heard of a peer there, maybe again.
+struct discovered {
+  std::string address;
+};
+
+struct submit_job {
+  job_entry job;
+};
+struct set_job_state {
+  job_id id = 0;
+  job_state state = job_state::done;
+  std::uint64_t done_step = 0;
+};
+
+/// Gives this peer no more work; answered by a view that says `leaving`, or by
+/// left{} if it is alone.
+struct leave {};
+
+/// Leaves now: its state is with others. Answered by left{}.
+struct leave_now {};
+
+struct update_profile {
+  device_profile device;
+  std::vector<std::string> addresses;
+};
+
+/// The operator gives up on the old quorum: a new shoal of this peer alone,
+/// which keeps the jobs.
+struct recover_force {};
+
+using event = std::variant<start, peer_up, peer_down, connect_failed, received,
+                           tick, discovered, submit_job, set_job_state, leave,
+                           leave_now, update_profile, recover_force>;
+
+// Actions --------------------------------------------------------------------
+
+/// To connected peers only; those whose connection is gone are skipped.
+struct send {
+  std::vector<peer_id> to;
+  message what;
+};
+struct persist {
+  record what;
+};
+
+/// Deletes both records, synced: the peer has left for good.
+struct erase_history {};
+
+struct connect {
+  std::string address;
+};
+
+/// A view was decided. Numbers only grow in the life of a peer, whatever
+/// shoal it is in. Jobs in it are safe.
+struct new_view {
+  view current;
+  bool member = false; ///< this process is in it; if not, it asks to be
+};
+
+/// Said every waiting_period while the quorum of the view is not in contact.
+struct waiting_for {
+  epoch number = 0;
+  std::vector<member> missing;
+};
+
+/// The answer to leave: the process may end.
+struct left {
+  bool clean = false; ///< the others know; history is erased or was needless
+};
+
+/// The shoal ended by agreement; its members join another. Follows new_view.
+struct dissolved {
+  shoal_id into{};
+};
+
+struct rejected {
+  std::string reason;
+  job_id job = 0; ///< if it was about one
+};
+
+/// Wants a tick at this time or soon after; replaces earlier wishes.
+struct need_tick_at {
+  nanoseconds when = 0;
+};
+struct log {
+  std::string text;
+};
+
+using action =
+  std::variant<send, persist, erase_history, connect, new_view, waiting_for,
+               left, dissolved, rejected, need_tick_at, log>;
+using actions = std::vector<action>;
+
+} // namespace shoal::core::cluster

@@ -1,0 +1,97 @@
+// runtime/core/cluster/membership.hpp -- one peer's part in its shoal.
+//
+// Birth, restart, merge, joining, leaving, failures and jobs are all the same
+// thing: a wish for another view, which the voters of the current one agree on
+// (agreement.hpp) after watching each other (detector.hpp).
+//
+//   start without history --> alone (seated in a shoal of one)
+//   start with a view     --> waiting until its quorum is in contact, then
+//                             asks for a new entry, since its memory is gone
+//   member  --dissolved or expelled--> homeless --admitted--> member
+//   homeless for homeless_patience    --> alone, in a new shoal
+//
+// Invariants
+// C-1: two decided views of one shoal never succeed the same view.
+// C-2: the number of this peer's view never falls.
+// C-3: a vote is persisted before it is sent; so is a view before it is used.
+// C-4: only a seated peer votes, and a seated peer neither founds nor joins
+//      another shoal unless its own ends.
+// C-5: a shoal with a running job does not dissolve.
+//
+// Threads: one at a time. No clock, no randomness of its own: `now` and
+// config::seed are all it has. Cost: well under 1 ms for a step.
+#pragma once
+
+#include "runtime/core/cluster/events.hpp"
+
+#include <memory>
+
+namespace shoal::core::cluster {
+
+inline constexpr std::size_t members_max = 64;
+inline constexpr std::size_t jobs_running_max = 16;
+/// Ended jobs that a view remembers; the oldest go first.
+inline constexpr std::size_t jobs_kept_max = 16;
+inline constexpr std::size_t run_json_bytes_max = 64 * 1024;
+/// Last views of dissolved shoals that are remembered for late members.
+inline constexpr std::size_t former_max = 8;
+/// Own wishes and those of others that wait for the next view.
+inline constexpr std::size_t wishes_max = 256;
+
+/// Fixed for the life of the process.
+struct config {
+  /// This process: id.peer, instance, name, addresses, host, device, voter,
+  /// witness; the rest is ignored. A member of an embedded peer never votes.
+  member self;
+  std::string cluster = "default";
+  /// Addresses given by the user: tried until they answer.
+  std::vector<std::string> seeds;
+  /// Throw-away: stores nothing, admits nobody, joins only through `seeds`.
+  bool embedded = false;
+  std::uint64_t seed = 0; ///< random, of this process: spreads retries
+  /// Makes the id of a shoal from its first view and a salt.
+  shoal_id (*name_shoal)(const view& first, std::uint64_t salt) = nullptr;
+  /// The assignments that `v` leads to: make_plan(v).jobs.
+  std::vector<assignment> (*plan_jobs)(const view& v) = nullptr;
+
+  // Times in nanoseconds; the defaults are for the product.
+  nanoseconds heartbeat_interval = 250'000'000;
+  nanoseconds suspect_floor = 1'500'000'000; ///< silence before suspicion
+  nanoseconds batch_window = 50'000'000;     ///< gathers wishes into one view
+  nanoseconds rank_delay = 30'000'000;       ///< lets lower peers propose first
+  nanoseconds ballot_timeout = 300'000'000;
+  nanoseconds homeless_patience = 3'000'000'000;
+  nanoseconds waiting_period = 10'000'000'000;
+  nanoseconds leave_patience = 5'000'000'000;
+};
+
+enum class phase : std::uint8_t {
+  created = 1,  ///< before start
+  waiting = 2,  ///< seated, but the quorum is not in contact
+  member = 3,   ///< seated or about to be, in contact with a quorum
+  homeless = 4, ///< in no shoal; asking to be admitted
+  gone = 5,     ///< left
+};
+
+class membership {
+public:
+  explicit membership(config c);
+  ~membership();
+  membership(membership&&) noexcept;
+
+  /// Appends what is to be done to `out`. @pre the first event is start
+  void step(const event& e, nanoseconds now, actions& out);
+
+  /// The newest decided view. @pre start has been given
+  const view& current() const;
+  cluster::phase phase() const;
+  bool seated() const;
+  /// Members of the view that are in contact and not suspected, self too.
+  std::vector<peer_id> reachable() const;
+
+private:
+  struct impl;
+  std::unique_ptr<impl> impl_;
+};
+
+} // namespace shoal::core::cluster

@@ -1,0 +1,160 @@
+// runtime/core/cluster/messages.hpp -- what cluster cores say to each other.
+//
+// Plain data; runtime/codec turns it into Protobuf and checks it. The sender's
+// peer id is not in a message: the transport has proved it. Messages may be
+// lost, repeated and reordered; whoever needs an answer asks again.
+//
+// `base` is the number of the view that is being succeeded: its voters decide
+// which view comes next. That view's number is greater, mostly by one.
+#pragma once
+
+#include "runtime/core/view.hpp"
+
+#include <compare>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace shoal::core::cluster {
+
+/// Orders the proposals for one successor. {0, 0} is below every real one.
+struct ballot {
+  std::uint64_t round = 0;
+  peer_id proposer{};
+  friend auto operator<=>(const ballot&, const ballot&) = default;
+};
+
+/// The first message on every connection, and again when it has changed.
+struct hello {
+  std::string cluster;
+  shoal_id shoal{};
+  epoch number = 0;
+  std::uint32_t members = 0;
+  std::uint32_t jobs = 0;    ///< in the view, ended ones too
+  std::uint32_t running = 0; ///< of them
+  bool joinable = false;     ///< can admit members: seated, has its quorum, not
+                             ///< embedded, not dissolved
+  std::string name;
+  std::vector<std::string> addresses; ///< of the sender
+  friend bool operator==(const hello&, const hello&) = default;
+};
+
+/// Asks to be admitted to `shoal`; the answer is decided{a view with it}.
+struct join_request {
+  shoal_id shoal{};
+  member draft;        ///< id.incarnation is 0
+  bool seated = false; ///< holds the votes of its entry in the current view
+  epoch floor = 0;     ///< the highest epoch it has seen, in any shoal
+};
+
+/// Why a join_request can not be granted.
+struct join_answer {
+  shoal_id shoal{};                   ///< that was asked for
+  std::optional<shoal_id> into;       ///< it has dissolved into this one
+  std::vector<std::string> addresses; ///< where to find that
+  std::string reason;                 ///< for people
+};
+
+struct heartbeat {
+  shoal_id shoal{};
+  epoch number = 0;
+  std::uint64_t sequence = 0;
+};
+
+struct heartbeat_ack {
+  shoal_id shoal{}; ///< of the answering peer
+  epoch number = 0;
+  std::uint64_t sequence = 0;
+};
+
+/// The sender's own opinion of a member, told to all others.
+struct alert {
+  shoal_id shoal{};
+  epoch number = 0;
+  member_id subject;
+  bool suspected = false; ///< false takes it back
+};
+
+struct prepare {
+  shoal_id shoal{};
+  epoch base = 0;
+  cluster::ballot ballot;
+};
+
+struct promise {
+  shoal_id shoal{};
+  epoch base = 0;
+  cluster::ballot ballot;
+  epoch incarnation = 0;     ///< of the voter, as it knows itself
+  cluster::ballot accepted;  ///< {0, 0} if nothing was
+  std::optional<view> value; ///< what was accepted
+};
+
+struct accept {
+  shoal_id shoal{};
+  epoch base = 0;
+  cluster::ballot ballot;
+  view value;
+};
+
+struct accepted {
+  shoal_id shoal{};
+  epoch base = 0;
+  cluster::ballot ballot;
+  epoch incarnation = 0;
+};
+
+/// A prepare or accept came too late: `promised` is in the way.
+struct refused {
+  shoal_id shoal{};
+  epoch base = 0;
+  cluster::ballot ballot; ///< of the refused message
+  cluster::ballot promised;
+};
+
+/// A view that a quorum has accepted. Trusted: peers crash, they do not lie.
+struct decided {
+  view value;
+};
+
+/// Asks for the newest decided view, if it is newer than `number`.
+struct view_request {
+  shoal_id shoal{};
+  epoch number = 0;
+};
+
+enum class change_kind : std::uint8_t {
+  submit_job = 1, ///< `job`
+  end_job = 2,    ///< `id`, `state`, `done_step`
+  leave = 3,      ///< `subject` becomes leaving
+  remove = 4,     ///< `subject` goes
+  update = 5,     ///< the entry of `subject` takes `device`, `addresses`
+};
+
+/// One wished change of the view.
+struct change {
+  change_kind kind = change_kind::submit_job;
+  job_entry job;
+  job_id id = 0;
+  job_state state = job_state::done;
+  std::uint64_t done_step = 0;
+  member_id subject;
+  device_profile device;
+  std::vector<std::string> addresses;
+  friend bool operator==(const change&, const change&) = default;
+};
+
+/// From a member that has no vote to one that has.
+struct change_request {
+  shoal_id shoal{};
+  change what;
+};
+
+using message =
+  std::variant<hello, join_request, join_answer, heartbeat, heartbeat_ack,
+               alert, prepare, promise, accept, accepted, refused, decided,
+               view_request, change_request>;
+
+} // namespace shoal::core::cluster
