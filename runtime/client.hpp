@@ -1,0 +1,103 @@
+// runtime/client.hpp -- the command line's side of a node.
+//
+// A client talks to one node at a time: over the Unix socket in its data
+// directory, or over TLS in the client role, which proves the cluster key and
+// never votes. When the connection is lost it moves to another node it knows:
+// first the other sockets beside the first one, then the addresses that the
+// last status named.
+//
+// Threads: one thread at a time. Calls block, at most for `timeout` each.
+// Errors:  errc of the call; text() then says it for people.
+#pragma once
+
+#include "runtime/core/view.hpp"
+#include "runtime/errc.hpp"
+#include "runtime/job_log.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace shoal::runtime {
+
+struct client_config {
+  /// Use the node of this data directory; empty: addresses only.
+  std::filesystem::path data_dir;
+  /// "host:port" of nodes to ask over TLS.
+  std::vector<std::string> addresses;
+  /// Empty: the user's own.
+  std::filesystem::path cluster_key_file;
+  std::chrono::milliseconds timeout{10000}; ///< of one request
+  /// Told where it moved to. May be empty.
+  std::function<void(const std::string& line)> say;
+};
+
+class client {
+public:
+  /// Connects nowhere yet.
+  explicit client(client_config config);
+  ~client();
+
+  /// Connects to the first node that answers. errc::no_node if none does.
+  [[nodiscard]] std::error_code connect();
+
+  /// What `shoal status --json` prints.
+  [[nodiscard]] std::error_code status(std::string& json);
+
+  /// Uploads a blob unless the node has it.
+  [[nodiscard]] std::error_code
+  put_blob(std::span<const std::byte> bytes, core::blob_digest& digest);
+  [[nodiscard]] std::error_code
+  put_file(const std::filesystem::path& file, core::blob_digest& digest);
+
+  /// Fetches a blob, from whichever peer has it, piece by piece.
+  [[nodiscard]] std::error_code get_blob(
+    const core::blob_digest& digest,
+    const std::function<std::error_code(std::span<const std::byte>)>& piece);
+  /// Fetches a blob into a file (written beside it, then renamed).
+  [[nodiscard]] std::error_code
+  get_file(const core::blob_digest& digest, const std::filesystem::path& file);
+
+  /// Submits a job and waits until a view holds it. Its id is returned.
+  [[nodiscard]] std::error_code submit(core::job_entry job, core::job_id& id);
+
+  /// Events from `next` on, which it advances; waits up to a second for one.
+  [[nodiscard]] std::error_code
+  events(core::job_id job, std::uint64_t& next, std::vector<job_event>& out);
+
+  /// Hands every event of `job` to `on_event`, each once, until one says that
+  /// the job ended or `on_event` returns false. Moves to another node when
+  /// this one dies; gives up with errc::no_node after `patience` without any.
+  [[nodiscard]] std::error_code
+  follow(core::job_id job,
+         const std::function<bool(const job_event&)>& on_event,
+         std::chrono::milliseconds patience = std::chrono::seconds(60));
+
+  /// Stops a job: after the step under way with a checkpoint, or at once.
+  [[nodiscard]] std::error_code stop_job(core::job_id job, bool drain);
+
+  /// Makes a new shoal of what this node can reach.
+  [[nodiscard]] std::error_code recover_force();
+
+  /// The last error, for people: "no node answers in DIR: start one with ...".
+  const std::string& text() const noexcept;
+
+  /// Whom it talks to: a socket's path or an address.
+  const std::string& where() const noexcept;
+
+private:
+  class impl;
+  std::unique_ptr<impl> impl_;
+};
+
+/// Data directories of the running nodes below the default one, `first` first.
+std::vector<std::filesystem::path>
+local_nodes(const std::filesystem::path& first);
+
+} // namespace shoal::runtime

@@ -1,0 +1,62 @@
+// runtime/node_config.hpp -- what a node is told when it starts.
+//
+// Plain data, one field for each flag of `shoal node`, and what the program
+// around the node wants to hear.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace shoal::runtime {
+
+/// What the program around a node hears. Called on threads of the node; must
+/// not wait and must not call the node. Empty functions are skipped.
+struct node_observer {
+  std::function<void(const std::string& line)> ready;   ///< once
+  std::function<void(const std::string& line)> view;    ///< one per view
+  std::function<void(const std::string& line)> waiting; ///< while no quorum
+  std::function<void(const std::string& line)> say;     ///< everything else
+  std::function<void(const std::string& why)> stopped;  ///< once, at the end
+};
+
+struct node_config {
+  /// For people; selects <default data directory>/<name>.
+  std::string name;
+  /// Overrides the directory that `name` selects. One node at a time.
+  std::filesystem::path data_dir;
+  /// "host:port", port 0: any free one. Empty: every interface when a cluster
+  /// key file is given, else loopback.
+  std::string listen;
+  /// "host:port" of peers to contact beside those that discovery finds.
+  std::vector<std::string> join;
+  /// Shoals of other names are ignored.
+  std::string cluster = "shoal";
+  /// The secret that the peers share. Empty: the user's own, made on first
+  /// use; the node then binds loopback only.
+  std::filesystem::path cluster_key_file;
+  bool witness = false; ///< votes, gets no work
+  int threads = 0;      ///< for computation; 0: all processors
+  /// Throw-away identity and data directory, no stored view, not
+  /// discoverable: `shoal train` without a running node.
+  bool embedded = false;
+  bool discover = true; ///< UDP multicast; off: `join` only
+  bool ucx = true;      ///< use shared memory between peers of a host
+  /// Jobs may use this much memory; 0: half of what the machine has free.
+  std::uint64_t memory_bytes = 0;
+  /// Skips the measurement when not 0 (tests).
+  std::uint64_t mflops = 0;
+  node_observer observer;
+};
+
+/// Where `name` keeps its data: $XDG_DATA_HOME/shoal/<name>; "default" when
+/// the name is empty.
+std::filesystem::path default_data_dir(const std::string& name);
+
+/// The control socket of the node that uses `data_dir`.
+std::filesystem::path control_socket(const std::filesystem::path& data_dir);
+
+} // namespace shoal::runtime

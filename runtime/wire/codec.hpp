@@ -1,0 +1,65 @@
+// runtime/wire/codec.hpp -- messages to bytes and back, with every check.
+//
+// Bytes from another machine are not trusted: decode() checks every length,
+// number, enumerator and string against a limit and refuses what it does not
+// know; nothing behind it checks again. Protobuf carries the fields; its
+// headers stay in codec's own sources.
+//
+// Threads: any. Cost: one Protobuf message; control traffic only.
+// Errors:  errc::corrupt     no message of ours, or one that breaks a rule
+//          errc::too_large   a length or count over its limit
+//          errc::unknown     a version, kind or enumerator of another time
+#pragma once
+
+#include "runtime/core/cluster/events.hpp"
+#include "runtime/core/training/job_messages.hpp"
+#include "runtime/errc.hpp"
+#include "runtime/wire/messages.hpp"
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace shoal::runtime {
+
+/// Whatever one control message can say.
+using envelope =
+  std::variant<core::cluster::message, core::job_message, link_credit,
+               blob_request, blob_chunk, ucx_address, role_message,
+               client_request, client_reply>;
+
+namespace codec {
+
+/// Longest encoded message, as transport::control_bytes_max.
+inline constexpr std::size_t message_bytes_max = std::size_t{1} << 20;
+/// Longest encoded view: leaves room for the message around it.
+inline constexpr std::size_t view_bytes_max = std::size_t{896} << 10;
+
+inline constexpr std::size_t name_bytes_max = 128;
+inline constexpr std::size_t address_bytes_max = 262; ///< host 255, ":", port
+inline constexpr std::size_t addresses_max = 16;
+inline constexpr std::size_t text_bytes_max = 1024;
+inline constexpr std::size_t stages_max = 64;
+inline constexpr std::size_t replicas_max = 64;
+
+std::vector<std::byte> encode(const envelope& message);
+[[nodiscard]] std::error_code
+decode(std::span<const std::byte> bytes, envelope& out);
+
+/// One record of the vote file.
+std::vector<std::byte> encode_record(const core::cluster::record& r);
+[[nodiscard]] std::error_code
+decode_record(std::span<const std::byte> bytes, core::cluster::record& out);
+
+/// The same bytes for equal views on every machine and in every build: what a
+/// shoal's id is the hash of. Not Protobuf, which promises no such thing.
+std::vector<std::byte> canonical(const core::view& v);
+
+/// SHA-256 over canonical(first) and the salt, cut to the id's length.
+core::shoal_id name_shoal(const core::view& first, std::uint64_t salt);
+
+} // namespace codec
+
+} // namespace shoal::runtime

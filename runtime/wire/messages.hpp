@@ -1,0 +1,158 @@
+// runtime/wire/messages.hpp -- what nodes and clients say, as plain data.
+//
+// The cluster's and the jobs' messages are declared by the core; here are the
+// others: link credits, blobs, roles, the exchange of UCX addresses, and what
+// a command line asks. codec.hpp turns all of them into bytes and back. What
+// comes out of the codec has been checked against the limits named here.
+//
+// Threads: plain data.
+#pragma once
+
+#include "runtime/core/ids.hpp"
+#include "runtime/core/view.hpp"
+#include "runtime/job_log.hpp"
+#include "transport/fabric.hpp" // bulk_tag
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace shoal::runtime {
+
+/// Bytes of a blob in one message: half of what a control message may hold,
+/// so that the frame around them always fits.
+inline constexpr std::size_t blob_chunk_bytes_max = std::size_t{512} << 10;
+inline constexpr std::size_t role_name_bytes_max = 64;
+inline constexpr std::size_t role_message_bytes_max = std::size_t{512} << 10;
+inline constexpr std::size_t ucx_address_bytes_max = 16384;
+inline constexpr std::size_t reply_text_bytes_max = 1024;
+inline constexpr std::size_t status_bytes_max = std::size_t{768} << 10;
+inline constexpr std::size_t reply_events_max = 1024;
+inline constexpr std::size_t event_text_bytes_max = 2048;
+
+enum class fabric_kind : std::uint8_t { tls = 1, ucx = 2 };
+
+/// The sender's transfer `tag` may start: the receiver has posted memory on
+/// `fabric`.
+struct link_credit {
+  transport::bulk_tag tag{};
+  fabric_kind fabric = fabric_kind::tls;
+  friend bool operator==(const link_credit&, const link_credit&) = default;
+};
+
+/// Asks for bytes [offset, offset + bytes) of a blob; answered by blob_chunk
+/// with the same number.
+struct blob_request {
+  std::uint64_t number = 0;
+  core::blob_digest digest{};
+  std::uint64_t offset = 0;
+  std::uint32_t bytes = 0; ///< at most blob_chunk_bytes_max
+  friend bool operator==(const blob_request&, const blob_request&) = default;
+};
+
+struct blob_chunk {
+  std::uint64_t number = 0;
+  core::blob_digest digest{};
+  bool found = false;
+  std::uint64_t total_bytes = 0; ///< of the blob
+  std::uint64_t offset = 0;
+  std::vector<std::byte> bytes;
+  friend bool operator==(const blob_chunk&, const blob_chunk&) = default;
+};
+
+/// How to reach this node's UCX worker; sent over TLS to peers on this host.
+struct ucx_address {
+  std::string host; ///< boot id, as in core::member::host
+  std::vector<std::byte> address;
+  friend bool operator==(const ucx_address&, const ucx_address&) = default;
+};
+
+/// Bytes for the actor of a custom role.
+struct role_message {
+  std::string role;
+  std::vector<std::byte> bytes;
+  friend bool operator==(const role_message&, const role_message&) = default;
+};
+
+// What a client asks. Each is answered by one client_reply.
+
+struct ask_status {
+  friend bool operator==(const ask_status&, const ask_status&) = default;
+};
+/// Begins, continues (in order) and ends the upload of a blob.
+struct put_begin {
+  std::uint64_t total_bytes = 0;
+  friend bool operator==(const put_begin&, const put_begin&) = default;
+};
+struct put_chunk {
+  std::uint64_t upload = 0;
+  std::uint64_t offset = 0;
+  std::vector<std::byte> bytes;
+  friend bool operator==(const put_chunk&, const put_chunk&) = default;
+};
+struct put_commit {
+  std::uint64_t upload = 0;
+  core::blob_digest digest{}; ///< what the blob must hash to
+  friend bool operator==(const put_commit&, const put_commit&) = default;
+};
+/// Reads a piece of a blob; the node first fetches the blob from its peers
+/// when it does not hold it (the reply then says again_later).
+struct get_blob {
+  core::blob_digest digest{};
+  std::uint64_t offset = 0;
+  std::uint32_t bytes = 0; ///< at most blob_chunk_bytes_max
+  friend bool operator==(const get_blob&, const get_blob&) = default;
+};
+/// The entry's id is ignored; the reply names the one it got.
+struct submit_job {
+  core::job_entry job;
+  friend bool operator==(const submit_job&, const submit_job&) = default;
+};
+/// Events of a job from a position on; waits up to events_wait when there is
+/// none.
+struct ask_events {
+  core::job_id job = 0;
+  std::uint64_t from = 0;
+  friend bool operator==(const ask_events&, const ask_events&) = default;
+};
+/// Stops a job at once, or after the step under way with a checkpoint.
+struct stop_job {
+  core::job_id job = 0;
+  bool drain = true;
+  friend bool operator==(const stop_job&, const stop_job&) = default;
+};
+/// Founds a new shoal from what is left; see `shoal recover --force`.
+struct recover_force {
+  friend bool operator==(const recover_force&, const recover_force&) = default;
+};
+
+struct client_request {
+  std::uint64_t number = 0;
+  std::variant<ask_status, put_begin, put_chunk, put_commit, get_blob,
+               submit_job, ask_events, stop_job, recover_force>
+    body;
+  friend bool
+  operator==(const client_request&, const client_request&) = default;
+};
+
+enum class reply_code : std::uint8_t {
+  ok = 1,
+  refused = 2,     ///< `text` says why
+  not_found = 3,   ///< no such job, blob or upload
+  again_later = 4, ///< not ready yet: ask again
+};
+
+struct client_reply {
+  std::uint64_t number = 0;
+  reply_code code = reply_code::ok;
+  std::string text;              ///< for people; or status as JSON
+  std::uint64_t value = 0;       ///< job, upload, total bytes, next position
+  core::blob_digest digest{};    ///< of a committed upload
+  std::vector<std::byte> bytes;  ///< of a blob
+  std::vector<job_event> events; ///< of a job
+  bool ended = false;            ///< the job is not running any more
+};
+
+} // namespace shoal::runtime
