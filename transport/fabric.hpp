@@ -106,7 +106,8 @@ public:
   [[nodiscard]] virtual std::error_code
   send(const peer_id& to, std::span<const std::byte> message) = 0;
 
-  /// Posts `into` for the transfer `tag` from `from`. The completion's error
+  /// Posts `into` for the transfer `tag` from `from`; it is posted for all that
+  /// `from` sends after this call has returned. The completion's error
   /// is corrupt, size_mismatch, peer_lost or canceled. A tag posted twice is
   /// filled in the order of posting. @returns would_block or peer_lost.
   [[nodiscard]] virtual std::error_code
