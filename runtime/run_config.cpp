@@ -1,0 +1,385 @@
+// runtime/run_config.cpp -- the table of a run file's keys, read and written.
+#include "runtime/run_config.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <limits>
+#include <numbers>
+
+namespace shoal::runtime {
+namespace {
+
+using json = nlohmann::ordered_json;
+using model::failure;
+
+constexpr double big = 1e15;
+
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j)
+    row[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      std::size_t above = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1,
+                         diagonal + (a[i - 1] == b[j - 1] ? 0 : 1)});
+      diagonal = above;
+    }
+  }
+  return row[b.size()];
+}
+
+std::string nearest(std::string_view word,
+                    const std::vector<std::string_view>& known) {
+  std::string_view best;
+  std::size_t distance = std::max<std::size_t>(3, word.size() / 3) + 1;
+  for (std::string_view k : known) {
+    std::size_t d = edit_distance(word, k);
+    if (d < distance) {
+      distance = d;
+      best = k;
+    }
+  }
+  return best.empty() ? std::string{}
+                      : "; did you mean '" + std::string(best) + "'?";
+}
+
+std::string number(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.17g", value);
+  for (int digits = 1; digits < 17; ++digits) {
+    char shorter[32];
+    std::snprintf(shorter, sizeof shorter, "%.*g", digits, value);
+    if (std::strtod(shorter, nullptr) == value)
+      return shorter;
+  }
+  return text;
+}
+
+/// Puts a JSON value where a key says; the sentence if it cannot.
+struct put_value {
+  run_config& run;
+  const run_key& key;
+  const json& value;
+
+  std::string range(double x) const {
+    const bool automatic = x == -1 && key.low > -1;
+    if (automatic) {
+      run_config defaults;
+      if (const auto* i = std::get_if<std::int64_t run_config::*>(&key.where))
+        if (defaults.*(*i) == -1)
+          return {};
+    }
+    if (std::isfinite(x) && x >= key.low && x <= key.high)
+      return {};
+    return "is " + number(x) + ", must be between " + number(key.low) + " and "
+           + number(key.high);
+  }
+  std::string operator()(std::string run_config::*at) const {
+    if (!value.is_string())
+      return "must be a string";
+    run.*at = value.get<std::string>();
+    return {};
+  }
+  std::string operator()(double run_config::*at) const {
+    if (!value.is_number())
+      return "must be a number";
+    run.*at = value.get<double>();
+    return range(run.*at);
+  }
+  std::string operator()(std::int64_t run_config::*at) const {
+    if (!value.is_number_integer())
+      return "must be a whole number";
+    if (value.is_number_unsigned()
+        && value.get<std::uint64_t>()
+             > std::uint64_t(std::numeric_limits<std::int64_t>::max()))
+      return "is too large";
+    run.*at = value.get<std::int64_t>();
+    return range(double(run.*at));
+  }
+  std::string operator()(bool run_config::*at) const {
+    if (!value.is_boolean())
+      return "must be true or false";
+    run.*at = value.get<bool>();
+    return {};
+  }
+  std::string operator()(std::vector<std::string> run_config::*at) const {
+    (run.*at).clear();
+    if (value.is_string()) {
+      (run.*at).push_back(value.get<std::string>());
+      return {};
+    }
+    if (!value.is_array())
+      return "must be a list of strings";
+    for (const json& item : value) {
+      if (!item.is_string())
+        return "must be a list of strings";
+      (run.*at).push_back(item.get<std::string>());
+    }
+    return {};
+  }
+  std::string operator()(std::vector<std::int64_t> run_config::*at) const {
+    (run.*at).clear();
+    if (!value.is_array())
+      return "must be a list of whole numbers";
+    for (const json& item : value) {
+      if (!item.is_number_integer())
+        return "must be a list of whole numbers";
+      (run.*at).push_back(item.get<std::int64_t>());
+      if (std::string wrong = range(double((run.*at).back())); !wrong.empty())
+        return "has an entry that " + wrong;
+    }
+    return {};
+  }
+};
+
+model::status read_model(const json& section, std::string_view source,
+                         run_config& run) {
+  if (!section.is_object())
+    return failure{std::string(source) + ": [model] must be a table"};
+  if (section.contains("path")) {
+    if (!section["path"].is_string())
+      return failure{std::string(source) + ": model.path must be a string"};
+    run.model_path = section["path"].get<std::string>();
+  }
+  std::vector<std::string_view> known = model::known_keys();
+  known.push_back("path");
+  json keys = json::object();
+  for (const auto& [name, value] : section.items()) {
+    if (std::ranges::find(known, name) == known.end())
+      return failure{std::string(source) + ": unknown key model." + name
+                     + nearest(name, known)};
+    if (name != "path")
+      keys[name] = value;
+  }
+  if (keys.empty() && !run.model_path.empty())
+    return model::done{};
+  if (!keys.contains("model_type"))
+    keys["model_type"] = "llama";
+  auto parsed
+    = model::parse_config(keys.dump(), std::string(source) + ": [model]");
+  if (!parsed)
+    return parsed.why();
+  run.model = *parsed;
+  return model::done{};
+}
+
+model::status read_section(const std::string& name, const json& section,
+                           std::string_view source, run_config& run) {
+  const std::string where = std::string(source) + ": ";
+  std::vector<std::string_view> names;
+  std::vector<std::string_view> sections{"model"};
+  for (const run_key& k : keys()) {
+    sections.push_back(k.section);
+    if (k.section == name)
+      names.push_back(k.name);
+  }
+  if (names.empty())
+    return failure{where + "unknown section [" + name + "]"
+                   + nearest(name, sections)};
+  if (!section.is_object())
+    return failure{where + "[" + name + "] must be a table"};
+  for (const auto& [key_name, value] : section.items()) {
+    auto at = std::ranges::find_if(keys(), [&](const run_key& k) {
+      return k.section == name && k.name == key_name;
+    });
+    if (at == keys().end())
+      return failure{where + "unknown key " + name + "." + key_name
+                     + nearest(key_name, names)};
+    std::string wrong = std::visit(put_value{run, *at, value}, at->where);
+    if (!wrong.empty())
+      return failure{where + name + "." + key_name + " " + wrong};
+  }
+  return model::done{};
+}
+
+json value_of(const run_config& run, const run_key& key) {
+  return std::visit([&](auto at) { return json(run.*at); }, key.where);
+}
+
+} // namespace
+
+const std::vector<run_key>& keys() {
+  using r = run_config;
+  static const std::vector<run_key> table{
+    {"data", "paths", &r::data_paths, 0, 0, "files, folders or globs of text"},
+    {"data", "tokenizer", &r::data_tokenizer, 0, 0, "only \"bytes\" so far"},
+    {"data", "validation_permille", &r::data_validation_permille, 0, 900,
+     "thousandths of the files that are held out"},
+    {"data", "bytes_max", &r::data_bytes_max, 1024, big,
+     "more text than this is refused"},
+    {"training", "steps", &r::steps, 1, 1e12, "optimizer steps"},
+    {"training", "seq_len", &r::seq_len, 1, 1 << 24, "tokens in a sequence"},
+    {"training", "local_batch_size", &r::local_batch_size, 1, 65536,
+     "sequences in a microbatch"},
+    {"training", "global_batch_size", &r::global_batch_size, 1, 1 << 24,
+     "sequences in a step; -1: four microbatches"},
+    {"training", "max_norm", &r::max_norm, 0, 1e9,
+     "gradients are clipped to this norm; 0: not"},
+    {"training", "seed", &r::seed, 0, big, "of weights and data order"},
+    {"optimizer", "name", &r::optimizer_name, 0, 0, "only \"AdamW\" so far"},
+    {"optimizer", "lr", &r::lr, 0, 1e3, "highest learning rate"},
+    {"optimizer", "beta1", &r::beta1, 0, 1, "decay of the first moment"},
+    {"optimizer", "beta2", &r::beta2, 0, 1, "decay of the second moment"},
+    {"optimizer", "eps", &r::eps, 0, 1, "added to the root"},
+    {"optimizer", "weight_decay", &r::weight_decay, 0, 1e3, "decoupled"},
+    {"lr_scheduler", "warmup_steps", &r::warmup_steps, 0, 1e12,
+     "linear from 0; -1: a tenth of the steps, at most 200"},
+    {"lr_scheduler", "total_steps", &r::lr_total_steps, 1, 1e12,
+     "where the decay ends; -1: training.steps"},
+    {"lr_scheduler", "decay_ratio", &r::decay_ratio, 0, 1,
+     "part of the steps, at the end, in which the rate decays"},
+    {"lr_scheduler", "decay_type", &r::decay_type, 0, 0,
+     "\"linear\", \"sqrt\" or \"cosine\""},
+    {"lr_scheduler", "min_lr_factor", &r::min_lr_factor, 0, 1,
+     "part of the highest rate at the end"},
+    {"parallelism", "data_parallel_replicate_degree", &r::replicate_degree, 1,
+     1024, "replicas; -1: choose"},
+    {"parallelism", "pipeline_parallel_degree", &r::pipeline_degree, 1, 1024,
+     "stages; -1: choose"},
+    {"parallelism", "pipeline_parallel_layers_per_stage", &r::layers_per_stage,
+     0, 65536, "blocks of each stage; empty: choose"},
+    {"parallelism", "pipeline_parallel_schedule", &r::schedule, 0, 0,
+     "only \"1F1B\" so far"},
+    {"checkpoint", "enable", &r::checkpoint_enable, 0, 0,
+     "whether checkpoints are made before the end"},
+    {"checkpoint", "interval", &r::checkpoint_interval, 1, 1e12,
+     "steps between checkpoints"},
+    {"checkpoint", "keep_latest_k", &r::keep_latest_k, 1, 1e6,
+     "older ones are removed"},
+    {"metrics", "log_freq", &r::log_freq, 1, 1e9,
+     "steps between lines for people"},
+    {"metrics", "enable_tensorboard", &r::enable_tensorboard, 0, 0,
+     "whether event files are written"},
+    {"validation", "enable", &r::validation_enable, 0, 0,
+     "whether held-out loss is measured"},
+    {"validation", "freq", &r::validation_freq, 1, 1e12,
+     "steps between evaluations"},
+    {"validation", "steps", &r::validation_steps, 1, 1e6,
+     "microbatches in an evaluation"},
+  };
+  return table;
+}
+
+std::int64_t run_config::warmup() const noexcept {
+  if (warmup_steps >= 0)
+    return warmup_steps;
+  return std::min<std::int64_t>(200, steps / 10);
+}
+
+double learning_rate(const run_config& run, std::int64_t step) {
+  const std::int64_t total
+    = run.lr_total_steps > 0 ? run.lr_total_steps : run.steps;
+  const std::int64_t warmup = std::min(run.warmup(), total);
+  if (step <= warmup && warmup > 0)
+    return run.lr * double(step) / double(warmup);
+  const double decay = run.decay_ratio * double(total - warmup);
+  const double left = double(std::max<std::int64_t>(total - step, 0));
+  if (decay <= 0 || left >= decay)
+    return run.lr;
+  const double progress = 1 - left / decay; // 0 .. 1
+  double factor = 1 - progress;
+  if (run.decay_type == "sqrt")
+    factor = 1 - std::sqrt(progress);
+  else if (run.decay_type == "cosine")
+    factor = 0.5 * (1 + std::cos(std::numbers::pi * progress));
+  return run.lr * (run.min_lr_factor + (1 - run.min_lr_factor) * factor);
+}
+
+model::result<run_config> parse_run(std::string_view text,
+                                    std::string_view source) {
+  json all = json::parse(text, nullptr, false);
+  if (all.is_discarded() || !all.is_object())
+    return failure{std::string(source) + ": not a table of sections"};
+  run_config run;
+  for (const auto& [name, section] : all.items()) {
+    model::status read = name == "model"
+                           ? read_model(section, source, run)
+                           : read_section(name, section, source, run);
+    if (!read)
+      return read.why();
+  }
+  if (model::status checked = check_run(run); !checked)
+    return failure{std::string(source) + ": " + checked.message()};
+  return run;
+}
+
+model::status check_run(const run_config& run) {
+  if (run.data_tokenizer != "bytes")
+    return failure{"data.tokenizer is '" + run.data_tokenizer
+                   + "'; only 'bytes' is supported"};
+  if (run.optimizer_name != "AdamW")
+    return failure{"optimizer.name is '" + run.optimizer_name
+                   + "'; only 'AdamW' is supported"};
+  if (run.schedule != "1F1B")
+    return failure{"parallelism.pipeline_parallel_schedule is '" + run.schedule
+                   + "'; only '1F1B' is supported"};
+  if (run.decay_type != "linear" && run.decay_type != "sqrt"
+      && run.decay_type != "cosine")
+    return failure{"lr_scheduler.decay_type is '" + run.decay_type
+                   + "'; must be 'linear', 'sqrt' or 'cosine'"};
+  if (run.sequences_per_step() % run.local_batch_size != 0)
+    return failure{
+      "training.global_batch_size (" + std::to_string(run.sequences_per_step())
+      + ") is not a multiple of training.local_batch_size ("
+      + std::to_string(run.local_batch_size) + ")"};
+  if (run.microbatches_per_step() > 4096)
+    return failure{"training.global_batch_size makes more than 4096 "
+                   "microbatches in a step; raise local_batch_size"};
+  if (run.model_path.empty()
+      && std::uint64_t(run.seq_len) > run.model.max_position_embeddings)
+    return failure{"training.seq_len (" + std::to_string(run.seq_len)
+                   + ") is more than model.max_position_embeddings ("
+                   + std::to_string(run.model.max_position_embeddings) + ")"};
+  if (!run.layers_per_stage.empty()) {
+    std::int64_t sum = 0;
+    for (std::int64_t blocks : run.layers_per_stage)
+      sum += blocks;
+    const bool degree_differs
+      = run.pipeline_degree != -1
+        && run.pipeline_degree != std::int64_t(run.layers_per_stage.size());
+    if (degree_differs)
+      return failure{"parallelism.pipeline_parallel_layers_per_stage has "
+                     "another number of entries than pipeline_parallel_degree"};
+    if (run.model_path.empty()
+        && std::uint64_t(sum) != run.model.num_hidden_layers)
+      return failure{"parallelism.pipeline_parallel_layers_per_stage adds up "
+                     "to " + std::to_string(sum) + ", the model has "
+                     + std::to_string(run.model.num_hidden_layers) + " layers"};
+  }
+  return model::done{};
+}
+
+std::string to_json(const run_config& run) {
+  json all = json::object();
+  json described = json::parse(model::to_json(run.model));
+  json kept = json::object();
+  for (std::string_view name : model::known_keys())
+    if (described.contains(std::string(name)))
+      kept[std::string(name)] = described[std::string(name)];
+  if (!run.model_path.empty())
+    kept["path"] = run.model_path;
+  all["model"] = kept;
+  for (const run_key& key : keys())
+    all[std::string(key.section)][std::string(key.name)] = value_of(run, key);
+  return all.dump();
+}
+
+std::string to_toml(const run_config& run) {
+  json all = json::parse(to_json(run));
+  std::string text;
+  for (const auto& [section, values] : all.items()) {
+    text += (text.empty() ? "[" : "\n[") + section + "]\n";
+    for (const auto& [name, value] : values.items())
+      if (!value.is_null() && !value.is_object())
+        text += name + " = " + value.dump() + "\n"; // JSON scalars are TOML
+  }
+  return text;
+}
+
+} // namespace shoal::runtime

@@ -1,0 +1,125 @@
+// runtime/run_config.hpp -- a training run as its file describes it, resolved.
+//
+// Sections and names follow torchtitan's. One table (keys()) holds for every
+// key its section, type, default, bounds and meaning; the run file, flags,
+// environment and help are all read from it, so they cannot differ. [model]
+// is apart: either `path`, or the keys of a config.json by their own names.
+//
+// The resolved configuration travels with the job as JSON (to_json), and every
+// peer reads it back with the same strict parser.
+//
+// Errors: model::failure naming section and key, what is wrong with it, and
+//         for a misspelt key the nearest one that exists.
+#pragma once
+
+#include "runtime/model/config.hpp"
+#include "runtime/model/result.hpp"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace shoal::runtime {
+
+struct run_config {
+  // [model]
+  std::string model_path;         ///< empty: start from `model`, random weights
+  model::model_config model;
+
+  // [data]
+  std::vector<std::string> data_paths;
+  std::string data_tokenizer = "bytes";
+  std::int64_t data_validation_permille = 50;
+  std::int64_t data_bytes_max = std::int64_t{256} << 20;
+
+  // [training]
+  std::int64_t steps = 1000;
+  std::int64_t seq_len = 256;
+  std::int64_t local_batch_size = 4;   ///< sequences in a microbatch
+  std::int64_t global_batch_size = -1; ///< sequences in a step; -1: 4 microb.
+  double max_norm = 1.0;
+  std::int64_t seed = 0;
+
+  // [optimizer]
+  std::string optimizer_name = "AdamW";
+  double lr = 8e-4;
+  double beta1 = 0.9;
+  double beta2 = 0.95;
+  double eps = 1e-8;
+  double weight_decay = 0.1;
+
+  // [lr_scheduler]
+  std::int64_t warmup_steps = -1; ///< -1: a tenth of the steps, at most 200
+  std::int64_t lr_total_steps = -1; ///< -1: training.steps
+  double decay_ratio = 1.0;         ///< part of the steps that decays
+  std::string decay_type = "cosine";
+  double min_lr_factor = 0.1;
+
+  // [parallelism]
+  std::int64_t replicate_degree = -1;
+  std::int64_t pipeline_degree = -1;
+  std::vector<std::int64_t> layers_per_stage; ///< empty: choose
+  std::string schedule = "1F1B";
+
+  // [checkpoint]
+  bool checkpoint_enable = true;
+  std::int64_t checkpoint_interval = 500;
+  std::int64_t keep_latest_k = 10;
+
+  // [metrics]
+  std::int64_t log_freq = 1;
+  bool enable_tensorboard = true;
+
+  // [validation]
+  bool validation_enable = true;
+  std::int64_t validation_freq = 100;
+  std::int64_t validation_steps = 8; ///< microbatches per evaluation
+
+  std::int64_t sequences_per_step() const noexcept {
+    return global_batch_size > 0 ? global_batch_size : 4 * local_batch_size;
+  }
+  std::int64_t microbatches_per_step() const noexcept {
+    return sequences_per_step() / local_batch_size;
+  }
+  std::int64_t warmup() const noexcept;
+};
+
+/// The learning rate of step `step` (1 is the first): linear warm-up, then
+/// constant, then decay over the last decay_ratio of the steps.
+double learning_rate(const run_config& run, std::int64_t step);
+
+/// One key of a run file.
+struct run_key {
+  using place = std::variant<std::string run_config::*, double run_config::*,
+                             std::int64_t run_config::*, bool run_config::*,
+                             std::vector<std::string> run_config::*,
+                             std::vector<std::int64_t> run_config::*>;
+  std::string_view section;
+  std::string_view name;
+  place where;
+  double low = 0;  ///< of numbers; -1 is also taken where the default is -1
+  double high = 0;
+  std::string_view help;
+};
+
+const std::vector<run_key>& keys();
+
+/// Reads {"section": {"key": value}}. Unknown keys, wrong types and values
+/// out of bounds fail; keys left out keep their defaults. `source` names the
+/// file or flag for people. When model.path is given, [model] may hold no
+/// other key, and `model` stays as it is: the caller loads the directory.
+model::result<run_config>
+parse_run(std::string_view json, std::string_view source);
+
+/// Checks what concerns several keys (batch sizes divide, seq_len fits, ...).
+model::status check_run(const run_config& run);
+
+/// Everything, resolved; parse_run reads it back to the same value.
+std::string to_json(const run_config& run);
+
+/// As TOML, for people: what a run prints and saves.
+std::string to_toml(const run_config& run);
+
+} // namespace shoal::runtime
