@@ -7,6 +7,7 @@
 // Threads:   submit() from any thread. Work runs on the device's thread. `done`
 //            runs on it too, right after its work: it must only post a message.
 // Ownership: the queue owns the closures until they have run.
+// Cost:      an idle device sleeps.
 // Errors:    work must not throw; submit after close() drops the work.
 #pragma once
 
@@ -26,15 +27,20 @@ public:
   using work = std::function<void(kernels::backend&)>;
 
   /// Queues `run`, then `done`. At most queue_max pieces wait: more is a bug.
+  /// Either may be empty.
   virtual void submit(work run, std::function<void()> done) = 0;
 
-  /// Runs what is queued, then ends the thread.
+  /// Runs what is queued, then ends the thread. Not from work.
   virtual void close() = 0;
 
   static constexpr std::size_t queue_max = 65536;
 };
 
-/// A CPU device with `threads` workers in all.
+/// A CPU device with `threads` workers in all; 0: one for each processor.
 std::unique_ptr<device_queue> make_cpu_device(int threads);
+
+/// One thread for work that waits for the disk. Its backend is the reference,
+/// for the sake of the interface.
+std::unique_ptr<device_queue> make_io_device();
 
 } // namespace shoal::runtime

@@ -34,11 +34,19 @@ inline constexpr std::size_t event_text_bytes_max = 2048;
 
 enum class fabric_kind : std::uint8_t { tls = 1, ucx = 2 };
 
-/// The sender's transfer `tag` may start: the receiver has posted memory on
-/// `fabric`.
+/// What a link credit says; see runtime/link_service.hpp.
+enum class credit_kind : std::uint8_t {
+  grant = 1, ///< receiver: memory is posted for `tag` on `fabric`
+  refuse,    ///< sender: the grant `attempt` cannot be used, give another
+  complete,  ///< receiver: answers a refusal, the bytes are all here
+};
+
+/// From the receiver of a transfer to its sender, or back.
 struct link_credit {
   transport::bulk_tag tag{};
   fabric_kind fabric = fabric_kind::tls;
+  credit_kind kind = credit_kind::grant;
+  std::uint64_t attempt = 0; ///< names the grant
   friend bool operator==(const link_credit&, const link_credit&) = default;
 };
 
