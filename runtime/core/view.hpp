@@ -77,6 +77,8 @@ struct assignment {
                    ///< assignments of one job that differ share it
   std::vector<replica_place> replicas; ///< empty: the job waits for members
   std::vector<member_id> keepers; ///< hold the job's blobs; >= 2 if possible
+  std::vector<member_id> sealers; ///< may hold state of the job, sorted: all
+                                  ///< of them seal, and only they do
   member_id data_source;          ///< roles that exist once
   member_id evaluator;
   member_id checkpointer; ///< gathers and publishes checkpoints
@@ -116,6 +118,7 @@ struct job_entry {
   std::vector<std::uint32_t> want_blocks; ///< blocks per stage; empty: choose
   peer_id submitter{};
   std::uint64_t done_step = 0; ///< committed steps when it ended
+  epoch changed = 0; ///< the view that submitted it or last set its state
   friend bool operator==(const job_entry&, const job_entry&) = default;
 };
 
