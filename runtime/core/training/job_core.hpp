@@ -1,0 +1,444 @@
+// runtime/core/training/job_core.hpp -- the protocol of one job on one peer.
+//
+// Actions = step(event, now). State is addressed in units: 0 the embedding,
+// 1..blocks the blocks, blocks + 1 the final norm and head; a unit is a fixed
+// list of whole tensors, and a peer holds each at a version {step, made}.
+//
+// A step is a transaction. Participants run its microbatches; one whose
+// buckets are all reduced is prepared and votes. With a vote from every
+// participant the step is committed: the norm and loss are sums in a fixed
+// order, the same on all. A peer applies it, then runs the next.
+//
+// Another assignment (view_changed) halts everything. When nothing computes
+// any more (halted), each of assignment::sealers sends all others one seal:
+// what it holds. From the same seals all draw the same conclusion: the newest
+// version that for every unit someone holds or can roll forward to. They roll
+// forward, fetch what they lack, and run on. If no version is complete, all
+// restore the newest checkpoint that a sealer's store has, else begin at the
+// origin; what is lost by that is said (lost_state). Another change while this
+// goes on is the same thing again: nothing else recovers.
+//
+// Invariants
+// J-1: a peer never votes, applies or runs under an assignment but its own
+//      latest, and never after it has been told of another.
+// J-2: one seal for each (peer, assignment), made while nothing computes.
+// J-3: versions of committed steps only grow at one peer, unless lost_state
+//      was said in between; each is reported exactly once.
+// J-4: state at version v is only ever rolled forward by gradients reduced
+//      under the assignment that v + 1 names as made.
+// J-5: a peer gives up a unit that the assignment does not ask of it only
+//      after a step has been committed under that assignment.
+// J-6: run_step(s) only with all own units at s - 1, and the job's blobs at
+//      the data source; the first step also with them at all keepers.
+//
+// Messages may be lost while a link is down: seals and votes repeat on tick
+// until answered. Handlers are idempotent.
+//
+// Threads: none; one instance per job and peer, called from one place.
+// Limits:  job_messages.hpp; seals_kept_max, records_kept_max below.
+#pragma once
+
+#include "runtime/core/training/job_messages.hpp"
+#include "runtime/core/view.hpp"
+
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace shoal::core {
+
+/// What never changes for a job, and who we are.
+struct job_config {
+  job_id job = 0;
+  peer_id self{};
+  std::uint32_t blocks = 0;
+  std::uint32_t microbatches = 0;     ///< in one step
+  std::uint64_t total_steps = 0;      ///< the last step
+  std::uint64_t origin_step = 0;      ///< of the weights to start from
+  std::uint64_t eval_every = 0;       ///< 0: never; also at origin and end
+  std::uint64_t checkpoint_every = 0; ///< 0: only at the end
+  bool checkpoint_at_end = true;
+};
+
+enum class stop_reason : std::uint8_t { completed = 1, drained = 2 };
+
+/// What happens to a job_core.
+namespace job_event {
+
+/// A view took effect here. No assignment: the job is over.
+struct view_changed {
+  epoch number = 0;
+  std::optional<assignment> place;
+  std::vector<peer_id> members; ///< of the view, witnesses included
+};
+/// Answers action halt: nothing computes, sends or receives any more, and an
+/// apply or load that had begun is complete and reported, or never happened.
+struct halted {
+  std::uint64_t digest = 0; ///< as in the action
+};
+/// All own buckets of the step are reduced and kept.
+struct prepared {
+  std::uint64_t digest = 0;
+  std::uint64_t step = 0;
+  std::vector<unit_sums> units; ///< of all own units
+  std::vector<double> losses;   ///< of all microbatches, if we hold the head
+};
+/// Answers action apply.
+struct applied {
+  std::uint64_t step = 0;
+};
+/// A unit is here: answers fetch_unit, initialise_unit, restore_unit.
+struct loaded {
+  std::uint64_t digest = 0;
+  std::uint32_t unit = 0;
+};
+/// Answers run_eval. The evaluator knows the result.
+struct evaluated {
+  std::uint64_t digest = 0;
+  std::uint64_t step = 0;
+  bool known = false;
+  double loss = 0;
+  std::uint64_t tokens = 0;
+};
+/// Answers run_checkpoint. The checkpointer knows the manifest; it reports
+/// only when the checkpoint is complete in its store.
+struct checkpointed {
+  std::uint64_t digest = 0;
+  std::uint64_t step = 0;
+  bool known = false;
+  blob_digest manifest{};
+  std::uint64_t bytes = 0;
+};
+/// The own store has all of this checkpoint (fetched, or found at start).
+struct checkpoint_held {
+  checkpoint_ref checkpoint;
+};
+/// The own store has all blobs of the job.
+struct blobs_held {};
+/// Somebody here asks to stop after the step in progress.
+struct drain {};
+struct received {
+  peer_id from{};
+  job_message message;
+};
+/// From time to time (every 200 ms): repeats what may have been lost.
+struct tick {};
+
+} // namespace job_event
+
+using job_input =
+  std::variant<job_event::view_changed, job_event::halted, job_event::prepared,
+               job_event::applied, job_event::loaded, job_event::evaluated,
+               job_event::checkpointed, job_event::checkpoint_held,
+               job_event::blobs_held, job_event::drain, job_event::received,
+               job_event::tick>;
+
+/// What a job_core asks its shell to do, in this order.
+namespace job_action {
+
+/// Stop all work and links of the job, then answer halted. A running apply
+/// completes first.
+struct halt {
+  std::uint64_t digest = 0; ///< of the new assignment; 0: the job is over
+};
+struct send {
+  peer_id to{}; ///< never ourselves
+  job_message message;
+};
+/// The seals are in: the assignment takes effect here, resuming at `from`.
+/// Wire up actors and links. Non-participants that hold state get it too.
+struct adopt {
+  std::uint64_t digest = 0;
+  assignment place;
+  state_version from;
+  std::vector<std::uint32_t> units; ///< that we run; empty: none
+};
+/// Make these units (all at step - 1, gradients reduced and kept) those of
+/// `step`; answer applied. Not to be interrupted.
+struct apply {
+  std::uint64_t step = 0;
+  double grad_norm = 0; ///< before clipping
+  std::vector<std::uint32_t> units;
+};
+/// Get a unit's state at `step` from a peer that has been told to serve it.
+struct fetch_unit {
+  std::uint64_t digest = 0;
+  std::uint32_t unit = 0;
+  std::uint64_t step = 0;
+  peer_id from{};
+};
+/// Send a unit's state, which we hold at `step`, to a peer that fetches it.
+struct serve_unit {
+  std::uint64_t digest = 0;
+  std::uint32_t unit = 0;
+  std::uint64_t step = 0;
+  peer_id to{};
+};
+/// Make a unit's state from the job's origin (its weights, or the seed).
+struct initialise_unit {
+  std::uint64_t digest = 0;
+  std::uint32_t unit = 0;
+};
+/// Load a unit's state from a checkpoint; `holders` have it in their stores.
+struct restore_unit {
+  std::uint64_t digest = 0;
+  std::uint32_t unit = 0;
+  checkpoint_ref checkpoint;
+  std::vector<peer_id> holders;
+};
+/// Forget these units.
+struct release {
+  std::vector<std::uint32_t> units;
+};
+/// Run the microbatches of a step; answer prepared.
+struct run_step {
+  std::uint64_t digest = 0;
+  std::uint64_t step = 0;
+};
+/// Evaluate the state at `step`; answer evaluated.
+struct run_eval {
+  std::uint64_t digest = 0;
+  std::uint64_t step = 0;
+};
+/// Write a checkpoint of `step`; answer checkpointed.
+struct run_checkpoint {
+  std::uint64_t digest = 0;
+  std::uint64_t step = 0;
+};
+/// A step is committed: to the log. `publish`: we are the reporter, send it as
+/// `progress` (filled in by publisher) to every other member of the view.
+struct committed {
+  step_record record;
+  bool publish = false;
+  job_header on;
+};
+/// The result of an evaluation, ours or from the evaluator: to the log.
+struct eval_known {
+  eval_result result;
+};
+/// A checkpoint exists, ours or another's: to the log. Keepers fetch it, then
+/// say checkpoint_held.
+struct checkpoint_known {
+  checkpoint_ref checkpoint;
+  peer_id at{};
+  std::uint64_t bytes = 0;
+};
+/// Committed steps are lost: no peer holds `unit` as of `last`; the run goes
+/// on at `resume`.
+struct lost_state {
+  std::uint32_t unit = 0; ///< the first such unit
+  std::uint64_t last = 0;
+  std::uint64_t resume = 0;
+};
+/// Get the job's blobs into the own store, then say blobs_held.
+struct get_blobs {
+  std::vector<peer_id> holders;
+};
+/// For people: what the job waits for.
+struct waiting {
+  std::string why;
+};
+/// The run ended after `step`, its last evaluation and checkpoint done. Once.
+struct finished {
+  std::uint64_t step = 0;
+  stop_reason reason = stop_reason::completed;
+};
+/// The job has left the view, and nothing of it computes here: drop it all.
+struct ended {};
+
+} // namespace job_action
+
+using job_output = std::variant<
+  job_action::halt, job_action::send, job_action::adopt, job_action::apply,
+  job_action::fetch_unit, job_action::serve_unit, job_action::initialise_unit,
+  job_action::restore_unit, job_action::release, job_action::run_step,
+  job_action::run_eval, job_action::run_checkpoint, job_action::committed,
+  job_action::eval_known, job_action::checkpoint_known, job_action::lost_state,
+  job_action::get_blobs, job_action::waiting, job_action::finished,
+  job_action::ended>;
+using job_actions = std::vector<job_output>;
+
+/// What a set of seals leads to: the same on every sealer. See resume.cpp.
+struct resume_decision {
+  enum class source : std::uint8_t { live = 1, checkpoint = 2, origin = 3 };
+  source from = source::live;
+  state_version version; ///< to run on from
+  step_record record;    ///< of version, if `known`
+  bool known = false;    ///< record holds norm and loss
+  checkpoint_ref checkpoint;
+  std::vector<peer_id> checkpoint_holders;
+  struct transfer {
+    std::uint32_t unit = 0;
+    peer_id from{};
+    peer_id to{};
+  };
+  std::vector<transfer> transfers;
+  std::uint64_t last = 0;      ///< newest committed step that a seal knows
+  std::uint32_t lost_unit = 0; ///< if version.step < last
+  std::uint64_t stop_step = 0;
+  bool drained = false;   ///< of the version's own vote
+  bool evaluated = false; ///< the version has been
+  bool checkpointed = false;
+};
+
+/// @pre one seal for each of place.sealers
+[[nodiscard]] resume_decision
+decide_resume(const assignment& place, std::uint32_t blocks,
+              std::uint64_t origin_step, const std::map<peer_id, seal>& seals);
+
+/// norm and loss of a step from one vote per participant, bit-equal whatever
+/// the split: the root of the sums in unit and tensor order, each unit
+/// counted once; the mean of the losses in microbatch order.
+/// @returns nothing if a unit or the losses are missing
+[[nodiscard]] std::optional<step_record>
+tally(const std::vector<const vote*>& votes, std::uint32_t blocks,
+      std::uint32_t microbatches);
+
+/// The units that `peer` runs under `place`, ascending.
+[[nodiscard]] std::vector<std::uint32_t>
+units_of(const assignment& place, std::uint32_t blocks, const peer_id& peer);
+
+/// All peers that run a stage, ascending.
+[[nodiscard]] std::vector<peer_id> participants(const assignment& place);
+
+class job_core {
+public:
+  explicit job_core(job_config config);
+
+  [[nodiscard]] job_actions step(const job_input& event, nanoseconds now);
+
+  /// Where the job stands here, for status lines and tests.
+  enum class phase : std::uint8_t {
+    idle,      ///< not a sealer, or no assignment yet
+    halting,   ///< waiting for halted
+    sealing,   ///< waiting for seals
+    restoring, ///< rolling forward, loading
+    gated,     ///< all here but the job's blobs
+    evaluating,
+    checkpointing,
+    running,  ///< the step's microbatches
+    voting,   ///< prepared; waiting for votes
+    applying, ///< the optimizer runs
+    standby,  ///< not a participant; may hold state
+    done,     ///< finished: state kept until the job leaves the view
+    over,     ///< the job has left the view
+  };
+  [[nodiscard]] phase now_in() const noexcept { return phase_; }
+  [[nodiscard]] std::uint64_t step_in_progress() const noexcept {
+    return current_;
+  }
+  /// The units held here, complete, and their versions.
+  [[nodiscard]] const std::map<std::uint32_t, state_version>&
+  held() const noexcept {
+    return held_;
+  }
+  [[nodiscard]] bool has_blobs() const noexcept { return has_blobs_; }
+
+  static constexpr nanoseconds repeat_after = 500'000'000;
+  static constexpr std::size_t seals_kept_max = 64; ///< of newer assignments
+  static constexpr std::size_t records_kept_max = 64;
+
+private:
+  void on(const job_event::view_changed& e);
+  void on(const job_event::halted& e);
+  void on(const job_event::prepared& e);
+  void on(const job_event::applied& e);
+  void on(const job_event::loaded& e);
+  void on(const job_event::evaluated& e);
+  void on(const job_event::checkpointed& e);
+  void on(const job_event::checkpoint_held& e);
+  void on(const job_event::blobs_held& e);
+  void on(const job_event::drain& e);
+  void on(const job_event::received& e);
+  void on(const job_event::tick& e);
+
+  void take(const peer_id& from, const vote& m);
+  void take(const peer_id& from, const seal& m);
+  void take(const peer_id& from, const have_blobs& m);
+  void take(const peer_id& from, const progress& m);
+  void take(const peer_id& from, const eval_result& m);
+  void take(const peer_id& from, const checkpoint_published& m);
+  void take(const peer_id& from, const drain_request& m);
+
+  void keep_for_later(const peer_id& from, const seal& m);
+  void make_seal();
+  void resume_if_sealed();
+  void roll_forward();
+  void load_units();
+  void continue_if_loaded();
+  void settle();
+  void start_step();
+  void commit_if_voted();
+  void after_apply();
+  void finish();
+  void ask_for_blobs();
+  [[nodiscard]] bool gate_open();
+  void publish(const step_record& r);
+  void release_spare();
+
+  template <class Message>
+  void tell(const std::vector<peer_id>& whom, const Message& m);
+  template <class Action>
+  void act(Action a) {
+    out_.emplace_back(std::move(a));
+  }
+  [[nodiscard]] bool participant() const noexcept { return !units_.empty(); }
+  [[nodiscard]] bool eval_due(std::uint64_t step) const noexcept;
+  [[nodiscard]] bool checkpoint_due(std::uint64_t step) const noexcept;
+  [[nodiscard]] bool last_step(std::uint64_t step) const noexcept;
+  [[nodiscard]] bool mine(const job_header& h) const noexcept;
+
+  job_config config_;
+  nanoseconds now_ = 0;
+  job_actions out_;
+  phase phase_ = phase::idle;
+
+  // The latest assignment, and what it asks of us.
+  std::optional<assignment> place_;
+  job_header header_;
+  std::vector<std::uint32_t> units_;
+  std::vector<peer_id> participants_;
+  std::vector<peer_id> sealers_;
+  std::vector<peer_id> members_;
+
+  // What is here.
+  std::map<std::uint32_t, state_version> held_;
+  state_version prepared_; ///< zero: none
+  std::vector<std::uint32_t> prepared_units_;
+  vote own_vote_; ///< of prepared_, or of the step before
+  std::optional<state_version> applying_;
+  std::vector<std::uint32_t> applying_units_;
+  std::map<std::uint32_t, state_version> loading_;
+
+  // Sealing.
+  std::map<peer_id, seal> seals_;
+  std::map<peer_id, seal> later_; ///< seals of newer assignments
+  std::optional<resume_decision> decision_;
+
+  // The step in progress.
+  std::uint64_t current_ = 0;
+  std::map<std::uint64_t, std::map<peer_id, vote>> votes_;
+  bool committed_here_ = false; ///< a step, under this assignment
+  bool eval_settled_ = false;   ///< for the state at current_ - 1
+  bool checkpoint_settled_ = false;
+  nanoseconds repeated_ = 0;
+
+  // History.
+  step_record last_;
+  std::vector<step_record> records_;
+  std::uint64_t stop_step_ = 0;
+  std::uint64_t evaluated_ = 0;
+  std::uint64_t checkpointed_ = 0;
+  checkpoint_ref checkpoint_;
+  bool drain_ = false;
+  bool finished_ = false;
+
+  // Blobs.
+  bool has_blobs_ = false;
+  bool asked_for_blobs_ = false;
+  std::map<peer_id, bool> blobs_at_;
+};
+
+} // namespace shoal::core

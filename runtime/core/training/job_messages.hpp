@@ -1,0 +1,150 @@
+// runtime/core/training/job_messages.hpp -- what peers of one job tell each
+// other: control only, small and flat.
+//
+// Every message names its job and the assignment it was made under (digest,
+// and `since`, the epoch that made it). Under another assignment it has no
+// effect, except `progress`, which is history, and a `seal` or `have_blobs`
+// for a newer one, which waits until our view catches up.
+//
+// Limits: see the constants; the codec refuses what exceeds them.
+#pragma once
+
+#include "runtime/core/ids.hpp"
+
+#include <cstdint>
+#include <variant>
+#include <vector>
+
+namespace shoal::core {
+
+inline constexpr std::size_t job_units_max = 4096;
+inline constexpr std::size_t job_tensors_max = 65536; ///< in one vote
+inline constexpr std::size_t job_microbatches_max = 65536;
+inline constexpr std::size_t job_tensors_per_unit_max = 1024;
+
+/// The assignment that a message was made under.
+struct job_header {
+  job_id job = 0;
+  std::uint64_t digest = 0; ///< digest(assignment)
+  epoch since = 0;          ///< assignment::since
+  friend bool operator==(const job_header&, const job_header&) = default;
+};
+
+/// State at a step, made under the assignment of that epoch. Steps that are
+/// run again after a loss get a later epoch: equal versions, equal bits.
+struct state_version {
+  std::uint64_t step = 0;
+  epoch made = 0; ///< assignment::since
+  friend auto operator<=>(const state_version&, const state_version&) = default;
+};
+
+/// Sums of squares of the reduced gradients of one unit's tensors, in the
+/// unit's tensor order. A tied tensor is counted in its first unit only.
+struct unit_sums {
+  std::uint32_t unit = 0;
+  std::vector<double> sums;
+  friend bool operator==(const unit_sums&, const unit_sums&) = default;
+};
+
+/// "All my buckets of this step are reduced": the commit vote. To all
+/// participants. Participants of one unit send equal sums.
+struct vote {
+  job_header on;
+  std::uint64_t step = 0;
+  std::vector<unit_sums> units;
+  std::vector<double> losses; ///< of all microbatches; last stages only
+  bool drain = false;         ///< stop after this step
+  bool again = false;         ///< a repeat: answer with yours if you have it
+  friend bool operator==(const vote&, const vote&) = default;
+};
+
+/// A committed step.
+struct step_record {
+  state_version version;
+  double loss = 0;
+  double grad_norm = 0;
+  std::uint32_t replicas = 0; ///< of the assignment that ran it
+  std::uint32_t stages = 0;
+  friend bool operator==(const step_record&, const step_record&) = default;
+};
+
+struct held_unit {
+  std::uint32_t unit = 0;
+  state_version applied;
+  bool prepared = false; ///< the reduced gradients of seal::prepared are held
+  friend bool operator==(const held_unit&, const held_unit&) = default;
+};
+
+/// A checkpoint: resumable state published under a manifest.
+struct checkpoint_ref {
+  std::uint64_t step = 0;
+  blob_digest manifest{}; ///< zero: none
+  friend auto
+  operator<=>(const checkpoint_ref&, const checkpoint_ref&) = default;
+};
+
+/// What a sealer of the assignment `on` holds, now that it stands still. One
+/// for each assignment, never changed, to all sealers.
+struct seal {
+  job_header on;
+  std::vector<held_unit> units;   ///< by unit
+  state_version prepared;         ///< zero: none
+  vote prepared_vote;             ///< own vote of `prepared`
+  step_record last;               ///< the newest committed step known; 0: none
+  std::uint64_t stop_step = 0;    ///< the run stops after it; 0: not yet
+  std::uint64_t evaluated = 0;    ///< newest step + 1 evaluated; 0: none
+  std::uint64_t checkpointed = 0; ///< newest step + 1 checkpointed; 0: none
+  checkpoint_ref checkpoint;      ///< newest that this peer's store can serve
+  bool has_blobs = false;         ///< all blobs of the job are in its store
+  bool again = false;             ///< a repeat: answer with yours
+  friend bool operator==(const seal&, const seal&) = default;
+};
+
+/// The sender's store has all blobs of the job. To all sealers.
+struct have_blobs {
+  job_header on;
+  friend bool operator==(const have_blobs&, const have_blobs&) = default;
+};
+
+/// From the reporter to every member of the view.
+struct progress {
+  job_header on;
+  step_record record;
+  double lr = 0;            ///< filled in by the shell
+  std::uint64_t tokens = 0; ///< in this step; by the shell
+  nanoseconds took = 0;     ///< wall time of the step; by the shell
+  friend bool operator==(const progress&, const progress&) = default;
+};
+
+/// From the evaluator to every member.
+struct eval_result {
+  job_header on;
+  state_version version;
+  double loss = 0; ///< mean negative log likelihood, nats
+  std::uint64_t tokens = 0;
+  friend bool operator==(const eval_result&, const eval_result&) = default;
+};
+
+/// From the checkpointer to every member.
+struct checkpoint_published {
+  job_header on;
+  checkpoint_ref checkpoint;
+  std::uint64_t bytes = 0;
+  friend bool operator==(const checkpoint_published&,
+                         const checkpoint_published&) = default;
+};
+
+/// Stop after the step in progress: from whoever was asked, to all
+/// participants.
+struct drain_request {
+  job_header on;
+  friend bool operator==(const drain_request&, const drain_request&) = default;
+};
+
+using job_message = std::variant<vote, seal, have_blobs, progress, eval_result,
+                                 checkpoint_published, drain_request>;
+
+/// The header of whatever it is.
+[[nodiscard]] const job_header& header(const job_message& m);
+
+} // namespace shoal::core
