@@ -2,11 +2,33 @@
 // agree. Private to kernels/: include it from .cpp files only.
 #pragma once
 
+#include "kernels/attention.hpp"
+#include "kernels/tensor.hpp"
+
 namespace shoal::kernels {
 
 /// Prints what was broken and where, and aborts.
 [[noreturn]] void
 check_failed(const char* what, const char* file, int line) noexcept;
+
+inline bool same_shape(matrix_view<const float> a, matrix_view<const float> b) {
+  return a.rows == b.rows && a.cols == b.cols;
+}
+
+/// Checks the views of a call over whole sequences against its shape; `o` and
+/// `q` may be gradients of such.
+void check_attention(matrix_view<const float> o_TNH,
+                     matrix_view<const float> q_TNH,
+                     matrix_view<const float> k_TKH,
+                     matrix_view<const float> v_TKH,
+                     const attention_shape& shape) noexcept;
+
+/// The same for a call against a cache.
+void check_attention_cached(matrix_view<const float> o_TNH,
+                            matrix_view<const float> q_TNH,
+                            matrix_view<const float> k_PKH,
+                            matrix_view<const float> v_PKH,
+                            const attention_shape& shape) noexcept;
 
 } // namespace shoal::kernels
 

@@ -13,6 +13,7 @@
 #include <mutex>
 #include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace shoal::kernels {
@@ -25,7 +26,9 @@ namespace {
 /// of cycles that other processes on the machine could use.
 constexpr int spin_rounds = 1000;
 
-thread_local bool inside_task = false;
+/// The team whose task this thread is running, and as which worker.
+thread_local const void* team_now = nullptr;
+thread_local unsigned worker_now = 0;
 
 void pause() {
 #if defined(__x86_64__) || defined(__i386__)
@@ -65,14 +68,16 @@ struct thread_team::state {
   static constexpr std::uint32_t open_bit = 1u << 31;
 
   void take_tasks(unsigned worker) {
-    inside_task = true;
+    auto* team_before = std::exchange(team_now, this);
+    auto worker_before = std::exchange(worker_now, worker);
     for (;;) {
       auto task = next.fetch_add(1, std::memory_order_relaxed);
       if (task >= count)
         break;
       run(context, task, worker);
     }
-    inside_task = false;
+    team_now = team_before;
+    worker_now = worker_before;
   }
 
   bool join() {
@@ -147,9 +152,9 @@ void thread_team::resize(unsigned threads) {
 
 void thread_team::run_erased(std::size_t count, task_function run,
                              void* context) {
-  if (inside_task) {
+  if (team_now == state_.get()) {
     for (std::size_t task = 0; task != count; ++task)
-      run(context, task, 0);
+      run(context, task, worker_now);
     return;
   }
   auto& s = *state_;

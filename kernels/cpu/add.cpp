@@ -1,0 +1,45 @@
+// kernels/cpu/add.cpp -- the sum of two matrices.
+#include "kernels/check.hpp"
+#include "kernels/cpu/backend.hpp"
+#include "kernels/cpu/parallel.hpp"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/add.cpp"
+// foreach_target.h must come before the others.
+// clang-format off
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+#include "kernels/cpu/simd-inl.hpp"
+// clang-format on
+
+HWY_BEFORE_NAMESPACE();
+namespace shoal::kernels::cpu::HWY_NAMESPACE {
+
+void add_row(float* y, const float* a, const float* b, std::size_t size) {
+  const tag d;
+  each_vector(size, [=](std::size_t i, std::size_t n) HWY_ATTR {
+    store(hn::Add(load(d, a + i, n), load(d, b + i, n)), d, y + i, n);
+  });
+}
+
+} // namespace shoal::kernels::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace shoal::kernels::cpu {
+
+HWY_EXPORT(add_row);
+
+void cpu_backend::add(matrix_view<float> y_TD, matrix_view<const float> a_TD,
+                      matrix_view<const float> b_TD) {
+  SHOAL_KERNEL_ASSERT(same_shape(y_TD, a_TD) && same_shape(y_TD, b_TD));
+  auto row = HWY_DYNAMIC_DISPATCH(add_row);
+  for_ranges(team_, y_TD.rows, y_TD.cols,
+             [&](std::size_t first, std::size_t last) {
+               for (auto t = first; t != last; ++t)
+                 row(y_TD.row(t), a_TD.row(t), b_TD.row(t), y_TD.cols);
+             });
+}
+
+} // namespace shoal::kernels::cpu
+#endif

@@ -1,0 +1,306 @@
+// kernels/cpu/attention.cpp -- blocks of rows of scores by matrix products.
+//
+// Forward: a task is one block of rows of one head. Backward: a task is one
+// key-value head of one sequence with all query heads that share it, so that
+// dk and dv are summed by one thread in one order.
+#include "kernels/check.hpp"
+#include "kernels/cpu/backend.hpp"
+#include "kernels/cpu/gemm.hpp"
+#include "kernels/cpu/parallel.hpp"
+
+#include <cmath>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/attention.cpp"
+// foreach_target.h must come before the others.
+// clang-format off
+#include <hwy/foreach_target.h>
+#include <hwy/contrib/math/math-inl.h>
+#include <hwy/highway.h>
+#include "kernels/cpu/simd-inl.hpp"
+// clang-format on
+
+HWY_BEFORE_NAMESPACE();
+namespace shoal::kernels::cpu::HWY_NAMESPACE {
+
+/// Replaces the first `seen` of `size` scores by exp(s - max), the rest by 0.
+/// Sets the sum of the exponentials. @returns the largest score
+float softmax_row(float* s, std::size_t seen, std::size_t size, float* sum) {
+  const tag d;
+  const auto lanes = hn::Lanes(d);
+  auto high = hn::Set(d, s[0]);
+  std::size_t i = 0;
+  for (; i + lanes <= seen; i += lanes)
+    high = hn::Max(high, hn::LoadU(d, s + i));
+  for (; i != seen; ++i)
+    high = hn::Max(high, hn::Set(d, s[i]));
+  const auto largest = hn::GetLane(hn::MaxOfLanes(d, high));
+  auto shift = hn::Set(d, largest);
+  auto total = hn::Zero(d);
+  each_vector(seen, [&](std::size_t j, std::size_t n) HWY_ATTR {
+    auto e = hn::Exp(d, hn::Sub(load(d, s + j, n), shift));
+    if (n != lanes)
+      e = hn::IfThenElseZero(hn::FirstN(d, n), e);
+    total = hn::Add(total, e);
+    store(e, d, s + j, n);
+  });
+  std::fill(s + seen, s + size, 0.0f);
+  *sum = sum_of(total);
+  return largest;
+}
+
+void scale_row(float* x, std::size_t size, float factor) {
+  const tag d;
+  auto by = hn::Set(d, factor);
+  each_vector(size, [=](std::size_t i, std::size_t n) HWY_ATTR {
+    store(hn::Mul(load(d, x + i, n), by), d, x + i, n);
+  });
+}
+
+float dot_row(const float* a, const float* b, std::size_t size) {
+  const tag d;
+  auto sum = hn::Zero(d);
+  each_vector(size, [&](std::size_t i, std::size_t n) HWY_ATTR {
+    sum = hn::MulAdd(load(d, a + i, n), load(d, b + i, n), sum);
+  });
+  return sum_of(sum);
+}
+
+/// p = exp(s - lse) in place of s, and ds = p * (dp - delta) * scale in place
+/// of dp, for the first `seen` of `size` scores; the rest of both becomes 0.
+void scores_row_gradient(float* s, float* dp, std::size_t seen,
+                         std::size_t size, float lse, float delta,
+                         float scale) {
+  const tag d;
+  auto shift = hn::Set(d, lse);
+  auto mean = hn::Set(d, delta);
+  auto factor = hn::Set(d, scale);
+  each_vector(seen, [=](std::size_t i, std::size_t n) HWY_ATTR {
+    auto p = hn::Exp(d, hn::Sub(load(d, s + i, n), shift));
+    auto ds = hn::Mul(hn::Mul(p, hn::Sub(load(d, dp + i, n), mean)), factor);
+    store(p, d, s + i, n);
+    store(ds, d, dp + i, n);
+  });
+  std::fill(s + seen, s + size, 0.0f);
+  std::fill(dp + seen, dp + size, 0.0f);
+}
+
+} // namespace shoal::kernels::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace shoal::kernels::cpu {
+
+HWY_EXPORT(softmax_row);
+HWY_EXPORT(scale_row);
+HWY_EXPORT(dot_row);
+HWY_EXPORT(scores_row_gradient);
+
+namespace {
+
+/// Rows of scores in a block: with 512 keys 128 KiB, which stays in the
+/// second-level cache together with the block's keys and values. Fewer rows
+/// make the products slower, more rows compute more scores above the diagonal
+/// in vain.
+constexpr std::size_t row_block = 64;
+
+gemm_operand plain(matrix_view<const float> x) {
+  return {x.data, x.stride, transposed::no};
+}
+
+gemm_operand turned(matrix_view<const float> x) {
+  return {x.data, x.stride, transposed::yes};
+}
+
+/// Rows of queries that see consecutive numbers of keys.
+struct query_block {
+  matrix_view<float> o;
+  matrix_view<const float> q;
+  matrix_view<const float> k, v; ///< all keys that the last row sees
+  std::size_t first_seen;        ///< keys that row 0 sees
+  std::size_t step;              ///< more keys for each further row
+  float* lse;                    ///< one value a row, or null
+};
+
+void attend(const query_block& b, float scale, std::vector<float>& scratch) {
+  auto keys = b.k.rows;
+  auto rows = b.q.rows;
+  scratch.resize(std::max(scratch.size(), rows * keys));
+  matrix_view<float> s{scratch.data(), rows, keys};
+  gemm(s, plain(b.q), turned(b.k), b.q.cols, scale, 0);
+  float sums[row_block];
+  for (std::size_t r = 0; r != rows; ++r) {
+    auto seen = b.first_seen + r * b.step;
+    auto largest =
+      HWY_DYNAMIC_DISPATCH(softmax_row)(s.row(r), seen, keys, &sums[r]);
+    if (b.lse != nullptr)
+      b.lse[r] = largest + std::log(sums[r]);
+  }
+  gemm(b.o, plain(s), plain(b.v), keys, 1, 0);
+  for (std::size_t r = 0; r != rows; ++r)
+    HWY_DYNAMIC_DISPATCH(scale_row)(b.o.row(r), b.o.cols, 1.0f / sums[r]);
+}
+
+/// What one task of the backward pass works on: one query head.
+struct head_views {
+  matrix_view<float> dq, dk, dv;
+  matrix_view<const float> d_o, q, k, v, o;
+  const float* lse;
+};
+
+void attend_backward(const head_views& x, float scale,
+                     std::vector<float>& scratch) {
+  auto T = x.q.rows;
+  auto H = x.q.cols;
+  scratch.resize(std::max(scratch.size(), 2 * row_block * T));
+  for (std::size_t first = 0; first < T; first += row_block) {
+    auto last = std::min(T, first + row_block);
+    auto q = x.q.slice_rows(first, last);
+    auto d_o = x.d_o.slice_rows(first, last);
+    auto k = x.k.slice_rows(0, last);
+    auto v = x.v.slice_rows(0, last);
+    matrix_view<float> p{scratch.data(), last - first, last};
+    matrix_view<float> ds{scratch.data() + row_block * T, last - first, last};
+    gemm(p, plain(q), turned(k), H, scale, 0);
+    gemm(ds, plain(d_o), turned(v), H, 1, 0);
+    for (auto t = first; t != last; ++t) {
+      auto delta = HWY_DYNAMIC_DISPATCH(dot_row)(x.d_o.row(t), x.o.row(t), H);
+      HWY_DYNAMIC_DISPATCH(scores_row_gradient)
+      (p.row(t - first), ds.row(t - first), t + 1, last, x.lse[t], delta,
+       scale);
+    }
+    gemm(x.dv.slice_rows(0, last), turned(p), plain(d_o), last - first, 1, 1);
+    gemm(x.dq.slice_rows(first, last), plain(ds), plain(k), last, 1, 0);
+    gemm(x.dk.slice_rows(0, last), turned(ds), plain(q), last - first, 1, 1);
+  }
+}
+
+} // namespace
+
+void cpu_backend::attention(matrix_view<float> o_TNH, matrix_view<float> lse_NT,
+                            matrix_view<const float> q_TNH,
+                            matrix_view<const float> k_TKH,
+                            matrix_view<const float> v_TKH,
+                            const attention_shape& shape) {
+  check_attention(o_TNH, q_TNH, k_TKH, v_TKH, shape);
+  auto [B, T, N, K, H, scale] = shape;
+  SHOAL_KERNEL_ASSERT(lse_NT.empty()
+                      || (lse_NT.rows == B * N && lse_NT.cols == T));
+  auto blocks = (T + row_block - 1) / row_block;
+  // The last blocks see most keys: they go first, so that no thread is left
+  // alone with a long one.
+  auto task = [&, T = T, N = N, K = K, H = H, scale = scale](std::size_t index,
+                                                             unsigned worker) {
+    auto first = (blocks - 1 - index % blocks) * row_block;
+    auto last = std::min(T, first + row_block);
+    auto n = index / blocks % N;
+    auto b = index / blocks / N;
+    auto kv = n / (N / K) * H;
+    query_block block;
+    block.o = o_TNH.slice_rows(b * T + first, b * T + last)
+                .slice_cols(n * H, (n + 1) * H);
+    block.q = q_TNH.slice_rows(b * T + first, b * T + last)
+                .slice_cols(n * H, (n + 1) * H);
+    block.k = k_TKH.slice_rows(b * T, b * T + last).slice_cols(kv, kv + H);
+    block.v = v_TKH.slice_rows(b * T, b * T + last).slice_cols(kv, kv + H);
+    block.first_seen = first + 1;
+    block.step = 1;
+    block.lse = lse_NT.empty() ? nullptr : lse_NT.row(b * N + n) + first;
+    attend(block, scale, scratch_[worker]);
+  };
+  prepare_scratch();
+  team_.run(B * N * blocks, task);
+}
+
+void cpu_backend::attention_backward(
+  matrix_view<float> dq_TNH, matrix_view<float> dk_TKH,
+  matrix_view<float> dv_TKH, matrix_view<const float> do_TNH,
+  matrix_view<const float> q_TNH, matrix_view<const float> k_TKH,
+  matrix_view<const float> v_TKH, matrix_view<const float> o_TNH,
+  matrix_view<const float> lse_NT, const attention_shape& shape) {
+  check_attention(o_TNH, q_TNH, k_TKH, v_TKH, shape);
+  check_attention(do_TNH, dq_TNH, dk_TKH, dv_TKH, shape);
+  auto [B, T, N, K, H, scale] = shape;
+  SHOAL_KERNEL_ASSERT(lse_NT.rows == B * N && lse_NT.cols == T);
+  auto task = [&, T = T, N = N, K = K, H = H, scale = scale](std::size_t index,
+                                                             unsigned worker) {
+    auto b = index / K;
+    auto kv = index % K;
+    auto head = [&, T = T, H = H](auto view, std::size_t h) {
+      return view.slice_rows(b * T, (b + 1) * T).slice_cols(h * H, (h + 1) * H);
+    };
+    head_views x;
+    x.dk = head(dk_TKH, kv);
+    x.dv = head(dv_TKH, kv);
+    x.k = head(k_TKH, kv);
+    x.v = head(v_TKH, kv);
+    for (std::size_t t = 0; t != T; ++t) {
+      std::fill_n(x.dk.row(t), H, 0.0f);
+      std::fill_n(x.dv.row(t), H, 0.0f);
+    }
+    for (auto n = kv * (N / K); n != (kv + 1) * (N / K); ++n) {
+      x.dq = head(dq_TNH, n);
+      x.d_o = head(do_TNH, n);
+      x.q = head(q_TNH, n);
+      x.o = head(o_TNH, n);
+      x.lse = lse_NT.row(b * N + n);
+      attend_backward(x, scale, scratch_[worker]);
+    }
+  };
+  prepare_scratch();
+  team_.run(B * K, task);
+}
+
+void cpu_backend::attention_cached(matrix_view<float> o_TNH,
+                                   matrix_view<const float> q_TNH,
+                                   matrix_view<const float> k_PKH,
+                                   matrix_view<const float> v_PKH,
+                                   const attention_shape& shape) {
+  check_attention_cached(o_TNH, q_TNH, k_PKH, v_PKH, shape);
+  auto [B, T, N, K, H, scale] = shape;
+  if (T == 0)
+    return;
+  auto past = k_PKH.rows - T;
+  auto group = N / K;
+  // One new token: the query heads of a key-value head are the rows of one
+  // block, which reads the cache once. Otherwise a block is rows of one head.
+  auto together = T == 1 && group <= row_block;
+  auto blocks = together ? 1 : (T + row_block - 1) / row_block;
+  auto task = [&, T = T, H = H, scale = scale](std::size_t index,
+                                               unsigned worker) {
+    auto first = (blocks - 1 - index % blocks) * row_block;
+    auto last = std::min(T, first + row_block);
+    auto n = index / blocks * (together ? group : 1);
+    auto kv = n / group * H;
+    query_block block;
+    if (together) {
+      block.o = {o_TNH.data + n * H, group, H};
+      block.q = {q_TNH.data + n * H, group, H};
+    } else {
+      block.o = o_TNH.slice_rows(first, last).slice_cols(n * H, (n + 1) * H);
+      block.q = q_TNH.slice_rows(first, last).slice_cols(n * H, (n + 1) * H);
+    }
+    block.k = k_PKH.slice_rows(0, past + last).slice_cols(kv, kv + H);
+    block.v = v_PKH.slice_rows(0, past + last).slice_cols(kv, kv + H);
+    block.first_seen = past + first + 1;
+    block.step = together ? 0 : 1;
+    block.lse = nullptr;
+    attend(block, scale, scratch_[worker]);
+  };
+  prepare_scratch();
+  auto tasks = (together ? K : N) * blocks;
+  // A short cache is read faster than a second thread wakes up.
+  if (T * k_PKH.rows * N * H < task_values)
+    for (std::size_t index = 0; index != tasks; ++index)
+      task(index, 0);
+  else
+    team_.run(tasks, task);
+}
+
+void cpu_backend::prepare_scratch() {
+  if (scratch_.size() < team_.size())
+    scratch_.resize(team_.size());
+}
+
+} // namespace shoal::kernels::cpu
+#endif

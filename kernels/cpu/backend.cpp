@@ -1,0 +1,44 @@
+// kernels/cpu/backend.cpp -- makes the cpu backend and names its target.
+#include "kernels/cpu/backend.hpp"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/backend.cpp"
+// foreach_target.h must come before the others.
+// clang-format off
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+// clang-format on
+
+HWY_BEFORE_NAMESPACE();
+namespace shoal::kernels::cpu::HWY_NAMESPACE {
+
+const char* target_name() {
+  return hwy::TargetName(HWY_TARGET);
+}
+
+} // namespace shoal::kernels::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace shoal::kernels {
+
+namespace cpu {
+
+HWY_EXPORT(target_name);
+
+cpu_backend::cpu_backend(thread_team& team) : team_(team) {
+  // nop
+}
+
+std::string cpu_backend::name() const {
+  return std::string{"cpu "} + HWY_DYNAMIC_DISPATCH(target_name)();
+}
+
+} // namespace cpu
+
+std::unique_ptr<backend> make_cpu_backend(thread_team& team) {
+  return std::make_unique<cpu::cpu_backend>(team);
+}
+
+} // namespace shoal::kernels
+#endif

@@ -1,0 +1,63 @@
+// kernels/cpu/simd-inl.hpp -- loops over vectors with a tail, per target.
+//
+// Included once for each instruction set, after hwy/highway.h, from files
+// that are compiled with foreach_target.h.
+#if defined(SHOAL_KERNELS_SIMD_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef SHOAL_KERNELS_SIMD_INL
+#undef SHOAL_KERNELS_SIMD_INL
+#else
+#define SHOAL_KERNELS_SIMD_INL
+#endif
+
+#include <hwy/highway.h>
+
+#include <cstddef>
+#include <cstring>
+
+HWY_BEFORE_NAMESPACE();
+namespace shoal::kernels::cpu::HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+using tag = hn::ScalableTag<float>;
+using vec = hn::Vec<tag>;
+
+/// Loads `n` <= lanes values; the rest is 0. Reads nothing behind them.
+HWY_INLINE vec load(tag d, const float* from, std::size_t n) {
+  if (HWY_LIKELY(n == hn::Lanes(d)))
+    return hn::LoadU(d, from);
+  HWY_ALIGN float part[hn::MaxLanes(tag())] = {};
+  std::memcpy(part, from, n * sizeof(float));
+  return hn::Load(d, part);
+}
+
+/// Stores the first `n` <= lanes values.
+HWY_INLINE void store(vec v, tag d, float* to, std::size_t n) {
+  if (HWY_LIKELY(n == hn::Lanes(d))) {
+    hn::StoreU(v, d, to);
+    return;
+  }
+  HWY_ALIGN float part[hn::MaxLanes(tag())];
+  hn::Store(v, d, part);
+  std::memcpy(to, part, n * sizeof(float));
+}
+
+/// Calls body(i, n) for whole vectors and then for what is left.
+template <class Body>
+HWY_INLINE void each_vector(std::size_t size, Body body) {
+  const auto lanes = hn::Lanes(tag());
+  std::size_t i = 0;
+  for (; i + lanes <= size; i += lanes)
+    body(i, lanes);
+  if (i != size)
+    body(i, size - i);
+}
+
+HWY_INLINE float sum_of(vec v) {
+  return hn::GetLane(hn::SumOfLanes(tag(), v));
+}
+
+} // namespace shoal::kernels::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif // SHOAL_KERNELS_SIMD_INL

@@ -1,0 +1,94 @@
+// kernels/reference/backend.hpp -- the backend that defines what is right.
+//
+// One file per operation, in plain loops. Sums are in double unless the header
+// of the operation fixes the order, so that it serves as an oracle.
+#pragma once
+
+#include "kernels/backend.hpp"
+
+namespace shoal::kernels::reference {
+
+class reference_backend final : public backend {
+public:
+  std::string name() const override { return "reference"; }
+
+  void matmul(matrix_view<float> y_TO, matrix_view<const float> x_TI,
+              matrix_view<const float> w_OI) override;
+  void matmul_input_gradient(matrix_view<float> dx_TI,
+                             matrix_view<const float> dy_TO,
+                             matrix_view<const float> w_OI,
+                             into mode = into::overwrite) override;
+  void matmul_weight_gradient(matrix_view<float> dw_OI,
+                              matrix_view<const float> dy_TO,
+                              matrix_view<const float> x_TI) override;
+
+  void embedding(matrix_view<float> y_TD, matrix_view<const float> w_VD,
+                 vector_view<const token_id> ids_T) override;
+  void embedding_weight_gradient(matrix_view<float> dw_VD,
+                                 matrix_view<const float> dy_TD,
+                                 vector_view<const token_id> ids_T) override;
+
+  void rmsnorm(matrix_view<float> y_TD, vector_view<float> r_T,
+               matrix_view<const float> x_TD, vector_view<const float> w_D,
+               float eps) override;
+  void rmsnorm_input_gradient(matrix_view<float> dx_TD,
+                              matrix_view<const float> dy_TD,
+                              matrix_view<const float> x_TD,
+                              vector_view<const float> w_D,
+                              vector_view<const float> r_T,
+                              into mode = into::overwrite) override;
+  void rmsnorm_weight_gradient(vector_view<float> dw_D,
+                               matrix_view<const float> dy_TD,
+                               matrix_view<const float> x_TD,
+                               vector_view<const float> r_T) override;
+
+  void
+  rope(matrix_view<float> x_TNH, vector_view<const std::int32_t> positions_T,
+       const rope_table& table) override;
+  void rope_backward(matrix_view<float> dx_TNH,
+                     vector_view<const std::int32_t> positions_T,
+                     const rope_table& table) override;
+
+  void attention(matrix_view<float> o_TNH, matrix_view<float> lse_NT,
+                 matrix_view<const float> q_TNH, matrix_view<const float> k_TKH,
+                 matrix_view<const float> v_TKH,
+                 const attention_shape& shape) override;
+  void attention_backward(
+    matrix_view<float> dq_TNH, matrix_view<float> dk_TKH,
+    matrix_view<float> dv_TKH, matrix_view<const float> do_TNH,
+    matrix_view<const float> q_TNH, matrix_view<const float> k_TKH,
+    matrix_view<const float> v_TKH, matrix_view<const float> o_TNH,
+    matrix_view<const float> lse_NT, const attention_shape& shape) override;
+  void
+  attention_cached(matrix_view<float> o_TNH, matrix_view<const float> q_TNH,
+                   matrix_view<const float> k_PKH,
+                   matrix_view<const float> v_PKH,
+                   const attention_shape& shape) override;
+
+  void swiglu(matrix_view<float> y_TF, matrix_view<const float> gate_TF,
+              matrix_view<const float> up_TF) override;
+  void swiglu_backward(matrix_view<float> dgate_TF, matrix_view<float> dup_TF,
+                       matrix_view<const float> dy_TF,
+                       matrix_view<const float> gate_TF,
+                       matrix_view<const float> up_TF) override;
+
+  void
+  cross_entropy(vector_view<float> loss_T, matrix_view<float> dlogits_TV,
+                matrix_view<const float> logits_TV,
+                vector_view<const token_id> targets_T, float scale) override;
+
+  void add(matrix_view<float> y_TD, matrix_view<const float> a_TD,
+           matrix_view<const float> b_TD) override;
+
+  void
+  adamw(vector_view<float> w_P, vector_view<float> m_P, vector_view<float> v_P,
+        vector_view<const float> g_P, const adamw_options& options) override;
+
+  double sum_of_squares(vector_view<const float> g_P) override;
+
+  sampled_token
+  sample(vector_view<const float> logits_V, const sampling_options& options,
+         sampling_generator& generator) override;
+};
+
+} // namespace shoal::kernels::reference
