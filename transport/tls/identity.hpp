@@ -38,8 +38,8 @@ using shared_key = std::array<std::uint8_t, 32>;
 /// Returns the public key of `key`.
 [[nodiscard]] public_key public_of(const private_key& key);
 
-/// Returns the id of the peer that holds `key`.
-[[nodiscard]] peer_id id_of(const public_key& key);
-[[nodiscard]] peer_id id_of(const private_key& key);
+/// Returns the id of the peer that holds a key, from either half of it.
+[[nodiscard]] peer_id id_of_public(const public_key& key);
+[[nodiscard]] peer_id id_of_private(const private_key& key);
 
 } // namespace shoal::transport::tls

@@ -1,0 +1,81 @@
+// transport/tls/proof.cpp -- makes and checks proofs.
+#include "transport/tls/proof.hpp"
+
+#include "transport/assert.hpp"
+#include "transport/tls/bytes.hpp"
+
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+
+#include <algorithm>
+
+namespace shoal::transport::tls {
+namespace {
+
+constexpr std::uint32_t magic = 0x4c41'4853; // "SHAL"
+constexpr std::size_t claim_bytes = 24;
+using mac = std::array<std::uint8_t, 32>;
+
+mac mac_of(const shared_key& key, const exporter& binding,
+           std::span<const std::byte> claim, const peer_id& id) {
+  std::vector<std::byte> input;
+  const auto add = [&](auto bytes) {
+    input.insert(input.end(), bytes.begin(), bytes.end());
+  };
+  add(std::as_bytes(std::span(binding)));
+  add(claim.first(claim_bytes));
+  add(std::as_bytes(std::span(id)));
+  mac result{};
+  unsigned length = 0;
+  const auto* ok = HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()),
+                        reinterpret_cast<const unsigned char*>(input.data()),
+                        input.size(), result.data(), &length);
+  SHOAL_ASSERT(ok && length == result.size());
+  return result;
+}
+
+} // namespace
+
+proof_frame make_proof(const shared_key& key, const exporter& binding,
+                       side from, const peer_id& id, const claim& what) {
+  std::vector<std::byte> out;
+  append(out, magic);
+  append(out, protocol_version);
+  append(out, static_cast<std::uint8_t>(what.role));
+  append(out, static_cast<std::uint8_t>(from));
+  append(out, what.instance);
+  append(out, what.capabilities);
+  const auto sum = mac_of(key, binding, out, id);
+  proof_frame frame{};
+  std::copy(out.begin(), out.end(), frame.begin());
+  std::copy_n(reinterpret_cast<const std::byte*>(sum.data()), sum.size(),
+              frame.begin() + claim_bytes);
+  return frame;
+}
+
+const char*
+check_proof(const shared_key& key, const exporter& binding, side from,
+            const peer_id& id, const proof_frame& frame, claim& what) {
+  if (load<std::uint32_t>(frame, 0) != magic)
+    return "it does not speak this protocol";
+  if (load<std::uint16_t>(frame, 4) != protocol_version)
+    return "it speaks another version of the protocol";
+  const auto expected = mac_of(key, binding, frame, id);
+  if (CRYPTO_memcmp(expected.data(), frame.data() + claim_bytes,
+                    expected.size())
+      != 0)
+    return "it holds another cluster key";
+  const auto role = load<std::uint8_t>(frame, 6);
+  if (role != static_cast<std::uint8_t>(peer_role::member)
+      && role != static_cast<std::uint8_t>(peer_role::client))
+    return "unknown role";
+  if (load<std::uint8_t>(frame, 7) != static_cast<std::uint8_t>(from))
+    return "it sent the proof of the other side";
+  what.role = static_cast<peer_role>(role);
+  what.instance = load<std::uint64_t>(frame, 8);
+  what.capabilities = load<std::uint64_t>(frame, 16);
+  return nullptr;
+}
+
+} // namespace shoal::transport::tls
