@@ -35,9 +35,8 @@ struct config {
   std::uint64_t capabilities = 0; ///< shown to peers as they are
   limits queue{};
 
-  /// Longest control message, in bytes. At most 61440, so that a message is
-  /// one UCX fragment and two messages cannot be exchanged.
-  std::size_t message_bytes_max = 60 * 1024;
+  /// Longest control message, in bytes; at most control_bytes_max.
+  std::size_t message_bytes_max = control_bytes_max;
   /// Calls that wait for the progress thread, all peers together.
   std::size_t commands_max = 4096;
   /// Transfers of at least so many bytes go by rendezvous. Lower means less

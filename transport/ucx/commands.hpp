@@ -1,0 +1,94 @@
+// transport/ucx/commands.hpp -- what callers hand to the progress thread.
+//
+// One lock guards the queue and the table of peers that are up, so that a
+// call either finds its peer and is queued before that peer is taken down, or
+// answers peer_lost. Bounded: data calls answer would_block. connect, cancel
+// and drop may not fail; they have room of their own, and callers other than
+// the progress thread wait for it.
+//
+// Threads: any, but for take(), enter(), leave(), which are the progress
+//          thread's.
+#pragma once
+
+#include "transport/fabric.hpp"
+#include "transport/limits.hpp"
+
+#include <atomic>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <thread>
+
+namespace shoal::transport::ucx {
+
+/// What is in flight with a peer, and its traffic.
+struct counters {
+  std::atomic<std::size_t> messages{0};
+  std::atomic<std::size_t> message_bytes{0};
+  std::atomic<std::size_t> sends{0};
+  std::atomic<std::size_t> receives{0};
+  std::atomic<std::uint64_t> sent_bytes{0};
+  std::atomic<std::uint64_t> received_bytes{0};
+};
+
+struct command {
+  enum class kind { connect, message, receive, send, cancel, drop, close };
+  kind what = kind::connect;
+  peer_id peer{};
+  std::uint64_t connection = 0; ///< which connection of the peer it is for
+  bulk_tag tag{};               ///< receive, send; cancel: plan only
+  std::span<const std::byte> from{};
+  std::span<std::byte> into{};
+  completion done{};
+  std::vector<std::byte> message{};
+  std::string address{};
+};
+
+class commands {
+public:
+  /// connect, cancel, drop and close queued beyond the data calls.
+  static constexpr std::size_t control_max = 1024;
+
+  commands(std::size_t data_max, limits queue)
+    : data_max_(data_max), limits_(queue) {}
+
+  /// Queues a message, receive or send for c.peer.
+  /// @returns would_block, peer_lost, or canceled after close()
+  std::error_code push(command c, bool& wake);
+  /// Queues any other command. Does nothing after close().
+  void push_control(command c, bool& wake);
+  /// As push_control() of a close; false if it was closed before.
+  bool close(bool& wake);
+
+  /// Takes all that is queued, in order.
+  void take(std::vector<command>& out);
+  /// Names the thread that must never wait in push_control().
+  void set_consumer(std::thread::id id) { consumer_ = id; }
+
+  /// Lets calls for the peer in, or keeps them out again.
+  void enter(const peer_id& peer, std::uint64_t connection,
+             std::shared_ptr<counters> c);
+  void leave(const peer_id& peer);
+  /// Removes what is queued for one connection.
+  std::vector<command> withdraw(std::uint64_t connection);
+
+  traffic traffic_with(const peer_id& peer) const;
+
+private:
+  struct entry {
+    std::uint64_t connection = 0;
+    std::shared_ptr<counters> in_flight;
+  };
+  bool over_limit(const counters& c, const command& next) const;
+
+  const std::size_t data_max_;
+  const limits limits_;
+  std::atomic<std::thread::id> consumer_{};
+  mutable std::mutex lock_;
+  std::condition_variable room_;
+  std::vector<command> queue_;
+  std::map<peer_id, entry> peers_;
+  bool closed_ = false;
+};
+
+} // namespace shoal::transport::ucx

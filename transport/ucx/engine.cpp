@@ -1,0 +1,237 @@
+// transport/ucx/engine.cpp -- the loop, the commands, and the frames that come.
+
+#include "transport/ucx/engine.hpp"
+
+#include "transport/assert.hpp"
+#include "transport/ucx/host.hpp"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace shoal::transport::ucx {
+
+namespace {
+
+constexpr unsigned frame_id = 1;
+constexpr std::uint64_t wake_cookie = 1;
+/// How many progress calls may pass before commands are looked at again.
+constexpr int progress_burst = 64;
+/// How often a thread that is never idle looks at its pidfds.
+constexpr std::chrono::milliseconds poll_interval{10};
+
+} // namespace
+
+engine::engine(const config& settings, fabric_handler& handler, commands& queue,
+               int wake_fd)
+  : settings_(settings), handler_(handler), queue_(queue), wake_fd_(wake_fd),
+    host_(this_host()), token_(random_token()),
+    worker_(std::make_unique<worker>(settings.log)) {
+  worker_->on_message(frame_id, &engine::on_frame, this);
+  if (!worker_->watch(wake_fd_, wake_cookie))
+    throw std::system_error(errno, std::generic_category(), "ucx: epoll");
+  node_address self;
+  self.host = host_;
+  self.pid = static_cast<std::uint32_t>(getpid());
+  self.peer = settings.self;
+  self.role = settings.role;
+  self.instance = settings.instance;
+  self.capabilities = settings.capabilities;
+  self.token = token_;
+  self.worker = worker_->address();
+  if (self.worker.size() > worker_address_bytes_max)
+    throw std::runtime_error("ucx: worker address of "
+                             + std::to_string(self.worker.size()) + " bytes");
+  address_ = format_address(self);
+}
+
+engine::~engine() = default;
+
+void engine::say(const std::string& line) const {
+  if (settings_.log)
+    settings_.log("[ucx] " + line);
+}
+
+void engine::run() {
+  auto last_work = steady::now();
+  while (!closing_ || !links_.empty()) {
+    bool work = take_commands();
+    start_connects();
+    for (int i = 0; i != progress_burst && worker_; ++i) {
+      if (worker_->progress() == 0)
+        break;
+      work = true;
+    }
+    work = advance_links() || work;
+    auto now = steady::now();
+    if (work) {
+      last_work = now;
+      if (worker_ && now >= poll_at_) {
+        poll_at_ = now + poll_interval;
+        worker_->poll([this](std::uint64_t cookie) { ready(cookie); });
+      }
+    } else if (now - last_work < settings_.spin) {
+      sched_yield();
+    } else {
+      sleep(now);
+      last_work = steady::now();
+    }
+  }
+  start_connects(); // what waited for a link to end: canceled
+}
+
+void engine::sleep(steady::time_point now) {
+  using namespace std::chrono;
+  if (!worker_)
+    return;
+  // Nothing but a link that changes has a deadline. One that closes may wait
+  // for UCX, which need not signal that it let a request go.
+  milliseconds timeout{-1};
+  for (auto& [id, l] : links_) {
+    if (changing_ == 0)
+      break;
+    if (l->now == link::state::up)
+      continue;
+    auto left =
+      l->now == link::state::closing
+        ? milliseconds(1)
+        : std::max(ceil<milliseconds>(l->deadline - now), milliseconds(0));
+    timeout = timeout.count() < 0 ? left : std::min(timeout, left);
+  }
+  worker_->wait(static_cast<int>(timeout.count()),
+                [this](std::uint64_t cookie) { ready(cookie); });
+}
+
+void engine::ready(std::uint64_t cookie) {
+  if (cookie == wake_cookie) {
+    std::uint64_t count;
+    [[maybe_unused]] auto n = ::read(wake_fd_, &count, sizeof count);
+    return;
+  }
+  for (auto& [id, l] : links_) {
+    if (l->connection != cookie || l->pidfd < 0)
+      continue;
+    ::close(std::exchange(l->pidfd, -1));
+    l->failed = true;
+    begin_close(*l, errc::peer_lost, true);
+  }
+}
+
+bool engine::take_commands() {
+  SHOAL_ASSERT(!taking_);
+  queue_.take(batch_);
+  if (batch_.empty())
+    return false;
+  taking_ = true;
+  for (auto& c : batch_)
+    execute(c);
+  taking_ = false;
+  return true;
+}
+
+void engine::fail(command& c, std::error_code why) {
+  if (c.done.run != nullptr)
+    c.done.run(c.done.context, why);
+}
+
+void engine::execute(command& c) {
+  auto l = find(c.peer);
+  switch (c.what) {
+  case command::kind::connect:
+    to_connect_.push_back(std::move(c.address));
+    return;
+  case command::kind::cancel:
+    cancel(c.tag.plan);
+    return;
+  case command::kind::drop:
+    if (l == nullptr)
+      return;
+    if (!l->next_address.empty())
+      handler_.connect_failed(std::exchange(l->next_address, {}),
+                              errc::canceled);
+    begin_close(*l, errc::canceled, false);
+    return;
+  case command::kind::close:
+    closing_ = true;
+    abandon_at_ = steady::now() + close_timeout;
+    for (auto& [id, each] : links_)
+      begin_close(*each, errc::canceled, false);
+    return;
+  default:
+    break;
+  }
+  if (l == nullptr || l->connection != c.connection
+      || l->now != link::state::up) {
+    fail(c, closing_ ? errc::canceled : errc::peer_lost);
+    return;
+  }
+  if (c.what == command::kind::message)
+    send_message(*l, c);
+  else if (c.what == command::kind::send)
+    send_bulk(*l, c);
+  else
+    post_receive(*l, c);
+}
+
+ucs_status_t
+engine::on_frame(void* self, const void* header, std::size_t header_bytes,
+                 void* data, std::size_t bytes,
+                 const ucp_am_recv_param_t* param) noexcept {
+  // UCS_OK for what is not ours: UCX then drops it, rendezvous included, and
+  // its sender gets no answer.
+  frame f;
+  if (header_bytes != sizeof f)
+    return UCS_OK;
+  std::memcpy(&f, header, sizeof f);
+  return static_cast<engine*>(self)->handle_frame(f, data, bytes, *param);
+}
+
+/// Whether `f` belongs to the connection that is now; a first answer to our
+/// hello tells the other's number.
+bool engine::learn(link& l, const frame& f) {
+  if (l.now == link::state::closing || f.to_connection != l.connection)
+    return false;
+  if (l.peer_connection == 0)
+    l.peer_connection = f.from_connection;
+  return l.peer_connection == f.from_connection;
+}
+
+ucs_status_t engine::handle_frame(const frame& f, void* data, std::size_t bytes,
+                                  const ucp_am_recv_param_t& param) {
+  auto found = by_token_.find(f.from_token);
+  if (f.version != frame{}.version || f.to_token != token_
+      || found == by_token_.end() || f.from_connection == 0)
+    return UCS_OK; // E-3
+  link& l = *found->second;
+  if (f.kind == frame_kind::hello) {
+    on_hello(l, f);
+    return UCS_OK;
+  }
+  if (!learn(l, f))
+    return UCS_OK; // E-3
+  // Whatever the peer says on this connection says that it knows us.
+  if (l.now == link::state::connecting && f.kind != frame_kind::bye)
+    go_up(l);
+  bool rendezvous = (param.recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0;
+  switch (f.kind) {
+  case frame_kind::message:
+    on_control(l, f, rendezvous ? nullptr : data, bytes);
+    break;
+  case frame_kind::bulk:
+    return on_bulk(l, f, data, bytes, rendezvous);
+  case frame_kind::bulk_ack:
+    on_bulk_ack(l, f);
+    break;
+  case frame_kind::bye:
+    begin_close(l, errc::peer_lost, true);
+    break;
+  default:
+    break;
+  }
+  return UCS_OK;
+}
+
+} // namespace shoal::transport::ucx

@@ -1,0 +1,92 @@
+// transport/ucx/link.hpp -- one connection to a peer, and what is under way.
+//
+// State        Goes on when
+// connecting   the other answered our hello, or spoke as if it had: up
+// up           bye, failure, drop or close: closing
+// closing      the endpoint is force-closed and no request of UCX is left:
+//              everything ends, handler.down (or connect_failed) runs, and
+//              the link is gone
+//
+// Threads: the progress thread only.
+#pragma once
+
+#include "transport/ucx/address.hpp"
+#include "transport/ucx/commands.hpp"
+#include "transport/ucx/frame.hpp"
+
+#include <ucp/api/ucp.h>
+
+#include <chrono>
+#include <map>
+#include <optional>
+#include <unordered_map>
+
+namespace shoal::transport::ucx {
+
+class engine;
+struct link;
+
+using steady = std::chrono::steady_clock;
+
+/// One active message on its way. UCX reads the header until it is done, so
+/// that lives here; the payload is the caller's or `message`.
+struct send_op {
+  engine* owner = nullptr;
+  link* at = nullptr;
+  std::uint64_t id = 0; ///< its key in link::sends
+  frame header;
+  std::span<const std::byte> payload{};
+  std::vector<std::byte> message{};
+  completion done{}; ///< bulk only
+  bool sent = false; ///< UCX reads header and payload no more
+  bool canceled = false;
+  std::optional<std::error_code> answer{}; ///< from its bulk_ack
+};
+
+/// One posted receive; `header` once its transfer has begun.
+struct receive_op {
+  engine* owner = nullptr;
+  link* at = nullptr;
+  bulk_tag tag;
+  std::span<std::byte> into{};
+  completion done{};
+  frame header{};
+  bool canceled = false;
+};
+
+using send_table = std::unordered_map<std::uint64_t, send_op>; ///< by transfer
+using receive_table = std::multimap<bulk_tag, receive_op>;     ///< oldest first
+
+struct link {
+  enum class state { connecting, up, closing };
+  enum class closing_step { say_bye, wait_bye, wait_close };
+
+  node_address peer;
+  std::string address;               ///< as given to connect()
+  std::uint64_t connection = 0;      ///< our number for it
+  std::uint64_t peer_connection = 0; ///< theirs; 0: not yet known
+  ucp_ep_h endpoint = nullptr;
+  int pidfd = -1;
+  state now = state::connecting;
+  steady::time_point deadline{}; ///< of hello; in closing: of the step
+  std::shared_ptr<counters> in_flight = std::make_shared<counters>();
+
+  std::uint32_t message_out = 0; ///< sequence of the next control message
+  std::uint32_t message_in = 0;
+  std::size_t requests = 0; ///< UCX requests that have not called back
+  std::size_t small = 0;    ///< hellos and acks among them
+  send_table sends;
+  receive_table posted;
+  receive_table fetching; ///< UCX writes into their memory
+
+  closing_step step = closing_step::say_bye;
+  bool was_up = false;
+  bool failed = false; ///< UCX or the pidfd said so: do not send on it
+  bool silent = false; ///< no bye: the other knows, or never heard of us
+  send_op* bye = nullptr;
+  void* close_request = nullptr;
+  std::error_code why;
+  std::string next_address; ///< a connect() that waits for our end
+};
+
+} // namespace shoal::transport::ucx

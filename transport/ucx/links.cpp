@@ -1,0 +1,255 @@
+// transport/ucx/links.cpp -- how a connection begins and ends.
+//
+// Both nodes connect. Each says hello when it does; whoever gets a hello of a
+// peer that it knows answers hello_ack, and repeats its own hello if that one
+// shows that it was not heard. A hello_ack makes the link up. The exchange
+// also gives UCX both endpoints' ids, without which it would not report the
+// death of a peer.
+
+#include "transport/assert.hpp"
+#include "transport/ucx/engine.hpp"
+#include "transport/ucx/host.hpp"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+namespace shoal::transport::ucx {
+
+namespace {
+
+std::string short_name(const peer_id& id) {
+  constexpr char digits[] = "0123456789abcdef";
+  std::string out = "peer ";
+  for (std::size_t i = 0; i != 4; ++i) {
+    out += digits[id[i] >> 4];
+    out += digits[id[i] & 15];
+  }
+  return out;
+}
+
+} // namespace
+
+link* engine::find(const peer_id& peer) {
+  auto found = links_.find(peer);
+  return found == links_.end() ? nullptr : found->second.get();
+}
+
+void engine::start_connects() {
+  for (auto& address : std::exchange(to_connect_, {}))
+    connect(address);
+}
+
+void engine::connect(const std::string& address) {
+  auto parsed = parse_address(address);
+  if (closing_ || !parsed) {
+    handler_.connect_failed(address,
+                            closing_ ? errc::canceled : errc::unreachable);
+    return;
+  }
+  if (parsed->token == token_ || parsed->peer == settings_.self) {
+    handler_.connect_failed(address, errc::self);
+    return;
+  }
+  if (auto old = find(parsed->peer)) {
+    if (old->now != link::state::closing && old->peer.token == parsed->token)
+      return;
+    // A new process of that peer: the old one is gone, or soon will be.
+    begin_close(*old, errc::peer_lost, false);
+    auto waiting = std::exchange(old->next_address, address);
+    if (!waiting.empty() && waiting != address)
+      handler_.connect_failed(waiting, errc::canceled);
+    return;
+  }
+  if (parsed->host != host_ || by_token_.contains(parsed->token)) {
+    handler_.connect_failed(address, errc::unreachable);
+    return;
+  }
+  auto made = std::make_unique<link>();
+  made->peer = std::move(*parsed);
+  made->address = address;
+  do
+    made->connection = random_token();
+  while (made->connection <= 1); // 0 and 1 are epoll cookies
+  if (!open(*made)) {
+    if (made->pidfd >= 0)
+      ::close(made->pidfd);
+    handler_.connect_failed(address, errc::unreachable);
+    return;
+  }
+  auto& l = *made;
+  by_token_[l.peer.token] = &l;
+  links_[l.peer.peer] = std::move(made);
+  ++changing_;
+  send_hello(l);
+}
+
+/// Watches the peer's process and makes the endpoint.
+bool engine::open(link& l) {
+  if (l.peer.pid != static_cast<std::uint32_t>(getpid())) {
+    l.pidfd = open_pidfd(l.peer.pid);
+    if (l.pidfd < 0 && errno == ESRCH)
+      return false;
+    // Without a pidfd (old kernel, no descriptors) the keepalive is left.
+    if (l.pidfd >= 0 && !worker_->watch(l.pidfd, l.connection))
+      ::close(std::exchange(l.pidfd, -1));
+  }
+  auto status =
+    worker_->connect(l.peer.worker, &engine::on_failure, this, l.endpoint);
+  if (status != UCS_OK) {
+    say(short_name(l.peer.peer)
+        + " cannot be reached by shared memory: " + ucs_status_string(status));
+    return false;
+  }
+  l.deadline = steady::now() + settings_.hello_timeout;
+  return true;
+}
+
+void engine::send_hello(link& l) {
+  frame f;
+  f.kind = frame_kind::hello;
+  send_small(l, f, UCP_AM_SEND_FLAG_REPLY);
+}
+
+void engine::on_hello(link& l, const frame& f) {
+  if (l.now == link::state::closing)
+    return;
+  if (l.peer_connection != 0 && l.peer_connection != f.from_connection
+      && l.now == link::state::up) {
+    // The peer has ended the connection and begun another; so must we.
+    begin_close(l, errc::peer_lost, true);
+    return;
+  }
+  l.peer_connection = f.from_connection;
+  frame ack;
+  ack.kind = frame_kind::hello_ack;
+  send_small(l, ack, UCP_AM_SEND_FLAG_REPLY);
+  if (f.to_connection != l.connection)
+    send_hello(l);
+}
+
+void engine::go_up(link& l) {
+  l.now = link::state::up;
+  l.was_up = true;
+  --changing_;
+  queue_.enter(l.peer.peer, l.connection, l.in_flight);
+  peer_info info;
+  info.id = l.peer.peer;
+  info.role = l.peer.role;
+  info.instance = l.peer.instance;
+  info.capabilities = l.peer.capabilities;
+  info.remote_address = "shm:" + std::to_string(l.peer.pid);
+  handler_.up(info);
+}
+
+void engine::on_failure(void* self, ucp_ep_h endpoint, ucs_status_t) noexcept {
+  auto e = static_cast<engine*>(self);
+  for (auto& [id, l] : e->links_) {
+    if (l->endpoint != endpoint)
+      continue;
+    l->failed = true;
+    e->begin_close(*l, errc::peer_lost, true);
+  }
+}
+
+/// Marks only: may be called from anywhere, in UCX callbacks too.
+void engine::begin_close(link& l, std::error_code why, bool silent) {
+  if (l.now == link::state::closing)
+    return;
+  if (l.now == link::state::up)
+    ++changing_;
+  l.now = link::state::closing;
+  l.why = why;
+  l.silent = silent;
+  queue_.leave(l.peer.peer);
+}
+
+bool engine::advance_links() {
+  if (changing_ == 0)
+    return false;
+  auto now = steady::now();
+  if (closing_ && worker_ && now >= abandon_at_) {
+    say("closing without the answers of UCX");
+    worker_.reset();
+    abandoned_ = true;
+  }
+  bool work = false;
+  for (auto next = links_.begin(); next != links_.end();) {
+    link& l = *next++->second; // advance_closing() may erase it
+    if (l.now == link::state::connecting && now >= l.deadline) {
+      say(short_name(l.peer.peer) + " did not answer");
+      begin_close(l, errc::unreachable, false);
+    }
+    if (l.now == link::state::closing)
+      work = advance_closing(l, now) || work;
+  }
+  return work;
+}
+
+bool engine::advance_closing(link& l, steady::time_point now) {
+  using step = link::closing_step;
+  if (l.step == step::say_bye) {
+    if (!l.silent && !l.failed && l.peer_connection != 0 && !abandoned_) {
+      // The other must hear of it: UCX does not tell a live peer. What is
+      // queued before it is sent first, hence the wait.
+      frame f;
+      f.kind = frame_kind::bye;
+      l.step = step::wait_bye;
+      l.deadline = now + bye_timeout;
+      l.bye = send_small(l, f);
+    } else {
+      l.step = step::wait_close;
+      start_close(l);
+    }
+    return true;
+  }
+  if (l.step == step::wait_bye) {
+    if (l.bye != nullptr && !l.failed && now < l.deadline && !abandoned_)
+      return false;
+    l.step = step::wait_close;
+    start_close(l);
+    return true;
+  }
+  if (l.close_request != nullptr && !abandoned_) {
+    if (ucp_request_check_status(l.close_request) == UCS_INPROGRESS)
+      return false;
+    ucp_request_free(std::exchange(l.close_request, nullptr));
+  }
+  if (l.requests != 0 && !abandoned_)
+    return false;
+  finish(l);
+  return true;
+}
+
+void engine::start_close(link& l) {
+  if (abandoned_)
+    return;
+  ucp_request_param_t params{};
+  params.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
+  params.flags = UCP_EP_CLOSE_FLAG_FORCE;
+  auto request = ucp_ep_close_nbx(l.endpoint, &params);
+  l.endpoint = nullptr;
+  if (UCS_PTR_IS_PTR(request))
+    l.close_request = request;
+}
+
+/// UCX has let go of everything: what is left ends, then the peer is down.
+void engine::finish(link& l) {
+  auto node = links_.extract(l.peer.peer);
+  by_token_.erase(l.peer.token);
+  --changing_;
+  if (l.pidfd >= 0)
+    ::close(l.pidfd);
+  end_transfers(l);
+  for (auto& c : queue_.withdraw(l.connection))
+    fail(c, closing_ ? errc::canceled : errc::peer_lost);
+  if (l.was_up)
+    handler_.down(l.peer.peer, l.why);
+  else
+    handler_.connect_failed(l.address, l.why);
+  if (!l.next_address.empty())
+    to_connect_.push_back(std::move(l.next_address));
+}
+
+} // namespace shoal::transport::ucx

@@ -1,0 +1,63 @@
+// transport/ucx/worker.hpp -- the UCX context and worker of one fabric.
+//
+// Sets UCX up for active messages over shared memory with peer error handling
+// and refuses to come up if UCX would use anything else. Never uses the
+// environment for that; UCX_TLS of the user is overridden.
+//
+// Threads:   made, used and destroyed on one thread, but for signal().
+// Ownership: endpoints are plain handles; each must be closed, and its close
+//            request have ended, before the worker is destroyed.
+#pragma once
+
+#include <ucp/api/ucp.h>
+
+#include <cstddef>
+#include <functional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace shoal::transport::ucx {
+
+class worker {
+public:
+  /// @throws std::runtime_error if UCX cannot do it here
+  explicit worker(const std::function<void(std::string_view)>& log);
+  ~worker();
+  worker(const worker&) = delete;
+  worker& operator=(const worker&) = delete;
+
+  ucp_worker_h handle() const noexcept { return worker_; }
+  std::vector<std::byte> address() const;
+
+  /// Handles every active message by `callback`, whole messages only.
+  void on_message(unsigned id, ucp_am_recv_callback_t callback, void* arg);
+
+  /// Makes an endpoint of `address`, which must come from a worker's
+  /// address(). @returns its status; `out` is set if that is UCS_OK and its
+  /// only transport is shared memory
+  ucs_status_t connect(std::span<const std::byte> address,
+                       ucp_err_handler_cb_t failed, void* arg, ucp_ep_h& out);
+
+  unsigned progress() noexcept { return ucp_worker_progress(worker_); }
+  /// Wakes wait(). From any thread.
+  void signal() noexcept { ucp_worker_signal(worker_); }
+
+  /// Adds `fd` to what wakes wait(), with `cookie` to know it by.
+  bool watch(int fd, std::uint64_t cookie) noexcept;
+  /// Sleeps until there is something to progress, a signal, a watched
+  /// descriptor, or `timeout_ms` (-1: for ever) is over. Returns at once if
+  /// there was already. Calls `ready` with each ready descriptor's cookie.
+  void wait(int timeout_ms, const std::function<void(std::uint64_t)>& ready);
+  /// As wait() for watched descriptors, without sleeping.
+  void poll(const std::function<void(std::uint64_t)>& ready);
+
+private:
+  void check_lanes();
+
+  ucp_context_h context_ = nullptr;
+  ucp_worker_h worker_ = nullptr;
+  int epoll_ = -1;
+};
+
+} // namespace shoal::transport::ucx
