@@ -1,0 +1,161 @@
+// runtime/identity.cpp -- key files and the data directory's lock.
+#include "runtime/identity.hpp"
+
+#include "runtime/node.hpp" // node_error
+#include "runtime/node/file.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+namespace shoal::runtime {
+
+namespace fs = std::filesystem;
+using transport::tls::private_key;
+using transport::tls::shared_key;
+
+namespace {
+
+/// The value of a hexadecimal digit, or -1.
+int digit(char c) {
+  if (c >= '0' && c <= '9')
+    return c - '0';
+  if (c >= 'a' && c <= 'f')
+    return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F')
+    return c - 'A' + 10;
+  return -1;
+}
+
+std::array<std::uint8_t, 32> read_key(const fs::path& file) {
+  unique_fd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd)
+    throw node_error("cannot read key file " + file.string() + ": "
+                     + std::strerror(errno));
+  struct stat info {};
+  if (::fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode))
+    throw node_error("key file " + file.string() + " is no regular file");
+  if ((info.st_mode & 077) != 0)
+    throw node_error("key file " + file.string()
+                     + " can be read by others: run chmod 600 on it");
+  if (info.st_uid != ::geteuid())
+    throw node_error("key file " + file.string() + " belongs to another user");
+  char text[80];
+  ssize_t size = ::read(fd.get(), text, sizeof text);
+  std::array<std::uint8_t, 32> key{};
+  bool good = size == 64 || (size == 65 && text[64] == '\n');
+  for (std::size_t i = 0; good && i < key.size(); ++i) {
+    int high = digit(text[2 * i]);
+    int low = digit(text[2 * i + 1]);
+    good = high >= 0 && low >= 0;
+    key[i] = static_cast<std::uint8_t>(high * 16 + low);
+  }
+  explicit_bzero(text, sizeof text);
+  if (!good)
+    throw node_error("key file " + file.string()
+                     + " does not hold 64 hexadecimal digits");
+  return key;
+}
+
+/// Makes a key file unless there is one: written under another name and then
+/// linked, so that it is never seen half written and the first one wins.
+void make_key(const fs::path& file, const std::array<std::uint8_t, 32>& key) {
+  make_private_dir(file.parent_path());
+  fs::path draft = file;
+  draft += "." + std::to_string(::getpid()) + "."
+           + std::to_string(transport::tls::make_instance());
+  std::string text = core::to_hex(key) + "\n";
+  auto bytes = std::as_bytes(std::span(text));
+  if (auto error = write_new_file(draft, bytes))
+    throw node_error("cannot write key file " + draft.string() + ": "
+                     + error.message());
+  bool linked = ::link(draft.c_str(), file.c_str()) == 0 || errno == EEXIST;
+  int why = errno;
+  ::unlink(draft.c_str());
+  if (!linked)
+    throw node_error("cannot make key file " + file.string() + ": "
+                     + std::strerror(why));
+  sync_dir(file.parent_path());
+}
+
+} // namespace
+
+private_key load_private_key(const fs::path& file) {
+  if (!fs::exists(file))
+    make_key(file, transport::tls::make_private_key());
+  return read_key(file);
+}
+
+shared_key load_cluster_key(const fs::path& file) {
+  return read_key(file);
+}
+
+fs::path user_key_file() {
+  const char* config = std::getenv("XDG_CONFIG_HOME");
+  const char* home = std::getenv("HOME");
+  if (config && *config)
+    return fs::path(config) / "shoal" / "cluster.key";
+  if (home && *home)
+    return fs::path(home) / ".config" / "shoal" / "cluster.key";
+  throw node_error("neither XDG_CONFIG_HOME nor HOME is set: name a cluster "
+                   "key by --cluster-key");
+}
+
+shared_key load_user_key() {
+  fs::path file = user_key_file();
+  if (!fs::exists(file))
+    make_key(file, transport::tls::make_shared_key());
+  return read_key(file);
+}
+
+fs::path default_data_dir(const std::string& name) {
+  fs::path base;
+  const char* data = std::getenv("XDG_DATA_HOME");
+  const char* home = std::getenv("HOME");
+  if (data && *data)
+    base = data;
+  else if (home && *home)
+    base = fs::path(home) / ".local" / "share";
+  else
+    throw node_error("neither XDG_DATA_HOME nor HOME is set: use --data-dir");
+  return base / "shoal" / (name.empty() ? "default" : name);
+}
+
+fs::path control_socket(const fs::path& data_dir) {
+  return data_dir / "control.sock";
+}
+
+data_dir_lock::data_dir_lock(const fs::path& folder) {
+  make_private_dir(folder);
+  fs::path file = folder / "lock";
+  unique_fd fd(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (!fd)
+    throw node_error("cannot use data directory " + folder.string() + ": "
+                     + std::strerror(errno));
+  char pid[32] = {};
+  if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+    ssize_t size = ::read(fd.get(), pid, sizeof pid - 1);
+    std::string by = size > 0 ? std::string(pid, pid + size) : "unknown";
+    while (!by.empty() && by.back() == '\n')
+      by.pop_back();
+    throw node_error("data directory " + folder.string()
+                     + " is in use by process " + by
+                     + ": stop it, or choose another --name");
+  }
+  int size = std::snprintf(pid, sizeof pid, "%d\n", ::getpid());
+  if (::ftruncate(fd.get(), 0) != 0 || ::pwrite(fd.get(), pid, size, 0) != size)
+    throw node_error("cannot write " + file.string() + ": "
+                     + std::strerror(errno));
+  fd_ = fd.release();
+}
+
+data_dir_lock::~data_dir_lock() {
+  ::close(fd_); // ends the lock; the file stays, so that its inode does
+}
+
+} // namespace shoal::runtime

@@ -1,0 +1,224 @@
+// runtime/wire/convert_job.cpp -- what the peers of one job tell each other.
+#include "runtime/wire/convert.hpp"
+
+namespace shoal::runtime::codec {
+
+static void put(wire::JobHeader& to, const core::job_header& from) {
+  to.set_job(from.job);
+  to.set_digest(from.digest);
+  to.set_since(from.since);
+}
+
+static void get(const wire::JobHeader& from, core::job_header& to, checks& c) {
+  to.job = from.job();
+  to.digest = from.digest();
+  to.since = c.at_most(from.since(), epoch_max);
+}
+
+static void put(wire::StateVersion& to, const core::state_version& from) {
+  to.set_step(from.step);
+  to.set_made(from.made);
+}
+
+static void
+get(const wire::StateVersion& from, core::state_version& to, checks& c) {
+  to.step = c.at_most(from.step(), epoch_max);
+  to.made = c.at_most(from.made(), epoch_max);
+}
+
+static void put(wire::Vote& to, const core::vote& from) {
+  put(*to.mutable_on(), from.on);
+  to.set_step(from.step);
+  for (const core::unit_sums& u : from.units) {
+    wire::UnitSums& unit = *to.add_units();
+    unit.set_unit(u.unit);
+    for (double sum : u.sums)
+      unit.add_sums(sum);
+  }
+  for (double loss : from.losses)
+    to.add_losses(loss);
+  to.set_drain(from.drain);
+  to.set_again(from.again);
+}
+
+static void get(const wire::Vote& from, core::vote& to, checks& c) {
+  get(from.on(), to.on, c);
+  to.step = c.at_most(from.step(), epoch_max);
+  if (!c.list(from.units_size(), core::job_units_max)
+      || !c.list(from.losses_size(), core::job_microbatches_max))
+    return;
+  std::size_t tensors = 0;
+  for (const wire::UnitSums& u : from.units()) {
+    tensors += static_cast<std::size_t>(u.sums_size());
+    if (tensors > core::job_tensors_max
+        || !c.list(u.sums_size(), core::job_tensors_per_unit_max))
+      return c.fail(errc::too_large);
+    core::unit_sums& unit = to.units.emplace_back();
+    unit.unit = c.at_most(u.unit(), core::job_units_max - 1);
+    unit.sums.assign(u.sums().begin(), u.sums().end());
+  }
+  to.losses.assign(from.losses().begin(), from.losses().end());
+  to.drain = from.drain();
+  to.again = from.again();
+}
+
+static void put(wire::StepRecord& to, const core::step_record& from) {
+  put(*to.mutable_version(), from.version);
+  to.set_loss(from.loss);
+  to.set_grad_norm(from.grad_norm);
+  to.set_replicas(from.replicas);
+  to.set_stages(from.stages);
+}
+
+static void
+get(const wire::StepRecord& from, core::step_record& to, checks& c) {
+  get(from.version(), to.version, c);
+  to.loss = from.loss();
+  to.grad_norm = from.grad_norm();
+  to.replicas = c.at_most(from.replicas(), replicas_max);
+  to.stages = c.at_most(from.stages(), stages_max);
+}
+
+static void put(wire::CheckpointRef& to, const core::checkpoint_ref& from) {
+  to.set_step(from.step);
+  to.set_manifest(raw(from.manifest));
+}
+
+static void
+get(const wire::CheckpointRef& from, core::checkpoint_ref& to, checks& c) {
+  to.step = c.at_most(from.step(), epoch_max);
+  c.id(from.manifest(), to.manifest);
+}
+
+static void put(wire::JobMessage& out, const core::vote& from) {
+  put(*out.mutable_vote(), from);
+}
+
+static void put(wire::JobMessage& out, const core::seal& from) {
+  wire::Seal& to = *out.mutable_seal();
+  put(*to.mutable_on(), from.on);
+  for (const core::held_unit& u : from.units) {
+    wire::HeldUnit& unit = *to.add_units();
+    unit.set_unit(u.unit);
+    put(*unit.mutable_applied(), u.applied);
+    unit.set_prepared(u.prepared);
+  }
+  put(*to.mutable_prepared(), from.prepared);
+  put(*to.mutable_prepared_vote(), from.prepared_vote);
+  put(*to.mutable_last(), from.last);
+  to.set_stop_step(from.stop_step);
+  to.set_evaluated(from.evaluated);
+  to.set_checkpointed(from.checkpointed);
+  put(*to.mutable_checkpoint(), from.checkpoint);
+  to.set_has_blobs(from.has_blobs);
+  to.set_again(from.again);
+}
+
+static void get(const wire::Seal& from, core::seal& to, checks& c) {
+  get(from.on(), to.on, c);
+  if (!c.list(from.units_size(), core::job_units_max))
+    return;
+  for (const wire::HeldUnit& u : from.units()) {
+    core::held_unit& unit = to.units.emplace_back();
+    unit.unit = c.at_most(u.unit(), core::job_units_max - 1);
+    get(u.applied(), unit.applied, c);
+    unit.prepared = u.prepared();
+  }
+  for (std::size_t i = 1; i < to.units.size(); ++i)
+    c.require(to.units[i - 1].unit < to.units[i].unit);
+  get(from.prepared(), to.prepared, c);
+  get(from.prepared_vote(), to.prepared_vote, c);
+  get(from.last(), to.last, c);
+  to.stop_step = c.at_most(from.stop_step(), epoch_max);
+  to.evaluated = c.at_most(from.evaluated(), epoch_max);
+  to.checkpointed = c.at_most(from.checkpointed(), epoch_max);
+  get(from.checkpoint(), to.checkpoint, c);
+  to.has_blobs = from.has_blobs();
+  to.again = from.again();
+}
+
+static void put(wire::JobMessage& out, const core::have_blobs& from) {
+  put(*out.mutable_have_blobs()->mutable_on(), from.on);
+}
+
+static void put(wire::JobMessage& out, const core::progress& from) {
+  wire::Progress& to = *out.mutable_progress();
+  put(*to.mutable_on(), from.on);
+  put(*to.mutable_record(), from.record);
+  to.set_lr(from.lr);
+  to.set_tokens(from.tokens);
+  to.set_took(from.took);
+}
+
+static void get(const wire::Progress& from, core::progress& to, checks& c) {
+  get(from.on(), to.on, c);
+  get(from.record(), to.record, c);
+  to.lr = from.lr();
+  to.tokens = c.at_most(from.tokens(), bytes_max);
+  c.require(from.took() >= 0);
+  to.took = from.took();
+}
+
+static void put(wire::JobMessage& out, const core::eval_result& from) {
+  wire::EvalResult& to = *out.mutable_eval_result();
+  put(*to.mutable_on(), from.on);
+  put(*to.mutable_version(), from.version);
+  to.set_loss(from.loss);
+  to.set_tokens(from.tokens);
+}
+
+static void
+get(const wire::EvalResult& from, core::eval_result& to, checks& c) {
+  get(from.on(), to.on, c);
+  get(from.version(), to.version, c);
+  to.loss = from.loss();
+  to.tokens = c.at_most(from.tokens(), bytes_max);
+}
+
+static void put(wire::JobMessage& out, const core::checkpoint_published& from) {
+  wire::CheckpointPublished& to = *out.mutable_checkpoint_published();
+  put(*to.mutable_on(), from.on);
+  put(*to.mutable_checkpoint(), from.checkpoint);
+  to.set_bytes(from.bytes);
+}
+
+static void get(const wire::CheckpointPublished& from,
+                core::checkpoint_published& to, checks& c) {
+  get(from.on(), to.on, c);
+  get(from.checkpoint(), to.checkpoint, c);
+  to.bytes = c.at_most(from.bytes(), bytes_max);
+}
+
+static void put(wire::JobMessage& out, const core::drain_request& from) {
+  put(*out.mutable_drain_request()->mutable_on(), from.on);
+}
+
+void put(wire::JobMessage& to, const core::job_message& from) {
+  std::visit([&](const auto& what) { put(to, what); }, from);
+}
+
+void get(const wire::JobMessage& from, core::job_message& to, checks& c) {
+  switch (from.body_case()) {
+  case wire::JobMessage::kVote:
+    return get(from.vote(), to.emplace<core::vote>(), c);
+  case wire::JobMessage::kSeal:
+    return get(from.seal(), to.emplace<core::seal>(), c);
+  case wire::JobMessage::kHaveBlobs:
+    return get(from.have_blobs().on(), to.emplace<core::have_blobs>().on, c);
+  case wire::JobMessage::kProgress:
+    return get(from.progress(), to.emplace<core::progress>(), c);
+  case wire::JobMessage::kEvalResult:
+    return get(from.eval_result(), to.emplace<core::eval_result>(), c);
+  case wire::JobMessage::kCheckpointPublished:
+    return get(from.checkpoint_published(),
+               to.emplace<core::checkpoint_published>(), c);
+  case wire::JobMessage::kDrainRequest:
+    return get(from.drain_request().on(), to.emplace<core::drain_request>().on,
+               c);
+  case wire::JobMessage::BODY_NOT_SET:
+    break;
+  }
+  c.fail(errc::unknown);
+}
+
+} // namespace shoal::runtime::codec

@@ -1,0 +1,243 @@
+// runtime/wire/convert_view.cpp -- views and what they hold.
+#include "runtime/core/cluster/membership.hpp" // limits
+#include "runtime/wire/convert.hpp"
+
+#include <algorithm>
+
+namespace shoal::runtime::codec {
+
+using core::assignment;
+using core::device_profile;
+using core::job_entry;
+using core::member;
+using core::member_id;
+using core::view;
+
+void checks::text(const std::string& in, std::size_t max, std::string& out,
+                  bool lines) {
+  if (in.size() > max)
+    return fail(errc::too_large);
+  for (unsigned char ch : in)
+    if ((ch < 32 && !(lines && (ch == '\n' || ch == '\t'))) || ch == 127)
+      return fail(errc::corrupt);
+  out = in;
+}
+
+void checks::bytes(const std::string& in, std::size_t max,
+                   std::vector<std::byte>& out) {
+  if (in.size() > max)
+    return fail(errc::too_large);
+  auto data = reinterpret_cast<const std::byte*>(in.data());
+  out.assign(data, data + in.size());
+}
+
+std::string printable(const std::string& text, std::size_t max, bool lines) {
+  std::string out = text.substr(0, max);
+  for (char& ch : out) {
+    auto u = static_cast<unsigned char>(ch);
+    if ((u < 32 && !(lines && (u == '\n' || u == '\t'))) || u == 127)
+      ch = ' ';
+  }
+  return out;
+}
+
+void put(wire::MemberId& to, const member_id& from) {
+  to.set_peer(raw(from.peer));
+  to.set_incarnation(from.incarnation);
+}
+
+void get(const wire::MemberId& from, member_id& to, checks& c) {
+  c.id(from.peer(), to.peer);
+  to.incarnation = c.at_most(from.incarnation(), epoch_max);
+}
+
+void put(wire::DeviceProfile& to, const device_profile& from) {
+  to.set_kind(from.kind);
+  to.set_name(from.name);
+  to.set_threads(from.threads);
+  to.set_mflops(from.mflops);
+  to.set_memory_bytes(from.memory_bytes);
+}
+
+void get(const wire::DeviceProfile& from, device_profile& to, checks& c) {
+  c.text(from.kind(), name_bytes_max, to.kind);
+  c.text(from.name(), name_bytes_max, to.name);
+  to.threads = c.at_most(from.threads(), threads_max);
+  to.mflops = c.at_most(from.mflops(), mflops_max);
+  to.memory_bytes = c.at_most(from.memory_bytes(), bytes_max);
+}
+
+void put(wire::Member& to, const member& from) {
+  put(*to.mutable_id(), from.id);
+  to.set_name(from.name);
+  for (const std::string& a : from.addresses)
+    to.add_addresses(a);
+  to.set_host(from.host);
+  put(*to.mutable_device(), from.device);
+  to.set_voter(from.voter);
+  to.set_witness(from.witness);
+  to.set_state(static_cast<std::uint32_t>(from.state));
+}
+
+void get(const wire::Member& from, member& to, checks& c) {
+  get(from.id(), to.id, c);
+  c.text(from.name(), name_bytes_max, to.name);
+  get_addresses(from.addresses(), to.addresses, c);
+  c.text(from.host(), name_bytes_max, to.host);
+  get(from.device(), to.device, c);
+  to.voter = from.voter();
+  to.witness = from.witness();
+  c.enumerator(from.state(), core::member_state::active,
+               core::member_state::leaving, to.state);
+}
+
+void put(wire::JobEntry& to, const job_entry& from) {
+  to.set_id(from.id);
+  to.set_name(from.name);
+  to.set_state(static_cast<std::uint32_t>(from.state));
+  to.set_run_json(from.run_json);
+  to.set_data(raw(from.data));
+  to.set_data_bytes(from.data_bytes);
+  to.set_origin(raw(from.origin));
+  to.set_origin_bytes(from.origin_bytes);
+  to.set_blocks(from.blocks);
+  to.set_microbatches(from.microbatches);
+  to.set_block_flops(from.block_flops);
+  to.set_head_flops(from.head_flops);
+  to.set_block_state_bytes(from.block_state_bytes);
+  to.set_embed_state_bytes(from.embed_state_bytes);
+  to.set_head_state_bytes(from.head_state_bytes);
+  to.set_activation_bytes(from.activation_bytes);
+  to.set_want_replicas(from.want_replicas);
+  to.set_want_stages(from.want_stages);
+  for (std::uint32_t n : from.want_blocks)
+    to.add_want_blocks(n);
+  to.set_submitter(raw(from.submitter));
+  to.set_done_step(from.done_step);
+}
+
+void get(const wire::JobEntry& from, job_entry& to, checks& c) {
+  to.id = from.id();
+  c.text(from.name(), name_bytes_max, to.name);
+  c.enumerator(from.state(), core::job_state::running, core::job_state::failed,
+               to.state);
+  c.text(from.run_json(), core::cluster::run_json_bytes_max, to.run_json, true);
+  c.id(from.data(), to.data);
+  to.data_bytes = c.at_most(from.data_bytes(), bytes_max);
+  c.id(from.origin(), to.origin);
+  to.origin_bytes = c.at_most(from.origin_bytes(), bytes_max);
+  to.blocks = c.at_most(from.blocks(), blocks_max);
+  to.microbatches = c.at_most(from.microbatches(), microbatches_max);
+  to.block_flops = c.at_most(from.block_flops(), flops_max);
+  to.head_flops = c.at_most(from.head_flops(), flops_max);
+  to.block_state_bytes = c.at_most(from.block_state_bytes(), bytes_max);
+  to.embed_state_bytes = c.at_most(from.embed_state_bytes(), bytes_max);
+  to.head_state_bytes = c.at_most(from.head_state_bytes(), bytes_max);
+  to.activation_bytes = c.at_most(from.activation_bytes(), bytes_max);
+  to.want_replicas =
+    c.at_most(from.want_replicas(), static_cast<int>(replicas_max));
+  to.want_stages = c.at_most(from.want_stages(), static_cast<int>(stages_max));
+  c.require(to.want_replicas >= -1 && to.want_stages >= -1);
+  if (c.list(from.want_blocks_size(), stages_max))
+    for (std::uint32_t n : from.want_blocks())
+      to.want_blocks.push_back(c.at_most(n, blocks_max));
+  c.id(from.submitter(), to.submitter);
+  to.done_step = c.at_most(from.done_step(), epoch_max);
+}
+
+void put(wire::Assignment& to, const assignment& from) {
+  to.set_job(from.job);
+  to.set_since(from.since);
+  for (const core::replica_place& r : from.replicas) {
+    wire::ReplicaPlace& replica = *to.add_replicas();
+    for (const core::stage_place& s : r.stages) {
+      wire::StagePlace& stage = *replica.add_stages();
+      put(*stage.mutable_where(), s.where);
+      stage.set_first_block(s.first_block);
+      stage.set_last_block(s.last_block);
+    }
+    replica.set_first_microbatch(r.first_microbatch);
+    replica.set_last_microbatch(r.last_microbatch);
+  }
+  for (const member_id& keeper : from.keepers)
+    put(*to.add_keepers(), keeper);
+  put(*to.mutable_data_source(), from.data_source);
+  put(*to.mutable_evaluator(), from.evaluator);
+  put(*to.mutable_checkpointer(), from.checkpointer);
+  put(*to.mutable_reporter(), from.reporter);
+  to.set_why_waiting(from.why_waiting);
+}
+
+static void
+get(const wire::ReplicaPlace& from, core::replica_place& to, checks& c) {
+  if (c.list(from.stages_size(), stages_max))
+    for (const wire::StagePlace& s : from.stages()) {
+      core::stage_place& stage = to.stages.emplace_back();
+      get(s.where(), stage.where, c);
+      stage.last_block = c.at_most(s.last_block(), blocks_max);
+      stage.first_block = c.at_most(s.first_block(), s.last_block());
+    }
+  to.last_microbatch = c.at_most(from.last_microbatch(), microbatches_max);
+  to.first_microbatch =
+    c.at_most(from.first_microbatch(), from.last_microbatch());
+}
+
+void get(const wire::Assignment& from, assignment& to, checks& c) {
+  to.job = from.job();
+  to.since = c.at_most(from.since(), epoch_max);
+  if (c.list(from.replicas_size(), replicas_max))
+    for (const wire::ReplicaPlace& r : from.replicas())
+      get(r, to.replicas.emplace_back(), c);
+  if (c.list(from.keepers_size(), core::cluster::members_max))
+    for (const wire::MemberId& keeper : from.keepers())
+      get(keeper, to.keepers.emplace_back(), c);
+  get(from.data_source(), to.data_source, c);
+  get(from.evaluator(), to.evaluator, c);
+  get(from.checkpointer(), to.checkpointer, c);
+  get(from.reporter(), to.reporter, c);
+  c.text(from.why_waiting(), text_bytes_max, to.why_waiting);
+}
+
+void put(wire::View& to, const view& from) {
+  to.set_shoal(raw(from.shoal));
+  to.set_number(from.number);
+  to.set_cluster(from.cluster);
+  for (const member& m : from.members)
+    put(*to.add_members(), m);
+  for (const job_entry& job : from.jobs)
+    put(*to.add_jobs(), job);
+  for (const assignment& a : from.previous)
+    put(*to.add_previous(), a);
+  to.set_planner_version(from.planner_version);
+  if (from.dissolved_into)
+    to.set_dissolved_into(raw(*from.dissolved_into));
+  for (const std::string& a : from.dissolved_addresses)
+    to.add_dissolved_addresses(a);
+}
+
+void get(const wire::View& from, view& to, checks& c) {
+  constexpr std::size_t jobs_max =
+    core::cluster::jobs_running_max + core::cluster::jobs_kept_max;
+  c.id(from.shoal(), to.shoal);
+  to.number = c.at_most(from.number(), epoch_max);
+  c.text(from.cluster(), name_bytes_max, to.cluster);
+  if (c.list(from.members_size(), core::cluster::members_max))
+    for (const wire::Member& m : from.members())
+      get(m, to.members.emplace_back(), c);
+  if (c.list(from.jobs_size(), jobs_max))
+    for (const wire::JobEntry& job : from.jobs())
+      get(job, to.jobs.emplace_back(), c);
+  if (c.list(from.previous_size(), jobs_max))
+    for (const wire::Assignment& a : from.previous())
+      get(a, to.previous.emplace_back(), c);
+  to.planner_version = from.planner_version();
+  if (from.has_dissolved_into())
+    c.id(from.dissolved_into(), to.dissolved_into.emplace());
+  get_addresses(from.dissolved_addresses(), to.dissolved_addresses, c);
+  for (std::size_t i = 1; i < to.members.size(); ++i) // V-1
+    c.require(to.members[i - 1].id.peer < to.members[i].id.peer);
+  for (std::size_t i = 1; i < to.jobs.size(); ++i) // V-2
+    c.require(to.jobs[i - 1].id < to.jobs[i].id);
+}
+
+} // namespace shoal::runtime::codec
