@@ -1,0 +1,99 @@
+// runtime/device_queue.cpp -- a thread that sleeps until there is work.
+#include "runtime/device_queue.hpp"
+
+#include "kernels/backend.hpp"
+#include "kernels/thread_team.hpp"
+#include "runtime/core/assert.hpp"
+
+#include <algorithm>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <thread>
+
+namespace shoal::runtime {
+
+namespace {
+
+class thread_device final : public device_queue {
+public:
+  /// `team` may be null; the backend uses it until it is destroyed.
+  thread_device(std::unique_ptr<kernels::thread_team> team,
+                std::unique_ptr<kernels::backend> backend)
+    : team_(std::move(team)), backend_(std::move(backend)),
+      thread_([this] { serve(); }) {}
+
+  ~thread_device() override { close(); }
+
+  void submit(work run, std::function<void()> done) override {
+    std::lock_guard lock(mutex_);
+    if (closing_)
+      return;
+    SHOAL_ASSERT(queue_.size() < queue_max);
+    queue_.push_back({std::move(run), std::move(done)});
+    wake_.notify_one();
+  }
+
+  void close() override {
+    {
+      std::lock_guard lock(mutex_);
+      closing_ = true;
+      wake_.notify_one();
+    }
+    std::lock_guard one(close_mutex_);
+    SHOAL_ASSERT(std::this_thread::get_id() != thread_.get_id());
+    if (thread_.joinable())
+      thread_.join();
+  }
+
+private:
+  struct piece {
+    work run;
+    std::function<void()> done;
+  };
+
+  void serve() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      wake_.wait(lock, [&] { return closing_ || !queue_.empty(); });
+      if (queue_.empty())
+        return;
+      piece next = std::move(queue_.front());
+      queue_.pop_front();
+      lock.unlock();
+      if (next.run)
+        next.run(*backend_);
+      if (next.done)
+        next.done();
+      next = {};
+      lock.lock();
+    }
+  }
+
+  std::unique_ptr<kernels::thread_team> team_;
+  std::unique_ptr<kernels::backend> backend_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::deque<piece> queue_;
+  bool closing_ = false;
+  std::mutex close_mutex_;
+  std::thread thread_; // last: it uses all of the above
+};
+
+} // namespace
+
+std::unique_ptr<device_queue> make_cpu_device(int threads) {
+  const unsigned wanted = threads > 0 ? static_cast<unsigned>(threads)
+                                      : std::thread::hardware_concurrency();
+  auto team = std::make_unique<kernels::thread_team>(
+    std::clamp(wanted, 1u, kernels::thread_team::threads_max));
+  auto backend = kernels::make_cpu_backend(*team);
+  return std::make_unique<thread_device>(std::move(team), std::move(backend));
+}
+
+std::unique_ptr<device_queue> make_io_device() {
+  return std::make_unique<thread_device>(nullptr,
+                                         kernels::make_reference_backend());
+}
+
+} // namespace shoal::runtime
