@@ -24,9 +24,10 @@ namespace reference {
 
 namespace {
 
-/// Ids by falling logit, equals by rising id; only as many as can matter.
+/// The `keep` ids of the largest logits, by falling logit; equals by rising
+/// id.
 std::vector<token_id>
-candidates(vector_view<const float> logits_V, std::size_t keep) {
+largest_ids(vector_view<const float> logits_V, std::size_t keep) {
   std::vector<token_id> ids(logits_V.size);
   std::iota(ids.begin(), ids.end(), 0);
   auto before = [&](token_id a, token_id b) {
@@ -40,15 +41,59 @@ candidates(vector_view<const float> logits_V, std::size_t keep) {
   return ids;
 }
 
-/// Drops candidates beyond the fewest whose weights sum to top_p of all.
-void keep_top_p(std::vector<double>& weights, double top_p) {
-  auto bound = top_p * std::accumulate(weights.begin(), weights.end(), 0.0);
+/// How many weights, taken in order, reach `bound`; all if none do.
+std::size_t count_to(const std::vector<double>& weights, double bound) {
   double sum = 0;
-  for (std::size_t i = 0; i != weights.size(); ++i) {
-    sum += weights[i];
-    if (sum >= bound) {
-      weights.resize(i + 1);
-      return;
+  for (std::size_t i = 0; i != weights.size(); ++i)
+    if ((sum += weights[i]) >= bound)
+      return i + 1;
+  return weights.size();
+}
+
+/// The tokens that the filters leave, with exp(logit / temperature) relative
+/// to the largest one.
+struct candidates {
+  std::vector<token_id> ids;
+  std::vector<double> weights;
+};
+
+candidates filter(vector_view<const float> logits_V,
+                  const sampling_options& options, double largest) {
+  auto weight = [&](token_id id) {
+    auto logit = double{logits_V[static_cast<std::size_t>(id)]};
+    return std::exp((logit - largest) / double{options.temperature});
+  };
+  candidates c;
+  auto weigh = [&] {
+    c.weights.resize(c.ids.size());
+    std::transform(c.ids.begin(), c.ids.end(), c.weights.begin(), weight);
+    return std::accumulate(c.weights.begin(), c.weights.end(), 0.0);
+  };
+  auto V = logits_V.size;
+  auto by_k = options.top_k != 0 && options.top_k < V;
+  if (by_k) {
+    c.ids = largest_ids(logits_V, options.top_k);
+  } else {
+    c.ids.resize(V);
+    std::iota(c.ids.begin(), c.ids.end(), 0);
+  }
+  auto sum = weigh();
+  if (options.top_p >= 1)
+    return c;
+  auto bound = sum * double{options.top_p};
+  // Sorting the whole vocabulary is rarely needed: the few largest usually
+  // hold the sum already. What is kept does not depend on where it stops.
+  for (std::size_t keep = by_k ? c.ids.size() : std::min<std::size_t>(V, 64);;
+       keep = std::min(V, keep * 8)) {
+    if (!by_k) {
+      c.ids = largest_ids(logits_V, keep);
+      sum = weigh();
+    }
+    auto kept = count_to(c.weights, bound);
+    if (sum >= bound || keep == V || by_k) {
+      c.ids.resize(kept);
+      c.weights.resize(kept);
+      return c;
     }
   }
 }
@@ -86,18 +131,8 @@ sampled_token reference_backend::sample(vector_view<const float> logits_V,
   double largest = *best;
   auto id = static_cast<token_id>(best - first);
   if (options.temperature > 0) {
-    auto keep = options.top_k == 0
-                  ? logits_V.size
-                  : std::min<std::size_t>(options.top_k, logits_V.size);
-    auto ids = candidates(logits_V, keep);
-    std::vector<double> weights;
-    weights.reserve(ids.size());
-    for (auto i : ids)
-      weights.push_back(
-        std::exp((logits_V[static_cast<std::size_t>(i)] - largest)
-                 / double{options.temperature}));
-    keep_top_p(weights, options.top_p);
-    id = ids[draw(weights, generator.next_unit())];
+    auto c = filter(logits_V, options, largest);
+    id = c.ids[draw(c.weights, generator.next_unit())];
   }
   return {id, log_softmax(logits_V, id, largest)};
 }

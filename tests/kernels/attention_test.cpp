@@ -1,0 +1,181 @@
+// tests/kernels/attention_test.cpp -- causal attention, trained and cached.
+#include "tests/kernels/harness.hpp"
+
+#include <boost/test/data/test_case.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <ostream>
+
+namespace shoal::kernels {
+
+static std::ostream& operator<<(std::ostream& out, const attention_shape& s) {
+  return out << "B " << s.batch << " T " << s.tokens << " N " << s.heads
+             << " K " << s.kv_heads << " H " << s.head_size;
+}
+
+} // namespace shoal::kernels
+
+namespace shoal::tests {
+
+namespace {
+
+using kernels::attention_shape;
+
+attention_shape shape_of(std::size_t B, std::size_t T, std::size_t N,
+                         std::size_t K, std::size_t H) {
+  return {B, T, N, K, H, 1 / std::sqrt(static_cast<float>(H))};
+}
+
+const attention_shape shapes[] = {
+  shape_of(1, 1, 1, 1, 1),    shape_of(2, 3, 2, 1, 5),
+  shape_of(1, 63, 3, 3, 7),   shape_of(3, 64, 4, 2, 32),
+  shape_of(2, 65, 6, 2, 32),  shape_of(1, 131, 4, 1, 64),
+  shape_of(1, 200, 3, 3, 48), shape_of(1, 129, 1, 1, 128),
+};
+
+outputs forward_and_backward(kernels::backend& on, const attention_shape& s) {
+  auto rows = s.batch * s.tokens;
+  auto NH = s.heads * s.head_size, KH = s.kv_heads * s.head_size;
+  const auto q = random_values(rows * NH, 1);
+  const auto k = random_values(rows * KH, 2);
+  const auto v = random_values(rows * KH, 3);
+  const auto d_o = random_values(rows * NH, 4);
+  floats o(rows * NH), lse(s.batch * s.heads * s.tokens);
+  floats dq(rows * NH, 9), dk(rows * KH, 9), dv(rows * KH, 9);
+  on.attention(matrix(o, NH), matrix(lse, s.tokens), matrix(q, NH),
+               matrix(k, KH), matrix(v, KH), s);
+  const auto &co = o, &clse = lse;
+  on.attention_backward(matrix(dq, NH), matrix(dk, KH), matrix(dv, KH),
+                        matrix(d_o, NH), matrix(q, NH), matrix(k, KH),
+                        matrix(v, KH), matrix(co, NH), matrix(clse, s.tokens),
+                        s);
+  return {o, lse, dq, dk, dv};
+}
+
+/// The last `tokens` of `positions`, against all of them.
+outputs cached(kernels::backend& on, std::size_t positions, attention_shape s) {
+  auto NH = s.heads * s.head_size, KH = s.kv_heads * s.head_size;
+  const auto q = random_values(s.tokens * NH, 1);
+  const auto k = random_values(positions * KH, 2);
+  const auto v = random_values(positions * KH, 3);
+  floats o(s.tokens * NH);
+  on.attention_cached(matrix(o, NH), matrix(q, NH), matrix(k, KH),
+                      matrix(v, KH), s);
+  return {o};
+}
+
+template <class Check>
+void sweep_cached(Check check) {
+  for (std::size_t past : {0, 1, 62, 63, 64, 300})
+    for (std::size_t T : {1, 2, 65})
+      for (auto heads : {std::pair{1, 1}, std::pair{6, 2}, std::pair{4, 4}})
+        for (std::size_t H : {5, 64}) {
+          auto s = shape_of(1, T, static_cast<std::size_t>(heads.first),
+                            static_cast<std::size_t>(heads.second), H);
+          BOOST_TEST_CONTEXT("past " << past << " " << s)
+          check([=](auto& on) { return cached(on, past + T, s); });
+        }
+}
+
+} // namespace
+
+BOOST_AUTO_TEST_SUITE(attention)
+
+BOOST_DATA_TEST_CASE(cpu_matches_reference, shapes, shape) {
+  check_matches_reference(
+    [&](auto& on) { return forward_and_backward(on, shape); });
+}
+
+BOOST_DATA_TEST_CASE(threads_change_no_bit, shapes, shape) {
+  check_threads_change_nothing(
+    [&](auto& on) { return forward_and_backward(on, shape); });
+}
+
+BOOST_AUTO_TEST_CASE(cpu_with_a_cache_matches_reference) {
+  sweep_cached([](const call& run) { check_matches_reference(run); });
+}
+
+BOOST_AUTO_TEST_CASE(threads_change_no_bit_with_a_cache) {
+  sweep_cached([](const call& run) { check_threads_change_nothing(run); });
+}
+
+BOOST_AUTO_TEST_CASE(gradients_match_differences) {
+  auto s = shape_of(2, 4, 4, 2, 3);
+  auto rows = s.batch * s.tokens;
+  auto NH = s.heads * s.head_size, KH = s.kv_heads * s.head_size;
+  const auto q = random_values(rows * NH, 1);
+  const auto k = random_values(rows * KH, 2);
+  const auto v = random_values(rows * KH, 3);
+  const auto d_o = random_values(rows * NH, 4);
+  auto value = [&](auto& on, const floats& q, const floats& k,
+                   const floats& v) {
+    floats o(rows * NH);
+    on.attention(matrix(o, NH), {}, matrix(q, NH), matrix(k, KH), matrix(v, KH),
+                 s);
+    return o;
+  };
+  auto all = forward_and_backward(*kernels::make_reference_backend(), s);
+  check_gradient([&](auto& on, auto& at) { return value(on, at, k, v); }, q,
+                 d_o, all[2]);
+  check_gradient([&](auto& on, auto& at) { return value(on, q, at, v); }, k,
+                 d_o, all[3]);
+  check_gradient([&](auto& on, auto& at) { return value(on, q, k, at); }, v,
+                 d_o, all[4]);
+}
+
+// The same tokens, one by one against a cache and all at once.
+BOOST_AUTO_TEST_CASE(a_cache_gives_what_training_gives) {
+  auto s = shape_of(1, 20, 4, 2, 16);
+  auto NH = s.heads * s.head_size, KH = s.kv_heads * s.head_size;
+  const auto q = random_values(s.tokens * NH, 1);
+  const auto k = random_values(s.tokens * KH, 2);
+  const auto v = random_values(s.tokens * KH, 3);
+  cpu_fixture fixture;
+  floats whole(s.tokens * NH), steps(s.tokens * NH);
+  fixture.cpu->attention(matrix(whole, NH), {}, matrix(q, NH), matrix(k, KH),
+                         matrix(v, KH), s);
+  auto one = s;
+  one.tokens = 1;
+  for (std::size_t t = 0; t != s.tokens; ++t)
+    fixture.cpu->attention_cached(matrix(steps, NH).slice_rows(t, t + 1),
+                                  matrix(q, NH).slice_rows(t, t + 1),
+                                  matrix(k, KH).slice_rows(0, t + 1),
+                                  matrix(v, KH).slice_rows(0, t + 1), one);
+  BOOST_TEST(relative_difference(steps, whole) <= float_tolerance);
+}
+
+BOOST_AUTO_TEST_CASE(a_sequence_does_not_see_another_nor_its_future) {
+  auto s = shape_of(2, 70, 2, 1, 8);
+  cpu_fixture fixture;
+  const auto q = random_values(140 * 16, 1);
+  auto k = random_values(140 * 8, 2);
+  const auto v = random_values(140 * 8, 3);
+  const auto& ck = k;
+  floats before(140 * 16), after(140 * 16);
+  fixture.cpu->attention(matrix(before, 16), {}, matrix(q, 16), matrix(ck, 8),
+                         matrix(v, 8), s);
+  k[50 * 8] += 1; // position 50 of the first sequence
+  fixture.cpu->attention(matrix(after, 16), {}, matrix(q, 16), matrix(ck, 8),
+                         matrix(v, 8), s);
+  for (std::size_t t = 0; t != 140; ++t) {
+    auto same =
+      std::equal(before.begin() + static_cast<std::ptrdiff_t>(t * 16),
+                 before.begin() + static_cast<std::ptrdiff_t>(t * 16 + 16),
+                 after.begin() + static_cast<std::ptrdiff_t>(t * 16));
+    BOOST_TEST(same == (t < 50 || t >= 70));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(large_scores_do_not_overflow) {
+  auto s = shape_of(1, 3, 1, 1, 4);
+  s.scale = 1000;
+  check_matches_reference([&](auto& on) {
+    auto all = forward_and_backward(on, s);
+    return outputs{all[0]};
+  });
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+} // namespace shoal::tests

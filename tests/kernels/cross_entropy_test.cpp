@@ -1,0 +1,95 @@
+// tests/kernels/cross_entropy_test.cpp -- loss and its gradient.
+#include "tests/kernels/harness.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace shoal::tests {
+
+namespace {
+
+outputs loss(kernels::backend& on, std::size_t T, std::size_t V) {
+  auto x = random_values(T * V, 1);
+  for (auto& value : x)
+    value *= 8;
+  auto targets = random_ids(T, -1, static_cast<std::int32_t>(V), 2);
+  const auto& cx = x;
+  floats losses(T), alone(T), dx(T * V);
+  on.cross_entropy(losses, matrix(dx, V), matrix(cx, V), targets, 0.25f);
+  on.cross_entropy(alone, {}, matrix(cx, V), targets, 0.25f);
+  return {losses, alone, dx};
+}
+
+template <class Check>
+void sweep(Check check) {
+  for (std::size_t T : {1, 6, 70})
+    for (std::size_t V : {1, 3, 64, 257, 1000, 32003})
+      if (T < 70 || V < 2000)
+        BOOST_TEST_CONTEXT("T " << T << " V " << V)
+  check([=](auto& on) { return loss(on, T, V); });
+}
+
+} // namespace
+
+BOOST_AUTO_TEST_SUITE(cross_entropy)
+
+BOOST_AUTO_TEST_CASE(cpu_matches_reference) {
+  sweep([](const call& run) { check_matches_reference(run); });
+}
+
+BOOST_AUTO_TEST_CASE(threads_change_no_bit) {
+  sweep([](const call& run) { check_threads_change_nothing(run); });
+}
+
+BOOST_AUTO_TEST_CASE(equal_logits_cost_the_log_of_their_number) {
+  cpu_fixture fixture;
+  const floats x(2 * 50, 3.0f);
+  std::vector<kernels::token_id> targets{7, 49};
+  floats losses(2);
+  fixture.cpu->cross_entropy(losses, {}, matrix(x, 50), targets, 1);
+  BOOST_TEST(std::abs(losses[0] - std::log(50.0)) < 1e-5);
+  BOOST_TEST(losses[0] == losses[1]);
+}
+
+BOOST_AUTO_TEST_CASE(an_ignored_row_costs_nothing) {
+  cpu_fixture fixture;
+  auto x = random_values(3 * 9, 1);
+  std::vector<kernels::token_id> targets{2, -1, 5};
+  floats losses(3, 7.0f);
+  const auto& cx = x;
+  fixture.cpu->cross_entropy(losses, matrix(x, 9), matrix(cx, 9), targets, 1);
+  BOOST_TEST(losses[1] == 0);
+  BOOST_TEST(losses[0] > 0);
+  BOOST_TEST(std::all_of(x.begin() + 9, x.begin() + 18,
+                         [](float value) { return value == 0; }));
+}
+
+BOOST_AUTO_TEST_CASE(gradient_matches_differences) {
+  constexpr std::size_t T = 3, V = 6;
+  const auto x = random_values(T * V, 1);
+  std::vector<kernels::token_id> targets{5, -1, 0};
+  floats losses(T), dx(T * V);
+  kernels::make_reference_backend()->cross_entropy(losses, matrix(dx, V),
+                                                   matrix(x, V), targets, 0.5f);
+  check_gradient(
+    [&](auto& on, auto& at) {
+      floats value(T);
+      on.cross_entropy(value, {}, matrix(at, V), targets, 0.5f);
+      return value;
+    },
+    x, floats(T, 0.5f), dx);
+}
+
+BOOST_AUTO_TEST_CASE(large_logits_do_not_overflow) {
+  check_matches_reference([](auto& on) {
+    const floats x{1e4f, -1e4f, 0, 3e4f, 3e4f, -3e38f};
+    std::vector<kernels::token_id> targets{1, 0};
+    floats losses(2), dx(6);
+    on.cross_entropy(losses, matrix(dx, 3), matrix(x, 3), targets, 1);
+    return outputs{losses, dx};
+  });
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+} // namespace shoal::tests

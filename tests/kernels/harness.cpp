@@ -1,0 +1,123 @@
+// tests/kernels/harness.cpp -- comparison of backends.
+#include "tests/kernels/harness.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+namespace shoal::tests {
+
+floats random_values(std::size_t count, std::uint64_t seed) {
+  kernels::sampling_generator generator{seed * 7919 + 1};
+  floats values(count);
+  for (auto& value : values)
+    value = static_cast<float>(generator.next_unit() * 2 - 1);
+  return values;
+}
+
+std::vector<std::int32_t> random_ids(std::size_t count, std::int32_t low,
+                                     std::int32_t high, std::uint64_t seed) {
+  kernels::sampling_generator generator{seed * 7919 + 2};
+  std::vector<std::int32_t> ids(count);
+  for (auto& id : ids)
+    id = low
+         + static_cast<std::int32_t>(generator.next_unit()
+                                     * static_cast<double>(high - low));
+  return ids;
+}
+
+kernels::matrix_view<float> matrix(floats& values, std::size_t cols) {
+  return {values.data(), values.size() / cols, cols};
+}
+
+kernels::matrix_view<const float>
+matrix(const floats& values, std::size_t cols) {
+  return {values.data(), values.size() / cols, cols};
+}
+
+cpu_fixture::cpu_fixture(unsigned threads)
+  : team(threads), cpu(kernels::make_cpu_backend(team)) {
+  // nop
+}
+
+double relative_difference(const floats& got, const floats& expected) {
+  BOOST_REQUIRE_EQUAL(got.size(), expected.size());
+  double worst = 0;
+  double largest = 1e-30;
+  for (std::size_t i = 0; i != got.size(); ++i) {
+    auto difference = std::abs(double{got[i]} - expected[i]);
+    worst = std::isfinite(difference) ? std::max(worst, difference) : INFINITY;
+    if (!std::isfinite(worst))
+      break;
+    largest = std::max(largest, std::abs(double{expected[i]}));
+  }
+  return worst / largest;
+}
+
+namespace {
+
+bool same_bits(const outputs& a, const outputs& b) {
+  return a.size() == b.size()
+         && std::equal(
+           a.begin(), a.end(), b.begin(), [](const floats& x, const floats& y) {
+             return x.size() == y.size()
+                    && std::memcmp(x.data(), y.data(), x.size() * sizeof(float))
+                         == 0;
+           });
+}
+
+} // namespace
+
+void check_matches_reference(const call& run, double tolerance) {
+  cpu_fixture fixture;
+  auto got = run(*fixture.cpu);
+  auto expected = run(*kernels::make_reference_backend());
+  BOOST_REQUIRE_EQUAL(got.size(), expected.size());
+  for (std::size_t i = 0; i != got.size(); ++i)
+    BOOST_TEST_CONTEXT("output " << i)
+  BOOST_TEST(relative_difference(got[i], expected[i]) <= tolerance);
+}
+
+void check_equals_reference(const call& run) {
+  cpu_fixture fixture;
+  BOOST_TEST(
+    same_bits(run(*fixture.cpu), run(*kernels::make_reference_backend())));
+}
+
+void check_threads_change_nothing(const call& run) {
+  cpu_fixture fixture{1};
+  auto expected = run(*fixture.cpu);
+  for (unsigned threads : {2u, 3u, 4u}) {
+    fixture.team.resize(threads);
+    BOOST_TEST_CONTEXT("threads " << threads)
+    BOOST_TEST(same_bits(run(*fixture.cpu), expected));
+  }
+}
+
+void check_gradient(
+  const std::function<floats(kernels::backend&, const floats&)>& value,
+  const floats& x, const floats& weight, const floats& gradient) {
+  auto reference = kernels::make_reference_backend();
+  auto loss = [&](const floats& at) {
+    auto y = value(*reference, at);
+    BOOST_REQUIRE_EQUAL(y.size(), weight.size());
+    double sum = 0;
+    for (std::size_t i = 0; i != y.size(); ++i)
+      sum += double{y[i]} * weight[i];
+    return sum;
+  };
+  BOOST_REQUIRE_EQUAL(gradient.size(), x.size());
+  floats expected(x.size());
+  for (std::size_t i = 0; i != x.size(); ++i) {
+    auto moved = x;
+    moved[i] = x[i] + difference_step;
+    auto above = loss(moved);
+    auto high = double{moved[i]};
+    moved[i] = x[i] - difference_step;
+    auto below = loss(moved);
+    expected[i] = static_cast<float>((above - below) / (high - moved[i]));
+  }
+  BOOST_TEST(relative_difference(gradient, expected) <= difference_tolerance);
+}
+
+} // namespace shoal::tests

@@ -1,0 +1,56 @@
+// tests/kernels/harness.hpp -- runs an operation on backends and compares.
+//
+// A test describes a call as a function from a backend to outputs; the harness
+// runs it on cpu and on reference, or on teams of several sizes.
+#pragma once
+
+#include "kernels/backend.hpp"
+#include "kernels/thread_team.hpp"
+#include "tests/support/tolerance.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include <functional>
+#include <vector>
+
+namespace shoal::tests {
+
+using floats = std::vector<float>;
+using outputs = std::vector<floats>;
+using call = std::function<outputs(kernels::backend&)>;
+
+/// `count` values in [-1, 1), always the same for a seed.
+floats random_values(std::size_t count, std::uint64_t seed);
+/// `count` whole numbers in [low, high).
+std::vector<std::int32_t> random_ids(std::size_t count, std::int32_t low,
+                                     std::int32_t high, std::uint64_t seed);
+
+kernels::matrix_view<float> matrix(floats& values, std::size_t cols);
+kernels::matrix_view<const float>
+matrix(const floats& values, std::size_t cols);
+
+/// A backend and its team of `threads`.
+struct cpu_fixture {
+  explicit cpu_fixture(unsigned threads = 2);
+  kernels::thread_team team;
+  std::unique_ptr<kernels::backend> cpu;
+};
+
+/// The largest difference relative to the largest magnitude of `expected`.
+double relative_difference(const floats& got, const floats& expected);
+
+/// cpu gives what reference gives.
+void check_matches_reference(const call& run,
+                             double tolerance = float_tolerance);
+/// cpu gives the bits that reference gives.
+void check_equals_reference(const call& run);
+/// cpu gives the same bits with 1, 2, 3 and 4 threads.
+void check_threads_change_nothing(const call& run);
+
+/// `gradient` is that of sum(weight * value(x)) at x, checked along the
+/// coordinates of x by central differences; `value` runs on reference.
+void check_gradient(
+  const std::function<floats(kernels::backend&, const floats&)>& value,
+  const floats& x, const floats& weight, const floats& gradient);
+
+} // namespace shoal::tests

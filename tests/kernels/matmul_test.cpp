@@ -1,0 +1,138 @@
+// tests/kernels/matmul_test.cpp -- the three products.
+//
+// Goal: right for any shape and stride, and the same bits for any number of
+// threads, most of all for small outputs with a large depth, where oneDNN
+// would split the sum.
+#include "tests/kernels/harness.hpp"
+
+#include <boost/test/data/test_case.hpp>
+
+#include <cstring>
+#include <ostream>
+
+namespace shoal::tests {
+
+namespace {
+
+struct product {
+  std::size_t T, I, O;
+};
+
+std::ostream& operator<<(std::ostream& out, const product& p) {
+  return out << "T " << p.T << " I " << p.I << " O " << p.O;
+}
+
+const product shapes[] = {
+  {1, 1, 1},       {1, 7, 3},       {3, 1, 5},       {5, 3, 1},
+  {2, 17, 31},     {13, 64, 64},    {64, 64, 64},    {65, 129, 127},
+  {97, 101, 103},  {1, 512, 509},   {1, 192, 2000},  {256, 192, 192},
+  {128, 192, 512}, {300, 257, 131}, {33, 512, 1408},
+};
+
+const product deep_shapes[] = {
+  {64, 4096, 64},   {64, 64, 4096}, {4096, 64, 64}, {512, 192, 512},
+  {130, 512, 1408}, {1, 4096, 700}, {7, 300, 4099},
+};
+
+outputs products(kernels::backend& on, const product& p) {
+  auto x = random_values(p.T * p.I, 1);
+  auto w = random_values(p.O * p.I, 2);
+  auto dy = random_values(p.T * p.O, 3);
+  auto y = random_values(p.T * p.O, 4);
+  auto dx = random_values(p.T * p.I, 5);
+  auto dx_added = dx;
+  auto dw = random_values(p.O * p.I, 6);
+  const auto &cx = x, &cw = w, &cdy = dy;
+  on.matmul(matrix(y, p.O), matrix(cx, p.I), matrix(cw, p.I));
+  on.matmul_input_gradient(matrix(dx, p.I), matrix(cdy, p.O), matrix(cw, p.I));
+  on.matmul_input_gradient(matrix(dx_added, p.I), matrix(cdy, p.O),
+                           matrix(cw, p.I), kernels::into::add);
+  on.matmul_weight_gradient(matrix(dw, p.I), matrix(cdy, p.O), matrix(cx, p.I));
+  return {y, dx, dx_added, dw};
+}
+
+} // namespace
+
+BOOST_AUTO_TEST_SUITE(matmul)
+
+BOOST_DATA_TEST_CASE(cpu_matches_reference, shapes, shape) {
+  check_matches_reference([&](auto& on) { return products(on, shape); });
+}
+
+BOOST_DATA_TEST_CASE(threads_change_no_bit, shapes, shape) {
+  check_threads_change_nothing([&](auto& on) { return products(on, shape); });
+}
+
+BOOST_DATA_TEST_CASE(threads_change_no_bit_of_deep_sums, deep_shapes, shape) {
+  check_threads_change_nothing([&](auto& on) { return products(on, shape); });
+}
+
+BOOST_AUTO_TEST_CASE(gradients_match_differences) {
+  product p{3, 5, 4};
+  auto x = random_values(p.T * p.I, 1);
+  auto w = random_values(p.O * p.I, 2);
+  auto dy = random_values(p.T * p.O, 3);
+  auto reference = kernels::make_reference_backend();
+  floats dx(x.size()), dw(w.size());
+  const auto &cx = x, &cw = w, &cdy = dy;
+  reference->matmul_input_gradient(matrix(dx, p.I), matrix(cdy, p.O),
+                                   matrix(cw, p.I));
+  reference->matmul_weight_gradient(matrix(dw, p.I), matrix(cdy, p.O),
+                                    matrix(cx, p.I));
+  auto product_of = [&](auto& on, const floats& a, const floats& b) {
+    floats y(p.T * p.O);
+    on.matmul(matrix(y, p.O), matrix(a, p.I), matrix(b, p.I));
+    return y;
+  };
+  check_gradient([&](auto& on, auto& at) { return product_of(on, at, w); }, x,
+                 dy, dx);
+  check_gradient([&](auto& on, auto& at) { return product_of(on, x, at); }, w,
+                 dy, dw);
+}
+
+// The memory of the same tensor lies elsewhere on another peer.
+BOOST_AUTO_TEST_CASE(alignment_changes_no_bit) {
+  cpu_fixture fixture;
+  for (auto shape : {product{64, 192, 192}, product{33, 100, 70},
+                     product{1, 512, 200}, product{256, 512, 96}}) {
+    BOOST_TEST_CONTEXT(shape) {
+      auto x = random_values(shape.T * shape.I, 1);
+      auto w = random_values(shape.O * shape.I, 2);
+      floats expected(shape.T * shape.O);
+      for (std::size_t shift = 0; shift != 17; ++shift) {
+        floats xs(shift), ws(3 * shift), y(expected.size() + 5 * shift);
+        xs.insert(xs.end(), x.begin(), x.end());
+        ws.insert(ws.end(), w.begin(), w.end());
+        fixture.cpu->matmul({y.data() + 5 * shift, shape.T, shape.O},
+                            {xs.data() + shift, shape.T, shape.I},
+                            {ws.data() + 3 * shift, shape.O, shape.I});
+        y.erase(y.begin(), y.begin() + static_cast<std::ptrdiff_t>(5 * shift));
+        if (shift == 0)
+          expected = y;
+        BOOST_TEST(std::memcmp(y.data(), expected.data(), y.size() * 4) == 0);
+      }
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(views_with_strides_leave_the_gaps_alone) {
+  check_matches_reference([](auto& on) {
+    auto x = random_values(19 * 40, 1);
+    auto w = random_values(23 * 50, 2);
+    auto y = random_values(19 * 30, 3);
+    on.matmul({y.data() + 2, 19, 23, 30}, {x.data() + 1, 19, 37, 40},
+              {w.data() + 3, 23, 37, 50});
+    return outputs{y};
+  });
+}
+
+BOOST_AUTO_TEST_CASE(nothing_to_sum_gives_zero) {
+  cpu_fixture fixture;
+  floats y{1, 2, 3, 4};
+  fixture.cpu->matmul({y.data(), 2, 2}, {nullptr, 2, 0}, {nullptr, 2, 0});
+  BOOST_TEST(y == floats(4, 0.0f), boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+} // namespace shoal::tests

@@ -1,0 +1,105 @@
+// tests/kernels/rmsnorm_test.cpp -- root-mean-square normalization.
+#include "tests/kernels/harness.hpp"
+
+namespace shoal::tests {
+
+namespace {
+
+constexpr float eps = 1e-5f;
+
+outputs norm(kernels::backend& on, std::size_t T, std::size_t D) {
+  auto x = random_values(T * D, 1);
+  auto w = random_values(D, 2);
+  auto dy = random_values(T * D, 3);
+  floats y(T * D), r(T), dx(T * D);
+  auto dx_added = random_values(T * D, 4);
+  auto dw = random_values(D, 5);
+  const auto &cx = x, &cdy = dy;
+  on.rmsnorm(matrix(y, D), r, matrix(cx, D), w, eps);
+  on.rmsnorm_input_gradient(matrix(dx, D), matrix(cdy, D), matrix(cx, D), w, r);
+  on.rmsnorm_input_gradient(matrix(dx_added, D), matrix(cdy, D), matrix(cx, D),
+                            w, r, kernels::into::add);
+  on.rmsnorm_weight_gradient(dw, matrix(cdy, D), matrix(cx, D), r);
+  // The gradient of a single value cancels to rounding errors; the sum in
+  // dx_added shows it at the size of dy.
+  return D == 1 ? outputs{y, r, dx_added, dw} : outputs{y, r, dx, dx_added, dw};
+}
+
+template <class Check>
+void sweep(Check check) {
+  for (std::size_t T : {1, 2, 67, 512})
+    for (std::size_t D : {1, 3, 16, 127, 192, 513, 1024})
+      BOOST_TEST_CONTEXT("T " << T << " D " << D)
+  check([=](auto& on) { return norm(on, T, D); });
+}
+
+} // namespace
+
+BOOST_AUTO_TEST_SUITE(rmsnorm)
+
+BOOST_AUTO_TEST_CASE(cpu_matches_reference) {
+  sweep([](const call& run) { check_matches_reference(run); });
+}
+
+BOOST_AUTO_TEST_CASE(threads_change_no_bit) {
+  sweep([](const call& run) { check_threads_change_nothing(run); });
+}
+
+BOOST_AUTO_TEST_CASE(gradients_match_differences) {
+  constexpr std::size_t T = 3, D = 7;
+  auto reference = kernels::make_reference_backend();
+  auto x = random_values(T * D, 1);
+  auto w = random_values(D, 2);
+  auto dy = random_values(T * D, 3);
+  floats r(T), dx(T * D), dw(D);
+  const auto &cx = x, &cdy = dy;
+  auto value = [&](auto& on, const floats& at, const floats& weight) {
+    floats y(T * D);
+    on.rmsnorm(matrix(y, D), r, matrix(at, D), weight, eps);
+    return y;
+  };
+  check_gradient([&](auto& on, auto& at) { return value(on, x, at); }, w, dy,
+                 [&] {
+                   value(*reference, x, w);
+                   reference->rmsnorm_weight_gradient(dw, matrix(cdy, D),
+                                                      matrix(cx, D), r);
+                   return dw;
+                 }());
+  check_gradient([&](auto& on, auto& at) { return value(on, at, w); }, x, dy,
+                 [&] {
+                   value(*reference, x, w);
+                   reference->rmsnorm_input_gradient(
+                     matrix(dx, D), matrix(cdy, D), matrix(cx, D), w, r);
+                   return dx;
+                 }());
+}
+
+// Another microbatch beside it, or another stage, must not change a row.
+BOOST_AUTO_TEST_CASE(rows_are_independent) {
+  constexpr std::size_t T = 37, D = 131;
+  cpu_fixture fixture;
+  auto x = random_values(T * D, 1);
+  auto w = random_values(D, 2);
+  floats all(T * D), one(D);
+  const auto& cx = x;
+  fixture.cpu->rmsnorm(matrix(all, D), {}, matrix(cx, D), w, eps);
+  for (std::size_t t = 0; t != T; ++t) {
+    fixture.cpu->rmsnorm(matrix(one, D), {}, matrix(cx, D).slice_rows(t, t + 1),
+                         w, eps);
+    BOOST_TEST(std::equal(one.begin(), one.end(), all.data() + t * D));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(may_run_in_place) {
+  check_matches_reference([](auto& on) {
+    auto x = random_values(5 * 33, 1);
+    auto w = random_values(33, 2);
+    const auto& cx = x;
+    on.rmsnorm(matrix(x, 33), {}, matrix(cx, 33), w, eps);
+    return outputs{x};
+  });
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+} // namespace shoal::tests

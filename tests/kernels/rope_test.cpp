@@ -1,0 +1,77 @@
+// tests/kernels/rope_test.cpp -- rotary position embedding.
+#include "tests/kernels/harness.hpp"
+
+#include <cmath>
+
+namespace shoal::tests {
+
+namespace {
+
+outputs
+rotate(kernels::backend& on, std::size_t T, std::size_t N, std::size_t H) {
+  auto table = kernels::make_rope_table(H, 100, 10000);
+  auto positions = random_ids(T, 0, 100, 1);
+  auto x = random_values(T * N * H, 2);
+  auto dx = random_values(T * N * H, 3);
+  on.rope(matrix(x, N * H), positions, table);
+  on.rope_backward(matrix(dx, N * H), positions, table);
+  return {x, dx};
+}
+
+template <class Check>
+void sweep(Check check) {
+  for (std::size_t T : {1, 5, 200})
+    for (std::size_t N : {1, 3, 8})
+      for (std::size_t H : {2, 6, 32, 34, 64, 128})
+        BOOST_TEST_CONTEXT("T " << T << " N " << N << " H " << H)
+  check([=](auto& on) { return rotate(on, T, N, H); });
+}
+
+} // namespace
+
+BOOST_AUTO_TEST_SUITE(rope)
+
+BOOST_AUTO_TEST_CASE(cpu_equals_reference) {
+  sweep([](const call& run) { check_equals_reference(run); });
+}
+
+BOOST_AUTO_TEST_CASE(threads_change_no_bit) {
+  sweep([](const call& run) { check_threads_change_nothing(run); });
+}
+
+BOOST_AUTO_TEST_CASE(position_0_is_left_alone) {
+  auto table = kernels::make_rope_table(8, 4, 10000);
+  auto x = random_values(16, 1);
+  auto before = x;
+  std::vector<std::int32_t> positions{0};
+  kernels::make_reference_backend()->rope(matrix(x, 16), positions, table);
+  BOOST_TEST(x == before, boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(backward_undoes_forward) {
+  auto table = kernels::make_rope_table(16, 50, 10000);
+  auto x = random_values(7 * 48, 1);
+  auto before = x;
+  auto positions = random_ids(7, 0, 50, 2);
+  auto reference = kernels::make_reference_backend();
+  reference->rope(matrix(x, 48), positions, table);
+  BOOST_TEST(relative_difference(x, before) > 0.1);
+  reference->rope_backward(matrix(x, 48), positions, table);
+  BOOST_TEST(relative_difference(x, before) <= float_tolerance);
+}
+
+BOOST_AUTO_TEST_CASE(pairs_are_a_half_apart_and_turn_by_the_position) {
+  auto table = kernels::make_rope_table(4, 10, 100);
+  floats x{1, 0, 0, 2};
+  std::vector<std::int32_t> positions{3};
+  kernels::make_reference_backend()->rope(matrix(x, 4), positions, table);
+  // Frequencies 1 and 100^(-1/2) = 0.1; pairs (0, 2) and (1, 3).
+  BOOST_TEST(std::abs(x[0] - std::cos(3.0)) < 1e-6);
+  BOOST_TEST(std::abs(x[2] - std::sin(3.0)) < 1e-6);
+  BOOST_TEST(std::abs(x[1] + 2 * std::sin(0.3)) < 1e-6);
+  BOOST_TEST(std::abs(x[3] - 2 * std::cos(0.3)) < 1e-6);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+} // namespace shoal::tests

@@ -1,0 +1,101 @@
+// tests/kernels/sampling_test.cpp -- the choice of the next token.
+#include "tests/kernels/harness.hpp"
+
+#include <cmath>
+#include <set>
+
+namespace shoal::tests {
+
+namespace {
+
+using kernels::sampled_token;
+using kernels::sampling_generator;
+using kernels::sampling_options;
+
+std::vector<sampled_token> draw(const floats& logits, sampling_options options,
+                                std::uint64_t seed, int count) {
+  auto reference = kernels::make_reference_backend();
+  sampling_generator generator{seed};
+  std::vector<sampled_token> tokens;
+  for (int i = 0; i != count; ++i)
+    tokens.push_back(reference->sample(logits, options, generator));
+  return tokens;
+}
+
+std::set<int> ids_of(const std::vector<sampled_token>& tokens) {
+  std::set<int> ids;
+  for (auto& token : tokens)
+    ids.insert(token.id);
+  return ids;
+}
+
+} // namespace
+
+BOOST_AUTO_TEST_SUITE(sampling)
+
+BOOST_AUTO_TEST_CASE(temperature_0_takes_the_first_of_the_largest) {
+  floats logits{1, 5, 5, 2};
+  sampling_generator generator{3};
+  auto token = cpu_fixture{}.cpu->sample(logits, {.temperature = 0}, generator);
+  BOOST_TEST(token.id == 1);
+  BOOST_TEST(generator.state == 3u);
+  auto sum = 2 + std::exp(-4.0) + std::exp(-3.0);
+  BOOST_TEST(std::abs(token.logprob + std::log(sum)) < 1e-6);
+}
+
+BOOST_AUTO_TEST_CASE(top_k_keeps_k) {
+  auto logits = random_values(500, 1);
+  auto ids = ids_of(draw(logits, {.temperature = 5, .top_k = 3}, 1, 300));
+  BOOST_TEST(ids.size() == 3u);
+  for (auto id : ids)
+    BOOST_TEST(std::count_if(logits.begin(), logits.end(),
+                             [&](float x) {
+                               return x > logits[static_cast<std::size_t>(id)];
+                             })
+               < 3);
+}
+
+BOOST_AUTO_TEST_CASE(top_p_keeps_the_fewest_that_reach_p) {
+  // Probabilities 0.4, 0.3, 0.2, 0.1 in mixed order.
+  floats logits{std::log(0.2f), std::log(0.4f), std::log(0.1f), std::log(0.3f)};
+  BOOST_TEST(ids_of(draw(logits, {.top_p = 0.39f}, 1, 200))
+             == std::set<int>{1});
+  BOOST_TEST(
+    (ids_of(draw(logits, {.top_p = 0.65f}, 1, 200)) == std::set<int>{1, 3}));
+  BOOST_TEST(
+    (ids_of(draw(logits, {.top_p = 0.85f}, 1, 200)) == std::set<int>{0, 1, 3}));
+  BOOST_TEST(ids_of(draw(logits, {}, 1, 400)).size() == 4u);
+}
+
+// A flat distribution needs more than the first guess of how many to sort.
+BOOST_AUTO_TEST_CASE(top_p_works_beyond_the_first_candidates) {
+  floats logits(1000, 0.0f);
+  auto ids = ids_of(draw(logits, {.top_p = 0.5f}, 1, 20000));
+  BOOST_TEST(ids.size() > 490u);
+  BOOST_TEST(*ids.rbegin() < 501);
+}
+
+BOOST_AUTO_TEST_CASE(frequencies_follow_the_probabilities) {
+  floats logits{0, std::log(3.0f)};
+  auto tokens = draw(logits, {}, 5, 4000);
+  auto ones = std::count_if(tokens.begin(), tokens.end(),
+                            [](auto& token) { return token.id == 1; });
+  BOOST_TEST(ones > 2900);
+  BOOST_TEST(ones < 3100);
+  BOOST_TEST(
+    std::abs(tokens[0].logprob - std::log(tokens[0].id == 1 ? 0.75 : 0.25))
+    < 1e-6);
+}
+
+BOOST_AUTO_TEST_CASE(a_seed_gives_one_sequence) {
+  auto logits = random_values(300, 1);
+  auto a = draw(logits, {}, 9, 50), b = draw(logits, {}, 9, 50);
+  auto c = draw(logits, {}, 10, 50);
+  auto same = [](auto& x, auto& y) { return x.id == y.id; };
+  BOOST_TEST(std::equal(a.begin(), a.end(), b.begin(), same));
+  BOOST_TEST(!std::equal(a.begin(), a.end(), c.begin(), same));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+} // namespace shoal::tests

@@ -1,0 +1,18 @@
+// tests/support/tolerance.hpp -- how far results may be from their oracle.
+//
+// All are relative to the largest magnitude of what is compared, since single
+// values may cancel to nothing.
+#pragma once
+
+namespace shoal::tests {
+
+/// A float result whose sums may be in another order than the oracle's: some
+/// tens of roundings of 2^-24.
+inline constexpr double float_tolerance = 1e-5;
+
+/// A gradient against central differences of a function that gives floats:
+/// the error is about 2^-24 / step + step^2, which is least near 1e-2.
+inline constexpr double difference_tolerance = 2e-3;
+inline constexpr float difference_step = 1e-2f;
+
+} // namespace shoal::tests
