@@ -33,11 +33,9 @@ public:
               std::span<float> hidden_out, std::span<float> logits_out);
 
 private:
-  void
-  block(unit_state& unit, std::size_t index, kernels::matrix_view<float> x_TD);
-
   stage_model& stage_;
   std::size_t capacity_;
+  std::size_t width_ = 0; ///< K*H
   std::size_t position_ = 0;
   std::vector<aligned_buffer> keys_;   ///< per block: capacity rows of K*H
   std::vector<aligned_buffer> values_; ///< per block: capacity rows of K*H

@@ -48,6 +48,9 @@ struct generated_token {
   finish_reason finish = finish_reason::none;
 };
 
+/// Whether a token can be chosen: no logit is NaN, one at least is finite.
+bool usable(std::span<const float> logits_V);
+
 /// The state of one request between tokens.
 class generation {
 public:
@@ -56,7 +59,7 @@ public:
   generation(const model_config& config, const byte_tokenizer* tokenizer,
              generate_options options, std::size_t room);
 
-  /// Chooses the next token. @pre finish() == none
+  /// Chooses the next token. @pre finish() == none, usable(logits_V)
   generated_token
   next(kernels::backend& device, std::span<const float> logits_V);
   finish_reason finish() const noexcept { return finish_; }

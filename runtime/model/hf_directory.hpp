@@ -4,7 +4,9 @@
 //   model.safetensors, or model-0000i-of-0000n.safetensors with an index
 //
 // Errors: a failure names the file. Saving is atomic: the directory appears
-// under its name only when all files in it are complete and on disk.
+// under its name only when all files in it are complete and on disk. An
+// existing directory is exchanged for the new one; whatever is not part of a
+// model is carried over, so nothing else that lies there is lost.
 #pragma once
 
 #include "runtime/model/safetensors.hpp"
@@ -21,6 +23,7 @@ struct model_directory {
   std::shared_ptr<const unit_layout> layout;
   std::vector<unit_state> units; ///< all of them, in order
   std::optional<byte_tokenizer> tokenizer;
+  std::string no_text; ///< why there is no tokenizer, if there is none
 };
 
 /// Reads config.json of a directory.
@@ -42,9 +45,7 @@ struct save_options {
   std::uint64_t shard_bytes_max = shard_bytes_default;
 };
 
-/// Writes a directory that transformers can load: the parent is created, a
-/// temporary directory beside the target is filled, and takes its place. An
-/// existing target is replaced only if it is empty or holds a model.
+/// Writes a directory that transformers can load; its parents are created.
 /// @pre `units` has every unit once, in order, of the size in the layout
 status save_directory(const std::filesystem::path& directory,
                       const unit_layout& layout,

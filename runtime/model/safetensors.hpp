@@ -73,6 +73,9 @@ public:
   std::vector<std::string> names() const;
   /// @returns nullptr if there is no such tensor.
   const stored_tensor* find(std::string_view name) const;
+  /// Whether read() would succeed, without reading.
+  status
+  check(std::string_view name, std::span<const std::uint64_t> shape) const;
   /// Reads a tensor as float; it must have this shape.
   /// @pre into.size() is the product of the shape
   status read(std::string_view name, std::span<const std::uint64_t> shape,

@@ -70,6 +70,7 @@ using unit_callback = std::function<void(unit_index)>;
 
 struct microbatch_state; // private: what is kept of one microbatch
 class activation_pool;   // runtime/model/activation_pool.hpp
+struct block_context;    // runtime/model/block.hpp
 
 /// Units [first, last) on one device.
 class stage_model {
@@ -116,6 +117,10 @@ public:
 
 private:
   friend class stage_decoder; // runtime/model/decoder.hpp
+
+  block_context context(std::size_t sequences, std::size_t tokens,
+                        std::span<const std::int32_t> positions);
+  void need_positions(std::size_t count);
 
   std::vector<unit_state*> units_;
   kernels::backend& device_;

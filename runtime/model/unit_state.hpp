@@ -47,6 +47,9 @@ public:
   std::span<const float> parameters() const noexcept {
     return parameters_.span();
   }
+  std::span<const float> gradients() const noexcept {
+    return gradients_.span();
+  }
 
   /// The part of such a buffer that is one tensor.
   /// @pre the tensor belongs to this unit

@@ -1,0 +1,152 @@
+// runtime/model/evaluate.cpp -- the mean loss of a model over given text.
+#include "runtime/model/evaluate.hpp"
+
+#include "runtime/model/corpus.hpp"
+#include "runtime/model/file_io.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+namespace shoal::model {
+
+void evaluation_sum::add(double loss, std::uint64_t predicted) {
+  loss_sum += loss;
+  tokens += predicted;
+}
+
+evaluation evaluation_sum::mean() const {
+  if (tokens == 0)
+    return {};
+  const double loss = loss_sum / static_cast<double>(tokens);
+  return {loss, std::exp(loss), tokens};
+}
+
+namespace {
+
+using sequences = std::vector<std::vector<token_id>>;
+
+failure needs_tokenizer(const std::string& where) {
+  return {where
+          + ": is text, but the model has no tokenizer; give .jsonl "
+            "files with input_ids"};
+}
+
+/// Adds one line of a .jsonl file.
+status read_line(std::string_view line, const std::string& where,
+                 const model_config& config, const byte_tokenizer* tokenizer,
+                 sequences& into) {
+  const auto object = nlohmann::json::parse(line, nullptr, false);
+  if (!object.is_object())
+    return failure{where + ": is not a JSON object"};
+  if (auto ids = object.find("input_ids"); ids != object.end()) {
+    std::vector<token_id> sequence;
+    if (!ids->is_array())
+      return failure{where + ": input_ids is not a list"};
+    for (const auto& id : *ids) {
+      if (!id.is_number_unsigned()
+          || id.get<std::uint64_t>() >= config.vocab_size)
+        return failure{where + ": input_ids: " + id.dump()
+                       + " is not an id below vocab_size ("
+                       + std::to_string(config.vocab_size) + ")"};
+      sequence.push_back(id.get<token_id>());
+    }
+    into.push_back(std::move(sequence));
+    return done{};
+  }
+  auto text = object.find("text");
+  if (text == object.end() || !text->is_string())
+    return failure{where + ": has neither text nor input_ids"};
+  if (tokenizer == nullptr)
+    return needs_tokenizer(where);
+  into.push_back(tokenizer->encode(text->get_ref<const std::string&>()));
+  return done{};
+}
+
+status read_jsonl(const std::string& path, std::string_view content,
+                  const model_config& config, const byte_tokenizer* tokenizer,
+                  sequences& into) {
+  std::size_t number = 0;
+  while (!content.empty()) {
+    const std::size_t end = std::min(content.find('\n'), content.size());
+    const std::string_view line = content.substr(0, end);
+    content.remove_prefix(std::min(end + 1, content.size()));
+    const std::string where = path + ":" + std::to_string(++number);
+    if (line.size() > jsonl_line_bytes_max)
+      return failure{where + ": is longer than "
+                     + std::to_string(jsonl_line_bytes_max) + " bytes"};
+    if (line.find_first_not_of(" \t\r") == std::string_view::npos)
+      continue;
+    if (status read = read_line(line, where, config, tokenizer, into); !read)
+      return read;
+  }
+  return done{};
+}
+
+} // namespace
+
+result<sequences>
+read_sequences(std::span<const std::string> paths, const model_config& config,
+               const byte_tokenizer* tokenizer) {
+  auto files = find_files(paths);
+  if (!files)
+    return files.why();
+  sequences all;
+  std::uint64_t bytes = 0;
+  for (const corpus_file& file : *files) {
+    auto content = read_file(file.path, corpus_file_bytes_max);
+    if (!content)
+      return content.why();
+    bytes += content->size();
+    if (bytes > corpus_bytes_max)
+      return failure{file.path + ": with this file there are more than "
+                     + std::to_string(corpus_bytes_max) + " bytes"};
+    if (file.path.ends_with(".jsonl")) {
+      status read = read_jsonl(file.path, *content, config, tokenizer, all);
+      if (!read)
+        return read.why();
+    } else if (content->find('\0') == std::string::npos) {
+      if (tokenizer == nullptr)
+        return needs_tokenizer(file.path);
+      all.push_back(tokenizer->encode(*content));
+    }
+  }
+  const bool enough = std::ranges::any_of(
+    all, [](const auto& sequence) { return sequence.size() >= 2; });
+  if (!enough)
+    return failure{(paths.empty() ? std::string("no path") : paths.front())
+                   + ": has no text of two tokens or more"};
+  return all;
+}
+
+void evaluate(stage_model& model, std::span<const token_id> sequence,
+              evaluation_sum& sum, std::size_t window) {
+  SHOAL_ASSERT(model.has_embedding() && model.has_head());
+  const std::size_t positions = model.config().max_position_embeddings;
+  window = window == 0 ? positions : std::min(window, positions);
+  for (std::size_t first = 0; first < sequence.size(); first += window) {
+    const std::size_t size = std::min(window, sequence.size() - first);
+    if (size < 2)
+      continue;
+    forward_work work;
+    work.microbatch = ~microbatch_id(0);
+    work.tokens = size - 1;
+    work.ids = sequence.subspan(first, size - 1);
+    work.targets = sequence.subspan(first + 1, size - 1);
+    work.keep = false;
+    const forward_result result = model.forward(work);
+    sum.add(result.loss_sum, result.predicted);
+  }
+}
+
+evaluation
+evaluate(stage_model& model, std::span<const std::vector<token_id>> all,
+         std::size_t window) {
+  evaluation_sum sum;
+  for (const auto& sequence : all)
+    evaluate(model, sequence, sum, window);
+  return sum.mean();
+}
+
+} // namespace shoal::model

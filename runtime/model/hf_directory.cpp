@@ -1,0 +1,200 @@
+// runtime/model/hf_directory.cpp -- Hugging Face directories, in and out.
+#include "runtime/model/hf_directory.hpp"
+
+#include "runtime/model/file_io.hpp"
+
+#include <fcntl.h>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+namespace shoal::model {
+
+namespace fs = std::filesystem;
+
+result<model_config> load_config(const fs::path& directory) {
+  const fs::path path = directory / "config.json";
+  auto text = read_file(path, config_bytes_max);
+  if (!text)
+    return text.why();
+  return parse_config(*text, path.string());
+}
+
+namespace {
+
+/// Checks every tensor before any memory is taken: a config.json may claim
+/// more than the files hold.
+status
+check_weights(const unit_layout& layout, const safetensors_source& source) {
+  for (const tensor_info& t : layout.tensors()) {
+    if (t.copy_of)
+      continue;
+    if (status checked = source.check(t.name, t.shape); !checked)
+      return checked;
+  }
+  return done{};
+}
+
+void find_tokenizer(const fs::path& directory, model_directory& model) {
+  auto tokenizer = load_tokenizer(directory);
+  if (!tokenizer)
+    model.no_text = tokenizer.message();
+  else if (!*tokenizer)
+    model.no_text = directory.string() + ": has no tokenizer; give token ids";
+  else if (model.config.vocab_size < byte_tokenizer::byte_count)
+    model.no_text =
+      directory.string() + ": the byte tokenizer needs a vocab_size of 256";
+  else
+    model.tokenizer = **tokenizer;
+}
+
+} // namespace
+
+result<model_directory> load_directory(const fs::path& directory, purpose use) {
+  auto config = load_config(directory);
+  if (!config)
+    return config.why();
+  auto source = safetensors_source::open(directory);
+  if (!source)
+    return source.why();
+  model_directory model;
+  model.config = *config;
+  model.layout = std::make_shared<const unit_layout>(*config);
+  if (status checked = check_weights(*model.layout, *source); !checked)
+    return checked.why();
+  find_tokenizer(directory, model);
+  for (unit_index u = 0; u < model.layout->unit_count(); ++u) {
+    model.units.emplace_back(model.layout, u, use);
+    if (status loaded = load(model.units.back(), *source); !loaded)
+      return loaded.why();
+  }
+  return model;
+}
+
+namespace {
+
+std::string generation_config(const model_config& config) {
+  nlohmann::ordered_json o;
+  o["_from_model_config"] = true;
+  if (config.bos_token_id)
+    o["bos_token_id"] = *config.bos_token_id;
+  if (config.eos_token_ids.size() == 1)
+    o["eos_token_id"] = config.eos_token_ids.front();
+  else if (!config.eos_token_ids.empty())
+    o["eos_token_id"] = config.eos_token_ids;
+  return o.dump(2) + "\n";
+}
+
+status write_files(const fs::path& into, const unit_layout& layout,
+                   std::span<const unit_parameters> units,
+                   const save_options& options) {
+  std::vector<tensor_to_save> tensors;
+  for (const tensor_info& t : layout.tensors()) {
+    if (t.copy_of)
+      continue;
+    const auto values = units[t.unit].values;
+    tensors.push_back({t.name, t.shape, values.subspan(t.offset, t.size)});
+  }
+  if (status s = write_sharded(into, tensors, options.shard_bytes_max); !s)
+    return s;
+  if (options.byte_tokenizer) {
+    if (status s = write_file(into / "tokenizer_config.json",
+                              byte_tokenizer().to_json(layout.config()));
+        !s)
+      return s;
+  }
+  if (status s = write_file(into / "generation_config.json",
+                            generation_config(layout.config()));
+      !s)
+    return s;
+  return write_file(into / "config.json", to_json(layout.config()));
+}
+
+/// Whether a file is part of a model and so must not outlive it.
+bool part_of_model(const std::string& name) {
+  return (name.starts_with("model") && name.ends_with(".safetensors"))
+         || name == "model.safetensors.index.json" || name == "config.json"
+         || name == "generation_config.json" || name == "tokenizer_config.json";
+}
+
+/// Puts `fresh` in the place of `target`; what was there and is no model
+/// moves along.
+status take_place(const fs::path& fresh, const fs::path& target) {
+  auto fault = [&](const std::string& why) {
+    return failure{target.string() + ": cannot replace: " + why};
+  };
+  if (::renameat2(AT_FDCWD, fresh.c_str(), AT_FDCWD, target.c_str(),
+                  RENAME_NOREPLACE)
+      == 0)
+    return done{};
+  if (errno != EEXIST && errno != ENOTEMPTY)
+    return fault(std::strerror(errno));
+  if (::renameat2(AT_FDCWD, fresh.c_str(), AT_FDCWD, target.c_str(),
+                  RENAME_EXCHANGE)
+      != 0)
+    return fault(std::strerror(errno));
+  std::error_code error; // `fresh` now names the old directory
+  std::vector<fs::path> carried;
+  for (const auto& entry : fs::directory_iterator(fresh, error)) {
+    if (!part_of_model(entry.path().filename().string()))
+      carried.push_back(entry.path());
+  }
+  for (const fs::path& old : carried) {
+    if (!error)
+      fs::rename(old, target / old.filename(), error);
+  }
+  if (error)
+    return failure{fresh.string() + ": holds what was in " + target.string()
+                   + " and could not be carried over: " + error.message()};
+  fs::remove_all(fresh, error);
+  if (error)
+    return failure{fresh.string() + ": cannot remove: " + error.message()};
+  return done{};
+}
+
+} // namespace
+
+status save_directory(const fs::path& directory, const unit_layout& layout,
+                      std::span<const unit_parameters> units,
+                      const save_options& options) {
+  SHOAL_ASSERT(units.size() == layout.unit_count());
+  for (unit_index u = 0; u < layout.unit_count(); ++u)
+    SHOAL_ASSERT(units[u].unit == u
+                 && units[u].values.size() == layout.unit_size(u));
+  std::error_code error;
+  fs::path target = fs::absolute(directory, error).lexically_normal();
+  if (!target.has_filename())
+    target = target.parent_path();
+  if (!error && fs::exists(target) && !fs::is_directory(target))
+    return failure{target.string() + ": exists and is no directory"};
+  const fs::path fresh =
+    target.string() + ".part." + std::to_string(::getpid());
+  if (!error)
+    fs::remove_all(fresh, error);
+  if (!error)
+    fs::create_directories(fresh, error);
+  if (error)
+    return failure{fresh.string() + ": cannot create: " + error.message()};
+  status written = write_files(fresh, layout, units, options);
+  if (!written) {
+    fs::remove_all(fresh, error);
+    return written;
+  }
+  if (status taken = take_place(fresh, target); !taken)
+    return taken;
+  return sync_directory(target.parent_path());
+}
+
+status
+save_directory(const fs::path& directory, const unit_layout& layout,
+               std::span<const unit_state> units, const save_options& options) {
+  std::vector<unit_parameters> views;
+  for (const unit_state& unit : units)
+    views.push_back({unit.unit(), unit.parameters()});
+  return save_directory(directory, layout, views, options);
+}
+
+} // namespace shoal::model

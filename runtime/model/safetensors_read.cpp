@@ -1,0 +1,205 @@
+// runtime/model/safetensors_read.cpp -- files of weights, mapped.
+#include "runtime/model/file_io.hpp"
+#include "runtime/model/safetensors.hpp"
+
+#include <fcntl.h>
+#include <nlohmann/json.hpp>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <set>
+
+namespace shoal::model {
+
+/// One mapped file.
+struct safetensors_source::file {
+  std::filesystem::path path;
+  const std::byte* data = nullptr;
+  std::size_t size = 0;
+
+  file() = default;
+  file(const file&) = delete;
+  file& operator=(const file&) = delete;
+  ~file() {
+    if (data != nullptr)
+      ::munmap(const_cast<std::byte*>(data), size);
+  }
+
+  status map() {
+    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+      return failure{path.string() + ": cannot open: " + std::strerror(errno)};
+    struct stat info {};
+    if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
+      ::close(fd);
+      return failure{path.string() + ": is not a regular file"};
+    }
+    size = static_cast<std::size_t>(info.st_size);
+    void* at = size == 0 ? nullptr
+                         : ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);
+    const int why = errno;
+    ::close(fd);
+    if (at == MAP_FAILED)
+      return failure{path.string() + ": cannot map: " + std::strerror(why)};
+    data = static_cast<const std::byte*>(at);
+    return done{};
+  }
+};
+
+safetensors_source::safetensors_source() = default;
+safetensors_source::safetensors_source(safetensors_source&&) noexcept = default;
+safetensors_source&
+safetensors_source::operator=(safetensors_source&&) noexcept = default;
+safetensors_source::~safetensors_source() = default;
+
+status safetensors_source::add_file(const std::filesystem::path& path) {
+  auto added = std::make_unique<file>();
+  added->path = path;
+  if (status mapped = added->map(); !mapped)
+    return mapped;
+  auto parsed = parse_safetensors({added->data, added->size}, path.string());
+  if (!parsed)
+    return parsed.why();
+  for (stored_tensor& t : *parsed) {
+    if (tensors_.size() == tensors_max)
+      return failure{path.string() + ": the model has more than "
+                     + std::to_string(tensors_max) + " tensors"};
+    std::string name = t.name;
+    auto [at, fresh] = tensors_.try_emplace(std::move(name));
+    if (!fresh)
+      return failure{path.string() + ": tensor " + at->first
+                     + ": is in another file of this model too"};
+    at->second = {files_.size(), std::move(t)};
+  }
+  files_.push_back(std::move(added));
+  return done{};
+}
+
+namespace {
+
+/// The index of a model in several files.
+struct shard_index {
+  std::map<std::string, std::string> weights; ///< tensor -> file name
+  std::set<std::string> files;
+};
+
+result<shard_index> read_index(const std::filesystem::path& path) {
+  auto text = read_file(path, header_bytes_max);
+  if (!text)
+    return text.why();
+  const auto json = nlohmann::json::parse(*text, nullptr, false);
+  if (!json.is_object() || !json.contains("weight_map")
+      || !json["weight_map"].is_object())
+    return failure{path.string() + ": is not a JSON object with weight_map"};
+  shard_index index;
+  for (const auto& [name, file] : json["weight_map"].items()) {
+    if (!file.is_string())
+      return failure{path.string() + ": weight_map: tensor " + name
+                     + ": is not the name of a file"};
+    const auto& text_name = file.get_ref<const std::string&>();
+    if (text_name.empty() || text_name == "." || text_name == ".."
+        || text_name.find('/') != std::string::npos
+        || text_name.find('\0') != std::string::npos)
+      return failure{path.string() + ": weight_map: tensor " + name
+                     + ": a file must lie beside the index"};
+    index.weights[name] = text_name;
+    index.files.insert(text_name);
+  }
+  if (index.files.size() > shards_max)
+    return failure{path.string() + ": names more than "
+                   + std::to_string(shards_max) + " files"};
+  return index;
+}
+
+} // namespace
+
+result<safetensors_source>
+safetensors_source::open(const std::filesystem::path& path) {
+  std::error_code ignored;
+  safetensors_source source;
+  if (!std::filesystem::is_directory(path, ignored)) {
+    if (status added = source.add_file(path); !added)
+      return added.why();
+    return source;
+  }
+  const auto single = path / "model.safetensors";
+  const auto index_path = path / "model.safetensors.index.json";
+  if (std::filesystem::exists(single, ignored)) {
+    if (status added = source.add_file(single); !added)
+      return added.why();
+    return source;
+  }
+  if (!std::filesystem::exists(index_path, ignored))
+    return failure{path.string()
+                   + ": has neither model.safetensors nor "
+                     "model.safetensors.index.json"};
+  auto index = read_index(index_path);
+  if (!index)
+    return index.why();
+  for (const std::string& name : index->files) {
+    if (status added = source.add_file(path / name); !added)
+      return added.why();
+  }
+  for (const auto& [name, file_name] : index->weights) {
+    auto at = source.tensors_.find(name);
+    if (at == source.tensors_.end()
+        || source.files_[at->second.file]->path.filename() != file_name)
+      return failure{index_path.string() + ": tensor " + name + ": is not in "
+                     + file_name};
+  }
+  return source;
+}
+
+std::vector<std::string> safetensors_source::names() const {
+  std::vector<std::string> all;
+  for (const auto& [name, place] : tensors_)
+    all.push_back(name);
+  return all;
+}
+
+const stored_tensor* safetensors_source::find(std::string_view name) const {
+  auto at = tensors_.find(name);
+  return at == tensors_.end() ? nullptr : &at->second.tensor;
+}
+
+status safetensors_source::check(std::string_view name,
+                                 std::span<const std::uint64_t> shape) const {
+  auto at = tensors_.find(name);
+  auto text = [](std::span<const std::uint64_t> numbers) {
+    std::string out = "[";
+    for (std::uint64_t n : numbers)
+      out += (out.size() > 1 ? "," : "") + std::to_string(n);
+    return out + "]";
+  };
+  if (at == tensors_.end())
+    return failure{
+      (files_.empty() ? std::string("model") : files_.front()->path.string())
+      + ": tensor " + std::string(name) + ": is missing"};
+  const stored_tensor& t = at->second.tensor;
+  const std::string where =
+    files_[at->second.file]->path.string() + ": tensor " + t.name + ": ";
+  if (!std::ranges::equal(t.shape, shape))
+    return failure{where + "has shape " + text(t.shape) + ", the config needs "
+                   + text(shape)};
+  if (t.type == stored_type::other)
+    return failure{where + "type " + t.type_name
+                   + " cannot be read; F32, F16 and BF16 can"};
+  return done{};
+}
+
+status safetensors_source::read(std::string_view name,
+                                std::span<const std::uint64_t> shape,
+                                std::span<float> into) const {
+  if (status checked = check(name, shape); !checked)
+    return checked;
+  const place& p = tensors_.find(name)->second;
+  SHOAL_ASSERT(p.tensor.count == into.size());
+  widen(p.tensor.type, files_[p.file]->data + p.tensor.first, into);
+  return done{};
+}
+
+} // namespace shoal::model

@@ -1,0 +1,102 @@
+// runtime/model/safetensors_write.cpp -- weights into files.
+#include "runtime/model/file_io.hpp"
+#include "runtime/model/safetensors.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <bit>
+#include <cstdio>
+
+namespace shoal::model {
+
+static_assert(std::endian::native == std::endian::little,
+              "values are written as they lie in memory");
+
+namespace {
+
+/// Data starts at a multiple of this, so that mapped tensors are aligned.
+constexpr std::size_t header_alignment = 64;
+
+std::string header_of(std::span<const tensor_to_save> tensors) {
+  nlohmann::ordered_json header;
+  header["__metadata__"] = {{"format", "pt"}};
+  std::uint64_t at = 0;
+  for (const tensor_to_save& t : tensors) {
+    const std::uint64_t last = at + t.values.size_bytes();
+    header[t.name] = {
+      {"dtype", "F32"}, {"shape", t.shape}, {"data_offsets", {at, last}}};
+    at = last;
+  }
+  std::string text = header.dump();
+  text.resize((text.size() + 8 + header_alignment - 1) / header_alignment
+                  * header_alignment
+                - 8,
+              ' ');
+  return text;
+}
+
+std::string shard_name(std::size_t index, std::size_t count) {
+  char name[64];
+  std::snprintf(name, sizeof name, "model-%05zu-of-%05zu.safetensors",
+                index + 1, count);
+  return name;
+}
+
+} // namespace
+
+status write_safetensors(const std::filesystem::path& path,
+                         std::span<const tensor_to_save> tensors) {
+  const std::string header = header_of(tensors);
+  const std::uint64_t length = header.size();
+  atomic_file file(path);
+  if (status s = file.open(); !s)
+    return s;
+  if (status s = file.write(std::as_bytes(std::span(&length, 1))); !s)
+    return s;
+  if (status s = file.write(std::as_bytes(std::span(header))); !s)
+    return s;
+  for (const tensor_to_save& t : tensors) {
+    if (status s = file.write(std::as_bytes(t.values)); !s)
+      return s;
+  }
+  return file.commit();
+}
+
+status write_sharded(const std::filesystem::path& directory,
+                     std::span<const tensor_to_save> tensors,
+                     std::uint64_t shard_bytes_max) {
+  std::vector<std::size_t> starts = {0}; // first tensor of each file
+  std::uint64_t bytes = 0;
+  std::uint64_t total = 0;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const std::uint64_t size = tensors[i].values.size_bytes();
+    if (bytes > 0 && bytes + size > shard_bytes_max) {
+      starts.push_back(i);
+      bytes = 0;
+    }
+    bytes += size;
+    total += size;
+  }
+  if (starts.size() == 1)
+    return write_safetensors(directory / "model.safetensors", tensors);
+  if (starts.size() > shards_max)
+    return failure{directory.string() + ": would need more than "
+                   + std::to_string(shards_max) + " files"};
+
+  nlohmann::ordered_json index;
+  index["metadata"] = {{"total_size", total}};
+  for (std::size_t s = 0; s < starts.size(); ++s) {
+    const std::size_t last =
+      s + 1 < starts.size() ? starts[s + 1] : tensors.size();
+    const auto part = tensors.subspan(starts[s], last - starts[s]);
+    const std::string name = shard_name(s, starts.size());
+    if (status written = write_safetensors(directory / name, part); !written)
+      return written;
+    for (const tensor_to_save& t : part)
+      index["weight_map"][t.name] = name;
+  }
+  return write_file(directory / "model.safetensors.index.json",
+                    index.dump(2) + "\n");
+}
+
+} // namespace shoal::model

@@ -1,0 +1,123 @@
+// runtime/model/unit_state.cpp -- parameters and training state of one unit.
+#include "runtime/model/unit_state.hpp"
+
+#include "runtime/model/random_normal.hpp"
+#include "runtime/model/safetensors.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace shoal::model {
+
+unit_state::unit_state(std::shared_ptr<const unit_layout> layout,
+                       unit_index unit, purpose use)
+  : layout_(std::move(layout)), unit_(unit),
+    parameters_(layout_->unit_size(unit)) {
+  if (use == purpose::training) {
+    gradients_ = aligned_buffer(parameters_.size());
+    first_moment_ = aligned_buffer(parameters_.size());
+    second_moment_ = aligned_buffer(parameters_.size());
+  }
+}
+
+std::span<float>
+unit_state::tensor(std::span<float> buffer, tensor_index t) const {
+  const tensor_info& info = layout_->tensors()[t];
+  SHOAL_ASSERT(info.unit == unit_ && buffer.size() == size());
+  return buffer.subspan(info.offset, info.size);
+}
+
+std::span<const float>
+unit_state::tensor(std::span<const float> buffer, tensor_index t) const {
+  const tensor_info& info = layout_->tensors()[t];
+  SHOAL_ASSERT(info.unit == unit_ && buffer.size() == size());
+  return buffer.subspan(info.offset, info.size);
+}
+
+void unit_state::zero_gradients() {
+  std::ranges::fill(gradients(), 0.0f);
+}
+
+namespace {
+
+void zero_moments(unit_state& state) {
+  std::ranges::fill(state.first_moment(), 0.0f);
+  std::ranges::fill(state.second_moment(), 0.0f);
+}
+
+} // namespace
+
+void initialise(unit_state& state, std::uint64_t seed) {
+  const unit_layout& layout = state.layout();
+  const double deviation = layout.config().initializer_range;
+  for (const tensor_info& info : layout.tensors_of(state.unit())) {
+    auto values = state.parameters().subspan(info.offset, info.size);
+    if (info.shape.size() == 1) {
+      std::ranges::fill(values, 1.0f); // a norm
+      continue;
+    }
+    const tensor_info& source =
+      info.copy_of ? layout.tensors()[*info.copy_of] : info;
+    fill_normal(values, stream_key(seed, source.name), deviation);
+  }
+  zero_moments(state);
+}
+
+status load(unit_state& state, const safetensors_source& from) {
+  const unit_layout& layout = state.layout();
+  for (const tensor_info& info : layout.tensors_of(state.unit())) {
+    const tensor_info& source =
+      info.copy_of ? layout.tensors()[*info.copy_of] : info;
+    auto values = state.parameters().subspan(info.offset, info.size);
+    if (status read = from.read(source.name, source.shape, values); !read)
+      return read;
+  }
+  zero_moments(state);
+  return done{};
+}
+
+void sum_tied(std::span<float> embedding, std::span<float> head) {
+  SHOAL_ASSERT(embedding.size() == head.size());
+  for (std::size_t i = 0; i < embedding.size(); ++i) {
+    embedding[i] = embedding[i] + head[i];
+    head[i] = embedding[i];
+  }
+}
+
+std::vector<double>
+sums_of_squares(const unit_state& state, kernels::backend& device) {
+  std::vector<double> sums;
+  auto gradients = state.gradients();
+  SHOAL_ASSERT(state.trains());
+  for (const tensor_info& info : state.layout().tensors_of(state.unit()))
+    sums.push_back(info.copy_of ? 0.0
+                                : device.sum_of_squares(
+                                  gradients.subspan(info.offset, info.size)));
+  return sums;
+}
+
+double gradient_norm(std::span<const std::vector<double>> sums) {
+  double total = 0;
+  for (const auto& unit : sums) {
+    double of_unit = 0;
+    for (double sum : unit)
+      of_unit += sum;
+    total += of_unit;
+  }
+  return std::sqrt(total);
+}
+
+float clip_scale(double norm, double norm_max) {
+  if (norm_max <= 0)
+    return 1.0f;
+  return static_cast<float>(std::min(1.0, norm_max / (norm + 1e-6)));
+}
+
+void apply(unit_state& state, kernels::backend& device,
+           const kernels::adamw_options& options) {
+  SHOAL_ASSERT(state.trains() && options.step >= 1);
+  device.adamw(state.parameters(), state.first_moment(), state.second_moment(),
+               std::span<const float>(state.gradients()), options);
+}
+
+} // namespace shoal::model
