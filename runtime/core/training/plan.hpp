@@ -4,7 +4,12 @@
 // same bytes. It sees the previous assignment and keeps it where it can, so
 // that a join does not reshuffle everything.
 //
-// Units: nanoseconds, bytes. Cost: well under 1 ms for 16 members.
+// A layout is kept while all its members are there and able, unless the best
+// one found is more than keep_percent faster, or comes closer to what the job
+// wants (more replicas, or stages on members of their own). Splits into blocks
+// may differ between replicas: reduce by unit, not by stage.
+//
+// Units: nanoseconds, bytes. Cost: about 1 ms for 16 members (see layout.hpp).
 #pragma once
 
 #include "runtime/core/view.hpp"
@@ -19,6 +24,11 @@ struct plan {
   epoch number = 0;
   std::vector<assignment> jobs; ///< of the running jobs, by job id
 };
+
+/// So much faster must a new layout be to replace one that works.
+inline constexpr std::uint64_t keep_percent = 10;
+/// Members that keep a job's blobs, where there are so many.
+inline constexpr std::size_t keepers_wanted = 2;
 
 [[nodiscard]] plan make_plan(const view& v);
 
