@@ -111,7 +111,9 @@ ssl_ctx_ptr make_context(const private_key& key) {
   need(SSL_CTX_set1_sigalgs_list(c, "ed25519"), "choosing signatures");
   need(SSL_CTX_set1_client_sigalgs_list(c, "ed25519"), "choosing signatures");
   SSL_CTX_set_options(c, SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION
-                           | SSL_OP_NO_COMPRESSION);
+                           | SSL_OP_NO_COMPRESSION
+                           // A cut stream is a lost peer, not an error of TLS.
+                           | SSL_OP_IGNORE_UNEXPECTED_EOF);
   need(SSL_CTX_set_num_tickets(c, 0), "disabling tickets");
   SSL_CTX_set_session_cache_mode(c, SSL_SESS_CACHE_OFF);
   SSL_CTX_set_max_cert_list(c, certificate_bytes_max);

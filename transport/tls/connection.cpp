@@ -1,0 +1,234 @@
+// transport/tls/connection.cpp -- handshake, proof, and the end of a socket.
+#include "transport/assert.hpp"
+#include "transport/tls/engine.hpp"
+
+#include <boost/asio/post.hpp>
+#include <netinet/tcp.h>
+#include <openssl/err.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+
+namespace shoal::transport::tls {
+namespace {
+
+constexpr char exporter_label[] = "EXPORTER-shoal-proof-1";
+/// Bulk that the kernel holds unsent delays control by its length; above this
+/// the socket counts as full.
+constexpr int unsent_bytes_max = 256 << 10;
+/// How long sent bytes may stay unacknowledged before the kernel gives the
+/// connection up. A second line behind the failure detector.
+constexpr unsigned user_timeout_ms = 15000;
+
+} // namespace
+
+connection::connection(engine& e, tcp::socket socket, side role,
+                       std::string address)
+  : engine_(e), socket_(std::move(socket)), deadline_(e.io), side_(role),
+    address_(std::move(address)) {
+}
+
+void connection::start_deadline() {
+  deadline_.expires_after(engine_.settings.handshake_max);
+  deadline_.async_wait([self = shared_from_this()](auto error) {
+    if (!error && self->stage_ != stage::open)
+      self->fail(errc::unreachable, "no handshake within the deadline");
+  });
+}
+
+void connection::set_options() {
+  boost::system::error_code ignored;
+  socket_.set_option(tcp::no_delay(true), ignored);
+  socket_.set_option(asio::socket_base::keep_alive(true), ignored);
+  const int fd = socket_.native_handle();
+  setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent_bytes_max,
+             sizeof unsent_bytes_max);
+  setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &user_timeout_ms,
+             sizeof user_timeout_ms);
+}
+
+void connection::start() {
+  if (closed())
+    return;
+  boost::system::error_code error;
+  socket_.native_non_blocking(true, error);
+  ssl_.reset(SSL_new(engine_.context.get()));
+  if (error || !ssl_ || SSL_set_fd(ssl_.get(), socket_.native_handle()) != 1)
+    return fail(errc::unreachable, "cannot set up TLS");
+  set_options();
+  if (dialled())
+    SSL_set_connect_state(ssl_.get());
+  else
+    SSL_set_accept_state(ssl_.get());
+  stage_ = stage::handshake;
+  handshake();
+}
+
+void connection::wait_read(void (connection::*next)()) {
+  if (waiting_read_)
+    return;
+  waiting_read_ = true;
+  socket_.async_wait(tcp::socket::wait_read,
+                     [self = shared_from_this(), next](auto) {
+                       self->waiting_read_ = false;
+                       if (!self->closed())
+                         (self.get()->*next)();
+                     });
+}
+
+void connection::wait_write(void (connection::*next)()) {
+  if (waiting_write_)
+    return;
+  waiting_write_ = true;
+  socket_.async_wait(
+    tcp::socket::wait_write, [self = shared_from_this(), next](auto) {
+      self->waiting_write_ = false;
+      if (!self->closed())
+        (self.get()->*next)();
+      if (!self->closed() && std::exchange(self->read_wants_write_, false))
+        self->read_some();
+    });
+}
+
+void connection::retry(int result, void (connection::*next)()) {
+  const int saved = errno;
+  const int error = SSL_get_error(ssl_.get(), result);
+  if (error == SSL_ERROR_WANT_READ)
+    return wait_read(next);
+  if (error == SSL_ERROR_WANT_WRITE) {
+    // A read answers a key update; a writer may be waiting already.
+    read_wants_write_ = next == &connection::read_some;
+    return wait_write(read_wants_write_ ? &connection::write_some : next);
+  }
+  // To the dialling end, a silent end of the proof is its refusal.
+  std::error_code why = errc::refused;
+  if (stage_ == stage::handshake && error != SSL_ERROR_SSL)
+    why = errc::unreachable;
+  std::string reason = "the other end closed the connection";
+  if (error == SSL_ERROR_SSL) {
+    const auto* text = ERR_reason_error_string(ERR_peek_error());
+    reason = std::string("TLS: ") + (text ? text : "unknown error");
+  } else if (error == SSL_ERROR_SYSCALL && saved != 0) {
+    reason = std::generic_category().message(saved);
+  }
+  ERR_clear_error();
+  fail(stage_ == stage::open ? errc::peer_lost : why, reason);
+}
+
+void connection::handshake() {
+  ERR_clear_error();
+  errno = 0;
+  const int result = SSL_do_handshake(ssl_.get());
+  if (result == 1)
+    return secured();
+  retry(result, &connection::handshake);
+}
+
+void connection::secured() {
+  const auto id = id_of_peer(ssl_.get());
+  if (!id)
+    return fail(errc::refused, "its certificate holds no Ed25519 key");
+  id_ = *id;
+  if (id_ == engine_.id)
+    return fail(errc::self, "");
+  if (SSL_export_keying_material(ssl_.get(), binding_.data(), binding_.size(),
+                                 exporter_label, sizeof exporter_label - 1,
+                                 nullptr, 0, 0)
+      != 1)
+    return fail(errc::refused, "no TLS exporter");
+  // Only the dialling end knows that it holds a connection already; the other
+  // takes a second one for the sign that the first is dead.
+  if (dialled() && engine_.dialled_already(*this))
+    return fail(errc::ok, "");
+  stage_ = stage::proof;
+  const auto& s = engine_.settings;
+  if (dialled()) {
+    const auto frame = make_proof(s.cluster_key, binding_, side_, engine_.id,
+                                  {s.role, s.instance, s.capabilities});
+    out_.assign(frame.begin(), frame.end());
+    write_some();
+  }
+  if (!closed())
+    read_proof();
+}
+
+void connection::read_proof() {
+  ERR_clear_error();
+  errno = 0;
+  const int result = SSL_read(ssl_.get(), proof_.data() + proof_fill_,
+                              static_cast<int>(proof_.size() - proof_fill_));
+  if (result <= 0)
+    return retry(result, &connection::read_proof);
+  proof_fill_ += static_cast<std::size_t>(result);
+  if (proof_fill_ < proof_.size())
+    return read_proof();
+  claim what;
+  const auto other = dialled() ? side::acceptor : side::dialler;
+  if (const auto* wrong = check_proof(engine_.settings.cluster_key, binding_,
+                                      other, id_, proof_, what))
+    return fail(errc::refused, wrong);
+  proved(what);
+}
+
+void connection::proved(const claim& what) {
+  const auto self = shared_from_this();
+  const auto& s = engine_.settings;
+  if (!dialled()) {
+    const auto frame = make_proof(s.cluster_key, binding_, side_, engine_.id,
+                                  {s.role, s.instance, s.capabilities});
+    out_.insert(out_.end(), frame.begin(), frame.end());
+  }
+  deadline_.cancel();
+  boost::system::error_code ignored;
+  const auto remote = socket_.remote_endpoint(ignored);
+  const auto host = remote.address().to_string();
+  peer_info info{id_, what.role, what.instance, what.capabilities,
+                 (remote.address().is_v6() ? "[" + host + "]" : host) + ":"
+                   + std::to_string(remote.port())};
+  stage_ = stage::open;
+  if (!engine_.opened(self, std::move(info)) || closed())
+    return;
+  write_some();
+  if (!closed())
+    read_some();
+}
+
+void connection::fail(std::error_code why, std::string_view reason) {
+  if (closed())
+    return;
+  const auto self = shared_from_this();
+  if (!reason.empty())
+    engine_.log((owner ? "peer " + short_id(id_) + " at " : "")
+                + (address_.empty() ? "?" : address_) + ": "
+                + std::string(reason) + "; connection closed");
+  if (owner)
+    return engine_.lose(owner, why, errc::peer_lost);
+  due_list none;
+  abandon(why, none);
+  engine_.ended(self, why);
+}
+
+void connection::abandon(std::error_code result, due_list& out) {
+  if (closed())
+    return;
+  for (auto& [transfer, s] : sends_)
+    out.push_back({s.what.done, result});
+  for (auto& [transfer, r] : receives_)
+    out.push_back({r.what.done, result});
+  sends_.clear();
+  receives_.clear();
+  turn_.clear();
+  payload_ = {};
+  const bool orderly = stage_ == stage::open || stage_ == stage::proof;
+  stage_ = stage::closed;
+  deadline_.cancel();
+  if (orderly && retry_bytes_ == 0) {
+    ERR_clear_error();
+    SSL_shutdown(ssl_.get());
+    ERR_clear_error();
+  }
+  boost::system::error_code ignored;
+  socket_.close(ignored);
+}
+
+} // namespace shoal::transport::tls

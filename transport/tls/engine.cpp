@@ -1,0 +1,355 @@
+// transport/tls/engine.cpp -- peers, dialling and accepting.
+#include "transport/tls/engine.hpp"
+
+#include "transport/assert.hpp"
+
+#include <boost/asio/connect.hpp>
+#include <boost/asio/ip/v6_only.hpp>
+#include <boost/asio/post.hpp>
+
+#include <charconv>
+#include <stdexcept>
+
+namespace shoal::transport::tls {
+namespace {
+
+/// How long accept() rests when the process is out of descriptors.
+constexpr std::chrono::milliseconds accept_pause{100};
+
+std::string to_string(const tcp::endpoint& e) {
+  const auto host = e.address().to_string();
+  return (e.address().is_v6() ? "[" + host + "]" : host) + ":"
+         + std::to_string(e.port());
+}
+
+void must(const boost::system::error_code& error, const std::string& what) {
+  if (error)
+    throw std::system_error({error.value(), std::system_category()}, what);
+}
+
+} // namespace
+
+std::string short_id(const peer_id& id) {
+  constexpr char digits[] = "0123456789abcdef";
+  std::string text;
+  for (std::size_t i = 0; i < 4; ++i) {
+    text += digits[id[i] >> 4];
+    text += digits[id[i] & 15];
+  }
+  return text;
+}
+
+bool split_address(const std::string& address, std::string& host,
+                   std::uint16_t& port) {
+  const auto colon = address.rfind(':');
+  if (colon == std::string::npos || colon == 0)
+    return false;
+  host = address.substr(0, colon);
+  if (host.front() == '[') {
+    if (host.back() != ']' || host.size() < 3)
+      return false;
+    host = host.substr(1, host.size() - 2);
+  } else if (host.find(':') != std::string::npos) {
+    return false; // an IPv6 address without brackets
+  }
+  const auto* first = address.data() + colon + 1;
+  const auto* last = address.data() + address.size();
+  const auto [end, error] = std::from_chars(first, last, port);
+  return error == std::errc() && end == last && first != last;
+}
+
+engine::engine(config given, fabric_handler& h)
+  : settings(std::move(given)), handler(h),
+    id(id_of_private(settings.identity)),
+    context(make_context(settings.identity)) {
+  if (!settings.listen.empty())
+    listen();
+}
+
+engine::~engine() = default;
+
+void engine::listen() {
+  std::string host;
+  std::uint16_t port = 0;
+  if (!split_address(settings.listen, host, port))
+    throw std::invalid_argument("\"" + settings.listen
+                                + "\" is not host:port or [host]:port");
+  const auto what = "cannot listen on " + settings.listen;
+  boost::system::error_code error;
+  tcp::endpoint where(asio::ip::make_address(host, error), port);
+  if (error) {
+    const auto found = resolver_.resolve(host, std::to_string(port), error);
+    if (error || found.empty())
+      throw std::system_error(
+        std::make_error_code(std::errc::address_not_available),
+        what + ": unknown host");
+    where = found.begin()->endpoint();
+  }
+  must(acceptor_.open(where.protocol(), error), what);
+  must(acceptor_.set_option(tcp::acceptor::reuse_address(true), error), what);
+  if (where.address().is_v6())
+    must(acceptor_.set_option(asio::ip::v6_only(false), error), what);
+  must(acceptor_.bind(where, error), what);
+  must(acceptor_.listen(asio::socket_base::max_listen_connections, error),
+       what);
+  local_address = to_string(acceptor_.local_endpoint());
+}
+
+void engine::log(const std::string& line) const {
+  if (settings.log)
+    settings.log("[transport] " + line);
+}
+
+// ---- accepting ----
+
+void engine::accept() {
+  if (!acceptor_.is_open())
+    return;
+  acceptor_.async_accept([this](auto error, tcp::socket socket) {
+    if (!acceptor_.is_open())
+      return;
+    if (error) {
+      again_.expires_after(accept_pause);
+      return again_.async_wait([this](auto canceled) {
+        if (!canceled)
+          accept();
+      });
+    }
+    boost::system::error_code gone;
+    const auto remote = socket.remote_endpoint(gone);
+    if (gone)
+      return accept();
+    if (open_ + unopened_.size() >= settings.connections_max) {
+      log(to_string(remote) + ": closed, the limit of "
+          + std::to_string(settings.connections_max)
+          + " connections is reached");
+      return accept();
+    }
+    if (unproved_.size() >= settings.unproved_max && !unproved_.empty()) {
+      const auto oldest = unproved_.front();
+      oldest->fail(errc::unreachable, "pushed out by newer connections");
+    }
+    auto c = std::make_shared<connection>(*this, std::move(socket),
+                                          side::acceptor, to_string(remote));
+    unopened_.insert(c);
+    c->place = unproved_.insert(unproved_.end(), c);
+    c->listed = true;
+    c->start_deadline();
+    c->start();
+    accept();
+  });
+}
+
+// ---- dialling ----
+
+void engine::dial(const std::string& address) {
+  {
+    std::lock_guard guard(mutex);
+    if (closing)
+      return;
+  }
+  for (const auto& [peer, p] : peers)
+    for (const auto& c : p->connections)
+      if (c->dialled() && c->address() == address)
+        return forget_dial(address);
+  auto c = std::make_shared<connection>(*this, tcp::socket(io), side::dialler,
+                                        address);
+  unopened_.insert(c);
+  std::string host;
+  std::uint16_t port = 0;
+  if (!split_address(address, host, port) || port == 0)
+    return c->fail(errc::unreachable, "it is not host:port");
+  c->start_deadline();
+  boost::system::error_code error;
+  const auto literal = asio::ip::make_address(host, error);
+  if (!error)
+    return resolved(c, {tcp::endpoint(literal, port)});
+  resolver_.async_resolve(
+    host, std::to_string(port), [this, c](auto failed, auto results) {
+      if (c->closed())
+        return;
+      if (failed)
+        return c->fail(errc::unreachable, failed.message());
+      std::vector<tcp::endpoint> where;
+      for (const auto& r : results)
+        where.push_back(r.endpoint());
+      resolved(c, where);
+    });
+}
+
+void engine::resolved(const std::shared_ptr<connection>& c,
+                      const std::vector<tcp::endpoint>& where) {
+  const auto list = std::make_shared<std::vector<tcp::endpoint>>(where);
+  asio::async_connect(c->socket(), *list,
+                      [c, list](auto error, const tcp::endpoint&) {
+                        if (c->closed())
+                          return;
+                        if (error)
+                          return c->fail(errc::unreachable, error.message());
+                        c->start();
+                      });
+}
+
+void engine::forget_dial(const std::string& address) {
+  std::lock_guard guard(mutex);
+  dialling.erase(address);
+}
+
+bool engine::dialled_already(const connection& c) const {
+  for (const auto& other : unopened_)
+    if (other.get() != &c && other->dialled() && other->proving()
+        && other->id() == c.id())
+      return true;
+  const auto p = find(c.id());
+  if (!p)
+    return false;
+  for (const auto& other : p->connections)
+    if (other->dialled())
+      return true;
+  return false;
+}
+
+void engine::unlist(connection& c) {
+  if (c.listed)
+    unproved_.erase(c.place);
+  c.listed = false;
+  unopened_.erase(c.shared_from_this());
+  if (c.dialled())
+    forget_dial(c.address());
+}
+
+void engine::ended(const std::shared_ptr<connection>& c, std::error_code why) {
+  unlist(*c);
+  // A peer that is up by another connection is what the caller wanted.
+  if (why && c->dialled() && !find(c->id()))
+    handler.connect_failed(c->address(), why);
+}
+
+// ---- peers ----
+
+peer_ptr engine::find(const peer_id& peer) const {
+  const auto found = peers.find(peer);
+  return found == peers.end() ? nullptr : found->second;
+}
+
+bool engine::opened(const std::shared_ptr<connection>& c, peer_info info) {
+  unlist(*c);
+  const auto same_direction = [&](const peer_ptr& p) {
+    for (const auto& other : p->connections)
+      if (other->dialled() == c->dialled())
+        return true;
+    return false;
+  };
+  auto known = find(info.id);
+  if (known && (known->info.instance != info.instance || same_direction(known)))
+    lose(std::exchange(known, nullptr), errc::peer_lost, errc::peer_lost);
+  ++open_;
+  if (known) {
+    c->owner = known;
+    known->connections.push_back(c);
+    return true;
+  }
+  known = std::make_shared<peer>();
+  known->info = std::move(info);
+  known->connections.push_back(c);
+  c->owner = known;
+  {
+    std::lock_guard guard(mutex);
+    peers[known->info.id] = known;
+  }
+  log("peer " + short_id(known->info.id) + " up at "
+      + known->info.remote_address);
+  handler.up(known->info);
+  return true;
+}
+
+void engine::lose(const peer_ptr& lost, std::error_code why,
+                  std::error_code completions) {
+  const auto p = lost; // the reference may be to what is cleared below
+  due_list list;
+  {
+    std::lock_guard guard(mutex);
+    const auto found = peers.find(p->info.id);
+    if (found == peers.end() || found->second != p)
+      return;
+    peers.erase(found);
+    for (const auto& b : p->bulk)
+      list.push_back({b.done, completions});
+    for (const auto& [tag, r] : p->receives)
+      list.push_back({r.done, completions});
+    p->bulk.clear();
+    p->receives.clear();
+    p->control.clear();
+  }
+  const auto gone = std::move(p->connections);
+  p->connections.clear();
+  for (const auto& c : gone) {
+    c->abandon(completions, list);
+    --open_;
+  }
+  run(list);
+  log("peer " + short_id(p->info.id) + " down: " + why.message());
+  handler.down(p->info.id, why);
+}
+
+void engine::schedule_write(const peer_ptr& p) {
+  if (std::exchange(p->scheduled, true))
+    return;
+  asio::post(io, [this, p] {
+    {
+      std::lock_guard guard(mutex);
+      p->scheduled = false;
+    }
+    if (!p->connections.empty()) {
+      const auto first = p->connections.front();
+      first->write_some();
+    }
+  });
+}
+
+void engine::cancel(std::uint64_t plan) {
+  due_list list;
+  for (const auto& [peer, p] : peers) {
+    std::lock_guard guard(mutex);
+    const auto first = p->receives.lower_bound({plan, 0, 0});
+    const auto last = p->receives.upper_bound({plan, UINT32_MAX, UINT32_MAX});
+    for (auto r = first; r != last; r = p->receives.erase(r))
+      list.push_back({r->second.done, errc::canceled});
+    std::erase_if(p->bulk, [&](const queued_bulk& b) {
+      if (b.tag.plan != plan)
+        return false;
+      list.push_back({b.done, errc::canceled});
+      --p->bulk_sends;
+      return true;
+    });
+  }
+  std::vector<std::shared_ptr<connection>> all;
+  for (const auto& [peer, p] : peers)
+    all.insert(all.end(), p->connections.begin(), p->connections.end());
+  for (const auto& c : all)
+    c->cancel(plan, list);
+  run(list);
+  for (const auto& c : all) // tells the other ends
+    c->write_some();
+}
+
+void engine::shut_down() {
+  boost::system::error_code ignored;
+  acceptor_.close(ignored);
+  again_.cancel();
+  resolver_.cancel();
+  due_list none;
+  for (const auto& c : std::exchange(unopened_, {}))
+    c->abandon(errc::canceled, none);
+  unproved_.clear();
+  while (!peers.empty()) {
+    const auto p = peers.begin()->second;
+    // What is queued leaves if the socket takes it: a farewell should.
+    const auto first = p->connections.front();
+    first->write_some();
+    lose(p, errc::canceled, errc::canceled);
+  }
+  io.stop();
+}
+
+} // namespace shoal::transport::tls

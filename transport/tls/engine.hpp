@@ -1,0 +1,258 @@
+// transport/tls/engine.hpp -- the state behind a TLS fabric.
+//
+// The engine knows peers and addresses, a connection knows one socket.
+// Application threads only touch what the mutex guards: the table of peers
+// and their queues; sockets, OpenSSL and handlers belong to the progress
+// thread.
+//
+//   fabric -> engine -> peer (queues) -> connection (0 or 1 per direction)
+//
+// T-1: a peer is in the table exactly while it is up.
+// T-2: a connection that is open has a peer and is in its list; the first of
+//      the list is the one that is sent on.
+// T-3: the memory of a transfer is touched only within connection::read_some()
+//      and write_some(), so it is free whenever neither runs.
+//
+// Only .cpp files of this folder include it: it pulls in Asio.
+#pragma once
+
+#include "transport/tls/context.hpp"
+#include "transport/tls/fabric.hpp"
+#include "transport/tls/frame.hpp"
+#include "transport/tls/proof.hpp"
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <xxhash.h>
+
+#include <atomic>
+#include <deque>
+#include <list>
+#include <mutex>
+#include <set>
+#include <thread>
+#include <utility> // Asio 1.74 forgets it
+
+namespace shoal::transport::tls {
+
+namespace asio = boost::asio;
+using tcp = asio::ip::tcp;
+class connection;
+class engine;
+
+/// A running XXH3-64.
+class hasher {
+public:
+  hasher() : state_(XXH3_createState()) { XXH3_64bits_reset(state_.get()); }
+  void add(std::span<const std::byte> bytes) {
+    XXH3_64bits_update(state_.get(), bytes.data(), bytes.size());
+  }
+  std::uint64_t sum() const { return XXH3_64bits_digest(state_.get()); }
+
+private:
+  struct release {
+    void operator()(XXH3_state_t* s) const noexcept { XXH3_freeState(s); }
+  };
+  std::unique_ptr<XXH3_state_t, release> state_;
+};
+
+struct queued_bulk {
+  bulk_tag tag;
+  std::span<const std::byte> bytes;
+  completion done;
+};
+
+struct posted_receive {
+  std::span<std::byte> into;
+  completion done;
+};
+
+struct due {
+  completion done;
+  std::error_code result;
+};
+using due_list = std::vector<due>;
+void run(const due_list& list) noexcept;
+
+/// A peer that is up. Guarded by engine::mutex but for the last two.
+struct peer {
+  std::deque<buffer> control;
+  std::size_t control_bytes = 0;
+  std::deque<queued_bulk> bulk;
+  std::size_t bulk_sends = 0; ///< queued or not yet acknowledged
+  std::multimap<bulk_tag, posted_receive> receives;
+  traffic moved;
+  bool scheduled = false; ///< a write is on its way to the progress thread
+  peer_info info;
+  std::vector<std::shared_ptr<connection>> connections; ///< progress thread
+};
+using peer_ptr = std::shared_ptr<peer>;
+
+/// One socket: handshake, proof, then frames. Progress thread only.
+class connection final : public std::enable_shared_from_this<connection>,
+                         private frame_sink {
+public:
+  connection(engine& e, tcp::socket socket, side role, std::string address);
+
+  void start_deadline();
+  /// @pre the socket is connected
+  void start();
+  void read_some();
+  void write_some();
+  /// Ends all transfers of `plan`; what must run is added to `out`.
+  void cancel(std::uint64_t plan, due_list& out);
+  /// Closes the socket; adds all that was under way. Nothing runs afterwards.
+  void abandon(std::error_code result, due_list& out);
+  void fail(std::error_code why, std::string_view reason);
+
+  bool dialled() const { return side_ == side::dialler; }
+  bool closed() const { return stage_ == stage::closed; }
+  bool proving() const { return stage_ == stage::proof; }
+  const std::string& address() const { return address_; }
+  const peer_id& id() const { return id_; }
+  tcp::socket& socket() { return socket_; }
+
+  peer_ptr owner;      ///< set by engine::opened()
+  bool listed = false; ///< among the unproved of the engine
+  std::list<std::shared_ptr<connection>>::iterator place;
+
+private:
+  enum class stage { connecting, handshake, proof, open, closed };
+  struct sending {
+    queued_bulk what;
+    std::size_t offset = 0;
+    bool begun = false; ///< its header is written
+    bool ended = false; ///< its end is written
+    hasher hash;
+  };
+  struct receiving {
+    bulk_tag tag;
+    posted_receive what;
+    std::size_t offset = 0;
+    hasher hash;
+  };
+
+  void handshake();
+  void secured();
+  void read_proof();
+  void proved(const claim& what);
+  void wait_read(void (connection::*next)());
+  void wait_write(void (connection::*next)());
+  /// What to do after an SSL call that did not succeed.
+  void retry(int result, void (connection::*next)());
+  void set_options();
+
+  void gather();
+  bool gather_control();
+  bool gather_bulk();
+  void activate_bulk();
+  bool write_piece();
+  void forget_payload(std::uint64_t transfer);
+  void reply(std::uint64_t transfer, verdict v);
+  void count_traffic();
+
+  void on_control(std::span<const std::byte> message) override;
+  void on_bulk_header(std::uint64_t transfer, bulk_tag tag,
+                      std::uint64_t bytes) override;
+  std::span<std::byte>
+  bulk_room(std::uint64_t transfer, std::size_t bytes) override;
+  void on_bulk_bytes(std::uint64_t transfer, std::size_t bytes) override;
+  void on_bulk_end(std::uint64_t transfer, std::uint64_t checksum) override;
+  void on_bulk_abort(std::uint64_t transfer) override;
+  bool on_bulk_ack(std::uint64_t transfer, verdict v) override;
+
+  engine& engine_;
+  tcp::socket socket_;
+  asio::steady_timer deadline_;
+  ssl_ptr ssl_;
+  side side_;
+  stage stage_ = stage::connecting;
+  std::string address_; ///< as dialled, or the remote endpoint
+  peer_id id_{};
+  exporter binding_{};
+  proof_frame proof_{};
+  std::size_t proof_fill_ = 0;
+  bool waiting_read_ = false;
+  bool waiting_write_ = false;
+  bool read_wants_write_ = false; ///< read_some() goes on after a write
+
+  frame_reader reader_{*this};
+  std::map<std::uint64_t, receiving> receives_;
+  std::uint64_t read_bytes_ = 0;
+
+  buffer out_; ///< small frames, being written from out_done_ on
+  std::size_t out_done_ = 0;
+  std::span<const std::byte> payload_; ///< of the chunk whose head is in out_
+  std::uint64_t payload_of_ = 0;
+  std::size_t retry_bytes_ = 0; ///< a record that OpenSSL holds; 0: none
+  buffer replies_;              ///< acks and aborts
+  std::map<std::uint64_t, sending> sends_;
+  std::deque<std::uint64_t> turn_; ///< transfers with bytes left to send
+  std::uint64_t next_transfer_ = 0;
+  std::uint64_t written_bytes_ = 0;
+};
+
+class engine {
+public:
+  engine(config settings, fabric_handler& handler);
+  ~engine();
+
+  // Progress thread.
+  void dial(const std::string& address);
+  void accept();
+  /// A connection has proved itself. @returns false if it is not wanted.
+  bool opened(const std::shared_ptr<connection>& c, peer_info info);
+  /// A connection of `lost` has failed, so the peer is down.
+  void
+  lose(const peer_ptr& lost, std::error_code why, std::error_code completions);
+  /// A connection ends before it was open. Reports what was dialled.
+  void ended(const std::shared_ptr<connection>& c, std::error_code why);
+  bool dialled_already(const connection& c) const;
+  void unlist(connection& c);
+  void log(const std::string& line) const;
+  void cancel(std::uint64_t plan);
+  void shut_down();
+
+  // Any thread.
+  void schedule_write(const peer_ptr& p); ///< with the mutex held
+  /// With the mutex held, or on the progress thread, which alone changes it.
+  peer_ptr find(const peer_id& id) const;
+
+  config settings;
+  fabric_handler& handler;
+  peer_id id;
+  std::string local_address;
+  ssl_ctx_ptr context;
+  asio::io_context io{1};
+
+  mutable std::mutex mutex;
+  std::map<peer_id, peer_ptr> peers; ///< T-1
+  std::set<std::string> dialling;
+  bool closing = false;
+
+  std::thread thread;
+  std::once_flag joined;
+
+private:
+  void listen();
+  void resolved(const std::shared_ptr<connection>& c,
+                const std::vector<tcp::endpoint>& where);
+  void forget_dial(const std::string& address);
+
+  tcp::acceptor acceptor_{io};
+  tcp::resolver resolver_{io};
+  asio::steady_timer again_{io};
+  std::set<std::shared_ptr<connection>> unopened_;  ///< dials and unproved
+  std::list<std::shared_ptr<connection>> unproved_; ///< accepted; oldest first
+  std::size_t open_ = 0;
+};
+
+/// The first eight digits of an id, as people are shown it.
+std::string short_id(const peer_id& id);
+
+/// Splits "host:port" or "[host]:port". @returns false if it is neither.
+[[nodiscard]] bool split_address(const std::string& address, std::string& host,
+                                 std::uint16_t& port);
+
+} // namespace shoal::transport::tls

@@ -1,0 +1,335 @@
+// transport/tls/transfer.cpp -- what an open connection reads and writes.
+//
+// Control goes before bulk: a chunk is begun only when no control message
+// waits. Up to bulk_window transfers take turns, so that a small one is not
+// held up by a large one.
+#include "transport/assert.hpp"
+#include "transport/tls/engine.hpp"
+
+#include <boost/asio/post.hpp>
+#include <openssl/err.h>
+
+#include <algorithm>
+#include <cerrno>
+
+namespace shoal::transport::tls {
+namespace {
+
+/// One TLS record. OpenSSL holds at most one that the socket did not take, so
+/// the rest of a payload is never needed for a retry.
+constexpr std::size_t record_bytes = 16384;
+/// Bytes read or written before other connections get their turn.
+constexpr std::size_t turn_bytes = std::size_t{1} << 20;
+constexpr std::size_t bulk_window = 4;
+static_assert(bulk_window <= open_transfers_max);
+/// Answers that a peer may leave unread. It gets one per transfer it sends.
+constexpr std::size_t reply_bytes_max = std::size_t{1} << 20;
+
+/// What is sent in place of a payload that was cancelled within a chunk.
+const std::array<std::byte, chunk_bytes_max> zeros{};
+
+std::error_code error_of(verdict v) {
+  switch (v) {
+  case verdict::ok:
+    return {};
+  case verdict::not_posted:
+    return errc::not_posted;
+  case verdict::size_mismatch:
+    return errc::size_mismatch;
+  case verdict::corrupt:
+    return errc::corrupt;
+  case verdict::canceled:
+    return errc::canceled;
+  }
+  return errc::corrupt;
+}
+
+} // namespace
+
+void run(const due_list& list) noexcept {
+  for (const auto& [done, result] : list)
+    if (done.run)
+      done.run(done.context, result);
+}
+
+void connection::read_some() {
+  const auto self = shared_from_this();
+  for (std::size_t turn = 0; turn < turn_bytes && !closed();) {
+    const auto room = reader_.room();
+    const auto want = std::min<std::size_t>(room.size(), 1u << 30);
+    ERR_clear_error();
+    errno = 0;
+    const int result =
+      SSL_read(ssl_.get(), room.data(), static_cast<int>(want));
+    if (result <= 0) {
+      count_traffic();
+      return retry(result, &connection::read_some);
+    }
+    const auto bytes = static_cast<std::size_t>(result);
+    turn += bytes;
+    read_bytes_ += bytes;
+    if (const auto* wrong = reader_.commit(bytes))
+      return fail(errc::peer_lost, std::string("malformed frame: ") + wrong);
+  }
+  if (closed())
+    return;
+  count_traffic();
+  asio::post(engine_.io, [self] {
+    if (!self->closed())
+      self->read_some();
+  });
+}
+
+void connection::count_traffic() {
+  if (!owner)
+    return;
+  std::lock_guard guard(engine_.mutex);
+  owner->moved.received_bytes += std::exchange(read_bytes_, 0);
+  owner->moved.sent_bytes += std::exchange(written_bytes_, 0);
+}
+
+// ---- sending ----
+
+void connection::write_some() {
+  if (closed() || waiting_write_)
+    return;
+  for (std::size_t turn = 0; turn < turn_bytes;) {
+    if (out_done_ == out_.size() && payload_.empty())
+      gather();
+    const auto before = written_bytes_;
+    if (!write_piece())
+      break;
+    turn += written_bytes_ - before;
+    if (turn >= turn_bytes)
+      asio::post(engine_.io,
+                 [self = shared_from_this()] { self->write_some(); });
+  }
+  if (!closed())
+    count_traffic();
+}
+
+/// @returns false when there is nothing to write or the socket is full.
+bool connection::write_piece() {
+  const bool small = out_done_ < out_.size();
+  const auto rest =
+    small ? std::span<const std::byte>(out_).subspan(out_done_) : payload_;
+  if (rest.empty())
+    return false;
+  auto bytes = std::min(rest.size(), record_bytes);
+  if (retry_bytes_ != 0)
+    bytes = std::exchange(retry_bytes_, 0);
+  ERR_clear_error();
+  errno = 0;
+  const int result =
+    SSL_write(ssl_.get(), rest.data(), static_cast<int>(bytes));
+  if (result <= 0) {
+    retry_bytes_ = bytes;
+    retry(result, &connection::write_some);
+    return false;
+  }
+  const auto written = static_cast<std::size_t>(result);
+  written_bytes_ += written;
+  if (!small) {
+    payload_ = payload_.subspan(written);
+  } else if ((out_done_ += written) == out_.size()) {
+    out_.clear();
+    out_done_ = 0;
+  }
+  return true;
+}
+
+/// Fills out_ with what comes next, up to about a record.
+void connection::gather() {
+  out_.clear();
+  out_done_ = 0;
+  if (stage_ != stage::open)
+    return;
+  out_.swap(replies_);
+  const bool first = owner && owner->connections.front().get() == this; // T-2
+  while (first && out_.size() < record_bytes && payload_.empty())
+    if (!gather_control() && !gather_bulk())
+      break;
+}
+
+bool connection::gather_control() {
+  std::lock_guard guard(engine_.mutex);
+  if (owner->control.empty())
+    return false;
+  const auto message = std::move(owner->control.front());
+  owner->control.pop_front();
+  owner->control_bytes -= message.size();
+  append_control(out_, message);
+  return true;
+}
+
+void connection::activate_bulk() {
+  std::lock_guard guard(engine_.mutex);
+  while (turn_.size() < bulk_window && !owner->bulk.empty()) {
+    turn_.push_back(next_transfer_);
+    sends_[next_transfer_].what = owner->bulk.front();
+    owner->bulk.pop_front();
+    ++next_transfer_;
+  }
+}
+
+bool connection::gather_bulk() {
+  activate_bulk();
+  if (turn_.empty())
+    return false;
+  const auto transfer = turn_.front();
+  auto& s = sends_.at(transfer);
+  if (!s.begun) {
+    append_bulk_header(out_, transfer, s.what.tag, s.what.bytes.size());
+    s.begun = true;
+  }
+  if (s.offset == s.what.bytes.size()) {
+    append_bulk_end(out_, transfer, s.hash.sum());
+    s.ended = true;
+    turn_.pop_front();
+    return true;
+  }
+  const auto left = s.what.bytes.subspan(s.offset);
+  const auto chunk = left.first(std::min(left.size(), chunk_bytes_max));
+  append_chunk_head(out_, transfer, chunk.size());
+  s.hash.add(chunk);
+  s.offset += chunk.size();
+  // The first bytes share a record with the head.
+  const auto room = record_bytes - std::min(record_bytes, out_.size());
+  const auto beside = chunk.first(std::min(room, chunk.size()));
+  out_.insert(out_.end(), beside.begin(), beside.end());
+  payload_ = chunk.subspan(beside.size());
+  payload_of_ = transfer;
+  turn_.pop_front();
+  turn_.push_back(transfer);
+  return true;
+}
+
+void connection::forget_payload(std::uint64_t transfer) {
+  if (!payload_.empty() && payload_of_ == transfer)
+    payload_ = std::span(zeros).first(payload_.size());
+}
+
+bool connection::on_bulk_ack(std::uint64_t transfer, verdict v) {
+  const auto found = sends_.find(transfer);
+  if (found == sends_.end())
+    return transfer < next_transfer_; // it was cancelled meanwhile
+  if (!found->second.begun || (v == verdict::ok && !found->second.ended))
+    return false;
+  const auto done = found->second.what.done;
+  if (!found->second.ended) {
+    append_bulk_abort(replies_, transfer);
+    forget_payload(transfer);
+    std::erase(turn_, transfer);
+  }
+  sends_.erase(found);
+  {
+    std::lock_guard guard(engine_.mutex);
+    --owner->bulk_sends;
+  }
+  run({{done, error_of(v)}});
+  write_some();
+  return true;
+}
+
+// ---- receiving ----
+
+void connection::reply(std::uint64_t transfer, verdict v) {
+  if (replies_.size() >= reply_bytes_max)
+    return fail(errc::peer_lost, "it does not read its acknowledgements");
+  append_bulk_ack(replies_, transfer, v);
+  write_some();
+}
+
+void connection::on_control(std::span<const std::byte> message) {
+  engine_.handler.message(id_, message);
+}
+
+void connection::on_bulk_header(std::uint64_t transfer, bulk_tag tag,
+                                std::uint64_t bytes) {
+  posted_receive what;
+  {
+    std::lock_guard guard(engine_.mutex);
+    const auto found = owner->receives.find(tag);
+    if (found == owner->receives.end()) {
+      what.into = {};
+      bytes = UINT64_MAX;
+    } else {
+      what = found->second;
+      owner->receives.erase(found);
+    }
+  }
+  if (bytes == UINT64_MAX)
+    return reply(transfer, verdict::not_posted);
+  if (bytes != what.into.size()) {
+    run({{what.done, errc::size_mismatch}});
+    return reply(transfer, verdict::size_mismatch);
+  }
+  auto& r = receives_[transfer];
+  r.tag = tag;
+  r.what = what;
+}
+
+std::span<std::byte>
+connection::bulk_room(std::uint64_t transfer, std::size_t bytes) {
+  const auto found = receives_.find(transfer);
+  if (found == receives_.end())
+    return {};
+  auto& r = found->second;
+  return r.what.into.subspan(r.offset, bytes);
+}
+
+void connection::on_bulk_bytes(std::uint64_t transfer, std::size_t bytes) {
+  auto& r = receives_.at(transfer);
+  r.hash.add(r.what.into.subspan(r.offset, bytes));
+  r.offset += bytes;
+}
+
+void connection::on_bulk_end(std::uint64_t transfer, std::uint64_t checksum) {
+  const auto found = receives_.find(transfer);
+  if (found == receives_.end())
+    return;
+  const bool equal = found->second.hash.sum() == checksum;
+  const auto done = found->second.what.done;
+  receives_.erase(found);
+  run({{done, equal ? std::error_code() : errc::corrupt}});
+  reply(transfer, equal ? verdict::ok : verdict::corrupt);
+}
+
+void connection::on_bulk_abort(std::uint64_t transfer) {
+  const auto found = receives_.find(transfer);
+  if (found == receives_.end())
+    return;
+  const auto done = found->second.what.done;
+  receives_.erase(found);
+  run({{done, errc::canceled}});
+}
+
+void connection::cancel(std::uint64_t plan, due_list& out) {
+  for (auto s = sends_.begin(); s != sends_.end();) {
+    if (s->second.what.tag.plan != plan) {
+      ++s;
+      continue;
+    }
+    if (!s->second.ended) {
+      if (s->second.begun)
+        append_bulk_abort(replies_, s->first);
+      forget_payload(s->first);
+      std::erase(turn_, s->first);
+    }
+    out.push_back({s->second.what.done, errc::canceled});
+    s = sends_.erase(s);
+    std::lock_guard guard(engine_.mutex);
+    --owner->bulk_sends;
+  }
+  for (auto r = receives_.begin(); r != receives_.end();) {
+    if (r->second.tag.plan != plan) {
+      ++r;
+      continue;
+    }
+    append_bulk_ack(replies_, r->first, verdict::canceled);
+    out.push_back({r->second.what.done, errc::canceled});
+    r = receives_.erase(r);
+  }
+}
+
+} // namespace shoal::transport::tls
