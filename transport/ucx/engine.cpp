@@ -93,7 +93,7 @@ void engine::sleep(steady::time_point now) {
   for (auto& [id, l] : links_) {
     if (changing_ == 0)
       break;
-    if (l->now == link::state::up)
+    if (l->now == link::state::up || l->now == link::state::parked)
       continue;
     auto left =
       l->now == link::state::closing
@@ -152,7 +152,10 @@ void engine::execute(command& c) {
     if (!l->next_address.empty())
       handler_.connect_failed(std::exchange(l->next_address, {}),
                               errc::canceled);
-    begin_close(*l, errc::canceled, false);
+    if (l->now == link::state::connecting)
+      give_up(*l, errc::canceled);
+    else if (l->now == link::state::up)
+      begin_close(*l, errc::canceled, false);
     return;
   case command::kind::close:
     closing_ = true;
@@ -212,6 +215,11 @@ ucs_status_t engine::handle_frame(const frame& f, void* data, std::size_t bytes,
   }
   if (!learn(l, f))
     return UCS_OK; // E-3
+  if (l.now == link::state::parked) {
+    // It answers after we gave up: it must hear of that.
+    begin_close(l, errc::peer_lost, f.kind == frame_kind::bye);
+    return UCS_OK;
+  }
   // Whatever the peer says on this connection says that it knows us.
   if (l.now == link::state::connecting && f.kind != frame_kind::bye)
     go_up(l);

@@ -69,6 +69,8 @@ private:
   void start_connects();
   void connect(const std::string& address);
   bool open(link& l);
+  void start_hello(link& l);
+  void give_up(link& l, std::error_code why);
   void send_hello(link& l);
   void on_hello(link& l, const frame& f);
   void go_up(link& l);

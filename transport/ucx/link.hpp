@@ -1,11 +1,18 @@
 // transport/ucx/link.hpp -- one connection to a peer, and what is under way.
 //
 // State        Goes on when
-// connecting   the other answered our hello, or spoke as if it had: up
+// connecting   the other answered our hello, or spoke as if it had: up; it
+//              never said anything: parked
+// parked       connect() again: connecting
 // up           bye, failure, drop or close: closing
 // closing      the endpoint is force-closed and no request of UCX is left:
 //              everything ends, handler.down (or connect_failed) runs, and
 //              the link is gone
+//
+// Why parked: UCX pairs the n-th endpoint that A makes for B with the n-th of
+// B for A, for as long as both workers live. So one end may close an endpoint
+// only if the other has one, and closes it too. The connection number is that
+// of the endpoint.
 //
 // Threads: the progress thread only.
 #pragma once
@@ -58,7 +65,7 @@ using send_table = std::unordered_map<std::uint64_t, send_op>; ///< by transfer
 using receive_table = std::multimap<bulk_tag, receive_op>;     ///< oldest first
 
 struct link {
-  enum class state { connecting, up, closing };
+  enum class state { connecting, parked, up, closing };
   enum class closing_step { say_bye, wait_bye, wait_close };
 
   node_address peer;
@@ -80,7 +87,7 @@ struct link {
   receive_table fetching; ///< UCX writes into their memory
 
   closing_step step = closing_step::say_bye;
-  bool was_up = false;
+  state before = state::connecting; ///< closing: what it was
   bool failed = false; ///< UCX or the pidfd said so: do not send on it
   bool silent = false; ///< no bye: the other knows, or never heard of us
   send_op* bye = nullptr;

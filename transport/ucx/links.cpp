@@ -52,9 +52,16 @@ void engine::connect(const std::string& address) {
     handler_.connect_failed(address, errc::self);
     return;
   }
+  if (parsed->host != host_) {
+    handler_.connect_failed(address, errc::unreachable);
+    return;
+  }
   if (auto old = find(parsed->peer)) {
-    if (old->now != link::state::closing && old->peer.token == parsed->token)
+    if (old->now != link::state::closing && old->peer.token == parsed->token) {
+      if (old->now == link::state::parked)
+        start_hello(*old);
       return;
+    }
     // A new process of that peer: the old one is gone, or soon will be.
     begin_close(*old, errc::peer_lost, false);
     auto waiting = std::exchange(old->next_address, address);
@@ -62,7 +69,7 @@ void engine::connect(const std::string& address) {
       handler_.connect_failed(waiting, errc::canceled);
     return;
   }
-  if (parsed->host != host_ || by_token_.contains(parsed->token)) {
+  if (by_token_.contains(parsed->token)) { // two ids, one process: a lie
     handler_.connect_failed(address, errc::unreachable);
     return;
   }
@@ -81,8 +88,7 @@ void engine::connect(const std::string& address) {
   auto& l = *made;
   by_token_[l.peer.token] = &l;
   links_[l.peer.peer] = std::move(made);
-  ++changing_;
-  send_hello(l);
+  start_hello(l);
 }
 
 /// Watches the peer's process and makes the endpoint.
@@ -102,8 +108,26 @@ bool engine::open(link& l) {
         + " cannot be reached by shared memory: " + ucs_status_string(status));
     return false;
   }
-  l.deadline = steady::now() + settings_.hello_timeout;
   return true;
+}
+
+void engine::start_hello(link& l) {
+  l.now = link::state::connecting;
+  ++changing_;
+  l.deadline = steady::now() + settings_.hello_timeout;
+  send_hello(l);
+}
+
+/// Ends an attempt to connect. An endpoint that the other has never answered
+/// is kept for the next one.
+void engine::give_up(link& l, std::error_code why) {
+  if (l.peer_connection != 0) {
+    begin_close(l, why, false);
+    return;
+  }
+  l.now = link::state::parked;
+  --changing_;
+  handler_.connect_failed(l.address, why);
 }
 
 void engine::send_hello(link& l) {
@@ -113,11 +137,12 @@ void engine::send_hello(link& l) {
 }
 
 void engine::on_hello(link& l, const frame& f) {
-  if (l.now == link::state::closing)
+  if (l.now == link::state::closing || l.now == link::state::parked)
     return;
-  if (l.peer_connection != 0 && l.peer_connection != f.from_connection
-      && l.now == link::state::up) {
+  if (l.peer_connection != 0 && l.peer_connection != f.from_connection) {
     // The peer has ended the connection and begun another; so must we.
+    if (l.now == link::state::connecting)
+      l.next_address = l.address;
     begin_close(l, errc::peer_lost, true);
     return;
   }
@@ -131,7 +156,6 @@ void engine::on_hello(link& l, const frame& f) {
 
 void engine::go_up(link& l) {
   l.now = link::state::up;
-  l.was_up = true;
   --changing_;
   queue_.enter(l.peer.peer, l.connection, l.in_flight);
   peer_info info;
@@ -157,8 +181,9 @@ void engine::on_failure(void* self, ucp_ep_h endpoint, ucs_status_t) noexcept {
 void engine::begin_close(link& l, std::error_code why, bool silent) {
   if (l.now == link::state::closing)
     return;
-  if (l.now == link::state::up)
+  if (l.now != link::state::connecting)
     ++changing_;
+  l.before = l.now;
   l.now = link::state::closing;
   l.why = why;
   l.silent = silent;
@@ -179,7 +204,7 @@ bool engine::advance_links() {
     link& l = *next++->second; // advance_closing() may erase it
     if (l.now == link::state::connecting && now >= l.deadline) {
       say(short_name(l.peer.peer) + " did not answer");
-      begin_close(l, errc::unreachable, false);
+      give_up(l, errc::unreachable);
     }
     if (l.now == link::state::closing)
       work = advance_closing(l, now) || work;
@@ -244,9 +269,9 @@ void engine::finish(link& l) {
   end_transfers(l);
   for (auto& c : queue_.withdraw(l.connection))
     fail(c, closing_ ? errc::canceled : errc::peer_lost);
-  if (l.was_up)
+  if (l.before == link::state::up)
     handler_.down(l.peer.peer, l.why);
-  else
+  else if (l.before == link::state::connecting && l.next_address != l.address)
     handler_.connect_failed(l.address, l.why);
   if (!l.next_address.empty())
     to_connect_.push_back(std::move(l.next_address));

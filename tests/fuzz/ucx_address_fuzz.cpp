@@ -1,0 +1,45 @@
+// tests/fuzz/ucx_address_fuzz.cpp -- node addresses of the UCX fabric.
+//
+// The first byte chooses: the rest is the text as it came, or the binary
+// fields, to which a right checksum is added so that the lengths are reached.
+#include "transport/ucx/address.hpp"
+
+#include <xxhash.h>
+
+#include <cstdlib>
+
+namespace ucx = shoal::transport::ucx;
+
+namespace {
+
+std::string with_checksum(const std::uint8_t* data, std::size_t size) {
+  constexpr char digits[] = "0123456789abcdef";
+  std::string text = "ucx1.";
+  auto put = [&](std::uint8_t byte) {
+    text += digits[byte >> 4];
+    text += digits[byte & 15];
+  };
+  for (std::size_t i = 0; i != size; ++i)
+    put(data[i]);
+  auto sum = XXH3_64bits(data, size);
+  for (int i = 0; i != 8; ++i)
+    put(static_cast<std::uint8_t>(sum >> (8 * i)));
+  return text;
+}
+
+} // namespace
+
+extern "C" int
+LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size == 0)
+    return 0;
+  auto text =
+    data[0] % 2 == 0
+      ? with_checksum(data + 1, size - 1)
+      : std::string(reinterpret_cast<const char*>(data + 1), size - 1);
+  // What parses is the one text of its value.
+  if (auto address = ucx::parse_address(text))
+    if (ucx::format_address(*address) != text)
+      std::abort();
+  return 0;
+}
