@@ -1,0 +1,382 @@
+// tests/conformance/stranger_test.cpp -- what the TLS fabric does to strangers.
+//
+// Whoever reaches the port may send anything. Each case does so by raw socket
+// or by its own OpenSSL client, and then checks that an honest peer still gets
+// in: nothing is lost, nothing crashes.
+#include "tests/conformance/fixture.hpp"
+#include "transport/tls/context.hpp"
+#include "transport/tls/fabric.hpp"
+#include "transport/tls/frame.hpp"
+#include "transport/tls/proof.hpp"
+
+#include <arpa/inet.h>
+#include <openssl/ssl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+namespace shoal::transport::tls {
+namespace {
+
+using namespace conformance;
+
+/// A plain TCP connection to a fabric.
+class raw_socket {
+public:
+  explicit raw_socket(const std::string& address)
+    : fd_(socket(AF_INET, SOCK_STREAM, 0)) {
+    sockaddr_in to{};
+    to.sin_family = AF_INET;
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    to.sin_port = htons(static_cast<std::uint16_t>(
+      std::stoi(address.substr(address.rfind(':') + 1))));
+    BOOST_REQUIRE(::connect(fd_, reinterpret_cast<sockaddr*>(&to), sizeof to)
+                  == 0);
+    const timeval limit{hang_after.count(), 0};
+    setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+  }
+  ~raw_socket() { ::close(fd_); }
+  int fd() const { return fd_; }
+  void write(std::span<const std::byte> bytes) const {
+    (void)::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+  }
+  /// Reads until the other end closes. @returns false if it never does.
+  bool closed() const {
+    std::array<char, 4096> waste{};
+    for (;;) {
+      const auto got = ::recv(fd_, waste.data(), waste.size(), 0);
+      if (got == 0 || (got < 0 && errno == ECONNRESET))
+        return true;
+      if (got < 0)
+        return false;
+    }
+  }
+
+private:
+  int fd_;
+};
+
+/// A TLS client with a key of its own, that says what the test wants.
+class raw_client {
+public:
+  raw_client(const std::string& address, const private_key& identity)
+    : socket_(address), context_(make_context(identity)),
+      ssl_(SSL_new(context_.get())), key_(identity) {
+    SSL_set_fd(ssl_.get(), socket_.fd());
+    BOOST_REQUIRE(SSL_connect(ssl_.get()) == 1);
+    BOOST_REQUIRE(
+      SSL_export_keying_material(ssl_.get(), binding_.data(), binding_.size(),
+                                 "EXPORTER-shoal-proof-1", 22, nullptr, 0, 0)
+      == 1);
+  }
+  proof_frame proof(const shared_key& cluster, const claim& what,
+                    side from = side::dialler) const {
+    return make_proof(cluster, binding_, from, id_of_private(key_), what);
+  }
+  void write(std::span<const std::byte> bytes) {
+    BOOST_REQUIRE(
+      SSL_write(ssl_.get(), bytes.data(), static_cast<int>(bytes.size())) > 0);
+  }
+  /// Reads a proof. @returns false if the other end closes instead.
+  bool answered() {
+    proof_frame frame{};
+    std::size_t fill = 0;
+    while (fill < frame.size()) {
+      const int got = SSL_read(ssl_.get(), frame.data() + fill,
+                               static_cast<int>(frame.size() - fill));
+      if (got <= 0)
+        return false;
+      fill += static_cast<std::size_t>(got);
+    }
+    return true;
+  }
+  bool closed() const { return socket_.closed(); }
+
+private:
+  raw_socket socket_;
+  ssl_ctx_ptr context_;
+  ssl_ptr ssl_;
+  private_key key_;
+  exporter binding_{};
+};
+
+struct host {
+  explicit host(config extra = {}) : heard(notes) {
+    extra.identity = make_private_key();
+    extra.cluster_key = key;
+    extra.instance = 1;
+    extra.log = [this](std::string_view line) {
+      notes.post([&] { lines += std::string(line) + "\n"; });
+    };
+    node = std::make_unique<fabric>(extra, heard);
+  }
+  ~host() { node->close(); }
+  std::string where() const { return node->local_address(); }
+  bool logged(const char* text) {
+    return notes.wait([&] { return lines.find(text) != std::string::npos; });
+  }
+  config guest(const shared_key& k) const {
+    config c;
+    c.identity = make_private_key();
+    c.cluster_key = k;
+    c.instance = make_instance();
+    return c;
+  }
+  /// An honest peer still gets in.
+  void still_serves() {
+    recorder other(notes);
+    fabric peer(guest(key), other);
+    peer.connect(where());
+    BOOST_REQUIRE(notes.wait([&] { return other.ups[node->id()] == 1; }));
+    BOOST_REQUIRE(notes.wait([&] { return heard.ups[peer.id()] == 1; }));
+    peer.close();
+  }
+
+  board notes;
+  recorder heard;
+  shared_key key = make_shared_key();
+  std::string lines;
+  std::unique_ptr<fabric> node;
+};
+
+BOOST_AUTO_TEST_SUITE(tls_strangers)
+
+BOOST_AUTO_TEST_CASE(another_cluster_key_is_refused_by_both) {
+  host h;
+  recorder other(h.notes);
+  fabric peer(h.guest(make_shared_key()), other);
+  peer.connect(h.where());
+  BOOST_REQUIRE(h.notes.wait([&] { return other.failed.size() == 1; }));
+  BOOST_TEST(other.failed.front().second == errc::refused);
+  BOOST_TEST(other.ups.empty());
+  BOOST_TEST(h.heard.ups.empty());
+  BOOST_TEST(h.logged("another cluster key"));
+  h.still_serves();
+  peer.close();
+}
+
+BOOST_AUTO_TEST_CASE(garbage_before_tls_is_closed) {
+  host h;
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    raw_socket s(h.where());
+    s.write(pattern(1 + seed * 997, seed));
+    shutdown(s.fd(), SHUT_WR);
+    BOOST_TEST(s.closed());
+  }
+  raw_socket http(h.where());
+  http.write(as_bytes("GET / HTTP/1.1\r\n\r\n"));
+  BOOST_TEST(http.closed());
+  h.still_serves();
+  BOOST_TEST(h.heard.ups.size() == 1);
+}
+
+BOOST_AUTO_TEST_CASE(a_record_of_tls_that_never_ends_is_closed) {
+  config c;
+  c.handshake_max = std::chrono::milliseconds(50);
+  host h(c);
+  raw_socket s(h.where());
+  // A handshake record that claims 16 KiB and brings three bytes.
+  const unsigned char head[]{22, 3, 1, 0x40, 0, 1, 0, 0};
+  s.write(std::as_bytes(std::span(head)));
+  BOOST_TEST(s.closed());
+  h.still_serves();
+}
+
+BOOST_AUTO_TEST_CASE(a_silent_client_is_closed_by_the_deadline) {
+  config c;
+  c.handshake_max = std::chrono::milliseconds(50);
+  host h(c);
+  raw_socket silent(h.where());
+  BOOST_TEST(silent.closed());
+  raw_client half(h.where(), make_private_key());
+  BOOST_TEST(half.closed());
+  BOOST_TEST(h.logged("no handshake within the deadline"));
+}
+
+BOOST_AUTO_TEST_CASE(silent_clients_do_not_lock_the_door) {
+  config c;
+  c.unproved_max = 8;
+  c.handshake_max = std::chrono::minutes(10);
+  host h(c);
+  std::deque<raw_socket> crowd;
+  for (int i = 0; i < 40; ++i)
+    crowd.emplace_back(h.where());
+  h.still_serves();
+  BOOST_TEST(h.logged("pushed out"));
+  BOOST_TEST(crowd.front().closed());
+}
+
+BOOST_AUTO_TEST_CASE(connections_have_a_limit) {
+  config c;
+  c.connections_max = 2;
+  host h(c);
+  recorder a(h.notes), b(h.notes), over(h.notes);
+  fabric first(h.guest(h.key), a), second(h.guest(h.key), b),
+    third(h.guest(h.key), over);
+  first.connect(h.where());
+  second.connect(h.where());
+  BOOST_REQUIRE(h.notes.wait([&] { return h.heard.ups.size() == 2; }));
+  third.connect(h.where());
+  BOOST_REQUIRE(h.notes.wait([&] { return over.failed.size() == 1; }));
+  BOOST_TEST(h.logged("connections is reached"));
+  BOOST_TEST(h.heard.downs.empty());
+  for (auto* f : {&first, &second, &third})
+    f->close();
+}
+
+BOOST_AUTO_TEST_CASE(garbage_instead_of_the_proof_is_closed_unanswered) {
+  host h;
+  for (std::uint64_t seed = 0; seed < 5; ++seed) {
+    raw_client c(h.where(), make_private_key());
+    c.write(pattern(proof_bytes + seed * 1000, seed));
+    BOOST_TEST(!c.answered());
+  }
+  BOOST_TEST(h.logged("does not speak this protocol"));
+  h.still_serves();
+  BOOST_TEST(h.heard.ups.size() == 1);
+}
+
+BOOST_AUTO_TEST_CASE(every_bit_of_the_proof_counts) {
+  host h;
+  for (std::size_t byte = 0; byte < proof_bytes; byte += 5) {
+    raw_client c(h.where(), make_private_key());
+    auto frame = c.proof(h.key, {peer_role::member, 5, 0});
+    frame[byte] ^= std::byte{1};
+    c.write(frame);
+    BOOST_TEST(!c.answered());
+  }
+  raw_client mirror(h.where(), make_private_key());
+  mirror.write(mirror.proof(h.key, {}, side::acceptor));
+  BOOST_TEST(!mirror.answered());
+  raw_client honest(h.where(), make_private_key());
+  honest.write(honest.proof(h.key, {peer_role::member, 5, 0}));
+  BOOST_TEST(honest.answered());
+}
+
+BOOST_AUTO_TEST_CASE(a_proof_is_worth_nothing_on_another_connection) {
+  host h;
+  const auto key = make_private_key();
+  raw_client one(h.where(), key), two(h.where(), key);
+  two.write(one.proof(h.key, {peer_role::member, 5, 0}));
+  BOOST_TEST(!two.answered());
+  h.still_serves();
+}
+
+BOOST_AUTO_TEST_CASE(a_malformed_frame_ends_the_peer_with_a_reason) {
+  host h;
+  struct lie {
+    const char* reason;
+    buffer bytes;
+  };
+  std::vector<lie> lies;
+  const auto head = [](std::uint32_t length, std::uint32_t type) {
+    buffer b(8);
+    std::memcpy(b.data(), &length, 4);
+    std::memcpy(b.data() + 4, &type, 4);
+    return b;
+  };
+  lies.push_back({"unknown frame type", head(4, 99)});
+  lies.push_back({"control message over the limit", head(0xffffffff, 1)});
+  lies.push_back({"wrong frame length", head(0x7fffffff, 2)});
+  lies.push_back({"wrong chunk length", head(8 + chunk_bytes_max + 1, 3)});
+  buffer b;
+  append_chunk_head(b, 3, 10);
+  lies.push_back({"not open", b});
+  b.clear();
+  append_bulk_header(b, 0, {}, 5);
+  append_chunk_head(b, 0, 6);
+  lies.push_back({"more bytes", b});
+  b.clear();
+  append_bulk_header(b, 0, {}, 5);
+  append_bulk_end(b, 0, 0);
+  lies.push_back({"not complete", b});
+  b.clear();
+  append_bulk_ack(b, 7, verdict::ok);
+  lies.push_back({"acknowledged what was not sent", b});
+  b.clear();
+  for (std::uint64_t i = 0; i <= open_transfers_max; ++i)
+    append_bulk_header(b, i, {}, 5);
+  lies.push_back({"too many open transfers", b});
+  int count = 0;
+  for (const auto& [reason, bytes] : lies) {
+    BOOST_TEST_CONTEXT(reason) {
+      const auto key = make_private_key();
+      raw_client c(h.where(), key);
+      c.write(c.proof(h.key, {peer_role::member, 5, 0}));
+      BOOST_REQUIRE(c.answered());
+      c.write(bytes);
+      BOOST_TEST(c.closed());
+      ++count;
+      BOOST_TEST(
+        h.notes.wait([&] { return h.heard.downs[id_of_private(key)] == 1; }));
+      BOOST_TEST(h.logged(reason));
+    }
+  }
+  h.still_serves();
+}
+
+BOOST_AUTO_TEST_CASE(a_client_is_shown_as_one) {
+  host h;
+  recorder heard(h.notes);
+  auto c = h.guest(h.key);
+  c.role = peer_role::client;
+  c.listen = "";
+  c.capabilities = 0xabc;
+  fabric client(c, heard);
+  BOOST_TEST(client.local_address().empty());
+  client.connect(h.where());
+  BOOST_REQUIRE(h.notes.wait([&] { return heard.ups[h.node->id()] == 1; }));
+  BOOST_REQUIRE(h.notes.wait([&] { return h.heard.ups[client.id()] == 1; }));
+  const auto& seen = h.heard.last[client.id()];
+  BOOST_TEST((seen.role == peer_role::client));
+  BOOST_TEST(seen.instance == c.instance);
+  BOOST_TEST(seen.capabilities == 0xabcu);
+  BOOST_TEST((heard.last[h.node->id()].role == peer_role::member));
+  BOOST_TEST(!client.send(h.node->id(), as_bytes("status")));
+  BOOST_TEST(h.notes.wait([&] { return h.heard.received == 1; }));
+  client.close();
+}
+
+BOOST_AUTO_TEST_CASE(a_restarted_process_is_down_then_up) {
+  host h;
+  recorder heard(h.notes);
+  auto c = h.guest(h.key);
+  fabric old(c, heard);
+  old.connect(h.where());
+  BOOST_REQUIRE(h.notes.wait([&] { return h.heard.order == "u"; }));
+  c.instance += 1; // the old one is still connected, as after a cut
+  recorder again(h.notes);
+  fabric fresh(c, again);
+  fresh.connect(h.where());
+  BOOST_REQUIRE(h.notes.wait([&] { return h.heard.order == "udu"; }));
+  BOOST_TEST(h.heard.last[old.id()].instance == c.instance);
+  BOOST_REQUIRE(h.notes.wait([&] { return heard.downs[h.node->id()] == 1; }));
+  fresh.close();
+  old.close();
+}
+
+BOOST_AUTO_TEST_CASE(an_address_that_cannot_be_bound_throws) {
+  host h;
+  recorder heard(h.notes);
+  auto c = h.guest(h.key);
+  c.listen = h.where();
+  BOOST_CHECK_THROW(fabric(c, heard), std::system_error);
+  c.listen = "no port";
+  BOOST_CHECK_THROW(fabric(c, heard), std::invalid_argument);
+  c.listen = "[::1]:0";
+  fabric six(c, heard);
+  BOOST_TEST(six.local_address().starts_with("[::1]:"));
+  six.connect("localhost:" + h.where().substr(h.where().rfind(':') + 1));
+  BOOST_TEST(h.notes.wait([&] { return heard.ups[h.node->id()] == 1; }));
+  for (const char* wrong : {"", "x", "host:", ":1", "::1:80", "[::1]",
+                            "a:65536", "a:1x", "127.0.0.1:0"})
+    six.connect(wrong);
+  BOOST_TEST(h.notes.wait([&] { return heard.failed.size() == 9; }));
+  six.close();
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+} // namespace
+} // namespace shoal::transport::tls
