@@ -5,6 +5,7 @@
 #include "runtime/link_state.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace shoal::runtime {
 

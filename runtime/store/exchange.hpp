@@ -10,8 +10,9 @@
 //
 // Threads:   any; one event at a time. Files are touched on the disk queue
 //            only. `done` runs on some thread: it only posts.
-// Life:      the store and the queue outlive it; close() ends all fetches
-//            with operation_canceled, and then nothing is sent any more.
+// Life:      close() ends all fetches with operation_canceled, and then nothing
+//            is sent any more; close the disk queue next, then the store may
+//            go.
 // Errors:    errc::not_found  no holder has it (or none was named)
 //            errc::corrupt    what the holders sent does not hash to its name
 //            errc::lost       the last holder went down, errc::timed_out: it
@@ -72,7 +73,9 @@ public:
   /// Twice what an honest peer asks for at a time.
   static constexpr std::size_t served_per_peer_max = 2 * window * fetches_max;
   static constexpr core::nanoseconds request_timeout = 2'000'000'000;
-  static constexpr int tries_max = 3; ///< of one chunk with one holder
+  /// Of one chunk with one holder. Long, because a holder that has just started
+  /// hashes the blob first: 16 s are 16 GB at 1 GB/s.
+  static constexpr int tries_max = 8;
 };
 
 std::unique_ptr<blob_exchange> make_blob_exchange(blob_exchange::config config);

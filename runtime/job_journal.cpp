@@ -1,0 +1,292 @@
+// runtime/job_journal.cpp -- events in memory, their lines on the disk.
+#include "runtime/job_journal.hpp"
+
+#include "runtime/device_queue.hpp"
+#include "runtime/metrics/event_json.hpp"
+#include "runtime/store/posix.hpp"
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstdio>
+#include <deque>
+#include <fstream>
+#include <map>
+#include <mutex>
+#include <set>
+#include <shared_mutex>
+#include <tuple>
+
+namespace shoal::runtime {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+/// What makes two events the same: step or epoch, and the text of a notice.
+using event_key = std::tuple<job_event_kind, std::uint64_t, std::string>;
+
+event_key key_of(const job_event& e) {
+  switch (e.kind) {
+  case job_event_kind::view:
+    return {e.kind, e.epoch, {}};
+  case job_event_kind::notice:
+    return {e.kind, e.step, e.text};
+  case job_event_kind::done:
+    return {e.kind, 0, {}};
+  default:
+    return {e.kind, e.step, {}};
+  }
+}
+
+/// One job's events; positions count on when the oldest are gone.
+struct history {
+  std::deque<job_event> events;
+  std::uint64_t first = 0; ///< position of the oldest
+  std::set<event_key> keys;
+  /// Of each kind, all up to here have been seen and forgotten.
+  std::map<job_event_kind, std::uint64_t> forgotten;
+  bool ended = false;
+  std::uint64_t order = 0; ///< of the last event, among all jobs
+
+  std::uint64_t next() const { return first + events.size(); }
+
+  bool add(const job_event& e) {
+    const auto key = key_of(e);
+    const auto old = forgotten.find(e.kind);
+    if (ended || (old != forgotten.end() && std::get<1>(key) <= old->second)
+        || !keys.insert(key).second)
+      return false;
+    events.push_back(e);
+    ended = e.kind == job_event_kind::done;
+    if (events.size() > job_log::events_max) {
+      const auto oldest = key_of(events.front());
+      auto& seen = forgotten[events.front().kind];
+      if (events.front().kind != job_event_kind::notice)
+        seen = std::max(seen, std::get<1>(oldest));
+      keys.erase(oldest);
+      events.pop_front();
+      ++first;
+    }
+    return true;
+  }
+};
+
+std::string job_name(core::job_id job) {
+  char name[17];
+  std::snprintf(name, sizeof name, "%016llx",
+                static_cast<unsigned long long>(job));
+  return name;
+}
+
+/// Writes lines; outlives the journal while the disk queue has some.
+class line_writer {
+public:
+  explicit line_writer(fs::path folder) : folder_(std::move(folder)) {}
+
+  void append(core::job_id job, const std::string& line) {
+    const auto error = try_append(job, line);
+    if (!error)
+      return;
+    std::lock_guard lock(mutex_);
+    if (!error_)
+      error_ = error;
+  }
+  std::error_code error() const {
+    std::lock_guard lock(mutex_);
+    return error_;
+  }
+  const fs::path& folder() const { return folder_; }
+
+private:
+  std::error_code try_append(core::job_id job, const std::string& line) {
+    const auto folder = folder_ / job_name(job);
+    std::error_code error;
+    fs::create_directories(folder, error);
+    if (error)
+      return error;
+    const posix::descriptor fd(::open((folder / "events.jsonl").c_str(),
+                                      O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC,
+                                      0666));
+    if (!fd)
+      return posix::last_error();
+    // A line that a crash cut off must not spoil the next one.
+    std::string text = line + "\n";
+    const auto end = ::lseek(fd.get(), 0, SEEK_END);
+    char last = '\n';
+    if (end > 0 && ::pread(fd.get(), &last, 1, end - 1) == 1 && last != '\n')
+      text.insert(0, 1, '\n');
+    return posix::write_all(fd.get(), std::as_bytes(std::span(text)));
+  }
+
+  fs::path folder_;
+  mutable std::mutex mutex_;
+  std::error_code error_;
+};
+
+class journal final : public job_journal {
+public:
+  journal(const fs::path& folder, device_queue* disk) : disk_(disk) {
+    if (folder.empty())
+      return;
+    fs::create_directories(folder);
+    writer_ = std::make_shared<line_writer>(folder);
+    load(folder);
+  }
+
+  void add(core::job_id job, const job_event& event) override {
+    job_event e = event;
+    if (e.text.size() > text_bytes_max)
+      e.text.resize(text_bytes_max);
+    {
+      std::lock_guard lock(mutex_);
+      if (!keep(job, e))
+        return;
+      // Under the lock, so that the lines have the order of the events.
+      if (writer_ && disk_)
+        disk_->submit([w = writer_, job, e](
+                        kernels::backend&) { w->append(job, to_json_line(e)); },
+                      {});
+      else if (writer_)
+        writer_->append(job, to_json_line(e));
+    }
+    changed_.notify_all();
+    std::shared_lock lock(listeners_mutex_);
+    for (const auto& [number, tell] : listeners_)
+      tell(job);
+  }
+
+  std::vector<job_event> read(core::job_id job, std::uint64_t from,
+                              std::uint64_t& next) const override {
+    std::lock_guard lock(mutex_);
+    next = from;
+    const auto found = jobs_.find(job);
+    if (found == jobs_.end())
+      return {};
+    const auto& h = found->second;
+    const auto begin = std::clamp(from, h.first, h.next());
+    next = h.next();
+    return {h.events.begin() + static_cast<std::ptrdiff_t>(begin - h.first),
+            h.events.end()};
+  }
+
+  std::vector<job_event> read_all(core::job_id job) const override {
+    std::uint64_t next = 0;
+    return read(job, 0, next);
+  }
+
+  bool wait(core::job_id job, std::uint64_t from,
+            std::chrono::milliseconds timeout) const override {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, timeout, [&] {
+      const auto found = jobs_.find(job);
+      return found != jobs_.end()
+             && (found->second.ended || found->second.next() > from);
+    });
+  }
+
+  std::uint64_t listen(std::function<void(core::job_id job)> changed) override {
+    std::unique_lock lock(listeners_mutex_);
+    listeners_.emplace(++last_listener_, std::move(changed));
+    return last_listener_;
+  }
+
+  void unlisten(std::uint64_t listener) override {
+    std::unique_lock lock(listeners_mutex_);
+    listeners_.erase(listener);
+  }
+
+  bool ended(core::job_id job) const override {
+    std::lock_guard lock(mutex_);
+    const auto found = jobs_.find(job);
+    return found != jobs_.end() && found->second.ended;
+  }
+
+  std::vector<core::job_id> jobs() const override {
+    std::lock_guard lock(mutex_);
+    std::vector<core::job_id> list;
+    for (const auto& [job, h] : jobs_)
+      list.push_back(job);
+    return list;
+  }
+
+  std::error_code write_error() const override {
+    return writer_ ? writer_->error() : std::error_code{};
+  }
+
+private:
+  /// @returns false if the event is known. With the lock held.
+  bool keep(core::job_id job, const job_event& e) {
+    auto& h = jobs_[job];
+    if (!h.add(e))
+      return false;
+    h.order = ++order_;
+    if (jobs_.size() > jobs_max)
+      forget_one(job);
+    return true;
+  }
+
+  void forget_one(core::job_id except) {
+    auto oldest = jobs_.end();
+    for (auto at = jobs_.begin(); at != jobs_.end(); ++at) {
+      if (at->first == except)
+        continue;
+      const auto rank = [](const history& h) {
+        return std::pair(!h.ended, h.order);
+      };
+      if (oldest == jobs_.end() || rank(at->second) < rank(oldest->second))
+        oldest = at;
+    }
+    jobs_.erase(oldest);
+  }
+
+  void load(const fs::path& folder) {
+    using dated = std::pair<fs::file_time_type, fs::path>;
+    std::vector<dated> files;
+    std::error_code none;
+    for (const auto& entry : fs::directory_iterator(folder, none)) {
+      const auto file = entry.path() / "events.jsonl";
+      std::error_code missing;
+      const auto time = fs::last_write_time(file, missing);
+      if (!missing)
+        files.emplace_back(time, file);
+    }
+    std::sort(files.begin(), files.end());
+    const auto skip = files.size() - std::min(files.size(), jobs_max);
+    for (auto at = files.begin() + static_cast<std::ptrdiff_t>(skip);
+         at != files.end(); ++at)
+      load_file(at->second);
+  }
+
+  void load_file(const fs::path& file) {
+    const auto name = file.parent_path().filename().string();
+    if (name.size() != 16
+        || name.find_first_not_of("0123456789abcdef") != std::string::npos)
+      return;
+    const core::job_id job = std::stoull(name, nullptr, 16);
+    std::ifstream in(file);
+    for (std::string line; std::getline(in, line);) {
+      job_event e;
+      if (from_json_line(line, e)) // else cut off by a crash
+        keep(job, e);
+    }
+  }
+
+  device_queue* disk_;
+  std::shared_ptr<line_writer> writer_;
+  mutable std::mutex mutex_;
+  mutable std::condition_variable changed_;
+  std::map<core::job_id, history> jobs_;
+  std::uint64_t order_ = 0;
+  std::shared_mutex listeners_mutex_;
+  std::map<std::uint64_t, std::function<void(core::job_id)>> listeners_;
+  std::uint64_t last_listener_ = 0;
+};
+
+} // namespace
+
+std::unique_ptr<job_journal>
+open_job_journal(const fs::path& folder, device_queue* disk) {
+  return std::make_unique<journal>(folder, disk);
+}
+
+} // namespace shoal::runtime

@@ -1,0 +1,140 @@
+// runtime/metrics/event_json.cpp -- fields by kind, names as torchtitan's.
+#include "runtime/metrics/event_json.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <cmath>
+#include <limits>
+
+namespace shoal::runtime {
+
+namespace {
+
+using json = nlohmann::ordered_json;
+
+struct kind_name {
+  job_event_kind kind;
+  const char* name;
+};
+constexpr kind_name kind_names[] = {
+  {job_event_kind::step, "step"},
+  {job_event_kind::view, "view"},
+  {job_event_kind::eval, "eval"},
+  {job_event_kind::checkpoint, "checkpoint"},
+  {job_event_kind::notice, "notice"},
+  {job_event_kind::done, "done"},
+};
+
+/// What `text` is called in events of this kind.
+const char* text_name(job_event_kind kind) {
+  switch (kind) {
+  case job_event_kind::view:
+    return "plan";
+  case job_event_kind::checkpoint:
+    return "path";
+  case job_event_kind::done:
+    return "state";
+  default:
+    return "text";
+  }
+}
+
+template <class Number>
+void read(const json& from, const char* name, Number& into) {
+  const auto found = from.find(name);
+  if (found == from.end())
+    return;
+  if (found->is_number())
+    into = found->get<Number>();
+  else if constexpr (std::is_floating_point_v<Number>)
+    into = std::numeric_limits<Number>::quiet_NaN();
+}
+
+bool digest_from(const std::string& hex, core::blob_digest& digest) {
+  static const std::string digits = "0123456789abcdef";
+  if (hex.size() != 2 * digest.size())
+    return false;
+  for (std::size_t i = 0; i < digest.size(); ++i) {
+    const auto high = digits.find(hex[2 * i]);
+    const auto low = digits.find(hex[2 * i + 1]);
+    if (high == std::string::npos || low == std::string::npos)
+      return false;
+    digest[i] = static_cast<std::uint8_t>(16 * high + low);
+  }
+  return true;
+}
+
+} // namespace
+
+std::string to_json_line(const job_event& event) {
+  json line;
+  for (const auto& [kind, name] : kind_names)
+    if (kind == event.kind)
+      line["event"] = name;
+  const bool measured = event.kind == job_event_kind::step
+                        || event.kind == job_event_kind::eval
+                        || event.kind == job_event_kind::done;
+  if (event.kind == job_event_kind::view) {
+    line["epoch"] = event.epoch;
+    line["peers"] = event.peers;
+  }
+  line["step"] = event.step;
+  if (measured)
+    line["loss"] = event.loss;
+  if (event.kind == job_event_kind::eval)
+    line["perplexity"] = std::exp(event.loss);
+  if (event.kind == job_event_kind::step) {
+    line["grad_norm"] = event.grad_norm;
+    line["lr"] = event.lr;
+  }
+  if (measured) {
+    line["tokens"] = event.tokens;
+    line["tokens_per_s"] = event.tokens_per_s;
+  }
+  if (event.kind != job_event_kind::view && event.epoch != 0)
+    line["epoch"] = event.epoch;
+  if (event.kind != job_event_kind::view && event.peers != 0)
+    line["peers"] = event.peers;
+  if (!event.text.empty())
+    line[text_name(event.kind)] = event.text;
+  if (event.digest != core::blob_digest{})
+    line["digest"] = core::to_hex(event.digest);
+  line["unix_ms"] = event.unix_ms;
+  return line.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+bool from_json_line(std::string_view text, job_event& event) {
+  const auto line = json::parse(text, nullptr, false);
+  if (!line.is_object())
+    return false;
+  const auto name = line.find("event");
+  if (name == line.end() || !name->is_string())
+    return false;
+  bool known = false;
+  event = {};
+  for (const auto& k : kind_names)
+    if (*name == k.name) {
+      event.kind = k.kind;
+      known = true;
+    }
+  read(line, "step", event.step);
+  read(line, "epoch", event.epoch);
+  read(line, "loss", event.loss);
+  read(line, "grad_norm", event.grad_norm);
+  read(line, "lr", event.lr);
+  read(line, "tokens", event.tokens);
+  read(line, "tokens_per_s", event.tokens_per_s);
+  read(line, "peers", event.peers);
+  read(line, "unix_ms", event.unix_ms);
+  const auto said = line.find(text_name(event.kind));
+  if (said != line.end() && said->is_string())
+    event.text = said->get<std::string>();
+  const auto digest = line.find("digest");
+  if (digest != line.end()
+      && (!digest->is_string()
+          || !digest_from(digest->get<std::string>(), event.digest)))
+    return false;
+  return known;
+}
+
+} // namespace shoal::runtime

@@ -1,0 +1,433 @@
+// runtime/store/exchange.cpp -- fetches, their holders and the server's side.
+#include "runtime/store/exchange.hpp"
+
+#include "runtime/device_queue.hpp"
+#include "runtime/errc.hpp"
+#include "runtime/serial.hpp"
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <utility>
+
+namespace shoal::runtime {
+
+namespace {
+
+using core::blob_digest;
+using core::peer_id;
+
+struct asked {
+  blob_request request;
+  core::nanoseconds deadline = 0;
+  int tries = 1;
+};
+
+/// One blob on its way here.
+struct fetching {
+  blob_digest digest{};
+  std::optional<std::uint64_t> given; ///< size, as the caller knows it
+  std::vector<peer_id> holders;
+  std::vector<blob_exchange::callback> done;
+
+  std::size_t holder = 0;    ///< whom it asks
+  bool alone = false;        ///< second round: no two holders are mixed
+  bool doubted = false;      ///< holders disagreed
+  std::error_code error;     ///< of the holders so far
+  std::uint64_t attempt = 0; ///< what the disk does for an older one is void
+
+  std::optional<std::uint64_t> total;
+  std::uint64_t next = 0;    ///< first byte that nobody was asked for
+  std::uint64_t written = 0; ///< bytes handed to the disk
+  std::size_t on_disk = 0;   ///< chunks that the disk has not finished
+  bool committing = false;
+  std::map<std::uint64_t, asked> in_flight;                ///< by number
+  std::map<std::uint64_t, std::vector<std::byte>> arrived; ///< by offset
+  std::shared_ptr<blob_writer> writer;
+};
+
+using fetch_ptr = std::shared_ptr<fetching>;
+
+struct state : std::enable_shared_from_this<state> {
+  explicit state(blob_exchange::config c) : settings(std::move(c)) {}
+
+  void fetch(fetch_ptr f);
+  void begin_waiting();
+  void go_on(const fetch_ptr& f);
+  bool ask(fetching& f);
+  void restart(fetching& f);
+  void next_holder(const fetch_ptr& f, std::error_code why);
+  void chunk(const peer_id& from, blob_chunk c);
+  std::error_code check(const fetching& f, const blob_request& asked_for,
+                        const blob_chunk& c) const;
+  void write_arrived(const fetch_ptr& f);
+  void written(const fetch_ptr& f, std::uint64_t attempt, std::error_code why);
+  void commit(const fetch_ptr& f);
+  void finish(const fetch_ptr& f, std::error_code result);
+  void serve(const peer_id& from, blob_request request);
+  void peer_down(const peer_id& peer);
+  void tick(core::nanoseconds time);
+  void close();
+
+  template <class Event>
+  void post(Event e) {
+    const auto keep = shared_from_this();
+    events.post([s = keep.get(), e = std::move(e)]() mutable { e(*s); });
+  }
+
+  blob_exchange::config settings;
+  serial events;
+  bool closed = false;
+  core::nanoseconds now = 0;
+  std::uint64_t numbers = 0;
+  std::map<blob_digest, fetch_ptr> running;
+  std::deque<fetch_ptr> waiting;
+  std::map<peer_id, std::size_t> served; ///< requests under way
+};
+
+void state::fetch(fetch_ptr f) {
+  if (closed)
+    return f->done.front()(std::make_error_code(std::errc::operation_canceled));
+  if (settings.blobs->contains(f->digest))
+    return f->done.front()({});
+  const auto same = [&](const fetch_ptr& w) { return w->digest == f->digest; };
+  const auto found = running.find(f->digest);
+  const auto queued = std::find_if(waiting.begin(), waiting.end(), same);
+  const auto& other = found != running.end()    ? found->second
+                      : queued != waiting.end() ? *queued
+                                                : f;
+  if (other != f) {
+    if (other->done.size() >= blob_exchange::joined_max)
+      return f->done.front()(errc::too_large);
+    other->done.push_back(std::move(f->done.front()));
+    for (const auto& holder : f->holders)
+      if (std::find(other->holders.begin(), other->holders.end(), holder)
+            == other->holders.end()
+          && other->holders.size() < blob_exchange::holders_max)
+        other->holders.push_back(holder);
+    return;
+  }
+  if (waiting.size() >= blob_exchange::waiting_max
+      || f->given.value_or(0) > store::blob_bytes_max)
+    return f->done.front()(errc::too_large);
+  waiting.push_back(std::move(f));
+  begin_waiting();
+}
+
+void state::begin_waiting() {
+  while (!waiting.empty() && running.size() < blob_exchange::fetches_max) {
+    const auto f = waiting.front();
+    waiting.pop_front();
+    running.emplace(f->digest, f);
+    if (f->holders.empty()) {
+      finish(f, errc::not_found);
+      continue;
+    }
+    restart(*f);
+    go_on(f);
+  }
+}
+
+/// From the first byte.
+void state::restart(fetching& f) {
+  ++f.attempt;
+  f.total = f.given;
+  f.next = 0;
+  f.written = 0;
+  f.on_disk = 0;
+  f.in_flight.clear();
+  f.arrived.clear();
+  f.writer = nullptr;
+}
+
+void state::go_on(const fetch_ptr& f) {
+  if (f->committing)
+    return;
+  if (f->total && f->written == *f->total) {
+    if (f->on_disk == 0)
+      commit(f);
+  } else if (!ask(*f)) {
+    next_holder(f, errc::lost);
+  }
+}
+
+/// Fills the window. @returns false if the holder cannot be reached.
+bool state::ask(fetching& f) {
+  const auto more = [&] {
+    if (!f.total) // one chunk, to learn the size
+      return f.in_flight.empty();
+    return f.next < *f.total
+           && f.in_flight.size() + f.arrived.size() + f.on_disk
+                < blob_exchange::window;
+  };
+  while (more()) {
+    auto bytes = blob_exchange::chunk_bytes;
+    if (f.total)
+      bytes = static_cast<std::uint32_t>(
+        std::min<std::uint64_t>(bytes, *f.total - f.next));
+    const blob_request request{++numbers, f.digest, f.next, bytes};
+    f.in_flight.emplace(
+      request.number, asked{request, now + blob_exchange::request_timeout, 1});
+    f.next += bytes;
+    const auto error = settings.send_request(f.holders[f.holder], request);
+    if (error == transport::errc::peer_lost)
+      return false;
+  }
+  return true;
+}
+
+void state::next_holder(const fetch_ptr& f, std::error_code why) {
+  if (!f->error || f->error == errc::not_found || why == errc::corrupt)
+    f->error = why;
+  for (;;) {
+    f->in_flight.clear();
+    f->arrived.clear();
+    f->next = f->written;
+    ++f->holder;
+    if (f->holder == f->holders.size()) {
+      if (f->alone || !f->doubted)
+        return finish(f, f->error);
+      f->alone = true;
+      f->holder = 0;
+    }
+    if (f->alone)
+      restart(*f);
+    if (ask(*f))
+      return;
+    if (f->error == errc::not_found)
+      f->error = errc::lost;
+  }
+}
+
+std::error_code state::check(const fetching& f, const blob_request& asked_for,
+                             const blob_chunk& c) const {
+  if (!c.found)
+    return errc::not_found;
+  if (c.total_bytes > store::blob_bytes_max)
+    return errc::too_large;
+  if (f.total && *f.total != c.total_bytes)
+    return errc::corrupt;
+  if (c.offset != asked_for.offset || c.total_bytes < c.offset)
+    return errc::corrupt;
+  const auto bytes =
+    std::min<std::uint64_t>(asked_for.bytes, c.total_bytes - c.offset);
+  if (c.bytes.size() != bytes)
+    return errc::corrupt;
+  return {};
+}
+
+void state::chunk(const peer_id& from, blob_chunk c) {
+  const auto found = running.find(c.digest);
+  if (closed || found == running.end())
+    return;
+  const auto f = found->second;
+  const auto request = f->in_flight.find(c.number);
+  if (request == f->in_flight.end() || f->holders[f->holder] != from)
+    return; // late, or from nobody who was asked
+  if (const auto error = check(*f, request->second.request, c)) {
+    f->doubted |= error == errc::corrupt;
+    return next_holder(f, error);
+  }
+  f->in_flight.erase(request);
+  if (!f->total) {
+    f->total = c.total_bytes;
+    f->next = c.bytes.size();
+  }
+  if (!c.bytes.empty())
+    f->arrived.emplace(c.offset, std::move(c.bytes));
+  write_arrived(f);
+  go_on(f);
+}
+
+void state::write_arrived(const fetch_ptr& f) {
+  for (auto at = f->arrived.begin();
+       at != f->arrived.end() && at->first == f->written;
+       at = f->arrived.erase(at)) {
+    f->written += at->second.size();
+    ++f->on_disk;
+    if (!f->writer)
+      f->writer = settings.blobs->write(); // a name in a folder, no more
+    auto bytes =
+      std::make_shared<std::vector<std::byte>>(std::move(at->second));
+    auto result = std::make_shared<std::error_code>();
+    settings.disk->submit(
+      [writer = f->writer, bytes, result](kernels::backend&) {
+        *result = writer->append(*bytes);
+      },
+      [s = shared_from_this(), f, attempt = f->attempt, result] {
+        s->post(
+          [f, attempt, result](state& me) { me.written(f, attempt, *result); });
+      });
+  }
+}
+
+void state::written(const fetch_ptr& f, std::uint64_t attempt,
+                    std::error_code why) {
+  const auto found = running.find(f->digest);
+  if (found == running.end() || found->second != f || attempt != f->attempt)
+    return;
+  --f->on_disk;
+  if (why)
+    return finish(f, why); // no other holder has a larger disk for us
+  go_on(f);
+}
+
+void state::commit(const fetch_ptr& f) {
+  f->committing = true;
+  if (!f->writer)
+    f->writer = settings.blobs->write();
+  auto result = std::make_shared<std::error_code>();
+  settings.disk->submit(
+    [writer = f->writer, result, digest = f->digest](kernels::backend&) {
+      core::blob_digest real;
+      *result = writer->commit(real, digest);
+    },
+    [s = shared_from_this(), f, result] {
+      s->post([f, result](state& me) {
+        const auto found = me.running.find(f->digest);
+        if (found == me.running.end() || found->second != f)
+          return;
+        f->committing = false;
+        if (*result != errc::corrupt)
+          return me.finish(f, *result);
+        if (!f->alone && f->holders.size() > 1) {
+          f->doubted = true;
+          f->holder = f->holders.size() - 1; // the second round begins
+        }
+        me.next_holder(f, errc::corrupt);
+      });
+    });
+}
+
+void state::finish(const fetch_ptr& f, std::error_code result) {
+  running.erase(f->digest);
+  f->in_flight.clear();
+  f->arrived.clear();
+  f->writer = nullptr;
+  const auto list = std::exchange(f->done, {});
+  for (const auto& done : list)
+    done(result);
+  begin_waiting();
+}
+
+void state::serve(const peer_id& from, blob_request request) {
+  if (closed || served[from] >= blob_exchange::served_per_peer_max)
+    return;
+  ++served[from];
+  auto answer = std::make_shared<blob_chunk>();
+  settings.disk->submit(
+    [blobs = settings.blobs, request, answer](kernels::backend&) {
+      answer->number = request.number;
+      answer->digest = request.digest;
+      answer->offset = request.offset;
+      std::error_code error;
+      const auto found = blobs->read(request.digest, error);
+      if (!found || request.offset > found->bytes().size())
+        return;
+      const auto bytes = found->bytes().subspan(request.offset);
+      const auto size = std::min<std::size_t>(
+        {bytes.size(), request.bytes, blob_chunk_bytes_max});
+      answer->found = true;
+      answer->total_bytes = found->bytes().size();
+      answer->bytes.assign(bytes.begin(),
+                           bytes.begin() + static_cast<std::ptrdiff_t>(size));
+    },
+    [s = shared_from_this(), from, answer] {
+      s->post([from, answer](state& me) {
+        const auto at = me.served.find(from);
+        if (at != me.served.end() && --at->second == 0)
+          me.served.erase(at);
+        if (!me.closed) // an error is a lost message: the peer asks again
+          (void)me.settings.send_chunk(from, std::move(*answer));
+      });
+    });
+}
+
+void state::peer_down(const peer_id& peer) {
+  std::vector<fetch_ptr> hit;
+  for (const auto& [digest, f] : running)
+    if (!f->committing && f->holders[f->holder] == peer
+        && !(f->total && f->written == *f->total))
+      hit.push_back(f);
+  for (const auto& f : hit)
+    next_holder(f, errc::lost);
+}
+
+void state::tick(core::nanoseconds time) {
+  now = time;
+  std::vector<fetch_ptr> silent;
+  for (const auto& [digest, f] : running) {
+    bool given_up = false;
+    for (auto& [number, a] : f->in_flight) {
+      if (now < a.deadline)
+        continue;
+      given_up |= ++a.tries > blob_exchange::tries_max;
+      a.deadline = now + blob_exchange::request_timeout;
+      if (!given_up)
+        (void)settings.send_request(f->holders[f->holder], a.request);
+    }
+    if (given_up)
+      silent.push_back(f);
+  }
+  for (const auto& f : silent)
+    next_holder(f, errc::timed_out);
+}
+
+void state::close() {
+  closed = true;
+  const auto now_waiting = std::exchange(waiting, {});
+  const auto now_running = std::exchange(running, {});
+  const auto why = std::make_error_code(std::errc::operation_canceled);
+  for (const auto& [digest, f] : now_running)
+    finish(f, why);
+  for (const auto& f : now_waiting)
+    finish(f, why);
+}
+
+class exchange final : public blob_exchange {
+public:
+  explicit exchange(config c) : state_(std::make_shared<state>(std::move(c))) {}
+  ~exchange() override { close(); }
+
+  void fetch(const blob_digest& digest, std::optional<std::uint64_t> bytes,
+             std::vector<peer_id> holders, callback done) override {
+    if (holders.size() > holders_max)
+      holders.resize(holders_max);
+    auto f = std::make_shared<fetching>();
+    f->digest = digest;
+    f->given = bytes;
+    f->holders = std::move(holders);
+    f->done.push_back(std::move(done));
+    state_->post([f](state& s) { s.fetch(f); });
+  }
+  void
+  request_received(const peer_id& from, const blob_request& request) override {
+    state_->post([from, request](state& s) { s.serve(from, request); });
+  }
+  void chunk_received(const peer_id& from, blob_chunk chunk) override {
+    auto c = std::make_shared<blob_chunk>(std::move(chunk));
+    state_->post([from, c](state& s) { s.chunk(from, std::move(*c)); });
+  }
+  void peer_down(const peer_id& peer) override {
+    state_->post([peer](state& s) { s.peer_down(peer); });
+  }
+  void tick(core::nanoseconds now) override {
+    state_->post([now](state& s) { s.tick(now); });
+  }
+  void close() override {
+    const auto keep = state_;
+    keep->events.run([s = keep.get()] { s->close(); });
+  }
+
+private:
+  std::shared_ptr<state> state_;
+};
+
+} // namespace
+
+std::unique_ptr<blob_exchange>
+make_blob_exchange(blob_exchange::config config) {
+  return std::make_unique<exchange>(std::move(config));
+}
+
+} // namespace shoal::runtime

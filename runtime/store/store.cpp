@@ -1,0 +1,295 @@
+// runtime/store/store.cpp -- blobs as files named by their hash.
+#include "runtime/store/store.hpp"
+
+#include "runtime/errc.hpp"
+#include "runtime/store/posix.hpp"
+
+#include <fcntl.h>
+#include <openssl/evp.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <mutex>
+#include <set>
+#include <stdexcept>
+
+namespace shoal::runtime {
+
+namespace fs = std::filesystem;
+using core::blob_digest;
+
+namespace {
+
+/// SHA-256 piece by piece.
+class hasher {
+public:
+  hasher() : context_(EVP_MD_CTX_new()) {
+    if (!context_ || EVP_DigestInit_ex(context_, EVP_sha256(), nullptr) != 1)
+      throw std::runtime_error("store: OpenSSL has no SHA-256");
+  }
+  ~hasher() { EVP_MD_CTX_free(context_); }
+  hasher(const hasher&) = delete;
+  hasher& operator=(const hasher&) = delete;
+
+  void add(std::span<const std::byte> bytes) {
+    EVP_DigestUpdate(context_, bytes.data(), bytes.size());
+  }
+  blob_digest finish() {
+    blob_digest digest{};
+    EVP_DigestFinal_ex(context_, digest.data(), nullptr);
+    return digest;
+  }
+
+private:
+  EVP_MD_CTX* context_;
+};
+
+class mapped_blob final : public blob {
+public:
+  mapped_blob(void* at, std::size_t bytes) : at_(at), bytes_(bytes) {}
+  ~mapped_blob() override {
+    if (at_)
+      ::munmap(at_, bytes_);
+  }
+  std::span<const std::byte> bytes() const noexcept override {
+    return {static_cast<const std::byte*>(at_), bytes_};
+  }
+
+private:
+  void* at_; ///< null when empty: nothing cannot be mapped
+  std::size_t bytes_;
+};
+
+std::shared_ptr<const blob> map(const fs::path& file, std::error_code& error) {
+  const posix::descriptor fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  struct stat info {};
+  if (!fd || ::fstat(fd.get(), &info) != 0) {
+    error = posix::last_error();
+    return nullptr;
+  }
+  const auto bytes = static_cast<std::size_t>(info.st_size);
+  void* at = nullptr;
+  if (bytes > 0) {
+    at = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, fd.get(), 0);
+    if (at == MAP_FAILED) {
+      error = posix::last_error();
+      return nullptr;
+    }
+  }
+  return std::make_shared<mapped_blob>(at, bytes);
+}
+
+/// From two hexadecimal digits for a byte; false for anything else.
+bool from_hex(std::string_view text, blob_digest& digest) {
+  const auto value = [](char c) {
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                                  : -1;
+  };
+  if (text.size() != 2 * digest.size())
+    return false;
+  for (std::size_t i = 0; i < digest.size(); ++i) {
+    const int high = value(text[2 * i]);
+    const int low = value(text[2 * i + 1]);
+    if (high < 0 || low < 0)
+      return false;
+    digest[i] = static_cast<std::uint8_t>(16 * high + low);
+  }
+  return true;
+}
+
+class disk_store;
+
+class disk_writer final : public blob_writer {
+public:
+  disk_writer(disk_store& home, fs::path file);
+  ~disk_writer() override {
+    fd_.close();
+    if (!committed_)
+      ::unlink(file_.c_str());
+  }
+
+  std::error_code append(std::span<const std::byte> bytes) override {
+    if (error_)
+      return error_;
+    bytes_ += bytes.size();
+    if (bytes_ > store::blob_bytes_max)
+      return error_ = errc::too_large;
+    hash_.add(bytes);
+    return error_ = posix::write_all(fd_.get(), bytes);
+  }
+
+  std::error_code commit(blob_digest& digest,
+                         const std::optional<blob_digest>& expected) override;
+
+private:
+  disk_store& home_;
+  fs::path file_;
+  posix::descriptor fd_;
+  hasher hash_;
+  std::uint64_t bytes_ = 0;
+  std::error_code error_;
+  bool committed_ = false;
+};
+
+class disk_store final : public store {
+public:
+  explicit disk_store(fs::path folder) : folder_(std::move(folder)) {
+    fs::create_directories(folder_ / "tmp");
+    // What a process that died has left half written.
+    for (const auto& left : fs::directory_iterator(folder_ / "tmp"))
+      fs::remove(left.path());
+  }
+
+  bool contains(const blob_digest& digest) const override {
+    return ::access(path_of(digest).c_str(), F_OK) == 0;
+  }
+
+  std::uint64_t size(const blob_digest& digest) const override {
+    std::error_code none;
+    const auto bytes = fs::file_size(path_of(digest), none);
+    return none ? 0 : bytes;
+  }
+
+  std::unique_ptr<blob_writer> write() override {
+    const auto name =
+      std::to_string(::getpid()) + "-" + std::to_string(next_temporary_++);
+    return std::make_unique<disk_writer>(*this, folder_ / "tmp" / name);
+  }
+
+  std::shared_ptr<const blob>
+  read(const blob_digest& digest, std::error_code& error) override {
+    error = {};
+    const auto path = path_of(digest);
+    auto found = map(path, error);
+    if (!found) {
+      if (error == std::errc::no_such_file_or_directory)
+        error = errc::not_found;
+      return nullptr;
+    }
+    {
+      std::lock_guard lock(mutex_);
+      if (verified_.contains(digest))
+        return found;
+    }
+    if (sha256(found->bytes()) != digest) {
+      set_aside(path, digest);
+      error = errc::corrupt;
+      return nullptr;
+    }
+    std::lock_guard lock(mutex_);
+    verified_.insert(digest);
+    return found;
+  }
+
+  std::error_code remove(const blob_digest& digest) override {
+    {
+      std::lock_guard lock(mutex_);
+      verified_.erase(digest);
+    }
+    if (::unlink(path_of(digest).c_str()) != 0) {
+      const auto error = posix::last_error();
+      return error == std::errc::no_such_file_or_directory
+               ? make_error_code(errc::not_found)
+               : error;
+    }
+    return {};
+  }
+
+  std::vector<blob_digest> list() const override {
+    std::vector<blob_digest> found;
+    std::error_code none;
+    for (fs::directory_iterator folder(folder_, none), end;
+         !none && folder != end; folder.increment(none)) {
+      const auto first = folder->path().filename().string();
+      std::error_code skip;
+      for (fs::directory_iterator file(folder->path(), skip);
+           !skip && file != end; file.increment(skip)) {
+        blob_digest digest;
+        if (from_hex(first + file->path().filename().string(), digest))
+          found.push_back(digest);
+      }
+    }
+    return found;
+  }
+
+  fs::path path_of(const blob_digest& digest) const {
+    const auto name = core::to_hex(digest);
+    return folder_ / name.substr(0, 2) / name.substr(2);
+  }
+
+  /// Gives a synced file its name.
+  std::error_code adopt(const fs::path& file, const blob_digest& digest) {
+    const auto path = path_of(digest);
+    if (::mkdir(path.parent_path().c_str(), 0777) == 0) {
+      if (const auto error = posix::sync_folder(folder_))
+        return error;
+    } else if (errno != EEXIST) {
+      return posix::last_error();
+    }
+    if (::rename(file.c_str(), path.c_str()) != 0)
+      return posix::last_error();
+    {
+      std::lock_guard lock(mutex_);
+      verified_.insert(digest);
+    }
+    return posix::sync_folder(path.parent_path());
+  }
+
+private:
+  void set_aside(const fs::path& path, const blob_digest& digest) {
+    std::error_code none;
+    fs::create_directories(folder_ / "corrupt", none);
+    fs::rename(path, folder_ / "corrupt" / core::to_hex(digest), none);
+    if (none) // rather gone than read again
+      fs::remove(path, none);
+  }
+
+  fs::path folder_;
+  std::atomic<std::uint64_t> next_temporary_{0};
+  std::mutex mutex_;
+  /// Read or written whole by this process; one entry for each of its blobs.
+  std::set<blob_digest> verified_;
+};
+
+disk_writer::disk_writer(disk_store& home, fs::path file)
+  : home_(home), file_(std::move(file)),
+    fd_(::open(file_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)) {
+  if (!fd_)
+    error_ = posix::last_error();
+}
+
+std::error_code
+disk_writer::commit(blob_digest& digest,
+                    const std::optional<blob_digest>& expected) {
+  if (error_)
+    return error_;
+  error_ = std::make_error_code(std::errc::bad_file_descriptor); // used up
+  digest = hash_.finish();
+  if (expected && *expected != digest)
+    return errc::corrupt;
+  if (::fsync(fd_.get()) != 0)
+    return posix::last_error();
+  if (fd_.close() != 0)
+    return posix::last_error();
+  const auto error = home_.adopt(file_, digest);
+  committed_ = !error;
+  return error;
+}
+
+} // namespace
+
+std::unique_ptr<store> store::open(const fs::path& folder) {
+  return std::make_unique<disk_store>(folder);
+}
+
+core::blob_digest sha256(std::span<const std::byte> bytes) {
+  hasher hash;
+  hash.add(bytes);
+  return hash.finish();
+}
+
+} // namespace shoal::runtime
