@@ -27,11 +27,14 @@ namespace cpu {
 HWY_EXPORT(target_name);
 
 cpu_backend::cpu_backend(thread_team& team) : team_(team) {
-  // nop
+  // Else each operation would look at the processor until one of them has run.
+  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
 }
 
 std::string cpu_backend::name() const {
-  return std::string{"cpu "} + HWY_DYNAMIC_DISPATCH(target_name)();
+  std::string name{"cpu "};
+  name += HWY_DYNAMIC_DISPATCH(target_name)();
+  return name;
 }
 
 } // namespace cpu

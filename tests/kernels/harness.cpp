@@ -1,6 +1,8 @@
 // tests/kernels/harness.cpp -- comparison of backends.
 #include "tests/kernels/harness.hpp"
 
+#include <hwy/highway.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -68,20 +70,38 @@ bool same_bits(const outputs& a, const outputs& b) {
 
 } // namespace
 
+namespace {
+
+/// Calls `body` once for each instruction set that this machine has and the
+/// kernels were compiled for, with backends made meanwhile held to it.
+template <class Body>
+void for_each_target(Body body) {
+  for (auto target : hwy::SupportedAndGeneratedTargets())
+    BOOST_TEST_CONTEXT(hwy::TargetName(target)) {
+      hwy::SetSupportedTargetsForTest(target);
+      body();
+    }
+  hwy::SetSupportedTargetsForTest(0);
+  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+}
+
+} // namespace
+
 void check_matches_reference(const call& run, double tolerance) {
-  cpu_fixture fixture;
-  auto got = run(*fixture.cpu);
   auto expected = run(*kernels::make_reference_backend());
-  BOOST_REQUIRE_EQUAL(got.size(), expected.size());
-  for (std::size_t i = 0; i != got.size(); ++i)
-    BOOST_TEST_CONTEXT("output " << i)
-  BOOST_TEST(relative_difference(got[i], expected[i]) <= tolerance);
+  for_each_target([&] {
+    auto got = run(*cpu_fixture{}.cpu);
+    BOOST_REQUIRE_EQUAL(got.size(), expected.size());
+    for (std::size_t i = 0; i != got.size(); ++i)
+      BOOST_TEST_CONTEXT("output " << i)
+    BOOST_TEST(relative_difference(got[i], expected[i]) <= tolerance);
+  });
 }
 
 void check_equals_reference(const call& run) {
-  cpu_fixture fixture;
-  BOOST_TEST(
-    same_bits(run(*fixture.cpu), run(*kernels::make_reference_backend())));
+  auto expected = run(*kernels::make_reference_backend());
+  for_each_target(
+    [&] { BOOST_TEST(same_bits(run(*cpu_fixture{}.cpu), expected)); });
 }
 
 void check_threads_change_nothing(const call& run) {

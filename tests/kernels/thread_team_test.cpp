@@ -1,9 +1,12 @@
 // tests/kernels/thread_team_test.cpp -- the fork-join pool.
+#include "kernels/backend.hpp"
 #include "kernels/thread_team.hpp"
 
 #include <boost/test/unit_test.hpp>
 
 #include <atomic>
+#include <filesystem>
+#include <iterator>
 #include <thread>
 #include <vector>
 
@@ -79,6 +82,21 @@ BOOST_AUTO_TEST_CASE(a_team_can_be_resized) {
     BOOST_TEST(runs == 9);
     BOOST_TEST(team.size() == threads);
   }
+}
+
+// The product is large enough that oneDNN would start threads if it might.
+BOOST_AUTO_TEST_CASE(onednn_starts_no_threads_of_its_own) {
+  auto threads = [] {
+    return std::distance(std::filesystem::directory_iterator("/proc/self/task"),
+                         std::filesystem::directory_iterator());
+  };
+  auto before = threads();
+  thread_team team{2};
+  auto cpu = kernels::make_cpu_backend(team);
+  const std::vector<float> x(512 * 512), w(512 * 512);
+  std::vector<float> y(512 * 512);
+  cpu->matmul({y.data(), 512, 512}, {x.data(), 512, 512}, {w.data(), 512, 512});
+  BOOST_TEST(threads() == before + 1);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
