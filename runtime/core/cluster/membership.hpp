@@ -89,8 +89,9 @@ public:
   /// Members of the view that are in contact and not suspected, self too.
   std::vector<peer_id> reachable() const;
 
+  struct impl; // membership_impl.hpp
+
 private:
-  struct impl;
   std::unique_ptr<impl> impl_;
 };
 

@@ -1,0 +1,241 @@
+// runtime/core/cluster/contact.cpp -- connections, what peers say on them, and
+// the choice between two shoals that meet.
+#include "runtime/core/cluster/membership_impl.hpp"
+
+#include <algorithm>
+#include <tuple>
+
+namespace shoal::core::cluster {
+
+using impl = membership::impl;
+
+namespace {
+
+/// Which of two shoals goes on: the one with running jobs, with more to
+/// remember, with more members to disturb, of the lower id.
+bool better(const hello& a, const hello& b) {
+  auto key = [](const hello& h) {
+    return std::tuple(h.running == 0, h.jobs == 0, ~h.members, h.shoal);
+  };
+  return key(a) < key(b);
+}
+
+} // namespace
+
+hello impl::make_hello() const {
+  hello h;
+  h.cluster = config_.cluster;
+  h.shoal = view_.shoal;
+  h.number = view_.number;
+  h.members = std::uint32_t(view_.members.size());
+  h.jobs = std::uint32_t(view_.jobs.size());
+  h.running = std::uint32_t(running());
+  h.joinable = phase_ == phase::member && current_entry() && i_vote()
+               && !config_.embedded && !leaving_ && !leaving_now_;
+  h.name = config_.self.name;
+  h.addresses = config_.self.addresses;
+  return h;
+}
+
+/// Members see our shoal and epoch in heartbeats; strangers only here.
+void impl::say_hellos() {
+  std::vector<peer_id> to;
+  for (auto& [id, l] : links_) {
+    bool stranger
+      = l.shoal != view_.shoal || find_member(view_, id) == nullptr;
+    if (now_ < l.hello_at || (!stranger && l.hello_at != 0))
+      continue;
+    l.hello_at = now_ + hello_interval;
+    to.push_back(id);
+  }
+  if (!to.empty())
+    out_->push_back(send{std::move(to), make_hello()});
+}
+
+/// The connected peer of another shoal that could best admit us.
+const impl::link* impl::best_contact(peer_id* who) const {
+  const link* best = nullptr;
+  std::size_t equals = 0;
+  for (const auto& [id, l] : links_) {
+    if (!l.said || !l.said->joinable || l.said->cluster != config_.cluster
+        || (seated_ && l.said->shoal == view_.shoal))
+      continue;
+    bool wins = best == nullptr || better(*l.said, *best->said);
+    bool equal = best != nullptr && l.said->shoal == best->said->shoal;
+    if (wins || equal)
+      equals = wins && !equal ? 1 : equals + 1;
+    // Of several members of the best shoal another one at every attempt.
+    if (wins || (equal && attempts_ % equals == 0)) {
+      best = &l;
+      *who = id;
+    }
+  }
+  return best;
+}
+
+void impl::choose_merge() {
+  peer_id who{};
+  const link* l = nullptr;
+  bool may = phase_ == phase::member && i_vote() && current_entry()
+             && !leaving_ && !leaving_now_
+             && (!config_.embedded || !config_.seeds.empty());
+  if (may)
+    l = best_contact(&who);
+  if (l == nullptr) {
+    wishes_.merge.reset();
+    return;
+  }
+  bool yields = config_.embedded || better(*l->said, make_hello());
+  if (running() > 0) {
+    if (l->said->running > 0 && !warned_apart_) {
+      warned_apart_ = true;
+      say("another shoal of cluster '" + config_.cluster
+          + "' runs jobs too (" + l->said->name
+          + "); the two stay apart until one has none");
+    }
+    yields = false;
+  }
+  if (!yields) {
+    wishes_.merge.reset();
+    return;
+  }
+  nanoseconds since = now_;
+  if (wishes_.merge && wishes_.merge->into == l->said->shoal)
+    since = wishes_.merge->since;
+  wishes_.merge = merge_wish{l->said->shoal, l->said->addresses, since};
+}
+
+bool impl::connected_to(const std::string& address) const {
+  auto has = [&](const std::vector<std::string>& all) {
+    return std::ranges::find(all, address) != all.end();
+  };
+  if (has(config_.self.addresses))
+    return true;
+  for (const auto& [id, l] : links_) {
+    const member* m = find_member(view_, id);
+    if ((m != nullptr && has(m->addresses)) || (l.said && has(l.said->addresses)))
+      return true;
+  }
+  return false;
+}
+
+void impl::dial_now(const std::string& address, bool once) {
+  if (address.empty() || connected_to(address))
+    return;
+  auto at = dials_.find(address);
+  if (at == dials_.end()) {
+    if (dials_.size() >= dials_max)
+      std::erase_if(dials_, [&](const auto& d) {
+        return d.second.pending_until <= now_;
+      });
+    if (dials_.size() >= dials_max)
+      return;
+    at = dials_.emplace(address, dial{}).first;
+    at->second.once = once;
+  }
+  dial& d = at->second;
+  if (now_ < d.pending_until || (!once && now_ < d.next_at))
+    return;
+  d.pending_until = now_ + dial_timeout;
+  out_->push_back(connect{address});
+}
+
+/// Addresses that we do not stop trying: of members without a connection,
+/// and, while we are on our own, of those that the user gave.
+std::vector<std::string> impl::wanted_addresses() const {
+  std::vector<std::string> out;
+  for (const member& m : view_.members)
+    if (!links_.contains(m.id.peer) && m.id.peer != config_.self.id.peer)
+      out.insert(out.end(), m.addresses.begin(), m.addresses.end());
+  if (phase_ == phase::homeless || view_.members.size() == 1)
+    for (const std::string& a : config_.seeds)
+      out.push_back(a);
+  return out;
+}
+
+void impl::dial_due() {
+  for (const std::string& a : wanted_addresses())
+    dial_now(a, false);
+}
+
+/// A connected peer has shown which view it is in: whoever is behind gets the
+/// newer one.
+void impl::heard(const peer_id& from, const shoal_id& shoal, epoch number) {
+  link& l = links_.at(from);
+  l.shoal = shoal;
+  l.number = number;
+  if (shoal == view_.shoal) {
+    if (number < view_.number)
+      send_to(from, decided{view_});
+    else if (number > view_.number)
+      send_to(from, view_request{view_.shoal, view_.number});
+  } else {
+    tell_former(from, shoal, number);
+  }
+}
+
+/// Tells a late member that its shoal has dissolved, if we know.
+bool impl::tell_former(const peer_id& to, const shoal_id& shoal, epoch number) {
+  for (const view& v : former_)
+    if (v.shoal == shoal && v.number > number) {
+      send_to(to, decided{v});
+      return true;
+    }
+  return false;
+}
+
+void impl::on(const peer_id& from, const hello& m) {
+  link& l = links_.at(from);
+  if (!l.said) // it may have come up before we could tell it anything
+    l.hello_at = std::min(l.hello_at, now_);
+  l.said = m;
+  heard(from, m.shoal, m.number);
+}
+
+void impl::on(const peer_id& from, const heartbeat& m) {
+  send_to(from, heartbeat_ack{view_.shoal, view_.number, m.sequence});
+  heard(from, m.shoal, m.number);
+}
+
+void impl::on(const peer_id& from, const heartbeat_ack& m) {
+  heard(from, m.shoal, m.number);
+  if (m.shoal == view_.shoal)
+    detector_.on_ack(from, m.sequence, now_, *out_);
+}
+
+void impl::on(const peer_id& from, const alert& m) {
+  if (m.shoal == view_.shoal && find_member(view_, from) != nullptr)
+    detector_.on_alert(from, m);
+}
+
+void impl::on(const peer_id&, const decided& m) { adopt(m.value); }
+
+void impl::on(const peer_id& from, const view_request& m) {
+  if (m.shoal == view_.shoal && m.number < view_.number)
+    send_to(from, decided{view_});
+  else
+    tell_former(from, m.shoal, m.number);
+}
+
+/// Hands a message of the agreement on if it is about our view's successor;
+/// else one of the two peers is behind.
+template <class Message>
+void impl::vote(const peer_id& from, const Message& m) {
+  if (m.shoal != view_.shoal) {
+    tell_former(from, m.shoal, m.base);
+  } else if (m.base < view_.number) {
+    send_to(from, decided{view_});
+  } else if (m.base > view_.number) {
+    send_to(from, view_request{view_.shoal, view_.number});
+  } else {
+    agreement_.on(from, m, now_, *out_);
+  }
+}
+
+void impl::on(const peer_id& from, const prepare& m) { vote(from, m); }
+void impl::on(const peer_id& from, const promise& m) { vote(from, m); }
+void impl::on(const peer_id& from, const accept& m) { vote(from, m); }
+void impl::on(const peer_id& from, const accepted& m) { vote(from, m); }
+void impl::on(const peer_id& from, const refused& m) { vote(from, m); }
+
+} // namespace shoal::core::cluster

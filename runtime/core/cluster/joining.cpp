@@ -1,0 +1,113 @@
+// runtime/core/cluster/joining.cpp -- getting into a shoal, letting others in.
+#include "runtime/core/cluster/membership_impl.hpp"
+
+#include <algorithm>
+
+namespace shoal::core::cluster {
+
+using impl = membership::impl;
+
+join_request impl::make_request(const shoal_id& into) const {
+  join_request r;
+  r.shoal = into;
+  r.draft = config_.self;
+  r.draft.id.incarnation = 0;
+  r.draft.state = member_state::active;
+  r.draft.voter = config_.self.voter && !config_.embedded;
+  r.seated = seated_;
+  r.floor = view_.number;
+  return r;
+}
+
+/// Asks again until a view has our entry: all members, if we have only lost
+/// our memory; one member of the best shoal at hand, if we have no shoal.
+void impl::ask_for_entry() {
+  if (seated_ && current_entry())
+    return;
+  if (leaving_now_ || now_ < retry_at_)
+    return;
+  if (seated_) {
+    std::vector<peer_id> to = reachable();
+    std::erase(to, config_.self.id.peer);
+    if (!to.empty()) {
+      out_->push_back(send{std::move(to), make_request(view_.shoal)});
+      retry_at_ = now_ + retry_interval;
+    }
+    return;
+  }
+  peer_id who{};
+  const link* l = best_contact(&who);
+  nanoseconds waited = now_ - homeless_since_;
+  if (waited >= config_.homeless_patience
+      && (l == nullptr || waited >= 3 * config_.homeless_patience)) {
+    say("nobody admits this peer; founding a new shoal");
+    found_alone({}, {});
+    return;
+  }
+  if (l == nullptr)
+    return;
+  ++attempts_;
+  retry_at_ = now_ + retry_interval;
+  send_to(who, make_request(l->said->shoal));
+}
+
+void impl::on(const peer_id& from, const join_request& m) {
+  if (m.draft.id.peer != from || m.draft.instance != links_.at(from).instance)
+    return;
+  join_answer no;
+  no.shoal = m.shoal;
+  for (const view& v : former_)
+    if (v.shoal == m.shoal) {
+      no.into = v.dissolved_into;
+      no.addresses = v.dissolved_addresses;
+      send_to(from, std::move(no));
+      return;
+    }
+  if (m.shoal != view_.shoal || !i_vote())
+    return; // its next attempt goes to another
+  const member* old = find_member(view_, from);
+  if (old != nullptr && old->instance == m.draft.instance) {
+    send_to(from, decided{view_});
+    return;
+  }
+  if (config_.embedded)
+    no.reason = "an embedded peer admits nobody";
+  else if (old == nullptr && view_.members.size() >= members_max)
+    no.reason = "the shoal is full: " + std::to_string(members_max)
+                + " members";
+  if (!no.reason.empty()) {
+    send_to(from, std::move(no));
+    return;
+  }
+  auto [at, fresh] = wishes_.joins.try_emplace(from);
+  join_wish& j = at->second;
+  if (fresh || j.request.draft.instance != m.draft.instance)
+    j.since = now_;
+  j.request = m;
+  j.until = now_ + wish_life;
+}
+
+void impl::on(const peer_id&, const join_answer& m) {
+  if (seated_)
+    return;
+  for (const std::string& a : m.addresses)
+    dial_now(a, true);
+  if (!m.reason.empty())
+    out_->push_back(rejected{m.reason});
+}
+
+void impl::on(const peer_id& from, const change_request& m) {
+  if (m.shoal != view_.shoal || find_member(view_, from) == nullptr
+      || !i_vote() || settled(m.what, view_))
+    return;
+  for (auto& w : wishes_.changes)
+    if (w.what == m.what) {
+      if (!w.own)
+        w.until = now_ + wish_life;
+      return;
+    }
+  if (wishes_.changes.size() < wishes_max)
+    wishes_.changes.push_back({m.what, false, now_, now_ + wish_life});
+}
+
+} // namespace shoal::core::cluster

@@ -1,0 +1,244 @@
+// runtime/core/cluster/membership.cpp -- events in, time, actions out.
+#include "runtime/core/cluster/membership.hpp"
+
+#include "runtime/core/assert.hpp"
+#include "runtime/core/cluster/membership_impl.hpp"
+
+#include <algorithm>
+
+namespace shoal::core::cluster {
+
+membership::membership(config c)
+  : impl_(std::make_unique<impl>(std::move(c))) {}
+membership::~membership() = default;
+membership::membership(membership&&) noexcept = default;
+
+void membership::step(const event& e, nanoseconds now, actions& out) {
+  impl_->step(e, now, out);
+}
+const view& membership::current() const { return impl_->view_; }
+cluster::phase membership::phase() const { return impl_->phase_; }
+bool membership::seated() const { return impl_->seated_; }
+std::vector<peer_id> membership::reachable() const {
+  return impl_->reachable();
+}
+
+membership::impl::impl(config c)
+  : config_(std::move(c)), random_(config_.seed),
+    agreement_({config_.self.id.peer, random_.next(), !config_.embedded,
+                config_.ballot_timeout}),
+    detector_({config_.self.id.peer, config_.heartbeat_interval,
+               config_.suspect_floor}) {
+  SHOAL_ASSERT(config_.name_shoal != nullptr);
+}
+
+void membership::impl::step(const event& e, nanoseconds now, actions& out) {
+  if (phase_ == phase::gone)
+    return;
+  SHOAL_ASSERT((phase_ == phase::created) == std::holds_alternative<start>(e));
+  now_ = now;
+  out_ = &out;
+  std::visit([this](const auto& x) { on(x); }, e);
+  settle();
+  out_ = nullptr;
+}
+
+/// What follows from the state alone, whatever the event was.
+void membership::impl::settle() {
+  take_decision();
+  agreement_.on_tick(now_, *out_);
+  detector_.on_tick(now_, *out_);
+  update_phase();
+  refresh_leaving();
+  if (phase_ == phase::gone)
+    return;
+  refresh_wishes();
+  propose();
+  // A shoal of one decides at once, and may then decide more; not for ever:
+  // every decision grants a wish.
+  take_decision();
+  update_phase();
+  ask_for_entry();
+  forward_changes();
+  say_hellos();
+  dial_due();
+  say_waiting();
+  linger();
+  if (phase_ != phase::gone)
+    ask_for_tick();
+}
+
+void membership::impl::on(const start& e) {
+  if (!e.stored.view) {
+    found_alone({}, {});
+    return;
+  }
+  view_ = e.stored.view->current;
+  seated_ = e.stored.view->seated;
+  former_ = e.stored.view->former;
+  agreement_.follow(view_, seated_, e.stored.vote ? &*e.stored.vote : nullptr);
+  detector_.follow(view_, now_);
+  detector_.be_patient_until(now_ + config_.suspect_floor);
+  phase_ = seated_ ? phase::waiting : phase::homeless;
+  homeless_since_ = now_;
+  say_waiting_at_ = now_ + config_.suspect_floor;
+  out_->push_back(new_view{view_, false});
+  for (const std::string& a : view_.dissolved_addresses)
+    dial_now(a, true);
+}
+
+void membership::impl::on(const peer_up& e) {
+  if (e.peer == config_.self.id.peer)
+    return;
+  if (links_.contains(e.peer))
+    on(peer_down{e.peer});
+  if (links_.size() >= links_max)
+    return;
+  link& l = links_[e.peer];
+  l.instance = e.instance;
+  detector_.link_up(e.peer, now_, *out_);
+}
+
+void membership::impl::on(const peer_down& e) {
+  if (links_.erase(e.peer) == 0)
+    return;
+  detector_.link_down(e.peer);
+  if (e.peer != config_.self.id.peer)
+    wishes_.joins.erase(e.peer);
+  if (const member* m = find_member(view_, e.peer))
+    for (const std::string& a : m->addresses) {
+      dials_.erase(a); // an earlier failure is no reason to wait
+      dial_now(a, false);
+    }
+}
+
+void membership::impl::on(const connect_failed& e) {
+  auto at = dials_.find(e.address);
+  if (at != dials_.end()) {
+    dial& d = at->second;
+    d.pending_until = 0;
+    d.next_at = now_
+                + std::min(dial_pause_max,
+                           (100 * milliseconds) << std::min(d.failures, 5));
+    ++d.failures;
+    if (d.once)
+      dials_.erase(at);
+  }
+  for (const member& m : view_.members)
+    if (!links_.contains(m.id.peer)
+        && std::ranges::find(m.addresses, e.address) != m.addresses.end())
+      detector_.refused(m, e.address, now_, *out_);
+}
+
+void membership::impl::on(const received& e) {
+  if (links_.contains(e.from))
+    std::visit([&](const auto& m) { on(e.from, m); }, e.what);
+}
+
+void membership::impl::on(const discovered& e) {
+  if (!config_.embedded)
+    dial_now(e.address, true);
+}
+
+void membership::impl::on(const submit_job& e) {
+  auto refuse = [&](std::string why) {
+    out_->push_back(rejected{std::move(why), e.job.id});
+  };
+  if (e.job.run_json.size() > run_json_bytes_max)
+    return refuse("the job's configuration is longer than "
+                  + std::to_string(run_json_bytes_max) + " bytes");
+  if (find_job(view_, e.job.id) != nullptr)
+    return refuse("a job with this id exists");
+  if (running() >= jobs_running_max)
+    return refuse("the shoal already runs " + std::to_string(jobs_running_max)
+                  + " jobs");
+  if (wishes_.changes.size() >= wishes_max)
+    return refuse("too many changes wait for agreement");
+  change c;
+  c.kind = change_kind::submit_job;
+  c.job = e.job;
+  c.job.state = job_state::running;
+  wish(std::move(c));
+}
+
+void membership::impl::on(const set_job_state& e) {
+  const job_entry* j = find_job(view_, e.id);
+  if (j == nullptr) {
+    out_->push_back(rejected{"no such job in the agreed view", e.id});
+    return;
+  }
+  if (j->state != job_state::running || e.state == job_state::running)
+    return;
+  change c;
+  c.kind = change_kind::end_job;
+  c.id = e.id;
+  c.state = e.state;
+  c.done_step = e.done_step;
+  wish(std::move(c));
+}
+
+void membership::impl::on(const update_profile& e) {
+  config_.self.device = e.device;
+  config_.self.addresses = e.addresses;
+}
+
+void membership::impl::on(const recover_force&) {
+  if (phase_ != phase::waiting) {
+    out_->push_back(
+      rejected{"this peer does not wait for a quorum; nothing to recover"});
+    return;
+  }
+  say("a new shoal by force, without the quorum of epoch "
+      + std::to_string(view_.number));
+  std::vector<assignment> previous;
+  if (config_.plan_jobs != nullptr)
+    previous = config_.plan_jobs(view_);
+  found_alone(view_.jobs, std::move(previous));
+}
+
+void membership::impl::say_waiting() {
+  if (phase_ != phase::waiting) {
+    say_waiting_at_ = time_max;
+    return;
+  }
+  if (say_waiting_at_ == time_max)
+    say_waiting_at_ = now_ + config_.suspect_floor;
+  if (now_ < say_waiting_at_)
+    return;
+  say_waiting_at_ = now_ + config_.waiting_period;
+  waiting_for w;
+  w.number = view_.number;
+  std::vector<peer_id> here = reachable();
+  for (const member& m : view_.members)
+    if (votes(m) && std::ranges::find(here, m.id.peer) == here.end())
+      w.missing.push_back(m);
+  out_->push_back(std::move(w));
+}
+
+void membership::impl::ask_for_tick() {
+  nanoseconds at = std::min(detector_.deadline(), agreement_.deadline());
+  auto soon = [&](nanoseconds t) {
+    if (t > now_)
+      at = std::min(at, t);
+  };
+  soon(wishes_due());
+  soon(agreement_.quiet_until());
+  soon(say_waiting_at_);
+  if (leaving_now_)
+    soon(leave_until_);
+  if (phase_ == phase::homeless)
+    soon(homeless_since_ + config_.homeless_patience);
+  soon(retry_at_);
+  for (const auto& [id, l] : links_)
+    soon(l.hello_at);
+  for (const std::string& a : wanted_addresses())
+    if (auto d = dials_.find(a); d != dials_.end())
+      soon(std::max(d->second.next_at, d->second.pending_until));
+  at = std::max(at, now_ + milliseconds);
+  if (at == time_max || (at == tick_asked_ && tick_asked_ > now_))
+    return;
+  tick_asked_ = at;
+  out_->push_back(need_tick_at{at});
+}
+
+} // namespace shoal::core::cluster

@@ -1,0 +1,158 @@
+// runtime/core/cluster/membership_impl.hpp -- the state behind membership.
+//
+// Split by mechanism: membership.cpp (events, time), views.cpp (adopting and
+// proposing), contact.cpp (connections, hello, merging), joining.cpp (getting
+// in and letting in), leaving.cpp. Only these include it.
+#pragma once
+
+#include "runtime/core/cluster/agreement.hpp"
+#include "runtime/core/cluster/detector.hpp"
+#include "runtime/core/cluster/membership.hpp"
+#include "runtime/core/cluster/wishes.hpp"
+
+namespace shoal::core::cluster {
+
+inline constexpr nanoseconds milliseconds = 1'000'000;
+/// How often a request that got no answer is repeated.
+inline constexpr nanoseconds retry_interval = 200 * milliseconds;
+/// How often strangers hear of our shoal when nothing has changed.
+inline constexpr nanoseconds hello_interval = 1000 * milliseconds;
+/// A forwarded wish that is not repeated is forgotten.
+inline constexpr nanoseconds wish_life = 1500 * milliseconds;
+/// A connection attempt without an answer counts as over.
+inline constexpr nanoseconds dial_timeout = 3000 * milliseconds;
+inline constexpr nanoseconds dial_pause_max = 2000 * milliseconds;
+inline constexpr std::size_t links_max = 256;
+inline constexpr std::size_t dials_max = 256;
+
+struct membership::impl {
+  /// A connected peer and what it last said of itself.
+  struct link {
+    std::uint64_t instance = 0;
+    shoal_id shoal{};
+    epoch number = 0;
+    std::optional<hello> said;
+    nanoseconds hello_at = 0; ///< when to tell it ours again
+  };
+
+  /// An address that we connect to, or have tried.
+  struct dial {
+    nanoseconds next_at = 0;
+    nanoseconds pending_until = 0; ///< 0: no attempt is in progress
+    int failures = 0;
+    bool once = false; ///< not tried again after a failure
+  };
+
+  explicit impl(config c);
+
+  // membership.cpp
+  void step(const event& e, nanoseconds now, actions& out);
+  void on(const start& e);
+  void on(const peer_up& e);
+  void on(const peer_down& e);
+  void on(const connect_failed& e);
+  void on(const received& e);
+  void on(const tick&) {}
+  void on(const discovered& e);
+  void on(const submit_job& e);
+  void on(const set_job_state& e);
+  void on(const cluster::leave& e);
+  void on(const leave_now& e);
+  void on(const update_profile& e);
+  void on(const recover_force& e);
+  void settle();
+  void say_waiting();
+  void ask_for_tick();
+
+  // views.cpp
+  const member* entry() const; ///< ours in the view, of any start
+  bool current_entry() const;  ///< the entry is of this start
+  bool i_vote() const;
+  std::size_t running() const;
+  void adopt(view v);
+  void install(view v, bool seated_now);
+  void found_alone(std::vector<job_entry> jobs,
+                   std::vector<assignment> previous);
+  void take_decision();
+  void refresh_wishes();
+  void refresh_losses();
+  void refresh_seats();
+  void drop_settled();
+  nanoseconds wishes_due() const;
+  void propose();
+  void forward_changes();
+  void wish(change c);
+  void update_phase();
+  std::vector<peer_id> reachable() const;
+
+  // contact.cpp
+  hello make_hello() const;
+  void say_hellos();
+  void choose_merge();
+  const link* best_contact(peer_id* who) const;
+  void dial_now(const std::string& address, bool once);
+  void dial_due();
+  bool connected_to(const std::string& address) const;
+  std::vector<std::string> wanted_addresses() const;
+  void heard(const peer_id& from, const shoal_id& shoal, epoch number);
+  bool tell_former(const peer_id& to, const shoal_id& shoal, epoch number);
+  void on(const peer_id& from, const hello& m);
+  void on(const peer_id& from, const heartbeat& m);
+  void on(const peer_id& from, const heartbeat_ack& m);
+  void on(const peer_id& from, const alert& m);
+  void on(const peer_id& from, const decided& m);
+  void on(const peer_id& from, const view_request& m);
+  template <class Message>
+  void vote(const peer_id& from, const Message& m);
+  void on(const peer_id& from, const prepare& m);
+  void on(const peer_id& from, const promise& m);
+  void on(const peer_id& from, const accept& m);
+  void on(const peer_id& from, const accepted& m);
+  void on(const peer_id& from, const refused& m);
+
+  // joining.cpp
+  join_request make_request(const shoal_id& into) const;
+  void ask_for_entry();
+  void on(const peer_id& from, const join_request& m);
+  void on(const peer_id& from, const join_answer& m);
+  void on(const peer_id& from, const change_request& m);
+
+  // leaving.cpp
+  void refresh_leaving();
+  void linger();
+  void go(bool clean, bool erase);
+
+  void send_to(const peer_id& to, message m) {
+    out_->push_back(send{{to}, std::move(m)});
+  }
+  void say(std::string text) { out_->push_back(log{std::move(text)}); }
+
+  config config_;
+  random random_;
+  cluster::phase phase_ = phase::created;
+  view view_;
+  bool seated_ = false;
+  std::vector<view> former_;
+  agreement agreement_;
+  detector detector_;
+  wishes wishes_;
+  std::map<peer_id, link> links_;
+  std::map<std::string, dial> dials_;
+
+  bool leaving_ = false;     ///< leave was asked for
+  bool leaving_now_ = false; ///< leave_now was
+  bool lingering_ = false;   ///< out of the view; tells the others
+  bool warned_apart_ = false;
+  nanoseconds leave_until_ = 0;
+  nanoseconds homeless_since_ = 0;
+  nanoseconds retry_at_ = 0;
+  std::uint64_t attempts_ = 0;
+  nanoseconds say_waiting_at_ = time_max;
+  nanoseconds tick_asked_ = time_max;
+
+  // Of the step in progress.
+  nanoseconds now_ = 0;
+  actions* out_ = nullptr;
+};
+
+} // namespace shoal::core::cluster

@@ -1,0 +1,283 @@
+// runtime/core/cluster/views.cpp -- adopting decided views, proposing others.
+#include "runtime/core/assert.hpp"
+#include "runtime/core/cluster/membership_impl.hpp"
+
+#include <algorithm>
+
+namespace shoal::core::cluster {
+
+using impl = membership::impl;
+
+const member* impl::entry() const {
+  return find_member(view_, config_.self.id.peer);
+}
+
+bool impl::current_entry() const {
+  const member* m = entry();
+  return m != nullptr && m->instance == config_.self.instance;
+}
+
+bool impl::i_vote() const {
+  const member* m = entry();
+  return seated_ && m != nullptr && votes(*m) && !view_.dissolved_into;
+}
+
+std::size_t impl::running() const {
+  return std::size_t(std::ranges::count(view_.jobs, job_state::running,
+                                        &job_entry::state));
+}
+
+std::vector<peer_id> impl::reachable() const {
+  std::vector<peer_id> out;
+  for (const member& m : view_.members) {
+    auto at = links_.find(m.id.peer);
+    bool here = at != links_.end() && at->second.shoal == view_.shoal
+                && !detector_.suspects(m.id.peer);
+    if (here || (m.id.peer == config_.self.id.peer && seated_))
+      out.push_back(m.id.peer);
+  }
+  return out;
+}
+
+void impl::update_phase() {
+  cluster::phase was = phase_;
+  if (phase_ == phase::gone)
+    return;
+  if (!seated_)
+    phase_ = phase::homeless;
+  else
+    phase_
+      = is_quorum(view_, reachable()) ? phase::member : phase::waiting;
+  if (phase_ == was)
+    return;
+  for (auto& [id, l] : links_)
+    l.hello_at = 0;
+  if (phase_ == phase::homeless)
+    homeless_since_ = now_;
+}
+
+/// Takes a view that was decided, by whomever. Does nothing if it is old or
+/// not our business.
+void impl::adopt(view v) {
+  if (v.number <= view_.number)
+    return; // C-2
+  const member* m = find_member(v, config_.self.id.peer);
+  bool admitted = m != nullptr && m->instance == config_.self.instance;
+  if (v.shoal == view_.shoal) {
+    bool keeps = (seated_ && m != nullptr) || admitted;
+    install(std::move(v), keeps);
+  } else if (!seated_ && admitted && !v.dissolved_into) {
+    install(std::move(v), true); // C-4: only from outside of every shoal
+  }
+}
+
+void impl::install(view v, bool seated_now) {
+  bool was_seated = seated_;
+  bool ends = v.dissolved_into.has_value();
+  std::vector<peer_id> added;
+  for (const member& m : v.members)
+    if (find_member(view_, m.id.peer) == nullptr)
+      added.push_back(m.id.peer);
+  view_ = std::move(v);
+  seated_ = seated_now && !ends;
+  if (ends) {
+    former_.push_back(view_);
+    if (former_.size() > former_max)
+      former_.erase(former_.begin());
+  }
+  if (!config_.embedded)
+    out_->push_back(persist{view_record{view_, seated_, former_}}); // C-3
+  agreement_.follow(view_, seated_, nullptr);
+  detector_.follow(view_, now_);
+  out_->push_back(new_view{view_, !ends && current_entry()});
+  if (ends) {
+    out_->push_back(dissolved{*view_.dissolved_into});
+    for (const std::string& a : view_.dissolved_addresses)
+      dial_now(a, true);
+  }
+  for (const peer_id& id : added)
+    if (links_.contains(id))
+      detector_.link_up(id, now_, *out_);
+  for (auto& [id, l] : links_)
+    l.hello_at = 0;
+  if (was_seated && !seated_ && !ends && !leaving_now_)
+    say("expelled from the shoal at epoch " + std::to_string(view_.number)
+        + "; asking to be admitted again");
+  wishes_.merge.reset();
+  lingering_ = leaving_now_ && entry() == nullptr && !ends && was_seated;
+  retry_at_ = 0;
+  detector_.beat_now();
+  update_phase();
+}
+
+void impl::found_alone(std::vector<job_entry> jobs,
+                       std::vector<assignment> previous) {
+  view v;
+  v.number = view_.number + 1;
+  v.cluster = config_.cluster;
+  v.jobs = std::move(jobs);
+  v.previous = std::move(previous);
+  member self = config_.self;
+  self.id.incarnation = v.number;
+  self.voter = true; // somebody has to
+  self.state = member_state::active;
+  v.members.push_back(std::move(self));
+  v.shoal = config_.name_shoal(v, random_.next());
+  install(std::move(v), true);
+}
+
+/// Follows a decision of our own and tells all that it concerns.
+void impl::take_decision() {
+  std::optional<view> v = agreement_.take_decided();
+  if (!v)
+    return;
+  std::vector<peer_id> to;
+  for (const auto& [id, l] : links_)
+    if (find_member(view_, id) != nullptr || find_member(*v, id) != nullptr)
+      to.push_back(id);
+  adopt(*v);
+  SHOAL_ASSERT(view_.number == v->number);
+  if (!to.empty())
+    out_->push_back(send{std::move(to), decided{std::move(*v)}});
+}
+
+void impl::wish(change c) {
+  for (const auto& w : wishes_.changes)
+    if (w.what == c)
+      return;
+  wishes_.changes.push_back({std::move(c), true, now_, time_max});
+}
+
+void impl::refresh_wishes() {
+  refresh_losses();
+  refresh_seats();
+  const member* self = entry();
+  if (seated_ && self != nullptr && !current_entry()) {
+    auto [at, fresh] = wishes_.joins.try_emplace(self->id.peer);
+    at->second.request = make_request(view_.shoal);
+    at->second.until = time_max;
+    if (fresh)
+      at->second.since = now_;
+  }
+  if (seated_ && current_entry()
+      && (self->device != config_.self.device
+          || self->addresses != config_.self.addresses)) {
+    change c;
+    c.kind = change_kind::update;
+    c.subject = self->id;
+    c.device = config_.self.device;
+    c.addresses = config_.self.addresses;
+    wish(std::move(c));
+  }
+  drop_settled();
+  choose_merge();
+}
+
+void impl::refresh_losses() {
+  std::map<member_id, nanoseconds> losses;
+  if (seated_)
+    for (const member_id& id : detector_.confirmed()) {
+      auto old = wishes_.losses.find(id);
+      losses[id] = old == wishes_.losses.end() ? now_ : old->second;
+    }
+  wishes_.losses = std::move(losses);
+}
+
+void impl::refresh_seats() {
+  std::map<member_id, nanoseconds> seats;
+  for (const member& m : view_.members) {
+    auto l = links_.find(m.id.peer);
+    if (m.state != member_state::joining || l == links_.end()
+        || l->second.instance != m.instance || l->second.shoal != view_.shoal
+        || l->second.number < m.id.incarnation)
+      continue;
+    auto old = wishes_.seats.find(m.id);
+    seats[m.id] = old == wishes_.seats.end() ? now_ : old->second;
+  }
+  wishes_.seats = std::move(seats);
+}
+
+void impl::drop_settled() {
+  std::erase_if(wishes_.changes, [&](const cluster::wish& w) {
+    if (settled(w.what, view_) || now_ >= w.until)
+      return true;
+    if (w.what.kind != change_kind::submit_job || running() < jobs_running_max)
+      return false;
+    if (w.own)
+      out_->push_back(rejected{"the shoal already runs "
+                                 + std::to_string(jobs_running_max) + " jobs",
+                               w.what.job.id});
+    return true;
+  });
+  std::erase_if(wishes_.joins, [&](const auto& j) {
+    const member* m = find_member(view_, j.first);
+    return now_ >= j.second.until || j.second.request.shoal != view_.shoal
+           || (m != nullptr && m->instance == j.second.request.draft.instance);
+  });
+}
+
+/// When the earliest wish is ripe: after a window that gathers others, and,
+/// for what all peers know at the same time, after the lower peers' turn.
+nanoseconds impl::wishes_due() const {
+  nanoseconds due = time_max;
+  if (!i_vote() || phase_ != phase::member)
+    return due;
+  std::size_t rank = 0;
+  for (const peer_id& id : reachable())
+    rank += id < config_.self.id.peer && votes(*find_member(view_, id));
+  nanoseconds turn = nanoseconds(rank) * config_.rank_delay;
+  nanoseconds window = config_.batch_window;
+  for (const auto& [id, since] : wishes_.losses)
+    due = std::min(due, since + window + turn);
+  for (const auto& [id, since] : wishes_.seats)
+    due = std::min(due, since + window + turn);
+  for (const auto& [id, j] : wishes_.joins)
+    due = std::min(due, j.since + window + (j.request.seated ? turn : 0));
+  if (view_.members.size() == 1)
+    window = 0; // nobody to wait for
+  for (const auto& w : wishes_.changes)
+    due = std::min(due, w.since + window);
+  if (wishes_.merge)
+    due = std::min(due, wishes_.merge->since + window
+                          + (view_.members.size() == 1 ? 0 : turn));
+  return due;
+}
+
+void impl::propose() {
+  if (!i_vote() || phase_ != phase::member || !agreement_.may_propose(now_))
+    return;
+  bool ripe = wishes_due() <= now_;
+  if (!ripe && !agreement_.unfinished())
+    return;
+  std::optional<view> next = next_view(view_, wishes_, config_.plan_jobs);
+  if (!next && agreement_.unfinished()) {
+    next = view_; // never chosen: what was accepted takes its place
+    ++next->number;
+  }
+  if (next)
+    agreement_.propose(std::move(*next), now_, *out_);
+}
+
+/// Lets a voter propose what a peer without a vote wishes.
+void impl::forward_changes() {
+  if (i_vote() || !seated_ || now_ < retry_at_)
+    return;
+  std::vector<peer_id> to;
+  for (const peer_id& id : reachable())
+    if (id != config_.self.id.peer && votes(*find_member(view_, id)))
+      to.push_back(id);
+  if (to.empty())
+    return;
+  bool sent = false;
+  for (const auto& w : wishes_.changes)
+    if (w.own) {
+      send_to(to[attempts_ % to.size()], change_request{view_.shoal, w.what});
+      sent = true;
+    }
+  if (sent) {
+    ++attempts_;
+    retry_at_ = now_ + retry_interval;
+  }
+}
+
+} // namespace shoal::core::cluster

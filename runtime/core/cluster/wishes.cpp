@@ -1,0 +1,161 @@
+// runtime/core/cluster/wishes.cpp -- builds a view's successor.
+#include "runtime/core/cluster/wishes.hpp"
+
+#include "runtime/core/assert.hpp"
+#include "runtime/core/cluster/membership.hpp" // the limits
+
+#include <algorithm>
+
+namespace shoal::core::cluster {
+
+namespace {
+
+member* find(view& v, const peer_id& id) {
+  return const_cast<member*>(find_member(v, id));
+}
+
+std::size_t count(const view& v, bool running) {
+  return std::size_t(std::ranges::count_if(v.jobs, [&](const job_entry& j) {
+    return (j.state == job_state::running) == running;
+  }));
+}
+
+void grant_join(view& v, const join_request& r) {
+  member* old = find(v, r.draft.id.peer);
+  if (old != nullptr && old->instance == r.draft.instance)
+    return;
+  member entry = r.draft;
+  entry.id.incarnation = v.number;
+  // A peer that holds its votes is not going elsewhere; any other might, so
+  // it takes its seat only when it has been heard in this shoal.
+  bool keeps_seat
+    = r.seated && old != nullptr && old->state != member_state::joining;
+  entry.state = keeps_seat ? member_state::active : member_state::joining;
+  if (old != nullptr) {
+    *old = std::move(entry);
+  } else if (v.members.size() < members_max) {
+    auto at = std::ranges::lower_bound(
+      v.members, entry.id.peer, {}, [](const member& m) { return m.id.peer; });
+    v.members.insert(at, std::move(entry)); // V-1
+  }
+}
+
+void grant(view& v, const change& c) {
+  member* m = find(v, c.subject.peer);
+  if (m != nullptr && m->id != c.subject)
+    m = nullptr;
+  switch (c.kind) {
+  case change_kind::submit_job:
+    if (find_job(v, c.job.id) == nullptr && count(v, true) < jobs_running_max) {
+      auto at = std::ranges::lower_bound(v.jobs, c.job.id, {}, &job_entry::id);
+      at = v.jobs.insert(at, c.job); // V-2
+      at->changed = v.number;
+    }
+    break;
+  case change_kind::end_job:
+    for (job_entry& j : v.jobs) {
+      if (j.id == c.id && j.state == job_state::running) {
+        j.state = c.state;
+        j.done_step = c.done_step;
+        j.changed = v.number;
+      }
+    }
+    break;
+  case change_kind::leave:
+    if (m != nullptr && m->state == member_state::active)
+      m->state = member_state::leaving;
+    break;
+  case change_kind::remove:
+    if (m != nullptr)
+      std::erase_if(v.members,
+                    [&](const member& x) { return x.id == c.subject; });
+    break;
+  case change_kind::update:
+    if (m != nullptr) {
+      m->device = c.device;
+      m->addresses = c.addresses;
+    }
+    break;
+  }
+}
+
+void forget_old_jobs(view& v) {
+  while (count(v, false) > jobs_kept_max) {
+    auto oldest = v.jobs.end();
+    for (auto at = v.jobs.begin(); at != v.jobs.end(); ++at)
+      if (at->state != job_state::running
+          && (oldest == v.jobs.end() || at->changed < oldest->changed))
+        oldest = at;
+    v.jobs.erase(oldest);
+  }
+}
+
+view dissolved_view(const view& base, const merge_wish& m) {
+  SHOAL_ASSERT(count(base, true) == 0); // C-5
+  view v = base;
+  ++v.number;
+  v.jobs.clear();
+  v.previous.clear();
+  v.dissolved_into = m.into;
+  v.dissolved_addresses = m.addresses;
+  return v;
+}
+
+} // namespace
+
+bool settled(const change& c, const view& v) {
+  const member* m = find_member(v, c.subject.peer);
+  if (m != nullptr && m->id != c.subject)
+    m = nullptr;
+  const job_entry* j = find_job(v, c.id);
+  switch (c.kind) {
+  case change_kind::submit_job:
+    return find_job(v, c.job.id) != nullptr;
+  case change_kind::end_job:
+    return j == nullptr || j->state != job_state::running;
+  case change_kind::leave:
+    return m == nullptr || m->state == member_state::leaving;
+  case change_kind::remove:
+    return m == nullptr;
+  case change_kind::update:
+    return m == nullptr
+           || (m->device == c.device && m->addresses == c.addresses);
+  }
+  return true;
+}
+
+std::optional<view>
+next_view(const view& base, const wishes& w,
+          std::vector<assignment> (*plan_jobs)(const view&)) {
+  auto submits = [](const wish& x) {
+    return x.what.kind == change_kind::submit_job;
+  };
+  if (w.merge && count(base, true) == 0
+      && std::ranges::none_of(w.changes, submits))
+    return dissolved_view(base, *w.merge);
+
+  view v = base;
+  ++v.number;
+  for (const auto& [peer, join] : w.joins)
+    v.number = std::max(v.number, join.request.floor + 1); // C-2
+  for (const auto& [id, since] : w.losses)
+    if (!w.joins.contains(id.peer))
+      std::erase_if(v.members, [&](const member& m) { return m.id == id; });
+  for (const auto& [id, since] : w.seats)
+    if (member* m = find(v, id.peer);
+        m != nullptr && m->id == id && m->state == member_state::joining)
+      m->state = member_state::active;
+  for (const auto& [peer, join] : w.joins)
+    grant_join(v, join.request);
+  for (const wish& x : w.changes)
+    grant(v, x.what);
+  forget_old_jobs(v);
+  if (v.members == base.members && v.jobs == base.jobs)
+    return std::nullopt;
+  if (std::ranges::none_of(v.members, votes))
+    return std::nullopt; // nobody could decide anything any more
+  v.previous = plan_jobs != nullptr ? plan_jobs(base) : v.previous;
+  return v;
+}
+
+} // namespace shoal::core::cluster

@@ -1,0 +1,55 @@
+// runtime/core/cluster/wishes.hpp -- what a peer would like the next view to
+// say, and the view that says it.
+//
+// Wishes stay until a decided view has granted them (or can not), so it does
+// not matter whose proposal wins: the rest is proposed on top of the winner.
+#pragma once
+
+#include "runtime/core/cluster/messages.hpp"
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace shoal::core::cluster {
+
+struct wish {
+  change what;
+  bool own = false;
+  nanoseconds since = 0;
+  nanoseconds until = 0; ///< when a forwarded one is forgotten
+};
+
+struct join_wish {
+  join_request request;
+  nanoseconds since = 0;
+  nanoseconds until = 0;
+};
+
+/// Where a shoal goes when it dissolves.
+struct merge_wish {
+  shoal_id into{};
+  std::vector<std::string> addresses;
+  nanoseconds since = 0;
+};
+
+struct wishes {
+  std::vector<wish> changes;
+  std::map<peer_id, join_wish> joins;
+  std::map<member_id, nanoseconds> seats;  ///< joining members heard, and when
+  std::map<member_id, nanoseconds> losses; ///< confirmed as dead, and when
+  std::optional<merge_wish> merge;
+};
+
+/// Whether nobody need decide anything for it any more: granted or void.
+bool settled(const change& c, const view& v);
+
+/// The successor of `base` that grants all wishes that can be granted;
+/// nothing if that changes nothing. `planned` is make_plan(base).jobs.
+std::optional<view>
+next_view(const view& base, const wishes& w,
+          std::vector<assignment> (*plan_jobs)(const view&));
+
+} // namespace shoal::core::cluster
