@@ -102,6 +102,7 @@ void writer::value(const core::assignment& a) {
     number(r.last_microbatch);
   });
   list(a.keepers, [this](const core::member_id& m) { value(m); });
+  list(a.sealers, [this](const core::member_id& m) { value(m); });
   value(a.data_source);
   value(a.evaluator);
   value(a.checkpointer);

@@ -161,6 +161,8 @@ void put(wire::Assignment& to, const assignment& from) {
   }
   for (const member_id& keeper : from.keepers)
     put(*to.add_keepers(), keeper);
+  for (const member_id& sealer : from.sealers)
+    put(*to.add_sealers(), sealer);
   put(*to.mutable_data_source(), from.data_source);
   put(*to.mutable_evaluator(), from.evaluator);
   put(*to.mutable_checkpointer(), from.checkpointer);
@@ -191,6 +193,9 @@ void get(const wire::Assignment& from, assignment& to, checks& c) {
   if (c.list(from.keepers_size(), core::cluster::members_max))
     for (const wire::MemberId& keeper : from.keepers())
       get(keeper, to.keepers.emplace_back(), c);
+  if (c.list(from.sealers_size(), core::cluster::members_max))
+    for (const wire::MemberId& sealer : from.sealers())
+      get(sealer, to.sealers.emplace_back(), c);
   get(from.data_source(), to.data_source, c);
   get(from.evaluator(), to.evaluator, c);
   get(from.checkpointer(), to.checkpointer, c);
