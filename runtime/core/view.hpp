@@ -105,6 +105,7 @@ struct job_entry {
   std::uint64_t data_bytes = 0;
   blob_digest origin{};   ///< weights or checkpoint to start from; zero: seed
   std::uint64_t origin_bytes = 0;
+  std::uint64_t origin_step = 0;      ///< steps that the origin has behind it
   std::uint32_t blocks = 0;           ///< of the model
   std::uint32_t microbatches = 0;     ///< in one step
   std::uint64_t block_flops = 0;      ///< forward + backward, one microbatch

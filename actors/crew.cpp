@@ -1,0 +1,104 @@
+// actors/crew.cpp -- starting and ending the roles of a sub-plan.
+#include "actors/crew.hpp"
+
+#include "actors/checkpointer.hpp"
+#include "actors/data_source.hpp"
+#include "actors/evaluator.hpp"
+#include "actors/reducer.hpp"
+#include "actors/stage.hpp"
+#include "runtime/context.hpp"
+
+#include <caf/all.hpp>
+
+#include <algorithm>
+
+namespace shoal::actors {
+
+caf::actor crew::add(caf::actor member) {
+  owner_->monitor(member);
+  monitored_.push_back(member.address());
+  return member;
+}
+
+void crew::start(caf::event_based_actor* owner, world_ptr world,
+                 sub_plan_ptr plan) {
+  owner_ = owner;
+  world_ = std::move(world);
+  plan_ = std::move(plan);
+  caf::actor_system& system = owner->system();
+  const auto self = caf::actor_cast<caf::actor>(owner);
+  stages_ = stages_on(plan_->where, world_->node->self());
+  if (!stages_.empty())
+    reducer_ = add(spawn_reducer(system, {world_, plan_, self}));
+  for (const stage_name& n : stages_)
+    stage_actors_.push_back(
+      add(spawn_stage(system, {world_, plan_, n, self, reducer_})));
+  if (is_evaluator())
+    evaluator_ = add(spawn_evaluator(system, {world_, plan_, self}));
+  if (is_checkpointer())
+    checkpointer_ = add(spawn_checkpointer(system, {world_, plan_, self}));
+}
+
+void crew::add_data_source(std::shared_ptr<const model::corpus> text) {
+  if (!data_source_)
+    data_source_ = add(
+      spawn_data_source(owner_->system(), {world_, plan_, std::move(text)}));
+}
+
+void crew::dismiss() {
+  for (const caf::actor& a : stage_actors_)
+    owner_->send_exit(a, caf::exit_reason::user_shutdown);
+  for (caf::actor* a : {&reducer_, &data_source_, &evaluator_, &checkpointer_}) {
+    if (*a)
+      owner_->send_exit(*a, caf::exit_reason::user_shutdown);
+    *a = nullptr;
+  }
+  stage_actors_.clear();
+  stages_.clear();
+  plan_ = nullptr;
+}
+
+void crew::ended(const caf::actor_addr& who) { std::erase(monitored_, who); }
+
+bool crew::in_first_replica() const {
+  return !stages_.empty() && stages_.front().replica == 0;
+}
+bool crew::is_data_source() const {
+  return plan_ && plan_->where.data_source.peer == world_->node->self();
+}
+bool crew::is_evaluator() const {
+  return plan_ && plan_->where.evaluator.peer == world_->node->self();
+}
+bool crew::is_checkpointer() const {
+  return plan_ && plan_->where.checkpointer.peer == world_->node->self();
+}
+
+void crew::begin_step(std::uint64_t step) {
+  const actors::begin_step m{step};
+  if (reducer_)
+    owner_->send(reducer_, m);
+  for (const caf::actor& a : stage_actors_)
+    owner_->send(a, m);
+  if (data_source_)
+    owner_->send(data_source_, m);
+}
+
+void crew::begin_eval(std::uint64_t step) {
+  const actors::begin_eval m{step};
+  if (evaluator_)
+    owner_->send(evaluator_, m);
+  if (in_first_replica())
+    for (const caf::actor& a : stage_actors_)
+      owner_->send(a, m);
+  if (data_source_)
+    owner_->send(data_source_, m);
+}
+
+void crew::begin_checkpoint(std::uint64_t step) {
+  if (checkpointer_)
+    owner_->send(checkpointer_, actors::begin_checkpoint{step});
+}
+
+void crew::pass_losses(const step_computed& m) { owner_->send(reducer_, m); }
+
+} // namespace shoal::actors

@@ -1,0 +1,69 @@
+// actors/crew.hpp -- the actors of one sub-plan on this peer, as one thing.
+//
+// Made when a sub-plan takes effect, dismissed before the next one does: all
+// members are told to end, and `gone` becomes true when every one of them has.
+// Only then may the job's units be replaced.
+//
+// Threads: the job actor's.
+#pragma once
+
+#include "actors/training_state.hpp"
+
+#include <caf/actor.hpp>
+#include <caf/fwd.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace shoal::model {
+struct corpus;
+}
+
+namespace shoal::actors {
+
+struct step_computed; // actors/stage.hpp
+
+class crew {
+public:
+  /// Starts the roles that `plan` gives to this peer, all but the data source;
+  /// `owner` hears from them and monitors them.
+  void start(caf::event_based_actor* owner, world_ptr world, sub_plan_ptr plan);
+
+  /// Starts the data source, when the text is here.
+  void add_data_source(std::shared_ptr<const model::corpus> text);
+
+  /// Tells all to end.
+  void dismiss();
+  /// A monitored actor has ended.
+  void ended(const caf::actor_addr& who);
+  bool gone() const noexcept { return monitored_.empty(); }
+  bool active() const noexcept { return plan_ != nullptr; }
+  const sub_plan_ptr& plan() const noexcept { return plan_; }
+
+  /// Roles of this peer.
+  const std::vector<stage_name>& stages() const noexcept { return stages_; }
+  bool in_first_replica() const;
+  bool is_data_source() const;
+  bool is_evaluator() const;
+  bool is_checkpointer() const;
+
+  void begin_step(std::uint64_t step);
+  void begin_eval(std::uint64_t step);
+  void begin_checkpoint(std::uint64_t step);
+  /// Losses of a stage of this peer go to the reducer.
+  void pass_losses(const step_computed& m);
+
+private:
+  caf::actor add(caf::actor member);
+
+  caf::event_based_actor* owner_ = nullptr;
+  world_ptr world_;
+  sub_plan_ptr plan_;
+  std::vector<stage_name> stages_;
+  std::vector<caf::actor> stage_actors_;
+  caf::actor reducer_, data_source_, evaluator_, checkpointer_;
+  std::vector<caf::actor_addr> monitored_;
+};
+
+} // namespace shoal::actors

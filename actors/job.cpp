@@ -1,0 +1,477 @@
+// actors/job.cpp -- messages into job_core, its actions out of it.
+#include "actors/job.hpp"
+
+#include "actors/job_actor.hpp"
+#include "runtime/core/assert.hpp"
+#include "runtime/device_queue.hpp"
+#include "runtime/job_log.hpp"
+#include "runtime/links.hpp"
+#include "runtime/store/store.hpp"
+
+#include <caf/all.hpp>
+
+#include <chrono>
+
+namespace shoal::actors {
+
+using namespace core::job_action;
+namespace event = core::job_event;
+
+namespace {
+
+/// Repeats what may have been lost on the way.
+struct job_tick {};
+constexpr std::chrono::milliseconds tick_every{200};
+
+std::int64_t unix_ms() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+           std::chrono::system_clock::now().time_since_epoch())
+    .count();
+}
+
+core::job_config core_config(const job_config& c, const job_world& w) {
+  core::job_config out;
+  out.job = c.entry.id;
+  out.self = c.node->self();
+  out.blocks = c.entry.blocks;
+  out.microbatches = c.entry.microbatches;
+  out.total_steps = std::uint64_t(w.run.steps);
+  out.origin_step = c.entry.origin_step;
+  out.eval_every
+    = w.run.validation_enable ? std::uint64_t(w.run.validation_freq) : 0;
+  out.checkpoint_every = w.run.checkpoint_enable
+                           ? std::uint64_t(w.run.checkpoint_interval)
+                           : 0;
+  return out;
+}
+
+/// "2 replicas x 2 stages: 0a1b2c3d 0-3, 4d5e6f70 3-6 | ..."
+std::string describe(const core::view& v, const core::assignment& a) {
+  if (a.replicas.empty())
+    return "waiting: " + a.why_waiting;
+  std::string text = std::to_string(a.replicas.size()) + " x "
+                     + std::to_string(a.replicas[0].stages.size());
+  for (std::size_t r = 0; r < a.replicas.size(); ++r) {
+    text += r == 0 ? ": " : " | ";
+    for (std::size_t s = 0; s < a.replicas[r].stages.size(); ++s) {
+      const core::stage_place& p = a.replicas[r].stages[s];
+      const core::member* m = core::find_member(v, p.where.peer);
+      text += (s == 0 ? "" : ", ")
+              + (m && !m->name.empty() ? m->name
+                                       : core::short_name(p.where.peer))
+              + " " + std::to_string(p.first_block) + "-"
+              + std::to_string(p.last_block);
+    }
+  }
+  return text;
+}
+
+} // namespace
+} // namespace shoal::actors
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::actors::job_tick)
+
+namespace shoal::actors {
+
+core::nanoseconds steady_now() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+           std::chrono::steady_clock::now().time_since_epoch())
+    .count();
+}
+
+job_actor::job_actor(caf::actor_config& cfg, job_config config,
+                     world_ptr world)
+  : caf::event_based_actor(cfg), config_(std::move(config)),
+    world_(std::move(world)), core_(core_config(config_, *world_)) {}
+
+caf::behavior job_actor::make_behavior() {
+  set_down_handler([this](const caf::down_msg& m) {
+    crew_.ended(m.source);
+    halted_if_still();
+  });
+  set_exit_handler([this](const caf::exit_msg& m) {
+    crew_.dismiss();
+    quit(m.reason);
+  });
+  delayed_send(this, tick_every, job_tick{});
+  if (have_all(node(), job_blobs()))
+    feed(event::blobs_held{});
+  return {
+    [this](const job_view& m) { on_view(m); },
+    [this](const runtime::job_message_in& m) {
+      if (const auto* p = std::get_if<core::progress>(m.message.get()))
+        took_ = p->took;
+      feed(event::received{m.from, *m.message});
+    },
+    [this](const runtime::drain_job&) { feed(event::drain{}); },
+    [this](const step_computed& m) {
+      if (crew_.active() && !m.losses.empty())
+        crew_.pass_losses(m);
+    },
+    [this](const step_reduced& m) { on_reduced(m); },
+    [this](const eval_computed& m) {
+      if (m.step == evaluating_)
+        on_eval_part();
+    },
+    [this](const eval_summed& m) {
+      if (m.step != evaluating_)
+        return;
+      eval_sum_ = m;
+      on_eval_part();
+    },
+    [this](const checkpoint_written& m) {
+      event::checkpointed done{digest_, m.step, m.good, m.what.manifest,
+                               m.what.bytes};
+      feed(done);
+      if (m.good)
+        feed(event::checkpoint_held{{m.step, m.what.manifest}});
+    },
+    [this](const job_tick&) {
+      if (over_)
+        return;
+      delayed_send(this, tick_every, job_tick{});
+      feed(event::tick{});
+    },
+    [](const job_later& m) { m.run(); },
+  };
+}
+
+void job_actor::feed(core::job_input input) {
+  inputs_.push_back(std::move(input));
+  if (feeding_)
+    return;
+  feeding_ = true;
+  while (!inputs_.empty()) {
+    core::job_input next = std::move(inputs_.front());
+    inputs_.pop_front();
+    for (const core::job_output& action : core_.step(next, steady_now()))
+      std::visit([this](const auto& a) { act(a); }, action);
+  }
+  feeding_ = false;
+  report_holds();
+}
+
+void job_actor::report_holds() {
+  job_holds now{config_.entry.id, core_.held().size(),
+                core_.now_in() == core::job_core::phase::done || over_};
+  if (now.units == reported_.units && now.finished == reported_.finished)
+    return;
+  reported_ = now;
+  send(config_.supervisor, now);
+}
+
+void job_actor::on_view(const job_view& m) {
+  view_ = m.view;
+  if (m.place && m.place->since != logged_since_) {
+    logged_since_ = m.place->since;
+    runtime::job_event e;
+    e.kind = runtime::job_event_kind::view;
+    e.epoch = m.view->number;
+    e.peers = std::uint32_t(m.view->members.size());
+    e.text = describe(*m.view, *m.place);
+    e.unix_ms = unix_ms();
+    node().log().add(config_.entry.id, e);
+  }
+  event::view_changed change{m.view->number, m.place, members()};
+  feed(std::move(change));
+}
+
+std::vector<core::peer_id> job_actor::members() const {
+  std::vector<core::peer_id> out;
+  if (view_)
+    for (const core::member& m : view_->members)
+      out.push_back(m.id.peer);
+  return out;
+}
+
+std::function<void(std::function<void()>)> job_actor::poster() {
+  return [self = caf::actor_cast<caf::actor>(this)](std::function<void()> run) {
+    caf::anon_send(self, job_later{std::move(run)});
+  };
+}
+
+void job_actor::compute(std::function<void(kernels::backend&)> work,
+                        std::function<void()> then) {
+  node().device().submit(std::move(work),
+                         [post = poster(), then = std::move(then)] {
+                           post(then);
+                         });
+}
+
+// Sub-plans come and go.
+
+void job_actor::act(const halt& a) {
+  halting_ = a.digest;
+  if (digest_ != 0)
+    node().links().cancel(digest_);
+  digest_ = 0;
+  evaluating_ = 0;
+  crew_.dismiss();
+  halted_if_still();
+}
+
+void job_actor::halted_if_still() {
+  if (!halting_ || !crew_.gone())
+    return;
+  // Whatever has been submitted before this runs before it.
+  compute([](kernels::backend&) {},
+          [this, digest = *halting_] {
+            if (halting_ != digest)
+              return; // yet another sub-plan: it has a fence of its own
+            halting_.reset();
+            feed(event::halted{digest});
+          });
+}
+
+void job_actor::act(const adopt& a) {
+  SHOAL_ASSERT(!crew_.active());
+  auto plan = std::make_shared<sub_plan>();
+  plan->where = a.place;
+  plan->digest = a.digest;
+  digest_ = a.digest;
+  for (std::uint32_t u : a.units)
+    if (!world_->units.contains(u))
+      world_->units[u] = std::make_shared<model::unit_state>(
+        world_->layout, u, model::purpose::training);
+  crew_.start(this, world_, std::move(plan));
+  load_text();
+}
+
+void job_actor::load_text() {
+  if (!crew_.is_data_source())
+    return;
+  if (text_) {
+    crew_.add_data_source(text_);
+    return;
+  }
+  if (loading_text_ || !node().blobs().contains(config_.entry.data))
+    return;
+  loading_text_ = true;
+  struct loaded_text {
+    text_ptr text;
+    std::string wrong;
+  };
+  auto result = std::make_shared<loaded_text>();
+  node().disk().submit(
+    [world = world_, digest = config_.entry.data, result](kernels::backend&) {
+      std::error_code error;
+      auto blob = world->node->blobs().read(digest, error);
+      if (!blob) {
+        result->wrong = "the text cannot be read: " + error.message();
+        return;
+      }
+      auto parsed = model::parse_corpus(blob->bytes());
+      if (!parsed) {
+        result->wrong = parsed.message();
+        return;
+      }
+      if (auto enough = check_corpus(*parsed, world->run); !enough)
+        result->wrong = enough.message();
+      else
+        result->text
+          = std::make_shared<const model::corpus>(std::move(*parsed));
+    },
+    [this, post = poster(), result] {
+      post([this, result] {
+        loading_text_ = false;
+        text_ = result->text;
+        if (text_)
+          load_text();
+        else
+          fail(result->wrong);
+      });
+    });
+}
+
+void job_actor::act(const core::job_action::send& a) {
+  core::job_message m = a.message;
+  if (auto* p = std::get_if<core::progress>(&m)) {
+    p->lr = runtime::learning_rate(run(), std::int64_t(p->record.version.step));
+    p->tokens = world_->tokens_per_step();
+    p->took = took_;
+  }
+  node().send(a.to, std::move(m));
+}
+
+// A step.
+
+void job_actor::act(const run_step& a) {
+  step_began_ = steady_now();
+  load_text();
+  crew_.begin_step(a.step);
+}
+
+void job_actor::on_reduced(const step_reduced& m) {
+  if (digest_ == 0)
+    return;
+  auto vote = std::make_shared<event::prepared>();
+  vote->digest = digest_;
+  vote->step = m.step;
+  vote->losses = m.losses;
+  std::vector<unit_ptr> units;
+  for (const stage_name& n : crew_.stages()) {
+    const unit_range range
+      = units_of(crew_.plan()->where, n.replica, n.stage);
+    for (auto u = range.first; u < range.last; ++u)
+      units.push_back(world_->units.at(u));
+  }
+  compute(
+    [units, vote](kernels::backend& device) {
+      for (const unit_ptr& u : units)
+        vote->units.push_back({u->unit(), model::sums_of_squares(*u, device)});
+    },
+    [this, vote] { feed(std::move(*vote)); });
+}
+
+void job_actor::act(const apply& a) {
+  kernels::adamw_options options;
+  options.learning_rate = runtime::learning_rate(run(), std::int64_t(a.step));
+  options.beta1 = run().beta1;
+  options.beta2 = run().beta2;
+  options.epsilon = run().eps;
+  options.weight_decay = run().weight_decay;
+  options.step = a.step;
+  options.gradient_scale = model::clip_scale(a.grad_norm, run().max_norm);
+  std::vector<unit_ptr> units;
+  for (std::uint32_t u : a.units)
+    units.push_back(world_->units.at(u));
+  compute(
+    [units, options](kernels::backend& device) {
+      for (const unit_ptr& u : units)
+        model::apply(*u, device, options);
+    },
+    [this, step = a.step] { feed(event::applied{step}); });
+}
+
+void job_actor::act(const committed& a) {
+  const auto now = steady_now();
+  if (step_began_ != 0)
+    took_ = now - step_began_;
+  const std::uint64_t step = a.record.version.step;
+  runtime::job_event e;
+  e.kind = runtime::job_event_kind::step;
+  e.step = step;
+  e.epoch = a.record.version.made;
+  e.loss = a.record.loss;
+  e.grad_norm = a.record.grad_norm;
+  e.lr = runtime::learning_rate(run(), std::int64_t(step));
+  e.tokens = step * world_->tokens_per_step();
+  e.tokens_per_s
+    = took_ > 0 ? double(world_->tokens_per_step()) * 1e9 / double(took_) : 0;
+  e.peers = a.record.replicas * a.record.stages;
+  e.unix_ms = unix_ms();
+  node().log().add(config_.entry.id, e);
+  if (!a.publish)
+    return;
+  core::progress p;
+  p.on = a.on;
+  p.record = a.record;
+  for (const core::peer_id& peer : members())
+    if (peer != node().self())
+      act(core::job_action::send{peer, p});
+}
+
+// Evaluation.
+
+void job_actor::act(const run_eval& a) {
+  evaluating_ = a.step;
+  eval_sum_.reset();
+  eval_parts_ = crew_.is_evaluator() ? 1 : 0;
+  if (crew_.in_first_replica())
+    eval_parts_ += int(crew_.stages().size());
+  ++eval_parts_; // this call
+  load_text();
+  crew_.begin_eval(a.step);
+  on_eval_part();
+}
+
+void job_actor::on_eval_part() {
+  if (--eval_parts_ > 0 || digest_ == 0)
+    return;
+  event::evaluated done;
+  done.digest = digest_;
+  done.step = evaluating_;
+  done.known = eval_sum_ && eval_sum_->tokens > 0;
+  if (done.known) {
+    done.loss = eval_sum_->loss;
+    done.tokens = eval_sum_->tokens;
+  }
+  feed(done);
+}
+
+void job_actor::act(const eval_known& a) {
+  runtime::job_event e;
+  e.kind = runtime::job_event_kind::eval;
+  e.step = a.result.version.step;
+  e.epoch = a.result.version.made;
+  e.loss = a.result.loss;
+  e.tokens = a.result.tokens;
+  e.unix_ms = unix_ms();
+  node().log().add(config_.entry.id, e);
+}
+
+// For people, and the end.
+
+void job_actor::note(std::uint64_t step, const std::string& text) {
+  runtime::job_event e;
+  e.kind = runtime::job_event_kind::notice;
+  e.step = step;
+  e.epoch = view_ ? view_->number : 0;
+  e.text = text;
+  e.unix_ms = unix_ms();
+  node().log().add(config_.entry.id, e);
+  node().say("[job] " + text);
+}
+
+void job_actor::fail(const std::string& why) {
+  note(core_.step_in_progress(), "failed: " + why);
+  node().propose_job_state(config_.entry.id, core::job_state::failed,
+                           core_.step_in_progress());
+}
+
+void job_actor::act(const lost_state& a) {
+  note(a.last, "state lost: nobody holds unit " + std::to_string(a.unit)
+                 + " at step " + std::to_string(a.last)
+                 + "; resuming at step " + std::to_string(a.resume));
+}
+
+void job_actor::act(const waiting& a) {
+  note(core_.step_in_progress(), "waiting: " + a.why);
+}
+
+void job_actor::act(const finished& a) {
+  node().propose_job_state(config_.entry.id,
+                           a.reason == core::stop_reason::completed
+                             ? core::job_state::done
+                             : core::job_state::cancelled,
+                           a.step);
+}
+
+void job_actor::act(const ended&) {
+  over_ = true;
+  world_->units.clear();
+  report_holds();
+  quit();
+}
+
+std::optional<caf::actor> spawn_job(caf::actor_system& system,
+                                    job_config config) {
+  auto run = runtime::parse_run(config.entry.run_json, "job");
+  if (!run) {
+    config.node->say("[job] refused: " + run.message());
+    return std::nullopt;
+  }
+  auto world = std::make_shared<job_world>();
+  world->node = config.node;
+  world->job = config.entry.id;
+  world->run = *run;
+  world->layout = std::make_shared<const model::unit_layout>(run->model);
+  if (config.entry.blocks != run->model.num_hidden_layers
+      || config.entry.microbatches != run->microbatches_per_step()) {
+    config.node->say("[job] refused: the entry and its run file disagree");
+    return std::nullopt;
+  }
+  return system.spawn<job_actor>(std::move(config), std::move(world));
+}
+
+} // namespace shoal::actors

@@ -1,0 +1,122 @@
+// actors/job_actor.hpp -- the inside of actors/job.hpp.
+//
+// job.cpp: messages in, actions out. job_units.cpp: how a unit's state gets
+// here and where it goes. Private to these files.
+#pragma once
+
+#include "actors/blob_set.hpp"
+#include "actors/checkpointer.hpp"
+#include "actors/crew.hpp"
+#include "actors/evaluator.hpp"
+#include "actors/job.hpp"
+#include "actors/receiver.hpp"
+#include "actors/reducer.hpp"
+#include "runtime/core/training/job_core.hpp"
+#include "runtime/model/corpus.hpp"
+
+#include <caf/all.hpp>
+
+#include <deque>
+#include <functional>
+
+namespace shoal::actors {
+
+/// Something that was waited for elsewhere has ended; runs in the actor.
+struct job_later {
+  std::function<void()> run;
+};
+
+class job_actor : public caf::event_based_actor {
+public:
+  job_actor(caf::actor_config& cfg, job_config config, world_ptr world);
+  const char* name() const override { return "job"; }
+  caf::behavior make_behavior() override;
+
+private:
+  using text_ptr = std::shared_ptr<const model::corpus>;
+
+  runtime::context& node() { return *config_.node; }
+  const runtime::run_config& run() const { return world_->run; }
+
+  /// Gives an input to the core and carries out what it answers.
+  void feed(core::job_input input);
+  void on_view(const job_view& m);
+  void report_holds();
+
+  // One for each action.
+  void act(const core::job_action::halt& a);
+  void act(const core::job_action::send& a);
+  void act(const core::job_action::adopt& a);
+  void act(const core::job_action::apply& a);
+  void act(const core::job_action::fetch_unit& a);
+  void act(const core::job_action::serve_unit& a);
+  void act(const core::job_action::initialise_unit& a);
+  void act(const core::job_action::restore_unit& a);
+  void act(const core::job_action::release& a);
+  void act(const core::job_action::run_step& a);
+  void act(const core::job_action::run_eval& a);
+  void act(const core::job_action::run_checkpoint& a);
+  void act(const core::job_action::committed& a);
+  void act(const core::job_action::eval_known& a);
+  void act(const core::job_action::checkpoint_known& a);
+  void act(const core::job_action::lost_state& a);
+  void act(const core::job_action::get_blobs& a);
+  void act(const core::job_action::waiting& a);
+  void act(const core::job_action::finished& a);
+  void act(const core::job_action::ended& a);
+
+  void halted_if_still();
+  void on_reduced(const step_reduced& m);
+  void on_eval_part();
+  void load_text();
+  void drop_old_checkpoints();
+  void note(std::uint64_t step, const std::string& text);
+  void fail(const std::string& why);
+
+  /// Device work, then `then` in this actor.
+  void compute(std::function<void(kernels::backend&)> work,
+               std::function<void()> then);
+  /// Runs `then` in this actor; callable from any thread.
+  std::function<void(std::function<void()>)> poster();
+
+  /// A directory with the files of a checkpoint, fetched if need be.
+  void with_files(const core::blob_digest& manifest,
+                  std::vector<core::peer_id> holders,
+                  std::function<void(const std::filesystem::path&)> then);
+  void load_from(const core::blob_digest& manifest,
+                 std::vector<core::peer_id> holders, std::uint32_t unit,
+                 std::uint64_t digest);
+  std::vector<core::peer_id> members() const;
+  blob_set job_blobs() const;
+
+  job_config config_;
+  world_ptr world_;
+  core::job_core core_;
+  crew crew_;
+  std::deque<core::job_input> inputs_;
+  bool feeding_ = false;
+
+  std::shared_ptr<const core::view> view_;
+  core::epoch logged_since_ = 0;
+  std::uint64_t digest_ = 0;             ///< of the adopted sub-plan; 0: none
+  std::optional<std::uint64_t> halting_; ///< digest to answer
+  text_ptr text_;
+  bool loading_text_ = false;
+
+  std::uint64_t evaluating_ = 0;
+  int eval_parts_ = 0; ///< that this peer still waits for
+  std::optional<eval_summed> eval_sum_;
+  core::nanoseconds step_began_ = 0;
+  core::nanoseconds took_ = 0; ///< of the newest committed step
+  std::vector<core::checkpoint_ref> checkpoints_;
+  std::map<core::blob_digest, std::filesystem::path> files_; ///< exported
+  job_holds reported_;
+  bool over_ = false;
+};
+
+/// A steady clock, in the core's units.
+core::nanoseconds steady_now();
+
+} // namespace shoal::actors
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::actors::job_later)

@@ -1,0 +1,251 @@
+// actors/job_units.cpp -- a unit's state: fetched, served, made, saved.
+#include "actors/job_actor.hpp"
+
+#include "actors/checkpoint_files.hpp"
+#include "actors/link_names.hpp"
+#include "runtime/device_queue.hpp"
+#include "runtime/job_log.hpp"
+#include "runtime/links.hpp"
+#include "runtime/store/store.hpp"
+
+#include <algorithm>
+#include <set>
+
+namespace shoal::actors {
+
+using namespace core::job_action;
+namespace event = core::job_event;
+namespace fs = std::filesystem;
+
+blob_set job_actor::job_blobs() const {
+  blob_set set;
+  set.blobs.push_back(config_.entry.data);
+  if (config_.entry.origin != core::blob_digest{})
+    set.manifests.push_back(config_.entry.origin);
+  return set;
+}
+
+void job_actor::act(const fetch_unit& a) {
+  unit_ptr unit = world_->units.at(a.unit);
+  buffer into = world_->buffers.get(state_bytes(*unit));
+  auto arrived_here = [this, unit, into, a](std::error_code error) {
+    if (error)
+      return; // the holder is lost: another sub-plan follows
+    compute(
+      [unit, into](kernels::backend&) {
+        copy_state_in(into.as<const float>(), *unit);
+      },
+      [this, a] { feed(event::loaded{a.digest, a.unit}); });
+  };
+  node().links().expect(
+    a.from, make_tag(a.digest, link_kind::state, 0, a.unit, a.step),
+    into.shared(),
+    [post = poster(), arrived_here](std::error_code error) {
+      post([arrived_here, error] { arrived_here(error); });
+    });
+}
+
+void job_actor::act(const serve_unit& a) {
+  unit_ptr unit = world_->units.at(a.unit);
+  buffer from = world_->buffers.get(state_bytes(*unit));
+  node().device().submit(
+    [unit, from](kernels::backend&) {
+      copy_state_out(*unit, from.as<float>());
+    },
+    [links = &node().links(), a, from] {
+      links->send(a.to, make_tag(a.digest, link_kind::state, 0, a.unit, a.step),
+                  from.shared(), [](std::error_code) {});
+    });
+}
+
+void job_actor::act(const initialise_unit& a) {
+  if (config_.entry.origin != core::blob_digest{}) {
+    load_from(config_.entry.origin, members(), a.unit, a.digest);
+    return;
+  }
+  unit_ptr unit = world_->units.at(a.unit);
+  compute([unit, seed = std::uint64_t(run().seed)](
+            kernels::backend&) { model::initialise(*unit, seed); },
+          [this, a] { feed(event::loaded{a.digest, a.unit}); });
+}
+
+void job_actor::act(const restore_unit& a) {
+  load_from(a.checkpoint.manifest, a.holders, a.unit, a.digest);
+}
+
+void job_actor::load_from(const core::blob_digest& manifest,
+                          std::vector<core::peer_id> holders,
+                          std::uint32_t unit, std::uint64_t digest) {
+  with_files(
+    manifest, std::move(holders), [this, unit, digest](const fs::path& files) {
+      auto at = world_->units.find(unit);
+      if (at == world_->units.end())
+        return; // released meanwhile
+      auto result = std::make_shared<std::string>();
+      compute(
+        [state = at->second, files, result](kernels::backend&) {
+          if (auto loaded = load_unit(files, *state); !loaded)
+            *result = loaded.message();
+        },
+        [this, unit, digest, result] {
+          if (result->empty())
+            feed(event::loaded{digest, unit});
+          else
+            fail(*result);
+        });
+    });
+}
+
+void job_actor::with_files(const core::blob_digest& manifest,
+                           std::vector<core::peer_id> holders,
+                           std::function<void(const fs::path&)> then) {
+  if (auto at = files_.find(manifest); at != files_.end()) {
+    then(at->second);
+    return;
+  }
+  auto exported = [this, manifest, then](const std::string& wrong,
+                                         const fs::path& where) {
+    if (!wrong.empty()) {
+      fail(wrong);
+      return;
+    }
+    files_[manifest] = where;
+    then(where);
+  };
+  const fs::path where = node().data_dir() / "jobs"
+                         / ("from-" + core::to_hex(manifest).substr(0, 16));
+  auto post = poster();
+  runtime::context* world = config_.node;
+  fetch_all(node(), {{}, {manifest}}, std::move(holders),
+            [world, post, exported, manifest, where](std::error_code error) {
+              std::string wrong;
+              if (error)
+                wrong = "checkpoint cannot be fetched: " + error.message();
+              if (!error) {
+                auto m = read_manifest(manifest, world->blobs());
+                model::status out
+                  = m ? export_files(*m, world->blobs(), where)
+                      : model::status{m.why()};
+                if (!out)
+                  wrong = out.message();
+              }
+              post([exported, wrong, where] { exported(wrong, where); });
+            });
+}
+
+void job_actor::act(const release& a) {
+  for (std::uint32_t u : a.units)
+    world_->units.erase(u);
+}
+
+// Checkpoints.
+
+void job_actor::act(const run_checkpoint& a) {
+  crew_.begin_checkpoint(a.step);
+  const bool answers_later = crew_.is_checkpointer();
+  if (crew_.in_first_replica()) {
+    const core::peer_id to = crew_.plan()->where.checkpointer.peer;
+    for (const stage_name& n : crew_.stages()) {
+      const unit_range range
+        = units_of(crew_.plan()->where, n.replica, n.stage);
+      for (auto u = range.first; u < range.last; ++u) {
+        unit_ptr unit = world_->units.at(u);
+        buffer copy = world_->buffers.get(state_bytes(*unit));
+        const auto tag
+          = make_tag(digest_, link_kind::snapshot, 0, u, a.step);
+        node().device().submit(
+          [unit, copy](kernels::backend&) {
+            copy_state_out(*unit, copy.as<float>());
+          },
+          [links = &node().links(), to, tag, copy] {
+            links->send(to, tag, copy.shared(), [](std::error_code) {});
+          });
+      }
+    }
+  }
+  if (answers_later)
+    return;
+  compute([](kernels::backend&) {},
+          [this, a] {
+            feed(event::checkpointed{a.digest, a.step, false, {}, 0});
+          });
+}
+
+void job_actor::act(const checkpoint_known& a) {
+  runtime::job_event e;
+  e.kind = runtime::job_event_kind::checkpoint;
+  e.step = a.checkpoint.step;
+  e.epoch = view_ ? view_->number : 0;
+  e.digest = a.checkpoint.manifest;
+  node().log().add(config_.entry.id, e);
+  if (std::ranges::find(checkpoints_, a.checkpoint) == checkpoints_.end())
+    checkpoints_.push_back(a.checkpoint);
+  drop_old_checkpoints();
+  if (a.at == node().self() || !crew_.plan())
+    return;
+  const auto& keepers = crew_.plan()->where.keepers;
+  const bool keeper
+    = std::ranges::any_of(keepers, [&](const core::member_id& k) {
+        return k.peer == node().self();
+      });
+  if (!keeper)
+    return;
+  fetch_all(node(), {{}, {a.checkpoint.manifest}}, {a.at},
+            [this, post = poster(), a](std::error_code error) {
+              if (!error)
+                post([this, a] {
+                  feed(event::checkpoint_held{a.checkpoint});
+                });
+            });
+}
+
+void job_actor::drop_old_checkpoints() {
+  const auto keep = std::size_t(run().keep_latest_k);
+  if (checkpoints_.size() <= keep)
+    return;
+  std::ranges::sort(checkpoints_);
+  std::vector<core::checkpoint_ref> old(checkpoints_.begin(),
+                                        checkpoints_.end() - long(keep));
+  checkpoints_.erase(checkpoints_.begin(), checkpoints_.end() - long(keep));
+  node().disk().submit(
+    [world = world_, old, kept = checkpoints_,
+     origin = config_.entry.origin](kernels::backend&) {
+      runtime::store& store = world->node->blobs();
+      std::set<core::blob_digest> needed{origin};
+      auto files_of = [&](const core::blob_digest& m) {
+        std::vector<core::blob_digest> out{m};
+        if (store.contains(m))
+          if (auto read = read_manifest(m, store))
+            for (const manifest_file& f : read->files)
+              out.push_back(f.digest);
+        return out;
+      };
+      for (const core::blob_digest& d : files_of(origin))
+        needed.insert(d);
+      for (const core::checkpoint_ref& c : kept)
+        for (const core::blob_digest& d : files_of(c.manifest))
+          needed.insert(d);
+      for (const core::checkpoint_ref& c : old)
+        for (const core::blob_digest& d : files_of(c.manifest))
+          if (!needed.contains(d) && store.contains(d))
+            static_cast<void>(store.remove(d));
+    },
+    {});
+}
+
+void job_actor::act(const get_blobs& a) {
+  fetch_all(node(), job_blobs(), a.holders,
+            [this, post = poster()](std::error_code error) {
+              post([this, error] {
+                if (error) {
+                  note(0, "the job's text cannot be fetched: "
+                            + error.message() + "; asking again");
+                  return; // job_core asks again
+                }
+                feed(event::blobs_held{});
+                load_text();
+              });
+            });
+}
+
+} // namespace shoal::actors

@@ -1,0 +1,44 @@
+// actors/reducer.hpp -- sums gradients between replicas, behind the backward.
+//
+// One per peer and sub-plan. A unit is a bucket; the replica unit % R owns it.
+// As soon as a unit's gradient is complete here (unit_ready) it goes to the
+// owner, who adds the replicas' parts in replica order, whatever the order of
+// arrival, and sends the sum to all: every replica has the owner's bytes. The
+// losses of the last stages are one more bucket. With tied embeddings the
+// first and the last stage then exchange gradients and both add them.
+//
+// Message        Effect
+// begin_step     posts what will come, forgets the step before
+// unit_ready     one unit of this replica is complete
+// step_computed  losses of this replica
+//
+// To its owner: step_reduced, once per step, when all is reduced and nothing
+// of it is being sent any more.
+//
+// Traffic: of G bytes of gradients a peer sends and receives
+//          2 G (R - 1) / R.
+// Errors:  as in stage.hpp.
+#pragma once
+
+#include "actors/stage.hpp"
+
+namespace shoal::actors {
+
+/// All buckets of this peer are reduced.
+struct step_reduced {
+  std::uint64_t step = 0;
+  std::vector<double> losses; ///< of all microbatches, if we hold the head
+};
+
+struct reducer_config {
+  world_ptr world;
+  sub_plan_ptr plan;
+  caf::actor owner;
+};
+
+/// @pre this peer runs at least one stage of the plan
+caf::actor spawn_reducer(caf::actor_system& system, reducer_config config);
+
+} // namespace shoal::actors
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::actors::step_reduced)

@@ -1,0 +1,199 @@
+// actors/supervisor.cpp -- one job actor for each job of the view.
+#include "actors/supervisor.hpp"
+
+#include "actors/job.hpp"
+#include "runtime/job_log.hpp"
+
+#include <caf/all.hpp>
+
+#include <chrono>
+#include <deque>
+#include <map>
+
+namespace shoal::actors {
+namespace {
+
+/// Messages of jobs that the view does not name yet, in all.
+constexpr std::size_t early_messages_max = 1024;
+
+const char* state_name(core::job_state s) {
+  switch (s) {
+  case core::job_state::running: return "running";
+  case core::job_state::done: return "done";
+  case core::job_state::cancelled: return "cancelled";
+  case core::job_state::failed: return "failed";
+  }
+  return "unknown";
+}
+
+class supervisor_actor : public caf::event_based_actor {
+public:
+  supervisor_actor(caf::actor_config& cfg, runtime::context& node)
+    : caf::event_based_actor(cfg), node_(node) {}
+
+  const char* name() const override { return "supervisor"; }
+
+  caf::behavior make_behavior() override {
+    return {
+      [this](const runtime::view_changed& m) { on_view(m); },
+      [this](const runtime::job_message_in& m) { on_message(m); },
+      [this](const runtime::drain_job& m) {
+        if (auto at = jobs_.find(m.job); at != jobs_.end())
+          send(at->second.actor, m);
+      },
+      [this](const job_holds& m) {
+        if (auto at = jobs_.find(m.job); at != jobs_.end())
+          at->second.holds = m;
+        release_if_idle();
+      },
+      [this](const runtime::node_stopping& m) { on_stopping(m.drain); },
+    };
+  }
+
+private:
+  struct running_job {
+    caf::actor actor;
+    job_holds holds;
+    bool drained = false;
+  };
+
+  void on_view(const runtime::view_changed& m) {
+    view_ = m.view;
+    for (const core::job_entry& entry : m.view->jobs)
+      if (entry.state == core::job_state::running)
+        keep_running(entry, m);
+      else
+        log_end(entry);
+    for (auto at = jobs_.begin(); at != jobs_.end();) {
+      const core::job_entry* entry = core::find_job(*m.view, at->first);
+      if (entry && entry->state == core::job_state::running) {
+        ++at;
+        continue;
+      }
+      send(at->second.actor, job_view{m.view, std::nullopt});
+      at = jobs_.erase(at);
+    }
+    deliver_early();
+    if (stopping_)
+      drain_if_last();
+    release_if_idle();
+  }
+
+  void keep_running(const core::job_entry& entry,
+                    const runtime::view_changed& m) {
+    auto at = jobs_.find(entry.id);
+    if (at == jobs_.end()) {
+      auto actor = spawn_job(
+        system(), {&node_, entry, caf::actor_cast<caf::actor>(this)});
+      if (!actor) {
+        node_.propose_job_state(entry.id, core::job_state::failed, 0);
+        return;
+      }
+      at = jobs_.emplace(entry.id, running_job{*actor, {}, false}).first;
+    }
+    job_view place{m.view, std::nullopt};
+    for (const core::assignment& a : m.plan->jobs)
+      if (a.job == entry.id)
+        place.place = a;
+    if (place.place)
+      send(at->second.actor, place);
+  }
+
+  void log_end(const core::job_entry& entry) {
+    runtime::job_event e;
+    e.kind = runtime::job_event_kind::done;
+    e.step = entry.done_step;
+    e.epoch = view_->number;
+    e.text = state_name(entry.state);
+    e.unix_ms = std::chrono::duration_cast<std::chrono::milliseconds>(
+                  std::chrono::system_clock::now().time_since_epoch())
+                  .count();
+    node_.log().add(entry.id, e);
+  }
+
+  void on_message(const runtime::job_message_in& m) {
+    const core::job_id job = core::header(*m.message).job;
+    if (auto at = jobs_.find(job); at != jobs_.end()) {
+      send(at->second.actor, m);
+      return;
+    }
+    if (view_ && core::find_job(*view_, job))
+      return; // it is over
+    early_.push_back(m);
+    if (early_.size() > early_messages_max)
+      early_.pop_front();
+  }
+
+  void deliver_early() {
+    std::deque<runtime::job_message_in> waiting;
+    waiting.swap(early_);
+    for (const auto& m : waiting)
+      on_message(m);
+  }
+
+  void on_stopping(bool drain) {
+    stopping_ = true;
+    drain_ = drain;
+    drain_if_last();
+    release_if_idle();
+  }
+
+  /// Nobody else could go on with the jobs: they end here, in order.
+  void drain_if_last() {
+    if (!view_)
+      return;
+    for (const core::member& m : view_->members)
+      if (m.id.peer != node_.self() && !m.witness
+          && m.state == core::member_state::active)
+        return;
+    last_ = true;
+    for (auto& [id, job] : jobs_) {
+      if (job.drained || !drain_)
+        continue;
+      job.drained = true;
+      send(job.actor, runtime::drain_job{id});
+    }
+  }
+
+  void release_if_idle() {
+    if (!stopping_ || released_)
+      return;
+    if (last_ && !jobs_.empty() && drain_)
+      return; // until the view says that they have ended
+    if (!last_) {
+      const core::member* me
+        = view_ ? core::find_member(*view_, node_.self()) : nullptr;
+      if (me && me->state != core::member_state::leaving)
+        return; // not agreed yet
+      for (const auto& [id, job] : jobs_)
+        if (job.holds.units > 0)
+          return;
+    }
+    released_ = true;
+    node_.released();
+  }
+
+  runtime::context& node_;
+  std::shared_ptr<const core::view> view_;
+  std::map<core::job_id, running_job> jobs_;
+  std::deque<runtime::job_message_in> early_;
+  bool stopping_ = false;
+  bool drain_ = true;
+  bool last_ = false;
+  bool released_ = false;
+};
+
+} // namespace
+
+caf::actor spawn_supervisor(caf::actor_system& system,
+                            runtime::context& node) {
+  return system.spawn<supervisor_actor>(node);
+}
+
+void add_builtin(runtime::role_table& roles) {
+  roles["supervisor"] = [](caf::actor_system& system, runtime::context& node) {
+    return spawn_supervisor(system, node);
+  };
+}
+
+} // namespace shoal::actors

@@ -1,0 +1,26 @@
+// actors/supervisor.hpp -- makes what runs here agree with the plan.
+//
+// One per node. For every job of the view there is a job actor here, whether
+// or not the plan gives this peer a part in it: it may hold state that others
+// need. A failure is nothing special: another view, hence another plan.
+//
+// Message          Effect
+// view_changed     starts jobs, hands each its place, ends those that are over
+// job_message_in   to the job it names; kept for a while if the view that
+//                  brings the job is still on its way
+// drain_job        to the job
+// job_holds        what a job still holds here
+// node_stopping    when nothing here is needed any more: context.released()
+#pragma once
+
+#include "runtime/context.hpp"
+
+namespace shoal::actors {
+
+caf::actor spawn_supervisor(caf::actor_system& system,
+                            runtime::context& node);
+
+/// Adds the roles that every shoal has.
+void add_builtin(runtime::role_table& roles);
+
+} // namespace shoal::actors

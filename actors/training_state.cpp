@@ -1,0 +1,64 @@
+// actors/training_state.cpp -- who holds what under a sub-plan.
+#include "actors/training_state.hpp"
+
+#include "runtime/core/assert.hpp"
+
+#include <algorithm>
+
+namespace shoal::actors {
+
+std::vector<stage_name>
+stages_on(const core::assignment& a, const core::peer_id& peer) {
+  std::vector<stage_name> out;
+  for (std::uint32_t r = 0; r < a.replicas.size(); ++r)
+    for (std::uint32_t s = 0; s < a.replicas[r].stages.size(); ++s)
+      if (a.replicas[r].stages[s].where.peer == peer)
+        out.push_back({r, s});
+  // A peer has one copy of a unit: two replicas cannot share it.
+  SHOAL_ASSERT(std::ranges::all_of(
+    out, [&](const stage_name& n) { return n.replica == out[0].replica; }));
+  return out;
+}
+
+unit_range units_of(const core::assignment& a, std::uint32_t replica,
+                    std::uint32_t stage) {
+  const auto& stages = a.replicas.at(replica).stages;
+  const core::stage_place& place = stages.at(stage);
+  unit_range range{place.first_block + 1, place.last_block + 1};
+  if (stage == 0)
+    range.first = 0;
+  if (stage + 1 == stages.size())
+    range.last += 1;
+  return range;
+}
+
+const core::peer_id& holder_of(const core::assignment& a,
+                               std::uint32_t replica, model::unit_index unit) {
+  const auto& stages = a.replicas.at(replica).stages;
+  for (std::uint32_t s = 0; s < stages.size(); ++s)
+    if (unit < units_of(a, replica, s).last)
+      return stages[s].where.peer;
+  SHOAL_ASSERT(!"every unit has a stage");
+  return stages.back().where.peer;
+}
+
+std::size_t state_bytes(const model::unit_state& unit) {
+  return 3 * unit.size() * sizeof(float);
+}
+
+void copy_state_out(model::unit_state& unit, std::span<float> into) {
+  SHOAL_ASSERT(into.size() == 3 * unit.size());
+  auto at = std::ranges::copy(unit.parameters(), into.begin()).out;
+  at = std::ranges::copy(unit.first_moment(), at).out;
+  std::ranges::copy(unit.second_moment(), at);
+}
+
+void copy_state_in(std::span<const float> from, model::unit_state& unit) {
+  SHOAL_ASSERT(from.size() == 3 * unit.size());
+  const std::size_t n = unit.size();
+  std::ranges::copy(from.subspan(0, n), unit.parameters().begin());
+  std::ranges::copy(from.subspan(n, n), unit.first_moment().begin());
+  std::ranges::copy(from.subspan(2 * n, n), unit.second_moment().begin());
+}
+
+} // namespace shoal::actors

@@ -1,0 +1,87 @@
+// actors/training_state.hpp -- what this peer holds of one job's model.
+//
+// Units with parameters, gradients and moments, shared by the job's actors on
+// this peer. The job actor decides which units there are; stages compute on
+// them, the reducer sums their gradients, transfers read and write them. Work
+// on the device queue is the only thing that changes them, except while the
+// job is halted, when the job actor may replace them.
+//
+// Ownership: closures on the queue and transfers hold a unit's shared_ptr, so
+//            a unit that has been released stays valid until they have ended.
+#pragma once
+
+#include "actors/buffers.hpp"
+#include "runtime/core/training/plan.hpp"
+#include "runtime/model/stage_model.hpp"
+#include "runtime/run_config.hpp"
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace shoal::runtime {
+class context;
+}
+
+namespace shoal::actors {
+
+using unit_ptr = std::shared_ptr<model::unit_state>;
+
+/// What all actors of a job on this peer know.
+struct job_world {
+  runtime::context* node = nullptr; ///< outlives the job
+  core::job_id job = 0;
+  runtime::run_config run;
+  std::shared_ptr<const model::unit_layout> layout;
+  buffer_pool buffers;
+  std::map<model::unit_index, unit_ptr> units; ///< the job actor's
+
+  std::size_t tokens_per_microbatch() const {
+    return std::size_t(run.local_batch_size * run.seq_len);
+  }
+  std::size_t hidden_bytes() const {
+    return tokens_per_microbatch() * layout->config().hidden_size
+           * sizeof(float);
+  }
+  std::uint64_t tokens_per_step() const {
+    return std::uint64_t(run.sequences_per_step() * run.seq_len);
+  }
+};
+using world_ptr = std::shared_ptr<job_world>;
+
+/// One sub-plan as its actors use it.
+struct sub_plan {
+  core::assignment where;
+  std::uint64_t digest = 0;
+};
+using sub_plan_ptr = std::shared_ptr<const sub_plan>;
+
+/// A stage of a sub-plan that runs on this peer.
+struct stage_name {
+  std::uint32_t replica = 0;
+  std::uint32_t stage = 0;
+};
+std::vector<stage_name>
+stages_on(const core::assignment& a, const core::peer_id& peer);
+
+/// Units [first, last) of a stage: the first stage has the embedding too, the
+/// last one the head.
+struct unit_range {
+  model::unit_index first = 0;
+  model::unit_index last = 0;
+};
+unit_range units_of(const core::assignment& a, std::uint32_t replica,
+                    std::uint32_t stage);
+
+/// The peer that holds `unit` in `replica`.
+const core::peer_id& holder_of(const core::assignment& a,
+                               std::uint32_t replica, model::unit_index unit);
+
+/// A unit as three consecutive arrays: parameters, first and second moment.
+std::size_t state_bytes(const model::unit_state& unit);
+void copy_state_out(model::unit_state& unit, std::span<float> into);
+void copy_state_in(std::span<const float> from, model::unit_state& unit);
+
+} // namespace shoal::actors

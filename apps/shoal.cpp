@@ -1,0 +1,2 @@
+// apps/shoal.cpp -- the program: parses, registers the roles, runs.
+int main() { return 2; }
