@@ -208,11 +208,16 @@ struct run_checkpoint {
   std::uint64_t step = 0;
 };
 /// A step is committed: to the log. `publish`: we are the reporter, send it as
-/// `progress` (filled in by publisher) to every other member of the view.
+/// `progress` under `on`, with what is measured here, to every other member of
+/// the view. `again`: logged before, only publish.
 struct committed {
   step_record record;
   bool publish = false;
+  bool again = false;
   job_header on;
+  double lr = 0; ///< these three as the reporter said; 0 if not from it
+  std::uint64_t tokens = 0;
+  nanoseconds took = 0;
 };
 /// The result of an evaluation, ours or from the evaluator: to the log.
 struct eval_known {
@@ -277,10 +282,9 @@ struct resume_decision {
   std::vector<transfer> transfers;
   std::uint64_t last = 0;      ///< newest committed step that a seal knows
   std::uint32_t lost_unit = 0; ///< if version.step < last
-  std::uint64_t stop_step = 0;
-  bool drained = false;   ///< of the version's own vote
-  bool evaluated = false; ///< the version has been
-  bool checkpointed = false;
+  bool stop = false;           ///< drained: nothing runs after the version
+  bool evaluated = false;      ///< the version has been
+  bool checkpointed = false;   ///< it need not be again
 };
 
 /// @pre one seal for each of place.sealers
@@ -362,33 +366,42 @@ private:
   void take(const peer_id& from, const checkpoint_published& m);
   void take(const peer_id& from, const drain_request& m);
 
+  void begin_halt();
   void keep_for_later(const peer_id& from, const seal& m);
   void make_seal();
   void resume_if_sealed();
-  void roll_forward();
   void load_units();
   void continue_if_loaded();
+  void enter(std::uint64_t step, bool evaluated, bool checkpointed);
   void settle();
   void start_step();
   void commit_if_voted();
-  void after_apply();
-  void finish();
+  void finish_if_told();
   void ask_for_blobs();
-  [[nodiscard]] bool gate_open();
-  void publish(const step_record& r);
+  void repeat();
+  [[nodiscard]] bool gate_open() const;
+  void publish(const step_record& r, const progress& said);
+  void log_eval(const eval_result& r);
   void release_spare();
 
   template <class Message>
-  void tell(const std::vector<peer_id>& whom, const Message& m);
+  void tell(const std::vector<peer_id>& whom, const Message& m) {
+    for (const peer_id& to : whom)
+      if (to != config_.self)
+        act(job_action::send{to, m});
+  }
   template <class Action>
   void act(Action a) {
     out_.emplace_back(std::move(a));
   }
   [[nodiscard]] bool participant() const noexcept { return !units_.empty(); }
+  [[nodiscard]] bool sealer() const;
   [[nodiscard]] bool eval_due(std::uint64_t step) const noexcept;
   [[nodiscard]] bool checkpoint_due(std::uint64_t step) const noexcept;
   [[nodiscard]] bool last_step(std::uint64_t step) const noexcept;
-  [[nodiscard]] bool mine(const job_header& h) const noexcept;
+  [[nodiscard]] bool mine(const job_header& h) const noexcept {
+    return place_ && h == header_;
+  }
 
   job_config config_;
   nanoseconds now_ = 0;
@@ -403,18 +416,21 @@ private:
   std::vector<peer_id> sealers_;
   std::vector<peer_id> members_;
 
-  // What is here.
+  // What is here, and what the shell has been asked to change.
   std::map<std::uint32_t, state_version> held_;
   state_version prepared_; ///< zero: none
   std::vector<std::uint32_t> prepared_units_;
-  vote own_vote_; ///< of prepared_, or of the step before
+  vote own_vote_; ///< of prepared_
   std::optional<state_version> applying_;
   std::vector<std::uint32_t> applying_units_;
   std::map<std::uint32_t, state_version> loading_;
+  std::uint64_t loading_digest_ = 0;
+  job_header running_; ///< the assignment of the step in progress
+  std::vector<std::uint32_t> running_units_;
 
   // Sealing.
   std::map<peer_id, seal> seals_;
-  std::map<peer_id, seal> later_; ///< seals of newer assignments
+  std::map<peer_id, seal> later_; ///< of newer assignments
   std::optional<resume_decision> decision_;
 
   // The step in progress.
@@ -423,15 +439,18 @@ private:
   bool committed_here_ = false; ///< a step, under this assignment
   bool eval_settled_ = false;   ///< for the state at current_ - 1
   bool checkpoint_settled_ = false;
+  std::uint64_t checkpoint_told_ = 0; ///< step + 1, under this assignment
   nanoseconds repeated_ = 0;
 
   // History.
   step_record last_;
   std::vector<step_record> records_;
-  std::uint64_t stop_step_ = 0;
-  std::uint64_t evaluated_ = 0;
-  std::uint64_t checkpointed_ = 0;
+  std::uint64_t stop_step_ = 0;    ///< drained: neither it nor later; 0: not
+  std::uint64_t evaluated_ = 0;    ///< newest step + 1 evaluated
+  std::uint64_t checkpointed_ = 0; ///< newest step + 1 checkpointed
+  eval_result last_eval_;
   checkpoint_ref checkpoint_;
+  checkpoint_published last_checkpoint_;
   bool drain_ = false;
   bool finished_ = false;
 

@@ -91,7 +91,7 @@ struct seal {
   state_version prepared;         ///< zero: none
   vote prepared_vote;             ///< own vote of `prepared`
   step_record last;               ///< the newest committed step known; 0: none
-  std::uint64_t stop_step = 0;    ///< the run stops after it; 0: not yet
+  std::uint64_t stop_step = 0;    ///< drained: neither it nor later; 0: not
   std::uint64_t evaluated = 0;    ///< newest step + 1 evaluated; 0: none
   std::uint64_t checkpointed = 0; ///< newest step + 1 checkpointed; 0: none
   checkpoint_ref checkpoint;      ///< newest that this peer's store can serve
@@ -120,12 +120,12 @@ struct progress {
 struct eval_result {
   job_header on;
   state_version version;
-  double loss = 0; ///< mean negative log likelihood, nats
-  std::uint64_t tokens = 0;
+  double loss = 0;          ///< mean negative log likelihood, nats
+  std::uint64_t tokens = 0; ///< zero: it failed
   friend bool operator==(const eval_result&, const eval_result&) = default;
 };
 
-/// From the checkpointer to every member.
+/// From the checkpointer to every member. A zero manifest: it failed.
 struct checkpoint_published {
   job_header on;
   checkpoint_ref checkpoint;

@@ -1,0 +1,420 @@
+// runtime/core/training/job_core.cpp -- a step as a transaction, and what goes
+// on when the assignment changes. Messages are in job_talk.cpp.
+#include "runtime/core/training/job_core.hpp"
+
+#include "runtime/core/assert.hpp"
+#include "runtime/core/training/plan.hpp"
+
+#include <algorithm>
+
+namespace shoal::core {
+
+job_core::job_core(job_config config) : config_(config) {
+  SHOAL_ASSERT(config_.microbatches > 0);
+}
+
+job_actions job_core::step(const job_input& event, nanoseconds now) {
+  now_ = now;
+  out_.clear();
+  std::visit([this](const auto& e) { on(e); }, event);
+  return std::move(out_);
+}
+
+bool job_core::sealer() const {
+  return std::ranges::binary_search(sealers_, config_.self);
+}
+
+bool job_core::last_step(std::uint64_t step) const noexcept {
+  return step >= config_.total_steps
+         || (stop_step_ > 0 && step + 1 >= stop_step_);
+}
+
+bool job_core::eval_due(std::uint64_t step) const noexcept {
+  return config_.eval_every > 0
+         && (step % config_.eval_every == 0 || step == config_.origin_step
+             || step == config_.total_steps);
+}
+
+bool job_core::checkpoint_due(std::uint64_t step) const noexcept {
+  if (last_step(step))
+    return config_.checkpoint_at_end;
+  return config_.checkpoint_every > 0 && step != config_.origin_step
+         && step % config_.checkpoint_every == 0;
+}
+
+// ---- Another assignment ----------------------------------------------------
+
+void job_core::on(const job_event::view_changed& e) {
+  if (phase_ == phase::over)
+    return;
+  members_ = e.members;
+  if (!e.place) {
+    bool told = !place_ && phase_ == phase::halting;
+    place_.reset();
+    header_ = {config_.job, 0, 0};
+    units_.clear();
+    participants_.clear();
+    sealers_.clear();
+    if (!told)
+      begin_halt();
+    return;
+  }
+  SHOAL_ASSERT(e.place->job == config_.job);
+  std::uint64_t d = digest(*e.place);
+  if (place_ && header_.digest == d)
+    return;
+  place_ = e.place;
+  header_ = {config_.job, d, place_->since};
+  units_ = units_of(*place_, config_.blocks, config_.self);
+  participants_ = participants(*place_);
+  sealers_.clear();
+  for (const member_id& m : place_->sealers)
+    sealers_.push_back(m.peer);
+  std::ranges::sort(sealers_);
+  SHOAL_ASSERT(!participant() || sealer());
+  begin_halt();
+  std::erase_if(later_, [&](auto& kept) {
+    if (mine(kept.second.on))
+      take(kept.first, seal(kept.second));
+    return kept.second.on.since <= header_.since;
+  });
+}
+
+void job_core::begin_halt() {
+  seals_.clear();
+  votes_.clear();
+  decision_.reset();
+  committed_here_ = false;
+  asked_for_blobs_ = false;
+  checkpoint_told_ = 0;
+  phase_ = phase::halting;
+  act(job_action::halt{header_.digest});
+}
+
+void job_core::on(const job_event::halted& e) {
+  if (phase_ != phase::halting || e.digest != header_.digest)
+    return;
+  SHOAL_ASSERT(!applying_); // a running apply completes before halted
+  loading_.clear();
+  running_ = {};
+  if (!place_ || !sealer()) {
+    units_.clear();
+    prepared_ = {};
+    release_spare();
+    phase_ = place_ ? phase::idle : phase::over;
+    if (!place_)
+      act(job_action::ended{});
+    return;
+  }
+  if (place_->replicas.empty()) { // waits for members; all is kept
+    phase_ = phase::standby;
+    act(job_action::waiting{place_->why_waiting});
+    return;
+  }
+  make_seal();
+}
+
+void job_core::make_seal() {
+  SHOAL_ASSERT(!seals_.contains(config_.self)); // J-2
+  seal s;
+  s.on = header_;
+  for (auto& [unit, version] : held_)
+    s.units.push_back({unit, version,
+                       prepared_.step > 0
+                         && std::ranges::binary_search(prepared_units_, unit)});
+  s.prepared = prepared_;
+  if (prepared_.step > 0)
+    s.prepared_vote = own_vote_;
+  s.last = last_;
+  s.stop_step = stop_step_;
+  s.evaluated = evaluated_;
+  s.checkpointed = checkpointed_;
+  s.checkpoint = checkpoint_;
+  s.has_blobs = has_blobs_;
+  phase_ = phase::sealing;
+  repeated_ = now_;
+  tell(sealers_, s);
+  seals_[config_.self] = std::move(s);
+  current_ = 0;
+  resume_if_sealed();
+}
+
+void job_core::resume_if_sealed() {
+  if (phase_ != phase::sealing || seals_.size() < sealers_.size())
+    return;
+  decision_ =
+    decide_resume(*place_, config_.blocks, config_.origin_step, seals_);
+  const resume_decision& d = *decision_;
+  phase_ = phase::restoring;
+  act(job_action::adopt{header_.digest, *place_, d.version, units_});
+  if (d.version.step < d.last) {
+    act(job_action::lost_state{d.lost_unit, d.last, d.version.step});
+    last_ = {};
+    last_.version = {d.version.step, header_.since};
+  }
+  if (d.stop)
+    stop_step_ = d.version.step + 1;
+  if (place_->reporter.peer == config_.self)
+    for (const step_record& r : records_)
+      act(job_action::committed{r, true, true, header_, 0, 0, 0});
+  if (d.known)
+    publish(d.record, {});
+  ask_for_blobs();
+  bool behind = prepared_.step > 0 && prepared_ == d.version;
+  if (!behind) {
+    prepared_ = {};
+    load_units();
+    return;
+  }
+  SHOAL_ASSERT(d.known); // reachable() counts no others
+  applying_ = prepared_;
+  applying_units_ = prepared_units_;
+  act(job_action::apply{prepared_.step, d.record.grad_norm, applying_units_});
+}
+
+void job_core::load_units() {
+  const resume_decision& d = *decision_;
+  loading_digest_ = header_.digest;
+  if (d.from == resume_decision::source::live) {
+    for (const auto& t : d.transfers) {
+      if (t.from == config_.self) {
+        SHOAL_ASSERT(held_.at(t.unit) == d.version);
+        act(
+          job_action::serve_unit{header_.digest, t.unit, d.version.step, t.to});
+      }
+      if (t.to == config_.self) {
+        held_.erase(t.unit);
+        loading_[t.unit] = d.version;
+        act(job_action::fetch_unit{header_.digest, t.unit, d.version.step,
+                                   t.from});
+      }
+    }
+  } else {
+    for (std::uint32_t unit : units_) {
+      held_.erase(unit);
+      loading_[unit] = d.version;
+      if (d.from == resume_decision::source::origin)
+        act(job_action::initialise_unit{header_.digest, unit});
+      else
+        act(job_action::restore_unit{header_.digest, unit, d.checkpoint,
+                                     d.checkpoint_holders});
+    }
+  }
+  continue_if_loaded();
+}
+
+void job_core::on(const job_event::loaded& e) {
+  auto at = loading_.find(e.unit);
+  if (at == loading_.end() || e.digest != loading_digest_)
+    return;
+  held_[e.unit] = at->second;
+  loading_.erase(at);
+  continue_if_loaded();
+}
+
+void job_core::continue_if_loaded() {
+  if (phase_ != phase::restoring || applying_ || !loading_.empty())
+    return;
+  if (!participant()) {
+    phase_ = phase::standby;
+    return;
+  }
+  const resume_decision& d = *decision_;
+  enter(d.version.step, d.evaluated, d.checkpointed);
+}
+
+// ---- From step to step -----------------------------------------------------
+
+void job_core::enter(std::uint64_t step, bool evaluated, bool checkpointed) {
+  current_ = step + 1;
+  for (std::uint32_t unit : units_)
+    SHOAL_ASSERT(held_.at(unit).step == step); // J-6
+  eval_settled_ = evaluated || !eval_due(step);
+  checkpoint_settled_ = checkpointed || !checkpoint_due(step);
+  if (evaluated)
+    evaluated_ = std::max(evaluated_, step + 1);
+  if (checkpointed)
+    checkpoint_told_ = step + 1;
+  settle();
+}
+
+bool job_core::gate_open() const {
+  auto has = [this](const member_id& m) { return blobs_at_.contains(m.peer); };
+  if (!has(place_->data_source))
+    return false;
+  return current_ != config_.origin_step + 1
+         || std::ranges::all_of(place_->keepers, has);
+}
+
+/// Does what is left to do at the state current_ - 1, then starts current_.
+void job_core::settle() {
+  std::uint64_t step = current_ - 1;
+  if (!gate_open()) {
+    if (phase_ != phase::gated)
+      act(job_action::waiting{"the job's data is not yet on its keepers"});
+    phase_ = phase::gated;
+  } else if (!eval_settled_) {
+    phase_ = phase::evaluating;
+    act(job_action::run_eval{header_.digest, step});
+  } else if (!checkpoint_settled_) {
+    phase_ = phase::checkpointing;
+    act(job_action::run_checkpoint{header_.digest, step});
+  } else if (last_step(step)) {
+    phase_ = phase::done;
+    finish_if_told();
+  } else {
+    start_step();
+  }
+}
+
+void job_core::on(const job_event::evaluated& e) {
+  if (phase_ != phase::evaluating || e.digest != header_.digest
+      || e.step + 1 != current_)
+    return;
+  if (place_->evaluator.peer == config_.self) {
+    eval_result r{header_, held_.at(units_.front()), e.loss,
+                  e.known ? e.tokens : 0};
+    evaluated_ = std::max(evaluated_, e.step + 1);
+    log_eval(r);
+    tell(members_, r);
+  }
+  eval_settled_ = true;
+  settle();
+}
+
+void job_core::on(const job_event::checkpointed& e) {
+  if (phase_ != phase::checkpointing || e.digest != header_.digest
+      || e.step + 1 != current_)
+    return;
+  if (place_->checkpointer.peer == config_.self) {
+    last_checkpoint_ = {header_, {e.step, {}}, e.bytes};
+    if (e.known) {
+      last_checkpoint_.checkpoint.manifest = e.manifest;
+      checkpoint_ = last_checkpoint_.checkpoint;
+      act(job_action::checkpoint_known{checkpoint_, config_.self, e.bytes});
+    }
+    checkpoint_told_ = checkpointed_ = e.step + 1;
+    tell(members_, last_checkpoint_);
+  }
+  checkpoint_settled_ = true;
+  settle();
+}
+
+/// The end is reached together: whoever ends the job must not stop a
+/// checkpoint that is still being written.
+void job_core::finish_if_told() {
+  std::uint64_t step = current_ - 1;
+  if (phase_ != phase::done || finished_
+      || (eval_due(step) && evaluated_ < current_)
+      || (checkpoint_due(step) && checkpoint_told_ < current_))
+    return;
+  finished_ = true;
+  act(job_action::finished{step, step >= config_.total_steps
+                                   ? stop_reason::completed
+                                   : stop_reason::drained});
+}
+
+void job_core::start_step() {
+  SHOAL_ASSERT(prepared_.step == 0 && !applying_);
+  votes_.erase(votes_.begin(), votes_.lower_bound(current_ - 1));
+  phase_ = phase::running;
+  running_ = header_;
+  running_units_ = units_;
+  act(job_action::run_step{header_.digest, current_});
+}
+
+void job_core::on(const job_event::prepared& e) {
+  bool running = phase_ == phase::running;
+  // What was prepared before the halt is a fact that the seal may state.
+  if ((!running && phase_ != phase::halting) || running_.digest == 0
+      || e.digest != running_.digest || e.step != current_
+      || prepared_.step > 0)
+    return;
+  prepared_ = {current_, running_.since};
+  prepared_units_ = running_units_;
+  own_vote_ = {running_, current_, e.units, e.losses, drain_, false};
+  if (!running)
+    return;
+  phase_ = phase::voting;
+  repeated_ = now_;
+  tell(participants_, own_vote_);
+  votes_[current_][config_.self] = own_vote_;
+  commit_if_voted();
+}
+
+void job_core::commit_if_voted() {
+  if (phase_ != phase::voting)
+    return;
+  const auto& votes = votes_[current_];
+  if (votes.size() < participants_.size())
+    return;
+  std::vector<const vote*> all;
+  bool drained = false;
+  for (auto& [peer, v] : votes) {
+    all.push_back(&v);
+    drained = drained || v.drain;
+  }
+  std::optional<step_record> r =
+    tally(all, config_.blocks, config_.microbatches);
+  if (!r) {
+    act(job_action::waiting{"the votes of step " + std::to_string(current_)
+                            + " lack a unit or the losses"});
+    return;
+  }
+  r->version = prepared_;
+  r->replicas = static_cast<std::uint32_t>(place_->replicas.size());
+  r->stages =
+    static_cast<std::uint32_t>(place_->replicas.front().stages.size());
+  if (drained)
+    stop_step_ = current_ + 1;
+  phase_ = phase::applying;
+  applying_ = prepared_;
+  applying_units_ = prepared_units_;
+  act(job_action::apply{current_, r->grad_norm, applying_units_});
+  publish(*r, {});
+}
+
+void job_core::on(const job_event::applied& e) {
+  if (!applying_ || applying_->step != e.step)
+    return;
+  for (std::uint32_t unit : applying_units_) {
+    SHOAL_ASSERT(held_.at(unit).step + 1 == e.step); // J-4
+    held_[unit] = *applying_;
+  }
+  applying_.reset();
+  prepared_ = {};
+  running_ = {};
+  if (phase_ == phase::restoring) {
+    load_units();
+  } else if (phase_ == phase::applying) {
+    committed_here_ = true;
+    release_spare();
+    enter(e.step, false, false);
+  }
+}
+
+void job_core::release_spare() {
+  std::vector<std::uint32_t> spare;
+  for (auto& [unit, version] : held_)
+    if (!std::ranges::binary_search(units_, unit))
+      spare.push_back(unit);
+  for (std::uint32_t unit : spare)
+    held_.erase(unit);
+  if (!spare.empty())
+    act(job_action::release{std::move(spare)});
+}
+
+/// Reports a committed step here, once.
+void job_core::publish(const step_record& r, const progress& said) {
+  auto age = [](const state_version& v) { return std::pair(v.made, v.step); };
+  if (age(r.version) <= age(last_.version))
+    return; // J-3
+  last_ = r;
+  if (records_.size() == records_kept_max)
+    records_.erase(records_.begin());
+  records_.push_back(r);
+  act(job_action::committed{r, place_ && place_->reporter.peer == config_.self,
+                            false, header_, said.lr, said.tokens, said.took});
+}
+
+} // namespace shoal::core

@@ -1,0 +1,186 @@
+// runtime/core/training/job_talk.cpp -- the messages of a job: what each does,
+// and what is said again when it may have been lost.
+#include "runtime/core/assert.hpp"
+#include "runtime/core/training/job_core.hpp"
+
+#include <algorithm>
+
+namespace shoal::core {
+
+void job_core::on(const job_event::received& e) {
+  if (phase_ == phase::over || header(e.message).job != config_.job)
+    return;
+  std::visit([&](const auto& m) { take(e.from, m); }, e.message);
+}
+
+void job_core::take(const peer_id& from, const seal& m) {
+  if (!mine(m.on)) {
+    if (m.on.since > header_.since)
+      keep_for_later(from, m);
+    return;
+  }
+  if (!std::ranges::binary_search(sealers_, from) || from == config_.self)
+    return;
+  if (m.has_blobs)
+    blobs_at_[from] = true;
+  seals_.try_emplace(from, m); // J-2: the first is the only one
+  auto own = seals_.find(config_.self);
+  if (m.again && own != seals_.end())
+    act(job_action::send{from, own->second});
+  resume_if_sealed();
+}
+
+void job_core::keep_for_later(const peer_id& from, const seal& m) {
+  auto at = later_.find(from);
+  if (at != later_.end()) {
+    if (at->second.on.since < m.on.since)
+      at->second = m;
+  } else if (later_.size() < seals_kept_max) {
+    later_.emplace(from, m);
+  } // else it is said again on a tick
+}
+
+void job_core::take(const peer_id& from, const vote& m) {
+  if (!mine(m.on) || from == config_.self
+      || !std::ranges::binary_search(participants_, from) || !participant())
+    return;
+  bool wanted = decision_ && current_ > 0
+                  ? m.step + 1 >= current_ && m.step <= current_ + 1
+                  : votes_.size() < 2 || votes_.contains(m.step);
+  if (wanted)
+    votes_[m.step].try_emplace(from, m);
+  if (m.again) {
+    auto of_step = votes_.find(m.step);
+    if (of_step != votes_.end() && of_step->second.contains(config_.self))
+      act(job_action::send{from, of_step->second.at(config_.self)});
+  }
+  commit_if_voted();
+}
+
+void job_core::take(const peer_id& from, const have_blobs&) {
+  // A fact about the sender's store, whatever its assignment.
+  if (blobs_at_.size() >= seals_kept_max && !blobs_at_.contains(from))
+    return;
+  blobs_at_[from] = true;
+  ask_for_blobs();
+  if (phase_ == phase::gated)
+    settle();
+}
+
+void job_core::take(const peer_id&, const progress& m) {
+  publish(m.record, m);
+  if (mine(m.on) && m.record.version.made == header_.since
+      && phase_ == phase::standby)
+    release_spare(); // J-5: the assignment has committed a step
+}
+
+void job_core::take(const peer_id&, const eval_result& m) {
+  log_eval(m);
+  if (!mine(m.on))
+    return;
+  evaluated_ = std::max(evaluated_, m.version.step + 1);
+  finish_if_told();
+}
+
+void job_core::log_eval(const eval_result& r) {
+  if (last_eval_.version == r.version && last_eval_.on.job != 0)
+    return;
+  last_eval_ = r;
+  if (r.tokens > 0)
+    act(job_action::eval_known{r});
+}
+
+void job_core::take(const peer_id& from, const checkpoint_published& m) {
+  if (m.checkpoint.manifest != blob_digest{}
+      && m.checkpoint != last_checkpoint_.checkpoint)
+    act(job_action::checkpoint_known{m.checkpoint, from, m.bytes});
+  last_checkpoint_ = m;
+  if (!mine(m.on))
+    return;
+  checkpoint_told_ = std::max(checkpoint_told_, m.checkpoint.step + 1);
+  checkpointed_ = m.checkpoint.step + 1;
+  finish_if_told();
+}
+
+void job_core::take(const peer_id&, const drain_request& m) {
+  if (mine(m.on))
+    drain_ = true;
+}
+
+void job_core::on(const job_event::drain&) {
+  drain_ = true;
+  if (place_ && !participant())
+    tell(participants_, drain_request{header_});
+}
+
+void job_core::on(const job_event::checkpoint_held& e) {
+  if (e.checkpoint.step >= checkpoint_.step)
+    checkpoint_ = e.checkpoint;
+}
+
+void job_core::on(const job_event::blobs_held&) {
+  has_blobs_ = true;
+  blobs_at_[config_.self] = true;
+  if (!place_)
+    return;
+  tell(sealers_, have_blobs{header_});
+  if (phase_ == phase::gated)
+    settle();
+}
+
+/// Keepers and the data source need the blobs; anyone who has them will do.
+void job_core::ask_for_blobs() {
+  if (!decision_ || has_blobs_ || asked_for_blobs_)
+    return;
+  auto is_self = [&](const member_id& m) { return m.peer == config_.self; };
+  if (!is_self(place_->data_source)
+      && std::ranges::none_of(place_->keepers, is_self))
+    return;
+  std::vector<peer_id> holders;
+  for (auto& [peer, has] : blobs_at_)
+    if (std::ranges::find(members_, peer) != members_.end())
+      holders.push_back(peer);
+  if (holders.empty())
+    return;
+  asked_for_blobs_ = true;
+  act(job_action::get_blobs{std::move(holders)});
+}
+
+void job_core::on(const job_event::tick&) {
+  if (!place_ || now_ - repeated_ < repeat_after)
+    return;
+  repeated_ = now_;
+  repeat();
+}
+
+void job_core::repeat() {
+  auto missing = [](const auto& all, const auto& got) {
+    std::vector<peer_id> out;
+    std::ranges::copy_if(all, std::back_inserter(out),
+                         [&](const peer_id& p) { return !got.contains(p); });
+    return out;
+  };
+  if (phase_ == phase::sealing) {
+    seal s = seals_.at(config_.self);
+    s.again = true;
+    tell(missing(sealers_, seals_), s);
+  }
+  if (phase_ == phase::voting) {
+    vote v = own_vote_;
+    v.again = true;
+    tell(missing(participants_, votes_[current_]), v);
+  }
+  if (has_blobs_ && !committed_here_ && phase_ != phase::halting)
+    tell(sealers_, have_blobs{header_});
+  if (drain_ && !participant())
+    tell(participants_, drain_request{header_});
+  if (phase_ == phase::done) {
+    if (last_eval_.on == header_ && place_->evaluator.peer == config_.self)
+      tell(members_, last_eval_);
+    if (last_checkpoint_.on == header_
+        && place_->checkpointer.peer == config_.self)
+      tell(members_, last_checkpoint_);
+  }
+}
+
+} // namespace shoal::core

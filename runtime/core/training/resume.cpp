@@ -1,0 +1,198 @@
+// runtime/core/training/resume.cpp -- what a set of seals or votes leads to:
+// pure functions, so that all who have the same ones conclude the same.
+#include "runtime/core/assert.hpp"
+#include "runtime/core/training/job_core.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+namespace shoal::core {
+namespace {
+
+/// By unit and version, who can be at that version.
+using reach = std::vector<std::map<state_version, std::set<peer_id>>>;
+
+bool knows(const step_record& r, const state_version& v) {
+  return r.version == v && r.replicas > 0;
+}
+
+/// Norm and loss of a version: from who committed it, or from the votes of
+/// who prepared it.
+std::optional<step_record>
+record_of(const state_version& v, const assignment& place, std::uint32_t blocks,
+          const std::map<peer_id, seal>& seals) {
+  std::vector<const vote*> votes;
+  for (auto& [peer, s] : seals) {
+    if (knows(s.last, v))
+      return s.last;
+    if (s.prepared == v)
+      votes.push_back(&s.prepared_vote);
+  }
+  std::uint32_t microbatches = 0;
+  for (const replica_place& r : place.replicas)
+    microbatches = std::max(microbatches, r.last_microbatch);
+  std::optional<step_record> r = tally(votes, blocks, microbatches);
+  if (r)
+    r->version = v;
+  return r;
+}
+
+reach reachable(const assignment& place, std::uint32_t blocks,
+                const std::map<peer_id, seal>& seals) {
+  reach out(blocks + 2);
+  std::map<state_version, bool> can_apply;
+  for (auto& [peer, s] : seals) {
+    if (s.prepared.step > 0 && !can_apply.contains(s.prepared))
+      can_apply[s.prepared] =
+        record_of(s.prepared, place, blocks, seals).has_value();
+    for (const held_unit& u : s.units) {
+      if (u.unit >= out.size())
+        continue;
+      out[u.unit][u.applied].insert(peer);
+      if (u.prepared && u.applied.step + 1 == s.prepared.step
+          && can_apply[s.prepared])
+        out[u.unit][s.prepared].insert(peer);
+    }
+  }
+  return out;
+}
+
+/// The newest version that every unit can be at.
+std::optional<state_version> newest_complete(const reach& r) {
+  for (auto at = r.front().rbegin(); at != r.front().rend(); ++at)
+    if (std::ranges::all_of(
+          r, [&](const auto& unit) { return unit.contains(at->first); }))
+      return at->first;
+  return std::nullopt;
+}
+
+/// Spreads the transfers over who can serve, the least busy first.
+void plan_transfers(resume_decision& d, const assignment& place,
+                    std::uint32_t blocks, const reach& r) {
+  std::map<peer_id, std::size_t> busy;
+  for (const peer_id& to : participants(place))
+    for (std::uint32_t unit : units_of(place, blocks, to)) {
+      const std::set<peer_id>& at = r[unit].at(d.version);
+      if (at.contains(to))
+        continue;
+      peer_id from = *std::ranges::min_element(
+        at, {}, [&](const peer_id& p) { return busy[p]; });
+      ++busy[from];
+      d.transfers.push_back({unit, from, to});
+    }
+}
+
+} // namespace
+
+const job_header& header(const job_message& m) {
+  return std::visit([](const auto& x) -> const job_header& { return x.on; }, m);
+}
+
+std::vector<std::uint32_t>
+units_of(const assignment& place, std::uint32_t blocks, const peer_id& peer) {
+  std::set<std::uint32_t> out;
+  for (const replica_place& r : place.replicas)
+    for (const stage_place& s : r.stages) {
+      if (s.where.peer != peer)
+        continue;
+      if (&s == &r.stages.front())
+        out.insert(0);
+      for (std::uint32_t b = s.first_block; b < s.last_block; ++b)
+        out.insert(b + 1);
+      if (&s == &r.stages.back())
+        out.insert(blocks + 1);
+    }
+  return {out.begin(), out.end()};
+}
+
+std::vector<peer_id> participants(const assignment& place) {
+  std::set<peer_id> out;
+  for (const replica_place& r : place.replicas)
+    for (const stage_place& s : r.stages)
+      out.insert(s.where.peer);
+  return {out.begin(), out.end()};
+}
+
+std::optional<step_record>
+tally(const std::vector<const vote*>& votes, std::uint32_t blocks,
+      std::uint32_t microbatches) {
+  std::vector<const std::vector<double>*> sums(std::size_t{blocks} + 2);
+  const std::vector<double>* losses = nullptr;
+  for (const vote* v : votes) {
+    for (const unit_sums& u : v->units)
+      if (u.unit < sums.size() && !sums[u.unit])
+        sums[u.unit] = &u.sums;
+    if (!losses && v->losses.size() == microbatches)
+      losses = &v->losses;
+  }
+  if (!losses || microbatches == 0
+      || std::ranges::find(sums, nullptr) != sums.end())
+    return std::nullopt;
+  double square = 0;
+  for (const auto* unit : sums)
+    for (double s : *unit)
+      square += s;
+  double loss = 0;
+  for (double l : *losses)
+    loss += l;
+  step_record r;
+  r.loss = loss / microbatches;
+  r.grad_norm = std::sqrt(square);
+  r.replicas = 1; // known; the caller says better
+  return r;
+}
+
+resume_decision
+decide_resume(const assignment& place, std::uint32_t blocks,
+              std::uint64_t origin_step, const std::map<peer_id, seal>& seals) {
+  SHOAL_ASSERT(!seals.empty());
+  resume_decision d;
+  reach r = reachable(place, blocks, seals);
+  for (auto& [peer, s] : seals)
+    d.checkpoint = std::max(d.checkpoint, s.checkpoint.manifest == blob_digest{}
+                                            ? checkpoint_ref{}
+                                            : s.checkpoint);
+  bool saved = d.checkpoint.manifest != blob_digest{};
+  std::optional<state_version> live = newest_complete(r);
+  if (live && !(saved && d.checkpoint.step > live->step)) {
+    d.from = resume_decision::source::live;
+    d.version = *live;
+    plan_transfers(d, place, blocks, r);
+  } else if (saved) {
+    d.from = resume_decision::source::checkpoint;
+    d.version = {d.checkpoint.step, place.since};
+  } else {
+    d.from = resume_decision::source::origin;
+    d.version = {origin_step, place.since};
+  }
+  if (std::optional<step_record> known =
+        record_of(d.version, place, blocks, seals)) {
+    d.record = *known;
+    d.known = true;
+  }
+  // Records of later assignments are newer, even if a loss set them back.
+  auto age = [](const state_version& v) { return std::pair(v.made, v.step); };
+  state_version last;
+  for (auto& [peer, s] : seals) {
+    if (age(s.last.version) > age(last))
+      last = s.last.version;
+    if (s.checkpoint == d.checkpoint && saved)
+      d.checkpoint_holders.push_back(peer);
+    d.stop = d.stop || s.stop_step > 0
+             || (s.prepared == d.version && s.prepared_vote.drain);
+    d.evaluated = d.evaluated || s.evaluated > d.version.step;
+    d.checkpointed = d.checkpointed || s.checkpointed > d.version.step;
+  }
+  d.checkpointed =
+    d.checkpointed || (saved && d.checkpoint.step == d.version.step);
+  d.last = last.step;
+  for (std::uint32_t u = 0; u < r.size(); ++u)
+    if (!r[u].contains(last)) {
+      d.lost_unit = u;
+      break;
+    }
+  return d;
+}
+
+} // namespace shoal::core
