@@ -1,0 +1,184 @@
+// tests/runtime/model/fixture.cpp -- small models, stages and folders.
+#include "tests/runtime/model/fixture.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+
+namespace shoal::tests {
+
+namespace fs = std::filesystem;
+using model::token_id;
+using model::unit_index;
+
+fs::path golden_folder() {
+  const char* folder = std::getenv("SHOAL_GOLDEN");
+  BOOST_REQUIRE_MESSAGE(folder != nullptr,
+                        "SHOAL_GOLDEN must name tests/golden");
+  return folder;
+}
+
+std::vector<float>
+golden(const model::safetensors_source& from, std::string_view name) {
+  const model::stored_tensor* tensor = from.find(name);
+  BOOST_REQUIRE(tensor != nullptr);
+  std::vector<float> values(tensor->count);
+  BOOST_REQUIRE(from.read(name, tensor->shape, values));
+  return values;
+}
+
+std::vector<token_id> as_ids(std::span<const float> values) {
+  std::vector<token_id> ids;
+  for (const float value : values)
+    ids.push_back(static_cast<token_id>(value));
+  return ids;
+}
+
+double relative_error(std::span<const float> a, std::span<const float> b) {
+  BOOST_REQUIRE_EQUAL(a.size(), b.size());
+  double difference = 0;
+  double largest = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (std::isnan(a[i]))
+      return HUGE_VAL;
+    difference = std::max<double>(difference, std::abs(double(a[i]) - b[i]));
+    largest = std::max<double>(largest, std::abs(b[i]));
+  }
+  return difference / largest;
+}
+
+temporary_folder::temporary_folder() {
+  std::string name = (fs::temp_directory_path() / "shoal-XXXXXX").string();
+  BOOST_REQUIRE(::mkdtemp(name.data()) != nullptr);
+  path_ = name;
+}
+
+temporary_folder::~temporary_folder() {
+  std::error_code ignored;
+  fs::remove_all(path_, ignored);
+}
+
+void write_text(const fs::path& path, std::string_view text) {
+  fs::create_directories(path.parent_path());
+  std::ofstream(path, std::ios::binary) << text;
+}
+
+model::model_config tiny_config(bool tied) {
+  model::model_config config;
+  config.vocab_size = 61;
+  config.hidden_size = 20;
+  config.intermediate_size = 27;
+  config.num_hidden_layers = 3;
+  config.num_attention_heads = 4;
+  config.num_key_value_heads = 2;
+  config.head_dim = 6;
+  config.max_position_embeddings = 40;
+  config.initializer_range = 0.2;
+  config.tie_word_embeddings = tied;
+  config.eos_token_ids.clear();
+  return config;
+}
+
+model_rig::model_rig(const model::model_config& config, std::uint64_t seed,
+                     std::vector<unit_index> cuts, unsigned threads)
+  : layout(std::make_shared<const model::unit_layout>(config)) {
+  for (unit_index u = 0; u < layout->unit_count(); ++u) {
+    units.emplace_back(layout, u, model::purpose::training);
+    model::initialise(units.back(), seed);
+  }
+  build(cuts, threads);
+}
+
+model_rig::model_rig(model::model_directory directory,
+                     std::vector<unit_index> cuts, unsigned threads)
+  : layout(directory.layout), units(std::move(directory.units)) {
+  build(cuts, threads);
+}
+
+void model_rig::build(const std::vector<unit_index>& cuts, unsigned threads) {
+  team = std::make_unique<kernels::thread_team>(threads);
+  device = kernels::make_cpu_backend(*team);
+  std::vector<unit_index> starts = {0};
+  starts.insert(starts.end(), cuts.begin(), cuts.end());
+  starts.push_back(layout->unit_count());
+  for (std::size_t s = 0; s + 1 < starts.size(); ++s) {
+    std::vector<model::unit_state*> part;
+    for (unit_index u = starts[s]; u < starts[s + 1]; ++u)
+      part.push_back(&units[u]);
+    stages.push_back(std::make_unique<model::stage_model>(part, *device));
+  }
+}
+
+double model_rig::forward(const std::vector<token_id>& ids,
+                          const std::vector<token_id>& targets,
+                          std::size_t sequences, float scale, bool keep) {
+  const std::size_t d = layout->config().hidden_size;
+  std::vector<float> hidden;
+  double loss = 0;
+  for (auto& stage : stages) {
+    std::vector<float> out(stage->has_head() ? 0 : ids.size() * d);
+    model::forward_work work;
+    work.microbatch = 7;
+    work.sequences = sequences;
+    work.tokens = ids.size() / sequences;
+    if (stage->has_embedding())
+      work.ids = ids;
+    work.hidden_in = hidden;
+    work.hidden_out = out;
+    if (stage->has_head())
+      work.targets = targets;
+    work.loss_scale = scale;
+    work.keep = keep;
+    loss += stage->forward(work).loss_sum;
+    hidden = std::move(out);
+  }
+  return loss;
+}
+
+double
+model_rig::loss(const std::vector<token_id>& ids,
+                const std::vector<token_id>& targets, std::size_t sequences) {
+  return forward(ids, targets, sequences, 0, false);
+}
+
+double model_rig::train(const std::vector<token_id>& ids,
+                        const std::vector<token_id>& targets,
+                        std::size_t sequences, float scale) {
+  const double loss = forward(ids, targets, sequences, scale, true);
+  const std::size_t d = layout->config().hidden_size;
+  std::vector<float> gradient;
+  for (auto it = stages.rbegin(); it != stages.rend(); ++it) {
+    std::vector<float> in((*it)->has_embedding() ? 0 : ids.size() * d);
+    (*it)->input_gradient(7, gradient, in);
+    gradient = std::move(in);
+  }
+  for (auto& stage : stages)
+    stage->weight_gradient(7);
+  return loss;
+}
+
+void model_rig::zero_gradients() {
+  for (auto& unit : units)
+    unit.zero_gradients();
+}
+
+double model_rig::step(kernels::adamw_options options, double norm_max) {
+  if (const auto tied = layout->tied()) {
+    auto& first = units.front();
+    auto& last = units.back();
+    model::sum_tied(first.tensor(first.gradients(), tied->embedding),
+                    last.tensor(last.gradients(), tied->head));
+  }
+  std::vector<std::vector<double>> sums;
+  for (const auto& unit : units)
+    sums.push_back(model::sums_of_squares(unit, *device));
+  const double norm = model::gradient_norm(sums);
+  options.gradient_scale = model::clip_scale(norm, norm_max);
+  for (auto& unit : units)
+    model::apply(unit, *device, options);
+  return norm;
+}
+
+} // namespace shoal::tests

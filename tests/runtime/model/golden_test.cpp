@@ -1,0 +1,110 @@
+// tests/runtime/model/golden_test.cpp -- against PyTorch and transformers.
+//
+// The files are made by tests/golden/make_goldens.py.
+#include "runtime/model/generate.hpp"
+#include "tests/runtime/model/fixture.hpp"
+
+#include <boost/test/data/monomorphic.hpp>
+#include <boost/test/data/test_case.hpp>
+#include <boost/test/unit_test.hpp>
+
+namespace bdata = boost::unit_test::data;
+using namespace shoal;
+using namespace shoal::model;
+using namespace shoal::tests;
+
+namespace {
+
+const char* const all_models[] = {"tiny_llama", "tiny_tied", "tiny_bf16",
+                                  "tiny_f16"};
+const char* const trained_models[] = {"tiny_llama", "tiny_tied"};
+
+/// A golden directory and what PyTorch computed from it.
+struct golden_model {
+  explicit golden_model(const std::string& name, purpose use)
+    : rig([&] {
+        auto directory = load_directory(golden_folder() / name, use);
+        BOOST_REQUIRE_MESSAGE(directory,
+                              (directory ? "" : directory.message()));
+        return std::move(*directory);
+      }()),
+      file([&] {
+        auto source = safetensors_source::open(golden_folder() / name
+                                               / "golden.safetensors");
+        BOOST_REQUIRE(source);
+        return std::move(*source);
+      }()) {}
+
+  model_rig rig;
+  safetensors_source file;
+};
+
+} // namespace
+
+BOOST_AUTO_TEST_SUITE(golden_files)
+
+BOOST_DATA_TEST_CASE(logits_are_those_of_transformers, bdata::make(all_models),
+                     name) {
+  golden_model g(name, purpose::serving);
+  const auto ids = as_ids(golden(g.file, "ids"));
+  const auto expected = golden(g.file, "logits");
+  std::vector<float> logits(expected.size());
+  forward_work work;
+  work.sequences = g.file.find("ids")->shape[0];
+  work.tokens = g.file.find("ids")->shape[1];
+  work.ids = ids;
+  work.logits_out = logits;
+  work.keep = false;
+  g.rig.whole().forward(work);
+  const double error = relative_error(logits, expected);
+  BOOST_TEST_MESSAGE(name << ": logits differ by " << error);
+  BOOST_TEST(error <= 1e-4);
+}
+
+BOOST_DATA_TEST_CASE(greedy_tokens_are_those_of_transformers,
+                     bdata::make(all_models), name) {
+  golden_model g(name, purpose::serving);
+  const auto prompt = as_ids(golden(g.file, "prompt"));
+  const auto expected = as_ids(golden(g.file, "greedy"));
+  generate_options options;
+  options.max_tokens = expected.size();
+  options.temperature = 0;
+  const auto got = generate(g.rig.whole(), nullptr, prompt, options);
+  BOOST_REQUIRE(got);
+  BOOST_TEST(got->ids == expected, boost::test_tools::per_element());
+}
+
+BOOST_DATA_TEST_CASE(twenty_steps_are_those_of_pytorch,
+                     bdata::make(trained_models), name) {
+  golden_model g(name, purpose::training);
+  const auto shape = g.file.find("train_ids")->shape;
+  const auto ids = as_ids(golden(g.file, "train_ids"));
+  const auto losses = golden(g.file, "train_losses");
+  const auto norms = golden(g.file, "train_norms");
+  const std::size_t length = shape[2] - 1;
+  const auto predicted = static_cast<double>(shape[1] * length);
+  kernels::adamw_options options{3e-3, 0.9, 0.95, 1e-8, 0.1};
+  double worst = 0;
+  for (std::size_t step = 0; step < shape[0]; ++step) {
+    std::vector<token_id> inputs;
+    std::vector<token_id> targets;
+    for (std::size_t b = 0; b < shape[1]; ++b) {
+      const auto* row = &ids[(step * shape[1] + b) * shape[2]];
+      inputs.insert(inputs.end(), row, row + length);
+      targets.insert(targets.end(), row + 1, row + length + 1);
+    }
+    g.rig.zero_gradients();
+    const double loss =
+      g.rig.train(inputs, targets, shape[1], static_cast<float>(1 / predicted))
+      / predicted;
+    options.step = step + 1;
+    const double norm = g.rig.step(options, 1.0);
+    worst = std::max({worst, std::abs(loss / losses[step] - 1),
+                      std::abs(norm / norms[step] - 1)});
+  }
+  BOOST_TEST_MESSAGE(name << ": losses and norms differ by " << worst);
+  BOOST_TEST(worst <= 1e-4);
+  BOOST_TEST(losses.back() < losses.front());
+}
+
+BOOST_AUTO_TEST_SUITE_END()
