@@ -241,6 +241,7 @@ void connection::reply(std::uint64_t transfer, verdict v) {
 }
 
 void connection::on_control(std::span<const std::byte> message) {
+  count_traffic(); // what a handler has seen is counted
   engine_.handler.message(id_, message);
 }
 
@@ -291,6 +292,7 @@ void connection::on_bulk_end(std::uint64_t transfer, std::uint64_t checksum) {
   const bool equal = found->second.hash.sum() == checksum;
   const auto done = found->second.what.done;
   receives_.erase(found);
+  count_traffic();
   run({{done, equal ? std::error_code() : errc::corrupt}});
   reply(transfer, equal ? verdict::ok : verdict::corrupt);
 }
