@@ -1,0 +1,158 @@
+// tests/runtime/services/job_journal_test.cpp -- each event once, and again
+// after a restart.
+#include "runtime/job_journal.hpp"
+#include "runtime/metrics/event_json.hpp"
+#include "tests/runtime/services/folder.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include <cmath>
+#include <fstream>
+#include <thread>
+
+using namespace shoal::runtime;
+using namespace std::chrono_literals;
+using kind = job_event_kind;
+
+namespace {
+
+job_event step(std::uint64_t number, double loss = 1.5) {
+  job_event e;
+  e.kind = kind::step;
+  e.step = number;
+  e.loss = loss;
+  e.tokens = 100 * number;
+  e.unix_ms = 1700000000000 + static_cast<std::int64_t>(number);
+  return e;
+}
+
+job_event event(kind k, std::uint64_t step, std::uint64_t epoch,
+                const std::string& text) {
+  job_event e;
+  e.kind = k;
+  e.step = step;
+  e.epoch = epoch;
+  e.text = text;
+  return e;
+}
+
+} // namespace
+
+BOOST_AUTO_TEST_SUITE(journal)
+
+BOOST_AUTO_TEST_CASE(an_event_that_comes_twice_is_kept_once) {
+  const auto j = open_job_journal({});
+  for (int twice = 0; twice < 2; ++twice) {
+    j->add(7, step(1));
+    j->add(7, event(kind::eval, 1, 0, ""));
+    j->add(7, event(kind::view, 0, 3, "2 x 2"));
+    j->add(7, event(kind::view, 0, 4, "2 x 2"));
+    j->add(7, event(kind::notice, 1, 0, "slow disk"));
+    j->add(7, event(kind::notice, 1, 0, "slow link"));
+    j->add(7, event(kind::done, 9, 0, "finished"));
+    j->add(7, step(2)); // nothing follows the end
+  }
+  BOOST_TEST(j->read_all(7).size() == 7u);
+  BOOST_TEST(j->ended(7));
+  std::uint64_t next = 0;
+  BOOST_TEST(j->read(7, 5, next).size() == 2u);
+  BOOST_TEST(next == 7u);
+  BOOST_TEST(j->read(7, 99, next).empty());
+  BOOST_TEST(j->read(8, 3, next).empty());
+  BOOST_TEST(next == 3u);
+}
+
+BOOST_AUTO_TEST_CASE(a_restart_finds_the_events_again) {
+  shoal::test::folder f;
+  {
+    const auto j = open_job_journal(f.path);
+    for (std::uint64_t i = 1; i <= 20; ++i)
+      j->add(0xabc, step(i, std::log(2.0) / static_cast<double>(i)));
+    j->add(0xabc, event(kind::notice, 3, 2, "\"quoted\"\nlines \xff"));
+    BOOST_TEST(!j->write_error());
+  }
+  const auto file = f.path / "0000000000000abc" / "events.jsonl";
+  std::ofstream(file, std::ios::app) << "{\"event\":\"step\",\"st"; // a crash
+  {
+    const auto j = open_job_journal(f.path);
+    j->add(0xabc, step(20));
+    j->add(0xabc, step(21));
+  }
+  const auto j = open_job_journal(f.path);
+  const auto all = j->read_all(0xabc);
+  BOOST_REQUIRE(all.size() == 22u);
+  BOOST_TEST(all[6].loss == std::log(2.0) / 7);
+  BOOST_TEST(all[6].tokens == 700u);
+  BOOST_TEST(all[6].unix_ms == 1700000000007);
+  BOOST_TEST(all[21].step == 21u);
+  BOOST_TEST(!j->ended(0xabc));
+  BOOST_TEST(j->jobs().size() == 1u);
+}
+
+BOOST_AUTO_TEST_CASE(the_oldest_events_go_first_and_stay_known) {
+  const auto j = open_job_journal({});
+  const std::uint64_t count = job_log::events_max + 10;
+  for (std::uint64_t i = 1; i <= count; ++i)
+    j->add(1, step(i));
+  std::uint64_t next = 0;
+  const auto left = j->read(1, 0, next);
+  BOOST_TEST(left.size() == job_log::events_max);
+  BOOST_TEST(left.front().step == 11u);
+  BOOST_TEST(next == count);
+  j->add(1, step(4));
+  BOOST_TEST(j->read(1, next, next).empty());
+}
+
+BOOST_AUTO_TEST_CASE(a_waiter_and_a_listener_hear_of_an_event) {
+  const auto j = open_job_journal({});
+  BOOST_TEST(!j->wait(5, 0, 0ms));
+  int heard = 0;
+  const auto listener = j->listen([&](shoal::core::job_id job) {
+    BOOST_TEST(job == 5u);
+    ++heard;
+  });
+  std::thread waiter([&] { BOOST_TEST(j->wait(5, 0, 60s)); });
+  j->add(5, step(1));
+  waiter.join();
+  j->add(5, step(1));
+  BOOST_TEST(heard == 1);
+  j->unlisten(listener);
+  j->add(5, event(kind::done, 0, 0, "finished"));
+  BOOST_TEST(heard == 1);
+  BOOST_TEST(j->wait(5, 1000, 60s)); // it has ended: no use to wait
+}
+
+BOOST_AUTO_TEST_CASE(a_disk_that_refuses_loses_no_event) {
+  shoal::test::folder f;
+  std::ofstream(f.path / "0000000000000005") << "no folder";
+  const auto j = open_job_journal(f.path);
+  j->add(5, step(1));
+  BOOST_TEST(!!j->write_error());
+  BOOST_TEST(j->read_all(5).size() == 1u);
+}
+
+BOOST_AUTO_TEST_CASE(lines_say_what_the_command_line_prints) {
+  auto e = step(3, 2.5);
+  e.grad_norm = 0.5;
+  e.lr = 0.001;
+  e.tokens_per_s = 1000;
+  e.unix_ms = 0;
+  BOOST_TEST(
+    to_json_line(e)
+    == R"({"event":"step","step":3,"loss":2.5,"grad_norm":0.5,)"
+       R"("lr":0.001,"tokens":300,"tokens_per_s":1000.0,"unix_ms":0})");
+  auto v = event(kind::view, 0, 4, "2 replicas");
+  v.peers = 4;
+  BOOST_TEST(to_json_line(v)
+             == R"({"event":"view","epoch":4,"peers":4,"step":0,)"
+                R"("plan":"2 replicas","unix_ms":0})");
+  e.loss = std::nan("");
+  job_event back;
+  BOOST_TEST(from_json_line(to_json_line(e), back));
+  BOOST_TEST(std::isnan(back.loss));
+  for (const auto* bad : {"", "{", "[]", "3", "{}", R"({"event":"other"})",
+                          R"({"event":3})", R"({"event":"step","digest":"x"})"})
+    BOOST_TEST(!from_json_line(bad, back), bad);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,144 @@
+// tests/runtime/services/store_test.cpp -- blobs keep their bytes and names.
+#include "runtime/errc.hpp"
+#include "runtime/store/store.hpp"
+#include "tests/runtime/services/folder.hpp"
+
+#include <boost/test/unit_test.hpp>
+#include <sys/resource.h>
+
+#include <csignal>
+#include <fstream>
+
+using namespace shoal::runtime;
+using shoal::core::blob_digest;
+using shoal::core::to_hex;
+
+namespace {
+
+std::span<const std::byte> bytes_of(const std::string& text) {
+  return std::as_bytes(std::span(text));
+}
+
+blob_digest put(store& s, const std::string& text) {
+  auto w = s.write();
+  blob_digest digest{};
+  BOOST_REQUIRE(!w->append(bytes_of(text)));
+  BOOST_REQUIRE(!w->commit(digest, std::nullopt));
+  return digest;
+}
+
+std::string text_of(const blob& b) {
+  const auto bytes = b.bytes();
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+std::filesystem::path
+file_of(const std::filesystem::path& folder, const blob_digest& digest) {
+  const auto name = to_hex(digest);
+  return folder / name.substr(0, 2) / name.substr(2);
+}
+
+} // namespace
+
+BOOST_AUTO_TEST_SUITE(blob_store)
+
+// FIPS 180-2, appendix B.
+BOOST_AUTO_TEST_CASE(digests_are_sha_256) {
+  BOOST_TEST(
+    to_hex(sha256(bytes_of("abc")))
+    == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  BOOST_TEST(
+    to_hex(sha256({}))
+    == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+}
+
+BOOST_AUTO_TEST_CASE(a_blob_survives_a_restart) {
+  shoal::test::folder f;
+  blob_digest digest, empty;
+  {
+    auto s = store::open(f.path);
+    digest = put(*s, "some text");
+    empty = put(*s, "");
+    BOOST_TEST(s->size(digest) == 9u);
+  }
+  auto s = store::open(f.path);
+  BOOST_TEST(s->contains(digest));
+  BOOST_TEST(s->list().size() == 2u);
+  std::error_code error;
+  const auto b = s->read(digest, error);
+  BOOST_REQUIRE(b);
+  BOOST_TEST(text_of(*b) == "some text");
+  BOOST_REQUIRE(s->read(empty, error));
+  BOOST_TEST(!s->remove(digest));
+  BOOST_TEST(!s->contains(digest));
+  BOOST_TEST(text_of(*b) == "some text"); // mapped still
+  BOOST_TEST((s->remove(digest) == errc::not_found));
+  BOOST_TEST(!s->read(digest, error));
+  BOOST_TEST((error == errc::not_found));
+}
+
+BOOST_AUTO_TEST_CASE(what_was_not_committed_leaves_nothing) {
+  shoal::test::folder f;
+  auto s = store::open(f.path);
+  const auto count = [&] {
+    std::size_t files = 0;
+    for (const auto& e : std::filesystem::recursive_directory_iterator(f.path))
+      files += e.is_regular_file();
+    return files;
+  };
+  {
+    auto w = s->write();
+    BOOST_TEST(!w->append(bytes_of("half")));
+    BOOST_TEST(count() == 1u);
+  }
+  BOOST_TEST(count() == 0u);
+  {
+    auto w = s->write();
+    blob_digest digest;
+    BOOST_TEST(!w->append(bytes_of("other")));
+    BOOST_TEST(
+      (w->commit(digest, sha256(bytes_of("expected"))) == errc::corrupt));
+    BOOST_TEST(!!w->commit(digest, std::nullopt)); // used up
+  }
+  BOOST_TEST(count() == 0u);
+  std::ofstream(f.path / "tmp" / "left-by-a-crash") << "x";
+  s = nullptr;
+  s = store::open(f.path);
+  BOOST_TEST(count() == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(a_corrupt_blob_is_set_aside) {
+  shoal::test::folder f;
+  auto s = store::open(f.path);
+  const auto digest = put(*s, "some text");
+  s = nullptr;
+  std::ofstream(file_of(f.path, digest)) << "some tezt";
+  s = store::open(f.path);
+  std::error_code error;
+  BOOST_TEST(!s->read(digest, error));
+  BOOST_TEST((error == errc::corrupt));
+  BOOST_TEST(!s->contains(digest));
+  BOOST_TEST(std::filesystem::exists(f.path / "corrupt" / to_hex(digest)));
+  BOOST_TEST((put(*s, "some text") == digest));
+  BOOST_TEST(!!s->read(digest, error));
+}
+
+// A limit on the length of files stands in for a full disk.
+BOOST_AUTO_TEST_CASE(a_full_disk_is_an_error_code) {
+  shoal::test::folder f;
+  auto s = store::open(f.path);
+  const auto before = std::signal(SIGXFSZ, SIG_IGN);
+  rlimit old{};
+  ::getrlimit(RLIMIT_FSIZE, &old);
+  const rlimit small{4096, old.rlim_max};
+  ::setrlimit(RLIMIT_FSIZE, &small);
+  auto w = s->write();
+  const std::error_code error = w->append(bytes_of(std::string(10000, 'x')));
+  ::setrlimit(RLIMIT_FSIZE, &old);
+  std::signal(SIGXFSZ, before);
+  BOOST_TEST((error == std::errc::file_too_large));
+  blob_digest digest;
+  BOOST_TEST((w->commit(digest, std::nullopt) == std::errc::file_too_large));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
