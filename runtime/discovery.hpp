@@ -33,6 +33,11 @@ struct beacon {
   bool alone = false; ///< the sender knows nobody: answer soon
 };
 
+/// Where beacons go: a group of the local scope (RFC 2365), one hop far.
+inline constexpr const char* discovery_group = "239.255.83.72";
+inline constexpr std::uint16_t discovery_port = 18372;
+inline constexpr std::size_t discovery_interfaces_max = 32;
+
 /// magic 4, version 1, flags 1, port 2, sender 8, nonce 16, proof 32.
 inline constexpr std::size_t beacon_bytes = 64;
 
@@ -50,7 +55,9 @@ struct discovery_config {
   transport::tls::shared_key key{};
   core::peer_id self{};
   std::uint16_t port = 0; ///< of our TLS listener
-  bool loopback_only = true;
+  /// What the listener is bound to: a loopback address (beacons stay on this
+  /// machine), "0.0.0.0" (all interfaces) or the address of one interface.
+  std::string host = "127.0.0.1";
   /// "host:port" of a node that sent a beacon; may come again and again.
   std::function<void(const std::string& address, std::uint64_t sender)> found;
   std::function<void(const std::string& line)> say;

@@ -1,0 +1,442 @@
+// runtime/client.cpp -- the command line's side of a node.
+#include "runtime/client.hpp"
+
+#include "runtime/identity.hpp"
+#include "runtime/node.hpp" // node_error
+#include "runtime/node/client_link.hpp"
+#include "runtime/store/store.hpp" // sha256
+
+#include <nlohmann/json.hpp>
+#include <openssl/evp.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <optional>
+#include <set>
+#include <thread>
+#include <tuple>
+
+namespace shoal::runtime {
+
+namespace fs = std::filesystem;
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+/// Between two questions about something that is not ready.
+static constexpr milliseconds pause{100};
+/// How long connections to one address may take while there are others.
+static constexpr milliseconds dial_max{2000};
+/// How often a follower asks where else the shoal can be reached.
+static constexpr milliseconds refresh_period{5000};
+/// A blob whose next piece does not come for so long is given up.
+static constexpr milliseconds blob_patience{60000};
+
+/// As job_journal tells events apart.
+using event_key = std::tuple<int, std::uint64_t, std::string>;
+static event_key key_of(const job_event& e) {
+  bool by_epoch = e.kind == job_event_kind::view;
+  bool by_text = e.kind == job_event_kind::notice;
+  return {static_cast<int>(e.kind), by_epoch ? e.epoch : e.step,
+          by_text ? e.text : std::string{}};
+}
+
+std::vector<fs::path> local_nodes(const fs::path& first) {
+  std::vector<fs::path> out;
+  auto add = [&](const fs::path& folder) {
+    if (std::ranges::find(out, folder) == out.end()
+        && fs::exists(control_socket(folder)))
+      out.push_back(folder);
+  };
+  add(first);
+  std::error_code error;
+  std::vector<fs::path> beside;
+  for (const auto& entry : fs::directory_iterator(first.parent_path(), error))
+    beside.push_back(entry.path());
+  std::ranges::sort(beside);
+  for (const fs::path& folder : beside)
+    add(folder);
+  return out;
+}
+
+class client::impl {
+public:
+  explicit impl(client_config config) : config_(std::move(config)) {
+    if (!config_.data_dir.empty())
+      config_.data_dir = fs::absolute(config_.data_dir);
+  }
+
+  std::error_code connect(bool anywhere);
+  std::error_code ask(decltype(client_request::body) body, client_reply& out);
+  std::error_code put(const std::function<std::size_t(std::span<std::byte>)>&,
+                      std::uint64_t total, const core::blob_digest& digest);
+  std::error_code fail(std::error_code error, std::string text) {
+    text_ = std::move(text);
+    return error;
+  }
+  bool try_local(const fs::path& folder);
+  bool try_address(const std::string& address);
+  void learn();
+  /// Moves to another node until `until`.
+  bool move(steady_clock::time_point until);
+
+  client_config config_;
+  std::unique_ptr<client_link> link_;
+  std::string where_;
+  std::string text_;
+  std::vector<std::string> learnt_; ///< addresses, from the last status
+  std::optional<transport::tls::shared_key> key_;
+  std::uint64_t last_number_ = 0;
+};
+
+bool client::impl::try_local(const fs::path& folder) {
+  link_ = make_unix_link(control_socket(folder));
+  where_ = folder.string();
+  return link_ != nullptr;
+}
+
+bool client::impl::try_address(const std::string& address) {
+  if (!key_) {
+    try {
+      key_ = config_.cluster_key_file.empty()
+               ? load_user_key()
+               : load_cluster_key(config_.cluster_key_file);
+    } catch (const node_error& e) {
+      text_ = e.what();
+      return false;
+    }
+  }
+  link_ = make_tls_link(address, *key_, std::min(config_.timeout, dial_max));
+  where_ = address;
+  return link_ != nullptr;
+}
+
+std::error_code client::impl::connect(bool anywhere) {
+  text_.clear();
+  link_.reset();
+  if (!config_.data_dir.empty()) {
+    if (try_local(config_.data_dir))
+      return {};
+    bool common = false; // all nodes of the user's default directory are his
+    try {
+      common =
+        config_.data_dir.parent_path() == default_data_dir("").parent_path();
+    } catch (const node_error&) {
+    }
+    if (anywhere || common)
+      for (const fs::path& folder : local_nodes(config_.data_dir))
+        if (try_local(folder))
+          return {};
+  }
+  std::vector<std::string> addresses = config_.addresses;
+  if (anywhere)
+    addresses.insert(addresses.end(), learnt_.begin(), learnt_.end());
+  for (const std::string& address : addresses)
+    if (try_address(address))
+      return {};
+  std::string hint = text_.empty() ? "" : " (" + text_ + ")";
+  return fail(errc::no_node, "no node answers"
+                               + (config_.data_dir.empty()
+                                    ? std::string(" at the given addresses")
+                                    : " in " + config_.data_dir.string())
+                               + hint + ": start one with `shoal node`");
+}
+
+std::error_code
+client::impl::ask(decltype(client_request::body) body, client_reply& out) {
+  if (!link_)
+    return fail(errc::lost, "not connected to a node");
+  milliseconds timeout = config_.timeout;
+  if (std::holds_alternative<submit_job>(body)
+      || std::holds_alternative<recover_force>(body))
+    timeout += milliseconds(35000); // the shoal may take its time to agree
+  client_request request{++last_number_, std::move(body)};
+  if (auto error = link_->call(request, out, timeout)) {
+    link_.reset();
+    return fail(error, "node " + where_ + ": " + error.message());
+  }
+  switch (out.code) {
+  case reply_code::ok:
+  case reply_code::again_later:
+    return {};
+  case reply_code::not_found:
+    return fail(errc::not_found, out.text);
+  case reply_code::refused:
+    break;
+  }
+  return fail(errc::refused, out.text);
+}
+
+void client::impl::learn() {
+  client_reply reply;
+  if (ask(ask_status{}, reply))
+    return;
+  auto status = nlohmann::json::parse(reply.text, nullptr, false);
+  if (!status.is_object() || !status.contains("peers"))
+    return;
+  std::vector<std::string> addresses;
+  for (const auto& peer : status["peers"])
+    if (peer.is_object() && peer.contains("addresses"))
+      for (const auto& a : peer["addresses"])
+        if (a.is_string())
+          addresses.push_back(a.get<std::string>());
+  if (!addresses.empty())
+    learnt_ = std::move(addresses);
+}
+
+bool client::impl::move(steady_clock::time_point until) {
+  std::string before = where_;
+  for (;;) {
+    if (!connect(true)) {
+      learn();
+      if (link_) {
+        if (config_.say && where_ != before)
+          config_.say("[client] lost " + before + "; going on with " + where_);
+        return true;
+      }
+    }
+    if (steady_clock::now() >= until)
+      return false;
+    std::this_thread::sleep_for(pause);
+  }
+}
+
+std::error_code
+client::impl::put(const std::function<std::size_t(std::span<std::byte>)>& read,
+                  std::uint64_t total, const core::blob_digest& digest) {
+  client_reply reply;
+  if (auto error = ask(put_begin{total}, reply))
+    return error;
+  std::uint64_t upload = reply.value;
+  std::uint64_t offset = 0;
+  while (offset < total) {
+    put_chunk chunk{upload, offset, {}};
+    chunk.bytes.resize(
+      std::min<std::uint64_t>(blob_chunk_bytes_max, total - offset));
+    std::size_t n = read(chunk.bytes);
+    if (n != chunk.bytes.size())
+      return fail(errc::corrupt, "the file has become shorter");
+    offset += n;
+    if (auto error = ask(std::move(chunk), reply))
+      return error;
+  }
+  return ask(put_commit{upload, digest}, reply);
+}
+
+client::client(client_config config)
+  : impl_(std::make_unique<impl>(std::move(config))) {
+}
+
+client::~client() = default;
+
+std::error_code client::connect() {
+  if (auto error = impl_->connect(false))
+    return error;
+  impl_->learn();
+  return {};
+}
+
+std::error_code client::status(std::string& json) {
+  client_reply reply;
+  if (auto error = impl_->ask(ask_status{}, reply))
+    return error;
+  json = std::move(reply.text);
+  return {};
+}
+
+std::error_code
+client::put_blob(std::span<const std::byte> bytes, core::blob_digest& digest) {
+  digest = sha256(bytes);
+  std::size_t at = 0;
+  return impl_->put(
+    [&](std::span<std::byte> out) {
+      std::copy_n(bytes.begin() + static_cast<std::ptrdiff_t>(at), out.size(),
+                  out.begin());
+      at += out.size();
+      return out.size();
+    },
+    bytes.size(), digest);
+}
+
+/// SHA-256, piece by piece.
+class hasher {
+public:
+  hasher() : context_(EVP_MD_CTX_new()) {
+    EVP_DigestInit_ex(context_, EVP_sha256(), nullptr);
+  }
+  ~hasher() { EVP_MD_CTX_free(context_); }
+  hasher(const hasher&) = delete;
+  hasher& operator=(const hasher&) = delete;
+  void add(std::span<const std::byte> bytes) {
+    EVP_DigestUpdate(context_, bytes.data(), bytes.size());
+  }
+  core::blob_digest finish() {
+    core::blob_digest out{};
+    EVP_DigestFinal_ex(context_, out.data(), nullptr);
+    return out;
+  }
+
+private:
+  EVP_MD_CTX* context_;
+};
+
+std::error_code
+client::put_file(const fs::path& file, core::blob_digest& digest) {
+  std::ifstream in(file, std::ios::binary);
+  std::error_code error;
+  std::uint64_t size = fs::file_size(file, error);
+  if (!in || error)
+    return impl_->fail(error ? error : make_error_code(errc::not_found),
+                       "cannot read " + file.string());
+  auto read = [&in](std::span<std::byte> out) {
+    in.read(reinterpret_cast<char*>(out.data()),
+            static_cast<std::streamsize>(out.size()));
+    return static_cast<std::size_t>(in.gcount());
+  };
+  hasher hash;
+  std::vector<std::byte> piece(blob_chunk_bytes_max);
+  while (std::size_t n = read(piece))
+    hash.add(std::span(piece).first(n));
+  digest = hash.finish();
+  in.clear();
+  in.seekg(0);
+  return impl_->put(read, size, digest);
+}
+
+std::error_code client::get_blob(
+  const core::blob_digest& digest,
+  const std::function<std::error_code(std::span<const std::byte>)>& piece) {
+  std::uint64_t offset = 0;
+  hasher hash;
+  auto until = steady_clock::now() + blob_patience;
+  for (;;) {
+    client_reply reply;
+    struct get_blob request {
+      digest, offset, blob_chunk_bytes_max
+    };
+    if (auto error = impl_->ask(request, reply)) {
+      bool gone = error == errc::lost || error == errc::timed_out;
+      if (gone && impl_->move(until))
+        continue;
+      return error;
+    }
+    if (reply.code == reply_code::again_later) {
+      if (steady_clock::now() >= until)
+        return impl_->fail(errc::timed_out,
+                           "the blob does not come: " + reply.text);
+      std::this_thread::sleep_for(pause);
+      continue;
+    }
+    hash.add(reply.bytes);
+    if (auto error = piece(reply.bytes))
+      return impl_->fail(error, "cannot write the blob: " + error.message());
+    offset += reply.bytes.size();
+    if (offset >= reply.value)
+      break;
+    if (reply.bytes.empty())
+      return impl_->fail(errc::corrupt, "the node sends an empty piece");
+    until = steady_clock::now() + blob_patience;
+  }
+  if (hash.finish() != digest)
+    return impl_->fail(errc::corrupt, "the blob's bytes differ from its name");
+  return {};
+}
+
+std::error_code
+client::get_file(const core::blob_digest& digest, const fs::path& file) {
+  fs::path draft = file;
+  draft += ".part";
+  std::ofstream out(draft, std::ios::binary | std::ios::trunc);
+  auto error = get_blob(digest, [&out](std::span<const std::byte> bytes) {
+    out.write(reinterpret_cast<const char*>(bytes.data()),
+              static_cast<std::streamsize>(bytes.size()));
+    return out ? std::error_code{} : std::make_error_code(std::errc::io_error);
+  });
+  out.close();
+  std::error_code renamed;
+  if (!error && !out)
+    error = impl_->fail(std::make_error_code(std::errc::io_error),
+                        "cannot write " + draft.string());
+  if (!error)
+    fs::rename(draft, file, renamed);
+  if (renamed)
+    error = impl_->fail(renamed, "cannot write " + file.string());
+  if (error)
+    fs::remove(draft, renamed);
+  return error;
+}
+
+std::error_code client::submit(core::job_entry job, core::job_id& id) {
+  client_reply reply;
+  if (auto error = impl_->ask(submit_job{std::move(job)}, reply))
+    return error;
+  id = reply.value;
+  return {};
+}
+
+std::error_code client::events(core::job_id job, std::uint64_t& next,
+                               std::vector<job_event>& out) {
+  client_reply reply;
+  if (auto error = impl_->ask(ask_events{job, next}, reply))
+    return error;
+  next = reply.value;
+  out = std::move(reply.events);
+  return {};
+}
+
+std::error_code
+client::follow(core::job_id job,
+               const std::function<bool(const job_event&)>& on_event,
+               milliseconds patience) {
+  std::uint64_t next = 0;
+  std::set<event_key> seen;
+  auto refresh = steady_clock::now() + refresh_period;
+  for (;;) {
+    client_reply reply;
+    if (auto error = impl_->ask(ask_events{job, next}, reply)) {
+      if (error == errc::refused || error == errc::not_found)
+        return error;
+      if (!impl_->move(steady_clock::now() + patience))
+        return impl_->fail(errc::no_node, impl_->text_);
+      next = 0; // positions are those of one node
+      continue;
+    }
+    next = reply.value;
+    for (const job_event& e : reply.events) {
+      if (!seen.insert(key_of(e)).second)
+        continue;
+      if (!on_event(e) || e.kind == job_event_kind::done)
+        return {};
+    }
+    if (reply.ended)
+      return {};
+    if (steady_clock::now() >= refresh) {
+      impl_->learn();
+      refresh = steady_clock::now() + refresh_period;
+    }
+  }
+}
+
+std::error_code client::stop_job(core::job_id job, bool drain) {
+  client_reply reply;
+  struct stop_job request {
+    job, drain
+  };
+  return impl_->ask(request, reply);
+}
+
+std::error_code client::recover_force() {
+  client_reply reply;
+  struct recover_force request;
+  return impl_->ask(request, reply);
+}
+
+const std::string& client::text() const noexcept {
+  return impl_->text_;
+}
+
+const std::string& client::where() const noexcept {
+  return impl_->where_;
+}
+
+} // namespace shoal::runtime

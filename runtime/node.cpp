@@ -1,0 +1,314 @@
+// runtime/node.cpp -- a node's life: start, leave, stop.
+#include "runtime/node.hpp"
+
+#include "runtime/device_queue.hpp"
+#include "runtime/discovery.hpp"
+#include "runtime/node/node_impl.hpp"
+#include "runtime/node/profile.hpp"
+
+#include <caf/all.hpp>
+#include <unistd.h>
+
+#include <cstdio>
+
+namespace shoal::runtime {
+
+namespace cl = core::cluster;
+using std::chrono::steady_clock;
+
+/// The node's own timer.
+struct pulse_due {};
+
+} // namespace shoal::runtime
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::runtime::pulse_due)
+
+namespace shoal::runtime {
+
+/// Calls `beat` ten times a second. It must not wait.
+static caf::behavior
+pulse(caf::event_based_actor* self, const std::function<void()>& beat) {
+  self->delayed_send(self, pulse_period, pulse_due{});
+  return {
+    [self, beat](const pulse_due&) {
+      beat();
+      self->delayed_send(self, pulse_period, pulse_due{});
+    },
+  };
+}
+
+node::impl::impl(node_config config, role_table roles)
+  : config_(std::move(config)), roles_(std::move(roles)),
+    pending_events_(std::make_shared<std::atomic<std::size_t>>(0)) {
+  set_up(config_, setup_);
+  if (setup_.loopback_only && config_.cluster_key_file.empty()
+      && !config_.embedded)
+    say("[node] no --cluster-key: this node serves this machine only");
+  self_ = transport::tls::id_of(setup_.identity);
+  profile_ =
+    measure_profile(config_.threads, config_.memory_bytes, config_.mflops);
+  // Workers of the default scheduler poll, or sleep for 10 ms while a message
+  // waits; those of this one sleep on a condition variable.
+  system_config_.set("scheduler.policy", caf::atom("sharing"));
+  system_config_.set("scheduler.max-threads", std::size_t{2});
+  system_config_.set("scheduler.max-throughput", std::size_t{50});
+  system_ = std::make_unique<caf::actor_system>(system_config_);
+  try {
+    start_services();
+    start_discovery();
+    start_membership();
+  } catch (...) {
+    tear_down(); // the actor system waits for its actors
+    throw;
+  }
+  reaper_ = std::thread([this] { reap(); });
+}
+
+node::impl::~impl() {
+  stop();
+  reaper_.join();
+}
+
+void node::impl::start_services() {
+  store_ = store::open(setup_.data_dir / "blobs");
+  device_ = make_cpu_device(static_cast<int>(profile_.threads));
+  disk_ = make_io_device();
+  journal_ = open_job_journal(setup_.data_dir / "jobs", disk_.get());
+  blob_exchange::config x;
+  x.blobs = store_.get();
+  x.disk = disk_.get();
+  x.send_request = [this](const core::peer_id& to, const blob_request& r) {
+    return mesh_->send(to, envelope(r));
+  };
+  x.send_chunk = [this](const core::peer_id& to, blob_chunk chunk) {
+    return mesh_->send(to, envelope(std::move(chunk)));
+  };
+  exchange_ = make_blob_exchange(std::move(x));
+  membership_ =
+    spawn_membership(*system_, make_membership_hooks(), pending_events_);
+  mesh_config m;
+  m.listen = setup_.listen;
+  m.identity = setup_.identity;
+  m.cluster_key = setup_.cluster_key;
+  m.host = boot_id();
+  m.ucx = config_.ucx;
+  mesh_ = std::make_unique<mesh>(std::move(m), make_mesh_hooks());
+  try {
+    mesh_->open();
+  } catch (const std::exception& e) {
+    throw node_error("cannot listen on " + setup_.listen + ": " + e.what()
+                     + "; choose another --listen");
+  }
+  address_ = mesh_->address();
+  control_ = std::make_unique<control>(control_socket(setup_.data_dir),
+                                       make_control_hooks());
+  control_ready_ = control_.get();
+  pulse_ = system_->spawn(pulse, std::function<void()>([this] {
+                            steady_clock::time_point now = steady_clock::now();
+                            mesh_->tick(now);
+                            exchange_->tick(now.time_since_epoch().count());
+                          }));
+}
+
+void node::impl::start_membership() {
+  auto c = std::make_shared<cl::config>();
+  c->self.id.peer = self_;
+  c->self.name = setup_.name;
+  c->self.addresses = reachable_addresses(address_);
+  c->self.host = boot_id();
+  c->self.device = profile_;
+  c->self.voter = !config_.embedded;
+  c->self.witness = config_.witness;
+  c->cluster = config_.cluster;
+  c->seeds = config_.join;
+  c->embedded = config_.embedded;
+  c->seed = mesh_->instance();
+  c->name_shoal = &codec::name_shoal;
+  c->plan_jobs = [](const core::view& v) { return core::make_plan(v).jobs; };
+  std::filesystem::path folder;
+  if (!config_.embedded)
+    folder = setup_.data_dir;
+  caf::anon_send(membership_,
+                 cluster_start{c, folder, vote_file(folder).load()});
+}
+
+void node::impl::start_discovery() {
+  if (!config_.discover || config_.embedded)
+    return;
+  discovery_config d;
+  d.cluster = config_.cluster;
+  d.key = setup_.cluster_key;
+  d.self = self_;
+  d.port = static_cast<std::uint16_t>(
+    std::stoul(address_.substr(address_.rfind(':') + 1)));
+  d.host = setup_.host;
+  d.found = [this](const std::string& address, std::uint64_t sender) {
+    if (!mesh_->is_up(sender))
+      tell_cluster(cl::discovered{address});
+  };
+  d.say = [this](const std::string& line) { say(line); };
+  discovery_ = std::make_unique<discovery>(std::move(d));
+}
+
+void node::impl::leave(std::chrono::milliseconds deadline, bool drain) {
+  bool again = false;
+  {
+    std::lock_guard lock(life_mutex_);
+    steady_clock::time_point at = steady_clock::now() + deadline;
+    if (!deadline_ || at < *deadline_)
+      deadline_ = at;
+    again = leaving_;
+    leaving_ = true;
+  }
+  life_.notify_all();
+  if (again)
+    return;
+  tell_cluster(cl::leave{});
+  if (caf::actor supervisor = role("supervisor"))
+    caf::anon_send(supervisor, node_stopping{drain});
+  else
+    released();
+}
+
+void node::impl::has_left(bool clean) {
+  {
+    std::lock_guard lock(life_mutex_);
+    left_ = true;
+    if (released_ || !leaving_)
+      ending_ = true;
+    why_ = clean ? "left" : "left without the others' knowledge";
+  }
+  life_.notify_all();
+}
+
+void node::impl::end(const std::string& why) {
+  {
+    std::lock_guard lock(life_mutex_);
+    ending_ = true;
+    why_ = why;
+  }
+  say("[node] stops: " + why);
+  life_.notify_all();
+}
+
+bool node::impl::wait_stopped(std::chrono::milliseconds timeout) {
+  std::unique_lock lock(life_mutex_);
+  return life_.wait_for(lock, timeout, [this] { return stopped_; });
+}
+
+void node::impl::stop() {
+  std::unique_lock lock(life_mutex_);
+  ending_ = true;
+  life_.notify_all();
+  life_.wait(lock, [this] { return stopped_; });
+}
+
+/// Waits for the end and carries it out.
+void node::impl::reap() {
+  std::string why;
+  {
+    std::unique_lock lock(life_mutex_);
+    while (!ending_) {
+      if (!deadline_)
+        life_.wait(lock);
+      else if (life_.wait_until(lock, *deadline_) == std::cv_status::timeout
+               && steady_clock::now() >= *deadline_) {
+        ending_ = true;
+        why_ = "the deadline to leave is over";
+      }
+    }
+    why = why_.empty() ? "stopped" : why_;
+  }
+  bool done = false;
+  std::thread watchdog([this, &done] {
+    std::unique_lock lock(life_mutex_);
+    if (life_.wait_for(lock, shutdown_max, [&done] { return done; }))
+      return;
+    std::fprintf(stderr, "shoal: the shutdown hangs; exiting\n");
+    std::fflush(nullptr);
+    ::_exit(1);
+  });
+  tear_down();
+  {
+    std::lock_guard lock(life_mutex_);
+    done = true;
+  }
+  life_.notify_all();
+  watchdog.join();
+  if (config_.observer.stopped)
+    config_.observer.stopped(why);
+  std::lock_guard lock(life_mutex_);
+  stopped_ = true;
+  life_.notify_all();
+}
+
+/// From the outside to the inside: nobody is called who has ended.
+void node::impl::tear_down() {
+  std::map<std::string, caf::actor> actors;
+  {
+    std::lock_guard lock(mutex_);
+    actors.swap(actors_);
+  }
+  for (const auto& [name, actor] : actors)
+    caf::anon_send_exit(actor, caf::exit_reason::user_shutdown);
+  actors.clear();
+  if (pulse_)
+    caf::anon_send_exit(pulse_, caf::exit_reason::user_shutdown);
+  if (membership_)
+    caf::anon_send(membership_, cluster_stop{});
+  if (exchange_)
+    exchange_->close();
+  control_ready_ = nullptr;
+  if (mesh_)
+    mesh_->close();
+  if (device_)
+    device_->close();
+  if (disk_)
+    disk_->close();
+  system_->await_all_actors_done();
+  discovery_.reset();
+  control_.reset();
+  pulse_ = {};
+  membership_ = {};
+  system_.reset();
+}
+
+node::node(node_config config, role_table roles)
+  : impl_(std::make_unique<impl>(std::move(config), std::move(roles))) {
+}
+
+node::~node() = default;
+
+const core::peer_id& node::self() const noexcept {
+  return impl_->self_;
+}
+
+const std::filesystem::path& node::data_dir() const noexcept {
+  return impl_->setup_.data_dir;
+}
+
+const std::string& node::address() const noexcept {
+  return impl_->address_;
+}
+
+context& node::world() noexcept {
+  return *impl_;
+}
+
+std::shared_ptr<const core::view> node::view() const {
+  return impl_->view();
+}
+
+void node::leave(std::chrono::milliseconds deadline, bool drain) {
+  impl_->leave(deadline, drain);
+}
+
+bool node::wait_stopped(std::chrono::milliseconds timeout) {
+  return impl_->wait_stopped(timeout);
+}
+
+void node::stop() {
+  impl_->stop();
+}
+
+} // namespace shoal::runtime

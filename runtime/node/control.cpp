@@ -1,0 +1,250 @@
+// runtime/node/control.cpp -- connections of clients, and who waits for what.
+#include "runtime/node/control.hpp"
+
+#include "runtime/job_journal.hpp"
+#include "runtime/node/desk.hpp"
+#include "runtime/node/frames.hpp"
+#include "runtime/wire/codec.hpp"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+
+#include <atomic>
+#include <cerrno>
+#include <deque>
+#include <list>
+#include <map>
+#include <mutex>
+#include <thread>
+
+namespace shoal::runtime {
+
+namespace fs = std::filesystem;
+using clock = std::chrono::steady_clock;
+
+namespace {
+
+/// A client on the Unix socket.
+struct connection {
+  unique_fd fd;
+  client_key key = 0;
+  frame_reader in;
+  std::vector<std::byte> out;
+  bool busy = false; ///< a request is under way: no other is read
+  bool dead = false;
+};
+
+} // namespace
+
+class control::impl {
+public:
+  impl(const fs::path& socket, control_hooks hooks)
+    : socket_(socket), hooks_(std::move(hooks)),
+      desk_(hooks_, [this] { wake(); }) {
+    wake_.reset(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+    listener_ = listen_unix(socket);
+    listening_ = hooks_.journal->listen([this](core::job_id) { wake(); });
+    thread_ = std::thread([this] { run(); });
+  }
+
+  ~impl() {
+    hooks_.journal->unlisten(listening_);
+    stopped_ = true;
+    wake();
+    thread_.join();
+    ::unlink(socket_.c_str());
+  }
+
+  void ask(const core::peer_id& who, client_request request) {
+    std::lock_guard lock(mutex_);
+    if (asked_.size() >= control_far_requests_max)
+      return; // the client's own time limit tells it
+    asked_.push_back({who, std::move(request), false});
+    wake();
+  }
+
+  void gone(const core::peer_id& who) {
+    std::lock_guard lock(mutex_);
+    asked_.push_back({who, {}, true});
+    wake();
+  }
+
+  void answered(std::uint64_t token, core::job_id job, std::string why) {
+    desk_.answered(token, job, std::move(why));
+  }
+
+private:
+  struct far_request {
+    core::peer_id who{};
+    client_request request;
+    bool gone = false;
+  };
+
+  void wake() {
+    std::uint64_t one = 1;
+    [[maybe_unused]] ssize_t n = ::write(wake_.get(), &one, sizeof one);
+  }
+
+  void run() {
+    while (!stopped_) {
+      take_far();
+      desk_.work(clock::now());
+      for (connection& c : near_)
+        flush(c);
+      std::erase_if(near_, [this](connection& c) {
+        if (c.dead)
+          desk_.forget(c.key);
+        return c.dead;
+      });
+      wait();
+    }
+  }
+
+  void wait() {
+    std::vector<pollfd> fds;
+    fds.push_back({wake_.get(), POLLIN, 0});
+    bool room = near_.size() < control_connections_max;
+    fds.push_back({listener_.get(), static_cast<short>(room ? POLLIN : 0), 0});
+    for (connection& c : near_)
+      fds.push_back({c.fd.get(),
+                     static_cast<short>((c.busy ? 0 : POLLIN)
+                                        | (c.out.empty() ? 0 : POLLOUT)),
+                     0});
+    int timeout = -1;
+    if (auto due = desk_.due())
+      timeout = static_cast<int>(std::max<long>(
+        0, std::chrono::ceil<std::chrono::milliseconds>(*due - clock::now())
+             .count()));
+    ::poll(fds.data(), fds.size(), timeout);
+    if (fds[0].revents) {
+      std::uint64_t count = 0;
+      [[maybe_unused]] ssize_t n = ::read(wake_.get(), &count, sizeof count);
+    }
+    std::size_t i = 2;
+    for (connection& c : near_) {
+      short events = fds[i++].revents;
+      if (events & (POLLIN | POLLHUP | POLLERR))
+        read(c);
+    }
+    if (fds[1].revents & POLLIN)
+      accept();
+  }
+
+  void accept() {
+    int fd = ::accept4(listener_.get(), nullptr, nullptr,
+                       SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (fd < 0)
+      return;
+    connection& c = near_.emplace_back();
+    c.fd.reset(fd);
+    c.key = ++last_key_;
+  }
+
+  void read(connection& c) {
+    if (!c.in.fill(c.fd.get())) {
+      c.dead = true;
+      return;
+    }
+    serve(c);
+  }
+
+  /// Takes the next request that has arrived whole, unless one is under way.
+  void serve(connection& c) {
+    std::vector<std::byte> bytes;
+    if (c.busy || c.dead || !c.in.next(bytes)) {
+      c.dead = c.dead || c.in.broken();
+      return;
+    }
+    envelope e;
+    if (codec::decode(bytes, e) || !std::holds_alternative<client_request>(e)) {
+      c.dead = true;
+      return;
+    }
+    c.busy = true;
+    desk_.ask(c.key, std::get<client_request>(std::move(e)),
+              [this, key = c.key](client_reply reply) {
+                for (connection& to : near_)
+                  if (to.key == key)
+                    answer(to, reply);
+              });
+  }
+
+  void answer(connection& c, const client_reply& reply) {
+    c.busy = false;
+    std::vector<std::byte> bytes = frame(codec::encode(reply));
+    c.out.insert(c.out.end(), bytes.begin(), bytes.end());
+    wake(); // another request may have arrived with this one
+  }
+
+  void flush(connection& c) {
+    while (!c.out.empty() && !c.dead) {
+      ssize_t n = ::send(c.fd.get(), c.out.data(), c.out.size(), MSG_NOSIGNAL);
+      if (n < 0 && errno == EINTR)
+        continue;
+      if (n < 0) {
+        c.dead = errno != EAGAIN && errno != EWOULDBLOCK;
+        return;
+      }
+      c.out.erase(c.out.begin(), c.out.begin() + n);
+    }
+    serve(c);
+  }
+
+  void take_far() {
+    std::deque<far_request> asked;
+    {
+      std::lock_guard lock(mutex_);
+      asked.swap(asked_);
+    }
+    for (far_request& r : asked) {
+      auto known = far_.find(r.who);
+      if (r.gone) {
+        if (known != far_.end()) {
+          desk_.forget(known->second);
+          far_.erase(known);
+        }
+        continue;
+      }
+      if (known == far_.end())
+        known = far_.emplace(r.who, ++last_key_).first;
+      desk_.ask(
+        known->second, std::move(r.request),
+        [this, who = r.who](client_reply reply) { hooks_.send(who, reply); });
+    }
+  }
+
+  fs::path socket_;
+  control_hooks hooks_;
+  unique_fd wake_;
+  unique_fd listener_;
+  desk desk_;
+  std::list<connection> near_;
+  std::map<core::peer_id, client_key> far_;
+  client_key last_key_ = 0;
+  std::uint64_t listening_ = 0;
+  std::mutex mutex_;
+  std::deque<far_request> asked_;
+  std::atomic<bool> stopped_{false};
+  std::thread thread_;
+};
+
+control::control(const fs::path& socket, control_hooks hooks)
+  : impl_(std::make_unique<impl>(socket, std::move(hooks))) {
+}
+
+control::~control() = default;
+
+void control::ask(const core::peer_id& who, client_request request) {
+  impl_->ask(who, std::move(request));
+}
+
+void control::gone(const core::peer_id& who) {
+  impl_->gone(who);
+}
+
+void control::answered(std::uint64_t token, core::job_id job, std::string why) {
+  impl_->answered(token, job, std::move(why));
+}
+
+} // namespace shoal::runtime

@@ -1,0 +1,73 @@
+// runtime/node/control.hpp -- answers the command line, near and far.
+//
+// Near: a Unix socket (0600) in the data directory; every request and reply is
+// a frame of 4 bytes length (little end first) and an encoded envelope. Far:
+// clients of the TLS fabric; the node hands their requests over by ask(). A
+// client has one request under way at a time, so that nothing piles up.
+//
+// Threads: one own, which also reads and writes blobs for clients; ask(),
+//          answered() and poke() from any thread.
+// Errors:  the constructor throws node_error when the socket cannot be bound.
+#pragma once
+
+#include "runtime/core/ids.hpp"
+#include "runtime/wire/messages.hpp"
+
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace shoal::runtime {
+
+class blob_exchange;
+class job_journal;
+class store;
+
+inline constexpr std::size_t control_connections_max = 64;
+inline constexpr std::size_t control_far_requests_max = 256;
+inline constexpr std::size_t control_uploads_max = 16; ///< of one client
+inline constexpr std::size_t control_fetches_max = 256;
+/// How long an ask_events without events is held back.
+inline constexpr std::chrono::milliseconds events_wait{1000};
+/// A submission or recovery without a view is answered so late.
+inline constexpr std::chrono::milliseconds agreement_wait{30000};
+
+/// What the desk needs of its node. Callable from the desk's thread; must not
+/// wait.
+struct control_hooks {
+  store* blobs = nullptr;
+  job_journal* journal = nullptr;
+  std::function<std::string()> status; ///< JSON
+  /// Starts a submission or recovery; answered() follows with `token`.
+  std::function<void(std::uint64_t token, core::job_entry job)> submit;
+  std::function<void(std::uint64_t token)> recover;
+  /// @returns why not, or nothing.
+  std::function<std::string(core::job_id job, bool drain)> stop_job;
+  /// Fetches a blob from peers; `done` runs on any thread.
+  std::function<void(const core::blob_digest& digest,
+                     std::function<void(std::error_code)> done)>
+    fetch;
+  /// Sends a reply to a client of the TLS fabric.
+  std::function<void(const core::peer_id& to, const client_reply& reply)> send;
+};
+
+class control {
+public:
+  control(const std::filesystem::path& socket, control_hooks hooks);
+  ~control();
+
+  /// A far client asks; `connected` false: it is gone.
+  void ask(const core::peer_id& who, client_request request);
+  void gone(const core::peer_id& who);
+
+  /// Ends what submit or recover began: refused if `why` is not empty.
+  void answered(std::uint64_t token, core::job_id job, std::string why);
+
+private:
+  class impl;
+  std::unique_ptr<impl> impl_;
+};
+
+} // namespace shoal::runtime

@@ -1,0 +1,230 @@
+// runtime/node/desk.cpp -- what a client's request does.
+#include "runtime/node/desk.hpp"
+
+#include "runtime/errc.hpp"
+#include "runtime/job_journal.hpp"
+
+namespace shoal::runtime {
+
+/// Events in one reply: with their text they fit a control message.
+static constexpr std::size_t events_bytes_max = std::size_t{512} << 10;
+
+static void refuse(client_reply& out, std::string why,
+                   reply_code code = reply_code::refused) {
+  out.code = code;
+  out.text = std::move(why);
+}
+
+desk::desk(control_hooks& hooks, std::function<void()> wake)
+  : hooks_(hooks), wake_(std::move(wake)) {
+}
+
+void desk::ask(client_key who, client_request request, answer reply) {
+  client_reply out;
+  out.number = request.number;
+  waiter w{who, request.number, 0, {}, clock::now(), reply};
+  if (auto* events = std::get_if<ask_events>(&request.body)) {
+    if (read_events(*events, out))
+      return reply(std::move(out));
+    w.events = *events;
+    w.until += events_wait;
+    waiters_.push_back(std::move(w));
+  } else if (auto* submit = std::get_if<submit_job>(&request.body)) {
+    w.token = ++last_token_;
+    w.until += agreement_wait;
+    waiters_.push_back(std::move(w));
+    hooks_.submit(last_token_, std::move(submit->job));
+  } else if (std::holds_alternative<recover_force>(request.body)) {
+    w.token = ++last_token_;
+    w.until += agreement_wait;
+    waiters_.push_back(std::move(w));
+    hooks_.recover(last_token_);
+  } else {
+    std::visit(
+      [&](const auto& body) {
+        using type = std::decay_t<decltype(body)>;
+        if constexpr (
+          !std::is_same_v<
+            type,
+            ask_events> && !std::is_same_v<type, submit_job> && !std::is_same_v<type, recover_force>)
+          on(who, body, out);
+      },
+      request.body);
+    reply(std::move(out));
+  }
+}
+
+void desk::forget(client_key who) {
+  std::erase_if(uploads_,
+                [who](const auto& u) { return u.second.owner == who; });
+  waiters_.remove_if([who](const waiter& w) { return w.who == who; });
+}
+
+void desk::answered(std::uint64_t token, core::job_id job, std::string why) {
+  {
+    std::lock_guard lock(mutex_);
+    outcomes_.push_back({token, job, std::move(why)});
+  }
+  wake_();
+}
+
+void desk::work(clock::time_point now) {
+  std::deque<outcome> outcomes;
+  {
+    std::lock_guard lock(mutex_);
+    outcomes.swap(outcomes_);
+  }
+  for (auto w = waiters_.begin(); w != waiters_.end();) {
+    client_reply out;
+    out.number = w->number;
+    bool ready = false;
+    if (w->token == 0) {
+      ready = read_events(w->events, out);
+    } else {
+      for (const outcome& o : outcomes)
+        if (o.token == w->token) {
+          ready = true;
+          out.value = o.job;
+          if (!o.why.empty())
+            refuse(out, o.why);
+        }
+      if (!ready && now >= w->until)
+        refuse(out, "no view was agreed in time; it may still be: look at "
+                    "`shoal status`");
+    }
+    if (!ready && now < w->until) {
+      ++w;
+      continue;
+    }
+    answer reply = std::move(w->reply);
+    w = waiters_.erase(w);
+    reply(std::move(out));
+  }
+}
+
+std::optional<desk::clock::time_point> desk::due() const {
+  std::optional<clock::time_point> at;
+  for (const waiter& w : waiters_)
+    if (!at || w.until < *at)
+      at = w.until;
+  return at;
+}
+
+void desk::on(client_key, const ask_status&, client_reply& out) {
+  out.text = hooks_.status();
+}
+
+void desk::on(client_key who, const put_begin& r, client_reply& out) {
+  std::size_t own = 0;
+  for (const auto& [number, u] : uploads_)
+    own += u.owner == who;
+  if (own >= control_uploads_max)
+    return refuse(out, "too many uploads at a time");
+  if (r.total_bytes > store::blob_bytes_max)
+    return refuse(out, "larger than a blob may be");
+  out.value = ++last_token_;
+  uploads_[out.value] = upload{who, hooks_.blobs->write(), 0, r.total_bytes};
+}
+
+desk::upload*
+desk::find_upload(client_key who, std::uint64_t number, client_reply& out) {
+  auto u = uploads_.find(number);
+  if (u != uploads_.end() && u->second.owner == who)
+    return &u->second;
+  refuse(out, "no such upload", reply_code::not_found);
+  return nullptr;
+}
+
+void desk::on(client_key who, const put_chunk& r, client_reply& out) {
+  upload* u = find_upload(who, r.upload, out);
+  if (!u)
+    return;
+  if (r.offset != u->bytes || r.bytes.size() > u->total_bytes - u->bytes) {
+    uploads_.erase(r.upload);
+    return refuse(out, "a piece of the upload is out of order");
+  }
+  if (auto error = u->writer->append(r.bytes)) {
+    uploads_.erase(r.upload);
+    return refuse(out, "cannot store the upload: " + error.message());
+  }
+  u->bytes += r.bytes.size();
+}
+
+void desk::on(client_key who, const put_commit& r, client_reply& out) {
+  upload* u = find_upload(who, r.upload, out);
+  if (!u)
+    return;
+  if (u->bytes != u->total_bytes)
+    refuse(out, "the upload is not complete");
+  else if (auto error = u->writer->commit(out.digest, r.digest))
+    refuse(out, "cannot store the upload: " + error.message());
+  uploads_.erase(r.upload);
+}
+
+void desk::on(client_key, const get_blob& r, client_reply& out) {
+  out.digest = r.digest;
+  if (hooks_.blobs->contains(r.digest)) {
+    std::error_code error;
+    auto blob = hooks_.blobs->read(r.digest, error);
+    if (!blob)
+      return refuse(out, "cannot read the blob: " + error.message());
+    auto bytes = blob->bytes();
+    out.value = bytes.size();
+    if (r.offset > bytes.size())
+      return refuse(out, "beyond the end of the blob");
+    bytes = bytes.subspan(r.offset);
+    bytes = bytes.first(std::min<std::size_t>(bytes.size(), r.bytes));
+    out.bytes.assign(bytes.begin(), bytes.end());
+    std::lock_guard lock(mutex_);
+    fetches_.erase(r.digest);
+    return;
+  }
+  refuse(out, "being fetched from peers", reply_code::again_later);
+  {
+    std::lock_guard lock(mutex_);
+    auto known = fetches_.find(r.digest);
+    if (known != fetches_.end()) {
+      if (known->second) {
+        refuse(out, "no peer gives this blob: " + known->second->message(),
+               reply_code::not_found);
+        fetches_.erase(known);
+      }
+      return;
+    }
+    if (fetches_.size() >= control_fetches_max)
+      std::erase_if(fetches_, [](const auto& f) { return f.second; });
+    if (fetches_.size() >= control_fetches_max)
+      return refuse(out, "too many fetches at a time");
+    fetches_.emplace(r.digest, std::nullopt);
+  }
+  hooks_.fetch(r.digest, [this, digest = r.digest](std::error_code error) {
+    std::lock_guard lock(mutex_);
+    if (error)
+      fetches_[digest] = error;
+    else
+      fetches_.erase(digest);
+  });
+}
+
+void desk::on(client_key, const stop_job& r, client_reply& out) {
+  if (std::string why = hooks_.stop_job(r.job, r.drain); !why.empty())
+    refuse(out, std::move(why), reply_code::not_found);
+}
+
+bool desk::read_events(const ask_events& r, client_reply& out) {
+  std::uint64_t next = r.from;
+  out.events = hooks_.journal->read(r.job, r.from, next);
+  std::size_t bytes = 0;
+  std::size_t fits = 0;
+  while (fits < out.events.size() && fits < reply_events_max
+         && bytes < events_bytes_max)
+    bytes += out.events[fits++].text.size() + 128;
+  next -= out.events.size() - fits;
+  bool ended = fits == out.events.size() && hooks_.journal->ended(r.job);
+  out.events.resize(fits);
+  out.value = next;
+  out.ended = ended;
+  return fits > 0 || ended;
+}
+
+} // namespace shoal::runtime

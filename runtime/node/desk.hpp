@@ -1,0 +1,83 @@
+// runtime/node/desk.hpp -- what a client's request does, wherever it is.
+//
+// A request is answered at once or kept until something happens: an event of
+// a job, a view, the end of a fetch, or a time limit.
+//
+// Threads: one at a time, but answered() and the end of a fetch come from any
+//          thread and only queue.
+#pragma once
+
+#include "runtime/node/control.hpp"
+#include "runtime/store/store.hpp"
+
+#include <deque>
+#include <list>
+#include <map>
+#include <mutex>
+#include <optional>
+
+namespace shoal::runtime {
+
+using client_key = std::uint64_t;
+
+class desk {
+public:
+  using clock = std::chrono::steady_clock;
+  using answer = std::function<void(client_reply reply)>;
+
+  /// `wake` makes work() be called soon, from any thread.
+  desk(control_hooks& hooks, std::function<void()> wake);
+
+  void ask(client_key who, client_request request, answer reply);
+  void forget(client_key who); ///< the client is gone: its uploads too
+  void answered(std::uint64_t token, core::job_id job, std::string why);
+
+  /// Answers what can be answered now.
+  void work(clock::time_point now);
+
+  /// When work() must be called at the latest.
+  std::optional<clock::time_point> due() const;
+
+private:
+  struct upload {
+    client_key owner = 0;
+    std::unique_ptr<blob_writer> writer;
+    std::uint64_t bytes = 0;
+    std::uint64_t total_bytes = 0;
+  };
+  /// Waits for events or for a view.
+  struct waiter {
+    client_key who = 0;
+    std::uint64_t number = 0; ///< of the request
+    std::uint64_t token = 0;  ///< of a view; 0: for events
+    ask_events events;
+    clock::time_point until;
+    answer reply;
+  };
+  struct outcome {
+    std::uint64_t token = 0;
+    core::job_id job = 0;
+    std::string why;
+  };
+
+  void on(client_key who, const ask_status&, client_reply& out);
+  void on(client_key who, const put_begin& r, client_reply& out);
+  void on(client_key who, const put_chunk& r, client_reply& out);
+  void on(client_key who, const put_commit& r, client_reply& out);
+  void on(client_key who, const get_blob& r, client_reply& out);
+  void on(client_key who, const stop_job& r, client_reply& out);
+  bool read_events(const ask_events& r, client_reply& out);
+  upload* find_upload(client_key who, std::uint64_t number, client_reply& out);
+
+  control_hooks& hooks_;
+  std::function<void()> wake_;
+  std::map<std::uint64_t, upload> uploads_;
+  std::list<waiter> waiters_;
+  std::uint64_t last_token_ = 0;
+  mutable std::mutex mutex_; ///< guards what follows
+  std::deque<outcome> outcomes_;
+  /// Fetches under way, and how the last ones ended.
+  std::map<core::blob_digest, std::optional<std::error_code>> fetches_;
+};
+
+} // namespace shoal::runtime

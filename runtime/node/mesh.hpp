@@ -1,0 +1,101 @@
+// runtime/node/mesh.hpp -- this node's fabrics, and whom they reach.
+//
+// TLS carries all control messages, and tensors where nothing better works.
+// Peers of one machine also tell each other, over TLS, how to reach their UCX
+// workers; where that fails the links go on over TLS.
+//
+// Threads: every member from any thread; hooks run on progress threads and
+//          must not wait. open() once; the first hook may run before it
+//          returns. close() once, not from a hook.
+// Errors:  open() throws what tls::fabric throws.
+#pragma once
+
+#include "runtime/link_service.hpp"
+#include "runtime/wire/codec.hpp"
+#include "transport/tls/fabric.hpp"
+
+#include <chrono>
+#include <map>
+#include <mutex>
+#include <set>
+
+namespace shoal::runtime {
+
+struct mesh_config {
+  std::string listen;
+  transport::tls::private_key identity{};
+  transport::tls::shared_key cluster_key{};
+  std::string host; ///< boot id: whether UCX can reach a peer
+  bool ucx = true;
+};
+
+struct mesh_hooks {
+  std::function<void(const core::peer_id&, std::uint64_t instance)> up;
+  std::function<void(const core::peer_id&)> down;
+  std::function<void(const std::string& address)> connect_failed;
+  /// What a member says; credits and UCX addresses are dealt with here.
+  std::function<void(const core::peer_id&, envelope&&)> received;
+  std::function<void(const core::peer_id&, client_request&&)> asked;
+  std::function<void(const core::peer_id&)> client_gone;
+  std::function<void(const std::string& line)> say;
+};
+
+class mesh {
+public:
+  mesh(mesh_config config, mesh_hooks hooks);
+  ~mesh();
+
+  void open();
+  void close();
+
+  std::error_code send(const core::peer_id& to, const envelope& message);
+  std::error_code
+  send(const core::peer_id& to, std::span<const std::byte> encoded);
+  void connect(const std::string& address);
+  void tick(std::chrono::steady_clock::time_point now);
+
+  core::peer_id self() const;
+  std::uint64_t instance() const noexcept { return instance_; }
+  std::string address() const; ///< that the TLS fabric is bound to
+  link_service& links() { return *links_; }
+  std::vector<core::peer_id> peers() const; ///< members that are up
+  bool is_up(std::uint64_t id_prefix) const;
+
+private:
+  class tls_handler;
+  class ucx_handler;
+  /// How far the way to a member by UCX has come.
+  struct neighbour {
+    bool far = false; ///< another machine, or UCX says it cannot
+    bool ucx_up = false;
+    int tries = 0;
+    std::chrono::steady_clock::time_point next_try{};
+    std::string ucx_address; ///< the newest that it sent
+  };
+
+  void up(const transport::peer_info& peer);
+  void down(const core::peer_id& peer, std::error_code why);
+  void message(const core::peer_id& from, std::span<const std::byte> bytes);
+  void take(const core::peer_id& from, const ucx_address& address);
+  void ucx_changed(const core::peer_id& peer, bool is_up);
+  void ucx_failed(const std::string& address, std::error_code why);
+  void open_ucx();
+
+  mesh_config config_;
+  mesh_hooks hooks_;
+  std::uint64_t instance_;
+  std::unique_ptr<link_service> links_;
+  std::unique_ptr<tls_handler> tls_handler_;
+  std::unique_ptr<ucx_handler> ucx_handler_;
+  std::unique_ptr<transport::tls::fabric> tls_;
+  std::unique_ptr<transport::fabric> ucx_;
+  std::atomic<transport::fabric*> tls_ready_{nullptr}; ///< set by open()
+  std::atomic<transport::fabric*> ucx_ready_{nullptr};
+  std::string ucx_self_;
+  mutable std::mutex mutex_; ///< guards what follows
+  std::map<core::peer_id, neighbour> members_;
+  std::set<core::peer_id> clients_;
+  std::set<core::peer_id> blamed_; ///< sent what we do not understand
+};
+
+} // namespace shoal::runtime

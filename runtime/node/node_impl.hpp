@@ -1,0 +1,148 @@
+// runtime/node/node_impl.hpp -- the parts of a node and how they are wired.
+//
+//   fabrics --envelopes--> node --events--> membership actor --actions--+
+//      ^                    |  \--> exchange, links, control            |
+//      +------ send --------+<----------- new view: plan, roles --------+
+//
+// Split: node.cpp (life), node_world.cpp (context), node_views.cpp (what the
+// membership actor and clients cause). Only these include it.
+#pragma once
+
+#include "runtime/job_journal.hpp"
+#include "runtime/node.hpp"
+#include "runtime/node/control.hpp"
+#include "runtime/node/membership_actor.hpp"
+#include "runtime/node/mesh.hpp"
+#include "runtime/node/setup.hpp"
+#include "runtime/store/exchange.hpp"
+
+#include <caf/actor_system.hpp>
+#include <caf/actor_system_config.hpp>
+
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+namespace shoal::runtime {
+
+class discovery;
+
+/// From the start of the end to its last line; then the process exits, since
+/// whatever hangs can not be trusted with data.
+inline constexpr std::chrono::seconds shutdown_max{15};
+/// How often full queues are tried again and time limits looked at.
+inline constexpr std::chrono::milliseconds pulse_period{100};
+
+class node::impl final : public context {
+public:
+  impl(node_config config, role_table roles);
+  ~impl() override;
+
+  // node.cpp: life
+  void leave(std::chrono::milliseconds deadline, bool drain);
+  bool wait_stopped(std::chrono::milliseconds timeout);
+  void stop();
+
+  // node_world.cpp: context
+  const core::peer_id& self() const override { return self_; }
+  caf::actor_system& system() override { return *system_; }
+  link_hub& links() override { return mesh_->links(); }
+  device_queue& device() override { return *device_; }
+  device_queue& disk() override { return *disk_; }
+  store& blobs() override { return *store_; }
+  job_log& log() override { return *journal_; }
+  std::filesystem::path data_dir() const override { return setup_.data_dir; }
+  std::shared_ptr<const core::view> view() const override;
+  std::shared_ptr<const core::plan> plan() const override;
+  void send(const core::peer_id& to, core::job_message message) override;
+  void send_role(const core::peer_id& to, const std::string& role,
+                 std::vector<std::byte> bytes) override;
+  void propose_job_state(core::job_id job, core::job_state state,
+                         std::uint64_t done_step) override;
+  void fetch_blob(const core::blob_digest& digest,
+                  std::vector<core::peer_id> holders,
+                  std::function<void(std::error_code)> done) override;
+  void released() override;
+  void say(const std::string& line) override;
+
+  const std::string& address() const noexcept { return address_; }
+
+private:
+  friend class node;
+
+  /// A client waits for a view: with its job, or of another shoal.
+  struct wanted_view {
+    core::job_id job = 0;
+    core::shoal_id not_shoal{};
+  };
+
+  // node.cpp
+  void start_services();
+  void start_membership();
+  void start_discovery();
+  void reap();
+  void tear_down();
+  void end(const std::string& why);
+
+  // node_views.cpp
+  membership_hooks make_membership_hooks();
+  control_hooks make_control_hooks();
+  mesh_hooks make_mesh_hooks();
+  void tell_cluster(core::cluster::event e);
+  void take(const core::peer_id& from, envelope&& e);
+  void adopt(const core::cluster::new_view& v);
+  void start_roles();
+  void show_waiting(const core::cluster::waiting_for& w);
+  void submit(std::uint64_t token, core::job_entry job);
+  void recover(std::uint64_t token);
+  std::string stop_job(core::job_id job, bool drain);
+  void rejected(const core::cluster::rejected& r);
+  std::string status() const;
+  caf::actor role(const std::string& name) const;
+  void has_left(bool clean);
+
+  node_config config_;
+  role_table roles_;
+  node_setup setup_;
+  core::peer_id self_{};
+  std::string address_;
+  core::device_profile profile_;
+  caf::actor_system_config system_config_;
+  std::unique_ptr<store> store_;
+  std::unique_ptr<device_queue> device_;
+  std::unique_ptr<device_queue> disk_;
+  std::unique_ptr<job_journal> journal_;
+  std::unique_ptr<blob_exchange> exchange_;
+  std::unique_ptr<mesh> mesh_;
+  std::unique_ptr<control> control_;
+  std::atomic<control*> control_ready_{nullptr};
+  std::unique_ptr<discovery> discovery_;
+  std::unique_ptr<caf::actor_system> system_;
+  caf::actor membership_;
+  caf::actor pulse_;
+  std::shared_ptr<std::atomic<std::size_t>> pending_events_;
+
+  mutable std::mutex mutex_; ///< guards what follows
+  std::shared_ptr<const core::view> view_;
+  std::shared_ptr<const core::plan> plan_;
+  core::cluster::phase phase_ = core::cluster::phase::created;
+  std::vector<core::peer_id> reachable_;
+  std::map<std::string, caf::actor> actors_; ///< of roles
+  std::map<std::uint64_t, wanted_view> wanted_;
+  bool ready_ = false;
+
+  mutable std::mutex life_mutex_; ///< guards what follows
+  std::condition_variable life_;
+  bool leaving_ = false;
+  bool left_ = false;     ///< the cluster has let this peer go
+  bool released_ = false; ///< no job needs this peer
+  bool ending_ = false;   ///< stop as soon as possible
+  bool stopped_ = false;
+  std::string why_;
+  std::optional<std::chrono::steady_clock::time_point> deadline_;
+  std::thread reaper_;
+};
+
+} // namespace shoal::runtime

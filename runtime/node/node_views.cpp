@@ -1,0 +1,279 @@
+// runtime/node/node_views.cpp -- messages, views and requests find their way.
+#include "runtime/core/training/plan.hpp"
+#include "runtime/discovery.hpp"
+#include "runtime/node/node_impl.hpp"
+#include "runtime/node/status.hpp"
+
+#include <caf/all.hpp>
+
+#include <algorithm>
+
+namespace shoal::runtime {
+
+namespace cl = core::cluster;
+
+void node::impl::tell_cluster(cl::event e) {
+  caf::anon_send(membership_, cluster_event{std::move(e)});
+}
+
+caf::actor node::impl::role(const std::string& name) const {
+  std::lock_guard lock(mutex_);
+  auto at = actors_.find(name);
+  return at == actors_.end() ? caf::actor{} : at->second;
+}
+
+void node::impl::take(const core::peer_id& from, envelope&& e) {
+  if (auto* message = std::get_if<cl::message>(&e)) {
+    if (*pending_events_ >= cluster_events_max)
+      return; // the core asks again for what it misses
+    ++*pending_events_;
+    tell_cluster(cl::received{from, std::move(*message)});
+  } else if (auto* job = std::get_if<core::job_message>(&e)) {
+    if (caf::actor supervisor = role("supervisor"))
+      caf::anon_send(
+        supervisor,
+        job_message_in{
+          from, std::make_shared<const core::job_message>(std::move(*job))});
+  } else if (auto* custom = std::get_if<role_message>(&e)) {
+    if (caf::actor actor = role(custom->role))
+      caf::anon_send(
+        actor,
+        role_message_in{from, std::make_shared<const std::vector<std::byte>>(
+                                std::move(custom->bytes))});
+  } else if (auto* request = std::get_if<blob_request>(&e)) {
+    exchange_->request_received(from, *request);
+  } else if (auto* chunk = std::get_if<blob_chunk>(&e)) {
+    exchange_->chunk_received(from, std::move(*chunk));
+  }
+}
+
+mesh_hooks node::impl::make_mesh_hooks() {
+  mesh_hooks h;
+  h.up = [this](const core::peer_id& peer, std::uint64_t instance) {
+    tell_cluster(cl::peer_up{peer, instance});
+  };
+  h.down = [this](const core::peer_id& peer) {
+    exchange_->peer_down(peer);
+    tell_cluster(cl::peer_down{peer});
+  };
+  h.connect_failed = [this](const std::string& address) {
+    tell_cluster(cl::connect_failed{address});
+  };
+  h.received = [this](const core::peer_id& from, envelope&& e) {
+    take(from, std::move(e));
+  };
+  h.asked = [this](const core::peer_id& who, client_request&& request) {
+    if (control* c = control_ready_)
+      c->ask(who, std::move(request));
+  };
+  h.client_gone = [this](const core::peer_id& who) {
+    if (control* c = control_ready_)
+      c->gone(who);
+  };
+  h.say = [this](const std::string& line) { say(line); };
+  return h;
+}
+
+membership_hooks node::impl::make_membership_hooks() {
+  membership_hooks h;
+  h.send = [this](const std::vector<core::peer_id>& to,
+                  const cl::message& what) {
+    std::vector<std::byte> bytes = codec::encode(what);
+    for (const core::peer_id& peer : to)
+      (void)mesh_->send(peer, bytes); // may be lost, like any message
+  };
+  h.connect = [this](const std::string& address) { mesh_->connect(address); };
+  h.new_view = [this](const cl::new_view& v) { adopt(v); };
+  h.waiting = [this](const cl::waiting_for& w) { show_waiting(w); };
+  h.left = [this](bool clean) { has_left(clean); };
+  h.rejected = [this](const cl::rejected& r) { rejected(r); };
+  h.stepped = [this](cl::phase p, std::vector<core::peer_id> reachable) {
+    std::lock_guard lock(mutex_);
+    phase_ = p;
+    reachable_ = std::move(reachable);
+  };
+  h.say = [this](const std::string& line) { say(line); };
+  h.failed = [this](const std::string& why) { end(why); };
+  return h;
+}
+
+void node::impl::adopt(const cl::new_view& v) {
+  auto view = std::make_shared<const core::view>(v.current);
+  auto plan = std::make_shared<const core::plan>(core::make_plan(*view));
+  std::vector<std::pair<std::uint64_t, core::job_id>> agreed;
+  bool first = false;
+  bool ready = false;
+  {
+    std::lock_guard lock(mutex_);
+    first = !view_;
+    view_ = view;
+    plan_ = plan;
+    ready = v.member && !ready_;
+    ready_ = ready_ || v.member;
+    for (auto w = wanted_.begin(); w != wanted_.end();) {
+      bool here = w->second.job != 0
+                    ? core::find_job(*view, w->second.job) != nullptr
+                    : view->shoal != w->second.not_shoal;
+      if (here)
+        agreed.emplace_back(w->first, w->second.job);
+      w = here ? wanted_.erase(w) : std::next(w);
+    }
+  }
+  if (first)
+    start_roles();
+  std::map<std::string, caf::actor> actors;
+  {
+    std::lock_guard lock(mutex_);
+    actors = actors_;
+  }
+  for (const auto& [name, actor] : actors)
+    caf::anon_send(actor, view_changed{view, plan});
+  for (const auto& [token, job] : agreed)
+    control_->answered(token, job, {});
+  if (discovery_)
+    discovery_->set_alone(view->members.size() < 2);
+  if (ready && config_.observer.ready)
+    config_.observer.ready("ready: peer " + core::short_name(self_) + " ("
+                           + setup_.name + ") at " + address_ + ", cluster "
+                           + config_.cluster + ", data in "
+                           + setup_.data_dir.string());
+  if (config_.observer.view)
+    config_.observer.view(view_line(*view, v.member));
+}
+
+void node::impl::start_roles() {
+  std::map<std::string, caf::actor> actors;
+  for (const auto& [name, make] : roles_)
+    actors.emplace(name, make(*system_, *this));
+  std::lock_guard lock(mutex_);
+  actors_ = std::move(actors);
+}
+
+void node::impl::show_waiting(const cl::waiting_for& w) {
+  std::string names;
+  for (const core::member& m : w.missing)
+    names += (names.empty() ? "" : ", ") + (m.name.empty() ? "" : m.name + " ")
+             + "(" + core::short_name(m.id.peer) + ")";
+  if (config_.observer.waiting)
+    config_.observer.waiting(
+      "waiting for a quorum of view " + std::to_string(w.number) + ": misses "
+      + names + "; if they are gone for good, run `shoal recover --force`");
+}
+
+void node::impl::submit(std::uint64_t token, core::job_entry job) {
+  job.state = core::job_state::running;
+  job.done_step = 0;
+  job.submitter = self_;
+  do
+    job.id = transport::tls::make_instance();
+  while (job.id == 0);
+  auto refuse = [&](const std::string& why) {
+    control_->answered(token, 0, why);
+  };
+  if (job.blocks == 0 || job.microbatches == 0)
+    return refuse("a job needs at least one block and one microbatch");
+  core::blob_digest none{};
+  for (const core::blob_digest& d : {job.data, job.origin})
+    if (d != none && !store_->contains(d))
+      return refuse("this node does not hold the job's blob "
+                    + core::to_hex(d).substr(0, 16) + ": upload it first");
+  {
+    std::lock_guard lock(mutex_);
+    if (!view_)
+      return refuse("this node has no view yet");
+    core::view next = *view_;
+    next.jobs.push_back(job);
+    if (codec::encode(cl::message(cl::decided{next})).size()
+        > codec::view_bytes_max)
+      return refuse("the shoal's jobs together are too large for one view");
+    wanted_[token] = {job.id, {}};
+  }
+  tell_cluster(cl::submit_job{std::move(job)});
+}
+
+void node::impl::recover(std::uint64_t token) {
+  {
+    std::lock_guard lock(mutex_);
+    wanted_[token] = {0, view_ ? view_->shoal : core::shoal_id{}};
+  }
+  tell_cluster(cl::recover_force{});
+}
+
+void node::impl::rejected(const cl::rejected& r) {
+  std::vector<std::uint64_t> tokens;
+  {
+    std::lock_guard lock(mutex_);
+    for (auto w = wanted_.begin(); w != wanted_.end();)
+      if (w->second.job == r.job) {
+        tokens.push_back(w->first);
+        w = wanted_.erase(w);
+      } else {
+        ++w;
+      }
+  }
+  for (std::uint64_t token : tokens)
+    control_->answered(token, r.job, r.reason);
+  if (tokens.empty())
+    say("[cluster] refused: " + r.reason);
+}
+
+std::string node::impl::stop_job(core::job_id job, bool drain) {
+  auto now = view();
+  const core::job_entry* entry = now ? core::find_job(*now, job) : nullptr;
+  if (!entry)
+    return "no such job";
+  if (entry->state != core::job_state::running)
+    return {};
+  caf::actor supervisor = role("supervisor");
+  if (drain && supervisor) {
+    caf::anon_send(supervisor, drain_job{job});
+    return {};
+  }
+  std::uint64_t step = 0;
+  for (const job_event& e : journal_->read_all(job))
+    if (e.kind == job_event_kind::step)
+      step = std::max(step, e.step);
+  propose_job_state(job, core::job_state::cancelled, step);
+  return {};
+}
+
+std::string node::impl::status() const {
+  status_input in;
+  in.self = self_;
+  in.name = setup_.name;
+  in.address = address_;
+  in.data_dir = setup_.data_dir.string();
+  in.links = mesh_->links().stats();
+  {
+    std::lock_guard lock(mutex_);
+    in.phase = phase_;
+    in.reachable = reachable_;
+    in.view = view_;
+    in.plan = plan_;
+  }
+  return status_json(in);
+}
+
+control_hooks node::impl::make_control_hooks() {
+  control_hooks h;
+  h.blobs = store_.get();
+  h.journal = journal_.get();
+  h.status = [this] { return status(); };
+  h.submit = [this](std::uint64_t token, core::job_entry job) {
+    submit(token, std::move(job));
+  };
+  h.recover = [this](std::uint64_t token) { recover(token); };
+  h.stop_job = [this](core::job_id job, bool drain) {
+    return stop_job(job, drain);
+  };
+  h.fetch = [this](const core::blob_digest& digest,
+                   std::function<void(std::error_code)> done) {
+    exchange_->fetch(digest, std::nullopt, mesh_->peers(), std::move(done));
+  };
+  h.send = [this](const core::peer_id& to, const client_reply& reply) {
+    (void)mesh_->send(to, envelope(reply)); // the client asks again
+  };
+  return h;
+}
+
+} // namespace shoal::runtime

@@ -1,0 +1,28 @@
+// runtime/node/profile.hpp -- what this machine can do, measured.
+//
+// Speed is the rate of a matrix product on `threads` threads, measured for at
+// most a tenth of a second and remembered below $XDG_CACHE_HOME/shoal for this
+// processor and thread count, so that later starts are instant. Nodes of one
+// machine measure one after another and share the result: equal peers are then
+// equal in the view. Numbers are rounded so that noise does not make views.
+//
+// Threads: any; blocks.
+#pragma once
+
+#include "runtime/core/view.hpp"
+
+namespace shoal::runtime {
+
+/// @param threads 0: all processors that this process may use
+/// @param memory_bytes 0: half of what is free
+/// @param mflops 0: measure
+core::device_profile
+measure_profile(int threads, std::uint64_t memory_bytes, std::uint64_t mflops);
+
+/// Names the running kernel's boot: equal on peers that share processors.
+std::string boot_id();
+
+/// Rounds to one of eight steps for each doubling.
+std::uint64_t quantised(std::uint64_t value);
+
+} // namespace shoal::runtime

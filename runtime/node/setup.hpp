@@ -1,0 +1,44 @@
+// runtime/node/setup.hpp -- from a node's configuration to what it runs with.
+//
+// Errors: node_error, whose text names the flag and what to do.
+#pragma once
+
+#include "runtime/identity.hpp"
+#include "runtime/node_config.hpp"
+
+#include <memory>
+
+namespace shoal::runtime {
+
+/// A directory that goes away with its owner.
+class throw_away_dir {
+public:
+  throw_away_dir() = default;
+  ~throw_away_dir();
+  throw_away_dir(const throw_away_dir&) = delete;
+  throw_away_dir& operator=(const throw_away_dir&) = delete;
+  const std::filesystem::path& make();
+
+private:
+  std::filesystem::path path_;
+};
+
+/// Everything checked, locked and loaded.
+struct node_setup {
+  throw_away_dir embedded;
+  std::filesystem::path data_dir;
+  std::unique_ptr<data_dir_lock> lock;
+  transport::tls::private_key identity{};
+  transport::tls::shared_key cluster_key{};
+  std::string listen; ///< "host:port"
+  std::string host;   ///< of it
+  bool loopback_only = true;
+  std::string name;
+};
+
+void set_up(const node_config& config, node_setup& out);
+
+/// The addresses by which others reach a listener that is bound to `bound`.
+std::vector<std::string> reachable_addresses(const std::string& bound);
+
+} // namespace shoal::runtime

@@ -1,0 +1,146 @@
+// runtime/node/status.cpp -- what `shoal status --json` prints.
+#include "runtime/node/status.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cstdio>
+
+namespace shoal::runtime {
+
+using nlohmann::json;
+
+static const char* state_name(core::job_state s) {
+  switch (s) {
+  case core::job_state::running:
+    return "running";
+  case core::job_state::done:
+    return "done";
+  case core::job_state::cancelled:
+    return "cancelled";
+  case core::job_state::failed:
+    return "failed";
+  }
+  return "unknown";
+}
+
+static const char* phase_name(core::cluster::phase p) {
+  switch (p) {
+  case core::cluster::phase::created:
+    return "starting";
+  case core::cluster::phase::waiting:
+    return "waiting";
+  case core::cluster::phase::member:
+    return "member";
+  case core::cluster::phase::homeless:
+    return "joining";
+  case core::cluster::phase::gone:
+    return "gone";
+  }
+  return "unknown";
+}
+
+static std::string name_of(const core::view& v, const core::peer_id& id) {
+  const core::member* m = core::find_member(v, id);
+  return m && !m->name.empty() ? m->name : core::short_name(id);
+}
+
+static json peer_json(const status_input& in, const core::member& m) {
+  bool here = std::ranges::find(in.reachable, m.id.peer) != in.reachable.end();
+  json device = {{"kind", m.device.kind},
+                 {"name", m.device.name},
+                 {"threads", m.device.threads},
+                 {"mflops", m.device.mflops},
+                 {"memory_bytes", m.device.memory_bytes}};
+  const char* state = !here                                    ? "unreachable"
+                      : m.state == core::member_state::leaving ? "leaving"
+                                                               : "active";
+  json out = {{"id", core::to_hex(m.id.peer)},
+              {"name", m.name},
+              {"state", state},
+              {"addresses", m.addresses},
+              {"devices", m.witness ? json::array() : json::array({device})},
+              {"incarnation", m.id.incarnation},
+              {"host", m.host},
+              {"voter", m.voter},
+              {"witness", m.witness}};
+  return out;
+}
+
+static json job_json(const status_input& in, const core::job_entry& job) {
+  char id[17]; // text: JSON numbers of other programs lose the last digits
+  std::snprintf(id, sizeof id, "%016llx",
+                static_cast<unsigned long long>(job.id));
+  json out = {{"id", id},
+              {"name", job.name},
+              {"state", state_name(job.state)},
+              {"done_step", job.done_step}};
+  if (!in.plan)
+    return out;
+  for (const core::assignment& a : in.plan->jobs)
+    if (a.job == job.id) {
+      out["plan"] = assignment_line(*in.view, a);
+      out["replicas"] = a.replicas.size();
+      out["stages"] = a.replicas.empty() ? 0 : a.replicas[0].stages.size();
+      if (!a.why_waiting.empty())
+        out["waiting"] = a.why_waiting;
+    }
+  return out;
+}
+
+std::string status_json(const status_input& in) {
+  json out = {{"epoch", in.view ? in.view->number : 0},
+              {"id", in.view ? core::to_hex(in.view->shoal) : ""},
+              {"self", core::to_hex(in.self)},
+              {"name", in.name},
+              {"address", in.address},
+              {"data_dir", in.data_dir},
+              {"state", phase_name(in.phase)},
+              {"peers", json::array()},
+              {"jobs", json::array()},
+              {"links", json::array()}};
+  if (in.view) {
+    out["cluster"] = in.view->cluster;
+    for (const core::member& m : in.view->members)
+      out["peers"].push_back(peer_json(in, m));
+    for (const core::job_entry& job : in.view->jobs)
+      out["jobs"].push_back(job_json(in, job));
+  }
+  for (const link_hub::link_stat& l : in.links)
+    out["links"].push_back({{"peer", core::to_hex(l.peer)},
+                            {"fabric", l.fabric},
+                            {"sent_bytes", l.sent_bytes},
+                            {"received_bytes", l.received_bytes}});
+  return out.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+std::string view_line(const core::view& v, bool member) {
+  std::string names;
+  for (const core::member& m : v.members)
+    names += (names.empty() ? "" : " ")
+             + (m.name.empty() ? core::short_name(m.id.peer) : m.name);
+  auto running = std::ranges::count(v.jobs, core::job_state::running,
+                                    &core::job_entry::state);
+  return "view " + std::to_string(v.number) + " of shoal "
+         + core::to_hex(v.shoal).substr(0, 8) + ": "
+         + std::to_string(v.members.size())
+         + (v.members.size() == 1 ? " peer (" : " peers (") + names + "), "
+         + std::to_string(running) + (running == 1 ? " job" : " jobs")
+         + (member ? "" : "; this peer asks to join");
+}
+
+std::string assignment_line(const core::view& v, const core::assignment& a) {
+  if (a.replicas.empty())
+    return "waits: " + a.why_waiting;
+  std::string out;
+  for (std::size_t r = 0; r < a.replicas.size(); ++r) {
+    out += (r ? "; " : "") + std::string("replica ") + std::to_string(r) + ":";
+    for (const core::stage_place& s : a.replicas[r].stages)
+      out += " " + name_of(v, s.where.peer) + "["
+             + std::to_string(s.first_block) + ","
+             + std::to_string(s.last_block) + ")";
+  }
+  return out;
+}
+
+} // namespace shoal::runtime

@@ -1,0 +1,36 @@
+// runtime/node/status.hpp -- what `shoal status --json` prints.
+#pragma once
+
+#include "runtime/core/cluster/membership.hpp"
+#include "runtime/core/training/plan.hpp"
+#include "runtime/links.hpp"
+
+#include <string>
+#include <vector>
+
+namespace shoal::runtime {
+
+class job_journal;
+
+struct status_input {
+  core::peer_id self{};
+  std::string name;
+  std::string address;
+  std::string data_dir;
+  core::cluster::phase phase = core::cluster::phase::created;
+  std::vector<core::peer_id> reachable;
+  std::shared_ptr<const core::view> view; ///< may be null
+  std::shared_ptr<const core::plan> plan; ///< may be null
+  std::vector<link_hub::link_stat> links;
+};
+
+/// Peers: state is "active", "leaving" or "unreachable".
+std::string status_json(const status_input& in);
+
+/// "4 peers (a b c d), 1 job": the line of a view.
+std::string view_line(const core::view& v, bool member);
+
+/// "r0: a[0,4) b[4,8); r1: ...": where a job runs.
+std::string assignment_line(const core::view& v, const core::assignment& a);
+
+} // namespace shoal::runtime
