@@ -1,0 +1,282 @@
+// apps/cli.cpp -- flags, environment and configuration file, in this order.
+//
+// Every flag of a subcommand is also the variable SHOAL_<FLAG> and the key
+// <flag> in the subcommand's table of the configuration file (--config FILE,
+// by default shoal/shoal.toml below the user's configuration directory).
+// The flags of a run file's keys are made from the table in run_config.hpp.
+#include "apps/commands.hpp"
+#include "apps/toml_file.hpp"
+#include "runtime/run_config.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <cstdlib>
+#include <functional>
+#include <iostream>
+#include <memory>
+
+namespace shoal::apps {
+namespace {
+
+/// A wrong flag, variable or key; the text says which.
+struct usage_error {
+  std::string text;
+};
+
+std::string variable_of(const std::string& flag) {
+  std::string name = "SHOAL_";
+  for (char c : flag)
+    name += c == '-' || c == '.' ? '_' : char(std::toupper(c));
+  return name;
+}
+
+void add_values(CLI::Option& option, const std::vector<std::string>& values,
+                const std::string& source) {
+  try {
+    for (const std::string& value : values)
+      option.add_result(value);
+    option.run_callback();
+  } catch (const CLI::Error& e) {
+    throw usage_error{source + ": " + e.what()};
+  }
+}
+
+/// Variables first, then the file, for what the command line left out.
+void fill_in(CLI::App& command, const toml_table& file,
+             const std::string& file_name) {
+  for (const auto& [key, values] : file.values(command.get_name())) {
+    const std::string flag = "--" + key;
+    if (command.get_option_no_throw(flag) == nullptr || key == "config")
+      throw usage_error{file_name + ": [" + command.get_name()
+                        + "] has no key '" + key + "'"};
+  }
+  for (CLI::Option* option : command.get_options()) {
+    const auto names = option->get_lnames();
+    if (names.empty() || option->count() > 0 || names[0] == "help")
+      continue;
+    const std::string variable = variable_of(names[0]);
+    if (const char* value = std::getenv(variable.c_str()); value && *value) {
+      add_values(*option, {value}, variable);
+      continue;
+    }
+    for (const auto& [key, values] : file.values(command.get_name()))
+      if (key == names[0])
+        add_values(*option, values, file_name + ": " + key);
+  }
+}
+
+void add_address(CLI::App& c, node_address& at) {
+  c.add_option("--name", at.name, "the node's name: its own data directory");
+  c.add_option("--data-dir", at.data_dir, "the node's data directory");
+  c.add_option("--cluster-key", at.cluster_key,
+               "file with the key that all peers share");
+}
+
+/// One flag for each key of a run file; the values are read as text here and
+/// checked by the run file's own parser.
+void add_run(CLI::App& c, run_options& o, bool file_needed) {
+  auto* file = c.add_option("RUN", o.run_file, "run file (TOML)");
+  if (file_needed)
+    file->check(CLI::ExistingFile);
+  c.add_option("--data", o.data, "files, folders or globs of text")
+    ->type_name("PATH");
+  auto add = [&](const std::string& key, const std::string& help,
+                 const std::string& group) {
+    c.add_option_function<std::string>(
+       "--" + key, [&o, key](const std::string& v) { o.overrides[key] = v; },
+       help)
+      ->group(group)
+      ->type_name("");
+  };
+  for (const runtime::run_key& k : runtime::keys())
+    add(std::string(k.section) + "." + std::string(k.name),
+        std::string(k.help), "[" + std::string(k.section) + "]");
+  add("model.path", "start from this Hugging Face directory", "[model]");
+  for (std::string_view k : model::known_keys())
+    add("model." + std::string(k), "as in config.json", "[model]");
+}
+
+struct command_set {
+  node_options node;
+  status_options status;
+  recover_options recover;
+  train_options train;
+  plan_options plan;
+  init_options init;
+  generate_command generate;
+  eval_command eval;
+  doctor_options doctor;
+};
+
+using runner = std::function<int()>;
+using runners = std::map<CLI::App*, runner>;
+
+void add_node(CLI::App& app, command_set& set, runners& run) {
+  CLI::App* c = app.add_subcommand("node", "run a peer until it is told to "
+                                           "leave (Ctrl-C, SIGTERM)");
+  node_options& o = set.node;
+  add_address(*c, o.at);
+  c->add_option("--listen", o.listen,
+                "ADDR:PORT; port 0: any free one. Without a cluster key only "
+                "loopback");
+  c->add_option("--join", o.join, "host:port of peers to contact")
+    ->delimiter(',');
+  c->add_option("--cluster", o.cluster, "shoals of other names are ignored");
+  c->add_flag("--witness", o.witness, "vote, but take no work");
+  c->add_flag("--no-discovery", o.no_discovery, "do not use multicast");
+  c->add_flag("--no-shared-memory", o.no_shared_memory,
+              "move tensors by TLS between peers of one host, too");
+  c->add_option("--threads", o.threads, "for computation; 0: all processors")
+    ->check(CLI::Range(0, 1024));
+  c->add_option("--memory", o.memory, "that jobs may use, such as 8G");
+  c->add_flag("--json", o.json, "one JSON line per event on stdout");
+  run[c] = [&o] { return run_node(o); };
+
+  c = app.add_subcommand("status", "show the shoal as the local node sees it");
+  add_address(*c, set.status.at);
+  c->add_flag("--json", set.status.json, "as JSON");
+  run[c] = [&set] { return run_status(set.status); };
+
+  c = app.add_subcommand("recover",
+                         "go on without peers that will not come back");
+  add_address(*c, set.recover.at);
+  c->add_flag("--force", set.recover.force,
+              "make a new shoal of this node alone; it keeps the jobs");
+  run[c] = [&set] { return run_recover(set.recover); };
+
+  c = app.add_subcommand("doctor", "check what shoal needs on this machine");
+  add_address(*c, set.doctor.at);
+  c->add_flag("--json", set.doctor.json, "as JSON");
+  run[c] = [&set] { return run_doctor(set.doctor); };
+}
+
+void add_train(CLI::App& app, command_set& set, runners& run) {
+  train_options& o = set.train;
+  CLI::App* c = app.add_subcommand(
+    "train", "train a model on the local node's shoal, or here when no node "
+             "runs");
+  add_address(*c, o.at);
+  add_run(*c, o.run, true);
+  c->add_option("--out", o.out, "folder for the model, checkpoints, metrics");
+  c->add_flag("--resume", o.resume, "go on from the newest checkpoint in --out");
+  c->add_flag("--detach", o.detach, "submit and return");
+  c->add_flag("--json", o.json, "one JSON line per event on stdout");
+  c->add_flag("--bigram", o.bigram,
+              "print the held-out loss of a byte-bigram model, too");
+  c->add_option("--join", o.join, "peers, when no local node runs")
+    ->delimiter(',');
+  c->add_option("--threads", o.threads, "when no local node runs; 0: all")
+    ->check(CLI::Range(0, 1024));
+  run[c] = [&o] { return run_train(o); };
+
+  c = app.add_subcommand("plan", "show what would run where, without running");
+  add_address(*c, set.plan.at);
+  add_run(*c, set.plan.run, true);
+  c->add_flag("--json", set.plan.json, "as JSON");
+  run[c] = [&set] { return run_plan(set.plan); };
+
+  c = app.add_subcommand("init", "write a model with random weights");
+  add_run(*c, set.init.run, true);
+  c->add_option("--out", set.init.out, "Hugging Face directory to make")
+    ->required();
+  run[c] = [&set] { return run_init(set.init); };
+}
+
+void add_model(CLI::App& app, command_set& set, runners& run) {
+  generate_command& g = set.generate;
+  CLI::App* c = app.add_subcommand("generate", "continue a prompt");
+  c->add_option("MODEL_DIR", g.model, "Hugging Face directory")->required();
+  c->add_option("--prompt", g.prompt, "text");
+  c->add_option("--prompt-ids", g.prompt_ids, "token ids, such as 5,6,7");
+  c->add_option("--max-tokens", g.max_tokens, "new tokens at most")
+    ->check(CLI::Range(1, 1 << 24));
+  c->add_option("--temperature", g.temperature, "0: always the likeliest");
+  c->add_option("--top-k", g.top_k, "sample among so many; 0: all")
+    ->check(CLI::Range(0, 1 << 24));
+  c->add_option("--top-p", g.top_p, "sample among this much probability");
+  c->add_option("--seed", g.seed, "the same seed gives the same text");
+  c->add_option("--stop", g.stop, "text to stop before");
+  c->add_option("--threads", g.threads, "0: all processors")
+    ->check(CLI::Range(0, 1024));
+  c->add_flag("--json", g.json, "one JSON line per token on stdout");
+  run[c] = [&g] { return run_generate(g); };
+
+  eval_command& e = set.eval;
+  c = app.add_subcommand("eval", "mean loss of a model over text");
+  c->add_option("MODEL_DIR", e.model, "Hugging Face directory")->required();
+  c->add_option("--data", e.data,
+                "text, or .jsonl with \"text\" or \"input_ids\"")
+    ->required();
+  c->add_option("--threads", e.threads, "0: all processors")
+    ->check(CLI::Range(0, 1024));
+  c->add_flag("--json", e.json, "as JSON");
+  run[c] = [&e] { return run_eval(e); };
+}
+
+std::filesystem::path default_config() {
+  if (const char* xdg = std::getenv("XDG_CONFIG_HOME"); xdg && *xdg)
+    return std::filesystem::path(xdg) / "shoal" / "shoal.toml";
+  if (const char* home = std::getenv("HOME"); home && *home)
+    return std::filesystem::path(home) / ".config" / "shoal" / "shoal.toml";
+  return {};
+}
+
+int run_chosen(CLI::App& app, const runners& run,
+               const std::filesystem::path& config) {
+  std::filesystem::path file = config;
+  if (file.empty())
+    if (const char* named = std::getenv("SHOAL_CONFIG"); named && *named)
+      file = named;
+  std::error_code error;
+  toml_table table;
+  if (!file.empty())
+    table = toml_table::read(file);
+  else if (file = default_config(); std::filesystem::exists(file, error))
+    table = toml_table::read(file);
+  for (CLI::App* command : app.get_subcommands()) {
+    fill_in(*command, table, file.string());
+    return run.at(command)();
+  }
+  return exit_usage;
+}
+
+} // namespace
+
+int run_cli(int argc, char** argv) {
+  CLI::App app{"shoal -- equal peers that train language models together.\n"
+               "Start one `shoal node` on each machine; they find each other. "
+               "Then `shoal train`."};
+  app.name("shoal");
+  app.require_subcommand(1);
+  app.set_version_flag("--version", "shoal " SHOAL_VERSION);
+  std::filesystem::path config;
+  app.add_option("--config", config,
+                 "configuration file; a table for each subcommand")
+    ->check(CLI::ExistingFile);
+  command_set set;
+  runners run;
+  add_node(app, set, run);
+  add_train(app, set, run);
+  add_model(app, set, run);
+  try {
+    app.parse(argc, argv);
+    return run_chosen(app, run, config);
+  } catch (const CLI::Success& e) {
+    return app.exit(e);
+  } catch (const CLI::ParseError& e) {
+    app.exit(e);
+    return exit_usage;
+  } catch (const usage_error& e) {
+    std::cerr << "shoal: " << e.text << "\n";
+    return exit_usage;
+  } catch (const toml_error& e) {
+    std::cerr << "shoal: " << e.text << "\n";
+    return exit_usage;
+  } catch (const std::exception& e) {
+    std::cerr << "shoal: " << e.what() << "\n";
+    return exit_failed;
+  }
+}
+
+} // namespace shoal::apps

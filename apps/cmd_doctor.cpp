@@ -1,0 +1,134 @@
+// apps/cmd_doctor.cpp -- doctor: does this machine have what shoal needs?
+//
+// Each check is one line: ok, note (works, but), or bad (with what to do).
+#include "apps/commands.hpp"
+#include "kernels/backend.hpp"
+#include "kernels/thread_team.hpp"
+#include "runtime/client.hpp"
+#include "runtime/node_config.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <arpa/inet.h>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <iostream>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <thread>
+#include <unistd.h>
+
+namespace shoal::apps {
+
+namespace fs = std::filesystem;
+using json = nlohmann::ordered_json;
+
+namespace {
+
+struct finding {
+  const char* grade; ///< "ok", "note", "bad"
+  std::string what;
+};
+
+finding check_kernels() {
+  kernels::thread_team team(1);
+  return {"ok", "kernels: " + kernels::make_cpu_backend(team)->name() + ", "
+                  + std::to_string(std::thread::hardware_concurrency())
+                  + " processors"};
+}
+
+finding check_data_dir(const fs::path& dir) {
+  std::error_code error;
+  fs::create_directories(dir, error);
+  if (error)
+    return {"bad", "data directory " + dir.string() + ": " + error.message()
+                     + "; choose another with --data-dir"};
+  const auto space = fs::space(dir, error);
+  const std::string free
+    = std::to_string(space.available >> 20) + " MiB free";
+  if (access(dir.c_str(), W_OK) != 0)
+    return {"bad", "data directory " + dir.string() + " cannot be written"};
+  return {space.available < (1u << 30) ? "note" : "ok",
+          "data directory " + dir.string() + ": " + free};
+}
+
+finding check_multicast() {
+  const int s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (s < 0)
+    return {"bad", "no UDP sockets: " + std::string(std::strerror(errno))};
+  ip_mreq group{};
+  inet_pton(AF_INET, "239.255.0.1", &group.imr_multiaddr);
+  group.imr_interface.s_addr = htonl(INADDR_LOOPBACK);
+  const bool good = setsockopt(s, IPPROTO_IP, IP_ADD_MEMBERSHIP, &group,
+                               sizeof group)
+                    == 0;
+  const std::string why = std::strerror(errno);
+  close(s);
+  if (good)
+    return {"ok", "multicast on loopback works: nodes find each other"};
+  return {"note", "no multicast on loopback (" + why
+                    + "): start nodes with --join"};
+}
+
+finding check_shared_memory() {
+  std::error_code error;
+  std::size_t left = 0;
+  for (const auto& entry : fs::directory_iterator("/dev/shm", error))
+    if (entry.path().filename().string().starts_with("ucx_shm_"))
+      ++left;
+  if (error)
+    return {"note", "/dev/shm: " + error.message()
+                      + "; peers of this host use TLS"};
+  if (left > 0)
+    return {"note", std::to_string(left)
+                      + " files ucx_shm_* in /dev/shm: remove them if no UCX "
+                        "program runs"};
+  return {"ok", "shared memory: nothing left behind"};
+}
+
+finding check_node(const node_address& at) {
+  runtime::client_config c;
+  c.data_dir = data_dir_of(at);
+  c.cluster_key_file = at.cluster_key;
+  runtime::client client(c);
+  std::string text;
+  if (client.connect() || client.status(text))
+    return {"note", "no node runs here: start one with `shoal node`"};
+  const json s = json::parse(text);
+  return {"ok", "node " + s.value("name", "") + " at " + client.where()
+                  + ": epoch " + std::to_string(s.value("epoch", 0ull)) + ", "
+                  + std::to_string(s["peers"].size()) + " peers"};
+}
+
+finding check_environment() {
+  std::string set;
+  for (char** at = environ; *at != nullptr; ++at) {
+    const std::string_view v(*at);
+    for (const char* prefix : {"SHOAL_", "UCX_", "OMP_", "NCCL_"})
+      if (v.starts_with(prefix))
+        set += " " + std::string(v.substr(0, v.find('=')));
+  }
+  return {"ok", "variables set:" + (set.empty() ? " none" : set)};
+}
+
+} // namespace
+
+int run_doctor(const doctor_options& o) {
+  const finding all[] = {check_kernels(), check_data_dir(data_dir_of(o.at)),
+                         check_multicast(), check_shared_memory(),
+                         check_environment(), check_node(o.at)};
+  bool bad = false;
+  json list = json::array();
+  for (const finding& f : all) {
+    bad = bad || std::strcmp(f.grade, "bad") == 0;
+    list.push_back({{"grade", f.grade}, {"text", f.what}});
+    if (!o.json)
+      std::printf("%-5s %s\n", f.grade, f.what.c_str());
+  }
+  if (o.json)
+    std::cout << list.dump() << "\n";
+  return bad ? exit_failed : exit_done;
+}
+
+} // namespace shoal::apps

@@ -1,0 +1,208 @@
+// apps/cmd_model.cpp -- generate, eval, init: one model on this machine.
+#include "apps/commands.hpp"
+#include "apps/run_file.hpp"
+#include "kernels/backend.hpp"
+#include "kernels/thread_team.hpp"
+#include "runtime/model/evaluate.hpp"
+#include "runtime/model/generate.hpp"
+#include "runtime/model/hf_directory.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <iostream>
+#include <thread>
+
+namespace shoal::apps {
+
+using json = nlohmann::ordered_json;
+
+namespace {
+
+/// A whole model on the CPU.
+struct local_model {
+  explicit local_model(int threads)
+    : team(threads > 0 ? unsigned(threads)
+                       : std::max(1u, std::thread::hardware_concurrency())),
+      backend(kernels::make_cpu_backend(team)) {}
+  kernels::thread_team team;
+  std::unique_ptr<kernels::backend> backend;
+  std::optional<model::model_directory> directory;
+  std::unique_ptr<model::stage_model> stage;
+
+  model::status load(const std::filesystem::path& path) {
+    auto loaded = model::load_directory(path);
+    if (!loaded)
+      return loaded.why();
+    directory.emplace(std::move(*loaded));
+    std::vector<model::unit_state*> units;
+    for (model::unit_state& u : directory->units)
+      units.push_back(&u);
+    stage = std::make_unique<model::stage_model>(std::move(units), *backend);
+    return model::done{};
+  }
+  const model::byte_tokenizer* tokenizer() const {
+    return directory->tokenizer ? &*directory->tokenizer : nullptr;
+  }
+};
+
+int fail(const std::string& text, int code = exit_failed) {
+  std::cerr << "shoal: " << text << "\n";
+  return code;
+}
+
+const char* name_of(model::finish_reason r) {
+  switch (r) {
+  case model::finish_reason::none: return "none";
+  case model::finish_reason::length: return "length";
+  case model::finish_reason::stop: return "stop";
+  case model::finish_reason::aborted: return "aborted";
+  }
+  return "none";
+}
+
+model::result<std::vector<model::token_id>>
+prompt_of(const generate_command& o, const local_model& m) {
+  std::vector<model::token_id> ids;
+  if (!o.prompt_ids.empty()) {
+    const json list = json::parse("[" + o.prompt_ids + "]", nullptr, false);
+    if (!list.is_array() || list.empty())
+      return model::failure{"--prompt-ids is '" + o.prompt_ids
+                            + "'; expected ids such as 5,6,7"};
+    for (const json& id : list) {
+      if (!id.is_number_unsigned()
+          || id.get<std::uint64_t>() >= m.directory->config.vocab_size)
+        return model::failure{
+          "--prompt-ids: " + id.dump() + " is not below the vocabulary's "
+          + std::to_string(m.directory->config.vocab_size)};
+      ids.push_back(id.get<model::token_id>());
+    }
+    return ids;
+  }
+  if (m.tokenizer() == nullptr)
+    return model::failure{"the model has no tokenizer: use --prompt-ids"};
+  ids = m.tokenizer()->encode(o.prompt);
+  if (ids.empty())
+    return model::failure{"--prompt is empty"};
+  return ids;
+}
+
+} // namespace
+
+int run_generate(const generate_command& o) {
+  if (o.prompt.empty() == o.prompt_ids.empty())
+    return fail("generate needs either --prompt or --prompt-ids", exit_usage);
+  model::generate_options options;
+  options.max_tokens = std::size_t(o.max_tokens);
+  options.temperature = float(o.temperature);
+  options.top_k = std::uint32_t(o.top_k);
+  options.top_p = float(o.top_p);
+  options.seed = o.seed;
+  options.stop = o.stop;
+  if (auto good = model::check(options); !good)
+    return fail(good.message(), exit_usage);
+  local_model m(o.threads);
+  if (auto loaded = m.load(o.model); !loaded)
+    return fail(loaded.message());
+  auto prompt = prompt_of(o, m);
+  if (!prompt)
+    return fail(prompt.message(), exit_usage);
+  using clock = std::chrono::steady_clock;
+  const auto began = clock::now();
+  auto first = began;
+  std::size_t count = 0;
+  if (!o.json && !o.prompt.empty())
+    std::cout << o.prompt << std::flush;
+  auto result = model::generate(
+    *m.stage, m.tokenizer(), *prompt, options,
+    [&](const model::generated_token& t) {
+      if (count++ == 0)
+        first = clock::now();
+      if (o.json)
+        std::cout << json{{"event", "token"},
+                          {"id", t.id},
+                          {"logprob", t.logprob},
+                          {"text", t.text}}
+                       .dump(-1, ' ', false, json::error_handler_t::replace)
+                  << "\n";
+      else if (m.tokenizer() != nullptr)
+        std::cout << t.text << std::flush;
+      else
+        std::cout << (count > 1 ? "," : "") << t.id << std::flush;
+      return bool(std::cout);
+    });
+  if (!result)
+    return fail(result.message());
+  const auto seconds = [](auto d) {
+    return std::chrono::duration<double>(d).count();
+  };
+  const double prefill = seconds(first - began);
+  const double decode = seconds(clock::now() - first);
+  const double rate
+    = count > 1 && decode > 0 ? double(count - 1) / decode : 0;
+  if (o.json) {
+    std::cout << json{{"event", "done"},
+                      {"finish_reason", name_of(result->finish)},
+                      {"prompt_tokens", prompt->size()},
+                      {"tokens", result->ids.size()},
+                      {"ids", result->ids},
+                      {"logprobs", result->logprobs},
+                      {"text", result->text},
+                      {"prefill_seconds", prefill},
+                      {"tokens_per_s", rate}}
+                   .dump(-1, ' ', false, json::error_handler_t::replace)
+              << "\n";
+  } else {
+    std::cout << "\n";
+    std::fprintf(stderr, "[%zu tokens after %zu, %.1f tokens/s, %s]\n",
+                 result->ids.size(), prompt->size(), rate,
+                 name_of(result->finish));
+  }
+  return exit_done;
+}
+
+int run_eval(const eval_command& o) {
+  local_model m(o.threads);
+  if (auto loaded = m.load(o.model); !loaded)
+    return fail(loaded.message());
+  auto sequences
+    = model::read_sequences(o.data, m.directory->config, m.tokenizer());
+  if (!sequences)
+    return fail(sequences.message());
+  const model::evaluation e = model::evaluate(*m.stage, *sequences);
+  if (e.tokens == 0)
+    return fail("--data has no sequence of two tokens or more");
+  if (o.json)
+    std::cout << json{{"loss", e.loss},
+                      {"perplexity", e.perplexity},
+                      {"tokens", e.tokens}}
+                   .dump()
+              << "\n";
+  else
+    std::printf("loss %.6f nats  perplexity %.4f  over %llu tokens\n", e.loss,
+                e.perplexity, (unsigned long long)e.tokens);
+  return exit_done;
+}
+
+int run_init(const init_options& o) {
+  auto run = load_run(o.run);
+  if (!run)
+    return fail(run.message(), exit_usage);
+  auto layout = std::make_shared<const model::unit_layout>(run->model);
+  std::vector<model::unit_state> units;
+  for (model::unit_index u = 0; u < layout->unit_count(); ++u) {
+    units.emplace_back(layout, u, model::purpose::serving);
+    model::initialise(units.back(), std::uint64_t(run->seed));
+  }
+  const auto saved = model::save_directory(
+    o.out, *layout, std::span<const model::unit_state>(units));
+  if (!saved)
+    return fail(saved.message());
+  std::printf("%s: %llu parameters\n", o.out.c_str(),
+              (unsigned long long)layout->parameter_count());
+  return exit_done;
+}
+
+} // namespace shoal::apps

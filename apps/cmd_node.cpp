@@ -1,0 +1,187 @@
+// apps/cmd_node.cpp -- node, status, recover: the shoal itself.
+#include "actors/supervisor.hpp"
+#include "apps/commands.hpp"
+#include "apps/signals.hpp"
+#include "runtime/client.hpp"
+#include "runtime/node.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <cstdio>
+#include <iostream>
+#include <mutex>
+#include <optional>
+
+namespace shoal::apps {
+
+using json = nlohmann::ordered_json;
+
+namespace {
+
+/// How long a leaving node waits for its jobs and for the others to agree.
+constexpr std::chrono::seconds leave_deadline{60};
+
+std::optional<std::uint64_t> parse_bytes(const std::string& text) {
+  if (text.empty())
+    return 0;
+  std::size_t end = 0;
+  double value = 0;
+  try {
+    value = std::stod(text, &end);
+  } catch (const std::exception&) {
+    return std::nullopt;
+  }
+  const std::string unit = text.substr(end);
+  double factor = 1;
+  if (unit == "K" || unit == "k")
+    factor = 1024.0;
+  else if (unit == "M")
+    factor = 1024.0 * 1024;
+  else if (unit == "G")
+    factor = 1024.0 * 1024 * 1024;
+  else if (!unit.empty())
+    return std::nullopt;
+  if (!(value >= 0) || value * factor > 1e18)
+    return std::nullopt;
+  return std::uint64_t(value * factor);
+}
+
+/// Lines of a node, as text or as JSON.
+class printer {
+public:
+  explicit printer(bool as_json) : json_(as_json) {}
+  void line(const char* event, const std::string& text) {
+    std::lock_guard lock{mutex_};
+    if (json_)
+      std::cout << json{{"event", event}, {"text", text}}.dump() << std::endl;
+    else
+      std::cout << text << std::endl;
+  }
+
+private:
+  std::mutex mutex_;
+  bool json_;
+};
+
+runtime::node_config config_of(const node_options& o, std::uint64_t memory,
+                               printer& out) {
+  runtime::node_config c;
+  c.name = o.at.name;
+  c.data_dir = o.at.data_dir;
+  c.listen = o.listen;
+  c.join = o.join;
+  c.cluster = o.cluster;
+  c.cluster_key_file = o.at.cluster_key;
+  c.witness = o.witness;
+  c.threads = o.threads;
+  c.discover = !o.no_discovery;
+  c.ucx = !o.no_shared_memory;
+  c.memory_bytes = memory;
+  auto to = [&out](const char* event) {
+    return [&out, event](const std::string& text) { out.line(event, text); };
+  };
+  c.observer.ready = to("ready");
+  c.observer.view = to("view");
+  c.observer.waiting = to("waiting");
+  c.observer.say = to("say");
+  c.observer.stopped = to("stopped");
+  return c;
+}
+
+void print_status(const json& s) {
+  std::printf("shoal %s  epoch %llu  %s\n",
+              s.value("id", "").substr(0, 12).c_str(),
+              (unsigned long long)s.value("epoch", 0ull),
+              s.value("state", "").c_str());
+  std::printf("%-10s %-16s %-12s %-22s %s\n", "PEER", "NAME", "STATE",
+              "ADDRESS", "DEVICES");
+  for (const json& p : s["peers"]) {
+    std::string devices;
+    for (const json& d : p["devices"])
+      devices += (devices.empty() ? "" : ", ") + d.value("kind", "") + " "
+                 + std::to_string(d.value("threads", 0)) + " threads "
+                 + std::to_string(d.value("mflops", 0ull) / 1000) + " GFLOP/s "
+                 + std::to_string(d.value("memory_bytes", 0ull) >> 20) + " MiB";
+    const std::string address
+      = p["addresses"].empty() ? "" : p["addresses"][0].get<std::string>();
+    std::printf("%-10s %-16s %-12s %-22s %s\n",
+                p.value("id", "").substr(0, 8).c_str(),
+                p.value("name", "").c_str(), p.value("state", "").c_str(),
+                address.c_str(),
+                p.value("witness", false) ? "witness" : devices.c_str());
+  }
+  for (const json& j : s["jobs"])
+    std::printf("job %s  %s  %s  %s\n", j.value("id", "").c_str(),
+                j.value("name", "").c_str(), j.value("state", "").c_str(),
+                j.value("plan", j.value("waiting", "")).c_str());
+}
+
+int fail(const runtime::client& c) {
+  std::cerr << "shoal: " << c.text() << "\n";
+  return exit_failed;
+}
+
+runtime::client_config client_of(const node_address& at) {
+  runtime::client_config c;
+  c.data_dir = data_dir_of(at);
+  c.cluster_key_file = at.cluster_key;
+  return c;
+}
+
+} // namespace
+
+std::filesystem::path data_dir_of(const node_address& at) {
+  return at.data_dir.empty() ? runtime::default_data_dir(at.name)
+                             : at.data_dir;
+}
+
+int run_node(const node_options& o) {
+  const auto memory = parse_bytes(o.memory);
+  if (!memory) {
+    std::cerr << "shoal: --memory is '" << o.memory
+              << "'; expected bytes such as 8G or 512M\n";
+    return exit_usage;
+  }
+  signals interrupts;
+  printer out(o.json);
+  runtime::role_table roles;
+  actors::add_builtin(roles);
+  std::unique_ptr<runtime::node> node;
+  try {
+    node = std::make_unique<runtime::node>(config_of(o, *memory, out), roles);
+  } catch (const runtime::node_error& e) {
+    std::cerr << "shoal: " << e.what() << "\n";
+    return exit_failed;
+  }
+  interrupts.on_first([&node] { node->leave(leave_deadline); });
+  while (!node->wait_stopped(std::chrono::hours(1))) {
+  }
+  return exit_done;
+}
+
+int run_status(const status_options& o) {
+  runtime::client client(client_of(o.at));
+  std::string text;
+  if (client.connect() || client.status(text))
+    return fail(client);
+  if (o.json)
+    std::cout << text << "\n";
+  else
+    print_status(json::parse(text));
+  return exit_done;
+}
+
+int run_recover(const recover_options& o) {
+  if (!o.force) {
+    std::cerr << "shoal: recover needs --force: it makes a new shoal of this "
+                 "node alone, which never merges with the old one\n";
+    return exit_usage;
+  }
+  runtime::client client(client_of(o.at));
+  if (client.connect() || client.recover_force())
+    return fail(client);
+  std::cout << "a new shoal was made; its members may join again\n";
+  return exit_done;
+}
+
+} // namespace shoal::apps

@@ -1,0 +1,370 @@
+// apps/cmd_train.cpp -- train: submit a run, watch it, bring home its results.
+//
+// The text, the weights to start from and the description go to a node's
+// store; the shoal does the rest. Without a local node one is started in this
+// process: the same view, plan and actors, in a throw-away directory.
+#include "actors/checkpoint_files.hpp"
+#include "actors/supervisor.hpp"
+#include "apps/commands.hpp"
+#include "apps/progress.hpp"
+#include "apps/run_file.hpp"
+#include "apps/signals.hpp"
+#include "runtime/client.hpp"
+#include "runtime/model/bigram.hpp"
+#include "runtime/model/corpus.hpp"
+#include "runtime/node.hpp"
+#include "runtime/store/store.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+#include <thread>
+#include <unistd.h>
+
+namespace shoal::apps {
+
+namespace fs = std::filesystem;
+using model::failure;
+using runtime::job_event;
+using runtime::job_event_kind;
+
+namespace {
+
+/// A node in this process and its directory, both gone at the end.
+class embedded_node {
+public:
+  embedded_node(const train_options& o, progress& out) {
+    folder_ = fs::temp_directory_path()
+              / ("shoal-train-" + std::to_string(getpid()));
+    runtime::node_config c;
+    c.name = "train";
+    c.data_dir = folder_;
+    c.join = o.join;
+    c.cluster_key_file = o.at.cluster_key;
+    c.threads = o.threads;
+    c.embedded = true;
+    c.discover = false;
+    c.observer.say = [&out](const std::string& text) {
+      static_cast<void>(out);
+      std::cerr << text << "\n";
+    };
+    runtime::role_table roles;
+    actors::add_builtin(roles);
+    node_ = std::make_unique<runtime::node>(c, roles);
+  }
+  ~embedded_node() {
+    node_->leave(std::chrono::seconds(10), false);
+    node_->wait_stopped(std::chrono::seconds(15));
+    node_.reset();
+    std::error_code ignored;
+    fs::remove_all(folder_, ignored);
+  }
+  const fs::path& folder() const { return folder_; }
+
+private:
+  fs::path folder_;
+  std::unique_ptr<runtime::node> node_;
+};
+
+/// "step-12" -> 12, or -1.
+std::int64_t step_of(const fs::path& folder) {
+  const std::string name = folder.filename().string();
+  if (!name.starts_with("step-"))
+    return -1;
+  try {
+    return std::stoll(name.substr(5));
+  } catch (const std::exception&) {
+    return -1;
+  }
+}
+
+std::vector<std::pair<std::int64_t, fs::path>> checkpoints(const fs::path& out) {
+  std::vector<std::pair<std::int64_t, fs::path>> found;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(out / "checkpoint", error))
+    if (const auto step = step_of(entry.path()); step >= 0)
+      found.emplace_back(step, entry.path());
+  std::ranges::sort(found);
+  return found;
+}
+
+class training {
+public:
+  explicit training(const train_options& o) : o_(o) {}
+
+  int run() {
+    auto loaded = load_run(o_.run);
+    if (!loaded)
+      return fail(loaded.message(), exit_usage);
+    run_ = *loaded;
+    if (run_.data_paths.empty())
+      return fail("no text: give --data PATH or [data] paths", exit_usage);
+    try {
+      out_ = std::make_unique<progress>(run_, o_.out, o_.json);
+    } catch (const std::system_error& e) {
+      return fail(o_.out.string() + ": " + e.what());
+    }
+    std::ofstream(o_.out / "run.toml") << runtime::to_toml(run_);
+    if (!o_.json)
+      std::cout << runtime::to_toml(run_) << "\n";
+    if (auto sent = submit(); !sent)
+      return fail(sent.message());
+    if (o_.detach) {
+      out_->say("submitted", "job " + job_text() + " submitted to "
+                               + client_->where());
+      return exit_done;
+    }
+    return follow();
+  }
+
+private:
+  int fail(const std::string& text, int code = exit_failed) {
+    if (out_)
+      out_->settle();
+    std::cerr << "shoal: " << text << "\n";
+    return code;
+  }
+
+  std::string job_text() const {
+    char text[17];
+    std::snprintf(text, sizeof text, "%016llx", (unsigned long long)job_);
+    return text;
+  }
+
+  model::status connect() {
+    runtime::client_config c;
+    c.data_dir = data_dir_of(o_.at);
+    c.cluster_key_file = o_.at.cluster_key;
+    c.say = [this](const std::string& text) { out_->say("notice", text); };
+    client_ = std::make_unique<runtime::client>(c);
+    if (!client_->connect()) {
+      out_->say("notice", "using the node at " + client_->where());
+      return model::done{};
+    }
+    if (!o_.at.name.empty() || !o_.at.data_dir.empty())
+      return failure{client_->text()}; // that node was asked for
+    if (o_.detach)
+      return failure{"--detach needs a running node: start `shoal node`"};
+    out_->say("notice", "no node runs here: training in this process");
+    try {
+      embedded_ = std::make_unique<embedded_node>(o_, *out_);
+    } catch (const std::exception& e) {
+      return failure{e.what()};
+    }
+    c.data_dir = embedded_->folder();
+    client_ = std::make_unique<runtime::client>(c);
+    if (client_->connect())
+      return failure{client_->text()};
+    return model::done{};
+  }
+
+  model::status submit() {
+    model::corpus_options options;
+    options.vocab_size = std::uint32_t(run_.model.vocab_size);
+    options.validation_permille = std::uint32_t(run_.data_validation_permille);
+    options.bytes_max = std::uint64_t(run_.data_bytes_max);
+    model::corpus_report report;
+    auto text = model::read_corpus(run_.data_paths, options, &report);
+    if (!text)
+      return failure{"data: " + text.message()};
+    if (text->train_size() <= std::uint64_t(run_.seq_len))
+      return failure{"data: only " + std::to_string(text->train_size())
+                     + " tokens to train on, fewer than training.seq_len + 1"};
+    describe(*text, report);
+    if (auto connected = connect(); !connected)
+      return connected;
+    core::job_entry entry
+      = make_entry(run_, o_.run.run_file.stem().string());
+    const std::vector<std::byte> blob = model::serialise(*text);
+    if (client_->put_blob(blob, entry.data))
+      return failure{client_->text()};
+    entry.data_bytes = blob.size();
+    if (auto put = put_origin(entry); !put)
+      return put;
+    if (client_->submit(entry, job_))
+      return failure{client_->text()};
+    return model::done{};
+  }
+
+  void describe(const model::corpus& text,
+                const model::corpus_report& report) {
+    char line[200];
+    std::snprintf(line, sizeof line,
+                  "text: %llu files, %llu tokens to train on, %llu held out",
+                  (unsigned long long)report.files,
+                  (unsigned long long)text.train_size(),
+                  (unsigned long long)text.validation_size());
+    out_->say("corpus", line);
+    if (!o_.bigram || !text.narrow())
+      return;
+    std::snprintf(line, sizeof line, "held-out loss of a byte-bigram model: %.4f",
+                  model::bigram_validation_loss(text));
+    out_->say("bigram", line);
+  }
+
+  /// Weights or a checkpoint to start from.
+  model::status put_origin(core::job_entry& entry) {
+    fs::path from = run_.model_path;
+    std::uint64_t step = 0;
+    if (o_.resume) {
+      const auto found = checkpoints(o_.out);
+      if (found.empty())
+        return failure{"--resume: no checkpoint in "
+                       + (o_.out / "checkpoint").string()};
+      step = std::uint64_t(found.back().first);
+      from = found.back().second;
+      if (step >= std::uint64_t(run_.steps))
+        return failure{"--resume: " + from.string() + " is at step "
+                       + std::to_string(step) + " of training.steps = "
+                       + std::to_string(run_.steps)};
+      out_->say("notice", "resuming from " + from.string());
+    }
+    if (from.empty())
+      return model::done{};
+    actors::manifest m;
+    m.step = step;
+    std::error_code error;
+    for (const auto& file : fs::directory_iterator(from, error)) {
+      if (!file.is_regular_file())
+        continue;
+      actors::manifest_file entry_of{file.path().filename().string(), {},
+                                     file.file_size()};
+      if (entry_of.name == "metrics.jsonl" || entry_of.name == "run.toml")
+        continue;
+      if (client_->put_file(file.path(), entry_of.digest))
+        return failure{client_->text()};
+      m.files.push_back(entry_of);
+    }
+    if (error)
+      return failure{from.string() + ": " + error.message()};
+    std::ranges::sort(m.files, {}, &actors::manifest_file::name);
+    const std::string text = actors::to_json(m);
+    if (client_->put_blob(std::as_bytes(std::span{text}), entry.origin))
+      return failure{client_->text()};
+    entry.origin_bytes = m.total_bytes();
+    entry.origin_step = step;
+    return model::done{};
+  }
+
+  int follow() {
+    interrupts_.on_first([this] {
+      std::cerr << "\nshoal: stopping after this step, with a checkpoint "
+                   "(again: stop at once)\n";
+      // The watching client is busy: ask by another one.
+      runtime::client_config c;
+      c.data_dir = embedded_ ? embedded_->folder() : data_dir_of(o_.at);
+      c.cluster_key_file = o_.at.cluster_key;
+      runtime::client asking(c);
+      if (asking.connect() || asking.stop_job(job_, true))
+        std::cerr << "shoal: " << asking.text() << "\n";
+    });
+    std::string state;
+    const auto error = client_->follow(job_, [&](const job_event& e) {
+      job_event shown = e;
+      if (e.kind == job_event_kind::checkpoint) {
+        shown.text = bring_home(e);
+      } else if (e.kind == job_event_kind::done) {
+        state = e.text;
+        if (!newest_.empty())
+          export_model();
+        shown.loss = last_loss_;
+      } else if (e.kind == job_event_kind::step) {
+        last_loss_ = e.loss;
+      }
+      out_->show(shown);
+      return true;
+    });
+    out_->settle();
+    if (error)
+      return fail(client_->text());
+    if (state == "done" || (state == "cancelled" && interrupts_.seen()))
+      return exit_done;
+    return fail("the job ended as " + state);
+  }
+
+  /// Fetches a checkpoint into OUT/checkpoint/step-N. @returns the folder, or
+  /// nothing (that is said).
+  std::string bring_home(const job_event& e) {
+    const fs::path folder
+      = o_.out / "checkpoint" / ("step-" + std::to_string(e.step));
+    const fs::path partial = folder.string() + ".partial";
+    std::string json;
+    std::error_code error = client_->get_blob(
+      e.digest, [&](std::span<const std::byte> piece) {
+        json.append(reinterpret_cast<const char*>(piece.data()), piece.size());
+        return json.size() > actors::manifest_bytes_max
+                 ? std::make_error_code(std::errc::file_too_large)
+                 : std::error_code{};
+      });
+    auto m = actors::parse_manifest(json);
+    if (error || !m) {
+      out_->say("notice", "checkpoint of step " + std::to_string(e.step)
+                            + " not fetched: "
+                            + (error ? client_->text() : m.message()));
+      return {};
+    }
+    std::error_code ignored;
+    fs::remove_all(partial, ignored);
+    fs::create_directories(partial, ignored);
+    for (const actors::manifest_file& f : m->files)
+      if (client_->get_file(f.digest, partial / f.name)) {
+        out_->say("notice", "checkpoint of step " + std::to_string(e.step)
+                              + " not fetched: " + client_->text());
+        fs::remove_all(partial, ignored);
+        return {};
+      }
+    fs::remove_all(folder, ignored);
+    fs::rename(partial, folder, error);
+    if (error) {
+      out_->say("notice", folder.string() + ": " + error.message());
+      return {};
+    }
+    newest_ = folder;
+    auto all = checkpoints(o_.out);
+    for (std::size_t i = 0; i + std::size_t(run_.keep_latest_k) < all.size();
+         ++i)
+      fs::remove_all(all[i].second, ignored);
+    return folder.string();
+  }
+
+  /// The newest checkpoint without the optimizer, as the model of this run.
+  void export_model() {
+    std::error_code error;
+    for (const auto& file : fs::directory_iterator(newest_, error)) {
+      const std::string name = file.path().filename().string();
+      if (name == actors::optimizer_file)
+        continue;
+      const fs::path to = o_.out / name;
+      const fs::path partial = to.string() + ".partial";
+      fs::remove(partial, error);
+      fs::create_hard_link(file.path(), partial, error);
+      if (error)
+        fs::copy_file(file.path(), partial,
+                      fs::copy_options::overwrite_existing, error);
+      if (!error)
+        fs::rename(partial, to, error);
+      if (error) {
+        out_->say("notice", to.string() + ": " + error.message());
+        return;
+      }
+    }
+    out_->say("notice", "model saved in " + o_.out.string());
+  }
+
+  const train_options& o_;
+  signals interrupts_; // before any thread
+  runtime::run_config run_;
+  std::unique_ptr<progress> out_;
+  std::unique_ptr<embedded_node> embedded_;
+  std::unique_ptr<runtime::client> client_;
+  core::job_id job_ = 0;
+  fs::path newest_;
+  double last_loss_ = 0;
+};
+
+} // namespace
+
+int run_train(const train_options& o) { return training(o).run(); }
+
+} // namespace shoal::apps

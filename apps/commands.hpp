@@ -1,0 +1,120 @@
+// apps/commands.hpp -- what the program can do, one function per subcommand.
+//
+// cli.cpp turns the command line, the environment and the configuration file
+// into these structs; each run_* does the work and returns the exit code:
+// 0 done, 1 failed (the world), 2 wrong use (the message says what to do).
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace shoal::apps {
+
+inline constexpr int exit_done = 0;
+inline constexpr int exit_failed = 1;
+inline constexpr int exit_usage = 2;
+
+/// Where the local node is, and how to prove oneself to others.
+struct node_address {
+  std::string name;                  ///< below the default data directory
+  std::filesystem::path data_dir;    ///< overrides name
+  std::filesystem::path cluster_key; ///< empty: the user's own
+};
+std::filesystem::path data_dir_of(const node_address& at);
+
+struct node_options {
+  node_address at;
+  std::string listen;
+  std::vector<std::string> join;
+  std::string cluster = "shoal";
+  bool witness = false;
+  bool no_discovery = false;
+  bool no_shared_memory = false;
+  int threads = 0;
+  std::string memory; ///< bytes, with K, M, G
+  bool json = false;
+};
+int run_node(const node_options& o);
+
+struct status_options {
+  node_address at;
+  bool json = false;
+};
+int run_status(const status_options& o);
+
+struct recover_options {
+  node_address at;
+  bool force = false;
+};
+int run_recover(const recover_options& o);
+
+/// A run file with what overrides it.
+struct run_options {
+  std::filesystem::path run_file; ///< may be empty: all defaults
+  /// "section.key" -> value, as text; from flags.
+  std::map<std::string, std::string> overrides;
+  std::vector<std::string> data; ///< replaces data.paths
+};
+
+struct train_options {
+  node_address at;
+  run_options run;
+  std::filesystem::path out = "outputs";
+  bool resume = false;
+  bool detach = false;
+  bool json = false;
+  std::vector<std::string> join; ///< of the embedded node
+  int threads = 0;               ///< of the embedded node
+  bool bigram = false;           ///< print a byte-bigram model's loss, too
+};
+int run_train(const train_options& o);
+
+struct plan_options {
+  node_address at;
+  run_options run;
+  bool json = false;
+};
+int run_plan(const plan_options& o);
+
+struct init_options {
+  run_options run;
+  std::filesystem::path out;
+};
+int run_init(const init_options& o);
+
+struct generate_command {
+  std::filesystem::path model;
+  std::string prompt;
+  std::string prompt_ids; ///< "5,6,7"
+  std::int64_t max_tokens = 128;
+  double temperature = 0.8;
+  std::int64_t top_k = 0;
+  double top_p = 1.0;
+  std::uint64_t seed = 0;
+  std::vector<std::string> stop;
+  int threads = 0;
+  bool json = false;
+};
+int run_generate(const generate_command& o);
+
+struct eval_command {
+  std::filesystem::path model;
+  std::vector<std::string> data;
+  int threads = 0;
+  bool json = false;
+};
+int run_eval(const eval_command& o);
+
+struct doctor_options {
+  node_address at;
+  bool json = false;
+};
+int run_doctor(const doctor_options& o);
+
+/// Parses everything and runs one of the above.
+int run_cli(int argc, char** argv);
+
+} // namespace shoal::apps

@@ -1,0 +1,52 @@
+// apps/progress.hpp -- a run's events, for the person who watches and for files.
+//
+// On a terminal one line that is rewritten (step, loss, tokens/s, time left),
+// with lasting lines for views, evaluations and notices; plain lines
+// otherwise; with --json every event as a line of JSON and nothing else. The
+// run's folder gets metrics.jsonl and TensorBoard event files.
+//
+// Threads: one.
+#pragma once
+
+#include "runtime/job_log.hpp"
+#include "runtime/run_config.hpp"
+
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+namespace shoal::runtime {
+class metrics_jsonl;
+class tensorboard_writer;
+} // namespace shoal::runtime
+
+namespace shoal::apps {
+
+class progress {
+public:
+  /// Throws std::system_error if the folder cannot be written.
+  progress(const runtime::run_config& run, const std::filesystem::path& out,
+           bool as_json);
+  ~progress();
+
+  void show(const runtime::job_event& e);
+  /// A lasting line, or {"event": event, "text": text}.
+  void say(const std::string& event, const std::string& text);
+  /// Ends a line that is being rewritten.
+  void settle();
+
+private:
+  void step(const runtime::job_event& e);
+  void lasting(const std::string& text);
+
+  const runtime::run_config& run_;
+  bool json_;
+  bool terminal_;
+  bool open_line_ = false;
+  double seconds_per_step_ = 0; ///< smoothed
+  std::unique_ptr<runtime::metrics_jsonl> metrics_;
+  std::unique_ptr<runtime::tensorboard_writer> tensorboard_;
+};
+
+} // namespace shoal::apps

@@ -1,0 +1,142 @@
+// apps/run_file.cpp -- layers of a run's description, merged as JSON.
+#include "apps/run_file.hpp"
+
+#include "apps/toml_file.hpp"
+#include "runtime/model/hf_directory.hpp"
+#include "runtime/model/units.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
+
+namespace shoal::apps {
+
+using json = nlohmann::ordered_json;
+using model::failure;
+
+namespace {
+
+/// A flag's text as the type that its key has.
+json typed(const std::string& section, const std::string& key,
+           const std::string& text) {
+  for (const runtime::run_key& k : runtime::keys()) {
+    if (k.section != section || k.name != key)
+      continue;
+    if (std::holds_alternative<std::string runtime::run_config::*>(k.where))
+      return text;
+    if (std::holds_alternative<std::vector<std::string> runtime::run_config::*>(
+          k.where)) {
+      json list = json::parse(text, nullptr, false);
+      return list.is_array() ? list : json::array({text});
+    }
+    if (std::holds_alternative<
+          std::vector<std::int64_t> runtime::run_config::*>(k.where)) {
+      json list = json::parse(text.starts_with("[") ? text : "[" + text + "]",
+                              nullptr, false);
+      return list.is_discarded() ? json(text) : list;
+    }
+  }
+  json value = json::parse(text, nullptr, false);
+  return value.is_discarded() || key == "path" || key == "model_type"
+           ? json(text)
+           : value;
+}
+
+model::result<json> merged(const run_options& o) {
+  json all = json::object();
+  if (!o.run_file.empty()) {
+    try {
+      all = json::parse(toml_to_json(o.run_file));
+    } catch (const toml_error& e) {
+      return failure{e.text};
+    }
+    // Alone first, so that an error names the file and not a flag.
+    if (auto alone = runtime::parse_run(all.dump(), o.run_file.string());
+        !alone)
+      return alone.why();
+  }
+  for (const auto& [name, text] : o.overrides) {
+    const auto dot = name.find('.');
+    const std::string section = name.substr(0, dot);
+    const std::string key = name.substr(dot + 1);
+    all[section][key] = typed(section, key, text);
+  }
+  if (!o.data.empty())
+    all["data"]["paths"] = o.data;
+  return all;
+}
+
+} // namespace
+
+model::result<runtime::run_config> load_run(const run_options& o) {
+  auto all = merged(o);
+  if (!all)
+    return all.why();
+  const json& m = all->contains("model") ? (*all)["model"] : json::object();
+  const std::string source = o.overrides.empty() && !o.run_file.empty()
+                               ? o.run_file.string()
+                               : "flags";
+  if (m.contains("path") && m.size() > 1)
+    return failure{source + ": model.path and other keys of [model] exclude "
+                            "each other: the directory says what the model is"};
+  auto run = runtime::parse_run(all->dump(), source);
+  if (!run)
+    return run;
+  if (run->model_path.empty() && !m.contains("vocab_size"))
+    run->model.vocab_size = 256; // bytes
+  // Every byte is text: none of them begins or ends a sequence.
+  if (run->model_path.empty() && !m.contains("bos_token_id"))
+    run->model.bos_token_id.reset();
+  if (run->model_path.empty() && !m.contains("eos_token_id"))
+    run->model.eos_token_ids.clear();
+  if (!run->model_path.empty()) {
+    auto config = model::load_config(run->model_path);
+    if (!config)
+      return failure{"model.path: " + config.message()};
+    run->model = *config;
+    if (std::uint64_t(run->seq_len) > config->max_position_embeddings)
+      return failure{"training.seq_len (" + std::to_string(run->seq_len)
+                     + ") is more than the model's max_position_embeddings ("
+                     + std::to_string(config->max_position_embeddings) + ")"};
+  }
+  if (run->model.vocab_size < 256)
+    return failure{source + ": model.vocab_size is "
+                   + std::to_string(run->model.vocab_size)
+                   + ", the bytes tokenizer needs at least 256"};
+  return run;
+}
+
+core::job_entry make_entry(const runtime::run_config& run,
+                           const std::string& name) {
+  const model::unit_layout layout(run.model);
+  const auto tokens = std::uint64_t(run.local_batch_size * run.seq_len);
+  const auto length = std::uint64_t(run.seq_len);
+  const model::unit_index head = layout.head_unit();
+  // Parameters, gradients and two moments, four bytes each.
+  auto state = [&](model::unit_index u) { return 16 * layout.unit_size(u); };
+  core::job_entry entry;
+  entry.name = name;
+  entry.run_json = runtime::to_json(run);
+  entry.blocks = std::uint32_t(run.model.num_hidden_layers);
+  entry.microbatches = std::uint32_t(run.microbatches_per_step());
+  entry.block_flops
+    = tokens * model::unit_operations(run.model, 1, length);
+  entry.head_flops
+    = tokens * model::unit_operations(run.model, head, length);
+  entry.block_state_bytes = state(1);
+  entry.embed_state_bytes = state(0);
+  entry.head_state_bytes = state(head);
+  entry.activation_bytes
+    = 4 * model::activation_size(run.model, 1, tokens);
+  entry.want_replicas = std::int32_t(run.replicate_degree);
+  entry.want_stages = std::int32_t(run.pipeline_degree);
+  for (std::int64_t blocks : run.layers_per_stage)
+    entry.want_blocks.push_back(std::uint32_t(blocks));
+  if (!entry.want_blocks.empty())
+    entry.want_stages = std::int32_t(entry.want_blocks.size());
+  return entry;
+}
+
+} // namespace shoal::apps

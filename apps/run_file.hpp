@@ -1,0 +1,21 @@
+// apps/run_file.hpp -- from a run file and its overrides to a job.
+//
+// Errors: a failure names the file, key or flag.
+#pragma once
+
+#include "apps/commands.hpp"
+#include "runtime/core/view.hpp"
+#include "runtime/run_config.hpp"
+
+namespace shoal::apps {
+
+/// Reads the run file, then flags and variables over it, and checks it all;
+/// the configuration of model.path is read, too.
+model::result<runtime::run_config> load_run(const run_options& o);
+
+/// The job that a run makes, without data and origin: sizes and operations as
+/// the planner wants them. @param name for people
+core::job_entry make_entry(const runtime::run_config& run,
+                           const std::string& name);
+
+} // namespace shoal::apps

@@ -1,0 +1,77 @@
+// apps/toml_file.cpp -- the one place that includes toml++.
+#include "apps/toml_file.hpp"
+
+#include <toml++/toml.h>
+
+#include <sstream>
+
+namespace shoal::apps {
+namespace {
+
+constexpr std::uintmax_t file_bytes_max = 1u << 20;
+
+toml::table parse(const std::filesystem::path& file) {
+  std::error_code error;
+  const auto bytes = std::filesystem::file_size(file, error);
+  if (error)
+    throw toml_error{file.string() + ": " + error.message()};
+  if (bytes > file_bytes_max)
+    throw toml_error{file.string() + ": longer than 1 MiB"};
+  try {
+    return toml::parse_file(file.string());
+  } catch (const toml::parse_error& e) {
+    std::ostringstream text;
+    text << file.string() << ":" << e.source().begin.line << ": "
+         << e.description();
+    throw toml_error{text.str()};
+  }
+}
+
+std::string scalar(const toml::node& node) {
+  if (auto text = node.value<std::string>(); text && node.is_string())
+    return *text;
+  std::ostringstream out;
+  node.visit([&](const auto& value) {
+    if constexpr (toml::is_value<decltype(value)>)
+      out << value.get();
+  });
+  return node.is_boolean() ? (*node.value<bool>() ? "true" : "false")
+                           : out.str();
+}
+
+} // namespace
+
+toml_table toml_table::read(const std::filesystem::path& file) {
+  toml_table out;
+  for (const auto& [name, node] : parse(file)) {
+    const toml::table* table = node.as_table();
+    if (table == nullptr)
+      throw toml_error{file.string() + ": '" + std::string(name.str())
+                       + "' stands outside a table such as [node]"};
+    for (const auto& [key, value] : *table) {
+      auto& values = out.tables_[std::string(name.str())][std::string(
+        key.str())];
+      if (const toml::array* list = value.as_array())
+        for (const toml::node& item : *list)
+          values.push_back(scalar(item));
+      else
+        values.push_back(scalar(value));
+    }
+  }
+  return out;
+}
+
+const std::map<std::string, std::vector<std::string>>&
+toml_table::values(const std::string& table) const {
+  static const std::map<std::string, std::vector<std::string>> none;
+  auto at = tables_.find(table);
+  return at == tables_.end() ? none : at->second;
+}
+
+std::string toml_to_json(const std::filesystem::path& file) {
+  std::ostringstream out;
+  out << toml::json_formatter{parse(file)};
+  return out.str();
+}
+
+} // namespace shoal::apps
