@@ -167,6 +167,27 @@ BOOST_AUTO_TEST_CASE(a_sequence_does_not_see_another_nor_its_future) {
   }
 }
 
+// q, k and v as columns of one matrix, as a fused projection leaves them.
+BOOST_AUTO_TEST_CASE(views_into_one_matrix_work) {
+  check_matches_reference([](auto& on) {
+    auto s = shape_of(2, 67, 4, 2, 8);
+    const auto qkv = random_values(134 * 64, 1);
+    const auto d_o = random_values(134 * 32, 2);
+    floats o(134 * 40, 5), lse(8 * 67), dqkv(134 * 64);
+    auto in = matrix(qkv, 64);
+    auto out = matrix(dqkv, 64);
+    kernels::matrix_view<float> o_view{o.data() + 3, 134, 32, 40};
+    const auto& clse = lse;
+    on.attention(o_view, matrix(lse, 67), in.slice_cols(0, 32),
+                 in.slice_cols(32, 48), in.slice_cols(48, 64), s);
+    on.attention_backward(out.slice_cols(0, 32), out.slice_cols(32, 48),
+                          out.slice_cols(48, 64), matrix(d_o, 32),
+                          in.slice_cols(0, 32), in.slice_cols(32, 48),
+                          in.slice_cols(48, 64), o_view, matrix(clse, 67), s);
+    return outputs{o, dqkv};
+  });
+}
+
 BOOST_AUTO_TEST_CASE(large_scores_do_not_overflow) {
   auto s = shape_of(1, 3, 1, 1, 4);
   s.scale = 1000;
