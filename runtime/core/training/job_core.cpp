@@ -85,6 +85,7 @@ void job_core::begin_halt() {
   votes_.clear();
   decision_.reset();
   committed_here_ = false;
+  finished_ = false;
   asked_for_blobs_ = false;
   checkpoint_told_ = 0;
   phase_ = phase::halting;
@@ -147,11 +148,7 @@ void job_core::resume_if_sealed() {
   const resume_decision& d = *decision_;
   phase_ = phase::restoring;
   act(job_action::adopt{header_.digest, *place_, d.version, units_});
-  if (d.version.step < d.last) {
-    act(job_action::lost_state{d.lost_unit, d.last, d.version.step});
-    last_ = {};
-    last_.version = {d.version.step, header_.since};
-  }
+  say_if_lost(d);
   if (d.stop)
     stop_step_ = d.version.step + 1;
   if (place_->reporter.peer == config_.self)
@@ -170,6 +167,18 @@ void job_core::resume_if_sealed() {
   applying_ = prepared_;
   applying_units_ = prepared_units_;
   act(job_action::apply{prepared_.step, d.record.grad_norm, applying_units_});
+}
+
+/// What seals or this peer know as committed may be more than what is left.
+void job_core::say_if_lost(const resume_decision& d) {
+  std::uint64_t last = std::max(d.last, last_.version.step);
+  resumed_ = d.version;
+  resumed_in_ = header_.since;
+  if (d.version.step >= last)
+    return;
+  act(job_action::lost_state{d.lost_unit, last, d.version.step});
+  last_ = {};
+  last_.version = {d.version.step, header_.since};
 }
 
 void job_core::load_units() {
@@ -291,7 +300,8 @@ void job_core::on(const job_event::checkpointed& e) {
     if (e.known) {
       last_checkpoint_.checkpoint.manifest = e.manifest;
       checkpoint_ = last_checkpoint_.checkpoint;
-      act(job_action::checkpoint_known{checkpoint_, config_.self, e.bytes});
+      act(job_action::checkpoint_known{checkpoint_, config_.self, e.bytes,
+                                       false});
     }
     checkpoint_told_ = checkpointed_ = e.step + 1;
     tell(members_, last_checkpoint_);
@@ -407,8 +417,13 @@ void job_core::release_spare() {
 /// Reports a committed step here, once.
 void job_core::publish(const step_record& r, const progress& said) {
   auto age = [](const state_version& v) { return std::pair(v.made, v.step); };
-  if (age(r.version) <= age(last_.version))
-    return; // J-3
+  if (age(r.version) <= age(last_.version)) // J-3
+    return;
+  // Old news of what was given up since.
+  if (r.version.step > resumed_.step && r.version.made < resumed_in_)
+    return;
+  if (r.version.step <= last_.version.step) // we were no sealer
+    act(job_action::lost_state{0, last_.version.step, r.version.step - 1});
   last_ = r;
   if (records_.size() == records_kept_max)
     records_.erase(records_.begin());

@@ -163,6 +163,7 @@ struct apply {
   std::vector<std::uint32_t> units;
 };
 /// Get a unit's state at `step` from a peer that has been told to serve it.
+/// Here, in initialise_unit and restore_unit: what was held of the unit is void from now on.
 struct fetch_unit {
   std::uint64_t digest = 0;
   std::uint32_t unit = 0;
@@ -170,6 +171,7 @@ struct fetch_unit {
   peer_id from{};
 };
 /// Send a unit's state, which we hold at `step`, to a peer that fetches it.
+/// It does not change before the peer has it.
 struct serve_unit {
   std::uint64_t digest = 0;
   std::uint32_t unit = 0;
@@ -223,12 +225,13 @@ struct committed {
 struct eval_known {
   eval_result result;
 };
-/// A checkpoint exists, ours or another's: to the log. Keepers fetch it, then
-/// say checkpoint_held.
+/// A checkpoint exists, ours or another's: to the log. `keep`: we are a
+/// keeper, fetch it, then say checkpoint_held.
 struct checkpoint_known {
   checkpoint_ref checkpoint;
   peer_id at{};
   std::uint64_t bytes = 0;
+  bool keep = false;
 };
 /// Committed steps are lost: no peer holds `unit` as of `last`; the run goes
 /// on at `resume`.
@@ -245,7 +248,8 @@ struct get_blobs {
 struct waiting {
   std::string why;
 };
-/// The run ended after `step`, its last evaluation and checkpoint done. Once.
+/// The run ended after `step`, its last evaluation and checkpoint done. Once
+/// for each assignment: whoever reports then ends the job.
 struct finished {
   std::uint64_t step = 0;
   stop_reason reason = stop_reason::completed;
@@ -370,6 +374,7 @@ private:
   void keep_for_later(const peer_id& from, const seal& m);
   void make_seal();
   void resume_if_sealed();
+  void say_if_lost(const resume_decision& d);
   void load_units();
   void continue_if_loaded();
   void enter(std::uint64_t step, bool evaluated, bool checkpointed);
@@ -379,6 +384,7 @@ private:
   void finish_if_told();
   void ask_for_blobs();
   void repeat();
+  [[nodiscard]] bool keeper() const;
   [[nodiscard]] bool gate_open() const;
   void publish(const step_record& r, const progress& said);
   void log_eval(const eval_result& r);
@@ -444,6 +450,8 @@ private:
 
   // History.
   step_record last_;
+  state_version resumed_; ///< at the last adoption,
+  epoch resumed_in_ = 0;  ///< and its assignment
   std::vector<step_record> records_;
   std::uint64_t stop_step_ = 0;    ///< drained: neither it nor later; 0: not
   std::uint64_t evaluated_ = 0;    ///< newest step + 1 evaluated

@@ -93,7 +93,7 @@ void job_core::log_eval(const eval_result& r) {
 void job_core::take(const peer_id& from, const checkpoint_published& m) {
   if (m.checkpoint.manifest != blob_digest{}
       && m.checkpoint != last_checkpoint_.checkpoint)
-    act(job_action::checkpoint_known{m.checkpoint, from, m.bytes});
+    act(job_action::checkpoint_known{m.checkpoint, from, m.bytes, keeper()});
   last_checkpoint_ = m;
   if (!mine(m.on))
     return;
@@ -128,13 +128,17 @@ void job_core::on(const job_event::blobs_held&) {
     settle();
 }
 
+bool job_core::keeper() const {
+  return place_ && std::ranges::any_of(place_->keepers, [&](const auto& m) {
+           return m.peer == config_.self;
+         });
+}
+
 /// Keepers and the data source need the blobs; anyone who has them will do.
 void job_core::ask_for_blobs() {
   if (!decision_ || has_blobs_ || asked_for_blobs_)
     return;
-  auto is_self = [&](const member_id& m) { return m.peer == config_.self; };
-  if (!is_self(place_->data_source)
-      && std::ranges::none_of(place_->keepers, is_self))
+  if (!keeper() && place_->data_source.peer != config_.self)
     return;
   std::vector<peer_id> holders;
   for (auto& [peer, has] : blobs_at_)

@@ -1,0 +1,33 @@
+// tests/sim/job/job_sim.hpp -- one job on up to eight peers, by seed.
+//
+// A central oracle makes the views (the real planner makes the plans) and
+// tells each peer after a delay of its own. The state of a unit is a hash that
+// every applied step mixes with its gradients. Peers crash, come back and join
+// at any moment, also while others seal and fetch; messages between two peers
+// keep their order; some seeds lose messages too, as a link that is down does.
+//
+// Checked: committed steps form one chain, and only lost_state may cut it; no
+// committed step is lost that the sealers could still reach; equal versions
+// have equal hashes everywhere; each peer reports a step once and in order;
+// when the faults stop, the job ends and leaves nothing behind.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace shoal::sim {
+
+struct job_sim_result {
+  bool ok = false;
+  std::string error; ///< the first broken check
+  std::uint64_t steps = 0;
+  std::uint64_t views = 0;
+  std::uint64_t crashes = 0;
+  std::uint64_t losses = 0;   ///< of committed steps, all with good reason
+  std::uint64_t forwards = 0; ///< steps rolled forward from seals
+};
+
+/// Runs one seed; with `trace`, tells on stderr what happens.
+[[nodiscard]] job_sim_result run_job_sim(std::uint64_t seed, bool trace);
+
+} // namespace shoal::sim
