@@ -92,7 +92,7 @@ BOOST_AUTO_TEST_CASE(an_event_file_reads_back) {
   // step 300; summary {value {tag "lr", simple_value 0.25}}
   const std::string expected("\x10\xac\x02\x2a\x0b\x0a\x09\x0a\x02lr\x15"
                              "\x00\x00\x80\x3e",
-                             18);
+                             16);
   BOOST_TEST(list[1].substr(9) == expected);
 }
 
