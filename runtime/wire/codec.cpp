@@ -32,11 +32,16 @@ static void put(wire::Envelope& out, const link_credit& from) {
   to.set_link(from.tag.link);
   to.set_sequence(from.tag.sequence);
   to.set_fabric(static_cast<std::uint32_t>(from.fabric));
+  to.set_kind(static_cast<std::uint32_t>(from.kind));
+  to.set_attempt(from.attempt);
 }
 
 static void get(const wire::LinkCredit& from, link_credit& to, checks& c) {
   to.tag = {from.plan(), from.link(), from.sequence()};
   c.enumerator(from.fabric(), fabric_kind::tls, fabric_kind::ucx, to.fabric);
+  c.enumerator(from.kind(), credit_kind::grant, credit_kind::complete,
+               to.kind);
+  to.attempt = from.attempt();
 }
 
 static void put(wire::Envelope& out, const blob_request& from) {
