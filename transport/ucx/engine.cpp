@@ -16,7 +16,6 @@ namespace shoal::transport::ucx {
 
 namespace {
 
-constexpr unsigned frame_id = 1;
 constexpr std::uint64_t wake_cookie = 1;
 /// How many progress calls may pass before commands are looked at again.
 constexpr int progress_burst = 64;

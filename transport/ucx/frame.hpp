@@ -12,6 +12,9 @@
 
 namespace shoal::transport::ucx {
 
+/// The active message that all frames are.
+inline constexpr unsigned frame_id = 1;
+
 enum class frame_kind : std::uint32_t {
   hello = 1, ///< "I was told about you"; to_connection 0: not heard of you yet
   hello_ack, ///< "and so was I": what makes a peer up

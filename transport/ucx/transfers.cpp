@@ -17,8 +17,6 @@ namespace shoal::transport::ucx {
 
 namespace {
 
-constexpr unsigned frame_id = 1;
-
 std::uint64_t checksum(std::span<const std::byte> bytes) {
   return XXH3_64bits(bytes.data(), bytes.size());
 }
