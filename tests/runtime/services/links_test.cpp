@@ -249,6 +249,40 @@ BOOST_AUTO_TEST_CASE(a_failure_that_only_one_end_sees_converges) {
     }
 }
 
+BOOST_AUTO_TEST_CASE(a_receiver_that_has_it_all_says_so_again) {
+  world w(2);
+  w.connect_all();
+  auto& x = w.make({1, 1, 1}, 100);
+  w.expect(1, 0, x);
+  w.run(1ms);
+  w.ucx.cut("1", "0"); // the answer is lost
+  w.send(0, 1, x);
+  w.run(1ms);
+  BOOST_TEST(x.receives == 1);
+  BOOST_TEST(x.sends == 0);
+  w.at(0).fabric(fabric_kind::ucx).drop(id_of(1));
+  w.run(1ms);
+  x.check();
+  BOOST_TEST(!x.sent);
+}
+
+// The receiver's fabric is up and the sender's is not: a grant waits for it a
+// while, then the other fabric is asked for.
+BOOST_AUTO_TEST_CASE(a_fabric_that_comes_up_on_one_side_only_is_given_up) {
+  world w(2);
+  w.connect_all();
+  w.at(0).links().peer_down(fabric_kind::ucx, id_of(1)); // as its node sees it
+  auto& x = w.make({1, 1, 1}, 100);
+  w.expect(1, 0, x);
+  w.send(0, 1, x);
+  w.run(500us);
+  BOOST_TEST(x.sends == 0);
+  w.run(10ms);
+  x.check();
+  BOOST_TEST(!x.sent);
+  BOOST_TEST(fabric_used(w.at(1)) == "tls");
+}
+
 BOOST_AUTO_TEST_CASE(a_corrupt_transfer_is_granted_again_a_few_times) {
   world w(2, 5, {.corrupt = 0.3});
   w.connect_all();
