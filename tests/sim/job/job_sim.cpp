@@ -106,8 +106,9 @@ private:
       std::fprintf(stderr, "%8.1f %s\n", double(now_) / ms, what.c_str());
   }
   std::string name(const ptr& p) const {
-    return "p" + std::to_string(p->id[0]) + "."
-           + std::to_string(p->incarnation);
+    std::string out("p");
+    out.append(std::to_string(p->id[0])).append(".");
+    return out.append(std::to_string(p->incarnation));
   }
 
   void new_view();
