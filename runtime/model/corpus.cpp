@@ -99,9 +99,10 @@ find_files(std::span<const std::string> paths) {
   std::ranges::sort(files, [](const corpus_file& a, const corpus_file& b) {
     return std::tie(a.relative, a.path) < std::tie(b.relative, b.path);
   });
-  const auto twice = std::ranges::unique(
-    files, [](const auto& a, const auto& b) { return a.path == b.path; });
-  files.erase(twice.begin(), twice.end());
+  const auto twice =
+    std::unique(files.begin(), files.end(),
+                [](const auto& a, const auto& b) { return a.path == b.path; });
+  files.erase(twice, files.end());
   return files;
 }
 

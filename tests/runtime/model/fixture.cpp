@@ -14,9 +14,10 @@ using model::token_id;
 using model::unit_index;
 
 fs::path golden_folder() {
-  const char* folder = std::getenv("SHOAL_GOLDEN");
-  BOOST_REQUIRE_MESSAGE(folder != nullptr,
-                        "SHOAL_GOLDEN must name tests/golden");
+  const char* named = std::getenv("SHOAL_GOLDEN");
+  const fs::path folder = named != nullptr ? named : "tests/golden";
+  BOOST_REQUIRE_MESSAGE(fs::is_directory(folder),
+                        folder << " is missing; set SHOAL_GOLDEN");
   return folder;
 }
 

@@ -13,13 +13,19 @@
 
 namespace shoal::tests {
 
-/// The folder of the golden files (SHOAL_GOLDEN).
+/// The folder of the golden files: $SHOAL_GOLDEN, else tests/golden.
 std::filesystem::path golden_folder();
 
 /// All values of a tensor of a golden file.
 std::vector<float>
 golden(const model::safetensors_source& from, std::string_view name);
 std::vector<model::token_id> as_ids(std::span<const float> values);
+
+/// Why there is no value; "" if there is one.
+template <class Value>
+std::string why(const model::result<Value>& of) {
+  return of ? std::string() : of.message();
+}
 
 /// max |a - b| / max |b|.
 double relative_error(std::span<const float> a, std::span<const float> b);

@@ -24,8 +24,7 @@ struct golden_model {
   explicit golden_model(const std::string& name, purpose use)
     : rig([&] {
         auto directory = load_directory(golden_folder() / name, use);
-        BOOST_REQUIRE_MESSAGE(directory,
-                              (directory ? "" : directory.message()));
+        BOOST_REQUIRE_MESSAGE(directory, why(directory));
         return std::move(*directory);
       }()),
       file([&] {

@@ -1,0 +1,169 @@
+// tests/runtime/model/corpus_test.cpp -- files, split, blob and bigram.
+#include "runtime/model/bigram.hpp"
+#include "runtime/model/corpus.hpp"
+#include "tests/runtime/model/fixture.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include <cmath>
+#include <cstring>
+
+using namespace shoal::model;
+using namespace shoal::tests;
+
+namespace {
+
+using paths = std::vector<std::string>;
+
+/// Twenty texts, one binary file and an empty one in nested folders.
+void fill(const temporary_folder& folder) {
+  for (int i = 0; i < 20; ++i)
+    write_text(
+      folder
+        / ("f" + std::to_string(i % 3) + "/t" + std::to_string(i) + ".txt"),
+      "text number " + std::to_string(i) + "\n");
+  write_text(folder / "f0/binary", std::string("a\0b", 3));
+  write_text(folder / "empty.txt", "");
+}
+
+} // namespace
+
+BOOST_AUTO_TEST_SUITE(corpus_suite)
+
+BOOST_AUTO_TEST_CASE(files_folders_and_globs_are_found_sorted_and_once) {
+  temporary_folder folder;
+  fill(folder);
+  const std::string root = folder.path().string();
+  const auto all = find_files(paths{root});
+  BOOST_REQUIRE(all);
+  BOOST_TEST(all->size() == 22u);
+  for (std::size_t i = 1; i < all->size(); ++i)
+    BOOST_TEST(((*all)[i - 1].relative < (*all)[i].relative));
+  BOOST_TEST(find_files(paths{root, root})->size() == 22u);
+  BOOST_TEST(find_files(paths{root + "/f1/*.txt"})->size() == 7u);
+  BOOST_TEST(find_files(paths{root + "/f[01]"})->size() == 15u);
+  BOOST_TEST(find_files(paths{root + "/f1/t1.txt"})->front().relative
+             == "t1.txt");
+  BOOST_TEST(!find_files(paths{root + "/nothing"}));
+  BOOST_TEST(!find_files(paths{root + "/*.none"}));
+}
+
+BOOST_AUTO_TEST_CASE(the_split_is_by_file_and_stays) {
+  temporary_folder folder;
+  fill(folder);
+  corpus_options options;
+  options.validation_permille = 300;
+  corpus_report report;
+  const auto a = read_corpus(paths{folder.path().string()}, options, &report);
+  BOOST_REQUIRE(a);
+  BOOST_TEST(report.files == 20u);
+  BOOST_TEST(report.skipped_not_text == 1u);
+  BOOST_TEST(report.bytes == a->train_size() + a->validation_size());
+  std::size_t held = 0;
+  for (const file_boundary& file : a->files) {
+    BOOST_TEST(file.validation == held_out(file.relative, 300));
+    held += file.validation;
+  }
+  BOOST_TEST(held > 0u);
+  BOOST_TEST(held < 20u);
+  write_text(folder / "f0/another.txt", "one more");
+  const auto b = read_corpus(paths{folder.path().string()}, options);
+  for (const file_boundary& file : b->files)
+    BOOST_TEST(file.validation == held_out(file.relative, 300));
+}
+
+BOOST_AUTO_TEST_CASE(no_side_of_the_split_is_empty) {
+  temporary_folder folder;
+  write_text(folder / "a", "aaaa");
+  write_text(folder / "b", "bbbb");
+  for (const std::uint32_t permille : {1u, 1000u}) {
+    corpus_options options;
+    options.validation_permille = permille;
+    const auto c = read_corpus(paths{folder.path().string()}, options);
+    BOOST_REQUIRE(c);
+    BOOST_TEST(c->train_size() == 4u);
+    BOOST_TEST(c->validation_size() == 4u);
+  }
+  const auto single = read_corpus(paths{(folder / "a").string()}, {});
+  BOOST_REQUIRE(single);
+  BOOST_TEST(single->train_size() == 3u);
+  BOOST_TEST(single->validation_size() == 1u);
+}
+
+BOOST_AUTO_TEST_CASE(limits_are_named) {
+  temporary_folder folder;
+  fill(folder);
+  corpus_options options;
+  options.bytes_max = 50;
+  const auto c = read_corpus(paths{folder.path().string()}, options);
+  BOOST_REQUIRE(!c);
+  BOOST_TEST(c.message().find("more than 50 bytes") != std::string::npos);
+  BOOST_TEST(!read_corpus(paths{(folder / "f0/binary").string()}, {}));
+  BOOST_TEST(!read_corpus(paths{}, {}));
+}
+
+BOOST_AUTO_TEST_CASE(a_blob_is_read_again_or_refused) {
+  temporary_folder folder;
+  fill(folder);
+  for (const std::uint32_t vocab : {256u, 1000u}) {
+    corpus_options options;
+    options.vocab_size = vocab;
+    options.validation_permille = 300;
+    const auto c = read_corpus(paths{folder.path().string()}, options);
+    BOOST_REQUIRE(c);
+    const auto blob = serialise(*c);
+    const auto again = parse_corpus(blob);
+    BOOST_REQUIRE_MESSAGE(again, why(again));
+    BOOST_TEST((serialise(*again) == blob));
+    std::vector<token_id> a(5);
+    std::vector<token_id> b(5);
+    c->copy_train(3, a);
+    again->copy_train(3, b);
+    BOOST_TEST(a == b, boost::test_tools::per_element());
+    for (std::size_t size = 0; size < blob.size(); ++size)
+      BOOST_REQUIRE(!parse_corpus(std::span(blob).first(size)));
+    auto longer = blob;
+    longer.push_back(std::byte(0));
+    BOOST_TEST(!parse_corpus(longer));
+    // Whatever byte is changed: refused, or read as something consistent.
+    for (std::size_t i = 0; i < blob.size(); ++i) {
+      auto changed = blob;
+      changed[i] ^= std::byte(0xff);
+      if (const auto got = parse_corpus(changed))
+        BOOST_REQUIRE((serialise(*got) == changed));
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_bigram_is_a_distribution_and_learns) {
+  bigram model;
+  const std::string text = "abababababac";
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(text.data());
+  model.train({bytes, text.size()});
+  for (const int before : {int('a'), int('b'), int('z')}) {
+    double sum = 0;
+    for (int next = 0; next < 256; ++next)
+      sum += std::exp(-model.loss(static_cast<std::uint8_t>(before),
+                                  static_cast<std::uint8_t>(next)));
+    BOOST_TEST(std::abs(sum - 1) < 1e-12);
+  }
+  // count(ab) = 5, count(a.) = 6, p1(b) = 6 / 268.
+  BOOST_TEST(std::abs(std::exp(-model.loss('a', 'b')) - (5 + 6.0 / 268) / 7)
+             < 1e-12);
+}
+
+BOOST_AUTO_TEST_CASE(the_bigram_loss_is_that_of_held_out_bytes) {
+  corpus c;
+  const std::string train = "ababab";
+  const std::string held = "abba";
+  c.train_u8.assign(train.begin(), train.end());
+  c.validation_u8.assign(held.begin(), held.end());
+  c.files = {{"t", false, 0, 6}, {"v1", true, 0, 2}, {"v2", true, 2, 4}};
+  bigram model;
+  model.train(c.train_u8);
+  const double expected = (model.loss('a', 'b') + model.loss('b', 'a')) / 2;
+  BOOST_TEST(bigram_validation_loss(c) == expected);
+  BOOST_TEST(bigram_validation_loss(corpus()) == 0.0);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

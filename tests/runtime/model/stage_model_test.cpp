@@ -1,0 +1,229 @@
+// tests/runtime/model/stage_model_test.cpp -- stages: bits and gradients.
+#include "runtime/model/stage_model.hpp"
+#include "tests/runtime/model/fixture.hpp"
+#include "tests/support/tolerance.hpp"
+
+#include <boost/test/data/monomorphic.hpp>
+#include <boost/test/data/test_case.hpp>
+#include <boost/test/unit_test.hpp>
+
+#include <bit>
+#include <cmath>
+
+namespace bdata = boost::unit_test::data;
+using namespace shoal;
+using namespace shoal::model;
+using namespace shoal::tests;
+
+namespace {
+
+/// Two sequences of 13 tokens, with one target that is ignored.
+struct sample {
+  std::vector<token_id> ids;
+  std::vector<token_id> targets;
+
+  explicit sample(token_id seed) {
+    for (token_id i = 0; i < 26; ++i) {
+      ids.push_back((i * i * 7 + seed) % 61);
+      targets.push_back((i * 5 + seed * 3) % 61);
+    }
+    targets[4] = -1;
+  }
+};
+
+std::vector<std::uint32_t> bits(std::span<const float> values) {
+  std::vector<std::uint32_t> out;
+  for (const float value : values)
+    out.push_back(std::bit_cast<std::uint32_t>(value));
+  return out;
+}
+
+/// Trains some steps of two microbatches. @returns losses and parameters.
+struct trained {
+  std::vector<double> losses;
+  std::vector<double> norms;
+  std::vector<std::uint32_t> parameters;
+
+  trained(const model_config& config, std::vector<unit_index> cuts,
+          unsigned threads) {
+    model_rig rig(config, 5, std::move(cuts), threads);
+    for (std::uint64_t step = 1; step <= 4; ++step) {
+      rig.zero_gradients();
+      double loss = 0;
+      for (token_id m = 0; m < 2; ++m) {
+        const sample s(static_cast<token_id>(step) * 2 + m);
+        loss += rig.train(s.ids, s.targets, 2, 1.0f / 50);
+      }
+      losses.push_back(loss);
+      kernels::adamw_options options;
+      options.step = step;
+      norms.push_back(rig.step(options, 0.5));
+    }
+    for (const auto& unit : rig.units) {
+      const auto part = bits(unit.parameters());
+      parameters.insert(parameters.end(), part.begin(), part.end());
+    }
+  }
+
+  bool operator==(const trained&) const = default;
+};
+
+const std::vector<unit_index> layouts[] = {{2}, {1}, {4}, {1, 2, 3, 4}, {3, 4}};
+
+} // namespace
+
+BOOST_AUTO_TEST_SUITE(stage_model_suite)
+
+BOOST_DATA_TEST_CASE(cutting_into_stages_changes_no_bit,
+                     bdata::make({false, true}), tied) {
+  const trained whole(tiny_config(tied), {}, 1);
+  for (const auto& cuts : layouts)
+    BOOST_TEST((trained(tiny_config(tied), cuts, 1) == whole));
+}
+
+BOOST_AUTO_TEST_CASE(the_number_of_threads_changes_no_bit) {
+  model_config config = tiny_config();
+  config.hidden_size = 64; // large enough to be shared among threads
+  config.head_dim = 16;
+  config.intermediate_size = 160;
+  const trained one(config, {}, 1);
+  for (const unsigned threads : {2u, 3u})
+    BOOST_TEST((trained(config, {2}, threads) == one));
+}
+
+BOOST_AUTO_TEST_CASE(interleaved_microbatches_give_the_gradients_of_separate) {
+  const sample first(1);
+  const sample second(2);
+  model_rig apart(tiny_config());
+  apart.train(first.ids, first.targets, 2, 0.5f);
+  apart.train(second.ids, second.targets, 2, 0.5f);
+  model_rig woven(tiny_config());
+  stage_model& stage = woven.whole();
+  for (const auto* s : {&first, &second}) {
+    forward_work work;
+    work.microbatch = s == &first ? 1 : 2;
+    work.sequences = 2;
+    work.tokens = 13;
+    work.ids = s->ids;
+    work.targets = s->targets;
+    work.loss_scale = 0.5f;
+    BOOST_TEST(stage.forward(work).predicted == 25u);
+  }
+  stage.input_gradient(2, {}, {});
+  stage.input_gradient(1, {}, {});
+  stage.weight_gradient(1);
+  std::vector<unit_index> order;
+  stage.weight_gradient(2, [&](unit_index unit) { order.push_back(unit); });
+  const std::vector<unit_index> expected = {4, 3, 2, 1, 0};
+  BOOST_TEST(order == expected, boost::test_tools::per_element());
+  BOOST_TEST(stage.in_flight() == 0u);
+  for (unit_index u = 0; u < 5; ++u)
+    BOOST_TEST(
+      (bits(apart.units[u].gradients()) == bits(woven.units[u].gradients())));
+}
+
+BOOST_DATA_TEST_CASE(gradients_are_those_of_finite_differences,
+                     bdata::make({false, true}), tied) {
+  model_rig rig(tiny_config(tied), 9, {2});
+  const sample s(3);
+  rig.train(s.ids, s.targets, 2, 1.0f);
+  if (const auto pair = rig.layout->tied())
+    sum_tied(rig.units[0].tensor(rig.units[0].gradients(), pair->embedding),
+             rig.units[4].tensor(rig.units[4].gradients(), pair->head));
+  for (tensor_index t = 0; t < rig.layout->tensors().size(); ++t) {
+    const tensor_info& info = rig.layout->tensors()[t];
+    if (info.copy_of)
+      continue;
+    auto& unit = rig.units[info.unit];
+    auto values = unit.tensor(unit.parameters(), t);
+    const auto gradients = unit.tensor(unit.gradients(), t);
+    double largest = 0;
+    for (const float g : gradients)
+      largest = std::max<double>(largest, std::abs(g));
+    // A copy of a tied tensor moves with its original.
+    std::span<float> copy;
+    if (tied && t == 0)
+      copy = rig.units[4].tensor(rig.units[4].parameters(),
+                                 rig.layout->tied()->head);
+    for (std::size_t i = 0; i < values.size(); i += values.size() / 5 + 1) {
+      const float before = values[i];
+      auto loss_at = [&](float value) {
+        values[i] = value;
+        if (!copy.empty())
+          copy[i] = value;
+        return rig.loss(s.ids, s.targets, 2);
+      };
+      const float step = difference_step / 4;
+      const double slope = (loss_at(before + step) - loss_at(before - step))
+                           / (double(before + step) - double(before - step));
+      loss_at(before);
+      BOOST_TEST_CONTEXT(info.name << " [" << i << "]") {
+        BOOST_TEST(std::abs(slope - gradients[i])
+                   <= 10 * difference_tolerance * (largest + 0.1));
+      }
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(memory_is_used_again) {
+  model_rig rig(tiny_config());
+  const sample s(1);
+  rig.train(s.ids, s.targets, 2, 1.0f);
+  const std::size_t after_one = rig.whole().activation_bytes();
+  for (int i = 0; i < 5; ++i)
+    rig.train(s.ids, s.targets, 2, 1.0f);
+  BOOST_TEST(rig.whole().activation_bytes() == after_one);
+  rig.whole().reset();
+  BOOST_TEST(rig.whole().activation_bytes() == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(activation_size_is_what_a_microbatch_keeps) {
+  model_rig rig(tiny_config());
+  const sample s(1);
+  forward_work work;
+  work.sequences = 2;
+  work.tokens = 13;
+  work.ids = s.ids;
+  work.targets = s.targets;
+  rig.whole().forward(work);
+  rig.whole().input_gradient(0, {}, {});
+  std::uint64_t expected = 0;
+  for (unit_index u = 0; u < rig.layout->unit_count(); ++u)
+    expected += activation_size(rig.layout->config(), u, 26);
+  const double held =
+    static_cast<double>(rig.whole().activation_bytes()) / sizeof(float);
+  BOOST_TEST_MESSAGE("held " << held << ", predicted " << expected);
+  BOOST_TEST(held <= 1.5 * static_cast<double>(expected));
+  BOOST_TEST(held >= 0.75 * static_cast<double>(expected));
+}
+
+BOOST_AUTO_TEST_CASE(losses_of_tokens_add_up) {
+  model_rig rig(tiny_config());
+  const sample s(1);
+  std::vector<float> losses(26);
+  forward_work work;
+  work.sequences = 2;
+  work.tokens = 13;
+  work.ids = s.ids;
+  work.targets = s.targets;
+  work.keep = false;
+  work.losses_out = losses;
+  const auto result = rig.whole().forward(work);
+  double sum = 0;
+  for (const float loss : losses)
+    sum += loss;
+  BOOST_TEST(sum == result.loss_sum);
+  BOOST_TEST(losses[4] == 0.0f); // ignored
+  BOOST_TEST(rig.whole().in_flight() == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(ids_are_checked_against_the_vocabulary) {
+  const model_config config = tiny_config();
+  BOOST_TEST(valid_ids(config, std::vector<token_id>{0, 60}));
+  BOOST_TEST(!valid_ids(config, std::vector<token_id>{61}));
+  BOOST_TEST(!valid_ids(config, std::vector<token_id>{-1}));
+  BOOST_TEST(valid_ids(config, std::vector<token_id>{-1}, true));
+  BOOST_TEST(!valid_ids(config, std::vector<token_id>{-2}, true));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
