@@ -7,7 +7,8 @@
 
 namespace shoal::core::cluster {
 
-agreement::agreement(agreement_config c) : config_(c), random_(c.seed) {}
+agreement::agreement(agreement_config c) : config_(c), random_(c.seed) {
+}
 
 void agreement::follow(const view& base, bool may_vote,
                        const vote_record* vote) {
@@ -53,8 +54,8 @@ std::vector<peer_id> agreement::others() const {
 
 void agreement::save(actions& out) const {
   if (config_.stores)
-    out.push_back(persist{vote_record{base_->shoal, base_->number, promised_,
-                                      accepted_, value_}});
+    out.push_back(persist{
+      vote_record{base_->shoal, base_->number, promised_, accepted_, value_}});
 }
 
 bool agreement::may_propose(nanoseconds now) const {
@@ -106,9 +107,9 @@ void agreement::on(const peer_id& from, const prepare& m, nanoseconds now,
     save(out);
     yield_to_other(now);
   }
-  out.push_back(send{
-    {from},
-    promise{m.shoal, m.base, m.ballot, incarnation_, accepted_, value_}});
+  out.push_back(
+    send{{from},
+         promise{m.shoal, m.base, m.ballot, incarnation_, accepted_, value_}});
 }
 
 void agreement::on(const peer_id& from, const promise& m, nanoseconds now,
@@ -194,17 +195,17 @@ void agreement::give_up(nanoseconds now) {
   stage_ = stage::idle;
   failures_ = std::min(failures_ + 1, 6);
   std::uint64_t unit = std::uint64_t(config_.ballot_timeout / 8);
-  quiet_until_ = now + nanoseconds(unit / 4)
-                 + nanoseconds(random_.below(unit * failures_));
+  quiet_until_ =
+    now + nanoseconds(unit / 4) + nanoseconds(random_.below(unit * failures_));
 }
 
 /// Another ballot is above ours: gives it time to finish.
 void agreement::yield_to_other(nanoseconds now) {
   stage_ = stage::idle;
-  quiet_until_
-    = std::max(quiet_until_, now + config_.ballot_timeout
-                               + nanoseconds(random_.below(
-                                 std::uint64_t(config_.ballot_timeout / 2))));
+  quiet_until_ = std::max(
+    quiet_until_,
+    now + config_.ballot_timeout
+      + nanoseconds(random_.below(std::uint64_t(config_.ballot_timeout / 2))));
 }
 
 std::optional<view> agreement::take_decided() {

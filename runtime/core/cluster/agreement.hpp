@@ -54,8 +54,8 @@ public:
   void on(const peer_id& from, const prepare& m, nanoseconds now, actions& out);
   void on(const peer_id& from, const promise& m, nanoseconds now, actions& out);
   void on(const peer_id& from, const accept& m, nanoseconds now, actions& out);
-  void on(const peer_id& from, const accepted& m, nanoseconds now,
-          actions& out);
+  void
+  on(const peer_id& from, const accepted& m, nanoseconds now, actions& out);
   void on(const peer_id& from, const refused& m, nanoseconds now, actions& out);
 
   /// Resends, gives up on a ballot that takes too long.

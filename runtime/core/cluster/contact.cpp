@@ -41,8 +41,7 @@ hello impl::make_hello() const {
 void impl::say_hellos() {
   std::vector<peer_id> to;
   for (auto& [id, l] : links_) {
-    bool stranger
-      = l.shoal != view_.shoal || find_member(view_, id) == nullptr;
+    bool stranger = l.shoal != view_.shoal || find_member(view_, id) == nullptr;
     if (now_ < l.hello_at || (!stranger && l.hello_at != 0))
       continue;
     l.hello_at = now_ + hello_interval;
@@ -76,9 +75,8 @@ const impl::link* impl::best_contact(peer_id* who) const {
 void impl::choose_merge() {
   peer_id who{};
   const link* l = nullptr;
-  bool may = phase_ == phase::member && i_vote() && current_entry()
-             && !leaving_ && !leaving_now_
-             && (!config_.embedded || !config_.seeds.empty());
+  bool may = phase_ == phase::member && i_vote() && current_entry() && !leaving_
+             && !leaving_now_ && (!config_.embedded || !config_.seeds.empty());
   if (may)
     l = best_contact(&who);
   if (l == nullptr) {
@@ -89,9 +87,8 @@ void impl::choose_merge() {
   if (running() > 0) {
     if (l->said->running > 0 && !warned_apart_) {
       warned_apart_ = true;
-      say("another shoal of cluster '" + config_.cluster
-          + "' runs jobs too (" + l->said->name
-          + "); the two stay apart until one has none");
+      say("another shoal of cluster '" + config_.cluster + "' runs jobs too ("
+          + l->said->name + "); the two stay apart until one has none");
     }
     yields = false;
   }
@@ -113,7 +110,8 @@ bool impl::connected_to(const std::string& address) const {
     return true;
   for (const auto& [id, l] : links_) {
     const member* m = find_member(view_, id);
-    if ((m != nullptr && has(m->addresses)) || (l.said && has(l.said->addresses)))
+    if ((m != nullptr && has(m->addresses))
+        || (l.said && has(l.said->addresses)))
       return true;
   }
   return false;
@@ -125,9 +123,8 @@ void impl::dial_now(const std::string& address, bool once) {
   auto at = dials_.find(address);
   if (at == dials_.end()) {
     if (dials_.size() >= dials_max)
-      std::erase_if(dials_, [&](const auto& d) {
-        return d.second.pending_until <= now_;
-      });
+      std::erase_if(
+        dials_, [&](const auto& d) { return d.second.pending_until <= now_; });
     if (dials_.size() >= dials_max)
       return;
     at = dials_.emplace(address, dial{}).first;
@@ -189,6 +186,8 @@ void impl::on(const peer_id& from, const hello& m) {
   if (!l.said) // it may have come up before we could tell it anything
     l.hello_at = std::min(l.hello_at, now_);
   l.said = m;
+  for (const std::string& a : m.addresses)
+    dials_.erase(a); // it has answered
   heard(from, m.shoal, m.number);
 }
 
@@ -208,7 +207,9 @@ void impl::on(const peer_id& from, const alert& m) {
     detector_.on_alert(from, m);
 }
 
-void impl::on(const peer_id&, const decided& m) { adopt(m.value); }
+void impl::on(const peer_id&, const decided& m) {
+  adopt(m.value);
+}
 
 void impl::on(const peer_id& from, const view_request& m) {
   if (m.shoal == view_.shoal && m.number < view_.number)
@@ -232,10 +233,20 @@ void impl::vote(const peer_id& from, const Message& m) {
   }
 }
 
-void impl::on(const peer_id& from, const prepare& m) { vote(from, m); }
-void impl::on(const peer_id& from, const promise& m) { vote(from, m); }
-void impl::on(const peer_id& from, const accept& m) { vote(from, m); }
-void impl::on(const peer_id& from, const accepted& m) { vote(from, m); }
-void impl::on(const peer_id& from, const refused& m) { vote(from, m); }
+void impl::on(const peer_id& from, const prepare& m) {
+  vote(from, m);
+}
+void impl::on(const peer_id& from, const promise& m) {
+  vote(from, m);
+}
+void impl::on(const peer_id& from, const accept& m) {
+  vote(from, m);
+}
+void impl::on(const peer_id& from, const accepted& m) {
+  vote(from, m);
+}
+void impl::on(const peer_id& from, const refused& m) {
+  vote(from, m);
+}
 
 } // namespace shoal::core::cluster

@@ -7,7 +7,8 @@
 
 namespace shoal::core::cluster {
 
-detector::detector(detector_config c) : config_(c) {}
+detector::detector(detector_config c) : config_(c) {
+}
 
 void detector::follow(const view& v, nanoseconds now) {
   view_ = &v;
@@ -43,8 +44,7 @@ bool detector::watches(const peer_id& from, const peer_id& subject) const {
   };
   if (find_member(*view_, from) == nullptr)
     return false;
-  std::size_t ahead
-    = (index(subject) + all.size() - index(from)) % all.size();
+  std::size_t ahead = (index(subject) + all.size() - index(from)) % all.size();
   return ahead >= 1 && ahead <= watchers_max;
 }
 
@@ -112,8 +112,8 @@ void detector::on_alert(const peer_id& from, const alert& m) {
 /// Six lost heartbeats at the default; longer where round trips are long or
 /// vary, four deviations as TCP's retransmission timer has them.
 nanoseconds detector::silence_max(const watched& w) const {
-  return std::max(config_.floor, 3 * config_.interval + 2 * w.round_trip
-                                   + 4 * w.deviation);
+  return std::max(config_.floor,
+                  3 * config_.interval + 2 * w.round_trip + 4 * w.deviation);
 }
 
 void detector::on_tick(nanoseconds now, actions& out) {
@@ -143,8 +143,7 @@ void detector::on_tick(nanoseconds now, actions& out) {
     to.push_back(id);
   }
   if (!to.empty())
-    out.push_back(
-      send{to, heartbeat{view_->shoal, view_->number, sequence_}});
+    out.push_back(send{to, heartbeat{view_->shoal, view_->number, sequence_}});
 }
 
 void detector::set_suspected(watched& w, bool suspected, actions& out) {

@@ -73,8 +73,8 @@ void impl::on(const peer_id& from, const join_request& m) {
   if (config_.embedded)
     no.reason = "an embedded peer admits nobody";
   else if (old == nullptr && view_.members.size() >= members_max)
-    no.reason = "the shoal is full: " + std::to_string(members_max)
-                + " members";
+    no.reason =
+      "the shoal is full: " + std::to_string(members_max) + " members";
   if (!no.reason.empty()) {
     send_to(from, std::move(no));
     return;
@@ -97,8 +97,8 @@ void impl::on(const peer_id&, const join_answer& m) {
 }
 
 void impl::on(const peer_id& from, const change_request& m) {
-  if (m.shoal != view_.shoal || find_member(view_, from) == nullptr
-      || !i_vote() || settled(m.what, view_))
+  if (m.shoal != view_.shoal || find_member(view_, from) == nullptr || !i_vote()
+      || settled(m.what, view_))
     return;
   for (auto& w : wishes_.changes)
     if (w.what == m.what) {

@@ -11,7 +11,9 @@ namespace shoal::core::cluster {
 
 using impl = membership::impl;
 
-void impl::on(const cluster::leave&) { leaving_ = true; }
+void impl::on(const cluster::leave&) {
+  leaving_ = true;
+}
 
 void impl::on(const leave_now&) {
   if (!leaving_now_)
@@ -48,8 +50,8 @@ void impl::linger() {
     auto l = links_.find(m.id.peer);
     if (l == links_.end())
       continue;
-    bool knows = l->second.shoal == view_.shoal
-                 && l->second.number >= view_.number;
+    bool knows =
+      l->second.shoal == view_.shoal && l->second.number >= view_.number;
     (knows ? know : ask).push_back(m.id.peer);
   }
   if (is_quorum(view_, know)) {

@@ -8,17 +8,23 @@
 
 namespace shoal::core::cluster {
 
-membership::membership(config c)
-  : impl_(std::make_unique<impl>(std::move(c))) {}
+membership::membership(config c) : impl_(std::make_unique<impl>(std::move(c))) {
+}
 membership::~membership() = default;
 membership::membership(membership&&) noexcept = default;
 
 void membership::step(const event& e, nanoseconds now, actions& out) {
   impl_->step(e, now, out);
 }
-const view& membership::current() const { return impl_->view_; }
-cluster::phase membership::phase() const { return impl_->phase_; }
-bool membership::seated() const { return impl_->seated_; }
+const view& membership::current() const {
+  return impl_->view_;
+}
+cluster::phase membership::phase() const {
+  return impl_->phase_;
+}
+bool membership::seated() const {
+  return impl_->seated_;
+}
 std::vector<peer_id> membership::reachable() const {
   return impl_->reachable();
 }
@@ -100,16 +106,23 @@ void membership::impl::on(const peer_up& e) {
 }
 
 void membership::impl::on(const peer_down& e) {
-  if (links_.erase(e.peer) == 0)
+  auto at = links_.find(e.peer);
+  if (at == links_.end())
     return;
+  std::vector<std::string> addresses;
+  if (at->second.said)
+    addresses = at->second.said->addresses;
+  links_.erase(at);
   detector_.link_down(e.peer);
   if (e.peer != config_.self.id.peer)
     wishes_.joins.erase(e.peer);
-  if (const member* m = find_member(view_, e.peer))
-    for (const std::string& a : m->addresses) {
-      dials_.erase(a); // an earlier failure is no reason to wait
-      dial_now(a, false);
-    }
+  const member* m = find_member(view_, e.peer);
+  if (m != nullptr)
+    addresses = m->addresses;
+  for (const std::string& a : addresses) {
+    dials_.erase(a); // an earlier failure is no reason to wait
+    dial_now(a, m == nullptr);
+  }
 }
 
 void membership::impl::on(const connect_failed& e) {
@@ -118,8 +131,8 @@ void membership::impl::on(const connect_failed& e) {
     dial& d = at->second;
     d.pending_until = 0;
     d.next_at = now_
-                + std::min(dial_pause_max,
-                           (100 * milliseconds) << std::min(d.failures, 5));
+                + std::min(dial_pause_max, (100 * milliseconds)
+                                             << std::min(d.failures, 5));
     ++d.failures;
     if (d.once)
       dials_.erase(at);

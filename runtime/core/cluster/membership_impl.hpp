@@ -71,8 +71,8 @@ struct membership::impl {
   std::size_t running() const;
   void adopt(view v);
   void install(view v, bool seated_now);
-  void found_alone(std::vector<job_entry> jobs,
-                   std::vector<assignment> previous);
+  void
+  found_alone(std::vector<job_entry> jobs, std::vector<assignment> previous);
   void take_decision();
   void refresh_wishes();
   void refresh_losses();

@@ -23,8 +23,8 @@ bool impl::i_vote() const {
 }
 
 std::size_t impl::running() const {
-  return std::size_t(std::ranges::count(view_.jobs, job_state::running,
-                                        &job_entry::state));
+  return std::size_t(
+    std::ranges::count(view_.jobs, job_state::running, &job_entry::state));
 }
 
 std::vector<peer_id> impl::reachable() const {
@@ -46,8 +46,7 @@ void impl::update_phase() {
   if (!seated_)
     phase_ = phase::homeless;
   else
-    phase_
-      = is_quorum(view_, reachable()) ? phase::member : phase::waiting;
+    phase_ = is_quorum(view_, reachable()) ? phase::member : phase::waiting;
   if (phase_ == was)
     return;
   for (auto& [id, l] : links_)

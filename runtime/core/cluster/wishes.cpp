@@ -28,8 +28,8 @@ void grant_join(view& v, const join_request& r) {
   entry.id.incarnation = v.number;
   // A peer that holds its votes is not going elsewhere; any other might, so
   // it takes its seat only when it has been heard in this shoal.
-  bool keeps_seat
-    = r.seated && old != nullptr && old->state != member_state::joining;
+  bool keeps_seat =
+    r.seated && old != nullptr && old->state != member_state::joining;
   entry.state = keeps_seat ? member_state::active : member_state::joining;
   if (old != nullptr) {
     *old = std::move(entry);

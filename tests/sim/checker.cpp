@@ -1,0 +1,71 @@
+// tests/sim/checker.cpp -- the chain of views and its votes.
+#include "checker.hpp"
+
+#include <algorithm>
+
+namespace shoal::sim {
+
+using namespace core;
+
+void checker::fail(std::string what) {
+  if (failure_.empty())
+    failure_ = std::move(what);
+}
+
+const view* checker::tip(const shoal_id& shoal) const {
+  auto at = chains_.find(shoal);
+  return at == chains_.end() ? nullptr : &at->second.rbegin()->second;
+}
+
+void checker::saw_vote(const peer_id& by, const cluster::vote_record& v) {
+  if (!v.value)
+    return;
+  auto& slot = votes_[{v.shoal, v.base}][v.accepted];
+  if (slot.by.empty())
+    slot.value = *v.value;
+  else if (!(slot.value == *v.value))
+    fail("two values under one ballot for the successor of epoch "
+         + std::to_string(v.base));
+  if (std::ranges::find(slot.by, by) == slot.by.end())
+    slot.by.push_back(by);
+}
+
+void checker::saw_view(const peer_id& by, const view& v) {
+  auto& chain = chains_[v.shoal];
+  auto known = chain.find(v.number);
+  if (known != chain.end()) {
+    if (!(known->second == v))
+      fail("two different views of epoch " + std::to_string(v.number));
+    return;
+  }
+  if (!chain.empty())
+    check_successor(by, chain.rbegin()->second, v);
+  else if (v.members.size() != 1 || v.members[0].id.peer != by)
+    fail("a shoal was born with other members than its founder");
+  chain.emplace(v.number, v);
+  ++views_;
+  merges_ += v.dissolved_into ? 1 : 0;
+}
+
+void checker::check_successor(const peer_id& by, const view& tip,
+                              const view& v) {
+  std::string where = "epoch " + std::to_string(v.number) + " after "
+                      + std::to_string(tip.number) + ": ";
+  if (v.number < tip.number)
+    return fail(where + "a second chain of views");
+  if (tip.dissolved_into)
+    return fail(where + "a dissolved shoal goes on");
+  bool voted = is_quorum(tip, {by});
+  for (const auto& [ballot, slot] : votes_[{v.shoal, tip.number}])
+    voted = voted || (slot.value == v && is_quorum(tip, slot.by));
+  if (!voted)
+    fail(where + "no quorum of the view before voted for it");
+  for (const job_entry& j : tip.jobs)
+    if (j.state == job_state::running && find_job(v, j.id) == nullptr)
+      fail(where + "a running job is lost");
+  for (std::size_t i = 1; i < v.members.size(); ++i)
+    if (!(v.members[i - 1].id.peer < v.members[i].id.peer))
+      fail(where + "members are not sorted"); // V-1
+}
+
+} // namespace shoal::sim

@@ -1,0 +1,60 @@
+// tests/sim/cluster_sim.hpp -- whole shoals of cluster cores, by seed.
+//
+// Runs up to nine membership cores on one event queue with simulated time, a
+// network that loses, delays, reorders, cuts and half-opens connections, and
+// disks that keep exactly what was persisted before a crash; processes crash
+// between any two actions, pause, lose their disks, leave and come back. Jobs
+// are submitted and ended meanwhile. Everything is drawn from the seed, so a
+// run is repeated by its seed alone.
+//
+// Checked at every decided view: it succeeds the newest view of its shoal by
+// votes of a quorum of that view (C-1), and loses no running job; at every
+// peer: numbers only grow (C-2). Checked at the end: within 10 s after the
+// faults stop all running peers share one view that holds exactly them,
+// except where the quorum itself is gone or two shoals both run jobs.
+#pragma once
+
+#include "runtime/core/cluster/membership.hpp"
+
+#include <cstdint>
+#include <string>
+
+namespace shoal::sim {
+
+using core::nanoseconds;
+
+inline constexpr nanoseconds second = 1'000'000'000;
+inline constexpr nanoseconds millisecond = 1'000'000;
+
+/// Bugs of a shell that the checks must find.
+enum class planted : std::uint8_t {
+  nothing = 0,
+  votes_not_stored = 1,  ///< vote records never reach the disk
+  stores_too_late = 2,   ///< records reach the disk after the sends
+  disk_forgets_seat = 3, ///< a peer votes again after losing its records
+};
+
+struct cluster_options {
+  std::uint64_t seed = 1;
+  int peers = 0;      ///< 0: 1 to 9, from the seed
+  bool calm = false;  ///< no faults: only birth
+  bool print = false; ///< every event, to stdout
+  planted bug = planted::nothing;
+};
+
+struct cluster_result {
+  std::string failure; ///< empty: all checks held
+  std::uint64_t trace = 0;
+  nanoseconds settled_after = 0; ///< since the faults stopped, or the last
+                                 ///< peer was ready
+  std::uint64_t events = 0;
+  std::uint64_t views = 0;
+  std::uint64_t crashes = 0;
+  std::uint64_t merges = 0;
+  std::uint64_t jobs = 0;
+  bool quorum_gone = false;
+};
+
+cluster_result run_cluster(const cluster_options& options);
+
+} // namespace shoal::sim

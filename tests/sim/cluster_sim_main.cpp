@@ -1,0 +1,91 @@
+// tests/sim/cluster_sim_main.cpp -- runs simulated shoals from a command line.
+//
+//   cluster_sim [--seed N] [--seeds N] [--peers N] [--calm] [--print]
+//               [--plant 1..3]
+//
+// --seed is the first seed, --seeds how many follow it. Exit code 1 and the
+// command that repeats the run if one fails.
+#include "cluster_sim.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+namespace {
+
+int usage(const char* why) {
+  std::fprintf(stderr,
+               "cluster_sim: %s\nusage: cluster_sim [--seed N] [--seeds N] "
+               "[--peers 1..9] [--calm] [--print] [--plant 1..3]\n",
+               why);
+  return 2;
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  shoal::sim::cluster_options o;
+  std::uint64_t seeds = 1;
+  for (int i = 1; i < argc; ++i) {
+    auto is = [&](const char* name) { return std::strcmp(argv[i], name) == 0; };
+    if (is("--calm")) {
+      o.calm = true;
+    } else if (is("--print")) {
+      o.print = true;
+    } else if (is("--seed") || is("--seeds") || is("--peers")
+               || is("--plant")) {
+      if (i + 1 == argc)
+        return usage("a value is missing");
+      char* end = nullptr;
+      std::uint64_t value = std::strtoull(argv[i + 1], &end, 10);
+      if (*end != 0 || end == argv[i + 1])
+        return usage("not a number");
+      if (is("--seed"))
+        o.seed = value;
+      else if (is("--seeds"))
+        seeds = value;
+      else if (is("--peers"))
+        o.peers = int(value);
+      else
+        o.bug = shoal::sim::planted(value);
+      ++i;
+    } else {
+      return usage(argv[i]);
+    }
+  }
+  std::uint64_t failed = 0;
+  std::uint64_t gone = 0;
+  std::uint64_t events = 0;
+  std::uint64_t views = 0;
+  std::uint64_t crashes = 0;
+  std::uint64_t merges = 0;
+  shoal::core::nanoseconds longest = 0;
+  for (std::uint64_t last = o.seed + seeds; o.seed < last; ++o.seed) {
+    auto r = shoal::sim::run_cluster(o);
+    events += r.events;
+    views += r.views;
+    crashes += r.crashes;
+    merges += r.merges;
+    gone += r.quorum_gone;
+    longest = std::max(longest, r.settled_after);
+    if (r.failure.empty())
+      continue;
+    ++failed;
+    std::printf("seed %llu: %s\n  repeat: cluster_sim --seed %llu --print",
+                (unsigned long long)o.seed, r.failure.c_str(),
+                (unsigned long long)o.seed);
+    if (o.peers > 0)
+      std::printf(" --peers %d", o.peers);
+    if (o.bug != shoal::sim::planted::nothing)
+      std::printf(" --plant %d", int(o.bug));
+    std::printf("%s\n", o.calm ? " --calm" : "");
+  }
+  std::printf("%llu seeds, %llu failed; %llu events, %llu views, %llu merges, "
+              "%llu crashes, quorum gone in %llu, settled after at most "
+              "%.3f s\n",
+              (unsigned long long)seeds, (unsigned long long)failed,
+              (unsigned long long)events, (unsigned long long)views,
+              (unsigned long long)merges, (unsigned long long)crashes,
+              (unsigned long long)gone, double(longest) / 1e9);
+  return failed > 0 ? 1 : 0;
+}
