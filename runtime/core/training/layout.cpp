@@ -434,14 +434,15 @@ struct shape {
   std::vector<std::size_t> order;
 };
 
-/// Swaps pairs of members while that helps; at most two passes.
+/// Swaps pairs of members while that helps.
 void climb(const layout_problem& p, const shape& s, layout& best) {
   if (p.members.size() <= try_all_members_max)
     return;
   std::vector<std::size_t> order = s.order;
   std::size_t used =
     std::accumulate(s.sizes.begin(), s.sizes.end(), std::size_t{0});
-  for (int pass = 0; pass < 2; ++pass) {
+  int passes = p.members.size() <= climb_twice_max ? 2 : 1;
+  for (int pass = 0; pass < passes; ++pass) {
     bool better = false;
     for (std::size_t a = 0; a < used; ++a)
       for (std::size_t b = a + 1; b < order.size(); ++b) {

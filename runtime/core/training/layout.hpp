@@ -31,6 +31,9 @@ inline constexpr std::uint64_t fragile_percent = 25;
 /// Up to so many members every order is tried.
 inline constexpr std::size_t try_all_members_max = 4;
 
+/// Up to so many, pairs are swapped in two passes, above that in one.
+inline constexpr std::size_t climb_twice_max = 8;
+
 /// What the search works on.
 struct layout_problem {
   const job_entry& job;
