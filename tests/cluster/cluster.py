@@ -1,0 +1,180 @@
+# tests/cluster/cluster.py -- real shoal processes for tests.
+#
+# Every peer lives in a mount namespace of its own: its data directory is
+# bind-mounted at the same path for all, and the directories of the others are
+# hidden, so that no file is shared by accident. Without the right to make
+# namespaces the peers share the file system (isolated is then False).
+#
+# Everything started here is ended by pid in close(); left_behind() says what
+# remained.
+import json
+import os
+import pathlib
+import queue
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+
+
+class Lines:
+    """Lines of a stream as they come, with the time of their arrival."""
+
+    def __init__(self, stream, log):
+        self.queue = queue.Queue()
+        self.log = log
+        threading.Thread(target=self._read, args=(stream,), daemon=True).start()
+
+    def _read(self, stream):
+        for line in stream:
+            now = time.monotonic()
+            self.log.write(line)
+            self.log.flush()
+            self.queue.put((now, line.rstrip("\n")))
+        self.queue.put((time.monotonic(), None))
+
+    def next(self, deadline):
+        """(time, line), line None at the end; TimeoutError at the deadline."""
+        try:
+            return self.queue.get(timeout=max(0.0, deadline - time.monotonic()))
+        except queue.Empty:
+            raise TimeoutError from None
+
+
+class Peer:
+    def __init__(self, cluster, number):
+        self.cluster = cluster
+        self.number = number
+        self.name = f"peer{number}"
+        self.store = cluster.root / "stores" / str(number)
+        self.store.mkdir(parents=True)
+        self.process = None
+        self.starts = 0
+
+    def start(self):
+        self.starts += 1
+        log = open(self.cluster.root / f"{self.name}.{self.starts}.log", "w",
+                   encoding="utf-8")
+        command = [self.cluster.shoal, "node", "--data-dir",
+                   str(self.cluster.mine), "--name", self.name,
+                   "--cluster", self.cluster.cluster, "--json",
+                   *self.cluster.node_flags]
+        self.process = self.cluster.spawn(command, self.number,
+                                          stdout=subprocess.PIPE, stderr=log)
+        self.lines = Lines(self.process.stdout, log)
+
+    def wait_ready(self, seconds=20):
+        deadline = time.monotonic() + seconds
+        while True:
+            when, line = self.lines.next(deadline)
+            if line is None:
+                raise RuntimeError(f"{self.name} ended before it was ready; "
+                                   f"see {self.cluster.root}")
+            if json.loads(line)["event"] == "ready":
+                return when
+
+    def pid(self):
+        """The node itself, below unshare and the shell that became it."""
+        return self.process.pid
+
+    def kill(self):
+        os.kill(self.pid(), signal.SIGKILL)
+        self.process.wait()
+
+    def stop(self, seconds=30):
+        os.kill(self.pid(), signal.SIGTERM)
+        return self.process.wait(timeout=seconds)
+
+    def running(self):
+        return self.process is not None and self.process.poll() is None
+
+    def status(self):
+        out = self.cluster.run(["status", "--data-dir", str(self.cluster.mine),
+                                "--json"], self.number)
+        return json.loads(out.stdout) if out.returncode == 0 else None
+
+
+class Cluster:
+    def __init__(self, shoal, peers, node_flags=(), keep=False):
+        self.shoal = str(pathlib.Path(shoal).resolve())
+        self.root = pathlib.Path(tempfile.mkdtemp(prefix="shoal-cluster-"))
+        self.mine = self.root / "mine"
+        self.mine.mkdir()
+        self.cluster = self.root.name
+        self.node_flags = list(node_flags)
+        self.keep = keep
+        self.isolated = self._can_isolate()
+        self.environment = dict(os.environ,
+                                XDG_CONFIG_HOME=str(self.root / "config"),
+                                XDG_CACHE_HOME=str(self.root / "cache"),
+                                XDG_DATA_HOME=str(self.root / "data"))
+        self.started = []
+        self.shm_before = set(os.listdir("/dev/shm"))
+        self.peers = [Peer(self, n) for n in range(1, peers + 1)]
+
+    @staticmethod
+    def _can_isolate():
+        try:
+            probe = subprocess.run(["unshare", "--mount", "true"],
+                                   capture_output=True, check=False)
+        except FileNotFoundError:
+            return False
+        return probe.returncode == 0
+
+    def _isolate(self, command, number):
+        if not self.isolated:
+            own = str(self.root / "stores" / str(number))
+            return [own if c == str(self.mine) else c for c in command]
+        script = ('mount --bind "$1" "$2" && mount -t tmpfs none "$3" '
+                  '&& shift 3 && exec "$@"')
+        return ["unshare", "--mount", "--propagation", "private", "sh", "-c",
+                script, "sh", str(self.root / "stores" / str(number)),
+                str(self.mine), str(self.root / "stores"), *command]
+
+    def spawn(self, command, number, **options):
+        process = subprocess.Popen(self._isolate(command, number), text=True,
+                                   env=self.environment, **options)
+        self.started.append(process)
+        return process
+
+    def run(self, arguments, number, timeout=60):
+        return subprocess.run(self._isolate([self.shoal, *arguments], number),
+                              text=True, env=self.environment, timeout=timeout,
+                              capture_output=True, check=False)
+
+    def start_all(self):
+        for peer in self.peers:
+            peer.start()
+        return max(peer.wait_ready() for peer in self.peers)
+
+    def wait_view(self, count, seconds=30):
+        """Waits until every running peer sees one view of `count` peers."""
+        deadline = time.monotonic() + seconds
+        seen = None
+        while time.monotonic() < deadline:
+            seen = [p.status() for p in self.peers if p.running()]
+            if (all(seen) and len({s["epoch"] for s in seen}) == 1
+                    and all(len(s["peers"]) == count for s in seen)):
+                return seen[0]
+        raise TimeoutError(f"no view of {count} peers: "
+                           f"{[s and len(s['peers']) for s in seen]}")
+
+    def train(self, arguments, number=1):
+        """Starts `shoal train --json`; returns (process, lines)."""
+        log = open(self.root / "train.log", "a", encoding="utf-8")
+        process = self.spawn(
+            [self.shoal, "train", *arguments, "--json", "--data-dir",
+             str(self.mine)], number, stdout=subprocess.PIPE, stderr=log)
+        return process, Lines(process.stdout, log)
+
+    def close(self):
+        for process in self.started:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+        left = sorted(set(os.listdir("/dev/shm")) - self.shm_before)
+        if not self.keep:
+            shutil.rmtree(self.root, ignore_errors=True)
+        return left

@@ -1,0 +1,185 @@
+# tests/cluster/kill_test.py -- SIGKILL any peer of a 2 x 2 run: it goes on.
+#
+# Trains once undisturbed and once while random peers are killed and started
+# again, the first founder and the submitter's node among them. Shows that no
+# committed step is lost or repeated, that the losses agree, how long the run
+# paused, and that nothing is left behind. Pauses are printed and held against
+# the bar (3 s + 2 T) only with --bars, since a loaded machine is slow.
+import argparse
+import json
+import pathlib
+import random
+import statistics
+import sys
+import tempfile
+import time
+
+from cluster import Cluster
+
+SIZES = {
+    # parameters, step time on two cores: tiny 0.2 M, large 10.8 M and >= 0.2 s
+    "tiny": ("""[model]
+hidden_size = 64
+intermediate_size = 176
+num_hidden_layers = 4
+num_attention_heads = 4
+max_position_embeddings = 128
+[training]
+seq_len = 64
+local_batch_size = 2
+global_batch_size = 8
+"""),
+    "large": ("""[model]
+hidden_size = 384
+intermediate_size = 1024
+num_hidden_layers = 6
+num_attention_heads = 6
+max_position_embeddings = 256
+[training]
+seq_len = 64
+local_batch_size = 1
+global_batch_size = 4
+"""),
+}
+COMMON = """seed = 7
+[optimizer]
+lr = 1e-3
+[parallelism]
+data_parallel_replicate_degree = 2
+pipeline_parallel_degree = 2
+[validation]
+enable = false
+[checkpoint]
+enable = false
+"""
+
+
+def run_file(folder, size, steps):
+    text = SIZES[size] + f"steps = {steps}\n" + COMMON
+    path = pathlib.Path(folder) / "run.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+class Watch:
+    """Follows a run's JSON lines; checks that every step comes once."""
+
+    def __init__(self, process, lines):
+        self.process, self.lines = process, lines
+        self.losses, self.times = {}, []
+        self.done = False
+
+    def step(self, seconds):
+        """Waits for the next committed step; its number, or None at the end."""
+        deadline = time.monotonic() + seconds
+        while True:
+            when, line = self.lines.next(deadline)
+            if line is None:
+                return None
+            event = json.loads(line)
+            if event["event"] == "step":
+                number = event["step"]
+                expected = len(self.losses) + 1
+                if number != expected:
+                    raise AssertionError(
+                        f"step {number} came, {expected} was due")
+                self.losses[number] = event["loss"]
+                self.times.append(when)
+                return number
+            if event["event"] == "done":
+                self.done = event.get("state") == "done"
+
+    def finish(self, seconds):
+        while self.step(seconds) is not None:
+            pass
+        self.process.wait(timeout=30)
+        if not self.done or self.process.returncode != 0:
+            raise AssertionError(f"the run ended with code "
+                                 f"{self.process.returncode}, done={self.done}")
+
+
+def train(cluster, run, out, data):
+    process, lines = cluster.train(
+        [str(run), "--data", *data, "--out", str(out)])
+    return Watch(process, lines)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("shoal")
+    parser.add_argument("--kills", type=int, default=3)
+    parser.add_argument("--size", choices=SIZES, default="tiny")
+    parser.add_argument("--between", type=int, default=4,
+                        help="steps between a recovery and the next kill")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--data", nargs="*", default=["/usr/include/c++"])
+    parser.add_argument("--bars", action="store_true")
+    parser.add_argument("--keep", action="store_true")
+    options = parser.parse_args()
+    steps = (options.between + 12) * options.kills + 20
+    rng = random.Random(options.seed)
+    folder = tempfile.mkdtemp(prefix="shoal-kill-")
+    run = run_file(folder, options.size, steps)
+
+    cluster = Cluster(options.shoal, 4, ["--threads", "1"], options.keep)
+    good = False
+    try:
+        ready = cluster.start_all()
+        cluster.wait_view(4)
+        print(f"view of four {time.monotonic() - ready:.2f} s after the last "
+              f"was ready; isolated: {cluster.isolated}")
+        calm = train(cluster, run, pathlib.Path(folder) / "calm", options.data)
+        calm.finish(120)
+        gaps = [b - a for a, b in zip(calm.times, calm.times[1:])]
+        step_time = statistics.median(gaps)
+        print(f"undisturbed: {len(calm.losses)} steps, T = {step_time:.3f} s, "
+              f"final loss {calm.losses[steps]:.6f}")
+
+        watch = train(cluster, run, pathlib.Path(folder) / "killed",
+                      options.data)
+        pauses = []
+        order = [1, *(rng.randint(1, 4) for _ in range(options.kills - 1))]
+        for number in order:
+            for _ in range(options.between):
+                watch.step(120)
+            victim = cluster.peers[number - 1]
+            victim.kill()
+            killed = time.monotonic()
+            watch.step(120)  # may have been on its way
+            before = watch.times[-1]
+            watch.step(120)
+            pause = max(watch.times[-1] - before, before - killed)
+            pauses.append(pause)
+            at = len(watch.losses)
+            print(f"killed {victim.name}: next steps after {pause:.2f} s, "
+                  f"at step {at}", flush=True)
+            victim.start()
+            victim.wait_ready()
+            cluster.wait_view(4)
+        watch.finish(180)
+        difference = max(
+            abs(watch.losses[s] - calm.losses[s]) / calm.losses[s]
+            for s in (steps,))
+        bar = 3 + 2 * step_time
+        print(f"{len(order)} kills: {len(watch.losses)} steps, each once; "
+              f"pauses median {statistics.median(pauses):.2f} s, longest "
+              f"{max(pauses):.2f} s (bar {bar:.2f} s); final loss differs by "
+              f"{difference:.2e} (bar 1e-3)")
+        assert len(watch.losses) == steps, "steps are missing"
+        assert difference <= 1e-3, "the losses differ"
+        assert not options.bars or max(pauses) <= bar, "a pause was too long"
+        good = True
+    finally:
+        cluster.keep = cluster.keep or not good
+        for peer in cluster.peers:
+            if good and peer.running():
+                peer.stop()
+        left = cluster.close()
+        if not good:
+            print(f"logs: {cluster.root}", file=sys.stderr)
+    assert not left, f"left in /dev/shm: {left}"
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
