@@ -1,6 +1,7 @@
 // actors/job.cpp -- messages into job_core, its actions out of it.
 #include "actors/job.hpp"
 
+#include "actors/data_source.hpp"
 #include "actors/job_actor.hpp"
 #include "runtime/core/assert.hpp"
 #include "runtime/device_queue.hpp"
