@@ -59,6 +59,8 @@ struct process {
   std::uint64_t checkpoint_step = 0; ///< run_checkpoint asked
   std::uint64_t gradients_of = 0;    ///< digest that the gradients came from
   bool applying = false;
+  state_version prepared; ///< what the gradients lead to
+  std::set<std::uint32_t> prepared_units;
   std::function<void()> after_apply;
   std::set<std::pair<std::uint64_t, std::pair<std::uint32_t, peer_id>>> serves;
   state_version reported{};
@@ -418,7 +420,11 @@ bool world::reachable(const state_version& v, const assignment& place) {
         && std::ranges::find(place.sealers, member_id{p->id, p->incarnation})
              != place.sealers.end();
       auto at = p->core.held().find(u);
-      found = found || (seals && at != p->core.held().end() && at->second == v);
+      found = found
+              || (seals && at != p->core.held().end()
+                  && (at->second == v
+                      || (at->second.step + 1 == v.step && p->prepared == v
+                          && p->prepared_units.contains(u))));
     }
     if (!found)
       return false;
@@ -561,6 +567,10 @@ void world::on(const ptr& p, const act::run_step& a) {
     for (std::uint32_t m = 0; head && m < config_.microbatches; ++m)
       e.losses.push_back(double(mix(mix(a.step, m), a.digest) >> 40) / 1e6);
     p->gradients_of = a.digest;
+    p->prepared = {a.step, place->since};
+    p->prepared_units.clear();
+    for (const unit_sums& u : e.units)
+      p->prepared_units.insert(u.unit);
     input(p, e);
   };
   later(p, between(5 * ms, 60 * ms), [prepare] { (*prepare)(); });
