@@ -196,6 +196,8 @@ void world::crash(int i, bool silent) {
   ++result_.crashes;
   m.core.reset();
   m.unsynced.clear();
+  if (options_.bug == planted::restarts_without_votes)
+    m.disk.vote.reset();
   std::fill_n(ends_.coming[i], slots_max, 0);
   for (int j = 0; j < int(machines_.size()); ++j) {
     std::uint64_t gen = std::exchange(ends_.up[i][j], 0);
@@ -530,13 +532,9 @@ void world::fault() {
   case 1:
   case 2: { // kill, and restart
     crash(i, chance(0.3));
-    if (chance(options_.bug == planted::disk_forgets_seat ? 0.5 : 0.04)) {
-      if (options_.bug == planted::disk_forgets_seat)
-        m.disk.vote.reset();
-      else {
-        m.disk = {};
-        m.highest = 0;
-      }
+    if (chance(0.04)) { // and its disk is lost
+      m.disk = {};
+      m.highest = 0;
     }
     item s;
     s.what = happening::start;

@@ -29,9 +29,9 @@ inline constexpr nanoseconds millisecond = 1'000'000;
 /// Bugs of a shell that the checks must find.
 enum class planted : std::uint8_t {
   nothing = 0,
-  votes_not_stored = 1,  ///< vote records never reach the disk
-  stores_too_late = 2,   ///< records reach the disk after the sends
-  disk_forgets_seat = 3, ///< a peer votes again after losing its records
+  votes_not_stored = 1,       ///< vote records never reach the disk
+  stores_too_late = 2,        ///< records reach the disk after the sends
+  restarts_without_votes = 3, ///< votes are kept, but not read again
 };
 
 struct cluster_options {

@@ -28,15 +28,18 @@ BOOST_AUTO_TEST_CASE(four_that_start_together_are_one_view_within_2_s) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(a_shell_that_stores_after_sending_is_found_out) {
-  int found = 0;
-  for (std::uint64_t seed = 1; seed <= 100; ++seed) {
-    cluster_options o;
-    o.seed = seed;
-    o.bug = planted::stores_too_late;
-    found += !run_cluster(o).failure.empty();
+BOOST_AUTO_TEST_CASE(bugs_of_a_shell_are_found) {
+  for (planted bug : {planted::votes_not_stored, planted::stores_too_late,
+                      planted::restarts_without_votes}) {
+    int found = 0;
+    for (std::uint64_t seed = 1; seed <= 100; ++seed) {
+      cluster_options o;
+      o.seed = seed;
+      o.bug = bug;
+      found += !run_cluster(o).failure.empty();
+    }
+    BOOST_TEST(found > 0, "bug " << int(bug));
   }
-  BOOST_TEST(found > 0);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,342 @@
+// tests/runtime/core/cluster_membership_test.cpp -- one core, or two that talk
+// without delay: what simulation does not ask for.
+#include "runtime/core/cluster/membership.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include <deque>
+
+using namespace shoal::core;
+using namespace shoal::core::cluster;
+
+namespace {
+
+constexpr nanoseconds ms = 1'000'000;
+
+shoal_id name(const view& v, std::uint64_t salt) {
+  shoal_id id{};
+  id[0] = v.members[0].id.peer[0];
+  for (int i = 0; i < 8; ++i)
+    id[std::size_t(i) + 1] = std::uint8_t(salt >> (8 * i));
+  return id;
+}
+
+peer_id peer(std::uint8_t n) {
+  peer_id id{};
+  id[0] = n;
+  return id;
+}
+
+/// A core with its disk and what it said.
+struct node {
+  config c;
+  history disk;
+  std::unique_ptr<membership> core;
+  actions said;
+  bool erased = false;
+
+  explicit node(std::uint8_t n) {
+    c.self.id.peer = peer(n);
+    c.self.name = std::string(1, char('a' + n));
+    c.self.addresses = {c.self.name + ":1"};
+    c.name_shoal = name;
+    c.seed = n;
+  }
+
+  template <class Action>
+  std::size_t count() const {
+    std::size_t n = 0;
+    for (const action& a : said)
+      n += std::holds_alternative<Action>(a);
+    return n;
+  }
+};
+
+struct pair_of_nodes {
+  node a{1};
+  node b{2};
+  nanoseconds now = 0;
+  std::deque<std::pair<node*, received>> wire;
+  bool linked = false;
+
+  void begin(node& n) {
+    n.c.self.instance = std::uint64_t(now) + n.c.seed * 1000 + 7;
+    n.core = std::make_unique<membership>(n.c);
+    n.said.clear();
+    give(n, start{n.disk});
+  }
+
+  void give(node& n, const event& e) {
+    actions out;
+    n.core->step(e, now, out);
+    for (action& x : out) {
+      if (auto* s = std::get_if<send>(&x)) {
+        node& other = &n == &a ? b : a;
+        for (const peer_id& id : s->to)
+          if (linked && other.core && id == other.c.self.id.peer)
+            wire.push_back({&other, {n.c.self.id.peer, s->what}});
+      } else if (auto* p = std::get_if<persist>(&x)) {
+        if (auto* v = std::get_if<view_record>(&p->what))
+          n.disk.view = *v;
+        else
+          n.disk.vote = std::get<vote_record>(p->what);
+      } else if (std::holds_alternative<erase_history>(x)) {
+        n.disk = {};
+        n.erased = true;
+      }
+      n.said.push_back(std::move(x));
+    }
+  }
+
+  void link() {
+    linked = true;
+    give(a, peer_up{b.c.self.id.peer, b.c.self.instance});
+    give(b, peer_up{a.c.self.id.peer, a.c.self.instance});
+  }
+
+  void run(nanoseconds time) {
+    for (nanoseconds end = now + time; now < end; now += ms) {
+      while (!wire.empty()) {
+        auto [to, e] = std::move(wire.front());
+        wire.pop_front();
+        if (to->core)
+          give(*to, e);
+      }
+      for (node* n : {&a, &b})
+        if (n->core)
+          give(*n, tick{});
+    }
+  }
+
+  bool together() const {
+    return a.core->current() == b.core->current()
+           && a.core->current().members.size() == 2
+           && a.core->current().members[0].state == member_state::active
+           && a.core->current().members[1].state == member_state::active;
+  }
+};
+
+} // namespace
+
+BOOST_FIXTURE_TEST_SUITE(cluster_membership, pair_of_nodes)
+
+BOOST_AUTO_TEST_CASE(a_peer_without_history_is_a_shoal_of_one_at_once) {
+  begin(a);
+  BOOST_TEST(a.core->current().number == 1u);
+  BOOST_TEST((a.core->phase() == phase::member));
+  BOOST_TEST(a.disk.view.has_value());
+}
+
+BOOST_AUTO_TEST_CASE(two_that_meet_become_one_view) {
+  begin(a);
+  begin(b);
+  link();
+  run(300 * ms);
+  BOOST_TEST(together());
+}
+
+BOOST_AUTO_TEST_CASE(shoals_of_other_clusters_are_left_alone) {
+  b.c.cluster = "another";
+  begin(a);
+  begin(b);
+  link();
+  run(2000 * ms);
+  BOOST_TEST(a.core->current().members.size() == 1u);
+  BOOST_TEST(b.core->current().members.size() == 1u);
+}
+
+BOOST_AUTO_TEST_CASE(the_shoal_with_a_running_job_goes_on) {
+  for (node* busy : {&a, &b}) {
+    pair_of_nodes w;
+    node& n = busy == &a ? w.a : w.b;
+    w.begin(w.a);
+    w.begin(w.b);
+    job_entry j;
+    j.id = 9;
+    w.give(n, submit_job{j});
+    shoal_id kept = n.core->current().shoal;
+    w.link();
+    w.run(300 * ms);
+    BOOST_TEST(w.together());
+    BOOST_TEST((w.a.core->current().shoal == kept));
+    BOOST_TEST(find_job(w.b.core->current(), 9) != nullptr);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(two_shoals_with_jobs_stay_apart_and_say_so_once) {
+  begin(a);
+  begin(b);
+  for (node* n : {&a, &b}) {
+    job_entry j;
+    j.id = n->c.seed;
+    give(*n, submit_job{j});
+  }
+  link();
+  run(5000 * ms);
+  BOOST_TEST(a.core->current().members.size() == 1u);
+  BOOST_TEST(b.core->current().members.size() == 1u);
+  BOOST_TEST(a.count<log>() == 1u);
+}
+
+BOOST_AUTO_TEST_CASE(a_clean_leaver_has_no_history_and_the_rest_goes_on) {
+  begin(a);
+  begin(b);
+  link();
+  run(300 * ms);
+  for (node* n : {&a, &b}) {
+    pair_of_nodes w;
+    w.begin(w.a);
+    w.begin(w.b);
+    w.link();
+    w.run(300 * ms);
+    node& goes = n == &a ? w.a : w.b;
+    node& stays = n == &a ? w.b : w.a;
+    w.give(goes, leave{});
+    w.run(200 * ms);
+    BOOST_TEST((find_member(stays.core->current(), goes.c.self.id.peer)->state
+                == member_state::leaving));
+    w.give(goes, leave_now{});
+    w.run(500 * ms);
+    BOOST_TEST(goes.count<left>() == 1u);
+    BOOST_TEST(goes.erased);
+    BOOST_TEST(stays.core->current().members.size() == 1u);
+    BOOST_TEST((stays.core->phase() == phase::member));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(the_last_member_leaves_and_keeps_its_history) {
+  begin(a);
+  give(a, leave{});
+  BOOST_TEST(a.count<left>() == 1u);
+  BOOST_TEST(!a.erased);
+  BOOST_TEST(a.disk.view.has_value());
+}
+
+BOOST_AUTO_TEST_CASE(a_restarted_peer_waits_and_says_for_whom) {
+  begin(a);
+  begin(b);
+  link();
+  run(300 * ms);
+  a.core.reset();
+  linked = false;
+  begin(b); // the higher of two: no quorum alone
+  run(21'000 * ms);
+  BOOST_TEST((b.core->phase() == phase::waiting));
+  BOOST_TEST(b.count<waiting_for>() == 2u);
+  BOOST_TEST(b.count<new_view>() == 1u);
+}
+
+BOOST_AUTO_TEST_CASE(force_makes_a_new_shoal_that_keeps_the_jobs) {
+  begin(a);
+  begin(b);
+  link();
+  run(300 * ms);
+  job_entry j;
+  j.id = 5;
+  give(a, submit_job{j});
+  run(300 * ms);
+  view old = b.core->current();
+  BOOST_TEST(find_job(old, 5) != nullptr);
+  a.core.reset();
+  linked = false;
+  begin(b);
+  give(b, recover_force{});
+  const view& v = b.core->current();
+  BOOST_TEST((v.shoal != old.shoal));
+  BOOST_TEST(v.number > old.number);
+  BOOST_TEST(v.members.size() == 1u);
+  BOOST_TEST(find_job(v, 5) != nullptr);
+  give(b, recover_force{}); // nothing to recover from now
+  BOOST_TEST(b.count<rejected>() == 1u);
+}
+
+BOOST_AUTO_TEST_CASE(both_restarted_are_readmitted_as_new_incarnations) {
+  begin(a);
+  begin(b);
+  link();
+  run(300 * ms);
+  view old = a.core->current();
+  linked = false;
+  wire.clear();
+  begin(a);
+  begin(b);
+  link();
+  run(500 * ms);
+  BOOST_TEST(together());
+  BOOST_TEST((a.core->current().shoal == old.shoal));
+  for (const member& m : a.core->current().members)
+    BOOST_TEST(m.id.incarnation > old.number);
+}
+
+BOOST_AUTO_TEST_CASE(a_killed_peer_is_removed_within_300_ms) {
+  begin(a);
+  begin(b);
+  link();
+  run(300 * ms);
+  nanoseconds killed = now;
+  b.core.reset();
+  linked = false;
+  give(a, peer_down{b.c.self.id.peer});
+  BOOST_TEST(a.count<connect>() > 0u);
+  give(a, connect_failed{b.c.self.addresses[0]});
+  while (a.core->current().members.size() > 1 && now - killed < 1000 * ms)
+    run(ms);
+  BOOST_TEST(now - killed <= 300 * ms);
+}
+
+BOOST_AUTO_TEST_CASE(an_embedded_peer_stores_nothing_and_joins_only_if_told) {
+  b.c.embedded = true;
+  begin(a);
+  begin(b);
+  link();
+  run(1000 * ms);
+  BOOST_TEST(b.count<persist>() == 0u);
+  BOOST_TEST(b.core->current().members.size() == 1u);
+  pair_of_nodes told;
+  told.b.c.embedded = true;
+  told.b.c.seeds = {told.a.c.self.addresses[0]};
+  told.begin(told.a);
+  told.begin(told.b);
+  told.link();
+  told.run(500 * ms);
+  BOOST_TEST(told.together());
+  BOOST_TEST(told.b.count<persist>() == 0u);
+  BOOST_TEST(
+    !find_member(told.a.core->current(), told.b.c.self.id.peer)->voter);
+  job_entry j;
+  j.id = 4;
+  told.give(told.b, submit_job{j}); // a voter proposes it
+  told.run(500 * ms);
+  BOOST_TEST(find_job(told.b.core->current(), 4) != nullptr);
+}
+
+BOOST_AUTO_TEST_CASE(ended_jobs_are_forgotten_oldest_first) {
+  begin(a);
+  for (job_id id = 1; id <= jobs_kept_max + 4; ++id) {
+    job_entry j;
+    j.id = 1000 - id;
+    give(a, submit_job{j});
+    give(a, set_job_state{j.id, job_state::done, id});
+    now += ms;
+  }
+  BOOST_TEST(a.core->current().jobs.size() == jobs_kept_max);
+  BOOST_TEST(find_job(a.core->current(), 999) == nullptr);
+  BOOST_TEST(find_job(a.core->current(), 1000 - jobs_kept_max - 4) != nullptr);
+}
+
+BOOST_AUTO_TEST_CASE(what_can_not_be_granted_is_refused_with_a_reason) {
+  begin(a);
+  job_entry j;
+  j.id = 1;
+  j.run_json.assign(run_json_bytes_max + 1, ' ');
+  give(a, submit_job{j});
+  give(a, set_job_state{77, job_state::cancelled, 0});
+  for (job_id id = 1; id <= jobs_running_max + 1; ++id) {
+    job_entry k;
+    k.id = id;
+    give(a, submit_job{k});
+  }
+  BOOST_TEST(a.count<rejected>() == 3u);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
