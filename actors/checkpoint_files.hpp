@@ -10,7 +10,7 @@
 // Errors:  a failure names the file.
 #pragma once
 
-#include "runtime/core/ids.hpp"
+#include "actors/checkpoint_manifest.hpp"
 #include "runtime/model/hf_directory.hpp"
 #include "runtime/model/result.hpp"
 
@@ -24,26 +24,6 @@ class store;
 }
 
 namespace shoal::actors {
-
-inline constexpr std::size_t manifest_files_max = 20000;
-inline constexpr std::size_t manifest_bytes_max = 8u << 20;
-inline constexpr char optimizer_file[] = "optimizer.safetensors";
-
-struct manifest_file {
-  std::string name; ///< no folders in it
-  core::blob_digest digest{};
-  std::uint64_t bytes = 0;
-};
-
-struct manifest {
-  std::uint64_t step = 0;
-  std::vector<manifest_file> files;
-  std::uint64_t total_bytes() const;
-  bool has(std::string_view name) const;
-};
-
-std::string to_json(const manifest& m);
-model::result<manifest> parse_manifest(std::string_view json);
 
 /// A unit's state as copy_state_out() gives it.
 struct unit_snapshot {

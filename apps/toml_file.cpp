@@ -3,12 +3,23 @@
 
 #include <toml++/toml.h>
 
+#include <fstream>
 #include <sstream>
 
 namespace shoal::apps {
 namespace {
 
 constexpr std::uintmax_t file_bytes_max = 1u << 20;
+
+toml::table parse_text(std::string_view text, const std::string& name) {
+  try {
+    return toml::parse(text, name);
+  } catch (const toml::parse_error& e) {
+    std::ostringstream what;
+    what << name << ":" << e.source().begin.line << ": " << e.description();
+    throw toml_error{what.str()};
+  }
+}
 
 toml::table parse(const std::filesystem::path& file) {
   std::error_code error;
@@ -17,14 +28,11 @@ toml::table parse(const std::filesystem::path& file) {
     throw toml_error{file.string() + ": " + error.message()};
   if (bytes > file_bytes_max)
     throw toml_error{file.string() + ": longer than 1 MiB"};
-  try {
-    return toml::parse_file(file.string());
-  } catch (const toml::parse_error& e) {
-    std::ostringstream text;
-    text << file.string() << ":" << e.source().begin.line << ": "
-         << e.description();
-    throw toml_error{text.str()};
-  }
+  std::ifstream in(file, std::ios::binary);
+  std::ostringstream text;
+  if (!in || !(bytes == 0 || text << in.rdbuf()))
+    throw toml_error{file.string() + ": cannot be read"};
+  return parse_text(text.str(), file.string());
 }
 
 std::string scalar(const toml::node& node) {
@@ -66,6 +74,12 @@ toml_table::values(const std::string& table) const {
   static const std::map<std::string, std::vector<std::string>> none;
   auto at = tables_.find(table);
   return at == tables_.end() ? none : at->second;
+}
+
+std::string toml_text_to_json(std::string_view text, const std::string& name) {
+  std::ostringstream out;
+  out << toml::json_formatter{parse_text(text, name)};
+  return out.str();
 }
 
 std::string toml_to_json(const std::filesystem::path& file) {

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace shoal::apps {
@@ -31,6 +32,9 @@ private:
   std::map<std::string, std::map<std::string, std::vector<std::string>>>
     tables_;
 };
+
+/// TOML as JSON; `name` is for the errors. Throws toml_error.
+std::string toml_text_to_json(std::string_view text, const std::string& name);
 
 /// The whole file as JSON. Throws toml_error.
 std::string toml_to_json(const std::filesystem::path& file);

@@ -1,0 +1,93 @@
+// actors/checkpoint_manifest.cpp -- manifests as JSON, strictly read.
+#include "actors/checkpoint_manifest.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+
+namespace shoal::actors {
+
+using json = nlohmann::ordered_json;
+using model::failure;
+
+namespace {
+
+bool parse_digest(const std::string& hex, core::blob_digest& out) {
+  if (hex.size() != 2 * out.size())
+    return false;
+  auto digit = [](char c) -> int {
+    if (c >= '0' && c <= '9')
+      return c - '0';
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+  };
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    const int high = digit(hex[2 * i]);
+    const int low = digit(hex[2 * i + 1]);
+    if (high < 0 || low < 0)
+      return false;
+    out[i] = std::uint8_t(high * 16 + low);
+  }
+  return true;
+}
+
+} // namespace
+
+bool plain_name(const std::string& name) {
+  return !name.empty() && name.size() <= 255 && name[0] != '.'
+         && name.find('/') == std::string::npos
+         && name.find('\0') == std::string::npos;
+}
+
+std::uint64_t manifest::total_bytes() const {
+  std::uint64_t sum = 0;
+  for (const manifest_file& f : files)
+    sum += f.bytes;
+  return sum;
+}
+
+bool manifest::has(std::string_view name) const {
+  return std::ranges::any_of(
+    files, [&](const manifest_file& f) { return f.name == name; });
+}
+
+std::string to_json(const manifest& m) {
+  json files = json::array();
+  for (const manifest_file& f : m.files)
+    files.push_back({{"name", f.name},
+                     {"sha256", core::to_hex(f.digest)},
+                     {"bytes", f.bytes}});
+  return json{{"format", "shoal-checkpoint-1"},
+              {"step", m.step},
+              {"files", files}}
+    .dump();
+}
+
+model::result<manifest> parse_manifest(std::string_view text) {
+  if (text.size() > manifest_bytes_max)
+    return failure{"manifest: too long"};
+  const json all = json::parse(text, nullptr, false);
+  if (all.is_discarded() || !all.is_object()
+      || all.value("format", json{}) != "shoal-checkpoint-1"
+      || !all.contains("step") || !all["step"].is_number_unsigned()
+      || !all.contains("files") || !all["files"].is_array()
+      || all["files"].size() > manifest_files_max)
+    return failure{"manifest: not a checkpoint's"};
+  manifest m;
+  m.step = all["step"].get<std::uint64_t>();
+  for (const json& f : all["files"]) {
+    manifest_file out;
+    if (!f.is_object() || !f.contains("name") || !f["name"].is_string()
+        || !f.contains("sha256") || !f["sha256"].is_string()
+        || !f.contains("bytes") || !f["bytes"].is_number_unsigned())
+      return failure{"manifest: a file entry is incomplete"};
+    out.name = f["name"].get<std::string>();
+    out.bytes = f["bytes"].get<std::uint64_t>();
+    if (!plain_name(out.name) || m.has(out.name)
+        || !parse_digest(f["sha256"].get<std::string>(), out.digest))
+      return failure{"manifest: bad entry for '" + out.name + "'"};
+    m.files.push_back(std::move(out));
+  }
+  return m;
+}
+
+} // namespace shoal::actors

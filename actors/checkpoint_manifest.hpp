@@ -1,0 +1,40 @@
+// actors/checkpoint_manifest.hpp -- what names the files of a checkpoint.
+//
+// A small JSON blob: step, and name, size and digest of each file. It may come
+// from another peer, so names are checked to be plain before they are used.
+#pragma once
+
+#include "runtime/core/ids.hpp"
+#include "runtime/model/result.hpp"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace shoal::actors {
+
+inline constexpr std::size_t manifest_files_max = 20000;
+inline constexpr std::size_t manifest_bytes_max = 8u << 20;
+inline constexpr char optimizer_file[] = "optimizer.safetensors";
+
+struct manifest_file {
+  std::string name; ///< no folders in it
+  core::blob_digest digest{};
+  std::uint64_t bytes = 0;
+};
+
+struct manifest {
+  std::uint64_t step = 0;
+  std::vector<manifest_file> files;
+  std::uint64_t total_bytes() const;
+  bool has(std::string_view name) const;
+};
+
+/// Whether a file may have this name: no folders, not hidden.
+bool plain_name(const std::string& name);
+
+std::string to_json(const manifest& m);
+model::result<manifest> parse_manifest(std::string_view json);
+
+} // namespace shoal::actors
