@@ -1,0 +1,151 @@
+// tests/runtime/wire/codec_test.cpp -- messages survive, garbage does not.
+#include "runtime/core/cluster/membership.hpp" // limits
+#include "runtime/wire/codec.hpp"
+#include "wire/random_message.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+namespace shoal::runtime {
+
+namespace cl = core::cluster;
+
+BOOST_AUTO_TEST_SUITE(codec_of_messages)
+
+BOOST_AUTO_TEST_CASE(every_message_comes_back_as_it_was) {
+  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+    tests::random_message random(seed);
+    for (std::size_t kind = 0; kind < tests::random_message::kinds; ++kind) {
+      BOOST_TEST_CONTEXT("seed " << seed << " kind " << kind) {
+        envelope in = random.any(kind);
+        auto bytes = codec::encode(in);
+        envelope out;
+        BOOST_TEST_REQUIRE(!codec::decode(bytes, out));
+        BOOST_TEST_REQUIRE(out.index() == in.index());
+        // Equal bytes of both stand for equal fields; the encoder is
+        // deterministic for one value in one process.
+        BOOST_TEST(bool(codec::encode(out) == bytes));
+      }
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(views_come_back_equal) {
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    core::view v = tests::random_message(seed).view();
+    envelope out;
+    BOOST_TEST_REQUIRE(
+      !codec::decode(codec::encode(cl::message(cl::decided{v})), out));
+    BOOST_TEST(
+      bool(std::get<cl::decided>(std::get<cl::message>(out)).value == v));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(records_come_back_equal) {
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    cl::record r = tests::random_message(seed).record();
+    cl::record out;
+    BOOST_TEST_REQUIRE(!codec::decode_record(codec::encode_record(r), out));
+    BOOST_TEST(bool(out == r));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(cut_and_flipped_bytes_never_do_harm) {
+  tests::random_message random(7);
+  for (std::size_t kind = 0; kind < tests::random_message::kinds; ++kind) {
+    auto bytes = codec::encode(random.any(kind));
+    envelope out;
+    for (std::size_t size = 0; size < bytes.size(); size += 1 + size / 16)
+      (void)codec::decode(std::span(bytes).first(size), out);
+    for (std::size_t at = 0; at < bytes.size(); at += 1 + bytes.size() / 64) {
+      auto flipped = bytes;
+      flipped[at] ^= std::byte{0x40};
+      (void)codec::decode(flipped, out);
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(too_long_a_message_is_refused) {
+  std::vector<std::byte> bytes(codec::message_bytes_max + 1);
+  envelope out;
+  BOOST_TEST(codec::decode(bytes, out) == errc::too_large);
+}
+
+BOOST_AUTO_TEST_CASE(an_empty_message_is_refused) {
+  envelope out;
+  BOOST_TEST(codec::decode({}, out) == errc::unknown);
+}
+
+BOOST_AUTO_TEST_CASE(a_view_with_a_peer_twice_is_refused) {
+  core::view v;
+  v.members.resize(2);
+  envelope out;
+  BOOST_TEST(codec::decode(codec::encode(cl::message(cl::decided{v})), out)
+             == errc::corrupt);
+}
+
+BOOST_AUTO_TEST_CASE(more_members_than_the_limit_are_refused) {
+  core::view v;
+  v.members.resize(cl::members_max + 1);
+  envelope out;
+  BOOST_TEST(codec::decode(codec::encode(cl::message(cl::decided{v})), out)
+             == errc::too_large);
+}
+
+BOOST_AUTO_TEST_CASE(an_unknown_enumerator_is_refused) {
+  cl::change_request request;
+  request.what.kind = static_cast<cl::change_kind>(77);
+  envelope out;
+  BOOST_TEST(codec::decode(codec::encode(cl::message(request)), out)
+             == errc::unknown);
+}
+
+BOOST_AUTO_TEST_CASE(control_characters_in_a_name_are_refused) {
+  cl::hello hello;
+  hello.name = "a\x1b[31m";
+  envelope out;
+  BOOST_TEST(codec::decode(codec::encode(cl::message(hello)), out)
+             == errc::corrupt);
+}
+
+BOOST_AUTO_TEST_CASE(a_chunk_beyond_its_blob_is_refused) {
+  blob_chunk chunk;
+  chunk.total_bytes = 10;
+  chunk.offset = 8;
+  chunk.bytes.resize(3);
+  envelope out;
+  BOOST_TEST(codec::decode(codec::encode(chunk), out) == errc::corrupt);
+}
+
+BOOST_AUTO_TEST_CASE(text_for_people_is_cleaned_when_sent) {
+  client_reply reply;
+  reply.text = "a\x1b"
+               "b\nc";
+  envelope out;
+  BOOST_TEST_REQUIRE(!codec::decode(codec::encode(reply), out));
+  BOOST_TEST(std::get<client_reply>(out).text == "a b\nc");
+}
+
+BOOST_AUTO_TEST_CASE(canonical_bytes_tell_views_apart) {
+  tests::random_message random(3);
+  core::view v = random.view();
+  core::view w = v;
+  BOOST_TEST(bool(codec::canonical(v) == codec::canonical(w)));
+  ++w.number;
+  BOOST_TEST(bool(codec::canonical(v) != codec::canonical(w)));
+  BOOST_TEST(bool(codec::name_shoal(v, 1) == codec::name_shoal(v, 1)));
+  BOOST_TEST(bool(codec::name_shoal(v, 1) != codec::name_shoal(v, 2)));
+  BOOST_TEST(bool(codec::name_shoal(v, 1) != codec::name_shoal(w, 1)));
+}
+
+BOOST_AUTO_TEST_CASE(the_name_of_a_known_first_view_never_changes) {
+  core::view v;
+  v.number = 1;
+  v.cluster = "default";
+  v.members.resize(1);
+  BOOST_TEST(core::to_hex(codec::name_shoal(v, 42))
+             == "fddbc7b729064e04a0a01c566c31904e");
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+} // namespace shoal::runtime
