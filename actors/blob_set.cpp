@@ -13,8 +13,8 @@ namespace shoal::actors {
 namespace {
 
 /// The next blob that is missing; reads manifests, so it is disk work.
-std::optional<core::blob_digest> next_missing(runtime::context& node,
-                                              const blob_set& set) {
+std::optional<core::blob_digest>
+next_missing(runtime::context& node, const blob_set& set) {
   for (const core::blob_digest& d : set.blobs)
     if (!node.blobs().contains(d))
       return d;

@@ -33,7 +33,8 @@ struct buffer_pool::shelf {
   }
 };
 
-buffer_pool::buffer_pool() : shelf_(std::make_shared<shelf>()) {}
+buffer_pool::buffer_pool() : shelf_(std::make_shared<shelf>()) {
+}
 
 buffer buffer_pool::get(std::size_t bytes) {
   std::byte* memory = nullptr;

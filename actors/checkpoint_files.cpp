@@ -21,8 +21,8 @@ constexpr char first_prefix[] = "exp_avg.";
 constexpr char second_prefix[] = "exp_avg_sq.";
 constexpr std::size_t piece_bytes = std::size_t{1} << 20;
 
-model::result<manifest_file> put_file(const fs::path& file,
-                                      runtime::store& to) {
+model::result<manifest_file>
+put_file(const fs::path& file, runtime::store& to) {
   std::ifstream in(file, std::ios::binary);
   if (!in)
     return failure{file.string() + ": cannot be read"};
@@ -65,8 +65,7 @@ moments(const model::unit_layout& layout,
     for (const model::tensor_info& t : layout.tensors_of(u.unit))
       for (std::size_t k : {1u, 2u})
         out.push_back({(k == 1 ? first_prefix : second_prefix) + t.name,
-                       t.shape,
-                       u.state.subspan(k * n + t.offset, t.size)});
+                       t.shape, u.state.subspan(k * n + t.offset, t.size)});
   }
   return out;
 }
@@ -84,8 +83,8 @@ publish_checkpoint(std::uint64_t step, const model::unit_layout& layout,
     parameters.push_back({u.unit, u.state.subspan(0, u.state.size() / 3)});
   if (auto saved = model::save_directory(scratch, layout, parameters); !saved)
     return saved.why();
-  const auto saved = model::write_safetensors(scratch / optimizer_file,
-                                              moments(layout, units));
+  const auto saved =
+    model::write_safetensors(scratch / optimizer_file, moments(layout, units));
   if (!saved)
     return saved.why();
   auto out = import_directory(scratch, step, to);
@@ -93,9 +92,9 @@ publish_checkpoint(std::uint64_t step, const model::unit_layout& layout,
   return out;
 }
 
-model::result<published> import_directory(const fs::path& directory,
-                                          std::uint64_t step,
-                                          runtime::store& to) {
+model::result<published>
+import_directory(const fs::path& directory, std::uint64_t step,
+                 runtime::store& to) {
   std::error_code error;
   std::vector<fs::path> files;
   for (const auto& entry : fs::directory_iterator(directory, error))
@@ -116,8 +115,8 @@ model::result<published> import_directory(const fs::path& directory,
   return put_manifest(m, to);
 }
 
-model::result<manifest> read_manifest(const core::blob_digest& digest,
-                                      runtime::store& from) {
+model::result<manifest>
+read_manifest(const core::blob_digest& digest, runtime::store& from) {
   std::error_code error;
   auto blob = from.read(digest, error);
   if (!blob)

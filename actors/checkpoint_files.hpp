@@ -64,7 +64,7 @@ model::status export_files(const manifest& m, runtime::store& from,
                            const std::filesystem::path& directory);
 
 /// Loads one unit from a directory made by export_files().
-model::status load_unit(const std::filesystem::path& directory,
-                        model::unit_state& into);
+model::status
+load_unit(const std::filesystem::path& directory, model::unit_state& into);
 
 } // namespace shoal::actors

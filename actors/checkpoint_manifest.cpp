@@ -56,9 +56,8 @@ std::string to_json(const manifest& m) {
     files.push_back({{"name", f.name},
                      {"sha256", core::to_hex(f.digest)},
                      {"bytes", f.bytes}});
-  return json{{"format", "shoal-checkpoint-1"},
-              {"step", m.step},
-              {"files", files}}
+  return json{
+    {"format", "shoal-checkpoint-1"}, {"step", m.step}, {"files", files}}
     .dump();
 }
 

@@ -23,8 +23,8 @@ void expect_all(caf::stateful_actor<checkpointer_state>* self,
                 const checkpointer_config& config) {
   job_world& world = *config.world;
   for (model::unit_index u = 0; u < world.layout->unit_count(); ++u) {
-    buffer into = world.buffers.get(3 * world.layout->unit_size(u)
-                                    * sizeof(float));
+    buffer into =
+      world.buffers.get(3 * world.layout->unit_size(u) * sizeof(float));
     world.node->links().expect(
       holder_of(config.plan->where, 0, u),
       make_tag(config.plan->digest, link_kind::snapshot, 0, u,
@@ -50,10 +50,9 @@ void write(caf::stateful_actor<checkpointer_state>* self,
       std::vector<unit_snapshot> snapshots;
       for (const auto& [unit, state] : *units)
         snapshots.push_back({unit, state.as<const float>()});
-      const auto scratch
-        = world->node->data_dir() / "jobs"
-          / ("writing-" + std::to_string(world->job) + "-"
-             + std::to_string(result->step));
+      const auto scratch = world->node->data_dir() / "jobs"
+                           / ("writing-" + std::to_string(world->job) + "-"
+                              + std::to_string(result->step));
       auto put = publish_checkpoint(result->step, *world->layout, snapshots,
                                     scratch, world->node->blobs());
       result->good = bool(put);
@@ -86,8 +85,8 @@ caf::behavior checkpointer(caf::stateful_actor<checkpointer_state>* self,
 
 } // namespace
 
-caf::actor spawn_checkpointer(caf::actor_system& system,
-                              checkpointer_config config) {
+caf::actor
+spawn_checkpointer(caf::actor_system& system, checkpointer_config config) {
   return system.spawn(checkpointer, std::move(config));
 }
 

@@ -32,8 +32,8 @@ struct checkpointer_config {
   caf::actor owner;
 };
 
-caf::actor spawn_checkpointer(caf::actor_system& system,
-                              checkpointer_config config);
+caf::actor
+spawn_checkpointer(caf::actor_system& system, checkpointer_config config);
 
 } // namespace shoal::actors
 

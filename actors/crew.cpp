@@ -48,7 +48,8 @@ void crew::add_data_source(std::shared_ptr<const model::corpus> text) {
 void crew::dismiss() {
   for (const caf::actor& a : stage_actors_)
     owner_->send_exit(a, caf::exit_reason::user_shutdown);
-  for (caf::actor* a : {&reducer_, &data_source_, &evaluator_, &checkpointer_}) {
+  for (caf::actor* a :
+       {&reducer_, &data_source_, &evaluator_, &checkpointer_}) {
     if (*a)
       owner_->send_exit(*a, caf::exit_reason::user_shutdown);
     *a = nullptr;
@@ -58,7 +59,9 @@ void crew::dismiss() {
   plan_ = nullptr;
 }
 
-void crew::ended(const caf::actor_addr& who) { std::erase(monitored_, who); }
+void crew::ended(const caf::actor_addr& who) {
+  std::erase(monitored_, who);
+}
 
 bool crew::in_first_replica() const {
   return !stages_.empty() && stages_.front().replica == 0;
@@ -99,6 +102,8 @@ void crew::begin_checkpoint(std::uint64_t step) {
     owner_->send(checkpointer_, actors::begin_checkpoint{step});
 }
 
-void crew::pass_losses(const step_computed& m) { owner_->send(reducer_, m); }
+void crew::pass_losses(const step_computed& m) {
+  owner_->send(reducer_, m);
+}
 
 } // namespace shoal::actors

@@ -55,8 +55,8 @@ private:
   void send_eval(std::uint64_t step) {
     const auto batches = std::uint32_t(run().validation_steps);
     const auto sequences = std::uint32_t(run().local_batch_size);
-    const std::uint64_t have
-      = windows(config_.text->validation_size(), run().seq_len);
+    const std::uint64_t have =
+      windows(config_.text->validation_size(), run().seq_len);
     const std::uint64_t wanted = std::uint64_t(batches) * sequences;
     for (std::uint32_t m = 0; m < batches; ++m) {
       std::vector<std::uint64_t> chosen;
@@ -71,12 +71,11 @@ private:
   }
 
   /// Rows beyond `chosen` predict nothing.
-  void send_microbatch(std::uint32_t replica,
-                       std::uint64_t sequence,
+  void send_microbatch(std::uint32_t replica, std::uint64_t sequence,
                        const std::vector<std::uint64_t>& chosen, bool eval) {
     const auto length = std::size_t(run().seq_len);
-    const std::size_t bytes
-      = config_.world->tokens_per_microbatch() * sizeof(model::token_id);
+    const std::size_t bytes =
+      config_.world->tokens_per_microbatch() * sizeof(model::token_id);
     buffer ids = config_.world->buffers.get(bytes);
     buffer targets = config_.world->buffers.get(bytes);
     std::ranges::fill(ids.as<model::token_id>(), 0);
@@ -110,18 +109,18 @@ private:
 
 } // namespace
 
-model::status check_corpus(const model::corpus& text,
-                           const runtime::run_config& run) {
+model::status
+check_corpus(const model::corpus& text, const runtime::run_config& run) {
   if (windows(text.train_size(), run.seq_len) == 0)
-    return model::failure{
-      "the training text has " + std::to_string(text.train_size())
-      + " tokens, fewer than training.seq_len + 1 = "
-      + std::to_string(run.seq_len + 1)};
+    return model::failure{"the training text has "
+                          + std::to_string(text.train_size())
+                          + " tokens, fewer than training.seq_len + 1 = "
+                          + std::to_string(run.seq_len + 1)};
   return model::done{};
 }
 
-caf::actor spawn_data_source(caf::actor_system& system,
-                             data_source_config config) {
+caf::actor
+spawn_data_source(caf::actor_system& system, data_source_config config) {
   return system.spawn<data_source_actor>(std::move(config));
 }
 

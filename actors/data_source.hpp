@@ -28,11 +28,11 @@ struct data_source_config {
 };
 
 /// @pre the text has at least one window of each split (check_corpus)
-caf::actor spawn_data_source(caf::actor_system& system,
-                             data_source_config config);
+caf::actor
+spawn_data_source(caf::actor_system& system, data_source_config config);
 
 /// Whether there is enough text: the sentence if not.
-model::status check_corpus(const model::corpus& text,
-                           const runtime::run_config& run);
+model::status
+check_corpus(const model::corpus& text, const runtime::run_config& run);
 
 } // namespace shoal::actors

@@ -11,8 +11,8 @@
 namespace shoal::actors {
 namespace {
 
-caf::behavior evaluator(caf::event_based_actor* self,
-                        const evaluator_config& config) {
+caf::behavior
+evaluator(caf::event_based_actor* self, const evaluator_config& config) {
   return {
     [=](const begin_eval& m) {
       const core::assignment& place = config.plan->where;

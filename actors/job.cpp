@@ -38,11 +38,10 @@ core::job_config core_config(const job_config& c, const job_world& w) {
   out.microbatches = c.entry.microbatches;
   out.total_steps = std::uint64_t(w.run.steps);
   out.origin_step = c.entry.origin_step;
-  out.eval_every
-    = w.run.validation_enable ? std::uint64_t(w.run.validation_freq) : 0;
-  out.checkpoint_every = w.run.checkpoint_enable
-                           ? std::uint64_t(w.run.checkpoint_interval)
-                           : 0;
+  out.eval_every =
+    w.run.validation_enable ? std::uint64_t(w.run.validation_freq) : 0;
+  out.checkpoint_every =
+    w.run.checkpoint_enable ? std::uint64_t(w.run.checkpoint_interval) : 0;
   return out;
 }
 
@@ -57,11 +56,11 @@ std::string describe(const core::view& v, const core::assignment& a) {
     for (std::size_t s = 0; s < a.replicas[r].stages.size(); ++s) {
       const core::stage_place& p = a.replicas[r].stages[s];
       const core::member* m = core::find_member(v, p.where.peer);
-      text += (s == 0 ? "" : ", ")
-              + (m && !m->name.empty() ? m->name
-                                       : core::short_name(p.where.peer))
-              + " " + std::to_string(p.first_block) + "-"
-              + std::to_string(p.last_block);
+      text +=
+        (s == 0 ? "" : ", ")
+        + (m && !m->name.empty() ? m->name : core::short_name(p.where.peer))
+        + " " + std::to_string(p.first_block) + "-"
+        + std::to_string(p.last_block);
     }
   }
   return text;
@@ -80,10 +79,10 @@ core::nanoseconds steady_now() {
     .count();
 }
 
-job_actor::job_actor(caf::actor_config& cfg, job_config config,
-                     world_ptr world)
+job_actor::job_actor(caf::actor_config& cfg, job_config config, world_ptr world)
   : caf::event_based_actor(cfg), config_(std::move(config)),
-    world_(std::move(world)), core_(core_config(config_, *world_)) {}
+    world_(std::move(world)), core_(core_config(config_, *world_)) {
+}
 
 caf::behavior job_actor::make_behavior() {
   set_down_handler([this](const caf::down_msg& m) {
@@ -193,10 +192,8 @@ std::function<void(std::function<void()>)> job_actor::poster() {
 
 void job_actor::compute(std::function<void(kernels::backend&)> work,
                         std::function<void()> then) {
-  node().device().submit(std::move(work),
-                         [post = poster(), then = std::move(then)] {
-                           post(then);
-                         });
+  node().device().submit(
+    std::move(work), [post = poster(), then = std::move(then)] { post(then); });
 }
 
 // Sub-plans come and go.
@@ -269,8 +266,8 @@ void job_actor::load_text() {
       if (auto enough = check_corpus(*parsed, world->run); !enough)
         result->wrong = enough.message();
       else
-        result->text
-          = std::make_shared<const model::corpus>(std::move(*parsed));
+        result->text =
+          std::make_shared<const model::corpus>(std::move(*parsed));
     },
     [this, post = poster(), result] {
       post([this, result] {
@@ -311,8 +308,7 @@ void job_actor::on_reduced(const step_reduced& m) {
   vote->losses = m.losses;
   std::vector<unit_ptr> units;
   for (const stage_name& n : crew_.stages()) {
-    const unit_range range
-      = units_of(crew_.plan()->where, n.replica, n.stage);
+    const unit_range range = units_of(crew_.plan()->where, n.replica, n.stage);
     for (auto u = range.first; u < range.last; ++u)
       units.push_back(world_->units.at(u));
   }
@@ -357,8 +353,8 @@ void job_actor::act(const committed& a) {
   e.grad_norm = a.record.grad_norm;
   e.lr = runtime::learning_rate(run(), std::int64_t(step));
   e.tokens = step * world_->tokens_per_step();
-  e.tokens_per_s
-    = took_ > 0 ? double(world_->tokens_per_step()) * 1e9 / double(took_) : 0;
+  e.tokens_per_s =
+    took_ > 0 ? double(world_->tokens_per_step()) * 1e9 / double(took_) : 0;
   e.peers = a.record.replicas * a.record.stages;
   e.unix_ms = unix_ms();
   node().log().add(config_.entry.id, e);
@@ -432,8 +428,8 @@ void job_actor::fail(const std::string& why) {
 
 void job_actor::act(const lost_state& a) {
   note(a.last, "state lost: nobody holds unit " + std::to_string(a.unit)
-                 + " at step " + std::to_string(a.last)
-                 + "; resuming at step " + std::to_string(a.resume));
+                 + " at step " + std::to_string(a.last) + "; resuming at step "
+                 + std::to_string(a.resume));
 }
 
 void job_actor::act(const waiting& a) {
@@ -455,8 +451,8 @@ void job_actor::act(const ended&) {
   quit();
 }
 
-std::optional<caf::actor> spawn_job(caf::actor_system& system,
-                                    job_config config) {
+std::optional<caf::actor>
+spawn_job(caf::actor_system& system, job_config config) {
   auto run = runtime::parse_run(config.entry.run_json, "job");
   if (!run) {
     config.node->say("[job] refused: " + run.message());

@@ -45,8 +45,8 @@ struct job_config {
 };
 
 /// @returns nothing if the job's run description cannot be read; that is said.
-std::optional<caf::actor> spawn_job(caf::actor_system& system,
-                                    job_config config);
+std::optional<caf::actor>
+spawn_job(caf::actor_system& system, job_config config);
 
 } // namespace shoal::actors
 

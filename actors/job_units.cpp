@@ -1,7 +1,6 @@
 // actors/job_units.cpp -- a unit's state: fetched, served, made, saved.
-#include "actors/job_actor.hpp"
-
 #include "actors/checkpoint_files.hpp"
+#include "actors/job_actor.hpp"
 #include "actors/link_names.hpp"
 #include "runtime/device_queue.hpp"
 #include "runtime/job_log.hpp"
@@ -35,12 +34,13 @@ void job_actor::act(const fetch_unit& a) {
       [unit, into](kernels::backend&) {
         copy_state_in(into.as<const float>(), *unit);
       },
-      [this, a] { feed(event::loaded{a.digest, a.unit}); });
+      [this, a] {
+        feed(event::loaded{a.digest, a.unit});
+      });
   };
   node().links().expect(
     a.from, make_tag(a.digest, link_kind::state, 0, a.unit, a.step),
-    into.shared(),
-    [post = poster(), arrived_here](std::error_code error) {
+    into.shared(), [post = poster(), arrived_here](std::error_code error) {
       post([arrived_here, error] { arrived_here(error); });
     });
 }
@@ -66,7 +66,9 @@ void job_actor::act(const initialise_unit& a) {
   unit_ptr unit = world_->units.at(a.unit);
   compute([unit, seed = std::uint64_t(run().seed)](
             kernels::backend&) { model::initialise(*unit, seed); },
-          [this, a] { feed(event::loaded{a.digest, a.unit}); });
+          [this, a] {
+            feed(event::loaded{a.digest, a.unit});
+          });
 }
 
 void job_actor::act(const restore_unit& a) {
@@ -76,24 +78,24 @@ void job_actor::act(const restore_unit& a) {
 void job_actor::load_from(const core::blob_digest& manifest,
                           std::vector<core::peer_id> holders,
                           std::uint32_t unit, std::uint64_t digest) {
-  with_files(
-    manifest, std::move(holders), [this, unit, digest](const fs::path& files) {
-      auto at = world_->units.find(unit);
-      if (at == world_->units.end())
-        return; // released meanwhile
-      auto result = std::make_shared<std::string>();
-      compute(
-        [state = at->second, files, result](kernels::backend&) {
-          if (auto loaded = load_unit(files, *state); !loaded)
-            *result = loaded.message();
-        },
-        [this, unit, digest, result] {
-          if (result->empty())
-            feed(event::loaded{digest, unit});
-          else
-            fail(*result);
-        });
-    });
+  with_files(manifest, std::move(holders),
+             [this, unit, digest](const fs::path& files) {
+               auto at = world_->units.find(unit);
+               if (at == world_->units.end())
+                 return; // released meanwhile
+               auto result = std::make_shared<std::string>();
+               compute(
+                 [state = at->second, files, result](kernels::backend&) {
+                   if (auto loaded = load_unit(files, *state); !loaded)
+                     *result = loaded.message();
+                 },
+                 [this, unit, digest, result] {
+                   if (result->empty())
+                     feed(event::loaded{digest, unit});
+                   else
+                     fail(*result);
+                 });
+             });
 }
 
 void job_actor::with_files(const core::blob_digest& manifest,
@@ -123,9 +125,8 @@ void job_actor::with_files(const core::blob_digest& manifest,
                 wrong = "checkpoint cannot be fetched: " + error.message();
               if (!error) {
                 auto m = read_manifest(manifest, world->blobs());
-                model::status out
-                  = m ? export_files(*m, world->blobs(), where)
-                      : model::status{m.why()};
+                model::status out = m ? export_files(*m, world->blobs(), where)
+                                      : model::status{m.why()};
                 if (!out)
                   wrong = out.message();
               }
@@ -146,13 +147,12 @@ void job_actor::act(const run_checkpoint& a) {
   if (crew_.in_first_replica()) {
     const core::peer_id to = crew_.plan()->where.checkpointer.peer;
     for (const stage_name& n : crew_.stages()) {
-      const unit_range range
-        = units_of(crew_.plan()->where, n.replica, n.stage);
+      const unit_range range =
+        units_of(crew_.plan()->where, n.replica, n.stage);
       for (auto u = range.first; u < range.last; ++u) {
         unit_ptr unit = world_->units.at(u);
         buffer copy = world_->buffers.get(state_bytes(*unit));
-        const auto tag
-          = make_tag(digest_, link_kind::snapshot, 0, u, a.step);
+        const auto tag = make_tag(digest_, link_kind::snapshot, 0, u, a.step);
         node().device().submit(
           [unit, copy](kernels::backend&) {
             copy_state_out(*unit, copy.as<float>());
@@ -184,18 +184,14 @@ void job_actor::act(const checkpoint_known& a) {
   if (a.at == node().self() || !crew_.plan())
     return;
   const auto& keepers = crew_.plan()->where.keepers;
-  const bool keeper
-    = std::ranges::any_of(keepers, [&](const core::member_id& k) {
-        return k.peer == node().self();
-      });
+  const bool keeper = std::ranges::any_of(
+    keepers, [&](const core::member_id& k) { return k.peer == node().self(); });
   if (!keeper)
     return;
   fetch_all(node(), {{}, {a.checkpoint.manifest}}, {a.at},
             [this, post = poster(), a](std::error_code error) {
               if (!error)
-                post([this, a] {
-                  feed(event::checkpoint_held{a.checkpoint});
-                });
+                post([this, a] { feed(event::checkpoint_held{a.checkpoint}); });
             });
 }
 
@@ -238,8 +234,8 @@ void job_actor::act(const get_blobs& a) {
             [this, post = poster()](std::error_code error) {
               post([this, error] {
                 if (error) {
-                  note(0, "the job's text cannot be fetched: "
-                            + error.message() + "; asking again");
+                  note(0, "the job's text cannot be fetched: " + error.message()
+                            + "; asking again");
                   return; // job_core asks again
                 }
                 feed(event::blobs_held{});

@@ -34,8 +34,7 @@ inline transport::bulk_tag
 make_tag(std::uint64_t plan_digest, link_kind kind, std::uint32_t replica,
          std::uint32_t index, std::uint64_t sequence) {
   SHOAL_ASSERT(replica < (1u << 10) && index < (1u << 16));
-  return {plan_digest,
-          (std::uint32_t(kind) << 26) | (replica << 16) | index,
+  return {plan_digest, (std::uint32_t(kind) << 26) | (replica << 16) | index,
           std::uint32_t(sequence)};
 }
 

@@ -120,9 +120,8 @@ private:
     return place_.replicas.back().last_microbatch;
   }
   std::size_t bytes_of(std::uint32_t b) const {
-    return is_losses(b)
-             ? microbatches() * sizeof(double)
-             : states_.at(b)->size() * sizeof(float);
+    return is_losses(b) ? microbatches() * sizeof(double)
+                        : states_.at(b)->size() * sizeof(float);
   }
 
   void begin(std::uint64_t step) {
@@ -143,8 +142,7 @@ private:
   /// Posts the other replicas' parts at the owner, the result elsewhere.
   void post(std::uint32_t b) {
     if (owner_of(b) != replica_) {
-      expect(link_kind::reduce_result, replica_, b,
-             peer_of(owner_of(b), b));
+      expect(link_kind::reduce_result, replica_, b, peer_of(owner_of(b), b));
       return;
     }
     for (std::uint32_t r = 0; r < replicas(); ++r)
@@ -159,10 +157,10 @@ private:
     node().links().expect(
       from, make_tag(config_.plan->digest, kind, replica, b, step_),
       into.shared(),
-      [self = caf::actor_cast<caf::actor>(this), kind, step = step_, replica,
-       b, into](std::error_code error) {
-        caf::anon_send(self, arrived{kind, step, (replica << 16) | b, into,
-                                     error});
+      [self = caf::actor_cast<caf::actor>(this), kind, step = step_, replica, b,
+       into](std::error_code error) {
+        caf::anon_send(self,
+                       arrived{kind, step, (replica << 16) | b, into, error});
       });
   }
 
@@ -235,8 +233,8 @@ private:
   void sum_if_ready(std::uint32_t b) {
     bucket& state = buckets_.at(b);
     const bool owner = owner_of(b) == replica_;
-    const bool all = owner ? state.parts.size() + 1 == replicas()
-                           : bool(state.result);
+    const bool all =
+      owner ? state.parts.size() + 1 == replicas() : bool(state.result);
     if (!state.complete || !all || state.summing)
       return;
     state.summing = true;
@@ -246,8 +244,8 @@ private:
       return;
     }
     node().device().submit(
-      [unit = states_.at(b), parts = state.parts,
-       result = state.result, me = replica_](kernels::backend& device) {
+      [unit = states_.at(b), parts = state.parts, result = state.result,
+       me = replica_](kernels::backend& device) {
         if (result) {
           std::ranges::copy(result.as<const float>(),
                             unit->gradients().begin());
@@ -261,9 +259,9 @@ private:
   }
 
   /// own = ((part 0 + part 1) + part 2) + ..., where part `me` is own.
-  static void add_in_order(kernels::backend& device, std::span<float> own,
-                           const std::map<std::uint32_t, buffer>& parts,
-                           std::uint32_t me) {
+  static void
+  add_in_order(kernels::backend& device, std::span<float> own,
+               const std::map<std::uint32_t, buffer>& parts, std::uint32_t me) {
     auto first = parts.begin();
     if (me == 0) {
       for (const auto& [replica, part] : parts)
@@ -359,8 +357,8 @@ private:
       return;
     if (!tied_sent_) {
       tied_sent_ = true;
-      buffer copy
-        = config_.world->buffers.get(tied_span(here_is_head).size_bytes());
+      buffer copy =
+        config_.world->buffers.get(tied_span(here_is_head).size_bytes());
       std::ranges::copy(tied_span(here_is_head), copy.as<float>().begin());
       node().links().send(
         holder_of(place_, replica_, here_is_head ? 0 : head_),
@@ -378,8 +376,8 @@ private:
         return;
     tied_ = tied_state::adding;
     const bool head = units_.contains(head_);
-    std::span<float> a = tied_is_local() || !head ? tied_span(false)
-                                                  : other.as<float>();
+    std::span<float> a =
+      tied_is_local() || !head ? tied_span(false) : other.as<float>();
     std::span<float> b = head ? tied_span(true) : other.as<float>();
     node().device().submit(
       [a, b, other, kept = states_](kernels::backend&) {

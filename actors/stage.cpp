@@ -57,8 +57,8 @@ public:
     stages_ = std::uint32_t(replica.stages.size());
     first_ = replica.first_microbatch;
     last_ = replica.last_microbatch;
-    const unit_range range
-      = units_of(place, config_.name.replica, config_.name.stage);
+    const unit_range range =
+      units_of(place, config_.name.replica, config_.name.stage);
     for (auto u = range.first; u < range.last; ++u)
       compute_->units.push_back(config_.world->units.at(u));
   }
@@ -83,17 +83,18 @@ private:
     return config_.plan->where.replicas.back().last_microbatch;
   }
 
-  receiver make_receiver(link_kind kind, const core::peer_id& from,
-                         std::size_t bytes) {
+  receiver
+  make_receiver(link_kind kind, const core::peer_id& from, std::size_t bytes) {
     return {{kind, config_.plan->digest, config_.name.replica,
              config_.name.stage, from, bytes},
-            node().links(), config_.world->buffers,
+            node().links(),
+            config_.world->buffers,
             caf::actor_cast<caf::actor>(this)};
   }
 
   const core::peer_id& neighbour(int offset) const {
-    const auto& stages
-      = config_.plan->where.replicas[config_.name.replica].stages;
+    const auto& stages =
+      config_.plan->where.replicas[config_.name.replica].stages;
     return stages[std::size_t(int(config_.name.stage) + offset)].where.peer;
   }
 
@@ -103,10 +104,11 @@ private:
     next_ = 0;
     busy_ = false;
     losses_.clear();
-    const std::uint32_t evals = std::uint32_t(config_.world->run.validation_steps);
-    items_ = eval ? core::make_forward_schedule(0, evals)
-                  : core::make_schedule(config_.name.stage, stages_, first_,
-                                        last_);
+    const std::uint32_t evals =
+      std::uint32_t(config_.world->run.validation_steps);
+    items_ =
+      eval ? core::make_forward_schedule(0, evals)
+           : core::make_schedule(config_.name.stage, stages_, first_, last_);
     post_receives(eval, eval ? evals : microbatches());
     auto compute = compute_;
     runtime::device_queue& device = node().device();
@@ -117,8 +119,8 @@ private:
           std::vector<model::unit_state*> units;
           for (const unit_ptr& u : compute->units)
             units.push_back(u.get());
-          compute->stage
-            = std::make_unique<model::stage_model>(std::move(units), backend);
+          compute->stage =
+            std::make_unique<model::stage_model>(std::move(units), backend);
         }
         if (!eval)
           for (const unit_ptr& u : compute->units)
@@ -135,19 +137,19 @@ private:
         forward.push_back(item.microbatch);
     const std::uint64_t run = run_number(step_, eval);
     const std::uint64_t sequence = step_ * per_step;
-    const std::size_t ids_bytes
-      = config_.world->tokens_per_microbatch() * sizeof(model::token_id);
+    const std::size_t ids_bytes =
+      config_.world->tokens_per_microbatch() * sizeof(model::token_id);
     const std::size_t hidden = config_.world->hidden_bytes();
     const core::peer_id& source = config_.plan->where.data_source.peer;
     tokens_ = targets_ = hidden_in_ = d_out_ = receiver{};
     if (is_first()) {
-      tokens_ = make_receiver(
-        eval ? link_kind::eval_tokens : link_kind::tokens, source, ids_bytes);
+      tokens_ = make_receiver(eval ? link_kind::eval_tokens : link_kind::tokens,
+                              source, ids_bytes);
       tokens_.begin(run, forward, sequence);
     } else {
-      hidden_in_ = make_receiver(
-        eval ? link_kind::eval_activations : link_kind::activations,
-        neighbour(-1), hidden);
+      hidden_in_ = make_receiver(eval ? link_kind::eval_activations
+                                      : link_kind::activations,
+                                 neighbour(-1), hidden);
       hidden_in_.begin(run, forward, sequence);
     }
     if (is_last()) {
@@ -166,8 +168,8 @@ private:
         if (!r->put(m) && m.error && m.run == run_number(step_, eval_))
           node().say("[stage] input of microbatch "
                      + std::to_string(m.microbatch) + " of step "
-                     + std::to_string(step_) + " failed: "
-                     + m.error.message() + "; waiting for a new plan");
+                     + std::to_string(step_) + " failed: " + m.error.message()
+                     + "; waiting for a new plan");
     advance();
   }
 
@@ -178,8 +180,10 @@ private:
       return (!tokens_.used() || tokens_.has(m))
              && (!targets_.used() || targets_.has(m))
              && (!hidden_in_.used() || hidden_in_.has(m));
-    case work_kind::input_gradient: return !d_out_.used() || d_out_.has(m);
-    case work_kind::weight_gradient: return true;
+    case work_kind::input_gradient:
+      return !d_out_.used() || d_out_.has(m);
+    case work_kind::weight_gradient:
+      return true;
     }
     return false;
   }
@@ -190,9 +194,15 @@ private:
     busy_ = true;
     const work_item item = items_[next_++];
     switch (item.kind) {
-    case work_kind::forward: forward(item); break;
-    case work_kind::input_gradient: input_gradient(item); break;
-    case work_kind::weight_gradient: weight_gradient(item); break;
+    case work_kind::forward:
+      forward(item);
+      break;
+    case work_kind::input_gradient:
+      input_gradient(item);
+      break;
+    case work_kind::weight_gradient:
+      weight_gradient(item);
+      break;
     }
   }
 
@@ -218,9 +228,9 @@ private:
     buffer ids = is_first() ? tokens_.take(m) : buffer{};
     buffer targets = is_last() ? targets_.take(m) : buffer{};
     buffer hidden = is_first() ? buffer{} : hidden_in_.take(m);
-    buffer out = is_last() ? buffer{}
-                           : config_.world->buffers.get(
-                             config_.world->hidden_bytes());
+    buffer out = is_last()
+                   ? buffer{}
+                   : config_.world->buffers.get(config_.world->hidden_bytes());
     const float scale = 1.0f / float(config_.world->tokens_per_step());
     submit(item, out,
            [=, keep = !eval_, sequences = std::size_t(run.local_batch_size),
@@ -249,9 +259,9 @@ private:
   void input_gradient(const work_item& item) {
     const std::uint32_t m = item.microbatch;
     buffer d_out = is_last() ? buffer{} : d_out_.take(m);
-    buffer d_in = is_first() ? buffer{}
-                             : config_.world->buffers.get(
-                               config_.world->hidden_bytes());
+    buffer d_in = is_first()
+                    ? buffer{}
+                    : config_.world->buffers.get(config_.world->hidden_bytes());
     submit(item, d_in, [=](model::stage_model& stage, item_done&) {
       stage.input_gradient(
         m, d_out ? d_out.as<const float>() : std::span<const float>{},
@@ -301,9 +311,9 @@ private:
   }
 
   void pass_on(item_done& m, link_kind kind, int offset) {
-    const std::uint32_t per_step
-      = eval_ ? std::uint32_t(config_.world->run.validation_steps)
-              : microbatches();
+    const std::uint32_t per_step =
+      eval_ ? std::uint32_t(config_.world->run.validation_steps)
+            : microbatches();
     node().links().send(
       neighbour(offset),
       make_tag(config_.plan->digest, kind, config_.name.replica,
@@ -314,13 +324,12 @@ private:
 
   /// Sends {sum, predicted} of all microbatches to the evaluator.
   void send_eval_losses() {
-    buffer sums
-      = config_.world->buffers.get(losses_.size() * sizeof(double));
+    buffer sums = config_.world->buffers.get(losses_.size() * sizeof(double));
     std::ranges::copy(losses_, sums.as<double>().begin());
-    node().links().send(config_.plan->where.evaluator.peer,
-                        make_tag(config_.plan->digest, link_kind::eval_losses,
-                                 0, 0, step_),
-                        sums.shared(), [](std::error_code) {});
+    node().links().send(
+      config_.plan->where.evaluator.peer,
+      make_tag(config_.plan->digest, link_kind::eval_losses, 0, 0, step_),
+      sums.shared(), [](std::error_code) {});
   }
 
   stage_config config_;

@@ -18,10 +18,14 @@ constexpr std::size_t early_messages_max = 1024;
 
 const char* state_name(core::job_state s) {
   switch (s) {
-  case core::job_state::running: return "running";
-  case core::job_state::done: return "done";
-  case core::job_state::cancelled: return "cancelled";
-  case core::job_state::failed: return "failed";
+  case core::job_state::running:
+    return "running";
+  case core::job_state::done:
+    return "done";
+  case core::job_state::cancelled:
+    return "cancelled";
+  case core::job_state::failed:
+    return "failed";
   }
   return "unknown";
 }
@@ -79,12 +83,12 @@ private:
     release_if_idle();
   }
 
-  void keep_running(const core::job_entry& entry,
-                    const runtime::view_changed& m) {
+  void
+  keep_running(const core::job_entry& entry, const runtime::view_changed& m) {
     auto at = jobs_.find(entry.id);
     if (at == jobs_.end()) {
-      auto actor = spawn_job(
-        system(), {&node_, entry, caf::actor_cast<caf::actor>(this)});
+      auto actor =
+        spawn_job(system(), {&node_, entry, caf::actor_cast<caf::actor>(this)});
       if (!actor) {
         node_.propose_job_state(entry.id, core::job_state::failed, 0);
         return;
@@ -161,8 +165,8 @@ private:
     if (last_ && !jobs_.empty() && drain_)
       return; // until the view says that they have ended
     if (!last_) {
-      const core::member* me
-        = view_ ? core::find_member(*view_, node_.self()) : nullptr;
+      const core::member* me =
+        view_ ? core::find_member(*view_, node_.self()) : nullptr;
       if (me && me->state != core::member_state::leaving)
         return; // not agreed yet
       for (const auto& [id, job] : jobs_)
@@ -185,8 +189,7 @@ private:
 
 } // namespace
 
-caf::actor spawn_supervisor(caf::actor_system& system,
-                            runtime::context& node) {
+caf::actor spawn_supervisor(caf::actor_system& system, runtime::context& node) {
   return system.spawn<supervisor_actor>(node);
 }
 

@@ -17,8 +17,7 @@
 
 namespace shoal::actors {
 
-caf::actor spawn_supervisor(caf::actor_system& system,
-                            runtime::context& node);
+caf::actor spawn_supervisor(caf::actor_system& system, runtime::context& node);
 
 /// Adds the roles that every shoal has.
 void add_builtin(runtime::role_table& roles);

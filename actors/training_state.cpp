@@ -32,8 +32,8 @@ unit_range units_of(const core::assignment& a, std::uint32_t replica,
   return range;
 }
 
-const core::peer_id& holder_of(const core::assignment& a,
-                               std::uint32_t replica, model::unit_index unit) {
+const core::peer_id& holder_of(const core::assignment& a, std::uint32_t replica,
+                               model::unit_index unit) {
   const auto& stages = a.replicas.at(replica).stages;
   for (std::uint32_t s = 0; s < stages.size(); ++s)
     if (unit < units_of(a, replica, s).last)

@@ -72,12 +72,12 @@ struct unit_range {
   model::unit_index first = 0;
   model::unit_index last = 0;
 };
-unit_range units_of(const core::assignment& a, std::uint32_t replica,
-                    std::uint32_t stage);
+unit_range
+units_of(const core::assignment& a, std::uint32_t replica, std::uint32_t stage);
 
 /// The peer that holds `unit` in `replica`.
-const core::peer_id& holder_of(const core::assignment& a,
-                               std::uint32_t replica, model::unit_index unit);
+const core::peer_id& holder_of(const core::assignment& a, std::uint32_t replica,
+                               model::unit_index unit);
 
 /// A unit as three consecutive arrays: parameters, first and second moment.
 std::size_t state_bytes(const model::unit_state& unit);

@@ -90,8 +90,8 @@ void add_run(CLI::App& c, run_options& o, bool file_needed) {
       ->type_name("");
   };
   for (const runtime::run_key& k : runtime::keys())
-    add(std::string(k.section) + "." + std::string(k.name),
-        std::string(k.help), "[" + std::string(k.section) + "]");
+    add(std::string(k.section) + "." + std::string(k.name), std::string(k.help),
+        "[" + std::string(k.section) + "]");
   add("model.path", "start from this Hugging Face directory", "[model]");
   for (std::string_view k : model::known_keys())
     add("model." + std::string(k), "as in config.json", "[model]");
@@ -159,7 +159,8 @@ void add_train(CLI::App& app, command_set& set, runners& run) {
   add_address(*c, o.at);
   add_run(*c, o.run, true);
   c->add_option("--out", o.out, "folder for the model, checkpoints, metrics");
-  c->add_flag("--resume", o.resume, "go on from the newest checkpoint in --out");
+  c->add_flag("--resume", o.resume,
+              "go on from the newest checkpoint in --out");
   c->add_flag("--detach", o.detach, "submit and return");
   c->add_flag("--json", o.json, "one JSON line per event on stdout");
   c->add_flag("--bigram", o.bigram,
@@ -251,8 +252,9 @@ int run_cli(int argc, char** argv) {
   app.require_subcommand(1);
   app.set_version_flag("--version", "shoal " SHOAL_VERSION);
   std::filesystem::path config;
-  app.add_option("--config", config,
-                 "configuration file; a table for each subcommand")
+  app
+    .add_option("--config", config,
+                "configuration file; a table for each subcommand")
     ->check(CLI::ExistingFile);
   command_set set;
   runners run;

@@ -7,17 +7,17 @@
 #include "runtime/client.hpp"
 #include "runtime/node_config.hpp"
 
-#include <nlohmann/json.hpp>
-
 #include <arpa/inet.h>
+#include <netinet/in.h>
+#include <nlohmann/json.hpp>
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <iostream>
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <thread>
-#include <unistd.h>
 
 namespace shoal::apps {
 
@@ -45,8 +45,7 @@ finding check_data_dir(const fs::path& dir) {
     return {"bad", "data directory " + dir.string() + ": " + error.message()
                      + "; choose another with --data-dir"};
   const auto space = fs::space(dir, error);
-  const std::string free
-    = std::to_string(space.available >> 20) + " MiB free";
+  const std::string free = std::to_string(space.available >> 20) + " MiB free";
   if (access(dir.c_str(), W_OK) != 0)
     return {"bad", "data directory " + dir.string() + " cannot be written"};
   return {space.available < (1u << 30) ? "note" : "ok",
@@ -60,15 +59,14 @@ finding check_multicast() {
   ip_mreq group{};
   inet_pton(AF_INET, "239.255.0.1", &group.imr_multiaddr);
   group.imr_interface.s_addr = htonl(INADDR_LOOPBACK);
-  const bool good = setsockopt(s, IPPROTO_IP, IP_ADD_MEMBERSHIP, &group,
-                               sizeof group)
-                    == 0;
+  const bool good =
+    setsockopt(s, IPPROTO_IP, IP_ADD_MEMBERSHIP, &group, sizeof group) == 0;
   const std::string why = std::strerror(errno);
   close(s);
   if (good)
     return {"ok", "multicast on loopback works: nodes find each other"};
-  return {"note", "no multicast on loopback (" + why
-                    + "): start nodes with --join"};
+  return {"note",
+          "no multicast on loopback (" + why + "): start nodes with --join"};
 }
 
 finding check_shared_memory() {
@@ -78,8 +76,8 @@ finding check_shared_memory() {
     if (entry.path().filename().string().starts_with("ucx_shm_"))
       ++left;
   if (error)
-    return {"note", "/dev/shm: " + error.message()
-                      + "; peers of this host use TLS"};
+    return {"note",
+            "/dev/shm: " + error.message() + "; peers of this host use TLS"};
   if (left > 0)
     return {"note", std::to_string(left)
                       + " files ucx_shm_* in /dev/shm: remove them if no UCX "
@@ -115,8 +113,8 @@ finding check_environment() {
 } // namespace
 
 int run_doctor(const doctor_options& o) {
-  const finding all[] = {check_kernels(), check_data_dir(data_dir_of(o.at)),
-                         check_multicast(), check_shared_memory(),
+  const finding all[] = {check_kernels(),     check_data_dir(data_dir_of(o.at)),
+                         check_multicast(),   check_shared_memory(),
                          check_environment(), check_node(o.at)};
   bool bad = false;
   json list = json::array();

@@ -55,10 +55,14 @@ int fail(const std::string& text, int code = exit_failed) {
 
 const char* name_of(model::finish_reason r) {
   switch (r) {
-  case model::finish_reason::none: return "none";
-  case model::finish_reason::length: return "length";
-  case model::finish_reason::stop: return "stop";
-  case model::finish_reason::aborted: return "aborted";
+  case model::finish_reason::none:
+    return "none";
+  case model::finish_reason::length:
+    return "length";
+  case model::finish_reason::stop:
+    return "stop";
+  case model::finish_reason::aborted:
+    return "aborted";
   }
   return "none";
 }
@@ -74,9 +78,9 @@ prompt_of(const generate_command& o, const local_model& m) {
     for (const json& id : list) {
       if (!id.is_number_unsigned()
           || id.get<std::uint64_t>() >= m.directory->config.vocab_size)
-        return model::failure{
-          "--prompt-ids: " + id.dump() + " is not below the vocabulary's "
-          + std::to_string(m.directory->config.vocab_size)};
+        return model::failure{"--prompt-ids: " + id.dump()
+                              + " is not below the vocabulary's "
+                              + std::to_string(m.directory->config.vocab_size)};
       ids.push_back(id.get<model::token_id>());
     }
     return ids;
@@ -140,8 +144,7 @@ int run_generate(const generate_command& o) {
   };
   const double prefill = seconds(first - began);
   const double decode = seconds(clock::now() - first);
-  const double rate
-    = count > 1 && decode > 0 ? double(count - 1) / decode : 0;
+  const double rate = count > 1 && decode > 0 ? double(count - 1) / decode : 0;
   if (o.json) {
     std::cout << json{{"event", "done"},
                       {"finish_reason", name_of(result->finish)},
@@ -167,8 +170,8 @@ int run_eval(const eval_command& o) {
   local_model m(o.threads);
   if (auto loaded = m.load(o.model); !loaded)
     return fail(loaded.message());
-  auto sequences
-    = model::read_sequences(o.data, m.directory->config, m.tokenizer());
+  auto sequences =
+    model::read_sequences(o.data, m.directory->config, m.tokenizer());
   if (!sequences)
     return fail(sequences.message());
   const model::evaluation e = model::evaluate(*m.stage, *sequences);

@@ -63,8 +63,8 @@ private:
   bool json_;
 };
 
-runtime::node_config config_of(const node_options& o, std::uint64_t memory,
-                               printer& out) {
+runtime::node_config
+config_of(const node_options& o, std::uint64_t memory, printer& out) {
   runtime::node_config c;
   c.name = o.at.name;
   c.data_dir = o.at.data_dir;
@@ -89,10 +89,9 @@ runtime::node_config config_of(const node_options& o, std::uint64_t memory,
 }
 
 void print_status(const json& s) {
-  std::printf("shoal %s  epoch %llu  %s\n",
-              s.value("id", "").substr(0, 12).c_str(),
-              (unsigned long long)s.value("epoch", 0ull),
-              s.value("state", "").c_str());
+  std::printf(
+    "shoal %s  epoch %llu  %s\n", s.value("id", "").substr(0, 12).c_str(),
+    (unsigned long long)s.value("epoch", 0ull), s.value("state", "").c_str());
   std::printf("%-10s %-16s %-12s %-22s %s\n", "PEER", "NAME", "STATE",
               "ADDRESS", "DEVICES");
   for (const json& p : s["peers"]) {
@@ -102,13 +101,12 @@ void print_status(const json& s) {
                  + std::to_string(d.value("threads", 0)) + " threads "
                  + std::to_string(d.value("mflops", 0ull) / 1000) + " GFLOP/s "
                  + std::to_string(d.value("memory_bytes", 0ull) >> 20) + " MiB";
-    const std::string address
-      = p["addresses"].empty() ? "" : p["addresses"][0].get<std::string>();
-    std::printf("%-10s %-16s %-12s %-22s %s\n",
-                p.value("id", "").substr(0, 8).c_str(),
-                p.value("name", "").c_str(), p.value("state", "").c_str(),
-                address.c_str(),
-                p.value("witness", false) ? "witness" : devices.c_str());
+    const std::string address =
+      p["addresses"].empty() ? "" : p["addresses"][0].get<std::string>();
+    std::printf(
+      "%-10s %-16s %-12s %-22s %s\n", p.value("id", "").substr(0, 8).c_str(),
+      p.value("name", "").c_str(), p.value("state", "").c_str(),
+      address.c_str(), p.value("witness", false) ? "witness" : devices.c_str());
   }
   for (const json& j : s["jobs"])
     std::printf("job %s  %s  %s  %s\n", j.value("id", "").c_str(),
@@ -131,8 +129,7 @@ runtime::client_config client_of(const node_address& at) {
 } // namespace
 
 std::filesystem::path data_dir_of(const node_address& at) {
-  return at.data_dir.empty() ? runtime::default_data_dir(at.name)
-                             : at.data_dir;
+  return at.data_dir.empty() ? runtime::default_data_dir(at.name) : at.data_dir;
 }
 
 int run_node(const node_options& o) {

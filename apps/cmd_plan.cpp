@@ -56,9 +56,8 @@ core::view from_status(const json& s) {
     }
     v.members.push_back(m);
   }
-  std::ranges::sort(v.members, {}, [](const core::member& m) {
-    return m.id.peer;
-  });
+  std::ranges::sort(v.members, {},
+                    [](const core::member& m) { return m.id.peer; });
   return v;
 }
 
@@ -78,17 +77,15 @@ json describe(const core::view& v, const core::assignment& a,
       stages.push_back({{"peer", name_of(v, s.where)},
                         {"first_block", s.first_block},
                         {"last_block", s.last_block}});
-    out["replicas"].push_back(
-      {{"first_microbatch", r.first_microbatch},
-       {"last_microbatch", r.last_microbatch},
-       {"stages", stages}});
+    out["replicas"].push_back({{"first_microbatch", r.first_microbatch},
+                               {"last_microbatch", r.last_microbatch},
+                               {"stages", stages}});
   }
   for (const auto& need : p.memory) {
     const core::member* m = core::find_member(v, need.where.peer);
-    out["memory"].push_back(
-      {{"peer", name_of(v, need.where)},
-       {"needs_bytes", need.bytes},
-       {"has_bytes", m ? m->device.memory_bytes : 0}});
+    out["memory"].push_back({{"peer", name_of(v, need.where)},
+                             {"needs_bytes", need.bytes},
+                             {"has_bytes", m ? m->device.memory_bytes : 0}});
   }
   return out;
 }
@@ -133,8 +130,7 @@ int run_plan(const plan_options& o) {
   const core::plan plan = core::make_plan(v);
   if (plan.jobs.empty() || plan.jobs[0].replicas.empty()) {
     std::cerr << "shoal: the run does not fit: "
-              << (plan.jobs.empty() ? "no members"
-                                    : plan.jobs[0].why_waiting)
+              << (plan.jobs.empty() ? "no members" : plan.jobs[0].why_waiting)
               << "\n";
     return exit_failed;
   }
@@ -145,10 +141,9 @@ int run_plan(const plan_options& o) {
     std::cout << d.dump() << "\n";
     return exit_done;
   }
-  std::printf("%llu parameters, on %s\n",
-              (unsigned long long)layout.parameter_count(),
-              node ? client.where().c_str()
-                   : "this machine alone (no node runs)");
+  std::printf(
+    "%llu parameters, on %s\n", (unsigned long long)layout.parameter_count(),
+    node ? client.where().c_str() : "this machine alone (no node runs)");
   print(d);
   return exit_done;
 }

@@ -15,12 +15,13 @@
 #include "runtime/node.hpp"
 #include "runtime/store/store.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
 #include <iostream>
 #include <thread>
-#include <unistd.h>
 
 namespace shoal::apps {
 
@@ -35,8 +36,8 @@ namespace {
 class embedded_node {
 public:
   embedded_node(const train_options& o, progress& out) {
-    folder_ = fs::temp_directory_path()
-              / ("shoal-train-" + std::to_string(getpid()));
+    folder_ =
+      fs::temp_directory_path() / ("shoal-train-" + std::to_string(getpid()));
     runtime::node_config c;
     c.name = "train";
     c.data_dir = folder_;
@@ -79,7 +80,8 @@ std::int64_t step_of(const fs::path& folder) {
   }
 }
 
-std::vector<std::pair<std::int64_t, fs::path>> checkpoints(const fs::path& out) {
+std::vector<std::pair<std::int64_t, fs::path>>
+checkpoints(const fs::path& out) {
   std::vector<std::pair<std::int64_t, fs::path>> found;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(out / "checkpoint", error))
@@ -111,8 +113,8 @@ public:
     if (auto sent = submit(); !sent)
       return fail(sent.message());
     if (o_.detach) {
-      out_->say("submitted", "job " + job_text() + " submitted to "
-                               + client_->where());
+      out_->say("submitted",
+                "job " + job_text() + " submitted to " + client_->where());
       return exit_done;
     }
     return follow();
@@ -174,8 +176,7 @@ private:
     describe(*text, report);
     if (auto connected = connect(); !connected)
       return connected;
-    core::job_entry entry
-      = make_entry(run_, o_.run.run_file.stem().string());
+    core::job_entry entry = make_entry(run_, o_.run.run_file.stem().string());
     const std::vector<std::byte> blob = model::serialise(*text);
     if (client_->put_blob(blob, entry.data))
       return failure{client_->text()};
@@ -187,8 +188,7 @@ private:
     return model::done{};
   }
 
-  void describe(const model::corpus& text,
-                const model::corpus_report& report) {
+  void describe(const model::corpus& text, const model::corpus_report& report) {
     char line[200];
     std::snprintf(line, sizeof line,
                   "text: %llu files, %llu tokens to train on, %llu held out",
@@ -198,7 +198,8 @@ private:
     out_->say("corpus", line);
     if (!o_.bigram || !text.narrow())
       return;
-    std::snprintf(line, sizeof line, "held-out loss of a byte-bigram model: %.4f",
+    std::snprintf(line, sizeof line,
+                  "held-out loss of a byte-bigram model: %.4f",
                   model::bigram_validation_loss(text));
     out_->say("bigram", line);
   }
@@ -216,8 +217,8 @@ private:
       from = found.back().second;
       if (step >= std::uint64_t(run_.steps))
         return failure{"--resume: " + from.string() + " is at step "
-                       + std::to_string(step) + " of training.steps = "
-                       + std::to_string(run_.steps)};
+                       + std::to_string(step)
+                       + " of training.steps = " + std::to_string(run_.steps)};
       out_->say("notice", "resuming from " + from.string());
     }
     if (from.empty())
@@ -228,8 +229,8 @@ private:
     for (const auto& file : fs::directory_iterator(from, error)) {
       if (!file.is_regular_file())
         continue;
-      actors::manifest_file entry_of{file.path().filename().string(), {},
-                                     file.file_size()};
+      actors::manifest_file entry_of{
+        file.path().filename().string(), {}, file.file_size()};
       if (entry_of.name == "metrics.jsonl" || entry_of.name == "run.toml")
         continue;
       if (client_->put_file(file.path(), entry_of.digest))
@@ -286,12 +287,12 @@ private:
   /// Fetches a checkpoint into OUT/checkpoint/step-N. @returns the folder, or
   /// nothing (that is said).
   std::string bring_home(const job_event& e) {
-    const fs::path folder
-      = o_.out / "checkpoint" / ("step-" + std::to_string(e.step));
+    const fs::path folder =
+      o_.out / "checkpoint" / ("step-" + std::to_string(e.step));
     const fs::path partial = folder.string() + ".partial";
     std::string json;
-    std::error_code error = client_->get_blob(
-      e.digest, [&](std::span<const std::byte> piece) {
+    std::error_code error =
+      client_->get_blob(e.digest, [&](std::span<const std::byte> piece) {
         json.append(reinterpret_cast<const char*>(piece.data()), piece.size());
         return json.size() > actors::manifest_bytes_max
                  ? std::make_error_code(std::errc::file_too_large)
@@ -299,9 +300,9 @@ private:
       });
     auto m = actors::parse_manifest(json);
     if (error || !m) {
-      out_->say("notice", "checkpoint of step " + std::to_string(e.step)
-                            + " not fetched: "
-                            + (error ? client_->text() : m.message()));
+      out_->say("notice",
+                "checkpoint of step " + std::to_string(e.step)
+                  + " not fetched: " + (error ? client_->text() : m.message()));
       return {};
     }
     std::error_code ignored;
@@ -365,6 +366,8 @@ private:
 
 } // namespace
 
-int run_train(const train_options& o) { return training(o).run(); }
+int run_train(const train_options& o) {
+  return training(o).run();
+}
 
 } // namespace shoal::apps

@@ -6,12 +6,12 @@
 #include "runtime/metrics/tensorboard.hpp"
 
 #include <nlohmann/json.hpp>
+#include <unistd.h>
 
 #include <cmath>
 #include <cstdio>
 #include <ctime>
 #include <iostream>
-#include <unistd.h>
 
 namespace shoal::apps {
 
@@ -24,8 +24,8 @@ std::string clock_text(double seconds) {
   char text[32];
   const auto s = long(seconds + 0.5);
   if (s >= 3600)
-    std::snprintf(text, sizeof text, "%ld:%02ld:%02ld", s / 3600,
-                  s / 60 % 60, s % 60);
+    std::snprintf(text, sizeof text, "%ld:%02ld:%02ld", s / 3600, s / 60 % 60,
+                  s % 60);
   else
     std::snprintf(text, sizeof text, "%ld:%02ld", s / 60, s % 60);
   return text;
@@ -46,7 +46,9 @@ progress::progress(const runtime::run_config& run,
   }
 }
 
-progress::~progress() { settle(); }
+progress::~progress() {
+  settle();
+}
 
 void progress::settle() {
   if (open_line_)
@@ -74,21 +76,21 @@ void progress::step(const job_event& e) {
   const double tokens = double(run_.sequences_per_step() * run_.seq_len);
   if (e.tokens_per_s > 0) {
     const double now = tokens / e.tokens_per_s;
-    seconds_per_step_
-      = seconds_per_step_ == 0 ? now : 0.9 * seconds_per_step_ + 0.1 * now;
+    seconds_per_step_ =
+      seconds_per_step_ == 0 ? now : 0.9 * seconds_per_step_ + 0.1 * now;
   }
   const bool last = std::int64_t(e.step) == run_.steps;
   if (!terminal_ && !last && std::int64_t(e.step) % run_.log_freq != 0)
     return;
   char text[200];
-  std::snprintf(text, sizeof text,
-                "step %llu/%lld  loss %.4f  grad_norm %.3f  lr %.2e  "
-                "%.0f tokens/s  ETA %s",
-                (unsigned long long)e.step, (long long)run_.steps, e.loss,
-                e.grad_norm, e.lr, e.tokens_per_s,
-                clock_text(seconds_per_step_
-                           * double(run_.steps - std::int64_t(e.step)))
-                  .c_str());
+  std::snprintf(
+    text, sizeof text,
+    "step %llu/%lld  loss %.4f  grad_norm %.3f  lr %.2e  "
+    "%.0f tokens/s  ETA %s",
+    (unsigned long long)e.step, (long long)run_.steps, e.loss, e.grad_norm,
+    e.lr, e.tokens_per_s,
+    clock_text(seconds_per_step_ * double(run_.steps - std::int64_t(e.step)))
+      .c_str());
   if (!terminal_) {
     std::cout << text << std::endl;
     return;
@@ -108,10 +110,12 @@ void progress::show(const job_event& e) {
   }
   char text[160];
   switch (e.kind) {
-  case job_event_kind::step: step(e); break;
+  case job_event_kind::step:
+    step(e);
+    break;
   case job_event_kind::view:
-    lasting("view " + std::to_string(e.epoch) + ": "
-            + std::to_string(e.peers) + " peers; " + e.text);
+    lasting("view " + std::to_string(e.epoch) + ": " + std::to_string(e.peers)
+            + " peers; " + e.text);
     break;
   case job_event_kind::eval:
     std::snprintf(text, sizeof text,
@@ -123,7 +127,9 @@ void progress::show(const job_event& e) {
     lasting("checkpoint of step " + std::to_string(e.step)
             + (e.text.empty() ? "" : " in " + e.text));
     break;
-  case job_event_kind::notice: lasting(e.text); break;
+  case job_event_kind::notice:
+    lasting(e.text);
+    break;
   case job_event_kind::done:
     lasting(e.text + " after step " + std::to_string(e.step));
     break;

@@ -75,12 +75,12 @@ model::result<runtime::run_config> load_run(const run_options& o) {
   if (!all)
     return all.why();
   const json& m = all->contains("model") ? (*all)["model"] : json::object();
-  const std::string source = o.overrides.empty() && !o.run_file.empty()
-                               ? o.run_file.string()
-                               : "flags";
+  const std::string source =
+    o.overrides.empty() && !o.run_file.empty() ? o.run_file.string() : "flags";
   if (m.contains("path") && m.size() > 1)
-    return failure{source + ": model.path and other keys of [model] exclude "
-                            "each other: the directory says what the model is"};
+    return failure{source
+                   + ": model.path and other keys of [model] exclude "
+                     "each other: the directory says what the model is"};
   auto run = runtime::parse_run(all->dump(), source);
   if (!run)
     return run;
@@ -108,8 +108,8 @@ model::result<runtime::run_config> load_run(const run_options& o) {
   return run;
 }
 
-core::job_entry make_entry(const runtime::run_config& run,
-                           const std::string& name) {
+core::job_entry
+make_entry(const runtime::run_config& run, const std::string& name) {
   const model::unit_layout layout(run.model);
   const auto tokens = std::uint64_t(run.local_batch_size * run.seq_len);
   const auto length = std::uint64_t(run.seq_len);
@@ -121,15 +121,12 @@ core::job_entry make_entry(const runtime::run_config& run,
   entry.run_json = runtime::to_json(run);
   entry.blocks = std::uint32_t(run.model.num_hidden_layers);
   entry.microbatches = std::uint32_t(run.microbatches_per_step());
-  entry.block_flops
-    = tokens * model::unit_operations(run.model, 1, length);
-  entry.head_flops
-    = tokens * model::unit_operations(run.model, head, length);
+  entry.block_flops = tokens * model::unit_operations(run.model, 1, length);
+  entry.head_flops = tokens * model::unit_operations(run.model, head, length);
   entry.block_state_bytes = state(1);
   entry.embed_state_bytes = state(0);
   entry.head_state_bytes = state(head);
-  entry.activation_bytes
-    = 4 * model::activation_size(run.model, 1, tokens);
+  entry.activation_bytes = 4 * model::activation_size(run.model, 1, tokens);
   entry.want_replicas = std::int32_t(run.replicate_degree);
   entry.want_stages = std::int32_t(run.pipeline_degree);
   for (std::int64_t blocks : run.layers_per_stage)

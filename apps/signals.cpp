@@ -1,12 +1,13 @@
 // apps/signals.cpp -- a thread in sigwait.
 #include "apps/signals.hpp"
 
+#include <pthread.h>
+#include <unistd.h>
+
 #include <csignal>
 #include <cstdio>
 #include <mutex>
-#include <pthread.h>
 #include <thread>
-#include <unistd.h>
 
 namespace shoal::apps {
 

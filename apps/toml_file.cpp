@@ -57,8 +57,8 @@ toml_table toml_table::read(const std::filesystem::path& file) {
       throw toml_error{file.string() + ": '" + std::string(name.str())
                        + "' stands outside a table such as [node]"};
     for (const auto& [key, value] : *table) {
-      auto& values = out.tables_[std::string(name.str())][std::string(
-        key.str())];
+      auto& values =
+        out.tables_[std::string(name.str())][std::string(key.str())];
       if (const toml::array* list = value.as_array())
         for (const toml::node& item : *list)
           values.push_back(scalar(item));

@@ -101,8 +101,7 @@ struct drain_job {
 
 /// name -> how to start that role's actor on this node. The role
 /// "supervisor" is started once per node and gets every job message.
-using role_factory
-  = std::function<caf::actor(caf::actor_system&, context&)>;
+using role_factory = std::function<caf::actor(caf::actor_system&, context&)>;
 using role_table = std::map<std::string, role_factory>;
 
 } // namespace shoal::runtime

@@ -34,8 +34,8 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
-std::string nearest(std::string_view word,
-                    const std::vector<std::string_view>& known) {
+std::string
+nearest(std::string_view word, const std::vector<std::string_view>& known) {
   std::string_view best;
   std::size_t distance = std::max<std::size_t>(3, word.size() / 3) + 1;
   for (std::string_view k : known) {
@@ -138,8 +138,8 @@ struct put_value {
   }
 };
 
-model::status read_model(const json& section, std::string_view source,
-                         run_config& run) {
+model::status
+read_model(const json& section, std::string_view source, run_config& run) {
   if (!section.is_object())
     return failure{std::string(source) + ": [model] must be a table"};
   if (section.contains("path")) {
@@ -161,8 +161,8 @@ model::status read_model(const json& section, std::string_view source,
     return model::done{};
   if (!keys.contains("model_type"))
     keys["model_type"] = "llama";
-  auto parsed
-    = model::parse_config(keys.dump(), std::string(source) + ": [model]");
+  auto parsed =
+    model::parse_config(keys.dump(), std::string(source) + ": [model]");
   if (!parsed)
     return parsed.why();
   run.model = *parsed;
@@ -273,8 +273,8 @@ std::int64_t run_config::warmup() const noexcept {
 }
 
 double learning_rate(const run_config& run, std::int64_t step) {
-  const std::int64_t total
-    = run.lr_total_steps > 0 ? run.lr_total_steps : run.steps;
+  const std::int64_t total =
+    run.lr_total_steps > 0 ? run.lr_total_steps : run.steps;
   const std::int64_t warmup = std::min(run.warmup(), total);
   if (step <= warmup && warmup > 0)
     return run.lr * double(step) / double(warmup);
@@ -291,8 +291,8 @@ double learning_rate(const run_config& run, std::int64_t step) {
   return run.lr * (run.min_lr_factor + (1 - run.min_lr_factor) * factor);
 }
 
-model::result<run_config> parse_run(std::string_view text,
-                                    std::string_view source) {
+model::result<run_config>
+parse_run(std::string_view text, std::string_view source) {
   json all = json::parse(text, nullptr, false);
   if (all.is_discarded() || !all.is_object())
     return failure{std::string(source) + ": not a table of sections"};
@@ -324,10 +324,10 @@ model::status check_run(const run_config& run) {
     return failure{"lr_scheduler.decay_type is '" + run.decay_type
                    + "'; must be 'linear', 'sqrt' or 'cosine'"};
   if (run.sequences_per_step() % run.local_batch_size != 0)
-    return failure{
-      "training.global_batch_size (" + std::to_string(run.sequences_per_step())
-      + ") is not a multiple of training.local_batch_size ("
-      + std::to_string(run.local_batch_size) + ")"};
+    return failure{"training.global_batch_size ("
+                   + std::to_string(run.sequences_per_step())
+                   + ") is not a multiple of training.local_batch_size ("
+                   + std::to_string(run.local_batch_size) + ")"};
   if (run.microbatches_per_step() > 4096)
     return failure{"training.global_batch_size makes more than 4096 "
                    "microbatches in a step; raise local_batch_size"};
@@ -340,16 +340,17 @@ model::status check_run(const run_config& run) {
     std::int64_t sum = 0;
     for (std::int64_t blocks : run.layers_per_stage)
       sum += blocks;
-    const bool degree_differs
-      = run.pipeline_degree != -1
-        && run.pipeline_degree != std::int64_t(run.layers_per_stage.size());
+    const bool degree_differs =
+      run.pipeline_degree != -1
+      && run.pipeline_degree != std::int64_t(run.layers_per_stage.size());
     if (degree_differs)
       return failure{"parallelism.pipeline_parallel_layers_per_stage has "
                      "another number of entries than pipeline_parallel_degree"};
     if (run.model_path.empty()
         && std::uint64_t(sum) != run.model.num_hidden_layers)
       return failure{"parallelism.pipeline_parallel_layers_per_stage adds up "
-                     "to " + std::to_string(sum) + ", the model has "
+                     "to "
+                     + std::to_string(sum) + ", the model has "
                      + std::to_string(run.model.num_hidden_layers) + " layers"};
   }
   return model::done{};

@@ -25,7 +25,7 @@ namespace shoal::runtime {
 
 struct run_config {
   // [model]
-  std::string model_path;         ///< empty: start from `model`, random weights
+  std::string model_path; ///< empty: start from `model`, random weights
   model::model_config model;
 
   // [data]
@@ -51,7 +51,7 @@ struct run_config {
   double weight_decay = 0.1;
 
   // [lr_scheduler]
-  std::int64_t warmup_steps = -1; ///< -1: a tenth of the steps, at most 200
+  std::int64_t warmup_steps = -1;   ///< -1: a tenth of the steps, at most 200
   std::int64_t lr_total_steps = -1; ///< -1: training.steps
   double decay_ratio = 1.0;         ///< part of the steps that decays
   std::string decay_type = "cosine";
@@ -99,7 +99,7 @@ struct run_key {
   std::string_view section;
   std::string_view name;
   place where;
-  double low = 0;  ///< of numbers; -1 is also taken where the default is -1
+  double low = 0; ///< of numbers; -1 is also taken where the default is -1
   double high = 0;
   std::string_view help;
 };
