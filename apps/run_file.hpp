@@ -15,7 +15,7 @@ model::result<runtime::run_config> load_run(const run_options& o);
 
 /// The job that a run makes, without data and origin: sizes and operations as
 /// the planner wants them. @param name for people
-core::job_entry make_entry(const runtime::run_config& run,
-                           const std::string& name);
+core::job_entry
+make_entry(const runtime::run_config& run, const std::string& name);
 
 } // namespace shoal::apps

@@ -33,10 +33,10 @@ struct job_event {
   double loss = 0;
   double grad_norm = 0;
   double lr = 0;
-  std::uint64_t tokens = 0;    ///< seen since step 0
-  double tokens_per_s = 0;     ///< of this step
+  std::uint64_t tokens = 0; ///< seen since step 0
+  double tokens_per_s = 0;  ///< of this step
   std::uint32_t peers = 0;
-  std::string text;            ///< plan, path, reason
+  std::string text; ///< plan, path, reason
   core::blob_digest digest{};
   std::int64_t unix_ms = 0;
 };
@@ -46,8 +46,8 @@ public:
   virtual ~job_log() = default;
   virtual void add(core::job_id job, const job_event& event) = 0;
   /// Events from position `from` on (positions count from 0 per node).
-  virtual std::vector<job_event> read(core::job_id job, std::uint64_t from,
-                                      std::uint64_t& next) const = 0;
+  virtual std::vector<job_event>
+  read(core::job_id job, std::uint64_t from, std::uint64_t& next) const = 0;
   virtual std::vector<job_event> read_all(core::job_id job) const = 0;
   static constexpr std::size_t events_max = 200000;
 };

@@ -3,6 +3,8 @@
 
 namespace shoal::core {
 
-std::string short_name(const peer_id& id) { return to_hex(id).substr(0, 8); }
+std::string short_name(const peer_id& id) {
+  return to_hex(id).substr(0, 8);
+}
 
 } // namespace shoal::core

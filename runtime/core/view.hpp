@@ -30,8 +30,8 @@ struct device_profile {
   std::uint32_t threads = 1;      ///< that the peer may use
   std::uint64_t mflops = 0;       ///< measured fp32 matrix speed, MFLOP/s
   std::uint64_t memory_bytes = 0; ///< that jobs may use
-  friend bool operator==(const device_profile&, const device_profile&)
-    = default;
+  friend bool
+  operator==(const device_profile&, const device_profile&) = default;
 };
 
 enum class member_state : std::uint8_t {
@@ -81,8 +81,8 @@ struct assignment {
                                   ///< of them seal, and only they do
   member_id data_source;          ///< roles that exist once
   member_id evaluator;
-  member_id checkpointer; ///< gathers and publishes checkpoints
-  member_id reporter;     ///< broadcasts the committed steps
+  member_id checkpointer;  ///< gathers and publishes checkpoints
+  member_id reporter;      ///< broadcasts the committed steps
   std::string why_waiting; ///< for people, when replicas is empty
   friend bool operator==(const assignment&, const assignment&) = default;
 };
@@ -100,22 +100,22 @@ struct job_entry {
   job_id id = 0;
   std::string name;
   job_state state = job_state::running;
-  std::string run_json;   ///< the resolved run file, as JSON; <= 64 KiB
-  blob_digest data{};     ///< the training and validation corpus
+  std::string run_json; ///< the resolved run file, as JSON; <= 64 KiB
+  blob_digest data{};   ///< the training and validation corpus
   std::uint64_t data_bytes = 0;
-  blob_digest origin{};   ///< weights or checkpoint to start from; zero: seed
+  blob_digest origin{}; ///< weights or checkpoint to start from; zero: seed
   std::uint64_t origin_bytes = 0;
-  std::uint64_t origin_step = 0;      ///< steps that the origin has behind it
-  std::uint32_t blocks = 0;           ///< of the model
-  std::uint32_t microbatches = 0;     ///< in one step
-  std::uint64_t block_flops = 0;      ///< forward + backward, one microbatch
-  std::uint64_t head_flops = 0;       ///< last stage's extra
-  std::uint64_t block_state_bytes = 0;///< parameters, gradients, optimizer
+  std::uint64_t origin_step = 0;       ///< steps that the origin has behind it
+  std::uint32_t blocks = 0;            ///< of the model
+  std::uint32_t microbatches = 0;      ///< in one step
+  std::uint64_t block_flops = 0;       ///< forward + backward, one microbatch
+  std::uint64_t head_flops = 0;        ///< last stage's extra
+  std::uint64_t block_state_bytes = 0; ///< parameters, gradients, optimizer
   std::uint64_t embed_state_bytes = 0;
   std::uint64_t head_state_bytes = 0;
-  std::uint64_t activation_bytes = 0; ///< kept per block and microbatch
-  std::int32_t want_replicas = -1;    ///< -1: choose
-  std::int32_t want_stages = -1;      ///< -1: choose
+  std::uint64_t activation_bytes = 0;     ///< kept per block and microbatch
+  std::int32_t want_replicas = -1;        ///< -1: choose
+  std::int32_t want_stages = -1;          ///< -1: choose
   std::vector<std::uint32_t> want_blocks; ///< blocks per stage; empty: choose
   peer_id submitter{};
   std::uint64_t done_step = 0; ///< committed steps when it ended
