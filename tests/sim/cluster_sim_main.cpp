@@ -79,6 +79,7 @@ int main(int argc, char** argv) {
     if (o.bug != shoal::sim::planted::nothing)
       std::printf(" --plant %d", int(o.bug));
     std::printf("%s\n", o.calm ? " --calm" : "");
+    std::fflush(stdout);
   }
   std::printf("%llu seeds, %llu failed; %llu events, %llu views, %llu merges, "
               "%llu crashes, quorum gone in %llu, settled after at most "

@@ -92,8 +92,10 @@ void impl::on(const peer_id&, const join_answer& m) {
     return;
   for (const std::string& a : m.addresses)
     dial_now(a, true);
-  if (!m.reason.empty())
+  if (!m.reason.empty() && m.reason != refusal_) { // said once, not per retry
+    refusal_ = m.reason;
     out_->push_back(rejected{m.reason});
+  }
 }
 
 void impl::on(const peer_id& from, const change_request& m) {

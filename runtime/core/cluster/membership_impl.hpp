@@ -143,6 +143,7 @@ struct membership::impl {
   bool leaving_now_ = false; ///< leave_now was
   bool lingering_ = false;   ///< out of the view; tells the others
   bool warned_apart_ = false;
+  std::string refusal_; ///< the last that was reported
   nanoseconds leave_until_ = 0;
   nanoseconds homeless_since_ = 0;
   nanoseconds retry_at_ = 0;
