@@ -137,7 +137,7 @@ private:
   double loss_ = 0;
   double slow_ = 0; ///< share of messages that are delayed a lot
   bool faults_ = false;
-  bool dying_ = false; ///< the process crashes within the current actions
+  bool disk_lost_ = false;
   checker checker_;
   cluster_result result_;
 };
@@ -535,6 +535,7 @@ void world::fault() {
     if (chance(0.04)) { // and its disk is lost
       m.disk = {};
       m.highest = 0;
+      disk_lost_ = true;
     }
     item s;
     s.what = happening::start;
@@ -703,6 +704,16 @@ bool world::settled(std::string* why) {
         *why = "m" + std::to_string(i) + " is not in one view with its shoal";
         return false;
       }
+    }
+  }
+  for (job_id id : checker_.jobs()) {
+    bool found = disk_lost_ || result_.quorum_gone;
+    for (const machine& m : machines_)
+      found = found || m.stays_down
+              || (m.core && find_job(m.core->current(), id) != nullptr);
+    if (!found) {
+      *why = "an acknowledged job is lost";
+      return false;
     }
   }
   if (live > 1 && busy < live) {
