@@ -99,8 +99,6 @@ caf::behavior job_actor::make_behavior() {
   return {
     [this](const job_view& m) { on_view(m); },
     [this](const runtime::job_message_in& m) {
-      if (const auto* p = std::get_if<core::progress>(m.message.get()))
-        took_ = p->took;
       feed(event::received{m.from, *m.message});
     },
     [this](const runtime::drain_job&) { feed(event::drain{}); },
@@ -282,13 +280,7 @@ void job_actor::load_text() {
 }
 
 void job_actor::act(const core::job_action::send& a) {
-  core::job_message m = a.message;
-  if (auto* p = std::get_if<core::progress>(&m)) {
-    p->lr = runtime::learning_rate(run(), std::int64_t(p->record.version.step));
-    p->tokens = world_->tokens_per_step();
-    p->took = took_;
-  }
-  node().send(a.to, std::move(m));
+  node().send(a.to, a.message);
 }
 
 // A step.
@@ -341,31 +333,41 @@ void job_actor::act(const apply& a) {
 }
 
 void job_actor::act(const committed& a) {
-  const auto now = steady_now();
-  if (step_began_ != 0)
-    took_ = now - step_began_;
   const std::uint64_t step = a.record.version.step;
-  runtime::job_event e;
-  e.kind = runtime::job_event_kind::step;
-  e.step = step;
-  e.epoch = a.record.version.made;
-  e.loss = a.record.loss;
-  e.grad_norm = a.record.grad_norm;
-  e.lr = runtime::learning_rate(run(), std::int64_t(step));
-  e.tokens = step * world_->tokens_per_step();
-  e.tokens_per_s =
-    took_ > 0 ? double(world_->tokens_per_step()) * 1e9 / double(took_) : 0;
-  e.peers = a.record.replicas * a.record.stages;
-  e.unix_ms = unix_ms();
-  node().log().add(config_.entry.id, e);
+  if (!a.again) {
+    if (a.took > 0) // the reporter's figure, where we did not run it
+      took_ = a.took;
+    else if (step_began_ != 0)
+      took_ = steady_now() - step_began_;
+    log_step(a.record);
+  }
   if (!a.publish)
     return;
   core::progress p;
   p.on = a.on;
   p.record = a.record;
+  p.lr = runtime::learning_rate(run(), std::int64_t(step));
+  p.tokens = world_->tokens_per_step();
+  p.took = took_;
   for (const core::peer_id& peer : members())
     if (peer != node().self())
-      act(core::job_action::send{peer, p});
+      node().send(peer, p);
+}
+
+void job_actor::log_step(const core::step_record& r) {
+  runtime::job_event e;
+  e.kind = runtime::job_event_kind::step;
+  e.step = r.version.step;
+  e.epoch = r.version.made;
+  e.loss = r.loss;
+  e.grad_norm = r.grad_norm;
+  e.lr = runtime::learning_rate(run(), std::int64_t(e.step));
+  e.tokens = e.step * world_->tokens_per_step();
+  e.tokens_per_s =
+    took_ > 0 ? double(world_->tokens_per_step()) * 1e9 / double(took_) : 0;
+  e.peers = r.replicas * r.stages;
+  e.unix_ms = unix_ms();
+  node().log().add(config_.entry.id, e);
 }
 
 // Evaluation.
@@ -397,6 +399,8 @@ void job_actor::on_eval_part() {
 }
 
 void job_actor::act(const eval_known& a) {
+  if (a.result.tokens == 0)
+    return; // nothing was held out
   runtime::job_event e;
   e.kind = runtime::job_event_kind::eval;
   e.step = a.result.version.step;

@@ -68,6 +68,7 @@ private:
   void halted_if_still();
   void on_reduced(const step_reduced& m);
   void on_eval_part();
+  void log_step(const core::step_record& r);
   void load_text();
   void drop_old_checkpoints();
   void note(std::uint64_t step, const std::string& text);

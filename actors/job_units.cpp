@@ -172,6 +172,8 @@ void job_actor::act(const run_checkpoint& a) {
 }
 
 void job_actor::act(const checkpoint_known& a) {
+  if (a.checkpoint.manifest == core::blob_digest{})
+    return; // it failed; whoever tried has said so
   runtime::job_event e;
   e.kind = runtime::job_event_kind::checkpoint;
   e.step = a.checkpoint.step;
@@ -181,12 +183,7 @@ void job_actor::act(const checkpoint_known& a) {
   if (std::ranges::find(checkpoints_, a.checkpoint) == checkpoints_.end())
     checkpoints_.push_back(a.checkpoint);
   drop_old_checkpoints();
-  if (a.at == node().self() || !crew_.plan())
-    return;
-  const auto& keepers = crew_.plan()->where.keepers;
-  const bool keeper = std::ranges::any_of(
-    keepers, [&](const core::member_id& k) { return k.peer == node().self(); });
-  if (!keeper)
+  if (!a.keep)
     return;
   fetch_all(node(), {{}, {a.checkpoint.manifest}}, {a.at},
             [this, post = poster(), a](std::error_code error) {
