@@ -147,8 +147,8 @@ client::impl::ask(decltype(client_request::body) body, client_reply& out) {
   if (!link_)
     return fail(errc::lost, "not connected to a node");
   milliseconds timeout = config_.timeout;
-  if (std::holds_alternative<submit_job>(body)
-      || std::holds_alternative<recover_force>(body))
+  if (std::holds_alternative<runtime::submit_job>(body)
+      || std::holds_alternative<runtime::recover_force>(body))
     timeout += milliseconds(35000); // the shoal may take its time to agree
   client_request request{++last_number_, std::move(body)};
   if (auto error = link_->call(request, out, timeout)) {

@@ -44,7 +44,7 @@ node::impl::impl(node_config config, role_table roles)
   if (setup_.loopback_only && config_.cluster_key_file.empty()
       && !config_.embedded)
     say("[node] no --cluster-key: this node serves this machine only");
-  self_ = transport::tls::id_of(setup_.identity);
+  self_ = transport::tls::id_of_private(setup_.identity);
   profile_ =
     measure_profile(config_.threads, config_.memory_bytes, config_.mflops);
   // Workers of the default scheduler poll, or sleep for 10 ms while a message

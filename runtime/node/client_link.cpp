@@ -67,7 +67,7 @@ private:
   frame_reader in_;
 };
 
-class tls_link final : public client_link, private transport::fabric_handler {
+class tls_link final : public client_link, public transport::fabric_handler {
 public:
   tls_link(std::string address, const transport::tls::shared_key& key)
     : address_(std::move(address)) {

@@ -3,13 +3,11 @@
 
 #include "transport/ucx/fabric.hpp"
 
-#include <atomic>
 #include <cstring>
 
 namespace shoal::runtime {
 
 using std::chrono::steady_clock;
-using transport::errc;
 
 /// Tries to reach a neighbour by UCX before TLS is good enough; each waits
 /// longer than the last.
@@ -75,7 +73,7 @@ mesh::~mesh() {
 }
 
 core::peer_id mesh::self() const {
-  return transport::tls::id_of(config_.identity);
+  return transport::tls::id_of_private(config_.identity);
 }
 
 void mesh::open() {
@@ -130,7 +128,8 @@ std::error_code mesh::send(const core::peer_id& to, const envelope& message) {
 std::error_code
 mesh::send(const core::peer_id& to, std::span<const std::byte> encoded) {
   transport::fabric* tls = tls_ready_;
-  return tls ? tls->send(to, encoded) : make_error_code(errc::peer_lost);
+  return tls ? tls->send(to, encoded)
+             : make_error_code(transport::errc::peer_lost);
 }
 
 void mesh::connect(const std::string& address) {
@@ -257,7 +256,7 @@ void mesh::ucx_changed(const core::peer_id& peer, bool is_up) {
 void mesh::ucx_failed(const std::string& address, std::error_code why) {
   std::lock_guard lock(mutex_);
   for (auto& [peer, state] : members_)
-    if (state.ucx_address == address && why == errc::unreachable)
+    if (state.ucx_address == address && why == transport::errc::unreachable)
       state.far = true;
 }
 

@@ -14,6 +14,7 @@
 #include "runtime/wire/codec.hpp"
 #include "transport/tls/fabric.hpp"
 
+#include <atomic>
 #include <chrono>
 #include <map>
 #include <mutex>

@@ -1,0 +1,212 @@
+// tests/runtime/node/control_test.cpp -- what a command line can ask.
+#include "node/swarm.hpp"
+#include "runtime/node/frames.hpp"
+#include "runtime/wire/messages.hpp"
+
+#include <boost/test/unit_test.hpp>
+#include <nlohmann/json.hpp>
+#include <sys/socket.h>
+
+#include <thread>
+
+namespace shoal::runtime {
+
+using namespace std::chrono_literals;
+using nlohmann::json;
+using tests::swarm;
+
+static core::job_entry small_job() {
+  core::job_entry job;
+  job.name = "small";
+  job.run_json = "{}";
+  job.blocks = 2;
+  job.microbatches = 2;
+  job.block_flops = 1000;
+  job.block_state_bytes = 1000;
+  return job;
+}
+
+BOOST_AUTO_TEST_SUITE(control_requests)
+
+BOOST_AUTO_TEST_CASE(status_is_json_with_the_agreed_view) {
+  swarm s;
+  node& n = s.start("a");
+  BOOST_TEST_REQUIRE(swarm::until([&] { return n.view() != nullptr; }));
+  auto client = s.client_of(n);
+  BOOST_TEST_REQUIRE(!client->connect());
+  std::string text;
+  BOOST_TEST_REQUIRE(!client->status(text));
+  json status = json::parse(text);
+  BOOST_TEST(status["epoch"] == n.view()->number);
+  BOOST_TEST(status["id"] == core::to_hex(n.view()->shoal));
+  BOOST_TEST_REQUIRE(status["peers"].size() == 1);
+  BOOST_TEST(status["peers"][0]["name"] == "a");
+  BOOST_TEST(status["peers"][0]["state"] == "active");
+  BOOST_TEST(status["jobs"].empty());
+  BOOST_TEST(status["links"].is_array());
+}
+
+BOOST_AUTO_TEST_CASE(a_blob_goes_in_and_out_by_any_node) {
+  swarm s;
+  s.start("a");
+  s.start("b");
+  BOOST_TEST_REQUIRE(swarm::until([&] { return s.agree(2); }));
+  std::vector<std::byte> bytes(3 * blob_chunk_bytes_max + 17);
+  for (std::size_t i = 0; i < bytes.size(); ++i)
+    bytes[i] = static_cast<std::byte>(i * 7 >> 3);
+  auto client = s.client_of(*s.nodes[0]);
+  BOOST_TEST_REQUIRE(!client->connect());
+  core::blob_digest digest{};
+  BOOST_TEST_REQUIRE(!client->put_blob(bytes, digest));
+  for (auto& n : s.nodes) { // the second one fetches it from the first
+    auto reader = s.client_of(*n);
+    BOOST_TEST_REQUIRE(!reader->connect());
+    std::vector<std::byte> back;
+    auto error =
+      reader->get_blob(digest, [&back](std::span<const std::byte> piece) {
+        back.insert(back.end(), piece.begin(), piece.end());
+        return std::error_code{};
+      });
+    BOOST_TEST_REQUIRE(!error, reader->text());
+    BOOST_TEST(bool(back == bytes));
+  }
+  core::blob_digest nobodys{1, 2, 3};
+  auto error = client->get_blob(
+    nobodys, [](std::span<const std::byte>) { return std::error_code{}; });
+  BOOST_TEST(error == errc::not_found);
+}
+
+BOOST_AUTO_TEST_CASE(a_submitted_job_is_in_the_view_of_all) {
+  swarm s;
+  s.start("a");
+  s.start("b");
+  BOOST_TEST_REQUIRE(swarm::until([&] { return s.agree(2); }));
+  auto client = s.client_of(*s.nodes[0]);
+  BOOST_TEST_REQUIRE(!client->connect());
+  core::job_id id = 0;
+  BOOST_TEST_REQUIRE(!client->submit(small_job(), id), client->text());
+  BOOST_TEST(swarm::until(
+    [&] { return s.agree(2) && core::find_job(*s.nodes[1]->view(), id); }));
+  BOOST_TEST(!client->stop_job(id, false));
+  BOOST_TEST(swarm::until([&] {
+    return s.agree(2)
+           && core::find_job(*s.nodes[1]->view(), id)->state
+                == core::job_state::cancelled;
+  }));
+  BOOST_TEST(client->stop_job(id + 1, false) == errc::not_found);
+}
+
+BOOST_AUTO_TEST_CASE(a_job_that_makes_no_sense_is_refused_with_a_reason) {
+  swarm s;
+  node& n = s.start("a");
+  auto client = s.client_of(n);
+  BOOST_TEST_REQUIRE(!client->connect());
+  BOOST_TEST_REQUIRE(swarm::until([&] { return n.view() != nullptr; }));
+  core::job_id id = 0;
+  auto job = small_job();
+  job.blocks = 0;
+  BOOST_TEST(client->submit(job, id) == errc::refused);
+  BOOST_TEST(!client->text().empty());
+  job = small_job();
+  job.data = {1};
+  BOOST_TEST(client->submit(job, id) == errc::refused);
+  BOOST_TEST(client->text().find("upload") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(events_come_in_order_and_end_with_the_job) {
+  swarm s;
+  node& n = s.start("a");
+  for (std::uint64_t step = 1; step <= 3; ++step) {
+    job_event e;
+    e.kind = job_event_kind::step;
+    e.step = step;
+    n.world().log().add(7, e);
+  }
+  auto client = s.client_of(n);
+  BOOST_TEST_REQUIRE(!client->connect());
+  std::thread later([&n, &client] {
+    job_event e;
+    e.kind = job_event_kind::done;
+    e.text = "done";
+    n.world().log().add(7, e);
+  });
+  std::vector<std::uint64_t> steps;
+  BOOST_TEST(!client->follow(7, [&](const job_event& e) {
+    steps.push_back(e.step);
+    return true;
+  }));
+  later.join();
+  BOOST_TEST(steps.size() == 4);
+  BOOST_TEST(steps[0] == 1);
+  BOOST_TEST(steps[2] == 3);
+}
+
+BOOST_AUTO_TEST_CASE(a_follower_moves_on_when_its_node_dies) {
+  swarm s;
+  s.start("a");
+  s.start("b");
+  BOOST_TEST_REQUIRE(swarm::until([&] { return s.agree(2); }));
+  job_event first;
+  first.kind = job_event_kind::step;
+  first.step = 1;
+  job_event last;
+  last.kind = job_event_kind::done;
+  s.nodes[0]->world().log().add(9, first);
+  s.nodes[1]->world().log().add(9, first);
+  auto client = s.client_of(*s.nodes[0]);
+  BOOST_TEST_REQUIRE(!client->connect());
+  std::thread killer;
+  int count = 0;
+  auto error = client->follow(9, [&](const job_event&) {
+    if (++count == 1)
+      killer = std::thread([&] {
+        s.nodes[0]->stop();
+        s.nodes[1]->world().log().add(9, last);
+      });
+    return true;
+  });
+  killer.join();
+  BOOST_TEST(!error, client->text());
+  BOOST_TEST(count == 2); // each event once
+}
+
+BOOST_AUTO_TEST_CASE(a_client_far_away_asks_over_tls) {
+  swarm s;
+  node& n = s.start("a");
+  BOOST_TEST_REQUIRE(swarm::until([&] { return n.view() != nullptr; }));
+  client_config c;
+  c.addresses = {n.address()};
+  client far(c);
+  BOOST_TEST_REQUIRE(!far.connect(), far.text());
+  std::string text;
+  BOOST_TEST_REQUIRE(!far.status(text));
+  BOOST_TEST(json::parse(text)["peers"].size() == 1);
+  BOOST_TEST(n.view()->members.size() == 1); // a client is no peer
+}
+
+BOOST_AUTO_TEST_CASE(nobody_answers_where_no_node_is) {
+  swarm s;
+  client_config c;
+  c.data_dir = s.root / "none";
+  client none(c);
+  BOOST_TEST(none.connect() == errc::no_node);
+  BOOST_TEST(none.text().find("shoal node") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(garbage_on_the_socket_ends_that_connection_only) {
+  swarm s;
+  node& n = s.start("a");
+  unique_fd fd = connect_unix(control_socket(n.data_dir()));
+  BOOST_TEST_REQUIRE(bool(fd));
+  std::string garbage = "GET / HTTP/1.1\r\n\r\n";
+  BOOST_TEST(::send(fd.get(), garbage.data(), garbage.size(), MSG_NOSIGNAL)
+             == static_cast<ssize_t>(garbage.size()));
+  char c = 0;
+  BOOST_TEST(::recv(fd.get(), &c, 1, 0) <= 0);
+  auto client = s.client_of(n);
+  BOOST_TEST(!client->connect());
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+} // namespace shoal::runtime

@@ -1,0 +1,202 @@
+// tests/runtime/node/node_test.cpp -- nodes find, lose and keep each other.
+#include "node/swarm.hpp"
+#include "runtime/identity.hpp"
+#include "runtime/node.hpp"
+
+#include <boost/test/unit_test.hpp>
+#include <caf/all.hpp>
+
+#include <fstream>
+
+namespace shoal::runtime {
+
+using namespace std::chrono_literals;
+using tests::swarm;
+
+BOOST_AUTO_TEST_SUITE(nodes)
+
+BOOST_AUTO_TEST_CASE(one_node_founds_a_shoal_alone) {
+  swarm s;
+  node& n = s.start("a");
+  BOOST_TEST_REQUIRE(swarm::until([&] { return n.view() != nullptr; }));
+  BOOST_TEST(n.view()->members.size() == 1);
+  BOOST_TEST(!s.said.wait_for("ready: peer").empty());
+  BOOST_TEST(!s.said.wait_for("no --cluster-key").empty());
+}
+
+BOOST_AUTO_TEST_CASE(four_nodes_without_addresses_form_one_view) {
+  swarm s;
+  for (const char* name : {"a", "b", "c", "d"})
+    s.start(name);
+  BOOST_TEST(swarm::until([&] { return s.agree(4); }));
+}
+
+BOOST_AUTO_TEST_CASE(the_others_agree_when_one_is_killed_and_when_it_returns) {
+  swarm s;
+  for (const char* name : {"a", "b", "c"})
+    s.start(name);
+  BOOST_TEST_REQUIRE(swarm::until([&] { return s.agree(3); }));
+  auto victim = s.nodes[0]->self();
+  s.nodes[0]->stop();
+  s.nodes.erase(s.nodes.begin());
+  BOOST_TEST_REQUIRE(swarm::until([&] { return s.agree(2); }));
+  node& again = s.start("a");
+  BOOST_TEST(bool(again.self() == victim));
+  BOOST_TEST(swarm::until([&] { return s.agree(3); }));
+}
+
+BOOST_AUTO_TEST_CASE(a_node_that_leaves_is_missed_by_nobody) {
+  swarm s;
+  for (const char* name : {"a", "b"})
+    s.start(name);
+  BOOST_TEST_REQUIRE(swarm::until([&] { return s.agree(2); }));
+  s.nodes[1]->leave(20s);
+  BOOST_TEST_REQUIRE(s.nodes[1]->wait_stopped(25s));
+  s.nodes.pop_back();
+  BOOST_TEST(swarm::until([&] { return s.agree(1); }));
+}
+
+BOOST_AUTO_TEST_CASE(a_peer_with_another_key_stays_outside) {
+  swarm s;
+  s.start("a");
+  auto file = s.root / "other.key";
+  std::ofstream(file) << std::string(64, 'a') << "\n";
+  std::filesystem::permissions(file, std::filesystem::perms::owner_read);
+  auto c = s.config("b");
+  c.cluster_key_file = file;
+  c.listen = "127.0.0.1:0";
+  c.join = {s.nodes[0]->address()};
+  node& b = s.start(c);
+  BOOST_TEST_REQUIRE(swarm::until([&] { return b.view() != nullptr; }));
+  node& third = s.start("c"); // and the door is still open for others
+  BOOST_TEST(swarm::until([&] {
+    auto v = third.view();
+    return v && v->members.size() == 2;
+  }));
+  BOOST_TEST(b.view()->members.size() == 1);
+}
+
+BOOST_AUTO_TEST_CASE(join_finds_peers_without_discovery) {
+  swarm s;
+  auto a = s.config("a");
+  a.discover = false;
+  s.start(a);
+  auto b = s.config("b");
+  b.discover = false;
+  b.join = {s.nodes[0]->address()};
+  s.start(b);
+  BOOST_TEST(swarm::until([&] { return s.agree(2); }));
+}
+
+BOOST_AUTO_TEST_CASE(a_node_without_its_quorum_says_whom_it_misses) {
+  swarm s;
+  for (const char* name : {"a", "b", "c"})
+    s.start(name);
+  BOOST_TEST_REQUIRE(swarm::until([&] { return s.agree(3); }));
+  s.nodes[0]->stop();
+  s.nodes[1]->stop();
+  std::string line = s.said.wait_for("waiting for a quorum");
+  BOOST_TEST(line.find("recover --force") != std::string::npos);
+  BOOST_TEST(line.find(core::short_name(s.nodes[0]->self()))
+             != std::string::npos);
+  auto old = s.nodes[2]->view()->shoal;
+  auto client = s.client_of(*s.nodes[2]);
+  BOOST_TEST_REQUIRE(!client->connect());
+  BOOST_TEST_REQUIRE(!client->recover_force());
+  BOOST_TEST(bool(s.nodes[2]->view()->shoal != old));
+  BOOST_TEST(s.nodes[2]->view()->members.size() == 1);
+}
+
+BOOST_AUTO_TEST_CASE(a_data_directory_in_use_is_refused_naming_the_process) {
+  swarm s;
+  s.start("a");
+  BOOST_CHECK_EXCEPTION(s.start("a"), node_error, [](const node_error& e) {
+    return std::string(e.what()).find(std::to_string(::getpid()))
+           != std::string::npos;
+  });
+}
+
+BOOST_AUTO_TEST_CASE(an_open_address_without_a_key_is_refused) {
+  swarm s;
+  auto c = s.config("a");
+  c.listen = "0.0.0.0:0";
+  BOOST_CHECK_EXCEPTION(s.start(c), node_error, [](const node_error& e) {
+    return std::string(e.what()).find("--cluster-key") != std::string::npos;
+  });
+}
+
+BOOST_AUTO_TEST_CASE(an_embedded_node_leaves_no_directory_behind) {
+  swarm s;
+  auto c = s.config("");
+  c.data_dir.clear();
+  c.embedded = true;
+  node& n = s.start(c);
+  auto folder = n.data_dir();
+  BOOST_TEST_REQUIRE(swarm::until([&] { return n.view() != nullptr; }));
+  BOOST_TEST(std::filesystem::exists(folder));
+  s.nodes.clear();
+  BOOST_TEST(!std::filesystem::exists(folder));
+}
+
+/// Sends what it is told to itself and remembers what comes.
+static caf::behavior
+echo(caf::event_based_actor*, context* world, tests::lines* heard) {
+  return {
+    [world](const view_changed& v) {
+      if (v.view->members.size() < 2)
+        return;
+      for (const core::member& m : v.view->members)
+        world->send_role(m.id.peer, "echo", {std::byte{'h'}, std::byte{'i'}});
+    },
+    [heard](const role_message_in& m) {
+      heard->add(core::to_hex(m.from) + " "
+                 + std::string(reinterpret_cast<const char*>(m.bytes->data()),
+                               m.bytes->size()));
+    },
+  };
+}
+
+BOOST_AUTO_TEST_CASE(a_custom_role_hears_from_every_peer) {
+  swarm s;
+  tests::lines heard;
+  role_table roles;
+  roles["echo"] = [&heard](caf::actor_system& system, context& world) {
+    return system.spawn(echo, &world, &heard);
+  };
+  s.start(s.config("a"), roles);
+  s.start(s.config("b"), roles);
+  for (auto& n : s.nodes)
+    BOOST_TEST(!heard.wait_for(core::to_hex(n->self()) + " hi").empty());
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_AUTO_TEST_SUITE(identities)
+
+BOOST_AUTO_TEST_CASE(a_key_that_others_can_read_is_refused) {
+  swarm s;
+  auto file = s.root / "key";
+  std::ofstream(file) << std::string(64, 'a') << "\n";
+  std::filesystem::permissions(file, std::filesystem::perms(0644));
+  BOOST_CHECK_THROW(load_cluster_key(file), node_error);
+  std::filesystem::permissions(file, std::filesystem::perms(0600));
+  BOOST_TEST(load_cluster_key(file)[0] == 0xaa);
+  std::ofstream(file) << "short";
+  BOOST_CHECK_THROW(load_cluster_key(file), node_error);
+}
+
+BOOST_AUTO_TEST_CASE(all_who_make_the_users_key_at_once_get_the_same) {
+  swarm s;
+  std::vector<transport::tls::shared_key> keys(8);
+  std::vector<std::thread> threads;
+  for (auto& key : keys)
+    threads.emplace_back([&key] { key = load_user_key(); });
+  for (auto& t : threads)
+    t.join();
+  for (auto& key : keys)
+    BOOST_TEST(bool(key == keys[0]));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+} // namespace shoal::runtime

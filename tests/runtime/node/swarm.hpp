@@ -1,0 +1,133 @@
+// tests/runtime/node/swarm.hpp -- nodes of one process for the node's tests.
+//
+// Each has its own data directory below one that goes with the test; the
+// user's key and cache live there too. Nothing leaves loopback.
+#pragma once
+
+#include "runtime/client.hpp"
+#include "runtime/node.hpp"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace shoal::tests {
+
+using namespace std::chrono_literals;
+
+/// Lines that nodes said; waits for one.
+class lines {
+public:
+  void add(const std::string& line) {
+    std::lock_guard lock(mutex_);
+    lines_.push_back(line);
+    changed_.notify_all();
+  }
+  /// @returns the first line with `part` in it, or "" after `timeout`.
+  std::string
+  wait_for(const std::string& part, std::chrono::milliseconds timeout = 20s) {
+    std::unique_lock lock(mutex_);
+    std::string found;
+    changed_.wait_for(lock, timeout, [&] {
+      for (const std::string& line : lines_)
+        if (found.empty() && line.find(part) != std::string::npos)
+          found = line;
+      return !found.empty();
+    });
+    return found;
+  }
+
+private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::string> lines_;
+};
+
+class swarm {
+public:
+  swarm() {
+    auto name =
+      (std::filesystem::temp_directory_path() / "shoal-XXXXXX").string();
+    if (!::mkdtemp(name.data()))
+      std::abort();
+    root = name;
+    for (const char* variable :
+         {"XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME"})
+      ::setenv(variable, (root / variable).c_str(), 1);
+  }
+  ~swarm() {
+    nodes.clear();
+    std::error_code ignored;
+    std::filesystem::remove_all(root, ignored);
+  }
+
+  runtime::node_config config(const std::string& name) {
+    runtime::node_config c;
+    c.name = name;
+    c.data_dir = root / name;
+    // Other tests and nodes of this machine send beacons too.
+    c.cluster = "test-" + std::to_string(::getpid());
+    c.threads = 1;
+    c.mflops = 1000;
+    c.memory_bytes = std::uint64_t{1} << 30;
+    auto add = [this](const std::string& line) { said.add(line); };
+    c.observer.ready = add;
+    c.observer.view = add;
+    c.observer.waiting = add;
+    c.observer.say = add;
+    return c;
+  }
+
+  runtime::node& start(const std::string& name) { return start(config(name)); }
+  runtime::node& start(runtime::node_config c, runtime::role_table roles = {}) {
+    nodes.push_back(
+      std::make_unique<runtime::node>(std::move(c), std::move(roles)));
+    return *nodes.back();
+  }
+
+  /// Waits until `holds`, looking every few milliseconds.
+  static bool until(const std::function<bool()>& holds,
+                    std::chrono::milliseconds timeout = 20s) {
+    auto end = std::chrono::steady_clock::now() + timeout;
+    std::mutex mutex;
+    std::condition_variable never;
+    std::unique_lock lock(mutex);
+    while (!holds()) {
+      if (std::chrono::steady_clock::now() >= end)
+        return false;
+      never.wait_for(lock, 5ms);
+    }
+    return true;
+  }
+
+  /// Whether all nodes have one view with `members` members.
+  bool agree(std::size_t members) {
+    auto first = nodes.front()->view();
+    for (auto& n : nodes) {
+      auto v = n->view();
+      if (!v || v->members.size() != members || *v != *first)
+        return false;
+    }
+    return true;
+  }
+
+  std::unique_ptr<runtime::client> client_of(const runtime::node& n) {
+    runtime::client_config c;
+    c.data_dir = n.data_dir();
+    return std::make_unique<runtime::client>(c);
+  }
+
+  std::filesystem::path root;
+  lines said;
+  std::vector<std::unique_ptr<runtime::node>> nodes;
+};
+
+} // namespace shoal::tests
