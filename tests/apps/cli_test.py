@@ -1,0 +1,158 @@
+# tests/apps/cli_test.py -- flags, files, variables, errors and exit codes.
+import json
+import tomllib
+
+from support import TINY_RUN, World, main
+
+
+class Cli(World):
+    def plan(self, *arguments, env=None):
+        return self.succeed("plan", *arguments, env=env)
+
+    def steps(self, out):
+        with open(self.folder / out / "run.toml", "rb") as file:
+            return tomllib.load(file)["training"]["steps"]
+
+    def test_help_and_version_succeed(self):
+        self.assertIn("train", self.succeed("--help"))
+        self.assertIn("--validation.freq", self.succeed("train", "--help"))
+        self.assertRegex(self.succeed("--version"), r"^shoal \d+\.\d+")
+
+    def test_wrong_use_is_2_and_names_the_flag(self):
+        self.refuse(2)
+        self.refuse(2, "swim")
+        self.refuse(2, "train", "--colour", "red", names=["--colour"])
+        self.refuse(2, "node", "--threads", "many", names=["--threads"])
+        self.refuse(2, "node", "--memory", "8X", names=["--memory", "8X"])
+        self.refuse(2, "train", "none.toml", names=["none.toml"])
+        self.refuse(2, "recover", names=["--force"])
+
+    def test_wrong_run_files_are_2_and_name_file_and_key(self):
+        for text, names in [
+                ("[training]\nstesp = 5\n",
+                 ["training.stesp", "did you mean 'steps'"]),
+                ("[trainnig]\nsteps = 5\n",
+                 ["[trainnig]", "did you mean 'training'"]),
+                ("[model]\nhidden_sise = 5\n",
+                 ["model.hidden_sise", "did you mean 'hidden_size'"]),
+                ("[training]\nsteps = 0\n", ["training.steps", "between"]),
+                ("[training]\nsteps = 1.5\n",
+                 ["training.steps", "whole number"]),
+                ("[training]\nsteps = \"5\"\n", ["training.steps"]),
+                ("[training]\nglobal_batch_size = 7\n",
+                 ["training.global_batch_size", "multiple"]),
+                ("[training]\nseq_len = 4096\n[model]\n"
+                 "max_position_embeddings = 64\n",
+                 ["training.seq_len", "max_position_embeddings"]),
+                ("[model]\nmodel_type = \"parrot\"\n", ["parrot"]),
+                ("[model]\nhidden_size = 33\nnum_attention_heads = 2\n",
+                 ["hidden_size"]),
+                ("[model]\nvocab_size = 100\n", ["vocab_size"]),
+                ("[data]\ntokenizer = \"words\"\n",
+                 ["data.tokenizer", "words"]),
+                ("[parallelism]\npipeline_parallel_layers_per_stage = [1, 1]\n"
+                 "[model]\nnum_hidden_layers = 3\n", ["layers_per_stage"]),
+                ("steps = \n", [":1:"]),
+                ("steps = 5\n", ["steps"])]:
+            run = self.write("wrong.toml", text)
+            with self.subTest(text=text):
+                self.refuse(2, "plan", run, names=["wrong.toml", *names])
+                self.refuse(2, "init", run, "--out", "m", names=names)
+
+    def test_wrong_values_of_run_flags_are_2(self):
+        self.refuse(2, "plan", "--training.steps", "few",
+                    names=["training.steps"])
+        self.refuse(2, "plan", "--training.stesp", "5", names=["stesp"])
+
+    def test_no_text_is_refused_before_anything_starts(self):
+        run = self.tiny_run()
+        self.refuse(2, "train", run, "--out", "o", names=["--data"])
+        self.refuse(1, "train", run, "--out", "o", "--data", "nowhere",
+                    names=["nowhere"])
+
+    def test_missing_models_and_wrong_prompts_are_refused(self):
+        run = self.tiny_run()
+        self.succeed("init", run, "--out", "m")
+        self.refuse(1, "generate", "nowhere", "--prompt", "a",
+                    names=["nowhere"])
+        self.refuse(1, "eval", "nowhere", "--data", run, names=["nowhere"])
+        self.refuse(1, "eval", "m", "--data", "nowhere", names=["nowhere"])
+        self.refuse(2, "generate", "m", names=["--prompt"])
+        self.refuse(2, "generate", "m", "--prompt-ids", "5,256",
+                    names=["256"])
+        self.refuse(2, "generate", "m", "--prompt-ids", "5,x",
+                    names=["--prompt-ids"])
+        self.refuse(2, "generate", "m", "--prompt-ids", "-1",
+                    names=["--prompt-ids"])
+        (self.folder / "m" / "model.safetensors").write_bytes(b"short")
+        self.refuse(1, "generate", "m", "--prompt", "a",
+                    names=["model.safetensors"])
+
+    def test_no_node_is_1_and_says_what_to_do(self):
+        self.refuse(1, "status", names=["shoal node"])
+        self.refuse(1, "status", "--name", "none", names=["none"])
+        self.refuse(1, "recover", "--force", names=["shoal node"])
+
+    def test_flag_over_variable_over_file_over_default(self):
+        file = self.write("config.toml", "[eval]\nthreads = 1\n"
+                          "[generate]\nmax-tokens = 3\nseed = 9\n")
+        self.succeed("init", self.tiny_run(), "--out", "m")
+
+        def tokens(*arguments, env=None):
+            out = self.succeed(*arguments, "generate", "m", "--prompt", "a",
+                               "--json", *self.last, env=env)
+            return json.loads(out.splitlines()[-1])["tokens"]
+
+        self.last = []
+        self.assertEqual(tokens(), 128)
+        self.assertEqual(tokens("--config", file), 3)
+        variable = {"SHOAL_MAX_TOKENS": "4"}
+        self.assertEqual(tokens("--config", file, env=variable), 4)
+        self.last = ["--max-tokens", "5"]
+        self.assertEqual(tokens("--config", file, env=variable), 5)
+
+    def test_the_default_configuration_file_is_read(self):
+        self.write(".config/shoal/shoal.toml", "[generate]\nmax-tokens = 2\n")
+        self.succeed("init", self.tiny_run(), "--out", "m")
+        out = self.succeed("generate", "m", "--prompt", "a", "--json")
+        self.assertEqual(json.loads(out.splitlines()[-1])["tokens"], 2)
+
+    def test_wrong_variables_and_configuration_files_are_2_and_named(self):
+        self.refuse(2, "status", env={"SHOAL_CONFIG": "none.toml"},
+                    names=["none.toml"])
+        self.refuse(2, "node", env={"SHOAL_THREADS": "many"},
+                    names=["SHOAL_THREADS"])
+        file = self.write("c.toml", "[node]\ncolour = \"red\"\n")
+        self.refuse(2, "--config", file, "node", names=["c.toml", "colour"])
+
+    def test_run_keys_come_from_flag_variable_file_default(self):
+        text = TINY_RUN.replace("steps = 5", "steps = 6", 1)
+        run = self.write("six.toml", text)
+
+        def planned(*arguments, env=None):
+            # init keeps nothing of [training]; the seed shows in the weights.
+            self.succeed("init", *arguments, "--out", "m", env=env)
+            return (self.folder / "m" / "model.safetensors").read_bytes()
+
+        default = planned(run)
+        seed = {"SHOAL_TRAINING_SEED": "1"}
+        variable = planned(run, env=seed)
+        flag = planned(run, "--training.seed", "2", env=seed)
+        self.assertEqual(len({default, variable, flag}), 3)
+        self.assertEqual(default, planned(run, "--training.seed", "0",
+                                          env=seed))
+
+    def test_json_is_all_there_is_on_stdout(self):
+        run = self.tiny_run()
+        self.succeed("init", run, "--out", "m")
+        json.loads(self.succeed("plan", run, "--json"))
+        json.loads(self.succeed("doctor", "--json"))
+        self.succeed("eval", "m", "--data", run, "--json")
+
+    def test_plan_says_what_runs_where(self):
+        text = self.plan(self.tiny_run())
+        self.assertRegex(text, r"(?i)replica|stage")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,85 @@
+# tests/apps/model_test.py -- init, eval and generate on one machine.
+import json
+import math
+
+from support import World, main
+
+
+class Model(World):
+    def setUp(self):
+        super().setUp()
+        self.succeed("init", self.tiny_run(), "--out", "m")
+
+    def eval(self, *data):
+        return json.loads(self.succeed("eval", "m", "--json", *(
+            a for d in data for a in ("--data", d))))
+
+    def generate(self, *arguments):
+        lines = self.succeed("generate", "m", "--json", *arguments)
+        events = self.events(lines)
+        self.assertEqual(events[-1]["event"], "done")
+        return events
+
+    def test_init_writes_a_hugging_face_directory(self):
+        config = json.loads((self.folder / "m/config.json").read_text())
+        self.assertEqual(config["model_type"], "llama")
+        self.assertEqual(config["hidden_size"], 32)
+        self.assertEqual(config["vocab_size"], 256)
+        self.assertTrue((self.folder / "m/model.safetensors").exists())
+
+    def test_init_makes_the_same_bytes_from_the_same_seed(self):
+        self.succeed("init", self.tiny_run(), "--out", "n")
+        self.assertEqual((self.folder / "m/model.safetensors").read_bytes(),
+                         (self.folder / "n/model.safetensors").read_bytes())
+
+    def test_a_random_model_knows_nothing(self):
+        e = self.eval(self.write_text_files())
+        self.assertAlmostEqual(e["loss"], math.log(256), delta=0.5)
+        self.assertAlmostEqual(e["perplexity"], math.exp(e["loss"]),
+                               delta=1e-6 * e["perplexity"])
+
+    def test_each_line_is_its_own_sequence_and_ids_are_taken_as_they_are(self):
+        text = self.write("a.jsonl", json.dumps({"text": "abc"}) + "\n"
+                          + json.dumps({"text": "de"}) + "\n")
+        ids = self.write("b.jsonl", json.dumps({"input_ids": [97, 98, 99]})
+                         + "\n" + json.dumps({"input_ids": [100, 101]}) + "\n")
+        one, two = self.eval(text), self.eval(ids)
+        self.assertEqual(one["tokens"], 3)
+        self.assertEqual(one, two)
+
+    def test_greedy_text_is_the_same_each_time(self):
+        arguments = ["--prompt", "The ", "--max-tokens", "20",
+                     "--temperature", "0"]
+        first, second = self.generate(*arguments), self.generate(*arguments)
+        self.assertEqual(first[-1]["ids"], second[-1]["ids"])
+        self.assertEqual(first[-1]["logprobs"], second[-1]["logprobs"])
+        self.assertEqual(first[-1]["tokens"], 20)
+        self.assertEqual(first[-1]["prompt_tokens"], 4)
+        tokens = [e["id"] for e in first if e["event"] == "token"]
+        self.assertEqual(tokens, first[-1]["ids"])
+        threads = self.generate(*arguments, "--threads", "2")
+        self.assertEqual(threads[-1]["logprobs"], first[-1]["logprobs"])
+
+    def test_prompts_as_text_and_as_ids_are_one(self):
+        rest = ["--max-tokens", "8", "--temperature", "0"]
+        self.assertEqual(
+            self.generate("--prompt", "ab", *rest)[-1]["ids"],
+            self.generate("--prompt-ids", "97,98", *rest)[-1]["ids"])
+
+    def test_seeds_give_the_same_sample_again_and_differ(self):
+        def sample(seed):
+            return self.generate("--prompt", "a", "--max-tokens", "24",
+                                 "--seed", seed)[-1]["ids"]
+        self.assertEqual(sample("1"), sample("1"))
+        self.assertNotEqual(sample("1"), sample("2"))
+
+    def test_without_json_the_text_is_on_stdout_and_figures_are_not(self):
+        done = self.run_shoal("generate", "m", "--prompt", "abc",
+                              "--max-tokens", "4")
+        self.assertEqual(done.returncode, 0)
+        self.assertTrue(done.stdout.startswith("abc"))
+        self.assertIn("tokens/s", done.stderr)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,53 @@
+# tests/apps/node_test.py -- `shoal node` and its data directory.
+import json
+import signal
+
+from support import World, main
+
+
+class Node(World):
+    def ready(self, *arguments):
+        node = self.start("node", "--threads", 1, *arguments)
+        node.wait_line(lambda line: line.startswith("ready:"))
+        return node
+
+    def test_a_data_directory_has_one_node(self):
+        node = self.ready("--name", "one")
+        second = self.refuse(1, "node", "--name", "one",
+                             names=[str(node.child.pid)])
+        self.assertIn("one", second)
+        self.assertEqual(node.end(signal.SIGTERM), 0)
+        again = self.ready("--name", "one")  # free again
+        self.assertEqual(again.end(signal.SIGINT), 0)
+
+    def test_a_killed_node_leaves_its_directory_usable(self):
+        self.ready("--name", "one").end(signal.SIGKILL)
+        self.assertEqual(self.ready("--name", "one").end(signal.SIGTERM), 0)
+
+    def test_status_shows_the_node(self):
+        node = self.ready("--name", "one")
+        status = json.loads(self.succeed("status", "--name", "one", "--json"))
+        self.assertEqual([p["name"] for p in status["peers"]], ["one"])
+        self.assertEqual(status["jobs"], [])
+        self.assertIn("one", self.succeed("status", "--name", "one"))
+        self.assertEqual(node.end(signal.SIGTERM), 0)
+
+    def test_nodes_of_one_user_find_each_other_and_train(self):
+        nodes = [self.ready("--name", name) for name in ("one", "two")]
+        for node in nodes:
+            node.wait_line(lambda line: "2 peers" in line)
+        events = self.events(self.succeed(
+            "train", self.tiny_run(), "--name", "two", "--out", "out",
+            "--data", self.write_text_files(), "--json",
+            "--parallelism.pipeline_parallel_degree", 2))
+        self.assertEqual(events[-1]["state"], "done")
+        self.assertTrue((self.folder / "out/model.safetensors").exists())
+        for node in nodes:
+            self.assertEqual(node.end(signal.SIGTERM), 0)
+
+    def test_without_a_key_only_loopback_is_bound(self):
+        self.refuse(1, "node", "--listen", "0.0.0.0:0", names=["cluster-key"])
+
+
+if __name__ == "__main__":
+    main()

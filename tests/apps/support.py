@@ -1,0 +1,182 @@
+# tests/apps/support.py -- the program as a user runs it, in a world of its own.
+#
+# Each World has its own home, so that nodes, keys and caches of the user and
+# of other tests are not seen. Waiting is always for a line of output, with a
+# deadline that only a broken program meets.
+import json
+import os
+import pathlib
+import queue
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+
+DEADLINE_S = 120
+
+TINY = {"model.hidden_size": 32, "model.intermediate_size": 48,
+        "model.num_hidden_layers": 3, "model.num_attention_heads": 2,
+        "model.num_key_value_heads": 1, "model.max_position_embeddings": 64}
+TINY_RUN = """\
+[model]
+hidden_size = 32
+intermediate_size = 48
+num_hidden_layers = 3
+num_attention_heads = 2
+num_key_value_heads = 1
+max_position_embeddings = 64
+
+[training]
+steps = 5
+seq_len = 32
+local_batch_size = 2
+global_batch_size = 8
+
+[optimizer]
+lr = 1e-2
+
+[validation]
+freq = 5
+steps = 2
+"""
+
+
+class Process:
+    """A program under way; its lines come through a queue."""
+
+    def __init__(self, command, env, cwd):
+        self.child = subprocess.Popen(
+            command, env=env, cwd=cwd, stdin=subprocess.DEVNULL, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, errors="replace")
+        self.lines = []
+        self._queue = queue.Queue()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self):
+        for line in self.child.stdout:
+            self._queue.put(line.rstrip("\n"))
+        self._queue.put(None)
+
+    def wait_line(self, matches):
+        """Returns the next line for which matches(line) holds."""
+        while True:
+            try:
+                line = self._queue.get(timeout=DEADLINE_S)
+            except queue.Empty:
+                raise AssertionError("no such line in time; so far:\n"
+                                     + "\n".join(self.lines)) from None
+            if line is None:
+                raise AssertionError("ended before such a line; so far:\n"
+                                     + "\n".join(self.lines))
+            self.lines.append(line)
+            if matches(line):
+                return line
+
+    def end(self, signal=None):
+        """Signals, waits and returns the exit code."""
+        if signal is not None and self.child.poll() is None:
+            self.child.send_signal(signal)
+        try:
+            code = self.child.wait(DEADLINE_S)
+        except subprocess.TimeoutExpired:
+            self.child.kill()
+            self.child.wait()
+            raise AssertionError("does not end; so far:\n"
+                                 + "\n".join(self.lines)) from None
+        self._reader.join()
+        self.child.stdout.close()
+        return code
+
+
+class World(unittest.TestCase):
+    """A test case with its own folder, environment and processes."""
+
+    program = None  # set by main()
+
+    def setUp(self):
+        self._folder = tempfile.TemporaryDirectory(prefix="shoal-test-")
+        self.folder = pathlib.Path(self._folder.name)
+        self.env = {k: v for k, v in os.environ.items()
+                    if not k.startswith(("SHOAL_", "XDG_"))}
+        self.env["HOME"] = str(self.folder)
+        self.env["TMPDIR"] = str(self.folder)
+        self._processes = []
+
+    def tearDown(self):
+        for process in self._processes:
+            if process.child.poll() is None:
+                process.child.kill()
+                process.child.wait()
+            process.child.stdout.close()
+        self._folder.cleanup()
+
+    def start(self, *arguments, program=None):
+        process = Process([program or self.program, *map(str, arguments)],
+                          self.env, self.folder)
+        self._processes.append(process)
+        return process
+
+    def run_shoal(self, *arguments, env=None):
+        return subprocess.run(
+            [self.program, *map(str, arguments)], cwd=self.folder,
+            env={**self.env, **(env or {})}, stdin=subprocess.DEVNULL,
+            capture_output=True, text=True, timeout=DEADLINE_S,
+            errors="replace", check=False)
+
+    def succeed(self, *arguments, env=None):
+        """Runs, expects 0; returns stdout."""
+        done = self.run_shoal(*arguments, env=env)
+        self.assertEqual(done.returncode, 0, done.stderr + done.stdout)
+        return done.stdout
+
+    def refuse(self, code, *arguments, names=(), env=None):
+        """Runs, expects `code`, and each of `names` in the error."""
+        done = self.run_shoal(*arguments, env=env)
+        self.assertEqual(done.returncode, code, done.stderr + done.stdout)
+        for name in names:
+            self.assertIn(name, done.stderr)
+        return done.stderr
+
+    def write(self, name, text):
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    def write_text_files(self):
+        """A small corpus: several files, so that some are held out."""
+        for i in range(12):
+            self.write(f"text/{i}.txt", "".join(
+                f"The {w} of file {i} is {i * k % 17}.\n"
+                for k, w in enumerate(["cod", "herring", "sprat"] * 12)))
+        return self.folder / "text"
+
+    def tiny_run(self):
+        return self.write("tiny.toml", TINY_RUN)
+
+    def train(self, out, *arguments):
+        """Trains in one process with --json; returns the events."""
+        return self.events(self.succeed(
+            "train", self.tiny_run(), "--data", self.write_text_files(),
+            "--out", out, "--json", "--threads", 1, *arguments))
+
+    def events(self, stdout):
+        """Every line of stdout is a JSON object with an event."""
+        events = [json.loads(line) for line in stdout.splitlines()]
+        for event in events:
+            self.assertIn("event", event)
+        return events
+
+
+def numbers(events):
+    """What of a run must not depend on where and how it ran."""
+    return ([(e["step"], e["loss"], e["grad_norm"], e["lr"], e["tokens"])
+             for e in events if e["event"] == "step"],
+            [(e["step"], e["loss"]) for e in events if e["event"] == "eval"])
+
+
+def main():
+    World.program = str(pathlib.Path(sys.argv.pop(1)).resolve())
+    unittest.main(verbosity=2)

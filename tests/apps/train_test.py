@@ -1,0 +1,88 @@
+# tests/apps/train_test.py -- `shoal train` in one process, and its bits.
+import json
+import shutil
+
+from support import World, main, numbers
+
+
+class Train(World):
+    def test_events_and_files_of_a_run(self):
+        events = self.train("out")
+        kinds = [e["event"] for e in events]
+        self.assertEqual(kinds[-1], "done")
+        self.assertEqual(events[-1]["state"], "done")
+        self.assertIn("view", kinds)
+        steps = [e for e in events if e["event"] == "step"]
+        self.assertEqual([e["step"] for e in steps], [1, 2, 3, 4, 5])
+        self.assertEqual([e["tokens"] for e in steps],
+                         [8 * 32 * n for n in range(1, 6)])
+        self.assertLess(steps[-1]["loss"], steps[0]["loss"])
+        evals = [e for e in events if e["event"] == "eval"]
+        self.assertEqual([e["step"] for e in evals], [0, 5])
+        out = self.folder / "out"
+        for name in ["config.json", "model.safetensors", "metrics.jsonl",
+                     "run.toml", "checkpoint/step-5"]:
+            self.assertTrue((out / name).exists(), name)
+        self.assertTrue(list((out / "tb").iterdir()))
+        kept = [json.loads(line) for line in
+                (out / "metrics.jsonl").read_text().splitlines()]
+        self.assertEqual(numbers(kept), numbers(events))
+
+    def test_the_saved_model_evaluates_and_generates(self):
+        self.train("out")
+        self.succeed("init", self.tiny_run(), "--out", "raw")
+        def loss(model):
+            return json.loads(self.succeed(
+                "eval", model, "--data", self.folder / "text", "--json"))[
+                    "loss"]
+        self.assertLess(loss("out"), loss("raw"))
+        self.succeed("generate", "out", "--prompt", "The", "--max-tokens", 4)
+
+    def test_threads_and_repetition_do_not_change_a_bit(self):
+        first = numbers(self.train("a"))
+        self.assertEqual(first, numbers(self.train("b")))
+        self.assertEqual(first, numbers(self.train("c", "--threads", "2")))
+        model = "model.safetensors"
+        self.assertEqual((self.folder / "a" / model).read_bytes(),
+                         (self.folder / "b" / model).read_bytes())
+
+    def test_stages_do_not_change_a_bit(self):
+        one = numbers(self.train(
+            "a", "--parallelism.pipeline_parallel_degree", "1"))
+        for name, layers in [("b", "1,2"), ("c", "2,1"), ("d", "1,1,1")]:
+            with self.subTest(layers=layers):
+                split = self.train(
+                    name, "--parallelism.pipeline_parallel_layers_per_stage",
+                    layers)
+                self.assertEqual(one, numbers(split))
+
+    def test_resumed_runs_have_the_bits_of_uninterrupted_ones(self):
+        whole = numbers(self.train("a", "--checkpoint.interval", "3",
+                                   "--validation.freq", "3"))
+        # As if the run had ended after its checkpoint of step 3.
+        shutil.rmtree(self.folder / "a/checkpoint/step-5")
+        rest = numbers(self.train("a", "--resume", "--checkpoint.interval",
+                                  "3", "--validation.freq", "3"))
+        self.assertEqual([s for s in whole[0] if s[0] > 3], rest[0])
+        self.assertEqual([e for e in whole[1] if e[0] > 3],
+                         [e for e in rest[1] if e[0] > 3])
+
+    def test_resuming_without_a_checkpoint_is_refused(self):
+        self.refuse(1, "train", self.tiny_run(), "--resume", "--out", "new",
+                    "--data", self.write_text_files(),
+                    names=["--resume", "checkpoint"])
+
+    def test_a_saved_model_is_a_start(self):
+        self.train("a")
+        run = self.write("more.toml", "[model]\npath = \"a\"\n[training]\n"
+                         "steps = 1\nseq_len = 32\n")
+        events = self.events(self.succeed(
+            "train", run, "--data", self.folder / "text", "--out", "b",
+            "--json", "--threads", 1))
+        evals = [e for e in events if e["event"] == "eval"]
+        self.assertEqual(evals[0]["step"], 0)
+        self.assertLess(evals[0]["loss"], 5)
+
+
+if __name__ == "__main__":
+    main()
