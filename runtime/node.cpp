@@ -61,6 +61,9 @@ node::impl::impl(node_config config, role_table roles)
     tear_down(); // the actor system waits for its actors
     throw;
   }
+  // This thread has used the system and so holds its logger, for which the
+  // system's end on another thread would wait for ever.
+  caf::logger::set_current_actor_system(nullptr);
   reaper_ = std::thread([this] { reap(); });
 }
 
@@ -113,6 +116,7 @@ void node::impl::start_services() {
 void node::impl::start_membership() {
   auto c = std::make_shared<cl::config>();
   c->self.id.peer = self_;
+  c->self.instance = mesh_->instance();
   c->self.name = setup_.name;
   c->self.addresses = reachable_addresses(address_);
   c->self.host = boot_id();
@@ -270,6 +274,8 @@ void node::impl::tear_down() {
   control_.reset();
   pulse_ = {};
   membership_ = {};
+  // A timer holds its actor, and the thread of a detached actor ends with it.
+  system_->clock().cancel_all();
   system_.reset();
 }
 

@@ -52,6 +52,7 @@ public:
 
 void writer::value(const core::member& m) {
   value(m.id);
+  number(m.instance);
   text(m.name);
   texts(m.addresses);
   text(m.host);
@@ -87,6 +88,8 @@ void writer::value(const core::job_entry& job) {
   list(job.want_blocks, [this](std::uint32_t n) { number(n); });
   id(job.submitter);
   number(job.done_step);
+  number(job.origin_step);
+  number(job.changed);
 }
 
 void writer::value(const core::assignment& a) {

@@ -69,6 +69,7 @@ void get(const wire::DeviceProfile& from, device_profile& to, checks& c) {
 
 void put(wire::Member& to, const member& from) {
   put(*to.mutable_id(), from.id);
+  to.set_instance(from.instance);
   to.set_name(from.name);
   for (const std::string& a : from.addresses)
     to.add_addresses(a);
@@ -81,6 +82,7 @@ void put(wire::Member& to, const member& from) {
 
 void get(const wire::Member& from, member& to, checks& c) {
   get(from.id(), to.id, c);
+  to.instance = from.instance();
   c.text(from.name(), name_bytes_max, to.name);
   get_addresses(from.addresses(), to.addresses, c);
   c.text(from.host(), name_bytes_max, to.host);
@@ -114,6 +116,8 @@ void put(wire::JobEntry& to, const job_entry& from) {
     to.add_want_blocks(n);
   to.set_submitter(raw(from.submitter));
   to.set_done_step(from.done_step);
+  to.set_origin_step(from.origin_step);
+  to.set_changed(from.changed);
 }
 
 void get(const wire::JobEntry& from, job_entry& to, checks& c) {
@@ -143,6 +147,8 @@ void get(const wire::JobEntry& from, job_entry& to, checks& c) {
       to.want_blocks.push_back(c.at_most(n, blocks_max));
   c.id(from.submitter(), to.submitter);
   to.done_step = c.at_most(from.done_step(), epoch_max);
+  to.origin_step = c.at_most(from.origin_step(), epoch_max);
+  to.changed = c.at_most(from.changed(), epoch_max);
 }
 
 void put(wire::Assignment& to, const assignment& from) {

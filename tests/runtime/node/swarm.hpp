@@ -9,6 +9,8 @@
 
 #include <unistd.h>
 
+#include <boost/test/unit_test.hpp>
+
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
@@ -28,6 +30,7 @@ class lines {
 public:
   void add(const std::string& line) {
     std::lock_guard lock(mutex_);
+    BOOST_TEST_MESSAGE(line);
     lines_.push_back(line);
     changed_.notify_all();
   }

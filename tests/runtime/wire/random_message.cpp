@@ -41,6 +41,7 @@ core::device_profile random_message::device() {
 core::member random_message::member() {
   core::member m;
   m.id = member_id();
+  m.instance = engine_();
   m.name = text();
   m.addresses = texts();
   m.host = text();
@@ -75,6 +76,8 @@ core::job_entry random_message::job() {
     j.want_blocks.push_back(static_cast<std::uint32_t>(below(10)));
   fill(j.submitter);
   j.done_step = number();
+  j.origin_step = number();
+  j.changed = number();
   return j;
 }
 
