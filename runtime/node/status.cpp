@@ -52,7 +52,8 @@ static json peer_json(const status_input& in, const core::member& m) {
                  {"threads", m.device.threads},
                  {"mflops", m.device.mflops},
                  {"memory_bytes", m.device.memory_bytes}};
-  const char* state = !here                                    ? "unreachable"
+  const char* state = m.state == core::member_state::joining   ? "joining"
+                      : !here                                  ? "unreachable"
                       : m.state == core::member_state::leaving ? "leaving"
                                                                : "active";
   json out = {{"id", core::to_hex(m.id.peer)},

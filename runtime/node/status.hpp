@@ -24,7 +24,7 @@ struct status_input {
   std::vector<link_hub::link_stat> links;
 };
 
-/// Peers: state is "active", "leaving" or "unreachable".
+/// Peers: state is "active", "joining", "leaving" or "unreachable".
 std::string status_json(const status_input& in);
 
 /// "4 peers (a b c d), 1 job": the line of a view.

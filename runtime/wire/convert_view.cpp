@@ -90,7 +90,7 @@ void get(const wire::Member& from, member& to, checks& c) {
   to.voter = from.voter();
   to.witness = from.witness();
   c.enumerator(from.state(), core::member_state::active,
-               core::member_state::leaving, to.state);
+               core::member_state::joining, to.state);
 }
 
 void put(wire::JobEntry& to, const job_entry& from) {

@@ -48,7 +48,7 @@ core::member random_message::member() {
   m.device = device();
   m.voter = coin();
   m.witness = coin();
-  m.state = coin() ? core::member_state::active : core::member_state::leaving;
+  m.state = static_cast<core::member_state>(1 + below(3));
   return m;
 }
 
