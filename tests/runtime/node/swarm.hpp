@@ -111,13 +111,17 @@ public:
     return true;
   }
 
-  /// Whether all nodes have one view with `members` members.
+  /// Whether all nodes have one view with `members` members, all seated: one
+  /// that is only joining has no vote yet, and may not be missed either.
   bool agree(std::size_t members) {
     auto first = nodes.front()->view();
     for (auto& n : nodes) {
       auto v = n->view();
       if (!v || v->members.size() != members || *v != *first)
         return false;
+      for (const core::member& m : v->members)
+        if (m.state != core::member_state::active)
+          return false;
     }
     return true;
   }
