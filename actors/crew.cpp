@@ -40,9 +40,15 @@ void crew::start(caf::event_based_actor* owner, world_ptr world,
 }
 
 void crew::add_data_source(std::shared_ptr<const model::corpus> text) {
-  if (!data_source_)
-    data_source_ = add(
-      spawn_data_source(owner_->system(), {world_, plan_, std::move(text)}));
+  if (data_source_)
+    return;
+  data_source_ = add(
+    spawn_data_source(owner_->system(), {world_, plan_, std::move(text)}));
+  if (eval_waits_ != 0)
+    owner_->send(data_source_, actors::begin_eval{eval_waits_ - 1});
+  if (step_waits_ != 0)
+    owner_->send(data_source_, actors::begin_step{step_waits_ - 1});
+  step_waits_ = eval_waits_ = 0;
 }
 
 void crew::dismiss() {
@@ -56,6 +62,7 @@ void crew::dismiss() {
   }
   stage_actors_.clear();
   stages_.clear();
+  step_waits_ = eval_waits_ = 0;
   plan_ = nullptr;
 }
 
@@ -84,6 +91,8 @@ void crew::begin_step(std::uint64_t step) {
     owner_->send(a, m);
   if (data_source_)
     owner_->send(data_source_, m);
+  else if (is_data_source())
+    step_waits_ = step + 1;
 }
 
 void crew::begin_eval(std::uint64_t step) {
@@ -95,6 +104,8 @@ void crew::begin_eval(std::uint64_t step) {
       owner_->send(a, m);
   if (data_source_)
     owner_->send(data_source_, m);
+  else if (is_data_source())
+    eval_waits_ = step + 1;
 }
 
 void crew::begin_checkpoint(std::uint64_t step) {

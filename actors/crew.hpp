@@ -30,7 +30,8 @@ public:
   /// `owner` hears from them and monitors them.
   void start(caf::event_based_actor* owner, world_ptr world, sub_plan_ptr plan);
 
-  /// Starts the data source, when the text is here.
+  /// Starts the data source, when the text is here; what has begun meanwhile
+  /// it begins now.
   void add_data_source(std::shared_ptr<const model::corpus> text);
 
   /// Tells all to end.
@@ -64,6 +65,8 @@ private:
   std::vector<caf::actor> stage_actors_;
   caf::actor reducer_, data_source_, evaluator_, checkpointer_;
   std::vector<caf::actor_addr> monitored_;
+  std::uint64_t step_waits_ = 0; ///< + 1, for the data source
+  std::uint64_t eval_waits_ = 0;
 };
 
 } // namespace shoal::actors

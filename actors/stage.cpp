@@ -288,9 +288,13 @@ private:
     busy_ = false;
     if (m.item.kind == work_kind::forward) {
       if (is_last()) { // S-1: in order of microbatches
-        losses_.push_back(m.loss_sum);
-        if (eval_)
+        if (eval_) {
+          losses_.push_back(m.loss_sum);
           losses_.push_back(m.predicted);
+        } else {
+          losses_.push_back(m.loss_sum
+                            / double(config_.world->tokens_per_microbatch()));
+        }
       } else
         pass_on(m, eval_ ? link_kind::eval_activations : link_kind::activations,
                 +1);

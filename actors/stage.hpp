@@ -38,8 +38,8 @@ struct begin_eval {
 struct step_computed {
   std::uint64_t step = 0;
   stage_name stage;
-  /// Loss sums of this replica's microbatches, [first, last), in nats; only
-  /// from the last stage.
+  /// Mean losses of this replica's microbatches, [first, last), in nats per
+  /// token; only from the last stage.
   std::vector<double> losses;
 };
 /// A stage has run its part of an evaluation.
