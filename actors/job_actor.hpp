@@ -18,6 +18,7 @@
 
 #include <deque>
 #include <functional>
+#include <vector>
 
 namespace shoal::actors {
 
@@ -111,6 +112,9 @@ private:
   core::nanoseconds took_ = 0; ///< of the newest committed step
   std::vector<core::checkpoint_ref> checkpoints_;
   std::map<core::blob_digest, std::filesystem::path> files_; ///< exported
+  std::map<core::blob_digest,
+           std::vector<std::function<void(const std::filesystem::path&)>>>
+    awaiting_files_; ///< while they are exported
   job_holds reported_;
   bool over_ = false;
 };

@@ -105,14 +105,22 @@ void job_actor::with_files(const core::blob_digest& manifest,
     then(at->second);
     return;
   }
-  auto exported = [this, manifest, then](const std::string& wrong,
-                                         const fs::path& where) {
+  // Once for all units: a second export would write below the first's readers.
+  auto& waiting = awaiting_files_[manifest];
+  waiting.push_back(std::move(then));
+  if (waiting.size() > 1)
+    return;
+  auto exported = [this, manifest](const std::string& wrong,
+                                   const fs::path& where) {
+    const auto ready = std::move(awaiting_files_[manifest]);
+    awaiting_files_.erase(manifest);
     if (!wrong.empty()) {
       fail(wrong);
       return;
     }
     files_[manifest] = where;
-    then(where);
+    for (const auto& next : ready)
+      next(where);
   };
   const fs::path where = node().data_dir() / "jobs"
                          / ("from-" + core::to_hex(manifest).substr(0, 16));

@@ -75,10 +75,8 @@ void add_address(CLI::App& c, node_address& at) {
 
 /// One flag for each key of a run file; the values are read as text here and
 /// checked by the run file's own parser.
-void add_run(CLI::App& c, run_options& o, bool file_needed) {
-  auto* file = c.add_option("RUN", o.run_file, "run file (TOML)");
-  if (file_needed)
-    file->check(CLI::ExistingFile);
+void add_run(CLI::App& c, run_options& o) {
+  c.add_option("RUN", o.run_file, "run file (TOML)");
   c.add_option("--data", o.data, "files, folders or globs of text")
     ->type_name("PATH");
   auto add = [&](const std::string& key, const std::string& help,
@@ -157,7 +155,7 @@ void add_train(CLI::App& app, command_set& set, runners& run) {
     "train", "train a model on the local node's shoal, or here when no node "
              "runs");
   add_address(*c, o.at);
-  add_run(*c, o.run, true);
+  add_run(*c, o.run);
   c->add_option("--out", o.out, "folder for the model, checkpoints, metrics");
   c->add_flag("--resume", o.resume,
               "go on from the newest checkpoint in --out");
@@ -173,12 +171,12 @@ void add_train(CLI::App& app, command_set& set, runners& run) {
 
   c = app.add_subcommand("plan", "show what would run where, without running");
   add_address(*c, set.plan.at);
-  add_run(*c, set.plan.run, true);
+  add_run(*c, set.plan.run);
   c->add_flag("--json", set.plan.json, "as JSON");
   run[c] = [&set] { return run_plan(set.plan); };
 
   c = app.add_subcommand("init", "write a model with random weights");
-  add_run(*c, set.init.run, true);
+  add_run(*c, set.init.run);
   c->add_option("--out", set.init.out, "Hugging Face directory to make")
     ->required();
   run[c] = [&set] { return run_init(set.init); };

@@ -15,9 +15,6 @@ import unittest
 
 DEADLINE_S = 120
 
-TINY = {"model.hidden_size": 32, "model.intermediate_size": 48,
-        "model.num_hidden_layers": 3, "model.num_attention_heads": 2,
-        "model.num_key_value_heads": 1, "model.max_position_embeddings": 64}
 TINY_RUN = """\
 [model]
 hidden_size = 32
@@ -25,7 +22,7 @@ intermediate_size = 48
 num_hidden_layers = 3
 num_attention_heads = 2
 num_key_value_heads = 1
-max_position_embeddings = 64
+max_position_embeddings = 256
 
 [training]
 steps = 5
@@ -160,7 +157,7 @@ class World(unittest.TestCase):
         """Trains in one process with --json; returns the events."""
         return self.events(self.succeed(
             "train", self.tiny_run(), "--data", self.write_text_files(),
-            "--out", out, "--json", "--threads", 1, *arguments))
+            "--out", out, "--json", *arguments))
 
     def events(self, stdout):
         """Every line of stdout is a JSON object with an event."""
