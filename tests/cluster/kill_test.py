@@ -17,28 +17,29 @@ import time
 from cluster import Cluster
 
 SIZES = {
-    # parameters, step time on two cores: tiny 0.2 M, large 10.8 M and >= 0.2 s
-    "tiny": ("""[model]
-hidden_size = 64
-intermediate_size = 176
+    # about 0.9 M parameters; 10.8 M parameters and a step of >= 0.2 s on two
+    # cores
+    "small": ("""[model]
+hidden_size = 128
+intermediate_size = 352
 num_hidden_layers = 4
 num_attention_heads = 4
 max_position_embeddings = 128
 [training]
-seq_len = 64
-local_batch_size = 2
-global_batch_size = 8
+seq_len = 128
+local_batch_size = 4
+global_batch_size = 16
 """),
     "large": ("""[model]
 hidden_size = 384
 intermediate_size = 1024
 num_hidden_layers = 6
 num_attention_heads = 6
-max_position_embeddings = 256
+max_position_embeddings = 128
 [training]
-seq_len = 64
-local_batch_size = 1
-global_batch_size = 4
+seq_len = 128
+local_batch_size = 2
+global_batch_size = 8
 """),
 }
 COMMON = """seed = 7
@@ -89,6 +90,29 @@ class Watch:
             if event["event"] == "done":
                 self.done = event.get("state") == "done"
 
+    def now(self):
+        """Takes in what has come so far."""
+        while True:
+            try:
+                if self.step(0) is None:
+                    return
+            except TimeoutError:
+                return
+
+    def advance(self, count, seconds=120):
+        """Waits for so many steps from now on."""
+        self.now()
+        for _ in range(count):
+            if self.step(seconds) is None:
+                raise AssertionError("the run ended too early: more steps are "
+                                     "needed for so many kills")
+
+    def pause_since(self, killed):
+        """The longest wait for a step that the kill can have caused."""
+        times = ([t for t in self.times if t <= killed][-1:]
+                 + [t for t in self.times if t > killed])
+        return max(b - a for a, b in zip(times, times[1:]))
+
     def finish(self, seconds):
         while self.step(seconds) is not None:
             pass
@@ -96,6 +120,10 @@ class Watch:
         if not self.done or self.process.returncode != 0:
             raise AssertionError(f"the run ended with code "
                                  f"{self.process.returncode}, done={self.done}")
+
+
+def before(watch, when):
+    return sum(1 for t in watch.times if t <= when)
 
 
 def train(cluster, run, out, data):
@@ -108,15 +136,16 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("shoal")
     parser.add_argument("--kills", type=int, default=3)
-    parser.add_argument("--size", choices=SIZES, default="tiny")
+    parser.add_argument("--size", choices=SIZES, default="small")
     parser.add_argument("--between", type=int, default=4,
                         help="steps between a recovery and the next kill")
+    parser.add_argument("--steps", type=int, default=0)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--data", nargs="*", default=["/usr/include/c++"])
     parser.add_argument("--bars", action="store_true")
     parser.add_argument("--keep", action="store_true")
     options = parser.parse_args()
-    steps = (options.between + 12) * options.kills + 20
+    steps = options.steps or 60 * options.kills
     rng = random.Random(options.seed)
     folder = tempfile.mkdtemp(prefix="shoal-kill-")
     run = run_file(folder, options.size, steps)
@@ -140,22 +169,22 @@ def main():
         pauses = []
         order = [1, *(rng.randint(1, 4) for _ in range(options.kills - 1))]
         for number in order:
-            for _ in range(options.between):
-                watch.step(120)
+            watch.advance(options.between)
             victim = cluster.peers[number - 1]
             victim.kill()
             killed = time.monotonic()
-            watch.step(120)  # may have been on its way
-            before = watch.times[-1]
-            watch.step(120)
-            pause = max(watch.times[-1] - before, before - killed)
+            watch.advance(2)
+            pause = watch.pause_since(killed)
             pauses.append(pause)
-            at = len(watch.losses)
-            print(f"killed {victim.name}: next steps after {pause:.2f} s, "
-                  f"at step {at}", flush=True)
+            print(f"killed {victim.name} after step {before(watch, killed)}: "
+                  f"a pause of {pause:.2f} s", flush=True)
+            restarted = time.monotonic()
             victim.start()
             victim.wait_ready()
             cluster.wait_view(4)
+            watch.advance(2)
+            print(f"  back, {time.monotonic() - restarted:.2f} s later; a "
+                  f"pause of {watch.pause_since(restarted):.2f} s", flush=True)
         watch.finish(180)
         difference = max(
             abs(watch.losses[s] - calm.losses[s]) / calm.losses[s]
