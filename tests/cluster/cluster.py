@@ -169,6 +169,15 @@ class Cluster:
              str(self.mine)], number, stdout=subprocess.PIPE, stderr=log)
         return process, Lines(process.stdout, log)
 
+    def train_alone(self, arguments):
+        """`shoal train --json` without a node: in the command's process."""
+        log = open(self.root / "train.log", "a", encoding="utf-8")
+        process = subprocess.Popen(
+            [self.shoal, "train", *arguments, "--json"], text=True,
+            env=self.environment, stdout=subprocess.PIPE, stderr=log)
+        self.started.append(process)
+        return process, Lines(process.stdout, log)
+
     def close(self):
         for process in self.started:
             if process.poll() is None:
