@@ -64,6 +64,10 @@ void progress::lasting(const std::string& text) {
 }
 
 void progress::say(const std::string& event, const std::string& text) {
+  job_event kept; // a notice; a full disk must not end the watching
+  kept.text = text;
+  kept.unix_ms = std::int64_t(std::time(nullptr)) * 1000;
+  static_cast<void>(metrics_->add(kept));
   if (json_)
     std::cout << nlohmann::ordered_json{{"event", event}, {"text", text}}.dump(
       -1, ' ', false, nlohmann::json::error_handler_t::replace)
