@@ -1,0 +1,139 @@
+// tests/sim/cluster_faults.cpp -- what goes wrong, and how it stops.
+#include "cluster_world.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace shoal::sim {
+
+void cluster_world::fault() {
+  int n = int(machines_.size());
+  int i = int(random_.below(std::uint64_t(n)));
+  machine& m = machines_[std::size_t(i)];
+  switch (random_.below(12)) {
+  case 0:
+  case 1:
+  case 2: { // kill, and restart
+    crash(i, chance(0.3));
+    if (chance(0.04)) { // and its disk is lost
+      m.disk = {};
+      m.highest = 0;
+      disk_lost_ = true;
+    }
+    item s;
+    s.what = happening::start;
+    s.to = i;
+    push(std::move(s), between(10 * millisecond, 4 * second));
+    break;
+  }
+  case 3: // all at once, as when the power fails
+    if (chance(0.3))
+      for (int j = 0; j < n; ++j) {
+        crash(j, true);
+        item s;
+        s.what = happening::start;
+        s.to = j;
+        push(std::move(s), between(10 * millisecond, 2 * second));
+      }
+    break;
+  case 4:
+  case 5:
+    cut(int(random_.below(3)));
+    break;
+  case 6:
+    loss_ = chance(0.5) ? 0 : double(random_.below(30)) / 100;
+    slow_ = chance(0.5) ? 0 : double(random_.below(30)) / 100;
+    break;
+  case 7:
+    if (m.core)
+      m.paused_until = now_ + between(50 * millisecond, 3 * second);
+    break;
+  case 8:
+    lose_connection(i, int(random_.below(std::uint64_t(n))));
+    break;
+  case 9: // several at a time, so that proposals collide
+    for (std::uint64_t k = random_.below(4); k < 4; ++k)
+      submit();
+    break;
+  case 10:
+    if (chance(0.5))
+      end_job();
+    else if (m.core)
+      give(i, update_profile{{"cpu", "", 1, random_.below(9), 0}, {m.address}});
+    break;
+  case 11:
+    if (m.core) {
+      m.leaving = true;
+      give(i, cluster::leave{});
+      if (m.core)
+        give(i, leave_now{});
+    }
+    break;
+  }
+  item f;
+  f.what = happening::fault;
+  push(std::move(f), between(20 * millisecond, 1500 * millisecond));
+}
+
+void cluster_world::cut(int kind) {
+  int n = int(machines_.size());
+  if (kind == 0) { // two sides, both ways or one way
+    std::uint64_t side = random_.next();
+    bool one_way = chance(0.3);
+    for (int a = 0; a < n; ++a)
+      for (int b = 0; b < n; ++b) {
+        bool sa = (side >> a) & 1;
+        bool sb = (side >> b) & 1;
+        if (sa != sb && (!one_way || sa))
+          blocked_[a][b] = true;
+      }
+  } else { // one pair
+    int a = int(random_.below(std::uint64_t(n)));
+    int b = int(random_.below(std::uint64_t(n)));
+    blocked_[a][b] = true;
+    if (kind == 1)
+      blocked_[b][a] = true;
+  }
+  item h;
+  h.what = happening::heal;
+  push(std::move(h), between(50 * millisecond, 5 * second));
+}
+
+void cluster_world::submit() {
+  int i = int(random_.below(machines_.size()));
+  if (!machines_[std::size_t(i)].core || !chance(0.6))
+    return;
+  job_entry j;
+  j.id = random_.next();
+  j.name = "job";
+  ++result_.jobs;
+  give(i, submit_job{j});
+}
+
+void cluster_world::end_job() {
+  int i = int(random_.below(machines_.size()));
+  machine& m = machines_[std::size_t(i)];
+  if (!m.core)
+    return;
+  for (const job_entry& j : m.core->current().jobs)
+    if (j.state == job_state::running) {
+      give(i, set_job_state{j.id, job_state::done, 7});
+      return;
+    }
+}
+
+void cluster_world::heal() {
+  faults_ = false;
+  loss_ = slow_ = 0;
+  std::fill_n(&blocked_[0][0], slots_max * slots_max, false);
+  bool some_stay_down = chance(0.2);
+  for (int i = 0; i < int(machines_.size()); ++i) {
+    machine& m = machines_[std::size_t(i)];
+    m.paused_until = std::min(m.paused_until, now_);
+    m.stays_down = !m.core && some_stay_down && chance(0.5);
+    if (!m.core && !m.stays_down)
+      start_machine(i);
+  }
+}
+
+} // namespace shoal::sim

@@ -1,0 +1,143 @@
+// tests/sim/cluster_world.hpp -- the simulated world around the cluster cores.
+//
+// One queue of happenings in simulated time, the machines with their disks,
+// and the network between them. Its parts: cluster_machines.cpp (processes
+// and disks), cluster_network.cpp (connections and messages),
+// cluster_faults.cpp (what goes wrong), cluster_sim.cpp (the run and its
+// checks). Used by these files only.
+#pragma once
+
+#include "checker.hpp"
+#include "cluster_sim.hpp"
+#include "runtime/core/cluster/random.hpp"
+
+#include <memory>
+#include <queue>
+#include <string>
+#include <vector>
+
+namespace shoal::sim {
+
+using namespace core;
+using namespace core::cluster;
+
+inline constexpr int slots_max = 9;
+
+/// One machine: its process, if it runs, and its disk.
+struct machine {
+  peer_id id{};
+  std::string address;
+  std::unique_ptr<membership> core;
+  std::uint64_t instance = 0;
+  history disk;
+  nanoseconds ticks_at = 0; ///< ticks for other times are stale
+  nanoseconds paused_until = 0;
+  epoch highest = 0;
+  bool stays_down = false;
+  bool leaving = false;
+  std::vector<record> unsynced; ///< of a planted bug
+};
+
+/// One direction's view of a connection: 0 = down, else its generation.
+struct ends {
+  std::uint64_t up[slots_max][slots_max] = {};
+  std::uint64_t coming[slots_max][slots_max] = {}; ///< up event on its way
+};
+
+enum class happening : std::uint8_t {
+  deliver,
+  tick,
+  up,
+  down,
+  refuse,
+  connect,
+  discover,
+  start,
+  crash,
+  fault,
+  announce,
+  heal
+};
+
+struct item {
+  nanoseconds at = 0;
+  std::uint64_t order = 0;
+  happening what{};
+  int to = 0;
+  int from = 0;
+  std::uint64_t token = 0; ///< generation of the connection, process, or fault
+  std::shared_ptr<const message> body;
+  std::string address;
+};
+
+struct later {
+  bool operator()(const item& a, const item& b) const {
+    return a.at != b.at ? a.at > b.at : a.order > b.order;
+  }
+};
+
+class cluster_world {
+public:
+  explicit cluster_world(const cluster_options& o);
+  cluster_result run();
+
+private:
+  // the queue
+  void push(item i, nanoseconds delay);
+  void handle(item& i);
+  void note(std::uint64_t x) { trace_ = (trace_ ^ x) * 0x100000001b3u; }
+  bool chance(double p) {
+    return double(random_.below(1u << 20)) < p * (1 << 20);
+  }
+  nanoseconds between(nanoseconds low, nanoseconds high) {
+    return low + nanoseconds(random_.below(std::uint64_t(high - low + 1)));
+  }
+
+  // machines
+  void start_machine(int i);
+  void crash(int i, bool silent);
+  void give(int i, const event& e);
+  void carry_out(int i, actions& out);
+  bool carry_out(int i, const action& a);
+  void store(int i, const record& r);
+  void saw(int i, const new_view& v);
+
+  // network
+  void transmit(int from, int to, std::shared_ptr<const message> m);
+  void dial(int from, const std::string& address);
+  void lose_connection(int i, int j);
+  void deliver(item& i);
+  void come_up(item& i);
+  void accept(item& i);
+  void announce(item& i);
+  int at_address(const std::string& address) const;
+
+  // faults
+  void fault();
+  void cut(int kind);
+  void submit();
+  void end_job();
+  void heal();
+
+  bool settled(std::string* why);
+  bool group_gone(const std::vector<int>& group);
+
+  cluster_options options_;
+  cluster::random random_;
+  nanoseconds now_ = 0;
+  std::uint64_t order_ = 0;
+  std::uint64_t generation_ = 0;
+  std::uint64_t trace_ = 0xcbf29ce484222325u;
+  std::priority_queue<item, std::vector<item>, later> queue_;
+  std::vector<machine> machines_;
+  ends ends_;
+  bool blocked_[slots_max][slots_max] = {};
+  double loss_ = 0;
+  double slow_ = 0; ///< share of messages that are delayed a lot
+  bool faults_ = false;
+  bool disk_lost_ = false;
+  checker checker_;
+  cluster_result result_;
+};
+
+} // namespace shoal::sim
