@@ -1,29 +1,45 @@
-// tests/sim/job/job_sim_main.cpp -- job_sim [--seed N | --first N --count M]
+// tests/sim/job/job_sim_main.cpp -- runs simulated jobs from a command line.
 //
-// One seed is told step by step on stderr; many are only counted.
+//   job_sim [--seeds N] [--first N]   N seeds, from the first on; counted
+//   job_sim --seed N                  one, told step by step on stderr
+//
+// Exit code 1 and the command that repeats the run if one fails.
 #include "tests/sim/job/job_sim.hpp"
 
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
+namespace {
+
+int usage() {
+  std::fprintf(stderr, "usage: job_sim [--seeds N] [--first N] | --seed N\n");
+  return 2;
+}
+
+} // namespace
+
 int main(int argc, char** argv) {
   std::uint64_t first = 1;
   std::uint64_t count = 500;
   bool trace = false;
-  for (int i = 1; i + 1 < argc; i += 2) {
-    std::uint64_t n = std::strtoull(argv[i + 1], nullptr, 10);
+  for (int i = 1; i < argc; i += 2) {
+    char* end = nullptr;
+    std::uint64_t n = 0;
+    if (i + 1 < argc)
+      n = std::strtoull(argv[i + 1], &end, 10);
+    if (end == nullptr || end == argv[i + 1] || *end != 0)
+      return usage();
     if (std::strcmp(argv[i], "--seed") == 0) {
       first = n;
       count = 1;
       trace = true;
     } else if (std::strcmp(argv[i], "--first") == 0) {
       first = n;
-    } else if (std::strcmp(argv[i], "--count") == 0) {
+    } else if (std::strcmp(argv[i], "--seeds") == 0) {
       count = n;
     } else {
-      std::fprintf(stderr, "usage: job_sim [--seed N | --first N --count M]\n");
-      return 2;
+      return usage();
     }
   }
   shoal::sim::job_sim_result sum;
@@ -32,7 +48,8 @@ int main(int argc, char** argv) {
     auto r = shoal::sim::run_job_sim(s, trace);
     if (!r.ok) {
       ++failed;
-      std::printf("%s\n", r.error.c_str());
+      std::printf("%s\n  repeat: job_sim --seed %llu\n", r.error.c_str(),
+                  (unsigned long long)s);
     }
     sum.steps += r.steps;
     sum.views += r.views;

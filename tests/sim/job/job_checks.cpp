@@ -1,0 +1,119 @@
+// tests/sim/job/job_checks.cpp -- what adopting, committing and ending must keep.
+#include "tests/sim/job/job_world.hpp"
+
+#include <algorithm>
+
+namespace shoal::sim {
+
+void job_world::check_version(const ptr& p, std::uint32_t unit) {
+  state_version v = p->core.held().at(unit);
+  auto [at, fresh] = hashes_.try_emplace({v, unit}, p->state.at(unit));
+  check(fresh || at->second == p->state.at(unit),
+        name(p) + " holds unit " + std::to_string(unit) + " at step "
+          + std::to_string(v.step) + " with another hash");
+}
+
+bool job_world::reachable(const state_version& v, const assignment& place) {
+  for (std::uint32_t u = 0; u < config_.blocks + 2; ++u) {
+    bool found = false;
+    for (auto& [n, p] : up_) {
+      bool seals =
+        p->alive
+        && std::ranges::find(place.sealers, member_id{p->id, p->incarnation})
+             != place.sealers.end();
+      auto at = p->core.held().find(u);
+      found = found
+              || (seals && at != p->core.held().end()
+                  && (at->second == v
+                      || (at->second.step + 1 == v.step && p->prepared == v
+                          && p->prepared_units.contains(u))));
+    }
+    if (!found)
+      return false;
+  }
+  return true;
+}
+
+void job_world::on(const ptr& p, const act::adopt& a) {
+  p->must_say = p->reported.step > a.from.step;
+  auto [at, fresh] = resumed_.try_emplace(a.digest, a.from);
+  check(at->second == a.from, "sealers resume at different versions");
+  if (!fresh)
+    return;
+  say(name(p) + " adopts: resume at " + std::to_string(a.from.step) + " made "
+      + std::to_string(a.from.made));
+  std::uint64_t tip =
+    chain_.empty() ? config_.origin_step : chain_.back().version.step;
+  if (a.from.step < tip) {
+    check(!reachable(chain_.back().version, a.place),
+          "step " + std::to_string(tip) + " is given up though all is there");
+    ++result_.losses;
+    while (!chain_.empty() && chain_.back().version.step > a.from.step)
+      chain_.pop_back();
+  } else if (a.from.step > tip) {
+    for (auto& [key, saved] : checkpoints_)
+      if (saved.step == a.from.step && a.from.made == a.place.since) {
+        chain_ = saved.chain; // a keeper came back with more than was left
+        return;
+      }
+    ++result_.forwards;
+    check(a.from.step == tip + 1, "rolls forward by more than one step");
+  }
+}
+
+void job_world::on(const ptr& p, const act::lost_state& a) {
+  say(name(p) + " LOST: " + std::to_string(a.last) + " -> "
+      + std::to_string(a.resume));
+  p->must_say = false;
+  p->reported.step = a.resume;
+}
+
+void job_world::on(const ptr& p, const act::committed& a) {
+  const step_record& r = a.record;
+  if (a.publish)
+    for (const member& m : view_.members)
+      if (m.id.peer != p->id)
+        send(p, m.id.peer, progress{a.on, r, 0.1, 10, 5});
+  if (a.again)
+    return;
+  auto age = [](const state_version& v) { return std::pair(v.made, v.step); };
+  check(age(r.version) > age(p->reported) && r.version.step > p->reported.step,
+        name(p) + " reports a step out of order");
+  p->reported = r.version;
+  auto [at, fresh] = known_.try_emplace(r.version, r);
+  check(at->second.loss == r.loss && at->second.grad_norm == r.grad_norm,
+        "a step has two losses or norms");
+  if (!fresh)
+    return;
+  std::uint64_t tip =
+    chain_.empty() ? config_.origin_step : chain_.back().version.step;
+  say("step " + std::to_string(r.version.step) + " committed");
+  check(r.version.step == tip + 1, "step " + std::to_string(r.version.step)
+                                     + " committed after "
+                                     + std::to_string(tip));
+  chain_.push_back(r);
+  ++result_.steps;
+}
+
+void job_world::on(const ptr& p, const act::finished& a) {
+  say(name(p) + " finished " + std::to_string(a.step));
+  bool completed = a.reason == stop_reason::completed;
+  check(completed ? a.step == config_.total_steps : drained_,
+        "finished for no reason");
+  const assignment* place = assignment_of(
+    digest(view_.previous.empty() ? assignment{} : view_.previous.front()));
+  if (done_ || !place || place->reporter.peer != p->id)
+    return;
+  check(!chain_.empty() ? chain_.back().version.step == a.step : a.step == 0,
+        "finished at a step that is not committed");
+  done_ = true;
+  view_.jobs.front().state = job_state::done;
+  new_view();
+}
+
+void job_world::on(const ptr& p, const act::ended&) {
+  check(p->state.empty() && p->core.held().empty(), "state left behind");
+  p->over = true;
+}
+
+} // namespace shoal::sim

@@ -1,0 +1,165 @@
+// tests/sim/job/job_oracle.cpp -- the oracle that makes views and faults.
+#include "tests/sim/job/job_world.hpp"
+
+#include <algorithm>
+
+namespace shoal::sim {
+
+void job_world::set_up() {
+  config_.job = 7;
+  config_.blocks = 1 + static_cast<std::uint32_t>(rng_.below(5));
+  config_.microbatches = 2 + static_cast<std::uint32_t>(rng_.below(6));
+  config_.total_steps = 10 + rng_.below(40);
+  config_.eval_every = rng_.chance(50) ? 1 + rng_.below(9) : 0;
+  config_.checkpoint_every = rng_.chance(50) ? 2 + rng_.below(9) : 0;
+  config_.checkpoint_at_end = rng_.chance(80);
+  barrier_ = rng_.chance(60);
+  loss_percent_ = rng_.chance(30) ? 1 + rng_.below(8) : 0;
+
+  job_entry job;
+  job.id = config_.job;
+  job.blocks = config_.blocks;
+  job.microbatches = config_.microbatches;
+  job.block_flops = 10'000'000'000;
+  job.head_flops = 3'000'000'000;
+  job.block_state_bytes = 1'000'000;
+  job.embed_state_bytes = job.head_state_bytes = 500'000;
+  job.activation_bytes = 1000;
+  if (rng_.chance(60)) {
+    job.want_replicas = 1 + static_cast<std::int32_t>(rng_.below(3));
+    job.want_stages = 1 + static_cast<std::int32_t>(rng_.below(3));
+  }
+  view_.number = 1;
+  auto peers = static_cast<std::uint8_t>(1 + rng_.below(8));
+  for (std::uint8_t n = 1; n <= peers; ++n)
+    start(n);
+  job.submitter = up_.begin()->second->id;
+  up_.begin()->second->blobs = true;
+  view_.jobs.push_back(job);
+  new_view();
+  schedule_faults();
+}
+
+void job_world::schedule_faults() {
+  nanoseconds end = 3000 * ms;
+  auto peers = static_cast<std::uint8_t>(up_.size());
+  std::uint64_t faults = rng_.below(14);
+  for (std::uint64_t i = 0; i < faults; ++i) {
+    auto n = static_cast<std::uint8_t>(1 + rng_.below(peers));
+    nanoseconds at = between(0, end);
+    // Often two or more close together, so that sealing and fetching are hit.
+    for (std::uint64_t burst = 1 + (rng_.chance(40) ? rng_.below(3) : 0);
+         burst > 0; --burst) {
+      after(at, [=, this] { crash(n); });
+      at += between(0, 40 * ms);
+      n = static_cast<std::uint8_t>(1 + n % peers);
+    }
+  }
+  for (std::uint64_t i = rng_.below(3); i > 0; --i) {
+    auto n = static_cast<std::uint8_t>(peers + i);
+    after(between(0, end), [=, this] {
+      if (!up_.contains(n)) {
+        start(n);
+        new_view();
+      }
+    });
+  }
+  if (rng_.chance(10))
+    after(between(100 * ms, end), [this] {
+      auto at = up_.begin();
+      std::advance(at, rng_.below(up_.size()));
+      if (!at->second->alive)
+        return;
+      say("drain asked of " + name(at->second));
+      drained_ = true;
+      input(at->second, ev::drain{});
+    });
+}
+
+void job_world::start(std::uint8_t n) {
+  peer_id id{};
+  id[0] = n;
+  job_config c = config_;
+  c.self = id;
+  bool blobs = up_.contains(n) && up_[n]->blobs; // the store is on disk
+  checkpoint_ref saved = up_.contains(n) ? up_[n]->saved : checkpoint_ref{};
+  ptr p = std::make_shared<process>(id, view_.number + 1, c);
+  p->blobs = blobs;
+  up_[n] = p;
+  member m;
+  m.id = {id, view_.number + 1};
+  m.device.mflops = 50'000 + 10'000 * rng_.below(5);
+  m.device.memory_bytes = 1'000'000'000;
+  std::erase_if(view_.members, [&](auto& x) { return x.id.peer == id; });
+  view_.members.push_back(m);
+  std::ranges::sort(view_.members, {}, &member::id);
+  say(name(p) + " starts");
+  after(between(0, 200 * ms), [=, this] { tick(p); });
+  if (blobs)
+    input(p, ev::blobs_held{});
+  if ((p->saved = saved) != checkpoint_ref{})
+    input(p, ev::checkpoint_held{saved});
+}
+
+void job_world::crash(std::uint8_t n) {
+  auto at = up_.find(n);
+  if (done_ || at == up_.end() || !at->second->alive)
+    return;
+  at->second->alive = false;
+  ++result_.crashes;
+  say(name(at->second) + " CRASHES");
+  member_id gone{at->second->id, at->second->incarnation};
+  after(between(1 * ms, 200 * ms), [=, this] {
+    if (std::erase_if(view_.members, [&](auto& m) { return m.id == gone; }))
+      new_view();
+  });
+  after(between(50 * ms, 800 * ms), [=, this] {
+    start(n); // replaces the dead member, if it is still in the view
+    new_view();
+  });
+}
+
+void job_world::new_view() {
+  ++view_.number;
+  ++result_.views;
+  plan pl = make_plan(view_);
+  for (const assignment& a : pl.jobs) {
+    assignments_[digest(a)] = a;
+    if (trace_) {
+      std::string s = "view " + std::to_string(view_.number) + " since "
+                      + std::to_string(a.since) + ":";
+      for (auto& r : a.replicas) {
+        s += " [";
+        for (auto& st : r.stages)
+          s += " p" + std::to_string(st.where.peer[0]) + ":"
+               + std::to_string(st.first_block) + "-"
+               + std::to_string(st.last_block);
+        s += " ]";
+      }
+      say(s);
+    }
+  }
+  for (auto& [n, p] : up_)
+    if (find_member(view_, p->id))
+      after(between(0, 30 * ms), [=, this, v = view_] { show_view(p, v, pl); });
+  view_.previous = pl.jobs;
+}
+
+void job_world::show_view(const ptr& p, const view& v, const plan& pl) {
+  if (!p->alive || p->over || v.number <= p->digest_seen)
+    return;
+  const member* m = find_member(v, p->id);
+  if (!m || m->id.incarnation != p->incarnation)
+    return;
+  p->digest_seen = v.number; // newest view shown
+  ev::view_changed e{v.number, std::nullopt, {}};
+  for (const assignment& a : pl.jobs)
+    e.place = a;
+  for (const member& x : v.members)
+    e.members.push_back(x.id.peer);
+  if (p->blobs)
+    input(p, ev::blobs_held{});
+  input(p, e);
+}
+
+} // namespace shoal::sim

@@ -1,0 +1,240 @@
+// tests/sim/job/job_shell.cpp -- carries out what the cores ask for.
+#include "tests/sim/job/job_world.hpp"
+
+#include <algorithm>
+#include <bit>
+
+namespace shoal::sim {
+
+void job_world::tick(const ptr& p) {
+  if (!p->alive || p->over)
+    return;
+  input(p, ev::tick{});
+  after(200 * ms, [=, this] { tick(p); });
+}
+
+void job_world::input(const ptr& p, const job_input& e) {
+  if (!p->alive || p->over)
+    return;
+  for (const job_output& a : p->core.step(e, now_))
+    do_action(p, a);
+}
+
+void job_world::do_action(const ptr& p, const job_output& a) {
+  std::visit([&](const auto& x) { on(p, x); }, a);
+}
+
+/// Runs unless the process died or halted meanwhile.
+void job_world::later(const ptr& p, nanoseconds delay,
+                      std::function<void()> what) {
+  after(delay, [=, this, g = p->generation] {
+    if (p->alive && p->generation == g)
+      what();
+  });
+}
+
+void job_world::on(const ptr& p, const act::halt& a) {
+  ++p->generation;
+  p->running_digest = 0;
+  p->serves.clear();
+  auto answer = [=, this] {
+    later(p, between(0, 15 * ms),
+          [=, this] { input(p, ev::halted{a.digest}); });
+  };
+  if (p->applying)
+    p->after_apply = answer; // not to be interrupted
+  else
+    answer();
+}
+
+void job_world::on(const ptr& p, const act::send& a) {
+  check(a.to != p->id, "a message to itself");
+  send(p, a.to, a.message);
+}
+
+void job_world::send(const ptr& from, const peer_id& to, const job_message& m) {
+  if (rng_.chance(loss_percent_))
+    return;
+  nanoseconds at = now_ + between(ms / 10, rng_.chance(10) ? 60 * ms : 5 * ms);
+  nanoseconds& free = link_free_[{from->id, to}];
+  at = free = std::max(at, free + 1);
+  std::uint8_t n = to[0];
+  ptr receiver = up_.contains(n) ? up_[n] : nullptr;
+  if (!receiver)
+    return;
+  after(at - now_, [=, this] { // sent before death arrives after it
+    input(receiver, ev::received{from->id, m});
+  });
+}
+
+void job_world::on(const ptr& p, const act::apply& a) {
+  check(!p->applying, "two applies at once");
+  p->applying = true;
+  after(between(1 * ms, 10 * ms), [=, this] {
+    if (!p->alive)
+      return;
+    p->applying = false;
+    for (std::uint32_t u : a.units)
+      p->state.at(u) =
+        mix(mix(p->state.at(u), a.step),
+            mix(std::bit_cast<std::uint64_t>(a.grad_norm), p->gradients_of));
+    input(p, ev::applied{a.step});
+    for (std::uint32_t u : a.units)
+      if (p->core.held().contains(u))
+        check_version(p, u);
+    if (p->after_apply)
+      std::exchange(p->after_apply, nullptr)();
+  });
+}
+
+void job_world::on(const ptr& p, const act::serve_unit& a) {
+  check(p->state.contains(a.unit), "serves what it has not");
+  p->serves.insert({a.digest, {a.unit, a.to}});
+}
+
+void job_world::on(const ptr& p, const act::fetch_unit& a) {
+  p->state.erase(a.unit);
+  later(p, between(1 * ms, 60 * ms), [=, this] {
+    ptr from = up_[a.from[0]];
+    auto offer = std::pair(a.digest, std::pair(a.unit, p->id));
+    if (!from->alive || !from->serves.contains(offer)) {
+      on(p, a); // not offered yet, or never: another view will tell
+      return;
+    }
+    p->state[a.unit] = from->state.at(a.unit);
+    input(p, ev::loaded{a.digest, a.unit});
+    check_version(p, a.unit);
+  });
+}
+
+void job_world::on(const ptr& p, const act::initialise_unit& a) {
+  p->state.erase(a.unit);
+  later(p, between(1 * ms, 20 * ms), [=, this] {
+    p->state[a.unit] = mix(a.unit, 4711);
+    input(p, ev::loaded{a.digest, a.unit});
+    check_version(p, a.unit);
+  });
+}
+
+void job_world::on(const ptr& p, const act::restore_unit& a) {
+  p->state.erase(a.unit);
+  check(!a.holders.empty(), "a checkpoint of nobody");
+  later(p, between(1 * ms, 20 * ms), [=, this] {
+    std::uint64_t key = 0;
+    for (int i = 0; i < 8; ++i)
+      key |= std::uint64_t{a.checkpoint.manifest[i]} << (8 * i);
+    check(checkpoints_.contains(key), "an unknown checkpoint");
+    p->state[a.unit] = checkpoints_[key].units.at(a.unit);
+    input(p, ev::loaded{a.digest, a.unit});
+    check_version(p, a.unit);
+  });
+}
+
+void job_world::on(const ptr& p, const act::release& a) {
+  for (std::uint32_t u : a.units)
+    p->state.erase(u);
+}
+
+void job_world::on(const ptr& p, const act::run_step& a) {
+  const assignment* place = assignment_of(a.digest);
+  check(place, "runs an unknown assignment");
+  check(!p->must_say, "a loss was not said");
+  for (auto& u : units_of(*place, config_.blocks, p->id))
+    check(p->core.held().at(u).step + 1 == a.step, "runs on old state");
+  p->running_digest = a.digest;
+  p->running_step = a.step;
+  auto prepare = std::make_shared<std::function<void()>>();
+  *prepare = [=, this, weak = std::weak_ptr(prepare)] {
+    for (const peer_id& other : participants(*place)) {
+      const ptr& q = up_[other[0]];
+      bool there =
+        q->alive && q->running_digest == a.digest && q->running_step >= a.step;
+      if (barrier_ && !there) {
+        later(p, between(1 * ms, 10 * ms),
+              [again = weak.lock()] { (*again)(); });
+        return;
+      }
+    }
+    ev::prepared e{a.digest, a.step, {}, {}};
+    bool head = false;
+    for (std::uint32_t u : units_of(*place, config_.blocks, p->id)) {
+      unit_sums s{u, {}};
+      for (std::uint64_t t = 0; t < 3; ++t)
+        s.sums.push_back(
+          1.0 + double(mix(mix(p->state.at(u), a.digest), t) >> 40) / 1e3);
+      e.units.push_back(std::move(s));
+      head = head || u == config_.blocks + 1;
+    }
+    for (std::uint32_t m = 0; head && m < config_.microbatches; ++m)
+      e.losses.push_back(double(mix(mix(a.step, m), a.digest) >> 40) / 1e6);
+    p->gradients_of = a.digest;
+    p->prepared = {a.step, place->since};
+    p->prepared_units.clear();
+    for (const unit_sums& u : e.units)
+      p->prepared_units.insert(u.unit);
+    input(p, e);
+  };
+  later(p, between(5 * ms, 60 * ms), [prepare] { (*prepare)(); });
+}
+
+void job_world::on(const ptr& p, const act::run_eval& a) {
+  later(p, between(1 * ms, 20 * ms), [=, this] {
+    input(p, ev::evaluated{a.digest, a.step, rng_.chance(90), 1.5, 100});
+  });
+}
+
+void job_world::on(const ptr& p, const act::run_checkpoint& a) {
+  const assignment* place = assignment_of(a.digest);
+  p->running_digest = a.digest;
+  p->checkpoint_step = a.step;
+  later(p, between(1 * ms, 20 * ms), [=, this] {
+    ev::checkpointed e{a.digest, a.step, false, {}, 0};
+    if (place->checkpointer.peer != p->id) {
+      input(p, e);
+      return;
+    }
+    unit_hashes all;
+    for (const peer_id& other : participants(*place)) {
+      const ptr& q = up_[other[0]];
+      // Others may have gone on to the next step, but not applied it.
+      for (auto& [u, hash] : q->state)
+        if (q->alive && q->core.held().contains(u)
+            && q->core.held().at(u).step == a.step)
+          all[u] = hash;
+    }
+    if (all.size() == config_.blocks + 2 && rng_.chance(95)) {
+      std::uint64_t key = mix(a.digest, a.step);
+      for (int i = 0; i < 8; ++i)
+        e.manifest[i] = static_cast<std::uint8_t>(key >> (8 * i));
+      checkpoints_[key] = {a.step, all, chain_};
+      e.known = true;
+      e.bytes = 100;
+    }
+    input(p, e);
+  });
+}
+
+void job_world::on(const ptr& p, const act::checkpoint_known& a) {
+  if (a.at == p->id)
+    p->saved = a.checkpoint;
+  else if (a.keep && rng_.chance(50))
+    after(between(1 * ms, 100 * ms), [=, this] {
+      if (p->alive)
+        p->saved = a.checkpoint;
+      input(p, ev::checkpoint_held{a.checkpoint});
+    });
+}
+
+void job_world::on(const ptr& p, const act::get_blobs& a) {
+  later(p, between(1 * ms, 50 * ms), [=, this] {
+    for (const peer_id& from : a.holders)
+      if (up_[from[0]]->alive && up_[from[0]]->blobs) {
+        p->blobs = true;
+        input(p, ev::blobs_held{});
+        return;
+      }
+    on(p, a);
+  });
+}
+
+} // namespace shoal::sim

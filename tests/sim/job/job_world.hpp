@@ -1,0 +1,195 @@
+// tests/sim/job/job_world.hpp -- the simulated peers around the job cores.
+//
+// One queue of events in simulated time, an oracle that makes the views, and a
+// process per peer: its core, and what its shell would hold. Its parts:
+// job_oracle.cpp (views, plans, faults), job_shell.cpp (carries out what the
+// cores ask for), job_checks.cpp (what commits, adoptions and the end must
+// keep), job_sim.cpp (the run). Used by these files only.
+#pragma once
+
+#include "runtime/core/training/job_core.hpp"
+#include "runtime/core/training/plan.hpp"
+#include "tests/sim/job/job_sim.hpp"
+
+#include <cstdio>
+#include <functional>
+#include <map>
+#include <memory>
+#include <queue>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace shoal::sim {
+
+using namespace shoal::core;
+namespace act = shoal::core::job_action;
+namespace ev = shoal::core::job_event;
+
+inline constexpr nanoseconds ms = 1'000'000;
+
+inline std::uint64_t mix(std::uint64_t a, std::uint64_t b) {
+  std::uint64_t z = a * 0x9e3779b97f4a7c15u + b + 0x632be59bd9b4e019u;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  return z ^ (z >> 31);
+}
+
+class random_source {
+public:
+  explicit random_source(std::uint64_t seed) : state_(mix(seed, 77)) {}
+  std::uint64_t next() { return state_ = mix(state_, 1); }
+  std::uint64_t below(std::uint64_t n) { return next() % n; }
+  bool chance(std::uint64_t percent) { return below(100) < percent; }
+
+private:
+  std::uint64_t state_;
+};
+
+using unit_hashes = std::map<std::uint32_t, std::uint64_t>;
+
+/// A process: the core, and what its shell holds.
+struct process {
+  process(peer_id i, epoch n, job_config c) : id(i), incarnation(n), core(c) {}
+
+  peer_id id{};
+  epoch incarnation = 0;
+  job_core core;
+  unit_hashes state;                ///< hash of each unit held
+  std::uint64_t generation = 0;     ///< halts: older work is void
+  std::uint64_t running_digest = 0; ///< run_step(running_step) under it
+  std::uint64_t running_step = 0;
+  std::uint64_t digest_seen = 0;
+  std::uint64_t checkpoint_step = 0; ///< run_checkpoint asked
+  std::uint64_t gradients_of = 0;    ///< digest that the gradients came from
+  bool applying = false;
+  state_version prepared; ///< what the gradients lead to
+  std::set<std::uint32_t> prepared_units;
+  std::function<void()> after_apply;
+  std::set<std::pair<std::uint64_t, std::pair<std::uint32_t, peer_id>>> serves;
+  state_version reported{};
+  bool alive = true;
+  bool over = false;
+  bool must_say = false; ///< that steps reported here are lost
+  bool blobs = false;
+  checkpoint_ref saved; ///< on disk
+};
+
+class job_world {
+public:
+  job_world(std::uint64_t seed, bool trace)
+    : rng_(seed), trace_(trace), seed_(seed) {
+    set_up();
+  }
+
+  job_sim_result run();
+
+private:
+  struct item {
+    nanoseconds at;
+    std::uint64_t order;
+    std::function<void()> what;
+    bool operator<(const item& o) const {
+      return std::pair(at, order) > std::pair(o.at, o.order);
+    }
+  };
+  using ptr = std::shared_ptr<process>;
+
+  void set_up();
+  void after(nanoseconds delay, std::function<void()> what) {
+    queue_.push({now_ + delay, ++order_, std::move(what)});
+  }
+  nanoseconds between(nanoseconds a, nanoseconds b) {
+    return a + static_cast<nanoseconds>(rng_.below(b - a + 1));
+  }
+  void check(bool ok, const std::string& what) {
+    if (!ok)
+      throw std::runtime_error(what + " at " + std::to_string(now_ / ms)
+                               + " ms");
+  }
+  void say(const std::string& what) {
+    if (trace_)
+      std::fprintf(stderr, "%8.1f %s\n", double(now_) / ms, what.c_str());
+  }
+  std::string name(const ptr& p) const {
+    std::string out("p");
+    out.append(std::to_string(p->id[0])).append(".");
+    return out.append(std::to_string(p->incarnation));
+  }
+
+  void new_view();
+  void show_view(const ptr& p, const view& v, const plan& pl);
+  void start(std::uint8_t n);
+  void crash(std::uint8_t n);
+  void tick(const ptr& p);
+  void schedule_faults();
+
+  void input(const ptr& p, const job_input& e);
+  void do_action(const ptr& p, const job_output& a);
+  void later(const ptr& p, nanoseconds delay, std::function<void()> what);
+
+  void on(const ptr& p, const act::halt& a);
+  void on(const ptr& p, const act::send& a);
+  void on(const ptr& p, const act::adopt& a);
+  void on(const ptr& p, const act::apply& a);
+  void on(const ptr& p, const act::fetch_unit& a);
+  void on(const ptr& p, const act::serve_unit& a);
+  void on(const ptr& p, const act::initialise_unit& a);
+  void on(const ptr& p, const act::restore_unit& a);
+  void on(const ptr& p, const act::release& a);
+  void on(const ptr& p, const act::run_step& a);
+  void on(const ptr& p, const act::run_eval& a);
+  void on(const ptr& p, const act::run_checkpoint& a);
+  void on(const ptr& p, const act::committed& a);
+  void on(const ptr&, const act::eval_known&) {}
+  void on(const ptr& p, const act::checkpoint_known& a);
+  void on(const ptr& p, const act::lost_state& a);
+  void on(const ptr& p, const act::get_blobs& a);
+  void on(const ptr& p, const act::waiting& a) {
+    say(name(p) + " waits: " + a.why);
+  }
+  void on(const ptr& p, const act::finished& a);
+  void on(const ptr& p, const act::ended& a);
+
+  void send(const ptr& from, const peer_id& to, const job_message& m);
+  void check_version(const ptr& p, std::uint32_t unit);
+  bool reachable(const state_version& v, const assignment& place);
+  const assignment* assignment_of(std::uint64_t d) {
+    auto at = assignments_.find(d);
+    return at == assignments_.end() ? nullptr : &at->second;
+  }
+
+  random_source rng_;
+  bool trace_;
+  std::uint64_t seed_;
+  nanoseconds now_ = 0;
+  std::uint64_t order_ = 0;
+  std::priority_queue<item> queue_;
+
+  std::map<std::uint8_t, ptr> up_; ///< by number; dead ones are replaced
+  view view_;
+  std::map<std::uint64_t, assignment> assignments_;
+  job_config config_;
+  bool barrier_ = true;
+  std::uint64_t loss_percent_ = 0;
+  std::map<std::pair<peer_id, peer_id>, nanoseconds> link_free_;
+
+  std::vector<step_record> chain_;
+  std::map<state_version, step_record> known_; ///< every committed one
+  std::map<std::pair<state_version, std::uint32_t>, std::uint64_t> hashes_;
+  std::set<std::uint64_t> adopted_;
+  struct saved_state {
+    std::uint64_t step = 0;
+    unit_hashes units;
+    std::vector<step_record> chain;
+  };
+  std::map<std::uint64_t, saved_state> checkpoints_;
+  std::map<std::uint64_t, state_version> resumed_; ///< by digest
+  job_sim_result result_;
+  bool done_ = false;
+  bool drained_ = false;
+};
+
+} // namespace shoal::sim
