@@ -42,8 +42,8 @@ void crew::start(caf::event_based_actor* owner, world_ptr world,
 void crew::add_data_source(std::shared_ptr<const model::corpus> text) {
   if (data_source_)
     return;
-  data_source_ = add(
-    spawn_data_source(owner_->system(), {world_, plan_, std::move(text)}));
+  data_source_ =
+    add(spawn_data_source(owner_->system(), {world_, plan_, std::move(text)}));
   if (eval_waits_ != 0)
     owner_->send(data_source_, actors::begin_eval{eval_waits_ - 1});
   if (step_waits_ != 0)

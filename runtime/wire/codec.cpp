@@ -39,8 +39,7 @@ static void put(wire::Envelope& out, const link_credit& from) {
 static void get(const wire::LinkCredit& from, link_credit& to, checks& c) {
   to.tag = {from.plan(), from.link(), from.sequence()};
   c.enumerator(from.fabric(), fabric_kind::tls, fabric_kind::ucx, to.fabric);
-  c.enumerator(from.kind(), credit_kind::grant, credit_kind::complete,
-               to.kind);
+  c.enumerator(from.kind(), credit_kind::grant, credit_kind::complete, to.kind);
   to.attempt = from.attempt();
 }
 

@@ -6,10 +6,10 @@
 #include <cstdint>
 #include <string_view>
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data,
-                                      std::size_t size) {
-  auto m = shoal::actors::parse_manifest(
-    {reinterpret_cast<const char*>(data), size});
+extern "C" int
+LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  auto m =
+    shoal::actors::parse_manifest({reinterpret_cast<const char*>(data), size});
   if (!m)
     return 0;
   for (const auto& f : m->files)

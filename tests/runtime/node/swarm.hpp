@@ -7,9 +7,8 @@
 #include "runtime/client.hpp"
 #include "runtime/node.hpp"
 
-#include <unistd.h>
-
 #include <boost/test/unit_test.hpp>
+#include <unistd.h>
 
 #include <chrono>
 #include <condition_variable>
