@@ -177,9 +177,7 @@ void node::impl::leave(std::chrono::milliseconds deadline, bool drain) {
 void node::impl::has_left(bool clean) {
   {
     std::lock_guard lock(life_mutex_);
-    left_ = true;
-    if (released_ || !leaving_)
-      ending_ = true;
+    ending_ = true; // whatever is unfinished: nobody can agree to it here
     why_ = clean ? "left" : "left without the others' knowledge";
   }
   life_.notify_all();

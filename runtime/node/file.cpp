@@ -13,9 +13,7 @@ namespace shoal::runtime {
 
 namespace fs = std::filesystem;
 
-static std::error_code last_error() {
-  return {errno, std::generic_category()};
-}
+using posix::last_error;
 
 void make_private_dir(const fs::path& folder) {
   if (folder.empty() || fs::is_directory(folder))
@@ -32,14 +30,8 @@ write_file(const fs::path& file, int flags, std::span<const std::byte> bytes) {
     ::open(file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | flags, 0600));
   if (!fd)
     return last_error();
-  while (!bytes.empty()) {
-    ssize_t n = ::write(fd.get(), bytes.data(), bytes.size());
-    if (n < 0 && errno == EINTR)
-      continue;
-    if (n < 0)
-      return last_error();
-    bytes = bytes.subspan(static_cast<std::size_t>(n));
-  }
+  if (auto error = posix::write_all(fd.get(), bytes))
+    return error;
   return ::fsync(fd.get()) == 0 ? std::error_code{} : last_error();
 }
 
@@ -56,7 +48,7 @@ replace_file(const fs::path& file, std::span<const std::byte> bytes) {
     return error;
   if (::rename(draft.c_str(), file.c_str()) != 0)
     return last_error();
-  return sync_dir(file.parent_path());
+  return posix::sync_folder(file.parent_path());
 }
 
 std::error_code read_file(const fs::path& file, std::size_t bytes_max,
@@ -80,13 +72,6 @@ std::error_code read_file(const fs::path& file, std::size_t bytes_max,
     done += static_cast<std::size_t>(n);
   }
   out.resize(done);
-  return {};
-}
-
-std::error_code sync_dir(const fs::path& folder) {
-  unique_fd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!fd || ::fsync(fd.get()) != 0)
-    return last_error();
   return {};
 }
 

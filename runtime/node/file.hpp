@@ -1,43 +1,19 @@
-// runtime/node/file.hpp -- small files that survive a crash; descriptors.
+// runtime/node/file.hpp -- small files that survive a crash.
 //
 // Threads: any. Errors: std::error_code of the system.
 #pragma once
 
-#include <unistd.h>
+#include "runtime/posix.hpp"
 
 #include <cstddef>
 #include <filesystem>
 #include <span>
 #include <system_error>
-#include <utility>
 #include <vector>
 
 namespace shoal::runtime {
 
-/// An open file, closed at the end.
-class unique_fd {
-public:
-  unique_fd() = default;
-  explicit unique_fd(int fd) : fd_(fd) {}
-  unique_fd(unique_fd&& other) noexcept : fd_(other.release()) {}
-  unique_fd& operator=(unique_fd&& other) noexcept {
-    reset(other.release());
-    return *this;
-  }
-  ~unique_fd() { reset(); }
-
-  explicit operator bool() const noexcept { return fd_ >= 0; }
-  int get() const noexcept { return fd_; }
-  int release() noexcept { return std::exchange(fd_, -1); }
-  void reset(int fd = -1) noexcept {
-    if (fd_ >= 0)
-      ::close(fd_);
-    fd_ = fd;
-  }
-
-private:
-  int fd_ = -1;
-};
+using unique_fd = posix::descriptor;
 
 /// Makes a directory and those above it; what is new is mode 0700. Throws
 /// node_error.
@@ -55,8 +31,5 @@ std::error_code replace_file(const std::filesystem::path& file,
 /// Reads a whole file of at most `bytes_max`.
 std::error_code read_file(const std::filesystem::path& file,
                           std::size_t bytes_max, std::vector<std::byte>& out);
-
-/// Syncs the names in a directory.
-std::error_code sync_dir(const std::filesystem::path& folder);
 
 } // namespace shoal::runtime

@@ -136,7 +136,6 @@ private:
   mutable std::mutex life_mutex_; ///< guards what follows
   std::condition_variable life_;
   bool leaving_ = false;
-  bool left_ = false;     ///< the cluster has let this peer go
   bool released_ = false; ///< no job needs this peer
   bool ending_ = false;   ///< stop as soon as possible
   bool stopped_ = false;

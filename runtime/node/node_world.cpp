@@ -53,10 +53,7 @@ void node::impl::released() {
     if (!leaving_ || released_)
       return;
     released_ = true;
-    if (left_)
-      ending_ = true;
   }
-  life_.notify_all();
   tell_cluster(core::cluster::leave_now{});
 }
 

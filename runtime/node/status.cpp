@@ -40,11 +40,6 @@ static const char* phase_name(core::cluster::phase p) {
   return "unknown";
 }
 
-static std::string name_of(const core::view& v, const core::peer_id& id) {
-  const core::member* m = core::find_member(v, id);
-  return m && !m->name.empty() ? m->name : core::short_name(id);
-}
-
 static json peer_json(const status_input& in, const core::member& m) {
   bool here = std::ranges::find(in.reachable, m.id.peer) != in.reachable.end();
   json device = {{"kind", m.device.kind},
@@ -80,7 +75,7 @@ static json job_json(const status_input& in, const core::job_entry& job) {
     return out;
   for (const core::assignment& a : in.plan->jobs)
     if (a.job == job.id) {
-      out["plan"] = assignment_line(*in.view, a);
+      out["plan"] = core::to_text(*in.view, a);
       out["replicas"] = a.replicas.size();
       out["stages"] = a.replicas.empty() ? 0 : a.replicas[0].stages.size();
       if (!a.why_waiting.empty())
@@ -128,20 +123,6 @@ std::string view_line(const core::view& v, bool member) {
          + (v.members.size() == 1 ? " peer (" : " peers (") + names + "), "
          + std::to_string(running) + (running == 1 ? " job" : " jobs")
          + (member ? "" : "; this peer asks to join");
-}
-
-std::string assignment_line(const core::view& v, const core::assignment& a) {
-  if (a.replicas.empty())
-    return "waits: " + a.why_waiting;
-  std::string out;
-  for (std::size_t r = 0; r < a.replicas.size(); ++r) {
-    out += (r ? "; " : "") + std::string("replica ") + std::to_string(r) + ":";
-    for (const core::stage_place& s : a.replicas[r].stages)
-      out += " " + name_of(v, s.where.peer) + "["
-             + std::to_string(s.first_block) + ","
-             + std::to_string(s.last_block) + ")";
-  }
-  return out;
 }
 
 } // namespace shoal::runtime

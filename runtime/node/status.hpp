@@ -30,7 +30,4 @@ std::string status_json(const status_input& in);
 /// "4 peers (a b c d), 1 job": the line of a view.
 std::string view_line(const core::view& v, bool member);
 
-/// "r0: a[0,4) b[4,8); r1: ...": where a job runs.
-std::string assignment_line(const core::view& v, const core::assignment& a);
-
 } // namespace shoal::runtime

@@ -21,7 +21,7 @@ from cluster import Cluster
 
 SCENARIOS = {}
 
-MODEL = """seed = 7
+MODEL = """\
 [model]
 hidden_size = {width}
 intermediate_size = 176
@@ -33,6 +33,7 @@ seq_len = 64
 local_batch_size = 4
 global_batch_size = 16
 steps = {steps}
+seed = 7
 [optimizer]
 lr = 1e-3
 [parallelism]

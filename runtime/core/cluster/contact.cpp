@@ -207,7 +207,10 @@ void impl::on(const peer_id& from, const alert& m) {
     detector_.on_alert(from, m);
 }
 
-void impl::on(const peer_id&, const decided& m) {
+void impl::on(const peer_id& from, const decided& m) {
+  link& l = links_.at(from);
+  if (m.value.shoal == l.shoal) // it may be gone before it beats again
+    l.number = std::max(l.number, m.value.number);
   adopt(m.value);
 }
 

@@ -83,7 +83,8 @@ struct set_job_state {
 };
 
 /// Gives this peer no more work; answered by a view that says `leaving`, or by
-/// left{} if it is alone.
+/// left{} if no shoal or no quorum is in reach. A shoal of one has nobody to
+/// tell: leave_now follows when its work has ended.
 struct leave {};
 
 /// Leaves now: its state is with others. Answered by left{}.

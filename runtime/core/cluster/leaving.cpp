@@ -13,12 +13,21 @@ using impl = membership::impl;
 
 void impl::on(const cluster::leave&) {
   leaving_ = true;
+  in_touch_at_ = now_;
 }
 
 void impl::on(const leave_now&) {
   if (!leaving_now_)
     leave_until_ = now_ + config_.leave_patience;
   leaving_ = leaving_now_ = true;
+  in_touch_at_ = now_;
+}
+
+/// Whether nobody has been there for long who could agree to our leaving.
+bool impl::out_of_touch(bool touch) {
+  if (touch)
+    in_touch_at_ = now_;
+  return now_ >= in_touch_at_ + config_.alone_patience;
 }
 
 void impl::refresh_leaving() {
@@ -28,8 +37,10 @@ void impl::refresh_leaving() {
   if (!seated_) { // no shoal counts on us
     go(true, true);
   } else if (view_.members.size() == 1) {
-    go(true, false); // the shoal sleeps with its only member
-  } else if (leaving_now_ && now_ >= leave_until_) {
+    if (leaving_now_)
+      go(true, false); // the shoal sleeps with its only member
+  } else if (out_of_touch(phase_ == phase::member)
+             || (leaving_now_ && now_ >= leave_until_)) {
     go(false, false);
   } else if (self != nullptr) {
     change c;
@@ -56,7 +67,8 @@ void impl::linger() {
   }
   if (is_quorum(view_, know)) {
     go(true, true);
-  } else if (now_ >= leave_until_) {
+  } else if (out_of_touch(!know.empty() || !ask.empty())
+             || now_ >= leave_until_) {
     go(false, false);
   } else if (now_ >= retry_at_ && !ask.empty()) {
     retry_at_ = now_ + retry_interval;

@@ -239,6 +239,8 @@ void membership::impl::ask_for_tick() {
   soon(say_waiting_at_);
   if (leaving_now_)
     soon(leave_until_);
+  if (leaving_)
+    soon(in_touch_at_ + config_.alone_patience);
   if (phase_ == phase::homeless)
     soon(homeless_since_ + config_.homeless_patience);
   soon(retry_at_);

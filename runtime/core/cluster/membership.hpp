@@ -63,6 +63,9 @@ struct config {
   nanoseconds homeless_patience = 3'000'000'000;
   nanoseconds waiting_period = 10'000'000'000;
   nanoseconds leave_patience = 5'000'000'000;
+  /// A leaver that no quorum is in contact with goes after so long, keeping
+  /// its history: longer than a detection, shorter than a user waits.
+  nanoseconds alone_patience = 2'000'000'000;
 };
 
 enum class phase : std::uint8_t {

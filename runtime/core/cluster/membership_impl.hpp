@@ -119,6 +119,7 @@ struct membership::impl {
 
   // leaving.cpp
   void refresh_leaving();
+  bool out_of_touch(bool touch);
   void linger();
   void go(bool clean, bool erase);
 
@@ -145,6 +146,7 @@ struct membership::impl {
   bool warned_apart_ = false;
   std::string refusal_; ///< the last that was reported
   nanoseconds leave_until_ = 0;
+  nanoseconds in_touch_at_ = 0; ///< while leaving: when others were there
   nanoseconds homeless_since_ = 0;
   nanoseconds retry_at_ = 0;
   std::uint64_t attempts_ = 0;

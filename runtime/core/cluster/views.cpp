@@ -77,6 +77,10 @@ void impl::install(view v, bool seated_now) {
   for (const member& m : v.members)
     if (find_member(view_, m.id.peer) == nullptr)
       added.push_back(m.id.peer);
+  std::vector<peer_id> removed;
+  for (const member& m : view_.members)
+    if (find_member(v, m.id.peer) == nullptr && links_.contains(m.id.peer))
+      removed.push_back(m.id.peer);
   view_ = std::move(v);
   seated_ = seated_now && !ends;
   if (ends) {
@@ -88,6 +92,9 @@ void impl::install(view v, bool seated_now) {
     out_->push_back(persist{view_record{view_, seated_, former_}}); // C-3
   agreement_.follow(view_, seated_, nullptr);
   detector_.follow(view_, now_);
+  if (!removed.empty()) // they wait to hear that we know
+    out_->push_back(
+      send{std::move(removed), heartbeat{view_.shoal, view_.number, 0}});
   out_->push_back(new_view{view_, !ends && current_entry()});
   if (ends) {
     out_->push_back(dissolved{*view_.dissolved_into});

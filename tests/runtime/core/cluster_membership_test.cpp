@@ -207,9 +207,46 @@ BOOST_AUTO_TEST_CASE(a_clean_leaver_has_no_history_and_the_rest_goes_on) {
 BOOST_AUTO_TEST_CASE(the_last_member_leaves_and_keeps_its_history) {
   begin(a);
   give(a, leave{});
+  BOOST_TEST(a.count<left>() == 0u); // its jobs may still have to be ended
+  give(a, leave_now{});
   BOOST_TEST(a.count<left>() == 1u);
   BOOST_TEST(!a.erased);
   BOOST_TEST(a.disk.view.has_value());
+}
+
+BOOST_AUTO_TEST_CASE(two_that_leave_together_are_both_gone_soon) {
+  begin(a);
+  begin(b);
+  link();
+  run(300 * ms);
+  for (node* n : {&a, &b})
+    give(*n, leave{});
+  run(500 * ms);
+  for (node* n : {&a, &b})
+    give(*n, leave_now{});
+  run(1000 * ms);
+  for (node* n : {&a, &b}) {
+    BOOST_TEST(n->count<left>() == 1u);
+    for (const action& x : n->said)
+      if (const auto* l = std::get_if<left>(&x))
+        BOOST_TEST(l->clean);
+  }
+  BOOST_TEST(int(a.erased) + int(b.erased) == 1); // the shoal sleeps with one
+}
+
+BOOST_AUTO_TEST_CASE(a_leaver_without_a_quorum_does_not_wait_long) {
+  begin(a);
+  begin(b);
+  link();
+  run(300 * ms);
+  a.core.reset();
+  linked = false;
+  give(b, peer_down{a.c.self.id.peer});
+  run(2000 * ms);
+  give(b, leave{});
+  run(b.c.alone_patience + 100 * ms);
+  BOOST_TEST(b.count<left>() == 1u);
+  BOOST_TEST(b.disk.view.has_value());
 }
 
 BOOST_AUTO_TEST_CASE(a_restarted_peer_waits_and_says_for_whom) {
