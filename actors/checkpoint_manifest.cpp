@@ -1,6 +1,8 @@
 // actors/checkpoint_manifest.cpp -- manifests as JSON, strictly read.
 #include "actors/checkpoint_manifest.hpp"
 
+#include "runtime/core/hex.hpp"
+
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -9,28 +11,6 @@ namespace shoal::actors {
 
 using json = nlohmann::ordered_json;
 using model::failure;
-
-namespace {
-
-bool parse_digest(const std::string& hex, core::blob_digest& out) {
-  if (hex.size() != 2 * out.size())
-    return false;
-  auto digit = [](char c) -> int {
-    if (c >= '0' && c <= '9')
-      return c - '0';
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-  };
-  for (std::size_t i = 0; i < out.size(); ++i) {
-    const int high = digit(hex[2 * i]);
-    const int low = digit(hex[2 * i + 1]);
-    if (high < 0 || low < 0)
-      return false;
-    out[i] = std::uint8_t(high * 16 + low);
-  }
-  return true;
-}
-
-} // namespace
 
 bool plain_name(const std::string& name) {
   return !name.empty() && name.size() <= 255 && name[0] != '.'
@@ -82,7 +62,7 @@ model::result<manifest> parse_manifest(std::string_view text) {
     out.name = f["name"].get<std::string>();
     out.bytes = f["bytes"].get<std::uint64_t>();
     if (!plain_name(out.name) || m.has(out.name)
-        || !parse_digest(f["sha256"].get<std::string>(), out.digest))
+        || !core::from_hex(f["sha256"].get<std::string>(), out.digest))
       return failure{"manifest: bad entry for '" + out.name + "'"};
     m.files.push_back(std::move(out));
   }

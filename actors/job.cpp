@@ -45,27 +45,6 @@ core::job_config core_config(const job_config& c, const job_world& w) {
   return out;
 }
 
-/// "2 replicas x 2 stages: 0a1b2c3d 0-3, 4d5e6f70 3-6 | ..."
-std::string describe(const core::view& v, const core::assignment& a) {
-  if (a.replicas.empty())
-    return "waiting: " + a.why_waiting;
-  std::string text = std::to_string(a.replicas.size()) + " x "
-                     + std::to_string(a.replicas[0].stages.size());
-  for (std::size_t r = 0; r < a.replicas.size(); ++r) {
-    text += r == 0 ? ": " : " | ";
-    for (std::size_t s = 0; s < a.replicas[r].stages.size(); ++s) {
-      const core::stage_place& p = a.replicas[r].stages[s];
-      const core::member* m = core::find_member(v, p.where.peer);
-      text +=
-        (s == 0 ? "" : ", ")
-        + (m && !m->name.empty() ? m->name : core::short_name(p.where.peer))
-        + " " + std::to_string(p.first_block) + "-"
-        + std::to_string(p.last_block);
-    }
-  }
-  return text;
-}
-
 } // namespace
 } // namespace shoal::actors
 
@@ -166,7 +145,7 @@ void job_actor::on_view(const job_view& m) {
     e.kind = runtime::job_event_kind::view;
     e.epoch = m.view->number;
     e.peers = std::uint32_t(m.view->members.size());
-    e.text = describe(*m.view, *m.place);
+    e.text = core::to_text(*m.view, *m.place);
     e.unix_ms = unix_ms();
     node().log().add(config_.entry.id, e);
   }

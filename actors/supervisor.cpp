@@ -38,6 +38,11 @@ public:
   const char* name() const override { return "supervisor"; }
 
   caf::behavior make_behavior() override {
+    set_exit_handler([this](const caf::exit_msg& m) {
+      for (const auto& [id, job] : jobs_) // nobody else ends them
+        send_exit(job.actor, m.reason);
+      quit(m.reason);
+    });
     return {
       [this](const runtime::view_changed& m) { on_view(m); },
       [this](const runtime::job_message_in& m) { on_message(m); },

@@ -20,18 +20,6 @@ stages_on(const core::assignment& a, const core::peer_id& peer) {
   return out;
 }
 
-unit_range units_of(const core::assignment& a, std::uint32_t replica,
-                    std::uint32_t stage) {
-  const auto& stages = a.replicas.at(replica).stages;
-  const core::stage_place& place = stages.at(stage);
-  unit_range range{place.first_block + 1, place.last_block + 1};
-  if (stage == 0)
-    range.first = 0;
-  if (stage + 1 == stages.size())
-    range.last += 1;
-  return range;
-}
-
 const core::peer_id& holder_of(const core::assignment& a, std::uint32_t replica,
                                model::unit_index unit) {
   const auto& stages = a.replicas.at(replica).stages;

@@ -11,7 +11,7 @@
 #pragma once
 
 #include "actors/buffers.hpp"
-#include "runtime/core/training/plan.hpp"
+#include "runtime/core/training/job_core.hpp"
 #include "runtime/model/stage_model.hpp"
 #include "runtime/run_config.hpp"
 
@@ -66,14 +66,8 @@ struct stage_name {
 std::vector<stage_name>
 stages_on(const core::assignment& a, const core::peer_id& peer);
 
-/// Units [first, last) of a stage: the first stage has the embedding too, the
-/// last one the head.
-struct unit_range {
-  model::unit_index first = 0;
-  model::unit_index last = 0;
-};
-unit_range
-units_of(const core::assignment& a, std::uint32_t replica, std::uint32_t stage);
+using core::unit_range;
+using core::units_of;
 
 /// The peer that holds `unit` in `replica`.
 const core::peer_id& holder_of(const core::assignment& a, std::uint32_t replica,

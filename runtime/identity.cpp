@@ -1,6 +1,7 @@
 // runtime/identity.cpp -- key files and the data directory's lock.
 #include "runtime/identity.hpp"
 
+#include "runtime/core/hex.hpp"
 #include "runtime/node.hpp" // node_error
 #include "runtime/node/file.hpp"
 
@@ -21,17 +22,6 @@ using transport::tls::shared_key;
 
 namespace {
 
-/// The value of a hexadecimal digit, or -1.
-int digit(char c) {
-  if (c >= '0' && c <= '9')
-    return c - '0';
-  if (c >= 'a' && c <= 'f')
-    return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F')
-    return c - 'A' + 10;
-  return -1;
-}
-
 std::array<std::uint8_t, 32> read_key(const fs::path& file) {
   unique_fd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd)
@@ -48,13 +38,8 @@ std::array<std::uint8_t, 32> read_key(const fs::path& file) {
   char text[80];
   ssize_t size = ::read(fd.get(), text, sizeof text);
   std::array<std::uint8_t, 32> key{};
-  bool good = size == 64 || (size == 65 && text[64] == '\n');
-  for (std::size_t i = 0; good && i < key.size(); ++i) {
-    int high = digit(text[2 * i]);
-    int low = digit(text[2 * i + 1]);
-    good = high >= 0 && low >= 0;
-    key[i] = static_cast<std::uint8_t>(high * 16 + low);
-  }
+  bool good = (size == 64 || (size == 65 && text[64] == '\n'))
+              && core::from_hex({text, 64}, key);
   explicit_bzero(text, sizeof text);
   if (!good)
     throw node_error("key file " + file.string()
@@ -80,7 +65,7 @@ void make_key(const fs::path& file, const std::array<std::uint8_t, 32>& key) {
   if (!linked)
     throw node_error("cannot make key file " + file.string() + ": "
                      + std::strerror(why));
-  sync_dir(file.parent_path());
+  posix::sync_folder(file.parent_path());
 }
 
 } // namespace

@@ -3,7 +3,7 @@
 
 #include "runtime/device_queue.hpp"
 #include "runtime/metrics/event_json.hpp"
-#include "runtime/store/posix.hpp"
+#include "runtime/posix.hpp"
 
 #include <algorithm>
 #include <condition_variable>

@@ -91,7 +91,7 @@ std::error_code vote_file::erase() {
   fs::remove(folder_ / vote_name, error);
   if (!error)
     fs::remove(folder_ / view_name, error);
-  return error ? error : sync_dir(folder_);
+  return error ? error : posix::sync_folder(folder_);
 }
 
 } // namespace shoal::runtime

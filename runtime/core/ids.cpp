@@ -1,7 +1,35 @@
-// runtime/core/ids.cpp -- how ids are shown.
+// runtime/core/ids.cpp -- how ids are shown and read.
 #include "runtime/core/ids.hpp"
 
+#include "runtime/core/hex.hpp"
+
 namespace shoal::core {
+
+namespace {
+
+/// The value of a hexadecimal digit, or -1.
+int digit(char c) noexcept {
+  if (c >= '0' && c <= '9')
+    return c - '0';
+  if (c >= 'a' && c <= 'f')
+    return c - 'a' + 10;
+  return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+} // namespace
+
+bool from_hex(std::string_view text, std::span<std::uint8_t> out) noexcept {
+  if (text.size() != 2 * out.size())
+    return false;
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    const int high = digit(text[2 * i]);
+    const int low = digit(text[2 * i + 1]);
+    if (high < 0 || low < 0)
+      return false;
+    out[i] = static_cast<std::uint8_t>(high * 16 + low);
+  }
+  return true;
+}
 
 std::string short_name(const peer_id& id) {
   return to_hex(id).substr(0, 8);

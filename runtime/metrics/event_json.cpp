@@ -50,20 +50,6 @@ void read(const json& from, const char* name, Number& into) {
     into = std::numeric_limits<Number>::quiet_NaN();
 }
 
-bool digest_from(const std::string& hex, core::blob_digest& digest) {
-  static const std::string digits = "0123456789abcdef";
-  if (hex.size() != 2 * digest.size())
-    return false;
-  for (std::size_t i = 0; i < digest.size(); ++i) {
-    const auto high = digits.find(hex[2 * i]);
-    const auto low = digits.find(hex[2 * i + 1]);
-    if (high == std::string::npos || low == std::string::npos)
-      return false;
-    digest[i] = static_cast<std::uint8_t>(16 * high + low);
-  }
-  return true;
-}
-
 } // namespace
 
 std::string to_json_line(const job_event& event) {
@@ -132,7 +118,7 @@ bool from_json_line(std::string_view text, job_event& event) {
   const auto digest = line.find("digest");
   if (digest != line.end()
       && (!digest->is_string()
-          || !digest_from(digest->get<std::string>(), event.digest)))
+          || !core::from_hex(digest->get<std::string>(), event.digest)))
     return false;
   return known;
 }

@@ -2,7 +2,7 @@
 #include "runtime/metrics/metrics_jsonl.hpp"
 
 #include "runtime/metrics/event_json.hpp"
-#include "runtime/store/posix.hpp"
+#include "runtime/posix.hpp"
 
 namespace shoal::runtime {
 

@@ -5,7 +5,7 @@
 // core/framework/summary.proto; Castagnoli's polynomial is from RFC 3720.
 #include "runtime/metrics/tensorboard.hpp"
 
-#include "runtime/store/posix.hpp"
+#include "runtime/posix.hpp"
 
 #include <array>
 #include <bit>

@@ -2,7 +2,7 @@
 #include "runtime/store/store.hpp"
 
 #include "runtime/errc.hpp"
-#include "runtime/store/posix.hpp"
+#include "runtime/posix.hpp"
 
 #include <fcntl.h>
 #include <openssl/evp.h>
@@ -80,25 +80,6 @@ std::shared_ptr<const blob> map(const fs::path& file, std::error_code& error) {
     }
   }
   return std::make_shared<mapped_blob>(at, bytes);
-}
-
-/// From two hexadecimal digits for a byte; false for anything else.
-bool from_hex(std::string_view text, blob_digest& digest) {
-  const auto value = [](char c) {
-    return c >= '0' && c <= '9'   ? c - '0'
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-                                  : -1;
-  };
-  if (text.size() != 2 * digest.size())
-    return false;
-  for (std::size_t i = 0; i < digest.size(); ++i) {
-    const int high = value(text[2 * i]);
-    const int low = value(text[2 * i + 1]);
-    if (high < 0 || low < 0)
-      return false;
-    digest[i] = static_cast<std::uint8_t>(16 * high + low);
-  }
-  return true;
 }
 
 class disk_store;
@@ -209,7 +190,7 @@ public:
       for (fs::directory_iterator file(folder->path(), skip);
            !skip && file != end; file.increment(skip)) {
         blob_digest digest;
-        if (from_hex(first + file->path().filename().string(), digest))
+        if (core::from_hex(first + file->path().filename().string(), digest))
           found.push_back(digest);
       }
     }

@@ -65,7 +65,7 @@ void job_core::on(const job_event::view_changed& e) {
     return;
   place_ = e.place;
   header_ = {config_.job, d, place_->since};
-  units_ = units_of(*place_, config_.blocks, config_.self);
+  units_ = units_of(*place_, config_.self);
   participants_ = participants(*place_);
   sealers_.clear();
   for (const member_id& m : place_->sealers)

@@ -304,9 +304,18 @@ decide_resume(const assignment& place, std::uint32_t blocks,
 tally(const std::vector<const vote*>& votes, std::uint32_t blocks,
       std::uint32_t microbatches);
 
+/// Units [first, last) of a stage: the first stage has the embedding too, the
+/// last one the head.
+struct unit_range {
+  std::uint32_t first = 0;
+  std::uint32_t last = 0;
+};
+[[nodiscard]] unit_range
+units_of(const assignment& place, std::uint32_t replica, std::uint32_t stage);
+
 /// The units that `peer` runs under `place`, ascending.
 [[nodiscard]] std::vector<std::uint32_t>
-units_of(const assignment& place, std::uint32_t blocks, const peer_id& peer);
+units_of(const assignment& place, const peer_id& peer);
 
 /// All peers that run a stage, ascending.
 [[nodiscard]] std::vector<peer_id> participants(const assignment& place);

@@ -265,6 +265,23 @@ std::uint64_t digest(const assignment& a) {
   return h.result();
 }
 
+std::string to_text(const view& v, const assignment& a) {
+  if (a.replicas.empty())
+    return "waits: " + a.why_waiting;
+  std::string out;
+  for (std::size_t r = 0; r < a.replicas.size(); ++r) {
+    out += (r ? "; " : "") + std::string("replica ") + std::to_string(r) + ":";
+    for (const stage_place& s : a.replicas[r].stages) {
+      const member* m = find_member(v, s.where.peer);
+      out += " ";
+      out += m && !m->name.empty() ? m->name : short_name(s.where.peer);
+      out += "[" + std::to_string(s.first_block) + ","
+             + std::to_string(s.last_block) + ")";
+    }
+  }
+  return out;
+}
+
 prediction predict(const view& v, const assignment& a) {
   const job_entry* job = find_job(v, a.job);
   if (!job || a.replicas.empty())

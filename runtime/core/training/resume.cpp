@@ -72,7 +72,7 @@ void plan_transfers(resume_decision& d, const assignment& place,
                     std::uint32_t blocks, const reach& r) {
   std::map<peer_id, std::size_t> busy;
   for (const peer_id& to : participants(place))
-    for (std::uint32_t unit : units_of(place, blocks, to)) {
+    for (std::uint32_t unit : units_of(place, to)) {
       const std::set<peer_id>& at = r[unit].at(d.version);
       if (at.contains(to))
         continue;
@@ -89,19 +89,24 @@ const job_header& header(const job_message& m) {
   return std::visit([](const auto& x) -> const job_header& { return x.on; }, m);
 }
 
+unit_range
+units_of(const assignment& place, std::uint32_t replica, std::uint32_t stage) {
+  const auto& stages = place.replicas.at(replica).stages;
+  const stage_place& s = stages.at(stage);
+  return {stage == 0 ? 0 : s.first_block + 1,
+          s.last_block + (stage + 1 == stages.size() ? 2 : 1)};
+}
+
 std::vector<std::uint32_t>
-units_of(const assignment& place, std::uint32_t blocks, const peer_id& peer) {
+units_of(const assignment& place, const peer_id& peer) {
   std::set<std::uint32_t> out;
-  for (const replica_place& r : place.replicas)
-    for (const stage_place& s : r.stages) {
-      if (s.where.peer != peer)
+  for (std::uint32_t r = 0; r < place.replicas.size(); ++r)
+    for (std::uint32_t s = 0; s < place.replicas[r].stages.size(); ++s) {
+      if (place.replicas[r].stages[s].where.peer != peer)
         continue;
-      if (&s == &r.stages.front())
-        out.insert(0);
-      for (std::uint32_t b = s.first_block; b < s.last_block; ++b)
-        out.insert(b + 1);
-      if (&s == &r.stages.back())
-        out.insert(blocks + 1);
+      const unit_range range = units_of(place, r, s);
+      for (std::uint32_t u = range.first; u < range.last; ++u)
+        out.insert(u);
     }
   return {out.begin(), out.end()};
 }

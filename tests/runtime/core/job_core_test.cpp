@@ -74,7 +74,7 @@ std::vector<Action> all(const job_actions& actions) {
 ev::prepared make_prepared(const assignment& a, std::uint32_t blocks,
                            std::uint8_t self, std::uint64_t step) {
   ev::prepared e{digest(a), step, {}, {}};
-  for (std::uint32_t u : units_of(a, blocks, peer(self))) {
+  for (std::uint32_t u : units_of(a, peer(self))) {
     e.units.push_back({u, {0.1 * (u + 1), 0.3, 1e-7 * (u + 3)}});
     if (u == blocks + 1)
       e.losses = {1.1, 2.2, 3.3, 4.5};
@@ -269,7 +269,7 @@ BOOST_AUTO_TEST_CASE(a_step_that_all_prepared_is_rolled_forward) {
   assignment a = make_place(1, 2, 9);
   std::map<peer_id, seal> seals;
   for (std::uint8_t p = 1; p <= 2; ++p) {
-    seal s = make_seal(a, units_of(before, 2, peer(p)), {4, 2});
+    seal s = make_seal(a, units_of(before, peer(p)), {4, 2});
     for (auto& u : s.units)
       u.prepared = true;
     s.prepared = {5, 2};

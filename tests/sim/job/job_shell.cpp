@@ -139,7 +139,7 @@ void job_world::on(const ptr& p, const act::run_step& a) {
   const assignment* place = assignment_of(a.digest);
   check(place, "runs an unknown assignment");
   check(!p->must_say, "a loss was not said");
-  for (auto& u : units_of(*place, config_.blocks, p->id))
+  for (auto& u : units_of(*place, p->id))
     check(p->core.held().at(u).step + 1 == a.step, "runs on old state");
   p->running_digest = a.digest;
   p->running_step = a.step;
@@ -157,7 +157,7 @@ void job_world::on(const ptr& p, const act::run_step& a) {
     }
     ev::prepared e{a.digest, a.step, {}, {}};
     bool head = false;
-    for (std::uint32_t u : units_of(*place, config_.blocks, p->id)) {
+    for (std::uint32_t u : units_of(*place, p->id)) {
       unit_sums s{u, {}};
       for (std::uint64_t t = 0; t < 3; ++t)
         s.sums.push_back(

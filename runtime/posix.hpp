@@ -1,4 +1,4 @@
-// runtime/store/posix.hpp -- files as the system has them, with error codes.
+// runtime/posix.hpp -- files as the system has them, with error codes.
 //
 // Threads: any.
 #pragma once
@@ -25,14 +25,20 @@ public:
   descriptor() = default;
   explicit descriptor(int fd) noexcept : fd_(fd) {}
   ~descriptor() { close(); }
-  descriptor(descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  descriptor(descriptor&& other) noexcept : fd_(other.release()) {}
   descriptor& operator=(descriptor&& other) noexcept {
-    std::swap(fd_, other.fd_);
+    reset(other.release());
     return *this;
   }
 
   explicit operator bool() const noexcept { return fd_ >= 0; }
   int get() const noexcept { return fd_; }
+  int release() noexcept { return std::exchange(fd_, -1); }
+  void reset(int fd = -1) noexcept {
+    close();
+    fd_ = fd;
+  }
+  /// @returns what the system's close() does
   int close() noexcept {
     const int fd = std::exchange(fd_, -1);
     return fd >= 0 ? ::close(fd) : 0;
