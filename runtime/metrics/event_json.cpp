@@ -1,6 +1,8 @@
 // runtime/metrics/event_json.cpp -- fields by kind, names as torchtitan's.
 #include "runtime/metrics/event_json.hpp"
 
+#include "runtime/core/hex.hpp"
+
 #include <nlohmann/json.hpp>
 
 #include <cmath>

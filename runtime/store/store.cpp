@@ -1,6 +1,7 @@
 // runtime/store/store.cpp -- blobs as files named by their hash.
 #include "runtime/store/store.hpp"
 
+#include "runtime/core/hex.hpp"
 #include "runtime/errc.hpp"
 #include "runtime/posix.hpp"
 
