@@ -184,14 +184,16 @@ model::status read_section(const std::string& name, const json& section,
                    + nearest(name, sections)};
   if (!section.is_object())
     return failure{where + "[" + name + "] must be a table"};
-  for (const auto& [key_name, value] : section.items()) {
+  for (const auto& item : section.items()) {
+    const std::string& key_name = item.key();
     auto at = std::ranges::find_if(keys(), [&](const run_key& k) {
       return k.section == name && k.name == key_name;
     });
     if (at == keys().end())
       return failure{where + "unknown key " + name + "." + key_name
                      + nearest(key_name, names)};
-    std::string wrong = std::visit(put_value{run, *at, value}, at->where);
+    std::string wrong =
+      std::visit(put_value{run, *at, item.value()}, at->where);
     if (!wrong.empty())
       return failure{where + name + "." + key_name + " " + wrong};
   }
