@@ -16,20 +16,6 @@ namespace {
 /// Messages of jobs that the view does not name yet, in all.
 constexpr std::size_t early_messages_max = 1024;
 
-const char* state_name(core::job_state s) {
-  switch (s) {
-  case core::job_state::running:
-    return "running";
-  case core::job_state::done:
-    return "done";
-  case core::job_state::cancelled:
-    return "cancelled";
-  case core::job_state::failed:
-    return "failed";
-  }
-  return "unknown";
-}
-
 class supervisor_actor : public caf::event_based_actor {
 public:
   supervisor_actor(caf::actor_config& cfg, runtime::context& node)
@@ -113,7 +99,7 @@ private:
     e.kind = runtime::job_event_kind::done;
     e.step = entry.done_step;
     e.epoch = view_->number;
-    e.text = state_name(entry.state);
+    e.text = core::to_text(entry.state);
     e.unix_ms = std::chrono::duration_cast<std::chrono::milliseconds>(
                   std::chrono::system_clock::now().time_since_epoch())
                   .count();
