@@ -53,14 +53,14 @@ class Peer:
         self.process = None
         self.starts = 0
 
-    def start(self):
+    def start(self, flags=()):
         self.starts += 1
         log = open(self.cluster.root / f"{self.name}.{self.starts}.log", "w",
                    encoding="utf-8")
         command = [self.cluster.shoal, "node", "--data-dir",
                    str(self.cluster.mine), "--name", self.name,
                    "--cluster", self.cluster.cluster, "--json",
-                   *self.cluster.node_flags]
+                   *self.cluster.node_flags, *flags]
         self.process = self.cluster.spawn(command, self.number,
                                           stdout=subprocess.PIPE, stderr=log)
         self.lines = Lines(self.process.stdout, log)

@@ -203,6 +203,420 @@ def leaving_hands_over(cluster, folder):
     cluster.wait_view(3)
 
 
+@scenario
+def the_only_copy_is_fetched_from_the_leaver(cluster, folder):
+    cluster.start_all()
+    cluster.wait_view(3)
+    run = Run(cluster, folder, replicas=1)
+    run.advance(5)
+    names = [p[0] for p in places(cluster, cluster.peers[0]).values()]
+    leaver = next(p for p in cluster.peers[1:] if p.name in names)
+    began = time.monotonic()
+    assert leaver.stop(20) == 0
+    print(f"  left in {time.monotonic() - began:.2f} s")
+    run.advance(5)
+    run.once_each()
+    assert not run.said("state lost")
+
+
+the_only_copy_is_fetched_from_the_leaver.peers = 3
+
+
+@scenario
+def all_leave_during_a_job(cluster, folder):
+    """The job is drained with a checkpoint; all exit; the command says so."""
+    cluster.start_all()
+    cluster.wait_view(4)
+    run = Run(cluster, folder)
+    step = run.advance(5)
+    began = time.monotonic()
+    for p in cluster.peers:
+        os.kill(p.pid(), signal.SIGTERM)
+    codes = ends(cluster.peers, 20)
+    print(f"  all left in {time.monotonic() - began:.2f} s")
+    assert codes == [0] * 4, codes
+    cluster.start_all()
+    job = cluster.wait_view(4)["jobs"][0]
+    assert job["state"] == "cancelled" and job["done_step"] >= step, job
+    code = run.finish(30)
+    print(f"  the command: {code}, {run.events[-1]}")
+    run.once_each()
+    assert [e for e in run.events if e["event"] == "checkpoint"]
+
+
+@scenario
+def one_leaves_alone_with_its_job(cluster, folder):
+    cluster.start_all()
+    run = Run(cluster, folder, replicas=1, stages=1)
+    step = run.advance(5)
+    began = time.monotonic()
+    assert cluster.peers[0].stop(20) == 0
+    print(f"  left in {time.monotonic() - began:.2f} s")
+    cluster.start_all()
+    job = cluster.peers[0].status()["jobs"][0]
+    assert job["state"] == "cancelled" and job["done_step"] >= step, job
+
+
+one_leaves_alone_with_its_job.peers = 1
+
+
+def interrupted(cluster, folder, which, own):
+    """Stops a run by a signal, resumes it; compares with an undisturbed one."""
+    steps = 400
+    other = folder / "whole"
+    other.mkdir()
+    kind = {"own": own, "replicas": 1, "stages": 1 if own else 2}
+    run = Run(cluster, folder, steps=steps, **kind)
+    run.advance(10)
+    began = time.monotonic()
+    run.process.send_signal(which)
+    code = run.finish(20)
+    print(f"  {which.name}: ended in {time.monotonic() - began:.2f} s after "
+          f"step {max(run.losses)}: {code}")
+    assert code == 0, code
+    saved = [e for e in run.events if e["event"] == "checkpoint"]
+    assert saved and saved[-1]["step"] == max(run.losses) < steps, saved
+    assert (pathlib.Path(saved[-1]["path"]) / "model.safetensors").exists()
+    again = Run(cluster, folder, steps=steps, flags=["--resume"], **kind)
+    assert again.finish(60) == 0
+    whole = Run(cluster, other, steps=steps, **kind)
+    assert whole.finish(60) == 0
+    assert {**run.losses, **again.losses} == whole.losses
+    assert ((run.out / "model.safetensors").read_bytes()
+            == (whole.out / "model.safetensors").read_bytes())
+
+
+@scenario
+def interrupt_of_an_embedded_run(cluster, folder):
+    interrupted(cluster, folder, signal.SIGINT, own=True)
+    second = folder / "second"
+    second.mkdir()
+    run = Run(cluster, second, own=True, replicas=1, stages=1)
+    run.advance(3)
+    run.process.send_signal(signal.SIGINT)
+    run.process.send_signal(signal.SIGTERM)
+    began = time.monotonic()
+    assert run.finish(20) in (0, 1)
+    assert time.monotonic() - began < 5
+    run = Run(cluster, second, own=True, replicas=1, stages=1)
+    run.advance(3)
+    run.process.kill()
+    run.process.wait()
+    run = Run(cluster, second, own=True, replicas=1, stages=1, steps=5)
+    assert run.finish(30) == 0
+    left = [f for f in os.listdir(tempfile.gettempdir())
+            if f.startswith("shoal-train-")]
+    assert not left, left
+
+
+interrupt_of_an_embedded_run.peers = 0
+
+
+@scenario
+def interrupt_of_a_run_on_nodes(cluster, folder):
+    cluster.start_all()
+    cluster.wait_view(2)
+    interrupted(cluster, folder, signal.SIGTERM, own=False)
+
+
+interrupt_of_a_run_on_nodes.peers = 2
+
+
+@scenario
+def a_detached_job_outlives_its_node(cluster, folder):
+    cluster.start_all()
+    cluster.wait_view(4)
+    run = Run(cluster, folder, steps=300, flags=["--detach"])
+    assert run.finish(20) == 0
+    assert run.events[-1]["event"] == "submitted", run.events[-1]
+    cluster.peers[0].kill()
+
+    def over():
+        job = cluster.peers[1].status()["jobs"][0]
+        assert job["state"] in ("running", "done"), job
+        return job["state"] == "done" and job
+    assert wait_for(over, 60)["done_step"] == 300
+
+
+@scenario
+def commands_whose_node_is_gone_say_so(cluster, folder):
+    cluster.start_all()
+    node = cluster.peers[0]
+    run = Run(cluster, folder, replicas=1, stages=1)
+    run.advance(3)
+    node.kill()
+    began = time.monotonic()
+    code = run.finish(120)
+    print(f"  the command: {code} in {time.monotonic() - began:.1f} s")
+    assert code == 1
+    began = time.monotonic()
+    late = Run(cluster, folder, replicas=1, stages=1)
+    assert late.finish(20) == 1
+    text = (cluster.root / "train.log").read_text().splitlines()
+    print("  " + "\n  ".join(t for t in text if "shoal:" in t))
+    status = cluster.run(["status", "--data-dir", str(cluster.mine)], 1)
+    assert status.returncode == 1 and "no node" in status.stderr, status
+
+
+commands_whose_node_is_gone_say_so.peers = 1
+
+
+def kill_together(peers):
+    for p in peers:
+        os.kill(p.pid(), signal.SIGKILL)
+    for p in peers:
+        p.process.wait()
+
+
+def two_die(cluster, folder, both_copies, interval):
+    cluster.start_all()
+    cluster.wait_view(4)
+    run = Run(cluster, folder, interval=interval)
+    run.advance(25)
+    stages = list(places(cluster, cluster.peers[0]).values())
+    by_name = {p.name: p for p in cluster.peers}
+    first = cluster.peers[0].name
+    if both_copies:
+        names = next(s for s in stages if first not in s)
+    else:
+        own = next(s for s in stages if first in s)
+        rest = next(s for s in stages if first not in s)
+        names = [next(n for n in own if n != first), rest[0]]
+    kill_together([by_name[n] for n in names])
+    killed = time.monotonic()
+    return run, killed
+
+
+@scenario
+def one_of_each_stage_dies(cluster, folder):
+    # of four, two: exactly half, which is a quorum only with the lowest id
+    run, killed = two_die(cluster, folder, False, 0)
+    alive = [p for p in cluster.peers if p.running()]
+    time_out = time.monotonic() + 15
+    while time.monotonic() < time_out:
+        if any("waiting for a quorum" in t for t in log_of(alive[0])):
+            break
+        if len(alive[0].status()["peers"]) == 2:
+            break
+    if alive[0].status()["state"] == "waiting":
+        print("  no quorum of two: one comes back")
+        dead = next(p for p in cluster.peers if not p.running())
+        dead.start()
+        dead.wait_ready()
+    run.advance(5, 30)
+    print(f"  goes on {time.monotonic() - killed:.1f} s later")
+    run.once_each()
+    assert not run.said("state lost")
+
+
+def both_copies_die(cluster, folder, interval):
+    run, _ = two_die(cluster, folder, True, interval)
+    alive = [p for p in cluster.peers if p.running()]
+    wait_for(lambda: alive[0].status()["state"] == "waiting"
+             or len(alive[0].status()["peers"]) == 2)
+    if alive[0].status()["state"] == "waiting":
+        print("  no quorum of two: one comes back")
+        dead = next(p for p in cluster.peers if not p.running())
+        dead.start()
+        dead.wait_ready()
+    said = run.until(lambda e: "state lost" in e.get("text", ""))
+    print(f"  {said['text']}")
+    run.now()
+    first = run.advance(1)
+    steps = [e["step"] for e in run.events if e["event"] == "step"]
+    print(f"  steps went to {max(steps)}; now at {first}")
+    run.advance(3)
+    if interval:
+        assert "resuming at step 0" not in said["text"]
+    else:
+        assert "resuming at step 0" in said["text"]
+
+
+@scenario
+def both_copies_die_with_checkpoints(cluster, folder):
+    both_copies_die(cluster, folder, 10)
+
+
+@scenario
+def both_copies_die_without_checkpoints(cluster, folder):
+    both_copies_die(cluster, folder, 0)
+
+
+@scenario
+def a_killed_majority(cluster, folder):
+    cluster.start_all()
+    cluster.wait_view(4)
+    run = Run(cluster, folder, interval=10)
+    run.advance(25)
+    alone = cluster.peers[0]
+    kill_together(cluster.peers[1:])
+
+    def waiting_lines():
+        return [t for t in log_of(alone) if "waiting for a quorum" in t]
+    wait_for(waiting_lines)
+    assert alone.status()["state"] == "waiting"
+    table = cluster.run(["status", "--data-dir", str(cluster.mine)], 1).stdout
+    assert "waiting" in table, table
+    line = waiting_lines()[0]
+    assert "recover --force" in line, line
+    assert all(p.name in line for p in cluster.peers[1:]), line
+    wait_for(lambda: len(waiting_lines()) >= 2, 15)
+    # two of four are a quorum only with the lowest id: bring back two
+    for p in cluster.peers[1:3]:
+        p.start()
+    for p in cluster.peers[1:3]:
+        p.wait_ready()
+    run.until(lambda e: e["event"] == "step", 60)
+    run.advance(3)
+    # the two die again: force
+    cluster.wait_view(3)
+    kill_together(cluster.peers[1:3])
+    wait_for(lambda: alone.status()["state"] == "waiting")
+    old = alone.status()["id"]
+    out = cluster.run(["recover", "--force", "--data-dir", str(cluster.mine)],
+                      1)
+    print(f"  {out.stdout.strip()} {out.stderr.strip()}")
+    assert out.returncode == 0
+    status = alone.status()
+    assert status["id"] != old and len(status["peers"]) == 1
+    assert status["jobs"][0]["state"] == "running", status
+    run.advance(5, 60)
+
+
+@scenario
+def all_die_and_come_back(cluster, folder):
+    cluster.start_all()
+    cluster.wait_view(4)
+    run = Run(cluster, folder, interval=10)
+    run.advance(25)
+    kill_together(cluster.peers)
+    cluster.start_all()
+    cluster.wait_view(4)
+    said = run.until(lambda e: "resum" in e.get("text", ""))
+    print(f"  {said['text']}")
+    run.advance(5, 60)
+
+
+@scenario
+def a_witness_keeps_the_quorum(cluster, folder):
+    cluster.peers[2].start(["--witness"])
+    for p in cluster.peers[:2]:
+        p.start()
+    for p in cluster.peers:
+        p.wait_ready()
+    cluster.wait_view(3)
+    run = Run(cluster, folder, stages=1, number=3)
+    run.advance(5)
+    used = {n for s in places(cluster, cluster.peers[2]).values() for n in s}
+    assert used == {"peer1", "peer2"}, used
+    for p in cluster.peers[:2]:
+        p.kill()
+        killed = time.monotonic()
+        cluster.wait_view(2)
+        run.advance(3)
+        print(f"  goes on {time.monotonic() - killed:.1f} s after the kill")
+        p.start()
+        p.wait_ready()
+        cluster.wait_view(3)
+        run.advance(20)
+    run.once_each()
+    assert not run.said("state lost")
+
+
+a_witness_keeps_the_quorum.peers = 3
+
+
+@scenario
+def refusals_are_clear_and_logs_stay_small(cluster, folder):
+    first, second = cluster.peers
+    first.start()
+    first.wait_ready()
+    text = cluster.run(["node", "--data-dir", str(cluster.mine)], 1)
+    assert text.returncode == 1 and str(first.pid()) in text.stderr, text
+    print(f"  {text.stderr.strip()}")
+    # a wrong key: one line on each side
+    key = cluster.root / "other.key"
+    key.write_bytes(os.urandom(32).hex().encode() + b"\n")
+    key.chmod(0o600)
+    address = first.status()["address"]
+    before = len(log_of(first))
+    second.start(["--cluster-key", str(key), "--join", address,
+                  "--listen", "127.0.0.1:0"])
+    second.wait_ready()
+    time_out = time.monotonic() + 8
+    wait_for(lambda: time.monotonic() > time_out)
+    for p, skip in ((first, before), (second, 0)):
+        lines = [t for t in log_of(p)[skip:] if "[tls]" in t]
+        print(f"  {p.name}: {len(lines)} lines: {lines[:2]}")
+        assert 1 <= len(lines) <= 3, lines
+    assert second.stop(10) == 0
+    # a peer that is gone for long
+    second.start()
+    second.wait_ready()
+    cluster.wait_view(2)
+    second.kill()
+    time_out = time.monotonic() + 3
+    wait_for(lambda: time.monotonic() > time_out)
+    before = len(log_of(first))
+    time_out = time.monotonic() + 10
+    wait_for(lambda: time.monotonic() > time_out)
+    grown = log_of(first)[before:]
+    print(f"  {len(grown)} lines in 10 s: {grown[:2]}")
+    assert len(grown) <= 3, grown
+
+
+refusals_are_clear_and_logs_stay_small.peers = 2
+
+
+@scenario
+def idle_nodes_use_nothing(cluster, folder):
+    cluster.start_all()
+    cluster.wait_view(4)
+
+    def ticks(pid):
+        fields = pathlib.Path(f"/proc/{pid}/stat").read_text().split(")")[1]
+        return sum(int(x) for x in fields.split()[11:13])
+    time_out = time.monotonic() + 3
+    wait_for(lambda: time.monotonic() > time_out)
+    before = [ticks(p.pid()) for p in cluster.peers]
+    time_out = time.monotonic() + 20
+    while time.monotonic() < time_out:
+        signal.sigtimedwait([], 1)
+    used = [(ticks(p.pid()) - b) / os.sysconf("SC_CLK_TCK") / 20 * 100
+            for p, b in zip(cluster.peers, before)]
+    print("  " + ", ".join(f"{u:.2f} %" for u in used))
+    assert max(used) < 1, used
+    for p in cluster.peers:
+        assert p.stop(10) == 0
+    for p in cluster.peers:
+        sockets = [f for f in p.store.rglob("*") if f.is_socket()]
+        assert not sockets, sockets
+
+
+@scenario
+def a_hung_peer_is_expelled_and_rejoins(cluster, folder):
+    cluster.start_all()
+    cluster.wait_view(4)
+    run = Run(cluster, folder)
+    run.advance(10)
+    hung = cluster.peers[2]
+    os.kill(hung.pid(), signal.SIGSTOP)
+    stopped = time.monotonic()
+    others = [p for p in cluster.peers if p is not hung]
+    wait_for(lambda: len(others[0].status()["peers"]) == 3, 10)
+    print(f"  expelled after {time.monotonic() - stopped:.2f} s")
+    run.advance(3, 20)
+    print(f"  the run goes on after {time.monotonic() - stopped:.2f} s")
+    wait_for(lambda: time.monotonic() > stopped + 10)
+    os.kill(hung.pid(), signal.SIGCONT)
+    woken = time.monotonic()
+    cluster.wait_view(4)
+    print(f"  back after {time.monotonic() - woken:.2f} s")
+    run.advance(20)
+    run.once_each()
+    assert any("expelled" in t for t in log_of(hung))
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("shoal")
