@@ -2,6 +2,7 @@
 #include "actors/supervisor.hpp"
 
 #include "actors/job.hpp"
+#include "runtime/core/training/plan.hpp"
 #include "runtime/job_log.hpp"
 
 #include <caf/all.hpp>

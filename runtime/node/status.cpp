@@ -10,20 +10,6 @@ namespace shoal::runtime {
 
 using nlohmann::json;
 
-static const char* state_name(core::job_state s) {
-  switch (s) {
-  case core::job_state::running:
-    return "running";
-  case core::job_state::done:
-    return "done";
-  case core::job_state::cancelled:
-    return "cancelled";
-  case core::job_state::failed:
-    return "failed";
-  }
-  return "unknown";
-}
-
 static const char* phase_name(core::cluster::phase p) {
   switch (p) {
   case core::cluster::phase::created:
@@ -69,7 +55,7 @@ static json job_json(const status_input& in, const core::job_entry& job) {
                 static_cast<unsigned long long>(job.id));
   json out = {{"id", id},
               {"name", job.name},
-              {"state", state_name(job.state)},
+              {"state", core::to_text(job.state)},
               {"done_step", job.done_step}};
   if (!in.plan)
     return out;

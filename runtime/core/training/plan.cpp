@@ -282,6 +282,20 @@ std::string to_text(const view& v, const assignment& a) {
   return out;
 }
 
+const char* to_text(job_state s) {
+  switch (s) {
+  case job_state::running:
+    return "running";
+  case job_state::done:
+    return "done";
+  case job_state::cancelled:
+    return "cancelled";
+  case job_state::failed:
+    return "failed";
+  }
+  return "unknown";
+}
+
 prediction predict(const view& v, const assignment& a) {
   const job_entry* job = find_job(v, a.job);
   if (!job || a.replicas.empty())

@@ -39,6 +39,9 @@ inline constexpr std::size_t keepers_wanted = 2;
 /// "replica 0: a[0,4) b[4,8); replica 1: ...": where a job runs, for people.
 [[nodiscard]] std::string to_text(const view& v, const assignment& a);
 
+/// "running", "done", ...
+[[nodiscard]] const char* to_text(job_state s);
+
 /// Predicted time of one step, and the bytes that each member needs.
 struct prediction {
   nanoseconds step = 0;
