@@ -369,7 +369,7 @@ private:
       submit_tied(tied_part_);
   }
 
-  void submit_tied(buffer other) {
+  void submit_tied(const buffer& other) {
     // The sum must not go out as a bucket's result: let those end first.
     for (std::uint32_t u : {0u, head_})
       if (units_.contains(u) && buckets_.at(u).sending > 0)

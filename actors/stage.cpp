@@ -95,7 +95,8 @@ private:
   const core::peer_id& neighbour(int offset) const {
     const auto& stages =
       config_.plan->where.replicas[config_.name.replica].stages;
-    return stages[std::size_t(int(config_.name.stage) + offset)].where.peer;
+    const int at = int(config_.name.stage) + offset;
+    return stages[std::size_t(at)].where.peer;
   }
 
   void begin(std::uint64_t step, bool eval) {
