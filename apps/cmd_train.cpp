@@ -10,6 +10,7 @@
 #include "apps/run_file.hpp"
 #include "apps/signals.hpp"
 #include "runtime/client.hpp"
+#include "runtime/identity.hpp" // remove_abandoned_dirs
 #include "runtime/model/bigram.hpp"
 #include "runtime/model/corpus.hpp"
 #include "runtime/node.hpp"
@@ -32,12 +33,18 @@ using runtime::job_event_kind;
 
 namespace {
 
+/// How long --detach waits for a job to begin: it may have to wait for room.
+constexpr std::chrono::seconds detach_patience{30};
+
+constexpr const char* embedded_prefix = "shoal-train-";
+
 /// A node in this process and its directory, both gone at the end.
 class embedded_node {
 public:
   embedded_node(const train_options& o, progress& out) {
-    folder_ =
-      fs::temp_directory_path() / ("shoal-train-" + std::to_string(getpid()));
+    runtime::remove_abandoned_dirs(fs::temp_directory_path(), embedded_prefix);
+    folder_ = fs::temp_directory_path()
+              / (embedded_prefix + std::to_string(getpid()));
     runtime::node_config c;
     c.name = "train";
     c.data_dir = folder_;
@@ -112,11 +119,8 @@ public:
       std::cout << runtime::to_toml(run_) << "\n";
     if (auto sent = submit(); !sent)
       return fail(sent.message());
-    if (o_.detach) {
-      out_->say("submitted",
-                "job " + job_text() + " submitted to " + client_->where());
-      return exit_done;
-    }
+    if (o_.detach)
+      return detach();
     return follow();
   }
 
@@ -246,6 +250,30 @@ private:
     entry.origin_bytes = m.total_bytes();
     entry.origin_step = step;
     return model::done{};
+  }
+
+  /// Stays until step 1 has run: then the job's text is with several peers,
+  /// and any of them may die.
+  int detach() {
+    const auto until = std::chrono::steady_clock::now() + detach_patience;
+    std::uint64_t next = 0;
+    bool runs = false;
+    while (!runs && std::chrono::steady_clock::now() < until) {
+      std::vector<job_event> events;
+      if (client_->events(job_, next, events))
+        return fail("job " + job_text() + " was submitted, but its node is "
+                    + "lost before others had its data: " + client_->text());
+      for (const job_event& e : events)
+        runs = runs || e.kind == job_event_kind::step
+               || e.kind == job_event_kind::done;
+    }
+    if (!runs)
+      out_->say("notice", "the job does not run yet (see `shoal status`); "
+                          "until it does, its data may be with "
+                            + client_->where() + " alone");
+    out_->say("submitted",
+              "job " + job_text() + " submitted to " + client_->where());
+    return exit_done;
   }
 
   int follow() {
