@@ -315,7 +315,7 @@ void engine::cancel(std::uint64_t plan) {
     const auto last = p->receives.upper_bound({plan, UINT32_MAX, UINT32_MAX});
     for (auto r = first; r != last; r = p->receives.erase(r))
       list.push_back({r->second.done, errc::canceled});
-    std::erase_if(p->bulk, [&](const queued_bulk& b) {
+    std::erase_if(p->bulk, [&, p = p.get()](const queued_bulk& b) {
       if (b.tag.plan != plan)
         return false;
       list.push_back({b.done, errc::canceled});

@@ -140,7 +140,8 @@ next_view(const view& base, const wishes& w,
     v.number = std::max(v.number, join.request.floor + 1); // C-2
   for (const auto& [id, since] : w.losses)
     if (!w.joins.contains(id.peer))
-      std::erase_if(v.members, [&](const member& m) { return m.id == id; });
+      std::erase_if(v.members,
+                    [&id = id](const member& m) { return m.id == id; });
   for (const auto& [id, since] : w.seats)
     if (member* m = find(v, id.peer);
         m != nullptr && m->id == id && m->state == member_state::joining)
