@@ -22,7 +22,7 @@ namespace {
 
 std::string clock_text(double seconds) {
   char text[32];
-  const auto s = long(seconds + 0.5);
+  const long s = std::lround(seconds);
   if (s >= 3600)
     std::snprintf(text, sizeof text, "%ld:%02ld:%02ld", s / 3600, s / 60 % 60,
                   s % 60);

@@ -60,7 +60,7 @@ void signals::wait() {
   }
 }
 
-void signals::on_first(std::function<void()> run) {
+void signals::on_first(const std::function<void()>& run) {
   bool late = false;
   {
     std::lock_guard lock{state_->mutex};

@@ -21,7 +21,7 @@ public:
   signals& operator=(const signals&) = delete;
 
   /// What the first signal does; may be set later than it came.
-  void on_first(std::function<void()> run);
+  void on_first(const std::function<void()>& run);
   bool seen() const noexcept { return count_ > 0; }
 
 private:
