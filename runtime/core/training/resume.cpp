@@ -69,7 +69,7 @@ std::optional<state_version> newest_complete(const reach& r) {
 
 /// Spreads the transfers over who can serve, the least busy first.
 void plan_transfers(resume_decision& d, const assignment& place,
-                    std::uint32_t blocks, const reach& r) {
+                    const reach& r) {
   std::map<peer_id, std::size_t> busy;
   for (const peer_id& to : participants(place))
     for (std::uint32_t unit : units_of(place, to)) {
@@ -163,7 +163,7 @@ decide_resume(const assignment& place, std::uint32_t blocks,
   if (live && !(saved && d.checkpoint.step > live->step)) {
     d.from = resume_decision::source::live;
     d.version = *live;
-    plan_transfers(d, place, blocks, r);
+    plan_transfers(d, place, r);
   } else if (saved) {
     d.from = resume_decision::source::checkpoint;
     d.version = {d.checkpoint.step, place.since};
