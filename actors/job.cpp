@@ -42,6 +42,12 @@ core::job_config core_config(const job_config& c, const job_world& w) {
     w.run.validation_enable ? std::uint64_t(w.run.validation_freq) : 0;
   out.checkpoint_every =
     w.run.checkpoint_enable ? std::uint64_t(w.run.checkpoint_interval) : 0;
+  // What an earlier life of this peer has reported.
+  for (const runtime::job_event& e : c.node->log().read_all(c.entry.id))
+    if (e.kind == runtime::job_event_kind::step
+        && std::pair(e.epoch, e.step)
+             > std::pair(out.last.version.made, out.last.version.step))
+      out.last = {{e.step, e.epoch}, e.loss, e.grad_norm, e.peers, 1};
   return out;
 }
 
@@ -73,6 +79,7 @@ caf::behavior job_actor::make_behavior() {
     quit(m.reason);
   });
   delayed_send(this, tick_every, job_tick{});
+  find_checkpoints();
   if (have_all(node(), job_blobs()))
     feed(event::blobs_held{});
   return {

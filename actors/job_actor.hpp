@@ -71,6 +71,7 @@ private:
   void on_eval_part();
   void log_step(const core::step_record& r);
   void load_text();
+  void find_checkpoints();
   void drop_old_checkpoints();
   void note(std::uint64_t step, const std::string& text);
   void fail(const std::string& why);

@@ -200,6 +200,19 @@ void job_actor::act(const checkpoint_known& a) {
             });
 }
 
+/// Those that an earlier life of this peer has left in its store.
+void job_actor::find_checkpoints() {
+  for (const runtime::job_event& e : node().log().read_all(config_.entry.id))
+    if (e.kind == runtime::job_event_kind::checkpoint)
+      checkpoints_.push_back({e.step, e.digest});
+  std::ranges::sort(checkpoints_);
+  for (auto c = checkpoints_.rbegin(); c != checkpoints_.rend(); ++c)
+    if (have_all(node(), {{}, {c->manifest}})) {
+      feed(event::checkpoint_held{*c});
+      break;
+    }
+}
+
 void job_actor::drop_old_checkpoints() {
   const auto keep = std::size_t(run().keep_latest_k);
   if (checkpoints_.size() <= keep)

@@ -11,6 +11,7 @@ namespace shoal::core {
 
 job_core::job_core(job_config config) : config_(config) {
   SHOAL_ASSERT(config_.microbatches > 0);
+  last_ = config_.last;
 }
 
 job_actions job_core::step(const job_input& event, nanoseconds now) {

@@ -60,6 +60,7 @@ struct job_config {
   std::uint64_t eval_every = 0;       ///< 0: never; also at origin and end
   std::uint64_t checkpoint_every = 0; ///< 0: only at the end
   bool checkpoint_at_end = true;
+  step_record last; ///< the newest that an earlier life here has reported
 };
 
 enum class stop_reason : std::uint8_t { completed = 1, drained = 2 };
