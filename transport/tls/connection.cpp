@@ -111,6 +111,8 @@ void connection::retry(int result, void (connection::*next)()) {
   } else if (error == SSL_ERROR_SYSCALL && saved != 0) {
     reason = std::generic_category().message(saved);
   }
+  if (stage_ == stage::proof && dialled() && error != SSL_ERROR_SSL)
+    reason += " instead of proving itself: is it of the same cluster key?";
   ERR_clear_error();
   fail(stage_ == stage::open ? errc::peer_lost : why, reason);
 }
@@ -197,10 +199,11 @@ void connection::fail(std::error_code why, std::string_view reason) {
   if (closed())
     return;
   const auto self = shared_from_this();
-  if (!reason.empty())
-    engine_.log((owner ? "peer " + short_id(id_) + " at " : "")
-                + (address_.empty() ? "?" : address_) + ": "
+  if (!reason.empty() && owner)
+    engine_.log("peer " + short_id(id_) + " at " + address_ + ": "
                 + std::string(reason) + "; connection closed");
+  else if (!reason.empty())
+    engine_.log_failure(address_, dialled(), std::string(reason));
   if (owner)
     return engine_.lose(owner, why, errc::peer_lost);
   due_list none;

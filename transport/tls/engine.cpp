@@ -15,6 +15,10 @@ namespace {
 
 /// How long accept() rests when the process is out of descriptors.
 constexpr std::chrono::milliseconds accept_pause{100};
+/// A gone peer is dialled for ever, a stranger may come for ever: neither is
+/// to fill a disk with lines.
+constexpr std::chrono::seconds failure_log_pause{60};
+constexpr std::size_t failures_logged_max = 256;
 
 std::string to_string(const tcp::endpoint& e) {
   const auto host = e.address().to_string();
@@ -98,6 +102,24 @@ void engine::listen() {
 void engine::log(const std::string& line) const {
   if (settings.log)
     settings.log("[transport] " + line);
+}
+
+void engine::log_failure(const std::string& address, bool dialled,
+                         const std::string& reason) {
+  // The port of one that dials us is another every time.
+  const auto from = dialled ? address : address.substr(0, address.rfind(':'));
+  if (failures_.size() >= failures_logged_max)
+    failures_.clear();
+  const auto now = std::chrono::steady_clock::now();
+  failure& f = failures_[from + ": " + reason];
+  if (now < f.quiet_until) {
+    ++f.left_out;
+    return;
+  }
+  f.quiet_until = now + failure_log_pause;
+  const auto more = std::exchange(f.left_out, 0);
+  log(address + ": " + reason + "; connection closed"
+      + (more ? " (and " + std::to_string(more) + " times before)" : ""));
 }
 
 // ---- accepting ----
@@ -234,6 +256,10 @@ peer_ptr engine::find(const peer_id& peer) const {
 
 bool engine::opened(const std::shared_ptr<connection>& c, peer_info info) {
   unlist(*c);
+  if (c->dialled())
+    std::erase_if(failures_, [&](const auto& f) {
+      return f.first.starts_with(c->address() + ": ");
+    });
   const auto same_direction = [&](const peer_ptr& p) {
     for (const auto& other : p->connections)
       if (other->dialled() == c->dialled())

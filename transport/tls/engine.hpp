@@ -211,6 +211,10 @@ public:
   bool dialled_already(const connection& c) const;
   void unlist(connection& c);
   void log(const std::string& line) const;
+  /// Logs the end of a connection that was no peer's; the same again for the
+  /// same address is counted, and said after failure_log_pause.
+  void log_failure(const std::string& address, bool dialled,
+                   const std::string& reason);
   void cancel(std::uint64_t plan);
   void shut_down();
 
@@ -246,6 +250,11 @@ private:
   std::set<std::shared_ptr<connection>> unopened_;  ///< dials and unproved
   std::list<std::shared_ptr<connection>> unproved_; ///< accepted; oldest first
   std::size_t open_ = 0;
+  struct failure {
+    std::chrono::steady_clock::time_point quiet_until{};
+    std::size_t left_out = 0;
+  };
+  std::map<std::string, failure> failures_; ///< by address and reason
 };
 
 /// The first eight digits of an id, as people are shown it.

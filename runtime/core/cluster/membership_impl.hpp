@@ -22,6 +22,10 @@ inline constexpr nanoseconds wish_life = 1500 * milliseconds;
 /// A connection attempt without an answer counts as over.
 inline constexpr nanoseconds dial_timeout = 3000 * milliseconds;
 inline constexpr nanoseconds dial_pause_max = 2000 * milliseconds;
+/// After so many failures, most of a minute, an address is tried less often:
+/// whoever comes back there dials by itself.
+inline constexpr int eager_dials = 30;
+inline constexpr nanoseconds dial_pause_idle = 10'000 * milliseconds;
 inline constexpr std::size_t links_max = 256;
 inline constexpr std::size_t dials_max = 256;
 
