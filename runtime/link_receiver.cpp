@@ -70,7 +70,7 @@ bool state::post(peer& p, const receive_ptr& r) {
     const auto error = f->post_receive(r->peer, r->tag, r->buffer.bytes,
                                        {run_posting, own.get()});
     if (!error) {
-      own.release();
+      static_cast<void>(own.release()); // the completion has it
       r->at = receive::stage::posted;
       r->attempt = ++attempts;
       send_credit(r->peer, {r->tag, kind, credit_kind::grant, r->attempt});

@@ -84,7 +84,7 @@ bool state::push(peer& p, const sending_ptr& s) {
   const auto error = fabric_of(s->fabric)->send_bulk(
     s->peer, s->tag, s->buffer.bytes, {run_posting, own.get()});
   if (!error) {
-    own.release();
+    static_cast<void>(own.release()); // the completion has it
     s->at = sending::stage::sending;
   } else if (error == errc::would_block) {
     return false;

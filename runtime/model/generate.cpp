@@ -63,12 +63,12 @@ generation::next(kernels::backend& device, std::span<const float> logits_V) {
     piece += utf8_.finish();
     finish_ = at_eos ? finish_reason::stop : finish_reason::length;
   }
-  token.text = release(std::move(piece), last);
+  token.text = release(piece, last);
   token.finish = finish_;
   return token;
 }
 
-std::string generation::release(std::string piece, bool last) {
+std::string generation::release(const std::string& piece, bool last) {
   held_ += piece;
   std::size_t stop_at = std::string::npos;
   for (const std::string& stop : options_.stop)

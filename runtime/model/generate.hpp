@@ -65,7 +65,7 @@ public:
   finish_reason finish() const noexcept { return finish_; }
 
 private:
-  std::string release(std::string piece, bool last);
+  std::string release(const std::string& piece, bool last);
 
   std::vector<std::int32_t> eos_;
   const byte_tokenizer* tokenizer_;
