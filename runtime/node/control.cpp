@@ -163,7 +163,7 @@ private:
     }
     c.busy = true;
     desk_.ask(c.key, std::get<client_request>(std::move(e)),
-              [this, key = c.key](client_reply reply) {
+              [this, key = c.key](const client_reply& reply) {
                 for (connection& to : near_)
                   if (to.key == key)
                     answer(to, reply);
@@ -208,9 +208,10 @@ private:
       }
       if (known == far_.end())
         known = far_.emplace(r.who, ++last_key_).first;
-      desk_.ask(
-        known->second, std::move(r.request),
-        [this, who = r.who](client_reply reply) { hooks_.send(who, reply); });
+      desk_.ask(known->second, std::move(r.request),
+                [this, who = r.who](const client_reply& reply) {
+                  hooks_.send(who, reply);
+                });
     }
   }
 

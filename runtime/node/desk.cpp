@@ -19,7 +19,7 @@ desk::desk(control_hooks& hooks, std::function<void()> wake)
   : hooks_(hooks), wake_(std::move(wake)) {
 }
 
-void desk::ask(client_key who, client_request request, answer reply) {
+void desk::ask(client_key who, client_request request, const answer& reply) {
   client_reply out;
   out.number = request.number;
   waiter w{who, request.number, 0, {}, clock::now(), reply};

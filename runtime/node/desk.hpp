@@ -28,7 +28,7 @@ public:
   /// `wake` makes work() be called soon, from any thread.
   desk(control_hooks& hooks, std::function<void()> wake);
 
-  void ask(client_key who, client_request request, answer reply);
+  void ask(client_key who, client_request request, const answer& reply);
   void forget(client_key who); ///< the client is gone: its uploads too
   void answered(std::uint64_t token, core::job_id job, std::string why);
 

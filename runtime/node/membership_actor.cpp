@@ -131,8 +131,8 @@ private:
 caf::actor spawn_membership(caf::actor_system& system, membership_hooks hooks,
                             std::shared_ptr<std::atomic<std::size_t>> pending) {
   return system.spawn<caf::detached>(
-    [hooks = std::move(hooks),
-     pending](caf::event_based_actor* self) -> caf::behavior {
+    [hooks = std::move(hooks), pending = std::move(pending)](
+      caf::event_based_actor* self) -> caf::behavior {
       auto state = std::make_shared<shell>(self, hooks);
       return {
         [state](cluster_start& s) { state->start(s); },
