@@ -9,8 +9,17 @@
 namespace shoal::core {
 namespace {
 
-bool usable(const member& m) {
-  return m.state == member_state::active && !m.witness && m.device.mflops > 0;
+bool usable(const member& m, member_state state) {
+  return m.state == state && !m.witness && m.device.mflops > 0;
+}
+
+/// Who gets work: active members, or, when all others are leaving too, those
+/// that leave: somebody has to bring the jobs to their end.
+member_state working_state(const view& v) {
+  for (const member& m : v.members)
+    if (usable(m, member_state::active))
+      return member_state::active;
+  return member_state::leaving;
 }
 
 const member* present(const view& v, const member_id& id) {
@@ -32,7 +41,7 @@ bool stands(const view& v, const job_entry& job, const assignment& a) {
     return false;
   for (const member_id& id : workers(a.replicas)) {
     const member* m = present(v, id);
-    if (!m || !usable(*m))
+    if (!m || !usable(*m, working_state(v)))
       return false;
   }
   std::uint32_t next = 0;
@@ -71,6 +80,8 @@ layout choose_layout(const layout_problem& p, const view& v) {
   std::optional<layout_score> was = score(p, p.previous->replicas);
   if (!was)
     return best;
+  if (working_state(v) == member_state::leaving)
+    return {p.previous->replicas, *was}; // not worth a move
   bool much_faster = best.score.cost * 100 < was->cost * (100 - keep_percent);
   if (!best.replicas.empty()
       && (much_faster || nearer(p.job, best.replicas, p.previous->replicas)))
@@ -127,8 +138,9 @@ void place_roles(assignment& a, const assignment* previous) {
 
 void place_keepers(assignment& a, const view& v, const job_entry& job,
                    const assignment* previous) {
+  const member_state state = working_state(v);
   auto add = [&](const member* m, bool any_kind) {
-    if (!m || m->state != member_state::active || (m->witness && !any_kind)
+    if (!m || m->state != state || (m->witness && !any_kind)
         || a.keepers.size() >= keepers_wanted
         || std::ranges::find(a.keepers, m->id) != a.keepers.end())
       return;
@@ -203,8 +215,9 @@ plan make_plan(const view& v) {
   plan out;
   out.number = v.number;
   std::map<peer_id, std::uint64_t> memory;
+  const member_state state = working_state(v);
   for (const member& m : v.members)
-    if (usable(m))
+    if (usable(m, state))
       memory[m.id.peer] = m.device.memory_bytes;
   for (const job_entry& job : v.jobs) { // V-2: by id, so older plans first
     if (job.state != job_state::running)
@@ -213,7 +226,7 @@ plan make_plan(const view& v) {
     const assignment* previous = was == v.previous.end() ? nullptr : &*was;
     layout_problem p{job, {}, memory, previous};
     for (const member& m : v.members)
-      if (usable(m))
+      if (usable(m, state))
         p.members.push_back(&m);
 
     assignment a;
