@@ -43,6 +43,7 @@ void write(caf::stateful_actor<checkpointer_state>* self,
     std::move(self->state.units));
   self->state.units.clear();
   auto result = std::make_shared<checkpoint_written>();
+  result->digest = config.plan->digest;
   result->step = self->state.step;
   world_ptr world = config.world;
   world->node->disk().submit(

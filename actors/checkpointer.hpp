@@ -21,6 +21,7 @@ struct begin_checkpoint {
   std::uint64_t step = 0;
 };
 struct checkpoint_written {
+  std::uint64_t digest = 0; ///< of the sub-plan that it was begun under
   std::uint64_t step = 0;
   bool good = false;
   published what;

@@ -87,7 +87,7 @@ caf::behavior job_actor::make_behavior() {
     [this](const runtime::job_message_in& m) {
       feed(event::received{m.from, *m.message});
     },
-    [this](const runtime::drain_job&) { feed(event::drain{}); },
+    [this](const runtime::drain_job&) { on_drain(); },
     [this](const step_computed& m) {
       if (crew_.active() && !m.losses.empty())
         crew_.pass_losses(m);
@@ -104,11 +104,11 @@ caf::behavior job_actor::make_behavior() {
       on_eval_part();
     },
     [this](const checkpoint_written& m) {
-      event::checkpointed done{digest_, m.step, m.good, m.what.manifest,
-                               m.what.bytes};
-      feed(done);
+      if (m.digest == digest_)
+        feed(event::checkpointed{m.digest, m.step, m.good, m.what.manifest,
+                                 m.what.bytes});
       if (m.good)
-        feed(event::checkpoint_held{{m.step, m.what.manifest}});
+        hold({m.step, m.what.manifest});
     },
     [this](const job_tick&) {
       if (over_)
@@ -135,6 +135,16 @@ void job_actor::feed(core::job_input input) {
   report_holds();
 }
 
+/// A job that waits has no step to end with.
+void job_actor::on_drain() {
+  feed(event::drain{});
+  using phase = core::job_core::phase;
+  const phase at = core_.now_in();
+  const bool nowhere = place_ && place_->replicas.empty();
+  if (nowhere || (at == phase::gated && core_.step_in_progress() <= 1))
+    node().propose_job_state(config_.entry.id, core::job_state::cancelled, 0);
+}
+
 void job_actor::report_holds() {
   job_holds now{config_.entry.id, core_.held().size(),
                 core_.now_in() == core::job_core::phase::done || over_};
@@ -146,6 +156,7 @@ void job_actor::report_holds() {
 
 void job_actor::on_view(const job_view& m) {
   view_ = m.view;
+  place_ = m.place;
   if (m.place && m.place->since != logged_since_) {
     logged_since_ = m.place->since;
     runtime::job_event e;
@@ -184,8 +195,10 @@ void job_actor::compute(std::function<void(kernels::backend&)> work,
 
 void job_actor::act(const halt& a) {
   halting_ = a.digest;
+  ++turn_;
   if (digest_ != 0)
     node().links().cancel(digest_);
+  cancelled_ = digest_ != 0 ? digest_ : cancelled_;
   digest_ = 0;
   evaluating_ = 0;
   crew_.dismiss();
@@ -201,6 +214,9 @@ void job_actor::halted_if_still() {
             if (halting_ != digest)
               return; // yet another sub-plan: it has a fence of its own
             halting_.reset();
+            // What was posted between the halt and the crew's end.
+            if (cancelled_ != 0)
+              node().links().cancel(cancelled_);
             feed(event::halted{digest});
           });
 }

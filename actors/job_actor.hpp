@@ -43,6 +43,7 @@ private:
   void feed(core::job_input input);
   void on_view(const job_view& m);
   void report_holds();
+  void on_drain();
 
   // One for each action.
   void act(const core::job_action::halt& a);
@@ -71,6 +72,7 @@ private:
   void on_eval_part();
   void log_step(const core::step_record& r);
   void load_text();
+  void hold(const core::checkpoint_ref& checkpoint);
   void find_checkpoints();
   void drop_old_checkpoints();
   void note(std::uint64_t step, const std::string& text);
@@ -86,6 +88,10 @@ private:
   void with_files(const core::blob_digest& manifest,
                   std::vector<core::peer_id> holders,
                   std::function<void(const std::filesystem::path&)> then);
+  /// Fetches, trying again once a second; `then` runs here. Without
+  /// `any_plan` only while this sub-plan lasts.
+  void fetch_lasting(blob_set set, std::vector<core::peer_id> holders,
+                     bool any_plan, std::function<void()> then);
   void load_from(const core::blob_digest& manifest,
                  std::vector<core::peer_id> holders, std::uint32_t unit,
                  std::uint64_t digest);
@@ -100,7 +106,10 @@ private:
   bool feeding_ = false;
 
   std::shared_ptr<const core::view> view_;
+  std::optional<core::assignment> place_;
   core::epoch logged_since_ = 0;
+  std::uint64_t turn_ = 0;               ///< counts halts
+  std::uint64_t cancelled_ = 0;          ///< digest of the sub-plan before
   std::uint64_t digest_ = 0;             ///< of the adopted sub-plan; 0: none
   std::optional<std::uint64_t> halting_; ///< digest to answer
   text_ptr text_;

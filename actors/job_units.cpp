@@ -28,8 +28,8 @@ void job_actor::act(const fetch_unit& a) {
   unit_ptr unit = world_->units.at(a.unit);
   buffer into = world_->buffers.get(state_bytes(*unit));
   auto arrived_here = [this, unit, into, a](std::error_code error) {
-    if (error)
-      return; // the holder is lost: another sub-plan follows
+    if (error || a.digest != digest_)
+      return; // another sub-plan follows, or is here
     compute(
       [unit, into](kernels::backend&) {
         copy_state_in(into.as<const float>(), *unit);
@@ -81,8 +81,8 @@ void job_actor::load_from(const core::blob_digest& manifest,
   with_files(manifest, std::move(holders),
              [this, unit, digest](const fs::path& files) {
                auto at = world_->units.find(unit);
-               if (at == world_->units.end())
-                 return; // released meanwhile
+               if (digest != digest_ || at == world_->units.end())
+                 return; // asked for by an earlier sub-plan: void
                auto result = std::make_shared<std::string>();
                compute(
                  [state = at->second, files, result](kernels::backend&) {
@@ -92,7 +92,7 @@ void job_actor::load_from(const core::blob_digest& manifest,
                  [this, unit, digest, result] {
                    if (result->empty())
                      feed(event::loaded{digest, unit});
-                   else
+                   else if (digest == digest_)
                      fail(*result);
                  });
              });
@@ -122,23 +122,48 @@ void job_actor::with_files(const core::blob_digest& manifest,
     for (const auto& next : ready)
       next(where);
   };
-  const fs::path where = node().data_dir() / "jobs"
-                         / ("from-" + core::to_hex(manifest).substr(0, 16));
-  auto post = poster();
-  runtime::context* world = config_.node;
-  fetch_all(node(), {{}, {manifest}}, std::move(holders),
-            [world, post, exported, manifest, where](std::error_code error) {
-              std::string wrong;
-              if (error)
-                wrong = "checkpoint cannot be fetched: " + error.message();
-              if (!error) {
-                auto m = read_manifest(manifest, world->blobs());
-                model::status out = m ? export_files(*m, world->blobs(), where)
-                                      : model::status{m.why()};
-                if (!out)
-                  wrong = out.message();
-              }
-              post([exported, wrong, where] { exported(wrong, where); });
+  char name[40];
+  std::snprintf(name, sizeof name, "from-%016llx-",
+                (unsigned long long)config_.entry.id);
+  const fs::path where =
+    node().data_dir() / "jobs" / (name + core::to_hex(manifest).substr(0, 16));
+  fetch_lasting(
+    {{}, {manifest}}, std::move(holders), true,
+    [this, post = poster(), exported, manifest, where] {
+      node().disk().submit(
+        [world = config_.node, post, exported, manifest,
+         where](kernels::backend&) {
+          auto m = read_manifest(manifest, world->blobs());
+          model::status out = m ? export_files(*m, world->blobs(), where)
+                                : model::status{m.why()};
+          const std::string wrong = out ? std::string{} : out.message();
+          post([exported, wrong, where] { exported(wrong, where); });
+        },
+        {});
+    });
+}
+
+void job_actor::fetch_lasting(blob_set set, std::vector<core::peer_id> holders,
+                              bool any_plan, std::function<void()> then) {
+  auto ended = [this, set, any_plan, then,
+                turn = turn_](std::error_code error) {
+    if (over_ || (!any_plan && turn != turn_))
+      return;
+    if (!error) {
+      then();
+      return;
+    }
+    note(core_.step_in_progress(), "data of the job cannot be fetched: "
+                                     + error.message() + "; trying again");
+    delayed_send(this, std::chrono::seconds(1),
+                 job_later{[this, set, any_plan, then, turn] {
+                   if (!over_ && (any_plan || turn == turn_))
+                     fetch_lasting(set, members(), any_plan, then);
+                 }});
+  };
+  fetch_all(node(), std::move(set), std::move(holders),
+            [post = poster(), ended](std::error_code error) {
+              post([ended, error] { ended(error); });
             });
 }
 
@@ -188,29 +213,28 @@ void job_actor::act(const checkpoint_known& a) {
   e.epoch = view_ ? view_->number : 0;
   e.digest = a.checkpoint.manifest;
   node().log().add(config_.entry.id, e);
-  if (std::ranges::find(checkpoints_, a.checkpoint) == checkpoints_.end())
-    checkpoints_.push_back(a.checkpoint);
+  if (a.keep)
+    fetch_lasting({{}, {a.checkpoint.manifest}}, {a.at}, false,
+                  [this, a] { hold(a.checkpoint); });
+}
+
+/// It is complete in the own store: only now may older ones go.
+void job_actor::hold(const core::checkpoint_ref& checkpoint) {
+  feed(event::checkpoint_held{checkpoint});
+  if (std::ranges::find(checkpoints_, checkpoint) == checkpoints_.end())
+    checkpoints_.push_back(checkpoint);
   drop_old_checkpoints();
-  if (!a.keep)
-    return;
-  fetch_all(node(), {{}, {a.checkpoint.manifest}}, {a.at},
-            [this, post = poster(), a](std::error_code error) {
-              if (!error)
-                post([this, a] { feed(event::checkpoint_held{a.checkpoint}); });
-            });
 }
 
 /// Those that an earlier life of this peer has left in its store.
 void job_actor::find_checkpoints() {
   for (const runtime::job_event& e : node().log().read_all(config_.entry.id))
-    if (e.kind == runtime::job_event_kind::checkpoint)
+    if (e.kind == runtime::job_event_kind::checkpoint
+        && have_all(node(), {{}, {e.digest}}))
       checkpoints_.push_back({e.step, e.digest});
   std::ranges::sort(checkpoints_);
-  for (auto c = checkpoints_.rbegin(); c != checkpoints_.rend(); ++c)
-    if (have_all(node(), {{}, {c->manifest}})) {
-      feed(event::checkpoint_held{*c});
-      break;
-    }
+  if (!checkpoints_.empty())
+    feed(event::checkpoint_held{checkpoints_.back()});
 }
 
 void job_actor::drop_old_checkpoints() {
@@ -221,11 +245,15 @@ void job_actor::drop_old_checkpoints() {
   std::vector<core::checkpoint_ref> old(checkpoints_.begin(),
                                         checkpoints_.end() - long(keep));
   checkpoints_.erase(checkpoints_.begin(), checkpoints_.end() - long(keep));
+  // Jobs may share files: one may have started from another's checkpoint.
+  std::vector<core::blob_digest> origins{config_.entry.origin};
+  if (view_)
+    for (const core::job_entry& job : view_->jobs)
+      origins.push_back(job.origin);
   node().disk().submit(
-    [world = world_, old, kept = checkpoints_,
-     origin = config_.entry.origin](kernels::backend&) {
+    [world = world_, old, kept = checkpoints_, origins](kernels::backend&) {
       runtime::store& store = world->node->blobs();
-      std::set<core::blob_digest> needed{origin};
+      std::set<core::blob_digest> needed;
       auto files_of = [&](const core::blob_digest& m) {
         std::vector<core::blob_digest> out{m};
         if (store.contains(m))
@@ -234,8 +262,9 @@ void job_actor::drop_old_checkpoints() {
               out.push_back(f.digest);
         return out;
       };
-      for (const core::blob_digest& d : files_of(origin))
-        needed.insert(d);
+      for (const core::blob_digest& origin : origins)
+        for (const core::blob_digest& d : files_of(origin))
+          needed.insert(d);
       for (const core::checkpoint_ref& c : kept)
         for (const core::blob_digest& d : files_of(c.manifest))
           needed.insert(d);
@@ -248,18 +277,10 @@ void job_actor::drop_old_checkpoints() {
 }
 
 void job_actor::act(const get_blobs& a) {
-  fetch_all(node(), job_blobs(), a.holders,
-            [this, post = poster()](std::error_code error) {
-              post([this, error] {
-                if (error) {
-                  note(0, "the job's text cannot be fetched: " + error.message()
-                            + "; asking again");
-                  return; // job_core asks again
-                }
-                feed(event::blobs_held{});
-                load_text();
-              });
-            });
+  fetch_lasting(job_blobs(), a.holders, false, [this] {
+    feed(event::blobs_held{});
+    load_text();
+  });
 }
 
 } // namespace shoal::actors

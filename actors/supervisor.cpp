@@ -109,12 +109,20 @@ private:
 
   void on_message(const runtime::job_message_in& m) {
     const core::job_id job = core::header(*m.message).job;
+    if (!view_ || core::find_member(*view_, m.from) == nullptr) {
+      keep_for_later(m); // a view that admits the sender may be on its way
+      return;
+    }
     if (auto at = jobs_.find(job); at != jobs_.end()) {
       send(at->second.actor, m);
       return;
     }
     if (view_ && core::find_job(*view_, job))
       return; // it is over
+    keep_for_later(m);
+  }
+
+  void keep_for_later(const runtime::job_message_in& m) {
     early_.push_back(m);
     if (early_.size() > early_messages_max)
       early_.pop_front();

@@ -16,6 +16,8 @@
 #include "runtime/node.hpp"
 #include "runtime/store/store.hpp"
 
+#include <nlohmann/json.hpp>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -43,8 +45,9 @@ class embedded_node {
 public:
   embedded_node(const train_options& o, progress& out) {
     runtime::remove_abandoned_dirs(fs::temp_directory_path(), embedded_prefix);
-    folder_ = fs::temp_directory_path()
-              / (embedded_prefix + std::to_string(getpid()));
+    folder_ =
+      fs::temp_directory_path() / (embedded_prefix + std::to_string(getpid()));
+    make_own(folder_);
     runtime::node_config c;
     c.name = "train";
     c.data_dir = folder_;
@@ -71,6 +74,16 @@ public:
   const fs::path& folder() const { return folder_; }
 
 private:
+  /// A directory that nobody else has made or can look into.
+  static void make_own(const fs::path& folder) {
+    struct stat is {};
+    if (::lstat(folder.c_str(), &is) == 0 && S_ISDIR(is.st_mode)
+        && is.st_uid == ::getuid())
+      fs::remove_all(folder); // of an earlier process with this number
+    if (::mkdir(folder.c_str(), 0700) != 0)
+      throw std::system_error(errno, std::generic_category(), folder.string());
+  }
+
   fs::path folder_;
   std::unique_ptr<runtime::node> node_;
 };
@@ -85,6 +98,15 @@ std::int64_t step_of(const fs::path& folder) {
   } catch (const std::exception&) {
     return -1;
   }
+}
+
+/// Files of a model directory or checkpoint; it may hold others, too.
+bool part_of_model(const std::string& name) {
+  return actors::plain_name(name)
+         && (name.ends_with(".safetensors") || name == "config.json"
+             || name == "generation_config.json"
+             || name == "model.safetensors.index.json"
+             || name.starts_with("tokenizer"));
 }
 
 std::vector<std::pair<std::int64_t, fs::path>>
@@ -115,8 +137,13 @@ public:
       return fail(o_.out.string() + ": " + e.what());
     }
     std::ofstream(o_.out / "run.toml") << runtime::to_toml(run_);
-    if (!o_.json)
+    if (o_.json)
+      std::cout << R"({"event":"config","run":)" << runtime::to_json(run_)
+                << "}" << std::endl;
+    else
       std::cout << runtime::to_toml(run_) << "\n";
+    if (!o_.resume)
+      set_aside_checkpoints();
     if (auto sent = submit(); !sent)
       return fail(sent.message());
     if (o_.detach)
@@ -125,6 +152,23 @@ public:
   }
 
 private:
+  /// Those of an earlier run must not be taken for this one's.
+  void set_aside_checkpoints() {
+    if (checkpoints(o_.out).empty())
+      return;
+    std::error_code error;
+    fs::path aside;
+    for (int n = 1; aside.empty() || fs::exists(aside, error); ++n)
+      aside = o_.out / ("checkpoint.old-" + std::to_string(n));
+    fs::rename(o_.out / "checkpoint", aside, error);
+    out_->say("notice",
+              error
+                ? (o_.out / "checkpoint").string() + ": " + error.message()
+                : "checkpoints of an earlier run are now in " + aside.string()
+                    + " (--resume goes on from "
+                      "them)");
+  }
+
   int fail(const std::string& text, int code = exit_failed) {
     if (out_)
       out_->settle();
@@ -189,7 +233,20 @@ private:
       return put;
     if (client_->submit(entry, job_))
       return failure{client_->text()};
+    learn_addresses();
     return model::done{};
+  }
+
+  void learn_addresses() {
+    std::string text;
+    if (client_->status(text))
+      return;
+    const auto status = nlohmann::json::parse(text, nullptr, false);
+    if (!status.is_object() || !status.contains("peers"))
+      return;
+    for (const auto& peer : status["peers"])
+      for (const auto& address : peer["addresses"])
+        addresses_.push_back(address.get<std::string>());
   }
 
   void describe(const model::corpus& text, const model::corpus_report& report) {
@@ -235,7 +292,7 @@ private:
         continue;
       actors::manifest_file entry_of{
         file.path().filename().string(), {}, file.file_size()};
-      if (entry_of.name == "metrics.jsonl" || entry_of.name == "run.toml")
+      if (!part_of_model(entry_of.name))
         continue;
       if (client_->put_file(file.path(), entry_of.digest))
         return failure{client_->text()};
@@ -283,6 +340,7 @@ private:
       // The watching client is busy: ask by another one.
       runtime::client_config c;
       c.data_dir = embedded_ ? embedded_->folder() : data_dir_of(o_.at);
+      c.addresses = addresses_; // its node may be gone by now
       c.cluster_key_file = o_.at.cluster_key;
       runtime::client asking(c);
       if (asking.connect() || asking.stop_job(job_, true))
@@ -295,8 +353,11 @@ private:
         shown.text = bring_home(e);
       } else if (e.kind == job_event_kind::done) {
         state = e.text;
-        if (!newest_.empty())
-          export_model();
+        if (newest_.empty() || newest_step_ != e.step)
+          out_->say("notice", "the model of step " + std::to_string(e.step)
+                                + " could not be saved");
+        else
+          saved_ = export_model();
         shown.loss = last_loss_;
       } else if (e.kind == job_event_kind::step) {
         last_loss_ = e.loss;
@@ -307,8 +368,13 @@ private:
     out_->settle();
     if (error)
       return fail(client_->text());
-    if (state == "done" || (state == "cancelled" && interrupts_.seen()))
+    if (state == "cancelled" && interrupts_.seen())
       return exit_done;
+    if (state == "done")
+      return saved_ ? exit_done
+                    : fail("the run is done, but its model is not "
+                           "in "
+                           + o_.out.string());
     return fail("the job ended as " + state);
   }
 
@@ -350,6 +416,7 @@ private:
       return {};
     }
     newest_ = folder;
+    newest_step_ = e.step;
     auto all = checkpoints(o_.out);
     for (std::size_t i = 0; i + std::size_t(run_.keep_latest_k) < all.size();
          ++i)
@@ -358,7 +425,7 @@ private:
   }
 
   /// The newest checkpoint without the optimizer, as the model of this run.
-  void export_model() {
+  bool export_model() {
     std::error_code error;
     for (const auto& file : fs::directory_iterator(newest_, error)) {
       const std::string name = file.path().filename().string();
@@ -375,10 +442,15 @@ private:
         fs::rename(partial, to, error);
       if (error) {
         out_->say("notice", to.string() + ": " + error.message());
-        return;
+        return false;
       }
     }
+    if (error) {
+      out_->say("notice", newest_.string() + ": " + error.message());
+      return false;
+    }
     out_->say("notice", "model saved in " + o_.out.string());
+    return true;
   }
 
   const train_options& o_;
@@ -388,7 +460,10 @@ private:
   std::unique_ptr<embedded_node> embedded_;
   std::unique_ptr<runtime::client> client_;
   core::job_id job_ = 0;
+  std::vector<std::string> addresses_; ///< of the shoal, when submitted
   fs::path newest_;
+  std::uint64_t newest_step_ = 0;
+  bool saved_ = false;
   double last_loss_ = 0;
 };
 

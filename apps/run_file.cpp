@@ -117,7 +117,7 @@ make_entry(const runtime::run_config& run, const std::string& name) {
   // Parameters, gradients and two moments, four bytes each.
   auto state = [&](model::unit_index u) { return 16 * layout.unit_size(u); };
   core::job_entry entry;
-  entry.name = name;
+  entry.name = name.substr(0, 128); // the wire's limit
   entry.run_json = runtime::to_json(run);
   entry.blocks = std::uint32_t(run.model.num_hidden_layers);
   entry.microbatches = std::uint32_t(run.microbatches_per_step());

@@ -39,6 +39,7 @@ std::string scalar(const toml::node& node) {
   if (auto text = node.value<std::string>(); text && node.is_string())
     return *text;
   std::ostringstream out;
+  out.precision(17);
   node.visit([&](const auto& value) {
     if constexpr (toml::is_value<decltype(value)>)
       out << value.get();

@@ -22,19 +22,24 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// What makes two events the same: step or epoch, and the text of a notice.
-using event_key = std::tuple<job_event_kind, std::uint64_t, std::string>;
+/// What makes two events the same: step or epoch, and the text of a notice. A
+/// step that is run again after a loss has another epoch.
+using event_key =
+  std::tuple<job_event_kind, std::uint64_t, std::uint64_t, std::string>;
 
 event_key key_of(const job_event& e) {
   switch (e.kind) {
   case job_event_kind::view:
-    return {e.kind, e.epoch, {}};
+    return {e.kind, e.epoch, 0, {}};
   case job_event_kind::notice:
-    return {e.kind, e.step, e.text};
+    return {e.kind, e.step, 0, e.text};
   case job_event_kind::done:
-    return {e.kind, 0, {}};
+    return {e.kind, 0, 0, {}};
+  case job_event_kind::step:
+  case job_event_kind::eval:
+    return {e.kind, e.step, e.epoch, {}};
   default:
-    return {e.kind, e.step, {}};
+    return {e.kind, e.step, 0, {}};
   }
 }
 

@@ -85,8 +85,10 @@ void state::connection_lost(const peer_id& id, fabric_kind kind,
   if (!c.up || c.generation != generation)
     return;
   c.up = false;
-  if (!anywhere(p))
-    return all_down(p, errc::peer_lost);
+  if (!anywhere(p)) { // nothing of before is repeated: L-4
+    p.early.clear();
+    p.outbox.clear();
+  }
   const auto blocked = std::exchange(p.blocked, {});
   for (const auto& s : blocked) {
     if (s->at != sending::stage::blocked)
@@ -96,6 +98,14 @@ void state::connection_lost(const peer_id& id, fabric_kind kind,
     else
       p.blocked.push_back(s);
   }
+  if (anywhere(p))
+    return;
+  std::vector<sending_ptr> granted;
+  for (const auto& [tag, s] : p.sends)
+    if (s->at == sending::stage::granted)
+      granted.push_back(s);
+  for (const auto& s : granted)
+    wait_again(s, true);
 }
 
 void state::all_down(peer& p, std::error_code why) {

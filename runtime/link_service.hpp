@@ -17,8 +17,9 @@
 // L-3: the two ends may see a fabric fail at different times or only one of
 //      them at all: an end that learns of it from the other drops the peer
 //      from that fabric, so that memory is posted on one fabric only.
-// L-4: when the last fabric to a peer goes down, all its transfers end in
-//      peer_lost. One that starts while a peer is not up yet waits for it.
+// L-4: while no fabric to a peer is up its transfers wait, whether they had
+//      begun or not, and go on when it is back. Whether it is gone for good is
+//      for the view to say: another sub-plan follows, which cancels them.
 //
 // A sub-plan's digest must not come back while a peer may still cancel its
 // earlier use: tags are all that tells one transfer from another.

@@ -6,10 +6,10 @@
 // Which fabric carries it (same process, shared memory, TLS) is the receiver's
 // choice, named in the credit, and never the actor's business.
 //
-// A transfer that fails because the peer is lost ends in an error and is not
-// retried: a new view, hence a new plan with a new digest, follows. One that
-// fails while the peer stays (corrupt, fabric lost but TLS up) is granted
-// again, up to retries_max times.
+// A transfer waits while its peer is away: if it is gone for good, a new view,
+// hence a new plan with a new digest, follows, and cancels it. One that fails
+// while the peer stays (corrupt, fabric lost) is granted again, up to
+// retries_max times.
 //
 // Threads:   any. `done` runs on some progress thread: it only posts a message.
 // Ownership: the hub holds the buffers (shared) until `done` has run, so a

@@ -1,6 +1,8 @@
 // runtime/run_config.cpp -- the table of a run file's keys, read and written.
 #include "runtime/run_config.hpp"
 
+#include "runtime/model/corpus.hpp"
+
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -213,8 +215,8 @@ const std::vector<run_key>& keys() {
     {"data", "tokenizer", &r::data_tokenizer, 0, 0, "only \"bytes\" so far"},
     {"data", "validation_permille", &r::data_validation_permille, 0, 900,
      "thousandths of the files that are held out"},
-    {"data", "bytes_max", &r::data_bytes_max, 1024, big,
-     "more text than this is refused"},
+    {"data", "bytes_max", &r::data_bytes_max, 1024,
+     double(model::corpus_bytes_max), "more text than this is refused"},
     {"training", "steps", &r::steps, 1, 1e12, "optimizer steps"},
     {"training", "seq_len", &r::seq_len, 1, 1 << 24, "tokens in a sequence"},
     {"training", "local_batch_size", &r::local_batch_size, 1, 65536,
@@ -241,11 +243,11 @@ const std::vector<run_key>& keys() {
     {"lr_scheduler", "min_lr_factor", &r::min_lr_factor, 0, 1,
      "part of the highest rate at the end"},
     {"parallelism", "data_parallel_replicate_degree", &r::replicate_degree, 1,
-     1024, "replicas; -1: choose"},
-    {"parallelism", "pipeline_parallel_degree", &r::pipeline_degree, 1, 1024,
+     64, "replicas; -1: choose"},
+    {"parallelism", "pipeline_parallel_degree", &r::pipeline_degree, 1, 64,
      "stages; -1: choose"},
     {"parallelism", "pipeline_parallel_layers_per_stage", &r::layers_per_stage,
-     0, 65536, "blocks of each stage; empty: choose"},
+     1, 65536, "blocks of each stage; empty: choose"},
     {"parallelism", "pipeline_parallel_schedule", &r::schedule, 0, 0,
      "only \"1F1B\" so far"},
     {"checkpoint", "enable", &r::checkpoint_enable, 0, 0,
@@ -262,7 +264,7 @@ const std::vector<run_key>& keys() {
      "whether held-out loss is measured"},
     {"validation", "freq", &r::validation_freq, 1, 1e12,
      "steps between evaluations"},
-    {"validation", "steps", &r::validation_steps, 1, 1e6,
+    {"validation", "steps", &r::validation_steps, 1, 4096,
      "microbatches in an evaluation"},
   };
   return table;
@@ -338,6 +340,9 @@ model::status check_run(const run_config& run) {
     return failure{"training.seq_len (" + std::to_string(run.seq_len)
                    + ") is more than model.max_position_embeddings ("
                    + std::to_string(run.model.max_position_embeddings) + ")"};
+  if (run.layers_per_stage.size() > 64)
+    return failure{"parallelism.pipeline_parallel_layers_per_stage has more "
+                   "than 64 entries"};
   if (!run.layers_per_stage.empty()) {
     std::int64_t sum = 0;
     for (std::int64_t blocks : run.layers_per_stage)

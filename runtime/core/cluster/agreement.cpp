@@ -93,8 +93,16 @@ void agreement::ask(const std::vector<peer_id>& to, actions& out) const {
       send{to, accept{base_->shoal, base_->number, own_, proposal_}});
 }
 
+/// Whether `from` may propose with this ballot: a voter, in its own name, in a
+/// round that honest peers can reach.
+bool agreement::proposes(const peer_id& from, const ballot& b) const {
+  return b.proposer == from && b.round <= rounds_max && voter(from) != nullptr;
+}
+
 void agreement::on(const peer_id& from, const prepare& m, nanoseconds now,
                    actions& out) {
+  if (!proposes(from, m.ballot))
+    return;
   round_seen_ = std::max(round_seen_, m.ballot.round);
   if (!may_vote_ || decided_)
     return;
@@ -142,6 +150,8 @@ void agreement::start_accepting(nanoseconds now, actions& out) {
 
 void agreement::on(const peer_id& from, const accept& m, nanoseconds now,
                    actions& out) {
+  if (!proposes(from, m.ballot))
+    return;
   round_seen_ = std::max(round_seen_, m.ballot.round);
   if (!may_vote_ || decided_)
     return;

@@ -74,6 +74,10 @@ private:
 
   const member* voter(const peer_id& id) const;
   bool counts(const peer_id& from, epoch incarnation) const;
+  bool proposes(const peer_id& from, const ballot& b) const;
+
+  /// No honest peer gets there: one round takes milliseconds.
+  static constexpr std::uint64_t rounds_max = std::uint64_t{1} << 40;
   std::vector<peer_id> others() const;
   void save(actions& out) const;
   void ask(const std::vector<peer_id>& to, actions& out) const;

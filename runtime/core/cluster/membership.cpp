@@ -130,12 +130,11 @@ void membership::impl::on(const connect_failed& e) {
   if (at != dials_.end()) {
     dial& d = at->second;
     d.pending_until = 0;
-    d.next_at =
-      now_
-      + (d.failures >= eager_dials
-           ? dial_pause_idle
-           : std::min(dial_pause_max,
-                      (100 * milliseconds) << std::min(d.failures, 5)));
+    d.next_at = now_
+                + (d.failures >= eager_dials
+                     ? dial_pause_idle
+                     : std::min(dial_pause_max, (100 * milliseconds)
+                                                  << std::min(d.failures, 5)));
     ++d.failures;
     if (d.once)
       dials_.erase(at);

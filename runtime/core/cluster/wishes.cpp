@@ -137,7 +137,8 @@ next_view(const view& base, const wishes& w,
   view v = base;
   ++v.number;
   for (const auto& [peer, join] : w.joins)
-    v.number = std::max(v.number, join.request.floor + 1); // C-2
+    if (join.request.floor < v.number + floor_lead_max)
+      v.number = std::max(v.number, join.request.floor + 1); // C-2
   for (const auto& [id, since] : w.losses)
     if (!w.joins.contains(id.peer))
       std::erase_if(v.members,
