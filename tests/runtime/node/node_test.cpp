@@ -157,8 +157,8 @@ echo(caf::event_based_actor*, context* world, tests::lines* heard) {
 }
 
 BOOST_AUTO_TEST_CASE(a_custom_role_hears_from_every_peer) {
+  tests::lines heard; // outlives the nodes
   swarm s;
-  tests::lines heard;
   role_table roles;
   roles["echo"] = [&heard](caf::actor_system& system, context& world) {
     return system.spawn(echo, &world, &heard);
