@@ -175,7 +175,7 @@ BOOST_AUTO_TEST_CASE(two_shoals_with_jobs_stay_apart_and_say_so_once) {
   run(5000 * ms);
   BOOST_TEST(a.core->current().members.size() == 1u);
   BOOST_TEST(b.core->current().members.size() == 1u);
-  BOOST_TEST(a.count<log>() == 1u);
+  BOOST_TEST(a.count<cluster::log>() == 1u);
 }
 
 BOOST_AUTO_TEST_CASE(a_clean_leaver_has_no_history_and_the_rest_goes_on) {
