@@ -197,7 +197,7 @@ void network::state::finish_send(lock& l, const node_ptr& from,
   complete(l, {{t->done, result}});
 }
 
-fabric::fabric(network net, config settings, fabric_handler& handler)
+fabric::fabric(const network& net, config settings, fabric_handler& handler)
   : net_(net.state_), self_(std::make_shared<node>()) {
   self_->settings = std::move(settings);
   self_->handler = &handler;

@@ -84,7 +84,7 @@ struct config {
 
 class fabric final : public transport::fabric {
 public:
-  fabric(network net, config settings, fabric_handler& handler);
+  fabric(const network& net, config settings, fabric_handler& handler);
   ~fabric() override;
 
   std::string_view name() const noexcept override { return "loopback"; }

@@ -291,7 +291,8 @@ bool engine::opened(const std::shared_ptr<connection>& c, peer_info info) {
 
 void engine::lose(const peer_ptr& lost, std::error_code why,
                   std::error_code completions) {
-  const auto p = lost; // the reference may be to what is cleared below
+  // The reference may be to what is cleared below.
+  const auto p = lost; // NOLINT(performance-unnecessary-copy-initialization)
   due_list list;
   {
     std::lock_guard guard(mutex);
