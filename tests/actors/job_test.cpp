@@ -1,0 +1,189 @@
+// tests/actors/job_test.cpp -- whole runs, message by message.
+//
+// The same run on every layout, with peers that die at any message: the losses
+// must be those of one peer, to the last bit for pipelines.
+#include "actors/small_shoal.hpp"
+
+#include <boost/test/data/monomorphic.hpp>
+#include <boost/test/data/test_case.hpp>
+#include <boost/test/unit_test.hpp>
+
+#include <cmath>
+
+namespace bdata = boost::unit_test::data;
+using shoal::runtime::run_config;
+
+namespace {
+
+constexpr std::int64_t steps = 6;
+
+run_config
+small_run(std::int64_t replicas, std::int64_t stages, bool tied = false) {
+  run_config run;
+  run.model.vocab_size = 256;
+  run.model.hidden_size = 16;
+  run.model.intermediate_size = 24;
+  run.model.num_hidden_layers = 4;
+  run.model.num_attention_heads = 2;
+  run.model.num_key_value_heads = 1;
+  run.model.head_dim = 8;
+  run.model.max_position_embeddings = 16;
+  run.model.tie_word_embeddings = tied;
+  run.model.bos_token_id.reset();
+  run.model.eos_token_ids.clear();
+  run.steps = steps;
+  run.seq_len = 8;
+  run.local_batch_size = 1;
+  run.global_batch_size = 6;
+  run.replicate_degree = replicas;
+  run.pipeline_degree = stages;
+  run.validation_freq = 3;
+  run.validation_steps = 2;
+  run.checkpoint_interval = 4;
+  return run;
+}
+
+std::string some_text() {
+  std::string text;
+  for (int i = 0; i < 400; ++i)
+    text += char('a' + (i * i) % 23);
+  return text;
+}
+
+/// The run on one peer.
+const shoal::test::run_record& alone(bool tied) {
+  static std::map<bool, shoal::test::run_record> known;
+  if (!known.contains(tied)) {
+    shoal::test::small_shoal s(1, small_run(1, 1, tied), some_text());
+    s.submit();
+    BOOST_REQUIRE(s.finish());
+    known[tied] = s.record(0);
+  }
+  return known[tied];
+}
+
+void require_same(const shoal::test::run_record& got, bool exact, bool tied) {
+  const auto& want = alone(tied);
+  BOOST_REQUIRE_EQUAL(got.losses.size(), want.losses.size());
+  for (std::size_t i = 0; i < got.losses.size(); ++i) {
+    if (exact) {
+      BOOST_TEST(got.losses[i] == want.losses[i]);
+      BOOST_TEST(got.norms[i] == want.norms[i]);
+    } else {
+      BOOST_TEST(std::abs(got.losses[i] / want.losses[i] - 1) < 1e-5);
+      BOOST_TEST(std::abs(got.norms[i] / want.norms[i] - 1) < 1e-5);
+    }
+  }
+}
+
+} // namespace
+
+BOOST_AUTO_TEST_SUITE(job)
+
+BOOST_AUTO_TEST_CASE(one_peer_trains_evaluates_and_saves) {
+  const auto& r = alone(false);
+  BOOST_TEST(r.losses.size() == std::size_t(steps));
+  BOOST_TEST(r.state == "done");
+  BOOST_TEST(r.evaluations == 3u); // steps 0, 3, 6
+  BOOST_TEST(r.checkpoints == 2u); // steps 4, 6
+  BOOST_TEST(r.losses.back() < r.losses.front());
+}
+
+BOOST_DATA_TEST_CASE(stages_change_no_bit,
+                     bdata::make({2, 3, 4}) * bdata::make({1, 2, 4})
+                       * bdata::make({false, true}),
+                     stages, peers, tied) {
+  // With fewer peers than stages some stages share a peer.
+  shoal::test::small_shoal s(std::size_t(peers), small_run(1, stages, tied),
+                             some_text());
+  s.submit();
+  BOOST_REQUIRE(s.finish());
+  require_same(s.record(0), true, tied);
+}
+
+BOOST_DATA_TEST_CASE(replicas_agree_to_rounding,
+                     bdata::make({2, 3}) * bdata::make({1, 2})
+                       * bdata::make({false, true}),
+                     replicas, stages, tied) {
+  const auto peers = std::size_t(replicas * stages);
+  shoal::test::small_shoal s(peers, small_run(replicas, stages, tied),
+                             some_text());
+  s.submit();
+  BOOST_REQUIRE(s.finish());
+  BOOST_TEST(s.plan().jobs.empty());
+  for (std::size_t n = 0; n < peers; ++n)
+    require_same(s.record(n), false, tied);
+}
+
+BOOST_AUTO_TEST_CASE(unequal_stages_and_a_replica_on_one_peer) {
+  run_config run = small_run(2, 2);
+  run.layers_per_stage = {3, 1};
+  shoal::test::small_shoal s(3, run, some_text());
+  s.submit();
+  BOOST_REQUIRE(s.finish());
+  require_same(s.record(0), false, false);
+}
+
+/// A 2 x 2 run in which a peer dies after so many messages and comes back
+/// some time later.
+BOOST_DATA_TEST_CASE(a_death_at_any_message_loses_no_step,
+                     bdata::xrange(20, 1140, 7) ^ bdata::xrange(160), when,
+                     turn) {
+  shoal::test::small_shoal s(4, small_run(2, 2), some_text());
+  s.submit();
+  const auto victim = std::size_t(turn) % 4;
+  for (int i = 0; i < when && !s.ended(); ++i)
+    s.step();
+  // The run takes some 1,200 messages: nobody dies after its end.
+  BOOST_REQUIRE(!s.ended());
+  s.kill(victim);
+  for (int i = 0; i < 150 && !s.ended(); ++i)
+    s.step();
+  if (!s.ended())
+    s.restart(victim);
+  BOOST_REQUIRE(s.finish());
+  const std::size_t witness = (victim + 1) % 4;
+  require_same(s.record(witness), false, false);
+}
+
+BOOST_AUTO_TEST_CASE(both_copies_lost_is_said_and_survived) {
+  shoal::test::small_shoal s(4, small_run(2, 2), some_text());
+  s.submit();
+  while (s.record(0).checkpoints == 0)
+    s.step();
+  // All but one die at once: no stage is complete any more.
+  const auto& stages = s.plan().jobs.at(0).replicas;
+  const auto keep = stages[0].stages[0].where.peer;
+  std::size_t kept = 0;
+  for (std::size_t n = 0; n < 4; ++n)
+    if (s.view().members.size() > 1) {
+      shoal::core::peer_id id{};
+      id[0] = std::uint8_t(n + 1);
+      if (id == keep)
+        kept = n;
+      else
+        s.kill(n);
+    }
+  BOOST_REQUIRE(s.finish());
+  BOOST_TEST((s.view().jobs[0].state == shoal::core::job_state::done));
+  BOOST_TEST(s.view().jobs[0].done_step == std::uint64_t(steps));
+  static_cast<void>(kept);
+}
+
+BOOST_AUTO_TEST_CASE(draining_ends_after_a_step_with_a_checkpoint) {
+  run_config run = small_run(2, 2);
+  run.steps = 1000;
+  run.checkpoint_interval = 100000;
+  shoal::test::small_shoal s(4, run, some_text());
+  s.submit();
+  while (s.record(0).losses.size() < 3)
+    s.step();
+  s.drain();
+  BOOST_REQUIRE(s.finish());
+  const auto r = s.record(0);
+  BOOST_TEST(r.state == "cancelled");
+  BOOST_TEST(r.losses.size() < 10u);
+  BOOST_TEST(r.checkpoints == 1u);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

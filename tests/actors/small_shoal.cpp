@@ -1,0 +1,386 @@
+// tests/actors/small_shoal.cpp -- the world around the actors, made by hand.
+#include "actors/small_shoal.hpp"
+
+#include "actors/supervisor.hpp"
+#include "kernels/backend.hpp"
+#include "kernels/thread_team.hpp"
+#include "runtime/core/assert.hpp"
+#include "runtime/device_queue.hpp"
+#include "runtime/job_journal.hpp"
+#include "runtime/links.hpp"
+#include "runtime/model/corpus.hpp"
+#include "runtime/model/units.hpp"
+#include "runtime/store/store.hpp"
+
+#include <caf/all.hpp>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace shoal::test {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+/// Runs work where it is submitted.
+class inline_device : public runtime::device_queue {
+public:
+  inline_device() : backend_(kernels::make_cpu_backend(team_)) {}
+  void submit(work run, std::function<void()> done) override {
+    run(*backend_);
+    if (done)
+      done();
+  }
+  void close() override {}
+
+private:
+  kernels::thread_team team_{1};
+  std::unique_ptr<kernels::backend> backend_;
+};
+
+} // namespace
+
+struct small_shoal::transfer {
+  bool expected = false;
+  bool sent = false;
+  runtime::shared_bytes into, from;
+  runtime::link_hub::callback received, delivered;
+};
+
+/// Copies when both ends are there.
+class fake_links : public runtime::link_hub {
+public:
+  fake_links(small_shoal& all, core::peer_id self) : all_(all), self_(self) {}
+
+  void expect(const core::peer_id& from, transport::bulk_tag tag,
+              runtime::shared_bytes into, callback done) override {
+    if (dead_)
+      return;
+    auto& t = at(from, self_, tag);
+    SHOAL_ASSERT(!t.expected); // a tag is used once
+    t.expected = true;
+    t.into = std::move(into);
+    t.received = std::move(done);
+    all_.match(from, self_, tag);
+  }
+  void send(const core::peer_id& to, transport::bulk_tag tag,
+            runtime::shared_bytes from, callback done) override {
+    if (dead_)
+      return;
+    auto& t = at(self_, to, tag);
+    SHOAL_ASSERT(!t.sent);
+    t.sent = true;
+    t.from = std::move(from);
+    t.delivered = std::move(done);
+    all_.match(self_, to, tag);
+  }
+  void cancel(std::uint64_t plan) override {
+    drop(
+      [&](const small_shoal::key& k) { return std::get<2>(k).plan == plan; });
+  }
+  std::vector<link_stat> stats() const override { return {}; }
+
+  /// Nothing of this node's has effect any more.
+  void die() {
+    drop([](const auto&) { return true; });
+    dead_ = true;
+  }
+
+  /// Ends this node's halves of the transfers that `which` names.
+  template <class Which>
+  void drop(Which which) {
+    const auto error = make_error_code(transport::errc::canceled);
+    std::vector<callback> told;
+    for (auto& [k, t] : all_.transfers_) {
+      if (!which(k))
+        continue;
+      if (std::get<1>(k) == self_ && t->expected) {
+        told.push_back(std::move(t->received));
+        *t = {false, t->sent, {}, t->from, {}, t->delivered};
+      }
+      if (std::get<0>(k) == self_ && t->sent) {
+        told.push_back(std::move(t->delivered));
+        *t = {t->expected, false, t->into, {}, t->received, {}};
+      }
+    }
+    for (const callback& c : told)
+      c(error);
+  }
+
+private:
+  small_shoal::transfer& at(const core::peer_id& from, const core::peer_id& to,
+                            transport::bulk_tag tag) {
+    auto& t = all_.transfers_[{from, to, tag}];
+    if (!t)
+      t = std::make_shared<small_shoal::transfer>();
+    return *t;
+  }
+  small_shoal& all_;
+  core::peer_id self_;
+  bool dead_ = false;
+};
+
+class fake_node : public runtime::context {
+public:
+  fake_node(small_shoal& all, std::size_t number, const fs::path& folder)
+    : all_(all), folder_(folder), links_(all, id_of(number)) {
+    self_ = id_of(number);
+    fs::create_directories(folder_);
+    store_ = runtime::store::open(folder_ / "blobs");
+    log_ = runtime::open_job_journal({});
+  }
+
+  static core::peer_id id_of(std::size_t number) {
+    core::peer_id id{};
+    id[0] = std::uint8_t(number + 1);
+    return id;
+  }
+
+  void start() { supervisor_ = actors::spawn_supervisor(system(), *this); }
+  /// Its actors end; what they still post reaches nobody.
+  void stop() {
+    caf::anon_send_exit(supervisor_, caf::exit_reason::user_shutdown);
+    supervisor_ = nullptr;
+    links_.die();
+  }
+  bool alive() const { return supervisor_ != nullptr; }
+  template <class Message>
+  void tell(const Message& m) {
+    if (alive())
+      caf::anon_send(supervisor_, m);
+  }
+
+  const core::peer_id& self() const override { return self_; }
+  caf::actor_system& system() override { return *all_.system_; }
+  runtime::link_hub& links() override { return links_; }
+  runtime::device_queue& device() override { return device_; }
+  runtime::device_queue& disk() override { return device_; }
+  runtime::store& blobs() override { return *store_; }
+  runtime::job_log& log() override { return *log_; }
+  fs::path data_dir() const override { return folder_; }
+  std::shared_ptr<const core::view> view() const override {
+    return std::make_shared<core::view>(all_.view_);
+  }
+  std::shared_ptr<const core::plan> plan() const override { return all_.plan_; }
+  void send(const core::peer_id& to, core::job_message m) override {
+    for (auto& node : all_.nodes_)
+      if (node->self() == to && alive())
+        node->tell(runtime::job_message_in{
+          self_, std::make_shared<const core::job_message>(std::move(m))});
+  }
+  void send_role(const core::peer_id&, const std::string&,
+                 std::vector<std::byte>) override {}
+  void propose_job_state(core::job_id, core::job_state state,
+                         std::uint64_t step) override {
+    if (!alive() || all_.view_.jobs[0].state != core::job_state::running)
+      return;
+    all_.view_.jobs[0].state = state;
+    all_.view_.jobs[0].done_step = step;
+    all_.publish();
+  }
+  void fetch_blob(const core::blob_digest& digest,
+                  std::vector<core::peer_id> holders,
+                  std::function<void(std::error_code)> done) override {
+    for (auto& node : all_.nodes_) {
+      std::error_code error;
+      if (!node->alive()
+          || std::ranges::find(holders, node->self_) == holders.end())
+        continue;
+      auto blob = node->store_->read(digest, error);
+      if (!blob)
+        continue;
+      auto writer = store_->write();
+      core::blob_digest made{};
+      if (!writer->append(blob->bytes()) && !writer->commit(made, digest)) {
+        done({});
+        return;
+      }
+    }
+    done(std::make_error_code(std::errc::no_such_file_or_directory));
+  }
+  void released() override {}
+  void say(const std::string&) override {}
+
+  core::blob_digest put(std::span<const std::byte> bytes) {
+    auto writer = store_->write();
+    core::blob_digest digest{};
+    SHOAL_ASSERT(!writer->append(bytes));
+    SHOAL_ASSERT(!writer->commit(digest, std::nullopt));
+    return digest;
+  }
+
+private:
+  small_shoal& all_;
+  fs::path folder_;
+  core::peer_id self_{};
+  fake_links links_;
+  inline_device device_;
+  std::unique_ptr<runtime::store> store_;
+  std::unique_ptr<runtime::job_journal> log_;
+  caf::actor supervisor_;
+};
+
+small_shoal::small_shoal(std::size_t nodes, runtime::run_config run,
+                         std::string text) {
+  config_.set("scheduler.policy", caf::atom("testing"));
+  config_.set("middleman.attach-utility-actors", true);
+  system_ = std::make_unique<caf::actor_system>(config_);
+  scheduler_ =
+    dynamic_cast<caf::scheduler::test_coordinator*>(&system_->scheduler());
+  SHOAL_ASSERT(scheduler_ != nullptr);
+  static int number = 0;
+  // In memory where possible: every checkpoint is synced to the disk.
+  const fs::path memory = "/dev/shm";
+  folder_ =
+    (access(memory.c_str(), W_OK) == 0 ? memory : fs::temp_directory_path())
+    / ("shoal-actors-" + std::to_string(getpid()) + "-"
+       + std::to_string(number++));
+  model::corpus corpus;
+  for (auto* split : {&corpus.train_u8, &corpus.validation_u8})
+    split->assign(text.begin(), text.end());
+  corpus.files = {{"a", false, 0, text.size()}, {"b", true, 0, text.size()}};
+  text_ = model::serialise(corpus);
+  const model::unit_layout layout(run.model);
+  job_.id = 1;
+  job_.name = "test";
+  job_.run_json = runtime::to_json(run);
+  job_.blocks = std::uint32_t(run.model.num_hidden_layers);
+  job_.microbatches = std::uint32_t(run.microbatches_per_step());
+  job_.block_flops = job_.head_flops = 1000000000;
+  job_.block_state_bytes = 16 * layout.unit_size(1);
+  job_.want_replicas = std::int32_t(run.replicate_degree);
+  job_.want_stages = std::int32_t(run.pipeline_degree);
+  for (auto blocks : run.layers_per_stage)
+    job_.want_blocks.push_back(std::uint32_t(blocks));
+  for (std::size_t n = 0; n < nodes; ++n) {
+    nodes_.push_back(
+      std::make_unique<fake_node>(*this, n, folder_ / std::to_string(n)));
+    nodes_[n]->start();
+    add_member(n);
+  }
+}
+
+small_shoal::~small_shoal() {
+  for (auto& node : nodes_)
+    if (node->alive())
+      node->stop();
+  scheduler_->run(); // C1: nothing may re-arm a timer when the system ends
+  system_.reset();
+  nodes_.clear();
+  gone_.clear();
+  std::error_code ignored;
+  fs::remove_all(folder_, ignored);
+}
+
+void small_shoal::add_member(std::size_t node) {
+  core::member m;
+  m.id = {fake_node::id_of(node), view_.number + 1};
+  m.host = std::to_string(node);
+  m.device.mflops = 100000;
+  m.device.memory_bytes = std::uint64_t{1} << 34;
+  view_.members.push_back(m);
+  std::ranges::sort(view_.members, {},
+                    [](const core::member& x) { return x.id; });
+}
+
+void small_shoal::publish() {
+  if (plan_)
+    view_.previous = plan_->jobs;
+  ++view_.number;
+  plan_ = std::make_shared<const core::plan>(core::make_plan(view_));
+  const runtime::view_changed m{std::make_shared<const core::view>(view_),
+                                plan_};
+  for (auto& node : nodes_)
+    node->tell(m);
+}
+
+void small_shoal::submit() {
+  job_.data = nodes_[0]->put(text_);
+  job_.data_bytes = text_.size();
+  job_.submitter = nodes_[0]->self();
+  view_.jobs.push_back(job_);
+  publish();
+}
+
+void small_shoal::step() {
+  ++steps_;
+  if (!scheduler_->try_run_once())
+    scheduler_->advance_time(std::chrono::milliseconds(100));
+}
+
+bool small_shoal::ended() const {
+  return view_.jobs[0].state != core::job_state::running;
+}
+
+bool small_shoal::finish(std::size_t steps_max) {
+  for (std::size_t i = 0; i < steps_max && !ended(); ++i)
+    step();
+  scheduler_->run(); // let the end reach everybody's log
+  return ended();
+}
+
+void small_shoal::kill(std::size_t node) {
+  nodes_[node]->stop();
+  const core::peer_id gone = nodes_[node]->self();
+  for (auto at = transfers_.begin(); at != transfers_.end();) {
+    const bool hit =
+      std::get<0>(at->first) == gone || std::get<1>(at->first) == gone;
+    at = hit ? transfers_.erase(at) : std::next(at);
+  }
+  std::erase_if(view_.members,
+                [&](const core::member& m) { return m.id.peer == gone; });
+  publish();
+}
+
+void small_shoal::restart(std::size_t node) {
+  // Actors of its former life may still have a message to end with.
+  gone_.push_back(std::move(nodes_[node]));
+  nodes_[node] =
+    std::make_unique<fake_node>(*this, node, folder_ / std::to_string(node));
+  nodes_[node]->start();
+  add_member(node);
+  publish();
+}
+
+void small_shoal::drain() {
+  nodes_[0]->tell(runtime::drain_job{job_.id});
+}
+
+void small_shoal::match(const core::peer_id& from, const core::peer_id& to,
+                        transport::bulk_tag tag) {
+  auto at = transfers_.find({from, to, tag});
+  if (at == transfers_.end() || !at->second->expected || !at->second->sent)
+    return;
+  auto t = at->second;
+  transfers_.erase(at);
+  SHOAL_ASSERT(t->into.bytes.size() == t->from.bytes.size());
+  if (!t->into.bytes.empty())
+    std::memcpy(t->into.bytes.data(), t->from.bytes.data(),
+                t->into.bytes.size());
+  t->received({});
+  t->delivered({});
+}
+
+run_record small_shoal::record(std::size_t node) const {
+  run_record out;
+  for (const runtime::job_event& e : nodes_[node]->log().read_all(1)) {
+    using kind = runtime::job_event_kind;
+    if (e.kind == kind::step) {
+      SHOAL_ASSERT(e.step == out.losses.size() + 1); // in order, each once
+      out.losses.push_back(e.loss);
+      out.norms.push_back(e.grad_norm);
+    } else if (e.kind == kind::done)
+      out.state = e.text;
+    else if (e.kind == kind::checkpoint)
+      ++out.checkpoints;
+    else if (e.kind == kind::eval)
+      ++out.evaluations;
+    else if (e.kind == kind::notice)
+      ++out.notices;
+  }
+  return out;
+}
+
+} // namespace shoal::test

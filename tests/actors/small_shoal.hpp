@@ -1,0 +1,91 @@
+// tests/actors/small_shoal.hpp -- several nodes' actors on one thread, step by step.
+//
+// The product's supervisor and job actors under CAF's test coordinator. What
+// is around them is the test's: device work runs at once, transfers are copied
+// when both ends are there, views are what the test says. Every message is one
+// step, so a test can let a node die between any two of them, and the same
+// steps give the same run.
+#pragma once
+
+#include "runtime/context.hpp"
+#include "runtime/job_log.hpp"
+#include "runtime/links.hpp"
+#include "runtime/run_config.hpp"
+
+#include <caf/actor_system.hpp>
+#include <caf/actor_system_config.hpp>
+#include <caf/scheduler/test_coordinator.hpp>
+
+#include <deque>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace shoal::test {
+
+class fake_node;
+
+/// What a run has shown, from one node's log.
+struct run_record {
+  std::vector<double> losses; ///< of step 1, 2, ...
+  std::vector<double> norms;
+  std::string state; ///< empty: not ended
+  std::size_t checkpoints = 0;
+  std::size_t evaluations = 0;
+  std::size_t notices = 0;
+};
+
+class small_shoal {
+public:
+  /// @param text the training text, cut into both splits by the corpus
+  small_shoal(std::size_t nodes, runtime::run_config run, std::string text);
+  ~small_shoal();
+
+  /// Submits the job and hands the first view to all.
+  void submit();
+  /// Runs one message, or lets 100 ms pass if there is none.
+  void step();
+  /// Runs until the job has ended in the view. @returns false after too long.
+  bool finish(std::size_t steps_max = 400000);
+  bool ended() const;
+  std::size_t steps() const noexcept { return steps_; }
+
+  /// The node is gone: its messages and transfers too; others get a view.
+  void kill(std::size_t node);
+  /// It is back with nothing but its store.
+  void restart(std::size_t node);
+  /// Asks for the end after the step in progress.
+  void drain();
+
+  run_record record(std::size_t node) const;
+  const core::view& view() const { return view_; }
+  const core::plan& plan() const { return *plan_; }
+
+private:
+  friend class fake_node;
+  friend class fake_links;
+  struct transfer; // one end of one
+
+  void publish();
+  void add_member(std::size_t node);
+  void match(const core::peer_id& from, const core::peer_id& to,
+             transport::bulk_tag tag);
+
+  using key = std::tuple<core::peer_id, core::peer_id, transport::bulk_tag>;
+
+  caf::actor_system_config config_;
+  std::unique_ptr<caf::actor_system> system_;
+  caf::scheduler::test_coordinator* scheduler_ = nullptr;
+  std::filesystem::path folder_;
+  core::view view_;
+  std::shared_ptr<const core::plan> plan_;
+  core::job_entry job_;
+  std::vector<std::byte> text_;
+  std::vector<std::unique_ptr<fake_node>> nodes_, gone_;
+  std::map<key, std::shared_ptr<transfer>> transfers_;
+  std::size_t steps_ = 0;
+};
+
+} // namespace shoal::test
