@@ -145,8 +145,7 @@ data_dir_lock::~data_dir_lock() {
   ::close(fd_); // ends the lock; the file stays, so that its inode does
 }
 
-void
-remove_abandoned_dirs(const fs::path& parent, const std::string& prefix) {
+void remove_abandoned_dirs(const fs::path& parent, const std::string& prefix) {
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(parent, error)) {
     const std::string name = entry.path().filename().string();
@@ -156,8 +155,8 @@ remove_abandoned_dirs(const fs::path& parent, const std::string& prefix) {
     int pid = 0;
     auto [end, wrong] =
       std::from_chars(digits.data(), digits.data() + digits.size(), pid);
-    if (wrong != std::errc{} || end != digits.data() + digits.size()
-        || pid <= 0 || ::kill(pid, 0) == 0 || errno != ESRCH)
+    if (wrong != std::errc{} || end != digits.data() + digits.size() || pid <= 0
+        || ::kill(pid, 0) == 0 || errno != ESRCH)
       continue;
     struct stat is {};
     if (::lstat(entry.path().c_str(), &is) != 0 || !S_ISDIR(is.st_mode)

@@ -13,8 +13,8 @@
 #include "transport/tls/identity.hpp"
 
 #include <filesystem>
-#include <string>
 #include <memory>
+#include <string>
 
 namespace shoal::runtime {
 

@@ -1,0 +1,160 @@
+# tests/cluster/lifecycle_support.py -- what the lifecycle scenarios share.
+#
+# A run that is followed line by line, waiting with a deadline, and looking at
+# what a peer has logged.
+import contextlib
+import json
+import subprocess
+import time
+
+
+SCENARIOS = {}
+
+MODEL = """\
+[model]
+hidden_size = {width}
+intermediate_size = 176
+num_hidden_layers = 4
+num_attention_heads = 4
+max_position_embeddings = 64
+[training]
+seq_len = 64
+local_batch_size = 4
+global_batch_size = 16
+steps = {steps}
+seed = 7
+[optimizer]
+lr = 1e-3
+[parallelism]
+data_parallel_replicate_degree = {replicas}
+pipeline_parallel_degree = {stages}
+[validation]
+enable = false
+[checkpoint]
+enable = {enable}
+interval = {interval}
+"""
+DATA = ["/usr/include/c++"]
+
+
+def scenario(function):
+    SCENARIOS[function.__name__] = function
+    return function
+
+
+class Run:
+    """A `shoal train --json` and what it has said so far."""
+
+    def __init__(self, cluster, folder, steps=100000, replicas=2, stages=2,
+                 interval=0, number=1, width=64, flags=(), own=False):
+        self.cluster = cluster
+        self.out = folder / "out"
+        file = folder / "run.toml"
+        file.write_text(MODEL.format(
+            steps=steps, replicas=replicas, stages=stages, width=width,
+            enable="true" if interval else "false", interval=interval or 500),
+            encoding="utf-8")
+        arguments = [str(file), "--data", *DATA, "--out", str(self.out),
+                     *flags]
+        self.events, self.losses = [], {}
+        if own:
+            self.process, self.lines = train_alone(cluster, arguments)
+        else:
+            self.process, self.lines = cluster.train(arguments, number)
+
+    def take(self, deadline):
+        _, line = self.lines.next(deadline)
+        if line is None:
+            return None
+        event = json.loads(line)
+        self.events.append(event)
+        if event["event"] == "step":
+            self.losses[event["step"]] = event["loss"]
+        return event
+
+    def until(self, wanted, seconds=60):
+        """The next event for which wanted(event) holds."""
+        deadline = time.monotonic() + seconds
+        while True:
+            event = self.take(deadline)
+            if event is None:
+                raise AssertionError("the command ended too early")
+            if wanted(event):
+                return event
+
+    def now(self):
+        """Takes in what has come so far."""
+        with contextlib.suppress(TimeoutError):
+            while self.take(time.monotonic()) is not None:
+                pass
+
+    def advance(self, count=3, seconds=60):
+        """Waits for so many steps from now on."""
+        self.now()
+        for _ in range(count):
+            event = self.until(lambda e: e["event"] == "step", seconds)
+        return event["step"]
+
+    def finish(self, seconds=60):
+        deadline = time.monotonic() + seconds
+        while self.take(deadline) is not None:
+            pass
+        return self.process.wait(timeout=max(1, deadline - time.monotonic()))
+
+    def once_each(self):
+        """No step is lost or said twice."""
+        steps = [e["step"] for e in self.events if e["event"] == "step"]
+        assert steps == list(range(steps[0], steps[0] + len(steps))), steps
+
+    def said(self, text):
+        return [e for e in self.events if text in e.get("text", "")]
+
+
+def train_alone(cluster, arguments):
+    """`shoal train` without a node: no node's directory is in sight."""
+    from cluster import Lines
+    home = cluster.root / "alone"
+    home.mkdir(exist_ok=True)
+    log = open(cluster.root / "alone.log", "a", encoding="utf-8")
+    process = subprocess.Popen(
+        [cluster.shoal, "train", *arguments, "--json"], text=True,
+        env=dict(cluster.environment, XDG_DATA_HOME=str(home)),
+        stdout=subprocess.PIPE, stderr=log)
+    cluster.started.append(process)
+    return process, Lines(process.stdout, log)
+
+
+def ends(peers, seconds):
+    """Waits until they have ended; their exit codes."""
+    deadline = time.monotonic() + seconds
+    for p in peers:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            p.process.wait(timeout=max(0.0, deadline - time.monotonic()))
+    codes = [p.process.poll() for p in peers]
+    assert None not in codes, f"still there after {seconds} s: {codes}"
+    return codes
+
+
+def log_of(peer):
+    path = peer.cluster.root / f"{peer.name}.{peer.starts}.log"
+    return path.read_text(encoding="utf-8").splitlines()
+
+
+def wait_for(what, seconds=30):
+    deadline = time.monotonic() + seconds
+    while True:
+        value = what()
+        if value:
+            return value
+        if time.monotonic() > deadline:
+            raise TimeoutError("what was waited for did not come")
+
+
+def places(cluster, peer):
+    """Names of the members of every stage of the only job, from status."""
+    plan = peer.status()["jobs"][0]["plan"]
+    stages = {}
+    for replica in plan.split(";"):
+        for index, place in enumerate(replica.split(":")[1].split()):
+            stages.setdefault(index, []).append(place.split("[")[0])
+    return stages
