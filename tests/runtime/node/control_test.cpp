@@ -124,7 +124,7 @@ BOOST_AUTO_TEST_CASE(events_come_in_order_and_end_with_the_job) {
   }
   auto client = s.client_of(n);
   BOOST_TEST_REQUIRE(!client->connect());
-  std::thread later([&n, &client] {
+  std::thread later([&n] {
     job_event e;
     e.kind = job_event_kind::done;
     e.text = "done";

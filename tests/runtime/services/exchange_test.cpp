@@ -69,7 +69,7 @@ struct world {
       c.blobs = nodes[i]->blobs.get();
       c.disk = &nodes[i]->disk;
       c.send_request = [this, i](const peer_id& to, const blob_request& r) {
-        return post(i, to, [this, i, r](node& n) {
+        return post(i, to, [i, r](node& n) {
           n.exchange->request_received(id_of(i), r);
         });
       };

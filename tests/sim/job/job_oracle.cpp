@@ -141,7 +141,8 @@ void job_world::new_view() {
   }
   for (auto& [n, p] : up_)
     if (find_member(view_, p->id))
-      after(between(0, 30 * ms), [=, this, v = view_] { show_view(p, v, pl); });
+      after(between(0, 30 * ms),
+            [=, this, p = p, v = view_] { show_view(p, v, pl); });
   view_.previous = pl.jobs;
 }
 

@@ -27,7 +27,7 @@ void job_world::do_action(const ptr& p, const job_output& a) {
 /// Runs unless the process died or halted meanwhile.
 void job_world::later(const ptr& p, nanoseconds delay,
                       std::function<void()> what) {
-  after(delay, [=, this, g = p->generation] {
+  after(delay, [=, g = p->generation] {
     if (p->alive && p->generation == g)
       what();
   });
