@@ -17,7 +17,7 @@ import time
 
 from cluster import Cluster
 from lifecycle_support import (SCENARIOS, Run, ends, log_of, places,
-                               scenario, train_alone, wait_for)
+                               scenario, wait_for)
 
 
 @scenario
