@@ -4,6 +4,8 @@
 #include "runtime/core/assert.hpp"
 #include "runtime/links.hpp"
 
+#include <caf/actor.hpp>
+#include <caf/actor_cast.hpp>
 #include <caf/send.hpp>
 
 namespace shoal::actors {
@@ -20,10 +22,11 @@ void receiver::begin(std::uint64_t run, std::vector<std::uint32_t> order,
 }
 
 void receiver::post() {
+  const auto self = caf::actor_cast<caf::actor>(owner_);
   while (posted_ < order_.size() && posted_ < taken_ + ahead) {
     const std::uint32_t m = order_[posted_++];
     buffer into = buffers_->get(from_.bytes);
-    auto tell = [owner = owner_, kind = from_.kind, run = run_, m,
+    auto tell = [owner = self, kind = from_.kind, run = run_, m,
                  into](std::error_code error) {
       caf::anon_send(owner, arrived{kind, run, m, into, error});
     };

@@ -11,7 +11,7 @@
 #include "actors/link_names.hpp"
 #include "runtime/core/ids.hpp"
 
-#include <caf/actor.hpp>
+#include <caf/actor_addr.hpp>
 #include <caf/allowed_unsafe_message_type.hpp>
 
 #include <cstdint>
@@ -47,7 +47,7 @@ public:
 
   receiver() = default;
   receiver(source from, runtime::link_hub& links, buffer_pool& buffers,
-           caf::actor owner)
+           caf::actor_addr owner)
     : from_(from), links_(&links), buffers_(&buffers),
       owner_(std::move(owner)) {}
 
@@ -77,7 +77,7 @@ private:
   source from_;
   runtime::link_hub* links_ = nullptr;
   buffer_pool* buffers_ = nullptr;
-  caf::actor owner_;
+  caf::actor_addr owner_; ///< weak: the owner has this as a member
   std::uint64_t run_ = 0;
   std::uint64_t sequence_ = 0;
   std::vector<std::uint32_t> order_;

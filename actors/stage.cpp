@@ -89,7 +89,7 @@ private:
              config_.name.stage, from, bytes},
             node().links(),
             config_.world->buffers,
-            caf::actor_cast<caf::actor>(this)};
+            address()};
   }
 
   const core::peer_id& neighbour(int offset) const {

@@ -126,25 +126,30 @@ private:
   bool failed_ = false;
 };
 
+caf::behavior
+run_membership(caf::event_based_actor* self, const membership_hooks& hooks,
+               const std::shared_ptr<std::atomic<std::size_t>>& pending) {
+  auto state = std::make_shared<shell>(self, hooks);
+  return {
+    [state](cluster_start& s) { state->start(s); },
+    [state, pending](cluster_event& e) {
+      if (std::holds_alternative<cl::received>(e.what))
+        --*pending;
+      state->take(e.what);
+    },
+    [state](const cluster_timer& t) { state->fired(t.at); },
+    [self](const cluster_stop&) { self->quit(); },
+  };
+}
+
 } // namespace
 
 caf::actor spawn_membership(caf::actor_system& system, membership_hooks hooks,
                             std::shared_ptr<std::atomic<std::size_t>> pending) {
-  return system.spawn<caf::detached>(
-    [hooks = std::move(hooks), pending = std::move(pending)](
-      caf::event_based_actor* self) -> caf::behavior {
-      auto state = std::make_shared<shell>(self, hooks);
-      return {
-        [state](cluster_start& s) { state->start(s); },
-        [state, pending](cluster_event& e) {
-          if (std::holds_alternative<cl::received>(e.what))
-            --*pending;
-          state->take(e.what);
-        },
-        [state](const cluster_timer& t) { state->fired(t.at); },
-        [self](const cluster_stop&) { self->quit(); },
-      };
-    });
+  // Handed over as arguments: for a function without any, CAF 0.17 refers to
+  // a null tuple, which sanitizers report.
+  return system.spawn<caf::detached>(run_membership, std::move(hooks),
+                                     std::move(pending));
 }
 
 } // namespace shoal::runtime

@@ -43,12 +43,12 @@ int main(int argc, char** argv) try {
   runtime::role_table roles;
   actors::add_builtin(roles);
   roles["hello"] = [](caf::actor_system& system, runtime::context& node) {
-    auto h = std::make_shared<hello>(hello{node});
-    return system.spawn([h]() -> caf::behavior {
+    auto run = [](const std::shared_ptr<hello>& h) -> caf::behavior {
       return {[h](const runtime::view_changed& m) { h->on_view(*m.view); },
               [h](const runtime::role_message_in& m) { h->on_greeting(m); },
               [](const runtime::node_stopping&) {}}; // nothing to finish
-    });
+    };
+    return system.spawn(run, std::make_shared<hello>(hello{node}));
   };
   runtime::node_config config{.name = argc > 1 ? argv[1] : "hello"};
   config.observer.say = [](const std::string& s) { std::cerr << s << "\n"; };
