@@ -28,6 +28,7 @@ public:
     set_exit_handler([this](const caf::exit_msg& m) {
       for (const auto& [id, job] : jobs_) // nobody else ends them
         send_exit(job.actor, m.reason);
+      jobs_.clear(); // a job knows its supervisor: neither would be freed
       quit(m.reason);
     });
     return {
