@@ -7,6 +7,7 @@
 #
 # Everything started here is ended by pid in close(); left_behind() says what
 # remained.
+import glob
 import json
 import os
 import pathlib
@@ -96,6 +97,18 @@ class Peer:
         return json.loads(out.stdout) if out.returncode == 0 else None
 
 
+def in_use(shared):
+    """Whether a process that lives, of another test say, maps such a file."""
+    for maps in glob.glob("/proc/[0-9]*/maps"):
+        try:
+            with open(maps, encoding="utf-8", errors="replace") as lines:
+                if "/dev/shm/" + shared in lines.read():
+                    return True
+        except OSError:
+            pass  # it has ended meanwhile, or is another user's
+    return False
+
+
 class Cluster:
     def __init__(self, shoal, peers, node_flags=(), keep=False):
         self.shoal = str(pathlib.Path(shoal).resolve())
@@ -183,10 +196,8 @@ class Cluster:
             if process.poll() is None:
                 process.kill()
                 process.wait()
-        # Not what another test program keeps in memory at the same time.
         left = sorted(name for name in os.listdir("/dev/shm")
-                      if name not in self.shm_before
-                      and not name.startswith("shoal-actors-"))
+                      if name not in self.shm_before and not in_use(name))
         if not self.keep:
             shutil.rmtree(self.root, ignore_errors=True)
         return left
