@@ -50,7 +50,8 @@ int main(int argc, char** argv) try {
     };
     return system.spawn(run, std::make_shared<hello>(hello{node}));
   };
-  runtime::node_config config{.name = argc > 1 ? argv[1] : "hello"};
+  runtime::node_config config;
+  config.name = argc > 1 ? argv[1] : "hello";
   config.observer.say = [](const std::string& s) { std::cerr << s << "\n"; };
   runtime::node node(config, roles);
   interrupts.on_first([&node] { node.leave(std::chrono::seconds(10)); });

@@ -145,13 +145,15 @@ BOOST_DATA_TEST_CASE(gradients_are_those_of_finite_differences,
     if (tied && t == 0)
       copy = rig.units[4].tensor(rig.units[4].parameters(),
                                  rig.layout->tied()->head);
+    const auto& ids = s.ids;
+    const auto& targets = s.targets;
     for (std::size_t i = 0; i < values.size(); i += values.size() / 5 + 1) {
       const float before = values[i];
       auto loss_at = [&](float value) {
         values[i] = value;
         if (!copy.empty())
           copy[i] = value;
-        return rig.loss(s.ids, s.targets, 2);
+        return rig.loss(ids, targets, 2);
       };
       const float step = difference_step / 4;
       const double slope = (loss_at(before + step) - loss_at(before - step))
