@@ -1,5 +1,4 @@
 // apps/examples/hello_actor/hello_actor.cpp -- a user's own actor in a shoal.
-//
 // The role "hello" tells its machine's load to all peers of a new view, and says
 // the mean of all it has heard. Usage: hello_actor [NAME]; Ctrl-C leaves.
 #include "actors/supervisor.hpp"
@@ -16,9 +15,9 @@ struct hello {
   runtime::context& node;
   std::map<core::peer_id, double> heard = {}; // load of each peer
   void greet(const core::peer_id& to) {
-    std::vector<std::byte> bytes(sizeof(double));
-    getloadavg(reinterpret_cast<double*>(bytes.data()), 1);
-    node.send_role(to, "hello", bytes);
+    std::vector<std::byte> load(sizeof(double));
+    getloadavg(reinterpret_cast<double*>(load.data()), 1);
+    node.send_role(to, "hello", load);
   }
   void on_view(const core::view& v) {
     std::erase_if(heard, [&](auto& h) { return !find_member(v, h.first); });
@@ -31,11 +30,11 @@ struct hello {
     if (!heard.contains(m.from))
       greet(m.from); // it may not have been ready before
     std::memcpy(&heard[m.from], m.bytes->data(), sizeof(double));
-    double sum = 0;
+    double mean = 0;
     for (const auto& [peer, load] : heard)
-      sum += load;
+      mean += load / double(heard.size());
     node.say("[hello] " + std::to_string(heard.size()) + " peers, mean load "
-             + std::to_string(sum / double(heard.size())));
+             + std::to_string(mean));
   }
 };
 int main(int argc, char** argv) try {
@@ -43,7 +42,7 @@ int main(int argc, char** argv) try {
   runtime::role_table roles;
   actors::add_builtin(roles);
   roles["hello"] = [](caf::actor_system& system, runtime::context& node) {
-    auto run = [](const std::shared_ptr<hello>& h) -> caf::behavior {
+    auto run = [](std::shared_ptr<hello> h) -> caf::behavior {
       return {[h](const runtime::view_changed& m) { h->on_view(*m.view); },
               [h](const runtime::role_message_in& m) { h->on_greeting(m); },
               [](const runtime::node_stopping&) {}}; // nothing to finish
