@@ -61,6 +61,7 @@ private:
   void act(const core::job_action::committed& a);
   void act(const core::job_action::eval_known& a);
   void act(const core::job_action::checkpoint_known& a);
+  void act(const core::job_action::keep_checkpoint& a);
   void act(const core::job_action::lost_state& a);
   void act(const core::job_action::get_blobs& a);
   void act(const core::job_action::waiting& a);

@@ -213,9 +213,11 @@ void job_actor::act(const checkpoint_known& a) {
   e.epoch = view_ ? view_->number : 0;
   e.digest = a.checkpoint.manifest;
   node().log().add(config_.entry.id, e);
-  if (a.keep)
-    fetch_lasting({{}, {a.checkpoint.manifest}}, {a.at}, false,
-                  [this, a] { hold(a.checkpoint); });
+}
+
+void job_actor::act(const keep_checkpoint& a) {
+  fetch_lasting({{}, {a.checkpoint.manifest}}, {a.at}, false,
+                [this, a] { hold(a.checkpoint); });
 }
 
 /// It is complete in the own store: only now may older ones go.

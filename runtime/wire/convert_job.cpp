@@ -108,7 +108,6 @@ static void put(wire::JobMessage& out, const core::seal& from) {
   put(*to.mutable_last(), from.last);
   to.set_stop_step(from.stop_step);
   to.set_evaluated(from.evaluated);
-  to.set_checkpointed(from.checkpointed);
   put(*to.mutable_checkpoint(), from.checkpoint);
   to.set_has_blobs(from.has_blobs);
   to.set_again(from.again);
@@ -131,7 +130,6 @@ static void get(const wire::Seal& from, core::seal& to, checks& c) {
   get(from.last(), to.last, c);
   to.stop_step = c.at_most(from.stop_step(), epoch_max);
   to.evaluated = c.at_most(from.evaluated(), epoch_max);
-  to.checkpointed = c.at_most(from.checkpointed(), epoch_max);
   get(from.checkpoint(), to.checkpoint, c);
   to.has_blobs = from.has_blobs();
   to.again = from.again();
@@ -189,6 +187,18 @@ static void get(const wire::CheckpointPublished& from,
   to.bytes = c.at_most(from.bytes(), bytes_max);
 }
 
+static void put(wire::JobMessage& out, const core::have_checkpoint& from) {
+  wire::HaveCheckpoint& to = *out.mutable_have_checkpoint();
+  put(*to.mutable_on(), from.on);
+  put(*to.mutable_checkpoint(), from.checkpoint);
+}
+
+static void
+get(const wire::HaveCheckpoint& from, core::have_checkpoint& to, checks& c) {
+  get(from.on(), to.on, c);
+  get(from.checkpoint(), to.checkpoint, c);
+}
+
 static void put(wire::JobMessage& out, const core::drain_request& from) {
   put(*out.mutable_drain_request()->mutable_on(), from.on);
 }
@@ -215,6 +225,8 @@ void get(const wire::JobMessage& from, core::job_message& to, checks& c) {
   case wire::JobMessage::kDrainRequest:
     return get(from.drain_request().on(), to.emplace<core::drain_request>().on,
                c);
+  case wire::JobMessage::kHaveCheckpoint:
+    return get(from.have_checkpoint(), to.emplace<core::have_checkpoint>(), c);
   case wire::JobMessage::BODY_NOT_SET:
     break;
   }

@@ -88,7 +88,7 @@ void job_core::begin_halt() {
   committed_here_ = false;
   finished_ = false;
   asked_for_blobs_ = false;
-  checkpoint_told_ = 0;
+  checkpoint_told_ = kept_ = 0;
   phase_ = phase::halting;
   act(job_action::halt{header_.digest});
 }
@@ -130,7 +130,6 @@ void job_core::make_seal() {
   s.last = last_;
   s.stop_step = stop_step_;
   s.evaluated = evaluated_;
-  s.checkpointed = checkpointed_;
   s.checkpoint = checkpoint_;
   s.has_blobs = has_blobs_;
   phase_ = phase::sealing;
@@ -244,7 +243,7 @@ void job_core::enter(std::uint64_t step, bool evaluated, bool checkpointed) {
   if (evaluated)
     evaluated_ = std::max(evaluated_, step + 1);
   if (checkpointed)
-    checkpoint_told_ = step + 1;
+    checkpoint_told_ = kept_ = step + 1;
   settle();
 }
 
@@ -271,6 +270,7 @@ void job_core::settle() {
     act(job_action::run_checkpoint{header_.digest, step});
   } else if (last_step(step)) {
     phase_ = phase::done;
+    done_since_ = now_;
     finish_if_told();
   } else {
     start_step();
@@ -301,23 +301,34 @@ void job_core::on(const job_event::checkpointed& e) {
     if (e.known) {
       last_checkpoint_.checkpoint.manifest = e.manifest;
       checkpoint_ = last_checkpoint_.checkpoint;
-      act(job_action::checkpoint_known{checkpoint_, config_.self, e.bytes,
-                                       false});
+      act(job_action::checkpoint_known{checkpoint_, config_.self, e.bytes});
     }
-    checkpoint_told_ = checkpointed_ = e.step + 1;
+    checkpoint_told_ = e.step + 1;
     tell(members_, last_checkpoint_);
   }
   checkpoint_settled_ = true;
   settle();
 }
 
+/// Has the last checkpoint reached a second store, or can it not?
+bool job_core::kept(std::uint64_t step) const {
+  const bool failed = last_checkpoint_.on == header_
+                      && last_checkpoint_.checkpoint.manifest == blob_digest{};
+  const bool nobody =
+    std::ranges::all_of(place_->keepers, [this](const member_id& m) {
+      return m.peer == place_->checkpointer.peer;
+    });
+  return failed || nobody || kept_ > step
+         || now_ - done_since_ >= keep_wait_max;
+}
+
 /// The end is reached together: whoever ends the job must not stop a
-/// checkpoint that is still being written.
+/// checkpoint that is still being written, or fetched by its only other keeper.
 void job_core::finish_if_told() {
   std::uint64_t step = current_ - 1;
   if (phase_ != phase::done || finished_
       || (eval_due(step) && evaluated_ < current_)
-      || (checkpoint_due(step) && checkpoint_told_ < current_))
+      || (checkpoint_due(step) && (checkpoint_told_ < current_ || !kept(step))))
     return;
   finished_ = true;
   act(job_action::finished{step, step >= config_.total_steps

@@ -226,13 +226,16 @@ struct committed {
 struct eval_known {
   eval_result result;
 };
-/// A checkpoint exists, ours or another's: to the log. `keep`: we are a
-/// keeper, fetch it, then say checkpoint_held.
+/// A checkpoint exists, ours or another's: to the log.
 struct checkpoint_known {
   checkpoint_ref checkpoint;
   peer_id at{};
   std::uint64_t bytes = 0;
-  bool keep = false;
+};
+/// We are a keeper: fetch this checkpoint, then say checkpoint_held.
+struct keep_checkpoint {
+  checkpoint_ref checkpoint;
+  peer_id at{};
 };
 /// Committed steps are lost: no peer holds `unit` as of `last`; the run goes
 /// on at `resume`.
@@ -249,8 +252,9 @@ struct get_blobs {
 struct waiting {
   std::string why;
 };
-/// The run ended after `step`, its last evaluation and checkpoint done. Once
-/// for each assignment: whoever reports then ends the job.
+/// The run ended after `step`, its last evaluation and checkpoint done and the
+/// checkpoint in two stores where there are two keepers. Once for each
+/// assignment: whoever reports then ends the job.
 struct finished {
   std::uint64_t step = 0;
   stop_reason reason = stop_reason::completed;
@@ -265,9 +269,9 @@ using job_output = std::variant<
   job_action::fetch_unit, job_action::serve_unit, job_action::initialise_unit,
   job_action::restore_unit, job_action::release, job_action::run_step,
   job_action::run_eval, job_action::run_checkpoint, job_action::committed,
-  job_action::eval_known, job_action::checkpoint_known, job_action::lost_state,
-  job_action::get_blobs, job_action::waiting, job_action::finished,
-  job_action::ended>;
+  job_action::eval_known, job_action::checkpoint_known,
+  job_action::keep_checkpoint, job_action::lost_state, job_action::get_blobs,
+  job_action::waiting, job_action::finished, job_action::ended>;
 using job_actions = std::vector<job_output>;
 
 /// What a set of seals leads to: the same on every sealer. See resume.cpp.
@@ -289,7 +293,7 @@ struct resume_decision {
   std::uint32_t lost_unit = 0; ///< if version.step < last
   bool stop = false;           ///< drained: nothing runs after the version
   bool evaluated = false;      ///< the version has been
-  bool checkpointed = false;   ///< it need not be again
+  bool checkpointed = false;   ///< and it is in as many stores as wanted
 };
 
 /// @pre one seal for each of place.sealers
@@ -355,6 +359,8 @@ public:
   [[nodiscard]] bool has_blobs() const noexcept { return has_blobs_; }
 
   static constexpr nanoseconds repeat_after = 500'000'000;
+  /// At the end, for a second store that has the last checkpoint.
+  static constexpr nanoseconds keep_wait_max = 300'000'000'000;
   static constexpr std::size_t seals_kept_max = 64; ///< of newer assignments
   static constexpr std::size_t records_kept_max = 64;
 
@@ -379,6 +385,7 @@ private:
   void take(const peer_id& from, const eval_result& m);
   void take(const peer_id& from, const checkpoint_published& m);
   void take(const peer_id& from, const drain_request& m);
+  void take(const peer_id& from, const have_checkpoint& m);
 
   void begin_halt();
   void keep_for_later(const peer_id& from, const seal& m);
@@ -392,9 +399,11 @@ private:
   void start_step();
   void commit_if_voted();
   void finish_if_told();
+  void say_kept();
   void ask_for_blobs();
   void repeat();
   [[nodiscard]] bool keeper() const;
+  [[nodiscard]] bool kept(std::uint64_t step) const;
   [[nodiscard]] bool gate_open() const;
   void publish(const step_record& r, const progress& said);
   void log_eval(const eval_result& r);
@@ -456,6 +465,8 @@ private:
   bool eval_settled_ = false;   ///< for the state at current_ - 1
   bool checkpoint_settled_ = false;
   std::uint64_t checkpoint_told_ = 0; ///< step + 1, under this assignment
+  std::uint64_t kept_ = 0;            ///< likewise: in a second store
+  nanoseconds done_since_ = 0;
   nanoseconds repeated_ = 0;
 
   // History.
@@ -463,9 +474,8 @@ private:
   state_version resumed_; ///< at the last adoption,
   epoch resumed_in_ = 0;  ///< and its assignment
   std::vector<step_record> records_;
-  std::uint64_t stop_step_ = 0;    ///< drained: neither it nor later; 0: not
-  std::uint64_t evaluated_ = 0;    ///< newest step + 1 evaluated
-  std::uint64_t checkpointed_ = 0; ///< newest step + 1 checkpointed
+  std::uint64_t stop_step_ = 0; ///< drained: neither it nor later; 0: not
+  std::uint64_t evaluated_ = 0; ///< newest step + 1 evaluated
   eval_result last_eval_;
   checkpoint_ref checkpoint_;
   checkpoint_published last_checkpoint_;

@@ -87,16 +87,15 @@ struct checkpoint_ref {
 /// for each assignment, never changed, to all sealers.
 struct seal {
   job_header on;
-  std::vector<held_unit> units;   ///< by unit
-  state_version prepared;         ///< zero: none
-  vote prepared_vote;             ///< own vote of `prepared`
-  step_record last;               ///< the newest committed step known; 0: none
-  std::uint64_t stop_step = 0;    ///< drained: neither it nor later; 0: not
-  std::uint64_t evaluated = 0;    ///< newest step + 1 evaluated; 0: none
-  std::uint64_t checkpointed = 0; ///< newest step + 1 checkpointed; 0: none
-  checkpoint_ref checkpoint;      ///< newest that this peer's store can serve
-  bool has_blobs = false;         ///< all blobs of the job are in its store
-  bool again = false;             ///< a repeat: answer with yours
+  std::vector<held_unit> units; ///< by unit
+  state_version prepared;       ///< zero: none
+  vote prepared_vote;           ///< own vote of `prepared`
+  step_record last;             ///< the newest committed step known; 0: none
+  std::uint64_t stop_step = 0;  ///< drained: neither it nor later; 0: not
+  std::uint64_t evaluated = 0;  ///< newest step + 1 evaluated; 0: none
+  checkpoint_ref checkpoint;    ///< newest that this peer's store can serve
+  bool has_blobs = false;       ///< all blobs of the job are in its store
+  bool again = false;           ///< a repeat: answer with yours
   friend bool operator==(const seal&, const seal&) = default;
 };
 
@@ -134,6 +133,15 @@ struct checkpoint_published {
                          const checkpoint_published&) = default;
 };
 
+/// The sender's store has all of this checkpoint. From keepers to all
+/// participants, under the assignment that wrote it.
+struct have_checkpoint {
+  job_header on;
+  checkpoint_ref checkpoint;
+  friend bool
+  operator==(const have_checkpoint&, const have_checkpoint&) = default;
+};
+
 /// Stop after the step in progress: from whoever was asked, to all
 /// participants.
 struct drain_request {
@@ -141,8 +149,9 @@ struct drain_request {
   friend bool operator==(const drain_request&, const drain_request&) = default;
 };
 
-using job_message = std::variant<vote, seal, have_blobs, progress, eval_result,
-                                 checkpoint_published, drain_request>;
+using job_message =
+  std::variant<vote, seal, have_blobs, progress, eval_result,
+               checkpoint_published, drain_request, have_checkpoint>;
 
 /// The header of whatever it is.
 [[nodiscard]] const job_header& header(const job_message& m);

@@ -91,14 +91,38 @@ void job_core::log_eval(const eval_result& r) {
 }
 
 void job_core::take(const peer_id& from, const checkpoint_published& m) {
-  if (m.checkpoint.manifest != blob_digest{}
-      && m.checkpoint != last_checkpoint_.checkpoint)
-    act(job_action::checkpoint_known{m.checkpoint, from, m.bytes, keeper()});
+  const bool exists = m.checkpoint.manifest != blob_digest{};
+  const bool repeated = m == last_checkpoint_;
+  if (exists && m.checkpoint != last_checkpoint_.checkpoint)
+    act(job_action::checkpoint_known{m.checkpoint, from, m.bytes});
   last_checkpoint_ = m;
+  if (exists && keeper()) {
+    if (checkpoint_ == m.checkpoint)
+      say_kept();
+    else if (!repeated)
+      act(job_action::keep_checkpoint{m.checkpoint, from});
+  }
   if (!mine(m.on))
     return;
   checkpoint_told_ = std::max(checkpoint_told_, m.checkpoint.step + 1);
-  checkpointed_ = m.checkpoint.step + 1;
+  finish_if_told();
+}
+
+void job_core::take(const peer_id& from, const have_checkpoint& m) {
+  auto of_sender = [&](const member_id& id) { return id.peer == from; };
+  if (!mine(m.on) || from == place_->checkpointer.peer
+      || std::ranges::none_of(place_->keepers, of_sender))
+    return;
+  kept_ = std::max(kept_, m.checkpoint.step + 1);
+  finish_if_told();
+}
+
+/// To those who wait for it at the end.
+void job_core::say_kept() {
+  if (place_->checkpointer.peer == config_.self)
+    return;
+  tell(participants_, have_checkpoint{header_, checkpoint_});
+  kept_ = std::max(kept_, checkpoint_.step + 1);
   finish_if_told();
 }
 
@@ -114,8 +138,12 @@ void job_core::on(const job_event::drain&) {
 }
 
 void job_core::on(const job_event::checkpoint_held& e) {
-  if (e.checkpoint.step >= checkpoint_.step)
-    checkpoint_ = e.checkpoint;
+  if (e.checkpoint.step < checkpoint_.step)
+    return;
+  checkpoint_ = e.checkpoint;
+  if (keeper() && mine(last_checkpoint_.on)
+      && checkpoint_ == last_checkpoint_.checkpoint)
+    say_kept();
 }
 
 void job_core::on(const job_event::blobs_held&) {
@@ -179,6 +207,7 @@ void job_core::repeat() {
   if (drain_ && !participant())
     tell(participants_, drain_request{header_});
   if (phase_ == phase::done) {
+    finish_if_told();
     if (last_eval_.on == header_ && place_->evaluator.peer == config_.self)
       tell(members_, last_eval_);
     if (last_checkpoint_.on == header_

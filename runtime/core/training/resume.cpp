@@ -187,10 +187,11 @@ decide_resume(const assignment& place, std::uint32_t blocks,
     d.stop = d.stop || s.stop_step > 0
              || (s.prepared == d.version && s.prepared_vote.drain);
     d.evaluated = d.evaluated || s.evaluated > d.version.step;
-    d.checkpointed = d.checkpointed || s.checkpointed > d.version.step;
   }
-  d.checkpointed =
-    d.checkpointed || (saved && d.checkpoint.step == d.version.step);
+  // One in a single store is made again: its bytes, hence its name, are equal.
+  d.checkpointed = saved && d.checkpoint.step == d.version.step
+                   && d.checkpoint_holders.size()
+                        >= std::min<std::size_t>(2, place.keepers.size());
   d.last = last.step;
   for (std::uint32_t u = 0; u < r.size(); ++u)
     if (!r[u].contains(last)) {

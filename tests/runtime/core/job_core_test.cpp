@@ -183,6 +183,91 @@ BOOST_AUTO_TEST_CASE(a_drain_stops_after_the_step_in_progress) {
   BOOST_TEST((all<act::finished>(out)[0].reason == stop_reason::drained));
 }
 
+/// Peer 1 works, 2 and 3 keep; all steps and the last checkpoint are done.
+job_core at_the_end(const assignment& a, const checkpoint_ref& last) {
+  job_config c = make_config(1, 1);
+  c.checkpoint_at_end = true;
+  c.total_steps = 1;
+  job_core core(c);
+  (void)core.step(ev::blobs_held{}, 0);
+  (void)core.step(show(a), 0);
+  (void)core.step(ev::halted{digest(a)}, 0);
+  const job_header on{a.job, digest(a), a.since};
+  for (std::uint8_t n : {2, 3}) {
+    (void)core.step(ev::received{peer(n), make_seal(a, {}, {})}, 0);
+    (void)core.step(ev::received{peer(n), have_blobs{on}}, 0);
+  }
+  for (std::uint32_t u = 0; u < 3; ++u)
+    (void)core.step(ev::loaded{digest(a), u}, 0);
+  (void)core.step(make_prepared(a, 1, 1, 1), 0);
+  auto out = core.step(ev::applied{1}, 0);
+  BOOST_REQUIRE(all<act::run_checkpoint>(out).size() == 1u);
+  const bool good = last.manifest != blob_digest{};
+  out = core.step(ev::checkpointed{digest(a), 1, good, last.manifest, 10}, 0);
+  BOOST_TEST(all<act::finished>(out).size() == (good ? 0u : 1u));
+  return core;
+}
+
+BOOST_AUTO_TEST_CASE(the_end_waits_for_a_second_store) {
+  assignment a = make_place(1, 1);
+  a.keepers = a.sealers = {id(1), id(2), id(3)};
+  const job_header on{a.job, digest(a), a.since};
+  const checkpoint_ref last{1, {{9}}};
+  auto ends = [](job_core& core, const job_input& e, nanoseconds at) {
+    return all<act::finished>(core.step(e, at)).size() == 1;
+  };
+  job_core core = at_the_end(a, last);
+  ev::received kept{peer(4), have_checkpoint{on, last}};
+  BOOST_TEST(!ends(core, kept, 0)); // no keeper
+  kept.from = peer(1);
+  BOOST_TEST(!ends(core, kept, 0)); // its writer
+  BOOST_TEST(!ends(core, ev::received{peer(3), have_checkpoint{on, {}}}, 0));
+  kept.from = peer(2);
+  BOOST_TEST(ends(core, kept, 0));
+  BOOST_TEST(!ends(core, kept, 0)); // once
+
+  job_core alone = at_the_end(a, last);
+  BOOST_TEST(!ends(alone, ev::tick{}, job_core::keep_wait_max - 1));
+  const nanoseconds later = job_core::keep_wait_max + job_core::repeat_after;
+  BOOST_TEST(ends(alone, ev::tick{}, later));
+
+  (void)at_the_end(a, {}); // it could not be written: nothing to wait for
+}
+
+BOOST_AUTO_TEST_CASE(a_keeper_says_what_it_holds_and_again_if_asked_again) {
+  assignment a = make_place(1, 1);
+  a.keepers = a.sealers = {id(1), id(2)};
+  const job_header on{a.job, digest(a), a.since};
+  const checkpoint_ref made{1, {{9}}};
+  job_core core(make_config(2, 1));
+  (void)core.step(show(a), 0);
+  (void)core.step(ev::halted{digest(a)}, 0);
+  const ev::received told{peer(1), checkpoint_published{on, made, 10}};
+  auto out = core.step(told, 0);
+  BOOST_TEST(all<act::checkpoint_known>(out).size() == 1u);
+  BOOST_TEST(all<act::keep_checkpoint>(out).size() == 1u);
+  BOOST_TEST(core.step(told, 0).empty()); // it is on its way
+  for (const job_input& e :
+       {job_input{ev::checkpoint_held{made}}, job_input{told}}) {
+    auto said = all<act::send>(core.step(e, 0));
+    BOOST_REQUIRE(said.size() == 1u);
+    BOOST_TEST((said[0].to == peer(1)));
+    BOOST_TEST((std::get<have_checkpoint>(said[0].message).checkpoint == made));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_checkpoint_in_one_store_only_is_made_again) {
+  assignment a = make_place(1, 1, 9);
+  a.keepers = {id(1), id(2)};
+  std::map<peer_id, seal> seals;
+  seals[peer(1)] = make_seal(a, {0, 1, 2}, {5, 2});
+  seals[peer(2)] = make_seal(a, {}, {});
+  seals[peer(1)].checkpoint = {5, {{1}}};
+  BOOST_TEST(!decide_resume(a, 1, 0, seals).checkpointed);
+  seals[peer(2)].checkpoint = {5, {{1}}};
+  BOOST_TEST(decide_resume(a, 1, 0, seals).checkpointed);
+}
+
 BOOST_AUTO_TEST_CASE(no_step_runs_before_the_data_is_here) {
   assignment a = make_place(1, 1);
   job_core core(make_config(1, 1));

@@ -244,7 +244,6 @@ core::job_message random_message::job_message(std::size_t kind) {
     s.last = step();
     s.stop_step = number();
     s.evaluated = number();
-    s.checkpointed = number();
     s.checkpoint = checkpoint;
     s.has_blobs = coin();
     s.again = coin();
@@ -258,6 +257,8 @@ core::job_message random_message::job_message(std::size_t kind) {
     return core::eval_result{header(), version(), real(), number()};
   case 5:
     return core::checkpoint_published{header(), checkpoint, number()};
+  case 6:
+    return core::have_checkpoint{header(), checkpoint};
   default:
     return core::drain_request{header()};
   }
@@ -332,9 +333,9 @@ envelope random_message::any(std::size_t kind) {
   if (kind < 14)
     return cluster(kind);
   kind -= 14;
-  if (kind < 7)
+  if (kind < 8)
     return job_message(kind);
-  kind -= 7;
+  kind -= 8;
   if (kind < 9)
     return request(kind);
   switch (kind - 9) {

@@ -36,6 +36,7 @@ bool job_world::reachable(const state_version& v, const assignment& place) {
 
 void job_world::on(const ptr& p, const act::adopt& a) {
   p->must_say = p->reported.step > a.from.step;
+  p->keepers = a.place.keepers.size();
   auto [at, fresh] = resumed_.try_emplace(a.digest, a.from);
   check(at->second == a.from, "sealers resume at different versions");
   if (!fresh)
@@ -106,6 +107,12 @@ void job_world::on(const ptr& p, const act::finished& a) {
     return;
   check(!chain_.empty() ? chain_.back().version.step == a.step : a.step == 0,
         "finished at a step that is not committed");
+  if (config_.checkpoint_at_end && !unwritten_.contains(a.step)) {
+    auto has_it = [&](auto& n) { return n.second->saved.step == a.step; };
+    check(std::size_t(std::ranges::count_if(up_, has_it))
+            >= std::min<std::size_t>(2, p->keepers),
+          "finished with the last checkpoint in too few stores");
+  }
   done_ = true;
   view_.jobs.front().state = job_state::done;
   new_view();

@@ -209,6 +209,8 @@ void job_world::on(const ptr& p, const act::run_checkpoint& a) {
       checkpoints_[key] = {a.step, all, chain_};
       e.known = true;
       e.bytes = 100;
+    } else {
+      unwritten_.insert(a.step);
     }
     input(p, e);
   });
@@ -217,12 +219,15 @@ void job_world::on(const ptr& p, const act::run_checkpoint& a) {
 void job_world::on(const ptr& p, const act::checkpoint_known& a) {
   if (a.at == p->id)
     p->saved = a.checkpoint;
-  else if (a.keep && rng_.chance(50))
-    after(between(1 * ms, 100 * ms), [=, this] {
-      if (p->alive)
-        p->saved = a.checkpoint;
-      input(p, ev::checkpoint_held{a.checkpoint});
-    });
+}
+
+void job_world::on(const ptr& p, const act::keep_checkpoint& a) {
+  after(between(1 * ms, 1'000 * ms), [=, this] {
+    if (!p->alive)
+      return;
+    p->saved = std::max(p->saved, a.checkpoint);
+    input(p, ev::checkpoint_held{a.checkpoint});
+  });
 }
 
 void job_world::on(const ptr& p, const act::get_blobs& a) {

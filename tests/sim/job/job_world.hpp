@@ -59,6 +59,7 @@ struct process {
   job_core core;
   unit_hashes state;                ///< hash of each unit held
   std::uint64_t generation = 0;     ///< halts: older work is void
+  std::size_t keepers = 0;          ///< of the assignment adopted last
   std::uint64_t running_digest = 0; ///< run_step(running_step) under it
   std::uint64_t running_step = 0;
   std::uint64_t digest_seen = 0;
@@ -145,6 +146,7 @@ private:
   void on(const ptr& p, const act::committed& a);
   void on(const ptr&, const act::eval_known&) {}
   void on(const ptr& p, const act::checkpoint_known& a);
+  void on(const ptr& p, const act::keep_checkpoint& a);
   void on(const ptr& p, const act::lost_state& a);
   void on(const ptr& p, const act::get_blobs& a);
   void on(const ptr& p, const act::waiting& a) {
@@ -186,6 +188,7 @@ private:
     std::vector<step_record> chain;
   };
   std::map<std::uint64_t, saved_state> checkpoints_;
+  std::set<std::uint64_t> unwritten_; ///< steps whose checkpoint failed once
   std::map<std::uint64_t, state_version> resumed_; ///< by digest
   job_sim_result result_;
   bool done_ = false;
