@@ -1,15 +1,16 @@
 // apps/cmd_node.cpp -- node, status, recover: the shoal itself.
 #include "actors/supervisor.hpp"
 #include "apps/commands.hpp"
+#include "apps/line_printer.hpp"
 #include "apps/signals.hpp"
 #include "runtime/client.hpp"
 #include "runtime/node.hpp"
 
 #include <nlohmann/json.hpp>
+#include <unistd.h>
 
 #include <cstdio>
 #include <iostream>
-#include <mutex>
 #include <optional>
 
 namespace shoal::apps {
@@ -46,21 +47,25 @@ std::optional<std::uint64_t> parse_bytes(const std::string& text) {
   return std::uint64_t(value * factor);
 }
 
-/// Lines of a node, as text or as JSON.
+/// Lines of a node, as text or as JSON. A reader that stalls holds up nobody.
 class printer {
 public:
   explicit printer(bool as_json) : json_(as_json) {}
   void line(const char* event, const std::string& text) {
-    std::lock_guard lock{mutex_};
-    if (json_)
-      std::cout << json{{"event", event}, {"text", text}}.dump() << std::endl;
-    else
-      std::cout << text << std::endl;
+    out_.line(shape(event, text));
   }
 
 private:
-  std::mutex mutex_;
+  std::string shape(const char* event, const std::string& text) const {
+    return json_ ? json{{"event", event}, {"text", text}}.dump() : text;
+  }
+
   bool json_;
+  line_printer out_{STDOUT_FILENO, [this](std::size_t count) {
+                      return shape("say", "[node] " + std::to_string(count)
+                                            + " lines left out: nobody read "
+                                              "them");
+                    }};
 };
 
 runtime::node_config

@@ -1,6 +1,7 @@
 // runtime/node/mesh.cpp -- this node's fabrics, and whom they reach.
 #include "runtime/node/mesh.hpp"
 
+#include "transport/ucx/address.hpp"
 #include "transport/ucx/fabric.hpp"
 
 #include <cstring>
@@ -57,6 +58,9 @@ private:
 mesh::mesh(mesh_config config, mesh_hooks hooks)
   : config_(std::move(config)), hooks_(std::move(hooks)),
     instance_(transport::tls::make_instance()),
+    gate_([this](const core::peer_id& from, envelope&& e) {
+      pass(from, std::move(e));
+    }),
     tls_handler_(std::make_unique<tls_handler>(*this)),
     ucx_handler_(std::make_unique<ucx_handler>(*this)) {
   link_service::config links;
@@ -183,6 +187,7 @@ void mesh::down(const core::peer_id& peer, std::error_code) {
   }
   if (client)
     return hooks_.client_gone(peer);
+  gate_.gone(peer);
   if (transport::fabric* ucx = ucx_ready_)
     ucx->drop(peer);
   links_->peer_down(fabric_kind::tls, peer);
@@ -208,15 +213,22 @@ void mesh::message(const core::peer_id& from,
   if (auto* request = std::get_if<client_request>(&e)) {
     if (client)
       hooks_.asked(from, std::move(*request));
-  } else if (client) {
-    return; // a client may only ask
-  } else if (auto* credit = std::get_if<link_credit>(&e)) {
-    links_->credit_received(from, *credit);
-  } else if (auto* address = std::get_if<ucx_address>(&e)) {
-    take(from, *address);
-  } else {
-    hooks_.received(from, std::move(e));
+  } else if (!client) { // which may only ask
+    gate_.take(from, std::move(e), bytes.size());
   }
+}
+
+void mesh::set_members(std::set<core::peer_id> members) {
+  gate_.members(std::move(members));
+}
+
+void mesh::pass(const core::peer_id& from, envelope&& e) {
+  if (auto* credit = std::get_if<link_credit>(&e))
+    links_->credit_received(from, *credit);
+  else if (auto* address = std::get_if<ucx_address>(&e))
+    take(from, *address);
+  else
+    hooks_.received(from, std::move(e));
 }
 
 void mesh::take(const core::peer_id& from, const ucx_address& address) {
@@ -225,6 +237,9 @@ void mesh::take(const core::peer_id& from, const ucx_address& address) {
     return;
   std::string text(reinterpret_cast<const char*>(address.address.data()),
                    address.address.size());
+  const auto parsed = transport::ucx::parse_address(text);
+  const bool theirs = parsed && parsed->peer == from
+                      && parsed->role == transport::peer_role::member;
   {
     std::lock_guard lock(mutex_);
     auto at = members_.find(from);
@@ -233,9 +248,15 @@ void mesh::take(const core::peer_id& from, const ucx_address& address) {
     at->second.far = address.host != config_.host;
     if (at->second.far || at->second.ucx_up)
       return;
-    at->second.ucx_address = text;
+    // UCX believes the name in an address; TLS has proved the sender's.
+    at->second.far = !theirs;
+    at->second.ucx_address = theirs ? text : "";
   }
-  ucx->connect(text);
+  if (theirs)
+    return ucx->connect(text);
+  hooks_.say("[node] peer " + core::short_name(from)
+             + " sent a UCX address that is not its own; its tensors go by "
+               "TLS");
 }
 
 void mesh::ucx_changed(const core::peer_id& peer, bool is_up) {

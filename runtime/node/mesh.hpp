@@ -11,6 +11,7 @@
 #pragma once
 
 #include "runtime/link_service.hpp"
+#include "runtime/node/gate.hpp"
 #include "runtime/wire/codec.hpp"
 #include "transport/tls/fabric.hpp"
 
@@ -54,6 +55,9 @@ public:
   send(const core::peer_id& to, std::span<const std::byte> encoded);
   void connect(const std::string& address);
   void tick(std::chrono::steady_clock::time_point now);
+  /// The members of the newest view: theirs alone are credits, requests for
+  /// blobs and messages to roles.
+  void set_members(std::set<core::peer_id> members);
 
   core::peer_id self() const;
   std::uint64_t instance() const noexcept { return instance_; }
@@ -77,6 +81,7 @@ private:
   void up(const transport::peer_info& peer);
   void down(const core::peer_id& peer, std::error_code why);
   void message(const core::peer_id& from, std::span<const std::byte> bytes);
+  void pass(const core::peer_id& from, envelope&& e);
   void take(const core::peer_id& from, const ucx_address& address);
   void ucx_changed(const core::peer_id& peer, bool is_up);
   void ucx_failed(const std::string& address, std::error_code why);
@@ -86,6 +91,7 @@ private:
   mesh_hooks hooks_;
   std::uint64_t instance_;
   std::unique_ptr<link_service> links_;
+  gate gate_;
   std::unique_ptr<tls_handler> tls_handler_;
   std::unique_ptr<ucx_handler> ucx_handler_;
   std::unique_ptr<transport::tls::fabric> tls_;

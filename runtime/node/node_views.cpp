@@ -128,6 +128,10 @@ void node::impl::adopt(const cl::new_view& v) {
   }
   for (const auto& [name, actor] : actors)
     caf::anon_send(actor, view_changed{view, plan});
+  std::set<core::peer_id> members;
+  for (const core::member& m : view->members)
+    members.insert(m.id.peer);
+  mesh_->set_members(std::move(members));
   for (const auto& [token, job] : agreed)
     control_->answered(token, job, {});
   if (discovery_)

@@ -1,0 +1,77 @@
+// runtime/node/gate.hpp -- which messages of which peers reach this node.
+//
+// Whoever holds the cluster key has proved himself to the fabric, but only the
+// view says who belongs to the shoal. What makes a view passes always, and so
+// do what the supervisor judges itself (job messages) and what was asked for
+// (pieces of blobs). Credits, requests for blobs, messages to roles and UCX
+// addresses count from members only. A peer may learn of the view that admits
+// it earlier than we do: what it says meanwhile is held, in order, and passes
+// when our view has it too. One that never is admitted is forgotten when it
+// disconnects; so is one that was expelled, unless it is admitted anew.
+//
+//   stranger --members()--> member --members()--> expelled
+//      held                 passes                held
+//
+// G-1: the messages of one peer pass in the order in which they came.
+// G-2: what is held is bounded, for one peer and for all.
+//
+// Threads: any. `out` runs on the calling thread, without a lock, and never
+//          twice at a time for one peer.
+#pragma once
+
+#include "runtime/wire/codec.hpp"
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <set>
+
+namespace shoal::runtime {
+
+class gate {
+public:
+  using deliver = std::function<void(const core::peer_id&, envelope&&)>;
+
+  /// Held of one peer: as many credits as a link service takes early.
+  static constexpr std::size_t held_max = 16384;
+  static constexpr std::size_t held_bytes_max = std::size_t{4} << 20;
+  /// Of all peers together.
+  static constexpr std::size_t all_bytes_max = std::size_t{64} << 20;
+
+  explicit gate(deliver out) : out_(std::move(out)) {}
+
+  /// Passes, holds or drops a message that took `bytes` on the wire.
+  void take(const core::peer_id& from, envelope&& e, std::size_t bytes);
+
+  /// The view has changed: releases what its members said before.
+  void members(std::set<core::peer_id> now);
+
+  /// The peer is disconnected: forgets what it said.
+  void gone(const core::peer_id& peer);
+
+  /// Messages that were not delivered and never will be.
+  std::uint64_t dropped() const;
+
+private:
+  struct held {
+    envelope message;
+    std::size_t bytes = 0;
+  };
+  struct waiting {
+    std::deque<held> messages;
+    std::size_t bytes = 0;
+    bool releasing = false; ///< members() is at work: others queue up
+  };
+  void forget(std::map<core::peer_id, waiting>::iterator at);
+  void release(const core::peer_id& peer);
+
+  deliver out_;
+  mutable std::mutex mutex_; ///< guards what follows
+  std::set<core::peer_id> members_;
+  std::map<core::peer_id, waiting> waiting_;
+  std::size_t all_bytes_ = 0;
+  std::uint64_t dropped_ = 0;
+};
+
+} // namespace shoal::runtime

@@ -1,0 +1,102 @@
+// tests/runtime/node/mesh_test.cpp -- a node's fabrics against odd peers.
+//
+// The other end is a bare TLS fabric that holds the cluster key and sends what
+// no node of ours would.
+#include "node/swarm.hpp"
+#include "runtime/node/mesh.hpp"
+#include "transport/ucx/address.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+namespace shoal::runtime {
+namespace {
+
+namespace tls = transport::tls;
+using tests::swarm;
+
+class silent final : public transport::fabric_handler {
+public:
+  void up(const transport::peer_info&) override { is_up = true; }
+  void down(const core::peer_id&, std::error_code) override {}
+  void message(const core::peer_id&, std::span<const std::byte>) override {}
+  void connect_failed(const std::string&, std::error_code) override {}
+  std::atomic<bool> is_up{false};
+};
+
+struct world {
+  world() {
+    mesh_hooks h;
+    h.up = [](const core::peer_id&, std::uint64_t) {};
+    h.down = [](const core::peer_id&) {};
+    h.connect_failed = [](const std::string&) {};
+    h.received = [this](const core::peer_id&, envelope&&) { ++received; };
+    h.say = [this](const std::string& line) { said.add(line); };
+    mesh_config c;
+    c.listen = "127.0.0.1:0";
+    c.identity = tls::make_private_key();
+    c.cluster_key = tls::make_shared_key();
+    c.host = "here";
+    tls::config other;
+    other.identity = tls::make_private_key();
+    other.cluster_key = c.cluster_key;
+    node = std::make_unique<mesh>(c, std::move(h));
+    node->open();
+    far = std::make_unique<tls::fabric>(other, heard);
+    far->connect(node->address());
+    BOOST_TEST_REQUIRE(swarm::until(
+      [this] { return heard.is_up && node->peers().size() == 1; }));
+  }
+  ~world() {
+    far->close();
+    node->close();
+  }
+  void send(const envelope& e) {
+    BOOST_TEST_REQUIRE(!far->send(node->self(), codec::encode(e)));
+  }
+
+  tests::lines said;
+  std::atomic<int> received{0};
+  silent heard;
+  std::unique_ptr<mesh> node;
+  std::unique_ptr<tls::fabric> far;
+};
+
+ucx_address address_of(const core::peer_id& peer) {
+  transport::ucx::node_address a;
+  a.host.boot_id = "here";
+  a.peer = peer;
+  a.worker.resize(100);
+  const auto text = transport::ucx::format_address(a);
+  ucx_address m{"here", {}};
+  for (const char c : text)
+    m.address.push_back(static_cast<std::byte>(c));
+  return m;
+}
+
+} // namespace
+
+BOOST_AUTO_TEST_SUITE(meshes)
+
+BOOST_AUTO_TEST_CASE(a_ucx_address_of_somebody_else_is_not_used) {
+  world w;
+  w.node->set_members({w.far->id()});
+  core::peer_id victim{};
+  victim[0] = 7;
+  w.send(address_of(victim));
+  BOOST_TEST(!w.said.wait_for("a UCX address that is not its own").empty());
+}
+
+BOOST_AUTO_TEST_CASE(roles_hear_members_only) {
+  world w;
+  w.send(role_message{"role", {}});
+  w.send(blob_request{});
+  // Sent later, and it does pass: what comes from strangers is what joins.
+  w.send(core::cluster::message{});
+  BOOST_TEST(swarm::until([&] { return w.received == 1; }));
+  w.node->set_members({w.far->id()});
+  BOOST_TEST(swarm::until([&] { return w.received == 3; }));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+} // namespace shoal::runtime
