@@ -53,6 +53,8 @@ class Peer:
         self.store.mkdir(parents=True)
         self.process = None
         self.starts = 0
+        self.host = cluster.network.hosts[number - 1] if cluster.network \
+            else None
 
     def start(self, flags=()):
         self.starts += 1
@@ -110,7 +112,8 @@ def in_use(shared):
 
 
 class Cluster:
-    def __init__(self, shoal, peers, node_flags=(), keep=False):
+    def __init__(self, shoal, peers, node_flags=(), keep=False, hosts=None):
+        """`hosts`: what makes a Network in a folder; None: this host."""
         self.shoal = str(pathlib.Path(shoal).resolve())
         self.root = pathlib.Path(tempfile.mkdtemp(prefix="shoal-cluster-"))
         self.mine = self.root / "mine"
@@ -124,6 +127,7 @@ class Cluster:
                                 XDG_CACHE_HOME=str(self.root / "cache"),
                                 XDG_DATA_HOME=str(self.root / "data"))
         self.started = []
+        self.network = hosts(self.root) if hosts else None
         self.shm_before = set(os.listdir("/dev/shm"))
         self.peers = [Peer(self, n) for n in range(1, peers + 1)]
 
@@ -142,9 +146,12 @@ class Cluster:
             return [own if c == str(self.mine) else c for c in command]
         script = ('mount --bind "$1" "$2" && mount -t tmpfs none "$3" '
                   '&& shift 3 && exec "$@"')
-        return ["unshare", "--mount", "--propagation", "private", "sh", "-c",
-                script, "sh", str(self.root / "stores" / str(number)),
-                str(self.mine), str(self.root / "stores"), *command]
+        inside = ["sh", "-c", script, "sh",
+                  str(self.root / "stores" / str(number)), str(self.mine),
+                  str(self.root / "stores"), *command]
+        if self.network:
+            return self.network.hosts[number - 1].command(inside)
+        return ["unshare", "--mount", "--propagation", "private", *inside]
 
     def spawn(self, command, number, **options):
         process = subprocess.Popen(self._isolate(command, number), text=True,
@@ -196,6 +203,8 @@ class Cluster:
             if process.poll() is None:
                 process.kill()
                 process.wait()
+        if self.network:
+            self.network.close()
         left = sorted(name for name in os.listdir("/dev/shm")
                       if name not in self.shm_before and not in_use(name))
         if not self.keep:

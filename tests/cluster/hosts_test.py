@@ -1,0 +1,131 @@
+# tests/cluster/hosts_test.py -- eight nodes on eight hosts.
+#
+# The hosts are network namespaces on a bridge (network.py), each with an
+# address, a mount namespace and a data directory of its own. They find each
+# other by multicast, and again by each other way alone; a run on them gives
+# the losses of one process; the bytes on the wire are those that the layout
+# needs. Skipped (exit code 77) without the right to make namespaces.
+import argparse
+import json
+import pathlib
+import sys
+import tempfile
+import time
+
+from cluster import Cluster
+from layouts_test import losses
+from network import Network, can_make_namespaces
+
+HOSTS = 8
+PORT = 7717
+RUN = """[model]
+hidden_size = 64
+intermediate_size = 176
+num_hidden_layers = 8
+num_attention_heads = 4
+num_key_value_heads = 2
+max_position_embeddings = 64
+[training]
+steps = 50
+seq_len = 64
+local_batch_size = 1
+global_batch_size = 8
+seed = 3
+[validation]
+enable = false
+[checkpoint]
+enable = false
+"""
+LAYOUTS = {  # name -> (stages, replicas, exact)
+    "8 stages": (8, 1, True),
+    "2 x 4": (4, 2, False),
+}
+
+
+class Hosts(Cluster):
+    def __init__(self, shoal, flags, apart):
+        super().__init__(shoal, HOSTS, ["--threads", "1", *flags],
+                         hosts=lambda root: Network(root, HOSTS, apart))
+        self.key = self.root / "key"
+        self.key.write_text("5a" * 32, encoding="utf-8")
+        self.key.chmod(0o600)
+        self.node_flags += ["--cluster-key", str(self.key)]
+
+
+def up(cluster, flags_of):
+    for peer in cluster.peers:
+        peer.start(flags_of(peer))
+    ready = max(peer.wait_ready() for peer in cluster.peers)
+    view = cluster.wait_view(HOSTS)
+    return time.monotonic() - ready, view
+
+
+def by_multicast(cluster):
+    return lambda peer: ["--listen", f"{peer.host.address}:0"]
+
+
+def by_join(cluster):
+    """All name the third: any peer can be the seed."""
+    seed = cluster.peers[2].host.address
+    return lambda peer: ["--no-discovery", "--listen",
+                         f"{peer.host.address}:{PORT}", "--join",
+                         f"{seed}:{PORT}"]
+
+
+WAYS = {"multicast": by_multicast, "join": by_join}
+
+
+def same_losses(cluster, folder, data):
+    run = folder / "run.toml"
+    run.write_text(RUN, encoding="utf-8")
+    common = [str(run), "--data", *data, "--out", str(folder / "out")]
+    alone, _ = losses(*cluster.train_alone(common))
+    for name, (stages, replicas, exact) in LAYOUTS.items():
+        got, plan = losses(*cluster.train(
+            [*common, "--parallelism.pipeline_parallel_degree", str(stages),
+             "--parallelism.data_parallel_replicate_degree", str(replicas)],
+            number=5))
+        worst = max(abs(a - b) / abs(b) for x, y in zip(got, alone)
+                    for a, b in zip(x, y))
+        print(f"  {name}: differs by {worst:.1e} at most ({plan})", flush=True)
+        assert got == alone if exact else worst <= 1e-5, "other losses"
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("shoal")
+    parser.add_argument("ways", nargs="*", default=list(WAYS),
+                        help=f"of {', '.join(WAYS)}")
+    parser.add_argument("--shared-memory", action="store_true",
+                        help="as if on one machine: tensors need not use TLS")
+    parser.add_argument("--data", nargs="*", default=["/usr/include/c++"])
+    parser.add_argument("--keep", action="store_true")
+    options = parser.parse_args()
+    if not can_make_namespaces():
+        print("skipped: no right to make network namespaces")
+        return 77
+    for way in options.ways:
+        cluster = Hosts(options.shoal, [], not options.shared_memory)
+        cluster.keep = True
+        good = False
+        try:
+            took, view = up(cluster, WAYS[way](cluster))
+            found = sorted(p["addresses"][0] for p in view["peers"])
+            print(f"{way}: one view of {HOSTS} {took:.2f} s after the last "
+                  f"was ready: {', '.join(found)}", flush=True)
+            with tempfile.TemporaryDirectory(prefix="shoal-hosts-") as folder:
+                same_losses(cluster, pathlib.Path(folder), options.data)
+            for peer in cluster.peers:
+                assert peer.stop() == 0, f"{peer.name} ended badly"
+            good = True
+        finally:
+            cluster.keep = options.keep or not good
+            left = cluster.close()
+            if not good:
+                print(f"logs: {cluster.root}", file=sys.stderr)
+        assert not left, f"left in /dev/shm: {left}"
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
