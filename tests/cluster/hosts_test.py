@@ -96,8 +96,8 @@ def main():
     parser.add_argument("shoal")
     parser.add_argument("ways", nargs="*", default=list(WAYS),
                         help=f"of {', '.join(WAYS)}")
-    parser.add_argument("--shared-memory", action="store_true",
-                        help="as if on one machine: tensors need not use TLS")
+    parser.add_argument("--one-machine", action="store_true",
+                        help="containers of one machine: one boot id and /dev/shm")
     parser.add_argument("--data", nargs="*", default=["/usr/include/c++"])
     parser.add_argument("--keep", action="store_true")
     options = parser.parse_args()
@@ -105,7 +105,7 @@ def main():
         print("skipped: no right to make network namespaces")
         return 77
     for way in options.ways:
-        cluster = Hosts(options.shoal, [], not options.shared_memory)
+        cluster = Hosts(options.shoal, [], not options.one_machine)
         cluster.keep = True
         good = False
         try:

@@ -59,18 +59,19 @@ BOOST_AUTO_TEST_CASE(a_wrong_secret_is_not_believed) {
   BOOST_TEST((s.heard_a.ups.empty() && s.heard_b.ups.empty()));
 }
 
-BOOST_AUTO_TEST_CASE(other_hosts_users_and_pid_namespaces_are_unreachable) {
+BOOST_AUTO_TEST_CASE(other_hosts_users_and_namespaces_are_unreachable) {
   strangers s;
   const auto right = *ucx::parse_address(s.b.local_address());
-  std::array wrong{right, right, right};
+  std::array wrong{right, right, right, right};
   wrong[0].host.boot_id = "00000000-0000-0000-0000-000000000000";
   ++wrong[1].host.uid;
   ++wrong[2].host.pid_namespace;
+  ++wrong[3].host.net_namespace;
   for (const auto& one : wrong)
     s.a.connect(ucx::format_address(one));
   s.a.connect("");
   s.a.connect(s.b.local_address().substr(0, 80));
-  BOOST_REQUIRE(s.notes.wait([&] { return s.heard_a.failed.size() == 5; }));
+  BOOST_REQUIRE(s.notes.wait([&] { return s.heard_a.failed.size() == 6; }));
   for (const auto& [address, why] : s.heard_a.failed)
     BOOST_TEST(why == errc::unreachable);
 }

@@ -91,6 +91,7 @@ std::string format_address(const node_address& a) {
   put_bytes(out, a.host.boot_id.data(), a.host.boot_id.size());
   put(out, a.host.uid);
   put(out, a.host.pid_namespace);
+  put(out, a.host.net_namespace);
   put(out, a.pid);
   put_bytes(out, a.peer.data(), a.peer.size());
   put(out, static_cast<std::uint8_t>(a.role));
@@ -126,6 +127,7 @@ std::optional<node_address> parse_address(std::string_view text) {
                         boot.size());
   a.host.uid = in.get<std::uint32_t>();
   a.host.pid_namespace = in.get<std::uint64_t>();
+  a.host.net_namespace = in.get<std::uint64_t>();
   a.pid = in.get<std::uint32_t>();
   auto peer = in.take(a.peer.size());
   if (!in.failed())

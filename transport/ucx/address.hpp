@@ -24,11 +24,14 @@ inline constexpr std::size_t boot_id_bytes_max = 64;
 /// Longest worker address taken. Shared memory alone needs about 100 bytes.
 inline constexpr std::size_t worker_address_bytes_max = 4096;
 
-/// A machine, user and pid namespace: shared memory works within one.
+/// A machine, user, pid and network namespace: shared memory works within one.
+/// (UCX wakes the other end by a socket with an abstract name, which ends at
+/// the network namespace: without it every message waits for a poll.)
 struct host_id {
   std::string boot_id;             ///< /proc/sys/kernel/random/boot_id
   std::uint32_t uid = 0;           ///< effective user
   std::uint64_t pid_namespace = 0; ///< inode of /proc/self/ns/pid
+  std::uint64_t net_namespace = 0; ///< inode of /proc/self/ns/net
   friend bool operator==(const host_id&, const host_id&) = default;
 };
 

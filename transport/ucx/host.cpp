@@ -23,11 +23,15 @@ host_id this_host() {
       || host.boot_id.size() > boot_id_bytes_max)
     throw std::system_error(ENOENT, std::generic_category(),
                             "cannot read /proc/sys/kernel/random/boot_id");
-  struct stat info {};
-  if (stat("/proc/self/ns/pid", &info) != 0)
-    throw std::system_error(errno, std::generic_category(),
-                            "cannot read /proc/self/ns/pid");
-  host.pid_namespace = info.st_ino;
+  auto inode = [](const char* path) {
+    struct stat info {};
+    if (stat(path, &info) != 0)
+      throw std::system_error(errno, std::generic_category(),
+                              std::string("cannot read ") + path);
+    return info.st_ino;
+  };
+  host.pid_namespace = inode("/proc/self/ns/pid");
+  host.net_namespace = inode("/proc/self/ns/net");
   host.uid = geteuid();
   return host;
 }
