@@ -73,6 +73,14 @@ void add_address(CLI::App& c, node_address& at) {
                "file with the key that all peers share");
 }
 
+/// For commands that only ask: they may ask a node elsewhere.
+void add_node_to_ask(CLI::App& c, node_address& at) {
+  add_address(c, at);
+  c.add_option("--peer", at.peers,
+               "host:port of nodes to ask instead of the local one")
+    ->delimiter(',');
+}
+
 /// One flag for each key of a run file; the values are read as text here and
 /// checked by the run file's own parser.
 void add_run(CLI::App& c, run_options& o) {
@@ -105,6 +113,7 @@ struct command_set {
   generate_command generate;
   eval_command eval;
   doctor_options doctor;
+  key_options key;
 };
 
 using runner = std::function<int()>;
@@ -132,13 +141,13 @@ void add_node(CLI::App& app, command_set& set, runners& run) {
   run[c] = [&o] { return run_node(o); };
 
   c = app.add_subcommand("status", "show the shoal as the local node sees it");
-  add_address(*c, set.status.at);
+  add_node_to_ask(*c, set.status.at);
   c->add_flag("--json", set.status.json, "as JSON");
   run[c] = [&set] { return run_status(set.status); };
 
   c = app.add_subcommand("recover",
                          "go on without peers that will not come back");
-  add_address(*c, set.recover.at);
+  add_node_to_ask(*c, set.recover.at);
   c->add_flag("--force", set.recover.force,
               "make a new shoal of this node alone; it keeps the jobs");
   run[c] = [&set] { return run_recover(set.recover); };
@@ -147,6 +156,16 @@ void add_node(CLI::App& app, command_set& set, runners& run) {
   add_address(*c, set.doctor.at);
   c->add_flag("--json", set.doctor.json, "as JSON");
   run[c] = [&set] { return run_doctor(set.doctor); };
+
+  c = app.add_subcommand("key", "make a cluster key, or tell which one a file "
+                                "holds");
+  c->add_option("ACTION", set.key.action,
+                "new: make FILE (0600); show: print its fingerprint")
+    ->required()
+    ->check(CLI::IsMember({"new", "show"}));
+  c->add_option("FILE", set.key.file,
+                "new: cluster.key; show: your own key, if left out");
+  run[c] = [&set] { return run_key(set.key); };
 }
 
 void add_train(CLI::App& app, command_set& set, runners& run) {
@@ -154,7 +173,7 @@ void add_train(CLI::App& app, command_set& set, runners& run) {
   CLI::App* c = app.add_subcommand(
     "train", "train a model on the local node's shoal, or here when no node "
              "runs");
-  add_address(*c, o.at);
+  add_node_to_ask(*c, o.at);
   add_run(*c, o.run);
   c->add_option("--out", o.out, "folder for the model, checkpoints, metrics");
   c->add_flag("--resume", o.resume,
@@ -170,7 +189,7 @@ void add_train(CLI::App& app, command_set& set, runners& run) {
   run[c] = [&o] { return run_train(o); };
 
   c = app.add_subcommand("plan", "show what would run where, without running");
-  add_address(*c, set.plan.at);
+  add_node_to_ask(*c, set.plan.at);
   add_run(*c, set.plan.run);
   c->add_flag("--json", set.plan.json, "as JSON");
   run[c] = [&set] { return run_plan(set.plan); };

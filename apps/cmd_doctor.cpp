@@ -2,6 +2,7 @@
 //
 // Each check is one line: ok, note (works, but), or bad (with what to do).
 #include "apps/commands.hpp"
+#include "apps/remote.hpp"
 #include "kernels/backend.hpp"
 #include "kernels/thread_team.hpp"
 #include "runtime/client.hpp"
@@ -86,10 +87,7 @@ finding check_shared_memory() {
 }
 
 finding check_node(const node_address& at) {
-  runtime::client_config c;
-  c.data_dir = data_dir_of(at);
-  c.cluster_key_file = at.cluster_key;
-  runtime::client client(c);
+  runtime::client client(client_of(at));
   std::string text;
   if (client.connect() || client.status(text))
     return {"note", "no node runs here: start one with `shoal node`"};

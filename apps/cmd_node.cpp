@@ -2,6 +2,7 @@
 #include "actors/supervisor.hpp"
 #include "apps/commands.hpp"
 #include "apps/line_printer.hpp"
+#include "apps/remote.hpp"
 #include "apps/signals.hpp"
 #include "runtime/client.hpp"
 #include "runtime/node.hpp"
@@ -124,14 +125,16 @@ int fail(const runtime::client& c) {
   return exit_failed;
 }
 
+} // namespace
+
 runtime::client_config client_of(const node_address& at) {
   runtime::client_config c;
-  c.data_dir = data_dir_of(at);
+  if (at.peers.empty())
+    c.data_dir = data_dir_of(at);
+  c.addresses = at.peers;
   c.cluster_key_file = at.cluster_key;
   return c;
 }
-
-} // namespace
 
 std::filesystem::path data_dir_of(const node_address& at) {
   return at.data_dir.empty() ? runtime::default_data_dir(at.name) : at.data_dir;

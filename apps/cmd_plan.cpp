@@ -3,6 +3,7 @@
 // Plans for the shoal of the local node, or for this machine alone when no
 // node runs. Nothing is started.
 #include "apps/commands.hpp"
+#include "apps/remote.hpp"
 #include "apps/run_file.hpp"
 #include "runtime/client.hpp"
 #include "runtime/core/training/plan.hpp"
@@ -117,10 +118,7 @@ int run_plan(const plan_options& o) {
     std::cerr << "shoal: " << run.message() << "\n";
     return exit_usage;
   }
-  runtime::client_config c;
-  c.data_dir = data_dir_of(o.at);
-  c.cluster_key_file = o.at.cluster_key;
-  runtime::client client(c);
+  runtime::client client(client_of(o.at));
   std::string status;
   const bool node = !client.connect() && !client.status(status);
   core::view v = node ? from_status(json::parse(status)) : alone();

@@ -7,6 +7,7 @@
 #include "actors/supervisor.hpp"
 #include "apps/commands.hpp"
 #include "apps/progress.hpp"
+#include "apps/remote.hpp"
 #include "apps/run_file.hpp"
 #include "apps/signals.hpp"
 #include "runtime/client.hpp"
@@ -183,16 +184,14 @@ private:
   }
 
   model::status connect() {
-    runtime::client_config c;
-    c.data_dir = data_dir_of(o_.at);
-    c.cluster_key_file = o_.at.cluster_key;
+    runtime::client_config c = client_of(o_.at);
     c.say = [this](const std::string& text) { out_->say("notice", text); };
     client_ = std::make_unique<runtime::client>(c);
     if (!client_->connect()) {
       out_->say("notice", "using the node at " + client_->where());
       return model::done{};
     }
-    if (!o_.at.name.empty() || !o_.at.data_dir.empty())
+    if (!o_.at.name.empty() || !o_.at.data_dir.empty() || !o_.at.peers.empty())
       return failure{client_->text()}; // that node was asked for
     if (o_.detach)
       return failure{"--detach needs a running node: start `shoal node`"};

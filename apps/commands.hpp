@@ -22,6 +22,7 @@ struct node_address {
   std::string name;                  ///< below the default data directory
   std::filesystem::path data_dir;    ///< overrides name
   std::filesystem::path cluster_key; ///< empty: the user's own
+  std::vector<std::string> peers;    ///< ask these nodes instead, by TLS
 };
 std::filesystem::path data_dir_of(const node_address& at);
 
@@ -107,6 +108,12 @@ struct eval_command {
   bool json = false;
 };
 int run_eval(const eval_command& o);
+
+struct key_options {
+  std::string action; ///< "new" or "show"
+  std::filesystem::path file;
+};
+int run_key(const key_options& o);
 
 struct doctor_options {
   node_address at;

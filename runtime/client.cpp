@@ -111,7 +111,8 @@ bool client::impl::try_address(const std::string& address) {
       return false;
     }
   }
-  link_ = make_tls_link(address, *key_, std::min(config_.timeout, dial_max));
+  link_ =
+    make_tls_link(address, *key_, std::min(config_.timeout, dial_max), text_);
   where_ = address;
   return link_ != nullptr;
 }

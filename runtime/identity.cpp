@@ -4,6 +4,7 @@
 #include "runtime/core/hex.hpp"
 #include "runtime/node.hpp" // node_error
 #include "runtime/node/file.hpp"
+#include "runtime/store/store.hpp" // sha256
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -51,7 +52,8 @@ std::array<std::uint8_t, 32> read_key(const fs::path& file) {
 
 /// Makes a key file unless there is one: written under another name and then
 /// linked, so that it is never seen half written and the first one wins.
-void make_key(const fs::path& file, const std::array<std::uint8_t, 32>& key) {
+/// @returns whether this call made it.
+bool make_key(const fs::path& file, const std::array<std::uint8_t, 32>& key) {
   make_private_dir(file.parent_path());
   fs::path draft = file;
   draft += "." + std::to_string(::getpid()) + "."
@@ -61,13 +63,14 @@ void make_key(const fs::path& file, const std::array<std::uint8_t, 32>& key) {
   if (auto error = write_new_file(draft, bytes))
     throw node_error("cannot write key file " + draft.string() + ": "
                      + error.message());
-  bool linked = ::link(draft.c_str(), file.c_str()) == 0 || errno == EEXIST;
+  bool made = ::link(draft.c_str(), file.c_str()) == 0;
   int why = errno;
   ::unlink(draft.c_str());
-  if (!linked)
+  if (!made && why != EEXIST)
     throw node_error("cannot make key file " + file.string() + ": "
                      + std::strerror(why));
-  posix::sync_folder(file.parent_path());
+  posix::sync_folder(file.has_parent_path() ? file.parent_path() : ".");
+  return made;
 }
 
 } // namespace
@@ -76,6 +79,24 @@ private_key load_private_key(const fs::path& file) {
   if (!fs::exists(file))
     make_key(file, transport::tls::make_private_key());
   return read_key(file);
+}
+
+shared_key new_cluster_key(const fs::path& file) {
+  shared_key key = transport::tls::make_shared_key();
+  if (fs::exists(fs::symlink_status(file)) || !make_key(file, key))
+    throw node_error(file.string()
+                     + " exists and is left as it is: name another file");
+  return key;
+}
+
+std::string key_fingerprint(const shared_key& key) {
+  static constexpr std::string_view label = "shoal cluster key";
+  std::vector<std::byte> text;
+  for (char c : label)
+    text.push_back(static_cast<std::byte>(c));
+  for (std::uint8_t b : key)
+    text.push_back(std::byte{b});
+  return core::to_hex(sha256(text)).substr(0, 32);
 }
 
 shared_key load_cluster_key(const fs::path& file) {
@@ -115,6 +136,23 @@ fs::path default_data_dir(const std::string& name) {
 
 fs::path control_socket(const fs::path& data_dir) {
   return data_dir / "control.sock";
+}
+
+bool mend_data_dir(const fs::path& folder) {
+  struct stat is {};
+  if (::stat(folder.c_str(), &is) != 0 || (is.st_mode & 077) == 0)
+    return false; // it is made private, or cannot be used anyway
+  const std::string open =
+    "data directory " + folder.string() + " can be read or changed by others";
+  if (!S_ISDIR(is.st_mode) || is.st_uid != ::geteuid())
+    throw node_error(open + " and is not yours: choose another --data-dir");
+  if (!fs::is_empty(folder) && !fs::exists(folder / "identity.key"))
+    throw node_error(open
+                     + " and holds files of no node: choose an empty "
+                       "--data-dir, or run chmod 700 on it");
+  if (::chmod(folder.c_str(), 0700) != 0)
+    throw node_error(open + ": " + std::strerror(errno));
+  return true;
 }
 
 data_dir_lock::data_dir_lock(const fs::path& folder) {

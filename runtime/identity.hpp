@@ -21,6 +21,12 @@ namespace shoal::runtime {
 /// Reads the key in `file`, or makes one there.
 transport::tls::private_key load_private_key(const std::filesystem::path& file);
 
+/// Makes a new cluster key in `file`, 0600; refuses to overwrite anything.
+transport::tls::shared_key new_cluster_key(const std::filesystem::path& file);
+
+/// What people compare: 32 digits that tell a cluster key without showing it.
+std::string key_fingerprint(const transport::tls::shared_key& key);
+
 /// Reads a cluster key that must exist.
 transport::tls::shared_key load_cluster_key(const std::filesystem::path& file);
 
@@ -28,6 +34,11 @@ transport::tls::shared_key load_cluster_key(const std::filesystem::path& file);
 /// cluster.key. Of several processes that make it at once, all get the same.
 transport::tls::shared_key load_user_key();
 std::filesystem::path user_key_file();
+
+/// Makes a data directory that others can look into private. One that holds
+/// files but no node is left as it is and refused: it may be shared on purpose.
+/// @returns whether it was open and is private now.
+bool mend_data_dir(const std::filesystem::path& folder);
 
 /// A data directory that this process uses alone.
 class data_dir_lock {

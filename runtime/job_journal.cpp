@@ -111,7 +111,7 @@ private:
       return error;
     const posix::descriptor fd(::open((folder / "events.jsonl").c_str(),
                                       O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC,
-                                      0666));
+                                      0600));
     if (!fd)
       return posix::last_error();
     // A line that a crash cut off must not spoil the next one.
@@ -134,6 +134,7 @@ public:
     if (folder.empty())
       return;
     fs::create_directories(folder);
+    fs::permissions(folder, fs::perms::owner_all);
     writer_ = std::make_shared<line_writer>(folder);
     load(folder);
   }

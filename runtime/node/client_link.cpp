@@ -77,6 +77,10 @@ public:
     c.cluster_key = key;
     c.role = transport::peer_role::client;
     c.instance = transport::tls::make_instance();
+    c.log = [this](std::string_view line) {
+      std::lock_guard lock(mutex_);
+      said_ = line;
+    };
     fabric_ = std::make_unique<transport::tls::fabric>(std::move(c), *this);
   }
   ~tls_link() override { fabric_->close(); }
@@ -86,6 +90,10 @@ public:
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, timeout, [this] { return node_ || lost_; });
     return node_ && !lost_;
+  }
+  std::string said() {
+    std::lock_guard lock(mutex_);
+    return said_.empty() ? address_ + ": no answer in time" : said_;
   }
 
   std::error_code call(const client_request& request, client_reply& reply,
@@ -142,6 +150,7 @@ private:
   std::optional<client_reply> reply_;
   std::uint64_t number_ = 0;
   bool lost_ = false;
+  std::string said_;                               ///< the fabric's last line
   std::unique_ptr<transport::tls::fabric> fabric_; ///< last: it calls us
 };
 
@@ -157,11 +166,12 @@ make_unix_link(const std::filesystem::path& socket) {
 
 std::unique_ptr<client_link>
 make_tls_link(const std::string& address, const transport::tls::shared_key& key,
-              milliseconds timeout) {
+              milliseconds timeout, std::string& why) {
   auto link = std::make_unique<tls_link>(address, key);
-  if (!link->connect(timeout))
-    return nullptr;
-  return link;
+  if (link->connect(timeout))
+    return link;
+  why = link->said();
+  return nullptr;
 }
 
 } // namespace shoal::runtime

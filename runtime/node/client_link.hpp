@@ -28,9 +28,10 @@ public:
 std::unique_ptr<client_link>
 make_unix_link(const std::filesystem::path& socket);
 
-/// @returns null when no node proves itself at `address` in time.
+/// @returns null when no node proves itself at `address` in time; `why` then
+///          says what went wrong.
 std::unique_ptr<client_link>
 make_tls_link(const std::string& address, const transport::tls::shared_key& key,
-              std::chrono::milliseconds timeout);
+              std::chrono::milliseconds timeout, std::string& why);
 
 } // namespace shoal::runtime

@@ -99,6 +99,9 @@ void set_up(const node_config& config, node_setup& out) {
     out.data_dir =
       config.data_dir.empty() ? default_data_dir(config.name) : config.data_dir;
   out.data_dir = fs::absolute(out.data_dir);
+  if (mend_data_dir(out.data_dir) && config.observer.say)
+    config.observer.say("[node] data directory " + out.data_dir.string()
+                        + " was open to others: made it private (0700)");
   out.lock = std::make_unique<data_dir_lock>(out.data_dir);
   out.identity = config.embedded
                    ? transport::tls::make_private_key()

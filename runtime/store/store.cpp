@@ -121,6 +121,7 @@ class disk_store final : public store {
 public:
   explicit disk_store(fs::path folder) : folder_(std::move(folder)) {
     fs::create_directories(folder_ / "tmp");
+    fs::permissions(folder_, fs::perms::owner_all); // text of the user's
     // What a process that died has left half written.
     for (const auto& left : fs::directory_iterator(folder_ / "tmp"))
       fs::remove(left.path());
@@ -239,7 +240,7 @@ private:
 
 disk_writer::disk_writer(disk_store& home, fs::path file)
   : home_(home), file_(std::move(file)),
-    fd_(::open(file_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)) {
+    fd_(::open(file_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600)) {
   if (!fd_)
     error_ = posix::last_error();
 }

@@ -88,6 +88,21 @@ class Cli(World):
         self.refuse(1, "generate", "m", "--prompt", "a",
                     names=["model.safetensors"])
 
+    def test_a_new_key_is_private_and_never_overwritten(self):
+        made = self.succeed("key", "new", "k").split()
+        file = self.folder / "k"
+        self.assertEqual(file.stat().st_mode & 0o777, 0o600)
+        self.assertRegex(file.read_text(), r"^[0-9a-f]{64}\n$")
+        self.assertNotIn(made[0], file.read_text())
+        self.assertEqual(self.succeed("key", "show", "k").split(), made)
+        before = file.read_text()
+        self.refuse(1, "key", "new", "k", names=["k", "exists"])
+        self.assertEqual(file.read_text(), before)
+        self.assertNotEqual(self.succeed("key", "new").split()[0], made[0])
+        file.chmod(0o644)
+        self.refuse(1, "key", "show", "k", names=["k", "chmod 600"])
+        self.refuse(2, "key", "old", "k", names=["old"])
+
     def test_no_node_is_1_and_says_what_to_do(self):
         self.refuse(1, "status", names=["shoal node"])
         self.refuse(1, "status", "--name", "none", names=["none"])

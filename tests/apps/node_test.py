@@ -45,6 +45,52 @@ class Node(World):
         for node in nodes:
             self.assertEqual(node.end(signal.SIGTERM), 0)
 
+    def test_status_and_runs_from_afar_need_the_key(self):
+        self.succeed("key", "new", "key")
+        self.succeed("key", "new", "other")
+        node = self.start("node", "--threads", 1, "--name", "one",
+                          "--listen", "127.0.0.1:0", "--cluster-key", "key")
+        at = node.wait_line(lambda line: line.startswith("ready:"))
+        at = at.split(" at ")[1].split(",")[0]
+        away = {"XDG_DATA_HOME": str(self.folder / "elsewhere")}
+        status = json.loads(self.succeed(
+            "status", "--peer", at, "--cluster-key", "key", "--json",
+            env=away))
+        self.assertEqual([p["name"] for p in status["peers"]], ["one"])
+        self.refuse(1, "status", "--peer", at, "--cluster-key", "other",
+                    env=away, names=[at, "cluster key"])
+        self.refuse(1, "status", "--peer", at, env=away, names=[at])
+        events = self.events(self.succeed(
+            "train", self.tiny_run(), "--peer", at, "--cluster-key", "key",
+            "--data", self.write_text_files(), "--out", "out", "--json",
+            env=away))
+        self.assertEqual(events[-1]["state"], "done")
+        status = json.loads(self.succeed(
+            "status", "--peer", at, "--cluster-key", "key", "--json",
+            env=away))
+        self.assertEqual(len(status["peers"]), 1)  # a client is no member
+        self.assertEqual(node.end(signal.SIGTERM), 0)
+
+    def test_what_a_node_keeps_is_private(self):
+        folder = self.folder / "data"
+        folder.mkdir(mode=0o755)
+        folder.chmod(0o755)
+        node = self.start("node", "--threads", 1, "--data-dir", "data")
+        node.wait_line(lambda line: "made it private" in line)
+        node.wait_line(lambda line: line.startswith("ready:"))
+        self.succeed("train", self.tiny_run(), "--data-dir", "data",
+                     "--data", self.write_text_files(), "--out", "out")
+        loose = [str(p) for p in [folder, *folder.rglob("*")]
+                 if p == folder and p.stat().st_mode & 0o077
+                 or p.is_file() and p.stat().st_mode & 0o077]
+        self.assertEqual(loose, [])
+        self.assertEqual(node.end(signal.SIGTERM), 0)
+        other = self.folder / "shared"
+        other.mkdir()
+        other.chmod(0o755)
+        (other / "file").write_text("not a node's")
+        self.refuse(1, "node", "--data-dir", "shared", names=["shared", "700"])
+
     def test_without_a_key_only_loopback_is_bound(self):
         self.refuse(1, "node", "--listen", "0.0.0.0:0", names=["cluster-key"])
 
