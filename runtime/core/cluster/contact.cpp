@@ -57,12 +57,14 @@ const impl::link* impl::best_contact(peer_id* who) const {
   std::size_t equals = 0;
   for (const auto& [id, l] : links_) {
     if (!l.said || !l.said->joinable || l.said->cluster != config_.cluster
+        || now_ - l.said_at > hello_life
         || (seated_ && l.said->shoal == view_.shoal))
       continue;
-    bool wins = best == nullptr || better(*l.said, *best->said);
+    // One shoal is one choice, however many members the hello of each names.
     bool equal = best != nullptr && l.said->shoal == best->said->shoal;
+    bool wins = best == nullptr || (!equal && better(*l.said, *best->said));
     if (wins || equal)
-      equals = wins && !equal ? 1 : equals + 1;
+      equals = wins ? 1 : equals + 1;
     // Of several members of the best shoal another one at every attempt.
     if (wins || (equal && attempts_ % equals == 0)) {
       best = &l;
@@ -186,6 +188,7 @@ void impl::on(const peer_id& from, const hello& m) {
   if (!l.said) // it may have come up before we could tell it anything
     l.hello_at = std::min(l.hello_at, now_);
   l.said = m;
+  l.said_at = now_;
   for (const std::string& a : m.addresses)
     dials_.erase(a); // it has answered
   heard(from, m.shoal, m.number);

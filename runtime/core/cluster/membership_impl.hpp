@@ -17,6 +17,8 @@ inline constexpr nanoseconds milliseconds = 1'000'000;
 inline constexpr nanoseconds retry_interval = 200 * milliseconds;
 /// How often strangers hear of our shoal when nothing has changed.
 inline constexpr nanoseconds hello_interval = 1000 * milliseconds;
+/// A stranger that has said nothing for so long may be gone: we do not ask it.
+inline constexpr nanoseconds hello_life = 3 * hello_interval;
 /// A forwarded wish that is not repeated is forgotten.
 inline constexpr nanoseconds wish_life = 1500 * milliseconds;
 /// A connection attempt without an answer counts as over.
@@ -36,6 +38,7 @@ struct membership::impl {
     shoal_id shoal{};
     epoch number = 0;
     std::optional<hello> said;
+    nanoseconds said_at = 0;
     nanoseconds hello_at = 0; ///< when to tell it ours again
   };
 

@@ -135,6 +135,24 @@ BOOST_AUTO_TEST_CASE(two_that_meet_become_one_view) {
   BOOST_TEST(together());
 }
 
+BOOST_AUTO_TEST_CASE(a_member_that_is_gone_does_not_keep_a_peer_outside) {
+  begin(a);
+  b.disk.view = view_record{a.core->current(), false, {}};
+  begin(b);
+  // Its connection lingers; when it last spoke the shoal had more members.
+  hello gone;
+  gone.cluster = b.c.cluster;
+  gone.shoal = a.core->current().shoal;
+  gone.number = a.core->current().number;
+  gone.members = 9;
+  gone.joinable = true;
+  give(b, peer_up{peer(9), 1});
+  give(b, received{peer(9), gone});
+  link();
+  run(1000 * ms);
+  BOOST_TEST(together());
+}
+
 BOOST_AUTO_TEST_CASE(shoals_of_other_clusters_are_left_alone) {
   b.c.cluster = "another";
   begin(a);
