@@ -130,7 +130,11 @@ void add_node(CLI::App& app, command_set& set, runners& run) {
   c->add_option("--join", o.join, "host:port of peers to contact")
     ->delimiter(',');
   c->add_option("--cluster", o.cluster, "shoals of other names are ignored");
-  c->add_flag("--witness", o.witness, "vote, but take no work");
+  CLI::Option* witness =
+    c->add_flag("--witness", o.witness, "vote, but take no work");
+  c->add_flag("--non-voting", o.non_voting,
+              "take work, but no vote: for machines that come and go")
+    ->excludes(witness);
   c->add_flag("--no-discovery", o.no_discovery, "do not use multicast");
   c->add_flag("--no-shared-memory", o.no_shared_memory,
               "move tensors by TLS between peers of one host, too");

@@ -79,6 +79,7 @@ config_of(const node_options& o, std::uint64_t memory, printer& out) {
   c.cluster = o.cluster;
   c.cluster_key_file = o.at.cluster_key;
   c.witness = o.witness;
+  c.voter = !o.non_voting;
   c.threads = o.threads;
   c.discover = !o.no_discovery;
   c.ucx = !o.no_shared_memory;
@@ -109,11 +110,18 @@ void print_status(const json& s) {
                  + std::to_string(d.value("memory_bytes", 0ull) >> 20) + " MiB";
     const std::string address =
       p["addresses"].empty() ? "" : p["addresses"][0].get<std::string>();
-    std::printf(
-      "%-10s %-16s %-12s %-22s %s\n", p.value("id", "").substr(0, 8).c_str(),
-      p.value("name", "").c_str(), p.value("state", "").c_str(),
-      address.c_str(), p.value("witness", false) ? "witness" : devices.c_str());
+    std::printf("%-10s %-16s %-12s %-22s %s\n",
+                p.value("id", "").substr(0, 8).c_str(),
+                p.value("name", "").c_str(), p.value("state", "").c_str(),
+                address.c_str(),
+                p.value("witness", false) ? "witness"
+                : p.value("voter", true)  ? devices.c_str()
+                                          : (devices + ", no vote").c_str());
   }
+  for (const json& cut : s["cuts"])
+    std::printf("no way between %s and %s\n",
+                cut[0].get<std::string>().substr(0, 8).c_str(),
+                cut[1].get<std::string>().substr(0, 8).c_str());
   for (const json& j : s["jobs"])
     std::printf("job %s  %s  %s  %s\n", j.value("id", "").c_str(),
                 j.value("name", "").c_str(), j.value("state", "").c_str(),

@@ -32,6 +32,7 @@ struct node_options {
   std::vector<std::string> join;
   std::string cluster = "shoal";
   bool witness = false;
+  bool non_voting = false;
   bool no_discovery = false;
   bool no_shared_memory = false;
   int threads = 0;

@@ -123,6 +123,7 @@ void node::impl::start_membership() {
   c->self.device = profile_;
   c->self.voter = !config_.embedded;
   c->self.witness = config_.witness;
+  c->self.voter = config_.voter;
   c->cluster = config_.cluster;
   c->seeds = config_.join;
   c->embedded = config_.embedded;

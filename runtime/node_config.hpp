@@ -39,6 +39,7 @@ struct node_config {
   /// use; the node then binds loopback only.
   std::filesystem::path cluster_key_file;
   bool witness = false; ///< votes, gets no work
+  bool voter = true;    ///< false: works, votes only while it is alone
   int threads = 0;      ///< for computation; 0: all processors
   /// Throw-away identity and data directory, no stored view, not
   /// discoverable: `shoal train` without a running node.

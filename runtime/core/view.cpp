@@ -16,6 +16,13 @@ const job_entry* find_job(const view& v, job_id id) {
   return at == v.jobs.end() ? nullptr : &*at;
 }
 
+bool is_cut(const view& v, const peer_id& a, const peer_id& b) {
+  return std::ranges::any_of(v.cuts, [&](const cut_pair& c) {
+    return (c.low.peer == a && c.high.peer == b)
+           || (c.low.peer == b && c.high.peer == a);
+  });
+}
+
 bool votes(const member& m) {
   return m.voter && m.state != member_state::joining;
 }

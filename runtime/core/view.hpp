@@ -9,6 +9,7 @@
 // V-1: members are sorted by peer id and each peer occurs once.
 // V-2: jobs are sorted by id.
 // V-3: an assignment names only members of the view that it was made from.
+// V-4: cuts are sorted, each occurs once, and both ends are members.
 //
 // Threads: plain data.
 #pragma once
@@ -123,6 +124,14 @@ struct job_entry {
   friend bool operator==(const job_entry&, const job_entry&) = default;
 };
 
+/// Two members that can not reach each other, though a quorum reaches both:
+/// nothing may be planned that needs a link between them.
+struct cut_pair {
+  member_id low; ///< the lower peer id
+  member_id high;
+  friend auto operator<=>(const cut_pair&, const cut_pair&) = default;
+};
+
 struct view {
   shoal_id shoal{};
   epoch number = 0;
@@ -134,12 +143,16 @@ struct view {
   /// Set in a shoal's last view: its members join this shoal instead.
   std::optional<shoal_id> dissolved_into;
   std::vector<std::string> dissolved_addresses; ///< where to find it
+  std::vector<cut_pair> cuts;
   friend bool operator==(const view&, const view&) = default;
 };
 
 /// @returns the member with this peer id, or nullptr.
 const member* find_member(const view& v, const peer_id& id);
 const job_entry* find_job(const view& v, job_id id);
+
+/// Whether the view lists these two, in any order, as cut from each other.
+bool is_cut(const view& v, const peer_id& a, const peer_id& b);
 
 /// Whether the member's vote counts: it is a voter and has taken its seat.
 bool votes(const member& m);

@@ -80,11 +80,15 @@ std::string status_json(const status_input& in) {
               {"state", phase_name(in.phase)},
               {"peers", json::array()},
               {"jobs", json::array()},
+              {"cuts", json::array()},
               {"links", json::array()}};
   if (in.view) {
     out["cluster"] = in.view->cluster;
     for (const core::member& m : in.view->members)
       out["peers"].push_back(peer_json(in, m));
+    for (const core::cut_pair& cut : in.view->cuts)
+      out["cuts"].push_back(
+        {core::to_hex(cut.low.peer), core::to_hex(cut.high.peer)});
     for (const core::job_entry& job : in.view->jobs)
       out["jobs"].push_back(job_json(in, job));
   }

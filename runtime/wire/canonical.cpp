@@ -124,6 +124,11 @@ void writer::value(const core::view& v) {
   number(v.dissolved_into.has_value());
   id(v.dissolved_into.value_or(core::shoal_id{}));
   texts(v.dissolved_addresses);
+  if (!v.cuts.empty()) // a first view has none: shoals keep their names
+    list(v.cuts, [this](const core::cut_pair& cut) {
+      value(cut.low);
+      value(cut.high);
+    });
 }
 
 } // namespace

@@ -222,6 +222,8 @@ static void put(wire::ClusterMessage& out, const cl::change_request& from) {
   put(*to.mutable_device(), from.what.device);
   for (const std::string& a : from.what.addresses)
     to.add_addresses(a);
+  put(*to.mutable_other(), from.what.other);
+  to.set_voter(from.what.voter);
 }
 
 static void
@@ -229,8 +231,8 @@ get(const wire::ChangeRequest& request, cl::change_request& out, checks& c) {
   c.id(request.shoal(), out.shoal);
   const wire::Change& from = request.what();
   cl::change& to = out.what;
-  c.enumerator(from.kind(), cl::change_kind::submit_job,
-               cl::change_kind::update, to.kind);
+  c.enumerator(from.kind(), cl::change_kind::submit_job, cl::change_kind::seat,
+               to.kind);
   get(from.job(), to.job, c);
   to.id = from.id();
   c.enumerator(from.state(), core::job_state::running, core::job_state::failed,
@@ -239,6 +241,8 @@ get(const wire::ChangeRequest& request, cl::change_request& out, checks& c) {
   get(from.subject(), to.subject, c);
   get(from.device(), to.device, c);
   get_addresses(from.addresses(), to.addresses, c);
+  get(from.other(), to.other, c);
+  to.voter = from.voter();
 }
 
 void put(wire::ClusterMessage& to, const cl::message& from) {

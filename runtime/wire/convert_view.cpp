@@ -224,6 +224,11 @@ void put(wire::View& to, const view& from) {
     to.set_dissolved_into(raw(*from.dissolved_into));
   for (const std::string& a : from.dissolved_addresses)
     to.add_dissolved_addresses(a);
+  for (const core::cut_pair& cut : from.cuts) {
+    wire::CutPair& pair = *to.add_cuts();
+    put(*pair.mutable_low(), cut.low);
+    put(*pair.mutable_high(), cut.high);
+  }
 }
 
 void get(const wire::View& from, view& to, checks& c) {
@@ -245,6 +250,19 @@ void get(const wire::View& from, view& to, checks& c) {
   if (from.has_dissolved_into())
     c.id(from.dissolved_into(), to.dissolved_into.emplace());
   get_addresses(from.dissolved_addresses(), to.dissolved_addresses, c);
+  if (c.list(from.cuts_size(), core::cluster::cuts_max))
+    for (const wire::CutPair& pair : from.cuts()) {
+      core::cut_pair& cut = to.cuts.emplace_back();
+      get(pair.low(), cut.low, c);
+      get(pair.high(), cut.high, c);
+    }
+  for (std::size_t i = 1; i < to.cuts.size(); ++i) // V-4
+    c.require(to.cuts[i - 1] < to.cuts[i]);
+  for (const core::cut_pair& cut : to.cuts)
+    for (const core::member_id& end : {cut.low, cut.high}) {
+      const core::member* m = find_member(to, end.peer);
+      c.require(cut.low.peer < cut.high.peer && m != nullptr && m->id == end);
+    }
   for (std::size_t i = 1; i < to.members.size(); ++i) // V-1
     c.require(to.members[i - 1].id.peer < to.members[i].id.peer);
   for (std::size_t i = 1; i < to.jobs.size(); ++i) // V-2

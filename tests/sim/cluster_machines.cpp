@@ -30,6 +30,7 @@ void cluster_world::start_machine(int i) {
   c.self.name = "m" + std::to_string(i);
   c.self.addresses = {m.address};
   c.self.witness = i == 3;
+  c.self.voter = i != 4;
   c.cluster = "sim";
   c.seed = random_.next();
   c.name_shoal = hash_view;

@@ -35,13 +35,16 @@ inline constexpr std::size_t jobs_kept_max = 16;
 inline constexpr std::size_t run_json_bytes_max = 64 * 1024;
 /// Last views of dissolved shoals that are remembered for late members.
 inline constexpr std::size_t former_max = 8;
+/// Pairs of members without a way to each other that a view lists.
+inline constexpr std::size_t cuts_max = 256;
 /// Own wishes and those of others that wait for the next view.
 inline constexpr std::size_t wishes_max = 256;
 
 /// Fixed for the life of the process.
 struct config {
   /// This process: id.peer, instance, name, addresses, host, device, voter,
-  /// witness; the rest is ignored. A member of an embedded peer never votes.
+  /// witness; the rest is ignored. A peer that is no voter, or embedded,
+  /// votes only while it is alone.
   member self;
   std::string cluster = "default";
   /// Addresses given by the user: tried until they answer.

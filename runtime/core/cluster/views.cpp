@@ -165,15 +165,15 @@ void impl::refresh_wishes() {
     if (fresh)
       at->second.since = now_;
   }
-  if (seated_ && current_entry()
-      && (self->device != config_.self.device
-          || self->addresses != config_.self.addresses)) {
+  if (seated_ && current_entry()) {
     change c;
     c.kind = change_kind::update;
     c.subject = self->id;
     c.device = config_.self.device;
     c.addresses = config_.self.addresses;
-    wish(std::move(c));
+    c.voter = config_.self.voter && !config_.embedded;
+    if (!settled(c, view_))
+      wish(std::move(c));
   }
   drop_settled();
   choose_merge();

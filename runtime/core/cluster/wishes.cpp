@@ -20,6 +20,13 @@ std::size_t count(const view& v, bool running) {
   }));
 }
 
+/// Whether the member's vote is not the only one.
+bool may_stop_voting(const view& v, const member& m) {
+  return std::ranges::any_of(v.members, [&](const member& x) {
+    return votes(x) && x.id.peer != m.id.peer;
+  });
+}
+
 void grant_join(view& v, const join_request& r) {
   member* old = find(v, r.draft.id.peer);
   if (old != nullptr && old->instance == r.draft.instance)
@@ -31,6 +38,8 @@ void grant_join(view& v, const join_request& r) {
   bool keeps_seat =
     r.seated && old != nullptr && old->state != member_state::joining;
   entry.state = keeps_seat ? member_state::active : member_state::joining;
+  if (old != nullptr && !may_stop_voting(v, *old))
+    entry.voter = true; // somebody has to
   if (old != nullptr) {
     *old = std::move(entry);
   } else if (v.members.size() < members_max) {
@@ -38,6 +47,31 @@ void grant_join(view& v, const join_request& r) {
       v.members, entry.id.peer, {}, [](const member& m) { return m.id.peer; });
     v.members.insert(at, std::move(entry)); // V-1
   }
+}
+
+cut_pair pair_of(const change& c) {
+  auto [low, high] = std::minmax(c.subject, c.other);
+  return {low, high};
+}
+
+bool holds(const view& v, const member_id& id) {
+  const member* m = find_member(v, id.peer);
+  return m != nullptr && m->id == id;
+}
+
+bool can_be_cut(const view& v, const cut_pair& p) {
+  return p.low.peer != p.high.peer && holds(v, p.low) && holds(v, p.high);
+}
+
+void grant_cut(view& v, const change& c) {
+  cut_pair p = pair_of(c);
+  auto at = std::ranges::lower_bound(v.cuts, p);
+  bool listed = at != v.cuts.end() && *at == p;
+  if (c.kind == change_kind::mend && listed)
+    v.cuts.erase(at);
+  else if (c.kind == change_kind::cut && !listed && can_be_cut(v, p)
+           && v.cuts.size() < cuts_max)
+    v.cuts.insert(at, p); // V-4
 }
 
 void grant(view& v, const change& c) {
@@ -74,7 +108,17 @@ void grant(view& v, const change& c) {
     if (m != nullptr) {
       m->device = c.device;
       m->addresses = c.addresses;
+      if (c.voter || may_stop_voting(v, *m))
+        m->voter = c.voter;
     }
+    break;
+  case change_kind::cut:
+  case change_kind::mend:
+    grant_cut(v, c);
+    break;
+  case change_kind::seat:
+    if (m != nullptr && m->state == member_state::joining)
+      m->state = member_state::active;
     break;
   }
 }
@@ -96,6 +140,7 @@ view dissolved_view(const view& base, const merge_wish& m) {
   ++v.number;
   v.jobs.clear();
   v.previous.clear();
+  v.cuts.clear();
   v.dissolved_into = m.into;
   v.dissolved_addresses = m.addresses;
   return v;
@@ -119,7 +164,16 @@ bool settled(const change& c, const view& v) {
     return m == nullptr;
   case change_kind::update:
     return m == nullptr
-           || (m->device == c.device && m->addresses == c.addresses);
+           || (m->device == c.device && m->addresses == c.addresses
+               && (m->voter == c.voter
+                   || (!c.voter && !may_stop_voting(v, *m))));
+  case change_kind::cut:
+    return is_cut(v, c.subject.peer, c.other.peer) || v.cuts.size() >= cuts_max
+           || !can_be_cut(v, pair_of(c));
+  case change_kind::mend:
+    return !is_cut(v, c.subject.peer, c.other.peer);
+  case change_kind::seat:
+    return m == nullptr || m->state != member_state::joining;
   }
   return true;
 }
@@ -152,7 +206,8 @@ next_view(const view& base, const wishes& w,
   for (const wish& x : w.changes)
     grant(v, x.what);
   forget_old_jobs(v);
-  if (v.members == base.members && v.jobs == base.jobs)
+  std::erase_if(v.cuts, [&](const cut_pair& p) { return !can_be_cut(v, p); });
+  if (v.members == base.members && v.jobs == base.jobs && v.cuts == base.cuts)
     return std::nullopt;
   if (std::ranges::none_of(v.members, votes))
     return std::nullopt; // nobody could decide anything any more

@@ -365,6 +365,21 @@ BOOST_AUTO_TEST_CASE(an_embedded_peer_stores_nothing_and_joins_only_if_told) {
   BOOST_TEST(find_job(told.b.core->current(), 4) != nullptr);
 }
 
+BOOST_AUTO_TEST_CASE(a_non_voting_peer_votes_only_while_it_is_alone) {
+  a.c.self.voter = false;
+  begin(a);
+  job_entry j;
+  j.id = 4;
+  give(a, submit_job{j}); // so that b joins a, not a b
+  BOOST_TEST(find_member(a.core->current(), a.c.self.id.peer)->voter);
+  begin(b);
+  link();
+  run(1000 * ms);
+  BOOST_TEST(together());
+  BOOST_TEST(!find_member(b.core->current(), a.c.self.id.peer)->voter);
+  BOOST_TEST(find_member(b.core->current(), b.c.self.id.peer)->voter);
+}
+
 BOOST_AUTO_TEST_CASE(ended_jobs_are_forgotten_oldest_first) {
   begin(a);
   for (job_id id = 1; id <= jobs_kept_max + 4; ++id) {

@@ -121,6 +121,9 @@ core::view random_message::view() {
   if (coin())
     v.dissolved_into = id<core::shoal_id>();
   v.dissolved_addresses = texts();
+  for (std::size_t i = 1; i < v.members.size(); ++i)
+    if (coin())
+      v.cuts.push_back({v.members[i - 1].id, v.members[i].id});
   return v;
 }
 
@@ -191,7 +194,7 @@ cl::message random_message::cluster(std::size_t kind) {
     return cl::view_request{shoal, number()};
   default: {
     cl::change c;
-    c.kind = static_cast<cl::change_kind>(1 + below(5));
+    c.kind = static_cast<cl::change_kind>(1 + below(8));
     c.job = job();
     c.id = engine_();
     c.state = static_cast<core::job_state>(1 + below(4));
@@ -199,6 +202,8 @@ cl::message random_message::cluster(std::size_t kind) {
     c.subject = member_id();
     c.device = device();
     c.addresses = texts();
+    c.other = member_id();
+    c.voter = coin();
     return cl::change_request{shoal, c};
   }
   }
