@@ -6,6 +6,7 @@
 #include "kernels/backend.hpp"
 #include "kernels/thread_team.hpp"
 #include "runtime/client.hpp"
+#include "runtime/host_limits.hpp"
 #include "runtime/node_config.hpp"
 
 #include <arpa/inet.h>
@@ -35,7 +36,8 @@ struct finding {
 finding check_kernels() {
   kernels::thread_team team(1);
   return {"ok", "kernels: " + kernels::make_cpu_backend(team)->name() + ", "
-                  + std::to_string(std::thread::hardware_concurrency())
+                  + std::to_string(
+                    runtime::usable_threads(runtime::read_host_limits()))
                   + " processors"};
 }
 

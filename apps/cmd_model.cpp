@@ -3,6 +3,7 @@
 #include "apps/run_file.hpp"
 #include "kernels/backend.hpp"
 #include "kernels/thread_team.hpp"
+#include "runtime/host_limits.hpp"
 #include "runtime/model/evaluate.hpp"
 #include "runtime/model/generate.hpp"
 #include "runtime/model/hf_directory.hpp"
@@ -24,8 +25,9 @@ namespace {
 /// A whole model on the CPU.
 struct local_model {
   explicit local_model(int threads)
-    : team(threads > 0 ? unsigned(threads)
-                       : std::max(1u, std::thread::hardware_concurrency())),
+    : team(threads > 0
+             ? unsigned(threads)
+             : unsigned(runtime::usable_threads(runtime::read_host_limits()))),
       backend(kernels::make_cpu_backend(team)) {}
   kernels::thread_team team;
   std::unique_ptr<kernels::backend> backend;

@@ -4,6 +4,7 @@
 #include "kernels/backend.hpp"
 #include "kernels/thread_team.hpp"
 #include "runtime/core/assert.hpp"
+#include "runtime/host_limits.hpp"
 
 #include <algorithm>
 #include <condition_variable>
@@ -83,8 +84,9 @@ private:
 } // namespace
 
 std::unique_ptr<device_queue> make_cpu_device(int threads) {
-  const unsigned wanted = threads > 0 ? static_cast<unsigned>(threads)
-                                      : std::thread::hardware_concurrency();
+  const unsigned wanted = threads > 0
+                            ? static_cast<unsigned>(threads)
+                            : unsigned(usable_threads(read_host_limits()));
   auto team = std::make_unique<kernels::thread_team>(
     std::clamp(wanted, 1u, kernels::thread_team::threads_max));
   auto backend = kernels::make_cpu_backend(*team);

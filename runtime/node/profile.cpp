@@ -3,10 +3,10 @@
 
 #include "kernels/backend.hpp"
 #include "kernels/thread_team.hpp"
+#include "runtime/host_limits.hpp"
 #include "runtime/node/file.hpp"
 
 #include <fcntl.h>
-#include <sched.h>
 #include <sys/file.h>
 
 #include <algorithm>
@@ -37,13 +37,6 @@ std::string boot_id() {
   return id.substr(0, 64);
 }
 
-static int usable_threads() {
-  cpu_set_t set;
-  if (::sched_getaffinity(0, sizeof set, &set) != 0)
-    return 1;
-  return std::max(1, CPU_COUNT(&set));
-}
-
 static std::string processor_name() {
   std::ifstream in("/proc/cpuinfo");
   std::string line;
@@ -60,14 +53,20 @@ static std::string processor_name() {
 }
 
 /// Half of what is free, in whole 256 MiB.
-static std::uint64_t usable_memory() {
+static std::uint64_t half_in_steps(std::uint64_t bytes) {
+  return std::max(256 * mib, bytes / 2 / (256 * mib) * (256 * mib));
+}
+
+static std::uint64_t usable_memory(const host_limits& limits) {
   std::ifstream in("/proc/meminfo");
   std::string key;
   std::string unit;
   std::uint64_t kib = 0;
   while (in >> key >> kib) {
     if (key == "MemAvailable:")
-      return std::max(256 * mib, kib * 1024 / 2 / (256 * mib) * (256 * mib));
+      return half_in_steps(limits.memory_bytes == 0
+                             ? kib * 1024
+                             : std::min(kib * 1024, limits.memory_bytes));
     std::getline(in, unit);
   }
   return 256 * mib;
@@ -142,12 +141,15 @@ remembered_mflops(const std::string& processor, int threads) {
 core::device_profile
 measure_profile(int threads, std::uint64_t memory_bytes, std::uint64_t mflops) {
   core::device_profile out;
-  int count = threads > 0 ? std::min(threads, 1024) : usable_threads();
+  const host_limits limits = read_host_limits();
+  int count = threads > 0 ? std::min(threads, 1024) : usable_threads(limits);
   out.name = processor_name();
   out.threads = static_cast<std::uint32_t>(count);
-  out.memory_bytes = memory_bytes > 0 ? memory_bytes : usable_memory();
+  out.memory_bytes = memory_bytes > 0 ? memory_bytes : usable_memory(limits);
   out.mflops =
-    quantised(mflops > 0 ? mflops : remembered_mflops(out.name, count));
+    quantised(mflops > 0 ? mflops
+                         : within_quota(remembered_mflops(out.name, count),
+                                        count, limits));
   return out;
 }
 

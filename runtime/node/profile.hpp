@@ -4,7 +4,8 @@
 // most a tenth of a second and remembered below $XDG_CACHE_HOME/shoal for this
 // processor and thread count, so that later starts are instant. Nodes of one
 // machine measure one after another and share the result: equal peers are then
-// equal in the view. Numbers are rounded so that noise does not make views.
+// equal in the view. A quota on processor time (host_limits.hpp) scales it.
+// Numbers are rounded so that noise does not make views.
 //
 // Threads: any; blocks.
 #pragma once

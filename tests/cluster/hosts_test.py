@@ -6,8 +6,8 @@
 # the losses of one process; the bytes on the wire are those that the layout
 # needs. Skipped (exit code 77) without the right to make namespaces.
 import argparse
-import json
 import pathlib
+import re
 import sys
 import tempfile
 import time
@@ -43,9 +43,9 @@ LAYOUTS = {  # name -> (stages, replicas, exact)
 
 
 class Hosts(Cluster):
-    def __init__(self, shoal, flags, apart):
-        super().__init__(shoal, HOSTS, ["--threads", "1", *flags],
-                         hosts=lambda root: Network(root, HOSTS, apart))
+    def __init__(self, shoal, apart=True, count=HOSTS):
+        super().__init__(shoal, count, ["--threads", "1"],
+                         hosts=lambda root: Network(root, count, apart))
         self.key = self.root / "key"
         self.key.write_text("5a" * 32, encoding="utf-8")
         self.key.chmod(0o600)
@@ -56,7 +56,7 @@ def up(cluster, flags_of):
     for peer in cluster.peers:
         peer.start(flags_of(peer))
     ready = max(peer.wait_ready() for peer in cluster.peers)
-    view = cluster.wait_view(HOSTS)
+    view = cluster.wait_view(len(cluster.peers))
     return time.monotonic() - ready, view
 
 
@@ -73,6 +73,38 @@ def by_join(cluster):
 
 
 WAYS = {"multicast": by_multicast, "join": by_join}
+
+
+def unlike(shoal, data):
+    """Half the processor time, half the layers, without being told."""
+    cluster = Hosts(shoal, count=2)
+    good = False
+    try:
+        if not cluster.network.hosts[1].limit(0.5):
+            print("unlike peers: skipped: no control groups")
+            good = True
+            return
+        _, view = up(cluster, by_multicast(cluster))
+        speeds = {p["name"]: p["devices"][0]["mflops"] for p in view["peers"]}
+        with tempfile.TemporaryDirectory(prefix="shoal-hosts-") as folder:
+            run = pathlib.Path(folder) / "run.toml"
+            run.write_text(RUN.replace("num_hidden_layers = 8",
+                                       "num_hidden_layers = 24"),
+                           encoding="utf-8")
+            _, plan = losses(*cluster.train(
+                [str(run), "--data", *data, "--out", f"{folder}/out",
+                 "--parallelism.pipeline_parallel_degree", "2",
+                 "--parallelism.data_parallel_replicate_degree", "1"]))
+        layers = {name: int(last) - int(first) for name, first, last in
+                  re.findall(r"(\w+)\[(\d+),(\d+)\)", plan)}
+        share = layers["peer2"] / layers["peer1"]
+        print(f"unlike peers: {speeds} MFLOP/s, {plan}: {share:.0%} of the "
+              "other's layers", flush=True)
+        assert 0.4 <= share <= 0.6, "not half of the work"
+        good = True
+    finally:
+        cluster.keep = not good
+        cluster.close()
 
 
 def same_losses(cluster, folder, data):
@@ -98,14 +130,19 @@ def main():
                         help=f"of {', '.join(WAYS)}")
     parser.add_argument("--one-machine", action="store_true",
                         help="containers of one machine: one boot id and /dev/shm")
+    parser.add_argument("--unlike", action="store_true",
+                        help="two hosts, one with half the processor time")
     parser.add_argument("--data", nargs="*", default=["/usr/include/c++"])
     parser.add_argument("--keep", action="store_true")
     options = parser.parse_args()
     if not can_make_namespaces():
         print("skipped: no right to make network namespaces")
         return 77
+    if options.unlike:
+        unlike(options.shoal, options.data)
+        return 0
     for way in options.ways:
-        cluster = Hosts(options.shoal, [], not options.one_machine)
+        cluster = Hosts(options.shoal, not options.one_machine)
         cluster.keep = True
         good = False
         try:

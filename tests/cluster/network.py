@@ -65,8 +65,10 @@ class Host:
             self.mounts.append(target)
 
     def limit(self, processors):
-        """At most so many processors' time for what starts from now on."""
+        """At most so many processors' time for what starts from now on;
+        False: there are no control groups here."""
         self.quota = self.network.cgroup(self.number, processors)
+        return self.quota is not None
 
     def command(self, command):
         script = ["set -e"]
@@ -82,9 +84,10 @@ class Host:
         if self.quota:
             script.append(f"echo $$ > '{self.quota}'")
         script.append('exec "$@"')
-        return ["ip", "netns", "exec", self.namespace, "unshare", "--mount",
-                "--propagation", "private", "sh", "-c", "\n".join(script),
-                "sh", *command]
+        # Not "ip netns exec": its new /sys has no control groups.
+        return ["nsenter", f"--net=/run/netns/{self.namespace}", "unshare",
+                "--mount", "--propagation", "private", "sh", "-c",
+                "\n".join(script), "sh", *command]
 
     def cut(self, other, both=True):
         """Nothing passes from this host to `other`, and back if `both`."""

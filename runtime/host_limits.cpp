@@ -1,0 +1,128 @@
+// runtime/host_limits.cpp -- control groups, versions 1 and 2.
+#include "runtime/host_limits.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <fstream>
+#include <limits>
+#include <string>
+
+namespace shoal::runtime {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+/// Groups deeper than this are not looked at.
+constexpr int depth_max = 64;
+/// Version 1 says "no limit" by a number near 2^63.
+constexpr std::uint64_t memory_no_limit = std::uint64_t{1} << 60;
+
+void tighten(std::uint64_t& limit, std::uint64_t found) {
+  if (found > 0)
+    limit = limit == 0 ? found : std::min(limit, found);
+}
+
+/// The two numbers of a quota: -1 or "max" is none.
+std::uint64_t milli(long long quota_us, long long period_us) {
+  if (quota_us <= 0 || period_us <= 0
+      || quota_us > std::numeric_limits<long long>::max() / 1000)
+    return 0;
+  return std::max<std::uint64_t>(1, std::uint64_t(quota_us * 1000 / period_us));
+}
+
+long long number_in(const fs::path& file) {
+  std::ifstream in(file);
+  long long value = 0;
+  return in >> value ? value : 0;
+}
+
+/// cpu.max: "MAX PERIOD", where MAX may be "max".
+std::uint64_t cpu_max(const fs::path& group) {
+  std::ifstream in(group / "cpu.max");
+  long long quota = 0;
+  long long period = 0;
+  return in >> quota >> period ? milli(quota, period) : 0;
+}
+
+std::uint64_t cfs_quota(const fs::path& group) {
+  return milli(number_in(group / "cpu.cfs_quota_us"),
+               number_in(group / "cpu.cfs_period_us"));
+}
+
+std::uint64_t bytes_in(const fs::path& file) {
+  const long long value = number_in(file);
+  return value > 0 && std::uint64_t(value) < memory_no_limit
+           ? std::uint64_t(value)
+           : 0;
+}
+
+/// Does `what` at base/group, its parent, and so on up to base.
+template <class Visit>
+void upwards(const fs::path& base, const std::string& group, Visit what) {
+  fs::path relative = fs::path(group).relative_path().lexically_normal();
+  if (*relative.begin() == "..") // of a group namespace around ours
+    relative.clear();
+  for (int depth = 0; depth < depth_max; ++depth) {
+    what(base / relative);
+    if (!relative.has_relative_path() || relative == ".")
+      return;
+    relative = relative.parent_path();
+  }
+}
+
+} // namespace
+
+host_limits read_host_limits(const fs::path& self, const fs::path& mount) {
+  host_limits out;
+  std::ifstream in(self);
+  for (std::string line; std::getline(in, line);) {
+    // hierarchy:controllers:group; version 2 names no controllers
+    const std::size_t first = line.find(':');
+    const std::size_t second =
+      first == std::string::npos ? first : line.find(':', first + 1);
+    if (second == std::string::npos)
+      continue;
+    const std::string kinds =
+      "," + line.substr(first + 1, second - first - 1) + ",";
+    const std::string group = line.substr(second + 1);
+    if (kinds == ",,")
+      upwards(mount, group, [&](const fs::path& at) {
+        tighten(out.processors_milli, cpu_max(at));
+        tighten(out.memory_bytes, bytes_in(at / "memory.max"));
+      });
+    if (kinds.find(",cpu,") != std::string::npos)
+      upwards(mount / "cpu", group, [&](const fs::path& at) {
+        tighten(out.processors_milli, cfs_quota(at));
+      });
+    if (kinds.find(",memory,") != std::string::npos)
+      upwards(mount / "memory", group, [&](const fs::path& at) {
+        tighten(out.memory_bytes, bytes_in(at / "memory.limit_in_bytes"));
+      });
+  }
+  return out;
+}
+
+int usable_threads(const host_limits& limits) {
+  cpu_set_t set;
+  int count =
+    ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+  if (limits.processors_milli > 0) {
+    const std::uint64_t whole = (limits.processors_milli + 999) / 1000;
+    count = int(std::min<std::uint64_t>(std::uint64_t(count), whole));
+  }
+  return std::max(1, count);
+}
+
+std::uint64_t
+within_quota(std::uint64_t rate, int threads, const host_limits& limits) {
+  const std::uint64_t wanted = std::uint64_t(std::max(1, threads)) * 1000;
+  if (limits.processors_milli == 0 || limits.processors_milli >= wanted)
+    return rate;
+  return std::max<std::uint64_t>(1, rate / wanted * limits.processors_milli
+                                      + rate % wanted * limits.processors_milli
+                                          / wanted);
+}
+
+} // namespace shoal::runtime
