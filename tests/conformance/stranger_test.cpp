@@ -17,6 +17,8 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include <optional>
+
 namespace shoal::transport::tls {
 namespace {
 
@@ -192,12 +194,17 @@ BOOST_AUTO_TEST_CASE(a_silent_client_is_closed_by_the_deadline) {
   BOOST_TEST(silent.closed());
   raw_client half(h.where(), make_private_key());
   BOOST_TEST(half.closed());
+  // One that has come a little further, and no more.
+  raw_socket late(h.where());
+  const unsigned char head[]{22, 3, 1, 0, 100, 1};
+  late.write(std::as_bytes(std::span(head)));
+  BOOST_TEST(late.closed());
   BOOST_TEST(h.logged("no handshake within the deadline"));
 }
 
 BOOST_AUTO_TEST_CASE(silent_clients_do_not_lock_the_door) {
   config c;
-  c.unproved_max = 8;
+  c.door.unproved_per_address = 8;
   c.handshake_max = std::chrono::minutes(10);
   host h(c);
   std::deque<raw_socket> crowd;
@@ -268,6 +275,7 @@ BOOST_AUTO_TEST_CASE(a_malformed_frame_ends_the_peer_with_a_reason) {
   host h;
   struct lie {
     const char* reason;
+    std::uint8_t stream;
     buffer bytes;
   };
   std::vector<lie> lies;
@@ -277,44 +285,125 @@ BOOST_AUTO_TEST_CASE(a_malformed_frame_ends_the_peer_with_a_reason) {
     std::memcpy(b.data() + 4, &type, 4);
     return b;
   };
-  lies.push_back({"unknown frame type", head(4, 99)});
-  lies.push_back({"control message over the limit", head(0xffffffff, 1)});
-  lies.push_back({"wrong frame length", head(0x7fffffff, 2)});
-  lies.push_back({"wrong chunk length", head(8 + chunk_bytes_max + 1, 3)});
+  lies.push_back({"unknown frame type", 0, head(4, 99)});
+  lies.push_back({"control message over the limit", 0, head(0xffffffff, 1)});
+  lies.push_back({"bulk on the control stream", 0, head(32, 2)});
+  lies.push_back({"control on a bulk stream", 1, head(5, 1)});
+  lies.push_back({"wrong frame length", 1, head(0x7fffffff, 2)});
+  lies.push_back({"wrong frame length", 1, head(8 + chunk_bytes_max + 1, 3)});
   buffer b;
   append_chunk_head(b, 3, 10);
-  lies.push_back({"not open", b});
+  lies.push_back({"not open", 1, b});
   b.clear();
   append_bulk_header(b, 0, {}, 5);
   append_chunk_head(b, 0, 6);
-  lies.push_back({"more bytes", b});
+  lies.push_back({"more bytes", 1, b});
   b.clear();
   append_bulk_header(b, 0, {}, 5);
   append_bulk_end(b, 0, 0);
-  lies.push_back({"not complete", b});
+  lies.push_back({"not complete", 1, b});
   b.clear();
   append_bulk_ack(b, 7, verdict::ok);
-  lies.push_back({"acknowledged what was not sent", b});
+  lies.push_back({"acknowledged what was not sent", 1, b});
   b.clear();
   for (std::uint64_t i = 0; i <= open_transfers_max; ++i)
     append_bulk_header(b, i, {}, 5);
-  lies.push_back({"too many open transfers", b});
-  int count = 0;
-  for (const auto& [reason, bytes] : lies) {
+  lies.push_back({"too many open transfers", 1, b});
+  for (const auto& [reason, stream, bytes] : lies) {
     BOOST_TEST_CONTEXT(reason) {
       const auto key = make_private_key();
       raw_client c(h.where(), key);
       c.write(c.proof(h.key, {peer_role::member, 5, 0}));
       BOOST_REQUIRE(c.answered());
-      c.write(bytes);
-      BOOST_TEST(c.closed());
-      ++count;
+      std::optional<raw_client> second;
+      if (stream != 0) {
+        second.emplace(h.where(), key);
+        second->write(second->proof(h.key, {peer_role::member, 5, 0, stream}));
+        BOOST_REQUIRE(second->answered());
+      }
+      (second ? *second : c).write(bytes);
+      BOOST_TEST(c.closed()); // one stream's lie ends the peer
+      BOOST_TEST((!second || second->closed()));
       BOOST_TEST(
         h.notes.wait([&] { return h.heard.downs[id_of_private(key)] == 1; }));
       BOOST_TEST(h.logged(reason));
     }
   }
   h.still_serves();
+}
+
+BOOST_AUTO_TEST_CASE(a_stream_needs_a_peer_that_is_up) {
+  host h;
+  const auto key = make_private_key();
+  raw_client early(h.where(), key);
+  early.write(early.proof(h.key, {peer_role::member, 5, 0, 1}));
+  BOOST_TEST(early.closed());
+  raw_client c(h.where(), key);
+  c.write(c.proof(h.key, {peer_role::member, 5, 0}));
+  BOOST_REQUIRE(c.answered());
+  raw_client other_process(h.where(), key);
+  other_process.write(other_process.proof(h.key, {peer_role::member, 6, 0, 1}));
+  BOOST_TEST(other_process.closed());
+  raw_client somebody_else(h.where(), make_private_key());
+  somebody_else.write(somebody_else.proof(h.key, {peer_role::member, 5, 0, 1}));
+  BOOST_TEST(somebody_else.closed());
+  // They are no streams of the peer, so it is not touched.
+  raw_client stream(h.where(), key);
+  stream.write(stream.proof(h.key, {peer_role::member, 5, 0, 1}));
+  BOOST_TEST(stream.answered());
+  BOOST_TEST(h.heard.downs.empty());
+  // A peer has a bounded number of streams.
+  std::deque<raw_client> many;
+  for (int i = 1; i < 2 * streams_max; ++i) {
+    many.emplace_back(h.where(), key);
+    many.back().write(many.back().proof(h.key, {peer_role::member, 5, 0, 2}));
+    BOOST_REQUIRE(many.back().answered());
+  }
+  raw_client over(h.where(), key);
+  over.write(over.proof(h.key, {peer_role::member, 5, 0, 2}));
+  BOOST_TEST(over.closed());
+  BOOST_TEST(h.heard.downs.empty());
+}
+
+BOOST_AUTO_TEST_CASE(too_many_bytes_before_the_proof_are_not_read) {
+  config c;
+  c.handshake_max = std::chrono::minutes(10);
+  host h(c);
+  // A handshake record as long as there can be, of a message that claims to
+  // be longer still: OpenSSL alone would go on reading.
+  const unsigned char head[]{22, 3, 1, 0x40, 0, 1, 0, 0x7f, 0xff, 3, 3};
+  raw_socket s(h.where());
+  s.write(std::as_bytes(std::span(head)));
+  s.write(pattern(16384 - 6, 1));
+  BOOST_TEST(s.closed());
+  h.still_serves();
+}
+
+// A byte at a time, 1,000 connections at once, and behind them a member: with
+// a deadline far away, only the limits of the door let it in.
+BOOST_AUTO_TEST_CASE(a_member_gets_in_through_a_thousand_slow_strangers) {
+  config c;
+  c.handshake_max = std::chrono::minutes(10);
+  host h(c);
+  const unsigned char hello[]{22, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3};
+  const std::size_t strangers = long_run() ? 5000 : 1000;
+  // As many as the process may have descriptors for are open at a time.
+  std::deque<raw_socket> crowd;
+  std::size_t most = 0;
+  for (std::size_t i = 0; i < strangers; ++i) {
+    if (crowd.size() >= 300)
+      crowd.pop_front();
+    crowd.emplace_back(h.where());
+    for (std::size_t b = 0; b < i % (sizeof hello + 1); ++b)
+      crowd.back().write(std::as_bytes(std::span(hello)).subspan(b, 1));
+    if (i % 250 == 249)
+      h.still_serves();
+    most = std::max(most, crowd.size());
+  }
+  h.still_serves();
+  BOOST_TEST(most == 300);
+  BOOST_TEST(h.logged("pushed out"));
+  BOOST_TEST(h.heard.ups.size() == strangers / 250 + 1);
 }
 
 BOOST_AUTO_TEST_CASE(a_client_is_shown_as_one) {

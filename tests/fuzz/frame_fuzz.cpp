@@ -62,6 +62,7 @@ public:
     note('k', transfer, static_cast<std::uint64_t>(v));
     return transfer < 100;
   }
+  void on_streams(std::uint32_t count) override { note('s', count, 0); }
   void note(char what, std::uint64_t a, std::uint64_t b) {
     for (const auto x : {static_cast<std::uint64_t>(what), a, b})
       digest = (digest ^ x) * 0x100000001b3u;
@@ -77,9 +78,10 @@ public:
   std::uint64_t digest = 1469598103934665603u;
 };
 
-std::uint64_t read_all(std::span<const std::uint8_t> data, std::uint32_t cuts) {
+std::uint64_t read_all(std::span<const std::uint8_t> data, std::uint32_t cuts,
+                       stream_kind kind) {
   sink s;
-  frame_reader reader(s);
+  frame_reader reader(s, kind);
   while (!data.empty()) {
     const auto room = reader.room();
     SHOAL_ASSERT(!room.empty());
@@ -105,6 +107,8 @@ LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0)
     return 0;
   const std::span stream(data + 1, size - 1);
-  SHOAL_ASSERT(read_all(stream, data[0] * 2u) == read_all(stream, 12345));
+  for (const auto kind : {stream_kind::control, stream_kind::bulk})
+    SHOAL_ASSERT(read_all(stream, data[0] * 2u, kind)
+                 == read_all(stream, 12345, kind));
   return 0;
 }

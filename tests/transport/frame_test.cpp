@@ -45,6 +45,9 @@ public:
             + std::to_string(static_cast<int>(v)) + "\n";
     return transfer != 666;
   }
+  void on_streams(std::uint32_t count) override {
+    text += "streams " + std::to_string(count) + "\n";
+  }
 
   bool posts = true;
   std::string text;
@@ -54,8 +57,9 @@ public:
 
 /// @returns the reason why the stream ended, or an empty text.
 std::string
-feed(frame_sink& sink, const buffer& bytes, std::size_t piece = SIZE_MAX) {
-  frame_reader reader(sink);
+feed(frame_sink& sink, const buffer& bytes, std::size_t piece = SIZE_MAX,
+     stream_kind kind = stream_kind::bulk) {
+  frame_reader reader(sink, kind);
   for (std::size_t at = 0; at < bytes.size();) {
     const auto room = reader.room();
     const auto n = std::min({room.size(), bytes.size() - at, piece});
@@ -74,11 +78,9 @@ void append_bytes(buffer& out, std::size_t count, int first) {
 
 buffer conversation() {
   buffer b;
-  append_control(b, std::vector<std::byte>(3));
   append_bulk_header(b, 0, {1, 2, 3}, 10);
   append_chunk_head(b, 0, 6);
   append_bytes(b, 6, 0);
-  append_control(b, {});
   append_bulk_header(b, 1, {4, 5, 6}, 4);
   append_chunk_head(b, 1, 4);
   append_bytes(b, 4, 100);
@@ -95,9 +97,7 @@ buffer conversation() {
 BOOST_AUTO_TEST_SUITE(frame)
 
 BOOST_AUTO_TEST_CASE(what_is_written_is_read_however_it_is_cut) {
-  const char* const expected = "control 3\n"
-                               "header 0 plan 1 link 2 sequence 3 bytes 10\n"
-                               "control 0\n"
+  const char* const expected = "header 0 plan 1 link 2 sequence 3 bytes 10\n"
                                "header 1 plan 4 link 5 sequence 6 bytes 4\n"
                                "end 0 77\n"
                                "ack 9 3\n"
@@ -114,6 +114,28 @@ BOOST_AUTO_TEST_CASE(what_is_written_is_read_however_it_is_cut) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(messages_are_read_however_they_are_cut) {
+  buffer b;
+  append_control(b, std::vector<std::byte>(3));
+  append_control(b, {});
+  append_streams(b, 4);
+  for (const std::size_t piece : {1u, 2u, 7u, 1000u}) {
+    scribe s;
+    BOOST_TEST(feed(s, b, piece, stream_kind::control) == "");
+    BOOST_TEST(s.text == "control 3\ncontrol 0\nstreams 4\n");
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_stream_takes_frames_of_its_own_kind_only) {
+  scribe s;
+  buffer b;
+  append_control(b, {});
+  BOOST_TEST(feed(s, b) == "control on a bulk stream");
+  BOOST_TEST(feed(s, conversation(), 100, stream_kind::control)
+             == "bulk on the control stream");
+  BOOST_TEST(s.text == "");
+}
+
 BOOST_AUTO_TEST_CASE(what_is_not_posted_is_passed_over) {
   scribe posted, ignored;
   ignored.posts = false;
@@ -125,7 +147,7 @@ BOOST_AUTO_TEST_CASE(what_is_not_posted_is_passed_over) {
 
 BOOST_AUTO_TEST_CASE(a_chunk_goes_straight_into_its_region) {
   scribe s;
-  frame_reader reader(s);
+  frame_reader reader(s, stream_kind::bulk);
   buffer b;
   append_bulk_header(b, 0, {}, 100);
   append_chunk_head(b, 0, 100);
@@ -147,21 +169,24 @@ BOOST_AUTO_TEST_CASE(malformed_frames_end_the_stream_with_a_reason) {
     std::memcpy(b.data() + 4, &type, 4);
     return b;
   };
-  const auto reason = [](const buffer& b) {
+  const auto reason = [](const buffer& b,
+                         stream_kind kind = stream_kind::bulk) {
     scribe s;
-    return feed(s, b);
+    return feed(s, b, SIZE_MAX, kind);
   };
   BOOST_TEST(reason(head(0, 0)) == "unknown frame type");
-  BOOST_TEST(reason(head(0, 7)) == "unknown frame type");
+  BOOST_TEST(reason(head(0, 8)) == "unknown frame type");
   BOOST_TEST(reason(head(0, 0x101)) == "unknown frame type");
-  BOOST_TEST(reason(head(control_bytes_max + 1, 1))
+  constexpr auto control = stream_kind::control;
+  BOOST_TEST(reason(head(control_bytes_max + 1, 1), control)
              == "control message over the limit");
-  BOOST_TEST(reason(head(control_bytes_max, 1)) == "");
+  BOOST_TEST(reason(head(control_bytes_max, 1), control) == "");
+  BOOST_TEST(reason(head(5, 7), control) == "wrong frame length");
   for (std::uint32_t type : {2u, 4u, 5u, 6u})
     for (std::uint32_t length : {0u, 7u, 33u, 0xffffffffu})
       BOOST_TEST(reason(head(length, type)) == "wrong frame length");
-  BOOST_TEST(reason(head(8, 3)) == "wrong chunk length");
-  BOOST_TEST(reason(head(9 + chunk_bytes_max, 3)) == "wrong chunk length");
+  BOOST_TEST(reason(head(8, 3)) == "wrong frame length");
+  BOOST_TEST(reason(head(9 + chunk_bytes_max, 3)) == "wrong frame length");
   buffer b;
   append_bulk_header(b, 3, {}, 1);
   append_bulk_header(b, 3, {}, 1);

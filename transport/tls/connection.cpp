@@ -13,9 +13,11 @@ namespace shoal::transport::tls {
 namespace {
 
 constexpr char exporter_label[] = "EXPORTER-shoal-proof-1";
-/// Bulk that the kernel holds unsent delays control by its length; above this
-/// the socket counts as full.
+/// What the kernel holds unsent cannot be overtaken: above this the socket
+/// of a connection counts as full.
 constexpr int unsent_bytes_max = 256 << 10;
+/// A stream reads several records by one system call.
+constexpr std::size_t read_ahead_bytes = std::size_t{128} << 10;
 /// How long sent bytes may stay unacknowledged before the kernel gives the
 /// connection up. A second line behind the failure detector.
 constexpr unsigned user_timeout_ms = 15000;
@@ -26,6 +28,22 @@ connection::connection(engine& e, tcp::socket socket, side role,
                        std::string address)
   : engine_(e), socket_(std::move(socket)), deadline_(e.io), side_(role),
     address_(std::move(address)) {
+}
+
+connection::connection(engine& e, const peer_ptr& to, std::uint8_t stream,
+                       std::string address)
+  : engine_(e), socket_(e.io), deadline_(e.io), side_(side::dialler),
+    stream_(stream), address_(std::move(address)) {
+  target = to;
+}
+
+void connection::listen() {
+  boost::system::error_code ignored;
+  socket_.native_non_blocking(true, ignored);
+  socket_.async_wait(tcp::socket::wait_read, [self = shared_from_this()](auto) {
+    if (!self->closed())
+      self->engine_.spoke(self);
+  });
 }
 
 void connection::start_deadline() {
@@ -41,8 +59,6 @@ void connection::set_options() {
   socket_.set_option(tcp::no_delay(true), ignored);
   socket_.set_option(asio::socket_base::keep_alive(true), ignored);
   const int fd = socket_.native_handle();
-  setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent_bytes_max,
-             sizeof unsent_bytes_max);
   setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &user_timeout_ms,
              sizeof user_timeout_ms);
 }
@@ -117,6 +133,11 @@ void connection::retry(int result, void (connection::*next)()) {
   fail(stage_ == stage::open ? errc::peer_lost : why, reason);
 }
 
+bool connection::too_much_read() const {
+  return BIO_number_read(SSL_get_rbio(ssl_.get()))
+         > engine_.settings.unproved_bytes_max;
+}
+
 void connection::handshake() {
   ERR_clear_error();
   errno = 0;
@@ -124,6 +145,8 @@ void connection::handshake() {
   if (result == 1)
     return secured();
   retry(result, &connection::handshake);
+  if (!closed() && too_much_read())
+    fail(errc::refused, "too many bytes before the proof");
 }
 
 void connection::secured() {
@@ -140,13 +163,18 @@ void connection::secured() {
     return fail(errc::refused, "no TLS exporter");
   // Only the dialling end knows that it holds a connection already; the other
   // takes a second one for the sign that the first is dead.
-  if (dialled() && engine_.dialled_already(*this))
+  if (dialled() && !is_stream() && engine_.dialled_already(*this))
     return fail(errc::ok, "");
+  if (const auto to = target.lock(); is_stream() && (!to || to->info.id != id_))
+    return fail(errc::refused, "a stream led to another peer");
   stage_ = stage::proof;
+  if (ticket != 0)
+    engine_.secured(*this);
   const auto& s = engine_.settings;
   if (dialled()) {
-    const auto frame = make_proof(s.cluster_key, binding_, side_, engine_.id,
-                                  {s.role, s.instance, s.capabilities});
+    const auto frame =
+      make_proof(s.cluster_key, binding_, side_, engine_.id,
+                 {s.role, s.instance, s.capabilities, stream_});
     out_.assign(frame.begin(), frame.end());
     write_some();
   }
@@ -159,8 +187,12 @@ void connection::read_proof() {
   errno = 0;
   const int result = SSL_read(ssl_.get(), proof_.data() + proof_fill_,
                               static_cast<int>(proof_.size() - proof_fill_));
-  if (result <= 0)
-    return retry(result, &connection::read_proof);
+  if (result <= 0) {
+    retry(result, &connection::read_proof);
+    if (!closed() && too_much_read())
+      fail(errc::refused, "too many bytes before the proof");
+    return;
+  }
   proof_fill_ += static_cast<std::size_t>(result);
   if (proof_fill_ < proof_.size())
     return read_proof();
@@ -169,25 +201,42 @@ void connection::read_proof() {
   if (const auto* wrong = check_proof(engine_.settings.cluster_key, binding_,
                                       other, id_, proof_, what))
     return fail(errc::refused, wrong);
+  if (dialled() && what.stream != stream_)
+    return fail(errc::refused, "it answered as another stream");
+  stream_ = what.stream;
   proved(what);
+}
+
+/// The proof has passed: from here on speed counts, not caution.
+void connection::prepare_open() {
+  deadline_.cancel();
+  stage_ = stage::open;
+  if (!is_stream()) {
+    setsockopt(socket_.native_handle(), IPPROTO_TCP, TCP_NOTSENT_LOWAT,
+               &unsent_bytes_max, sizeof unsent_bytes_max);
+    return;
+  }
+  reader_.set_kind(stream_kind::bulk);
+  SSL_set_default_read_buffer_len(ssl_.get(), read_ahead_bytes);
+  SSL_free_buffers(ssl_.get()); // does nothing while it holds bytes
 }
 
 void connection::proved(const claim& what) {
   const auto self = shared_from_this();
   const auto& s = engine_.settings;
   if (!dialled()) {
-    const auto frame = make_proof(s.cluster_key, binding_, side_, engine_.id,
-                                  {s.role, s.instance, s.capabilities});
+    const auto frame =
+      make_proof(s.cluster_key, binding_, side_, engine_.id,
+                 {s.role, s.instance, s.capabilities, stream_});
     out_.insert(out_.end(), frame.begin(), frame.end());
   }
-  deadline_.cancel();
   boost::system::error_code ignored;
   const auto remote = socket_.remote_endpoint(ignored);
   const auto host = remote.address().to_string();
   peer_info info{id_, what.role, what.instance, what.capabilities,
                  (remote.address().is_v6() ? "[" + host + "]" : host) + ":"
                    + std::to_string(remote.port())};
-  stage_ = stage::open;
+  prepare_open();
   if (!engine_.opened(self, std::move(info)) || closed())
     return;
   write_some();

@@ -13,18 +13,10 @@
 namespace shoal::transport::tls {
 namespace {
 
-/// How long accept() rests when the process is out of descriptors.
-constexpr std::chrono::milliseconds accept_pause{100};
 /// A gone peer is dialled for ever, a stranger may come for ever: neither is
 /// to fill a disk with lines.
 constexpr std::chrono::seconds failure_log_pause{60};
 constexpr std::size_t failures_logged_max = 256;
-
-std::string to_string(const tcp::endpoint& e) {
-  const auto host = e.address().to_string();
-  return (e.address().is_v6() ? "[" + host + "]" : host) + ":"
-         + std::to_string(e.port());
-}
 
 void must(const boost::system::error_code& error, const std::string& what) {
   if (error)
@@ -32,6 +24,12 @@ void must(const boost::system::error_code& error, const std::string& what) {
 }
 
 } // namespace
+
+std::string to_string(const tcp::endpoint& e) {
+  const auto host = e.address().to_string();
+  return (e.address().is_v6() ? "[" + host + "]" : host) + ":"
+         + std::to_string(e.port());
+}
 
 std::string short_id(const peer_id& id) {
   constexpr char digits[] = "0123456789abcdef";
@@ -65,7 +63,10 @@ bool split_address(const std::string& address, std::string& host,
 engine::engine(config given, fabric_handler& h)
   : settings(std::move(given)), handler(h),
     id(id_of_private(settings.identity)),
-    context(make_context(settings.identity)) {
+    context(make_context(settings.identity)), door_(settings.door) {
+  if (settings.bulk_streams < 1 || settings.bulk_streams > streams_max)
+    throw std::invalid_argument("bulk_streams is not 1 .. "
+                                + std::to_string(streams_max));
   if (!settings.listen.empty())
     listen();
 }
@@ -120,46 +121,6 @@ void engine::log_failure(const std::string& address, bool dialled,
   const auto more = std::exchange(f.left_out, 0);
   log(address + ": " + reason + "; connection closed"
       + (more ? " (and " + std::to_string(more) + " times before)" : ""));
-}
-
-// ---- accepting ----
-
-void engine::accept() {
-  if (!acceptor_.is_open())
-    return;
-  acceptor_.async_accept([this](auto error, tcp::socket socket) {
-    if (!acceptor_.is_open())
-      return;
-    if (error) {
-      again_.expires_after(accept_pause);
-      return again_.async_wait([this](auto canceled) {
-        if (!canceled)
-          accept();
-      });
-    }
-    boost::system::error_code gone;
-    const auto remote = socket.remote_endpoint(gone);
-    if (gone)
-      return accept();
-    if (open_ + unopened_.size() >= settings.connections_max) {
-      log(to_string(remote) + ": closed, the limit of "
-          + std::to_string(settings.connections_max)
-          + " connections is reached");
-      return accept();
-    }
-    if (unproved_.size() >= settings.unproved_max && !unproved_.empty()) {
-      const auto oldest = unproved_.front();
-      oldest->fail(errc::unreachable, "pushed out by newer connections");
-    }
-    auto c = std::make_shared<connection>(*this, std::move(socket),
-                                          side::acceptor, to_string(remote));
-    unopened_.insert(c);
-    c->place = unproved_.insert(unproved_.end(), c);
-    c->listed = true;
-    c->start_deadline();
-    c->start();
-    accept();
-  });
 }
 
 // ---- dialling ----
@@ -219,8 +180,8 @@ void engine::forget_dial(const std::string& address) {
 
 bool engine::dialled_already(const connection& c) const {
   for (const auto& other : unopened_)
-    if (other.get() != &c && other->dialled() && other->proving()
-        && other->id() == c.id())
+    if (other.get() != &c && other->dialled() && !other->is_stream()
+        && other->proving() && other->id() == c.id())
       return true;
   const auto p = find(c.id());
   if (!p)
@@ -232,16 +193,17 @@ bool engine::dialled_already(const connection& c) const {
 }
 
 void engine::unlist(connection& c) {
-  if (c.listed)
-    unproved_.erase(c.place);
-  c.listed = false;
+  door_.leave(c.ticket);
+  unproved_.erase(c.ticket);
   unopened_.erase(c.shared_from_this());
-  if (c.dialled())
+  if (c.dialled() && !c.is_stream())
     forget_dial(c.address());
 }
 
 void engine::ended(const std::shared_ptr<connection>& c, std::error_code why) {
   unlist(*c);
+  if (c->is_stream())
+    return stream_ended(c);
   // A peer that is up by another connection is what the caller wanted.
   if (why && c->dialled() && !find(c->id()))
     handler.connect_failed(c->address(), why);
@@ -256,6 +218,8 @@ peer_ptr engine::find(const peer_id& peer) const {
 
 bool engine::opened(const std::shared_ptr<connection>& c, peer_info info) {
   unlist(*c);
+  if (c->is_stream())
+    return stream_opened(c, info);
   if (c->dialled())
     std::erase_if(failures_, [&](const auto& f) {
       return f.first.starts_with(c->address() + ": ");
@@ -276,6 +240,7 @@ bool engine::opened(const std::shared_ptr<connection>& c, peer_info info) {
     return true;
   }
   known = std::make_shared<peer>();
+  known->bulk.resize(settings.bulk_streams);
   known->info = std::move(info);
   known->connections.push_back(c);
   c->owner = known;
@@ -300,20 +265,27 @@ void engine::lose(const peer_ptr& lost, std::error_code why,
     if (found == peers.end() || found->second != p)
       return;
     peers.erase(found);
-    for (const auto& b : p->bulk)
-      list.push_back({b.done, completions});
+    for (auto& queue : p->bulk) {
+      for (const auto& b : queue)
+        list.push_back({b.done, completions});
+      queue.clear();
+    }
     for (const auto& [tag, r] : p->receives)
       list.push_back({r.done, completions});
-    p->bulk.clear();
     p->receives.clear();
     p->control.clear();
   }
-  const auto gone = std::move(p->connections);
-  p->connections.clear();
-  for (const auto& c : gone) {
-    c->abandon(completions, list);
-    --open_;
-  }
+  for (auto* own : {&p->connections, &p->streams})
+    for (const auto& c : std::exchange(*own, {})) {
+      c->abandon(completions, list);
+      --open_;
+    }
+  const auto unopened = unopened_;
+  for (const auto& c : unopened)
+    if (c->target.lock() == p) {
+      c->abandon(completions, list);
+      unlist(*c);
+    }
   run(list);
   log("peer " + short_id(p->info.id) + " down: " + why.message());
   handler.down(p->info.id, why);
@@ -334,6 +306,21 @@ void engine::schedule_write(const peer_ptr& p) {
   });
 }
 
+void engine::schedule_bulk(const peer_ptr& p) {
+  if (std::exchange(p->bulk_scheduled, true))
+    return;
+  asio::post(io, [this, p] {
+    {
+      std::lock_guard guard(mutex);
+      p->bulk_scheduled = false;
+    }
+    want_streams(p);
+    const auto all = p->streams;
+    for (const auto& c : all)
+      c->write_some();
+  });
+}
+
 void engine::cancel(std::uint64_t plan) {
   due_list list;
   for (const auto& [peer, p] : peers) {
@@ -342,17 +329,18 @@ void engine::cancel(std::uint64_t plan) {
     const auto last = p->receives.upper_bound({plan, UINT32_MAX, UINT32_MAX});
     for (auto r = first; r != last; r = p->receives.erase(r))
       list.push_back({r->second.done, errc::canceled});
-    std::erase_if(p->bulk, [&, p = p.get()](const queued_bulk& b) {
-      if (b.tag.plan != plan)
-        return false;
-      list.push_back({b.done, errc::canceled});
-      --p->bulk_sends;
-      return true;
-    });
+    for (auto& queue : p->bulk)
+      std::erase_if(queue, [&, p = p.get()](const queued_bulk& b) {
+        if (b.tag.plan != plan)
+          return false;
+        list.push_back({b.done, errc::canceled});
+        --p->bulk_sends;
+        return true;
+      });
   }
   std::vector<std::shared_ptr<connection>> all;
   for (const auto& [peer, p] : peers)
-    all.insert(all.end(), p->connections.begin(), p->connections.end());
+    all.insert(all.end(), p->streams.begin(), p->streams.end());
   for (const auto& c : all)
     c->cancel(plan, list);
   run(list);
@@ -364,6 +352,7 @@ void engine::shut_down() {
   boost::system::error_code ignored;
   acceptor_.close(ignored);
   again_.cancel();
+  turn_.cancel();
   resolver_.cancel();
   due_list none;
   for (const auto& c : std::exchange(unopened_, {}))

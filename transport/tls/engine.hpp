@@ -5,17 +5,23 @@
 // and their queues; sockets, OpenSSL and handlers belong to the progress
 // thread.
 //
-//   fabric -> engine -> peer (queues) -> connection (0 or 1 per direction)
+//   fabric -> engine -> peer (queues) -> connections, streams (sockets)
+//
+// Control messages go by connections: one at least, at most one per direction.
+// Bulk goes by streams, so that no transfer delays a message. Streams are
+// dialled by the end that dialled a connection, when either has bulk to send;
+// the other end asks for them.
 //
 // T-1: a peer is in the table exactly while it is up.
-// T-2: a connection that is open has a peer and is in its list; the first of
-//      the list is the one that is sent on.
+// T-2: a connection that is open has a peer and is in one of its lists. The
+//      first of `connections` is sent on; `streams[i]` sends `bulk[i]`.
 // T-3: the memory of a transfer is touched only within connection::read_some()
 //      and write_some(), so it is free whenever neither runs.
 //
 // Only .cpp files of this folder include it: it pulls in Asio.
 #pragma once
 
+#include "transport/tls/admission.hpp"
 #include "transport/tls/context.hpp"
 #include "transport/tls/fabric.hpp"
 #include "transport/tls/frame.hpp"
@@ -24,11 +30,16 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/steady_timer.hpp>
+
+// The library chooses the widest vectors that the processor has.
+#if defined(__x86_64__) && __has_include(<xxh_x86dispatch.h>)
+#include <xxh_x86dispatch.h>
+#else
 #include <xxhash.h>
+#endif
 
 #include <atomic>
 #include <deque>
-#include <list>
 #include <mutex>
 #include <set>
 #include <thread>
@@ -41,16 +52,28 @@ using tcp = asio::ip::tcp;
 class connection;
 class engine;
 
-/// A running XXH3-64.
+/// An XXH3-64: of what is small at once, of what is large as it passes.
 class hasher {
 public:
-  hasher() : state_(XXH3_createState()) { XXH3_64bits_reset(state_.get()); }
-  void add(std::span<const std::byte> bytes) {
-    XXH3_64bits_update(state_.get(), bytes.data(), bytes.size());
+  explicit hasher(std::size_t total_bytes) {
+    if (total_bytes <= at_once_max)
+      return;
+    state_.reset(XXH3_createState());
+    XXH3_64bits_reset(state_.get());
   }
-  std::uint64_t sum() const { return XXH3_64bits_digest(state_.get()); }
+  void add(std::span<const std::byte> bytes) {
+    if (state_)
+      XXH3_64bits_update(state_.get(), bytes.data(), bytes.size());
+  }
+  /// @param whole all that was added, in one piece
+  std::uint64_t sum(std::span<const std::byte> whole) const {
+    return state_ ? XXH3_64bits_digest(state_.get())
+                  : XXH3_64bits(whole.data(), whole.size());
+  }
 
 private:
+  /// Still in the cache when its last bytes come.
+  static constexpr std::size_t at_once_max = std::size_t{256} << 10;
   struct release {
     void operator()(XXH3_state_t* s) const noexcept { XXH3_freeState(s); }
   };
@@ -75,17 +98,23 @@ struct due {
 using due_list = std::vector<due>;
 void run(const due_list& list) noexcept;
 
-/// A peer that is up. Guarded by engine::mutex but for the last two.
+/// A peer that is up. Guarded by engine::mutex but for what follows `info`.
 struct peer {
   std::deque<buffer> control;
   std::size_t control_bytes = 0;
-  std::deque<queued_bulk> bulk;
-  std::size_t bulk_sends = 0; ///< queued or not yet acknowledged
+  std::vector<std::deque<queued_bulk>> bulk; ///< config::bulk_streams
+  std::size_t bulk_sends = 0;                ///< queued or not yet acknowledged
   std::multimap<bulk_tag, posted_receive> receives;
   traffic moved;
-  bool scheduled = false; ///< a write is on its way to the progress thread
+  bool scheduled = false;      ///< a write is on its way to the progress thread
+  bool bulk_scheduled = false; ///< the same
   peer_info info;
-  std::vector<std::shared_ptr<connection>> connections; ///< progress thread
+  // The progress thread's.
+  std::vector<std::shared_ptr<connection>> connections;
+  std::vector<std::shared_ptr<connection>> streams;
+  std::size_t streams_dialled = 0;
+  bool streams_wanted = false; ///< by us; dialled or asked for
+  int stream_failures = 0;
 };
 using peer_ptr = std::shared_ptr<peer>;
 
@@ -94,8 +123,13 @@ class connection final : public std::enable_shared_from_this<connection>,
                          private frame_sink {
 public:
   connection(engine& e, tcp::socket socket, side role, std::string address);
+  /// A stream to a peer that is up, to be dialled.
+  connection(engine& e, const peer_ptr& to, std::uint8_t stream,
+             std::string address);
 
   void start_deadline();
+  /// Waits for the first bytes of one that dialled us, for engine::spoke().
+  void listen();
   /// @pre the socket is connected
   void start();
   void read_some();
@@ -106,20 +140,27 @@ public:
   void abandon(std::error_code result, due_list& out);
   void fail(std::error_code why, std::string_view reason);
 
+  /// Asks the dialling end for streams. @pre open
+  void ask_for_streams(std::size_t count);
+
   bool dialled() const { return side_ == side::dialler; }
+  bool is_stream() const { return stream_ != 0; }
+  std::uint8_t stream() const { return stream_; }
   bool closed() const { return stage_ == stage::closed; }
   bool proving() const { return stage_ == stage::proof; }
   const std::string& address() const { return address_; }
   const peer_id& id() const { return id_; }
   tcp::socket& socket() { return socket_; }
 
-  peer_ptr owner;      ///< set by engine::opened()
-  bool listed = false; ///< among the unproved of the engine
-  std::list<std::shared_ptr<connection>>::iterator place;
+  peer_ptr owner;               ///< set by engine::opened()
+  std::weak_ptr<peer> target;   ///< of a stream that we dial
+  admission::ticket ticket = 0; ///< of one that we accepted; 0: none
+  std::size_t place = 0;        ///< in the peer's streams
 
 private:
   enum class stage { connecting, handshake, proof, open, closed };
   struct sending {
+    explicit sending(const queued_bulk& q) : what(q), hash(q.bytes.size()) {}
     queued_bulk what;
     std::size_t offset = 0;
     bool begun = false; ///< its header is written
@@ -127,6 +168,8 @@ private:
     hasher hash;
   };
   struct receiving {
+    receiving(bulk_tag t, const posted_receive& r)
+      : tag(t), what(r), hash(r.into.size()) {}
     bulk_tag tag;
     posted_receive what;
     std::size_t offset = 0;
@@ -142,10 +185,14 @@ private:
   /// What to do after an SSL call that did not succeed.
   void retry(int result, void (connection::*next)());
   void set_options();
+  bool too_much_read() const;
+  void prepare_open();
 
+  void answer();
   void gather();
   bool gather_control();
   bool gather_bulk();
+  void gather_chunk(std::uint64_t transfer, sending& s);
   void activate_bulk();
   bool write_piece();
   void forget_payload(std::uint64_t transfer);
@@ -161,6 +208,7 @@ private:
   void on_bulk_end(std::uint64_t transfer, std::uint64_t checksum) override;
   void on_bulk_abort(std::uint64_t transfer) override;
   bool on_bulk_ack(std::uint64_t transfer, verdict v) override;
+  void on_streams(std::uint32_t count) override;
 
   engine& engine_;
   tcp::socket socket_;
@@ -168,6 +216,7 @@ private:
   ssl_ptr ssl_;
   side side_;
   stage stage_ = stage::connecting;
+  std::uint8_t stream_ = 0;
   std::string address_; ///< as dialled, or the remote endpoint
   peer_id id_{};
   exporter binding_{};
@@ -177,7 +226,7 @@ private:
   bool waiting_write_ = false;
   bool read_wants_write_ = false; ///< read_some() goes on after a write
 
-  frame_reader reader_{*this};
+  frame_reader reader_{*this, stream_kind::control};
   std::map<std::uint64_t, receiving> receives_;
   std::uint64_t read_bytes_ = 0;
 
@@ -186,7 +235,8 @@ private:
   std::span<const std::byte> payload_; ///< of the chunk whose head is in out_
   std::uint64_t payload_of_ = 0;
   std::size_t retry_bytes_ = 0; ///< a record that OpenSSL holds; 0: none
-  buffer replies_;              ///< acks and aborts
+  buffer replies_;              ///< acks, aborts and streams
+  bool write_after_read_ = false;
   std::map<std::uint64_t, sending> sends_;
   std::deque<std::uint64_t> turn_; ///< transfers with bytes left to send
   std::uint64_t next_transfer_ = 0;
@@ -201,6 +251,11 @@ public:
   // Progress thread.
   void dial(const std::string& address);
   void accept();
+  /// One that we accepted has sent its first bytes.
+  void spoke(const std::shared_ptr<connection>& c);
+  void secured(const connection& c); ///< its handshake has ended
+  /// The peer at the other end of `c` wants so many bulk streams.
+  void streams_asked(const std::shared_ptr<connection>& c, std::size_t count);
   /// A connection has proved itself. @returns false if it is not wanted.
   bool opened(const std::shared_ptr<connection>& c, peer_info info);
   /// A connection of `lost` has failed, so the peer is down.
@@ -220,6 +275,7 @@ public:
 
   // Any thread.
   void schedule_write(const peer_ptr& p); ///< with the mutex held
+  void schedule_bulk(const peer_ptr& p);  ///< with the mutex held
   /// With the mutex held, or on the progress thread, which alone changes it.
   peer_ptr find(const peer_id& id) const;
 
@@ -243,12 +299,23 @@ private:
   void resolved(const std::shared_ptr<connection>& c,
                 const std::vector<tcp::endpoint>& where);
   void forget_dial(const std::string& address);
+  void admit(tcp::socket socket, const tcp::endpoint& remote);
+  void begin_handshakes();
+  bool
+  stream_opened(const std::shared_ptr<connection>& c, const peer_info& info);
+  void stream_ended(const std::shared_ptr<connection>& c);
+  void want_streams(const peer_ptr& p);
+  void dial_streams(const peer_ptr& p, std::size_t count);
+  void dial_stream(const peer_ptr& p, std::size_t number);
 
   tcp::acceptor acceptor_{io};
   tcp::resolver resolver_{io};
   asio::steady_timer again_{io};
-  std::set<std::shared_ptr<connection>> unopened_;  ///< dials and unproved
-  std::list<std::shared_ptr<connection>> unproved_; ///< accepted; oldest first
+  std::set<std::shared_ptr<connection>> unopened_; ///< dials and unproved
+  admission door_;
+  admission::ticket last_ticket_ = 0;
+  std::map<admission::ticket, std::shared_ptr<connection>> unproved_;
+  asio::steady_timer turn_{io}; ///< of the next handshake
   std::size_t open_ = 0;
   struct failure {
     std::chrono::steady_clock::time_point quiet_until{};
@@ -256,6 +323,8 @@ private:
   };
   std::map<std::string, failure> failures_; ///< by address and reason
 };
+
+std::string to_string(const tcp::endpoint& e);
 
 /// The first eight digits of an id, as people are shown it.
 std::string short_id(const peer_id& id);

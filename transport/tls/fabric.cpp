@@ -121,8 +121,10 @@ fabric::send_bulk(const peer_id& to, bulk_tag tag,
   if (p->bulk_sends >= impl_->settings.queue.bulk_sends)
     return errc::would_block;
   ++p->bulk_sends;
-  p->bulk.push_back({tag, bytes, done});
-  impl_->schedule_write(p);
+  // Equal tags take the same stream, so that they stay in order.
+  const auto mix = tag.plan + (std::uint64_t{tag.link} << 16) + tag.sequence;
+  p->bulk[mix % p->bulk.size()].push_back({tag, bytes, done});
+  impl_->schedule_bulk(p);
   return {};
 }
 

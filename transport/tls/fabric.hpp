@@ -7,10 +7,12 @@
 // and a deadline runs. The dialled end proves itself second, so a stranger
 // learns nothing.
 //
-// Two connections to one peer may exist, one dialled by each end; each end
-// sends on the one it authenticated first and accepts on both. Loss of either
-// is loss of the peer. A peer that shows another instance is a new process:
-// down, then up.
+// A peer is reached by several sockets: connections carry control messages,
+// streams bulk, so that no transfer delays a message. Two connections may
+// exist, one dialled by each end; each end sends on the one it authenticated
+// first and accepts on both. Streams are opened when there is bulk to move, by
+// the end that can dial. Loss of any is loss of the peer. A peer that shows
+// another instance is a new process: down, then up.
 //
 // Threads:   as transport/fabric.hpp; one progress thread.
 // Ownership: the handler must outlive the fabric.
@@ -22,6 +24,7 @@
 
 #include "transport/fabric.hpp"
 #include "transport/limits.hpp"
+#include "transport/tls/admission.hpp"
 #include "transport/tls/identity.hpp"
 
 #include <chrono>
@@ -43,12 +46,15 @@ struct config {
   /// Time for resolve, connect, TLS and proof together. Higher tolerates
   /// slower links at the cost of strangers that hold a slot for longer.
   std::chrono::milliseconds handshake_max{5000};
-  /// Accepted connections that have not proved themselves. A newcomer over
-  /// this pushes out the oldest, so that silent strangers cannot lock the
-  /// door: an honest handshake takes milliseconds.
-  std::size_t unproved_max = 64;
+  /// Places and handshakes of those who have not proved themselves.
+  admission_limits door{};
+  /// Bytes that one may send before that. An honest one sends 1,500.
+  std::size_t unproved_bytes_max = 8192;
   std::size_t connections_max = 1024; ///< all together; more are closed
-  std::size_t dials_max = 256;        ///< connect() calls in progress
+  /// That bulk is sent over, per peer, 1 .. 15. More may carry more over long
+  /// ways, where each socket's window is the limit, at the cost of sockets.
+  std::size_t bulk_streams = 1;
+  std::size_t dials_max = 256; ///< connect() calls in progress
 
   /// One line per event that a person may want to know. On the progress
   /// thread; may be empty.

@@ -14,20 +14,10 @@ constexpr std::size_t waste_bytes = 16384;
 /// A message buffer above this is given back after use.
 constexpr std::size_t message_keep_bytes = 65536;
 
-/// The exact length of a body, or 0 where it varies.
-std::size_t fixed_length(frame_type type) {
-  switch (type) {
-  case frame_type::bulk_header:
-    return 32;
-  case frame_type::bulk_end:
-    return 16;
-  case frame_type::bulk_ack:
-    return 12;
-  case frame_type::bulk_abort:
-    return 8;
-  default:
-    return 0;
-  }
+stream_kind kind_of(frame_type type) {
+  return type == frame_type::control || type == frame_type::streams
+           ? stream_kind::control
+           : stream_kind::bulk;
 }
 
 void append_head(buffer& out, frame_type type, std::size_t length) {
@@ -36,6 +26,26 @@ void append_head(buffer& out, frame_type type, std::size_t length) {
 }
 
 } // namespace
+
+length_limits limits_of(frame_type type) {
+  switch (type) {
+  case frame_type::control:
+    return {0, control_bytes_max};
+  case frame_type::bulk_header:
+    return {32, 32};
+  case frame_type::bulk_chunk:
+    return {transfer_bytes + 1, transfer_bytes + chunk_bytes_max};
+  case frame_type::bulk_end:
+    return {16, 16};
+  case frame_type::bulk_ack:
+    return {12, 12};
+  case frame_type::bulk_abort:
+    return {8, 8};
+  case frame_type::streams:
+    return {4, 4};
+  }
+  return {1, 0};
+}
 
 std::span<std::byte> frame_reader::room() {
   discarding_ = false;
@@ -77,22 +87,23 @@ const char* frame_reader::commit(std::size_t bytes) {
 const char* frame_reader::begin_body() {
   length_ = load<std::uint32_t>(small_, 0);
   const auto type = load<std::uint32_t>(small_, 4);
-  if (type < 1 || type > 6)
+  if (type < 1 || type > static_cast<std::uint32_t>(frame_type::streams))
     return "unknown frame type";
   type_ = static_cast<frame_type>(type);
+  if (kind_of(type_) != kind_)
+    return kind_ == stream_kind::control ? "bulk on the control stream"
+                                         : "control on a bulk stream";
+  const auto limits = limits_of(type_);
+  if (length_ < limits.least || length_ > limits.most)
+    return type_ == frame_type::control ? "control message over the limit"
+                                        : "wrong frame length";
   small_fill_ = 0;
   stage_ = stage::body;
   need_ = length_;
-  if (const auto fixed = fixed_length(type_))
-    return length_ == fixed ? nullptr : "wrong frame length";
-  if (type_ == frame_type::bulk_chunk) {
-    if (length_ <= transfer_bytes || length_ > transfer_bytes + chunk_bytes_max)
-      return "wrong chunk length";
+  if (type_ == frame_type::bulk_chunk)
     need_ = transfer_bytes; // its payload is a stage of its own
+  if (type_ != frame_type::control)
     return nullptr;
-  }
-  if (length_ > control_bytes_max)
-    return "control message over the limit";
   stage_ = stage::control;
   message_.resize(length_);
   return length_ == 0 ? end_body() : nullptr;
@@ -125,6 +136,10 @@ const char* frame_reader::end_body() {
 }
 
 const char* frame_reader::end_small() {
+  if (type_ == frame_type::streams) {
+    sink_.on_streams(load<std::uint32_t>(small_, 0));
+    return nullptr;
+  }
   const auto transfer = load<std::uint64_t>(small_, 0);
   switch (type_) {
   case frame_type::bulk_header: {
@@ -206,6 +221,11 @@ void append_bulk_ack(buffer& out, std::uint64_t transfer, verdict v) {
 void append_bulk_abort(buffer& out, std::uint64_t transfer) {
   append_head(out, frame_type::bulk_abort, 8);
   append(out, transfer);
+}
+
+void append_streams(buffer& out, std::uint32_t count) {
+  append_head(out, frame_type::streams, 4);
+  append(out, count);
 }
 
 } // namespace shoal::transport::tls

@@ -7,7 +7,9 @@
 //   bulk_end    u64 transfer, u64 XXH3-64 of all its bytes
 //   bulk_ack    u64 transfer, u32 verdict
 //   bulk_abort  u64 transfer: no more of it will come
+//   streams     u32 how many bulk streams the acceptor wants to be dialled
 //
+// Control and streams go by the control stream, the others by bulk streams.
 // All integers are little-endian. Transfers are numbered upwards by their
 // sender, per connection; several may be open and their chunks interleave.
 // The checksum comes last, so that it is computed while the bytes pass.
@@ -33,7 +35,18 @@ enum class frame_type : std::uint8_t {
   bulk_end = 4,
   bulk_ack = 5,
   bulk_abort = 6,
+  streams = 7,
 };
+
+/// Which frames may come.
+enum class stream_kind : std::uint8_t { control, bulk };
+
+/// What the length of a body may be.
+struct length_limits {
+  std::size_t least = 0;
+  std::size_t most = 0;
+};
+length_limits limits_of(frame_type type);
 
 /// What the receiver of a transfer answers.
 enum class verdict : std::uint32_t {
@@ -45,7 +58,8 @@ enum class verdict : std::uint32_t {
 };
 
 inline constexpr std::size_t frame_header_bytes = 8;
-/// A control message waits for at most this much bulk: 0.2 ms at 10 Gbit/s.
+inline constexpr std::size_t chunk_head_bytes = frame_header_bytes + 8;
+/// How long a transfer waits for another one's turn: 0.2 ms at 10 Gbit/s.
 inline constexpr std::size_t chunk_bytes_max = std::size_t{256} << 10;
 /// Transfers that a peer may have open; our own sender opens fewer.
 inline constexpr std::size_t open_transfers_max = 16;
@@ -69,12 +83,16 @@ public:
   virtual void on_bulk_abort(std::uint64_t transfer) = 0;
   /// @returns false if no such transfer can have been acknowledged.
   virtual bool on_bulk_ack(std::uint64_t transfer, verdict v) = 0;
+  virtual void on_streams(std::uint32_t count) = 0;
 };
 
 /// Cuts a stream of bytes into frames.
 class frame_reader {
 public:
-  explicit frame_reader(frame_sink& sink) : sink_(sink) {}
+  frame_reader(frame_sink& sink, stream_kind kind) : sink_(sink), kind_(kind) {}
+
+  /// @pre nothing has been read
+  void set_kind(stream_kind kind) { kind_ = kind; }
 
   /// Where the next bytes go; never empty. Ask again after every commit().
   std::span<std::byte> room();
@@ -94,6 +112,7 @@ private:
   };
 
   frame_sink& sink_;
+  stream_kind kind_;
   stage stage_ = stage::header;
   frame_type type_{};
   std::size_t need_ = frame_header_bytes; ///< bytes missing in this stage
@@ -120,5 +139,6 @@ void append_bulk_end(buffer& out, std::uint64_t transfer,
                      std::uint64_t checksum);
 void append_bulk_ack(buffer& out, std::uint64_t transfer, verdict v);
 void append_bulk_abort(buffer& out, std::uint64_t transfer);
+void append_streams(buffer& out, std::uint32_t count);
 
 } // namespace shoal::transport::tls

@@ -15,8 +15,6 @@ namespace {
 
 /// The handshake of a stranger needs no more: one small certificate.
 constexpr long certificate_bytes_max = 4096;
-/// Several records are read by one system call.
-constexpr std::size_t read_ahead_bytes = std::size_t{128} << 10;
 
 template <class Result>
 Result need(Result result, const char* what) {
@@ -120,7 +118,6 @@ ssl_ctx_ptr make_context(const private_key& key) {
   SSL_CTX_set_mode(c, SSL_MODE_ENABLE_PARTIAL_WRITE
                         | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
   SSL_CTX_set_read_ahead(c, 1);
-  SSL_CTX_set_default_read_buffer_len(c, read_ahead_bytes);
   SSL_CTX_set_verify(c, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT,
                      nullptr);
   SSL_CTX_set_cert_verify_callback(c, accept_any_chain, nullptr);

@@ -39,11 +39,13 @@ mac mac_of(const shared_key& key, const exporter& binding,
 
 proof_frame make_proof(const shared_key& key, const exporter& binding,
                        side from, const peer_id& id, const claim& what) {
+  SHOAL_ASSERT(what.stream <= streams_max);
   std::vector<std::byte> out;
   append(out, magic);
   append(out, protocol_version);
   append(out, static_cast<std::uint8_t>(what.role));
-  append(out, static_cast<std::uint8_t>(from));
+  append(out, static_cast<std::uint8_t>(static_cast<unsigned>(from)
+                                        | what.stream << 4u));
   append(out, what.instance);
   append(out, what.capabilities);
   const auto sum = mac_of(key, binding, out, id);
@@ -70,9 +72,11 @@ check_proof(const shared_key& key, const exporter& binding, side from,
   if (role != static_cast<std::uint8_t>(peer_role::member)
       && role != static_cast<std::uint8_t>(peer_role::client))
     return "unknown role";
-  if (load<std::uint8_t>(frame, 7) != static_cast<std::uint8_t>(from))
+  const auto side_and_stream = load<std::uint8_t>(frame, 7);
+  if ((side_and_stream & 15u) != static_cast<unsigned>(from))
     return "it sent the proof of the other side";
   what.role = static_cast<peer_role>(role);
+  what.stream = side_and_stream >> 4u;
   what.instance = load<std::uint64_t>(frame, 8);
   what.capabilities = load<std::uint64_t>(frame, 16);
   return nullptr;

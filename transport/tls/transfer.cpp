@@ -1,8 +1,9 @@
 // transport/tls/transfer.cpp -- what an open connection reads and writes.
 //
-// Control goes before bulk: a chunk is begun only when no control message
-// waits. Up to bulk_window transfers take turns, so that a small one is not
-// held up by a large one.
+// A connection sends control messages, a stream bulk. On a stream up to
+// bulk_window transfers take turns, so that a small one is not held up by a
+// large one. Records are filled: what does not fill one is copied and shares
+// it with what follows.
 #include "transport/assert.hpp"
 #include "transport/tls/engine.hpp"
 
@@ -18,8 +19,11 @@ namespace {
 /// One TLS record. OpenSSL holds at most one that the socket did not take, so
 /// the rest of a payload is never needed for a retry.
 constexpr std::size_t record_bytes = 16384;
-/// Bytes read or written before other connections get their turn.
-constexpr std::size_t turn_bytes = std::size_t{1} << 20;
+/// Bytes read or written before other connections get their turn: 0.1 ms.
+constexpr std::size_t turn_bytes = std::size_t{256} << 10;
+/// After a read of less, the socket is taken to be empty: asking it costs as
+/// much as being told that it is not.
+constexpr std::size_t short_read_bytes = 4096;
 constexpr std::size_t bulk_window = 4;
 static_assert(bulk_window <= open_transfers_max);
 /// Answers that a peer may leave unread. It gets one per transfer it sends.
@@ -54,7 +58,8 @@ void run(const due_list& list) noexcept {
 
 void connection::read_some() {
   const auto self = shared_from_this();
-  for (std::size_t turn = 0; turn < turn_bytes && !closed();) {
+  bool drained = false;
+  for (std::size_t turn = 0; turn < turn_bytes && !closed() && !drained;) {
     const auto room = reader_.room();
     const auto want = std::min<std::size_t>(room.size(), 1u << 30);
     ERR_clear_error();
@@ -63,21 +68,36 @@ void connection::read_some() {
       SSL_read(ssl_.get(), room.data(), static_cast<int>(want));
     if (result <= 0) {
       count_traffic();
-      return retry(result, &connection::read_some);
+      retry(result, &connection::read_some);
+      return answer();
     }
     const auto bytes = static_cast<std::size_t>(result);
     turn += bytes;
     read_bytes_ += bytes;
     if (const auto* wrong = reader_.commit(bytes))
       return fail(errc::peer_lost, std::string("malformed frame: ") + wrong);
+    drained =
+      bytes < short_read_bytes && !closed() && SSL_has_pending(ssl_.get()) == 0;
   }
   if (closed())
     return;
   count_traffic();
+  answer();
+  if (closed())
+    return;
+  if (drained)
+    return wait_read(&connection::read_some);
   asio::post(engine_.io, [self] {
     if (!self->closed())
       self->read_some();
   });
+}
+
+/// Writes what reading has brought about: once, not for every frame.
+void connection::answer() {
+  if (!closed()
+      && (!replies_.empty() || std::exchange(write_after_read_, false)))
+    write_some();
 }
 
 void connection::count_traffic() {
@@ -94,7 +114,7 @@ void connection::write_some() {
   if (closed() || waiting_write_)
     return;
   for (std::size_t turn = 0; turn < turn_bytes;) {
-    if (out_done_ == out_.size() && payload_.empty())
+    if (retry_bytes_ == 0)
       gather();
     const auto before = written_bytes_;
     if (!write_piece())
@@ -138,16 +158,26 @@ bool connection::write_piece() {
   return true;
 }
 
-/// Fills out_ with what comes next, up to about a record.
+/// Fills out_ to a record at least, if there is so much.
 void connection::gather() {
-  out_.clear();
-  out_done_ = 0;
-  if (stage_ != stage::open)
+  if (out_done_ == out_.size() && payload_.size() < record_bytes) {
+    out_.assign(payload_.begin(), payload_.end());
+    out_done_ = 0;
+    payload_ = {};
+  }
+  if (!payload_.empty() || out_.size() - out_done_ >= record_bytes
+      || stage_ != stage::open)
     return;
-  out_.swap(replies_);
-  const bool first = owner && owner->connections.front().get() == this; // T-2
-  while (first && out_.size() < record_bytes && payload_.empty())
-    if (!gather_control() && !gather_bulk())
+  out_.erase(out_.begin(),
+             out_.begin() + static_cast<std::ptrdiff_t>(out_done_));
+  out_done_ = 0;
+  out_.insert(out_.end(), replies_.begin(), replies_.end());
+  replies_.clear();
+  const bool control =
+    owner && !is_stream() && owner->connections.front().get() == this; // T-2
+  const bool bulk = owner && is_stream() && place < owner->bulk.size();
+  while (out_.size() < record_bytes && payload_.empty())
+    if (!(control && gather_control()) && !(bulk && gather_bulk()))
       break;
 }
 
@@ -164,16 +194,18 @@ bool connection::gather_control() {
 
 void connection::activate_bulk() {
   std::lock_guard guard(engine_.mutex);
-  while (turn_.size() < bulk_window && !owner->bulk.empty()) {
+  auto& queue = owner->bulk[place];
+  while (turn_.size() < bulk_window && !queue.empty()) {
     turn_.push_back(next_transfer_);
-    sends_[next_transfer_].what = owner->bulk.front();
-    owner->bulk.pop_front();
+    sends_.emplace(next_transfer_, queue.front());
+    queue.pop_front();
     ++next_transfer_;
   }
 }
 
 bool connection::gather_bulk() {
-  activate_bulk();
+  if (turn_.size() < bulk_window)
+    activate_bulk();
   if (turn_.empty())
     return false;
   const auto transfer = turn_.front();
@@ -182,26 +214,37 @@ bool connection::gather_bulk() {
     append_bulk_header(out_, transfer, s.what.tag, s.what.bytes.size());
     s.begun = true;
   }
-  if (s.offset == s.what.bytes.size()) {
-    append_bulk_end(out_, transfer, s.hash.sum());
+  turn_.pop_front();
+  if (s.offset < s.what.bytes.size())
+    gather_chunk(transfer, s);
+  if (s.offset < s.what.bytes.size()) {
+    turn_.push_back(transfer);
+  } else if (payload_.empty()) {
+    append_bulk_end(out_, transfer, s.hash.sum(s.what.bytes));
     s.ended = true;
-    turn_.pop_front();
-    return true;
+  } else {
+    turn_.push_front(transfer); // its end follows the payload
   }
+  return true;
+}
+
+/// Appends a chunk of what is left: its first bytes share a record with the
+/// head, and it ends with a record, unless the transfer ends before.
+void connection::gather_chunk(std::uint64_t transfer, sending& s) {
   const auto left = s.what.bytes.subspan(s.offset);
-  const auto chunk = left.first(std::min(left.size(), chunk_bytes_max));
+  const auto head_end = out_.size() + chunk_head_bytes;
+  const auto chunk = left.first(
+    std::min(left.size(), chunk_bytes_max - head_end % record_bytes));
   append_chunk_head(out_, transfer, chunk.size());
   s.hash.add(chunk);
   s.offset += chunk.size();
-  // The first bytes share a record with the head.
-  const auto room = record_bytes - std::min(record_bytes, out_.size());
-  const auto beside = chunk.first(std::min(room, chunk.size()));
+  const auto room = (record_bytes - head_end % record_bytes) % record_bytes;
+  auto beside = chunk.first(std::min(room, chunk.size()));
+  if (chunk.size() - beside.size() < record_bytes)
+    beside = chunk;
   out_.insert(out_.end(), beside.begin(), beside.end());
   payload_ = chunk.subspan(beside.size());
   payload_of_ = transfer;
-  turn_.pop_front();
-  turn_.push_back(transfer);
-  return true;
 }
 
 void connection::forget_payload(std::uint64_t transfer) {
@@ -220,6 +263,7 @@ bool connection::on_bulk_ack(std::uint64_t transfer, verdict v) {
     append_bulk_abort(replies_, transfer);
     forget_payload(transfer);
     std::erase(turn_, transfer);
+    write_after_read_ = true; // there is room for another
   }
   sends_.erase(found);
   {
@@ -227,8 +271,16 @@ bool connection::on_bulk_ack(std::uint64_t transfer, verdict v) {
     --owner->bulk_sends;
   }
   run({{done, error_of(v)}});
-  write_some();
   return true;
+}
+
+void connection::on_streams(std::uint32_t count) {
+  engine_.streams_asked(shared_from_this(), count);
+}
+
+void connection::ask_for_streams(std::size_t count) {
+  append_streams(replies_, static_cast<std::uint32_t>(count));
+  write_some();
 }
 
 // ---- receiving ----
@@ -237,7 +289,6 @@ void connection::reply(std::uint64_t transfer, verdict v) {
   if (replies_.size() >= reply_bytes_max)
     return fail(errc::peer_lost, "it does not read its acknowledgements");
   append_bulk_ack(replies_, transfer, v);
-  write_some();
 }
 
 void connection::on_control(std::span<const std::byte> message) {
@@ -265,9 +316,7 @@ void connection::on_bulk_header(std::uint64_t transfer, bulk_tag tag,
     run({{what.done, errc::size_mismatch}});
     return reply(transfer, verdict::size_mismatch);
   }
-  auto& r = receives_[transfer];
-  r.tag = tag;
-  r.what = what;
+  receives_.emplace(transfer, receiving(tag, what));
 }
 
 std::span<std::byte>
@@ -289,7 +338,8 @@ void connection::on_bulk_end(std::uint64_t transfer, std::uint64_t checksum) {
   const auto found = receives_.find(transfer);
   if (found == receives_.end())
     return;
-  const bool equal = found->second.hash.sum() == checksum;
+  const auto& r = found->second;
+  const bool equal = r.hash.sum(r.what.into) == checksum;
   const auto done = found->second.what.done;
   receives_.erase(found);
   count_traffic();
