@@ -92,7 +92,7 @@ private:
   /// Fetches, trying again once a second; `then` runs here. Without
   /// `any_plan` only while this sub-plan lasts.
   void fetch_lasting(blob_set set, std::vector<core::peer_id> holders,
-                     bool any_plan, std::function<void()> then);
+                     bool any_plan, const std::function<void()>& then);
   void load_from(const core::blob_digest& manifest,
                  std::vector<core::peer_id> holders, std::uint32_t unit,
                  std::uint64_t digest);

@@ -144,7 +144,8 @@ void job_actor::with_files(const core::blob_digest& manifest,
 }
 
 void job_actor::fetch_lasting(blob_set set, std::vector<core::peer_id> holders,
-                              bool any_plan, std::function<void()> then) {
+                              bool any_plan,
+                              const std::function<void()>& then) {
   auto ended = [this, set, any_plan, then,
                 turn = turn_](std::error_code error) {
     if (over_ || (!any_plan && turn != turn_))

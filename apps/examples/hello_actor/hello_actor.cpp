@@ -42,7 +42,7 @@ int main(int argc, char** argv) try {
   runtime::role_table roles;
   actors::add_builtin(roles);
   roles["hello"] = [](caf::actor_system& system, runtime::context& node) {
-    auto run = [](std::shared_ptr<hello> h) -> caf::behavior {
+    auto run = [](const std::shared_ptr<hello>& h) -> caf::behavior {
       return {[h](const runtime::view_changed& m) { h->on_view(*m.view); },
               [h](const runtime::role_message_in& m) { h->on_greeting(m); },
               [](const runtime::node_stopping&) {}}; // nothing to finish
