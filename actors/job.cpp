@@ -79,6 +79,7 @@ caf::behavior job_actor::make_behavior() {
     quit(m.reason);
   });
   delayed_send(this, tick_every, job_tick{});
+  last_step_ = core_config(config_, *world_).last.version.step;
   find_checkpoints();
   if (have_all(node(), job_blobs()))
     feed(event::blobs_held{});
@@ -114,6 +115,7 @@ caf::behavior job_actor::make_behavior() {
       if (over_)
         return;
       delayed_send(this, tick_every, job_tick{});
+      look_for_blobs();
       feed(event::tick{});
     },
     [](const job_later& m) { m.run(); },
@@ -135,14 +137,16 @@ void job_actor::feed(core::job_input input) {
   report_holds();
 }
 
-/// A job that waits has no step to end with.
+/// A job that waits has no step to end with: what is newer than its last
+/// checkpoint goes.
 void job_actor::on_drain() {
   feed(event::drain{});
   using phase = core::job_core::phase;
   const phase at = core_.now_in();
   const bool nowhere = place_ && place_->replicas.empty();
   if (nowhere || (at == phase::gated && core_.step_in_progress() <= 1))
-    node().propose_job_state(config_.entry.id, core::job_state::cancelled, 0);
+    node().propose_job_state(config_.entry.id, core::job_state::cancelled,
+                             last_step_);
 }
 
 void job_actor::report_holds() {
@@ -233,6 +237,14 @@ void job_actor::act(const adopt& a) {
         world_->layout, u, model::purpose::training);
   crew_.start(this, world_, std::move(plan));
   load_text();
+}
+
+/// A client may give this node what its first one took to the grave.
+void job_actor::look_for_blobs() {
+  if (++ticks_ % 5 == 0 && !core_.has_blobs()
+      && node().blobs().contains(config_.entry.data)
+      && have_all(node(), job_blobs()))
+    feed(event::blobs_held{});
 }
 
 void job_actor::load_text() {
@@ -359,7 +371,7 @@ void job_actor::act(const committed& a) {
 void job_actor::log_step(const core::step_record& r) {
   runtime::job_event e;
   e.kind = runtime::job_event_kind::step;
-  e.step = r.version.step;
+  e.step = last_step_ = r.version.step;
   e.epoch = r.version.made;
   e.loss = r.loss;
   e.grad_norm = r.grad_norm;

@@ -73,6 +73,7 @@ private:
   void on_eval_part();
   void log_step(const core::step_record& r);
   void load_text();
+  void look_for_blobs();
   void hold(const core::checkpoint_ref& checkpoint);
   void find_checkpoints();
   void drop_old_checkpoints();
@@ -125,8 +126,10 @@ private:
   std::map<core::blob_digest, std::filesystem::path> files_; ///< exported
   std::map<core::blob_digest,
            std::vector<std::function<void(const std::filesystem::path&)>>>
-    awaiting_files_; ///< while they are exported
+    awaiting_files_;            ///< while they are exported
+  std::uint64_t last_step_ = 0; ///< the newest committed one that is logged
   job_holds reported_;
+  unsigned ticks_ = 0;
   bool over_ = false;
 };
 

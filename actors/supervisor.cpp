@@ -2,7 +2,10 @@
 #include "actors/supervisor.hpp"
 
 #include "actors/job.hpp"
+#include "actors/job_cleaner.hpp"
+#include "actors/placed_roles.hpp"
 #include "runtime/core/training/plan.hpp"
+#include "runtime/device_queue.hpp"
 #include "runtime/job_log.hpp"
 
 #include <caf/all.hpp>
@@ -10,6 +13,7 @@
 #include <chrono>
 #include <deque>
 #include <map>
+#include <set>
 
 namespace shoal::actors {
 namespace {
@@ -17,10 +21,22 @@ namespace {
 /// Messages of jobs that the view does not name yet, in all.
 constexpr std::size_t early_messages_max = 1024;
 
+/// What was too young to be removed is older now.
+struct clean_again {};
+
+} // namespace
+} // namespace shoal::actors
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::actors::clean_again)
+
+namespace shoal::actors {
+namespace {
+
 class supervisor_actor : public caf::event_based_actor {
 public:
   supervisor_actor(caf::actor_config& cfg, runtime::context& node)
-    : caf::event_based_actor(cfg), node_(node) {}
+    : caf::event_based_actor(cfg), node_(node), placed_(node),
+      cleaner_(std::make_shared<job_cleaner>(node)) {}
 
   const char* name() const override { return "supervisor"; }
 
@@ -28,6 +44,7 @@ public:
     set_exit_handler([this](const caf::exit_msg& m) {
       for (const auto& [id, job] : jobs_) // nobody else ends them
         send_exit(job.actor, m.reason);
+      placed_.end_all();
       jobs_.clear(); // a job knows its supervisor: neither would be freed
       quit(m.reason);
     });
@@ -44,6 +61,7 @@ public:
         release_if_idle();
       },
       [this](const runtime::node_stopping& m) { on_stopping(m.drain); },
+      [this](const clean_again&) { clean(); },
     };
   }
 
@@ -70,6 +88,8 @@ private:
       send(at->second.actor, job_view{m.view, std::nullopt});
       at = jobs_.erase(at);
     }
+    placed_.on_view(m);
+    clean_if_ended();
     deliver_early();
     if (stopping_)
       drain_if_last();
@@ -87,6 +107,11 @@ private:
         return;
       }
       at = jobs_.emplace(entry.id, running_job{*actor, {}, false}).first;
+      node_.disk().submit(
+        [node = &node_, entry](kernels::backend&) {
+          remember_blobs(*node, entry);
+        },
+        {});
     }
     job_view place{m.view, std::nullopt};
     for (const core::assignment& a : m.plan->jobs)
@@ -94,6 +119,26 @@ private:
         place.place = a;
     if (place.place)
       send(at->second.actor, place);
+  }
+
+  /// Jobs have ended since the last look, or this is the first one.
+  void clean_if_ended() {
+    std::set<core::job_id> ended;
+    for (const core::job_entry& entry : view_->jobs)
+      if (entry.state != core::job_state::running)
+        ended.insert(entry.id);
+    if (looked_ && ended == ended_)
+      return;
+    ended_ = std::move(ended);
+    clean();
+    delayed_send(this, 2 * blob_age_min, clean_again{});
+  }
+
+  void clean() {
+    looked_ = true;
+    node_.disk().submit([cleaner = cleaner_, view = view_](
+                          kernels::backend&) { cleaner->clean_up(*view); },
+                        {});
   }
 
   void log_end(const core::job_entry& entry) {
@@ -179,9 +224,13 @@ private:
   }
 
   runtime::context& node_;
+  placed_roles placed_;
   std::shared_ptr<const core::view> view_;
   std::map<core::job_id, running_job> jobs_;
   std::deque<runtime::job_message_in> early_;
+  std::set<core::job_id> ended_; ///< of the last look at the disk
+  bool looked_ = false;
+  std::shared_ptr<job_cleaner> cleaner_; ///< used by disk work alone
   bool stopping_ = false;
   bool drain_ = true;
   bool last_ = false;

@@ -107,6 +107,10 @@ struct command_set {
   node_options node;
   status_options status;
   recover_options recover;
+  jobs_options jobs;
+  cancel_options cancel;
+  attach_options attach;
+  leave_options leave;
   train_options train;
   plan_options plan;
   init_options init;
@@ -140,6 +144,8 @@ void add_node(CLI::App& app, command_set& set, runners& run) {
               "move tensors by TLS between peers of one host, too");
   c->add_option("--threads", o.threads, "for computation; 0: all processors")
     ->check(CLI::Range(0, 1024));
+  c->add_option("--plugin", o.plugins,
+                "shared library with roles of your own; may be repeated");
   c->add_option("--memory", o.memory, "that jobs may use, such as 8G");
   c->add_flag("--json", o.json, "one JSON line per event on stdout");
   run[c] = [&o] { return run_node(o); };
@@ -172,6 +178,41 @@ void add_node(CLI::App& app, command_set& set, runners& run) {
   run[c] = [&set] { return run_key(set.key); };
 }
 
+void add_jobs(CLI::App& app, command_set& set, runners& run) {
+  CLI::App* c = app.add_subcommand("jobs", "list what runs, waits and ended");
+  add_node_to_ask(*c, set.jobs.at);
+  c->add_flag("--json", set.jobs.json, "as JSON");
+  run[c] = [&set] { return run_jobs(set.jobs); };
+
+  c = app.add_subcommand("cancel", "end a job after the step under way, with "
+                                   "a checkpoint, and wait for that");
+  add_node_to_ask(*c, set.cancel.at);
+  c->add_option("JOB", set.cancel.job, "id, the beginning of one, or name")
+    ->required();
+  c->add_flag("--now", set.cancel.now, "at once, without a checkpoint");
+  run[c] = [&set] { return run_cancel(set.cancel); };
+
+  c = app.add_subcommand("attach", "watch a job that runs or has ended, and "
+                                   "fetch what it made");
+  add_node_to_ask(*c, set.attach.at);
+  c->add_option("JOB", set.attach.job, "id, the beginning of one, or name")
+    ->required();
+  c->add_option("--out", set.attach.out,
+                "folder for the model, checkpoints, metrics; without it only "
+                "watch");
+  c->add_flag("--json", set.attach.json, "one JSON line per event on stdout");
+  run[c] = [&set] { return run_attach(set.attach); };
+
+  c = app.add_subcommand("leave", "make a node hand over its work, leave the "
+                                  "shoal and end");
+  add_node_to_ask(*c, set.leave.at);
+  c->add_option("MEMBER", set.leave.member,
+                "name or id of another peer; default: the node that is asked");
+  c->add_flag("--now", set.leave.now,
+              "end jobs that nobody else can go on with without a checkpoint");
+  run[c] = [&set] { return run_leave(set.leave); };
+}
+
 void add_train(CLI::App& app, command_set& set, runners& run) {
   train_options& o = set.train;
   CLI::App* c = app.add_subcommand(
@@ -182,7 +223,13 @@ void add_train(CLI::App& app, command_set& set, runners& run) {
   c->add_option("--out", o.out, "folder for the model, checkpoints, metrics");
   c->add_flag("--resume", o.resume,
               "go on from the newest checkpoint in --out");
-  c->add_flag("--detach", o.detach, "submit and return");
+  c->add_flag("--detach", o.detach,
+              "submit and return; `shoal attach` fetches what it makes");
+  c->add_option_function<std::string>(
+     "--priority",
+     [&o](const std::string& v) { o.run.overrides["job.priority"] = v; },
+     "jobs of higher priority take what they need first; default 0")
+    ->type_name("N");
   c->add_flag("--json", o.json, "one JSON line per event on stdout");
   c->add_flag("--bigram", o.bigram,
               "print the held-out loss of a byte-bigram model, too");
@@ -280,6 +327,7 @@ int run_cli(int argc, char** argv) {
   command_set set;
   runners run;
   add_node(app, set, run);
+  add_jobs(app, set, run);
   add_train(app, set, run);
   add_model(app, set, run);
   try {

@@ -6,10 +6,13 @@
 #include "apps/signals.hpp"
 #include "runtime/client.hpp"
 #include "runtime/node.hpp"
+#include "runtime/node/status.hpp" // view_line
+#include "runtime/plugin.hpp"
 
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <iostream>
 #include <optional>
@@ -19,9 +22,6 @@ namespace shoal::apps {
 using json = nlohmann::ordered_json;
 
 namespace {
-
-/// How long a leaving node waits for its jobs and for the others to agree.
-constexpr std::chrono::seconds leave_deadline{60};
 
 std::optional<std::uint64_t> parse_bytes(const std::string& text) {
   if (text.empty())
@@ -56,6 +56,25 @@ public:
     out_.line(shape(event, text));
   }
 
+  /// A view; as JSON with its numbers, too.
+  void view(const core::view& v, bool member) {
+    const std::string text = runtime::view_line(v, member);
+    if (!json_)
+      return line("view", text);
+    json names = json::array();
+    for (const core::member& m : v.members)
+      names.push_back(m.name);
+    json shaped = {{"event", "view"},
+                   {"text", text},
+                   {"epoch", v.number},
+                   {"peers", v.members.size()},
+                   {"names", names},
+                   {"jobs", std::ranges::count(v.jobs, core::job_state::running,
+                                               &core::job_entry::state)},
+                   {"member", member}};
+    out_.line(shaped.dump(-1, ' ', false, json::error_handler_t::replace));
+  }
+
 private:
   std::string shape(const char* event, const std::string& text) const {
     return json_ ? json{{"event", event}, {"text", text}}.dump() : text;
@@ -88,7 +107,9 @@ config_of(const node_options& o, std::uint64_t memory, printer& out) {
     return [&out, event](const std::string& text) { out.line(event, text); };
   };
   c.observer.ready = to("ready");
-  c.observer.view = to("view");
+  c.observer.agreed = [&out](const core::view& v, bool member) {
+    out.view(v, member);
+  };
   c.observer.waiting = to("waiting");
   c.observer.say = to("say");
   c.observer.stopped = to("stopped");
@@ -161,12 +182,15 @@ int run_node(const node_options& o) {
   actors::add_builtin(roles);
   std::unique_ptr<runtime::node> node;
   try {
+    for (const auto& file : o.plugins)
+      out.line("plugin", "plug-in " + runtime::load_plugin(file, roles) + " ("
+                           + file.string() + ") loaded");
     node = std::make_unique<runtime::node>(config_of(o, *memory, out), roles);
   } catch (const runtime::node_error& e) {
     std::cerr << "shoal: " << e.what() << "\n";
     return exit_failed;
   }
-  interrupts.on_first([&node] { node->leave(leave_deadline); });
+  interrupts.on_first([&node] { node->leave(runtime::leave_deadline); });
   while (!node->wait_stopped(std::chrono::hours(1))) {
   }
   return exit_done;

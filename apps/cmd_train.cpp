@@ -6,6 +6,7 @@
 #include "actors/checkpoint_files.hpp"
 #include "actors/supervisor.hpp"
 #include "apps/commands.hpp"
+#include "apps/follow.hpp"
 #include "apps/progress.hpp"
 #include "apps/remote.hpp"
 #include "apps/run_file.hpp"
@@ -89,18 +90,6 @@ private:
   std::unique_ptr<runtime::node> node_;
 };
 
-/// "step-12" -> 12, or -1.
-std::int64_t step_of(const fs::path& folder) {
-  const std::string name = folder.filename().string();
-  if (!name.starts_with("step-"))
-    return -1;
-  try {
-    return std::stoll(name.substr(5));
-  } catch (const std::exception&) {
-    return -1;
-  }
-}
-
 /// Files of a model directory or checkpoint; it may hold others, too.
 bool part_of_model(const std::string& name) {
   return actors::plain_name(name)
@@ -108,17 +97,6 @@ bool part_of_model(const std::string& name) {
              || name == "generation_config.json"
              || name == "model.safetensors.index.json"
              || name.starts_with("tokenizer"));
-}
-
-std::vector<std::pair<std::int64_t, fs::path>>
-checkpoints(const fs::path& out) {
-  std::vector<std::pair<std::int64_t, fs::path>> found;
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(out / "checkpoint", error))
-    if (const auto step = step_of(entry.path()); step >= 0)
-      found.emplace_back(step, entry.path());
-  std::ranges::sort(found);
-  return found;
 }
 
 class training {
@@ -224,10 +202,10 @@ private:
     if (auto connected = connect(); !connected)
       return connected;
     core::job_entry entry = make_entry(run_, o_.run.run_file.stem().string());
-    const std::vector<std::byte> blob = model::serialise(*text);
-    if (client_->put_blob(blob, entry.data))
+    text_ = model::serialise(*text);
+    if (client_->put_blob(text_, entry.data))
       return failure{client_->text()};
-    entry.data_bytes = blob.size();
+    entry.data_bytes = text_.size();
     if (auto put = put_origin(entry); !put)
       return put;
     if (client_->submit(entry, job_))
@@ -328,7 +306,10 @@ private:
                           "until it does, its data may be with "
                             + client_->where() + " alone");
     out_->say("submitted",
-              "job " + job_text() + " submitted to " + client_->where());
+              "job " + job_text() + " submitted to " + client_->where()
+                + "; `shoal attach " + job_text()
+                + " --out DIR` fetches what it makes",
+              job_text());
     return exit_done;
   }
 
@@ -345,111 +326,42 @@ private:
       if (asking.connect() || asking.stop_job(job_, true))
         std::cerr << "shoal: " << asking.text() << "\n";
     });
-    std::string state;
-    const auto error = client_->follow(job_, [&](const job_event& e) {
-      job_event shown = e;
-      if (e.kind == job_event_kind::checkpoint) {
-        shown.text = bring_home(e);
-      } else if (e.kind == job_event_kind::done) {
-        state = e.text;
-        if (newest_.empty() || newest_step_ != e.step)
-          out_->say("notice", "the model of step " + std::to_string(e.step)
-                                + " could not be saved");
-        else
-          saved_ = export_model();
-        shown.loss = last_loss_;
-      } else if (e.kind == job_event_kind::step) {
-        last_loss_ = e.loss;
-      }
-      out_->show(shown);
-      return true;
-    });
-    out_->settle();
-    if (error)
+    follow_config f;
+    f.folder = o_.out;
+    f.keep = run_.keep_latest_k;
+    f.hooks.moved = [this] { give_again(); };
+    f.seen = [this](const job_event& e) {
+      if (e.kind == job_event_kind::step)
+        text_ = {}; // others have it by now
+    };
+    follower watch(*client_, *out_, f);
+    if (watch.run(job_))
       return fail(client_->text());
-    if (state == "cancelled" && interrupts_.seen())
+    if (watch.state() == "cancelled" && interrupts_.seen())
       return exit_done;
-    if (state == "done")
-      return saved_ ? exit_done
-                    : fail("the run is done, but its model is not "
-                           "in "
-                           + o_.out.string());
-    return fail("the job ended as " + state);
+    if (watch.state() == "done")
+      return watch.saved() ? exit_done
+                           : fail("the run is done, but its model is not in "
+                                  + o_.out.string());
+    if (watch.state() == "cancelled" && !watch.newest().empty())
+      return fail("the job was cancelled after step "
+                  + std::to_string(watch.last_step())
+                  + " (by `shoal cancel`, or its last peers left); the same "
+                    "command with --resume goes on from "
+                  + watch.newest().string());
+    return fail("the job ended as " + watch.state());
   }
 
-  /// Fetches a checkpoint into OUT/checkpoint/step-N. @returns the folder, or
-  /// nothing (that is said).
-  std::string bring_home(const job_event& e) {
-    const fs::path folder =
-      o_.out / "checkpoint" / ("step-" + std::to_string(e.step));
-    const fs::path partial = folder.string() + ".partial";
-    std::string json;
-    std::error_code error =
-      client_->get_blob(e.digest, [&](std::span<const std::byte> piece) {
-        json.append(reinterpret_cast<const char*>(piece.data()), piece.size());
-        return json.size() > actors::manifest_bytes_max
-                 ? std::make_error_code(std::errc::file_too_large)
-                 : std::error_code{};
-      });
-    auto m = actors::parse_manifest(json);
-    if (error || !m) {
-      out_->say("notice",
-                "checkpoint of step " + std::to_string(e.step)
-                  + " not fetched: " + (error ? client_->text() : m.message()));
-      return {};
-    }
-    std::error_code ignored;
-    fs::remove_all(partial, ignored);
-    fs::create_directories(partial, ignored);
-    for (const actors::manifest_file& f : m->files)
-      if (client_->get_file(f.digest, partial / f.name)) {
-        out_->say("notice", "checkpoint of step " + std::to_string(e.step)
-                              + " not fetched: " + client_->text());
-        fs::remove_all(partial, ignored);
-        return {};
-      }
-    fs::remove_all(folder, ignored);
-    fs::rename(partial, folder, error);
-    if (error) {
-      out_->say("notice", folder.string() + ": " + error.message());
-      return {};
-    }
-    newest_ = folder;
-    newest_step_ = e.step;
-    auto all = checkpoints(o_.out);
-    for (std::size_t i = 0; i + std::size_t(run_.keep_latest_k) < all.size();
-         ++i)
-      fs::remove_all(all[i].second, ignored);
-    return folder.string();
-  }
-
-  /// The newest checkpoint without the optimizer, as the model of this run.
-  bool export_model() {
-    std::error_code error;
-    for (const auto& file : fs::directory_iterator(newest_, error)) {
-      const std::string name = file.path().filename().string();
-      if (name == actors::optimizer_file)
-        continue;
-      const fs::path to = o_.out / name;
-      const fs::path partial = to.string() + ".partial";
-      fs::remove(partial, error);
-      fs::create_hard_link(file.path(), partial, error);
-      if (error)
-        fs::copy_file(file.path(), partial,
-                      fs::copy_options::overwrite_existing, error);
-      if (!error)
-        fs::rename(partial, to, error);
-      if (error) {
-        out_->say("notice", to.string() + ": " + error.message());
-        return false;
-      }
-    }
-    if (error) {
-      out_->say("notice", newest_.string() + ": " + error.message());
-      return false;
-    }
-    out_->say("notice", "model saved in " + o_.out.string());
-    return true;
+  /// Until the first step only the node that took the job may have its data,
+  /// and that one is gone.
+  void give_again() {
+    if (text_.empty())
+      return;
+    core::blob_digest same{};
+    core::job_entry again;
+    if (client_->put_blob(text_, same) || !put_origin(again))
+      out_->say("notice", "the job's data could not be given to "
+                            + client_->where() + ": " + client_->text());
   }
 
   const train_options& o_;
@@ -460,10 +372,7 @@ private:
   std::unique_ptr<runtime::client> client_;
   core::job_id job_ = 0;
   std::vector<std::string> addresses_; ///< of the shoal, when submitted
-  fs::path newest_;
-  std::uint64_t newest_step_ = 0;
-  bool saved_ = false;
-  double last_loss_ = 0;
+  std::vector<std::byte> text_;        ///< the job's data, until the first step
 };
 
 } // namespace

@@ -37,6 +37,7 @@ struct node_options {
   bool no_shared_memory = false;
   int threads = 0;
   std::string memory; ///< bytes, with K, M, G
+  std::vector<std::filesystem::path> plugins;
   bool json = false;
 };
 int run_node(const node_options& o);
@@ -46,6 +47,34 @@ struct status_options {
   bool json = false;
 };
 int run_status(const status_options& o);
+
+struct jobs_options {
+  node_address at;
+  bool json = false;
+};
+int run_jobs(const jobs_options& o);
+
+struct cancel_options {
+  node_address at;
+  std::string job; ///< id, the beginning of one, or name
+  bool now = false;
+};
+int run_cancel(const cancel_options& o);
+
+struct attach_options {
+  node_address at;
+  std::string job;
+  std::filesystem::path out; ///< empty: only watch
+  bool json = false;
+};
+int run_attach(const attach_options& o);
+
+struct leave_options {
+  node_address at;
+  std::string member; ///< name or id; empty: the node that is asked
+  bool now = false;
+};
+int run_leave(const leave_options& o);
 
 struct recover_options {
   node_address at;

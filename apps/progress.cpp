@@ -37,6 +37,8 @@ progress::progress(const runtime::run_config& run,
                    const std::filesystem::path& out, bool as_json)
   : run_(run), json_(as_json),
     terminal_(!as_json && isatty(STDOUT_FILENO) == 1) {
+  if (out.empty())
+    return;
   std::filesystem::create_directories(out);
   metrics_ = std::make_unique<runtime::metrics_jsonl>(out / "metrics.jsonl");
   if (run.enable_tensorboard) {
@@ -63,17 +65,21 @@ void progress::lasting(const std::string& text) {
   std::cout << text << std::endl;
 }
 
-void progress::say(const std::string& event, const std::string& text) {
+void progress::say(const std::string& event, const std::string& text,
+                   const std::string& job) {
   job_event kept; // a notice; a full disk must not end the watching
   kept.text = text;
   kept.unix_ms = std::int64_t(std::time(nullptr)) * 1000;
-  static_cast<void>(metrics_->add(kept));
-  if (json_)
-    std::cout << nlohmann::ordered_json{{"event", event}, {"text", text}}.dump(
-      -1, ' ', false, nlohmann::json::error_handler_t::replace)
-              << std::endl;
-  else
-    lasting(text);
+  if (metrics_)
+    static_cast<void>(metrics_->add(kept));
+  if (!json_)
+    return lasting(text);
+  nlohmann::ordered_json line{{"event", event}, {"text", text}};
+  if (!job.empty())
+    line["job"] = job;
+  std::cout << line.dump(-1, ' ', false,
+                         nlohmann::json::error_handler_t::replace)
+            << std::endl;
 }
 
 void progress::step(const job_event& e) {
@@ -105,7 +111,8 @@ void progress::step(const job_event& e) {
 
 void progress::show(const job_event& e) {
   // A full disk must not end the watching.
-  static_cast<void>(metrics_->add(e));
+  if (metrics_)
+    static_cast<void>(metrics_->add(e));
   if (tensorboard_)
     static_cast<void>(tensorboard_->add(e));
   if (json_) {

@@ -25,14 +25,16 @@ namespace shoal::apps {
 
 class progress {
 public:
-  /// Throws std::system_error if the folder cannot be written.
+  /// Throws std::system_error if the folder cannot be written. Without a
+  /// folder no file is written.
   progress(const runtime::run_config& run, const std::filesystem::path& out,
            bool as_json);
   ~progress();
 
   void show(const runtime::job_event& e);
-  /// A lasting line, or {"event": event, "text": text}.
-  void say(const std::string& event, const std::string& text);
+  /// A lasting line, or {"event": event, "text": text}, with "job" if given.
+  void say(const std::string& event, const std::string& text,
+           const std::string& job = {});
   /// Ends a line that is being rewritten.
   void settle();
 

@@ -117,7 +117,7 @@ make_entry(const runtime::run_config& run, const std::string& name) {
   // Parameters, gradients and two moments, four bytes each.
   auto state = [&](model::unit_index u) { return 16 * layout.unit_size(u); };
   core::job_entry entry;
-  entry.name = name.substr(0, 128); // the wire's limit
+  entry.name = name.empty() ? "run" : name.substr(0, 128); // the wire's limit
   entry.run_json = runtime::to_json(run);
   entry.blocks = std::uint32_t(run.model.num_hidden_layers);
   entry.microbatches = std::uint32_t(run.microbatches_per_step());
@@ -127,6 +127,7 @@ make_entry(const runtime::run_config& run, const std::string& name) {
   entry.embed_state_bytes = state(0);
   entry.head_state_bytes = state(head);
   entry.activation_bytes = 4 * model::activation_size(run.model, 1, tokens);
+  entry.priority = std::int32_t(run.priority);
   entry.want_replicas = std::int32_t(run.replicate_degree);
   entry.want_stages = std::int32_t(run.pipeline_degree);
   for (std::int64_t blocks : run.layers_per_stage)

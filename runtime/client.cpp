@@ -81,7 +81,7 @@ public:
   }
   bool try_local(const fs::path& folder);
   bool try_address(const std::string& address);
-  void learn();
+  std::error_code learn();
   /// Moves to another node until `until`.
   bool move(steady_clock::time_point until);
 
@@ -173,13 +173,13 @@ client::impl::ask(decltype(client_request::body) body, client_reply& out) {
   return fail(errc::refused, out.text);
 }
 
-void client::impl::learn() {
+std::error_code client::impl::learn() {
   client_reply reply;
-  if (ask(ask_status{}, reply))
-    return;
+  if (auto error = ask(ask_status{}, reply))
+    return error;
   auto status = nlohmann::json::parse(reply.text, nullptr, false);
   if (!status.is_object() || !status.contains("peers"))
-    return;
+    return {};
   std::vector<std::string> addresses;
   for (const auto& peer : status["peers"])
     if (peer.is_object() && peer.contains("addresses"))
@@ -188,13 +188,14 @@ void client::impl::learn() {
           addresses.push_back(a.get<std::string>());
   if (!addresses.empty())
     learnt_ = std::move(addresses);
+  return {};
 }
 
 bool client::impl::move(steady_clock::time_point until) {
   std::string before = where_;
   for (;;) {
     if (!connect(true)) {
-      learn();
+      (void)learn();
       if (link_) {
         if (config_.say && where_ != before)
           config_.say("[client] lost " + before + "; going on with " + where_);
@@ -238,7 +239,9 @@ client::~client() = default;
 std::error_code client::connect() {
   if (auto error = impl_->connect(false))
     return error;
-  impl_->learn();
+  // A node that has too many clients says so to the first question.
+  if (auto error = impl_->learn(); error == errc::refused)
+    return error;
   return {};
 }
 
@@ -393,11 +396,13 @@ std::error_code client::events(core::job_id job, std::uint64_t& next,
 std::error_code
 client::follow(core::job_id job,
                const std::function<bool(const job_event&)>& on_event,
-               milliseconds patience) {
+               milliseconds patience, const follow_hooks& hooks) {
   std::uint64_t next = 0;
   std::set<event_key> seen;
   auto refresh = steady_clock::now() + refresh_period;
   for (;;) {
+    if (hooks.stop && hooks.stop())
+      return {};
     client_reply reply;
     if (auto error = impl_->ask(ask_events{job, next}, reply)) {
       if (error == errc::refused || error == errc::not_found)
@@ -405,6 +410,8 @@ client::follow(core::job_id job,
       if (!impl_->move(steady_clock::now() + patience))
         return impl_->fail(errc::no_node, impl_->text_);
       next = 0; // positions are those of one node
+      if (hooks.moved)
+        hooks.moved();
       continue;
     }
     next = reply.value;
@@ -417,7 +424,7 @@ client::follow(core::job_id job,
     if (reply.ended)
       return {};
     if (steady_clock::now() >= refresh) {
-      impl_->learn();
+      (void)impl_->learn();
       refresh = steady_clock::now() + refresh_period;
     }
   }
@@ -429,6 +436,21 @@ std::error_code client::stop_job(core::job_id job, bool drain) {
     job, drain
   };
   return impl_->ask(request, reply);
+}
+
+std::error_code
+client::job(core::job_id job, std::string& json, std::uint64_t& next) {
+  client_reply reply;
+  if (auto error = impl_->ask(ask_job{job}, reply))
+    return error;
+  json = std::move(reply.text);
+  next = reply.value;
+  return {};
+}
+
+std::error_code client::leave(bool drain) {
+  client_reply reply;
+  return impl_->ask(leave_shoal{drain}, reply);
 }
 
 std::error_code client::recover_force() {

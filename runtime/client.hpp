@@ -38,6 +38,14 @@ struct client_config {
   std::function<void(const std::string& line)> say;
 };
 
+/// What a follower may want besides events. Each may be empty.
+struct follow_hooks {
+  /// Asked at least once a second; true ends the following without error.
+  std::function<bool()> stop;
+  /// It goes on with another node, which may lack what was uploaded.
+  std::function<void()> moved;
+};
+
 class client {
 public:
   /// Connects nowhere yet.
@@ -77,7 +85,17 @@ public:
   [[nodiscard]] std::error_code
   follow(core::job_id job,
          const std::function<bool(const job_event&)>& on_event,
-         std::chrono::milliseconds patience = std::chrono::seconds(60));
+         std::chrono::milliseconds patience = std::chrono::seconds(60),
+         const follow_hooks& hooks = {});
+
+  /// One job as JSON: what status says of it, and "run", its resolved run
+  /// file. Events at positions below `next` are there already.
+  [[nodiscard]] std::error_code
+  job(core::job_id job, std::string& json, std::uint64_t& next);
+
+  /// Makes the node leave the shoal and end; returns when it has begun. With
+  /// `drain` jobs that nobody else can go on with end in order first.
+  [[nodiscard]] std::error_code leave(bool drain);
 
   /// Stops a job: after the step under way with a checkpoint, or at once.
   [[nodiscard]] std::error_code stop_job(core::job_id job, bool drain);

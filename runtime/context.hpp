@@ -25,10 +25,12 @@
 
 namespace shoal::runtime {
 
+class context;
 class device_queue;
 class job_log;
 class link_hub;
 class store;
+struct role_table;
 
 class context {
 public:
@@ -51,9 +53,16 @@ public:
   /// any other.
   virtual void send(const core::peer_id& to, core::job_message message) = 0;
 
-  /// Sends bytes to the actor of role `role` on a peer: for custom actors.
+  /// Sends bytes to the actor of role `role` on a peer: for custom actors. A
+  /// role that a run file places has placed_role::address instead of its name.
   virtual void send_role(const core::peer_id& to, const std::string& role,
                          std::vector<std::byte> bytes) = 0;
+
+  /// What this node was started with.
+  virtual const role_table& roles() const = 0;
+  /// Bytes for `address` go to `actor` from now on; none: to nobody. Not for
+  /// names in roles().
+  virtual void bind_role(const std::string& address, caf::actor actor) = 0;
 
   /// Proposes a view change: the job ended so.
   virtual void propose_job_state(core::job_id job, core::job_state state,
@@ -99,10 +108,38 @@ struct drain_job {
   core::job_id job = 0;
 };
 
-/// name -> how to start that role's actor on this node. The role
-/// "supervisor" is started once per node and gets every job message.
+/// An actor that a run file's [[roles]] puts here. It gets job_place at once
+/// and whenever the job's place changes, and exit_msg when it is no longer
+/// wanted here.
+struct placed_role {
+  core::job_id job = 0;
+  std::string name;       ///< of the role
+  std::string parameters; ///< a JSON object, as the run file has it
+  std::string address;    ///< where send_role reaches it, on any peer
+  int replica = -1;       ///< of "every_stage"; else -1
+  int stage = -1;
+};
+/// Where a job runs, in the newest view; replicas empty: it waits.
+struct job_place {
+  std::shared_ptr<const core::view> view;
+  std::shared_ptr<const core::assignment> place;
+};
+
+/// Starts a role's actor on this node.
 using role_factory = std::function<caf::actor(caf::actor_system&, context&)>;
-using role_table = std::map<std::string, role_factory>;
+/// Starts an actor of a role that a run file places.
+using placed_role_factory =
+  std::function<caf::actor(caf::actor_system&, context&, const placed_role&)>;
+
+/// Longest name of a role: with job and stage it fits a message's address.
+inline constexpr std::size_t role_name_max = 32;
+
+/// name -> factory. Roles of the table itself are started once per node; the
+/// role "supervisor" gets every job message. Those of `placed` are started
+/// where run files say.
+struct role_table : std::map<std::string, role_factory> {
+  std::map<std::string, placed_role_factory> placed;
+};
 
 } // namespace shoal::runtime
 
@@ -113,3 +150,4 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::runtime::job_message_in)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::runtime::role_message_in)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::runtime::node_stopping)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::runtime::drain_job)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::runtime::job_place)

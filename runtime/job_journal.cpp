@@ -50,6 +50,7 @@ struct history {
   std::set<event_key> keys;
   /// Of each kind, all up to here have been seen and forgotten.
   std::map<job_event_kind, std::uint64_t> forgotten;
+  std::optional<job_event> last_step;
   bool ended = false;
   std::uint64_t order = 0; ///< of the last event, among all jobs
 
@@ -62,6 +63,8 @@ struct history {
         || !keys.insert(key).second)
       return false;
     events.push_back(e);
+    if (e.kind == job_event_kind::step)
+      last_step = e; // also one that is run again after a loss
     ended = e.kind == job_event_kind::done;
     if (events.size() > job_log::events_max) {
       const auto oldest = key_of(events.front());
@@ -213,6 +216,18 @@ public:
     for (const auto& [job, h] : jobs_)
       list.push_back(job);
     return list;
+  }
+
+  std::optional<job_event> last_step(core::job_id job) const override {
+    std::lock_guard lock(mutex_);
+    const auto found = jobs_.find(job);
+    return found == jobs_.end() ? std::nullopt : found->second.last_step;
+  }
+
+  std::uint64_t next(core::job_id job) const override {
+    std::lock_guard lock(mutex_);
+    const auto found = jobs_.find(job);
+    return found == jobs_.end() ? 0 : found->second.next();
   }
 
   std::error_code write_error() const override {

@@ -15,6 +15,7 @@
 #include <chrono>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <system_error>
 
 namespace shoal::runtime {
@@ -36,6 +37,11 @@ public:
 
   virtual bool ended(core::job_id job) const = 0; ///< `done` is in the log
   virtual std::vector<core::job_id> jobs() const = 0;
+
+  /// The newest committed step, if any is known; cheap.
+  virtual std::optional<job_event> last_step(core::job_id job) const = 0;
+  /// The position that the next event will have.
+  virtual std::uint64_t next(core::job_id job) const = 0;
 
   /// The first error of the disk since the start.
   virtual std::error_code write_error() const = 0;

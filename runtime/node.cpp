@@ -251,6 +251,7 @@ void node::impl::tear_down() {
   {
     std::lock_guard lock(mutex_);
     actors.swap(actors_);
+    bound_.clear(); // the supervisor ends them
   }
   for (const auto& [name, actor] : actors)
     caf::anon_send_exit(actor, caf::exit_reason::user_shutdown);

@@ -11,13 +11,22 @@
 #include <string>
 #include <vector>
 
+namespace shoal::core {
+struct view;
+}
+
 namespace shoal::runtime {
+
+/// How long a leaving node waits for its jobs and for the others to agree.
+inline constexpr std::chrono::seconds leave_deadline{60};
 
 /// What the program around a node hears. Called on threads of the node; must
 /// not wait and must not call the node. Empty functions are skipped.
 struct node_observer {
-  std::function<void(const std::string& line)> ready;   ///< once
-  std::function<void(const std::string& line)> view;    ///< one per view
+  std::function<void(const std::string& line)> ready; ///< once
+  std::function<void(const std::string& line)> view;  ///< one per view
+  /// As view, with the view itself; `member`: this node is one of it.
+  std::function<void(const core::view& view, bool member)> agreed;
   std::function<void(const std::string& line)> waiting; ///< while no quorum
   std::function<void(const std::string& line)> say;     ///< everything else
   std::function<void(const std::string& why)> stopped;  ///< once, at the end

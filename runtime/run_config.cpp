@@ -1,6 +1,7 @@
 // runtime/run_config.cpp -- the table of a run file's keys, read and written.
 #include "runtime/run_config.hpp"
 
+#include "runtime/core/view.hpp" // priority_min
 #include "runtime/model/corpus.hpp"
 
 #include <nlohmann/json.hpp>
@@ -202,8 +203,69 @@ model::status read_section(const std::string& name, const json& section,
   return model::done{};
 }
 
+/// [[roles]]: a list of tables with name, where and parameters.
+model::status
+read_roles(const json& list, std::string_view source, run_config& run) {
+  const std::string where = std::string(source) + ": [[roles]] ";
+  if (!list.is_array())
+    return failure{where + "must be a list of tables"};
+  if (list.size() > placements_max)
+    return failure{where + "has more than " + std::to_string(placements_max)
+                   + " entries"};
+  for (const json& item : list) {
+    if (!item.is_object())
+      return failure{where + "must be a list of tables"};
+    role_placement made;
+    for (const auto& [key, value] : item.items()) {
+      if (key == "parameters") {
+        if (!value.is_object())
+          return failure{where + "parameters must be a table"};
+        made.parameters = value.dump();
+      } else if (key != "name" && key != "where") {
+        return failure{where + "has no key '" + key
+                       + "': name, where, parameters"};
+      } else if (!value.is_string()) {
+        return failure{where + key + " must be a string"};
+      } else {
+        (key == "name" ? made.name : made.where) = value.get<std::string>();
+      }
+    }
+    if (made.name.empty() || made.name.size() > 32 || made.where.empty()
+        || made.where.size() > 128)
+      return failure{where
+                     + "needs a name (of at most 32 letters) and where: "
+                       "\"every_stage\", \"every_peer\" or a peer's name"};
+    if (made.parameters.size() > placement_parameters_bytes_max)
+      return failure{where + made.name + ": parameters are larger than "
+                     + std::to_string(placement_parameters_bytes_max)
+                     + " bytes"};
+    for (const role_placement& other : run.roles)
+      if (other.name == made.name && other.where == made.where)
+        return failure{where + "has '" + made.name + "' at " + made.where
+                       + " twice"};
+    run.roles.push_back(std::move(made));
+  }
+  return model::done{};
+}
+
 json value_of(const run_config& run, const run_key& key) {
   return std::visit([&](auto at) { return json(run.*at); }, key.where);
+}
+
+/// A JSON value as TOML on one line.
+std::string inline_toml(const json& value) {
+  std::string out;
+  if (value.is_object()) {
+    for (const auto& [key, item] : value.items())
+      out += (out.empty() ? "{ " : ", ") + json(key).dump() + " = "
+             + inline_toml(item);
+    return out.empty() ? "{}" : out + " }";
+  }
+  if (!value.is_array())
+    return value.dump();
+  for (const json& item : value)
+    out += (out.empty() ? "[" : ", ") + inline_toml(item);
+  return out.empty() ? "[]" : out + "]";
 }
 
 } // namespace
@@ -217,6 +279,9 @@ const std::vector<run_key>& keys() {
      "thousandths of the files that are held out"},
     {"data", "bytes_max", &r::data_bytes_max, 1024,
      double(model::corpus_bytes_max), "more text than this is refused"},
+    {"job", "priority", &r::priority, double(core::priority_min),
+     double(core::priority_max),
+     "jobs of higher priority take what they need first"},
     {"training", "steps", &r::steps, 1, 1e12, "optimizer steps"},
     {"training", "seq_len", &r::seq_len, 1, 1 << 24, "tokens in a sequence"},
     {"training", "local_batch_size", &r::local_batch_size, 1, 65536,
@@ -302,8 +367,9 @@ parse_run(std::string_view text, std::string_view source) {
     return failure{std::string(source) + ": not a table of sections"};
   run_config run;
   for (const auto& [name, section] : all.items()) {
-    model::status read = name == "model"
-                           ? read_model(section, source, run)
+    model::status read = name == "model" ? read_model(section, source, run)
+                         : name == "roles"
+                           ? read_roles(section, source, run)
                            : read_section(name, section, source, run);
     if (!read)
       return read.why();
@@ -375,19 +441,32 @@ std::string to_json(const run_config& run) {
   all["model"] = kept;
   for (const run_key& key : keys())
     all[std::string(key.section)][std::string(key.name)] = value_of(run, key);
+  for (const role_placement& r : run.roles)
+    all["roles"].push_back({{"name", r.name},
+                            {"where", r.where},
+                            {"parameters", json::parse(r.parameters)}});
   return all.dump();
 }
 
 std::string to_toml(const run_config& run) {
   json all = json::parse(to_json(run));
   std::string text;
+  for (const json& r : all.value("roles", json::array())) {
+    text += "\n[[roles]]\nname = " + r["name"].dump()
+            + "\nwhere = " + r["where"].dump() + "\n";
+    if (!r["parameters"].empty())
+      text += "parameters = " + inline_toml(r["parameters"]) + "\n";
+  }
+  const std::string placed = text;
+  text.clear();
+  all.erase("roles");
   for (const auto& [section, values] : all.items()) {
     text += (text.empty() ? "[" : "\n[") + section + "]\n";
     for (const auto& [name, value] : values.items())
       if (!value.is_null() && !value.is_object())
         text += name + " = " + value.dump() + "\n"; // JSON scalars are TOML
   }
-  return text;
+  return text + placed;
 }
 
 } // namespace shoal::runtime

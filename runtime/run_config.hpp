@@ -23,6 +23,17 @@
 
 namespace shoal::runtime {
 
+/// One of [[roles]]: an actor of a plug-in that goes with the job.
+struct role_placement {
+  std::string name;
+  std::string where = "every_peer"; ///< or "every_stage", or a peer's name
+  std::string parameters = "{}";    ///< a JSON object
+  friend bool
+  operator==(const role_placement&, const role_placement&) = default;
+};
+inline constexpr std::size_t placements_max = 16; ///< of one job
+inline constexpr std::size_t placement_parameters_bytes_max = 4096;
+
 struct run_config {
   // [model]
   std::string model_path; ///< empty: start from `model`, random weights
@@ -33,6 +44,9 @@ struct run_config {
   std::string data_tokenizer = "bytes";
   std::int64_t data_validation_permille = 50;
   std::int64_t data_bytes_max = std::int64_t{256} << 20;
+
+  // [job]
+  std::int64_t priority = 0;
 
   // [training]
   std::int64_t steps = 1000;
@@ -76,6 +90,9 @@ struct run_config {
   bool validation_enable = true;
   std::int64_t validation_freq = 100;
   std::int64_t validation_steps = 8; ///< microbatches per evaluation
+
+  // [[roles]]
+  std::vector<role_placement> roles;
 
   std::int64_t sequences_per_step() const noexcept {
     return global_batch_size > 0 ? global_batch_size : 4 * local_batch_size;

@@ -95,6 +95,9 @@ enum class job_state : std::uint8_t {
   failed = 4,
 };
 
+inline constexpr std::int32_t priority_min = -100;
+inline constexpr std::int32_t priority_max = 100;
+
 /// A job as agreed: small, complete, immutable but for its state. What is
 /// large (text, tokens, weights) is in the store under its digest.
 struct job_entry {
@@ -121,6 +124,9 @@ struct job_entry {
   peer_id submitter{};
   std::uint64_t done_step = 0; ///< committed steps when it ended
   epoch changed = 0; ///< the view that submitted it or last set its state
+  /// Jobs of higher priority are planned first and take what they need, also
+  /// from jobs that run; 0 is usual. Within priority_min .. priority_max.
+  std::int32_t priority = 0;
   friend bool operator==(const job_entry&, const job_entry&) = default;
 };
 

@@ -33,7 +33,7 @@ public:
       ssize_t n =
         ::send(fd_.get(), out.data() + sent, out.size() - sent, MSG_NOSIGNAL);
       if (n < 0 && errno != EINTR)
-        return errc::lost;
+        break; // it may have said why before it closed
       sent += static_cast<std::size_t>(std::max<ssize_t>(n, 0));
     }
     std::vector<std::byte> bytes;
@@ -45,7 +45,8 @@ public:
         auto* answer = std::get_if<client_reply>(&e);
         if (!answer)
           return errc::corrupt;
-        if (answer->number != request.number)
+        const bool turned_away = answer->number == 0;
+        if (answer->number != request.number && !turned_away)
           continue; // to a request that we have given up
         reply = std::move(*answer);
         return {};

@@ -10,6 +10,7 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <deque>
@@ -53,15 +54,28 @@ public:
     stopped_ = true;
     wake();
     thread_.join();
+    for (connection& c : near_)
+      flush(c); // a reply to `shoal leave`, say
     ::unlink(socket_.c_str());
   }
 
   void ask(const core::peer_id& who, client_request request) {
-    std::lock_guard lock(mutex_);
-    if (asked_.size() >= control_far_requests_max)
-      return; // the client's own time limit tells it
-    asked_.push_back({who, std::move(request), false});
-    wake();
+    {
+      std::lock_guard lock(mutex_);
+      const auto own = std::size_t(
+        std::ranges::count(asked_, who, [](auto& r) { return r.who; }));
+      if (asked_.size() < control_far_requests_max
+          && own < control_far_requests_each_max) {
+        asked_.push_back({who, std::move(request), false});
+        wake();
+        return;
+      }
+    }
+    client_reply busy;
+    busy.number = request.number;
+    busy.code = reply_code::refused;
+    busy.text = "this node has too many requests waiting: ask again later";
+    hooks_.send(who, busy);
   }
 
   void gone(const core::peer_id& who) {
@@ -104,8 +118,7 @@ private:
   void wait() {
     std::vector<pollfd> fds;
     fds.push_back({wake_.get(), POLLIN, 0});
-    bool room = near_.size() < control_connections_max;
-    fds.push_back({listener_.get(), static_cast<short>(room ? POLLIN : 0), 0});
+    fds.push_back({listener_.get(), POLLIN, 0});
     for (connection& c : near_)
       fds.push_back({c.fd.get(),
                      static_cast<short>((c.busy ? 0 : POLLIN)
@@ -136,6 +149,16 @@ private:
                        SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd < 0)
       return;
+    if (near_.size() >= control_connections_max) {
+      unique_fd one_too_many(fd);
+      client_reply busy; // number 0: to whatever it asks
+      busy.code = reply_code::refused;
+      busy.text = "this node has " + std::to_string(near_.size())
+                  + " clients already (control_connections_max): end one";
+      const auto bytes = frame(codec::encode(busy));
+      (void)::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+      return;
+    }
     connection& c = near_.emplace_back();
     c.fd.reset(fd);
     c.key = ++last_key_;

@@ -3,7 +3,8 @@
 // Near: a Unix socket (0600) in the data directory; every request and reply is
 // a frame of 4 bytes length (little end first) and an encoded envelope. Far:
 // clients of the TLS fabric; the node hands their requests over by ask(). A
-// client has one request under way at a time, so that nothing piles up.
+// near client has one request under way at a time, a far one a few, so that
+// nothing piles up; whoever is one too many is told so.
 //
 // Threads: one own, which also reads and writes blobs for clients; ask(),
 //          answered() and poke() from any thread.
@@ -28,6 +29,10 @@ class store;
 inline constexpr std::size_t control_connections_max = 64;
 inline constexpr std::size_t control_far_requests_max = 256;
 inline constexpr std::size_t control_uploads_max = 16; ///< of one client
+/// Requests of one client that wait for events or views; more are refused.
+inline constexpr std::size_t control_waiting_max = 8;
+/// Requests of one far client that are not yet looked at; more are refused.
+inline constexpr std::size_t control_far_requests_each_max = 16;
 inline constexpr std::size_t control_fetches_max = 256;
 /// How long an ask_events without events is held back.
 inline constexpr std::chrono::milliseconds events_wait{1000};
@@ -40,6 +45,10 @@ struct control_hooks {
   store* blobs = nullptr;
   job_journal* journal = nullptr;
   std::function<std::string()> status; ///< JSON
+  /// A job as JSON; empty: no such job.
+  std::function<std::string(core::job_id job)> describe;
+  /// The node begins to leave.
+  std::function<void(bool drain)> leave;
   /// Starts a submission or recovery; answered() follows with `token`.
   std::function<void(std::uint64_t token, core::job_entry job)> submit;
   std::function<void(std::uint64_t token)> recover;

@@ -4,6 +4,8 @@
 #include "runtime/errc.hpp"
 #include "runtime/job_journal.hpp"
 
+#include <algorithm>
+
 namespace shoal::runtime {
 
 /// Events in one reply: with their text they fit a control message.
@@ -26,15 +28,21 @@ void desk::ask(client_key who, client_request request, const answer& reply) {
   if (auto* events = std::get_if<ask_events>(&request.body)) {
     if (read_events(*events, out))
       return reply(std::move(out));
+    if (!may_wait(who, out))
+      return reply(std::move(out));
     w.events = *events;
     w.until += events_wait;
     waiters_.push_back(std::move(w));
   } else if (auto* submit = std::get_if<submit_job>(&request.body)) {
+    if (!may_wait(who, out))
+      return reply(std::move(out));
     w.token = ++last_token_;
     w.until += agreement_wait;
     waiters_.push_back(std::move(w));
     hooks_.submit(last_token_, std::move(submit->job));
   } else if (std::holds_alternative<recover_force>(request.body)) {
+    if (!may_wait(who, out))
+      return reply(std::move(out));
     w.token = ++last_token_;
     w.until += agreement_wait;
     waiters_.push_back(std::move(w));
@@ -209,6 +217,31 @@ void desk::on(client_key, const get_blob& r, client_reply& out) {
 void desk::on(client_key, const stop_job& r, client_reply& out) {
   if (std::string why = hooks_.stop_job(r.job, r.drain); !why.empty())
     refuse(out, std::move(why), reply_code::not_found);
+}
+
+void desk::on(client_key, const ask_job& r, client_reply& out) {
+  out.value = hooks_.journal->next(r.job);
+  out.text = hooks_.describe(r.job);
+  if (out.text.empty())
+    refuse(out,
+           "no such job in this shoal (it keeps the newest few that have "
+           "ended; see `shoal jobs`)",
+           reply_code::not_found);
+}
+
+void desk::on(client_key, const leave_shoal& r, client_reply&) {
+  hooks_.leave(r.drain);
+}
+
+/// Whether one more request of this client may be kept.
+bool desk::may_wait(client_key who, client_reply& out) const {
+  const auto kept = std::ranges::count(waiters_, who, &waiter::who);
+  if (std::size_t(kept) < control_waiting_max)
+    return true;
+  refuse(out, "this client has " + std::to_string(kept)
+                + " requests waiting already (control_waiting_max): read the "
+                  "answers first");
+  return false;
 }
 
 bool desk::read_events(const ask_events& r, client_reply& out) {

@@ -66,6 +66,9 @@ private:
   void on(client_key who, const put_commit& r, client_reply& out);
   void on(client_key who, const get_blob& r, client_reply& out);
   void on(client_key who, const stop_job& r, client_reply& out);
+  void on(client_key who, const ask_job& r, client_reply& out);
+  void on(client_key who, const leave_shoal& r, client_reply& out);
+  bool may_wait(client_key who, client_reply& out) const;
   bool read_events(const ask_events& r, client_reply& out);
   upload* find_upload(client_key who, std::uint64_t number, client_reply& out);
 

@@ -14,6 +14,7 @@
 #include "runtime/node/membership_actor.hpp"
 #include "runtime/node/mesh.hpp"
 #include "runtime/node/setup.hpp"
+#include "runtime/node/status.hpp"
 #include "runtime/store/exchange.hpp"
 
 #include <caf/actor_system.hpp>
@@ -59,6 +60,8 @@ public:
   void send(const core::peer_id& to, core::job_message message) override;
   void send_role(const core::peer_id& to, const std::string& role,
                  std::vector<std::byte> bytes) override;
+  const role_table& roles() const override { return roles_; }
+  void bind_role(const std::string& address, caf::actor actor) override;
   void propose_job_state(core::job_id job, core::job_state state,
                          std::uint64_t done_step) override;
   void fetch_blob(const core::blob_digest& digest,
@@ -99,7 +102,8 @@ private:
   void recover(std::uint64_t token);
   std::string stop_job(core::job_id job, bool drain);
   void rejected(const core::cluster::rejected& r);
-  std::string status() const;
+  status_input now() const;
+  std::string describe(core::job_id job) const;
   caf::actor role(const std::string& name) const;
   void has_left(bool clean);
 
@@ -130,6 +134,7 @@ private:
   core::cluster::phase phase_ = core::cluster::phase::created;
   std::vector<core::peer_id> reachable_;
   std::map<std::string, caf::actor> actors_; ///< of roles
+  std::map<std::string, caf::actor> bound_;  ///< of placed roles
   std::map<std::uint64_t, wanted_view> wanted_;
   bool ready_ = false;
 

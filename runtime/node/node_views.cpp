@@ -18,8 +18,10 @@ void node::impl::tell_cluster(cl::event e) {
 
 caf::actor node::impl::role(const std::string& name) const {
   std::lock_guard lock(mutex_);
-  auto at = actors_.find(name);
-  return at == actors_.end() ? caf::actor{} : at->second;
+  if (auto at = actors_.find(name); at != actors_.end())
+    return at->second;
+  auto at = bound_.find(name);
+  return at == bound_.end() ? caf::actor{} : at->second;
 }
 
 void node::impl::take(const core::peer_id& from, envelope&& e) {
@@ -141,6 +143,8 @@ void node::impl::adopt(const cl::new_view& v) {
                            + setup_.name + ") at " + address_ + ", cluster "
                            + config_.cluster + ", data in "
                            + setup_.data_dir.string());
+  if (config_.observer.agreed)
+    config_.observer.agreed(*view, v.member);
   if (config_.observer.view)
     config_.observer.view(view_line(*view, v.member));
 }
@@ -241,7 +245,7 @@ std::string node::impl::stop_job(core::job_id job, bool drain) {
   return {};
 }
 
-std::string node::impl::status() const {
+status_input node::impl::now() const {
   status_input in;
   in.self = self_;
   in.name = setup_.name;
@@ -255,14 +259,24 @@ std::string node::impl::status() const {
     in.view = view_;
     in.plan = plan_;
   }
-  return status_json(in);
+  in.journal = journal_.get();
+  return in;
+}
+
+std::string node::impl::describe(core::job_id job) const {
+  const status_input in = now();
+  const core::job_entry* entry =
+    in.view ? core::find_job(*in.view, job) : nullptr;
+  return entry ? job_json(in, *entry) : std::string{};
 }
 
 control_hooks node::impl::make_control_hooks() {
   control_hooks h;
   h.blobs = store_.get();
   h.journal = journal_.get();
-  h.status = [this] { return status(); };
+  h.status = [this] { return status_json(now()); };
+  h.describe = [this](core::job_id job) { return describe(job); };
+  h.leave = [this](bool drain) { leave(leave_deadline, drain); };
   h.submit = [this](std::uint64_t token, core::job_entry job) {
     submit(token, std::move(job));
   };

@@ -35,6 +35,14 @@ void node::impl::send_role(const core::peer_id& to, const std::string& role,
     (void)mesh_->send(to, envelope(std::move(message)));
 }
 
+void node::impl::bind_role(const std::string& address, caf::actor actor) {
+  std::lock_guard lock(mutex_);
+  if (actor)
+    bound_[address] = std::move(actor);
+  else
+    bound_.erase(address);
+}
+
 void node::impl::propose_job_state(core::job_id job, core::job_state state,
                                    std::uint64_t done_step) {
   tell_cluster(core::cluster::set_job_state{job, state, done_step});

@@ -1,6 +1,8 @@
 // runtime/node/status.cpp -- what `shoal status --json` prints.
 #include "runtime/node/status.hpp"
 
+#include "runtime/job_journal.hpp"
+
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -49,14 +51,34 @@ static json peer_json(const status_input& in, const core::member& m) {
   return out;
 }
 
-static json job_json(const status_input& in, const core::job_entry& job) {
+/// training.steps of a run file, or 0.
+static std::uint64_t steps_of(const core::job_entry& job) {
+  auto run = json::parse(job.run_json, nullptr, false);
+  if (!run.is_object() || !run.contains("training")
+      || !run["training"].is_object())
+    return 0;
+  const auto steps = run["training"].find("steps");
+  return steps != run["training"].end() && steps->is_number_unsigned()
+           ? steps->get<std::uint64_t>()
+           : 0;
+}
+
+static json job_line(const status_input& in, const core::job_entry& job) {
   char id[17]; // text: JSON numbers of other programs lose the last digits
   std::snprintf(id, sizeof id, "%016llx",
                 static_cast<unsigned long long>(job.id));
   json out = {{"id", id},
               {"name", job.name},
               {"state", core::to_text(job.state)},
+              {"priority", job.priority},
+              {"step", job.done_step},
+              {"steps", steps_of(job)},
               {"done_step", job.done_step}};
+  if (auto last = in.journal ? in.journal->last_step(job.id) : std::nullopt) {
+    out["step"] = last->step;
+    out["loss"] = last->loss;
+    out["tokens_per_s"] = last->tokens_per_s;
+  }
   if (!in.plan)
     return out;
   for (const core::assignment& a : in.plan->jobs)
@@ -68,6 +90,12 @@ static json job_json(const status_input& in, const core::job_entry& job) {
         out["waiting"] = a.why_waiting;
     }
   return out;
+}
+
+std::string job_json(const status_input& in, const core::job_entry& job) {
+  json out = job_line(in, job);
+  out["run"] = json::parse(job.run_json, nullptr, false);
+  return out.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
 std::string status_json(const status_input& in) {
@@ -90,7 +118,7 @@ std::string status_json(const status_input& in) {
       out["cuts"].push_back(
         {core::to_hex(cut.low.peer), core::to_hex(cut.high.peer)});
     for (const core::job_entry& job : in.view->jobs)
-      out["jobs"].push_back(job_json(in, job));
+      out["jobs"].push_back(job_line(in, job));
   }
   for (const link_hub::link_stat& l : in.links)
     out["links"].push_back({{"peer", core::to_hex(l.peer)},

@@ -22,10 +22,15 @@ struct status_input {
   std::shared_ptr<const core::view> view; ///< may be null
   std::shared_ptr<const core::plan> plan; ///< may be null
   std::vector<link_hub::link_stat> links;
+  const job_journal* journal = nullptr; ///< may be null
 };
 
 /// Peers: state is "active", "joining", "leaving" or "unreachable".
 std::string status_json(const status_input& in);
+
+/// What `shoal attach` starts from: a job's place among the others, its last
+/// step and its resolved run file.
+std::string job_json(const status_input& in, const core::job_entry& job);
 
 /// "4 peers (a b c d), 1 job": the line of a view.
 std::string view_line(const core::view& v, bool member);

@@ -137,6 +137,14 @@ public:
     return none ? 0 : bytes;
   }
 
+  std::chrono::seconds age(const blob_digest& digest) const override {
+    std::error_code none;
+    const auto written = fs::last_write_time(path_of(digest), none);
+    return none ? std::chrono::seconds{0}
+                : std::chrono::duration_cast<std::chrono::seconds>(
+                  fs::file_time_type::clock::now() - written);
+  }
+
   std::unique_ptr<blob_writer> write() override {
     const auto name =
       std::to_string(::getpid()) + "-" + std::to_string(next_temporary_++);

@@ -13,6 +13,7 @@
 
 #include "runtime/core/ids.hpp"
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -52,6 +53,8 @@ public:
 
   virtual bool contains(const core::blob_digest& digest) const = 0;
   virtual std::uint64_t size(const core::blob_digest& digest) const = 0;
+  /// Since it was written; 0 if it is not here.
+  virtual std::chrono::seconds age(const core::blob_digest& digest) const = 0;
   virtual std::unique_ptr<blob_writer> write() = 0;
   [[nodiscard]] virtual std::shared_ptr<const blob>
   read(const core::blob_digest& digest, std::error_code& error) = 0;

@@ -90,6 +90,7 @@ void writer::value(const core::job_entry& job) {
   number(job.done_step);
   number(job.origin_step);
   number(job.changed);
+  number(static_cast<std::uint64_t>(std::int64_t{job.priority}));
 }
 
 void writer::value(const core::assignment& a) {

@@ -38,6 +38,13 @@ static void put(wire::ClientRequest& to, const recover_force&) {
   to.mutable_recover_force();
 }
 
+static void put(wire::ClientRequest& to, const ask_job& from) {
+  to.mutable_ask_job()->set_job(from.job);
+}
+static void put(wire::ClientRequest& to, const leave_shoal& from) {
+  to.mutable_leave_shoal()->set_drain(from.drain);
+}
+
 void put(wire::ClientRequest& to, const client_request& from) {
   to.set_number(from.number);
   std::visit([&](const auto& what) { put(to, what); }, from.body);
@@ -90,6 +97,12 @@ void get(const wire::ClientRequest& from, client_request& to, checks& c) {
   }
   case wire::ClientRequest::kRecoverForce:
     to.body.emplace<recover_force>();
+    return;
+  case wire::ClientRequest::kAskJob:
+    to.body.emplace<ask_job>().job = from.ask_job().job();
+    return;
+  case wire::ClientRequest::kLeaveShoal:
+    to.body.emplace<leave_shoal>().drain = from.leave_shoal().drain();
     return;
   case wire::ClientRequest::BODY_NOT_SET:
     break;

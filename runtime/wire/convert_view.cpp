@@ -118,6 +118,7 @@ void put(wire::JobEntry& to, const job_entry& from) {
   to.set_done_step(from.done_step);
   to.set_origin_step(from.origin_step);
   to.set_changed(from.changed);
+  to.set_priority(from.priority);
 }
 
 void get(const wire::JobEntry& from, job_entry& to, checks& c) {
@@ -149,6 +150,8 @@ void get(const wire::JobEntry& from, job_entry& to, checks& c) {
   to.done_step = c.at_most(from.done_step(), epoch_max);
   to.origin_step = c.at_most(from.origin_step(), epoch_max);
   to.changed = c.at_most(from.changed(), epoch_max);
+  to.priority = c.at_most(from.priority(), core::priority_max);
+  c.require(to.priority >= core::priority_min);
 }
 
 void put(wire::Assignment& to, const assignment& from) {

@@ -136,10 +136,24 @@ struct recover_force {
   friend bool operator==(const recover_force&, const recover_force&) = default;
 };
 
+/// One job as JSON with its resolved run file; the reply's value is the
+/// position of its next event.
+struct ask_job {
+  core::job_id job = 0;
+  friend bool operator==(const ask_job&, const ask_job&) = default;
+};
+/// Makes the asked node leave the shoal and end; its jobs are handed over, or
+/// with `drain`, where nobody is left for them, end after the step under way.
+struct leave_shoal {
+  bool drain = true;
+  friend bool operator==(const leave_shoal&, const leave_shoal&) = default;
+};
+
 struct client_request {
   std::uint64_t number = 0;
   std::variant<ask_status, put_begin, put_chunk, put_commit, get_blob,
-               submit_job, ask_events, stop_job, recover_force>
+               submit_job, ask_events, stop_job, recover_force, ask_job,
+               leave_shoal>
     body;
   friend bool
   operator==(const client_request&, const client_request&) = default;

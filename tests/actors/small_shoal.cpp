@@ -200,6 +200,8 @@ public:
     }
     done(std::make_error_code(std::errc::no_such_file_or_directory));
   }
+  const runtime::role_table& roles() const override { return roles_; }
+  void bind_role(const std::string&, caf::actor) override {}
   void released() override {}
   void say(const std::string&) override {}
 
@@ -214,6 +216,7 @@ public:
 private:
   small_shoal& all_;
   fs::path folder_;
+  runtime::role_table roles_;
   core::peer_id self_{};
   fake_links links_;
   inline_device device_;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <set>
+#include <tuple>
 
 namespace shoal::core {
 namespace {
@@ -180,6 +181,19 @@ void place_sealers(assignment& a, const view& v, const assignment* previous) {
   a.sealers.assign(all.begin(), all.end());
 }
 
+/// The running jobs in the order in which they take memory: a job of higher
+/// priority also from one that runs, else who came first keeps it.
+std::vector<const job_entry*> by_priority(const view& v) {
+  std::vector<const job_entry*> out;
+  for (const job_entry& job : v.jobs)
+    if (job.state == job_state::running)
+      out.push_back(&job);
+  std::ranges::sort(out, {}, [](const job_entry* j) {
+    return std::tuple(-j->priority, j->changed, j->id);
+  });
+  return out;
+}
+
 class hash {
 public:
   void add(std::uint64_t x) {
@@ -219,9 +233,8 @@ plan make_plan(const view& v) {
   for (const member& m : v.members)
     if (usable(m, state))
       memory[m.id.peer] = m.device.memory_bytes;
-  for (const job_entry& job : v.jobs) { // V-2: by id, so older plans first
-    if (job.state != job_state::running)
-      continue;
+  for (const job_entry* one : by_priority(v)) {
+    const job_entry& job = *one;
     auto was = std::ranges::find(v.previous, job.id, &assignment::job);
     const assignment* previous = was == v.previous.end() ? nullptr : &*was;
     layout_problem p{job, {}, memory, previous};
@@ -247,6 +260,7 @@ plan make_plan(const view& v) {
     }
     out.jobs.push_back(std::move(a));
   }
+  std::ranges::sort(out.jobs, {}, &assignment::job);
   return out;
 }
 

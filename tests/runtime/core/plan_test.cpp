@@ -308,6 +308,65 @@ BOOST_AUTO_TEST_CASE(a_job_that_does_not_fit_waits_and_says_how_much_it_needs) {
   BOOST_TEST(only(w).why_waiting.find("no member") != std::string::npos);
 }
 
+BOOST_AUTO_TEST_CASE(a_job_of_higher_priority_takes_memory_from_one_that_runs) {
+  view v = make_view(2);
+  for (member& m : v.members)
+    m.device.memory_bytes = 60'000'000; // both for one job
+  v.jobs[0].changed = 9;
+  BOOST_REQUIRE(!only(v).replicas.empty());
+  const auto alone = only(v).replicas;
+  // Of the same priority: who came first stays, whatever the ids are.
+  v = next_view(v);
+  job_entry other = v.jobs[0];
+  other.id = 3;
+  other.changed = 11;
+  v.jobs.insert(v.jobs.begin(), other);
+  plan p = make_plan(v);
+  BOOST_REQUIRE(p.jobs.size() == 2u);
+  BOOST_TEST(p.jobs[0].job == 3u); // by id, as ever
+  BOOST_TEST(p.jobs[0].replicas.empty());
+  BOOST_TEST(p.jobs[0].why_waiting.find("memory") != std::string::npos);
+  BOOST_TEST((p.jobs[1].replicas == alone));
+  // Of a higher one: it takes them, and the other waits and says so.
+  v = next_view(v);
+  v.jobs[0].priority = 1;
+  p = make_plan(v);
+  BOOST_TEST(!p.jobs[0].replicas.empty());
+  BOOST_TEST(p.jobs[1].replicas.empty());
+  BOOST_TEST(!p.jobs[1].why_waiting.empty());
+  // It ends: the other gets its peers back.
+  v = next_view(v);
+  v.jobs[0].state = job_state::done;
+  p = make_plan(v);
+  BOOST_REQUIRE(p.jobs.size() == 1u);
+  BOOST_TEST(p.jobs[0].job == 5u);
+  BOOST_TEST(!p.jobs[0].replicas.empty());
+}
+
+BOOST_AUTO_TEST_CASE(what_is_unrelated_leaves_a_jobs_digest_as_it_is) {
+  view v = next_view(make_view(2));
+  const auto before = digest(only(v));
+  for (std::uint8_t round = 0; round < 50; ++round) {
+    v = next_view(v);
+    if (round % 2 == 0) { // a witness comes, and a job without room
+      member m = make_member(std::uint8_t(100 + round));
+      m.witness = true;
+      v.members.push_back(m);
+      job_entry j = v.jobs[0];
+      j.id = 1000 + round;
+      j.changed = v.number;
+      j.block_state_bytes = 10'000'000'000;
+      v.jobs.push_back(j);
+    } else { // both go
+      v.members.pop_back();
+      v.jobs.pop_back();
+    }
+    for (const assignment& a : make_plan(v).jobs)
+      if (a.job == v.jobs[0].id)
+        BOOST_TEST(digest(a) == before);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(memory_makes_stages_where_one_member_is_too_small) {
   view v = make_view(4);
   for (member& m : v.members)

@@ -1,5 +1,7 @@
 // tests/runtime/node/control_test.cpp -- what a command line can ask.
 #include "node/swarm.hpp"
+#include "runtime/job_journal.hpp"
+#include "runtime/node/desk.hpp"
 #include "runtime/node/frames.hpp"
 #include "runtime/wire/messages.hpp"
 
@@ -191,6 +193,94 @@ BOOST_AUTO_TEST_CASE(nobody_answers_where_no_node_is) {
   client none(c);
   BOOST_TEST(none.connect() == errc::no_node);
   BOOST_TEST(none.text().find("shoal node") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(one_client_too_many_is_told_so) {
+  swarm s;
+  node& n = s.start("a");
+  BOOST_TEST_REQUIRE(swarm::until([&] { return n.view() != nullptr; }));
+  std::vector<unique_fd> idle;
+  for (std::size_t i = 0; i < control_connections_max; ++i) {
+    idle.push_back(connect_unix(control_socket(n.data_dir())));
+    BOOST_TEST_REQUIRE(bool(idle.back()));
+  }
+  client_config c;
+  c.data_dir = n.data_dir();
+  client late(c);
+  std::string text;
+  BOOST_TEST(late.connect() == errc::refused);
+  BOOST_TEST(late.text().find("control_connections_max") != std::string::npos,
+             late.text());
+  idle.pop_back();
+  BOOST_TEST(swarm::until([&] {
+    client next(c);
+    return !next.connect() && !next.status(text);
+  }));
+}
+
+BOOST_AUTO_TEST_CASE(a_client_has_few_requests_waiting) {
+  control_hooks hooks;
+  auto journal = open_job_journal({});
+  hooks.journal = journal.get();
+  desk d(hooks, [] {});
+  std::size_t refused = 0;
+  std::size_t answered = 0;
+  auto reply = [&](const client_reply& r) {
+    ++answered;
+    refused += r.code == reply_code::refused
+               && r.text.find("control_waiting_max") != std::string::npos;
+  };
+  for (std::uint64_t i = 0; i < control_waiting_max + 3; ++i)
+    d.ask(1, {i, ask_events{7, 0}}, reply);
+  BOOST_TEST(refused == 3);
+  BOOST_TEST(answered == 3);
+  d.ask(2, {1, ask_events{7, 0}}, reply); // another client may wait
+  BOOST_TEST(answered == 3);
+  d.forget(1);
+  d.ask(1, {99, ask_events{7, 0}}, reply);
+  BOOST_TEST(refused == 3);
+}
+
+BOOST_AUTO_TEST_CASE(a_job_is_described_with_its_run_file_and_last_step) {
+  swarm s;
+  node& n = s.start("a");
+  BOOST_TEST_REQUIRE(swarm::until([&] { return s.agree(1); }));
+  auto client = s.client_of(n);
+  BOOST_TEST_REQUIRE(!client->connect());
+  auto job = small_job();
+  job.run_json = R"({"training":{"steps":50}})";
+  job.priority = -3;
+  core::job_id id = 0;
+  BOOST_TEST_REQUIRE(!client->submit(job, id), client->text());
+  job_event e;
+  e.kind = job_event_kind::step;
+  e.step = 7;
+  e.loss = 2.5;
+  n.world().log().add(id, e);
+  std::string text;
+  std::uint64_t next = 0;
+  BOOST_TEST_REQUIRE(!client->job(id, text, next), client->text());
+  const json about = json::parse(text);
+  BOOST_TEST(next == 1);
+  BOOST_TEST(about["step"] == 7);
+  BOOST_TEST(about["steps"] == 50);
+  BOOST_TEST(about["loss"] == 2.5);
+  BOOST_TEST(about["priority"] == -3);
+  BOOST_TEST(about["run"]["training"]["steps"] == 50);
+  BOOST_TEST(client->job(id + 1, text, next) == errc::not_found);
+}
+
+BOOST_AUTO_TEST_CASE(a_client_makes_a_node_leave) {
+  swarm s;
+  s.start("a");
+  s.start("b");
+  BOOST_TEST_REQUIRE(swarm::until([&] { return s.agree(2); }));
+  auto client = s.client_of(*s.nodes[1]);
+  BOOST_TEST_REQUIRE(!client->connect());
+  BOOST_TEST(!client->leave(true), client->text());
+  BOOST_TEST(s.nodes[1]->wait_stopped(20s));
+  BOOST_TEST(
+    swarm::until([&] { return s.nodes[0]->view()->members.size() == 1; }));
 }
 
 BOOST_AUTO_TEST_CASE(garbage_on_the_socket_ends_that_connection_only) {

@@ -78,6 +78,7 @@ core::job_entry random_message::job() {
   j.done_step = number();
   j.origin_step = number();
   j.changed = number();
+  j.priority = core::priority_min + static_cast<std::int32_t>(below(201));
   return j;
 }
 
@@ -297,6 +298,12 @@ client_request random_message::request(std::size_t kind) {
   case 7:
     r.body = stop_job{engine_(), coin()};
     break;
+  case 8:
+    r.body = ask_job{engine_()};
+    break;
+  case 9:
+    r.body = leave_shoal{coin()};
+    break;
   default:
     r.body = recover_force{};
   }
@@ -341,9 +348,9 @@ envelope random_message::any(std::size_t kind) {
   if (kind < 8)
     return job_message(kind);
   kind -= 8;
-  if (kind < 9)
+  if (kind < 11)
     return request(kind);
-  switch (kind - 9) {
+  switch (kind - 11) {
   case 0:
     return link_credit{{engine_(), 3, 9}, fabric_kind::ucx};
   case 1:

@@ -1,0 +1,56 @@
+// actors/placed_roles.hpp -- a run file's [[roles]] on this node.
+//
+// The supervisor's list of actors that go with jobs: what a job's run file
+// asks for, what the view gives this peer of it, and what runs.
+//
+//   every_peer   one on each active peer of the shoal, witnesses left out
+//   every_stage  one beside each stage of each replica
+//   NAME         one on the peer of this name, while it is active
+//
+// Threads: the supervisor's. Errors: a role that this node lacks is said once
+// and in the job's log; the job goes on without it.
+#pragma once
+
+#include "runtime/context.hpp"
+#include "runtime/run_config.hpp"
+
+#include <caf/actor.hpp>
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace shoal::actors {
+
+/// Where a job's roles are wanted on `self`. Pure; for tests.
+std::vector<runtime::placed_role>
+wanted_here(const core::view& v, const core::assignment& place,
+            const std::vector<runtime::role_placement>& roles,
+            const core::peer_id& self);
+
+class placed_roles {
+public:
+  explicit placed_roles(runtime::context& node) : node_(node) {}
+
+  /// Another view took effect: starts, tells and ends actors.
+  void on_view(const runtime::view_changed& m);
+  void end_all();
+
+private:
+  struct job_roles {
+    std::vector<runtime::role_placement> roles;
+    std::map<std::string, caf::actor> actors; ///< by address
+    std::uint64_t told = 0;                   ///< digest of the place
+  };
+  void follow(const core::job_entry& entry, const core::assignment& place,
+              const runtime::view_changed& m);
+  void start(const runtime::placed_role& role, job_roles& of);
+  void end(const std::string& address, const caf::actor& actor);
+
+  runtime::context& node_;
+  std::map<core::job_id, job_roles> jobs_;
+  std::set<std::pair<core::job_id, std::string>> lacking_; ///< said
+};
+
+} // namespace shoal::actors

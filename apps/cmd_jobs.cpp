@@ -1,0 +1,279 @@
+// apps/cmd_jobs.cpp -- jobs, cancel, attach, leave: what runs, and its end.
+#include "apps/commands.hpp"
+#include "apps/follow.hpp"
+#include "apps/remote.hpp"
+#include "apps/signals.hpp"
+#include "runtime/client.hpp"
+#include "runtime/node_config.hpp" // leave_deadline
+#include "runtime/run_config.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cstdio>
+#include <iostream>
+#include <optional>
+#include <thread>
+
+namespace shoal::apps {
+
+using json = nlohmann::ordered_json;
+
+namespace {
+
+/// Between two looks at something that the shoal has to agree about.
+constexpr std::chrono::milliseconds look_again{100};
+/// How often a request to cancel is repeated: whoever had it may be gone.
+constexpr std::chrono::seconds ask_again{5};
+
+int fail(const std::string& text, int code = exit_failed) {
+  std::cerr << "shoal: " << text << "\n";
+  return code;
+}
+
+/// What `shoal status --json` prints; nothing on failure (client.text()).
+std::optional<json> status_of(runtime::client& client) {
+  std::string text;
+  if (client.status(text))
+    return std::nullopt;
+  json s = json::parse(text, nullptr, false);
+  if (!s.is_object() || !s.contains("jobs") || !s.contains("peers"))
+    return std::nullopt;
+  return s;
+}
+
+std::string text_of(const json& j, const char* key) {
+  const auto at = j.find(key);
+  return at != j.end() && at->is_string() ? at->get<std::string>()
+                                          : std::string{};
+}
+
+struct found_job {
+  core::job_id id = 0;
+  std::string text; ///< of its id
+  std::string wrong;
+};
+
+/// The job that a person means: an id, the beginning of one, or a name; of
+/// several with one name the one that runs.
+found_job find_job(const json& status, const std::string& wanted) {
+  std::vector<const json*> fit;
+  for (const json& j : status["jobs"])
+    if (!wanted.empty() && text_of(j, "id").starts_with(wanted))
+      fit.push_back(&j);
+  if (fit.empty())
+    for (const json& j : status["jobs"])
+      if (text_of(j, "name") == wanted)
+        fit.push_back(&j);
+  if (fit.size() > 1) {
+    std::vector<const json*> running;
+    for (const json* j : fit)
+      if (text_of(*j, "state") == "running")
+        running.push_back(j);
+    if (running.size() == 1)
+      fit = running;
+  }
+  if (fit.empty())
+    return {0, {}, "no job '" + wanted + "'; see `shoal jobs`"};
+  if (fit.size() > 1) {
+    std::string ids;
+    for (const json* j : fit)
+      ids += " " + text_of(*j, "id");
+    return {0, {}, "several jobs are called '" + wanted + "':" + ids};
+  }
+  const std::string id = text_of(*fit.front(), "id");
+  return {std::stoull(id, nullptr, 16), id, {}};
+}
+
+void print_jobs(const json& jobs) {
+  std::printf("%-16s  %-16s %4s  %-9s %15s %9s %10s  %s\n", "JOB", "NAME",
+              "PRIO", "STATE", "STEP", "LOSS", "TOKENS/S", "WHERE");
+  for (const json& j : jobs) {
+    const bool waits = j.contains("waiting");
+    const bool runs = text_of(j, "state") == "running";
+    char loss[24] = "-";
+    char speed[24] = "-";
+    if (j.contains("loss") && j["loss"].is_number())
+      std::snprintf(loss, sizeof loss, "%.4f", j["loss"].get<double>());
+    if (runs && !waits && j.contains("tokens_per_s"))
+      std::snprintf(speed, sizeof speed, "%.0f",
+                    j["tokens_per_s"].get<double>());
+    const std::string step = std::to_string(j.value("step", 0ull)) + "/"
+                             + std::to_string(j.value("steps", 0ull));
+    std::printf("%-16s  %-16s %4d  %-9s %15s %9s %10s  %s\n",
+                text_of(j, "id").c_str(), text_of(j, "name").c_str(),
+                j.value("priority", 0),
+                waits ? "waits" : text_of(j, "state").c_str(), step.c_str(),
+                loss, speed, text_of(j, waits ? "waiting" : "plan").c_str());
+  }
+}
+
+/// The entry of a peer by name, id or the beginning of an id.
+const json*
+find_peer(const json& status, const std::string& wanted, std::string& wrong) {
+  const json* found = nullptr;
+  for (const json& p : status["peers"])
+    if (text_of(p, "name") == wanted
+        || (wanted.size() >= 4 && text_of(p, "id").starts_with(wanted))) {
+      if (found)
+        wrong = "several peers are called '" + wanted + "': use its id";
+      found = &p;
+    }
+  if (!found)
+    wrong = "no peer '" + wanted + "' in the view; see `shoal status`";
+  return wrong.empty() ? found : nullptr;
+}
+
+} // namespace
+
+int run_jobs(const jobs_options& o) {
+  runtime::client client(client_of(o.at));
+  if (client.connect())
+    return fail(client.text());
+  const auto status = status_of(client);
+  if (!status)
+    return fail(client.text());
+  if (o.json)
+    std::cout << (*status)["jobs"].dump() << "\n";
+  else
+    print_jobs((*status)["jobs"]);
+  return exit_done;
+}
+
+int run_cancel(const cancel_options& o) {
+  signals interrupts;
+  runtime::client client(client_of(o.at));
+  if (client.connect())
+    return fail(client.text());
+  auto status = status_of(client);
+  if (!status)
+    return fail(client.text());
+  const found_job job = find_job(*status, o.job);
+  if (!job.wrong.empty())
+    return fail(job.wrong);
+  auto asked = std::chrono::steady_clock::time_point{};
+  for (;;) {
+    std::string state = "forgotten";
+    for (const json& j : (*status)["jobs"])
+      if (text_of(j, "id") == job.text)
+        state = text_of(j, "state");
+    if (state != "running") {
+      if (asked == std::chrono::steady_clock::time_point{})
+        return fail("job " + job.text + " has ended already: " + state);
+      std::cout << "job " << job.text << " is " << state << "\n";
+      return exit_done;
+    }
+    const auto now = std::chrono::steady_clock::now();
+    if (now - asked >= ask_again) {
+      if (client.stop_job(job.id, !o.now))
+        return fail(client.text());
+      asked = now;
+    }
+    if (interrupts.seen())
+      return fail("job " + job.text + " was asked to end; not waiting for it");
+    std::this_thread::sleep_for(look_again);
+    if (status = status_of(client); !status)
+      return fail("job " + job.text + " was asked to end, but "
+                  + client.text());
+  }
+}
+
+int run_attach(const attach_options& o) {
+  signals interrupts;
+  runtime::client_config c = client_of(o.at);
+  c.say = [](const std::string& text) { std::cerr << text << "\n"; };
+  runtime::client client(c);
+  if (client.connect())
+    return fail(client.text());
+  const auto status = status_of(client);
+  if (!status)
+    return fail(client.text());
+  const found_job job = find_job(*status, o.job);
+  if (!job.wrong.empty())
+    return fail(job.wrong);
+  std::string text;
+  follow_config f;
+  if (client.job(job.id, text, f.old))
+    return fail(client.text());
+  const json about = json::parse(text, nullptr, false);
+  if (!about.is_object() || !about.contains("run"))
+    return fail("the node describes job " + job.text + " unreadably");
+  auto run = runtime::parse_run(about["run"].dump(), "job " + job.text);
+  if (!run)
+    return fail(run.message());
+  std::unique_ptr<progress> out;
+  try {
+    out = std::make_unique<progress>(*run, o.out, o.json);
+  } catch (const std::system_error& e) {
+    return fail(o.out.string() + ": " + e.what());
+  }
+  f.folder = o.out;
+  f.keep = run->keep_latest_k;
+  f.hooks.stop = [&interrupts] { return interrupts.seen(); };
+  follower watch(client, *out, f);
+  if (watch.run(job.id))
+    return fail(client.text());
+  if (watch.state().empty()) {
+    std::cerr << "shoal: the job goes on; `shoal attach " << job.text
+              << "` watches it again\n";
+    return exit_done;
+  }
+  if (!o.out.empty() && !watch.saved())
+    return fail("the job ended as " + watch.state()
+                + ", but its model is not in " + o.out.string());
+  return watch.state() == "failed" ? exit_failed : exit_done;
+}
+
+int run_leave(const leave_options& o) {
+  signals interrupts;
+  runtime::client local(client_of(o.at));
+  if (local.connect())
+    return fail(local.text());
+  auto status = status_of(local);
+  if (!status)
+    return fail(local.text());
+  std::string id = text_of(*status, "self");
+  runtime::client* asked = &local;
+  std::optional<runtime::client> far;
+  if (!o.member.empty()) {
+    std::string wrong;
+    const json* peer = find_peer(*status, o.member, wrong);
+    if (!peer)
+      return fail(wrong);
+    if (text_of(*peer, "id") != id) {
+      id = text_of(*peer, "id");
+      runtime::client_config c;
+      c.cluster_key_file = o.at.cluster_key;
+      for (const json& a : (*peer)["addresses"])
+        if (a.is_string())
+          c.addresses.push_back(a.get<std::string>());
+      far.emplace(c);
+      if (far->connect())
+        return fail("peer " + o.member + ": " + far->text());
+      asked = &*far;
+    }
+  }
+  if (asked->leave(!o.now))
+    return fail(asked->text());
+  const auto until = std::chrono::steady_clock::now() + runtime::leave_deadline
+                     + std::chrono::seconds(10);
+  for (;;) {
+    status = status_of(local);
+    if (!status && asked == &local)
+      break; // it has ended
+    if (!status)
+      return fail("it was asked to leave, but " + local.text());
+    const json& peers = (*status)["peers"];
+    const bool in_view = std::ranges::any_of(
+      peers, [&](const json& p) { return text_of(p, "id") == id; });
+    if (!in_view && asked != &local)
+      break;
+    if (interrupts.seen() || std::chrono::steady_clock::now() >= until)
+      return fail("it was asked to leave and has not yet; see `shoal status`");
+    std::this_thread::sleep_for(look_again);
+  }
+  std::cout << "peer " << id.substr(0, 8) << " has left\n";
+  return exit_done;
+}
+
+} // namespace shoal::apps

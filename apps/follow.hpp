@@ -1,0 +1,68 @@
+// apps/follow.hpp -- watches a job and brings home what it makes.
+//
+// Events go to a progress; every checkpoint is fetched below
+// <folder>/checkpoint, of which the newest `keep` stay, and at the end the
+// newest becomes the model in <folder>. Without a folder it only watches.
+//
+// Threads: one. Errors: what cannot be fetched is said and left out.
+#pragma once
+
+#include "apps/progress.hpp"
+#include "runtime/client.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace shoal::apps {
+
+/// (step, folder) of the checkpoints in OUT/checkpoint, oldest first.
+std::vector<std::pair<std::int64_t, std::filesystem::path>>
+checkpoints(const std::filesystem::path& out);
+
+struct follow_config {
+  std::filesystem::path folder; ///< may be empty
+  std::int64_t keep = 10;       ///< checkpoints
+  /// Events below this position are old: of their checkpoints only the newest
+  /// is fetched.
+  std::uint64_t old = 0;
+  runtime::follow_hooks hooks;
+  std::function<void(const runtime::job_event&)> seen; ///< may be empty
+};
+
+class follower {
+public:
+  follower(runtime::client& client, progress& out, follow_config config);
+
+  /// Until the job ends, or `hooks.stop` says so.
+  std::error_code run(core::job_id job);
+
+  const std::string& state() const { return state_; } ///< at the end; "done"
+  bool saved() const { return saved_; } ///< the model is in the folder
+  /// The newest checkpoint here, or empty.
+  const std::filesystem::path& newest() const { return newest_; }
+  std::uint64_t last_step() const { return last_step_; }
+
+private:
+  void on(const runtime::job_event& e);
+  void fetch_pending();
+  std::filesystem::path bring_home(const runtime::job_event& e);
+  bool export_model();
+
+  runtime::client& client_;
+  progress& out_;
+  follow_config config_;
+  std::uint64_t events_ = 0;
+  runtime::job_event pending_; ///< an old checkpoint that may be the newest
+  std::string state_;
+  bool saved_ = false;
+  std::filesystem::path newest_;
+  std::uint64_t newest_step_ = 0;
+  std::uint64_t last_step_ = 0;
+  double last_loss_ = 0;
+};
+
+} // namespace shoal::apps

@@ -1,0 +1,238 @@
+// tests/actors/supervisor_test.cpp -- where a run file's roles go, and what of
+// an ended job stays on the disk.
+#include "actors/checkpoint_files.hpp"
+#include "actors/job_cleaner.hpp"
+#include "actors/placed_roles.hpp"
+#include "runtime/job_journal.hpp"
+#include "runtime/store/store.hpp"
+
+#include <boost/test/unit_test.hpp>
+#include <unistd.h>
+
+#include <fstream>
+
+namespace shoal::actors {
+
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+
+namespace {
+
+core::peer_id peer(std::uint8_t n) {
+  return {n};
+}
+
+core::view three_peers() {
+  core::view v;
+  for (std::uint8_t n = 1; n <= 3; ++n) {
+    core::member m;
+    m.id.peer = peer(n);
+    m.name = std::string(1, char('a' + n - 1));
+    v.members.push_back(m);
+  }
+  v.members[2].witness = true;
+  return v;
+}
+
+/// Replica 0: a, b; replica 1: b, a.
+core::assignment two_by_two() {
+  core::assignment a;
+  a.job = 7;
+  for (int r = 0; r < 2; ++r) {
+    core::replica_place replica;
+    for (int s = 0; s < 2; ++s)
+      replica.stages.push_back(
+        {{peer(std::uint8_t(1 + (r + s) % 2)), 0}, 0, 1});
+    a.replicas.push_back(replica);
+  }
+  return a;
+}
+
+std::vector<std::string> addresses(const std::string& where, std::uint8_t self,
+                                   const core::view& v = three_peers()) {
+  std::vector<std::string> out;
+  for (const auto& r :
+       wanted_here(v, two_by_two(), {{"mine", where, "{}"}}, peer(self)))
+    out.push_back(r.address);
+  return out;
+}
+
+/// What the cleaner sees of a node.
+class bare_node final : public runtime::context {
+public:
+  bare_node() {
+    auto name = (fs::temp_directory_path() / "shoal-XXXXXX").string();
+    if (!::mkdtemp(name.data()))
+      std::abort();
+    folder = name;
+    store_ = runtime::store::open(folder / "blobs");
+    log_ = runtime::open_job_journal(folder / "jobs");
+  }
+  ~bare_node() override {
+    std::error_code ignored;
+    fs::remove_all(folder, ignored);
+  }
+  core::blob_digest put(const std::string& text) {
+    auto writer = store_->write();
+    core::blob_digest digest{};
+    BOOST_REQUIRE(!writer->append(std::as_bytes(std::span(text))));
+    BOOST_REQUIRE(!writer->commit(digest, std::nullopt));
+    return digest;
+  }
+  /// A checkpoint of one file, in the log of `job`.
+  core::blob_digest checkpoint(core::job_id job, std::uint64_t step) {
+    const std::string text =
+      "weights " + std::to_string(job) + " " + std::to_string(step);
+    manifest m;
+    m.step = step;
+    m.files.push_back({"model.safetensors", put(text), text.size()});
+    runtime::job_event e;
+    e.kind = runtime::job_event_kind::checkpoint;
+    e.step = step;
+    e.digest = put(to_json(m));
+    log_->add(job, e);
+    return e.digest;
+  }
+  const core::peer_id& self() const override { return self_; }
+  caf::actor_system& system() override { std::abort(); }
+  runtime::link_hub& links() override { std::abort(); }
+  runtime::device_queue& device() override { std::abort(); }
+  runtime::device_queue& disk() override { std::abort(); }
+  runtime::store& blobs() override { return *store_; }
+  runtime::job_log& log() override { return *log_; }
+  fs::path data_dir() const override { return folder; }
+  std::shared_ptr<const core::view> view() const override { return {}; }
+  std::shared_ptr<const core::plan> plan() const override { return {}; }
+  void send(const core::peer_id&, core::job_message) override {}
+  void send_role(const core::peer_id&, const std::string&,
+                 std::vector<std::byte>) override {}
+  const runtime::role_table& roles() const override { return roles_; }
+  void bind_role(const std::string&, caf::actor) override {}
+  void
+  propose_job_state(core::job_id, core::job_state, std::uint64_t) override {}
+  void fetch_blob(const core::blob_digest&, std::vector<core::peer_id>,
+                  std::function<void(std::error_code)>) override {}
+  void released() override {}
+  void say(const std::string&) override {}
+
+  fs::path folder;
+
+private:
+  core::peer_id self_{};
+  runtime::role_table roles_;
+  std::unique_ptr<runtime::store> store_;
+  std::unique_ptr<runtime::job_journal> log_;
+};
+
+core::job_entry entry(bare_node& node, core::job_id id) {
+  core::job_entry j;
+  j.id = id;
+  j.changed = id;
+  j.data = node.put("text of " + std::to_string(id));
+  remember_blobs(node, j);
+  return j;
+}
+
+} // namespace
+
+BOOST_AUTO_TEST_SUITE(supervisor)
+
+BOOST_AUTO_TEST_CASE(roles_go_where_the_run_file_says) {
+  using list = std::vector<std::string>;
+  const std::string job = "mine@0000000000000007";
+  BOOST_TEST(addresses("every_stage", 1) == (list{job + ":0.0", job + ":1.1"}));
+  BOOST_TEST(addresses("every_stage", 2) == (list{job + ":0.1", job + ":1.0"}));
+  BOOST_TEST(addresses("every_stage", 3).empty());
+  BOOST_TEST(addresses("every_peer", 1) == list{job});
+  BOOST_TEST(addresses("every_peer", 3).empty()); // a witness
+  BOOST_TEST(addresses("b", 2) == list{job + "=0"});
+  BOOST_TEST(addresses("b", 1).empty());
+  core::view leaving = three_peers();
+  leaving.members[0].state = core::member_state::leaving;
+  BOOST_TEST(addresses("every_peer", 1, leaving).empty());
+}
+
+BOOST_AUTO_TEST_CASE(an_ended_job_keeps_its_last_checkpoint_only) {
+  bare_node node;
+  job_cleaner cleaner(node);
+  core::view v;
+  core::job_entry ended = entry(node, 1);
+  core::job_entry running = entry(node, 2);
+  ended.state = core::job_state::done;
+  v.jobs = {ended, running};
+  const auto old = node.checkpoint(1, 5);
+  const auto last = node.checkpoint(1, 10);
+  const auto of_running = node.checkpoint(2, 5);
+  cleaner.clean_up(v); // all is too young
+  BOOST_TEST(node.blobs().contains(old));
+  cleaner.clean_up(v, 0s);
+  BOOST_TEST(!node.blobs().contains(ended.data));
+  BOOST_TEST(!node.blobs().contains(old));
+  BOOST_TEST(complete(last, node.blobs()));
+  BOOST_TEST(node.blobs().contains(running.data));
+  BOOST_TEST(complete(of_running, node.blobs()));
+}
+
+BOOST_AUTO_TEST_CASE(only_the_newest_results_stay) {
+  bare_node node;
+  job_cleaner cleaner(node);
+  core::view v;
+  std::vector<core::blob_digest> results;
+  for (core::job_id id = 1; id <= results_kept + 2; ++id) {
+    v.jobs.push_back(entry(node, id));
+    v.jobs.back().state = core::job_state::cancelled;
+    results.push_back(node.checkpoint(id, 3));
+  }
+  v.jobs.erase(v.jobs.begin()); // the view has forgotten the first
+  const auto somebodys = node.put("uploaded, not yet submitted");
+  cleaner.clean_up(v, 0s);
+  BOOST_TEST(!node.blobs().contains(results[0]));
+  BOOST_TEST(!node.blobs().contains(results[1]));
+  for (std::size_t i = 2; i < results.size(); ++i)
+    BOOST_TEST(complete(results[i], node.blobs()));
+  BOOST_TEST(node.blobs().contains(somebodys));
+}
+
+BOOST_AUTO_TEST_CASE(what_a_running_job_started_from_stays) {
+  bare_node node;
+  job_cleaner cleaner(node);
+  core::view v;
+  core::job_entry ended = entry(node, 1);
+  ended.state = core::job_state::done;
+  const auto first = node.checkpoint(1, 5);
+  node.checkpoint(1, 10);
+  core::job_entry resumed = entry(node, 2);
+  resumed.origin = first;
+  resumed.data = ended.data;
+  v.jobs = {ended, resumed};
+  cleaner.clean_up(v, 0s);
+  BOOST_TEST(complete(first, node.blobs()));
+  BOOST_TEST(node.blobs().contains(ended.data));
+}
+
+BOOST_AUTO_TEST_CASE(working_folders_go_with_their_job) {
+  bare_node node;
+  job_cleaner cleaner(node);
+  core::view v;
+  core::job_entry running = entry(node, 0x12);
+  v.jobs = {running};
+  const fs::path jobs = node.folder / "jobs";
+  const auto mine = jobs / "from-0000000000000012-abc";
+  const auto others = jobs / "from-0000000000000013-abc";
+  const auto written = jobs / "writing-18-5";
+  const auto failed = jobs / "writing-19-5";
+  cleaner.clean_up(v, 0s);
+  for (const auto& folder : {mine, others, written, failed})
+    fs::create_directory(folder);
+  cleaner.clean_up(v, 0s);
+  BOOST_TEST(fs::exists(mine));
+  BOOST_TEST(!fs::exists(others));
+  BOOST_TEST(fs::exists(written));
+  BOOST_TEST(!fs::exists(failed));
+  job_cleaner(node).clean_up(v, 0s); // what an earlier process has left
+  BOOST_TEST(!fs::exists(written));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+} // namespace shoal::actors
