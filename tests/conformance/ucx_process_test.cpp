@@ -4,13 +4,12 @@
 // shall do; the two exchange addresses over a socket. A child is killed at a
 // moment that the exchange itself defines, never after a time.
 #include "tests/conformance/fixture.hpp"
+#include "tests/conformance/process.hpp"
 #include "transport/ucx/fabric.hpp"
 
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/mount.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -24,29 +23,9 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr int child_socket = 3;
 constexpr std::size_t bulk_bytes = 32u << 20;
 constexpr std::uint32_t bulk_count = 8;
 const char* const child_variable = "SHOAL_UCX_CHILD";
-
-void write_text(int fd, const std::string& text) {
-  auto bytes = static_cast<std::uint32_t>(text.size());
-  BOOST_REQUIRE(::write(fd, &bytes, sizeof bytes) == sizeof bytes);
-  BOOST_REQUIRE(::write(fd, text.data(), text.size())
-                == static_cast<ssize_t>(text.size()));
-}
-
-/// Empty at the end of the stream.
-std::string read_text(int fd) {
-  std::uint32_t bytes = 0;
-  if (::recv(fd, &bytes, sizeof bytes, MSG_WAITALL) != sizeof bytes)
-    return {};
-  std::string text(bytes, '\0');
-  if (::recv(fd, text.data(), bytes, MSG_WAITALL)
-      != static_cast<ssize_t>(bytes))
-    return {};
-  return text;
-}
 
 ucx::config config_of(std::uint8_t who) {
   ucx::config c;
@@ -103,40 +82,9 @@ struct child_entry {
   }
 };
 
-class child {
+class child : public child_process {
 public:
-  explicit child(const char* what) {
-    int ends[2];
-    BOOST_REQUIRE(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends)
-                  == 0);
-    setenv(child_variable, what, 1);
-    pid_ = fork();
-    if (pid_ == 0) {
-      dup2(ends[1], child_socket);
-      execl("/proc/self/exe", "conformance_test", nullptr);
-      _exit(127);
-    }
-    unsetenv(child_variable);
-    ::close(ends[1]);
-    socket_ = ends[0];
-    BOOST_REQUIRE(pid_ > 0);
-  }
-  ~child() {
-    kill();
-    ::close(socket_);
-  }
-  void kill() {
-    if (pid_ <= 0)
-      return;
-    ::kill(pid_, SIGKILL);
-    waitpid(pid_, nullptr, 0);
-    pid_ = 0;
-  }
-  int socket() const { return socket_; }
-
-private:
-  pid_t pid_ = 0;
-  int socket_ = -1;
+  explicit child(const char* what) : child_process(child_variable, what) {}
 };
 
 /// Whether a living process, of another test say, maps the file.
