@@ -118,6 +118,7 @@ struct command_set {
   eval_command eval;
   doctor_options doctor;
   key_options key;
+  bench_options bench;
 };
 
 using runner = std::function<int()>;
@@ -166,6 +167,16 @@ void add_node(CLI::App& app, command_set& set, runners& run) {
   add_address(*c, set.doctor.at);
   c->add_flag("--json", set.doctor.json, "as JSON");
   run[c] = [&set] { return run_doctor(set.doctor); };
+
+  c = app.add_subcommand("bench", "measure what this machine can do");
+  c->add_option("WHAT", set.bench.what,
+                "link: how fast each fabric moves bytes here")
+    ->required()
+    ->check(CLI::IsMember({"link"}));
+  c->add_option("--runs", set.bench.runs, "medians of so many are shown")
+    ->check(CLI::Range(1, 1000));
+  c->add_flag("--json", set.bench.json, "as JSON");
+  run[c] = [&set] { return run_bench(set.bench); };
 
   c = app.add_subcommand("key", "make a cluster key, or tell which one a file "
                                 "holds");

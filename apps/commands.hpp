@@ -145,6 +145,13 @@ struct key_options {
 };
 int run_key(const key_options& o);
 
+struct bench_options {
+  std::string what; ///< "link"
+  int runs = 5;
+  bool json = false;
+};
+int run_bench(const bench_options& o);
+
 struct doctor_options {
   node_address at;
   bool json = false;

@@ -163,6 +163,9 @@ class Cli(World):
         json.loads(self.succeed("plan", run, "--json"))
         json.loads(self.succeed("doctor", "--json"))
         self.succeed("eval", "m", "--data", run, "--json")
+        links = json.loads(self.succeed("bench", "link", "--runs", 1,
+                                        "--json"))
+        self.assertIn("tls", [row["fabric"] for row in links])
 
     def test_plan_says_what_runs_where(self):
         text = self.plan(self.tiny_run())

@@ -1,0 +1,124 @@
+// apps/cmd_bench.cpp -- bench link: how fast this machine's fabrics are.
+//
+// Two nodes of this process per fabric; runs of the fabrics take turns, so
+// that all of them see the same machine.
+#include "apps/commands.hpp"
+#include "apps/link_meter.hpp"
+#include "transport/tls/fabric.hpp"
+#include "transport/ucx/fabric.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <cstdio>
+#include <iostream>
+
+namespace shoal::apps {
+
+namespace {
+
+namespace tls = transport::tls;
+namespace ucx = transport::ucx;
+
+struct size_row {
+  const char* name;
+  std::size_t bytes;
+  int count; ///< per run: 64 MiB at most
+};
+constexpr size_row sizes[] = {
+  {"4 KiB", std::size_t{4} << 10, 512},
+  {"64 KiB", std::size_t{64} << 10, 512},
+  {"1 MiB", std::size_t{1} << 20, 64},
+  {"4 MiB", std::size_t{4} << 20, 16},
+};
+constexpr int round_trips = 500;
+
+link_meter::maker tls_node(const tls::shared_key& key) {
+  return [key](transport::fabric_handler& handler) {
+    tls::config c;
+    c.identity = tls::make_private_key();
+    c.cluster_key = key;
+    c.instance = tls::make_instance();
+    return std::make_unique<tls::fabric>(c, handler);
+  };
+}
+
+link_meter::maker ucx_node(std::uint8_t who) {
+  return [who](transport::fabric_handler& handler) {
+    ucx::config c;
+    c.self[0] = who;
+    c.instance = tls::make_instance();
+    return std::make_unique<ucx::fabric>(c, handler);
+  };
+}
+
+struct measured {
+  std::string name;
+  std::unique_ptr<link_meter> meter;
+  std::vector<std::vector<double>> rates{std::size(sizes)}; ///< GB/s
+  std::vector<double> progress, threads;                    ///< us
+};
+
+void run_once(measured& m) {
+  for (std::size_t i = 0; i < std::size(sizes); ++i)
+    m.rates[i].push_back(static_cast<double>(sizes[i].bytes) * sizes[i].count
+                         / m.meter->bulk(sizes[i].bytes, sizes[i].count) / 1e9);
+  m.progress.push_back(m.meter->round_trip(round_trips) * 1e6);
+  m.threads.push_back(m.meter->round_trip_of_threads(round_trips) * 1e6);
+}
+
+void print_text(const std::vector<measured>& all) {
+  std::printf("%-8s", "FABRIC");
+  for (const size_row& s : sizes)
+    std::printf(" %8s", s.name);
+  std::printf("  %s\n", "GB/s; round trip of 64 bytes in us, on the progress "
+                        "threads and between threads");
+  for (const measured& m : all) {
+    std::printf("%-8s", m.name.c_str());
+    for (const auto& rates : m.rates)
+      std::printf(" %8.2f", median(rates));
+    std::printf("  %.1f %.1f\n", median(m.progress), median(m.threads));
+  }
+}
+
+void print_json(const std::vector<measured>& all) {
+  auto out = nlohmann::ordered_json::array();
+  for (const measured& m : all) {
+    nlohmann::ordered_json row{{"fabric", m.name}};
+    for (std::size_t i = 0; i < std::size(sizes); ++i)
+      row["gb_per_s"][std::to_string(sizes[i].bytes)] = median(m.rates[i]);
+    row["round_trip_us"] = median(m.progress);
+    row["round_trip_of_threads_us"] = median(m.threads);
+    out.push_back(row);
+  }
+  std::cout << out.dump() << "\n";
+}
+
+} // namespace
+
+int run_bench(const bench_options& o) {
+  std::vector<measured> all;
+  try {
+    const auto key = tls::make_shared_key();
+    all.push_back(
+      {"tls", std::make_unique<link_meter>(tls_node(key), tls_node(key))});
+    try {
+      all.push_back(
+        {"ucx", std::make_unique<link_meter>(ucx_node(1), ucx_node(2))});
+    } catch (const std::exception& e) {
+      std::cerr << "shoal: no ucx here: " << e.what() << "\n";
+    }
+    for (int run = 0; run < o.runs; ++run)
+      for (measured& m : all)
+        run_once(m);
+  } catch (const std::exception& e) {
+    std::cerr << "shoal: " << e.what() << "\n";
+    return exit_failed;
+  }
+  if (o.json)
+    print_json(all);
+  else
+    print_text(all);
+  return exit_done;
+}
+
+} // namespace shoal::apps
