@@ -128,6 +128,7 @@ make_entry(const runtime::run_config& run, const std::string& name) {
   entry.head_state_bytes = state(head);
   entry.activation_bytes = 4 * model::activation_size(run.model, 1, tokens);
   entry.priority = std::int32_t(run.priority);
+  entry.boundary_bytes = 4 * tokens * std::uint64_t(run.model.hidden_size);
   entry.want_replicas = std::int32_t(run.replicate_degree);
   entry.want_stages = std::int32_t(run.pipeline_degree);
   for (std::int64_t blocks : run.layers_per_stage)

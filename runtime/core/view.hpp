@@ -31,9 +31,23 @@ struct device_profile {
   std::uint32_t threads = 1;      ///< that the peer may use
   std::uint64_t mflops = 0;       ///< measured fp32 matrix speed, MFLOP/s
   std::uint64_t memory_bytes = 0; ///< that jobs may use
+  std::uint32_t host_threads = 0; ///< of the whole host; 0: not known
+  std::uint64_t stream_mbps = 0;  ///< measured, of its memory, MB/s; 0: no
   friend bool
   operator==(const device_profile&, const device_profile&) = default;
 };
+
+/// A network that a member is in, as measured at its end and quantised. What
+/// two members reach between them is the worse end of the best common one.
+struct network_profile {
+  std::string name; ///< equal where members reach each other; "host": within
+  nanoseconds latency = 0; ///< one way, of a small message
+  std::uint64_t bytes_per_s = 0;
+  friend bool
+  operator==(const network_profile&, const network_profile&) = default;
+};
+/// A member lists so many at most.
+inline constexpr std::size_t networks_max = 4;
 
 enum class member_state : std::uint8_t {
   active = 1,
@@ -47,6 +61,7 @@ struct member {
   std::vector<std::string> addresses; ///< "host:port" for tls
   std::string host;                   ///< boot id: peers that share cores
   device_profile device;
+  std::vector<network_profile> networks; ///< empty: not measured
   std::uint64_t instance = 0; ///< which start of the process this is
   bool voter = true;          ///< unless joining
   bool witness = false;       ///< votes, gets no work
@@ -118,6 +133,9 @@ struct job_entry {
   std::uint64_t embed_state_bytes = 0;
   std::uint64_t head_state_bytes = 0;
   std::uint64_t activation_bytes = 0;     ///< kept per block and microbatch
+  std::uint64_t boundary_bytes = 0;       ///< from stage to stage, microbatch
+  std::uint64_t block_traffic_bytes = 0;  ///< of memory, beside the products
+  std::uint64_t head_traffic_bytes = 0;   ///< the same of the head
   std::int32_t want_replicas = -1;        ///< -1: choose
   std::int32_t want_stages = -1;          ///< -1: choose
   std::vector<std::uint32_t> want_blocks; ///< blocks per stage; empty: choose

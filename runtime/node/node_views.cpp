@@ -185,6 +185,9 @@ void node::impl::submit(std::uint64_t token, core::job_entry job) {
     if (d != none && !store_->contains(d))
       return refuse("this node does not hold the job's blob "
                     + core::to_hex(d).substr(0, 16) + ": upload it first");
+  if (auto now = view())
+    if (const std::string why = core::never_fits(*now, job); !why.empty())
+      return refuse(why);
   {
     std::lock_guard lock(mutex_);
     if (!view_)

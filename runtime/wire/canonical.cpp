@@ -61,6 +61,13 @@ void writer::value(const core::member& m) {
   number(m.device.threads);
   number(m.device.mflops);
   number(m.device.memory_bytes);
+  number(m.device.host_threads);
+  number(m.device.stream_mbps);
+  list(m.networks, [this](const core::network_profile& n) {
+    text(n.name);
+    number(static_cast<std::uint64_t>(n.latency));
+    number(n.bytes_per_s);
+  });
   number(m.voter);
   number(m.witness);
   number(static_cast<std::uint64_t>(m.state));
@@ -83,6 +90,9 @@ void writer::value(const core::job_entry& job) {
   number(job.embed_state_bytes);
   number(job.head_state_bytes);
   number(job.activation_bytes);
+  number(job.boundary_bytes);
+  number(job.block_traffic_bytes);
+  number(job.head_traffic_bytes);
   number(static_cast<std::uint64_t>(std::int64_t{job.want_replicas}));
   number(static_cast<std::uint64_t>(std::int64_t{job.want_stages}));
   list(job.want_blocks, [this](std::uint32_t n) { number(n); });

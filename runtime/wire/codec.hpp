@@ -41,8 +41,8 @@ inline constexpr std::size_t name_bytes_max = 128;
 inline constexpr std::size_t address_bytes_max = 262; ///< host 255, ":", port
 inline constexpr std::size_t addresses_max = 16;
 inline constexpr std::size_t text_bytes_max = 1024;
-inline constexpr std::size_t stages_max = 64;
-inline constexpr std::size_t replicas_max = 64;
+inline constexpr std::size_t stages_max = 1024;
+inline constexpr std::size_t replicas_max = 1024;
 
 std::vector<std::byte> encode(const envelope& message);
 [[nodiscard]] std::error_code

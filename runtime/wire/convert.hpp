@@ -24,6 +24,7 @@ inline constexpr std::uint64_t bytes_max = std::uint64_t{1} << 48;
 inline constexpr std::uint64_t flops_max = std::uint64_t{1} << 56;
 inline constexpr std::uint64_t mflops_max = std::uint64_t{1} << 40;
 inline constexpr std::uint32_t threads_max = 65536;
+inline constexpr std::uint64_t latency_max = std::uint64_t{1} << 40;
 inline constexpr std::uint32_t blocks_max = 4096;
 inline constexpr std::uint32_t microbatches_max = 1 << 20;
 

@@ -57,6 +57,8 @@ void put(wire::DeviceProfile& to, const device_profile& from) {
   to.set_threads(from.threads);
   to.set_mflops(from.mflops);
   to.set_memory_bytes(from.memory_bytes);
+  to.set_host_threads(from.host_threads);
+  to.set_stream_mbps(from.stream_mbps);
 }
 
 void get(const wire::DeviceProfile& from, device_profile& to, checks& c) {
@@ -65,6 +67,21 @@ void get(const wire::DeviceProfile& from, device_profile& to, checks& c) {
   to.threads = c.at_most(from.threads(), threads_max);
   to.mflops = c.at_most(from.mflops(), mflops_max);
   to.memory_bytes = c.at_most(from.memory_bytes(), bytes_max);
+  to.host_threads = c.at_most(from.host_threads(), threads_max);
+  to.stream_mbps = c.at_most(from.stream_mbps(), mflops_max);
+}
+
+static void put(wire::NetworkProfile& to, const core::network_profile& from) {
+  to.set_name(from.name);
+  to.set_latency(std::uint64_t(from.latency));
+  to.set_bytes_per_s(from.bytes_per_s);
+}
+
+static void
+get(const wire::NetworkProfile& from, core::network_profile& to, checks& c) {
+  c.text(from.name(), name_bytes_max, to.name);
+  to.latency = core::nanoseconds(c.at_most(from.latency(), latency_max));
+  to.bytes_per_s = c.at_most(from.bytes_per_s(), bytes_max);
 }
 
 void put(wire::Member& to, const member& from) {
@@ -78,6 +95,8 @@ void put(wire::Member& to, const member& from) {
   to.set_voter(from.voter);
   to.set_witness(from.witness);
   to.set_state(static_cast<std::uint32_t>(from.state));
+  for (const core::network_profile& n : from.networks)
+    put(*to.add_networks(), n);
 }
 
 void get(const wire::Member& from, member& to, checks& c) {
@@ -91,6 +110,9 @@ void get(const wire::Member& from, member& to, checks& c) {
   to.witness = from.witness();
   c.enumerator(from.state(), core::member_state::active,
                core::member_state::joining, to.state);
+  if (c.list(from.networks_size(), core::networks_max))
+    for (const wire::NetworkProfile& n : from.networks())
+      get(n, to.networks.emplace_back(), c);
 }
 
 void put(wire::JobEntry& to, const job_entry& from) {
@@ -119,6 +141,9 @@ void put(wire::JobEntry& to, const job_entry& from) {
   to.set_origin_step(from.origin_step);
   to.set_changed(from.changed);
   to.set_priority(from.priority);
+  to.set_boundary_bytes(from.boundary_bytes);
+  to.set_block_traffic_bytes(from.block_traffic_bytes);
+  to.set_head_traffic_bytes(from.head_traffic_bytes);
 }
 
 void get(const wire::JobEntry& from, job_entry& to, checks& c) {
@@ -152,6 +177,9 @@ void get(const wire::JobEntry& from, job_entry& to, checks& c) {
   to.changed = c.at_most(from.changed(), epoch_max);
   to.priority = c.at_most(from.priority(), core::priority_max);
   c.require(to.priority >= core::priority_min);
+  to.boundary_bytes = c.at_most(from.boundary_bytes(), bytes_max);
+  to.block_traffic_bytes = c.at_most(from.block_traffic_bytes(), bytes_max);
+  to.head_traffic_bytes = c.at_most(from.head_traffic_bytes(), bytes_max);
 }
 
 void put(wire::Assignment& to, const assignment& from) {

@@ -1,58 +1,36 @@
-// runtime/core/training/layout.hpp -- the search for a job's layout, and its
-// cost model.
+// runtime/core/training/layout.hpp -- the search for a job's layout.
 //
-// Cost of a step = the slowest replica + the reduction between replicas. A
-// replica takes the sum of its stages' times (fill and drain of the pipeline)
-// and, for each further microbatch, the time of its slowest member. Members on
-// one host share its cores: each counts with its speed divided by how many of
-// them the job uses.
+// A layout = which members form replicas, in which order, how the blocks are
+// split among them and how many microbatches each replica takes. Replicas may
+// have unlike numbers of members. With try_all_members_max members or fewer,
+// every grouping is tried; else groupings are made in some ways from members
+// in order of speed, place and memory, for the shapes that promise most, and
+// the best few are improved by moving members while that helps.
 //
-// Units: nanoseconds, bytes; integers only.
+// What the job wants is kept: so many replicas, or fewer only where they do
+// not fit, or where members lack and fewer are faster; so many stages, of which
+// a member runs several only where members lack.
+//
+// Units: nanoseconds, bytes; integers only; the same everywhere.
+// Cost:  work_per_member bounds it (tests/bench/plan_bench.cpp).
 #pragma once
 
-#include "runtime/core/view.hpp"
+#include "runtime/core/training/cost.hpp"
 
-#include <cstdint>
-#include <map>
-#include <optional>
 #include <vector>
 
 namespace shoal::core {
 
 struct prediction;
 
-/// Assumed of the network until links are measured: 1 GB/s, 100 us.
-inline constexpr std::uint64_t assumed_bytes_per_s = 1'000'000'000;
-inline constexpr nanoseconds assumed_hop = 100'000;
-/// Bytes moved by a change of layout must pay off within so many steps.
-inline constexpr std::uint64_t repay_steps = 100;
-/// A layout that one death would end counts as so much slower (per cent).
-inline constexpr std::uint64_t fragile_percent = 25;
-/// Up to so many members every order is tried.
+/// Up to so many members every grouping is tried.
 inline constexpr std::size_t try_all_members_max = 4;
-
-/// Up to so many, pairs are swapped in two passes, above that in one.
-inline constexpr std::size_t climb_twice_max = 8;
-
-/// What the search works on.
-struct layout_problem {
-  const job_entry& job;
-  std::vector<const member*> members;      ///< usable, by id
-  std::map<peer_id, std::uint64_t> memory; ///< left by other jobs
-  const assignment* previous = nullptr;    ///< or nullptr
-};
-
-/// Lower is better; a tie goes to fewer bytes moved, then more members.
-struct layout_score {
-  std::uint64_t cost = 0; ///< ns, with the charges above
-  std::uint64_t moved_bytes = 0;
-  std::uint64_t unused_members = 0;
-  friend auto operator<=>(const layout_score&, const layout_score&) = default;
-};
-
-/// Score of replicas as placed; nothing if they do not fit in memory.
-[[nodiscard]] std::optional<layout_score>
-score(const layout_problem& p, const std::vector<replica_place>& replicas);
+/// Pieces of work (some 20 ns) that a search may take, and for each member.
+inline constexpr std::uint64_t work_base = 100'000;
+inline constexpr std::uint64_t work_per_member = 10'000;
+/// No layout has more; the wire has the same limits.
+inline constexpr std::size_t layout_stages_max = 1024;
+inline constexpr std::size_t layout_replicas_max = 1024;
 
 struct layout {
   std::vector<replica_place> replicas; ///< empty: none fits

@@ -36,15 +36,17 @@ std::vector<member_id> workers(const std::vector<replica_place>& replicas) {
   return {out.begin(), out.end()};
 }
 
-/// Whether `a` still is a layout of `job` on members that can work.
-bool stands(const view& v, const job_entry& job, const assignment& a) {
+/// Whether the previous assignment still is a layout, on members that can
+/// work.
+bool stands(const layout_problem& p) {
+  const job_entry& job = p.job;
+  const assignment& a = *p.previous;
   if (a.replicas.empty())
     return false;
-  for (const member_id& id : workers(a.replicas)) {
-    const member* m = present(v, id);
-    if (!m || !usable(*m, working_state(v)))
+  for (const member_id& id : workers(a.replicas))
+    if (std::ranges::none_of(p.members,
+                             [&](const member* m) { return m->id == id; }))
       return false;
-  }
   std::uint32_t next = 0;
   for (const replica_place& r : a.replicas) {
     if (r.stages.empty() || r.first_microbatch != next
@@ -76,7 +78,7 @@ bool nearer(const job_entry& job, const std::vector<replica_place>& a,
 
 layout choose_layout(const layout_problem& p, const view& v) {
   layout best = find_layout(p);
-  if (!p.previous || !stands(v, p.job, *p.previous))
+  if (!p.previous || !stands(p))
     return best;
   std::optional<layout_score> was = score(p, p.previous->replicas);
   if (!was)
@@ -90,8 +92,23 @@ layout choose_layout(const layout_problem& p, const view& v) {
   return {p.previous->replicas, *was};
 }
 
-std::string megabytes(std::uint64_t bytes) {
-  return std::to_string((bytes + 999'999) / 1'000'000) + " MB";
+/// "41.2 GiB"; rounded up, so that what is needed is never understated.
+std::string amount(std::uint64_t bytes) {
+  constexpr std::uint64_t mib = 1u << 20, gib = 1u << 30;
+  const std::uint64_t unit = bytes >= gib ? gib : mib;
+  const std::uint64_t tenths =
+    bytes / unit * 10 + (bytes % unit * 10 + unit - 1) / unit;
+  return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10)
+         + (unit == gib ? " GiB" : " MiB");
+}
+
+std::uint64_t sum_of(const std::map<peer_id, std::uint64_t>& memory,
+                     const std::vector<const member*>& members) {
+  std::uint64_t sum = 0;
+  for (const member* m : members)
+    if (auto at = memory.find(m->id.peer); at != memory.end())
+      sum = std::min(sum + at->second, cost_never);
+  return sum;
 }
 
 std::string explain(const layout_problem& p) {
@@ -101,21 +118,30 @@ std::string explain(const layout_problem& p) {
   if (p.job.microbatches == 0)
     return "the job has no microbatches";
   const job_entry& j = p.job;
-  std::uint64_t need = j.embed_state_bytes + j.head_state_bytes
-                       + j.blocks * (j.block_state_bytes + j.activation_bytes);
-  std::uint64_t have = 0;
-  std::uint64_t largest = 0;
-  for (auto& [peer, bytes] : p.memory) {
-    have += bytes;
-    largest = std::max(largest, bytes);
+  const std::uint64_t block = j.block_state_bytes + j.activation_bytes;
+  const std::uint64_t need = std::min(j.embed_state_bytes + j.head_state_bytes
+                                        + muldiv(j.blocks, block, 1),
+                                      cost_never);
+  const std::uint64_t have = sum_of(p.memory, p.members);
+  std::uint64_t largest = 0, all = 0;
+  for (const member* m : p.members) {
+    all = std::min(all + m->device.memory_bytes, cost_never);
+    if (auto at = p.memory.find(m->id.peer); at != p.memory.end())
+      largest = std::max(largest, at->second);
   }
-  return "not enough memory: one replica needs at least " + megabytes(need)
-         + " (embedding " + megabytes(j.embed_state_bytes) + ", each of "
-         + std::to_string(j.blocks) + " blocks "
-         + megabytes(j.block_state_bytes + j.activation_bytes) + ", head "
-         + megabytes(j.head_state_bytes) + "); "
-         + std::to_string(p.members.size()) + " members have " + megabytes(have)
-         + " left, the largest " + megabytes(largest);
+  std::string out =
+    "not enough memory: needs at least " + amount(need) + " (embedding "
+    + amount(j.embed_state_bytes) + ", " + std::to_string(j.blocks)
+    + " blocks of " + amount(block) + ", head " + amount(j.head_state_bytes)
+    + "), has " + amount(have) + " on " + std::to_string(p.members.size())
+    + (p.members.size() == 1 ? " member" : " members, at most ")
+    + (p.members.size() == 1 ? "" : amount(largest) + " on one");
+  if (all > have)
+    out += "; " + amount(all - have) + " are taken by other jobs";
+  if (need <= have)
+    out += "; the parts do not fit whole, with what the pipeline keeps of its "
+           "microbatches";
+  return out;
 }
 
 /// Roles stay where they were while that member takes part.
@@ -137,12 +163,22 @@ void place_roles(assignment& a, const assignment* previous) {
   a.reporter = stay(was.reporter, last);
 }
 
-void place_keepers(assignment& a, const view& v, const job_entry& job,
+/// Whether some worker cannot be reached: then it takes no part.
+bool cut_off(const view& v, const layout_problem& p, const member_id& id) {
+  if (v.cuts.empty())
+    return false;
+  return std::ranges::any_of(p.members, [&](const member* m) {
+    return m->id != id && is_cut(v, m->id.peer, id.peer);
+  });
+}
+
+void place_keepers(assignment& a, const view& v, const layout_problem& p,
                    const assignment* previous) {
+  const job_entry& job = p.job;
   const member_state state = working_state(v);
   auto add = [&](const member* m, bool any_kind) {
     if (!m || m->state != state || (m->witness && !any_kind)
-        || a.keepers.size() >= keepers_wanted
+        || a.keepers.size() >= keepers_wanted || cut_off(v, p, m->id)
         || std::ranges::find(a.keepers, m->id) != a.keepers.end())
       return;
     a.keepers.push_back(m->id);
@@ -164,14 +200,15 @@ void place_keepers(assignment& a, const view& v, const job_entry& job,
   std::ranges::sort(a.keepers);
 }
 
-void place_sealers(assignment& a, const view& v, const assignment* previous) {
+void place_sealers(assignment& a, const view& v, const layout_problem& p,
+                   const assignment* previous) {
   std::set<member_id> all(a.keepers.begin(), a.keepers.end());
   for (const member_id& id : workers(a.replicas))
     all.insert(id);
   if (previous) {
     auto keep = [&](const std::vector<member_id>& ids) {
       for (const member_id& id : ids)
-        if (present(v, id))
+        if (present(v, id) && !cut_off(v, p, id))
           all.insert(id);
     };
     keep(previous->sealers);
@@ -181,9 +218,83 @@ void place_sealers(assignment& a, const view& v, const assignment* previous) {
   a.sealers.assign(all.begin(), all.end());
 }
 
+/// Members that can work, less some so that no two that are left are cut from
+/// each other: all who take part in a job talk to all others. Those go whose
+/// capacity is least; work that they have in `previous` counts a tenth more.
+std::vector<const member*>
+without_cuts(const view& v, std::vector<const member*> members,
+             const assignment* previous) {
+  std::vector<member_id> had;
+  if (previous)
+    had = workers(previous->replicas);
+  auto worth = [&](const member* m) {
+    const std::uint64_t speed = std::min(m->device.mflops, cost_never / 32);
+    return speed * 10 + (std::ranges::binary_search(had, m->id) ? speed : 0);
+  };
+  for (;;) {
+    std::map<const member*, std::uint64_t> against; // worth of those cut off
+    for (const cut_pair& c : v.cuts) {
+      auto low =
+        std::ranges::find(members, c.low, [](auto* m) { return m->id; });
+      auto high =
+        std::ranges::find(members, c.high, [](auto* m) { return m->id; });
+      if (low == members.end() || high == members.end())
+        continue;
+      against[*low] += worth(*high);
+      against[*high] += worth(*low);
+    }
+    // Who is worth least beside those whom that would keep; a tie: high id.
+    __extension__ using wide = unsigned __int128;
+    const member* out = nullptr;
+    for (const member* m : members)
+      if (against.contains(m)
+          && (!out
+              || wide(worth(m)) * against[out]
+                   <= wide(worth(out)) * against[m]))
+        out = m;
+    if (!out)
+      return members;
+    std::erase(members, out);
+  }
+}
+
+/// What each device has left for jobs that come later in the order.
+class ledger {
+public:
+  explicit ledger(const view& v) : state_(working_state(v)) {
+    for (const member& m : v.members)
+      if (usable(m, state_))
+        memory_[m.id.peer] = m.device.memory_bytes;
+  }
+
+  layout_problem problem(const view& v, const job_entry& job,
+                         const assignment* previous) const {
+    layout_problem p{job, {}, memory_, previous, busy_};
+    for (const member& m : v.members)
+      if (usable(m, state_))
+        p.members.push_back(&m);
+    p.members = without_cuts(v, std::move(p.members), previous);
+    return p;
+  }
+
+  void take(const layout_problem& p, const assignment& a) {
+    for (const auto& need :
+         predict_replicas(p.job, p.members, a.replicas).memory) {
+      std::uint64_t& left = memory_[need.where.peer];
+      left -= std::min(left, need.bytes);
+      ++busy_[need.where.peer];
+    }
+  }
+
+private:
+  member_state state_;
+  std::map<peer_id, std::uint64_t> memory_;
+  std::map<peer_id, std::uint32_t> busy_;
+};
+
 /// The running jobs in the order in which they take memory: a job of higher
 /// priority also from one that runs, else who came first keeps it.
-std::vector<const job_entry*> by_priority(const view& v) {
+std::vector<const job_entry*> in_order(const view& v) {
   std::vector<const job_entry*> out;
   for (const job_entry& job : v.jobs)
     if (job.state == job_state::running)
@@ -228,40 +339,34 @@ private:
 plan make_plan(const view& v) {
   plan out;
   out.number = v.number;
-  std::map<peer_id, std::uint64_t> memory;
-  const member_state state = working_state(v);
-  for (const member& m : v.members)
-    if (usable(m, state))
-      memory[m.id.peer] = m.device.memory_bytes;
-  for (const job_entry* one : by_priority(v)) {
-    const job_entry& job = *one;
-    auto was = std::ranges::find(v.previous, job.id, &assignment::job);
+  ledger books(v);
+  for (const job_entry* job : in_order(v)) {
+    auto was = std::ranges::find(v.previous, job->id, &assignment::job);
     const assignment* previous = was == v.previous.end() ? nullptr : &*was;
-    layout_problem p{job, {}, memory, previous};
-    for (const member& m : v.members)
-      if (usable(m, state))
-        p.members.push_back(&m);
-
+    const layout_problem p = books.problem(v, *job, previous);
     assignment a;
-    a.job = job.id;
+    a.job = job->id;
     a.replicas = choose_layout(p, v).replicas;
     if (a.replicas.empty())
       a.why_waiting = explain(p);
     place_roles(a, previous);
-    place_keepers(a, v, job, previous);
-    place_sealers(a, v, previous);
+    place_keepers(a, v, p, previous);
+    place_sealers(a, v, p, previous);
     a.since = previous ? previous->since : v.number;
     if (!previous || a != *previous)
       a.since = v.number;
-    for (const auto& need :
-         predict_replicas(job, p.members, a.replicas).memory) {
-      std::uint64_t& left = memory[need.where.peer];
-      left -= std::min(left, need.bytes);
-    }
+    books.take(p, a);
     out.jobs.push_back(std::move(a));
   }
   std::ranges::sort(out.jobs, {}, &assignment::job);
   return out;
+}
+
+std::string never_fits(const view& v, const job_entry& job) {
+  const layout_problem p = ledger(v).problem(v, job, nullptr);
+  if (p.members.empty() || !find_layout(p).replicas.empty())
+    return {}; // members that can work may come
+  return explain(p);
 }
 
 std::uint64_t digest(const assignment& a) {

@@ -7,9 +7,16 @@
 // A layout is kept while all its members are there and able, unless the best
 // one found is more than keep_percent faster, or comes closer to what the job
 // wants (more replicas, or stages on members of their own). Splits into blocks
-// may differ between replicas: reduce by unit, not by stage.
+// and numbers of stages may differ between replicas: reduce by unit.
 //
-// Units: nanoseconds, bytes. Cost: some 2 ms for 8 members, 50 ms for 16.
+// Several jobs share each device by one ledger: they are planned one after
+// another, each with the memory that those before have left. A member that
+// also works for another job counts with half its speed, or less.
+//
+// Of two members that are cut from each other one takes no part in a job.
+//
+// Units: nanoseconds, bytes. Cost: well below 1 ms for 4 members, some 50 ms
+// for 64, 0.6 s for 1,024 (tests/bench/plan_bench.cpp).
 #pragma once
 
 #include "runtime/core/view.hpp"
@@ -31,6 +38,10 @@ inline constexpr std::uint64_t keep_percent = 10;
 inline constexpr std::size_t keepers_wanted = 2;
 
 [[nodiscard]] plan make_plan(const view& v);
+
+/// Why a job cannot run on the members that there are even with all their
+/// memory to itself, in numbers; empty if it can, or if nobody can work yet.
+[[nodiscard]] std::string never_fits(const view& v, const job_entry& job);
 
 /// 64-bit digest of an assignment; links and messages of a job carry it, so
 /// that nothing made under another assignment has effect.

@@ -34,7 +34,12 @@ core::member_id random_message::member_id() {
 }
 
 core::device_profile random_message::device() {
-  return {text(), text(), static_cast<std::uint32_t>(below(64)), number(),
+  return {text(),
+          text(),
+          static_cast<std::uint32_t>(below(64)),
+          number(),
+          number(),
+          static_cast<std::uint32_t>(below(64)),
           number()};
 }
 
@@ -49,6 +54,9 @@ core::member random_message::member() {
   m.voter = coin();
   m.witness = coin();
   m.state = static_cast<core::member_state>(1 + below(3));
+  for (std::size_t i = below(core::networks_max + 1); i > 0; --i)
+    m.networks.push_back(
+      {text(), static_cast<core::nanoseconds>(below(1000)), number()});
   return m;
 }
 
@@ -70,6 +78,9 @@ core::job_entry random_message::job() {
   j.embed_state_bytes = number();
   j.head_state_bytes = number();
   j.activation_bytes = number();
+  j.boundary_bytes = number();
+  j.block_traffic_bytes = number();
+  j.head_traffic_bytes = number();
   j.want_replicas = static_cast<std::int32_t>(below(5)) - 1;
   j.want_stages = static_cast<std::int32_t>(below(5)) - 1;
   for (std::size_t i = below(4); i > 0; --i)
