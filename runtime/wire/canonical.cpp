@@ -61,16 +61,20 @@ void writer::value(const core::member& m) {
   number(m.device.threads);
   number(m.device.mflops);
   number(m.device.memory_bytes);
-  number(m.device.host_threads);
-  number(m.device.stream_mbps);
-  list(m.networks, [this](const core::network_profile& n) {
-    text(n.name);
-    number(static_cast<std::uint64_t>(n.latency));
-    number(n.bytes_per_s);
-  });
   number(m.voter);
   number(m.witness);
   number(static_cast<std::uint64_t>(m.state));
+  // What was not measured adds nothing, so that shoals keep their names.
+  if (m.device.host_threads != 0 || m.device.stream_mbps != 0
+      || !m.networks.empty()) {
+    number(m.device.host_threads);
+    number(m.device.stream_mbps);
+    list(m.networks, [this](const core::network_profile& n) {
+      text(n.name);
+      number(static_cast<std::uint64_t>(n.latency));
+      number(n.bytes_per_s);
+    });
+  }
 }
 
 void writer::value(const core::job_entry& job) {
