@@ -132,8 +132,15 @@ void add_node(CLI::App& app, command_set& set, runners& run) {
   c->add_option("--listen", o.listen,
                 "ADDR:PORT; port 0: any free one. Without a cluster key only "
                 "loopback");
-  c->add_option("--join", o.join, "host:port of peers to contact")
+  c->add_option("--join", o.join,
+                "host:port of peers to contact; a name stands for all of its "
+                "addresses")
     ->delimiter(',');
+  c->add_option("--hosts", o.hosts,
+                "file of hosts to contact, one host or host:port a line; read "
+                "again");
+  c->add_flag("--slurm", o.slurm,
+              "contact the nodes of this Slurm job (SLURM_JOB_NODELIST)");
   c->add_option("--cluster", o.cluster, "shoals of other names are ignored");
   CLI::Option* witness =
     c->add_flag("--witness", o.witness, "vote, but take no work");

@@ -97,6 +97,8 @@ config_of(const node_options& o, std::uint64_t memory, printer& out) {
   c.join = o.join;
   c.cluster = o.cluster;
   c.cluster_key_file = o.at.cluster_key;
+  c.hosts_file = o.hosts;
+  c.slurm = o.slurm;
   c.witness = o.witness;
   c.voter = !o.non_voting;
   c.threads = o.threads;

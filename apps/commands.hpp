@@ -31,6 +31,8 @@ struct node_options {
   std::string listen;
   std::vector<std::string> join;
   std::string cluster = "shoal";
+  std::filesystem::path hosts;
+  bool slurm = false;
   bool witness = false;
   bool non_voting = false;
   bool no_discovery = false;

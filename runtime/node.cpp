@@ -1,6 +1,7 @@
 // runtime/node.cpp -- a node's life: start, leave, stop.
 #include "runtime/node.hpp"
 
+#include "runtime/address_finder.hpp"
 #include "runtime/device_queue.hpp"
 #include "runtime/discovery.hpp"
 #include "runtime/node/node_impl.hpp"
@@ -56,6 +57,7 @@ node::impl::impl(node_config config, role_table roles)
   try {
     start_services();
     start_discovery();
+    start_finder();
     start_membership();
   } catch (...) {
     tear_down(); // the actor system waits for its actors
@@ -153,6 +155,21 @@ void node::impl::start_discovery() {
   };
   d.say = [this](const std::string& line) { say(line); };
   discovery_ = std::make_unique<discovery>(std::move(d));
+}
+
+void node::impl::start_finder() {
+  finder_config f;
+  f.names = setup_.names;
+  f.names.insert(f.names.end(), config_.join.begin(), config_.join.end());
+  f.hosts_file = config_.hosts_file;
+  if (config_.embedded || (f.names.empty() && f.hosts_file.empty()))
+    return;
+  f.found = [this](const std::string& address) {
+    if (address != address_)
+      tell_cluster(cl::discovered{address});
+  };
+  f.say = [this](const std::string& line) { say(line); };
+  finder_ = std::make_unique<address_finder>(std::move(f));
 }
 
 void node::impl::leave(std::chrono::milliseconds deadline, bool drain) {
@@ -270,6 +287,7 @@ void node::impl::tear_down() {
   if (disk_)
     disk_->close();
   system_->await_all_actors_done();
+  finder_.reset();
   discovery_.reset();
   control_.reset();
   pulse_ = {};

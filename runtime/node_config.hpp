@@ -42,6 +42,11 @@ struct node_config {
   std::string listen;
   /// "host:port" of peers to contact beside those that discovery finds.
   std::vector<std::string> join;
+  /// Lists of hosts to contact: a file, read again when it changes, and the
+  /// nodes of the Slurm job that this process is part of. Hosts without a port
+  /// are tried at node_port, where a node with a list then listens.
+  std::filesystem::path hosts_file;
+  bool slurm = false;
   /// Shoals of other names are ignored.
   std::string cluster = "shoal";
   /// The secret that the peers share. Empty: the user's own, made on first

@@ -28,6 +28,7 @@
 
 namespace shoal::runtime {
 
+class address_finder;
 class discovery;
 
 /// From the start of the end to its last line; then the process exits, since
@@ -85,6 +86,7 @@ private:
   void start_services();
   void start_membership();
   void start_discovery();
+  void start_finder();
   void reap();
   void tear_down();
   void end(const std::string& why);
@@ -123,6 +125,7 @@ private:
   std::unique_ptr<control> control_;
   std::atomic<control*> control_ready_{nullptr};
   std::unique_ptr<discovery> discovery_;
+  std::unique_ptr<address_finder> finder_;
   std::unique_ptr<caf::actor_system> system_;
   caf::actor membership_;
   caf::actor pulse_;

@@ -1,4 +1,5 @@
 // runtime/node/node_views.cpp -- messages, views and requests find their way.
+#include "runtime/address_finder.hpp"
 #include "runtime/core/training/plan.hpp"
 #include "runtime/discovery.hpp"
 #include "runtime/node/node_impl.hpp"
@@ -138,6 +139,8 @@ void node::impl::adopt(const cl::new_view& v) {
     control_->answered(token, job, {});
   if (discovery_)
     discovery_->set_alone(view->members.size() < 2);
+  if (finder_)
+    finder_->set_alone(view->members.size() < 2);
   if (ready && config_.observer.ready)
     config_.observer.ready("ready: peer " + core::short_name(self_) + " ("
                            + setup_.name + ") at " + address_ + ", cluster "

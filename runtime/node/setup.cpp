@@ -1,6 +1,7 @@
 // runtime/node/setup.cpp -- checks a node's configuration and loads its keys.
 #include "runtime/node/setup.hpp"
 
+#include "runtime/host_list.hpp"
 #include "runtime/node.hpp" // node_error
 #include "runtime/node/file.hpp"
 #include "runtime/wire/codec.hpp" // limits
@@ -61,6 +62,18 @@ static bool is_loopback(const std::string& host) {
              && (ntohl(a.s_addr) >> 24) == 127);
 }
 
+static std::vector<std::string> slurm_names() {
+  const char* list = std::getenv("SLURM_JOB_NODELIST");
+  auto hosts = list ? parse_slurm_hosts(list) : std::nullopt;
+  if (!hosts)
+    throw node_error(
+      std::string("--slurm: SLURM_JOB_NODELIST is ")
+      + (list ? "no list of nodes" : "not set: run inside a Slurm job"));
+  for (std::string& host : *hosts)
+    host += ":" + std::to_string(node_port);
+  return *hosts;
+}
+
 static std::string host_name() {
   char text[65] = {};
   ::gethostname(text, sizeof text - 1);
@@ -80,11 +93,15 @@ void set_up(const node_config& config, node_setup& out) {
     throw node_error("--threads is negative");
   for (const std::string& address : config.join)
     (void)host_of(address);
+  if (config.slurm)
+    out.names = slurm_names();
 
   bool shared = !config.cluster_key_file.empty();
+  const bool listed = !config.hosts_file.empty() || config.slurm;
+  const std::string port = ":" + std::to_string(listed ? node_port : 0);
   out.listen = !config.listen.empty()       ? config.listen
-               : shared && !config.embedded ? "0.0.0.0:0"
-                                            : "127.0.0.1:0";
+               : shared && !config.embedded ? "0.0.0.0" + port
+                                            : "127.0.0.1" + port;
   out.host = host_of(out.listen);
   out.loopback_only = is_loopback(out.host);
   if (!shared && !out.loopback_only)

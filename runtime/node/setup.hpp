@@ -30,8 +30,9 @@ struct node_setup {
   std::unique_ptr<data_dir_lock> lock;
   transport::tls::private_key identity{};
   transport::tls::shared_key cluster_key{};
-  std::string listen; ///< "host:port"
-  std::string host;   ///< of it
+  std::vector<std::string> names; ///< of a Slurm list, "host:port"
+  std::string listen;             ///< "host:port"
+  std::string host;               ///< of it
   bool loopback_only = true;
   std::string name;
 };

@@ -1,0 +1,43 @@
+// tests/runtime/node/host_list_test.cpp -- lists of hosts.
+#include "runtime/address_finder.hpp"
+#include "runtime/host_list.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+namespace shoal::runtime {
+
+using names = std::vector<std::string>;
+
+BOOST_AUTO_TEST_SUITE(host_lists)
+
+BOOST_AUTO_TEST_CASE(slurm_lists_are_spread_out) {
+  BOOST_TEST((parse_slurm_hosts("a") == names{"a"}));
+  BOOST_TEST((parse_slurm_hosts("gpu[01-03,7],login")
+              == names{"gpu01", "gpu02", "gpu03", "gpu7", "login"}));
+  BOOST_TEST((parse_slurm_hosts("r[1-2]n[09-10].x")
+              == names{"r1n09.x", "r1n10.x", "r2n09.x", "r2n10.x"}));
+}
+
+BOOST_AUTO_TEST_CASE(what_is_no_list_is_refused) {
+  for (const char* text :
+       {"", ",", "a,", "a[", "a[]", "a[1", "a]", "a[2-1]", "a[x]", "a[1-]",
+        "a[-1]", "a b", "a[0-4096]", "a[0-999][0-999]", "a[1234567890]"})
+    BOOST_TEST(!parse_slurm_hosts(text), text);
+}
+
+BOOST_AUTO_TEST_CASE(a_hosts_file_has_a_host_a_line) {
+  BOOST_TEST((parse_hosts_file("# ours\n a \n\nb:7 # the big one\n[::1]:9")
+              == names{"a:18372", "b:7", "[::1]:9"}));
+  BOOST_TEST((parse_hosts_file("") == names{}));
+  for (const char* text : {"a b", "a:", "a:0", "a:70000", ":7", "a:b:7", "a/b"})
+    BOOST_TEST(!parse_hosts_file(text), text);
+}
+
+BOOST_AUTO_TEST_CASE(an_address_resolves_to_itself) {
+  BOOST_TEST((resolve_all("127.0.0.1:7") == names{"127.0.0.1:7"}));
+  BOOST_TEST(resolve_all("nobody.invalid:7").empty());
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+} // namespace shoal::runtime
