@@ -18,6 +18,7 @@
 
 #include <deque>
 #include <functional>
+#include <set>
 #include <vector>
 
 namespace shoal::actors {
@@ -75,6 +76,7 @@ private:
   void load_text();
   void look_for_blobs();
   void hold(const core::checkpoint_ref& checkpoint);
+  void log_checkpoint(const core::checkpoint_ref& checkpoint);
   void find_checkpoints();
   void drop_old_checkpoints();
   void note(std::uint64_t step, const std::string& text);
@@ -123,6 +125,7 @@ private:
   core::nanoseconds step_began_ = 0;
   core::nanoseconds took_ = 0; ///< of the newest committed step
   std::vector<core::checkpoint_ref> checkpoints_;
+  std::set<core::checkpoint_ref> logged_; ///< has the job's log
   std::map<core::blob_digest, std::filesystem::path> files_; ///< exported
   std::map<core::blob_digest,
            std::vector<std::function<void(const std::filesystem::path&)>>>

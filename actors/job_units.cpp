@@ -206,13 +206,19 @@ void job_actor::act(const run_checkpoint& a) {
 }
 
 void job_actor::act(const checkpoint_known& a) {
-  if (a.checkpoint.manifest == core::blob_digest{})
-    return; // it failed; whoever tried has said so
+  if (a.checkpoint.manifest != core::blob_digest{})
+    log_checkpoint(a.checkpoint); // else it failed; whoever tried has said so
+}
+
+/// Once for each.
+void job_actor::log_checkpoint(const core::checkpoint_ref& checkpoint) {
+  if (!logged_.insert(checkpoint).second)
+    return;
   runtime::job_event e;
   e.kind = runtime::job_event_kind::checkpoint;
-  e.step = a.checkpoint.step;
+  e.step = checkpoint.step;
   e.epoch = view_ ? view_->number : 0;
-  e.digest = a.checkpoint.manifest;
+  e.digest = checkpoint.manifest;
   node().log().add(config_.entry.id, e);
 }
 
@@ -221,8 +227,10 @@ void job_actor::act(const keep_checkpoint& a) {
                 [this, a] { hold(a.checkpoint); });
 }
 
-/// It is complete in the own store: only now may older ones go.
+/// It is complete in the own store: only now may older ones go. It may have
+/// been written under a sub-plan that is over: then nobody has told of it yet.
 void job_actor::hold(const core::checkpoint_ref& checkpoint) {
+  log_checkpoint(checkpoint);
   feed(event::checkpoint_held{checkpoint});
   if (std::ranges::find(checkpoints_, checkpoint) == checkpoints_.end())
     checkpoints_.push_back(checkpoint);
@@ -232,9 +240,11 @@ void job_actor::hold(const core::checkpoint_ref& checkpoint) {
 /// Those that an earlier life of this peer has left in its store.
 void job_actor::find_checkpoints() {
   for (const runtime::job_event& e : node().log().read_all(config_.entry.id))
-    if (e.kind == runtime::job_event_kind::checkpoint
-        && have_all(node(), {{}, {e.digest}}))
-      checkpoints_.push_back({e.step, e.digest});
+    if (e.kind == runtime::job_event_kind::checkpoint) {
+      logged_.insert({e.step, e.digest});
+      if (have_all(node(), {{}, {e.digest}}))
+        checkpoints_.push_back({e.step, e.digest});
+    }
   std::ranges::sort(checkpoints_);
   if (!checkpoints_.empty())
     feed(event::checkpoint_held{checkpoints_.back()});

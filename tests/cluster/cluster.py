@@ -206,7 +206,9 @@ class Cluster:
         if self.network:
             self.network.close()
         left = sorted(name for name in os.listdir("/dev/shm")
-                      if name not in self.shm_before and not in_use(name))
+                      if name not in self.shm_before and not in_use(name)
+                      # Another test's: a folder, or gone by now.
+                      and os.path.isfile("/dev/shm/" + name))
         if not self.keep:
             shutil.rmtree(self.root, ignore_errors=True)
         return left

@@ -183,14 +183,16 @@ jobs_of_one_priority_share_the_peers.peers = 2
 
 @scenario
 def a_text_outlives_the_node_that_took_it(cluster, folder):
-    # No room yet: the job waits, and only the submitter's node has its text.
-    small = ["--memory", "100K"]
+    # Room for one of the two jobs: ours waits, and only the submitter's node
+    # has its text.
     for p in cluster.peers[:3]:
-        p.start(small)
+        p.start(["--memory", "9M"])
     for p in cluster.peers[:3]:
         p.wait_ready()
     cluster.wait_view(3)
-    run = Run(cluster, folder, steps=5, replicas=1, stages=1)
+    detach(cluster, 2, folder, "first", 100000, "--priority", "5", stages=3)
+    run = Run(cluster, folder, steps=5, replicas=1, stages=2,
+              data=["/usr/include/linux"])
     run.until(lambda e: "memory" in e.get("text", ""))
     # Its socket is below one path for all: the command moves by address.
     cluster.peers[0].kill()
@@ -200,6 +202,7 @@ def a_text_outlives_the_node_that_took_it(cluster, folder):
     cluster.peers[3].wait_ready()
     assert run.finish(120) == 0
     assert (run.out / "model.safetensors").exists()
+    command(cluster, 2, "cancel", "first")
 
 
 @scenario

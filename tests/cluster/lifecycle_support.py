@@ -46,7 +46,8 @@ class Run:
     """A `shoal train --json` and what it has said so far."""
 
     def __init__(self, cluster, folder, steps=100000, replicas=2, stages=2,
-                 interval=0, number=1, width=64, flags=(), own=False):
+                 interval=0, number=1, width=64, flags=(), own=False,
+                 data=DATA):
         self.cluster = cluster
         self.out = folder / "out"
         file = folder / "run.toml"
@@ -54,7 +55,7 @@ class Run:
             steps=steps, replicas=replicas, stages=stages, width=width,
             enable="true" if interval else "false", interval=interval or 500),
             encoding="utf-8")
-        arguments = [str(file), "--data", *DATA, "--out", str(self.out),
+        arguments = [str(file), "--data", *data, "--out", str(self.out),
                      *flags]
         self.events, self.losses = [], {}
         if own:
