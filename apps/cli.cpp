@@ -150,6 +150,11 @@ void add_node(CLI::App& app, command_set& set, runners& run) {
   c->add_flag("--no-discovery", o.no_discovery, "do not use multicast");
   c->add_flag("--no-shared-memory", o.no_shared_memory,
               "move tensors by TLS between peers of one host, too");
+  c->add_option(
+     "--fabric.force", o.force_fabric,
+     "auto, or tensors only by tls or shm (shared memory), and by TLS "
+     "where that cannot be")
+    ->check(CLI::IsMember({"auto", "tls", "shm"}));
   c->add_option("--threads", o.threads, "for computation; 0: all processors")
     ->check(CLI::Range(0, 1024));
   c->add_option("--plugin", o.plugins,
@@ -160,6 +165,8 @@ void add_node(CLI::App& app, command_set& set, runners& run) {
 
   c = app.add_subcommand("status", "show the shoal as the local node sees it");
   add_node_to_ask(*c, set.status.at);
+  c->add_flag("--links", set.status.links,
+              "what carries tensors to each peer, why, how fast, how much");
   c->add_flag("--json", set.status.json, "as JSON");
   run[c] = [&set] { return run_status(set.status); };
 

@@ -104,6 +104,7 @@ config_of(const node_options& o, std::uint64_t memory, printer& out) {
   c.threads = o.threads;
   c.discover = !o.no_discovery;
   c.ucx = !o.no_shared_memory;
+  c.force_fabric = o.force_fabric;
   c.memory_bytes = memory;
   auto to = [&out](const char* event) {
     return [&out, event](const std::string& text) { out.line(event, text); };
@@ -149,6 +150,73 @@ void print_status(const json& s) {
     std::printf("job %s  %s  %s  %s\n", j.value("id", "").c_str(),
                 j.value("name", "").c_str(), j.value("state", "").c_str(),
                 j.value("plan", j.value("waiting", "")).c_str());
+}
+
+std::string size_text(std::uint64_t bytes) {
+  static const char* const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  double value = double(bytes);
+  std::size_t unit = 0;
+  for (; value >= 1024 && unit + 1 < std::size(units); ++unit)
+    value /= 1024;
+  char text[32];
+  std::snprintf(text, sizeof text, unit == 0 ? "%.0f %s" : "%.1f %s", value,
+                units[unit]);
+  return text;
+}
+
+/// A speed of a link, or "-" while nothing has measured it.
+std::string speed_text(const json& value, double per, const char* unit) {
+  if (!value.is_number())
+    return "-";
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f %s", value.get<double>() / per, unit);
+  return text;
+}
+
+std::string name_of(const json& status, const std::string& id) {
+  for (const json& p : status["peers"])
+    if (p.value("id", "") == id && !p.value("name", "").empty())
+      return p.value("name", "");
+  return id.substr(0, 8);
+}
+
+/// One line for each fabric that has carried something, the one in use first.
+void print_links(const json& s) {
+  std::printf("%-16s %-6s %10s %12s %11s %11s  %s\n", "PEER", "FABRIC",
+              "LATENCY", "BANDWIDTH", "SENT", "RECEIVED", "WHY NOT BETTER");
+  for (const json& l : s["links"]) {
+    std::string why;
+    for (const json& r : l["instead_of"])
+      why += (why.empty() ? "" : "; ") + r.value("fabric", "") + ": "
+             + r.value("why", "");
+    const std::string used = l.value("fabric", "");
+    json now = {{"fabric", used}, {"jobs", json::array()}};
+    std::vector<json> lines{now};
+    for (const json& m : l["moved"])
+      if (m.value("fabric", "") == used)
+        lines[0] = m;
+      else
+        lines.push_back(m);
+    const std::string peer = name_of(s, l.value("peer", ""));
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+      const json& m = lines[i];
+      std::printf(
+        "%-16s %-6s %10s %12s %11s %11s  %s\n", peer.c_str(),
+        m.value("fabric", "").c_str(),
+        speed_text(m.value("latency_ns", json()), 1e3, "us").c_str(),
+        speed_text(m.value("bytes_per_s", json()), 1e6, "MB/s").c_str(),
+        size_text(m.value("sent_bytes", 0ull)).c_str(),
+        size_text(m.value("received_bytes", 0ull)).c_str(),
+        i == 0 ? why.c_str() : "before");
+      for (const json& j : m["jobs"])
+        std::printf(
+          "  %-38s %20s %11s\n",
+          (j.value("job", "").empty() ? "no job" : "job " + j.value("job", ""))
+            .c_str(),
+          size_text(j.value("sent_bytes", 0ull)).c_str(),
+          size_text(j.value("received_bytes", 0ull)).c_str());
+    }
+  }
 }
 
 int fail(const runtime::client& c) {
@@ -206,7 +274,7 @@ int run_status(const status_options& o) {
   if (o.json)
     std::cout << text << "\n";
   else
-    print_status(json::parse(text));
+    o.links ? print_links(json::parse(text)) : print_status(json::parse(text));
   return exit_done;
 }
 

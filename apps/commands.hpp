@@ -37,6 +37,7 @@ struct node_options {
   bool non_voting = false;
   bool no_discovery = false;
   bool no_shared_memory = false;
+  std::string force_fabric = "auto";
   int threads = 0;
   std::string memory; ///< bytes, with K, M, G
   std::vector<std::filesystem::path> plugins;
@@ -46,6 +47,7 @@ int run_node(const node_options& o);
 
 struct status_options {
   node_address at;
+  bool links = false;
   bool json = false;
 };
 int run_status(const status_options& o);

@@ -48,6 +48,24 @@ std::string scalar(const toml::node& node) {
                            : out.str();
 }
 
+/// Keys of tables within are joined by dots: fabric.force.
+void add(const toml::table& table, const std::string& prefix,
+         std::map<std::string, std::vector<std::string>>& out) {
+  for (const auto& [key, value] : table) {
+    const std::string name = prefix + std::string(key.str());
+    if (const toml::table* inner = value.as_table()) {
+      add(*inner, name + ".", out);
+      continue;
+    }
+    auto& values = out[name];
+    if (const toml::array* list = value.as_array())
+      for (const toml::node& item : *list)
+        values.push_back(scalar(item));
+    else
+      values.push_back(scalar(value));
+  }
+}
+
 } // namespace
 
 toml_table toml_table::read(const std::filesystem::path& file) {
@@ -57,15 +75,7 @@ toml_table toml_table::read(const std::filesystem::path& file) {
     if (table == nullptr)
       throw toml_error{file.string() + ": '" + std::string(name.str())
                        + "' stands outside a table such as [node]"};
-    for (const auto& [key, value] : *table) {
-      auto& values =
-        out.tables_[std::string(name.str())][std::string(key.str())];
-      if (const toml::array* list = value.as_array())
-        for (const toml::node& item : *list)
-          values.push_back(scalar(item));
-      else
-        values.push_back(scalar(value));
-    }
+    add(*table, "", out.tables_[std::string(name.str())]);
   }
   return out;
 }

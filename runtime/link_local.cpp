@@ -38,22 +38,37 @@ void local::meet(halves& mine, halves& others, transport::bulk_tag tag,
   if (refused)
     return own.done(refused);
   if (&mine == &receives_)
-    copy(other.mapped(), own);
+    copy(tag.plan, other.mapped(), own);
   else
-    copy(own, other.mapped());
+    copy(tag.plan, own, other.mapped());
 }
 
-void local::copy(const half& from, const half& into) {
+void local::copy(std::uint64_t plan, const half& from, const half& into) {
   std::error_code result;
   const auto bytes = from.bytes.bytes;
   if (bytes.size() != into.bytes.bytes.size())
     result = errc::size_mismatch;
   else if (!bytes.empty())
     std::memcpy(into.bytes.bytes.data(), bytes.data(), bytes.size());
-  if (!result)
-    copied_ += bytes.size();
+  if (!result) {
+    std::lock_guard lock(mutex_);
+    copied_.of(named_.job_of(plan)).sent_bytes += bytes.size();
+  }
   into.done(result);
   from.done(result);
+}
+
+void local::name_plan(std::uint64_t plan, std::uint64_t job) {
+  std::lock_guard lock(mutex_);
+  named_.name_plan(plan, job);
+}
+
+std::map<std::uint64_t, std::uint64_t> local::copied() const {
+  std::lock_guard lock(mutex_);
+  std::map<std::uint64_t, std::uint64_t> out;
+  for (const auto& [job, moved] : copied_.jobs)
+    out[job] = moved.sent_bytes;
+  return out;
 }
 
 void local::cancel(std::uint64_t plan) {

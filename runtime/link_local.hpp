@@ -6,9 +6,8 @@
 // Threads: any.
 #pragma once
 
-#include "runtime/link_service.hpp"
+#include "runtime/link_state.hpp"
 
-#include <atomic>
 #include <map>
 #include <mutex>
 
@@ -22,7 +21,9 @@ public:
   send(transport::bulk_tag tag, shared_bytes from, link_hub::callback done);
   void cancel(std::uint64_t plan);
   void close();
-  std::uint64_t copied_bytes() const noexcept { return copied_.load(); }
+  void name_plan(std::uint64_t plan, std::uint64_t job);
+  /// Bytes copied, by job.
+  std::map<std::uint64_t, std::uint64_t> copied() const;
 
 private:
   struct half {
@@ -32,13 +33,14 @@ private:
   using halves = std::map<transport::bulk_tag, half>;
 
   void meet(halves& mine, halves& others, transport::bulk_tag tag, half own);
-  void copy(const half& from, const half& into);
+  void copy(std::uint64_t plan, const half& from, const half& into);
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   bool closed_ = false;
   halves receives_;
   halves sends_;
-  std::atomic<std::uint64_t> copied_{0};
+  way_stat copied_;
+  job_counters named_;
 };
 
 } // namespace shoal::runtime::links

@@ -81,11 +81,13 @@ bool state::push(peer& p, const sending_ptr& s) {
   auto& c = p.on[index(s->fabric)];
   s->generation = c.generation;
   auto own = std::make_unique<posting>(posting{shared_from_this(), s});
+  const auto begun = now_ns();
   const auto error = fabric_of(s->fabric)->send_bulk(
     s->peer, s->tag, s->buffer.bytes, {run_posting, own.get()});
   if (!error) {
     static_cast<void>(own.release()); // the completion has it
     s->at = sending::stage::sending;
+    meter_start(*s, begun);
   } else if (error == errc::would_block) {
     return false;
   } else if (error == errc::peer_lost) {
@@ -101,6 +103,7 @@ bool state::push(peer& p, const sending_ptr& s) {
 
 void state::sent(const sending_ptr& s, std::error_code result) {
   SHOAL_ASSERT(s->at == sending::stage::sending); // L-1
+  meter_end(*s, !result);
   if (!result)
     count(*s, true);
   s->at = sending::stage::waiting;

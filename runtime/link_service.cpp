@@ -248,19 +248,9 @@ void state::close() {
   fabrics = {};
 }
 
-void state::count(const transfer& t, bool sent) {
-  std::lock_guard lock(stats_mutex);
-  auto& moved = stats[{t.peer, t.fabric}];
-  (sent ? moved.sent_bytes : moved.received_bytes) += t.buffer.bytes.size();
-}
-
 } // namespace links
 
 namespace {
-
-const char* name_of(fabric_kind kind) {
-  return kind == fabric_kind::ucx ? "ucx" : "tls";
-}
 
 class service final : public link_service {
 public:
@@ -299,14 +289,24 @@ public:
   }
 
   std::vector<link_stat> stats() const override {
-    std::vector<link_stat> list;
-    if (const auto bytes = local_.copied_bytes())
-      list.push_back({state_->settings.self, "local", bytes, bytes});
-    std::lock_guard lock(state_->stats_mutex);
-    for (const auto& [key, moved] : state_->stats)
-      list.push_back({key.first, name_of(key.second), moved.sent_bytes,
-                      moved.received_bytes});
+    auto list = state_->all_stats();
+    std::uint64_t sum = 0;
+    const auto jobs = local_.copied();
+    for (const auto& [job, bytes] : jobs)
+      sum += bytes;
+    if (sum == 0)
+      return list;
+    link_stat own{state_->settings.self, "local", sum, sum, 0, 0, {}};
+    for (const auto& [job, bytes] : jobs)
+      own.jobs.push_back({job, bytes, bytes});
+    list.insert(list.begin(), std::move(own));
     return list;
+  }
+
+  void name_plan(std::uint64_t plan, std::uint64_t job) override {
+    local_.name_plan(plan, job);
+    std::lock_guard lock(state_->stats_mutex);
+    state_->named.name_plan(plan, job);
   }
 
   void add_fabric(fabric_kind kind, transport::fabric& f) override {

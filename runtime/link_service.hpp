@@ -54,7 +54,8 @@ public:
     /// ones are repeated.
     fabric_kind control = fabric_kind::tls;
     /// Best first.
-    std::vector<fabric_kind> preference{fabric_kind::ucx, fabric_kind::tls};
+    std::vector<fabric_kind> preference{fabric_kind::ucx, fabric_kind::rdma,
+                                        fabric_kind::ucx_tcp, fabric_kind::tls};
   };
 
   /// Makes `f` usable for peers that are up on it. Its events may come first.
@@ -64,6 +65,9 @@ public:
   virtual void peer_down(fabric_kind kind, const transport::peer_id& peer) = 0;
   virtual void credit_received(const transport::peer_id& from,
                                const link_credit& credit) = 0;
+
+  /// Counts transfers of the sub-plan `plan` as that job's from now on.
+  virtual void name_plan(std::uint64_t plan, std::uint64_t job) = 0;
 
   /// Tries again what a full queue had turned away; call some ten times a
   /// second.
@@ -81,9 +85,16 @@ public:
   static constexpr std::size_t finished_max = 4096;
   /// Cancelled sub-plans remembered, to refuse what still comes for them.
   static constexpr std::size_t cancelled_plans_max = 64;
+  /// Sub-plans whose job is remembered, and jobs counted apart per peer and
+  /// fabric; what is over it counts as no job's.
+  static constexpr std::size_t named_plans_max = 1024;
+  static constexpr std::size_t jobs_counted_max = 64;
   /// Credits to one peer that wait for room on the control fabric.
   static constexpr std::size_t outbox_max = 65536;
 };
+
+/// "tls", "shm", "rdma", "tcp": as people name fabrics.
+const char* name_of(fabric_kind kind);
 
 std::unique_ptr<link_service> make_link_service(link_service::config config);
 

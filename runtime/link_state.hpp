@@ -4,10 +4,12 @@
 // member runs as an event of `events`, so one at a time and without a lock.
 #pragma once
 
+#include "runtime/core/link_meter.hpp"
 #include "runtime/link_service.hpp"
 #include "runtime/serial.hpp"
 
 #include <array>
+#include <chrono>
 #include <deque>
 #include <map>
 #include <mutex>
@@ -47,6 +49,7 @@ struct sending : transfer {
   } at = stage::waiting;
   bool refused = false;            ///< waiting, and the peer was told so
   int held_ticks = 0;              ///< granted for so long
+  core::link_meter::ticket ticket; ///< sending
   std::optional<link_credit> next; ///< came while sending
 };
 
@@ -60,7 +63,7 @@ struct connection {
   std::uint64_t dropped = 0;    ///< generation that was dropped from here
 };
 
-inline constexpr std::size_t fabrics_max = 3; ///< index: fabric_kind
+inline constexpr std::size_t fabrics_max = 5; ///< index: fabric_kind
 
 struct peer {
   std::array<connection, fabrics_max> on;
@@ -72,6 +75,27 @@ struct peer {
   std::set<bulk_tag> finished; ///< received lately
   std::deque<bulk_tag> finished_order;
   std::deque<link_credit> outbox;
+};
+
+/// Bytes, by sub-plan and by job; guarded by its owner.
+class job_counters {
+public:
+  void name_plan(std::uint64_t plan, std::uint64_t job);
+  std::uint64_t job_of(std::uint64_t plan) const;
+
+private:
+  std::map<std::uint64_t, std::uint64_t> jobs_;
+  std::deque<std::uint64_t> order_; ///< of jobs_, oldest first
+};
+
+/// What is known of one peer on one fabric.
+struct way_stat {
+  transport::traffic all;
+  std::map<std::uint64_t, transport::traffic> jobs;
+  core::link_meter meter;
+
+  /// What counts for `job`; for no job if there are too many.
+  transport::traffic& of(std::uint64_t job);
 };
 
 struct state : std::enable_shared_from_this<state> {
@@ -97,6 +121,9 @@ struct state : std::enable_shared_from_this<state> {
   void flush_all();
   void drop(const peer_id& id, peer& p, fabric_kind kind);
   void count(const transfer& t, bool sent);
+  std::vector<link_hub::link_stat> all_stats() const;
+  void meter_start(sending& s, std::int64_t now_ns);
+  void meter_end(const sending& s, bool arrived);
   transport::fabric* fabric_of(fabric_kind kind) const;
 
   // link_receiver.cpp
@@ -131,8 +158,13 @@ struct state : std::enable_shared_from_this<state> {
 
   using stat_key = std::pair<peer_id, fabric_kind>;
   mutable std::mutex stats_mutex;
-  std::map<stat_key, transport::traffic> stats; ///< guarded by stats_mutex
+  std::map<stat_key, way_stat> stats; ///< guarded by stats_mutex
+  job_counters named;                 ///< guarded by stats_mutex
 };
+
+inline std::int64_t now_ns() {
+  return std::chrono::steady_clock::now().time_since_epoch().count();
+}
 
 inline std::size_t index(fabric_kind kind) {
   return static_cast<std::size_t>(kind);

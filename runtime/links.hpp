@@ -51,12 +51,23 @@ public:
   /// credits and transfers of it are refused until `plan` is used again.
   virtual void cancel(std::uint64_t plan) = 0;
 
-  /// What `shoal status` shows of one peer's links.
+  /// Bytes of one job; job 0: of none, or of one long ago.
+  struct job_bytes {
+    std::uint64_t job = 0;
+    std::uint64_t sent = 0;
+    std::uint64_t received = 0;
+  };
+  /// What `shoal status` shows of the links to one peer by one fabric.
+  /// Latency is half of a small transfer's round trip; both speeds are of
+  /// what this node sends, 0 while not known.
   struct link_stat {
     transport::peer_id peer{};
     std::string fabric;
     std::uint64_t sent_bytes = 0;
     std::uint64_t received_bytes = 0;
+    std::uint64_t latency_ns = 0;
+    std::uint64_t bytes_per_s = 0;
+    std::vector<job_bytes> jobs;
   };
   virtual std::vector<link_stat> stats() const = 0;
 

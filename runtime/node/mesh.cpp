@@ -1,19 +1,16 @@
 // runtime/node/mesh.cpp -- this node's fabrics, and whom they reach.
 #include "runtime/node/mesh.hpp"
 
-#include "transport/ucx/address.hpp"
-#include "transport/ucx/fabric.hpp"
-
 #include <cstring>
 
 namespace shoal::runtime {
 
 using std::chrono::steady_clock;
 
-/// Tries to reach a neighbour by UCX before TLS is good enough; each waits
-/// longer than the last.
-static constexpr int ucx_tries_max = 5;
-static constexpr std::chrono::seconds ucx_retry{2};
+/// Probing starts when the better fabrics have had time to come up, and looks
+/// for what to measure so often.
+static constexpr std::chrono::seconds probe_after{3};
+static constexpr std::chrono::milliseconds probe_interval{500};
 
 class mesh::tls_handler final : public transport::fabric_handler {
 public:
@@ -34,35 +31,13 @@ private:
   mesh& owner_;
 };
 
-class mesh::ucx_handler final : public transport::fabric_handler {
-public:
-  explicit ucx_handler(mesh& owner) : owner_(owner) {}
-  void up(const transport::peer_info& peer) override {
-    owner_.ucx_changed(peer.id, true);
-  }
-  void down(const core::peer_id& peer, std::error_code) override {
-    owner_.ucx_changed(peer, false);
-  }
-  void message(const core::peer_id&, std::span<const std::byte>) override {
-    // Control messages go by TLS alone.
-  }
-  void
-  connect_failed(const std::string& address, std::error_code why) override {
-    owner_.ucx_failed(address, why);
-  }
-
-private:
-  mesh& owner_;
-};
-
 mesh::mesh(mesh_config config, mesh_hooks hooks)
   : config_(std::move(config)), hooks_(std::move(hooks)),
     instance_(transport::tls::make_instance()),
     gate_([this](const core::peer_id& from, envelope&& e) {
       pass(from, std::move(e));
     }),
-    tls_handler_(std::make_unique<tls_handler>(*this)),
-    ucx_handler_(std::make_unique<ucx_handler>(*this)) {
+    tls_handler_(std::make_unique<tls_handler>(*this)) {
   link_service::config links;
   links.self = self();
   links.send_credit = [this](const core::peer_id& to,
@@ -70,6 +45,24 @@ mesh::mesh(mesh_config config, mesh_hooks hooks)
     return send(to, envelope(credit));
   };
   links_ = make_link_service(std::move(links));
+  ucx_ways::config ways;
+  ways.self = self();
+  ways.instance = instance_;
+  ways.host = config_.host;
+  ways.may = config_.fabrics;
+  ways.links = links_.get();
+  ways.send = [this](const core::peer_id& to, const ucx_address& address) {
+    return send(to, envelope(address));
+  };
+  ways.say = hooks_.say;
+  ways_ = std::make_unique<ucx_ways>(std::move(ways));
+  link_prober::config probes;
+  probes.self = self();
+  probes.links = links_.get();
+  probes.ask = [this](const core::peer_id& to, const link_probe& p) {
+    return send(to, envelope(p));
+  };
+  prober_ = std::make_unique<link_prober>(std::move(probes));
 }
 
 mesh::~mesh() {
@@ -92,37 +85,14 @@ void mesh::open() {
   tls_ = std::make_unique<transport::tls::fabric>(std::move(c), *tls_handler_);
   links_->add_fabric(fabric_kind::tls, *tls_);
   tls_ready_ = tls_.get();
-  if (config_.ucx)
-    open_ucx();
-}
-
-void mesh::open_ucx() {
-  transport::ucx::config c;
-  c.self = self();
-  c.instance = instance_;
-  c.log = [this](std::string_view line) {
-    hooks_.say("[ucx] " + std::string(line));
-  };
-  try {
-    ucx_ =
-      std::make_unique<transport::ucx::fabric>(std::move(c), *ucx_handler_);
-    ucx_self_ = ucx_->local_address();
-  } catch (const std::exception& e) {
-    hooks_.say(std::string("[ucx] no shared memory between peers (") + e.what()
-               + "): using TLS");
-    ucx_.reset();
-    return;
-  }
-  links_->add_fabric(fabric_kind::ucx, *ucx_);
-  ucx_ready_ = ucx_.get();
+  ways_->open();
 }
 
 void mesh::close() {
   links_->close();
   if (tls_)
     tls_->close();
-  if (ucx_)
-    ucx_->close();
+  ways_->close();
 }
 
 std::error_code mesh::send(const core::peer_id& to, const envelope& message) {
@@ -170,10 +140,11 @@ void mesh::up(const transport::peer_info& peer) {
     if (client)
       clients_.insert(peer.id);
     else
-      members_[peer.id] = {};
+      members_[peer.id] = steady_clock::now();
   }
   if (client)
     return;
+  ways_->peer_up(peer.id);
   links_->peer_up(fabric_kind::tls, peer.id);
   hooks_.up(peer.id, peer.instance);
 }
@@ -188,8 +159,8 @@ void mesh::down(const core::peer_id& peer, std::error_code) {
   if (client)
     return hooks_.client_gone(peer);
   gate_.gone(peer);
-  if (transport::fabric* ucx = ucx_ready_)
-    ucx->drop(peer);
+  ways_->peer_down(peer);
+  prober_->gone(peer);
   links_->peer_down(fabric_kind::tls, peer);
   hooks_.down(peer);
 }
@@ -226,81 +197,49 @@ void mesh::pass(const core::peer_id& from, envelope&& e) {
   if (auto* credit = std::get_if<link_credit>(&e))
     links_->credit_received(from, *credit);
   else if (auto* address = std::get_if<ucx_address>(&e))
-    take(from, *address);
+    ways_->take(from, *address);
+  else if (auto* probe = std::get_if<link_probe>(&e))
+    prober_->asked(from, *probe, steady_clock::now());
   else
     hooks_.received(from, std::move(e));
 }
 
-void mesh::take(const core::peer_id& from, const ucx_address& address) {
-  transport::fabric* ucx = ucx_ready_;
-  if (!ucx)
-    return;
-  std::string text(reinterpret_cast<const char*>(address.address.data()),
-                   address.address.size());
-  const auto parsed = transport::ucx::parse_address(text);
-  const bool theirs = parsed && parsed->peer == from
-                      && parsed->role == transport::peer_role::member;
-  {
-    std::lock_guard lock(mutex_);
-    auto at = members_.find(from);
-    if (at == members_.end())
-      return;
-    at->second.far = address.host != config_.host;
-    if (at->second.far || at->second.ucx_up)
-      return;
-    // UCX believes the name in an address; TLS has proved the sender's.
-    at->second.far = !theirs;
-    at->second.ucx_address = theirs ? text : "";
-  }
-  if (theirs)
-    return ucx->connect(text);
-  hooks_.say("[node] peer " + core::short_name(from)
-             + " sent a UCX address that is not its own; its tensors go by "
-               "TLS");
-}
-
-void mesh::ucx_changed(const core::peer_id& peer, bool is_up) {
-  {
-    std::lock_guard lock(mutex_);
-    auto at = members_.find(peer);
-    if (at != members_.end()) {
-      at->second.ucx_up = is_up;
-      at->second.next_try = steady_clock::now() + ucx_retry;
-    }
-  }
-  if (is_up)
-    links_->peer_up(fabric_kind::ucx, peer);
-  else
-    links_->peer_down(fabric_kind::ucx, peer);
-}
-
-void mesh::ucx_failed(const std::string& address, std::error_code why) {
-  std::lock_guard lock(mutex_);
-  for (auto& [peer, state] : members_)
-    if (state.ucx_address == address && why == transport::errc::unreachable)
-      state.far = true;
-}
-
 void mesh::tick(steady_clock::time_point now) {
   links_->tick();
-  if (!ucx_ready_)
+  ways_->tick(now);
+  if (now < next_probe_)
     return;
-  std::vector<core::peer_id> to;
+  next_probe_ = now + probe_interval;
+  probe(now);
+}
+
+/// Measures the fabric of a pair that has been up for a while, as far as no
+/// traffic has.
+void mesh::probe(steady_clock::time_point now) {
+  std::vector<link_prober::pair> unknown;
+  const auto stats = links_->stats();
   {
     std::lock_guard lock(mutex_);
-    for (auto& [peer, state] : members_)
-      if (!state.far && !state.ucx_up && state.tries < ucx_tries_max
-          && now >= state.next_try) {
-        ++state.tries;
-        state.next_try = now + state.tries * ucx_retry;
-        to.push_back(peer);
+    for (const auto& [peer, since] : members_)
+      if (now - since >= probe_after)
+        unknown.push_back({peer, true, true});
+  }
+  for (auto& u : unknown) {
+    const std::string used = name_of(ways_->choice(u.peer).used);
+    for (const auto& s : stats)
+      if (s.peer == u.peer && s.fabric == used) {
+        u.latency = s.latency_ns == 0;
+        u.bandwidth = s.bytes_per_s == 0;
       }
   }
-  ucx_address own{config_.host, {}};
-  auto data = reinterpret_cast<const std::byte*>(ucx_self_.data());
-  own.address.assign(data, data + ucx_self_.size());
-  for (const core::peer_id& peer : to)
-    (void)send(peer, envelope(own)); // tried again if it is lost
+  prober_->tick(now, unknown);
+}
+
+std::vector<mesh::pair_status> mesh::pairs() const {
+  std::vector<pair_status> out;
+  for (const core::peer_id& peer : peers())
+    out.push_back({peer, ways_->choice(peer)});
+  return out;
 }
 
 } // namespace shoal::runtime

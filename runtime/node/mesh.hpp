@@ -1,8 +1,8 @@
 // runtime/node/mesh.hpp -- this node's fabrics, and whom they reach.
 //
 // TLS carries all control messages, and tensors where nothing better works.
-// Peers of one machine also tell each other, over TLS, how to reach their UCX
-// workers; where that fails the links go on over TLS.
+// Peers also tell each other, over TLS, how to reach their UCX workers
+// (ucx_ways.hpp); where that fails the links go on over TLS.
 //
 // Threads: every member from any thread; hooks run on progress threads and
 //          must not wait. open() once; the first hook may run before it
@@ -12,6 +12,8 @@
 
 #include "runtime/link_service.hpp"
 #include "runtime/node/gate.hpp"
+#include "runtime/node/link_prober.hpp"
+#include "runtime/node/ucx_ways.hpp"
 #include "runtime/wire/codec.hpp"
 #include "transport/tls/fabric.hpp"
 
@@ -27,8 +29,8 @@ struct mesh_config {
   std::string listen;
   transport::tls::private_key identity{};
   transport::tls::shared_key cluster_key{};
-  std::string host; ///< boot id: whether UCX can reach a peer
-  bool ucx = true;
+  std::string host; ///< boot id: whether shared memory reaches a peer
+  fabric_choice fabrics;
 };
 
 struct mesh_hooks {
@@ -66,26 +68,19 @@ public:
   std::vector<core::peer_id> peers() const; ///< members that are up
   bool is_up(std::uint64_t id_prefix) const;
 
+  struct pair_status {
+    core::peer_id peer{};
+    pair_choice choice;
+  };
+  std::vector<pair_status> pairs() const; ///< one for each of peers()
+
 private:
   class tls_handler;
-  class ucx_handler;
-  /// How far the way to a member by UCX has come.
-  struct neighbour {
-    bool far = false; ///< another machine, or UCX says it cannot
-    bool ucx_up = false;
-    int tries = 0;
-    std::chrono::steady_clock::time_point next_try{};
-    std::string ucx_address; ///< the newest that it sent
-  };
-
   void up(const transport::peer_info& peer);
   void down(const core::peer_id& peer, std::error_code why);
   void message(const core::peer_id& from, std::span<const std::byte> bytes);
   void pass(const core::peer_id& from, envelope&& e);
-  void take(const core::peer_id& from, const ucx_address& address);
-  void ucx_changed(const core::peer_id& peer, bool is_up);
-  void ucx_failed(const std::string& address, std::error_code why);
-  void open_ucx();
+  void probe(std::chrono::steady_clock::time_point now);
 
   mesh_config config_;
   mesh_hooks hooks_;
@@ -93,14 +88,14 @@ private:
   std::unique_ptr<link_service> links_;
   gate gate_;
   std::unique_ptr<tls_handler> tls_handler_;
-  std::unique_ptr<ucx_handler> ucx_handler_;
+  std::unique_ptr<ucx_ways> ways_;
+  std::unique_ptr<link_prober> prober_;
   std::unique_ptr<transport::tls::fabric> tls_;
-  std::unique_ptr<transport::fabric> ucx_;
   std::atomic<transport::fabric*> tls_ready_{nullptr}; ///< set by open()
-  std::atomic<transport::fabric*> ucx_ready_{nullptr};
-  std::string ucx_self_;
-  mutable std::mutex mutex_; ///< guards what follows
-  std::map<core::peer_id, neighbour> members_;
+  std::chrono::steady_clock::time_point next_probe_{}; ///< tick() only
+  mutable std::mutex mutex_;                           ///< guards what follows
+  /// Members that are up, since when.
+  std::map<core::peer_id, std::chrono::steady_clock::time_point> members_;
   std::set<core::peer_id> clients_;
   std::set<core::peer_id> blamed_; ///< sent what we do not understand
 };

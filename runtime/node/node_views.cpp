@@ -103,6 +103,8 @@ membership_hooks node::impl::make_membership_hooks() {
 void node::impl::adopt(const cl::new_view& v) {
   auto view = std::make_shared<const core::view>(v.current);
   auto plan = std::make_shared<const core::plan>(core::make_plan(*view));
+  for (const core::assignment& a : plan->jobs)
+    mesh_->links().name_plan(core::digest(a), a.job);
   std::vector<std::pair<std::uint64_t, core::job_id>> agreed;
   bool first = false;
   bool ready = false;
@@ -258,6 +260,8 @@ status_input node::impl::now() const {
   in.address = address_;
   in.data_dir = setup_.data_dir.string();
   in.links = mesh_->links().stats();
+  for (auto& [peer, choice] : mesh_->pairs())
+    in.pairs.emplace_back(peer, std::move(choice));
   {
     std::lock_guard lock(mutex_);
     in.phase = phase_;

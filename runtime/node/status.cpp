@@ -63,11 +63,15 @@ static std::uint64_t steps_of(const core::job_entry& job) {
            : 0;
 }
 
+/// Text: JSON numbers of other programs lose the last digits.
+static std::string job_text(core::job_id job) {
+  char id[17];
+  std::snprintf(id, sizeof id, "%016llx", static_cast<unsigned long long>(job));
+  return id;
+}
+
 static json job_line(const status_input& in, const core::job_entry& job) {
-  char id[17]; // text: JSON numbers of other programs lose the last digits
-  std::snprintf(id, sizeof id, "%016llx",
-                static_cast<unsigned long long>(job.id));
-  json out = {{"id", id},
+  json out = {{"id", job_text(job.id)},
               {"name", job.name},
               {"state", core::to_text(job.state)},
               {"priority", job.priority},
@@ -98,6 +102,35 @@ std::string job_json(const status_input& in, const core::job_entry& job) {
   return out.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
+/// Bytes by one fabric, and by job. Speeds are null while not known.
+static json moved_json(const link_hub::link_stat& l) {
+  json out = {{"fabric", l.fabric},
+              {"sent_bytes", l.sent_bytes},
+              {"received_bytes", l.received_bytes},
+              {"latency_ns", l.latency_ns ? json(l.latency_ns) : json()},
+              {"bytes_per_s", l.bytes_per_s ? json(l.bytes_per_s) : json()},
+              {"jobs", json::array()}};
+  for (const link_hub::job_bytes& j : l.jobs)
+    out["jobs"].push_back({{"job", j.job ? job_text(j.job) : ""},
+                           {"sent_bytes", j.sent},
+                           {"received_bytes", j.received}});
+  return out;
+}
+
+static json pair_json(const status_input& in, const core::peer_id& peer,
+                      const pair_choice& choice) {
+  json out = {{"peer", core::to_hex(peer)},
+              {"fabric", name_of(choice.used)},
+              {"instead_of", json::array()},
+              {"moved", json::array()}};
+  for (const fabric_reason& r : choice.instead_of)
+    out["instead_of"].push_back({{"fabric", r.fabric}, {"why", r.why}});
+  for (const link_hub::link_stat& l : in.links)
+    if (l.peer == peer)
+      out["moved"].push_back(moved_json(l));
+  return out;
+}
+
 std::string status_json(const status_input& in) {
   json out = {{"epoch", in.view ? in.view->number : 0},
               {"id", in.view ? core::to_hex(in.view->shoal) : ""},
@@ -120,11 +153,14 @@ std::string status_json(const status_input& in) {
     for (const core::job_entry& job : in.view->jobs)
       out["jobs"].push_back(job_line(in, job));
   }
+  for (const auto& [peer, choice] : in.pairs)
+    out["links"].push_back(pair_json(in, peer, choice));
   for (const link_hub::link_stat& l : in.links)
-    out["links"].push_back({{"peer", core::to_hex(l.peer)},
-                            {"fabric", l.fabric},
-                            {"sent_bytes", l.sent_bytes},
-                            {"received_bytes", l.received_bytes}});
+    if (l.peer == in.self)
+      out["links"].push_back({{"peer", core::to_hex(l.peer)},
+                              {"fabric", l.fabric},
+                              {"instead_of", json::array()},
+                              {"moved", json::array({moved_json(l)})}});
   return out.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 

@@ -38,7 +38,8 @@ static void put(wire::Envelope& out, const link_credit& from) {
 
 static void get(const wire::LinkCredit& from, link_credit& to, checks& c) {
   to.tag = {from.plan(), from.link(), from.sequence()};
-  c.enumerator(from.fabric(), fabric_kind::tls, fabric_kind::ucx, to.fabric);
+  c.enumerator(from.fabric(), fabric_kind::tls, fabric_kind::ucx_tcp,
+               to.fabric);
   c.enumerator(from.kind(), credit_kind::grant, credit_kind::complete, to.kind);
   to.attempt = from.attempt();
 }
@@ -89,6 +90,19 @@ static void get(const wire::UcxAddress& from, ucx_address& to, checks& c) {
   c.bytes(from.address(), ucx_address_bytes_max, to.address);
 }
 
+static void put(wire::Envelope& out, const link_probe& from) {
+  wire::LinkProbe& to = *out.mutable_link_probe();
+  to.set_nonce(from.nonce);
+  to.set_small(from.small);
+  to.set_bulk(from.bulk);
+}
+
+static void get(const wire::LinkProbe& from, link_probe& to, checks& c) {
+  to.nonce = from.nonce();
+  to.small = c.at_most(from.small(), probe_small_max);
+  to.bulk = c.at_most(from.bulk(), probe_bulk_max);
+}
+
 static void put(wire::Envelope& out, const role_message& from) {
   wire::RoleMessage& to = *out.mutable_role_message();
   to.set_role(from.role);
@@ -120,6 +134,8 @@ static void get(const wire::Envelope& from, envelope& to, checks& c) {
     return get(from.client_request(), to.emplace<client_request>(), c);
   case wire::Envelope::kClientReply:
     return get(from.client_reply(), to.emplace<client_reply>(), c);
+  case wire::Envelope::kLinkProbe:
+    return get(from.link_probe(), to.emplace<link_probe>(), c);
   case wire::Envelope::BODY_NOT_SET:
     break;
   }

@@ -28,7 +28,7 @@ namespace shoal::runtime {
 using envelope =
   std::variant<core::cluster::message, core::job_message, link_credit,
                blob_request, blob_chunk, ucx_address, role_message,
-               client_request, client_reply>;
+               client_request, client_reply, link_probe>;
 
 namespace codec {
 

@@ -32,7 +32,13 @@ inline constexpr std::size_t status_bytes_max = std::size_t{768} << 10;
 inline constexpr std::size_t reply_events_max = 1024;
 inline constexpr std::size_t event_text_bytes_max = 2048;
 
-enum class fabric_kind : std::uint8_t { tls = 1, ucx = 2 };
+/// What carries tensors: TLS, or UCX over one of its transports.
+enum class fabric_kind : std::uint8_t {
+  tls = 1,
+  ucx = 2, ///< shared memory
+  rdma = 3,
+  ucx_tcp = 4,
+};
 
 /// What a link credit says; see runtime/link_service.hpp.
 enum class credit_kind : std::uint8_t {
@@ -70,11 +76,24 @@ struct blob_chunk {
   friend bool operator==(const blob_chunk&, const blob_chunk&) = default;
 };
 
-/// How to reach this node's UCX worker; sent over TLS to peers on this host.
+/// How to reach one of this node's UCX workers; sent over TLS.
 struct ucx_address {
   std::string host; ///< boot id, as in core::member::host
   std::vector<std::byte> address;
   friend bool operator==(const ucx_address&, const ucx_address&) = default;
+};
+
+/// Transfers of a probe, which measures a link that nobody has used.
+inline constexpr std::uint32_t probe_small_max = 16;
+inline constexpr std::uint32_t probe_bulk_max = 4;
+
+/// Asks the receiver to expect `small` transfers of probe_small_bytes, then
+/// `bulk` of probe_bulk_bytes (runtime/node/link_prober.hpp).
+struct link_probe {
+  std::uint64_t nonce = 0;
+  std::uint32_t small = 0;
+  std::uint32_t bulk = 0;
+  friend bool operator==(const link_probe&, const link_probe&) = default;
 };
 
 /// Bytes for the actor of a custom role.

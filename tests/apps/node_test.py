@@ -1,6 +1,7 @@
 # tests/apps/node_test.py -- `shoal node` and its data directory.
 import json
 import signal
+import time
 
 from support import World, main
 
@@ -44,6 +45,58 @@ class Node(World):
         self.assertTrue((self.folder / "out/model.safetensors").exists())
         for node in nodes:
             self.assertEqual(node.end(signal.SIGTERM), 0)
+
+    def pair(self, name):
+        """The link of a node that has one peer."""
+        status = json.loads(self.succeed("status", "--name", name, "--json"))
+        pairs = [x for x in status["links"] if x["peer"] != status["self"]]
+        self.assertLessEqual(len(pairs), 1)
+        return pairs[0] if pairs else {"fabric": None}
+
+    def wait_fabric(self, name, fabric):
+        deadline = time.monotonic() + 60
+        while self.pair(name)["fabric"] != fabric:
+            self.assertLess(time.monotonic(), deadline, self.pair(name))
+
+    def two_stages(self):
+        self.succeed("train", self.tiny_run(), "--name", "one", "--out", "out",
+                     "--data", self.write_text_files(),
+                     "--parallelism.pipeline_parallel_degree", 2,
+                     "--parallelism.data_parallel_replicate_degree", 1)
+
+    def test_a_pair_shows_its_fabric_why_and_how_much(self):
+        self.write("force.toml", "[node]\nfabric.force = 'tls'\n")
+        one = self.ready("--name", "one")
+        two = self.start("--config", "force.toml", "node", "--threads", 1,
+                         "--name", "two")
+        for node in (one, two):
+            node.wait_line(lambda line: "2 peers" in line)
+        self.two_stages()
+        for name, why in (("one", "the peer does not offer it"),
+                          ("two", "turned off: fabric.force = tls")):
+            link = self.pair(name)
+            self.assertEqual(link["fabric"], "tls")
+            self.assertEqual(link["instead_of"][0],
+                             {"fabric": "shm", "why": why})
+        # What one has sent, the other has received.
+        moved = [self.pair(name)["moved"] for name in ("one", "two")]
+        self.assertEqual([len(m) for m in moved], [1, 1])
+        jobs = [[j for j in m[0]["jobs"] if j["job"]] for m in moved]
+        self.assertEqual([len(j) for j in jobs], [1, 1])
+        a, b = jobs[0][0], jobs[1][0]
+        self.assertEqual(a["job"], b["job"])
+        self.assertGreater(a["sent_bytes"], 0)
+        self.assertEqual(a["sent_bytes"], b["received_bytes"])
+        self.assertEqual(a["received_bytes"], b["sent_bytes"])
+        text = self.succeed("status", "--name", "two", "--links")
+        self.assertIn("turned off: fabric.force = tls", text)
+        self.assertIn("job " + a["job"], text)
+        for node in (one, two):
+            self.assertEqual(node.end(signal.SIGTERM), 0)
+
+    def test_an_unknown_fabric_is_refused(self):
+        self.refuse(2, "node", "--fabric.force", "pigeon",
+                    names=["--fabric.force"])
 
     def test_status_and_runs_from_afar_need_the_key(self):
         self.succeed("key", "new", "key")

@@ -24,7 +24,13 @@
 
 namespace shoal::transport::conformance {
 
-inline constexpr std::chrono::seconds hang_after{60};
+/// Where everything is emulated, SHOAL_HANG_AFTER says more seconds.
+inline std::chrono::seconds hang_after_seconds() {
+  const char* text = std::getenv("SHOAL_HANG_AFTER");
+  const long value = text == nullptr ? 0 : std::strtol(text, nullptr, 10);
+  return std::chrono::seconds(value > 0 ? value : 60);
+}
+inline const std::chrono::seconds hang_after = hang_after_seconds();
 
 inline bool long_run() {
   return std::getenv("SHOAL_LONG") != nullptr;

@@ -1,6 +1,6 @@
 // transport/ucx/address.cpp -- node addresses as text.
 //
-// Little-endian, in this order: boot id (length u8, bytes), uid u32, pid
+// Little-endian, in this order: medium u8, boot id (length u8, bytes), uid u32, pid
 // namespace u64, pid u32, peer id 32 bytes, role u8, instance u64, capabilities
 // u64, token u64, worker address (length u16, bytes), XXH3-64 of all before it.
 
@@ -16,10 +16,10 @@ namespace shoal::transport::ucx {
 
 namespace {
 
-constexpr std::string_view prefix = "ucx1.";
+constexpr std::string_view prefix = "ucx2.";
 constexpr std::string_view digits = "0123456789abcdef";
-constexpr std::size_t address_bytes_max = 1 + boot_id_bytes_max + 4 + 8 + 4 + 32
-                                          + 1 + 8 + 8 + 8 + 2
+constexpr std::size_t address_bytes_max = 1 + 1 + boot_id_bytes_max + 4 + 8 + 4
+                                          + 32 + 1 + 8 + 8 + 8 + 2
                                           + worker_address_bytes_max + 8;
 
 using bytes = std::vector<std::byte>;
@@ -87,6 +87,7 @@ std::optional<bytes> from_hex(std::string_view text) {
 
 std::string format_address(const node_address& a) {
   bytes out;
+  put(out, static_cast<std::uint8_t>(a.over));
   put(out, static_cast<std::uint8_t>(a.host.boot_id.size()));
   put_bytes(out, a.host.boot_id.data(), a.host.boot_id.size());
   put(out, a.host.uid);
@@ -122,6 +123,8 @@ std::optional<node_address> parse_address(std::string_view text) {
     return std::nullopt;
   reader in(body);
   node_address a;
+  auto over = in.get<std::uint8_t>();
+  a.over = static_cast<medium>(over);
   auto boot = in.take(in.get<std::uint8_t>());
   a.host.boot_id.assign(reinterpret_cast<const char*>(boot.data()),
                         boot.size());
@@ -140,7 +143,7 @@ std::optional<node_address> parse_address(std::string_view text) {
   auto worker = in.take(in.get<std::uint16_t>());
   a.worker.assign(worker.begin(), worker.end());
   if (in.failed() || in.left() != 0 || boot.size() > boot_id_bytes_max
-      || (role != 1 && role != 2) || a.worker.empty()
+      || over < 1 || over > 3 || (role != 1 && role != 2) || a.worker.empty()
       || a.worker.size() > worker_address_bytes_max)
     return std::nullopt;
   return a;

@@ -1,6 +1,6 @@
 // transport/ucx/address.hpp -- what a node tells another to be reached by.
 //
-// The opaque string of fabric::local_address(): "ucx1." and hexadecimal
+// The opaque string of fabric::local_address(): "ucx2." and hexadecimal
 // digits of fixed fields, the UCX worker address and a checksum. One string
 // per value: what parses, formats back to itself.
 //
@@ -21,7 +21,8 @@ namespace shoal::transport::ucx {
 
 /// Longest boot id taken, in bytes; Linux has 36.
 inline constexpr std::size_t boot_id_bytes_max = 64;
-/// Longest worker address taken. Shared memory alone needs about 100 bytes.
+/// Longest worker address taken. Shared memory alone needs about 100 bytes, a
+/// port of RDMA about as many.
 inline constexpr std::size_t worker_address_bytes_max = 4096;
 
 /// A machine, user, pid and network namespace: shared memory works within one.
@@ -35,8 +36,12 @@ struct host_id {
   friend bool operator==(const host_id&, const host_id&) = default;
 };
 
+/// What a fabric of UCX runs over.
+enum class medium : std::uint8_t { shared_memory = 1, rdma, tcp };
+
 /// One node of this fabric.
 struct node_address {
+  medium over = medium::shared_memory;
   host_id host;
   std::uint32_t pid = 0; ///< watched, so that its end is noticed at once
   peer_id peer{};

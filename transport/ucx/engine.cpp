@@ -28,11 +28,13 @@ engine::engine(const config& settings, fabric_handler& handler, commands& queue,
                int wake_fd)
   : settings_(settings), handler_(handler), queue_(queue), wake_fd_(wake_fd),
     host_(this_host()), token_(random_token()),
-    worker_(std::make_unique<worker>(settings.log)) {
+    worker_(
+      std::make_unique<worker>(settings.over, settings.devices, settings.log)) {
   worker_->on_message(frame_id, &engine::on_frame, this);
   if (!worker_->watch(wake_fd_, wake_cookie))
     throw std::system_error(errno, std::generic_category(), "ucx: epoll");
   node_address self;
+  self.over = settings.over;
   self.host = host_;
   self.pid = static_cast<std::uint32_t>(getpid());
   self.peer = settings.self;
@@ -47,7 +49,14 @@ engine::engine(const config& settings, fabric_handler& handler, commands& queue,
   address_ = format_address(self);
 }
 
-engine::~engine() = default;
+engine::~engine() {
+  if (buried_.empty())
+    return;
+  // Closing them aborts: their memory stays, and the worker's with it.
+  static_cast<void>(worker_.release());
+  for (auto& l : buried_)
+    static_cast<void>(l.release());
+}
 
 void engine::say(const std::string& line) const {
   if (settings_.log)

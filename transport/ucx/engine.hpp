@@ -78,6 +78,8 @@ private:
   bool advance_links();
   bool advance_closing(link& l, steady::time_point now);
   void start_close(link& l);
+  bool must_bury(const link& l) const;
+  void bury(link& l);
   void finish(link& l);
   void end_transfers(link& l);
   link* find(const peer_id& peer);
@@ -114,6 +116,7 @@ private:
 
   std::map<peer_id, std::unique_ptr<link>> links_;
   std::unordered_map<std::uint64_t, link*> by_token_;
+  std::vector<std::unique_ptr<link>> buried_; ///< see bury()
   std::vector<std::string> to_connect_;
   std::vector<command> batch_;
   steady::time_point poll_at_{};

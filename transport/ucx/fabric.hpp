@@ -1,26 +1,31 @@
-// transport/ucx/fabric.hpp -- the fabric over UCX shared memory.
+// transport/ucx/fabric.hpp -- the fabric over UCX: one medium each.
 //
-// Peers of one machine: same boot, same user, same pid namespace. Whatever
-// else is asked for ends in connect_failed(errc::unreachable). Two nodes pass
+// Shared memory: peers of one machine, that is same boot, same user, same pid
+// namespace; whatever else is asked for ends in
+// connect_failed(errc::unreachable). RDMA (rc and ud verbs) and TCP: peers
+// that `devices` reach; both trust their network (devices.hpp), since neither
+// has a secret that keeps a stranger there out. Two nodes pass
 // each other local_address() over a channel that has authenticated them, and
 // then BOTH call connect(): a node that was not told about the other, or that
 // does not know the secret in its address, is not listened to.
 //
 // Bulk bytes travel as UCX active messages, large ones by rendezvous straight
 // into the posted region. The sender's completion runs when the receiver has
-// verified the checksum and said so. A dead peer is noticed by its pidfd
-// within milliseconds and by the UCX keepalive within about a second; one
-// that lives but hangs must be dropped by the caller.
+// verified the checksum and said so. A dead peer of this machine is noticed by
+// its pidfd within milliseconds, others by the UCX keepalive or when something
+// sent is not acknowledged, after seconds; the caller, who may know sooner, and
+// who alone notices a peer that hangs, drops it: then everything ends at once.
 //
 // Threads:   as transport/fabric.hpp. One progress thread owns the UCX worker.
 //            It spins config::spin after work, then sleeps.
 // Ownership: the handler outlives the fabric.
 // Errors:    the constructor throws std::system_error or std::runtime_error
-//            if UCX cannot do shared memory with peer error handling here.
+//            if UCX cannot do the medium with peer error handling here.
 #pragma once
 
 #include "transport/fabric.hpp"
 #include "transport/limits.hpp"
+#include "transport/ucx/address.hpp"
 
 #include <chrono>
 #include <functional>
@@ -29,6 +34,9 @@ namespace shoal::transport::ucx {
 
 /// What a node says about itself, and its limits.
 struct config {
+  medium over = medium::shared_memory;
+  /// Not shared memory: as UCX names them, "mlx5_0:1,mlx5_1:1", "eth0".
+  std::string devices;
   peer_id self{};
   peer_role role = peer_role::member;
   std::uint64_t instance = 0;     ///< random, one per process start

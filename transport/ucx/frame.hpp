@@ -1,12 +1,13 @@
 // transport/ucx/frame.hpp -- the header of every active message.
 //
-// Fixed size and host byte order: both ends run on one machine. It names the
+// Fixed size, little-endian as all machines that this runs on. It names the
 // two fabrics by their tokens and the two ends of the connection by numbers
 // made at connect(), so that nothing of an earlier connection is believed.
 #pragma once
 
 #include "transport/fabric.hpp"
 
+#include <bit>
 #include <cstdint>
 #include <type_traits>
 
@@ -38,6 +39,7 @@ struct frame {
   std::uint64_t checksum = 0; ///< XXH3-64 of the payload
   std::uint64_t status = 0;   ///< of a bulk_ack: an errc, 0 = delivered
 };
+static_assert(std::endian::native == std::endian::little);
 static_assert(std::is_trivially_copyable_v<frame>);
 static_assert(sizeof(frame) == 80, "no padding goes over the wire");
 

@@ -52,7 +52,8 @@ void engine::connect(const std::string& address) {
     handler_.connect_failed(address, errc::self);
     return;
   }
-  if (parsed->host != host_) {
+  if (parsed->over != settings_.over
+      || (parsed->over == medium::shared_memory && parsed->host != host_)) {
     handler_.connect_failed(address, errc::unreachable);
     return;
   }
@@ -93,7 +94,8 @@ void engine::connect(const std::string& address) {
 
 /// Watches the peer's process and makes the endpoint.
 bool engine::open(link& l) {
-  if (l.peer.pid != static_cast<std::uint32_t>(getpid())) {
+  if (l.peer.host == host_
+      && l.peer.pid != static_cast<std::uint32_t>(getpid())) {
     l.pidfd = open_pidfd(l.peer.pid);
     if (l.pidfd < 0 && errno == ESRCH)
       return false;
@@ -105,7 +107,7 @@ bool engine::open(link& l) {
     worker_->connect(l.peer.worker, &engine::on_failure, this, l.endpoint);
   if (status != UCS_OK) {
     say(short_name(l.peer.peer)
-        + " cannot be reached by shared memory: " + ucs_status_string(status));
+        + " cannot be reached: " + ucs_status_string(status));
     return false;
   }
   return true;
@@ -163,7 +165,10 @@ void engine::go_up(link& l) {
   info.role = l.peer.role;
   info.instance = l.peer.instance;
   info.capabilities = l.peer.capabilities;
-  info.remote_address = "shm:" + std::to_string(l.peer.pid);
+  info.remote_address = (l.peer.over == medium::shared_memory ? "shm:"
+                         : l.peer.over == medium::rdma        ? "rdma:"
+                                                              : "tcp:")
+                        + std::to_string(l.peer.pid);
   handler_.up(info);
 }
 
@@ -214,6 +219,10 @@ bool engine::advance_links() {
 
 bool engine::advance_closing(link& l, steady::time_point now) {
   using step = link::closing_step;
+  if (must_bury(l)) {
+    bury(l);
+    return true;
+  }
   if (l.step == step::say_bye) {
     if (!l.silent && !l.failed && l.peer_connection != 0 && !abandoned_) {
       // The other must hear of it: UCX does not tell a live peer. What is
@@ -245,6 +254,31 @@ bool engine::advance_closing(link& l, steady::time_point now) {
     return false;
   finish(l);
   return true;
+}
+
+/// UCX 1.13.1 aborts when an endpoint over ud is force-closed before it has
+/// connected, as that of a peer that never answered.
+bool engine::must_bury(const link& l) const {
+  return settings_.over == medium::rdma && l.peer_connection == 0
+         && l.endpoint != nullptr && l.step == link::closing_step::say_bye;
+}
+
+/// Ends a link whose endpoint cannot be closed: nothing of a caller is on it,
+/// only hellos. It stays for as long as the worker lives.
+void engine::bury(link& l) {
+  auto node = links_.find(l.peer.peer);
+  auto kept = std::move(node->second);
+  links_.erase(node);
+  by_token_.erase(l.peer.token);
+  --changing_;
+  if (l.pidfd >= 0)
+    ::close(std::exchange(l.pidfd, -1));
+  if (l.before == link::state::connecting && l.next_address != l.address)
+    handler_.connect_failed(l.address, l.why);
+  if (!l.next_address.empty())
+    to_connect_.push_back(std::move(l.next_address));
+  if (!abandoned_)
+    buried_.push_back(std::move(kept));
 }
 
 void engine::start_close(link& l) {

@@ -10,11 +10,13 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 namespace shoal::transport::ucx {
 
@@ -50,21 +52,48 @@ void refuse_large_segments() {
         " unset it");
 }
 
-ucp_config_t* make_config() {
+/// What UCX may use. Nothing is named that it could fall back to.
+const char* transports(medium over) {
+  switch (over) {
+  case medium::shared_memory:
+    return "posix,cma,self";
+  case medium::rdma:
+    return "rc,ud"; // ud also carries the wire-up of rc
+  case medium::tcp:
+    return "tcp";
+  }
+  return "";
+}
+
+const char* name_of(medium over) {
+  return over == medium::shared_memory ? "shared memory"
+         : over == medium::rdma        ? "RDMA"
+                                       : "UCX-TCP";
+}
+
+using setting = std::pair<const char*, std::string>;
+
+std::vector<setting> settings_for(medium over, const std::string& devices) {
+  std::vector<setting> out{{"TLS", transports(over)}};
+  if (over == medium::shared_memory) {
+    // Without it peer error handling takes the shared memory away.
+    out.emplace_back("MM_ERROR_HANDLING", "y");
+    out.emplace_back("MM_SEG_SIZE", segment_bytes);
+  } else {
+    out.emplace_back("NET_DEVICES", devices);
+  }
+  if (std::getenv("UCX_KEEPALIVE_INTERVAL") == nullptr)
+    out.emplace_back("KEEPALIVE_INTERVAL", "1s");
+  return out;
+}
+
+ucp_config_t* make_config(medium over, const std::string& devices) {
   ucp_config_t* config = nullptr;
   require(ucp_config_read(nullptr, nullptr, &config), "configuration");
-  // Without MM_ERROR_HANDLING, peer error handling takes the shared memory
-  // away; tcp is not named, so that there is nothing to fall back to.
-  constexpr std::array<std::array<const char*, 2>, 3> values{
-    {{"TLS", "posix,cma,self"},
-     {"MM_ERROR_HANDLING", "y"},
-     {"MM_SEG_SIZE", segment_bytes}}};
   auto status = UCS_OK;
-  for (auto [key, value] : values)
+  for (const auto& [key, value] : settings_for(over, devices))
     if (status == UCS_OK)
-      status = ucp_config_modify(config, key, value);
-  if (status == UCS_OK && std::getenv("UCX_KEEPALIVE_INTERVAL") == nullptr)
-    status = ucp_config_modify(config, "KEEPALIVE_INTERVAL", "1s");
+      status = ucp_config_modify(config, key, value.c_str());
   if (status != UCS_OK)
     ucp_config_release(config);
   require(status, "configuration");
@@ -118,18 +147,51 @@ std::string describe(ucp_ep_h endpoint) {
   return result;
 }
 
-/// Whether there are lanes, and posix or cma in each.
-bool shared_memory_only(std::string_view info) {
+/// The transports that a lane of the medium may have, as UCX prints them.
+std::span<const std::string_view> lanes_of(medium over) {
+  static constexpr std::string_view memory[] = {":posix/", ":cma/"};
+  static constexpr std::string_view verbs[] = {":rc_verbs/", ":rc_mlx5/",
+                                               ":ud_verbs/", ":ud_mlx5/"};
+  static constexpr std::string_view tcp[] = {":tcp/"};
+  if (over == medium::shared_memory)
+    return memory;
+  return over == medium::rdma ? std::span<const std::string_view>(verbs) : tcp;
+}
+
+/// Whether there are lanes, and each is one of the medium.
+bool lanes_agree(std::string_view info, medium over) {
   bool any = false;
   for (auto at = info.find("lane["); at != info.npos;
        at = info.find("lane[", at + 1)) {
     auto line = info.substr(at, info.find('\n', at) - at);
-    bool posix = line.find(":posix/") != line.npos;
-    if (!posix && line.find(":cma/") == line.npos)
+    bool good = false;
+    for (auto name : lanes_of(over))
+      good = good || line.find(name) != line.npos;
+    if (!good)
       return false;
-    any = any || posix;
+    any = any || line.find(":cma/") == line.npos; // which only reads
   }
   return any;
+}
+
+/// How long two workers of this process may take to connect at start-up.
+constexpr std::chrono::seconds connect_timeout{10};
+
+/// Waits until the endpoint is connected. UCX 1.13.1 aborts when one over ud is
+/// force-closed before. @returns whether it is
+bool connect_now(ucp_ep_h endpoint, std::span<const ucp_worker_h> all) {
+  ucp_request_param_t params{};
+  auto request = ucp_ep_flush_nbx(endpoint, &params);
+  if (!UCS_PTR_IS_PTR(request))
+    return UCS_PTR_STATUS(request) == UCS_OK;
+  const auto end = std::chrono::steady_clock::now() + connect_timeout;
+  auto status = UCS_INPROGRESS;
+  while ((status = ucp_request_check_status(request)) == UCS_INPROGRESS
+         && std::chrono::steady_clock::now() < end)
+    for (auto handle : all)
+      ucp_worker_progress(handle);
+  ucp_request_free(request);
+  return status == UCS_OK;
 }
 
 /// Force-closes and waits. Only for endpoints without traffic, at start-up.
@@ -151,11 +213,14 @@ void ignore_failure(void*, ucp_ep_h, ucs_status_t) {
 
 } // namespace
 
-worker::worker(const std::function<void(std::string_view)>& log) {
+worker::worker(medium over, const std::string& devices,
+               const std::function<void(std::string_view)>& log)
+  : over_(over) {
   refuse_large_segments();
   if (log && std::getenv("UCX_TLS") != nullptr)
-    log("[ucx] UCX_TLS is ignored: this fabric is shared memory only");
-  auto config = make_config();
+    log(std::string("[ucx] UCX_TLS is ignored: this fabric is ") + name_of(over)
+        + " only");
+  auto config = make_config(over, devices);
   ucp_params_t params{};
   params.field_mask = UCP_PARAM_FIELD_FEATURES;
   params.features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;
@@ -172,11 +237,13 @@ worker::worker(const std::function<void(std::string_view)>& log) {
       throw std::system_error(errno, std::generic_category(), "ucx: epoll");
     check_lanes();
   } catch (...) {
+    const bool stuck = worker_ == nullptr && epoll_ >= 0;
     if (worker_ != nullptr)
       ucp_worker_destroy(worker_);
     if (epoll_ >= 0)
       ::close(epoll_);
-    ucp_cleanup(context_);
+    if (!stuck)
+      ucp_cleanup(context_);
     throw;
   }
 }
@@ -211,7 +278,7 @@ worker::connect(std::span<const std::byte> address, ucp_err_handler_cb_t failed,
   auto status = make_endpoint(worker_, address, failed, arg, endpoint);
   if (status != UCS_OK)
     return status;
-  if (!shared_memory_only(describe(endpoint))) {
+  if (!lanes_agree(describe(endpoint), over_)) {
     close_now(endpoint, std::array{worker_});
     return UCS_ERR_UNREACHABLE;
   }
@@ -226,12 +293,21 @@ void worker::check_lanes() {
   auto address = address_of(other.get());
   ucp_ep_h endpoint = nullptr;
   require(make_endpoint(worker_, address, ignore_failure, nullptr, endpoint),
-          "no shared memory with peer error handling");
+          "no endpoint with peer error handling");
   auto info = describe(endpoint);
+  if (!connect_now(endpoint, std::array{worker_, other.get()})) {
+    // Neither can be closed any more; this happens once in a process at most.
+    static_cast<void>(other.release());
+    worker_ = nullptr;
+    throw std::runtime_error(std::string("ucx: two workers of this process "
+                                         "cannot connect over ")
+                             + name_of(over_) + "; its lanes:\n" + info);
+  }
   close_now(endpoint, std::array{worker_, other.get()});
-  if (!shared_memory_only(info))
-    throw std::runtime_error(
-      "ucx: shared memory is not what UCX would use; its lanes:\n" + info);
+  if (!lanes_agree(info, over_))
+    throw std::runtime_error(std::string("ucx: ") + name_of(over_)
+                             + " is not what UCX would use; its lanes:\n"
+                             + info);
 }
 
 bool worker::watch(int fd, std::uint64_t cookie) noexcept {

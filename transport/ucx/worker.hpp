@@ -1,19 +1,22 @@
 // transport/ucx/worker.hpp -- the UCX context and worker of one fabric.
 //
-// Sets UCX up for active messages over shared memory with peer error handling
-// and refuses to come up if UCX would use anything else. Never uses the
-// environment for that; UCX_TLS of the user is overridden.
+// Sets UCX up for active messages over one medium with peer error handling and
+// refuses to come up if UCX would use anything else. Never uses the environment
+// for that; UCX_TLS and UCX_NET_DEVICES of the user are overridden.
 //
 // Threads:   made, used and destroyed on one thread, but for signal().
 // Ownership: endpoints are plain handles; each must be closed, and its close
 //            request have ended, before the worker is destroyed.
 #pragma once
 
+#include "transport/ucx/address.hpp"
+
 #include <ucp/api/ucp.h>
 
 #include <cstddef>
 #include <functional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -22,7 +25,8 @@ namespace shoal::transport::ucx {
 class worker {
 public:
   /// @throws std::runtime_error if UCX cannot do it here
-  explicit worker(const std::function<void(std::string_view)>& log);
+  worker(medium over, const std::string& devices,
+         const std::function<void(std::string_view)>& log);
   ~worker();
   worker(const worker&) = delete;
   worker& operator=(const worker&) = delete;
@@ -35,7 +39,7 @@ public:
 
   /// Makes an endpoint of `address`, which must come from a worker's
   /// address(). @returns its status; `out` is set if that is UCS_OK and its
-  /// only transport is shared memory
+  /// only transports are the medium's
   ucs_status_t connect(std::span<const std::byte> address,
                        ucp_err_handler_cb_t failed, void* arg, ucp_ep_h& out);
 
@@ -55,6 +59,7 @@ public:
 private:
   void check_lanes();
 
+  medium over_;
   ucp_context_h context_ = nullptr;
   ucp_worker_h worker_ = nullptr;
   int epoll_ = -1;

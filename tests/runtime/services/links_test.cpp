@@ -154,7 +154,7 @@ BOOST_AUTO_TEST_CASE(the_best_fabric_carries_whatever_comes_first) {
     BOOST_TEST(!x->received);
     BOOST_TEST(!x->sent);
   }
-  BOOST_TEST(fabric_used(w.at(0)) == "ucx");
+  BOOST_TEST(fabric_used(w.at(0)) == "shm");
   BOOST_TEST(w.at(1).links().stats().front().received_bytes == 5000u);
 }
 

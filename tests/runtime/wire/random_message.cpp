@@ -363,7 +363,7 @@ envelope random_message::any(std::size_t kind) {
     return request(kind);
   switch (kind - 11) {
   case 0:
-    return link_credit{{engine_(), 3, 9}, fabric_kind::ucx};
+    return link_credit{{engine_(), 3, 9}, fabric_kind(1 + below(4))};
   case 1:
     return blob_request{engine_(), id<core::blob_digest>(), number(), 99};
   case 2:
@@ -373,6 +373,9 @@ envelope random_message::any(std::size_t kind) {
     return ucx_address{text(), bytes(300)};
   case 4:
     return role_message{text(), bytes(300)};
+  case 5:
+    return link_probe{engine_(), std::uint32_t(below(17)),
+                      std::uint32_t(below(5))};
   default:
     return reply();
   }

@@ -1,0 +1,69 @@
+// runtime/core/link_meter.cpp -- windows and smoothing.
+#include "runtime/core/link_meter.hpp"
+
+#include <algorithm>
+
+namespace shoal::core {
+
+namespace {
+
+/// How much a new sample counts: 1/2^shift, as TCP smooths its round trips
+/// (RFC 6298, section 2) but faster, since windows are long.
+constexpr int shift = 2;
+
+/// Moves `value` towards `sample`; the first is taken as it is.
+void smooth(std::uint64_t& value, std::uint64_t sample) {
+  sample = std::max<std::uint64_t>(sample, 1);
+  if (value == 0)
+    value = sample;
+  else if (sample >= value)
+    value += (sample - value) >> shift;
+  else
+    value -= (value - sample) >> shift;
+}
+
+} // namespace
+
+link_meter::ticket link_meter::started(std::int64_t now_ns) {
+  const bool alone = under_way_ == 0;
+  if (alone) {
+    window_since_ns_ = now_ns;
+    window_bytes_ = 0;
+  }
+  ++under_way_;
+  return {now_ns, ++starts_, alone};
+}
+
+void link_meter::ended(const ticket& t, std::int64_t now_ns,
+                       std::uint64_t bytes, bool arrived) {
+  --under_way_;
+  if (arrived) {
+    window_bytes_ += bytes;
+    if (t.alone && t.number == starts_ && bytes <= small_bytes_max)
+      latencies_[next_latency_++ % latencies_kept] =
+        std::max<std::uint64_t>(std::uint64_t(now_ns - t.since_ns) / 2, 1);
+  }
+  if (under_way_ == 0 || window_bytes_ >= window_bytes_max)
+    close_window(now_ns);
+}
+
+std::uint64_t link_meter::latency_ns() const noexcept {
+  std::uint64_t best = 0;
+  for (auto sample : latencies_)
+    if (sample != 0 && (best == 0 || sample < best))
+      best = sample;
+  return best;
+}
+
+void link_meter::close_window(std::int64_t now_ns) {
+  if (window_bytes_ >= window_bytes_min) {
+    // In microseconds, so that 16 TB at a time fit.
+    const auto us =
+      std::max<std::int64_t>((now_ns - window_since_ns_) / 1000, 1);
+    smooth(rate_, window_bytes_ * 1'000'000 / std::uint64_t(us));
+  }
+  window_since_ns_ = now_ns;
+  window_bytes_ = 0;
+}
+
+} // namespace shoal::core

@@ -1,0 +1,318 @@
+// runtime/node/ucx_ways.cpp -- opens, offers, connects, and says why not.
+#include "runtime/node/ucx_ways.hpp"
+
+#include "runtime/node.hpp" // node_error
+#include "transport/ucx/address.hpp"
+#include "transport/ucx/devices.hpp"
+#include "transport/ucx/fabric.hpp"
+
+namespace shoal::runtime {
+
+namespace ucx = transport::ucx;
+using std::chrono::steady_clock;
+
+namespace {
+
+/// Offers to a peer before TLS is good enough; each waits longer than the
+/// last. From the second on the next best way is tried as well.
+constexpr int tries_max = 5;
+constexpr int tries_before_next = 2;
+constexpr std::chrono::seconds retry{2};
+/// Until the conformance suite passes over them every time, nothing opens RDMA
+/// and UCX-TCP.
+constexpr bool network_proven = false;
+
+std::vector<ucx::network> parsed(const std::vector<std::string>& texts) {
+  std::vector<ucx::network> out;
+  for (const auto& text : texts) {
+    const auto n = ucx::parse_network(text);
+    if (!n)
+      throw node_error("fabric.trusted_networks: '" + text
+                       + "' is no network such as 10.1.0.0/16 or fd00::/8");
+    out.push_back(*n);
+  }
+  return out;
+}
+
+std::string joined(const std::vector<std::string>& list) {
+  std::string out;
+  for (const auto& item : list)
+    out += (out.empty() ? "" : ",") + item;
+  return out;
+}
+
+} // namespace
+
+void check(const fabric_choice& c) {
+  bool known = false;
+  for (const char* name : {"auto", "tls", "shm"})
+    known = known || c.force == name;
+  if (!known)
+    throw node_error("fabric.force is '" + c.force
+                     + "'; expected auto, tls or shm");
+}
+
+struct ucx_ways::way {
+  fabric_kind kind = fabric_kind::ucx;
+  ucx::medium over = ucx::medium::shared_memory;
+  std::size_t index = 0;
+  std::unique_ptr<handler> events;
+  std::unique_ptr<transport::fabric> fabric;
+  std::atomic<transport::fabric*> ready{nullptr}; ///< set by open()
+  std::string self;                               ///< address; set before ready
+  std::string why;                                ///< not open
+};
+
+class ucx_ways::handler final : public transport::fabric_handler {
+public:
+  handler(ucx_ways& owner, way& w) : owner_(owner), way_(w) {}
+  void up(const transport::peer_info& peer) override {
+    owner_.changed(way_, peer.id, true, {});
+  }
+  void down(const core::peer_id& peer, std::error_code why) override {
+    owner_.changed(way_, peer, false, why.message());
+  }
+  void message(const core::peer_id&, std::span<const std::byte>) override {
+    // Control messages go by TLS alone.
+  }
+  void
+  connect_failed(const std::string& address, std::error_code why) override {
+    owner_.failed(way_, address, why);
+  }
+
+private:
+  ucx_ways& owner_;
+  way& way_;
+};
+
+ucx_ways::ucx_ways(config c) : config_(std::move(c)) {
+  constexpr std::pair<fabric_kind, ucx::medium> kinds[count] = {
+    {fabric_kind::ucx, ucx::medium::shared_memory},
+    {fabric_kind::rdma, ucx::medium::rdma},
+    {fabric_kind::ucx_tcp, ucx::medium::tcp}};
+  for (std::size_t i = 0; i < count; ++i) {
+    ways_[i] = std::make_unique<way>();
+    ways_[i]->kind = kinds[i].first;
+    ways_[i]->over = kinds[i].second;
+    ways_[i]->index = i;
+    ways_[i]->events = std::make_unique<handler>(*this, *ways_[i]);
+  }
+}
+
+ucx_ways::~ucx_ways() {
+  close();
+}
+
+void ucx_ways::open() {
+  for (const auto& w : ways_)
+    open(*w);
+}
+
+/// Why `w` must not be opened; empty if it may be.
+std::string ucx_ways::reason_to_close(const way& w) const {
+  const fabric_choice& may = config_.may;
+  if (w.kind != fabric_kind::ucx && !network_proven)
+    return "not supported yet";
+  if (may.force != "auto" && may.force != name_of(w.kind))
+    return "turned off: fabric.force = " + may.force;
+  if (w.kind == fabric_kind::ucx)
+    return may.shared_memory ? "" : "turned off: --no-shared-memory";
+  if (w.kind == fabric_kind::ucx_tcp && may.force != "tcp")
+    return "used only with fabric.force = tcp";
+  return may.trusted.empty() ? "fabric.trusted_networks is empty" : "";
+}
+
+void ucx_ways::open(way& w) {
+  std::string why = reason_to_close(w);
+  ucx::config c;
+  if (why.empty() && w.over != ucx::medium::shared_memory) {
+    const auto networks = parsed(config_.may.trusted);
+    c.devices =
+      joined(w.over == ucx::medium::rdma ? ucx::rdma_devices(networks)
+                                         : ucx::tcp_devices(networks));
+    if (c.devices.empty())
+      why = std::string(w.over == ucx::medium::rdma ? "no active RDMA port"
+                                                    : "no network interface")
+            + " has an address in fabric.trusted_networks";
+  }
+  c.self = config_.self;
+  c.instance = config_.instance;
+  c.over = w.over;
+  c.log = [this](std::string_view line) { config_.say(std::string(line)); };
+  if (why.empty())
+    try {
+      w.fabric = std::make_unique<ucx::fabric>(std::move(c), *w.events);
+      w.self = w.fabric->local_address();
+    } catch (const std::exception& e) {
+      why = e.what();
+      w.fabric.reset();
+      config_.say(std::string("[ucx] no ") + name_of(w.kind) + " ("
+                  + why.substr(0, why.find('\n')) + "): using the next best");
+    }
+  {
+    std::lock_guard lock(mutex_);
+    w.why = why.substr(0, why.find('\n'));
+  }
+  if (!w.fabric)
+    return;
+  config_.links->add_fabric(w.kind, *w.fabric);
+  w.ready = w.fabric.get();
+}
+
+void ucx_ways::close() {
+  for (const auto& w : ways_)
+    if (w->fabric)
+      w->fabric->close();
+}
+
+void ucx_ways::peer_up(const core::peer_id& peer) {
+  std::lock_guard lock(mutex_);
+  peers_[peer] = {};
+}
+
+void ucx_ways::peer_down(const core::peer_id& peer) {
+  {
+    std::lock_guard lock(mutex_);
+    peers_.erase(peer);
+  }
+  for (const auto& w : ways_)
+    if (transport::fabric* f = w->ready)
+      f->drop(peer);
+}
+
+void ucx_ways::take(const core::peer_id& from, const ucx_address& address) {
+  std::string text(reinterpret_cast<const char*>(address.address.data()),
+                   address.address.size());
+  const auto parsed = ucx::parse_address(text);
+  // UCX believes the name in an address; TLS has proved the sender's.
+  if (!parsed || parsed->peer != from
+      || parsed->role != transport::peer_role::member) {
+    config_.say("[node] peer " + core::short_name(from)
+                + " sent a UCX address that is not its own; its tensors go by "
+                  "TLS");
+    return give_up(from);
+  }
+  for (const auto& w : ways_) {
+    transport::fabric* f = w->ready;
+    if (!f || w->over != parsed->over)
+      continue;
+    {
+      std::lock_guard lock(mutex_);
+      const auto at = peers_.find(from);
+      if (at == peers_.end())
+        return;
+      route& r = at->second[w->index];
+      if (w->over == ucx::medium::shared_memory
+          && address.host != config_.host) {
+        r.hopeless = true;
+        r.why = "on another machine";
+      }
+      if (r.hopeless || r.up)
+        return;
+      r.address = text;
+      r.why = "connecting";
+    }
+    f->connect(text);
+  }
+}
+
+/// Tells `peer` no address any more.
+void ucx_ways::give_up(const core::peer_id& peer) {
+  std::lock_guard lock(mutex_);
+  const auto at = peers_.find(peer);
+  if (at == peers_.end())
+    return;
+  for (route& r : at->second) {
+    r.hopeless = true;
+    r.why = "it sent an address that is not its own";
+  }
+}
+
+void ucx_ways::changed(way& w, const core::peer_id& peer, bool up,
+                       const std::string& why) {
+  {
+    std::lock_guard lock(mutex_);
+    const auto at = peers_.find(peer);
+    if (at != peers_.end()) {
+      route& r = at->second[w.index];
+      r.up = up;
+      r.why = why;
+      r.next_try = steady_clock::now() + retry;
+    }
+  }
+  if (up)
+    config_.links->peer_up(w.kind, peer);
+  else
+    config_.links->peer_down(w.kind, peer);
+}
+
+void ucx_ways::failed(way& w, const std::string& address, std::error_code why) {
+  std::lock_guard lock(mutex_);
+  for (auto& [peer, routes] : peers_) {
+    route& r = routes[w.index];
+    if (r.address != address || r.up)
+      continue;
+    r.hopeless = why == transport::errc::unreachable;
+    r.why = r.hopeless && w.kind == fabric_kind::ucx
+              ? "another user, pid or network namespace, or no answer"
+              : why.message();
+  }
+}
+
+/// Whether something better than `index` is up, or may soon be.
+bool ucx_ways::better_may_come(const routes& r, std::size_t index) const {
+  for (std::size_t i = 0; i < index; ++i)
+    if (r[i].up
+        || (ways_[i]->ready && !r[i].hopeless
+            && r[i].tries < tries_before_next))
+      return true;
+  return false;
+}
+
+void ucx_ways::tick(steady_clock::time_point now) {
+  std::vector<std::pair<core::peer_id, const way*>> offers;
+  {
+    std::lock_guard lock(mutex_);
+    for (auto& [peer, routes] : peers_)
+      for (const auto& w : ways_) {
+        route& r = routes[w->index];
+        if (!w->ready || r.hopeless || r.up || r.tries >= tries_max
+            || now < r.next_try || better_may_come(routes, w->index))
+          continue;
+        ++r.tries;
+        r.next_try = now + r.tries * retry;
+        offers.emplace_back(peer, w.get());
+      }
+  }
+  for (const auto& [peer, w] : offers) {
+    ucx_address own{config_.host, {}};
+    const auto data = reinterpret_cast<const std::byte*>(w->self.data());
+    own.address.assign(data, data + w->self.size());
+    (void)config_.send(peer, own); // tried again if it is lost
+  }
+}
+
+pair_choice ucx_ways::choice(const core::peer_id& peer) const {
+  pair_choice out;
+  std::lock_guard lock(mutex_);
+  const auto at = peers_.find(peer);
+  if (at == peers_.end())
+    return out;
+  for (const auto& w : ways_) {
+    const route& r = at->second[w->index];
+    if (r.up) {
+      out.used = w->kind;
+      return out;
+    }
+    // UCX-TCP is no better: it is there for who asks for it.
+    if (w->kind == fabric_kind::ucx_tcp && config_.may.force != "tcp")
+      continue;
+    const std::string why = !w->why.empty()  ? w->why
+                            : !r.why.empty() ? r.why
+                                             : "the peer does not offer it";
+    out.instead_of.push_back({name_of(w->kind), why});
+  }
+  return out;
+}
+
+} // namespace shoal::runtime
