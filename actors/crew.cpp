@@ -30,9 +30,9 @@ void crew::start(caf::event_based_actor* owner, world_ptr world,
   stages_ = stages_on(plan_->where, world_->node->self());
   if (!stages_.empty())
     reducer_ = add(spawn_reducer(system, {world_, plan_, self}));
-  for (const stage_name& n : stages_)
-    stage_actors_.push_back(
-      add(spawn_stage(system, {world_, plan_, n, self, reducer_})));
+  if (!stages_.empty()) // all of one replica
+    stage_ = add(spawn_stage(
+      system, {world_, plan_, stages_.front().replica, self, reducer_}));
   if (is_evaluator())
     evaluator_ = add(spawn_evaluator(system, {world_, plan_, self}));
   if (is_checkpointer())
@@ -52,15 +52,12 @@ void crew::add_data_source(std::shared_ptr<const model::corpus> text) {
 }
 
 void crew::dismiss() {
-  for (const caf::actor& a : stage_actors_)
-    owner_->send_exit(a, caf::exit_reason::user_shutdown);
   for (caf::actor* a :
-       {&reducer_, &data_source_, &evaluator_, &checkpointer_}) {
+       {&stage_, &reducer_, &data_source_, &evaluator_, &checkpointer_}) {
     if (*a)
       owner_->send_exit(*a, caf::exit_reason::user_shutdown);
     *a = nullptr;
   }
-  stage_actors_.clear();
   stages_.clear();
   step_waits_ = eval_waits_ = 0;
   plan_ = nullptr;
@@ -87,8 +84,8 @@ void crew::begin_step(std::uint64_t step) {
   const actors::begin_step m{step};
   if (reducer_)
     owner_->send(reducer_, m);
-  for (const caf::actor& a : stage_actors_)
-    owner_->send(a, m);
+  if (stage_)
+    owner_->send(stage_, m);
   if (data_source_)
     owner_->send(data_source_, m);
   else if (is_data_source())
@@ -100,8 +97,7 @@ void crew::begin_eval(std::uint64_t step) {
   if (evaluator_)
     owner_->send(evaluator_, m);
   if (in_first_replica())
-    for (const caf::actor& a : stage_actors_)
-      owner_->send(a, m);
+    owner_->send(stage_, m);
   if (data_source_)
     owner_->send(data_source_, m);
   else if (is_data_source())

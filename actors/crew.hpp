@@ -62,8 +62,7 @@ private:
   world_ptr world_;
   sub_plan_ptr plan_;
   std::vector<stage_name> stages_;
-  std::vector<caf::actor> stage_actors_;
-  caf::actor reducer_, data_source_, evaluator_, checkpointer_;
+  caf::actor stage_, reducer_, data_source_, evaluator_, checkpointer_;
   std::vector<caf::actor_addr> monitored_;
   std::uint64_t step_waits_ = 0; ///< + 1, for the data source
   std::uint64_t eval_waits_ = 0;

@@ -89,10 +89,7 @@ caf::behavior job_actor::make_behavior() {
       feed(event::received{m.from, *m.message});
     },
     [this](const runtime::drain_job&) { on_drain(); },
-    [this](const step_computed& m) {
-      if (crew_.active() && !m.losses.empty())
-        crew_.pass_losses(m);
-    },
+    [this](const step_computed& m) { on_computed(m); },
     [this](const step_reduced& m) { on_reduced(m); },
     [this](const eval_computed& m) {
       if (m.step == evaluating_)
@@ -205,6 +202,8 @@ void job_actor::act(const halt& a) {
   cancelled_ = digest_ != 0 ? digest_ : cancelled_;
   digest_ = 0;
   evaluating_ = 0;
+  computed_.reset();
+  reduced_.reset();
   crew_.dismiss();
   halted_if_still();
 }
@@ -305,13 +304,35 @@ void job_actor::act(const run_step& a) {
   crew_.begin_step(a.step);
 }
 
+void job_actor::on_computed(const step_computed& m) {
+  if (digest_ == 0)
+    return;
+  computed_ = {m.step, {}, m.busy, m.elapsed};
+  if (!m.losses.empty())
+    crew_.pass_losses(m);
+  prepare_if_complete();
+}
+
 void job_actor::on_reduced(const step_reduced& m) {
   if (digest_ == 0)
     return;
+  reduced_ = m;
+  prepare_if_complete();
+}
+
+/// Both have come, in whatever order: the last weight gradient is ready for
+/// the reducer a little before its stage has ended.
+void job_actor::prepare_if_complete() {
+  if (!computed_ || !reduced_ || computed_->step != reduced_->step)
+    return;
   auto vote = std::make_shared<event::prepared>();
   vote->digest = digest_;
-  vote->step = m.step;
-  vote->losses = m.losses;
+  vote->step = reduced_->step;
+  vote->losses = reduced_->losses;
+  vote->busy = computed_->busy;
+  vote->elapsed = computed_->elapsed;
+  computed_.reset();
+  reduced_.reset();
   std::vector<unit_ptr> units;
   for (const stage_name& n : crew_.stages()) {
     const unit_range range = units_of(crew_.plan()->where, n.replica, n.stage);
@@ -353,6 +374,7 @@ void job_actor::act(const committed& a) {
       took_ = a.took;
     else if (step_began_ != 0)
       took_ = steady_now() - step_began_;
+    bubble_permille_ = a.bubble_permille;
     log_step(a.record);
   }
   if (!a.publish)
@@ -363,6 +385,7 @@ void job_actor::act(const committed& a) {
   p.lr = runtime::learning_rate(run(), std::int64_t(step));
   p.tokens = world_->tokens_per_step();
   p.took = took_;
+  p.bubble_permille = bubble_permille_;
   for (const core::peer_id& peer : members())
     if (peer != node().self())
       node().send(peer, p);
@@ -380,6 +403,7 @@ void job_actor::log_step(const core::step_record& r) {
   e.tokens_per_s =
     took_ > 0 ? double(world_->tokens_per_step()) * 1e9 / double(took_) : 0;
   e.peers = r.replicas * r.stages;
+  e.bubble = double(bubble_permille_) / 10;
   e.unix_ms = unix_ms();
   node().log().add(config_.entry.id, e);
 }
@@ -390,8 +414,7 @@ void job_actor::act(const run_eval& a) {
   evaluating_ = a.step;
   eval_sum_.reset();
   eval_parts_ = crew_.is_evaluator() ? 1 : 0;
-  if (crew_.in_first_replica())
-    eval_parts_ += int(crew_.stages().size());
+  eval_parts_ += crew_.in_first_replica() ? 1 : 0;
   ++eval_parts_; // this call
   load_text();
   crew_.begin_eval(a.step);

@@ -70,7 +70,9 @@ private:
   void act(const core::job_action::ended& a);
 
   void halted_if_still();
+  void on_computed(const step_computed& m);
   void on_reduced(const step_reduced& m);
+  void prepare_if_complete();
   void on_eval_part();
   void log_step(const core::step_record& r);
   void load_text();
@@ -123,7 +125,10 @@ private:
   int eval_parts_ = 0; ///< that this peer still waits for
   std::optional<eval_summed> eval_sum_;
   core::nanoseconds step_began_ = 0;
-  core::nanoseconds took_ = 0; ///< of the newest committed step
+  core::nanoseconds took_ = 0;            ///< of the newest committed step
+  std::uint32_t bubble_permille_ = 0;     ///< of the same
+  std::optional<step_computed> computed_; ///< here, of the step in progress
+  std::optional<step_reduced> reduced_;
   std::vector<core::checkpoint_ref> checkpoints_;
   std::set<core::checkpoint_ref> logged_; ///< has the job's log
   std::map<core::blob_digest, std::filesystem::path> files_; ///< exported

@@ -26,9 +26,9 @@ void receiver::post() {
   while (posted_ < order_.size() && posted_ < taken_ + ahead) {
     const std::uint32_t m = order_[posted_++];
     buffer into = buffers_->get(from_.bytes);
-    auto tell = [owner = self, kind = from_.kind, run = run_, m,
-                 into](std::error_code error) {
-      caf::anon_send(owner, arrived{kind, run, m, into, error});
+    auto tell = [owner = self, kind = from_.kind, run = run_, m, into,
+                 index = from_.index](std::error_code error) {
+      caf::anon_send(owner, arrived{kind, run, m, into, error, index});
     };
     links_->expect(from_.from,
                    make_tag(from_.plan_digest, from_.kind, from_.replica,

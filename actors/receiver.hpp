@@ -32,6 +32,7 @@ struct arrived {
   std::uint32_t microbatch = 0; ///< or unit
   buffer what;
   std::error_code error;
+  std::uint32_t index = 0; ///< of the receiving stage
 };
 
 class receiver {

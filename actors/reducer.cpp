@@ -159,8 +159,8 @@ private:
       into.shared(),
       [self = caf::actor_cast<caf::actor>(this), kind, step = step_, replica, b,
        into](std::error_code error) {
-        caf::anon_send(self,
-                       arrived{kind, step, (replica << 16) | b, into, error});
+        caf::anon_send(
+          self, arrived{kind, step, (replica << 16) | b, into, error, b});
       });
   }
 
@@ -331,8 +331,8 @@ private:
       into.shared(),
       [self = caf::actor_cast<caf::actor>(this), step = step_, other,
        into](std::error_code error) {
-        caf::anon_send(self,
-                       arrived{link_kind::tied, step, other, into, error});
+        caf::anon_send(
+          self, arrived{link_kind::tied, step, other, into, error, other});
       });
   }
 

@@ -3,6 +3,7 @@
 
 #include "actors/receiver.hpp"
 #include "runtime/context.hpp"
+#include "runtime/core/assert.hpp"
 #include "runtime/core/training/schedule.hpp"
 #include "runtime/device_queue.hpp"
 #include "runtime/links.hpp"
@@ -10,6 +11,8 @@
 #include <caf/all.hpp>
 
 #include <algorithm>
+#include <array>
+#include <chrono>
 
 namespace shoal::actors {
 
@@ -24,8 +27,15 @@ struct item_done {
   work_item item;
   double loss_sum = 0;
   double predicted = 0;
+  core::nanoseconds took = 0; ///< on the device
   buffer made; ///< hidden states or their gradients, for a neighbour
 };
+
+core::nanoseconds clock_now() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+           std::chrono::steady_clock::now().time_since_epoch())
+    .count();
+}
 
 /// Evaluations and steps alternate; each has a number of its own so that
 /// arrivals of another are told apart.
@@ -47,20 +57,37 @@ struct stage_compute {
   std::unique_ptr<model::stage_model> stage;
 };
 
+/// One of the stages that run here.
+struct stage_here {
+  std::uint32_t index = 0;
+  std::shared_ptr<stage_compute> compute;
+  receiver tokens, targets, hidden_in, d_out;
+
+  std::array<receiver*, 4> receivers() {
+    return {&tokens, &targets, &hidden_in, &d_out};
+  }
+};
+
 class stage_actor : public caf::event_based_actor {
 public:
   stage_actor(caf::actor_config& cfg, stage_config config)
     : caf::event_based_actor(cfg), config_(std::move(config)),
-      compute_(std::make_shared<stage_compute>()) {
-    const core::assignment& place = config_.plan->where;
-    const auto& replica = place.replicas.at(config_.name.replica);
-    stages_ = std::uint32_t(replica.stages.size());
-    first_ = replica.first_microbatch;
-    last_ = replica.last_microbatch;
-    const unit_range range =
-      units_of(place, config_.name.replica, config_.name.stage);
-    for (auto u = range.first; u < range.last; ++u)
-      compute_->units.push_back(config_.world->units.at(u));
+      place_(config_.plan->where.replicas.at(config_.replica)),
+      pipeline_(core::make_pipeline(config_.plan->where.schedule, place_)) {
+    const auto index = core::index_of(place_, node().self());
+    SHOAL_ASSERT(index);
+    peer_ = *index;
+    for (std::uint32_t s = 0; s < stages(); ++s) {
+      if (pipeline_.peer_of[s] != peer_)
+        continue;
+      stage_here& here = here_.emplace_back();
+      here.index = s;
+      here.compute = std::make_shared<stage_compute>();
+      const unit_range range =
+        units_of(config_.plan->where, config_.replica, s);
+      for (auto u = range.first; u < range.last; ++u)
+        here.compute->units.push_back(config_.world->units.at(u));
+    }
   }
 
   const char* name() const override { return "stage"; }
@@ -75,96 +102,102 @@ public:
   }
 
 private:
-  bool is_first() const { return config_.name.stage == 0; }
-  bool is_last() const { return config_.name.stage + 1 == stages_; }
+  std::uint32_t stages() const { return pipeline_.stages(); }
+  bool is_first(std::uint32_t stage) const { return stage == 0; }
+  bool is_last(std::uint32_t stage) const { return stage + 1 == stages(); }
   runtime::context& node() { return *config_.world->node; }
 
-  std::uint32_t microbatches() const {
-    return config_.plan->where.replicas.back().last_microbatch;
+  stage_here& here(std::uint32_t stage) {
+    auto at = std::ranges::find(here_, stage, &stage_here::index);
+    SHOAL_ASSERT(at != here_.end());
+    return *at;
   }
 
-  receiver
-  make_receiver(link_kind kind, const core::peer_id& from, std::size_t bytes) {
-    return {{kind, config_.plan->digest, config_.name.replica,
-             config_.name.stage, from, bytes},
+  /// In a step of this run: the step's training, or its evaluation.
+  std::uint32_t microbatches() const {
+    return eval_ ? std::uint32_t(config_.world->run.validation_steps)
+                 : config_.plan->where.replicas.back().last_microbatch;
+  }
+
+  receiver make_receiver(link_kind kind, std::uint32_t stage,
+                         const core::peer_id& from, std::size_t bytes) {
+    return {{kind, config_.plan->digest, config_.replica, stage, from, bytes},
             node().links(),
             config_.world->buffers,
             address()};
   }
 
-  const core::peer_id& neighbour(int offset) const {
-    const auto& stages =
-      config_.plan->where.replicas[config_.name.replica].stages;
-    const int at = int(config_.name.stage) + offset;
-    return stages[std::size_t(at)].where.peer;
+  const core::peer_id& peer_of(std::uint32_t stage) const {
+    return place_.stages[stage].where.peer;
   }
 
   void begin(std::uint64_t step, bool eval) {
     step_ = step;
     eval_ = eval;
-    next_ = 0;
     busy_ = false;
+    began_ = clock_now();
+    worked_ = 0;
     losses_.clear();
-    const std::uint32_t evals =
-      std::uint32_t(config_.world->run.validation_steps);
-    items_ =
-      eval ? core::make_forward_schedule(0, evals)
-           : core::make_schedule(config_.name.stage, stages_, first_, last_);
-    post_receives(eval, eval ? evals : microbatches());
-    auto compute = compute_;
+    order_ =
+      eval ? core::work_order::forward_only(pipeline_, peer_, microbatches())
+           : core::work_order(pipeline_, peer_);
     runtime::device_queue& device = node().device();
-    // The model is made on the device's thread, where all its calls happen.
-    device.submit(
-      [compute, eval](kernels::backend& backend) {
-        if (!compute->stage) {
-          std::vector<model::unit_state*> units;
-          for (const unit_ptr& u : compute->units)
-            units.push_back(u.get());
-          compute->stage =
-            std::make_unique<model::stage_model>(std::move(units), backend);
-        }
-        if (!eval)
-          for (const unit_ptr& u : compute->units)
-            u->zero_gradients();
-      },
-      {});
+    for (stage_here& s : here_) {
+      post_receives(s);
+      // The model is made on the device's thread, where all its calls happen.
+      device.submit(
+        [compute = s.compute, eval](kernels::backend& backend) {
+          if (!compute->stage) {
+            std::vector<model::unit_state*> units;
+            for (const unit_ptr& u : compute->units)
+              units.push_back(u.get());
+            compute->stage =
+              std::make_unique<model::stage_model>(std::move(units), backend);
+          }
+          if (!eval)
+            for (const unit_ptr& u : compute->units)
+              u->zero_gradients();
+        },
+        {});
+    }
     advance();
   }
 
-  void post_receives(bool eval, std::uint32_t per_step) {
-    std::vector<std::uint32_t> forward;
-    for (const work_item& item : items_)
-      if (item.kind == work_kind::forward)
-        forward.push_back(item.microbatch);
-    const std::uint64_t run = run_number(step_, eval);
-    const std::uint64_t sequence = step_ * per_step;
+  /// A stage takes microbatches in ascending order (S-1).
+  void post_receives(stage_here& s) {
+    std::vector<std::uint32_t> order;
+    const std::uint32_t last = eval_ ? microbatches() : pipeline_.last;
+    for (auto m = eval_ ? 0 : pipeline_.first; m < last; ++m)
+      order.push_back(m);
+    const std::uint64_t run = run_number(step_, eval_);
+    const std::uint64_t sequence = step_ * microbatches();
     const std::size_t ids_bytes =
       config_.world->tokens_per_microbatch() * sizeof(model::token_id);
     const std::size_t hidden = config_.world->hidden_bytes();
     const core::peer_id& source = config_.plan->where.data_source.peer;
-    tokens_ = targets_ = hidden_in_ = d_out_ = receiver{};
-    if (is_first()) {
-      tokens_ = make_receiver(eval ? link_kind::eval_tokens : link_kind::tokens,
-                              source, ids_bytes);
-      tokens_.begin(run, forward, sequence);
-    } else {
-      hidden_in_ = make_receiver(eval ? link_kind::eval_activations
-                                      : link_kind::activations,
-                                 neighbour(-1), hidden);
-      hidden_in_.begin(run, forward, sequence);
-    }
-    if (is_last()) {
-      targets_ = make_receiver(
-        eval ? link_kind::eval_targets : link_kind::targets, source, ids_bytes);
-      targets_.begin(run, forward, sequence);
-    } else if (!eval) {
-      d_out_ = make_receiver(link_kind::gradients, neighbour(+1), hidden);
-      d_out_.begin(run, forward, sequence);
-    }
+    auto expect = [&](receiver& r, link_kind kind, const core::peer_id& from,
+                      std::size_t bytes) {
+      r = make_receiver(kind, s.index, from, bytes);
+      r.begin(run, order, sequence);
+    };
+    for (receiver* r : s.receivers())
+      *r = receiver{};
+    if (is_first(s.index))
+      expect(s.tokens, eval_ ? link_kind::eval_tokens : link_kind::tokens,
+             source, ids_bytes);
+    else
+      expect(s.hidden_in,
+             eval_ ? link_kind::eval_activations : link_kind::activations,
+             peer_of(s.index - 1), hidden);
+    if (is_last(s.index))
+      expect(s.targets, eval_ ? link_kind::eval_targets : link_kind::targets,
+             source, ids_bytes);
+    else if (!eval_)
+      expect(s.d_out, link_kind::gradients, peer_of(s.index + 1), hidden);
   }
 
   void on_arrived(const arrived& m) {
-    for (receiver* r : {&tokens_, &targets_, &hidden_in_, &d_out_})
+    for (receiver* r : here(m.index).receivers())
       if (r->used() && r->kind() == m.kind)
         if (!r->put(m) && m.error && m.run == run_number(step_, eval_))
           node().say("[stage] input of microbatch "
@@ -174,35 +207,33 @@ private:
     advance();
   }
 
-  bool ready(const work_item& item) const {
+  bool ready(const work_item& item) {
     const std::uint32_t m = item.microbatch;
-    switch (item.kind) {
-    case work_kind::forward:
-      return (!tokens_.used() || tokens_.has(m))
-             && (!targets_.used() || targets_.has(m))
-             && (!hidden_in_.used() || hidden_in_.has(m));
-    case work_kind::input_gradient:
-      return !d_out_.used() || d_out_.has(m);
-    case work_kind::weight_gradient:
-      return true;
-    }
-    return false;
+    stage_here& s = here(item.stage);
+    if (item.kind == work_kind::input_gradient)
+      return !s.d_out.used() || s.d_out.has(m);
+    return (!s.tokens.used() || s.tokens.has(m))
+           && (!s.targets.used() || s.targets.has(m))
+           && (!s.hidden_in.used() || s.hidden_in.has(m));
   }
 
   void advance() {
-    if (busy_ || next_ == items_.size() || !ready(items_[next_]))
+    if (busy_)
+      return;
+    const auto item =
+      order_.next([this](const work_item& w) { return ready(w); });
+    if (!item)
       return;
     busy_ = true;
-    const work_item item = items_[next_++];
-    switch (item.kind) {
+    switch (item->kind) {
     case work_kind::forward:
-      forward(item);
+      forward(*item);
       break;
     case work_kind::input_gradient:
-      input_gradient(item);
+      input_gradient(*item);
       break;
     case work_kind::weight_gradient:
-      weight_gradient(item);
+      weight_gradient(*item);
       break;
     }
   }
@@ -215,8 +246,10 @@ private:
     done->item = item;
     done->made = std::move(made);
     node().device().submit(
-      [compute = compute_, done, run](kernels::backend&) {
+      [compute = here(item.stage).compute, done, run](kernels::backend&) {
+        const core::nanoseconds began = clock_now();
         run(*compute->stage, *done);
+        done->took = clock_now() - began;
       },
       [self = caf::actor_cast<caf::actor>(this), done] {
         caf::anon_send(self, std::move(*done));
@@ -226,10 +259,11 @@ private:
   void forward(const work_item& item) {
     const auto& run = config_.world->run;
     const std::uint32_t m = item.microbatch;
-    buffer ids = is_first() ? tokens_.take(m) : buffer{};
-    buffer targets = is_last() ? targets_.take(m) : buffer{};
-    buffer hidden = is_first() ? buffer{} : hidden_in_.take(m);
-    buffer out = is_last()
+    stage_here& s = here(item.stage);
+    buffer ids = s.tokens.used() ? s.tokens.take(m) : buffer{};
+    buffer targets = s.targets.used() ? s.targets.take(m) : buffer{};
+    buffer hidden = s.hidden_in.used() ? s.hidden_in.take(m) : buffer{};
+    buffer out = is_last(item.stage)
                    ? buffer{}
                    : config_.world->buffers.get(config_.world->hidden_bytes());
     const float scale = 1.0f / float(config_.world->tokens_per_step());
@@ -259,8 +293,9 @@ private:
 
   void input_gradient(const work_item& item) {
     const std::uint32_t m = item.microbatch;
-    buffer d_out = is_last() ? buffer{} : d_out_.take(m);
-    buffer d_in = is_first()
+    stage_here& s = here(item.stage);
+    buffer d_out = s.d_out.used() ? s.d_out.take(m) : buffer{};
+    buffer d_in = is_first(item.stage)
                     ? buffer{}
                     : config_.world->buffers.get(config_.world->hidden_bytes());
     submit(item, d_in, [=](model::stage_model& stage, item_done&) {
@@ -273,7 +308,7 @@ private:
   void weight_gradient(const work_item& item) {
     const std::uint32_t m = item.microbatch;
     model::unit_callback after;
-    if (next_ == items_.size()) // the last one: gradients become final
+    if (order_.gradients_final(item.stage))
       after = [reducer = config_.reducer,
                step = step_](model::unit_index unit) {
         caf::anon_send(reducer, unit_ready{step, unit});
@@ -287,43 +322,44 @@ private:
     if (m.run != run_number(step_, eval_))
       return;
     busy_ = false;
-    if (m.item.kind == work_kind::forward) {
-      if (is_last()) { // S-1: in order of microbatches
-        if (eval_) {
-          losses_.push_back(m.loss_sum);
-          losses_.push_back(m.predicted);
-        } else {
-          losses_.push_back(m.loss_sum
-                            / double(config_.world->tokens_per_microbatch()));
-        }
-      } else
-        pass_on(m, eval_ ? link_kind::eval_activations : link_kind::activations,
-                +1);
-    } else if (m.item.kind == work_kind::input_gradient && !is_first()) {
-      pass_on(m, link_kind::gradients, -1);
+    worked_ += m.took;
+    const std::uint32_t stage = m.item.stage;
+    if (m.item.kind == work_kind::forward && is_last(stage)) { // S-1: in order
+      if (eval_) {
+        losses_.push_back(m.loss_sum);
+        losses_.push_back(m.predicted);
+      } else {
+        losses_.push_back(m.loss_sum
+                          / double(config_.world->tokens_per_microbatch()));
+      }
+    } else if (m.item.kind == work_kind::forward) {
+      pass_on(m, eval_ ? link_kind::eval_activations : link_kind::activations,
+              stage + 1);
+    } else if (m.item.kind == work_kind::input_gradient && !is_first(stage)) {
+      pass_on(m, link_kind::gradients, stage - 1);
     }
-    if (next_ == items_.size()) {
-      if (eval_ && is_last())
-        send_eval_losses();
-      if (eval_)
-        send(config_.owner, eval_computed{step_, config_.name});
-      else
-        send(config_.owner,
-             step_computed{step_, config_.name, std::move(losses_)});
-      return;
-    }
-    advance();
+    if (order_.finished())
+      finish();
+    else
+      advance();
   }
 
-  void pass_on(item_done& m, link_kind kind, int offset) {
-    const std::uint32_t per_step =
-      eval_ ? std::uint32_t(config_.world->run.validation_steps)
-            : microbatches();
+  void finish() {
+    if (!eval_) {
+      send(config_.owner, step_computed{step_, std::move(losses_), worked_,
+                                        clock_now() - began_});
+      return;
+    }
+    if (here_.back().index + 1 == stages())
+      send_eval_losses();
+    send(config_.owner, eval_computed{step_});
+  }
+
+  void pass_on(item_done& m, link_kind kind, std::uint32_t to) {
     node().links().send(
-      neighbour(offset),
-      make_tag(config_.plan->digest, kind, config_.name.replica,
-               std::uint32_t(int(config_.name.stage) + offset),
-               step_ * per_step + m.item.microbatch),
+      peer_of(to),
+      make_tag(config_.plan->digest, kind, config_.replica, to,
+               step_ * microbatches() + m.item.microbatch),
       m.made.shared(), [](std::error_code) {}); // a lost peer: a new plan
   }
 
@@ -338,17 +374,17 @@ private:
   }
 
   stage_config config_;
-  std::shared_ptr<stage_compute> compute_;
-  std::uint32_t stages_ = 0;
-  std::uint32_t first_ = 0; ///< microbatches of this replica
-  std::uint32_t last_ = 0;
+  const core::replica_place& place_;
+  core::pipeline pipeline_;
+  std::uint32_t peer_ = 0;       ///< this one, in the pipeline
+  std::vector<stage_here> here_; ///< by index
 
   std::uint64_t step_ = 0;
   bool eval_ = false;
-  std::vector<work_item> items_;
-  std::size_t next_ = 0;
-  bool busy_ = false;
-  receiver tokens_, targets_, hidden_in_, d_out_;
+  core::work_order order_;
+  bool busy_ = false; ///< an item is on the device
+  core::nanoseconds began_ = 0;
+  core::nanoseconds worked_ = 0; ///< the device, since then
   std::vector<double> losses_;
 };
 

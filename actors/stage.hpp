@@ -1,8 +1,9 @@
-// actors/stage.hpp -- consecutive units of one replica, computing.
+// actors/stage.hpp -- the stages of one replica on this peer, computing.
 //
-// Lives as long as its sub-plan. Follows the schedule item by item: an item
-// runs on the device queue as soon as its input has arrived; what it makes
-// goes to the neighbour. A stage knows its neighbours only as links.
+// Lives as long as its sub-plan. Runs item by item what the schedule says
+// (runtime/core/training/schedule.hpp): an item runs on the device queue when
+// its input has arrived; what it makes goes to the neighbour. Neighbours are
+// known only as links, also where they are stages of this same peer.
 //
 // Message        Effect
 // begin_step     zeroes the gradients, then one training step
@@ -11,7 +12,7 @@
 // item_done      the device has run an item
 //
 // To its owner (the job actor): step_computed, eval_computed. To the reducer:
-// unit_ready, while later units are still computed.
+// unit_ready, while other units are still computed.
 //
 // Errors: a transfer that fails is waited out: the peer is lost, so another
 // sub-plan follows, and this actor ends with the old one.
@@ -34,18 +35,18 @@ struct begin_step {
 struct begin_eval {
   std::uint64_t step = 0;
 };
-/// A stage has run its part of a step.
+/// All stages of this peer have run their part of a step.
 struct step_computed {
   std::uint64_t step = 0;
-  stage_name stage;
   /// Mean losses of this replica's microbatches, [first, last), in nats per
   /// token; only from the last stage.
   std::vector<double> losses;
+  core::nanoseconds busy = 0;    ///< the device, with items of the schedule
+  core::nanoseconds elapsed = 0; ///< from begin_step to the last item
 };
-/// A stage has run its part of an evaluation.
+/// All stages of this peer have run their part of an evaluation.
 struct eval_computed {
   std::uint64_t step = 0;
-  stage_name stage;
 };
 /// The gradients of a unit of this replica are complete.
 struct unit_ready {
@@ -56,11 +57,12 @@ struct unit_ready {
 struct stage_config {
   world_ptr world;
   sub_plan_ptr plan;
-  stage_name name;
+  std::uint32_t replica = 0;
   caf::actor owner;
   caf::actor reducer;
 };
 
+/// @pre this peer runs at least one stage of the replica
 caf::actor spawn_stage(caf::actor_system& system, stage_config config);
 
 } // namespace shoal::actors

@@ -70,6 +70,7 @@ std::string name_of(const core::view& v, const core::member_id& id) {
 json describe(const core::view& v, const core::assignment& a,
               const core::prediction& p) {
   json out{{"replicas", json::array()},
+           {"schedule", core::to_text(a.schedule)},
            {"step_seconds", double(p.step) / 1e9},
            {"memory", json::array()}};
   for (const core::replica_place& r : a.replicas) {
@@ -77,7 +78,8 @@ json describe(const core::view& v, const core::assignment& a,
     for (const core::stage_place& s : r.stages)
       stages.push_back({{"peer", name_of(v, s.where)},
                         {"first_block", s.first_block},
-                        {"last_block", s.last_block}});
+                        {"last_block", s.last_block},
+                        {"kept_microbatches", s.kept_max}});
     out["replicas"].push_back({{"first_microbatch", r.first_microbatch},
                                {"last_microbatch", r.last_microbatch},
                                {"stages", stages}});
@@ -92,6 +94,7 @@ json describe(const core::view& v, const core::assignment& a,
 }
 
 void print(const json& d) {
+  std::printf("schedule %s\n", d["schedule"].get<std::string>().c_str());
   int r = 0;
   for (const json& replica : d["replicas"]) {
     std::printf("replica %d  microbatches %d-%d\n", r++,

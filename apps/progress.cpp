@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <ctime>
@@ -83,6 +84,10 @@ void progress::say(const std::string& event, const std::string& text,
 }
 
 void progress::step(const job_event& e) {
+  if (e.bubble > 0) {
+    bubble_sum_ += e.bubble;
+    ++bubble_steps_;
+  }
   const double tokens = double(run_.sequences_per_step() * run_.seq_len);
   if (e.tokens_per_s > 0) {
     const double now = tokens / e.tokens_per_s;
@@ -142,7 +147,11 @@ void progress::show(const job_event& e) {
     lasting(e.text);
     break;
   case job_event_kind::done:
-    lasting(e.text + " after step " + std::to_string(e.step));
+    std::snprintf(text, sizeof text, "; bubble %.1f %% of the computing time",
+                  bubble_sum_
+                    / double(std::max<std::uint64_t>(1, bubble_steps_)));
+    lasting(e.text + " after step " + std::to_string(e.step)
+            + (bubble_steps_ > 0 ? text : ""));
     break;
   }
 }

@@ -47,6 +47,8 @@ private:
   bool terminal_;
   bool open_line_ = false;
   double seconds_per_step_ = 0; ///< smoothed
+  double bubble_sum_ = 0;       ///< per cent, of the steps that know theirs
+  std::uint64_t bubble_steps_ = 0;
   std::unique_ptr<runtime::metrics_jsonl> metrics_;
   std::unique_ptr<runtime::tensorboard_writer> tensorboard_;
 };

@@ -133,6 +133,8 @@ make_entry(const runtime::run_config& run, const std::string& name) {
   entry.want_stages = std::int32_t(run.pipeline_degree);
   for (std::int64_t blocks : run.layers_per_stage)
     entry.want_blocks.push_back(std::uint32_t(blocks));
+  entry.want_schedule = runtime::wanted_schedule(run);
+  entry.want_virtual = std::int32_t(run.virtual_degree);
   if (!entry.want_blocks.empty())
     entry.want_stages = std::int32_t(entry.want_blocks.size());
   return entry;

@@ -35,6 +35,8 @@ struct job_event {
   double lr = 0;
   std::uint64_t tokens = 0; ///< seen since step 0
   double tokens_per_s = 0;  ///< of this step
+  double bubble = 0; ///< per cent of the step's computing phase in which its
+                     ///< peers did not compute; 0: not known, or none
   std::uint32_t peers = 0;
   std::string text; ///< plan, path, reason
   core::blob_digest digest{};

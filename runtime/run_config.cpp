@@ -314,7 +314,10 @@ const std::vector<run_key>& keys() {
     {"parallelism", "pipeline_parallel_layers_per_stage", &r::layers_per_stage,
      1, 65536, "blocks of each stage; empty: choose"},
     {"parallelism", "pipeline_parallel_schedule", &r::schedule, 0, 0,
-     "only \"1F1B\" so far"},
+     "\"1f1b\", \"interleaved\", \"zero_bubble\"; \"auto\": 1f1b or "
+     "zero_bubble"},
+    {"parallelism", "pipeline_parallel_virtual_degree", &r::virtual_degree, 1,
+     16, "runs of blocks on each peer; -1: 1, or for interleaved the best"},
     {"checkpoint", "enable", &r::checkpoint_enable, 0, 0,
      "whether checkpoints are made before the end"},
     {"checkpoint", "interval", &r::checkpoint_interval, 1, 1e12,
@@ -339,6 +342,16 @@ std::int64_t run_config::warmup() const noexcept {
   if (warmup_steps >= 0)
     return warmup_steps;
   return std::min<std::int64_t>(200, steps / 10);
+}
+
+std::optional<core::schedule_kind> wanted_schedule(const run_config& run) {
+  if (run.schedule == "interleaved")
+    return core::schedule_kind::interleaved;
+  if (run.schedule == "zero_bubble")
+    return core::schedule_kind::zero_bubble;
+  if (run.schedule == "auto")
+    return std::nullopt;
+  return core::schedule_kind::one_f_one_b;
 }
 
 double learning_rate(const run_config& run, std::int64_t step) {
@@ -386,9 +399,20 @@ model::status check_run(const run_config& run) {
   if (run.optimizer_name != "AdamW")
     return failure{"optimizer.name is '" + run.optimizer_name
                    + "'; only 'AdamW' is supported"};
-  if (run.schedule != "1F1B")
+  if (run.schedule != "auto" && run.schedule != "1f1b"
+      && run.schedule != "1F1B" // torchtitan's spelling
+      && run.schedule != "interleaved" && run.schedule != "zero_bubble")
     return failure{"parallelism.pipeline_parallel_schedule is '" + run.schedule
-                   + "'; only '1F1B' is supported"};
+                   + "'; must be 'auto', '1f1b', 'interleaved' or "
+                     "'zero_bubble'"};
+  const bool several = run.schedule == "interleaved";
+  const bool single = run.schedule == "1f1b" || run.schedule == "1F1B";
+  if ((several && run.virtual_degree == 1)
+      || (single && run.virtual_degree > 1))
+    return failure{"parallelism.pipeline_parallel_virtual_degree is "
+                   + std::to_string(run.virtual_degree) + ", but schedule '"
+                   + run.schedule + "' takes "
+                   + (several ? "2 or more" : "only 1")};
   if (run.decay_type != "linear" && run.decay_type != "sqrt"
       && run.decay_type != "cosine")
     return failure{"lr_scheduler.decay_type is '" + run.decay_type

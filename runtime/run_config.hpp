@@ -12,10 +12,12 @@
 //         for a misspelt key the nearest one that exists.
 #pragma once
 
+#include "runtime/core/view.hpp"
 #include "runtime/model/config.hpp"
 #include "runtime/model/result.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -75,7 +77,8 @@ struct run_config {
   std::int64_t replicate_degree = -1;
   std::int64_t pipeline_degree = -1;
   std::vector<std::int64_t> layers_per_stage; ///< empty: choose
-  std::string schedule = "1F1B";
+  std::string schedule = "1f1b";
+  std::int64_t virtual_degree = -1;
 
   // [checkpoint]
   bool checkpoint_enable = true;
@@ -102,6 +105,9 @@ struct run_config {
   }
   std::int64_t warmup() const noexcept;
 };
+
+/// parallelism.pipeline_parallel_schedule; nothing for "auto".
+std::optional<core::schedule_kind> wanted_schedule(const run_config& run);
 
 /// The learning rate of step `step` (1 is the first): linear warm-up, then
 /// constant, then decay over the last decay_ratio of the steps.

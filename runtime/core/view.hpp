@@ -75,6 +75,8 @@ struct stage_place {
   member_id where;
   std::uint32_t first_block = 0;
   std::uint32_t last_block = 0;
+  std::uint32_t kept_max = 0; ///< microbatches that it may keep; 0: as the
+                              ///< schedule needs (training/schedule.hpp)
   friend bool operator==(const stage_place&, const stage_place&) = default;
 };
 
@@ -84,6 +86,13 @@ struct replica_place {
   std::uint32_t first_microbatch = 0;
   std::uint32_t last_microbatch = 0;
   friend bool operator==(const replica_place&, const replica_place&) = default;
+};
+
+/// The order of a replica's work (training/schedule.hpp).
+enum class schedule_kind : std::uint8_t {
+  one_f_one_b = 1,
+  interleaved = 2, ///< with several runs of blocks on each peer
+  zero_bubble = 3, ///< with the weight gradients where a peer would wait
 };
 
 /// Where a job runs: the job's sub-plan.
@@ -100,6 +109,7 @@ struct assignment {
   member_id checkpointer;  ///< gathers and publishes checkpoints
   member_id reporter;      ///< broadcasts the committed steps
   std::string why_waiting; ///< for people, when replicas is empty
+  schedule_kind schedule = schedule_kind::one_f_one_b;
   friend bool operator==(const assignment&, const assignment&) = default;
 };
 
@@ -139,6 +149,8 @@ struct job_entry {
   std::int32_t want_replicas = -1;        ///< -1: choose
   std::int32_t want_stages = -1;          ///< -1: choose
   std::vector<std::uint32_t> want_blocks; ///< blocks per stage; empty: choose
+  std::optional<schedule_kind> want_schedule; ///< nothing: choose
+  std::int32_t want_virtual = -1; ///< runs of blocks on a peer; -1: choose
   peer_id submitter{};
   std::uint64_t done_step = 0; ///< committed steps when it ended
   epoch changed = 0; ///< the view that submitted it or last set its state

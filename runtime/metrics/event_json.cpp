@@ -78,6 +78,8 @@ std::string to_json_line(const job_event& event) {
   if (measured) {
     line["tokens"] = event.tokens;
     line["tokens_per_s"] = event.tokens_per_s;
+    if (event.bubble != 0)
+      line["bubble_percent"] = event.bubble;
   }
   if (event.kind != job_event_kind::view && event.epoch != 0)
     line["epoch"] = event.epoch;
@@ -112,6 +114,7 @@ bool from_json_line(std::string_view text, job_event& event) {
   read(line, "lr", event.lr);
   read(line, "tokens", event.tokens);
   read(line, "tokens_per_s", event.tokens_per_s);
+  read(line, "bubble_percent", event.bubble);
   read(line, "peers", event.peers);
   read(line, "unix_ms", event.unix_ms);
   const auto said = line.find(text_name(event.kind));

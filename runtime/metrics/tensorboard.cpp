@@ -150,15 +150,16 @@ std::error_code tensorboard_writer::add(const job_event& event) {
     const char* tag;
     double value;
   };
-  std::array<scalar, 5> list{};
+  std::array<scalar, 6> list{};
   std::size_t count = 0;
   if (event.kind == job_event_kind::step) {
     list = {{{"loss_metrics/global_avg_loss", event.loss},
              {"grad_norm", event.grad_norm},
              {"lr", event.lr},
              {"throughput(tps)", event.tokens_per_s},
-             {"n_tokens_seen", static_cast<double>(event.tokens)}}};
-    count = 5;
+             {"n_tokens_seen", static_cast<double>(event.tokens)},
+             {"bubble(%)", event.bubble}}};
+    count = event.bubble != 0 ? 6 : 5;
   } else if (event.kind == job_event_kind::eval) {
     list[0] = {"validation_metrics/loss", event.loss};
     list[1] = {"validation_metrics/perplexity", std::exp(event.loss)};

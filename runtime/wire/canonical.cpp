@@ -100,6 +100,9 @@ void writer::value(const core::job_entry& job) {
   number(static_cast<std::uint64_t>(std::int64_t{job.want_replicas}));
   number(static_cast<std::uint64_t>(std::int64_t{job.want_stages}));
   list(job.want_blocks, [this](std::uint32_t n) { number(n); });
+  number(job.want_schedule ? static_cast<std::uint64_t>(*job.want_schedule)
+                           : 0);
+  number(static_cast<std::uint64_t>(std::int64_t{job.want_virtual}));
   id(job.submitter);
   number(job.done_step);
   number(job.origin_step);
@@ -115,6 +118,7 @@ void writer::value(const core::assignment& a) {
       value(s.where);
       number(s.first_block);
       number(s.last_block);
+      number(s.kept_max);
     });
     number(r.first_microbatch);
     number(r.last_microbatch);
@@ -126,6 +130,7 @@ void writer::value(const core::assignment& a) {
   value(a.checkpointer);
   value(a.reporter);
   text(a.why_waiting);
+  number(static_cast<std::uint64_t>(a.schedule));
 }
 
 void writer::value(const core::view& v) {

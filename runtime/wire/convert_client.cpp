@@ -123,6 +123,7 @@ static void put(wire::JobEvent& to, const job_event& from) {
   to.set_text(printable(from.text, event_text_bytes_max, true));
   to.set_digest(raw(from.digest));
   to.set_unix_ms(from.unix_ms);
+  to.set_bubble(from.bubble);
 }
 
 static void get(const wire::JobEvent& from, job_event& to, checks& c) {
@@ -139,6 +140,7 @@ static void get(const wire::JobEvent& from, job_event& to, checks& c) {
   c.text(from.text(), event_text_bytes_max, to.text, true);
   c.id(from.digest(), to.digest);
   to.unix_ms = from.unix_ms();
+  to.bubble = from.bubble();
 }
 
 void put(wire::ClientReply& to, const client_reply& from) {

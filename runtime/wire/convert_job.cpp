@@ -39,6 +39,8 @@ static void put(wire::Vote& to, const core::vote& from) {
     to.add_losses(loss);
   to.set_drain(from.drain);
   to.set_again(from.again);
+  to.set_busy(std::uint64_t(from.busy));
+  to.set_elapsed(std::uint64_t(from.elapsed));
 }
 
 static void get(const wire::Vote& from, core::vote& to, checks& c) {
@@ -60,6 +62,8 @@ static void get(const wire::Vote& from, core::vote& to, checks& c) {
   to.losses.assign(from.losses().begin(), from.losses().end());
   to.drain = from.drain();
   to.again = from.again();
+  to.busy = core::nanoseconds(c.at_most(from.busy(), epoch_max));
+  to.elapsed = core::nanoseconds(c.at_most(from.elapsed(), epoch_max));
 }
 
 static void put(wire::StepRecord& to, const core::step_record& from) {
@@ -146,6 +150,7 @@ static void put(wire::JobMessage& out, const core::progress& from) {
   to.set_lr(from.lr);
   to.set_tokens(from.tokens);
   to.set_took(from.took);
+  to.set_bubble_permille(from.bubble_permille);
 }
 
 static void get(const wire::Progress& from, core::progress& to, checks& c) {
@@ -155,6 +160,7 @@ static void get(const wire::Progress& from, core::progress& to, checks& c) {
   to.tokens = c.at_most(from.tokens(), bytes_max);
   c.require(from.took() >= 0);
   to.took = from.took();
+  to.bubble_permille = c.at_most(from.bubble_permille(), 1000);
 }
 
 static void put(wire::JobMessage& out, const core::eval_result& from) {

@@ -136,6 +136,9 @@ void put(wire::JobEntry& to, const job_entry& from) {
   to.set_want_stages(from.want_stages);
   for (std::uint32_t n : from.want_blocks)
     to.add_want_blocks(n);
+  to.set_want_schedule(
+    from.want_schedule ? static_cast<std::uint32_t>(*from.want_schedule) : 0);
+  to.set_want_virtual(from.want_virtual);
   to.set_submitter(raw(from.submitter));
   to.set_done_step(from.done_step);
   to.set_origin_step(from.origin_step);
@@ -171,6 +174,12 @@ void get(const wire::JobEntry& from, job_entry& to, checks& c) {
   if (c.list(from.want_blocks_size(), stages_max))
     for (std::uint32_t n : from.want_blocks())
       to.want_blocks.push_back(c.at_most(n, blocks_max));
+  if (from.want_schedule() != 0)
+    c.enumerator(from.want_schedule(), core::schedule_kind::one_f_one_b,
+                 core::schedule_kind::zero_bubble, to.want_schedule.emplace());
+  to.want_virtual =
+    c.at_most(from.want_virtual(), static_cast<int>(stages_max));
+  c.require(to.want_virtual >= -1);
   c.id(from.submitter(), to.submitter);
   to.done_step = c.at_most(from.done_step(), epoch_max);
   to.origin_step = c.at_most(from.origin_step(), epoch_max);
@@ -192,6 +201,7 @@ void put(wire::Assignment& to, const assignment& from) {
       put(*stage.mutable_where(), s.where);
       stage.set_first_block(s.first_block);
       stage.set_last_block(s.last_block);
+      stage.set_kept_max(s.kept_max);
     }
     replica.set_first_microbatch(r.first_microbatch);
     replica.set_last_microbatch(r.last_microbatch);
@@ -205,6 +215,7 @@ void put(wire::Assignment& to, const assignment& from) {
   put(*to.mutable_checkpointer(), from.checkpointer);
   put(*to.mutable_reporter(), from.reporter);
   to.set_why_waiting(from.why_waiting);
+  to.set_schedule(static_cast<std::uint32_t>(from.schedule));
 }
 
 static void
@@ -215,6 +226,7 @@ get(const wire::ReplicaPlace& from, core::replica_place& to, checks& c) {
       get(s.where(), stage.where, c);
       stage.last_block = c.at_most(s.last_block(), blocks_max);
       stage.first_block = c.at_most(s.first_block(), s.last_block());
+      stage.kept_max = c.at_most(s.kept_max(), microbatches_max);
     }
   to.last_microbatch = c.at_most(from.last_microbatch(), microbatches_max);
   to.first_microbatch =
@@ -238,6 +250,9 @@ void get(const wire::Assignment& from, assignment& to, checks& c) {
   get(from.checkpointer(), to.checkpointer, c);
   get(from.reporter(), to.reporter, c);
   c.text(from.why_waiting(), text_bytes_max, to.why_waiting);
+  if (from.schedule() != 0) // views kept from before there were several
+    c.enumerator(from.schedule(), core::schedule_kind::one_f_one_b,
+                 core::schedule_kind::zero_bubble, to.schedule);
 }
 
 void put(wire::View& to, const view& from) {

@@ -3,12 +3,14 @@
 // The same run on every layout, with peers that die at any message: the losses
 // must be those of one peer, to the last bit for pipelines.
 #include "actors/small_shoal.hpp"
+#include "runtime/core/training/plan.hpp"
 
 #include <boost/test/data/monomorphic.hpp>
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 
 #include <cmath>
+#include <ostream>
 
 namespace bdata = boost::unit_test::data;
 using shoal::runtime::run_config;
@@ -101,6 +103,48 @@ BOOST_DATA_TEST_CASE(stages_change_no_bit,
   require_same(s.record(0), true, tied);
 }
 
+/// A schedule on a number of stages and peers.
+struct scheduled_run {
+  const char* schedule;
+  std::int64_t runs; ///< of blocks on each peer
+  std::int64_t stages;
+  std::size_t peers;
+};
+std::ostream& operator<<(std::ostream& out, const scheduled_run& r) {
+  return out << r.schedule << " with " << r.runs << " runs, " << r.stages
+             << " stages on " << r.peers << " peers";
+}
+const scheduled_run scheduled_runs[] = {
+  {"1f1b", 1, 2, 2},        {"1f1b", 1, 4, 2},        {"interleaved", 2, 2, 2},
+  {"zero_bubble", 1, 2, 2}, {"zero_bubble", 1, 4, 4}, {"zero_bubble", 1, 4, 2},
+  {"zero_bubble", 2, 2, 2}, {"auto", -1, 3, 3},
+};
+
+run_config
+with_schedule(run_config run, const char* schedule, std::int64_t runs) {
+  run.schedule = schedule;
+  run.virtual_degree = runs;
+  return run;
+}
+
+BOOST_DATA_TEST_CASE(schedules_change_no_bit,
+                     bdata::make(scheduled_runs) * bdata::make({false, true}),
+                     r, tied) {
+  shoal::test::small_shoal s(
+    r.peers, with_schedule(small_run(1, r.stages, tied), r.schedule, r.runs),
+    some_text());
+  s.submit();
+  // The plan does run what is asked for.
+  const auto& place = s.plan().jobs.at(0);
+  if (r.runs > 0) {
+    BOOST_TEST(std::string(shoal::core::to_text(place.schedule)) == r.schedule);
+    BOOST_TEST(place.replicas.at(0).stages.size()
+               == std::size_t(r.stages * r.runs));
+  }
+  BOOST_REQUIRE(s.finish());
+  require_same(s.record(0), true, tied);
+}
+
 BOOST_DATA_TEST_CASE(replicas_agree_to_rounding,
                      bdata::make({2, 3}) * bdata::make({1, 2})
                        * bdata::make({false, true}),
@@ -124,12 +168,18 @@ BOOST_AUTO_TEST_CASE(unequal_stages_and_a_replica_on_one_peer) {
   require_same(s.record(0), false, false);
 }
 
+const scheduled_run schedules[] = {
+  {"1f1b", 1, 2, 4}, {"interleaved", 2, 2, 4}, {"zero_bubble", 1, 2, 4}};
+
 /// A 2 x 2 run in which a peer dies after so many messages and comes back
 /// some time later.
 BOOST_DATA_TEST_CASE(a_death_at_any_message_loses_no_step,
-                     bdata::xrange(20, 1140, 7) ^ bdata::xrange(160), when,
-                     turn) {
-  shoal::test::small_shoal s(4, small_run(2, 2), some_text());
+                     bdata::make(schedules)
+                       * (bdata::xrange(20, 1140, 7) ^ bdata::xrange(160)),
+                     r, when, turn) {
+  shoal::test::small_shoal s(
+    r.peers, with_schedule(small_run(2, r.stages), r.schedule, r.runs),
+    some_text());
   s.submit();
   const auto victim = std::size_t(turn) % 4;
   for (int i = 0; i < when && !s.ended(); ++i)

@@ -255,6 +255,8 @@ small_shoal::small_shoal(std::size_t nodes, runtime::run_config run,
   job_.block_state_bytes = 16 * layout.unit_size(1);
   job_.want_replicas = std::int32_t(run.replicate_degree);
   job_.want_stages = std::int32_t(run.pipeline_degree);
+  job_.want_schedule = runtime::wanted_schedule(run);
+  job_.want_virtual = std::int32_t(run.virtual_degree);
   for (auto blocks : run.layers_per_stage)
     job_.want_blocks.push_back(std::uint32_t(blocks));
   for (std::size_t n = 0; n < nodes; ++n) {

@@ -52,6 +52,11 @@ class Cli(World):
                  ["data.tokenizer", "words"]),
                 ("[parallelism]\npipeline_parallel_layers_per_stage = [1, 1]\n"
                  "[model]\nnum_hidden_layers = 3\n", ["layers_per_stage"]),
+                ("[parallelism]\npipeline_parallel_schedule = \"2F2B\"\n",
+                 ["pipeline_parallel_schedule", "2F2B", "zero_bubble"]),
+                ("[parallelism]\npipeline_parallel_schedule = \"1f1b\"\n"
+                 "pipeline_parallel_virtual_degree = 2\n",
+                 ["pipeline_parallel_virtual_degree", "1f1b"]),
                 ("steps = \n", [":1:"]),
                 ("steps = 5\n", ["steps"])]:
             run = self.write("wrong.toml", text)

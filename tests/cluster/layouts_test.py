@@ -37,6 +37,19 @@ LAYOUTS = {  # name -> (flags, exact)
     "stages of 3 and 1": (
         ["--parallelism.pipeline_parallel_layers_per_stage", "3,1",
          "--parallelism.data_parallel_replicate_degree", "1"], True),
+    "2 stages, 1f1b": (
+        ["--parallelism.pipeline_parallel_degree", "2",
+         "--parallelism.data_parallel_replicate_degree", "1",
+         "--parallelism.pipeline_parallel_schedule", "1f1b"], True),
+    "2 stages, interleaved": (
+        ["--parallelism.pipeline_parallel_degree", "2",
+         "--parallelism.data_parallel_replicate_degree", "1",
+         "--parallelism.pipeline_parallel_schedule", "interleaved"], True),
+    "2 stages, zero_bubble in 2 runs": (
+        ["--parallelism.pipeline_parallel_degree", "2",
+         "--parallelism.data_parallel_replicate_degree", "1",
+         "--parallelism.pipeline_parallel_schedule", "zero_bubble",
+         "--parallelism.pipeline_parallel_virtual_degree", "2"], True),
     "2 replicas": (["--parallelism.pipeline_parallel_degree", "1",
                     "--parallelism.data_parallel_replicate_degree", "2"],
                    False),

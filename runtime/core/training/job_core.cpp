@@ -354,7 +354,8 @@ void job_core::on(const job_event::prepared& e) {
     return;
   prepared_ = {current_, running_.since};
   prepared_units_ = running_units_;
-  own_vote_ = {running_, current_, e.units, e.losses, drain_, false};
+  own_vote_ = {running_, current_, e.units, e.losses,
+               drain_,   false,    e.busy,  e.elapsed};
   if (!running)
     return;
   phase_ = phase::voting;
@@ -393,7 +394,9 @@ void job_core::commit_if_voted() {
   applying_ = prepared_;
   applying_units_ = prepared_units_;
   act(job_action::apply{current_, r->grad_norm, applying_units_});
-  publish(*r, {});
+  progress measured;
+  measured.bubble_permille = bubble_permille(all);
+  publish(*r, measured);
 }
 
 void job_core::on(const job_event::applied& e) {
@@ -441,7 +444,8 @@ void job_core::publish(const step_record& r, const progress& said) {
     records_.erase(records_.begin());
   records_.push_back(r);
   act(job_action::committed{r, place_ && place_->reporter.peer == config_.self,
-                            false, header_, said.lr, said.tokens, said.took});
+                            false, header_, said.lr, said.tokens, said.took,
+                            said.bubble_permille});
 }
 
 } // namespace shoal::core

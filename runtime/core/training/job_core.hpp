@@ -85,6 +85,8 @@ struct prepared {
   std::uint64_t step = 0;
   std::vector<unit_sums> units; ///< of all own units
   std::vector<double> losses;   ///< of all microbatches, if we hold the head
+  nanoseconds busy = 0;         ///< as in vote
+  nanoseconds elapsed = 0;
 };
 /// Answers action apply.
 struct applied {
@@ -221,6 +223,7 @@ struct committed {
   double lr = 0; ///< these three as the reporter said; 0 if not from it
   std::uint64_t tokens = 0;
   nanoseconds took = 0;
+  std::uint32_t bubble_permille = 0; ///< as measured; 0: not known, or none
 };
 /// The result of an evaluation, ours or from the evaluator: to the log.
 struct eval_known {
@@ -308,6 +311,13 @@ decide_resume(const assignment& place, std::uint32_t blocks,
 [[nodiscard]] std::optional<step_record>
 tally(const std::vector<const vote*>& votes, std::uint32_t blocks,
       std::uint32_t microbatches);
+
+/// The part of the step's computing phase in which the peers did not compute,
+/// from their votes, in thousandths; the phase ends with the last of them.
+/// Those without a stage do not count. Not the same on all peers after a
+/// resume, and of no effect on anything.
+[[nodiscard]] std::uint32_t
+bubble_permille(const std::vector<const vote*>& votes);
 
 /// Units [first, last) of a stage: the first stage has the embedding too, the
 /// last one the head.

@@ -55,6 +55,8 @@ struct vote {
   std::vector<double> losses; ///< of all microbatches; last stages only
   bool drain = false;         ///< stop after this step
   bool again = false;         ///< a repeat: answer with yours if you have it
+  nanoseconds busy = 0;       ///< computing, of `elapsed`
+  nanoseconds elapsed = 0; ///< from the step's begin to the last item computed
   friend bool operator==(const vote&, const vote&) = default;
 };
 
@@ -109,9 +111,10 @@ struct have_blobs {
 struct progress {
   job_header on;
   step_record record;
-  double lr = 0;            ///< filled in by the shell
-  std::uint64_t tokens = 0; ///< in this step; by the shell
-  nanoseconds took = 0;     ///< wall time of the step; by the shell
+  double lr = 0;                     ///< filled in by the shell
+  std::uint64_t tokens = 0;          ///< in this step; by the shell
+  nanoseconds took = 0;              ///< wall time of the step; by the shell
+  std::uint32_t bubble_permille = 0; ///< of the step; by the shell
   friend bool operator==(const progress&, const progress&) = default;
 };
 

@@ -2,6 +2,7 @@
 #include "runtime/core/training/plan.hpp"
 
 #include "runtime/core/training/layout.hpp"
+#include "runtime/core/training/schedule_choice.hpp"
 
 #include <algorithm>
 #include <set>
@@ -142,6 +143,26 @@ std::string explain(const layout_problem& p) {
     out += "; the parts do not fit whole, with what the pipeline keeps of its "
            "microbatches";
   return out;
+}
+
+/// A layout that is kept keeps its schedule too.
+void place_schedule(assignment& a, const layout_problem& p) {
+  if (p.previous && p.previous->replicas == a.replicas) {
+    a.schedule = p.previous->schedule;
+    return;
+  }
+  std::map<std::string, std::uint64_t> sharing;
+  std::map<peer_id, std::uint64_t> mflops;
+  auto used = workers(a.replicas);
+  auto is_used = [&](const member* m) {
+    return std::ranges::binary_search(used, m->id);
+  };
+  for (const member* m : p.members)
+    sharing[m->host] += is_used(m) && !m->host.empty() ? 1 : 0;
+  for (const member* m : p.members)
+    mflops[m->id.peer] =
+      m->device.mflops / std::max<std::uint64_t>(1, sharing[m->host]);
+  set_schedule(a, p.job, mflops, p.memory, assumed_hop);
 }
 
 /// Roles stay where they were while that member takes part.
@@ -349,6 +370,7 @@ plan make_plan(const view& v) {
     a.replicas = choose_layout(p, v).replicas;
     if (a.replicas.empty())
       a.why_waiting = explain(p);
+    place_schedule(a, p);
     place_roles(a, previous);
     place_keepers(a, v, p, previous);
     place_sealers(a, v, p, previous);
@@ -380,6 +402,7 @@ std::uint64_t digest(const assignment& a) {
       h.add(s.where);
       h.add(s.first_block);
       h.add(s.last_block);
+      h.add(s.kept_max);
     }
     h.add(r.first_microbatch);
     h.add(r.last_microbatch);
@@ -394,6 +417,7 @@ std::uint64_t digest(const assignment& a) {
        {&a.data_source, &a.evaluator, &a.checkpointer, &a.reporter})
     h.add(*m);
   h.add(a.why_waiting);
+  h.add(static_cast<std::uint64_t>(a.schedule));
   return h.result();
 }
 
@@ -401,6 +425,8 @@ std::string to_text(const view& v, const assignment& a) {
   if (a.replicas.empty())
     return "waits: " + a.why_waiting;
   std::string out;
+  if (a.replicas.front().stages.size() > 1)
+    out = std::string(to_text(a.schedule)) + ", ";
   for (std::size_t r = 0; r < a.replicas.size(); ++r) {
     out += (r ? "; " : "") + std::string("replica ") + std::to_string(r) + ":";
     for (const stage_place& s : a.replicas[r].stages) {
@@ -412,6 +438,18 @@ std::string to_text(const view& v, const assignment& a) {
     }
   }
   return out;
+}
+
+const char* to_text(schedule_kind k) {
+  switch (k) {
+  case schedule_kind::one_f_one_b:
+    return "1f1b";
+  case schedule_kind::interleaved:
+    return "interleaved";
+  case schedule_kind::zero_bubble:
+    return "zero_bubble";
+  }
+  return "unknown";
 }
 
 const char* to_text(job_state s) {

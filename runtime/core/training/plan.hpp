@@ -47,8 +47,12 @@ inline constexpr std::size_t keepers_wanted = 2;
 /// that nothing made under another assignment has effect.
 [[nodiscard]] std::uint64_t digest(const assignment& a);
 
-/// "replica 0: a[0,4) b[4,8); replica 1: ...": where a job runs, for people.
+/// "1f1b, replica 0: a[0,4) b[4,8); replica 1: ...": how and where a job runs,
+/// for people.
 [[nodiscard]] std::string to_text(const view& v, const assignment& a);
+
+/// "1f1b", "interleaved", "zero_bubble": as run files name them.
+[[nodiscard]] const char* to_text(schedule_kind k);
 
 /// "running", "done", ...
 [[nodiscard]] const char* to_text(job_state s);

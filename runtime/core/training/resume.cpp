@@ -148,6 +148,21 @@ tally(const std::vector<const vote*>& votes, std::uint32_t blocks,
   return r;
 }
 
+std::uint32_t bubble_permille(const std::vector<const vote*>& votes) {
+  // Peers begin a step when they have the last vote of the one before, so
+  // their clocks need not agree.
+  __extension__ using wide = unsigned __int128;
+  wide busy = 0, longest = 0, peers = 0;
+  for (const vote* v : votes) {
+    if (v->elapsed <= 0)
+      continue;
+    busy += wide(std::clamp<nanoseconds>(v->busy, 0, v->elapsed));
+    longest = std::max(longest, wide(v->elapsed));
+    ++peers;
+  }
+  return peers == 0 ? 0 : std::uint32_t(1000 - 1000 * busy / (longest * peers));
+}
+
 resume_decision
 decide_resume(const assignment& place, std::uint32_t blocks,
               std::uint64_t origin_step, const std::map<peer_id, seal>& seals) {

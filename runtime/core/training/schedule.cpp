@@ -1,37 +1,330 @@
-// runtime/core/training/schedule.cpp -- 1F1B with the weight gradient apart.
+// runtime/core/training/schedule.cpp -- the choice of the next item, and a
+// step's time line.
 #include "runtime/core/training/schedule.hpp"
 
 #include "runtime/core/assert.hpp"
 
 #include <algorithm>
+#include <limits>
+#include <numeric>
+#include <queue>
+#include <tuple>
 
 namespace shoal::core {
+namespace {
 
-std::vector<work_item> make_schedule(std::uint32_t stage, std::uint32_t stages,
-                                     std::uint32_t first, std::uint32_t last) {
-  SHOAL_ASSERT(stage < stages && first <= last);
-  std::uint32_t count = last - first;
-  std::uint32_t ahead = live_microbatches_max(stage, stages, count);
-  std::vector<work_item> items;
-  items.reserve(3 * std::size_t{count});
-  std::uint32_t forwards = 0;
-  for (std::uint32_t done = 0; done < count; ++done) {
-    while (forwards < count && forwards < done + ahead)
-      items.push_back({work_kind::forward, first + forwards++});
-    items.push_back({work_kind::input_gradient, first + done});
-    items.push_back({work_kind::weight_gradient, first + done});
-  }
-  return items;
+/// What interleaved stages keep when peer i of P first runs 2 (P - i - 1)
+/// forwards and those of all its stages but the last for P microbatches, and
+/// then alternates: the most at one time, for its stage number `chunk` of v.
+std::uint32_t interleaved_kept(std::uint32_t peer, std::uint32_t peers,
+                               std::uint32_t chunk, std::uint32_t chunks) {
+  const std::uint32_t ahead = 2 * (peers - peer - 1) + (chunks - 1) * peers + 1;
+  // Of n items in groups of P, stage by stage, so many are of one stage.
+  auto of_chunk = [&](std::uint32_t n, std::uint32_t c) {
+    const std::uint32_t round = peers * chunks;
+    const std::uint32_t rest = n % round;
+    return n / round * peers + std::clamp(rest, c * peers, (c + 1) * peers)
+           - c * peers;
+  };
+  std::uint32_t most = 1;
+  for (std::uint32_t back = 0; back < 2 * peers * chunks; ++back)
+    most = std::max(most, of_chunk(ahead + back, chunk)
+                            - of_chunk(back, chunks - 1 - chunk));
+  return most;
 }
 
-std::vector<work_item>
-make_forward_schedule(std::uint32_t first, std::uint32_t last) {
-  SHOAL_ASSERT(first <= last);
-  std::vector<work_item> items;
-  items.reserve(last - first);
-  for (std::uint32_t m = first; m < last; ++m)
-    items.push_back({work_kind::forward, m});
-  return items;
+} // namespace
+
+std::optional<std::uint32_t>
+index_of(const replica_place& replica, const peer_id& peer) {
+  std::vector<peer_id> seen;
+  for (const stage_place& s : replica.stages) {
+    if (s.where.peer == peer)
+      return std::uint32_t(std::ranges::find(seen, peer) - seen.begin());
+    if (std::ranges::find(seen, s.where.peer) == seen.end())
+      seen.push_back(s.where.peer);
+  }
+  return std::nullopt;
+}
+
+pipeline make_pipeline(schedule_kind kind, const replica_place& replica) {
+  pipeline p;
+  p.kind = kind;
+  p.first = replica.first_microbatch;
+  p.last = replica.last_microbatch;
+  for (const stage_place& s : replica.stages) {
+    p.peer_of.push_back(*index_of(replica, s.where.peer));
+    p.peers = std::max(p.peers, p.peer_of.back() + 1);
+    p.kept_max.push_back(s.kept_max);
+  }
+  complete(p);
+  return p;
+}
+
+namespace {
+
+/// Stages of the model dealt out to the peers in turn, more than one for each.
+bool is_dealt_out(const pipeline& p) {
+  if (p.peers == 0 || p.stages() <= p.peers || p.stages() % p.peers != 0)
+    return false;
+  for (std::uint32_t s = 0; s < p.stages(); ++s)
+    if (p.peer_of[s] != s % p.peers)
+      return false;
+  return true;
+}
+
+/// Forwards that a stage is ahead of its input gradients by 1F1B.
+std::uint32_t usual_ahead(const pipeline& p, std::uint32_t stage) {
+  return is_dealt_out(p) ? interleaved_kept(
+           stage % p.peers, p.peers, stage / p.peers, p.stages() / p.peers)
+                         : p.stages() - stage;
+}
+
+} // namespace
+
+kept_range kept_of(const pipeline& p, std::uint32_t stage) {
+  const std::uint32_t count = std::max(1u, p.last - p.first);
+  const std::uint32_t usual = usual_ahead(p, stage);
+  kept_range k{usual, usual};
+  if (is_dealt_out(p)) // a group more lets peers wait less for each other
+    k.wanted = usual + p.peers;
+  else if (p.kind == schedule_kind::zero_bubble)
+    k.wanted = 2 * p.stages() - 1; // H2
+  return {std::min(k.least, count), std::min(k.wanted, count)};
+}
+
+void complete(pipeline& p) {
+  p.kept_max.resize(p.stages(), 0);
+  p.ahead.assign(p.stages(), 0);
+  const bool dealt = is_dealt_out(p);
+  for (std::uint32_t s = 0; s < p.stages(); ++s) {
+    std::uint32_t& kept = p.kept_max[s];
+    if (kept == 0)
+      kept = kept_of(p, s).wanted;
+    p.ahead[s] = kept;
+    if (p.kind != schedule_kind::zero_bubble)
+      continue;
+    // What is kept beyond H1 lets forwards run ahead, up to H2.
+    const std::uint32_t usual = usual_ahead(p, s);
+    const std::uint32_t more = kept > p.stages() ? kept - p.stages() : 0;
+    p.ahead[s] = dealt ? usual : usual + std::min(more, usual - 1);
+  }
+}
+
+work_order::work_order(const pipeline& p, std::uint32_t peer)
+  : kind_(p.kind), first_(p.first), count_(p.last - p.first) {
+  SHOAL_ASSERT(p.first <= p.last && p.kept_max.size() == p.stages()
+               && p.ahead.size() == p.stages());
+  for (std::uint32_t s = 0; s < p.stages(); ++s)
+    if (p.peer_of[s] == peer) {
+      lanes_.push_back(
+        {s, std::max(1u, p.kept_max[s]), std::max(1u, p.ahead[s]), 0, 0, 0});
+      // Stages that others lie between run in groups of as many microbatches
+      // as there are peers, so that the next group's inputs are on their way.
+      if (lanes_.size() > 1 && lanes_[lanes_.size() - 2].stage + 1 != s)
+        group_ = p.peers;
+    }
+  for (std::uint32_t l = 0; l < lanes_.size(); ++l)
+    for (work_kind k : {work_kind::forward, work_kind::input_gradient,
+                        work_kind::weight_gradient})
+      order_.push_back({k, l});
+  left_ = 3 * std::uint64_t{count_} * lanes_.size();
+}
+
+work_order work_order::forward_only(const pipeline& p, std::uint32_t peer,
+                                    std::uint32_t count) {
+  pipeline whole = p;
+  whole.first = 0;
+  whole.last = count;
+  std::ranges::fill(whole.kept_max, std::max(1u, count));
+  whole.ahead = whole.kept_max;
+  work_order out(whole, peer);
+  out.backward_ = false;
+  std::erase_if(out.order_, [](const candidate& c) {
+    return c.kind != work_kind::forward;
+  });
+  out.left_ = std::uint64_t{count} * out.lanes_.size();
+  return out;
+}
+
+std::uint32_t work_order::done(const candidate& c) const {
+  const lane& l = lanes_[c.lane];
+  return c.kind == work_kind::forward          ? l.forwards
+         : c.kind == work_kind::input_gradient ? l.inputs
+                                               : l.weights;
+}
+
+std::span<const work_order::candidate> work_order::in_order() {
+  auto urgency = [this](const candidate& c) {
+    const std::uint32_t m = done(c);
+    const std::uint32_t rank = c.kind == work_kind::forward          ? 1
+                               : c.kind == work_kind::input_gradient ? 2
+                               : kind_ == schedule_kind::zero_bubble
+                                 ? 3  // where there is time for it
+                                 : 0; // at once
+    const auto lanes = std::uint32_t(lanes_.size());
+    // Forward the first stage first, back the last one.
+    const std::uint32_t turn =
+      c.kind == work_kind::forward && group_ > 1 ? c.lane : lanes - c.lane;
+    return std::tuple(rank, m / group_, turn, m);
+  };
+  std::ranges::sort(order_, [&](const candidate& a, const candidate& b) {
+    return urgency(a) < urgency(b);
+  });
+  return order_;
+}
+
+bool work_order::may_run(const candidate& c) const {
+  const lane& l = lanes_[c.lane];
+  const bool full = l.forwards - l.weights >= l.kept_max; // S-3
+  switch (c.kind) {
+  case work_kind::forward:
+    return l.forwards < count_
+           && (!backward_ || (!full && l.forwards - l.inputs < l.ahead));
+  case work_kind::input_gradient:
+    return l.inputs < l.forwards; // S-2
+  case work_kind::weight_gradient:
+    // A W that begins just before a B arrives holds up all stages before. A
+    // peer with several stages has something else to do most of the time.
+    return l.weights < l.inputs
+           && (kind_ != schedule_kind::zero_bubble || lanes_.size() > 1 || full
+               || l.forwards == count_);
+  }
+  return false;
+}
+
+work_item work_order::at(const candidate& c) const {
+  return {c.kind, lanes_[c.lane].stage, first_ + done(c)};
+}
+
+work_item work_order::begin(const candidate& c) {
+  const work_item out = at(c);
+  lane& l = lanes_[c.lane];
+  ++(c.kind == work_kind::forward          ? l.forwards
+     : c.kind == work_kind::input_gradient ? l.inputs
+                                           : l.weights);
+  --left_;
+  return out;
+}
+
+bool work_order::gradients_final(std::uint32_t stage) const {
+  for (const lane& l : lanes_)
+    if (l.stage == stage)
+      return l.weights == count_;
+  return false;
+}
+
+namespace {
+
+constexpr std::uint64_t never = std::numeric_limits<std::uint64_t>::max();
+
+/// All peers of a pipeline, from the first event to the last.
+class player {
+public:
+  player(const pipeline& p, std::span<const stage_time> times, bool with_items)
+    : p_(p), times_(times), with_items_(with_items), count_(p.last - p.first),
+      forward_at_(p.stages(), std::vector<std::uint64_t>(count_, never)),
+      back_at_(forward_at_), free_at_(p.peers, 0) {
+    SHOAL_ASSERT(times.size() == p.stages());
+    for (std::uint32_t i = 0; i < p.peers; ++i)
+      orders_.emplace_back(p, i);
+    std::ranges::fill(forward_at_.front(), 0);
+    std::ranges::fill(back_at_.back(), 0);
+    out_.busy.assign(p.peers, 0);
+    out_.kept.assign(p.stages(), 0);
+    keeps_.assign(p.stages(), 0);
+  }
+
+  timeline run() {
+    for (std::uint32_t i = 0; i < p_.peers; ++i)
+      wake_.push({0, i});
+    while (!wake_.empty()) {
+      const auto [now, peer] = wake_.top();
+      wake_.pop();
+      if (free_at_[peer] <= now)
+        try_begin(peer, now);
+    }
+    for (const work_order& o : orders_)
+      SHOAL_ASSERT(o.finished()); // S-4
+    return std::move(out_);
+  }
+
+private:
+  using event = std::pair<std::uint64_t, std::uint32_t>; ///< when, peer
+
+  void try_begin(std::uint32_t peer, std::uint64_t now) {
+    const auto item = orders_[peer].next([&](const work_item& w) {
+      const auto& at = w.kind == work_kind::forward ? forward_at_ : back_at_;
+      return at[w.stage][w.microbatch - p_.first] <= now;
+    });
+    if (!item)
+      return;
+    const stage_time& t = times_[item->stage];
+    const std::uint64_t takes = item->kind == work_kind::forward ? t.forward
+                                : item->kind == work_kind::input_gradient
+                                  ? t.input_gradient
+                                  : t.weight_gradient;
+    const std::uint64_t end = now + takes;
+    free_at_[peer] = end;
+    out_.busy[peer] += takes;
+    out_.span = std::max(out_.span, end);
+    if (with_items_)
+      out_.items.push_back({*item, peer, now, end});
+    wake_.push({end, peer});
+    pass_on(*item, end);
+  }
+
+  void pass_on(const work_item& w, std::uint64_t end) {
+    const std::uint32_t s = w.stage;
+    const std::uint32_t m = w.microbatch - p_.first;
+    if (w.kind == work_kind::forward) {
+      out_.kept[s] = std::max(out_.kept[s], ++keeps_[s]);
+      if (s + 1 < p_.stages())
+        arrive(forward_at_[s + 1][m], s + 1, end + hop(s));
+    } else if (w.kind == work_kind::weight_gradient) {
+      --keeps_[s];
+    } else if (s > 0) {
+      arrive(back_at_[s - 1][m], s - 1, end + hop(s - 1));
+    }
+  }
+
+  std::uint64_t hop(std::uint32_t s) const {
+    return p_.peer_of[s] == p_.peer_of[s + 1] ? 0 : times_[s].transfer;
+  }
+
+  void arrive(std::uint64_t& at, std::uint32_t stage, std::uint64_t when) {
+    at = when;
+    wake_.push({when, p_.peer_of[stage]});
+  }
+
+  const pipeline& p_;
+  std::span<const stage_time> times_;
+  bool with_items_;
+  std::uint32_t count_;
+  std::vector<work_order> orders_;
+  std::vector<std::vector<std::uint64_t>> forward_at_, back_at_;
+  std::vector<std::uint64_t> free_at_;
+  std::vector<std::uint32_t> keeps_;
+  std::priority_queue<event, std::vector<event>, std::greater<>> wake_;
+  timeline out_;
+};
+
+} // namespace
+
+timeline simulate(const pipeline& p, std::span<const stage_time> times,
+                  bool with_items) {
+  if (p.stages() == 0 || p.first == p.last)
+    return {};
+  return player(p, times, with_items).run();
+}
+
+std::uint32_t timeline::bubble_permille() const {
+  __extension__ using wide = unsigned __int128;
+  const wide all = wide(span) * busy.size();
+  wide used = 0;
+  for (std::uint64_t b : busy)
+    used += b;
+  return all == 0 ? 0 : std::uint32_t((all - used) * 1000 / all);
 }
 
 std::uint32_t live_microbatches_max(std::uint32_t stage, std::uint32_t stages,

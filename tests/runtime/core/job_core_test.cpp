@@ -150,6 +150,20 @@ BOOST_AUTO_TEST_CASE(a_unit_without_a_vote_has_no_norm) {
   BOOST_TEST(!tally({&v}, 1, 4).has_value());
 }
 
+BOOST_AUTO_TEST_CASE(the_bubble_is_what_the_votes_say) {
+  std::vector<vote> votes(3);
+  std::vector<const vote*> all{&votes[0], &votes[1], &votes[2]};
+  BOOST_TEST(bubble_permille(all) == 0u); // nobody has measured
+  votes[0].busy = 900;
+  votes[0].elapsed = 1000;
+  votes[1].busy = 500;
+  votes[1].elapsed = 600; // ended earlier, so it was idle as long as the first
+  BOOST_TEST(bubble_permille(all) == 300u); // the third has no stage
+  votes[2].busy = 5000; // no more than all of it
+  votes[2].elapsed = 1000;
+  BOOST_TEST(bubble_permille(all) == 200u);
+}
+
 BOOST_AUTO_TEST_CASE(a_lone_peer_runs_to_the_end_and_forgets_on_leaving) {
   assignment a = make_place(1, 1);
   job_core core = started(a, 1);

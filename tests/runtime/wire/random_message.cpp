@@ -85,6 +85,9 @@ core::job_entry random_message::job() {
   j.want_stages = static_cast<std::int32_t>(below(5)) - 1;
   for (std::size_t i = below(4); i > 0; --i)
     j.want_blocks.push_back(static_cast<std::uint32_t>(below(10)));
+  if (coin())
+    j.want_schedule = static_cast<core::schedule_kind>(1 + below(3));
+  j.want_virtual = static_cast<std::int32_t>(below(5)) - 1;
   fill(j.submitter);
   j.done_step = number();
   j.origin_step = number();
@@ -100,7 +103,8 @@ core::assignment random_message::assignment() {
   for (std::size_t r = below(3); r > 0; --r) {
     core::replica_place& replica = a.replicas.emplace_back();
     for (std::size_t s = below(3); s > 0; --s)
-      replica.stages.push_back({member_id(), 1, 3});
+      replica.stages.push_back(
+        {member_id(), 1, 3, static_cast<std::uint32_t>(below(9))});
     replica.first_microbatch = 1;
     replica.last_microbatch = 2;
   }
@@ -113,6 +117,7 @@ core::assignment random_message::assignment() {
   a.checkpointer = member_id();
   a.reporter = member_id();
   a.why_waiting = text();
+  a.schedule = static_cast<core::schedule_kind>(1 + below(3));
   return a;
 }
 
@@ -243,6 +248,8 @@ core::vote random_message::vote() {
     v.losses.push_back(real());
   v.drain = coin();
   v.again = coin();
+  v.busy = static_cast<core::nanoseconds>(number());
+  v.elapsed = static_cast<core::nanoseconds>(number());
   return v;
 }
 
@@ -269,7 +276,8 @@ core::job_message random_message::job_message(std::size_t kind) {
   case 2:
     return core::have_blobs{header()};
   case 3:
-    return core::progress{header(), step(), real(), number(), 12345};
+    return core::progress{header(), step(), real(),
+                          number(), 12345,  std::uint32_t(below(1001))};
   case 4:
     return core::eval_result{header(), version(), real(), number()};
   case 5:
@@ -331,6 +339,7 @@ job_event random_message::event() {
   e.lr = real();
   e.tokens = number();
   e.tokens_per_s = real();
+  e.bubble = real();
   e.peers = 4;
   e.text = text();
   fill(e.digest);

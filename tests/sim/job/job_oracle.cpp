@@ -29,6 +29,12 @@ void job_world::set_up() {
     job.want_replicas = 1 + static_cast<std::int32_t>(rng_.below(3));
     job.want_stages = 1 + static_cast<std::int32_t>(rng_.below(3));
   }
+  if (rng_.chance(60)) {
+    job.want_schedule =
+      static_cast<schedule_kind>(1 + static_cast<int>(rng_.below(3)));
+    if (*job.want_schedule != schedule_kind::one_f_one_b)
+      job.want_virtual = 2;
+  }
   view_.number = 1;
   auto peers = static_cast<std::uint8_t>(1 + rng_.below(8));
   for (std::uint8_t n = 1; n <= peers; ++n)
