@@ -62,9 +62,9 @@ struct member {
   std::string host;                   ///< boot id: peers that share cores
   device_profile device;
   std::vector<network_profile> networks; ///< empty: not measured
-  std::uint64_t instance = 0; ///< which start of the process this is
-  bool voter = true;          ///< unless joining
-  bool witness = false;       ///< votes, gets no work
+  std::uint64_t instance = 0;            ///< which start of the process this is
+  bool voter = true;                     ///< unless joining
+  bool witness = false;                  ///< votes, gets no work
   member_state state = member_state::active;
   friend bool operator==(const member&, const member&) = default;
 };

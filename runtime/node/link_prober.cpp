@@ -128,7 +128,7 @@ struct link_prober::state : std::enable_shared_from_this<state> {
   }
 
   config settings;
-  std::mutex mutex; ///< guards what follows; not held in calls to links
+  std::mutex mutex;        ///< guards what follows; not held in calls to links
   clock::time_point now{}; ///< as tick() and asked() say
   std::optional<probe> out;
   std::optional<probe> in;

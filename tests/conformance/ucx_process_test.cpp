@@ -12,6 +12,7 @@
 #include <sys/mount.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -99,12 +100,21 @@ bool mapped(const std::string& file) {
   return false;
 }
 
-/// Files in /dev/shm that nobody uses and nobody will remove.
-std::vector<std::string> files_left() {
+std::vector<std::string> shared_files() {
   std::vector<std::string> found;
   for (const auto& file : fs::directory_iterator("/dev/shm"))
     if (file.path().filename().string().starts_with("ucx_shm"))
       found.push_back(file.path());
+  return found;
+}
+const std::vector<std::string> files_before = shared_files();
+
+/// New files in /dev/shm that nobody uses and nobody will remove.
+std::vector<std::string> files_left() {
+  std::vector<std::string> found = shared_files();
+  std::erase_if(found, [](const std::string& f) {
+    return std::ranges::find(files_before, f) != files_before.end();
+  });
   // Another test's file is mapped, or gone by now.
   std::erase_if(found,
                 [](const auto& f) { return mapped(f) || !fs::exists(f); });

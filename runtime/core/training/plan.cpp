@@ -145,6 +145,19 @@ std::string explain(const layout_problem& p) {
   return out;
 }
 
+/// The same members with blocks as even as can be.
+std::vector<replica_place> evened(std::vector<replica_place> replicas) {
+  for (replica_place& r : replicas) {
+    const std::uint32_t blocks = r.stages.back().last_block;
+    const auto stages = std::uint32_t(r.stages.size());
+    for (std::uint32_t s = 0; s < stages; ++s) {
+      r.stages[s].first_block = blocks * s / stages;
+      r.stages[s].last_block = blocks * (s + 1) / stages;
+    }
+  }
+  return replicas;
+}
+
 /// A layout that is kept keeps its schedule too.
 void place_schedule(assignment& a, const layout_problem& p) {
   if (p.previous && p.previous->replicas == a.replicas) {
@@ -162,7 +175,15 @@ void place_schedule(assignment& a, const layout_problem& p) {
   for (const member* m : p.members)
     mflops[m->id.peer] =
       m->device.mflops / std::max<std::uint64_t>(1, sharing[m->host]);
+  const std::vector<replica_place> split = a.replicas;
   set_schedule(a, p.job, mflops, p.memory, assumed_hop);
+  // A stage with few blocks cannot be cut into the runs that are asked for.
+  const std::size_t stages = a.replicas.empty() ? 0 : split[0].stages.size();
+  if (stages > 1 && p.job.want_virtual > 1 && p.job.want_blocks.empty()
+      && a.replicas[0].stages.size() == stages) {
+    a.replicas = evened(split);
+    set_schedule(a, p.job, mflops, p.memory, assumed_hop);
+  }
 }
 
 /// Roles stay where they were while that member takes part.

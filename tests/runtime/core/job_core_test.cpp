@@ -159,7 +159,7 @@ BOOST_AUTO_TEST_CASE(the_bubble_is_what_the_votes_say) {
   votes[1].busy = 500;
   votes[1].elapsed = 600; // ended earlier, so it was idle as long as the first
   BOOST_TEST(bubble_permille(all) == 300u); // the third has no stage
-  votes[2].busy = 5000; // no more than all of it
+  votes[2].busy = 5000;                     // no more than all of it
   votes[2].elapsed = 1000;
   BOOST_TEST(bubble_permille(all) == 200u);
 }

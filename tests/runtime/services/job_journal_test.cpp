@@ -144,11 +144,10 @@ BOOST_AUTO_TEST_CASE(lines_say_what_the_command_line_prints) {
     == R"({"event":"step","step":3,"loss":2.5,"grad_norm":0.5,)"
        R"("lr":0.001,"tokens":300,"tokens_per_s":1000.0,"unix_ms":0})");
   e.bubble = 12.5;
-  BOOST_TEST(
-    to_json_line(e)
-    == R"({"event":"step","step":3,"loss":2.5,"grad_norm":0.5,)"
-       R"("lr":0.001,"tokens":300,"tokens_per_s":1000.0,)"
-       R"("bubble_percent":12.5,"unix_ms":0})");
+  BOOST_TEST(to_json_line(e)
+             == R"({"event":"step","step":3,"loss":2.5,"grad_norm":0.5,)"
+                R"("lr":0.001,"tokens":300,"tokens_per_s":1000.0,)"
+                R"("bubble_percent":12.5,"unix_ms":0})");
   auto v = event(kind::view, 0, 4, "2 replicas");
   v.peers = 4;
   BOOST_TEST(to_json_line(v)

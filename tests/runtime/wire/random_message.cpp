@@ -34,12 +34,8 @@ core::member_id random_message::member_id() {
 }
 
 core::device_profile random_message::device() {
-  return {text(),
-          text(),
-          static_cast<std::uint32_t>(below(64)),
-          number(),
-          number(),
-          static_cast<std::uint32_t>(below(64)),
+  return {text(),   text(),   static_cast<std::uint32_t>(below(64)),
+          number(), number(), static_cast<std::uint32_t>(below(64)),
           number()};
 }
 
