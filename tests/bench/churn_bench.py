@@ -20,7 +20,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "cluster"))
 from cluster import Cluster  # noqa: E402
-from lifecycle_support import DATA, MODEL, Run, wait_for  # noqa: E402
+from lifecycle_support import MODEL, Run, wait_for  # noqa: E402
 
 
 class Timed(Run):

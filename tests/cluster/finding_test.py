@@ -6,11 +6,8 @@ import os
 import subprocess
 import sys
 
-from lifecycle_support import SCENARIOS, scenario
+from lifecycle_support import run_scenarios, scenario
 
-import lifecycle_test  # its main() runs SCENARIOS
-
-SCENARIOS.clear()
 NAME = "many.shoal.test"
 
 
@@ -107,4 +104,4 @@ a_slurm_list_is_enough.peers = 2
 
 
 if __name__ == "__main__":
-    sys.exit(lifecycle_test.main())
+    sys.exit(run_scenarios())

@@ -16,7 +16,6 @@ import statistics
 import sys
 import tempfile
 import threading
-import time
 
 from cluster import Cluster
 from kill_test import Watch, run_file

@@ -3,18 +3,12 @@
 #
 # Scenarios are functions; `jobs_test.py SHOAL NAME...` runs some. Waiting is
 # for lines and views, with far deadlines.
-import argparse
 import json
-import pathlib
-import shutil
-import subprocess
 import sys
-import tempfile
 import time
 
-from cluster import Cluster
-from lifecycle_support import (DATA, MODEL, SCENARIOS, Run, ends, scenario,
-                               wait_for)
+from lifecycle_support import (DATA, MODEL, Run, ends, run_scenarios,
+                               scenario, wait_for)
 
 
 def command(cluster, number, *arguments, code=0, timeout=120):
@@ -246,39 +240,5 @@ def node_lines_have_fields(cluster, folder):
 node_lines_have_fields.peers = 2
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("shoal")
-    parser.add_argument("names", nargs="*", help="of scenarios; default: all")
-    parser.add_argument("--keep", action="store_true")
-    options = parser.parse_args()
-    bad = []
-    for name in options.names or SCENARIOS:
-        function = SCENARIOS[name]
-        folder = pathlib.Path(tempfile.mkdtemp(prefix="shoal-jobs-"))
-        flags = ["--threads", "1", *getattr(function, "flags", [])]
-        cluster = Cluster(options.shoal, getattr(function, "peers", 4), flags,
-                          options.keep)
-        began = time.monotonic()
-        wrong = None
-        try:
-            function(cluster, folder)
-        except (AssertionError, RuntimeError, TimeoutError,
-                subprocess.TimeoutExpired) as e:
-            wrong = f"{type(e).__name__}: {e}"
-        cluster.keep = cluster.keep or wrong is not None
-        left = cluster.close()
-        if left and not wrong:
-            wrong = f"left in /dev/shm: {left}"
-        print(f"{name}: {wrong or 'ok'} ({time.monotonic() - began:.1f} s)",
-              flush=True)
-        if wrong:
-            bad.append(name)
-            print(f"  logs: {cluster.root} {folder}", flush=True)
-        else:
-            shutil.rmtree(folder, ignore_errors=True)
-    return 1 if bad else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_scenarios())

@@ -1,11 +1,17 @@
-# tests/cluster/lifecycle_support.py -- what the lifecycle scenarios share.
+# tests/cluster/lifecycle_support.py -- what scenarios on real processes share.
 #
-# A run that is followed line by line, waiting with a deadline, and looking at
-# what a peer has logged.
+# Running them by name; following a run line by line; waiting with a deadline;
+# looking at what a peer has logged.
+import argparse
 import contextlib
 import json
+import pathlib
+import shutil
 import subprocess
+import tempfile
 import time
+
+from cluster import Cluster
 
 
 SCENARIOS = {}
@@ -159,3 +165,39 @@ def places(cluster, peer):
         for index, place in enumerate(replica.split(":")[1].split()):
             stages.setdefault(index, []).append(place.split("[")[0])
     return stages
+
+
+def run_scenarios():
+    """Runs those that the command line names, each on a cluster of its own
+    with the scenario's `peers` and `flags`; the exit code."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("shoal")
+    parser.add_argument("names", nargs="*", help="of scenarios; default: all")
+    parser.add_argument("--keep", action="store_true")
+    options = parser.parse_args()
+    bad = []
+    for name in options.names or SCENARIOS:
+        function = SCENARIOS[name]
+        folder = pathlib.Path(tempfile.mkdtemp(prefix="shoal-scenario-"))
+        cluster = Cluster(options.shoal, getattr(function, "peers", 4),
+                          ["--threads", "1", *getattr(function, "flags", [])],
+                          options.keep)
+        began = time.monotonic()
+        wrong = None
+        try:
+            function(cluster, folder)
+        except (AssertionError, RuntimeError, TimeoutError,
+                subprocess.TimeoutExpired) as e:
+            wrong = f"{type(e).__name__}: {e}"
+        cluster.keep = cluster.keep or wrong is not None
+        left = cluster.close()
+        if left and not wrong:
+            wrong = f"left in /dev/shm: {left}"
+        print(f"{name}: {wrong or 'ok'} ({time.monotonic() - began:.1f} s)",
+              flush=True)
+        if wrong:
+            bad.append(name)
+            print(f"  logs: {cluster.root} {folder}", flush=True)
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
+    return 1 if bad else 0

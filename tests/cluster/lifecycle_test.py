@@ -5,18 +5,14 @@
 # lines, what the logs say, what is left on the machine. Names on the command
 # line choose among the scenarios; bounds in seconds are generous, since a
 # loaded machine is slow, except where a bound is the claim.
-import argparse
 import os
 import pathlib
-import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import time
 
-from cluster import Cluster
-from lifecycle_support import (SCENARIOS, Run, ends, log_of, places,
+from lifecycle_support import (Run, ends, log_of, places, run_scenarios,
                                scenario, wait_for)
 
 
@@ -465,38 +461,5 @@ def a_hung_peer_is_expelled_and_rejoins(cluster, folder):
     assert any("expelled" in t for t in log_of(hung))
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("shoal")
-    parser.add_argument("names", nargs="*", help="of scenarios; default: all")
-    parser.add_argument("--keep", action="store_true")
-    options = parser.parse_args()
-    bad = []
-    for name in options.names or SCENARIOS:
-        function = SCENARIOS[name]
-        folder = pathlib.Path(tempfile.mkdtemp(prefix="shoal-lifecycle-"))
-        cluster = Cluster(options.shoal, getattr(function, "peers", 4),
-                          ["--threads", "1"], options.keep)
-        began = time.monotonic()
-        wrong = None
-        try:
-            function(cluster, folder)
-        except (AssertionError, RuntimeError, TimeoutError,
-                subprocess.TimeoutExpired) as e:
-            wrong = f"{type(e).__name__}: {e}"
-        cluster.keep = cluster.keep or wrong is not None
-        left = cluster.close()
-        if left and not wrong:
-            wrong = f"left in /dev/shm: {left}"
-        print(f"{name}: {wrong or 'ok'} ({time.monotonic() - began:.1f} s)",
-              flush=True)
-        if wrong:
-            bad.append(name)
-            print(f"  logs: {cluster.root} {folder}", flush=True)
-        else:
-            shutil.rmtree(folder, ignore_errors=True)
-    return 1 if bad else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_scenarios())

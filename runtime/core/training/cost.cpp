@@ -242,10 +242,13 @@ cost_model::pipeline_time cost_model::time_of(const replica& r) const {
   return t;
 }
 
-std::uint64_t cost_model::stage_bytes(std::uint32_t blocks, std::uint32_t stage,
-                                      std::uint32_t stages,
-                                      std::uint32_t microbatches) const {
-  const std::uint64_t live = live_microbatches_max(stage, stages, microbatches);
+std::uint64_t
+cost_model::stage_bytes(std::uint32_t blocks, std::uint32_t stage,
+                        std::uint32_t stages, std::uint32_t microbatches,
+                        std::uint32_t kept) const {
+  const std::uint64_t live =
+    kept > 0 ? std::min(kept, microbatches)
+             : live_microbatches_max(stage, stages, microbatches);
   return muldiv(blocks, job_->block_state_bytes + job_->activation_bytes * live,
                 1)
          + (stage == 0 ? job_->embed_state_bytes : 0)
@@ -342,8 +345,9 @@ cost_model::evaluation cost_model::evaluate(std::span<const replica> replicas) {
     e.pipelines = std::max(e.pipelines, time_of(r).of(r.microbatches));
     const auto stages = std::uint32_t(r.stages.size());
     for (std::uint32_t s = 0; s < stages; ++s)
-      e.bytes[r.stages[s].who] += stage_bytes(
-        r.stages[s].last - r.stages[s].first, s, stages, r.microbatches);
+      e.bytes[r.stages[s].who] +=
+        stage_bytes(r.stages[s].last - r.stages[s].first, s, stages,
+                    r.microbatches, r.stages[s].kept);
   }
   e.reduction = reduction_ns(replicas);
   e.optimizer = optimizer_ns(replicas);
@@ -385,8 +389,8 @@ cost_model::indexed(const std::vector<replica_place>& places) const {
       auto at = std::ranges::lower_bound(members_, s.where, {}, &entry::id);
       if (at == members_.end() || at->id != s.where)
         return std::nullopt;
-      to.stages.push_back(
-        {index(at - members_.begin()), s.first_block, s.last_block});
+      to.stages.push_back({index(at - members_.begin()), s.first_block,
+                           s.last_block, s.kept_max});
     }
   }
   return out;

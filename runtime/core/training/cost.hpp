@@ -74,6 +74,7 @@ public:
     index who = 0;
     std::uint32_t first = 0; ///< blocks [first, last)
     std::uint32_t last = 0;
+    std::uint32_t kept = 0; ///< microbatches, by its schedule; 0: as in 1F1B
   };
   struct replica {
     std::vector<stage> stages;
@@ -122,9 +123,10 @@ public:
 
   /// @pre use() was called with the layout that it is part of
   pipeline_time time_of(const replica& r) const;
+  /// @param kept as in stage
   std::uint64_t
   stage_bytes(std::uint32_t blocks, std::uint32_t stage, std::uint32_t stages,
-              std::uint32_t microbatches) const;
+              std::uint32_t microbatches, std::uint32_t kept = 0) const;
   /// Of a step of all of them. @pre as time_of
   std::uint64_t reduction_ns(std::span<const replica> replicas) const;
   std::uint64_t optimizer_ns(std::span<const replica> replicas) const;

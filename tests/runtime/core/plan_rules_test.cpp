@@ -186,6 +186,29 @@ BOOST_AUTO_TEST_CASE(a_job_that_ends_leaves_the_other_where_it_is) {
   BOOST_TEST(digest(only(w)) == before);
 }
 
+BOOST_AUTO_TEST_CASE(what_a_schedule_keeps_counts_as_memory) {
+  view v = make_view(2);
+  job_entry& job = v.jobs[0];
+  job.want_replicas = 1;
+  job.want_stages = 2;
+  job.activation_bytes = 1'000'000;
+  assignment a = only(v);
+  BOOST_REQUIRE(a.replicas.size() == 1u && a.replicas[0].stages.size() == 2u);
+  stage_place& last = a.replicas[0].stages[1];
+  auto bytes = [&] {
+    for (auto& [id, n] : predict(v, a).memory)
+      if (id == last.where)
+        return n;
+    return std::uint64_t{0};
+  };
+  last.kept_max = 1;
+  const std::uint64_t one = bytes();
+  last.kept_max = 3;
+  BOOST_TEST(
+    bytes()
+    == one + 2 * job.activation_bytes * (last.last_block - last.first_block));
+}
+
 BOOST_AUTO_TEST_CASE(members_that_are_cut_are_in_no_job_together) {
   view v = make_view(4);
   v.members[1].device.mflops = 90'000;
