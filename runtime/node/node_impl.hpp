@@ -82,6 +82,13 @@ private:
     core::shoal_id not_shoal{};
   };
 
+  /// A job that came before the first view; nobody waits for it after `until`.
+  struct early_job {
+    std::uint64_t token = 0;
+    core::job_entry job;
+    std::chrono::steady_clock::time_point until{};
+  };
+
   // node.cpp
   void start_services();
   void start_membership();
@@ -139,6 +146,7 @@ private:
   std::map<std::string, caf::actor> actors_; ///< of roles
   std::map<std::string, caf::actor> bound_;  ///< of placed roles
   std::map<std::uint64_t, wanted_view> wanted_;
+  std::vector<early_job> early_; ///< until the first view
   bool ready_ = false;
 
   mutable std::mutex life_mutex_; ///< guards what follows

@@ -106,11 +106,13 @@ void node::impl::adopt(const cl::new_view& v) {
   for (const core::assignment& a : plan->jobs)
     mesh_->links().name_plan(core::digest(a), a.job);
   std::vector<std::pair<std::uint64_t, core::job_id>> agreed;
+  std::vector<early_job> early;
   bool first = false;
   bool ready = false;
   {
     std::lock_guard lock(mutex_);
     first = !view_;
+    early.swap(early_);
     view_ = view;
     plan_ = plan;
     ready = v.member && !ready_;
@@ -139,6 +141,9 @@ void node::impl::adopt(const cl::new_view& v) {
   mesh_->set_members(std::move(members));
   for (const auto& [token, job] : agreed)
     control_->answered(token, job, {});
+  for (early_job& e : early)
+    if (std::chrono::steady_clock::now() < e.until)
+      submit(e.token, std::move(e.job));
   if (discovery_)
     discovery_->set_alone(view->members.size() < 2);
   if (finder_)
@@ -195,8 +200,12 @@ void node::impl::submit(std::uint64_t token, core::job_entry job) {
       return refuse(why);
   {
     std::lock_guard lock(mutex_);
-    if (!view_)
-      return refuse("this node has no view yet");
+    if (!view_) { // a node that starts: adopt() takes it up
+      early_.push_back({token, std::move(job),
+                        std::chrono::steady_clock::now()
+                          + agreement_wait});
+      return;
+    }
     core::view next = *view_;
     next.jobs.push_back(job);
     if (codec::encode(cl::message(cl::decided{next})).size()

@@ -98,6 +98,16 @@ BOOST_AUTO_TEST_CASE(a_submitted_job_is_in_the_view_of_all) {
   BOOST_TEST(client->stop_job(id + 1, false) == errc::not_found);
 }
 
+BOOST_AUTO_TEST_CASE(a_job_before_the_first_view_waits_for_it) {
+  swarm s;
+  node& n = s.start("a");
+  auto client = s.client_of(n);
+  BOOST_TEST_REQUIRE(!client->connect());
+  core::job_id id = 0;
+  BOOST_TEST_REQUIRE(!client->submit(small_job(), id), client->text());
+  BOOST_TEST(core::find_job(*n.view(), id));
+}
+
 BOOST_AUTO_TEST_CASE(a_job_that_makes_no_sense_is_refused_with_a_reason) {
   swarm s;
   node& n = s.start("a");
