@@ -89,22 +89,24 @@ BOOST_AUTO_TEST_CASE(join_finds_peers_without_discovery) {
 }
 
 BOOST_AUTO_TEST_CASE(a_node_without_its_quorum_says_whom_it_misses) {
+  // Of two, the one with the lowest id goes on alone: the other must wait.
   swarm s;
-  for (const char* name : {"a", "b", "c"})
-    s.start(name);
-  BOOST_TEST_REQUIRE(swarm::until([&] { return s.agree(3); }));
-  s.nodes[0]->stop();
-  s.nodes[1]->stop();
+  s.start("a");
+  s.start("b");
+  BOOST_TEST_REQUIRE(swarm::until([&] { return s.agree(2); }));
+  const std::size_t low = s.nodes[1]->self() < s.nodes[0]->self() ? 1 : 0;
+  node& left = *s.nodes[1 - low];
+  s.nodes[low]->stop();
   std::string line = s.said.wait_for("waiting for a quorum");
   BOOST_TEST(line.find("recover --force") != std::string::npos);
-  BOOST_TEST(line.find(core::short_name(s.nodes[0]->self()))
+  BOOST_TEST(line.find(core::short_name(s.nodes[low]->self()))
              != std::string::npos);
-  auto old = s.nodes[2]->view()->shoal;
-  auto client = s.client_of(*s.nodes[2]);
+  auto old = left.view()->shoal;
+  auto client = s.client_of(left);
   BOOST_TEST_REQUIRE(!client->connect());
   BOOST_TEST_REQUIRE(!client->recover_force());
-  BOOST_TEST(bool(s.nodes[2]->view()->shoal != old));
-  BOOST_TEST(s.nodes[2]->view()->members.size() == 1);
+  BOOST_TEST(bool(left.view()->shoal != old));
+  BOOST_TEST(left.view()->members.size() == 1);
 }
 
 BOOST_AUTO_TEST_CASE(a_data_directory_in_use_is_refused_naming_the_process) {
