@@ -267,6 +267,9 @@ void add_train(CLI::App& app, command_set& set, runners& run) {
   c = app.add_subcommand("plan", "show what would run where, without running");
   add_node_to_ask(*c, set.plan.at);
   add_run(*c, set.plan.run);
+  c->add_option("--view", set.plan.view,
+                "plan for the shoal that this file (TOML) describes")
+    ->check(CLI::ExistingFile);
   c->add_flag("--json", set.plan.json, "as JSON");
   run[c] = [&set] { return run_plan(set.plan); };
 

@@ -1,10 +1,13 @@
 // apps/cmd_plan.cpp -- plan: what a run would do, where, and at what cost.
 //
-// Plans for the shoal of the local node, or for this machine alone when no
-// node runs. Nothing is started.
+// Plans for the shoal of the local node, for this machine alone when no node
+// runs, or for a shoal that a file describes (view_file.hpp). Nothing is
+// started.
 #include "apps/commands.hpp"
 #include "apps/remote.hpp"
 #include "apps/run_file.hpp"
+#include "apps/toml_file.hpp"
+#include "apps/view_file.hpp"
 #include "runtime/client.hpp"
 #include "runtime/core/training/plan.hpp"
 #include "runtime/model/units.hpp"
@@ -60,6 +63,27 @@ core::view from_status(const json& s) {
   std::ranges::sort(v.members, {},
                     [](const core::member& m) { return m.id.peer; });
   return v;
+}
+
+/// Where a plan is for, and what to call it.
+struct place {
+  core::view view;
+  std::string name;
+};
+
+model::result<place> described(const std::filesystem::path& file) {
+  auto v = parse_view(toml_to_json(file), file.string());
+  if (!v)
+    return v.why();
+  return place{std::move(*v), "the shoal in " + file.string()};
+}
+
+place running(const node_address& at) {
+  runtime::client client(client_of(at));
+  std::string status;
+  if (!client.connect() && !client.status(status))
+    return {from_status(json::parse(status)), client.where()};
+  return {alone(), "this machine alone (no node runs)"};
 }
 
 std::string name_of(const core::view& v, const core::member_id& id) {
@@ -121,10 +145,18 @@ int run_plan(const plan_options& o) {
     std::cerr << "shoal: " << run.message() << "\n";
     return exit_usage;
   }
-  runtime::client client(client_of(o.at));
-  std::string status;
-  const bool node = !client.connect() && !client.status(status);
-  core::view v = node ? from_status(json::parse(status)) : alone();
+  place where;
+  if (o.view.empty()) {
+    where = running(o.at);
+  } else {
+    auto read = described(o.view);
+    if (!read) {
+      std::cerr << "shoal: " << read.message() << "\n";
+      return exit_usage;
+    }
+    where = std::move(*read);
+  }
+  core::view& v = where.view;
   core::job_entry entry = make_entry(*run, o.run.run_file.stem().string());
   entry.id = 1;
   v.jobs.push_back(entry);
@@ -142,9 +174,8 @@ int run_plan(const plan_options& o) {
     std::cout << d.dump() << "\n";
     return exit_done;
   }
-  std::printf(
-    "%llu parameters, on %s\n", (unsigned long long)layout.parameter_count(),
-    node ? client.where().c_str() : "this machine alone (no node runs)");
+  std::printf("%llu parameters, on %s\n",
+              (unsigned long long)layout.parameter_count(), where.name.c_str());
   print(d);
   return exit_done;
 }

@@ -110,6 +110,7 @@ int run_train(const train_options& o);
 struct plan_options {
   node_address at;
   run_options run;
+  std::filesystem::path view; ///< describes a shoal; empty: the real one
   bool json = false;
 };
 int run_plan(const plan_options& o);

@@ -1,5 +1,6 @@
 # tests/apps/cli_test.py -- flags, files, variables, errors and exit codes.
 import json
+import os
 import tomllib
 
 from support import TINY_RUN, World, main
@@ -175,6 +176,37 @@ class Cli(World):
     def test_plan_says_what_runs_where(self):
         text = self.plan(self.tiny_run())
         self.assertRegex(text, r"(?i)replica|stage")
+
+    def test_plan_for_a_described_shoal(self):
+        """The example of 128 GPUs: each holds a block of the model."""
+        examples = os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                                "..", "..", "apps", "examples")
+        found = json.loads(self.plan(
+            os.path.join(examples, "model_700b.toml"), "--view",
+            os.path.join(examples, "gpus_128.toml"), "--json"))
+        self.assertGreater(found["parameters"], 650_000_000_000)
+        self.assertEqual(len(found["memory"]), 128)
+        for peer in found["memory"]:
+            self.assertLessEqual(peer["needs_bytes"], peer["has_bytes"])
+        small = self.write("small.toml", "[[members]]\ntflops = 1\n"
+                           "memory_gib = 8\ncount = 2\n")
+        self.refuse(1, "plan", os.path.join(examples, "model_700b.toml"),
+                    "--view", small, names=["needs at least", "has 16.0 GiB"])
+
+    def test_a_wrong_view_file_is_refused_by_key(self):
+        for text, *names in [
+                ("[[members]]\nmemory_gib = 8\n", "members[0].tflops"),
+                ("[[members]]\ntflops = 1\nmemory_gib = -2\n",
+                 "members[0].memory_gib"),
+                ("[[members]]\ntflop = 1\n", "members[0].tflop", "tflops"),
+                ("[[members]]\ntflops = 1\nmemory_gib = 1\n"
+                 "networks = [{ name = \"x\" }]\n",
+                 "members[0].networks[0].latency_us"),
+                ("members = 3\n", "members must be a list"),
+                ("[[members]\n", "view.toml:1")]:
+            view = self.write("view.toml", text)
+            self.refuse(2, "plan", self.tiny_run(), "--view", view,
+                        names=["view.toml", *names])
 
 
 if __name__ == "__main__":
