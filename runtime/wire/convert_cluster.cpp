@@ -104,19 +104,28 @@ get(const wire::HeartbeatAck& from, cl::heartbeat_ack& to, checks& c) {
   get_beat(from, to, c);
 }
 
-static void put(wire::ClusterMessage& out, const cl::alert& from) {
-  wire::Alert& to = *out.mutable_alert();
+static void put(wire::ClusterMessage& out, const cl::gossip& from) {
+  wire::Gossip& to = *out.mutable_gossip();
   to.set_shoal(raw(from.shoal));
   to.set_number(from.number);
-  put(*to.mutable_subject(), from.subject);
-  to.set_suspected(from.suspected);
+  for (const cl::alert_note& note : from.alerts) {
+    wire::AlertNote& n = *to.add_alerts();
+    n.set_watcher(note.watcher);
+    n.set_subject(note.subject);
+    n.set_stamp(note.stamp);
+    n.set_suspected(note.suspected);
+  }
 }
 
-static void get(const wire::Alert& from, cl::alert& to, checks& c) {
+static void get(const wire::Gossip& from, cl::gossip& to, checks& c) {
+  constexpr std::uint32_t last = cl::members_max - 1;
   c.id(from.shoal(), to.shoal);
   to.number = c.at_most(from.number(), epoch_max);
-  get(from.subject(), to.subject, c);
-  to.suspected = from.suspected();
+  if (c.list(from.alerts_size(), cl::notes_max))
+    for (const wire::AlertNote& n : from.alerts())
+      to.alerts.push_back({c.at_most(n.watcher(), last),
+                           c.at_most(n.subject(), last), n.stamp(),
+                           n.suspected()});
 }
 
 /// The fields that all messages of one ballot share.
@@ -262,8 +271,8 @@ void get(const wire::ClusterMessage& from, cl::message& to, checks& c) {
     return get(from.heartbeat(), to.emplace<cl::heartbeat>(), c);
   case wire_message::kHeartbeatAck:
     return get(from.heartbeat_ack(), to.emplace<cl::heartbeat_ack>(), c);
-  case wire_message::kAlert:
-    return get(from.alert(), to.emplace<cl::alert>(), c);
+  case wire_message::kGossip:
+    return get(from.gossip(), to.emplace<cl::gossip>(), c);
   case wire_message::kPrepare:
     return get(from.prepare(), to.emplace<cl::prepare>(), c);
   case wire_message::kPromise:

@@ -77,7 +77,7 @@ bool cluster_world::settled(std::string* why) {
       const member* e = find_member(v, m.id);
       if (!(m.core->current() == v) || v.members.size() != group.size()
           || e == nullptr || e->instance != m.instance
-          || e->state != member_state::active
+          || e->state != member_state::active || !v.cuts.empty()
           || m.core->phase() != phase::member) {
         *why = "m" + std::to_string(i) + " is not in one view with its shoal";
         return false;

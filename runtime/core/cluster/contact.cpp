@@ -205,12 +205,26 @@ void impl::on(const peer_id& from, const heartbeat_ack& m) {
     detector_.on_ack(from, m.sequence, now_, *out_);
 }
 
-void impl::on(const peer_id& from, const alert& m) {
-  if (m.shoal == view_.shoal && find_member(view_, from) != nullptr)
-    detector_.on_alert(from, m);
+void impl::on(const peer_id& from, const gossip& m) {
+  heard(from, m.shoal, m.number);
+  if (m.shoal == view_.shoal && m.number == view_.number
+      && find_member(view_, from) != nullptr)
+    detector_.on_alerts(from, m.alerts);
+}
+
+/// Whether `from` may know that view and it can be one. That a quorum agreed
+/// is not proved: peers crash, they do not lie.
+bool impl::believable(const peer_id& from, const view& v) const {
+  bool knows =
+    find_member(v, from) != nullptr
+    || (v.shoal == view_.shoal && find_member(view_, from) != nullptr);
+  return knows && v.cluster == config_.cluster
+         && std::ranges::any_of(v.members, votes);
 }
 
 void impl::on(const peer_id& from, const decided& m) {
+  if (!believable(from, m.value))
+    return;
   link& l = links_.at(from);
   if (m.value.shoal == l.shoal) // it may be gone before it beats again
     l.number = std::max(l.number, m.value.number);

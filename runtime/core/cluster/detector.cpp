@@ -12,40 +12,32 @@ detector::detector(detector_config c) : config_(c) {
 
 void detector::follow(const view& v, nanoseconds now) {
   view_ = &v;
+  rings_.follow(v, config_.self);
   std::map<peer_id, watched> next;
-  for (const member& m : v.members) {
+  for (std::uint32_t i = 0; i < v.members.size(); ++i) {
+    const member& m = v.members[i];
     if (m.id.peer == config_.self)
       continue;
     watched w;
     auto old = watched_.find(m.id.peer);
     if (old != watched_.end())
       w = std::move(old->second);
-    if (old == watched_.end() || w.id != m.id) {
-      w.accusers.clear();
+    bool watch = std::ranges::binary_search(rings_.subjects(), i);
+    if (old == watched_.end() || w.id != m.id || !w.watch) {
       w.suspected = false;
       w.refused.clear();
-      w.heard_at = now;
+      w.heard_at = w.changed_at = now;
     }
     w.id = m.id;
-    w.watch = watches(config_.self, m.id.peer);
+    w.index = i;
+    w.watch = watch;
+    if (!watch)
+      w.suspected = false;
     next.emplace(m.id.peer, std::move(w));
   }
   watched_ = std::move(next);
-}
-
-/// Whether `from` is one of the watchers_max members before `subject` in the
-/// ring of members.
-bool detector::watches(const peer_id& from, const peer_id& subject) const {
-  const auto& all = view_->members;
-  if (all.size() <= watchers_max + 1)
-    return from != subject;
-  auto index = [&](const peer_id& id) {
-    return std::size_t(find_member(*view_, id) - all.data());
-  };
-  if (find_member(*view_, from) == nullptr)
-    return false;
-  std::size_t ahead = (index(subject) + all.size() - index(from)) % all.size();
-  return ahead >= 1 && ahead <= watchers_max;
+  notes_.clear(); // places are of the old view; what still holds is told again
+  count();
 }
 
 void detector::link_up(const peer_id& peer, nanoseconds now, actions& out) {
@@ -54,13 +46,15 @@ void detector::link_up(const peer_id& peer, nanoseconds now, actions& out) {
     return;
   watched& w = at->second;
   w.linked = true;
-  w.heard_at = now;
+  w.heard_at = w.changed_at = now;
   w.refused.clear();
-  set_suspected(w, false, out);
+  set_suspected(w, false, now, out);
+  for (auto& [subject, by] : notes_) // of its former self, perhaps
+    by.erase(index_of(*view_, peer));
+  count();
   // It does not know yet what the others were told.
-  for (const auto& [id, other] : watched_)
-    if (other.suspected)
-      tell(other, out);
+  if (auto notes = own_alerts(); !notes.empty())
+    tell(notes, out);
   beat_now();
 }
 
@@ -80,7 +74,7 @@ void detector::refused(const member& m, const std::string& address,
     if (!at->second.refused.contains(a))
       return;
   if (at->second.watch)
-    set_suspected(at->second, true, out);
+    set_suspected(at->second, true, now, out);
 }
 
 void detector::on_ack(const peer_id& from, std::uint64_t sequence,
@@ -96,43 +90,73 @@ void detector::on_ack(const peer_id& from, std::uint64_t sequence,
     w.round_trip += (sample - w.round_trip) / 8;
     w.sent_at = 0;
   }
-  set_suspected(w, false, out);
+  if (w.suspected) // it lives, and we were wrong
+    doubts_ = std::min(doubts_ + 1, doubts_max);
+  set_suspected(w, false, now, out);
 }
 
-void detector::on_alert(const peer_id& from, const alert& m) {
-  auto at = watched_.find(m.subject.peer);
-  if (at == watched_.end() || at->second.id != m.subject)
-    return;
-  if (m.suspected)
-    at->second.accusers.insert(from);
-  else
-    at->second.accusers.erase(from);
+void detector::on_alerts(const peer_id& from,
+                         const std::vector<alert_note>& notes) {
+  std::uint32_t watcher = index_of(*view_, from);
+  for (const alert_note& n : notes) {
+    if (n.watcher != watcher || n.subject >= view_->members.size()
+        || !votes(view_->members[watcher]) || n.subject == watcher)
+      continue;
+    alert_note& known = notes_[n.subject][n.watcher];
+    if (n.stamp >= known.stamp)
+      known = n;
+  }
+  count();
 }
 
 /// Six lost heartbeats at the default; longer where round trips are long or
-/// vary, four deviations as TCP's retransmission timer has them.
+/// vary, and where we doubt ourselves.
 nanoseconds detector::silence_max(const watched& w) const {
-  return std::max(config_.floor,
-                  3 * config_.interval + 2 * w.round_trip + 4 * w.deviation);
+  nanoseconds base = std::max(
+    config_.floor, 3 * config_.interval + 2 * w.round_trip + 4 * w.deviation);
+  return std::min(config_.ceiling, base + doubts_ * base / 2);
+}
+
+/// Once for every heartbeat: were the last answered?
+void detector::doubt(nanoseconds now) {
+  std::size_t asked = 0;
+  std::size_t silent = 0;
+  for (const auto& [id, w] : watched_) {
+    if (!w.watch || !w.linked || w.suspected)
+      continue;
+    ++asked;
+    silent += now - w.heard_at > 2 * config_.interval;
+  }
+  if (asked > 2 && 2 * silent > asked)
+    doubts_ = std::min(doubts_ + 1, doubts_max);
+  else if (silent == 0 && doubts_ > 0)
+    --doubts_;
 }
 
 void detector::on_tick(nanoseconds now, actions& out) {
   // We were stopped: what we did not hear says nothing about the others.
-  if (ticked_at_ > 0 && now - ticked_at_ > 3 * config_.interval)
+  if (ticked_at_ > 0 && now - ticked_at_ > 3 * config_.interval) {
+    doubts_ = std::min(doubts_ + 2, doubts_max);
     for (auto& [id, w] : watched_)
       w.heard_at = now;
+  }
   ticked_at_ = now;
   for (auto& [id, w] : watched_)
     if (w.watch && !w.suspected && now - w.heard_at > silence_max(w))
-      set_suspected(w, true, out);
-  if (now < beat_at_)
-    return;
+      set_suspected(w, true, now, out);
+  if (now >= beat_at_)
+    beat(now, out);
+}
+
+void detector::beat(nanoseconds now, actions& out) {
+  if (beat_at_ > 0)
+    doubt(now);
   beat_at_ = now + config_.interval;
   ++sequence_;
+  if (auto notes = own_alerts(); !notes.empty())
+    tell(notes, out); // again, since messages may be lost
   std::vector<peer_id> to;
   for (auto& [id, w] : watched_) {
-    if (w.suspected)
-      tell(w, out); // again, since messages may be lost
     if (!w.watch || !w.linked)
       continue;
     // One sample at a time, unless its heartbeat seems lost.
@@ -146,51 +170,105 @@ void detector::on_tick(nanoseconds now, actions& out) {
     out.push_back(send{to, heartbeat{view_->shoal, view_->number, sequence_}});
 }
 
-void detector::set_suspected(watched& w, bool suspected, actions& out) {
+void detector::set_suspected(watched& w, bool suspected, nanoseconds now,
+                             actions& out) {
   if (w.suspected == suspected)
     return;
   w.suspected = suspected;
-  tell(w, out);
+  w.changed_at = now;
+  ++stamp_;
+  tell({note_of(w)}, out);
+  count();
 }
 
-void detector::tell(const watched& w, actions& out) const {
-  std::vector<peer_id> to = linked();
-  std::erase(to, w.id.peer);
-  if (!to.empty())
-    out.push_back(
-      send{to, alert{view_->shoal, view_->number, w.id, w.suspected}});
+alert_note detector::note_of(const watched& w) const {
+  return {index_of(*view_, config_.self), w.index, stamp_, w.suspected};
 }
 
-std::vector<peer_id> detector::linked() const {
-  std::vector<peer_id> out;
+std::vector<alert_note> detector::own_alerts() const {
+  std::vector<alert_note> out;
+  for (const auto& [id, w] : watched_)
+    if (w.suspected)
+      out.push_back(note_of(w));
+  return out;
+}
+
+void detector::tell(const std::vector<alert_note>& notes, actions& out) const {
+  std::vector<peer_id> to;
   for (const auto& [id, w] : watched_)
     if (w.linked)
-      out.push_back(id);
-  return out;
+      to.push_back(id);
+  if (!to.empty())
+    out.push_back(
+      send{std::move(to), gossip{view_->shoal, view_->number, notes}});
 }
 
 bool detector::suspects(const peer_id& peer) const {
   auto at = watched_.find(peer);
-  return at != watched_.end() && at->second.suspected;
+  return at != watched_.end()
+         && (at->second.suspected
+             || std::ranges::find(confirmed_, at->second.id)
+                  != confirmed_.end());
 }
 
-std::vector<member_id> detector::confirmed() const {
-  std::vector<member_id> out;
-  for (const auto& [id, w] : watched_) {
-    if (!w.suspected)
-      continue;
-    std::size_t watchers = 0;
-    std::size_t agree = 0;
-    for (const member& m : view_->members) {
-      if (!votes(m) || suspects(m.id.peer) || !watches(m.id.peer, id))
+bool detector::enough(std::size_t accusers, std::size_t watchers) const {
+  if (rings_.all_watch())
+    return 2 * accusers > watchers;
+  return accusers > 0 && 10 * accusers >= accusers_of_ten * watchers;
+}
+
+/// Who is confirmed, by what is known now. A watcher that is confirmed as dead
+/// counts no more, which may confirm others.
+void detector::count() {
+  std::map<std::uint32_t, std::vector<std::uint32_t>> watchers;
+  for (const auto& [id, w] : watched_)
+    if (w.suspected || notes_.contains(w.index))
+      watchers[w.index] = rings_.watchers(w.index);
+  auto accuses = [&](std::uint32_t who, std::uint32_t whom) {
+    const peer_id& peer = view_->members[who].id.peer;
+    if (peer == config_.self)
+      return watched_.at(view_->members[whom].id.peer).suspected;
+    auto at = notes_.find(whom);
+    return at != notes_.end() && at->second.contains(who)
+           && at->second.at(who).suspected;
+  };
+  std::set<std::uint32_t> dead;
+  for (bool more = true; more;) {
+    more = false;
+    unstable_ = false;
+    for (const auto& [subject, all] : watchers) {
+      std::size_t alive = 0;
+      std::size_t accusers = 0;
+      for (std::uint32_t w : all) {
+        alive += !dead.contains(w);
+        accusers += !dead.contains(w) && accuses(w, subject);
+      }
+      if (dead.contains(subject))
         continue;
-      ++watchers;
-      agree += m.id.peer == config_.self || w.accusers.contains(m.id.peer);
+      if (enough(accusers, alive))
+        more = dead.insert(subject).second;
+      else if (accusers >= (rings_.all_watch() ? 2 : noise_below))
+        unstable_ = true;
     }
-    if (2 * agree > watchers)
-      out.push_back(w.id);
   }
+  confirmed_.clear();
+  for (std::uint32_t i : dead)
+    confirmed_.push_back(view_->members[i].id);
+}
+
+std::vector<member_id> detector::cut_off(nanoseconds now) const {
+  std::vector<member_id> out;
+  for (const auto& [id, w] : watched_)
+    if (w.suspected && now - w.changed_at >= config_.cut_patience
+        && std::ranges::find(confirmed_, w.id) == confirmed_.end())
+      out.push_back(w.id);
   return out;
+}
+
+bool detector::well(const peer_id& peer, nanoseconds now) const {
+  auto at = watched_.find(peer);
+  return at != watched_.end() && at->second.linked && !at->second.suspected
+         && now - at->second.changed_at >= config_.mend_patience;
 }
 
 nanoseconds detector::deadline() const {

@@ -35,6 +35,8 @@ inline constexpr std::size_t jobs_kept_max = 16;
 inline constexpr std::size_t run_json_bytes_max = 64 * 1024;
 /// Last views of dissolved shoals that are remembered for late members.
 inline constexpr std::size_t former_max = 8;
+/// Opinions in one message: those of all watchers about all members.
+inline constexpr std::size_t notes_max = 1024;
 /// Pairs of members without a way to each other that a view lists.
 inline constexpr std::size_t cuts_max = 256;
 /// Own wishes and those of others that wait for the next view.
@@ -61,7 +63,7 @@ struct config {
   nanoseconds heartbeat_interval = 250'000'000;
   nanoseconds suspect_floor = 1'500'000'000; ///< silence before suspicion
   nanoseconds batch_window = 50'000'000;     ///< gathers wishes into one view
-  nanoseconds rank_delay = 30'000'000;       ///< lets lower peers propose first
+  nanoseconds rank_delay = 30'000'000;       ///< between the turns of proposers
   nanoseconds ballot_timeout = 300'000'000;
   nanoseconds homeless_patience = 3'000'000'000;
   nanoseconds waiting_period = 10'000'000'000;

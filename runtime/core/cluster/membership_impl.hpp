@@ -21,6 +21,8 @@ inline constexpr nanoseconds hello_interval = 1000 * milliseconds;
 inline constexpr nanoseconds hello_life = 3 * hello_interval;
 /// A forwarded wish that is not repeated is forgotten.
 inline constexpr nanoseconds wish_life = 1500 * milliseconds;
+/// Deaths wait so long for others that have accusers, but too few yet.
+inline constexpr nanoseconds unstable_patience = 500 * milliseconds;
 /// A connection attempt without an answer counts as over.
 inline constexpr nanoseconds dial_timeout = 3000 * milliseconds;
 inline constexpr nanoseconds dial_pause_max = 2000 * milliseconds;
@@ -84,7 +86,9 @@ struct membership::impl {
   void refresh_wishes();
   void refresh_losses();
   void refresh_seats();
+  void refresh_cuts();
   void drop_settled();
+  std::size_t rank() const;
   nanoseconds wishes_due() const;
   void propose();
   void forward_changes();
@@ -102,11 +106,12 @@ struct membership::impl {
   bool connected_to(const std::string& address) const;
   std::vector<std::string> wanted_addresses() const;
   void heard(const peer_id& from, const shoal_id& shoal, epoch number);
+  bool believable(const peer_id& from, const view& v) const;
   bool tell_former(const peer_id& to, const shoal_id& shoal, epoch number);
   void on(const peer_id& from, const hello& m);
   void on(const peer_id& from, const heartbeat& m);
   void on(const peer_id& from, const heartbeat_ack& m);
-  void on(const peer_id& from, const alert& m);
+  void on(const peer_id& from, const gossip& m);
   void on(const peer_id& from, const decided& m);
   void on(const peer_id& from, const view_request& m);
   template <class Message>

@@ -69,14 +69,6 @@ struct heartbeat_ack {
   std::uint64_t sequence = 0;
 };
 
-/// The sender's own opinion of a member, told to all others.
-struct alert {
-  shoal_id shoal{};
-  epoch number = 0;
-  member_id subject;
-  bool suspected = false; ///< false takes it back
-};
-
 struct prepare {
   shoal_id shoal{};
   epoch base = 0;
@@ -114,7 +106,7 @@ struct refused {
   cluster::ballot promised;
 };
 
-/// A view that a quorum has accepted. Trusted: peers crash, they do not lie.
+/// A view that a quorum has accepted; from a member of it or of ours.
 struct decided {
   view value;
 };
@@ -157,9 +149,26 @@ struct change_request {
   change what;
 };
 
+/// A watcher's opinion of a member. Members are named by their place in the
+/// view that the message is about. The newest stamp of a watcher counts.
+struct alert_note {
+  std::uint32_t watcher = 0;
+  std::uint32_t subject = 0;
+  std::uint32_t stamp = 0;
+  bool suspected = false; ///< false takes it back
+  friend bool operator==(const alert_note&, const alert_note&) = default;
+};
+
+/// What is new about view `number`; in a large shoal passed on to neighbours.
+struct gossip {
+  shoal_id shoal{};
+  epoch number = 0;
+  std::vector<alert_note> alerts;
+};
+
 using message =
   std::variant<hello, join_request, join_answer, heartbeat, heartbeat_ack,
-               alert, prepare, promise, accept, accepted, refused, decided,
+               gossip, prepare, promise, accept, accepted, refused, decided,
                view_request, change_request>;
 
 } // namespace shoal::core::cluster

@@ -3,6 +3,7 @@
 #include "runtime/core/cluster/membership_impl.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 namespace shoal::core::cluster {
 
@@ -157,6 +158,7 @@ void impl::wish(change c) {
 void impl::refresh_wishes() {
   refresh_losses();
   refresh_seats();
+  refresh_cuts();
   const member* self = entry();
   if (seated_ && self != nullptr && !current_entry()) {
     auto [at, fresh] = wishes_.joins.try_emplace(self->id.peer);
@@ -187,6 +189,37 @@ void impl::refresh_losses() {
       losses[id] = old == wishes_.losses.end() ? now_ : old->second;
     }
   wishes_.losses = std::move(losses);
+}
+
+/// What we wish about cuts between us and others, as it is now.
+void impl::refresh_cuts() {
+  std::vector<change> now;
+  auto about = [&](change_kind kind, const member_id& other) {
+    change c;
+    c.kind = kind;
+    c.subject = entry()->id;
+    c.other = other;
+    now.push_back(std::move(c));
+  };
+  if (seated_ && current_entry() && phase_ == phase::member) {
+    for (const member_id& id : detector_.cut_off(now_))
+      about(change_kind::cut, id);
+    const peer_id& self = config_.self.id.peer;
+    for (const cut_pair& c : view_.cuts)
+      if (c.low.peer == self || c.high.peer == self) {
+        const member_id& other = c.low.peer == self ? c.high : c.low;
+        if (detector_.well(other.peer, now_))
+          about(change_kind::mend, other);
+      }
+  }
+  std::erase_if(wishes_.changes, [&](const cluster::wish& w) {
+    bool cut =
+      w.what.kind == change_kind::cut || w.what.kind == change_kind::mend;
+    return w.own && cut && std::ranges::find(now, w.what) == now.end();
+  });
+  for (change& c : now)
+    if (!settled(c, view_))
+      wish(std::move(c));
 }
 
 void impl::refresh_seats() {
@@ -222,19 +255,32 @@ void impl::drop_settled() {
   });
 }
 
+/// How many voters in contact have their turn before us. The order is another
+/// one after every view, so that no member is always the first.
+std::size_t impl::rank() const {
+  auto turn_of = [this](const peer_id& id) {
+    std::uint64_t key = 0;
+    std::memcpy(&key, id.data(), sizeof key);
+    return random(key ^ (view_.number * 0x9e3779b97f4a7c15u)).next();
+  };
+  std::uint64_t own = turn_of(config_.self.id.peer);
+  std::size_t before = 0;
+  for (const peer_id& id : reachable())
+    before += turn_of(id) < own && votes(*find_member(view_, id));
+  return before;
+}
+
 /// When the earliest wish is ripe: after a window that gathers others, and,
-/// for what all peers know at the same time, after the lower peers' turn.
+/// for what all peers know at the same time, after the turns before ours.
 nanoseconds impl::wishes_due() const {
   nanoseconds due = time_max;
   if (!i_vote() || phase_ != phase::member)
     return due;
-  std::size_t rank = 0;
-  for (const peer_id& id : reachable())
-    rank += id < config_.self.id.peer && votes(*find_member(view_, id));
-  nanoseconds turn = nanoseconds(rank) * config_.rank_delay;
+  nanoseconds turn = nanoseconds(rank()) * config_.rank_delay;
   nanoseconds window = config_.batch_window;
+  nanoseconds others = detector_.unstable() ? unstable_patience : 0;
   for (const auto& [id, since] : wishes_.losses)
-    due = std::min(due, since + window + turn);
+    due = std::min(due, since + window + turn + others);
   for (const auto& [id, since] : wishes_.seats)
     due = std::min(due, since + window + turn);
   for (const auto& [id, j] : wishes_.joins)

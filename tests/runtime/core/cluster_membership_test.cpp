@@ -365,6 +365,30 @@ BOOST_AUTO_TEST_CASE(an_embedded_peer_stores_nothing_and_joins_only_if_told) {
   BOOST_TEST(find_job(told.b.core->current(), 4) != nullptr);
 }
 
+BOOST_AUTO_TEST_CASE(a_decided_view_counts_only_from_those_who_may_know_it) {
+  begin(a);
+  begin(b);
+  link();
+  run(300 * ms);
+  view next = a.core->current();
+  next.number += 1;
+  next.members.pop_back();
+  peer_id stranger = peer(9);
+  give(a, peer_up{stranger, 1});
+  give(a, received{stranger, decided{next}});
+  BOOST_TEST(a.core->current().members.size() == 2u);
+  view other = next;
+  other.cluster = "another";
+  view empty = next;
+  empty.members.clear();
+  for (const view& v : {other, empty}) {
+    give(a, received{b.c.self.id.peer, decided{v}});
+    BOOST_TEST(a.core->current().members.size() == 2u);
+  }
+  give(a, received{b.c.self.id.peer, decided{next}});
+  BOOST_TEST(a.core->current().members.size() == 1u);
+}
+
 BOOST_AUTO_TEST_CASE(a_non_voting_peer_votes_only_while_it_is_alone) {
   a.c.self.voter = false;
   begin(a);

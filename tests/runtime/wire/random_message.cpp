@@ -186,7 +186,10 @@ cl::message random_message::cluster(std::size_t kind) {
   case 4:
     return cl::heartbeat_ack{shoal, number(), number()};
   case 5:
-    return cl::alert{shoal, number(), member_id(), coin()};
+    return cl::gossip{
+      shoal,
+      number(),
+      {{static_cast<std::uint32_t>(below(60)), 3, 7, coin()}, {1, 2, 3, true}}};
   case 6:
     return cl::prepare{shoal, number(), ballot()};
   case 7: {

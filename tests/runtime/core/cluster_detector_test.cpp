@@ -1,0 +1,128 @@
+// tests/runtime/core/cluster_detector_test.cpp -- who watches whom, how many
+// accusers make a death, and what a peer that was stopped believes.
+#include "runtime/core/cluster/detector.hpp"
+#include "runtime/core/cluster/random.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include <algorithm>
+
+using namespace shoal::core;
+using namespace shoal::core::cluster;
+
+namespace {
+
+constexpr nanoseconds ms = 1'000'000;
+
+view shoal_of(std::size_t n) {
+  view v;
+  cluster::random r(n);
+  v.number = 1;
+  v.members.resize(n);
+  for (member& m : v.members) {
+    for (auto& b : m.id.peer)
+      b = std::uint8_t(r.next());
+    m.id.incarnation = 1;
+  }
+  std::ranges::sort(v.members, {}, [](const member& m) { return m.id.peer; });
+  return v;
+}
+
+/// How many deaths the first member believes in when so many watchers accuse
+/// one member that it does not watch itself, unless all watch all.
+std::size_t confirmed_by(std::size_t accusers, const view& v) {
+  rings all;
+  all.follow(v, v.members[0].id.peer);
+  std::uint32_t subject = std::uint32_t(v.members.size() - 1);
+  while (!all.all_watch()
+         && std::ranges::binary_search(all.subjects(), subject))
+    --subject;
+  detector d({v.members[0].id.peer});
+  d.follow(v, 0);
+  for (std::uint32_t w : all.watchers(subject))
+    if (w != 0 && accusers > 0) {
+      d.on_alerts(v.members[w].id.peer, {{w, subject, 1, true}});
+      --accusers;
+    }
+  return d.confirmed().size();
+}
+
+} // namespace
+
+BOOST_AUTO_TEST_SUITE(cluster_detector)
+
+BOOST_AUTO_TEST_CASE(everybody_has_ten_watchers_and_all_agree_who) {
+  for (std::size_t n : {12u, 40u, 64u}) {
+    view v = shoal_of(n);
+    std::vector<rings> of(n);
+    for (std::size_t i = 0; i < n; ++i)
+      of[i].follow(v, v.members[i].id.peer);
+    for (std::uint32_t i = 0; i < n; ++i) {
+      auto watchers = of[0].watchers(i);
+      BOOST_TEST(watchers.size() == rings_max);
+      for (std::uint32_t w = 0; w < n; ++w)
+        BOOST_TEST(std::ranges::binary_search(watchers, w)
+                   == std::ranges::binary_search(of[w].subjects(), i));
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(few_voters_watch_everybody) {
+  view v = shoal_of(30);
+  for (std::size_t i = 3; i < 30; ++i)
+    v.members[i].voter = false;
+  rings r;
+  r.follow(v, v.members[1].id.peer);
+  BOOST_TEST(r.subjects().size() == 29u);
+  BOOST_TEST(r.watchers(20).size() == 3u);
+  r.follow(v, v.members[9].id.peer);
+  BOOST_TEST(r.subjects().empty());
+}
+
+BOOST_AUTO_TEST_CASE(seven_of_ten_or_more_than_half_of_few_confirm) {
+  view large = shoal_of(40);
+  BOOST_TEST(confirmed_by(6, large) == 0u);
+  BOOST_TEST(confirmed_by(7, large) == 1u);
+  view small = shoal_of(6); // four others watch the last one, beside us
+  BOOST_TEST(confirmed_by(2, small) == 0u);
+  BOOST_TEST(confirmed_by(3, small) == 1u);
+}
+
+BOOST_AUTO_TEST_CASE(an_opinion_counts_from_its_owner_only_and_the_newest) {
+  view v = shoal_of(4);
+  detector d({v.members[0].id.peer});
+  d.follow(v, 0);
+  const peer_id& one = v.members[1].id.peer;
+  const peer_id& two = v.members[2].id.peer;
+  d.on_alerts(one, {{1, 3, 5, true}, {2, 3, 5, true}, {1, 999, 5, true}});
+  BOOST_TEST(d.confirmed().empty());
+  d.on_alerts(two, {{2, 3, 1, true}});
+  BOOST_TEST(d.confirmed().size() == 1u);
+  d.on_alerts(one, {{1, 3, 4, false}}); // overtaken on its way
+  BOOST_TEST(d.confirmed().size() == 1u);
+  d.on_alerts(one, {{1, 3, 6, false}});
+  BOOST_TEST(d.confirmed().empty());
+}
+
+BOOST_AUTO_TEST_CASE(a_peer_that_was_stopped_doubts_itself_first) {
+  view v = shoal_of(5);
+  detector d({v.members[0].id.peer});
+  actions out;
+  d.follow(v, 0);
+  for (std::size_t i = 1; i < 5; ++i)
+    d.link_up(v.members[i].id.peer, 0, out);
+  d.on_tick(ms, out);
+  d.on_tick(5000 * ms, out); // nothing heard, but we were away
+  BOOST_TEST(d.doubts() > 0);
+  for (nanoseconds t = 5100; t < 5000 + 1600; t += 100)
+    d.on_tick(t * ms, out);
+  for (std::size_t i = 1; i < 5; ++i) // the plain deadline has passed
+    BOOST_TEST(!d.suspects(v.members[i].id.peer));
+  BOOST_TEST(d.doubts() > 2); // most are silent: is it us?
+  for (nanoseconds t = 6600; t < 17'000; t += 100)
+    d.on_tick(t * ms, out);
+  for (std::size_t i = 1; i < 5; ++i) // but not for ever
+    BOOST_TEST(d.suspects(v.members[i].id.peer));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
