@@ -6,9 +6,10 @@
 namespace shoal::core {
 
 const member* find_member(const view& v, const peer_id& id) {
-  auto at =
-    std::ranges::find(v.members, id, [](const member& m) { return m.id.peer; });
-  return at == v.members.end() ? nullptr : &*at;
+  auto at = std::ranges::lower_bound(
+    v.members, id, {},
+    [](const member& m) -> const peer_id& { return m.id.peer; }); // V-1
+  return at == v.members.end() || at->id.peer != id ? nullptr : &*at;
 }
 
 const job_entry* find_job(const view& v, job_id id) {
@@ -28,13 +29,20 @@ bool votes(const member& m) {
 }
 
 bool is_quorum(const view& v, const std::vector<peer_id>& agreeing) {
+  const std::vector<peer_id>* in_order = &agreeing;
+  std::vector<peer_id> sorted;
+  if (!std::ranges::is_sorted(agreeing)) {
+    sorted = agreeing;
+    std::ranges::sort(sorted);
+    in_order = &sorted;
+  }
   std::size_t voters = 0;
   std::size_t agreed = 0;
   bool lowest_agreed = false;
   for (const member& m : v.members) { // V-1: the first voter is the lowest
     if (!votes(m))
       continue;
-    bool in = std::ranges::find(agreeing, m.id.peer) != agreeing.end();
+    bool in = std::ranges::binary_search(*in_order, m.id.peer);
     lowest_agreed = lowest_agreed || (voters == 0 && in);
     ++voters;
     agreed += in ? 1 : 0;

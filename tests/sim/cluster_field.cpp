@@ -28,9 +28,11 @@ std::pair<int, int> pair_of(int a, int b) {
 
 field::field(const field_options& o) : options_(o), random_(o.seed) {
   peers_.resize(std::size_t(o.peers));
+  links_.resize(peers_.size() * peers_.size());
   for (int i = 0; i < o.peers; ++i) {
     for (auto& b : at(i).id)
       b = std::uint8_t(random_.next());
+    places_[at(i).id] = i;
     config c;
     c.self.id.peer = at(i).id;
     c.self.instance = at(i).instance = random_.next();
@@ -77,25 +79,24 @@ void field::push(int to, nanoseconds delay, event e, nanoseconds tick) {
 }
 
 bool field::linked(int a, int b) const {
-  return links_.contains(pair_of(a, b));
+  return links_[std::size_t(a) * peers_.size() + std::size_t(b)];
 }
 
 int field::find(const peer_id& id) const {
-  for (int i = 0; i < size(); ++i)
-    if (peers_[std::size_t(i)].id == id)
-      return i;
-  return -1;
+  auto it = places_.find(id);
+  return it == places_.end() ? -1 : it->second;
 }
 
 void field::link(int a, int b, bool up) {
-  if (up ? !links_.insert(pair_of(a, b)).second
-         : links_.erase(pair_of(a, b)) == 0)
+  if (linked(a, b) == up || a == b)
     return;
-  for (auto [x, y] : {std::pair(a, b), std::pair(b, a)})
+  for (auto [x, y] : {std::pair(a, b), std::pair(b, a)}) {
+    links_[std::size_t(x) * peers_.size() + std::size_t(y)] = up;
     if (up)
       push(x, 1000, peer_up{at(y).id, at(y).instance});
     else
       push(x, 1000, peer_down{at(y).id});
+  }
 }
 
 void field::give(int i, const event& e) {
@@ -141,6 +142,7 @@ void field::carry_out(int i, actions& out) {
       dial(i, c->address);
     } else if (auto* v = std::get_if<new_view>(&a)) {
       views_.insert(v->current.number);
+      ++adopted_;
       at(i).seen = std::make_shared<const view>(std::move(v->current));
     }
   }
@@ -183,8 +185,9 @@ void field::run(nanoseconds time) {
 nanoseconds field::until(const std::function<bool()>& done, nanoseconds limit) {
   nanoseconds begin = now_;
   while (!done())
-    if (now_ - begin > limit || !next())
-      return -1;
+    for (auto before = adopted_; adopted_ == before;)
+      if (now_ - begin > limit || !next())
+        return -1;
   return now_ - begin;
 }
 

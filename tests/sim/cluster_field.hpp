@@ -12,6 +12,7 @@
 #include <memory>
 #include <queue>
 #include <set>
+#include <unordered_map>
 #include <vector>
 
 namespace shoal::sim {
@@ -31,8 +32,8 @@ public:
   /// Starts all; @returns whether they are one view of all within `limit`.
   bool gather(core::nanoseconds limit);
   void run(core::nanoseconds time);
-  /// @returns the time until `done` holds, asked at every event; -1 if it did
-  /// not within `limit`.
+  /// @returns the time until `done` holds, asked whenever some peer adopts a
+  /// view; -1 if it did not within `limit`.
   core::nanoseconds
   until(const std::function<bool()>& done, core::nanoseconds limit);
 
@@ -102,8 +103,17 @@ private:
   core::nanoseconds now_ = 0;
   std::uint64_t order_ = 0;
   std::uint64_t messages_ = 0;
+  std::uint64_t adopted_ = 0; ///< views, by any peer
   std::vector<one> peers_;
-  std::set<std::pair<int, int>> links_; ///< lower index first
+  /// Ids are random: any of their bytes tell them apart in a table.
+  struct first_bytes {
+    std::size_t operator()(const core::peer_id& id) const {
+      return std::size_t(id[0]) | std::size_t(id[1]) << 8
+             | std::size_t(id[2]) << 16;
+    }
+  };
+  std::unordered_map<core::peer_id, int, first_bytes> places_;
+  std::vector<bool> links_; ///< size() rows: whether two are connected
   std::set<std::pair<int, int>> cuts_;
   std::set<core::epoch> views_;
   std::priority_queue<item, std::vector<item>, later> queue_;

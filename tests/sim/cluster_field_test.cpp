@@ -72,9 +72,37 @@ BOOST_AUTO_TEST_CASE(many_that_die_at_once_leave_in_one_view) {
     }
 }
 
+/// A number that a longer run sets.
+static int from_environment(const char* name, int otherwise) {
+  const char* text = std::getenv(name);
+  return text != nullptr ? std::atoi(text) : otherwise;
+}
+
+BOOST_AUTO_TEST_CASE(a_large_shoal_gathers_and_loses_ten_at_once) {
+  int n = from_environment("SHOAL_FIELD_PEERS", 128);
+  for (bool silent : {false, true}) {
+    field f({.seed = 3, .peers = n});
+    BOOST_TEST_REQUIRE(f.gather(10 * s));
+    std::printf("%d peers: one view after %.0f ms, %zu views, %.1f messages a "
+                "pair\n",
+                n, in_ms(f.now()), f.views().size(),
+                double(f.messages()) / (n * double(n - 1) / 2));
+    std::size_t views = f.views().size();
+    for (int i = 0; i < 10; ++i)
+      silent ? f.vanish(i * 7) : f.kill(i * 7);
+    auto took = f.until([&] { return f.agreed(std::size_t(n - 10)); }, 10 * s);
+    std::printf("10 of %d die%s: gone after %.0f ms in %zu views\n", n,
+                silent ? " silently" : "", in_ms(took),
+                f.views().size() - views);
+    BOOST_TEST(took >= 0);
+    BOOST_TEST(took < 3 * s);
+    BOOST_TEST(f.views().size() - views == 1u);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(traffic_of_a_peer_stops_growing_with_the_shoal) {
   double first = 0;
-  for (int n : {16, 32, 64}) {
+  for (int n : {16, 64, 160}) {
     field f({.seed = 5, .peers = n});
     BOOST_TEST_REQUIRE(f.gather(30 * s));
     f.run(s);
@@ -141,9 +169,8 @@ BOOST_AUTO_TEST_CASE(no_member_is_a_sequencer) {
 }
 
 BOOST_AUTO_TEST_CASE(slow_watchers_expel_nobody) {
-  // Simulated minutes: SHOAL_FIELD_MINUTES=1440 is a day.
-  const char* text = std::getenv("SHOAL_FIELD_MINUTES");
-  int minutes = text != nullptr ? std::atoi(text) : 3;
+  // Simulated minutes: 1440 is a day.
+  int minutes = from_environment("SHOAL_FIELD_MINUTES", 3);
   field f({.seed = 11, .peers = 16, .loss_per_10000 = 100});
   BOOST_TEST_REQUIRE(f.gather(60 * s));
   f.slow(3, 800 * ms);

@@ -34,6 +34,8 @@ void cluster_world::start_machine(int i) {
   c.cluster = "sim";
   c.seed = random_.next();
   c.name_shoal = hash_view;
+  const nanoseconds paces[] = {config{}.settle_pace, 0, millisecond};
+  c.settle_pace = paces[options_.seed % 3];
   m.core = std::make_unique<membership>(std::move(c));
   m.leaving = false;
   m.ticks_at = 0;

@@ -63,6 +63,7 @@ public:
 
   /// The decision, once. The caller persists it, tells it and follow()s it.
   std::optional<view> take_decided();
+  bool has_decided() const { return decided_.has_value(); }
 
   /// When on_tick or another propose() is worth while; never: time_max.
   nanoseconds deadline() const;

@@ -120,9 +120,13 @@ bool impl::connected_to(const std::string& address) const {
 }
 
 void impl::dial_now(const std::string& address, bool once) {
-  if (address.empty() || connected_to(address))
-    return;
   auto at = dials_.find(address);
+  auto waits = [&](const dial& d) {
+    return now_ < d.pending_until || (!once && now_ < d.next_at);
+  };
+  if (address.empty() || (at != dials_.end() && waits(at->second))
+      || connected_to(address))
+    return;
   if (at == dials_.end()) {
     if (dials_.size() >= dials_max)
       std::erase_if(
@@ -132,10 +136,7 @@ void impl::dial_now(const std::string& address, bool once) {
     at = dials_.emplace(address, dial{}).first;
     at->second.once = once;
   }
-  dial& d = at->second;
-  if (now_ < d.pending_until || (!once && now_ < d.next_at))
-    return;
-  d.pending_until = now_ + dial_timeout;
+  at->second.pending_until = now_ + dial_timeout;
   out_->push_back(connect{address});
 }
 

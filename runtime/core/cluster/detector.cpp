@@ -36,6 +36,11 @@ void detector::follow(const view& v, nanoseconds now) {
     next.emplace(m.id.peer, std::move(w));
   }
   watched_ = std::move(next);
+  subjects_.clear();
+  for (auto& [id, w] : watched_)
+    if (w.watch)
+      subjects_.push_back(&w);
+  watchers_.clear();
   notes_.clear(); // places are of the old view; what still holds is told again
   count();
 }
@@ -98,15 +103,18 @@ void detector::on_ack(const peer_id& from, std::uint64_t sequence,
 void detector::on_alerts(const peer_id& from,
                          const std::vector<alert_note>& notes) {
   std::uint32_t watcher = index_of(*view_, from);
+  bool changed = false;
   for (const alert_note& n : notes) {
     if (n.watcher != watcher || n.subject >= view_->members.size()
         || !votes(view_->members[watcher]) || n.subject == watcher)
       continue;
     alert_note& known = notes_[n.subject][n.watcher];
+    changed = changed || n.suspected != known.suspected;
     if (n.stamp >= known.stamp)
       known = n;
   }
-  count();
+  if (changed)
+    count();
 }
 
 /// Six lost heartbeats at the default; longer where round trips are long or
@@ -121,11 +129,11 @@ nanoseconds detector::silence_max(const watched& w) const {
 void detector::doubt(nanoseconds now) {
   std::size_t asked = 0;
   std::size_t silent = 0;
-  for (const auto& [id, w] : watched_) {
-    if (!w.watch || !w.linked || w.suspected)
+  for (const watched* w : subjects_) {
+    if (!w->linked || w->suspected)
       continue;
     ++asked;
-    silent += now - w.heard_at > 2 * config_.interval;
+    silent += now - w->heard_at > 2 * config_.interval;
   }
   if (asked > 2 && 2 * silent > asked)
     doubts_ = std::min(doubts_ + 1, doubts_max);
@@ -137,13 +145,13 @@ void detector::on_tick(nanoseconds now, actions& out) {
   // We were stopped: what we did not hear says nothing about the others.
   if (ticked_at_ > 0 && now - ticked_at_ > 3 * config_.interval) {
     doubts_ = std::min(doubts_ + 2, doubts_max);
-    for (auto& [id, w] : watched_)
-      w.heard_at = now;
+    for (watched* w : subjects_)
+      w->heard_at = now;
   }
   ticked_at_ = now;
-  for (auto& [id, w] : watched_)
-    if (w.watch && !w.suspected && now - w.heard_at > silence_max(w))
-      set_suspected(w, true, now, out);
+  for (watched* w : subjects_)
+    if (!w->suspected && now - w->heard_at > silence_max(*w))
+      set_suspected(*w, true, now, out);
   if (now >= beat_at_)
     beat(now, out);
 }
@@ -156,15 +164,15 @@ void detector::beat(nanoseconds now, actions& out) {
   if (auto notes = own_alerts(); !notes.empty())
     tell(notes, out); // again, since messages may be lost
   std::vector<peer_id> to;
-  for (auto& [id, w] : watched_) {
-    if (!w.watch || !w.linked)
+  for (watched* w : subjects_) {
+    if (!w->linked)
       continue;
     // One sample at a time, unless its heartbeat seems lost.
-    if (w.sent_at == 0 || now - w.sent_at > config_.floor) {
-      w.sent_at = now;
-      w.sequence = sequence_;
+    if (w->sent_at == 0 || now - w->sent_at > config_.floor) {
+      w->sent_at = now;
+      w->sequence = sequence_;
     }
-    to.push_back(id);
+    to.push_back(w->id.peer);
   }
   if (!to.empty())
     out.push_back(send{to, heartbeat{view_->shoal, view_->number, sequence_}});
@@ -187,9 +195,9 @@ alert_note detector::note_of(const watched& w) const {
 
 std::vector<alert_note> detector::own_alerts() const {
   std::vector<alert_note> out;
-  for (const auto& [id, w] : watched_)
-    if (w.suspected)
-      out.push_back(note_of(w));
+  for (const watched* w : subjects_)
+    if (w->suspected)
+      out.push_back(note_of(*w));
   return out;
 }
 
@@ -220,10 +228,15 @@ bool detector::enough(std::size_t accusers, std::size_t watchers) const {
 /// Who is confirmed, by what is known now. A watcher that is confirmed as dead
 /// counts no more, which may confirm others.
 void detector::count() {
-  std::map<std::uint32_t, std::vector<std::uint32_t>> watchers;
-  for (const auto& [id, w] : watched_)
-    if (w.suspected || notes_.contains(w.index))
-      watchers[w.index] = rings_.watchers(w.index);
+  std::set<std::uint32_t> accused;
+  for (const auto& [subject, by] : notes_)
+    accused.insert(subject);
+  for (const watched* w : subjects_)
+    if (w->suspected)
+      accused.insert(w->index);
+  for (std::uint32_t i : accused)
+    if (!watchers_.contains(i))
+      watchers_.emplace(i, rings_.watchers(i));
   auto accuses = [&](std::uint32_t who, std::uint32_t whom) {
     const peer_id& peer = view_->members[who].id.peer;
     if (peer == config_.self)
@@ -236,7 +249,8 @@ void detector::count() {
   for (bool more = true; more;) {
     more = false;
     unstable_ = false;
-    for (const auto& [subject, all] : watchers) {
+    for (std::uint32_t subject : accused) {
+      const std::vector<std::uint32_t>& all = watchers_.at(subject);
       std::size_t alive = 0;
       std::size_t accusers = 0;
       for (std::uint32_t w : all) {
@@ -258,10 +272,10 @@ void detector::count() {
 
 std::vector<member_id> detector::cut_off(nanoseconds now) const {
   std::vector<member_id> out;
-  for (const auto& [id, w] : watched_)
-    if (w.suspected && now - w.changed_at >= config_.cut_patience
-        && std::ranges::find(confirmed_, w.id) == confirmed_.end())
-      out.push_back(w.id);
+  for (const watched* w : subjects_)
+    if (w->suspected && now - w->changed_at >= config_.cut_patience
+        && std::ranges::find(confirmed_, w->id) == confirmed_.end())
+      out.push_back(w->id);
   return out;
 }
 
@@ -275,9 +289,9 @@ nanoseconds detector::deadline() const {
   if (watched_.empty())
     return time_max;
   nanoseconds out = beat_at_;
-  for (const auto& [id, w] : watched_)
-    if (w.watch && !w.suspected)
-      out = std::min(out, w.heard_at + silence_max(w) + 1);
+  for (const watched* w : subjects_)
+    if (!w->suspected)
+      out = std::min(out, w->heard_at + silence_max(*w) + 1);
   return out;
 }
 

@@ -123,9 +123,12 @@ private:
   const view* view_ = nullptr;
   rings rings_;
   std::map<peer_id, watched> watched_; ///< all members but self
+  std::vector<watched*> subjects_;     ///< of them, those that we watch
   /// For every accused member, by place in the view, the last note of each
   /// watcher.
   std::map<std::uint32_t, std::map<std::uint32_t, alert_note>> notes_;
+  /// Of members that were accused in this view: who watches them.
+  std::map<std::uint32_t, std::vector<std::uint32_t>> watchers_;
   std::vector<member_id> confirmed_;
   bool unstable_ = false;
   int doubts_ = 0;

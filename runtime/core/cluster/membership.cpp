@@ -44,13 +44,53 @@ void membership::impl::step(const event& e, nanoseconds now, actions& out) {
   SHOAL_ASSERT((phase_ == phase::created) == std::holds_alternative<start>(e));
   now_ = now;
   out_ = &out;
+  bool nothing_new = quiet(e);
   std::visit([this](const auto& x) { on(x); }, e);
-  settle();
+  if (nothing_new)
+    ; // what it changes matters at the next tick
+  else if (may_wait(e))
+    ask_for_tick_at(settled_at_ + pace());
+  else
+    settle();
   out_ = nullptr;
+}
+
+nanoseconds membership::impl::pace() const {
+  return config_.settle_pace * nanoseconds(view_.members.size());
+}
+
+/// Whether `e` is a heartbeat or its answer between members that know of each
+/// other what it says: nearly all there is among many.
+bool membership::impl::quiet(const event& e) const {
+  const auto* r = std::get_if<received>(&e);
+  if (r == nullptr || now_ >= tick_asked_ || detector_.suspects(r->from))
+    return false;
+  auto known = [&](const shoal_id& shoal, epoch number) {
+    auto at = links_.find(r->from);
+    return shoal == view_.shoal && number == view_.number && at != links_.end()
+           && at->second.shoal == shoal && at->second.number == number;
+  };
+  if (const auto* m = std::get_if<heartbeat>(&r->what))
+    return known(m->shoal, m->number);
+  if (const auto* m = std::get_if<heartbeat_ack>(&r->what))
+    return known(m->shoal, m->number);
+  return false;
+}
+
+/// Whether what follows from `e` need not be worked out at once, since that
+/// has just been done: many events at once cost little more than one.
+bool membership::impl::may_wait(const event& e) const {
+  bool of_network = std::holds_alternative<received>(e)
+                    || std::holds_alternative<peer_up>(e)
+                    || std::holds_alternative<peer_down>(e)
+                    || std::holds_alternative<connect_failed>(e)
+                    || std::holds_alternative<discovered>(e);
+  return of_network && now_ < settled_at_ + pace() && !agreement_.has_decided();
 }
 
 /// What follows from the state alone, whatever the event was.
 void membership::impl::settle() {
+  settled_at_ = now_;
   take_decision();
   agreement_.on_tick(now_, *out_);
   detector_.on_tick(now_, *out_);
@@ -253,6 +293,15 @@ void membership::impl::ask_for_tick() {
       soon(std::max(d->second.next_at, d->second.pending_until));
   at = std::max(at, now_ + milliseconds);
   if (at == time_max || (at == tick_asked_ && tick_asked_ > now_))
+    return;
+  tick_asked_ = at;
+  out_->push_back(need_tick_at{at});
+}
+
+/// Asks for a tick not later than `at`.
+void membership::impl::ask_for_tick_at(nanoseconds at) {
+  at = std::max(at, now_ + 1);
+  if (tick_asked_ > now_ && tick_asked_ <= at)
     return;
   tick_asked_ = at;
   out_->push_back(need_tick_at{at});

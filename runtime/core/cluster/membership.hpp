@@ -19,7 +19,8 @@
 // C-5: a shoal with a running job does not dissolve.
 //
 // Threads: one at a time. No clock, no randomness of its own: `now` and
-// config::seed are all it has. Cost: well under 1 ms for a step.
+// config::seed are all it has. Cost: a heartbeat O(log members); any other
+// event O(members) at most, and that once in settle_pace * members.
 #pragma once
 
 #include "runtime/core/cluster/events.hpp"
@@ -28,7 +29,7 @@
 
 namespace shoal::core::cluster {
 
-inline constexpr std::size_t members_max = 64;
+inline constexpr std::size_t members_max = 1024;
 inline constexpr std::size_t jobs_running_max = 16;
 /// Ended jobs that a view remembers; the oldest go first.
 inline constexpr std::size_t jobs_kept_max = 16;
@@ -65,6 +66,9 @@ struct config {
   nanoseconds batch_window = 50'000'000;     ///< gathers wishes into one view
   nanoseconds rank_delay = 30'000'000;       ///< between the turns of proposers
   nanoseconds ballot_timeout = 300'000'000;
+  /// What follows from events of the network is worked out at most once in
+  /// this time for each member: 10 ms among 1,000. 0: at every event.
+  nanoseconds settle_pace = 10'000;
   nanoseconds homeless_patience = 3'000'000'000;
   nanoseconds waiting_period = 10'000'000'000;
   nanoseconds leave_patience = 5'000'000'000;

@@ -30,8 +30,8 @@ inline constexpr nanoseconds dial_pause_max = 2000 * milliseconds;
 /// whoever comes back there dials by itself.
 inline constexpr int eager_dials = 30;
 inline constexpr nanoseconds dial_pause_idle = 10'000 * milliseconds;
-inline constexpr std::size_t links_max = 256;
-inline constexpr std::size_t dials_max = 256;
+inline constexpr std::size_t links_max = 1088;
+inline constexpr std::size_t dials_max = 1088;
 
 struct membership::impl {
   /// A connected peer and what it last said of itself.
@@ -69,9 +69,13 @@ struct membership::impl {
   void on(const leave_now& e);
   void on(const update_profile& e);
   void on(const recover_force& e);
+  bool quiet(const event& e) const;
+  bool may_wait(const event& e) const;
   void settle();
   void say_waiting();
   void ask_for_tick();
+  void ask_for_tick_at(nanoseconds at);
+  nanoseconds pace() const;
 
   // views.cpp
   const member* entry() const; ///< ours in the view, of any start
@@ -164,6 +168,7 @@ struct membership::impl {
   std::uint64_t attempts_ = 0;
   nanoseconds say_waiting_at_ = time_max;
   nanoseconds tick_asked_ = time_max;
+  nanoseconds settled_at_ = 0;
 
   // Of the step in progress.
   nanoseconds now_ = 0;

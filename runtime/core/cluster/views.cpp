@@ -225,9 +225,11 @@ void impl::refresh_cuts() {
 void impl::refresh_seats() {
   std::map<member_id, nanoseconds> seats;
   for (const member& m : view_.members) {
+    if (m.state != member_state::joining)
+      continue;
     auto l = links_.find(m.id.peer);
-    if (m.state != member_state::joining || l == links_.end()
-        || l->second.instance != m.instance || l->second.shoal != view_.shoal
+    if (l == links_.end() || l->second.instance != m.instance
+        || l->second.shoal != view_.shoal
         || l->second.number < m.id.incarnation)
       continue;
     auto old = wishes_.seats.find(m.id);
@@ -276,7 +278,9 @@ nanoseconds impl::wishes_due() const {
   nanoseconds due = time_max;
   if (!i_vote() || phase_ != phase::member)
     return due;
-  nanoseconds turn = nanoseconds(rank()) * config_.rank_delay;
+  bool in_turn = !wishes_.losses.empty() || !wishes_.seats.empty()
+                 || !wishes_.joins.empty() || wishes_.merge;
+  nanoseconds turn = in_turn ? nanoseconds(rank()) * config_.rank_delay : 0;
   nanoseconds window = config_.batch_window;
   nanoseconds others = detector_.unstable() ? unstable_patience : 0;
   for (const auto& [id, since] : wishes_.losses)
