@@ -202,15 +202,9 @@ void node::impl::submit(std::uint64_t token, core::job_entry job) {
     std::lock_guard lock(mutex_);
     if (!view_) { // a node that starts: adopt() takes it up
       early_.push_back({token, std::move(job),
-                        std::chrono::steady_clock::now()
-                          + agreement_wait});
+                        std::chrono::steady_clock::now() + agreement_wait});
       return;
     }
-    core::view next = *view_;
-    next.jobs.push_back(job);
-    if (codec::encode(cl::message(cl::decided{next})).size()
-        > codec::view_bytes_max)
-      return refuse("the shoal's jobs together are too large for one view");
     wanted_[token] = {job.id, {}};
   }
   tell_cluster(cl::submit_job{std::move(job)});

@@ -34,8 +34,6 @@ namespace codec {
 
 /// Longest encoded message, as transport::control_bytes_max.
 inline constexpr std::size_t message_bytes_max = std::size_t{1} << 20;
-/// Longest encoded view: leaves room for the message around it.
-inline constexpr std::size_t view_bytes_max = std::size_t{896} << 10;
 
 inline constexpr std::size_t name_bytes_max = 128;
 inline constexpr std::size_t address_bytes_max = 262; ///< host 255, ":", port

@@ -1,5 +1,6 @@
 // runtime/core/cluster/joining.cpp -- getting into a shoal, letting others in.
 #include "runtime/core/cluster/membership_impl.hpp"
+#include "runtime/core/view_size.hpp"
 
 #include <algorithm>
 
@@ -75,6 +76,8 @@ void impl::on(const peer_id& from, const join_request& m) {
   else if (old == nullptr && view_.members.size() >= members_max)
     no.reason =
       "the shoal is full: " + std::to_string(members_max) + " members";
+  else if (old == nullptr && !has_room(view_, bytes_bound(m.draft)))
+    no.reason = no_room;
   if (!no.reason.empty()) {
     send_to(from, std::move(no));
     return;

@@ -3,6 +3,7 @@
 
 #include "runtime/core/assert.hpp"
 #include "runtime/core/cluster/membership_impl.hpp"
+#include "runtime/core/view_size.hpp"
 
 #include <algorithm>
 
@@ -207,6 +208,8 @@ void membership::impl::on(const submit_job& e) {
   if (running() >= jobs_running_max)
     return refuse("the shoal already runs " + std::to_string(jobs_running_max)
                   + " jobs");
+  if (!has_room(view_, bytes_bound(e.job)))
+    return refuse(no_room);
   if (wishes_.changes.size() >= wishes_max)
     return refuse("too many changes wait for agreement");
   change c;

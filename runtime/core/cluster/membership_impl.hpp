@@ -30,6 +30,8 @@ inline constexpr nanoseconds dial_pause_max = 2000 * milliseconds;
 /// whoever comes back there dials by itself.
 inline constexpr int eager_dials = 30;
 inline constexpr nanoseconds dial_pause_idle = 10'000 * milliseconds;
+inline constexpr const char* no_room =
+  "the shoal's members and jobs together are too large for one view";
 inline constexpr std::size_t links_max = 1088;
 inline constexpr std::size_t dials_max = 1088;
 

@@ -1,6 +1,7 @@
 // runtime/core/cluster/views.cpp -- adopting decided views, proposing others.
 #include "runtime/core/assert.hpp"
 #include "runtime/core/cluster/membership_impl.hpp"
+#include "runtime/core/view_size.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -242,13 +243,17 @@ void impl::drop_settled() {
   std::erase_if(wishes_.changes, [&](const cluster::wish& w) {
     if (settled(w.what, view_) || now_ >= w.until)
       return true;
-    if (w.what.kind != change_kind::submit_job || running() < jobs_running_max)
+    if (w.what.kind != change_kind::submit_job)
       return false;
-    if (w.own)
-      out_->push_back(rejected{"the shoal already runs "
-                                 + std::to_string(jobs_running_max) + " jobs",
-                               w.what.job.id});
-    return true;
+    std::string why;
+    if (running() >= jobs_running_max)
+      why =
+        "the shoal already runs " + std::to_string(jobs_running_max) + " jobs";
+    else if (!has_room(view_, bytes_bound(w.what.job)))
+      why = no_room;
+    if (w.own && !why.empty())
+      out_->push_back(rejected{why, w.what.job.id});
+    return !why.empty();
   });
   std::erase_if(wishes_.joins, [&](const auto& j) {
     const member* m = find_member(view_, j.first);

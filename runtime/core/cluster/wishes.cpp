@@ -3,6 +3,7 @@
 
 #include "runtime/core/assert.hpp"
 #include "runtime/core/cluster/membership.hpp" // the limits
+#include "runtime/core/view_size.hpp"
 
 #include <algorithm>
 
@@ -42,7 +43,8 @@ void grant_join(view& v, const join_request& r) {
     entry.voter = true; // somebody has to
   if (old != nullptr) {
     *old = std::move(entry);
-  } else if (v.members.size() < members_max) {
+  } else if (v.members.size() < members_max
+             && has_room(v, bytes_bound(entry))) {
     auto at = std::ranges::lower_bound(
       v.members, entry.id.peer, {}, [](const member& m) { return m.id.peer; });
     v.members.insert(at, std::move(entry)); // V-1
@@ -80,7 +82,8 @@ void grant(view& v, const change& c) {
     m = nullptr;
   switch (c.kind) {
   case change_kind::submit_job:
-    if (find_job(v, c.job.id) == nullptr && count(v, true) < jobs_running_max) {
+    if (find_job(v, c.job.id) == nullptr && count(v, true) < jobs_running_max
+        && has_room(v, bytes_bound(c.job))) {
       auto at = std::ranges::lower_bound(v.jobs, c.job.id, {}, &job_entry::id);
       at = v.jobs.insert(at, c.job); // V-2
       at->changed = v.number;
@@ -211,7 +214,10 @@ next_view(const view& base, const wishes& w,
     return std::nullopt;
   if (std::ranges::none_of(v.members, votes))
     return std::nullopt; // nobody could decide anything any more
-  v.previous = plan_jobs != nullptr ? plan_jobs(base) : v.previous;
+  if (plan_jobs != nullptr)
+    v.previous = plan_jobs(base);
+  if (bytes_bound(v) > view_bytes_max)
+    v.previous.clear(); // the next plan may then move more than it needs
   return v;
 }
 

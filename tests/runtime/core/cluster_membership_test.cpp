@@ -1,6 +1,7 @@
 // tests/runtime/core/cluster_membership_test.cpp -- one core, or two that talk
 // without delay: what simulation does not ask for.
 #include "runtime/core/cluster/membership.hpp"
+#include "runtime/core/view_size.hpp"
 
 #include <boost/test/unit_test.hpp>
 
@@ -431,6 +432,23 @@ BOOST_AUTO_TEST_CASE(what_can_not_be_granted_is_refused_with_a_reason) {
     give(a, submit_job{k});
   }
   BOOST_TEST(a.count<rejected>() == 3u);
+}
+
+BOOST_AUTO_TEST_CASE(a_view_stays_small_enough_to_travel) {
+  begin(a);
+  std::size_t granted = 0;
+  for (job_id id = 1; id <= jobs_running_max; ++id) {
+    job_entry j;
+    j.id = id;
+    j.run_json.assign(run_json_bytes_max, ' ');
+    give(a, submit_job{j});
+    granted = a.core->current().jobs.size();
+  }
+  BOOST_TEST(granted
+             == (view_bytes_max - view_bytes_spare)
+                  / (run_json_bytes_max + 1024));
+  BOOST_TEST(a.count<rejected>() == jobs_running_max - granted);
+  BOOST_TEST(bytes_bound(a.core->current()) <= view_bytes_max);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -1,5 +1,6 @@
 // tests/runtime/wire/codec_test.cpp -- messages survive, garbage does not.
 #include "runtime/core/cluster/membership.hpp" // limits
+#include "runtime/core/view_size.hpp"
 #include "runtime/wire/codec.hpp"
 #include "wire/random_message.hpp"
 
@@ -38,6 +39,29 @@ BOOST_AUTO_TEST_CASE(views_come_back_equal) {
     BOOST_TEST(
       bool(std::get<cl::decided>(std::get<cl::message>(out)).value == v));
   }
+}
+
+BOOST_AUTO_TEST_CASE(the_bound_of_a_views_bytes_holds) {
+  const std::size_t around =
+    codec::encode(cl::message(cl::decided{core::view{}})).size();
+  for (std::uint64_t seed = 1; seed <= 500; ++seed) {
+    core::view v = tests::random_message(seed).view();
+    const std::size_t bytes =
+      codec::encode(cl::message(cl::decided{v})).size() - around;
+    BOOST_TEST(bytes <= core::bytes_bound(v));
+  }
+  // No field of any size may be missing from the bound.
+  core::view v;
+  v.members.resize(1);
+  v.jobs.resize(1);
+  v.jobs[0].run_json.assign(60000, 'x');
+  v.jobs[0].want_blocks.assign(1000, 1U << 31);
+  v.previous.resize(1);
+  v.previous[0].replicas.resize(100);
+  for (auto& r : v.previous[0].replicas)
+    r.stages.resize(100);
+  BOOST_TEST(codec::encode(cl::message(cl::decided{v})).size()
+             <= core::bytes_bound(v) + around);
 }
 
 BOOST_AUTO_TEST_CASE(records_come_back_equal) {
