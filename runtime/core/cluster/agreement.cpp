@@ -4,8 +4,27 @@
 #include "runtime/core/assert.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 namespace shoal::core::cluster {
+
+std::uint64_t turn_of(epoch number, const peer_id& id) {
+  std::uint64_t key = 0; // ids are hashes: any of their bytes will do
+  std::memcpy(&key, id.data(), sizeof key);
+  return random(key ^ (number * 0x9e3779b97f4a7c15u)).next();
+}
+
+peer_id first_turn(const view& v) {
+  peer_id first{};
+  std::uint64_t best = ~std::uint64_t{0};
+  for (const member& m : v.members)
+    if (std::uint64_t turn = turn_of(v.number, m.id.peer);
+        votes(m) && turn <= best) {
+      best = turn;
+      first = m.id.peer;
+    }
+  return first;
+}
 
 agreement::agreement(agreement_config c) : config_(c), random_(c.seed) {
 }
@@ -13,6 +32,7 @@ agreement::agreement(agreement_config c) : config_(c), random_(c.seed) {
 void agreement::follow(const view& base, bool may_vote,
                        const vote_record* vote) {
   base_ = &base;
+  first_ = first_turn(base);
   const member* self = find_member(base, config_.self);
   may_vote_ = may_vote && self != nullptr && votes(*self);
   incarnation_ = self != nullptr ? self->id.incarnation : 0;
@@ -70,6 +90,12 @@ void agreement::propose(view value, nanoseconds now, actions& out) {
     decided_ = value_ ? *value_ : std::move(value);
     return;
   }
+  if (owns_round_0()) {
+    promised_ = own_ = {0, config_.self};
+    proposal_ = std::move(value);
+    start_accepting(now, out);
+    return;
+  }
   own_ = {std::max(round_seen_, promised_.round) + 1, config_.self};
   round_seen_ = own_.round;
   promised_ = own_;
@@ -94,9 +120,15 @@ void agreement::ask(const std::vector<peer_id>& to, actions& out) const {
 }
 
 /// Whether `from` may propose with this ballot: a voter, in its own name, in a
-/// round that honest peers can reach.
+/// round that honest peers can reach, which is 0 for one of them only.
 bool agreement::proposes(const peer_id& from, const ballot& b) const {
-  return b.proposer == from && b.round <= rounds_max && voter(from) != nullptr;
+  return b.proposer == from && b.round <= rounds_max && voter(from) != nullptr
+         && (b.round > 0 || from == first_);
+}
+
+bool agreement::owns_round_0() const {
+  return config_.stores && first_ == config_.self && promised_ == ballot{}
+         && round_seen_ == 0;
 }
 
 void agreement::on(const peer_id& from, const prepare& m, nanoseconds now,

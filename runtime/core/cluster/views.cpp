@@ -4,7 +4,6 @@
 #include "runtime/core/view_size.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 namespace shoal::core::cluster {
 
@@ -265,15 +264,10 @@ void impl::drop_settled() {
 /// How many voters in contact have their turn before us. The order is another
 /// one after every view, so that no member is always the first.
 std::size_t impl::rank() const {
-  auto turn_of = [this](const peer_id& id) {
-    std::uint64_t key = 0;
-    std::memcpy(&key, id.data(), sizeof key);
-    return random(key ^ (view_.number * 0x9e3779b97f4a7c15u)).next();
-  };
-  std::uint64_t own = turn_of(config_.self.id.peer);
+  std::uint64_t own = turn_of(view_.number, config_.self.id.peer);
   std::size_t before = 0;
   for (const peer_id& id : reachable())
-    before += turn_of(id) < own && votes(*find_member(view_, id));
+    before += turn_of(view_.number, id) < own && votes(*find_member(view_, id));
   return before;
 }
 
