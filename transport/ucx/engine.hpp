@@ -105,6 +105,8 @@ private:
   void complete_receive(receive_op& op, std::error_code result);
   void cancel(std::uint64_t plan);
 
+  bool sums_bulk() const { return settings_.over != medium::shared_memory; }
+
   const config& settings_;
   fabric_handler& handler_;
   commands& queue_;

@@ -36,7 +36,8 @@ struct frame {
   std::uint32_t link = 0;
   std::uint32_t sequence = 0;
   std::uint64_t transfer = 0; ///< made by the sender, echoed in its ack
-  std::uint64_t checksum = 0; ///< XXH3-64 of the payload
+  std::uint64_t checksum = 0; ///< XXH3-64 of the payload; of bulk within one
+                              ///< machine: 0
   std::uint64_t status = 0;   ///< of a bulk_ack: an errc, 0 = delivered
 };
 static_assert(std::endian::native == std::endian::little);
