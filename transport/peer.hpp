@@ -14,8 +14,9 @@ using peer_id = std::array<std::uint8_t, 32>;
 
 /// What the other end asked to be when it proved that it holds the key.
 enum class peer_role : std::uint8_t {
-  member = 1, ///< a peer that wants to be, or is, part of the shoal
-  client = 2, ///< a command line: may ask and submit, never votes
+  member = 1,  ///< a peer that wants to be, or is, part of the shoal
+  client = 2,  ///< a command line: may ask and submit, never votes
+  invitee = 3, ///< holds an invite: may ask for the cluster key only
 };
 
 } // namespace shoal::transport

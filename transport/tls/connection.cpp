@@ -109,6 +109,9 @@ void connection::wait_write(void (connection::*next)()) {
 void connection::retry(int result, void (connection::*next)()) {
   const int saved = errno;
   const int error = SSL_get_error(ssl_.get(), result);
+  if (error != SSL_ERROR_WANT_READ && error != SSL_ERROR_WANT_WRITE
+      && stage_ == stage::proof && dialled())
+    engine_.note_refusal(address_);
   if (error == SSL_ERROR_WANT_READ)
     return wait_read(next);
   if (error == SSL_ERROR_WANT_WRITE) {
@@ -154,8 +157,13 @@ void connection::secured() {
   if (!id)
     return fail(errc::refused, "its certificate holds no Ed25519 key");
   id_ = *id;
-  if (id_ == engine_.id)
+  if (id_ == engine_.id && engine_.settings.alive_window.count() == 0)
     return fail(errc::self, "");
+  const auto& expected = engine_.settings.expected;
+  if (dialled() && expected && id_ != *expected)
+    return fail(errc::refused, "its fingerprint is not the expected one");
+  if (is_revoked(*engine_.keys, id_) && dialled())
+    return fail(errc::refused, "its identity was revoked");
   if (SSL_export_keying_material(ssl_.get(), binding_.data(), binding_.size(),
                                  exporter_label, sizeof exporter_label - 1,
                                  nullptr, 0, 0)
@@ -172,8 +180,9 @@ void connection::secured() {
     engine_.secured(*this);
   const auto& s = engine_.settings;
   if (dialled()) {
+    key_ = engine_.key_for(address_);
     const auto frame =
-      make_proof(s.cluster_key, binding_, side_, engine_.id,
+      make_proof(key_, binding_, side_, engine_.id,
                  {s.role, s.instance, s.capabilities, stream_});
     out_.assign(frame.begin(), frame.end());
     write_some();
@@ -196,15 +205,75 @@ void connection::read_proof() {
   proof_fill_ += static_cast<std::size_t>(result);
   if (proof_fill_ < proof_.size())
     return read_proof();
+  judge();
+}
+
+static constexpr const char* copied =
+  "another process has its identity (a copied data directory?)";
+
+/// Both proofs are made with the key that the dialling end has chosen.
+void connection::judge() {
+  if (!dialled()) {
+    const auto now_s = std::chrono::duration_cast<std::chrono::seconds>(
+      std::chrono::system_clock::now().time_since_epoch());
+    auto a = admit(*engine_.keys, binding_, id_, proof_, now_s.count());
+    key_ = a.key;
+    if (!a.wrong && id_ == engine_.id)
+      return meet_self(a);
+    if (!a.wrong && engine_.duplicate(id_, a.what.instance)) {
+      a.wrong = copied;
+      a.because = refusal::duplicate;
+    }
+    stream_ = a.what.stream;
+    return a.wrong ? refuse(a) : proved(a.what);
+  }
   claim what;
-  const auto other = dialled() ? side::acceptor : side::dialler;
-  if (const auto* wrong = check_proof(engine_.settings.cluster_key, binding_,
-                                      other, id_, proof_, what))
+  std::optional<refusal> because;
+  const auto* wrong =
+    check_proof(key_, binding_, side::acceptor, id_, proof_, what, &because);
+  const auto& s = engine_.settings;
+  if (!wrong && id_ == engine_.id && what.instance == s.instance)
+    return fail(errc::self, "");
+  if (!wrong && (id_ == engine_.id || engine_.duplicate(id_, what.instance)))
+    wrong = copied;
+  if (because && s.refused)
+    s.refused(*because, address_);
+  if (wrong) {
+    engine_.note_refusal(address_);
     return fail(errc::refused, wrong);
-  if (dialled() && what.stream != stream_)
+  }
+  if (what.stream != stream_)
     return fail(errc::refused, "it answered as another stream");
-  stream_ = what.stream;
   proved(what);
+}
+
+/// The dialler has our identity. If it is another process, the one with the
+/// higher instance is the second: it is told, or we are.
+void connection::meet_self(judgement& a) {
+  const auto& s = engine_.settings;
+  if (a.what.instance == s.instance)
+    return fail(errc::self, "");
+  a.wrong = copied;
+  if (a.what.instance > s.instance) {
+    a.because = refusal::duplicate;
+    return refuse(a);
+  }
+  const auto frame = make_proof(key_, binding_, side_, engine_.id,
+                                {s.role, s.instance, s.capabilities, 0});
+  out_.insert(out_.end(), frame.begin(), frame.end());
+  write_some();
+  if (s.refused)
+    s.refused(refusal::duplicate, address_);
+  fail(errc::refused, a.wrong);
+}
+
+void connection::refuse(const judgement& a) {
+  if (a.because) {
+    const auto frame = make_refusal(key_, binding_, engine_.id, *a.because);
+    out_.insert(out_.end(), frame.begin(), frame.end());
+    write_some();
+  }
+  fail(errc::refused, a.wrong);
 }
 
 /// The proof has passed: from here on speed counts, not caution.
@@ -226,7 +295,7 @@ void connection::proved(const claim& what) {
   const auto& s = engine_.settings;
   if (!dialled()) {
     const auto frame =
-      make_proof(s.cluster_key, binding_, side_, engine_.id,
+      make_proof(key_, binding_, side_, engine_.id,
                  {s.role, s.instance, s.capabilities, stream_});
     out_.insert(out_.end(), frame.begin(), frame.end());
   }

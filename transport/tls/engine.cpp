@@ -63,7 +63,10 @@ bool split_address(const std::string& address, std::string& host,
 engine::engine(config given, fabric_handler& h)
   : settings(std::move(given)), handler(h),
     id(id_of_private(settings.identity)),
-    context(make_context(settings.identity)), door_(settings.door) {
+    context(make_context(settings.identity)),
+    keys(std::make_shared<const keyring>(
+      keyring{settings.cluster_key, {}, {}, {}, {}, {}})),
+    door_(settings.door) {
   if (settings.bulk_streams < 1 || settings.bulk_streams > streams_max)
     throw std::invalid_argument("bulk_streams is not 1 .. "
                                 + std::to_string(streams_max));
@@ -190,6 +193,45 @@ bool engine::dialled_already(const connection& c) const {
     if (other->dialled())
       return true;
   return false;
+}
+
+void engine::use(std::shared_ptr<const keyring> next) {
+  keys = std::move(next);
+  refusals_.clear();
+  std::vector<peer_ptr> gone;
+  for (const auto& [peer, p] : peers)
+    if (is_revoked(*keys, peer))
+      gone.push_back(p);
+  for (const auto& p : gone) {
+    log("peer " + short_id(p->info.id) + ": its identity was revoked");
+    lose(p, errc::canceled, errc::peer_lost);
+  }
+}
+
+bool engine::duplicate(const peer_id& peer, std::uint64_t instance) const {
+  if (settings.alive_window.count() == 0)
+    return false;
+  const auto p = find(peer);
+  if (!p || p->info.instance == instance)
+    return false;
+  const auto since = std::chrono::steady_clock::now() - settings.alive_window;
+  for (const auto& c : p->connections)
+    if (c->heard_since(since))
+      return true;
+  return false;
+}
+
+const shared_key& engine::key_for(const std::string& address) const {
+  const auto at = refusals_.find(address);
+  const auto turn =
+    at == refusals_.end() ? 0 : at->second % (keys->pending.size() + 1);
+  return turn == 0 ? keys->current : keys->pending[turn - 1];
+}
+
+void engine::note_refusal(const std::string& address) {
+  if (refusals_.size() >= settings.dials_max)
+    refusals_.clear();
+  ++refusals_[address];
 }
 
 void engine::unlist(connection& c) {

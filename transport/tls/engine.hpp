@@ -150,6 +150,9 @@ public:
   bool proving() const { return stage_ == stage::proof; }
   const std::string& address() const { return address_; }
   const peer_id& id() const { return id_; }
+  bool heard_since(std::chrono::steady_clock::time_point t) const {
+    return heard_at_ >= t;
+  }
   tcp::socket& socket() { return socket_; }
 
   peer_ptr owner;               ///< set by engine::opened()
@@ -179,6 +182,9 @@ private:
   void handshake();
   void secured();
   void read_proof();
+  void judge();
+  void refuse(const judgement& a);
+  void meet_self(judgement& a);
   void proved(const claim& what);
   void wait_read(void (connection::*next)());
   void wait_write(void (connection::*next)());
@@ -220,6 +226,8 @@ private:
   std::string address_; ///< as dialled, or the remote endpoint
   peer_id id_{};
   exporter binding_{};
+  shared_key key_{}; ///< that both ends prove
+  std::chrono::steady_clock::time_point heard_at_{};
   proof_frame proof_{};
   std::size_t proof_fill_ = 0;
   bool waiting_read_ = false;
@@ -264,6 +272,12 @@ public:
   /// A connection ends before it was open. Reports what was dialled.
   void ended(const std::shared_ptr<connection>& c, std::error_code why);
   bool dialled_already(const connection& c) const;
+  void use(std::shared_ptr<const keyring> next);
+  /// Whether another process with this identity is connected and alive.
+  bool duplicate(const peer_id& peer, std::uint64_t instance) const;
+  /// The key that proves us to `address`, which may have refused another.
+  const shared_key& key_for(const std::string& address) const;
+  void note_refusal(const std::string& address);
   void unlist(connection& c);
   void log(const std::string& line) const;
   /// Logs the end of a connection that was no peer's; the same again for the
@@ -284,6 +298,7 @@ public:
   peer_id id;
   std::string local_address;
   ssl_ctx_ptr context;
+  std::shared_ptr<const keyring> keys; ///< progress thread
   asio::io_context io{1};
 
   mutable std::mutex mutex;
@@ -321,7 +336,8 @@ private:
     std::chrono::steady_clock::time_point quiet_until{};
     std::size_t left_out = 0;
   };
-  std::map<std::string, failure> failures_; ///< by address and reason
+  std::map<std::string, std::size_t> refusals_; ///< by address
+  std::map<std::string, failure> failures_;     ///< by address and reason
 };
 
 std::string to_string(const tcp::endpoint& e);

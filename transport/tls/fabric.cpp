@@ -145,6 +145,14 @@ void fabric::drop(const peer_id& peer) {
     });
 }
 
+void fabric::set_keys(keyring keys) {
+  auto* e = impl_.get();
+  auto shared = std::make_shared<const keyring>(std::move(keys));
+  std::lock_guard guard(e->mutex);
+  if (!e->closing)
+    asio::post(e->io, [e, shared] { e->use(shared); });
+}
+
 traffic fabric::traffic_with(const peer_id& peer) const {
   std::lock_guard guard(impl_->mutex);
   const auto p = impl_->find(peer);

@@ -26,6 +26,7 @@
 #include "transport/limits.hpp"
 #include "transport/tls/admission.hpp"
 #include "transport/tls/identity.hpp"
+#include "transport/tls/keyring.hpp"
 
 #include <chrono>
 #include <functional>
@@ -37,7 +38,9 @@ struct config {
   /// "127.0.0.1:0", "[::]:7000"; port 0: any free one. Empty: dial only.
   std::string listen = "127.0.0.1:0";
   private_key identity{};
-  shared_key cluster_key{};
+  shared_key cluster_key{}; ///< of a member or client; set_keys() changes it
+  /// Who may answer a dial; empty: whoever proves the key.
+  std::optional<peer_id> expected;
   peer_role role = peer_role::member;
   std::uint64_t instance = 0;     ///< random per process: make_instance()
   std::uint64_t capabilities = 0; ///< shown to peers as they are
@@ -55,6 +58,14 @@ struct config {
   /// ways, where each socket's window is the limit, at the cost of sockets.
   std::size_t bulk_streams = 1;
   std::size_t dials_max = 256; ///< connect() calls in progress
+
+  /// A peer that was heard so lately is alive: another process with its
+  /// identity is refused. 0: the other process takes its place. Of two that
+  /// meet each other, the higher instance is refused.
+  std::chrono::milliseconds alive_window{0};
+  /// An address refused us, or shows our own identity from another process.
+  /// On the progress thread; may be empty.
+  std::function<void(refusal why, const std::string& address)> refused;
 
   /// One line per event that a person may want to know. On the progress
   /// thread; may be empty.
@@ -83,6 +94,9 @@ public:
             completion done) override;
   void cancel(std::uint64_t plan) override;
   void drop(const peer_id& peer) override;
+  /// Replaces what was given as config::cluster_key; peers that it revokes
+  /// are dropped at once.
+  void set_keys(keyring keys);
   traffic traffic_with(const peer_id& peer) const override;
   void close() override;
 

@@ -37,13 +37,15 @@ mac mac_of(const shared_key& key, const exporter& binding,
 
 } // namespace
 
-proof_frame make_proof(const shared_key& key, const exporter& binding,
-                       side from, const peer_id& id, const claim& what) {
+/// @param role a peer_role or a refusal
+static proof_frame
+make_frame(const shared_key& key, const exporter& binding, side from,
+           const peer_id& id, std::uint8_t role, const claim& what) {
   SHOAL_ASSERT(what.stream <= streams_max);
   std::vector<std::byte> out;
   append(out, magic);
   append(out, protocol_version);
-  append(out, static_cast<std::uint8_t>(what.role));
+  append(out, role);
   append(out, static_cast<std::uint8_t>(static_cast<unsigned>(from)
                                         | what.stream << 4u));
   append(out, what.instance);
@@ -56,9 +58,42 @@ proof_frame make_proof(const shared_key& key, const exporter& binding,
   return frame;
 }
 
-const char*
-check_proof(const shared_key& key, const exporter& binding, side from,
-            const peer_id& id, const proof_frame& frame, claim& what) {
+proof_frame make_proof(const shared_key& key, const exporter& binding,
+                       side from, const peer_id& id, const claim& what) {
+  return make_frame(key, binding, from, id,
+                    static_cast<std::uint8_t>(what.role), what);
+}
+
+proof_frame make_refusal(const shared_key& key, const exporter& binding,
+                         const peer_id& id, refusal why) {
+  return make_frame(key, binding, side::acceptor, id,
+                    static_cast<std::uint8_t>(why), {});
+}
+
+const char* to_text(refusal why) {
+  switch (why) {
+  case refusal::duplicate:
+    return "it knows another process with this node's identity";
+  case refusal::revoked:
+    return "this node's identity was revoked";
+  case refusal::key_replaced:
+    return "the cluster key was replaced: this node needs the new one, or an "
+           "invite (shoal invite)";
+  case refusal::invite_used:
+    return "the invite was used by another peer: ask for a new one";
+  case refusal::invite_expired:
+    return "the invite has expired: ask for a new one";
+  }
+  return "unknown refusal";
+}
+
+bool claims_role(const proof_frame& frame, peer_role role) {
+  return load<std::uint8_t>(frame, 6) == static_cast<std::uint8_t>(role);
+}
+
+const char* check_proof(const shared_key& key, const exporter& binding,
+                        side from, const peer_id& id, const proof_frame& frame,
+                        claim& what, std::optional<refusal>* refused) {
   if (load<std::uint32_t>(frame, 0) != magic)
     return "it does not speak this protocol";
   if (load<std::uint16_t>(frame, 4) != protocol_version)
@@ -69,8 +104,15 @@ check_proof(const shared_key& key, const exporter& binding, side from,
       != 0)
     return "it holds another cluster key";
   const auto role = load<std::uint8_t>(frame, 6);
+  if (refused && from == side::acceptor && load<std::uint8_t>(frame, 7) == 2
+      && role >= static_cast<std::uint8_t>(refusal::duplicate)
+      && role <= static_cast<std::uint8_t>(refusal::invite_expired)) {
+    *refused = static_cast<refusal>(role);
+    return to_text(**refused);
+  }
   if (role != static_cast<std::uint8_t>(peer_role::member)
-      && role != static_cast<std::uint8_t>(peer_role::client))
+      && role != static_cast<std::uint8_t>(peer_role::client)
+      && role != static_cast<std::uint8_t>(peer_role::invitee))
     return "unknown role";
   const auto side_and_stream = load<std::uint8_t>(frame, 7);
   if ((side_and_stream & 15u) != static_cast<unsigned>(from))

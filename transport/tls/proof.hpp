@@ -17,6 +17,7 @@
 #include "transport/tls/identity.hpp"
 
 #include <cstddef>
+#include <optional>
 
 namespace shoal::transport::tls {
 
@@ -32,6 +33,17 @@ inline constexpr std::uint8_t streams_max = 15;
 
 enum class side : std::uint8_t { dialler = 1, acceptor = 2 };
 
+/// Why the dialled end refuses one that has proved a key: in place of a role.
+enum class refusal : std::uint8_t {
+  duplicate = 128, ///< another process with this identity is up
+  revoked = 129,
+  key_replaced = 130,
+  invite_used = 131,
+  invite_expired = 132,
+};
+/// For people.
+[[nodiscard]] const char* to_text(refusal why);
+
 /// What an end says of itself.
 struct claim {
   peer_role role = peer_role::member;
@@ -44,10 +56,19 @@ struct claim {
 make_proof(const shared_key& key, const exporter& binding, side from,
            const peer_id& id, const claim& what);
 
+/// The answer to a dialler that is refused.
+[[nodiscard]] proof_frame
+make_refusal(const shared_key& key, const exporter& binding, const peer_id& id,
+             refusal why);
+
+/// Whether a frame, true or not, claims this role.
+[[nodiscard]] bool claims_role(const proof_frame& frame, peer_role role);
+
 /// Checks the proof of the peer `id` on side `from` and fills `what`.
-/// @returns null or what is wrong.
+/// @returns null or what is wrong; a true refusal also fills `refused`.
 [[nodiscard]] const char*
 check_proof(const shared_key& key, const exporter& binding, side from,
-            const peer_id& id, const proof_frame& frame, claim& what);
+            const peer_id& id, const proof_frame& frame, claim& what,
+            std::optional<refusal>* refused = nullptr);
 
 } // namespace shoal::transport::tls

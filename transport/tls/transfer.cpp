@@ -103,6 +103,8 @@ void connection::answer() {
 void connection::count_traffic() {
   if (!owner)
     return;
+  if (read_bytes_ > 0)
+    heard_at_ = std::chrono::steady_clock::now();
   std::lock_guard guard(engine_.mutex);
   owner->moved.received_bytes += std::exchange(read_bytes_, 0);
   owner->moved.sent_bytes += std::exchange(written_bytes_, 0);
