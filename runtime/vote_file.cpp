@@ -18,6 +18,7 @@ static constexpr std::size_t head_bytes = 8 + 8 + 32;
 static constexpr std::size_t file_bytes_max = std::size_t{16} << 20;
 static constexpr const char* view_name = "view.record";
 static constexpr const char* vote_name = "vote.record";
+static constexpr const char* key_name = "key.record";
 
 vote_file::vote_file(fs::path folder) : folder_(std::move(folder)) {
 }
@@ -66,6 +67,11 @@ cl::history vote_file::load() const {
       throw node_error((folder_ / vote_name).string() + " holds another kind");
     out.vote = std::get<cl::vote_record>(std::move(r));
   }
+  if (load_record(folder_ / key_name, r)) {
+    if (!std::holds_alternative<cl::key_record>(r))
+      throw node_error((folder_ / key_name).string() + " holds another kind");
+    out.keys = std::get<cl::key_record>(std::move(r));
+  }
   return out;
 }
 
@@ -80,8 +86,10 @@ std::error_code vote_file::write(const cl::record& r) {
   auto sum = sha256(body);
   std::memcpy(bytes.data() + 16, sum.data(), sum.size());
   bytes.insert(bytes.end(), body.begin(), body.end());
-  bool is_view = std::holds_alternative<cl::view_record>(r);
-  return replace_file(folder_ / (is_view ? view_name : vote_name), bytes);
+  const char* name = std::holds_alternative<cl::view_record>(r)   ? view_name
+                     : std::holds_alternative<cl::vote_record>(r) ? vote_name
+                                                                  : key_name;
+  return replace_file(folder_ / name, bytes);
 }
 
 std::error_code vote_file::erase() {

@@ -1,4 +1,5 @@
-// runtime/vote_file.hpp -- what a peer must not forget: its view and its vote.
+// runtime/vote_file.hpp -- what a peer must not forget: its view, its vote and
+// its cluster keys.
 //
 // One file for each kind of record, replaced in one step and synced before
 // write() returns: so a crash leaves the old or the new one, never a mixture.
@@ -26,6 +27,7 @@ public:
 
   core::cluster::history load() const;
   [[nodiscard]] std::error_code write(const core::cluster::record& r);
+  /// Forgets view and vote; the keys stay: this peer may come back.
   [[nodiscard]] std::error_code erase();
 
 private:

@@ -24,6 +24,10 @@ bool is_cut(const view& v, const peer_id& a, const peer_id& b) {
   });
 }
 
+bool is_revoked(const view& v, const peer_id& id) {
+  return std::ranges::find(v.revoked, id) != v.revoked.end();
+}
+
 bool votes(const member& m) {
   return m.voter && m.state != member_state::joining;
 }

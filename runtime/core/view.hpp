@@ -16,6 +16,7 @@
 
 #include "runtime/core/ids.hpp"
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -168,6 +169,19 @@ struct cut_pair {
   friend auto operator<=>(const cut_pair&, const cut_pair&) = default;
 };
 
+/// The secret that all peers share, and the hash by which a view names one.
+using cluster_key = std::array<std::uint8_t, 32>;
+using key_digest = std::array<std::uint8_t, 32>;
+
+/// A token that was handed out: whoever proves its key first may have the
+/// cluster key, once.
+struct invitation {
+  cluster_key key{};          ///< of the token, not of the cluster
+  std::int64_t expires_s = 0; ///< Unix time
+  peer_id used_by{};          ///< zero: nobody yet
+  friend bool operator==(const invitation&, const invitation&) = default;
+};
+
 struct view {
   shoal_id shoal{};
   epoch number = 0;
@@ -180,6 +194,12 @@ struct view {
   std::optional<shoal_id> dissolved_into;
   std::vector<std::string> dissolved_addresses; ///< where to find it
   std::vector<cut_pair> cuts;
+  /// The cluster key in use; zero: the one that the peers were started with.
+  core::key_digest key{};
+  std::vector<peer_id> revoked; ///< never admitted again; newest last
+  /// Former members, newest last: they may come back with a replaced key.
+  std::vector<peer_id> lapsed;
+  std::vector<invitation> invites; ///< oldest first
   friend bool operator==(const view&, const view&) = default;
 };
 
@@ -189,6 +209,7 @@ const job_entry* find_job(const view& v, job_id id);
 
 /// Whether the view lists these two, in any order, as cut from each other.
 bool is_cut(const view& v, const peer_id& a, const peer_id& b);
+bool is_revoked(const view& v, const peer_id& id);
 
 /// Whether the member's vote counts: it is a voter and has taken its seat.
 bool votes(const member& m);

@@ -87,6 +87,7 @@ private:
     hooks_.say("[cluster] this shoal joins shoal "
                + core::to_hex(a.into).substr(0, 8));
   }
+  void act(const cl::use_keys& a) { hooks_.use_keys(a.keys); }
   void act(const cl::rejected& a) { hooks_.rejected(a); }
   void act(const cl::log& a) { hooks_.say("[cluster] " + a.text); }
 

@@ -36,6 +36,7 @@ struct membership_hooks {
   std::function<void(const core::cluster::waiting_for& w)> waiting;
   std::function<void(bool clean)> left;
   std::function<void(const core::cluster::rejected& r)> rejected;
+  std::function<void(const core::cluster::key_record& keys)> use_keys;
   /// After every step: for status.
   std::function<void(core::cluster::phase p,
                      std::vector<core::peer_id> reachable)>

@@ -149,6 +149,17 @@ void writer::value(const core::view& v) {
       value(cut.low);
       value(cut.high);
     });
+  if (v.key == core::key_digest{} && v.revoked.empty() && v.lapsed.empty()
+      && v.invites.empty())
+    return; // as before views had these fields
+  id(v.key);
+  list(v.revoked, [this](const core::peer_id& p) { id(p); });
+  list(v.lapsed, [this](const core::peer_id& p) { id(p); });
+  list(v.invites, [this](const core::invitation& i) {
+    id(i.key);
+    number(static_cast<std::uint64_t>(i.expires_s));
+    id(i.used_by);
+  });
 }
 
 } // namespace
@@ -157,6 +168,19 @@ std::vector<std::byte> canonical(const core::view& v) {
   writer w;
   w.value(v);
   return std::move(w.out);
+}
+
+core::key_digest key_digest(const core::cluster_key& key) {
+  writer w;
+  w.text("shoal cluster key");
+  w.id(key);
+  core::key_digest hash{};
+  unsigned length = 0;
+  if (EVP_Digest(w.out.data(), w.out.size(), hash.data(), &length, EVP_sha256(),
+                 nullptr)
+      != 1)
+    std::abort(); // SHA-256 of memory cannot fail
+  return hash;
 }
 
 core::shoal_id name_shoal(const core::view& first, std::uint64_t salt) {

@@ -55,6 +55,9 @@ decode_record(std::span<const std::byte> bytes, core::cluster::record& out);
 /// shoal's id is the hash of. Not Protobuf, which promises no such thing.
 std::vector<std::byte> canonical(const core::view& v);
 
+/// How a view names a cluster key: a hash, from which it cannot be guessed.
+core::key_digest key_digest(const core::cluster_key& key);
+
 /// SHA-256 over canonical(first) and the salt, cut to the id's length.
 core::shoal_id name_shoal(const core::view& first, std::uint64_t salt);
 

@@ -85,6 +85,24 @@ std::string raw(const std::array<std::uint8_t, N>& id) {
 std::string
 printable(const std::string& text, std::size_t max, bool lines = false);
 
+/// A list of ids or keys, each of a fixed length.
+template <class List, class Id>
+void get_ids(const List& from, std::size_t max, std::vector<Id>& to,
+             checks& c) {
+  if (c.list(from.size(), max))
+    for (const std::string& id : from)
+      c.id(id, to.emplace_back());
+}
+/// As checks::id, but absent means zero: fields that views once did not have.
+template <std::size_t N>
+void get_id_or_zero(const std::string& in, std::array<std::uint8_t, N>& out,
+                    checks& c) {
+  if (!in.empty())
+    c.id(in, out);
+}
+
+void put(wire::Invitation& to, const core::invitation& from);
+void get(const wire::Invitation& from, core::invitation& to, checks& c);
 void put(wire::View& to, const core::view& from);
 void get(const wire::View& from, core::view& to, checks& c);
 void put(wire::MemberId& to, const core::member_id& from);

@@ -44,6 +44,15 @@ static void put(wire::ClientRequest& to, const ask_job& from) {
 static void put(wire::ClientRequest& to, const leave_shoal& from) {
   to.mutable_leave_shoal()->set_drain(from.drain);
 }
+static void put(wire::ClientRequest& to, const make_invite& from) {
+  to.mutable_make_invite()->set_seconds(from.seconds);
+}
+static void put(wire::ClientRequest& to, const use_invite& from) {
+  to.mutable_use_invite()->set_token(raw(from.token));
+}
+static void put(wire::ClientRequest& to, const revoke& from) {
+  to.mutable_revoke()->set_peer(from.peer);
+}
 
 void put(wire::ClientRequest& to, const client_request& from) {
   to.set_number(from.number);
@@ -104,6 +113,15 @@ void get(const wire::ClientRequest& from, client_request& to, checks& c) {
   case wire::ClientRequest::kLeaveShoal:
     to.body.emplace<leave_shoal>().drain = from.leave_shoal().drain();
     return;
+  case wire::ClientRequest::kMakeInvite:
+    to.body.emplace<make_invite>().seconds =
+      c.at_most(from.make_invite().seconds(), invite_seconds_max);
+    return;
+  case wire::ClientRequest::kUseInvite:
+    return c.id(from.use_invite().token(), to.body.emplace<use_invite>().token);
+  case wire::ClientRequest::kRevoke:
+    return c.text(from.revoke().peer(), name_bytes_max,
+                  to.body.emplace<revoke>().peer);
   case wire::ClientRequest::BODY_NOT_SET:
     break;
   }

@@ -24,10 +24,14 @@ static void put(wire::ClusterMessage& out, const cl::hello& from) {
   to.set_members(from.members);
   to.set_jobs(from.jobs);
   to.set_running(from.running);
+  to.set_admissions(from.admissions);
   to.set_joinable(from.joinable);
   to.set_name(from.name);
   for (const std::string& a : from.addresses)
     to.add_addresses(a);
+  to.set_key(raw(from.key));
+  for (const core::key_digest& key : from.replaced)
+    to.add_replaced(raw(key));
 }
 
 static void get(const wire::Hello& from, cl::hello& to, checks& c) {
@@ -37,9 +41,12 @@ static void get(const wire::Hello& from, cl::hello& to, checks& c) {
   to.members = from.members();
   to.jobs = from.jobs();
   to.running = from.running();
+  to.admissions = from.admissions();
   to.joinable = from.joinable();
   c.text(from.name(), name_bytes_max, to.name);
   get_addresses(from.addresses(), to.addresses, c);
+  get_id_or_zero(from.key(), to.key, c);
+  get_ids(from.replaced(), cl::keys_replaced_max, to.replaced, c);
 }
 
 static void put(wire::ClusterMessage& out, const cl::join_request& from) {
@@ -233,6 +240,10 @@ static void put(wire::ClusterMessage& out, const cl::change_request& from) {
     to.add_addresses(a);
   put(*to.mutable_other(), from.what.other);
   to.set_voter(from.what.voter);
+  to.set_key(raw(from.what.key));
+  to.set_old_key(raw(from.what.old_key));
+  if (from.what.invite != core::invitation{})
+    put(*to.mutable_invite(), from.what.invite);
 }
 
 static void
@@ -240,8 +251,8 @@ get(const wire::ChangeRequest& request, cl::change_request& out, checks& c) {
   c.id(request.shoal(), out.shoal);
   const wire::Change& from = request.what();
   cl::change& to = out.what;
-  c.enumerator(from.kind(), cl::change_kind::submit_job, cl::change_kind::seat,
-               to.kind);
+  c.enumerator(from.kind(), cl::change_kind::submit_job,
+               cl::change_kind::redeem, to.kind);
   get(from.job(), to.job, c);
   to.id = from.id();
   c.enumerator(from.state(), core::job_state::running, core::job_state::failed,
@@ -252,6 +263,30 @@ get(const wire::ChangeRequest& request, cl::change_request& out, checks& c) {
   get_addresses(from.addresses(), to.addresses, c);
   get(from.other(), to.other, c);
   to.voter = from.voter();
+  get_id_or_zero(from.key(), to.key, c);
+  get_id_or_zero(from.old_key(), to.old_key, c);
+  if (from.has_invite())
+    get(from.invite(), to.invite, c);
+}
+
+static void put(wire::ClusterMessage& out, const cl::key_offer& from) {
+  out.mutable_key_offer()->set_shoal(raw(from.shoal));
+  out.mutable_key_offer()->set_key(raw(from.key));
+}
+static void put(wire::ClusterMessage& out, const cl::key_held& from) {
+  out.mutable_key_held()->set_shoal(raw(from.shoal));
+  out.mutable_key_held()->set_key(raw(from.key));
+}
+static void put(wire::ClusterMessage& out, const cl::key_request& from) {
+  out.mutable_key_request()->set_shoal(raw(from.shoal));
+  out.mutable_key_request()->set_key(raw(from.key));
+}
+
+/// The three messages about keys have the same fields.
+template <class Wire, class Message>
+static void get_key(const Wire& from, Message& to, checks& c) {
+  c.id(from.shoal(), to.shoal);
+  c.id(from.key(), to.key);
 }
 
 void put(wire::ClusterMessage& to, const cl::message& from) {
@@ -289,6 +324,12 @@ void get(const wire::ClusterMessage& from, cl::message& to, checks& c) {
     return get(from.view_request(), to.emplace<cl::view_request>(), c);
   case wire_message::kChangeRequest:
     return get(from.change_request(), to.emplace<cl::change_request>(), c);
+  case wire_message::kKeyOffer:
+    return get_key(from.key_offer(), to.emplace<cl::key_offer>(), c);
+  case wire_message::kKeyHeld:
+    return get_key(from.key_held(), to.emplace<cl::key_held>(), c);
+  case wire_message::kKeyRequest:
+    return get_key(from.key_request(), to.emplace<cl::key_request>(), c);
   case wire_message::BODY_NOT_SET:
     break;
   }
@@ -313,6 +354,15 @@ static void put(wire::Record& out, const cl::vote_record& from) {
     put(*to.mutable_value(), *from.value);
 }
 
+static void put(wire::Record& out, const cl::key_record& from) {
+  wire::KeyRecord& to = *out.mutable_keys();
+  to.set_current(raw(from.current));
+  for (const core::cluster_key& key : from.pending)
+    to.add_pending(raw(key));
+  for (const core::cluster_key& key : from.replaced)
+    to.add_replaced(raw(key));
+}
+
 void put(wire::Record& to, const cl::record& from) {
   std::visit([&](const auto& what) { put(to, what); }, from);
 }
@@ -333,6 +383,11 @@ void get(const wire::Record& from, cl::record& out, checks& c) {
     get(from.vote().accepted(), to.accepted, c);
     if (from.vote().has_value())
       get(from.vote().value(), to.value.emplace(), c);
+  } else if (from.has_keys()) {
+    auto& to = out.emplace<cl::key_record>();
+    c.id(from.keys().current(), to.current);
+    get_ids(from.keys().pending(), cl::keys_pending_max, to.pending, c);
+    get_ids(from.keys().replaced(), cl::keys_replaced_max, to.replaced, c);
   } else {
     c.fail(errc::unknown);
   }

@@ -255,6 +255,18 @@ void get(const wire::Assignment& from, assignment& to, checks& c) {
                  core::schedule_kind::zero_bubble, to.schedule);
 }
 
+void put(wire::Invitation& to, const core::invitation& from) {
+  to.set_key(raw(from.key));
+  to.set_expires_s(from.expires_s);
+  to.set_used_by(raw(from.used_by));
+}
+
+void get(const wire::Invitation& from, core::invitation& to, checks& c) {
+  c.id(from.key(), to.key);
+  to.expires_s = from.expires_s();
+  c.id(from.used_by(), to.used_by);
+}
+
 void put(wire::View& to, const view& from) {
   to.set_shoal(raw(from.shoal));
   to.set_number(from.number);
@@ -275,6 +287,13 @@ void put(wire::View& to, const view& from) {
     put(*pair.mutable_low(), cut.low);
     put(*pair.mutable_high(), cut.high);
   }
+  to.set_key(raw(from.key));
+  for (const core::peer_id& id : from.revoked)
+    to.add_revoked(raw(id));
+  for (const core::peer_id& id : from.lapsed)
+    to.add_lapsed(raw(id));
+  for (const core::invitation& i : from.invites)
+    put(*to.add_invites(), i);
 }
 
 void get(const wire::View& from, view& to, checks& c) {
@@ -309,6 +328,12 @@ void get(const wire::View& from, view& to, checks& c) {
       const core::member* m = find_member(to, end.peer);
       c.require(cut.low.peer < cut.high.peer && m != nullptr && m->id == end);
     }
+  get_id_or_zero(from.key(), to.key, c);
+  get_ids(from.revoked(), core::cluster::revoked_max, to.revoked, c);
+  get_ids(from.lapsed(), core::cluster::lapsed_max, to.lapsed, c);
+  if (c.list(from.invites_size(), core::cluster::invites_max))
+    for (const wire::Invitation& i : from.invites())
+      get(i, to.invites.emplace_back(), c);
   for (std::size_t i = 1; i < to.members.size(); ++i) // V-1
     c.require(to.members[i - 1].id.peer < to.members[i].id.peer);
   for (std::size_t i = 1; i < to.jobs.size(); ++i) // V-2

@@ -29,6 +29,8 @@ inline constexpr std::size_t role_message_bytes_max = std::size_t{512} << 10;
 inline constexpr std::size_t ucx_address_bytes_max = 16384;
 inline constexpr std::size_t reply_text_bytes_max = 1024;
 inline constexpr std::size_t status_bytes_max = std::size_t{768} << 10;
+/// A month; a token that is never used is forgotten by then.
+inline constexpr std::uint32_t invite_seconds_max = 31 * 24 * 3600;
 inline constexpr std::size_t reply_events_max = 1024;
 inline constexpr std::size_t event_text_bytes_max = 2048;
 
@@ -167,12 +169,28 @@ struct leave_shoal {
   bool drain = true;
   friend bool operator==(const leave_shoal&, const leave_shoal&) = default;
 };
+/// A token that lets one peer in; the reply's text is the token.
+struct make_invite {
+  std::uint32_t seconds = 0; ///< how long it may be used
+  friend bool operator==(const make_invite&, const make_invite&) = default;
+};
+/// Asks for the cluster key; the reply's bytes are the key.
+struct use_invite {
+  core::cluster_key token{};
+  core::peer_id who{}; ///< not sent: the transport has proved it
+  friend bool operator==(const use_invite&, const use_invite&) = default;
+};
+/// Removes a peer for good: its name, or the first digits of its id.
+struct revoke {
+  std::string peer;
+  friend bool operator==(const revoke&, const revoke&) = default;
+};
 
 struct client_request {
   std::uint64_t number = 0;
   std::variant<ask_status, put_begin, put_chunk, put_commit, get_blob,
                submit_job, ask_events, stop_job, recover_force, ask_job,
-               leave_shoal>
+               leave_shoal, make_invite, use_invite, revoke>
     body;
   friend bool
   operator==(const client_request&, const client_request&) = default;

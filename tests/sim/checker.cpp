@@ -66,6 +66,25 @@ void checker::check_successor(const peer_id& by, const view& tip,
   for (std::size_t i = 1; i < v.members.size(); ++i)
     if (!(v.members[i - 1].id.peer < v.members[i].id.peer))
       fail(where + "members are not sorted"); // V-1
+  check_admission(where, tip, v);
+}
+
+void checker::check_admission(const std::string& where, const view& tip,
+                              const view& v) {
+  for (const peer_id& id : v.revoked)
+    if (find_member(v, id) != nullptr)
+      fail(where + "a revoked peer is a member");
+  for (const peer_id& id : tip.revoked)
+    if (!is_revoked(v, id))
+      fail(where + "a revocation is forgotten");
+  if (tip.revoked.size() < v.revoked.size() && tip.key == v.key)
+    fail(where + "a revocation has not replaced the key");
+  for (const invitation& i : tip.invites) {
+    auto at = std::ranges::find(v.invites, i.key, &invitation::key);
+    if (at != v.invites.end() && i.used_by != peer_id{}
+        && at->used_by != i.used_by)
+      fail(where + "a token was used twice");
+  }
 }
 
 } // namespace shoal::sim

@@ -31,6 +31,8 @@ public:
 private:
   void check_successor(const core::peer_id& by, const core::view& tip,
                        const core::view& v);
+  void check_admission(const std::string& where, const core::view& tip,
+                       const core::view& v);
 
   struct ballot_votes {
     core::view value;

@@ -2,6 +2,7 @@
 #include "cluster_world.hpp"
 
 #include <algorithm>
+#include <cstdio>
 #include <utility>
 
 namespace shoal::sim {
@@ -10,7 +11,7 @@ void cluster_world::fault() {
   int n = int(machines_.size());
   int i = int(random_.below(std::uint64_t(n)));
   machine& m = machines_[std::size_t(i)];
-  switch (random_.below(12)) {
+  switch (random_.below(14)) {
   case 0:
   case 1:
   case 2: { // kill, and restart
@@ -69,10 +70,55 @@ void cluster_world::fault() {
         give(i, leave_now{});
     }
     break;
+  case 12:
+    if (chance(0.6))
+      revoke();
+    break;
+  case 13:
+    invite();
+    break;
   }
   item f;
   f.what = happening::fault;
   push(std::move(f), between(20 * millisecond, 1500 * millisecond));
+}
+
+void cluster_world::revoke() {
+  std::size_t n = machines_.size();
+  if (result_.revocations >= n / 3)
+    return; // some must stay
+  int i = int(random_.below(n));
+  const machine& other = machines_[random_.below(n)];
+  if (!machines_[std::size_t(i)].core)
+    return;
+  ++result_.revocations;
+  cluster_key key{2};
+  for (std::size_t k = 1; k < key.size(); ++k)
+    key[k] = std::uint8_t(random_.next());
+  made_against_[key] = other.id;
+  if (options_.print)
+    std::printf("%9.3f m%d is asked to revoke %s\n", double(now_) / 1e9, i,
+                other.address.c_str());
+  give(i, revoke_peer{other.id, key, random_.next()});
+}
+
+/// Makes a token, or has one of the last few used somewhere by somebody.
+void cluster_world::invite() {
+  const int i = int(random_.below(machines_.size()));
+  if (!machines_[std::size_t(i)].core)
+    return;
+  if (tokens_.empty() || chance(0.4)) {
+    cluster_key token{3};
+    for (std::size_t k = 1; k < token.size(); ++k)
+      token[k] = std::uint8_t(random_.next());
+    tokens_.push_back(token);
+    return give(i, add_invite{{token, 1, {}}});
+  }
+  peer_id who{};
+  who[0] = std::uint8_t(1 + random_.below(4));
+  const std::size_t back =
+    random_.below(std::min<std::size_t>(tokens_.size(), 3));
+  give(i, redeem_invite{tokens_[tokens_.size() - 1 - back], who});
 }
 
 void cluster_world::cut(int kind) {

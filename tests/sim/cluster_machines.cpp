@@ -18,6 +18,22 @@ shoal_id hash_view(const view& v, std::uint64_t salt) {
   return id;
 }
 
+void keep(machine& m, const record& r) {
+  if (const auto* v = std::get_if<view_record>(&r))
+    m.disk.view = *v;
+  else if (const auto* k = std::get_if<key_record>(&r))
+    m.disk.keys = *k;
+  else
+    m.disk.vote = std::get<vote_record>(r);
+}
+
+key_digest hash_key(const cluster_key& key) {
+  key_digest d = key;
+  for (auto& b : d)
+    b ^= 0x5a;
+  return d;
+}
+
 } // namespace
 
 void cluster_world::start_machine(int i) {
@@ -36,6 +52,9 @@ void cluster_world::start_machine(int i) {
   c.name_shoal = hash_view;
   const nanoseconds paces[] = {config{}.settle_pace, 0, millisecond};
   c.settle_pace = paces[options_.seed % 3];
+  c.key = {1};
+  c.digest_key = hash_key;
+  m.keys = m.disk.keys.value_or(key_record{c.key, {}, {}});
   m.core = std::make_unique<membership>(std::move(c));
   m.leaving = false;
   m.ticks_at = 0;
@@ -114,10 +133,7 @@ void cluster_world::carry_out(int i, actions& out) {
   }
   for (const record& r : m.unsynced) {
     machine& w = machines_[std::size_t(i)];
-    if (const auto* v = std::get_if<view_record>(&r))
-      w.disk.view = *v;
-    else
-      w.disk.vote = std::get<vote_record>(r);
+    keep(w, r);
   }
   m.unsynced.clear();
 }
@@ -144,8 +160,21 @@ bool cluster_world::carry_out(int i, const action& a) {
     push(std::move(k), t->when - now_ + between(0, millisecond / 2));
   } else if (const auto* v = std::get_if<new_view>(&a)) {
     saw(i, *v);
+    if (is_revoked(v->current, m.id)) { // as a node does
+      crash(i, false);
+      return true;
+    }
+  } else if (const auto* k = std::get_if<use_keys>(&a)) {
+    m.keys = k->keys;
+    for (const auto& [key, subject] : made_against_)
+      if (subject == m.id
+          && (key == m.keys.current
+              || std::ranges::find(m.keys.pending, key)
+                   != m.keys.pending.end()))
+        checker_.fail("a peer has the key that excludes it"); // K-1
   } else if (std::holds_alternative<erase_history>(a)) {
-    m.disk = {};
+    m.disk.view.reset();
+    m.disk.vote.reset();
     m.highest = 0;
   } else if (const auto* l = std::get_if<left>(&a)) {
     if (options_.print)
@@ -182,10 +211,7 @@ void cluster_world::store(int i, const record& r) {
     m.unsynced.push_back(r);
     return;
   }
-  if (const auto* v = std::get_if<view_record>(&r))
-    m.disk.view = *v;
-  else
-    m.disk.vote = std::get<vote_record>(r);
+  keep(m, r);
 }
 
 void cluster_world::saw(int i, const new_view& v) {
@@ -203,6 +229,7 @@ void cluster_world::saw(int i, const new_view& v) {
                 v.current.dissolved_into ? " dissolved" : "",
                 v.current.jobs.size());
   }
+  drop_strangers(i);
   checker_.saw_view(m.id, v.current);
   if (v.current.number < m.highest)
     checker_.fail("the epoch of m" + std::to_string(i) + " fell"); // C-2

@@ -94,6 +94,11 @@ void cluster_world::accept(item& i) {
   const machine& f = machines_[std::size_t(i.from)];
   if (!f.core || f.instance != i.token)
     return;
+  const auto& pending = f.keys.pending; // tried in turn with the current one
+  bool other = !pending.empty() && chance(0.5);
+  const cluster_key& proves = other ? pending.back() : f.keys.current;
+  if (m != nullptr && m->core && !admits(*m, f, proves))
+    m = nullptr;
   bool cut = m == nullptr || blocked_[i.from][i.to] || blocked_[i.to][i.from];
   if (cut || !m->core) {
     item r;

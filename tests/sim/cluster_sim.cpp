@@ -52,7 +52,7 @@ bool cluster_world::settled(std::string* why) {
   std::map<shoal_id, std::vector<int>> groups;
   for (int i = 0; i < int(machines_.size()); ++i) {
     const machine& m = machines_[std::size_t(i)];
-    if (!m.core)
+    if (!m.core || sent_away(m))
       continue;
     if (!m.core->seated()) {
       *why = "m" + std::to_string(i) + " is in no shoal";
@@ -60,7 +60,7 @@ bool cluster_world::settled(std::string* why) {
     }
     groups[m.core->current().shoal].push_back(i);
   }
-  std::size_t live = 0;
+  std::vector<const std::vector<int>*> live; // they have their quorum
   std::size_t busy = 0;
   result_.quorum_gone = false;
   for (const auto& [id, group] : groups) {
@@ -69,16 +69,18 @@ bool cluster_world::settled(std::string* why) {
       continue;
     }
     const view& v = machines_[std::size_t(group[0])].core->current();
-    ++live;
-    busy += std::ranges::any_of(
-      v.jobs, [](const auto& j) { return j.state == job_state::running; });
+    live.push_back(&group);
+    busy += is_busy(v);
     for (int i : group) {
       const machine& m = machines_[std::size_t(i)];
       const member* e = find_member(v, m.id);
       if (!(m.core->current() == v) || v.members.size() != group.size()
           || e == nullptr || e->instance != m.instance
           || e->state != member_state::active || !v.cuts.empty()
-          || m.core->phase() != phase::member) {
+          || m.core->phase() != phase::member
+          || (v.key != key_digest{}
+              && m.keys.current
+                   != machines_[std::size_t(group[0])].keys.current)) {
         *why = "m" + std::to_string(i) + " is not in one view with its shoal";
         return false;
       }
@@ -94,10 +96,13 @@ bool cluster_world::settled(std::string* why) {
       return false;
     }
   }
-  if (live > 1 && busy < live) {
-    *why = "two shoals stay apart without a reason";
-    return false;
-  }
+  result_.apart_by_key = live.size() > 1 && busy < live.size();
+  for (const auto* a : live)
+    for (const auto* b : live)
+      if (a != b && should_join(*a, *b)) {
+        *why = "two shoals stay apart without a reason";
+        return false;
+      }
   return true;
 }
 

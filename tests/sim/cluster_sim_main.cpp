@@ -55,6 +55,8 @@ int main(int argc, char** argv) {
   }
   std::uint64_t failed = 0;
   std::uint64_t gone = 0;
+  std::uint64_t apart = 0;
+  std::uint64_t revocations = 0;
   std::uint64_t events = 0;
   std::uint64_t views = 0;
   std::uint64_t crashes = 0;
@@ -67,6 +69,8 @@ int main(int argc, char** argv) {
     crashes += r.crashes;
     merges += r.merges;
     gone += r.quorum_gone;
+    apart += r.apart_by_key;
+    revocations += r.revocations;
     longest = std::max(longest, r.settled_after);
     if (r.failure.empty())
       continue;
@@ -82,11 +86,12 @@ int main(int argc, char** argv) {
     std::fflush(stdout);
   }
   std::printf("%llu seeds, %llu failed; %llu events, %llu views, %llu merges, "
-              "%llu crashes, quorum gone in %llu, settled after at most "
-              "%.3f s\n",
+              "%llu crashes, %llu revocations (%llu apart), quorum gone in "
+              "%llu, settled after at most %.3f s\n",
               (unsigned long long)seeds, (unsigned long long)failed,
               (unsigned long long)events, (unsigned long long)views,
               (unsigned long long)merges, (unsigned long long)crashes,
+              (unsigned long long)revocations, (unsigned long long)apart,
               (unsigned long long)gone, double(longest) / 1e9);
   return failed > 0 ? 1 : 0;
 }

@@ -11,6 +11,7 @@
 #include "cluster_sim.hpp"
 #include "runtime/core/cluster/random.hpp"
 
+#include <map>
 #include <memory>
 #include <queue>
 #include <string>
@@ -34,6 +35,7 @@ struct machine {
   nanoseconds paused_until = 0;
   epoch highest = 0;
   bool stays_down = false;
+  key_record keys; ///< in use by the process
   bool leaving = false;
   std::vector<record> unsynced; ///< of a planted bug
 };
@@ -76,6 +78,9 @@ struct later {
   }
 };
 
+/// Whether the view has a running job.
+bool is_busy(const view& v);
+
 class cluster_world {
 public:
   explicit cluster_world(const cluster_options& o);
@@ -112,6 +117,17 @@ private:
   void announce(item& i);
   int at_address(const std::string& address) const;
 
+  // keys
+  bool admits(const machine& acceptor, const machine& dialler,
+              const cluster_key& proves) const;
+  bool may_meet(const machine& a, const machine& b) const;
+  bool
+  should_join(const std::vector<int>& from, const std::vector<int>& into) const;
+  bool sent_away(const machine& m) const;
+  void drop_strangers(int i);
+  void revoke();
+  void invite();
+
   // faults
   void fault();
   void cut(int kind);
@@ -136,6 +152,8 @@ private:
   double slow_ = 0; ///< share of messages that are delayed a lot
   bool faults_ = false;
   bool disk_lost_ = false;
+  std::map<cluster_key, peer_id> made_against_; ///< new keys and their subject
+  std::vector<cluster_key> tokens_;             ///< of invites
   checker checker_;
   cluster_result result_;
 };

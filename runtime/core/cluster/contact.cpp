@@ -12,10 +12,12 @@ using impl = membership::impl;
 namespace {
 
 /// Which of two shoals goes on: the one with running jobs, with more to
-/// remember, with more members to disturb, of the lower id.
+/// remember (jobs, then invites), with more members to disturb, of the lower
+/// id. So a peer that was invited joins its inviter's, and not the reverse.
 bool better(const hello& a, const hello& b) {
   auto key = [](const hello& h) {
-    return std::tuple(h.running == 0, h.jobs == 0, ~h.members, h.shoal);
+    return std::tuple(h.running == 0, h.jobs == 0, !h.admissions, ~h.members,
+                      h.shoal);
   };
   return key(a) < key(b);
 }
@@ -30,10 +32,16 @@ hello impl::make_hello() const {
   h.members = std::uint32_t(view_.members.size());
   h.jobs = std::uint32_t(view_.jobs.size());
   h.running = std::uint32_t(running());
+  h.admissions = !view_.invites.empty() || !view_.revoked.empty();
   h.joinable = phase_ == phase::member && current_entry() && i_vote()
                && !config_.embedded && !leaving_ && !leaving_now_;
   h.name = config_.self.name;
   h.addresses = config_.self.addresses;
+  if (config_.digest_key != nullptr) {
+    h.key = config_.digest_key(keys_.current);
+    for (const cluster_key& k : keys_.replaced)
+      h.replaced.push_back(config_.digest_key(k));
+  }
   return h;
 }
 
@@ -51,23 +59,32 @@ void impl::say_hellos() {
     out_->push_back(send{std::move(to), make_hello()});
 }
 
-/// The connected peer of another shoal that could best admit us.
+/// The connected peer of another shoal that could best admit us: of a shoal
+/// whose key replaced ours, else with the same key (K-4).
 const impl::link* impl::best_contact(peer_id* who) const {
   const link* best = nullptr;
+  key_age best_age = key_age::same;
   std::size_t equals = 0;
   for (const auto& [id, l] : links_) {
     if (!l.said || !l.said->joinable || l.said->cluster != config_.cluster
         || now_ - l.said_at > hello_life
         || (seated_ && l.said->shoal == view_.shoal))
       continue;
+    const key_age age = age_of_key(*l.said);
+    if (age != key_age::same && age != key_age::newer)
+      continue;
     // One shoal is one choice, however many members the hello of each names.
     bool equal = best != nullptr && l.said->shoal == best->said->shoal;
-    bool wins = best == nullptr || (!equal && better(*l.said, *best->said));
+    bool wins = best == nullptr
+                || (!equal
+                    && (age != best_age ? age == key_age::newer
+                                        : better(*l.said, *best->said)));
     if (wins || equal)
       equals = wins ? 1 : equals + 1;
     // Of several members of the best shoal another one at every attempt.
     if (wins || (equal && attempts_ % equals == 0)) {
       best = &l;
+      best_age = age;
       *who = id;
     }
   }
@@ -85,12 +102,15 @@ void impl::choose_merge() {
     wishes_.merge.reset();
     return;
   }
-  bool yields = config_.embedded || better(*l->said, make_hello());
+  const bool newer = age_of_key(*l->said) == key_age::newer;
+  bool yields = config_.embedded || newer || better(*l->said, make_hello());
   if (running() > 0) {
-    if (l->said->running > 0 && !warned_apart_) {
+    if ((l->said->running > 0 || newer) && !warned_apart_) {
       warned_apart_ = true;
-      say("another shoal of cluster '" + config_.cluster + "' runs jobs too ("
-          + l->said->name + "); the two stay apart until one has none");
+      say("another shoal of cluster '" + config_.cluster + "' "
+          + (newer ? "has replaced the cluster key (" : "runs jobs too (")
+          + l->said->name + "); the two stay apart until "
+          + (newer ? "this" : "one") + " has none");
     }
     yields = false;
   }

@@ -33,12 +33,21 @@ struct vote_record {
   friend bool operator==(const vote_record&, const vote_record&) = default;
 };
 
-using record = std::variant<view_record, vote_record>;
+/// The cluster keys that a peer knows.
+struct key_record {
+  cluster_key current{};
+  std::vector<cluster_key> pending;  ///< offered, not yet named by a view
+  std::vector<cluster_key> replaced; ///< newest last
+  friend bool operator==(const key_record&, const key_record&) = default;
+};
+
+using record = std::variant<view_record, vote_record, key_record>;
 
 /// All records of a peer; both empty: it has no history.
 struct history {
   std::optional<view_record> view;
   std::optional<vote_record> vote;
+  std::optional<key_record> keys;
 };
 
 // Events ---------------------------------------------------------------------
@@ -99,9 +108,28 @@ struct update_profile {
 /// which keeps the jobs.
 struct recover_force {};
 
+/// Removes a peer for good and replaces the cluster key. A view that names it,
+/// or rejected{} with this tag, answers.
+struct revoke_peer {
+  peer_id peer{};
+  cluster_key key{}; ///< the new one, random
+  std::uint64_t tag = 0;
+};
+
+/// Lets a token be used, and uses one: the first peer that a view names has
+/// it. A token that no view knows is not answered.
+struct add_invite {
+  invitation invite;
+};
+struct redeem_invite {
+  cluster_key token{};
+  peer_id peer{};
+};
+
 using event = std::variant<start, peer_up, peer_down, connect_failed, received,
                            tick, discovered, submit_job, set_job_state, leave,
-                           leave_now, update_profile, recover_force>;
+                           leave_now, update_profile, recover_force,
+                           revoke_peer, add_invite, redeem_invite>;
 
 // Actions --------------------------------------------------------------------
 
@@ -149,6 +177,11 @@ struct rejected {
   job_id job = 0; ///< if it was about one
 };
 
+/// The cluster keys have changed: the transport uses these.
+struct use_keys {
+  key_record keys;
+};
+
 /// Wants a tick at this time or soon after; replaces earlier wishes.
 struct need_tick_at {
   nanoseconds when = 0;
@@ -159,7 +192,7 @@ struct log {
 
 using action =
   std::variant<send, persist, erase_history, connect, new_view, waiting_for,
-               left, dissolved, rejected, need_tick_at, log>;
+               left, dissolved, rejected, use_keys, need_tick_at, log>;
 using actions = std::vector<action>;
 
 } // namespace shoal::core::cluster

@@ -71,7 +71,9 @@ void impl::on(const peer_id& from, const join_request& m) {
     send_to(from, decided{view_});
     return;
   }
-  if (config_.embedded)
+  if (is_revoked(view_, from))
+    no.reason = "this peer was revoked";
+  else if (config_.embedded)
     no.reason = "an embedded peer admits nobody";
   else if (old == nullptr && view_.members.size() >= members_max)
     no.reason =

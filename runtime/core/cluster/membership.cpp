@@ -99,6 +99,8 @@ void membership::impl::settle() {
   refresh_leaving();
   if (phase_ == phase::gone)
     return;
+  follow_key();
+  refresh_offer();
   refresh_wishes();
   propose();
   // A shoal of one decides at once, and may then decide more; not for ever:
@@ -116,6 +118,9 @@ void membership::impl::settle() {
 }
 
 void membership::impl::on(const start& e) {
+  keys_.current = config_.key;
+  if (e.stored.keys)
+    keys_ = *e.stored.keys;
   if (!e.stored.view) {
     found_alone({}, {});
     return;
@@ -289,6 +294,12 @@ void membership::impl::ask_for_tick() {
   if (phase_ == phase::homeless)
     soon(homeless_since_ + config_.homeless_patience);
   soon(retry_at_);
+  soon(ask_key_at_);
+  if (offer_) {
+    soon(offer_->next_at);
+    soon(offer_->patient_until);
+    soon(offer_->until);
+  }
   for (const auto& [id, l] : links_)
     soon(l.hello_at);
   for (const std::string& a : wanted_addresses())

@@ -43,6 +43,15 @@ inline constexpr std::size_t cuts_max = 256;
 /// Own wishes and those of others that wait for the next view.
 inline constexpr std::size_t wishes_max = 256;
 
+/// Identities that a view remembers as revoked; the oldest are forgotten, and
+/// still lack every key since. Former members likewise.
+inline constexpr std::size_t revoked_max = 256;
+inline constexpr std::size_t lapsed_max = 64;
+/// Tokens of a view; used ones go first, then the oldest.
+inline constexpr std::size_t invites_max = 32;
+inline constexpr std::size_t keys_pending_max = 4;
+inline constexpr std::size_t keys_replaced_max = 8;
+
 /// Fixed for the life of the process.
 struct config {
   /// This process: id.peer, instance, name, addresses, host, device, voter,
@@ -57,6 +66,10 @@ struct config {
   std::uint64_t seed = 0; ///< random, of this process: spreads retries
   /// Makes the id of a shoal from its first view and a salt.
   shoal_id (*name_shoal)(const view& first, std::uint64_t salt) = nullptr;
+  /// The cluster key that the process was started with, and how views name
+  /// one; null: keys are never replaced here.
+  cluster_key key{};
+  key_digest (*digest_key)(const cluster_key& key) = nullptr;
   /// The assignments that `v` leads to: make_plan(v).jobs.
   std::vector<assignment> (*plan_jobs)(const view& v) = nullptr;
 
@@ -75,6 +88,11 @@ struct config {
   /// A leaver that no quorum is in contact with goes after so long, keeping
   /// its history: longer than a detection, shorter than a user waits.
   nanoseconds alone_patience = 2'000'000'000;
+  /// A new cluster key waits so long for members that do not take it; then a
+  /// quorum is enough. A revocation is to close links within a second.
+  nanoseconds offer_patience = 500'000'000;
+  /// After so long without a quorum it is given up.
+  nanoseconds offer_max = 5'000'000'000;
 };
 
 enum class phase : std::uint8_t {

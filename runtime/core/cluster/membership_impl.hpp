@@ -35,6 +35,9 @@ inline constexpr const char* no_room =
 inline constexpr std::size_t links_max = 1088;
 inline constexpr std::size_t dials_max = 1088;
 
+/// What another shoal's cluster key is to ours.
+enum class key_age { same, newer, older, unrelated };
+
 struct membership::impl {
   /// A connected peer and what it last said of itself.
   struct link {
@@ -52,6 +55,17 @@ struct membership::impl {
     nanoseconds pending_until = 0; ///< 0: no attempt is in progress
     int failures = 0;
     bool once = false; ///< not tried again after a failure
+  };
+
+  /// A new cluster key on its way to all but the peer to be revoked.
+  struct offering {
+    revoke_peer what;
+    key_digest digest{};
+    key_digest old_key{};
+    std::vector<peer_id> held;     ///< by these members
+    nanoseconds patient_until = 0; ///< then a quorum is enough
+    nanoseconds until = 0;
+    nanoseconds next_at = 0;
   };
 
   explicit impl(config c);
@@ -107,6 +121,7 @@ struct membership::impl {
   void say_hellos();
   void choose_merge();
   const link* best_contact(peer_id* who) const;
+  key_age age_of_key(const hello& said) const;
   void dial_now(const std::string& address, bool once);
   void dial_due();
   bool connected_to(const std::string& address) const;
@@ -135,6 +150,19 @@ struct membership::impl {
   void on(const peer_id& from, const join_answer& m);
   void on(const peer_id& from, const change_request& m);
 
+  // keys.cpp
+  void on(const revoke_peer& e);
+  void on(const add_invite& e);
+  void on(const redeem_invite& e);
+  void on(const peer_id& from, const key_offer& m);
+  void on(const peer_id& from, const key_held& m);
+  void on(const peer_id& from, const key_request& m);
+  bool hold_key(const cluster_key& key);
+  void keep_keys();
+  void follow_key();
+  void refresh_offer();
+  bool offer_is_held() const;
+
   // leaving.cpp
   void refresh_leaving();
   bool out_of_touch(bool touch);
@@ -157,6 +185,11 @@ struct membership::impl {
   wishes wishes_;
   std::map<peer_id, link> links_;
   std::map<std::string, dial> dials_;
+
+  key_record keys_;
+  std::optional<offering> offer_;
+  nanoseconds ask_key_at_ = 0; ///< when to ask for the view's key; 0: no need
+  std::map<key_digest, std::uint64_t> revocations_; ///< own wishes: their tags
 
   bool leaving_ = false;     ///< leave was asked for
   bool leaving_now_ = false; ///< leave_now was

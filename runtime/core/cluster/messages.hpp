@@ -34,10 +34,13 @@ struct hello {
   std::uint32_t members = 0;
   std::uint32_t jobs = 0;    ///< in the view, ended ones too
   std::uint32_t running = 0; ///< of them
+  bool admissions = false;   ///< there are invites or revocations to remember
   bool joinable = false;     ///< can admit members: seated, has its quorum, not
                              ///< embedded, not dissolved
   std::string name;
   std::vector<std::string> addresses; ///< of the sender
+  key_digest key{};                   ///< in use by the sender; zero: not told
+  std::vector<key_digest> replaced;   ///< that it once used
   friend bool operator==(const hello&, const hello&) = default;
 };
 
@@ -122,10 +125,13 @@ enum class change_kind : std::uint8_t {
   end_job = 2,    ///< `id`, `state`, `done_step`
   leave = 3,      ///< `subject` becomes leaving
   remove = 4,     ///< `subject` goes
-  update = 5, ///< the entry of `subject` takes `device`, `addresses`, `voter`
-  cut = 6,    ///< `subject` and `other` can not reach each other
-  mend = 7,   ///< they can again
-  seat = 8,   ///< `subject` has been heard in the shoal: no more joining
+  update = 5,  ///< the entry of `subject` takes `device`, `addresses`, `voter`
+  cut = 6,     ///< `subject` and `other` can not reach each other
+  mend = 7,    ///< they can again
+  seat = 8,    ///< `subject` has been heard in the shoal: no more joining
+  revoke = 9,  ///< `subject` goes for good; `key` replaces `old_key`
+  invite = 10, ///< `invite` may be used
+  redeem = 11, ///< `invite` is used by `subject`
 };
 
 /// One wished change of the view.
@@ -140,6 +146,9 @@ struct change {
   std::vector<std::string> addresses;
   member_id other;   ///< of a cut
   bool voter = true; ///< false only while somebody else votes
+  key_digest key{};
+  key_digest old_key{}; ///< void if the view names another one
+  invitation invite;
   friend bool operator==(const change&, const change&) = default;
 };
 
@@ -166,9 +175,27 @@ struct gossip {
   std::vector<alert_note> alerts;
 };
 
+/// Another cluster key: in use, or about to be. To members only.
+struct key_offer {
+  shoal_id shoal{};
+  cluster_key key{};
+};
+
+/// The sender will not forget the key that was offered.
+struct key_held {
+  shoal_id shoal{};
+  key_digest key{};
+};
+
+/// The view names a key that the sender does not have.
+struct key_request {
+  shoal_id shoal{};
+  key_digest key{};
+};
+
 using message =
   std::variant<hello, join_request, join_answer, heartbeat, heartbeat_ack,
                gossip, prepare, promise, accept, accepted, refused, decided,
-               view_request, change_request>;
+               view_request, change_request, key_offer, key_held, key_request>;
 
 } // namespace shoal::core::cluster

@@ -96,6 +96,7 @@ void impl::install(view v, bool seated_now) {
   if (!removed.empty()) // they wait to hear that we know
     out_->push_back(
       send{std::move(removed), heartbeat{view_.shoal, view_.number, 0}});
+  follow_key();
   out_->push_back(new_view{view_, !ends && current_entry()});
   if (ends) {
     out_->push_back(dissolved{*view_.dissolved_into});
@@ -123,12 +124,16 @@ void impl::found_alone(std::vector<job_entry> jobs,
   v.number = view_.number + 1;
   v.cluster = config_.cluster;
   v.jobs = std::move(jobs);
+  v.key = view_.key;
+  v.revoked = view_.revoked;
+  v.lapsed = view_.lapsed;
   v.previous = std::move(previous);
   member self = config_.self;
   self.id.incarnation = v.number;
   self.voter = true; // somebody has to
   self.state = member_state::active;
   v.members.push_back(std::move(self));
+  remember_lapsed(view_, v); // they may follow, whatever became of the key
   v.shoal = config_.name_shoal(v, random_.next());
   install(std::move(v), true);
 }
@@ -240,7 +245,18 @@ void impl::refresh_seats() {
 
 void impl::drop_settled() {
   std::erase_if(wishes_.changes, [&](const cluster::wish& w) {
-    if (settled(w.what, view_) || now_ >= w.until)
+    if (settled(w.what, view_)) {
+      if (auto r = revocations_.find(w.what.key);
+          w.own && r != revocations_.end()) {
+        if (!is_revoked(view_, w.what.subject.peer))
+          out_->push_back(rejected{"the cluster key was replaced meanwhile: "
+                                   "try again",
+                                   r->second});
+        revocations_.erase(r);
+      }
+      return true;
+    }
+    if (now_ >= w.until)
       return true;
     if (w.what.kind != change_kind::submit_job)
       return false;

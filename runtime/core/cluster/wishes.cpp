@@ -29,6 +29,8 @@ bool may_stop_voting(const view& v, const member& m) {
 }
 
 void grant_join(view& v, const join_request& r) {
+  if (is_revoked(v, r.draft.id.peer))
+    return;
   member* old = find(v, r.draft.id.peer);
   if (old != nullptr && old->instance == r.draft.instance)
     return;
@@ -74,6 +76,36 @@ void grant_cut(view& v, const change& c) {
   else if (c.kind == change_kind::cut && !listed && can_be_cut(v, p)
            && v.cuts.size() < cuts_max)
     v.cuts.insert(at, p); // V-4
+}
+
+/// Appends what is new and forgets the oldest.
+void remember(std::vector<peer_id>& list, const peer_id& id, std::size_t max) {
+  std::erase(list, id);
+  list.push_back(id);
+  if (list.size() > max)
+    list.erase(list.begin());
+}
+
+void grant_revoke(view& v, const change& c) {
+  if (v.key != c.old_key)
+    return; // a peer revoked meanwhile may know this key
+  std::erase_if(v.members,
+                [&](const member& m) { return m.id.peer == c.subject.peer; });
+  remember(v.revoked, c.subject.peer, revoked_max);
+  v.key = c.key;
+  v.invites.clear(); // it knows them
+}
+
+void grant_invite(view& v, const change& c) {
+  if (std::ranges::find(v.invites, c.invite.key, &invitation::key)
+      != v.invites.end())
+    return;
+  if (v.invites.size() >= invites_max) {
+    auto old = std::ranges::find_if(
+      v.invites, [](const invitation& i) { return i.used_by != peer_id{}; });
+    v.invites.erase(old == v.invites.end() ? v.invites.begin() : old);
+  }
+  v.invites.push_back(c.invite);
 }
 
 void grant(view& v, const change& c) {
@@ -123,6 +155,17 @@ void grant(view& v, const change& c) {
     if (m != nullptr && m->state == member_state::joining)
       m->state = member_state::active;
     break;
+  case change_kind::revoke:
+    grant_revoke(v, c);
+    break;
+  case change_kind::invite:
+    grant_invite(v, c);
+    break;
+  case change_kind::redeem:
+    for (invitation& i : v.invites)
+      if (i.key == c.invite.key && i.used_by == peer_id{})
+        i.used_by = c.subject.peer;
+    break;
   }
 }
 
@@ -151,6 +194,15 @@ view dissolved_view(const view& base, const merge_wish& m) {
 
 } // namespace
 
+void remember_lapsed(const view& base, view& v) {
+  for (const member& m : base.members)
+    if (find_member(v, m.id.peer) == nullptr && !is_revoked(v, m.id.peer))
+      remember(v.lapsed, m.id.peer, lapsed_max);
+  std::erase_if(v.lapsed, [&](const peer_id& id) {
+    return find_member(v, id) != nullptr || is_revoked(v, id);
+  });
+}
+
 bool settled(const change& c, const view& v) {
   const member* m = find_member(v, c.subject.peer);
   if (m != nullptr && m->id != c.subject)
@@ -177,6 +229,15 @@ bool settled(const change& c, const view& v) {
     return !is_cut(v, c.subject.peer, c.other.peer);
   case change_kind::seat:
     return m == nullptr || m->state != member_state::joining;
+  case change_kind::revoke:
+    return v.key != c.old_key;
+  case change_kind::invite:
+  case change_kind::redeem: {
+    auto i = std::ranges::find(v.invites, c.invite.key, &invitation::key);
+    return c.kind == change_kind::invite
+             ? i != v.invites.end()
+             : i == v.invites.end() || i->used_by != peer_id{};
+  }
   }
   return true;
 }
@@ -210,7 +271,10 @@ next_view(const view& base, const wishes& w,
     grant(v, x.what);
   forget_old_jobs(v);
   std::erase_if(v.cuts, [&](const cut_pair& p) { return !can_be_cut(v, p); });
-  if (v.members == base.members && v.jobs == base.jobs && v.cuts == base.cuts)
+  remember_lapsed(base, v);
+  if (v.members == base.members && v.jobs == base.jobs && v.cuts == base.cuts
+      && v.key == base.key && v.revoked == base.revoked
+      && v.invites == base.invites)
     return std::nullopt;
   if (std::ranges::none_of(v.members, votes))
     return std::nullopt; // nobody could decide anything any more

@@ -49,6 +49,10 @@ struct wishes {
 /// Whether nobody need decide anything for it any more: granted or void.
 bool settled(const change& c, const view& v);
 
+/// Keeps the list of former members: those of `base` that `v` has not, and who
+/// were not sent away.
+void remember_lapsed(const view& base, view& v);
+
 /// The successor of `base` that grants all wishes that can be granted;
 /// nothing if that changes nothing. `planned` is make_plan(base).jobs.
 std::optional<view>

@@ -117,6 +117,10 @@ core::assignment random_message::assignment() {
   return a;
 }
 
+core::invitation random_message::invitation() {
+  return {id<core::cluster_key>(), std::int64_t(number()), id<core::peer_id>()};
+}
+
 core::view random_message::view() {
   core::view v;
   fill(v.shoal);
@@ -137,6 +141,13 @@ core::view random_message::view() {
   for (std::size_t i = 1; i < v.members.size(); ++i)
     if (coin())
       v.cuts.push_back({v.members[i - 1].id, v.members[i].id});
+  fill(v.key);
+  for (std::size_t i = below(3); i > 0; --i)
+    v.revoked.push_back(id<core::peer_id>());
+  for (std::size_t i = below(3); i > 0; --i)
+    v.lapsed.push_back(id<core::peer_id>());
+  for (std::size_t i = below(3); i > 0; --i)
+    v.invites.push_back(invitation());
   return v;
 }
 
@@ -145,6 +156,14 @@ cl::ballot random_message::ballot() {
 }
 
 cl::record random_message::record() {
+  if (below(4) == 0) {
+    cl::key_record k{id<core::cluster_key>(), {}, {}};
+    for (std::size_t i = below(3); i > 0; --i)
+      k.pending.push_back(id<core::cluster_key>());
+    for (std::size_t i = below(3); i > 0; --i)
+      k.replaced.push_back(id<core::cluster_key>());
+    return k;
+  }
   if (coin()) {
     cl::view_record r{view(), coin(), {}};
     for (std::size_t i = below(3); i > 0; --i)
@@ -168,9 +187,12 @@ cl::message random_message::cluster(std::size_t kind) {
     m.members = 3;
     m.jobs = 2;
     m.running = 1;
+    m.admissions = coin();
     m.joinable = coin();
     m.name = text();
     m.addresses = texts();
+    m.key = id<core::key_digest>();
+    m.replaced = {id<core::key_digest>()};
     return m;
   }
   case 1:
@@ -208,9 +230,18 @@ cl::message random_message::cluster(std::size_t kind) {
     return cl::decided{view()};
   case 12:
     return cl::view_request{shoal, number()};
+  case 13:
+    return cl::key_offer{shoal, id<core::cluster_key>()};
+  case 14:
+    return cl::key_held{shoal, id<core::key_digest>()};
+  case 15:
+    return cl::key_request{shoal, id<core::key_digest>()};
   default: {
     cl::change c;
-    c.kind = static_cast<cl::change_kind>(1 + below(8));
+    c.kind = static_cast<cl::change_kind>(1 + below(11));
+    fill(c.key);
+    fill(c.old_key);
+    c.invite = invitation();
     c.job = job();
     c.id = engine_();
     c.state = static_cast<core::job_state>(1 + below(4));
@@ -322,6 +353,15 @@ client_request random_message::request(std::size_t kind) {
   case 9:
     r.body = leave_shoal{coin()};
     break;
+  case 10:
+    r.body = make_invite{static_cast<std::uint32_t>(below(10000))};
+    break;
+  case 11:
+    r.body = use_invite{id<core::cluster_key>(), {}};
+    break;
+  case 12:
+    r.body = revoke{text()};
+    break;
   default:
     r.body = recover_force{};
   }
@@ -361,15 +401,15 @@ client_reply random_message::reply() {
 }
 
 envelope random_message::any(std::size_t kind) {
-  if (kind < 14)
+  if (kind < 17)
     return cluster(kind);
-  kind -= 14;
+  kind -= 17;
   if (kind < 8)
     return job_message(kind);
   kind -= 8;
-  if (kind < 11)
+  if (kind < 14)
     return request(kind);
-  switch (kind - 11) {
+  switch (kind - 14) {
   case 0:
     return link_credit{{engine_(), 3, 9}, fabric_kind(1 + below(4))};
   case 1:

@@ -14,7 +14,7 @@ public:
   runtime::envelope any(std::size_t kind);
   core::view view();
   core::cluster::record record();
-  static constexpr std::size_t kinds = 14 + 8 + 5 + 11 + 1 + 1;
+  static constexpr std::size_t kinds = 17 + 8 + 5 + 14 + 1 + 1;
 
 private:
   std::uint64_t below(std::uint64_t n) { return engine_() % n; }
@@ -35,6 +35,7 @@ private:
     return out;
   }
   std::vector<std::string> texts();
+  core::invitation invitation();
   core::member_id member_id();
   core::device_profile device();
   core::member member();

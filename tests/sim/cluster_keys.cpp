@@ -1,0 +1,71 @@
+// tests/sim/cluster_keys.cpp -- who may connect to whom: keys and revocations.
+#include "cluster_world.hpp"
+
+#include <algorithm>
+
+namespace shoal::sim {
+
+namespace {
+
+bool has(const auto& list, const auto& what) {
+  return std::ranges::find(list, what) != list.end();
+}
+
+} // namespace
+
+bool is_busy(const view& v) {
+  return std::ranges::any_of(
+    v.jobs, [](const auto& j) { return j.state == job_state::running; });
+}
+
+/// The rule of transport/tls/keyring.hpp.
+bool cluster_world::admits(const machine& acceptor, const machine& dialler,
+                           const cluster_key& proves) const {
+  const view& v = acceptor.core->current();
+  if (is_revoked(v, dialler.id)
+      || (dialler.core && is_revoked(dialler.core->current(), acceptor.id)))
+    return false;
+  return proves == acceptor.keys.current || has(acceptor.keys.pending, proves)
+         || (has(acceptor.keys.replaced, proves)
+             && (find_member(v, dialler.id) != nullptr
+                 || has(v.lapsed, dialler.id)));
+}
+
+bool cluster_world::may_meet(const machine& a, const machine& b) const {
+  return admits(a, b, b.keys.current) || admits(b, a, a.keys.current);
+}
+
+/// Whether one of these two shoals ought to have joined the other: without
+/// jobs, and not one whose key it has replaced (K-4).
+bool cluster_world::should_join(const std::vector<int>& from,
+                                const std::vector<int>& into) const {
+  const auto at = [&](int i) -> const machine& {
+    return machines_[std::size_t(i)];
+  };
+  if (is_busy(at(from[0]).core->current())
+      || has(at(from[0]).keys.replaced, at(into[0]).keys.current))
+    return false;
+  return std::ranges::any_of(from, [&](int a) {
+    return std::ranges::any_of(into,
+                               [&](int b) { return may_meet(at(a), at(b)); });
+  });
+}
+
+/// Whether its own shoal, or the others while it is alone, have revoked it.
+bool cluster_world::sent_away(const machine& m) const {
+  return m.core && std::ranges::any_of(machines_, [&](const machine& x) {
+           return x.core && is_revoked(x.core->current(), m.id)
+                  && (x.core->current().shoal == m.core->current().shoal
+                      || m.core->current().members.size() == 1);
+         });
+}
+
+/// As a node does with a new view.
+void cluster_world::drop_strangers(int i) {
+  const view& v = machines_[std::size_t(i)].core->current();
+  for (int j = 0; j < int(machines_.size()); ++j)
+    if (ends_.up[i][j] != 0 && is_revoked(v, machines_[std::size_t(j)].id))
+      lose_connection(i, j);
+}
+
+} // namespace shoal::sim
