@@ -119,6 +119,8 @@ struct command_set {
   doctor_options doctor;
   key_options key;
   bench_options bench;
+  invite_options invite;
+  revoke_options revoke;
 };
 
 using runner = std::function<int()>;
@@ -141,6 +143,8 @@ void add_node(CLI::App& app, command_set& set, runners& run) {
                 "again");
   c->add_flag("--slurm", o.slurm,
               "contact the nodes of this Slurm job (SLURM_JOB_NODELIST)");
+  c->add_option("--join-token", o.join_token,
+                "what `shoal invite` printed: brings the cluster key, once");
   c->add_option("--cluster", o.cluster, "shoals of other names are ignored");
   CLI::Option* witness =
     c->add_flag("--witness", o.witness, "vote, but take no work");
@@ -191,6 +195,18 @@ void add_node(CLI::App& app, command_set& set, runners& run) {
     ->check(CLI::Range(1, 1000));
   c->add_flag("--json", set.bench.json, "as JSON");
   run[c] = [&set] { return run_bench(set.bench); };
+  c = app.add_subcommand("invite", "print a token by which one peer may join");
+  add_node_to_ask(*c, set.invite.at);
+  c->add_option("--expires", set.invite.expires,
+                "how long it may be used: 90s, 30m, 12h, 7d");
+  run[c] = [&set] { return run_invite(set.invite); };
+
+  c = app.add_subcommand("revoke", "remove a peer for good and replace the "
+                                   "cluster key");
+  add_node_to_ask(*c, set.revoke.at);
+  c->add_option("PEER", set.revoke.peer, "its name, or first digits of its id")
+    ->required();
+  run[c] = [&set] { return run_revoke(set.revoke); };
 
   c = app.add_subcommand("key", "make a cluster key, or tell which one a file "
                                 "holds");

@@ -99,6 +99,7 @@ config_of(const node_options& o, std::uint64_t memory, printer& out) {
   c.cluster_key_file = o.at.cluster_key;
   c.hosts_file = o.hosts;
   c.slurm = o.slurm;
+  c.join_token = o.join_token;
   c.witness = o.witness;
   c.voter = !o.non_voting;
   c.threads = o.threads;
@@ -263,7 +264,7 @@ int run_node(const node_options& o) {
   interrupts.on_first([&node] { node->leave(runtime::leave_deadline); });
   while (!node->wait_stopped(std::chrono::hours(1))) {
   }
-  return exit_done;
+  return node->failed() ? exit_failed : exit_done;
 }
 
 int run_status(const status_options& o) {

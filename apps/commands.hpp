@@ -33,6 +33,7 @@ struct node_options {
   std::string cluster = "shoal";
   std::filesystem::path hosts;
   bool slurm = false;
+  std::string join_token;
   bool witness = false;
   bool non_voting = false;
   bool no_discovery = false;
@@ -156,6 +157,17 @@ struct bench_options {
   bool json = false;
 };
 int run_bench(const bench_options& o);
+struct invite_options {
+  node_address at;
+  std::string expires = "1h";
+};
+int run_invite(const invite_options& o);
+
+struct revoke_options {
+  node_address at;
+  std::string peer;
+};
+int run_revoke(const revoke_options& o);
 
 struct doctor_options {
   node_address at;

@@ -154,7 +154,9 @@ client::impl::ask(decltype(client_request::body) body, client_reply& out) {
     return fail(errc::lost, "not connected to a node");
   milliseconds timeout = config_.timeout;
   if (std::holds_alternative<runtime::submit_job>(body)
-      || std::holds_alternative<runtime::recover_force>(body))
+      || std::holds_alternative<runtime::recover_force>(body)
+      || std::holds_alternative<make_invite>(body)
+      || std::holds_alternative<runtime::revoke>(body))
     timeout += milliseconds(35000); // the shoal may take its time to agree
   client_request request{++last_number_, std::move(body)};
   if (auto error = link_->call(request, out, timeout)) {
@@ -457,6 +459,22 @@ std::error_code client::recover_force() {
   client_reply reply;
   struct recover_force request;
   return impl_->ask(request, reply);
+}
+
+std::error_code client::invite(std::uint32_t seconds, std::string& token) {
+  client_reply reply;
+  if (auto error = impl_->ask(make_invite{seconds}, reply))
+    return error;
+  token = std::move(reply.text);
+  return {};
+}
+
+std::error_code client::revoke(const std::string& peer, std::string& id) {
+  client_reply reply;
+  if (auto error = impl_->ask(runtime::revoke{peer}, reply))
+    return error;
+  id = std::move(reply.text);
+  return {};
 }
 
 const std::string& client::text() const noexcept {

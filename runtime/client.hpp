@@ -100,6 +100,15 @@ public:
   /// Stops a job: after the step under way with a checkpoint, or at once.
   [[nodiscard]] std::error_code stop_job(core::job_id job, bool drain);
 
+  /// A token by which one peer may join within `seconds`.
+  [[nodiscard]] std::error_code
+  invite(std::uint32_t seconds, std::string& token);
+
+  /// Removes a peer for good, by name or by the first digits of its id, and
+  /// replaces the cluster key. `id` is the whole one.
+  [[nodiscard]] std::error_code
+  revoke(const std::string& peer, std::string& id);
+
   /// Makes a new shoal of what this node can reach.
   [[nodiscard]] std::error_code recover_force();
 

@@ -17,8 +17,10 @@
 #include <chrono>
 #include <cstring>
 #include <map>
+#include <mutex>
 #include <set>
 #include <thread>
+#include <utility>
 
 namespace shoal::runtime {
 
@@ -71,7 +73,8 @@ interfaces usable(in_addr host) {
 
 class discovery::impl {
 public:
-  explicit impl(discovery_config config) : config_(std::move(config)) {
+  explicit impl(discovery_config config)
+    : config_(std::move(config)), keys_{config_.key} {
     if (::inet_pton(AF_INET, config_.host.c_str(), &host_) != 1)
       host_.s_addr = config_.host == "::1" || config_.host == "localhost"
                        ? htonl(INADDR_LOOPBACK)
@@ -90,12 +93,22 @@ public:
     thread_.join();
   }
 
+  void set_keys(std::vector<transport::tls::shared_key> keys) {
+    std::lock_guard lock(keys_mutex_);
+    keys_ = std::move(keys);
+  }
+
   void set_alone(bool alone) {
     if (alone_.exchange(alone) != alone && alone)
       wake();
   }
 
 private:
+  std::vector<transport::tls::shared_key> keys() const {
+    std::lock_guard lock(keys_mutex_);
+    return keys_;
+  }
+
   void say(const std::string& line) {
     if (config_.say)
       config_.say(line);
@@ -150,13 +163,22 @@ private:
     interfaces_ = std::move(now);
   }
 
+  /// With the key in use, and with others by which somebody was heard: whoever
+  /// was away while the key was replaced hears us too, and dials.
   void send() {
+    std::set<transport::tls::shared_key> by = std::exchange(heard_by_, {});
+    by.insert(keys().front());
+    for (const auto& key : by)
+      send(key);
+  }
+
+  void send(const transport::tls::shared_key& key) {
     beacon b;
     b.port = config_.port;
     b.alone = alone_;
     std::memcpy(b.sender.data(), config_.self.data(), b.sender.size());
     RAND_bytes(b.nonce.data(), static_cast<int>(b.nonce.size()));
-    auto bytes = encode_beacon(b, config_.cluster, config_.key);
+    auto bytes = encode_beacon(b, config_.cluster, key);
     sockaddr_in to{};
     to.sin_family = AF_INET;
     to.sin_port = htons(discovery_port);
@@ -186,14 +208,20 @@ private:
                              reinterpret_cast<sockaddr*>(&from), &size);
       if (n < 0)
         return;
-      auto b =
-        decode_beacon(std::span(bytes).first(static_cast<std::size_t>(n)),
-                      config_.cluster, config_.key);
+      const auto datagram = std::span(bytes).first(static_cast<std::size_t>(n));
+      std::optional<beacon> b;
+      transport::tls::shared_key by{};
+      for (const auto& key : keys())
+        if (!b) {
+          b = decode_beacon(datagram, config_.cluster, key);
+          by = key;
+        }
       if (!b
           || std::memcmp(b->sender.data(), config_.self.data(),
                          b->sender.size())
                == 0)
         continue;
+      heard_by_.insert(by);
       char text[INET_ADDRSTRLEN] = {};
       ::inet_ntop(AF_INET, &from.sin_addr, text, sizeof text);
       std::uint64_t sender = 0;
@@ -238,6 +266,10 @@ private:
   }
 
   discovery_config config_;
+  mutable std::mutex keys_mutex_;
+  std::vector<transport::tls::shared_key> keys_; ///< guarded by it
+  std::set<transport::tls::shared_key>
+    heard_by_; ///< since send(); thread_ only
   in_addr host_{};
   in_addr group_{};
   unique_fd wake_;
@@ -255,6 +287,10 @@ discovery::discovery(discovery_config config)
 }
 
 discovery::~discovery() = default;
+
+void discovery::set_keys(std::vector<transport::tls::shared_key> keys) {
+  impl_->set_keys(std::move(keys));
+}
 
 void discovery::set_alone(bool alone) {
   impl_->set_alone(alone);

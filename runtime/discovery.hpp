@@ -22,6 +22,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace shoal::runtime {
 
@@ -68,6 +69,10 @@ public:
   /// Starts; says once what does not work (no multicast) and goes on.
   explicit discovery(discovery_config config);
   ~discovery();
+
+  /// The first key signs; all are listened to: a peer that was away while the
+  /// key was replaced still sends by the old one. @pre not empty
+  void set_keys(std::vector<transport::tls::shared_key> keys);
 
   /// Whether any other peer is known: beacons are then rare.
   void set_alone(bool alone);

@@ -4,7 +4,7 @@
 #include "runtime/core/hex.hpp"
 #include "runtime/node.hpp" // node_error
 #include "runtime/node/file.hpp"
-#include "runtime/store/store.hpp" // sha256
+#include "runtime/wire/codec.hpp" // key_digest
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -90,17 +90,23 @@ shared_key new_cluster_key(const fs::path& file) {
 }
 
 std::string key_fingerprint(const shared_key& key) {
-  static constexpr std::string_view label = "shoal cluster key";
-  std::vector<std::byte> text;
-  for (char c : label)
-    text.push_back(static_cast<std::byte>(c));
-  for (std::uint8_t b : key)
-    text.push_back(std::byte{b});
-  return core::to_hex(sha256(text)).substr(0, 32);
+  return core::to_hex(codec::key_digest(key)).substr(0, 32);
 }
 
 shared_key load_cluster_key(const fs::path& file) {
   return read_key(file);
+}
+
+fs::path own_key_file(const fs::path& data_dir) {
+  return data_dir / "cluster.key";
+}
+
+void keep_own_key(const fs::path& data_dir, const shared_key& key) {
+  std::string text = core::to_hex(key) + "\n";
+  if (auto error =
+        replace_file(own_key_file(data_dir), std::as_bytes(std::span(text))))
+    throw node_error("cannot write " + own_key_file(data_dir).string() + ": "
+                     + error.message());
 }
 
 fs::path user_key_file() {

@@ -30,6 +30,12 @@ std::string key_fingerprint(const transport::tls::shared_key& key);
 /// Reads a cluster key that must exist.
 transport::tls::shared_key load_cluster_key(const std::filesystem::path& file);
 
+/// The cluster key that a node keeps for itself: it came by an invite, or
+/// replaced the one that the user named. It can be given to other machines.
+std::filesystem::path own_key_file(const std::filesystem::path& data_dir);
+void keep_own_key(const std::filesystem::path& data_dir,
+                  const transport::tls::shared_key& key);
+
 /// Reads the user's cluster key, or makes it: $XDG_CONFIG_HOME/shoal/
 /// cluster.key. Of several processes that make it at once, all get the same.
 transport::tls::shared_key load_user_key();

@@ -105,6 +105,7 @@ void node::impl::start_services() {
                      + "; choose another --listen");
   }
   address_ = mesh_->address();
+  keys_ = setup_.keys.value_or(cl::key_record{setup_.cluster_key, {}, {}});
   control_ = std::make_unique<control>(control_socket(setup_.data_dir),
                                        make_control_hooks());
   control_ready_ = control_.get();
@@ -128,6 +129,9 @@ void node::impl::start_membership() {
   c->self.voter = config_.voter;
   c->cluster = config_.cluster;
   c->seeds = config_.join;
+  c->seeds.insert(c->seeds.end(), setup_.seeds.begin(), setup_.seeds.end());
+  c->key = setup_.cluster_key;
+  c->digest_key = &codec::key_digest;
   c->embedded = config_.embedded;
   c->seed = mesh_->instance();
   c->name_shoal = &codec::name_shoal;
@@ -135,8 +139,9 @@ void node::impl::start_membership() {
   std::filesystem::path folder;
   if (!config_.embedded)
     folder = setup_.data_dir;
-  caf::anon_send(membership_,
-                 cluster_start{c, folder, vote_file(folder).load()});
+  cl::history stored = vote_file(folder).load();
+  stored.keys = setup_.keys; // unless the user has named another key
+  caf::anon_send(membership_, cluster_start{c, folder, std::move(stored)});
 }
 
 void node::impl::start_discovery() {
@@ -205,6 +210,7 @@ void node::impl::end(const std::string& why) {
   {
     std::lock_guard lock(life_mutex_);
     ending_ = true;
+    failed_ = true;
     why_ = why;
   }
   say("[node] stops: " + why);
@@ -329,6 +335,11 @@ void node::leave(std::chrono::milliseconds deadline, bool drain) {
 
 bool node::wait_stopped(std::chrono::milliseconds timeout) {
   return impl_->wait_stopped(timeout);
+}
+
+bool node::failed() const {
+  std::lock_guard lock(impl_->life_mutex_);
+  return impl_->failed_;
 }
 
 void node::stop() {

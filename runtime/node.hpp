@@ -50,6 +50,9 @@ public:
   /// @returns whether the node has stopped within `timeout`.
   bool wait_stopped(std::chrono::milliseconds timeout);
 
+  /// Whether it has stopped, or stops, because it cannot go on.
+  bool failed() const;
+
   /// Stops at once, as if the process had been killed: nobody is told.
   void stop();
 

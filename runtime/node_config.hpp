@@ -52,6 +52,9 @@ struct node_config {
   /// The secret that the peers share. Empty: the user's own, made on first
   /// use; the node then binds loopback only.
   std::filesystem::path cluster_key_file;
+  /// Of `shoal invite`: asks the inviter for the cluster key, which is then
+  /// kept in the data directory. Not used again where that has a key.
+  std::string join_token;
   bool witness = false; ///< votes, gets no work
   bool voter = true;    ///< false: works, votes only while it is alone
   int threads = 0;      ///< for computation; 0: all processors

@@ -70,13 +70,9 @@ private:
 
 class tls_link final : public client_link, public transport::fabric_handler {
 public:
-  tls_link(std::string address, const transport::tls::shared_key& key)
+  tls_link(std::string address, transport::tls::config c)
     : address_(std::move(address)) {
-    transport::tls::config c;
     c.listen.clear();
-    c.identity = transport::tls::make_private_key();
-    c.cluster_key = key;
-    c.role = transport::peer_role::client;
     c.instance = transport::tls::make_instance();
     c.log = [this](std::string_view line) {
       std::lock_guard lock(mutex_);
@@ -165,14 +161,36 @@ make_unix_link(const std::filesystem::path& socket) {
   return std::make_unique<unix_link>(std::move(fd));
 }
 
-std::unique_ptr<client_link>
-make_tls_link(const std::string& address, const transport::tls::shared_key& key,
-              milliseconds timeout, std::string& why) {
-  auto link = std::make_unique<tls_link>(address, key);
+static std::unique_ptr<client_link>
+connected(const std::string& address, transport::tls::config c,
+          milliseconds timeout, std::string& why) {
+  auto link = std::make_unique<tls_link>(address, std::move(c));
   if (link->connect(timeout))
     return link;
   why = link->said();
   return nullptr;
+}
+
+std::unique_ptr<client_link>
+make_tls_link(const std::string& address, const transport::tls::shared_key& key,
+              milliseconds timeout, std::string& why) {
+  transport::tls::config c;
+  c.identity = transport::tls::make_private_key();
+  c.cluster_key = key;
+  c.role = transport::peer_role::client;
+  return connected(address, std::move(c), timeout, why);
+}
+
+std::unique_ptr<client_link>
+make_invitee_link(const std::string& address, const invite_token& token,
+                  const transport::tls::private_key& identity,
+                  milliseconds timeout, std::string& why) {
+  transport::tls::config c;
+  c.identity = identity;
+  c.cluster_key = token.key;
+  c.expected = token.inviter;
+  c.role = transport::peer_role::invitee;
+  return connected(address, std::move(c), timeout, why);
 }
 
 } // namespace shoal::runtime

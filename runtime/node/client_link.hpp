@@ -5,6 +5,7 @@
 #pragma once
 
 #include "runtime/errc.hpp"
+#include "runtime/invite.hpp"
 #include "runtime/wire/messages.hpp"
 #include "transport/tls/identity.hpp"
 
@@ -33,5 +34,11 @@ make_unix_link(const std::filesystem::path& socket);
 std::unique_ptr<client_link>
 make_tls_link(const std::string& address, const transport::tls::shared_key& key,
               std::chrono::milliseconds timeout, std::string& why);
+
+/// Dials an inviter by a token. Nobody else is accepted at its address.
+std::unique_ptr<client_link>
+make_invitee_link(const std::string& address, const invite_token& token,
+                  const transport::tls::private_key& identity,
+                  std::chrono::milliseconds timeout, std::string& why);
 
 } // namespace shoal::runtime

@@ -84,8 +84,8 @@ public:
     wake();
   }
 
-  void answered(std::uint64_t token, core::job_id job, std::string why) {
-    desk_.answered(token, job, std::move(why));
+  void answered(std::uint64_t token, outcome o) {
+    desk_.answered(token, std::move(o));
   }
 
 private:
@@ -267,8 +267,8 @@ void control::gone(const core::peer_id& who) {
   impl_->gone(who);
 }
 
-void control::answered(std::uint64_t token, core::job_id job, std::string why) {
-  impl_->answered(token, job, std::move(why));
+void control::answered(std::uint64_t token, outcome o) {
+  impl_->answered(token, std::move(o));
 }
 
 } // namespace shoal::runtime

@@ -19,6 +19,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace shoal::runtime {
 
@@ -52,6 +53,10 @@ struct control_hooks {
   /// Starts a submission or recovery; answered() follows with `token`.
   std::function<void(std::uint64_t token, core::job_entry job)> submit;
   std::function<void(std::uint64_t token)> recover;
+  /// The same for what changes who may be in the shoal.
+  std::function<void(std::uint64_t token, const make_invite& r)> invite;
+  std::function<void(std::uint64_t token, const use_invite& r)> redeem;
+  std::function<void(std::uint64_t token, const revoke& r)> revoke_peer;
   /// @returns why not, or nothing.
   std::function<std::string(core::job_id job, bool drain)> stop_job;
   /// Fetches a blob from peers; `done` runs on any thread.
@@ -60,6 +65,14 @@ struct control_hooks {
     fetch;
   /// Sends a reply to a client of the TLS fabric.
   std::function<void(const core::peer_id& to, const client_reply& reply)> send;
+};
+
+/// How something that needed a view has ended.
+struct outcome {
+  core::job_id job = 0;
+  std::string why; ///< it was refused, if not empty
+  std::string text;
+  std::vector<std::byte> bytes;
 };
 
 class control {
@@ -71,8 +84,8 @@ public:
   void ask(const core::peer_id& who, client_request request);
   void gone(const core::peer_id& who);
 
-  /// Ends what submit or recover began: refused if `why` is not empty.
-  void answered(std::uint64_t token, core::job_id job, std::string why);
+  /// Ends what submit or its like began.
+  void answered(std::uint64_t token, outcome o);
 
 private:
   class impl;

@@ -25,6 +25,11 @@ void desk::ask(client_key who, client_request request, const answer& reply) {
   client_reply out;
   out.number = request.number;
   waiter w{who, request.number, 0, {}, clock::now(), reply};
+  const auto agree = [&](const auto& start) {
+    if (!may_wait(who, out))
+      return reply(std::move(out));
+    start(wait_for_view(std::move(w)));
+  };
   if (auto* events = std::get_if<ask_events>(&request.body)) {
     if (read_events(*events, out))
       return reply(std::move(out));
@@ -34,32 +39,31 @@ void desk::ask(client_key who, client_request request, const answer& reply) {
     w.until += events_wait;
     waiters_.push_back(std::move(w));
   } else if (auto* submit = std::get_if<submit_job>(&request.body)) {
-    if (!may_wait(who, out))
-      return reply(std::move(out));
-    w.token = ++last_token_;
-    w.until += agreement_wait;
-    waiters_.push_back(std::move(w));
-    hooks_.submit(last_token_, std::move(submit->job));
+    agree([&](auto token) { hooks_.submit(token, std::move(submit->job)); });
   } else if (std::holds_alternative<recover_force>(request.body)) {
-    if (!may_wait(who, out))
-      return reply(std::move(out));
-    w.token = ++last_token_;
-    w.until += agreement_wait;
-    waiters_.push_back(std::move(w));
-    hooks_.recover(last_token_);
+    agree([&](auto token) { hooks_.recover(token); });
+  } else if (auto* invite = std::get_if<make_invite>(&request.body)) {
+    agree([&](auto token) { hooks_.invite(token, *invite); });
+  } else if (auto* use = std::get_if<use_invite>(&request.body)) {
+    agree([&](auto token) { hooks_.redeem(token, *use); });
+  } else if (auto* gone = std::get_if<revoke>(&request.body)) {
+    agree([&](auto token) { hooks_.revoke_peer(token, *gone); });
   } else {
     std::visit(
       [&](const auto& body) {
-        using type = std::decay_t<decltype(body)>;
-        if constexpr (
-          !std::is_same_v<
-            type,
-            ask_events> && !std::is_same_v<type, submit_job> && !std::is_same_v<type, recover_force>)
+        if constexpr (requires { on(who, body, out); })
           on(who, body, out);
       },
       request.body);
     reply(std::move(out));
   }
+}
+
+std::uint64_t desk::wait_for_view(waiter w) {
+  w.token = ++last_token_;
+  w.until += agreement_wait;
+  waiters_.push_back(std::move(w));
+  return last_token_;
 }
 
 void desk::forget(client_key who) {
@@ -68,16 +72,16 @@ void desk::forget(client_key who) {
   waiters_.remove_if([who](const waiter& w) { return w.who == who; });
 }
 
-void desk::answered(std::uint64_t token, core::job_id job, std::string why) {
+void desk::answered(std::uint64_t token, outcome o) {
   {
     std::lock_guard lock(mutex_);
-    outcomes_.push_back({token, job, std::move(why)});
+    outcomes_.emplace_back(token, std::move(o));
   }
   wake_();
 }
 
 void desk::work(clock::time_point now) {
-  std::deque<outcome> outcomes;
+  std::deque<std::pair<std::uint64_t, outcome>> outcomes;
   {
     std::lock_guard lock(mutex_);
     outcomes.swap(outcomes_);
@@ -89,10 +93,12 @@ void desk::work(clock::time_point now) {
     if (w->token == 0) {
       ready = read_events(w->events, out);
     } else {
-      for (const outcome& o : outcomes)
-        if (o.token == w->token) {
+      for (auto& [token, o] : outcomes)
+        if (token == w->token) {
           ready = true;
           out.value = o.job;
+          out.text = std::move(o.text);
+          out.bytes = std::move(o.bytes);
           if (!o.why.empty())
             refuse(out, o.why);
         }

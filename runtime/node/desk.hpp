@@ -30,7 +30,7 @@ public:
 
   void ask(client_key who, client_request request, const answer& reply);
   void forget(client_key who); ///< the client is gone: its uploads too
-  void answered(std::uint64_t token, core::job_id job, std::string why);
+  void answered(std::uint64_t token, outcome o);
 
   /// Answers what can be answered now.
   void work(clock::time_point now);
@@ -54,11 +54,8 @@ private:
     clock::time_point until;
     answer reply;
   };
-  struct outcome {
-    std::uint64_t token = 0;
-    core::job_id job = 0;
-    std::string why;
-  };
+  /// Waits for a view; @returns the token by which it is answered.
+  std::uint64_t wait_for_view(waiter w);
 
   void on(client_key who, const ask_status&, client_reply& out);
   void on(client_key who, const put_begin& r, client_reply& out);
@@ -78,7 +75,7 @@ private:
   std::list<waiter> waiters_;
   std::uint64_t last_token_ = 0;
   mutable std::mutex mutex_; ///< guards what follows
-  std::deque<outcome> outcomes_;
+  std::deque<std::pair<std::uint64_t, outcome>> outcomes_; ///< by token
   /// Fetches under way, and how the last ones ended.
   std::map<core::blob_digest, std::optional<std::error_code>> fetches_;
 };

@@ -1,6 +1,7 @@
 // runtime/node/mesh.cpp -- this node's fabrics, and whom they reach.
 #include "runtime/node/mesh.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 namespace shoal::runtime {
@@ -11,6 +12,21 @@ using std::chrono::steady_clock;
 /// for what to measure so often.
 static constexpr std::chrono::seconds probe_after{3};
 static constexpr std::chrono::milliseconds probe_interval{500};
+/// Members say something four times a second, others once.
+static constexpr std::chrono::milliseconds alive_window{1500};
+/// A client that proved a replaced key is dropped after so long: the one that
+/// asked for the revocation is answered first.
+static constexpr std::chrono::milliseconds client_grace{300};
+
+/// Random, but higher for whoever starts later, as far as clocks agree: of two
+/// processes with one identity that meet, the later one is the second.
+static std::uint64_t later_instance() {
+  constexpr int random_bits = 22;
+  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(
+    std::chrono::system_clock::now().time_since_epoch());
+  return static_cast<std::uint64_t>(ms.count()) << random_bits
+         | transport::tls::make_instance() >> (64 - random_bits);
+}
 
 class mesh::tls_handler final : public transport::fabric_handler {
 public:
@@ -33,7 +49,7 @@ private:
 
 mesh::mesh(mesh_config config, mesh_hooks hooks)
   : config_(std::move(config)), hooks_(std::move(hooks)),
-    instance_(transport::tls::make_instance()),
+    instance_(later_instance()),
     gate_([this](const core::peer_id& from, envelope&& e) {
       pass(from, std::move(e));
     }),
@@ -79,6 +95,8 @@ void mesh::open() {
   c.identity = config_.identity;
   c.cluster_key = config_.cluster_key;
   c.instance = instance_;
+  c.alive_window = alive_window;
+  c.refused = hooks_.refused;
   c.log = [this](std::string_view line) {
     hooks_.say("[tls] " + std::string(line));
   };
@@ -133,12 +151,12 @@ bool mesh::is_up(std::uint64_t id_prefix) const {
 }
 
 void mesh::up(const transport::peer_info& peer) {
-  bool client = peer.role == transport::peer_role::client;
+  bool client = peer.role != transport::peer_role::member;
   {
     std::lock_guard lock(mutex_);
     blamed_.erase(peer.id);
     if (client)
-      clients_.insert(peer.id);
+      clients_[peer.id] = peer.role;
     else
       members_[peer.id] = steady_clock::now();
   }
@@ -170,10 +188,13 @@ void mesh::message(const core::peer_id& from,
   envelope e;
   std::error_code error = codec::decode(bytes, e);
   bool client = false;
+  bool invitee = false; // may ask for one thing
   bool first = false;
   {
     std::lock_guard lock(mutex_);
-    client = clients_.contains(from);
+    const auto at = clients_.find(from);
+    client = at != clients_.end();
+    invitee = client && at->second == transport::peer_role::invitee;
     first = error && blamed_.insert(from).second;
   }
   if (first)
@@ -182,7 +203,10 @@ void mesh::message(const core::peer_id& from,
   if (error)
     return;
   if (auto* request = std::get_if<client_request>(&e)) {
-    if (client)
+    auto* use = std::get_if<use_invite>(&request->body);
+    if (use)
+      use->who = from;
+    if (client && (use != nullptr) == invitee)
       hooks_.asked(from, std::move(*request));
   } else if (!client) { // which may only ask
     gate_.take(from, std::move(e), bytes.size());
@@ -191,6 +215,40 @@ void mesh::message(const core::peer_id& from,
 
 void mesh::set_members(std::set<core::peer_id> members) {
   gate_.members(std::move(members));
+}
+
+void mesh::set_keys(transport::tls::keyring keys, bool others_go) {
+  transport::tls::fabric* tls = tls_ready_;
+  if (!tls)
+    return;
+  const auto known = keys.known;
+  tls->set_keys(std::move(keys));
+  if (!others_go)
+    return;
+  std::vector<core::peer_id> others;
+  {
+    std::lock_guard lock(mutex_);
+    for (const auto& [peer, state] : members_)
+      others.push_back(peer);
+    old_clients_.clear();
+    for (const auto& [peer, role] : clients_)
+      old_clients_.push_back(peer);
+    old_clients_go_ = steady_clock::now() + client_grace;
+  }
+  for (const core::peer_id& peer : others)
+    if (!std::ranges::binary_search(known, peer))
+      tls->drop(peer);
+}
+
+void mesh::drop_old_clients(steady_clock::time_point now) {
+  std::vector<core::peer_id> old;
+  {
+    std::lock_guard lock(mutex_);
+    if (now >= old_clients_go_)
+      old.swap(old_clients_);
+  }
+  for (const core::peer_id& client : old)
+    tls_->drop(client);
 }
 
 void mesh::pass(const core::peer_id& from, envelope&& e) {
@@ -207,6 +265,7 @@ void mesh::pass(const core::peer_id& from, envelope&& e) {
 void mesh::tick(steady_clock::time_point now) {
   links_->tick();
   ways_->tick(now);
+  drop_old_clients(now);
   if (now < next_probe_)
     return;
   next_probe_ = now + probe_interval;

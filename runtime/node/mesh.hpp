@@ -41,6 +41,9 @@ struct mesh_hooks {
   std::function<void(const core::peer_id&, envelope&&)> received;
   std::function<void(const core::peer_id&, client_request&&)> asked;
   std::function<void(const core::peer_id&)> client_gone;
+  /// An address refuses this node for good, or until something changes.
+  std::function<void(transport::tls::refusal why, const std::string& address)>
+    refused;
   std::function<void(const std::string& line)> say;
 };
 
@@ -60,6 +63,10 @@ public:
   /// The members of the newest view: theirs alone are credits, requests for
   /// blobs and messages to roles.
   void set_members(std::set<core::peer_id> members);
+
+  /// Which keys and identities TLS admits. `others_go`: peers that are not
+  /// among `keys.known` are dropped at once, clients soon.
+  void set_keys(transport::tls::keyring keys, bool others_go);
 
   core::peer_id self() const;
   std::uint64_t instance() const noexcept { return instance_; }
@@ -81,6 +88,7 @@ private:
   void message(const core::peer_id& from, std::span<const std::byte> bytes);
   void pass(const core::peer_id& from, envelope&& e);
   void probe(std::chrono::steady_clock::time_point now);
+  void drop_old_clients(std::chrono::steady_clock::time_point now);
 
   mesh_config config_;
   mesh_hooks hooks_;
@@ -91,12 +99,14 @@ private:
   std::unique_ptr<ucx_ways> ways_;
   std::unique_ptr<link_prober> prober_;
   std::unique_ptr<transport::tls::fabric> tls_;
-  std::atomic<transport::fabric*> tls_ready_{nullptr}; ///< set by open()
-  std::chrono::steady_clock::time_point next_probe_{}; ///< tick() only
-  mutable std::mutex mutex_;                           ///< guards what follows
+  std::atomic<transport::tls::fabric*> tls_ready_{nullptr}; ///< set by open()
+  std::chrono::steady_clock::time_point next_probe_{};      ///< tick() only
+  mutable std::mutex mutex_; ///< guards what follows
   /// Members that are up, since when.
   std::map<core::peer_id, std::chrono::steady_clock::time_point> members_;
-  std::set<core::peer_id> clients_;
+  std::map<core::peer_id, transport::peer_role> clients_;
+  std::vector<core::peer_id> old_clients_; ///< that proved a replaced key
+  std::chrono::steady_clock::time_point old_clients_go_{};
   std::set<core::peer_id> blamed_; ///< sent what we do not understand
 };
 

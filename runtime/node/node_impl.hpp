@@ -5,7 +5,8 @@
 //      +------ send --------+<----------- new view: plan, roles --------+
 //
 // Split: node.cpp (life), node_world.cpp (context), node_views.cpp (what the
-// membership actor and clients cause). Only these include it.
+// membership actor and clients cause), node_admission.cpp (keys, invites,
+// revocations). Only these include it.
 #pragma once
 
 #include "runtime/job_journal.hpp"
@@ -76,10 +77,12 @@ public:
 private:
   friend class node;
 
-  /// A client waits for a view: with its job, or of another shoal.
+  /// A client waits for a view: with its job, of another shoal, or whatever
+  /// `reached` says, which fills the answer.
   struct wanted_view {
-    core::job_id job = 0;
+    core::job_id job = 0; ///< or another tag that rejected{} names
     core::shoal_id not_shoal{};
+    std::function<bool(const core::view& v, outcome& o)> reached;
   };
 
   /// A job that came before the first view; nobody waits for it after `until`.
@@ -97,6 +100,15 @@ private:
   void reap();
   void tear_down();
   void end(const std::string& why);
+
+  // node_admission.cpp
+  void admit(const core::view& v);
+  void use_keys(const core::cluster::key_record& keys);
+  void invite(std::uint64_t token, const make_invite& r);
+  void redeem(std::uint64_t token, const use_invite& r);
+  void revoke_peer(std::uint64_t token, const revoke& r);
+  void refused(transport::tls::refusal why, const std::string& address);
+  bool want(std::uint64_t token, wanted_view w);
 
   // node_views.cpp
   membership_hooks make_membership_hooks();
@@ -138,6 +150,10 @@ private:
   caf::actor pulse_;
   std::shared_ptr<std::atomic<std::size_t>> pending_events_;
 
+  // Of the membership actor's thread.
+  core::cluster::key_record keys_;
+  bool keys_changed_ = false; ///< since the last view
+
   mutable std::mutex mutex_; ///< guards what follows
   std::shared_ptr<const core::view> view_;
   std::shared_ptr<const core::plan> plan_;
@@ -151,6 +167,9 @@ private:
 
   mutable std::mutex life_mutex_; ///< guards what follows
   std::condition_variable life_;
+  bool failed_ = false; ///< it ends because it cannot go on
+  std::optional<std::chrono::steady_clock::time_point> duplicate_since_;
+  std::chrono::steady_clock::time_point duplicate_at_{};
   bool leaving_ = false;
   bool released_ = false; ///< no job needs this peer
   bool ending_ = false;   ///< stop as soon as possible

@@ -69,6 +69,9 @@ mesh_hooks node::impl::make_mesh_hooks() {
     if (control* c = control_ready_)
       c->ask(who, std::move(request));
   };
+  h.refused = [this](transport::tls::refusal why, const std::string& address) {
+    refused(why, address);
+  };
   h.client_gone = [this](const core::peer_id& who) {
     if (control* c = control_ready_)
       c->gone(who);
@@ -90,6 +93,7 @@ membership_hooks node::impl::make_membership_hooks() {
   h.waiting = [this](const cl::waiting_for& w) { show_waiting(w); };
   h.left = [this](bool clean) { has_left(clean); };
   h.rejected = [this](const cl::rejected& r) { rejected(r); };
+  h.use_keys = [this](const cl::key_record& keys) { use_keys(keys); };
   h.stepped = [this](cl::phase p, std::vector<core::peer_id> reachable) {
     std::lock_guard lock(mutex_);
     phase_ = p;
@@ -105,7 +109,7 @@ void node::impl::adopt(const cl::new_view& v) {
   auto plan = std::make_shared<const core::plan>(core::make_plan(*view));
   for (const core::assignment& a : plan->jobs)
     mesh_->links().name_plan(core::digest(a), a.job);
-  std::vector<std::pair<std::uint64_t, core::job_id>> agreed;
+  std::vector<std::pair<std::uint64_t, outcome>> agreed;
   std::vector<early_job> early;
   bool first = false;
   bool ready = false;
@@ -118,14 +122,18 @@ void node::impl::adopt(const cl::new_view& v) {
     ready = v.member && !ready_;
     ready_ = ready_ || v.member;
     for (auto w = wanted_.begin(); w != wanted_.end();) {
-      bool here = w->second.job != 0
+      outcome o;
+      o.job = w->second.job;
+      bool here = w->second.reached ? w->second.reached(*view, o)
+                  : w->second.job != 0
                     ? core::find_job(*view, w->second.job) != nullptr
                     : view->shoal != w->second.not_shoal;
       if (here)
-        agreed.emplace_back(w->first, w->second.job);
+        agreed.emplace_back(w->first, std::move(o));
       w = here ? wanted_.erase(w) : std::next(w);
     }
   }
+  admit(*view);
   if (first)
     start_roles();
   std::map<std::string, caf::actor> actors;
@@ -139,8 +147,8 @@ void node::impl::adopt(const cl::new_view& v) {
   for (const core::member& m : view->members)
     members.insert(m.id.peer);
   mesh_->set_members(std::move(members));
-  for (const auto& [token, job] : agreed)
-    control_->answered(token, job, {});
+  for (auto& [token, o] : agreed)
+    control_->answered(token, std::move(o));
   for (early_job& e : early)
     if (std::chrono::steady_clock::now() < e.until)
       submit(e.token, std::move(e.job));
@@ -186,7 +194,7 @@ void node::impl::submit(std::uint64_t token, core::job_entry job) {
     job.id = transport::tls::make_instance();
   while (job.id == 0);
   auto refuse = [&](const std::string& why) {
-    control_->answered(token, 0, why);
+    control_->answered(token, {0, why, {}, {}});
   };
   if (job.blocks == 0 || job.microbatches == 0)
     return refuse("a job needs at least one block and one microbatch");
@@ -205,7 +213,7 @@ void node::impl::submit(std::uint64_t token, core::job_entry job) {
                         std::chrono::steady_clock::now() + agreement_wait});
       return;
     }
-    wanted_[token] = {job.id, {}};
+    wanted_[token] = {job.id, {}, {}};
   }
   tell_cluster(cl::submit_job{std::move(job)});
 }
@@ -213,7 +221,7 @@ void node::impl::submit(std::uint64_t token, core::job_entry job) {
 void node::impl::recover(std::uint64_t token) {
   {
     std::lock_guard lock(mutex_);
-    wanted_[token] = {0, view_ ? view_->shoal : core::shoal_id{}};
+    wanted_[token] = {0, view_ ? view_->shoal : core::shoal_id{}, {}};
   }
   tell_cluster(cl::recover_force{});
 }
@@ -231,7 +239,7 @@ void node::impl::rejected(const cl::rejected& r) {
       }
   }
   for (std::uint64_t token : tokens)
-    control_->answered(token, r.job, r.reason);
+    control_->answered(token, {r.job, r.reason, {}, {}});
   if (tokens.empty())
     say("[cluster] refused: " + r.reason);
 }
@@ -292,6 +300,15 @@ control_hooks node::impl::make_control_hooks() {
   h.leave = [this](bool drain) { leave(leave_deadline, drain); };
   h.submit = [this](std::uint64_t token, core::job_entry job) {
     submit(token, std::move(job));
+  };
+  h.invite = [this](std::uint64_t token, const make_invite& r) {
+    invite(token, r);
+  };
+  h.redeem = [this](std::uint64_t token, const use_invite& r) {
+    redeem(token, r);
+  };
+  h.revoke_peer = [this](std::uint64_t token, const revoke& r) {
+    revoke_peer(token, r);
   };
   h.recover = [this](std::uint64_t token) { recover(token); };
   h.stop_job = [this](core::job_id job, bool drain) {

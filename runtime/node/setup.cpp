@@ -2,9 +2,11 @@
 #include "runtime/node/setup.hpp"
 
 #include "runtime/host_list.hpp"
+#include "runtime/invite.hpp"
 #include "runtime/node.hpp" // node_error
 #include "runtime/node/file.hpp"
 #include "runtime/node/ucx_ways.hpp"
+#include "runtime/vote_file.hpp"
 #include "runtime/wire/codec.hpp" // limits
 
 #include <arpa/inet.h>
@@ -13,6 +15,7 @@
 #include <netinet/in.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -81,6 +84,71 @@ static std::string host_name() {
   return text;
 }
 
+static void choose_data_dir(const node_config& config, node_setup& out) {
+  if (config.embedded)
+    out.data_dir =
+      config.data_dir.empty() ? out.embedded.make() : config.data_dir;
+  else
+    out.data_dir =
+      config.data_dir.empty() ? default_data_dir(config.name) : config.data_dir;
+  out.data_dir = fs::absolute(out.data_dir);
+  if (mend_data_dir(out.data_dir) && config.observer.say)
+    config.observer.say("[node] data directory " + out.data_dir.string()
+                        + " was open to others: made it private (0700)");
+  out.lock = std::make_unique<data_dir_lock>(out.data_dir);
+  out.identity = config.embedded
+                   ? transport::tls::make_private_key()
+                   : load_private_key(out.data_dir / "identity.key");
+}
+
+/// Follows the chain of replacements from the key that the user names.
+static void follow_replacements(const node_config& config, node_setup& out) {
+  auto kept = vote_file(out.data_dir).load().keys;
+  auto has = [&](const std::vector<core::cluster_key>& list) {
+    return std::ranges::find(list, out.cluster_key) != list.end();
+  };
+  if (!kept
+      || (kept->current != out.cluster_key && !has(kept->replaced)
+          && !has(kept->pending)))
+    return;
+  if (has(kept->replaced) && config.observer.say)
+    config.observer.say("[node] that cluster key was replaced; using the one "
+                        "in "
+                        + own_key_file(out.data_dir).string());
+  out.cluster_key = kept->current;
+  out.keys = std::move(kept);
+}
+
+/// @returns whether the key is one that machines share: not the user's own.
+static bool choose_key(const node_config& config, node_setup& out) {
+  const fs::path own = own_key_file(out.data_dir);
+  if (!config.join_token.empty()) {
+    const invite_token token = decode_token(config.join_token);
+    out.seeds = token.addresses;
+    if (!fs::exists(own))
+      keep_own_key(out.data_dir, redeem(token, out.identity));
+    else if (config.observer.say)
+      config.observer.say("[node] this node has its cluster key already: the "
+                          "token was not used");
+  }
+  bool shared = true;
+  if (!config.cluster_key_file.empty()) {
+    out.cluster_key = load_cluster_key(config.cluster_key_file);
+  } else if (!config.embedded && fs::exists(own)) {
+    out.cluster_key = load_cluster_key(own);
+  } else {
+    out.cluster_key = load_user_key();
+    shared = false;
+  }
+  if (!config.embedded)
+    follow_replacements(config, out);
+  if (config.cluster_key_file.empty() && out.keys
+      && fs::exists(user_key_file()))
+    shared = std::ranges::find(out.keys->replaced, load_user_key())
+             == out.keys->replaced.end();
+  return shared;
+}
+
 void set_up(const node_config& config, node_setup& out) {
   check_text(config.name, "--name");
   check_text(config.cluster, "--cluster");
@@ -99,7 +167,8 @@ void set_up(const node_config& config, node_setup& out) {
   if (config.slurm)
     out.names = slurm_names();
 
-  bool shared = !config.cluster_key_file.empty();
+  choose_data_dir(config, out);
+  bool shared = choose_key(config, out);
   const bool listed = !config.hosts_file.empty() || config.slurm;
   const std::string port = ":" + std::to_string(listed ? node_port : 0);
   out.listen = !config.listen.empty()       ? config.listen
@@ -111,23 +180,6 @@ void set_up(const node_config& config, node_setup& out) {
     throw node_error("--listen " + out.listen
                      + " reaches other machines: give all peers one key by "
                        "--cluster-key FILE");
-
-  if (config.embedded)
-    out.data_dir =
-      config.data_dir.empty() ? out.embedded.make() : config.data_dir;
-  else
-    out.data_dir =
-      config.data_dir.empty() ? default_data_dir(config.name) : config.data_dir;
-  out.data_dir = fs::absolute(out.data_dir);
-  if (mend_data_dir(out.data_dir) && config.observer.say)
-    config.observer.say("[node] data directory " + out.data_dir.string()
-                        + " was open to others: made it private (0700)");
-  out.lock = std::make_unique<data_dir_lock>(out.data_dir);
-  out.identity = config.embedded
-                   ? transport::tls::make_private_key()
-                   : load_private_key(out.data_dir / "identity.key");
-  out.cluster_key =
-    shared ? load_cluster_key(config.cluster_key_file) : load_user_key();
   out.name = !config.name.empty() ? config.name
              : config.embedded    ? "train-" + std::to_string(::getpid())
                                   : host_name();

@@ -3,10 +3,12 @@
 // Errors: node_error, whose text names the flag and what to do.
 #pragma once
 
+#include "runtime/core/cluster/events.hpp"
 #include "runtime/identity.hpp"
 #include "runtime/node_config.hpp"
 
 #include <memory>
+#include <optional>
 
 namespace shoal::runtime {
 
@@ -30,7 +32,10 @@ struct node_setup {
   std::unique_ptr<data_dir_lock> lock;
   transport::tls::private_key identity{};
   transport::tls::shared_key cluster_key{};
+  /// What was kept of earlier replacements of the key, if it still applies.
+  std::optional<core::cluster::key_record> keys;
   std::vector<std::string> names; ///< of a Slurm list, "host:port"
+  std::vector<std::string> seeds; ///< of a join token
   std::string listen;             ///< "host:port"
   std::string host;               ///< of it
   bool loopback_only = true;

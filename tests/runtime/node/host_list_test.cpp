@@ -1,6 +1,7 @@
-// tests/runtime/node/host_list_test.cpp -- lists of hosts.
+// tests/runtime/node/host_list_test.cpp -- lists of hosts, and tokens.
 #include "runtime/address_finder.hpp"
 #include "runtime/host_list.hpp"
+#include "runtime/invite.hpp"
 
 #include <boost/test/unit_test.hpp>
 
@@ -36,6 +37,22 @@ BOOST_AUTO_TEST_CASE(a_hosts_file_has_a_host_a_line) {
 BOOST_AUTO_TEST_CASE(an_address_resolves_to_itself) {
   BOOST_TEST((resolve_all("127.0.0.1:7") == names{"127.0.0.1:7"}));
   BOOST_TEST(resolve_all("nobody.invalid:7").empty());
+}
+
+BOOST_AUTO_TEST_CASE(a_token_comes_back_and_a_changed_one_does_not) {
+  invite_token t;
+  t.expires_s = 1234567890123;
+  t.inviter = {1, 2, 3};
+  t.key = {250, 251};
+  t.addresses = {"127.0.0.1:7", "[::1]:8"};
+  const std::string text = encode_token(t);
+  BOOST_TEST((parse_token(text) == t));
+  for (std::size_t n = 0; n < text.size(); ++n) {
+    BOOST_TEST((parse_token(text.substr(0, n)) != t));
+    std::string other = text;
+    other[n] = other[n] == 'A' ? 'B' : 'A';
+    BOOST_TEST((parse_token(other) != t));
+  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

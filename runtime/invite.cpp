@@ -1,0 +1,55 @@
+// runtime/invite.cpp -- the joiner's side of an invite.
+#include "runtime/invite.hpp"
+
+#include "runtime/node.hpp" // node_error
+#include "runtime/node/client_link.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+namespace shoal::runtime {
+
+/// For one address, and for the shoal's agreement.
+static constexpr std::chrono::seconds dial_max{5};
+static constexpr std::chrono::seconds answer_max{40};
+
+invite_token decode_token(const std::string& text) {
+  auto token = parse_token(text);
+  if (!token)
+    throw node_error("the join token is none, or not whole: copy all of what "
+                     "`shoal invite` printed");
+  return std::move(*token);
+}
+
+transport::tls::shared_key
+redeem(const invite_token& token, const transport::tls::private_key& identity) {
+  const auto now = std::chrono::duration_cast<std::chrono::seconds>(
+    std::chrono::system_clock::now().time_since_epoch());
+  if (now.count() >= token.expires_s)
+    throw node_error("the join token has expired: ask for a new one");
+  std::string why;
+  for (const std::string& address : token.addresses) {
+    std::string reason;
+    auto link = make_invitee_link(address, token, identity, dial_max, reason);
+    client_reply reply;
+    if (link
+        && !link->call({1, use_invite{token.key, {}}}, reply, answer_max)) {
+      transport::tls::shared_key key{};
+      if (reply.code == reply_code::ok && reply.bytes.size() == key.size()) {
+        std::ranges::transform(reply.bytes, key.begin(), [](std::byte b) {
+          return std::to_integer<std::uint8_t>(b);
+        });
+        return key;
+      }
+      reason = address + ": " + reply.text;
+    } else if (link) {
+      reason = address + ": the inviter gave no answer";
+    }
+    why += (why.empty() ? "" : "; ") + reason;
+  }
+  throw node_error("the join token was not accepted: " + why
+                   + " (a token also ends with a revocation; ask for a new "
+                     "one)");
+}
+
+} // namespace shoal::runtime
