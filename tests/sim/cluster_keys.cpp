@@ -36,7 +36,9 @@ bool cluster_world::may_meet(const machine& a, const machine& b) const {
 }
 
 /// Whether one of these two shoals ought to have joined the other: without
-/// jobs, and not one whose key it has replaced (K-4).
+/// jobs, not one whose key it has replaced (K-4), and met by somebody who may
+/// wish it: a peer without a vote stays where the voters are, even if those
+/// were revoked elsewhere.
 bool cluster_world::should_join(const std::vector<int>& from,
                                 const std::vector<int>& into) const {
   const auto at = [&](int i) -> const machine& {
@@ -46,8 +48,10 @@ bool cluster_world::should_join(const std::vector<int>& from,
       || has(at(from[0]).keys.replaced, at(into[0]).keys.current))
     return false;
   return std::ranges::any_of(from, [&](int a) {
-    return std::ranges::any_of(into,
-                               [&](int b) { return may_meet(at(a), at(b)); });
+    const member* m = find_member(at(a).core->current(), at(a).id);
+    return m != nullptr && votes(*m) && std::ranges::any_of(into, [&](int b) {
+             return may_meet(at(a), at(b));
+           });
   });
 }
 
