@@ -55,7 +55,9 @@ core::view from_status(const json& s) {
       m.device.kind = d.value("kind", "cpu");
       m.device.name = d.value("name", "");
       m.device.threads = d.value("threads", 1u);
+      m.device.host_threads = d.value("host_threads", 0u);
       m.device.mflops = d.value("mflops", std::uint64_t{0});
+      m.device.stream_mbps = d.value("stream_mbps", std::uint64_t{0});
       m.device.memory_bytes = d.value("memory_bytes", std::uint64_t{0});
     }
     v.members.push_back(m);

@@ -127,6 +127,10 @@ make_entry(const runtime::run_config& run, const std::string& name) {
   entry.embed_state_bytes = state(0);
   entry.head_state_bytes = state(head);
   entry.activation_bytes = 4 * model::activation_size(run.model, 1, tokens);
+  // What is kept is written by the forward pass and read by the backward one;
+  // what the head keeps is about a row of logits for each token.
+  entry.block_traffic_bytes = 2 * entry.activation_bytes;
+  entry.head_traffic_bytes = 8 * tokens * std::uint64_t(run.model.vocab_size);
   entry.priority = std::int32_t(run.priority);
   entry.boundary_bytes = 4 * tokens * std::uint64_t(run.model.hidden_size);
   entry.want_replicas = std::int32_t(run.replicate_degree);

@@ -8,6 +8,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <bit>
@@ -72,31 +73,76 @@ static std::uint64_t usable_memory(const host_limits& limits) {
   return 256 * mib;
 }
 
-/// Matrix products of a size that fits caches, for a tenth of a second; the
-/// best rate counts, since others may run.
-static std::uint64_t measure_mflops(int threads) {
+namespace {
+
+/// What is measured: products in MFLOP/s, memory in MB/s.
+struct rates {
+  std::uint64_t mflops = 0;
+  std::uint64_t mbps = 0;
+};
+
+/// The median time of `work`, done for `budget`, in seconds: a run meets the
+/// machine's usual state, not its best.
+template <class Work>
+double usual_time(std::chrono::milliseconds budget, Work work) {
   using clock = std::chrono::steady_clock;
-  constexpr std::size_t n = 384;
-  kernels::thread_team team(static_cast<unsigned>(threads));
-  auto backend = kernels::make_cpu_backend(team);
-  std::vector<float> a(n * n, 0.5F);
-  std::vector<float> b(n * n, 0.25F);
-  std::vector<float> c(n * n);
-  kernels::matrix_view<float> y(c.data(), n, n);
-  kernels::matrix_view<const float> x(a.data(), n, n);
-  kernels::matrix_view<const float> w(b.data(), n, n);
-  backend->matmul(y, x, w); // first use sets things up
-  clock::time_point end = clock::now() + std::chrono::milliseconds(80);
-  double best = 0;
-  while (clock::now() < end) {
-    clock::time_point start = clock::now();
-    backend->matmul(y, x, w);
-    double seconds =
-      std::chrono::duration<double>(clock::now() - start).count();
-    best = std::max(best, 2.0 * n * n * n / std::max(seconds, 1e-9));
-  }
-  return static_cast<std::uint64_t>(best / 1e6);
+  const clock::time_point end = clock::now() + budget;
+  std::vector<double> times;
+  do {
+    const clock::time_point start = clock::now();
+    work();
+    times.push_back(
+      std::chrono::duration<double>(clock::now() - start).count());
+  } while (clock::now() < end);
+  const auto middle = times.begin() + std::ptrdiff_t(times.size() / 2);
+  std::ranges::nth_element(times, middle);
+  return std::max(*middle, 1e-9);
 }
+
+/// Products of activations and weights as small models have them, each kind
+/// once in a round; the weights of all rounds do not fit the caches.
+std::uint64_t measure_mflops(kernels::backend& device) {
+  constexpr std::size_t tokens = 256, inputs = 384, outputs = 1024, sets = 6;
+  std::vector<float> x(tokens * inputs, 0.5F), dx(tokens * inputs);
+  std::vector<float> y(tokens * outputs, 0.25F), dy(tokens * outputs, 0.5F);
+  std::vector<float> w(sets * outputs * inputs, 0.125F);
+  const kernels::matrix_view<float> y_TO(y.data(), tokens, outputs);
+  const kernels::matrix_view<float> dx_TI(dx.data(), tokens, inputs);
+  const kernels::matrix_view<const float> x_TI(x.data(), tokens, inputs);
+  const kernels::matrix_view<const float> dy_TO(dy.data(), tokens, outputs);
+  std::size_t set = 0;
+  auto round = [&] {
+    float* at = w.data() + set++ % sets * outputs * inputs;
+    const kernels::matrix_view<float> w_OI(at, outputs, inputs);
+    device.matmul(y_TO, x_TI, w_OI);
+    device.matmul_input_gradient(dx_TI, dy_TO, w_OI);
+    device.matmul_weight_gradient(w_OI, dy_TO, x_TI);
+  };
+  round(); // first use sets things up
+  const double seconds = usual_time(std::chrono::milliseconds(120), round);
+  return static_cast<std::uint64_t>(6.0 * tokens * inputs * outputs / seconds
+                                    / 1e6);
+}
+
+std::uint64_t measure_mbps(kernels::backend& device) {
+  constexpr std::size_t rows = 64, columns = std::size_t{1} << 17; // 32 MiB
+  std::vector<float> a(rows * columns, 0.5F), b(rows * columns, 0.25F);
+  const kernels::matrix_view<float> a_TD(a.data(), rows, columns);
+  const kernels::matrix_view<const float> b_TD(b.data(), rows, columns);
+  const double seconds = usual_time(std::chrono::milliseconds(60),
+                                    [&] { device.add(a_TD, a_TD, b_TD); });
+  return static_cast<std::uint64_t>(3.0 * sizeof(float) * rows * columns
+                                    / seconds / 1e6);
+}
+
+rates measure(int threads) {
+  kernels::thread_team team(static_cast<unsigned>(threads));
+  auto device = kernels::make_cpu_backend(team);
+  return {std::max<std::uint64_t>(1, measure_mflops(*device)),
+          std::max<std::uint64_t>(1, measure_mbps(*device))};
+}
+
+} // namespace
 
 static fs::path cache_dir() {
   const char* cache = std::getenv("XDG_CACHE_HOME");
@@ -108,16 +154,15 @@ static fs::path cache_dir() {
   return {};
 }
 
-/// The remembered speed; measured under a lock if there is none. A cache that
+/// The remembered rates; measured under a lock if there are none. A cache that
 /// cannot be used costs a measurement and nothing else.
-static std::uint64_t
-remembered_mflops(const std::string& processor, int threads) {
+static rates remembered(const std::string& processor, int threads) {
   fs::path folder = cache_dir();
   std::error_code error;
   if (folder.empty()
       || (fs::create_directories(folder, error), !fs::is_directory(folder)))
-    return measure_mflops(threads);
-  fs::path file = folder / ("cpu-" + std::to_string(threads) + ".txt");
+    return measure(threads);
+  fs::path file = folder / ("rates-" + std::to_string(threads) + ".txt");
   unique_fd lock(::open((folder / "measure.lock").c_str(),
                         O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (lock && ::flock(lock.get(), LOCK_EX) != 0)
@@ -127,13 +172,19 @@ remembered_mflops(const std::string& processor, int threads) {
     std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     std::size_t end = text.find('\n');
     if (end != std::string::npos && text.substr(0, end) == processor) {
-      std::uint64_t known = std::strtoull(text.c_str() + end + 1, nullptr, 10);
-      if (known > 0 && known < std::uint64_t{1} << 40)
+      char* rest = nullptr;
+      rates known;
+      known.mflops = std::strtoull(text.c_str() + end + 1, &rest, 10);
+      known.mbps = std::strtoull(rest, nullptr, 10);
+      constexpr std::uint64_t most = std::uint64_t{1} << 40;
+      if (known.mflops > 0 && known.mflops < most && known.mbps > 0
+          && known.mbps < most)
         return known;
     }
   }
-  std::uint64_t value = std::max<std::uint64_t>(1, measure_mflops(threads));
-  std::string text = processor + "\n" + std::to_string(value) + "\n";
+  const rates value = measure(threads);
+  std::string text = processor + "\n" + std::to_string(value.mflops) + "\n"
+                     + std::to_string(value.mbps) + "\n";
   (void)replace_file(file, std::as_bytes(std::span(text)));
   return value;
 }
@@ -146,10 +197,13 @@ measure_profile(int threads, std::uint64_t memory_bytes, std::uint64_t mflops) {
   out.name = processor_name();
   out.threads = static_cast<std::uint32_t>(count);
   out.memory_bytes = memory_bytes > 0 ? memory_bytes : usable_memory(limits);
+  out.host_threads =
+    static_cast<std::uint32_t>(std::max(0L, ::sysconf(_SC_NPROCESSORS_ONLN)));
+  const rates found =
+    mflops > 0 ? rates{mflops, 0} : remembered(out.name, count);
   out.mflops =
-    quantised(mflops > 0 ? mflops
-                         : within_quota(remembered_mflops(out.name, count),
-                                        count, limits));
+    quantised(mflops > 0 ? mflops : within_quota(found.mflops, count, limits));
+  out.stream_mbps = quantised(within_quota(found.mbps, count, limits));
   return out;
 }
 

@@ -1,11 +1,12 @@
 // runtime/node/profile.hpp -- what this machine can do, measured.
 //
-// Speed is the rate of a matrix product on `threads` threads, measured for at
-// most a tenth of a second and remembered below $XDG_CACHE_HOME/shoal for this
-// processor and thread count, so that later starts are instant. Nodes of one
-// machine measure one after another and share the result: equal peers are then
-// equal in the view. A quota on processor time (host_limits.hpp) scales it.
-// Numbers are rounded so that noise does not make views.
+// Speed is the rate of the three matrix products of training on `threads`
+// threads, and that of memory while two matrices are added: a fifth of a second
+// in all, remembered below $XDG_CACHE_HOME/shoal for this processor and thread
+// count, so that later starts are instant. Nodes of one machine measure one
+// after another and share the result: equal peers are then equal in the view. A
+// quota on processor time (host_limits.hpp) scales both. Numbers are rounded
+// so that noise does not make views.
 //
 // Threads: any; blocks.
 #pragma once

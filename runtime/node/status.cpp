@@ -33,7 +33,9 @@ static json peer_json(const status_input& in, const core::member& m) {
   json device = {{"kind", m.device.kind},
                  {"name", m.device.name},
                  {"threads", m.device.threads},
+                 {"host_threads", m.device.host_threads},
                  {"mflops", m.device.mflops},
+                 {"stream_mbps", m.device.stream_mbps},
                  {"memory_bytes", m.device.memory_bytes}};
   const char* state = m.state == core::member_state::joining   ? "joining"
                       : !here                                  ? "unreachable"
