@@ -186,8 +186,28 @@ void place_schedule(assignment& a, const layout_problem& p) {
   }
 }
 
+/// Of those that take part, who should tell the others how the run goes:
+/// `wanted`, unless others are heard by more members, or by the submitter.
+member_id
+best_heard(const view& v, const peer_id& submitter,
+           const std::vector<member_id>& taking_part, const member_id& wanted) {
+  auto unheard = [&](const member_id& id) {
+    std::size_t count = is_cut(v, id.peer, submitter) ? v.members.size() : 0;
+    for (const cut_pair& c : v.cuts)
+      count += c.low == id || c.high == id;
+    return count;
+  };
+  member_id best = wanted;
+  if (!v.cuts.empty())
+    for (const member_id& id : taking_part)
+      if (unheard(id) < unheard(best))
+        best = id;
+  return best;
+}
+
 /// Roles stay where they were while that member takes part.
-void place_roles(assignment& a, const assignment* previous) {
+void place_roles(assignment& a, const view& v, const peer_id& submitter,
+                 const assignment* previous) {
   if (a.replicas.empty())
     return;
   std::vector<member_id> taking_part = workers(a.replicas);
@@ -200,9 +220,12 @@ void place_roles(assignment& a, const assignment* previous) {
   const member_id& first = a.replicas.front().stages.front().where;
   const member_id& last = a.replicas.front().stages.back().where;
   a.data_source = stay(was.data_source, first);
-  a.checkpointer = stay(was.checkpointer, first);
-  a.evaluator = stay(was.evaluator, last);
-  a.reporter = stay(was.reporter, last);
+  auto heard = [&](const member_id& wanted) {
+    return best_heard(v, submitter, taking_part, wanted);
+  };
+  a.checkpointer = heard(stay(was.checkpointer, first));
+  a.evaluator = heard(stay(was.evaluator, last));
+  a.reporter = heard(stay(was.reporter, last));
 }
 
 /// Whether some worker cannot be reached: then it takes no part.
@@ -392,7 +415,7 @@ plan make_plan(const view& v) {
     if (a.replicas.empty())
       a.why_waiting = explain(p);
     place_schedule(a, p);
-    place_roles(a, previous);
+    place_roles(a, v, job->submitter, previous);
     place_keepers(a, v, p, previous);
     place_sealers(a, v, p, previous);
     a.since = previous ? previous->since : v.number;

@@ -220,6 +220,24 @@ BOOST_AUTO_TEST_CASE(members_that_are_cut_are_in_no_job_together) {
     BOOST_TEST((std::ranges::find(ids, v.members[1].id) == ids.end()));
 }
 
+BOOST_AUTO_TEST_CASE(who_reports_is_heard_by_the_submitter) {
+  for (std::size_t submitter = 0; submitter < 4; ++submitter)
+    for (std::size_t other = 0; other < 4; ++other) {
+      if (other == submitter)
+        continue;
+      view before = make_view(4);
+      before.jobs[0].submitter = before.members[submitter].id.peer;
+      before.jobs[0].want_replicas = 2;
+      before.jobs[0].want_stages = 1;
+      view v = next_view(before);
+      cut(v, std::min(submitter, other), std::max(submitter, other));
+      const assignment a = only(v);
+      for (const member_id& id : {a.reporter, a.checkpointer, a.evaluator})
+        BOOST_TEST(!is_cut(v, id.peer, v.jobs[0].submitter),
+                   submitter << " cut from " << other);
+    }
+}
+
 BOOST_AUTO_TEST_CASE(one_who_is_cut_from_many_goes_before_many) {
   view v = make_view(5);
   v.members[2].device.mflops = 150'000;
