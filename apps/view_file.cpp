@@ -21,13 +21,15 @@ public:
     : from_(from), path_(std::move(path)), error_(error) {}
 
   void only(std::initializer_list<const char*> keys) {
-    for (const auto& [key, value] : from_.items())
+    for (const auto& item : from_.items()) {
+      const std::string& key = item.key();
       if (std::ranges::none_of(keys, [&](const char* k) { return key == k; })) {
         std::string known;
         for (const char* k : keys)
           known += (known.empty() ? "" : ", ") + std::string(k);
         fail(key, "is not known; there are " + known);
       }
+    }
   }
 
   std::string text(const char* key, const char* otherwise) {

@@ -172,8 +172,8 @@ layout_search::groupings(std::uint32_t replicas, std::uint32_t depth) const {
     (muldiv(job.blocks, job.block_state_bytes + job.activation_bytes, 1)
      + job.embed_state_bytes + job.head_state_bytes)
     / depth;
-  std::ranges::stable_partition(
-    able, [&](index i) { return model_.memory(i) >= stage; });
+  std::stable_partition(able.begin(), able.end(),
+                        [&](index i) { return model_.memory(i) >= stage; });
   add(cut(able));
   add(deal(able));
   if (wishes_.stages == 0
