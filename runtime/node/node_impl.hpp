@@ -91,6 +91,7 @@ private:
     core::job_entry job;
     std::chrono::steady_clock::time_point until{};
   };
+  static constexpr std::size_t early_jobs_max = 64;
 
   // node.cpp
   void start_services();

@@ -209,8 +209,12 @@ void node::impl::submit(std::uint64_t token, core::job_entry job) {
   {
     std::lock_guard lock(mutex_);
     if (!view_) { // a node that starts: adopt() takes it up
-      early_.push_back({token, std::move(job),
-                        std::chrono::steady_clock::now() + agreement_wait});
+      const auto now = std::chrono::steady_clock::now();
+      std::erase_if(early_, [&](const early_job& e) { return now >= e.until; });
+      if (early_.size() >= early_jobs_max)
+        return refuse("this node has no view yet, and "
+                      + std::to_string(early_jobs_max) + " jobs wait for one");
+      early_.push_back({token, std::move(job), now + agreement_wait});
       return;
     }
     wanted_[token] = {job.id, {}, {}};
