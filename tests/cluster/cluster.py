@@ -15,6 +15,7 @@ import queue
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -197,6 +198,26 @@ class Cluster:
             env=self.environment, stdout=subprocess.PIPE, stderr=log)
         self.started.append(process)
         return process, Lines(process.stdout, log)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, wrong, *_):
+        """Ends all peers, in order if nothing was wrong; then nothing may be
+        left behind. Else the logs stay and are named."""
+        good = False
+        try:
+            if wrong is None:
+                for peer in self.peers:
+                    if peer.running():
+                        peer.stop(60)
+                good = True
+        finally:
+            self.keep = self.keep or not good
+            left = self.close()
+            if not good:
+                print(f"logs: {self.root}", file=sys.stderr)
+        assert not (good and left), f"left in /dev/shm: {left}"
 
     def close(self):
         for process in self.started:

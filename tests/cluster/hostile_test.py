@@ -129,8 +129,7 @@ def main():
     run = run_file(folder, options.size, steps)
 
     cluster = Cluster(options.shoal, 4, ["--threads", "1"], options.keep)
-    good = False
-    try:
+    with cluster:
         cluster.start_all()
         view = cluster.wait_view(4)
         first = cluster.peers[0]
@@ -194,16 +193,6 @@ def main():
                 <= 1.2 * statistics.median(calm)), "steps take too long"
         os.kill(process.pid, signal.SIGINT)  # the run: the view was watched
         process.wait(60)
-        good = True
-    finally:
-        cluster.keep = cluster.keep or not good
-        for peer in cluster.peers:
-            if good and peer.running():
-                peer.stop(60)
-        left = cluster.close()
-        if not good:
-            print(f"logs: {cluster.root}", file=sys.stderr)
-    assert not left, f"left in /dev/shm: {left}"
     return 0
 
 

@@ -77,12 +77,9 @@ WAYS = {"multicast": by_multicast, "join": by_join}
 
 def unlike(shoal, data):
     """Half the processor time, half the layers, without being told."""
-    cluster = Hosts(shoal, count=2)
-    good = False
-    try:
+    with Hosts(shoal, count=2) as cluster:
         if not cluster.network.hosts[1].limit(0.5):
             print("unlike peers: skipped: no control groups")
-            good = True
             return
         _, view = up(cluster, by_multicast(cluster))
         speeds = {p["name"]: p["devices"][0]["mflops"] for p in view["peers"]}
@@ -101,10 +98,6 @@ def unlike(shoal, data):
         print(f"unlike peers: {speeds} MFLOP/s, {plan}: {share:.0%} of the "
               "other's layers", flush=True)
         assert 0.4 <= share <= 0.6, "not half of the work"
-        good = True
-    finally:
-        cluster.keep = not good
-        cluster.close()
 
 
 def same_losses(cluster, folder, data):
@@ -142,10 +135,8 @@ def main():
         unlike(options.shoal, options.data)
         return 0
     for way in options.ways:
-        cluster = Hosts(options.shoal, not options.one_machine)
-        cluster.keep = True
-        good = False
-        try:
+        with Hosts(options.shoal, not options.one_machine) as cluster:
+            cluster.keep = options.keep
             took, view = up(cluster, WAYS[way](cluster))
             found = sorted(p["addresses"][0] for p in view["peers"])
             print(f"{way}: one view of {HOSTS} {took:.2f} s after the last "
@@ -154,13 +145,6 @@ def main():
                 same_losses(cluster, pathlib.Path(folder), options.data)
             for peer in cluster.peers:
                 assert peer.stop() == 0, f"{peer.name} ended badly"
-            good = True
-        finally:
-            cluster.keep = options.keep or not good
-            left = cluster.close()
-            if not good:
-                print(f"logs: {cluster.root}", file=sys.stderr)
-        assert not left, f"left in /dev/shm: {left}"
     return 0
 
 

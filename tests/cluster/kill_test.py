@@ -151,8 +151,7 @@ def main():
     run = run_file(folder, options.size, steps)
 
     cluster = Cluster(options.shoal, 4, ["--threads", "1"], options.keep)
-    good = False
-    try:
+    with cluster:
         ready = cluster.start_all()
         cluster.wait_view(4)
         print(f"view of four {time.monotonic() - ready:.2f} s after the last "
@@ -197,16 +196,6 @@ def main():
         assert len(watch.losses) == steps, "steps are missing"
         assert difference <= 1e-3, "the losses differ"
         assert not options.bars or max(pauses) <= bar, "a pause was too long"
-        good = True
-    finally:
-        cluster.keep = cluster.keep or not good
-        for peer in cluster.peers:
-            if good and peer.running():
-                peer.stop()
-        left = cluster.close()
-        if not good:
-            print(f"logs: {cluster.root}", file=sys.stderr)
-    assert not left, f"left in /dev/shm: {left}"
     return 0
 
 
