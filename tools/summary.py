@@ -2,14 +2,32 @@
 # tools/summary.py -- adds up test results: "N passed, N failed, N skipped".
 #
 # Arguments: Meson's test logs (one JSON object a line), or "=name:passed".
-# Boost.Test executables count by test case, everything else as one.
-# Exit code 1 if anything failed, or if nothing ran.
+# Boost.Test executables count by test case, everything else as one. Names
+# what failed: each failed case with its first error, or an executable's last
+# lines. Exit code 1 if anything failed, or if nothing ran.
 import json
 import re
 import sys
 
 # Boost counts aborted cases among the failed ones, too.
 CASES = re.compile(r"(\d+) test cases? out of \d+ (passed|failed|skipped)")
+# file(line): [fatal] error: in "suite/case": what
+ERRORS = re.compile(r"^(\S+\(\d+\)): (?:fatal )?error: in \"([^\"]+)\": (.*)",
+                    re.M)
+SHOWN = 12  # failures of one executable, and last lines
+WIDTH = 160  # characters of one
+
+
+def details(entry):
+    """Returns lines that say what failed in one executable."""
+    text = entry.get("stderr", "") + "\n" + entry.get("stdout", "")
+    text = re.sub(r"\x1b\[[0-9;]*m", "", text)
+    first = {}
+    for where, case, what in ERRORS.findall(text):
+        first.setdefault(case, f"{case}: {where.split('/')[-1]}: {what}")
+    lines = list(first.values()) or [l for l in text.splitlines() if l.strip()]
+    shown = lines[:SHOWN] if first else lines[-SHOWN:]
+    return ["  " + line[:WIDTH] for line in shown]
 
 
 def count(entry):
@@ -46,6 +64,7 @@ def main():
                 counts = count(entry)
                 if counts[1]:
                     print(f"FAILED {entry['name']} ({entry['result']})")
+                    print("\n".join(details(entry)))
                 total = [a + b for a, b in zip(total, counts)]
     print(f"{total[0]} passed, {total[1]} failed, {total[2]} skipped")
     return 1 if total[1] or not total[0] else 0
