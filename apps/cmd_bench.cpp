@@ -4,6 +4,7 @@
 // that all of them see the same machine.
 #include "apps/commands.hpp"
 #include "apps/link_meter.hpp"
+#include "transport/shm/fabric.hpp"
 #include "transport/tls/fabric.hpp"
 #include "transport/ucx/fabric.hpp"
 
@@ -17,6 +18,7 @@ namespace shoal::apps {
 namespace {
 
 namespace tls = transport::tls;
+namespace shm = transport::shm;
 namespace ucx = transport::ucx;
 
 struct size_row {
@@ -42,12 +44,14 @@ link_meter::maker tls_node(const tls::shared_key& key) {
   };
 }
 
-link_meter::maker ucx_node(std::uint8_t who) {
+/// shm::fabric or ucx::fabric.
+template <class Fabric, class Config>
+link_meter::maker paired_node(std::uint8_t who) {
   return [who](transport::fabric_handler& handler) {
-    ucx::config c;
+    Config c;
     c.self[0] = who;
     c.instance = tls::make_instance();
-    return std::make_unique<ucx::fabric>(c, handler);
+    return std::make_unique<Fabric>(c, handler);
   };
 }
 
@@ -101,9 +105,13 @@ int run_bench(const bench_options& o) {
     const auto key = tls::make_shared_key();
     all.push_back(
       {"tls", std::make_unique<link_meter>(tls_node(key), tls_node(key))});
+    all.push_back({"shm", std::make_unique<link_meter>(
+                            paired_node<shm::fabric, shm::config>(1),
+                            paired_node<shm::fabric, shm::config>(2))});
     try {
-      all.push_back(
-        {"ucx", std::make_unique<link_meter>(ucx_node(1), ucx_node(2))});
+      all.push_back({"ucx", std::make_unique<link_meter>(
+                              paired_node<ucx::fabric, ucx::config>(1),
+                              paired_node<ucx::fabric, ucx::config>(2))});
     } catch (const std::exception& e) {
       std::cerr << "shoal: no ucx here: " << e.what() << "\n";
     }

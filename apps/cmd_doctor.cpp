@@ -8,6 +8,7 @@
 #include "runtime/client.hpp"
 #include "runtime/host_limits.hpp"
 #include "runtime/node_config.hpp"
+#include "transport/shm/segment.hpp"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -73,19 +74,18 @@ finding check_multicast() {
 }
 
 finding check_shared_memory() {
-  std::error_code error;
-  std::size_t left = 0;
-  for (const auto& entry : fs::directory_iterator("/dev/shm", error))
-    if (entry.path().filename().string().starts_with("ucx_shm_"))
-      ++left;
-  if (error)
-    return {"note",
-            "/dev/shm: " + error.message() + "; peers of this host use TLS"};
-  if (left > 0)
-    return {"note", std::to_string(left)
-                      + " files ucx_shm_* in /dev/shm: remove them if no UCX "
-                        "program runs"};
-  return {"ok", "shared memory: nothing left behind"};
+  try {
+    const transport::shm::segment mine(4096);
+    if (transport::shm::view::open(
+          static_cast<std::uint32_t>(getpid()),
+          static_cast<std::uint64_t>(mine.descriptor()), 4096))
+      return {"ok", "shared memory works between processes of one user"};
+  } catch (const std::exception& e) {
+    return {"note", std::string("no shared memory (") + e.what()
+                      + "): peers of this host use TLS"};
+  }
+  return {"note", "memory of a process cannot be opened through /proc: peers "
+                  "of this host use TLS"};
 }
 
 finding check_node(const node_address& at) {

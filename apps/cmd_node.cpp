@@ -104,7 +104,7 @@ config_of(const node_options& o, std::uint64_t memory, printer& out) {
   c.voter = !o.non_voting;
   c.threads = o.threads;
   c.discover = !o.no_discovery;
-  c.ucx = !o.no_shared_memory;
+  c.shared_memory = !o.no_shared_memory;
   c.force_fabric = o.force_fabric;
   c.memory_bytes = memory;
   auto to = [&out](const char* event) {

@@ -54,7 +54,7 @@ public:
     /// ones are repeated.
     fabric_kind control = fabric_kind::tls;
     /// Best first.
-    std::vector<fabric_kind> preference{fabric_kind::ucx, fabric_kind::rdma,
+    std::vector<fabric_kind> preference{fabric_kind::shm, fabric_kind::rdma,
                                         fabric_kind::ucx_tcp, fabric_kind::tls};
   };
 

@@ -7,7 +7,7 @@ const char* name_of(fabric_kind kind) {
   switch (kind) {
   case fabric_kind::tls:
     return "tls";
-  case fabric_kind::ucx:
+  case fabric_kind::shm:
     return "shm";
   case fabric_kind::rdma:
     return "rdma";

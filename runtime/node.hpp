@@ -1,9 +1,9 @@
 // runtime/node.hpp -- this process as a peer: fabrics, view, roles, control.
 //
-// A node owns the actor system, the TLS fabric (and UCX where it works), the
-// membership actor, the store, the device and disk queues, and one actor for
-// every role in its table. A view that takes effect is planned here and handed
-// to the supervisor and the other roles as view_changed.
+// A node owns the actor system, the TLS fabric (and what is faster where it
+// works), the membership actor, the store, the device and disk queues, and one
+// actor for every role in its table. A view that takes effect is planned here
+// and handed to the supervisor and the other roles as view_changed.
 //
 // Life: constructed -> (view agreed) ready -> leave() or stop() -> stopped.
 //

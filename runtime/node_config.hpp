@@ -61,8 +61,8 @@ struct node_config {
   /// Throw-away identity and data directory, no stored view, not
   /// discoverable: `shoal train` without a running node.
   bool embedded = false;
-  bool discover = true; ///< UDP multicast; off: `join` only
-  bool ucx = true;      ///< use shared memory between peers of a host
+  bool discover = true;      ///< UDP multicast; off: `join` only
+  bool shared_memory = true; ///< use shared memory between peers of a host
   /// "auto": same process, else shared memory, else TLS. Or the only one to use
   /// beside TLS: "tls", "shm".
   std::string force_fabric = "auto";

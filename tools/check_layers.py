@@ -32,6 +32,8 @@ RULES = {
     "kernels/cuda": (["kernels"], [CUDA]),
     "transport": (["transport"], []),
     "transport/tls": (["transport"], [ASIO, r"<boost/", r"<xxhash\.h"]),
+    "transport/paired": (["transport"], [r"<xxhash\.h"]),
+    "transport/shm": (["transport"], []),
     "transport/ucx": (["transport"], [UCX, r"<xxhash\.h"]),
     "transport/loopback": (["transport"], [r"<xxhash\.h"]),
     "runtime/core": (["runtime/core"], []),

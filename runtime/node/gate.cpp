@@ -9,7 +9,7 @@ bool for_members(const envelope& e) {
   return std::holds_alternative<link_credit>(e)
          || std::holds_alternative<blob_request>(e)
          || std::holds_alternative<role_message>(e)
-         || std::holds_alternative<ucx_address>(e)
+         || std::holds_alternative<paired_address>(e)
          || std::holds_alternative<link_probe>(e);
 }
 

@@ -3,7 +3,7 @@
 // Whoever holds the cluster key has proved himself to the fabric, but only the
 // view says who belongs to the shoal. What makes a view passes always, and so
 // do what the supervisor judges itself (job messages) and what was asked for
-// (pieces of blobs). Credits, requests for blobs, messages to roles and UCX
+// (pieces of blobs). Credits, requests for blobs, messages to roles and
 // addresses count from members only. A peer may learn of the view that admits
 // it earlier than we do: what it says meanwhile is held, in order, and passes
 // when our view has it too. One that never is admitted is forgotten when it

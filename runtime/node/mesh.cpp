@@ -61,17 +61,17 @@ mesh::mesh(mesh_config config, mesh_hooks hooks)
     return send(to, envelope(credit));
   };
   links_ = make_link_service(std::move(links));
-  ucx_ways::config ways;
+  paired_ways::config ways;
   ways.self = self();
   ways.instance = instance_;
   ways.host = config_.host;
   ways.may = config_.fabrics;
   ways.links = links_.get();
-  ways.send = [this](const core::peer_id& to, const ucx_address& address) {
+  ways.send = [this](const core::peer_id& to, const paired_address& address) {
     return send(to, envelope(address));
   };
   ways.say = hooks_.say;
-  ways_ = std::make_unique<ucx_ways>(std::move(ways));
+  ways_ = std::make_unique<paired_ways>(std::move(ways));
   link_prober::config probes;
   probes.self = self();
   probes.links = links_.get();
@@ -254,7 +254,7 @@ void mesh::drop_old_clients(steady_clock::time_point now) {
 void mesh::pass(const core::peer_id& from, envelope&& e) {
   if (auto* credit = std::get_if<link_credit>(&e))
     links_->credit_received(from, *credit);
-  else if (auto* address = std::get_if<ucx_address>(&e))
+  else if (auto* address = std::get_if<paired_address>(&e))
     ways_->take(from, *address);
   else if (auto* probe = std::get_if<link_probe>(&e))
     prober_->asked(from, *probe, steady_clock::now());

@@ -1,8 +1,8 @@
 // runtime/node/mesh.hpp -- this node's fabrics, and whom they reach.
 //
 // TLS carries all control messages, and tensors where nothing better works.
-// Peers also tell each other, over TLS, how to reach their UCX workers
-// (ucx_ways.hpp); where that fails the links go on over TLS.
+// Peers also tell each other, over TLS, how to reach them otherwise
+// (paired_ways.hpp); where that fails the links go on over TLS.
 //
 // Threads: every member from any thread; hooks run on progress threads and
 //          must not wait. open() once; the first hook may run before it
@@ -13,7 +13,7 @@
 #include "runtime/link_service.hpp"
 #include "runtime/node/gate.hpp"
 #include "runtime/node/link_prober.hpp"
-#include "runtime/node/ucx_ways.hpp"
+#include "runtime/node/paired_ways.hpp"
 #include "runtime/wire/codec.hpp"
 #include "transport/tls/fabric.hpp"
 
@@ -37,7 +37,7 @@ struct mesh_hooks {
   std::function<void(const core::peer_id&, std::uint64_t instance)> up;
   std::function<void(const core::peer_id&)> down;
   std::function<void(const std::string& address)> connect_failed;
-  /// What a member says; credits and UCX addresses are dealt with here.
+  /// What a member says; credits and paired addresses are dealt with here.
   std::function<void(const core::peer_id&, envelope&&)> received;
   std::function<void(const core::peer_id&, client_request&&)> asked;
   std::function<void(const core::peer_id&)> client_gone;
@@ -96,7 +96,7 @@ private:
   std::unique_ptr<link_service> links_;
   gate gate_;
   std::unique_ptr<tls_handler> tls_handler_;
-  std::unique_ptr<ucx_ways> ways_;
+  std::unique_ptr<paired_ways> ways_;
   std::unique_ptr<link_prober> prober_;
   std::unique_ptr<transport::tls::fabric> tls_;
   std::atomic<transport::tls::fabric*> tls_ready_{nullptr}; ///< set by open()

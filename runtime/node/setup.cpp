@@ -5,7 +5,7 @@
 #include "runtime/invite.hpp"
 #include "runtime/node.hpp" // node_error
 #include "runtime/node/file.hpp"
-#include "runtime/node/ucx_ways.hpp"
+#include "runtime/node/paired_ways.hpp"
 #include "runtime/vote_file.hpp"
 #include "runtime/wire/codec.hpp" // limits
 
@@ -158,8 +158,8 @@ void set_up(const node_config& config, node_setup& out) {
                      + "' is no plain name: leave out '/'");
   if (config.cluster.empty())
     throw node_error("--cluster is empty");
-  check(
-    fabric_choice{config.ucx, config.force_fabric, config.trusted_networks});
+  check(fabric_choice{config.shared_memory, config.force_fabric,
+                      config.trusted_networks});
   if (config.threads < 0)
     throw node_error("--threads is negative");
   for (const std::string& address : config.join)

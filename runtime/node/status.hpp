@@ -4,7 +4,7 @@
 #include "runtime/core/cluster/membership.hpp"
 #include "runtime/core/training/plan.hpp"
 #include "runtime/links.hpp"
-#include "runtime/node/ucx_ways.hpp"
+#include "runtime/node/paired_ways.hpp"
 
 #include <string>
 #include <vector>

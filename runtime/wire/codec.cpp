@@ -79,15 +79,16 @@ static void get(const wire::BlobChunk& from, blob_chunk& to, checks& c) {
   c.require(to.bytes.size() <= to.total_bytes - to.offset);
 }
 
-static void put(wire::Envelope& out, const ucx_address& from) {
-  wire::UcxAddress& to = *out.mutable_ucx_address();
+static void put(wire::Envelope& out, const paired_address& from) {
+  wire::PairedAddress& to = *out.mutable_paired_address();
   to.set_host(from.host);
   to.set_address(from.address.data(), from.address.size());
 }
 
-static void get(const wire::UcxAddress& from, ucx_address& to, checks& c) {
+static void
+get(const wire::PairedAddress& from, paired_address& to, checks& c) {
   c.text(from.host(), name_bytes_max, to.host);
-  c.bytes(from.address(), ucx_address_bytes_max, to.address);
+  c.bytes(from.address(), paired_address_bytes_max, to.address);
 }
 
 static void put(wire::Envelope& out, const link_probe& from) {
@@ -126,8 +127,8 @@ static void get(const wire::Envelope& from, envelope& to, checks& c) {
     return get(from.blob_request(), to.emplace<blob_request>(), c);
   case wire::Envelope::kBlobChunk:
     return get(from.blob_chunk(), to.emplace<blob_chunk>(), c);
-  case wire::Envelope::kUcxAddress:
-    return get(from.ucx_address(), to.emplace<ucx_address>(), c);
+  case wire::Envelope::kPairedAddress:
+    return get(from.paired_address(), to.emplace<paired_address>(), c);
   case wire::Envelope::kRoleMessage:
     return get(from.role_message(), to.emplace<role_message>(), c);
   case wire::Envelope::kClientRequest:

@@ -27,7 +27,7 @@ namespace shoal::runtime {
 /// Whatever one control message can say.
 using envelope =
   std::variant<core::cluster::message, core::job_message, link_credit,
-               blob_request, blob_chunk, ucx_address, role_message,
+               blob_request, blob_chunk, paired_address, role_message,
                client_request, client_reply, link_probe>;
 
 namespace codec {

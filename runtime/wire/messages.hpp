@@ -26,7 +26,7 @@ namespace shoal::runtime {
 inline constexpr std::size_t blob_chunk_bytes_max = std::size_t{512} << 10;
 inline constexpr std::size_t role_name_bytes_max = 64;
 inline constexpr std::size_t role_message_bytes_max = std::size_t{512} << 10;
-inline constexpr std::size_t ucx_address_bytes_max = 16384;
+inline constexpr std::size_t paired_address_bytes_max = 16384;
 inline constexpr std::size_t reply_text_bytes_max = 1024;
 inline constexpr std::size_t status_bytes_max = std::size_t{768} << 10;
 /// A month; a token that is never used is forgotten by then.
@@ -37,7 +37,7 @@ inline constexpr std::size_t event_text_bytes_max = 2048;
 /// What carries tensors: TLS, or UCX over one of its transports.
 enum class fabric_kind : std::uint8_t {
   tls = 1,
-  ucx = 2, ///< shared memory
+  shm = 2, ///< shared memory
   rdma = 3,
   ucx_tcp = 4,
 };
@@ -79,10 +79,11 @@ struct blob_chunk {
 };
 
 /// How to reach one of this node's UCX workers; sent over TLS.
-struct ucx_address {
+struct paired_address {
   std::string host; ///< boot id, as in core::member::host
   std::vector<std::byte> address;
-  friend bool operator==(const ucx_address&, const ucx_address&) = default;
+  friend bool
+  operator==(const paired_address&, const paired_address&) = default;
 };
 
 /// Transfers of a probe, which measures a link that nobody has used.

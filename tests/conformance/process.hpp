@@ -71,6 +71,12 @@ public:
   child_process(const child_process&) = delete;
   child_process& operator=(const child_process&) = delete;
   int socket() const { return socket_; }
+  /// Stops it; waits until it stands.
+  void stop() {
+    ::kill(pid_, SIGSTOP);
+    waitpid(pid_, nullptr, WUNTRACED);
+  }
+  void go_on() { ::kill(pid_, SIGCONT); }
 
 private:
   pid_t pid_ = 0;

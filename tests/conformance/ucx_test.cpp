@@ -4,7 +4,7 @@
 BOOST_AUTO_TEST_SUITE(ucx_fabric)
 
 struct factory : shoal::transport::conformance::ucx_factory {
-  factory() : ucx_factory(shoal::transport::ucx::medium::shared_memory, {}) {}
+  factory() : ucx_factory(shoal::transport::ucx::medium::ucx_memory, {}) {}
 };
 
 #include "tests/conformance/cases.hpp"

@@ -3,7 +3,7 @@
 #include "transport/ucx/engine.hpp"
 
 #include "transport/assert.hpp"
-#include "transport/ucx/host.hpp"
+#include "transport/paired/host.hpp"
 
 #include <sched.h>
 #include <unistd.h>
@@ -19,7 +19,7 @@ namespace {
 constexpr std::uint64_t wake_cookie = 1;
 /// How many progress calls may pass before commands are looked at again.
 constexpr int progress_burst = 64;
-/// How often a thread that is never idle looks at its pidfds.
+/// How often a thread that never sleeps looks at its pidfds.
 constexpr std::chrono::milliseconds poll_interval{10};
 
 } // namespace
@@ -42,10 +42,10 @@ engine::engine(const config& settings, fabric_handler& handler, commands& queue,
   self.instance = settings.instance;
   self.capabilities = settings.capabilities;
   self.token = token_;
-  self.worker = worker_->address();
-  if (self.worker.size() > worker_address_bytes_max)
+  self.way = worker_->address();
+  if (self.way.size() > way_bytes_max)
     throw std::runtime_error("ucx: worker address of "
-                             + std::to_string(self.worker.size()) + " bytes");
+                             + std::to_string(self.way.size()) + " bytes");
   address_ = format_address(self);
 }
 
@@ -75,12 +75,13 @@ void engine::run() {
     }
     work = advance_links() || work;
     auto now = steady::now();
+    // Without sleep too: UCX may be busy with a peer that no longer reads.
+    if (worker_ && now >= poll_at_) {
+      poll_at_ = now + poll_interval;
+      worker_->poll([this](std::uint64_t cookie) { ready(cookie); });
+    }
     if (work) {
       last_work = now;
-      if (worker_ && now >= poll_at_) {
-        poll_at_ = now + poll_interval;
-        worker_->poll([this](std::uint64_t cookie) { ready(cookie); });
-      }
     } else if (now - last_work < settings_.spin) {
       sched_yield();
     } else {
@@ -248,6 +249,12 @@ ucs_status_t engine::handle_frame(const frame& f, void* data, std::size_t bytes,
     break;
   }
   return UCS_OK;
+}
+
+fabric::fabric(config settings, fabric_handler& handler)
+  : paired::fabric("ucx", settings, [&](commands& queue, int wake_fd) {
+      return std::make_unique<engine>(settings, handler, queue, wake_fd);
+    }) {
 }
 
 } // namespace shoal::transport::ucx

@@ -29,7 +29,7 @@
 
 namespace shoal::transport::ucx {
 
-class engine {
+class engine final : public paired::engine {
 public:
   /// Frames of hello and acks that may wait for one peer to read them.
   static constexpr std::size_t small_frames_max = 16384;
@@ -43,10 +43,10 @@ public:
   /// @throws as the fabric's constructor
   engine(const config& settings, fabric_handler& handler, commands& queue,
          int wake_fd);
-  ~engine();
+  ~engine() override;
 
-  const std::string& address() const { return address_; }
-  void run();
+  const std::string& address() const override { return address_; }
+  void run() override;
 
 private:
   // engine.cpp
@@ -105,9 +105,9 @@ private:
   void complete_receive(receive_op& op, std::error_code result);
   void cancel(std::uint64_t plan);
 
-  bool sums_bulk() const { return settings_.over != medium::shared_memory; }
+  bool sums_bulk() const { return settings_.over != medium::ucx_memory; }
 
-  const config& settings_;
+  const config settings_;
   fabric_handler& handler_;
   commands& queue_;
   int wake_fd_;

@@ -17,8 +17,8 @@
 // Threads: the progress thread only.
 #pragma once
 
-#include "transport/ucx/address.hpp"
-#include "transport/ucx/commands.hpp"
+#include "transport/paired/address.hpp"
+#include "transport/paired/commands.hpp"
 #include "transport/ucx/frame.hpp"
 
 #include <ucp/api/ucp.h>
@@ -29,6 +29,8 @@
 #include <unordered_map>
 
 namespace shoal::transport::ucx {
+
+using namespace paired;
 
 class engine;
 struct link;

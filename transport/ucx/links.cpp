@@ -7,8 +7,8 @@
 // death of a peer.
 
 #include "transport/assert.hpp"
+#include "transport/paired/host.hpp"
 #include "transport/ucx/engine.hpp"
-#include "transport/ucx/host.hpp"
 
 #include <unistd.h>
 
@@ -53,7 +53,7 @@ void engine::connect(const std::string& address) {
     return;
   }
   if (parsed->over != settings_.over
-      || (parsed->over == medium::shared_memory && parsed->host != host_)) {
+      || (parsed->over == medium::ucx_memory && parsed->host != host_)) {
     handler_.connect_failed(address, errc::unreachable);
     return;
   }
@@ -104,7 +104,7 @@ bool engine::open(link& l) {
       ::close(std::exchange(l.pidfd, -1));
   }
   auto status =
-    worker_->connect(l.peer.worker, &engine::on_failure, this, l.endpoint);
+    worker_->connect(l.peer.way, &engine::on_failure, this, l.endpoint);
   if (status != UCS_OK) {
     say(short_name(l.peer.peer)
         + " cannot be reached: " + ucs_status_string(status));
@@ -165,9 +165,9 @@ void engine::go_up(link& l) {
   info.role = l.peer.role;
   info.instance = l.peer.instance;
   info.capabilities = l.peer.capabilities;
-  info.remote_address = (l.peer.over == medium::shared_memory ? "shm:"
-                         : l.peer.over == medium::rdma        ? "rdma:"
-                                                              : "tcp:")
+  info.remote_address = (l.peer.over == medium::ucx_memory ? "shm:"
+                         : l.peer.over == medium::rdma     ? "rdma:"
+                                                           : "tcp:")
                         + std::to_string(l.peer.pid);
   handler_.up(info);
 }

@@ -2,8 +2,9 @@
 
 #include "transport/ucx/worker.hpp"
 
-#include "transport/ucx/host.hpp"
+#include "transport/paired/host.hpp"
 
+#include <dlfcn.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
@@ -11,8 +12,10 @@
 #include <cerrno>
 #include <charconv>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -55,27 +58,29 @@ void refuse_large_segments() {
 /// What UCX may use. Nothing is named that it could fall back to.
 const char* transports(medium over) {
   switch (over) {
-  case medium::shared_memory:
+  case medium::ucx_memory:
     return "posix,cma,self";
   case medium::rdma:
     return "rc,ud"; // ud also carries the wire-up of rc
   case medium::tcp:
     return "tcp";
+  case medium::shared_memory: // shm::fabric
+    break;
   }
   return "";
 }
 
 const char* name_of(medium over) {
-  return over == medium::shared_memory ? "shared memory"
-         : over == medium::rdma        ? "RDMA"
-                                       : "UCX-TCP";
+  return over == medium::ucx_memory ? "shared memory"
+         : over == medium::rdma     ? "RDMA"
+                                    : "UCX-TCP";
 }
 
 using setting = std::pair<const char*, std::string>;
 
 std::vector<setting> settings_for(medium over, const std::string& devices) {
   std::vector<setting> out{{"TLS", transports(over)}};
-  if (over == medium::shared_memory) {
+  if (over == medium::ucx_memory) {
     // Without it peer error handling takes the shared memory away.
     out.emplace_back("MM_ERROR_HANDLING", "y");
     out.emplace_back("MM_SEG_SIZE", segment_bytes);
@@ -153,7 +158,7 @@ std::span<const std::string_view> lanes_of(medium over) {
   static constexpr std::string_view verbs[] = {":rc_verbs/", ":rc_mlx5/",
                                                ":ud_verbs/", ":ud_mlx5/"};
   static constexpr std::string_view tcp[] = {":tcp/"};
-  if (over == medium::shared_memory)
+  if (over == medium::ucx_memory)
     return memory;
   return over == medium::rdma ? std::span<const std::string_view>(verbs) : tcp;
 }
@@ -209,6 +214,23 @@ void close_now(ucp_ep_h endpoint, std::span<const ucp_worker_h> all) {
 }
 
 void ignore_failure(void*, ucp_ep_h, ucs_status_t) {
+}
+
+/// Gives SIGILL, SIGSEGV, SIGBUS and SIGFPE back where UCX, which takes them
+/// when it is loaded, still has them. Handlers of others are left alone.
+void release_signals() noexcept {
+  for (int signal : {SIGILL, SIGSEGV, SIGBUS, SIGFPE}) {
+    struct sigaction now {};
+    if (sigaction(signal, nullptr, &now) != 0)
+      continue;
+    auto handler = reinterpret_cast<void*>(now.sa_handler);
+    Dl_info where{};
+    // sa_handler and sa_sigaction share their place.
+    if (now.sa_handler != SIG_DFL && now.sa_handler != SIG_IGN
+        && dladdr(handler, &where) != 0 && where.dli_fname != nullptr
+        && std::strstr(where.dli_fname, "libuc") != nullptr)
+      std::signal(signal, SIG_DFL);
+  }
 }
 
 } // namespace

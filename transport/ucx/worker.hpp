@@ -9,7 +9,7 @@
 //            request have ended, before the worker is destroyed.
 #pragma once
 
-#include "transport/ucx/address.hpp"
+#include "transport/paired/address.hpp"
 
 #include <ucp/api/ucp.h>
 
@@ -21,6 +21,8 @@
 #include <vector>
 
 namespace shoal::transport::ucx {
+
+using namespace paired;
 
 class worker {
 public:

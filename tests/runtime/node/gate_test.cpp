@@ -55,7 +55,7 @@ BOOST_AUTO_TEST_CASE(what_counts_from_members_only_does_not) {
   w.door.take(peer(1), envelope(link_credit{}), 10);
   w.door.take(peer(1), envelope(blob_request{}), 10);
   w.door.take(peer(1), envelope(role_message{}), 10);
-  w.door.take(peer(1), envelope(ucx_address{}), 10);
+  w.door.take(peer(1), envelope(paired_address{}), 10);
   BOOST_TEST(w.seen.empty());
   w.door.take(peer(2), envelope(role_message{}), 10);
   BOOST_TEST(w.seen.size() == 1);

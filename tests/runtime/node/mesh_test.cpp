@@ -4,7 +4,7 @@
 // no node of ours would.
 #include "node/swarm.hpp"
 #include "runtime/node/mesh.hpp"
-#include "transport/ucx/address.hpp"
+#include "transport/paired/address.hpp"
 
 #include <boost/test/unit_test.hpp>
 
@@ -61,13 +61,13 @@ struct world {
   std::unique_ptr<tls::fabric> far;
 };
 
-ucx_address address_of(const core::peer_id& peer) {
-  transport::ucx::node_address a;
+paired_address address_of(const core::peer_id& peer) {
+  transport::paired::node_address a;
   a.host.boot_id = "here";
   a.peer = peer;
-  a.worker.resize(100);
-  const auto text = transport::ucx::format_address(a);
-  ucx_address m{"here", {}};
+  a.way.resize(100);
+  const auto text = transport::paired::format_address(a);
+  paired_address m{"here", {}};
   for (const char c : text)
     m.address.push_back(static_cast<std::byte>(c));
   return m;
@@ -77,13 +77,13 @@ ucx_address address_of(const core::peer_id& peer) {
 
 BOOST_AUTO_TEST_SUITE(meshes)
 
-BOOST_AUTO_TEST_CASE(a_ucx_address_of_somebody_else_is_not_used) {
+BOOST_AUTO_TEST_CASE(a_paired_address_of_somebody_else_is_not_used) {
   world w;
   w.node->set_members({w.far->id()});
   core::peer_id victim{};
   victim[0] = 7;
   w.send(address_of(victim));
-  BOOST_TEST(!w.said.wait_for("a UCX address that is not its own").empty());
+  BOOST_TEST(!w.said.wait_for("an address that is not its own").empty());
 }
 
 BOOST_AUTO_TEST_CASE(roles_hear_members_only) {

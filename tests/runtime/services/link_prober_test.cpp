@@ -33,7 +33,7 @@ struct probing {
       };
       probers.push_back(std::make_unique<link_prober>(std::move(c)));
     }
-    for (auto kind : {fabric_kind::tls, fabric_kind::ucx})
+    for (auto kind : {fabric_kind::tls, fabric_kind::shm})
       connect(kind);
     run(1ms);
   }
@@ -141,11 +141,11 @@ BOOST_AUTO_TEST_CASE(lost_asks_and_failing_fabrics_stay_within_the_budget) {
         const auto a = w.random() % 3;
         const auto b = (a + 1 + w.random() % 2) % 3;
         if (w.random() % 3 == 0)
-          w.hosts[a]->fabric(fabric_kind::ucx).drop(id_of(b));
+          w.hosts[a]->fabric(fabric_kind::shm).drop(id_of(b));
         for (std::size_t i = 0; i < 3; ++i)
           w.tick(i);
         w.run(2ms);
-        w.connect(fabric_kind::ucx);
+        w.connect(fabric_kind::shm);
         w.now += round % 4 == 0 ? 11s : 0s; // what waits is late
       }
       for (std::size_t a = 0; a < 3; ++a)

@@ -30,7 +30,7 @@ class host {
 public:
   host(std::size_t number, loopback::network tls, loopback::network ucx,
        transport::limits limits = {})
-    : on_tls_(*this, fabric_kind::tls), on_ucx_(*this, fabric_kind::ucx) {
+    : on_tls_(*this, fabric_kind::tls), on_ucx_(*this, fabric_kind::shm) {
     runtime::link_service::config c;
     c.self = id_of(number);
     c.send_credit = [this](const peer_id& to, const link_credit& credit) {
@@ -45,7 +45,7 @@ public:
     tls_ = std::make_unique<loopback::fabric>(tls, who, on_tls_);
     ucx_ = std::make_unique<loopback::fabric>(ucx, who, on_ucx_);
     links_->add_fabric(fabric_kind::tls, *tls_);
-    links_->add_fabric(fabric_kind::ucx, *ucx_);
+    links_->add_fabric(fabric_kind::shm, *ucx_);
   }
 
   ~host() {

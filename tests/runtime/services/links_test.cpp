@@ -93,7 +93,7 @@ struct world {
   }
   void connect_all() {
     connect(fabric_kind::tls);
-    connect(fabric_kind::ucx);
+    connect(fabric_kind::shm);
     run(1ms);
   }
   void run(std::chrono::nanoseconds time) {
@@ -239,7 +239,7 @@ BOOST_AUTO_TEST_CASE(a_lost_fabric_is_replaced_by_the_other) {
   auto& a = w.make({1, 1, 1}, 100);
   w.expect(1, 0, a);
   w.run(1ms);
-  w.at(1).fabric(fabric_kind::ucx).drop(id_of(0));
+  w.at(1).fabric(fabric_kind::shm).drop(id_of(0));
   w.run(1ms);
   w.send(0, 1, a);
   w.run(1ms);
@@ -263,7 +263,7 @@ BOOST_AUTO_TEST_CASE(a_failure_that_only_one_end_sees_converges) {
       w.ucx.cut("1", "0");
       w.send(0, 1, flying);
       w.run(1ms);
-      w.at(sees).fabric(fabric_kind::ucx).drop(id_of(1 - sees));
+      w.at(sees).fabric(fabric_kind::shm).drop(id_of(1 - sees));
       w.run(1ms);
       w.send(0, 1, granted);
       w.run(20ms);
@@ -286,7 +286,7 @@ BOOST_AUTO_TEST_CASE(a_receiver_that_has_it_all_says_so_again) {
   w.run(1ms);
   BOOST_TEST(x.receives == 1);
   BOOST_TEST(x.sends == 0);
-  w.at(0).fabric(fabric_kind::ucx).drop(id_of(1));
+  w.at(0).fabric(fabric_kind::shm).drop(id_of(1));
   w.run(1ms);
   x.check();
   BOOST_TEST(!x.sent);
@@ -297,7 +297,7 @@ BOOST_AUTO_TEST_CASE(a_receiver_that_has_it_all_says_so_again) {
 BOOST_AUTO_TEST_CASE(a_fabric_that_comes_up_on_one_side_only_is_given_up) {
   world w(2);
   w.connect_all();
-  w.at(0).links().peer_down(fabric_kind::ucx, id_of(1)); // as its node sees it
+  w.at(0).links().peer_down(fabric_kind::shm, id_of(1)); // as its node sees it
   auto& x = w.make({1, 1, 1}, 100);
   w.expect(1, 0, x);
   w.send(0, 1, x);
@@ -432,12 +432,12 @@ void random_history(std::uint64_t seed, trouble t) {
         later.push_back([&w, i, plan] { w.at(i).links().cancel(plan); });
       ++plan;
     }
-    for (const auto kind : {fabric_kind::ucx, fabric_kind::tls}) {
-      if (!(kind == fabric_kind::ucx ? t.ucx : t.tls) || below(8) != 0)
+    for (const auto kind : {fabric_kind::shm, fabric_kind::tls}) {
+      if (!(kind == fabric_kind::shm ? t.ucx : t.tls) || below(8) != 0)
         continue;
-      auto& net = kind == fabric_kind::ucx ? w.ucx : w.tls;
+      auto& net = kind == fabric_kind::shm ? w.ucx : w.tls;
       const auto a = below(3), b = (a + 1 + below(2)) % 3;
-      if (kind == fabric_kind::ucx && below(2) == 0) {
+      if (kind == fabric_kind::shm && below(2) == 0) {
         net.cut(std::to_string(a), std::to_string(b));
         net.cut(std::to_string(b), std::to_string(a));
       }
@@ -497,7 +497,7 @@ BOOST_AUTO_TEST_CASE(threads_and_progress_threads_may_call_at_once) {
   std::vector<std::unique_ptr<host>> hosts;
   for (std::size_t i = 0; i < 3; ++i)
     hosts.push_back(std::make_unique<host>(i, tls, ucx));
-  for (const auto kind : {fabric_kind::tls, fabric_kind::ucx})
+  for (const auto kind : {fabric_kind::tls, fabric_kind::shm})
     for (std::size_t a = 0; a < 3; ++a)
       for (std::size_t b = 0; b < a; ++b)
         hosts[a]->fabric(kind).connect(std::to_string(b));

@@ -418,7 +418,7 @@ envelope random_message::any(std::size_t kind) {
     return blob_chunk{engine_(),  id<core::blob_digest>(), coin(), 5000, 17,
                       bytes(2000)};
   case 3:
-    return ucx_address{text(), bytes(300)};
+    return paired_address{text(), bytes(300)};
   case 4:
     return role_message{text(), bytes(300)};
   case 5:

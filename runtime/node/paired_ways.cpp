@@ -1,8 +1,9 @@
-// runtime/node/ucx_ways.cpp -- opens, offers, connects, and says why not.
-#include "runtime/node/ucx_ways.hpp"
+// runtime/node/paired_ways.cpp -- opens, offers, connects, and says why not.
+#include "runtime/node/paired_ways.hpp"
 
 #include "runtime/node.hpp" // node_error
-#include "transport/ucx/address.hpp"
+#include "transport/paired/address.hpp"
+#include "transport/shm/fabric.hpp"
 #include "transport/ucx/devices.hpp"
 #include "transport/ucx/fabric.hpp"
 
@@ -10,6 +11,7 @@ namespace shoal::runtime {
 
 namespace ucx = transport::ucx;
 using std::chrono::steady_clock;
+using transport::paired::medium;
 
 namespace {
 
@@ -52,9 +54,9 @@ void check(const fabric_choice& c) {
                      + "'; expected auto, tls or shm");
 }
 
-struct ucx_ways::way {
-  fabric_kind kind = fabric_kind::ucx;
-  ucx::medium over = ucx::medium::shared_memory;
+struct paired_ways::way {
+  fabric_kind kind = fabric_kind::shm;
+  medium over = medium::shared_memory;
   std::size_t index = 0;
   std::unique_ptr<handler> events;
   std::unique_ptr<transport::fabric> fabric;
@@ -63,9 +65,9 @@ struct ucx_ways::way {
   std::string why;                                ///< not open
 };
 
-class ucx_ways::handler final : public transport::fabric_handler {
+class paired_ways::handler final : public transport::fabric_handler {
 public:
-  handler(ucx_ways& owner, way& w) : owner_(owner), way_(w) {}
+  handler(paired_ways& owner, way& w) : owner_(owner), way_(w) {}
   void up(const transport::peer_info& peer) override {
     owner_.changed(way_, peer.id, true, {});
   }
@@ -81,15 +83,15 @@ public:
   }
 
 private:
-  ucx_ways& owner_;
+  paired_ways& owner_;
   way& way_;
 };
 
-ucx_ways::ucx_ways(config c) : config_(std::move(c)) {
-  constexpr std::pair<fabric_kind, ucx::medium> kinds[count] = {
-    {fabric_kind::ucx, ucx::medium::shared_memory},
-    {fabric_kind::rdma, ucx::medium::rdma},
-    {fabric_kind::ucx_tcp, ucx::medium::tcp}};
+paired_ways::paired_ways(config c) : config_(std::move(c)) {
+  constexpr std::pair<fabric_kind, medium> kinds[count] = {
+    {fabric_kind::shm, medium::shared_memory},
+    {fabric_kind::rdma, medium::rdma},
+    {fabric_kind::ucx_tcp, medium::tcp}};
   for (std::size_t i = 0; i < count; ++i) {
     ways_[i] = std::make_unique<way>();
     ways_[i]->kind = kinds[i].first;
@@ -99,54 +101,59 @@ ucx_ways::ucx_ways(config c) : config_(std::move(c)) {
   }
 }
 
-ucx_ways::~ucx_ways() {
+paired_ways::~paired_ways() {
   close();
 }
 
-void ucx_ways::open() {
+void paired_ways::open() {
   for (const auto& w : ways_)
     open(*w);
 }
 
 /// Why `w` must not be opened; empty if it may be.
-std::string ucx_ways::reason_to_close(const way& w) const {
+std::string paired_ways::reason_to_close(const way& w) const {
   const fabric_choice& may = config_.may;
-  if (w.kind != fabric_kind::ucx && !network_proven)
+  if (w.kind != fabric_kind::shm && !network_proven)
     return "not supported yet";
   if (may.force != "auto" && may.force != name_of(w.kind))
     return "turned off: fabric.force = " + may.force;
-  if (w.kind == fabric_kind::ucx)
+  if (w.kind == fabric_kind::shm)
     return may.shared_memory ? "" : "turned off: --no-shared-memory";
   if (w.kind == fabric_kind::ucx_tcp && may.force != "tcp")
     return "used only with fabric.force = tcp";
   return may.trusted.empty() ? "fabric.trusted_networks is empty" : "";
 }
 
-void ucx_ways::open(way& w) {
-  std::string why = reason_to_close(w);
+/// Makes the fabric of `w`. @throws what it cannot be for
+std::unique_ptr<transport::fabric> paired_ways::make(way& w) {
   ucx::config c;
-  if (why.empty() && w.over != ucx::medium::shared_memory) {
-    const auto networks = parsed(config_.may.trusted);
-    c.devices =
-      joined(w.over == ucx::medium::rdma ? ucx::rdma_devices(networks)
-                                         : ucx::tcp_devices(networks));
-    if (c.devices.empty())
-      why = std::string(w.over == ucx::medium::rdma ? "no active RDMA port"
-                                                    : "no network interface")
-            + " has an address in fabric.trusted_networks";
-  }
   c.self = config_.self;
   c.instance = config_.instance;
-  c.over = w.over;
   c.log = [this](std::string_view line) { config_.say(std::string(line)); };
+  if (w.over == medium::shared_memory)
+    return std::make_unique<transport::shm::fabric>(c, *w.events);
+  const auto networks = parsed(config_.may.trusted);
+  c.over = w.over;
+  c.devices = joined(w.over == medium::rdma ? ucx::rdma_devices(networks)
+                                            : ucx::tcp_devices(networks));
+  if (c.devices.empty())
+    throw node_error(std::string(w.over == medium::rdma
+                                   ? "no active RDMA port"
+                                   : "no network interface")
+                     + " has an address in fabric.trusted_networks");
+  return std::make_unique<ucx::fabric>(std::move(c), *w.events);
+}
+
+void paired_ways::open(way& w) {
+  std::string why = reason_to_close(w);
   if (why.empty())
     try {
-      w.fabric = std::make_unique<ucx::fabric>(std::move(c), *w.events);
+      w.fabric = make(w);
       w.self = w.fabric->local_address();
     } catch (const std::exception& e) {
       why = e.what();
       w.fabric.reset();
-      config_.say(std::string("[ucx] no ") + name_of(w.kind) + " ("
+      config_.say(std::string("[node] no ") + name_of(w.kind) + " ("
                   + why.substr(0, why.find('\n')) + "): using the next best");
     }
   {
@@ -159,18 +166,18 @@ void ucx_ways::open(way& w) {
   w.ready = w.fabric.get();
 }
 
-void ucx_ways::close() {
+void paired_ways::close() {
   for (const auto& w : ways_)
     if (w->fabric)
       w->fabric->close();
 }
 
-void ucx_ways::peer_up(const core::peer_id& peer) {
+void paired_ways::peer_up(const core::peer_id& peer) {
   std::lock_guard lock(mutex_);
   peers_[peer] = {};
 }
 
-void ucx_ways::peer_down(const core::peer_id& peer) {
+void paired_ways::peer_down(const core::peer_id& peer) {
   {
     std::lock_guard lock(mutex_);
     peers_.erase(peer);
@@ -180,15 +187,16 @@ void ucx_ways::peer_down(const core::peer_id& peer) {
       f->drop(peer);
 }
 
-void ucx_ways::take(const core::peer_id& from, const ucx_address& address) {
+void paired_ways::take(const core::peer_id& from,
+                       const paired_address& address) {
   std::string text(reinterpret_cast<const char*>(address.address.data()),
                    address.address.size());
-  const auto parsed = ucx::parse_address(text);
-  // UCX believes the name in an address; TLS has proved the sender's.
+  const auto parsed = transport::paired::parse_address(text);
+  // A fabric believes the name in an address; TLS has proved the sender's.
   if (!parsed || parsed->peer != from
       || parsed->role != transport::peer_role::member) {
     config_.say("[node] peer " + core::short_name(from)
-                + " sent a UCX address that is not its own; its tensors go by "
+                + " sent an address that is not its own; its tensors go by "
                   "TLS");
     return give_up(from);
   }
@@ -202,8 +210,7 @@ void ucx_ways::take(const core::peer_id& from, const ucx_address& address) {
       if (at == peers_.end())
         return;
       route& r = at->second[w->index];
-      if (w->over == ucx::medium::shared_memory
-          && address.host != config_.host) {
+      if (w->over == medium::shared_memory && address.host != config_.host) {
         r.hopeless = true;
         r.why = "on another machine";
       }
@@ -217,7 +224,7 @@ void ucx_ways::take(const core::peer_id& from, const ucx_address& address) {
 }
 
 /// Tells `peer` no address any more.
-void ucx_ways::give_up(const core::peer_id& peer) {
+void paired_ways::give_up(const core::peer_id& peer) {
   std::lock_guard lock(mutex_);
   const auto at = peers_.find(peer);
   if (at == peers_.end())
@@ -228,8 +235,8 @@ void ucx_ways::give_up(const core::peer_id& peer) {
   }
 }
 
-void ucx_ways::changed(way& w, const core::peer_id& peer, bool up,
-                       const std::string& why) {
+void paired_ways::changed(way& w, const core::peer_id& peer, bool up,
+                          const std::string& why) {
   {
     std::lock_guard lock(mutex_);
     const auto at = peers_.find(peer);
@@ -246,21 +253,22 @@ void ucx_ways::changed(way& w, const core::peer_id& peer, bool up,
     config_.links->peer_down(w.kind, peer);
 }
 
-void ucx_ways::failed(way& w, const std::string& address, std::error_code why) {
+void paired_ways::failed(way& w, const std::string& address,
+                         std::error_code why) {
   std::lock_guard lock(mutex_);
   for (auto& [peer, routes] : peers_) {
     route& r = routes[w.index];
     if (r.address != address || r.up)
       continue;
     r.hopeless = why == transport::errc::unreachable;
-    r.why = r.hopeless && w.kind == fabric_kind::ucx
-              ? "another user, pid or network namespace, or no answer"
+    r.why = r.hopeless && w.kind == fabric_kind::shm
+              ? "another user or pid namespace, or no answer"
               : why.message();
   }
 }
 
 /// Whether something better than `index` is up, or may soon be.
-bool ucx_ways::better_may_come(const routes& r, std::size_t index) const {
+bool paired_ways::better_may_come(const routes& r, std::size_t index) const {
   for (std::size_t i = 0; i < index; ++i)
     if (r[i].up
         || (ways_[i]->ready && !r[i].hopeless
@@ -269,7 +277,7 @@ bool ucx_ways::better_may_come(const routes& r, std::size_t index) const {
   return false;
 }
 
-void ucx_ways::tick(steady_clock::time_point now) {
+void paired_ways::tick(steady_clock::time_point now) {
   std::vector<std::pair<core::peer_id, const way*>> offers;
   {
     std::lock_guard lock(mutex_);
@@ -285,14 +293,14 @@ void ucx_ways::tick(steady_clock::time_point now) {
       }
   }
   for (const auto& [peer, w] : offers) {
-    ucx_address own{config_.host, {}};
+    paired_address own{config_.host, {}};
     const auto data = reinterpret_cast<const std::byte*>(w->self.data());
     own.address.assign(data, data + w->self.size());
     (void)config_.send(peer, own); // tried again if it is lost
   }
 }
 
-pair_choice ucx_ways::choice(const core::peer_id& peer) const {
+pair_choice paired_ways::choice(const core::peer_id& peer) const {
   pair_choice out;
   std::lock_guard lock(mutex_);
   const auto at = peers_.find(peer);

@@ -1,9 +1,8 @@
-// transport/ucx/fabric.cpp -- the members that callers see, and the thread.
+// transport/paired/fabric.cpp -- the members that callers see, and the thread.
 
-#include "transport/ucx/fabric.hpp"
+#include "transport/paired/fabric.hpp"
 
-#include "transport/ucx/commands.hpp"
-#include "transport/ucx/engine.hpp"
+#include "transport/paired/commands.hpp"
 
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -17,22 +16,14 @@
 #include <thread>
 #include <utility>
 
-namespace shoal::transport::ucx {
-
-namespace {
-
-config checked(config c) {
-  c.message_bytes_max = std::min(c.message_bytes_max, control_bytes_max);
-  return c;
-}
-
-} // namespace
+namespace shoal::transport::paired {
 
 class fabric::impl {
 public:
-  impl(config settings, fabric_handler& handler)
-    : settings_(checked(std::move(settings))), handler_(handler),
-      queue_(settings_.commands_max, settings_.queue),
+  impl(const config& settings, const factory& make)
+    : message_bytes_max_(
+      std::min(settings.message_bytes_max, control_bytes_max)),
+      queue_(settings.commands_max, settings.queue),
       wake_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
     if (wake_fd_ < 0)
       throw std::system_error(errno, std::generic_category(), "eventfd");
@@ -42,7 +33,7 @@ public:
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    thread_ = std::thread([this, &started] { body(started); });
+    thread_ = std::thread([this, &started, &make] { body(started, make); });
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
     try {
       address_ = address.get();
@@ -83,15 +74,15 @@ public:
   traffic traffic_with(const peer_id& peer) const {
     return queue_.traffic_with(peer);
   }
-  const config& settings() const { return settings_; }
+  std::size_t message_bytes_max() const { return message_bytes_max_; }
   const std::string& address() const { return address_; }
 
 private:
-  void body(std::promise<std::string>& started) {
+  void body(std::promise<std::string>& started, const factory& make) {
     queue_.set_consumer(std::this_thread::get_id());
     std::unique_ptr<engine> run;
     try {
-      run = std::make_unique<engine>(settings_, handler_, queue_, wake_fd_);
+      run = make(queue_, wake_fd_);
     } catch (...) {
       started.set_exception(std::current_exception());
       return;
@@ -107,8 +98,7 @@ private:
     }
   }
 
-  const config settings_;
-  fabric_handler& handler_;
+  const std::size_t message_bytes_max_;
   commands queue_;
   int wake_fd_;
   std::string address_;
@@ -116,14 +106,15 @@ private:
   std::thread thread_;
 };
 
-fabric::fabric(config settings, fabric_handler& handler)
-  : impl_(std::make_unique<impl>(std::move(settings), handler)) {
+fabric::fabric(std::string_view name, const config& settings,
+               const factory& make)
+  : name_(name), impl_(std::make_unique<impl>(settings, make)) {
 }
 
 fabric::~fabric() = default;
 
 std::size_t fabric::message_bytes_max() const noexcept {
-  return impl_->settings().message_bytes_max;
+  return impl_->message_bytes_max();
 }
 
 std::string fabric::local_address() const {
@@ -194,4 +185,4 @@ void fabric::close() {
   impl_->close();
 }
 
-} // namespace shoal::transport::ucx
+} // namespace shoal::transport::paired

@@ -1,20 +1,20 @@
-// tests/fuzz/ucx_address_fuzz.cpp -- node addresses of the UCX fabric.
+// tests/fuzz/paired_address_fuzz.cpp -- addresses that nodes tell each other.
 //
 // The first byte chooses: the rest is the text as it came, or the binary
 // fields, to which a right checksum is added so that the lengths are reached.
-#include "transport/ucx/address.hpp"
+#include "transport/paired/address.hpp"
 
 #include <xxhash.h>
 
 #include <cstdlib>
 
-namespace ucx = shoal::transport::ucx;
+namespace paired = shoal::transport::paired;
 
 namespace {
 
 std::string with_checksum(const std::uint8_t* data, std::size_t size) {
   constexpr char digits[] = "0123456789abcdef";
-  std::string text = "ucx1.";
+  std::string text = "paired1.";
   auto put = [&](std::uint8_t byte) {
     text += digits[byte >> 4];
     text += digits[byte & 15];
@@ -38,8 +38,8 @@ LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
       ? with_checksum(data + 1, size - 1)
       : std::string(reinterpret_cast<const char*>(data + 1), size - 1);
   // What parses is the one text of its value.
-  if (auto address = ucx::parse_address(text))
-    if (ucx::format_address(*address) != text)
+  if (auto address = paired::parse_address(text))
+    if (paired::format_address(*address) != text)
       std::abort();
   return 0;
 }

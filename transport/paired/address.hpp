@@ -1,11 +1,11 @@
-// transport/ucx/address.hpp -- what a node tells another to be reached by.
+// transport/paired/address.hpp -- what a node tells another to be reached by.
 //
-// The opaque string of fabric::local_address(): "ucx2." and hexadecimal
-// digits of fixed fields, the UCX worker address and a checksum. One string
-// per value: what parses, formats back to itself.
+// The opaque string of fabric::local_address(): "paired1." and
+// hexadecimal digits of fixed fields, what the fabric itself needs and a
+// checksum. One string per value: what parses, formats back to itself.
 //
 // Errors: parse_address() answers nothing for anything else than what
-//         format_address() makes. It needs no UCX and trusts no length.
+//         format_address() makes. It trusts no length.
 #pragma once
 
 #include "transport/peer.hpp"
@@ -17,17 +17,16 @@
 #include <string_view>
 #include <vector>
 
-namespace shoal::transport::ucx {
+namespace shoal::transport::paired {
 
 /// Longest boot id taken, in bytes; Linux has 36.
 inline constexpr std::size_t boot_id_bytes_max = 64;
-/// Longest worker address taken. Shared memory alone needs about 100 bytes, a
-/// port of RDMA about as many.
-inline constexpr std::size_t worker_address_bytes_max = 4096;
+/// Longest way taken. Shared memory needs 8 bytes, a port of RDMA about 100.
+inline constexpr std::size_t way_bytes_max = 4096;
 
-/// A machine, user, pid and network namespace: shared memory works within one.
-/// (UCX wakes the other end by a socket with an abstract name, which ends at
-/// the network namespace: without it every message waits for a poll.)
+/// A machine, user, pid and network namespace. Shared memory works within the
+/// first three; that of UCX, which wakes the other end by a socket with an
+/// abstract name, within all.
 struct host_id {
   std::string boot_id;             ///< /proc/sys/kernel/random/boot_id
   std::uint32_t uid = 0;           ///< effective user
@@ -36,8 +35,8 @@ struct host_id {
   friend bool operator==(const host_id&, const host_id&) = default;
 };
 
-/// What a fabric of UCX runs over.
-enum class medium : std::uint8_t { shared_memory = 1, rdma, tcp };
+/// What such a fabric runs over: shm:: the first, ucx:: the others.
+enum class medium : std::uint8_t { shared_memory = 1, rdma, tcp, ucx_memory };
 
 /// One node of this fabric.
 struct node_address {
@@ -49,11 +48,11 @@ struct node_address {
   std::uint64_t instance = 0;
   std::uint64_t capabilities = 0;
   std::uint64_t token = 0; ///< secret; a sender proves by it that it was told
-  std::vector<std::byte> worker; ///< opaque to us, made by UCX
+  std::vector<std::byte> way; ///< made and understood by the fabric
   friend bool operator==(const node_address&, const node_address&) = default;
 };
 
 std::string format_address(const node_address& address);
 std::optional<node_address> parse_address(std::string_view text);
 
-} // namespace shoal::transport::ucx
+} // namespace shoal::transport::paired

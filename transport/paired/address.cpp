@@ -1,10 +1,10 @@
-// transport/ucx/address.cpp -- node addresses as text.
+// transport/paired/address.cpp -- node addresses as text.
 //
 // Little-endian, in this order: medium u8, boot id (length u8, bytes), uid u32, pid
 // namespace u64, pid u32, peer id 32 bytes, role u8, instance u64, capabilities
-// u64, token u64, worker address (length u16, bytes), XXH3-64 of all before it.
+// u64, token u64, way (length u16, bytes), XXH3-64 of all before it.
 
-#include "transport/ucx/address.hpp"
+#include "transport/paired/address.hpp"
 
 #include <xxhash.h>
 
@@ -12,15 +12,15 @@
 #include <cstring>
 #include <span>
 
-namespace shoal::transport::ucx {
+namespace shoal::transport::paired {
 
 namespace {
 
-constexpr std::string_view prefix = "ucx2.";
+constexpr std::string_view prefix = "paired1.";
 constexpr std::string_view digits = "0123456789abcdef";
 constexpr std::size_t address_bytes_max = 1 + 1 + boot_id_bytes_max + 4 + 8 + 4
                                           + 32 + 1 + 8 + 8 + 8 + 2
-                                          + worker_address_bytes_max + 8;
+                                          + way_bytes_max + 8;
 
 using bytes = std::vector<std::byte>;
 
@@ -99,8 +99,8 @@ std::string format_address(const node_address& a) {
   put(out, a.instance);
   put(out, a.capabilities);
   put(out, a.token);
-  put(out, static_cast<std::uint16_t>(a.worker.size()));
-  put_bytes(out, a.worker.data(), a.worker.size());
+  put(out, static_cast<std::uint16_t>(a.way.size()));
+  put_bytes(out, a.way.data(), a.way.size());
   put(out, static_cast<std::uint64_t>(XXH3_64bits(out.data(), out.size())));
   std::string text(prefix);
   for (auto b : out) {
@@ -141,12 +141,12 @@ std::optional<node_address> parse_address(std::string_view text) {
   a.capabilities = in.get<std::uint64_t>();
   a.token = in.get<std::uint64_t>();
   auto worker = in.take(in.get<std::uint16_t>());
-  a.worker.assign(worker.begin(), worker.end());
+  a.way.assign(worker.begin(), worker.end());
   if (in.failed() || in.left() != 0 || boot.size() > boot_id_bytes_max
-      || over < 1 || over > 3 || (role != 1 && role != 2) || a.worker.empty()
-      || a.worker.size() > worker_address_bytes_max)
+      || over < 1 || over > 4 || (role != 1 && role != 2) || a.way.empty()
+      || a.way.size() > way_bytes_max)
     return std::nullopt;
   return a;
 }
 
-} // namespace shoal::transport::ucx
+} // namespace shoal::transport::paired

@@ -1,11 +1,11 @@
-// tests/conformance/ucx_process_test.cpp -- UCX between real processes.
+// tests/conformance/shm_process_test.cpp -- shared memory between real processes.
 //
-// The child is this program started again with SHOAL_UCX_CHILD set to what it
+// The child is this program started again with SHOAL_SHM_CHILD set to what it
 // shall do; the two exchange addresses over a socket. A child is killed at a
 // moment that the exchange itself defines, never after a time.
 #include "tests/conformance/fixture.hpp"
 #include "tests/conformance/process.hpp"
-#include "transport/ucx/fabric.hpp"
+#include "transport/shm/fabric.hpp"
 
 #include <fcntl.h>
 #include <sched.h>
@@ -14,22 +14,19 @@
 
 #include <algorithm>
 #include <csignal>
-#include <filesystem>
 #include <fstream>
 
 using namespace shoal::transport;
 using namespace shoal::transport::conformance;
 
-namespace fs = std::filesystem;
-
 namespace {
 
 constexpr std::size_t bulk_bytes = 32u << 20;
 constexpr std::uint32_t bulk_count = 8;
-const char* const child_variable = "SHOAL_UCX_CHILD";
+const char* const child_variable = "SHOAL_SHM_CHILD";
 
-ucx::config config_of(std::uint8_t who) {
-  ucx::config c;
+shm::config config_of(std::uint8_t who) {
+  shm::config c;
   c.self[0] = who;
   c.instance = who;
   return c;
@@ -50,7 +47,7 @@ void be_child(std::string_view what) {
   recorder heard(notes);
   std::vector<std::vector<std::byte>> memory(bulk_count);
   std::deque<outcome> done;
-  ucx::fabric node(config_of(2), heard);
+  shm::fabric node(config_of(what == "answer" ? 3 : 2), heard);
   write_text(child_socket, node.local_address());
   node.connect(read_text(child_socket));
   (void)notes.wait([&] { return heard.ups[parent] > 0; });
@@ -70,13 +67,17 @@ void be_child(std::string_view what) {
     (void)node.send(parent, as_bytes("posted"));
     (void)in.wait();
   }
+  if (what == "answer")
+    for (auto order = read_text(child_socket); !order.empty();
+         order = read_text(child_socket))
+      (void)node.send(parent, as_bytes(order));
   (void)read_text(child_socket); // until the parent has seen enough
   node.close();
 }
 
 struct child_entry {
   child_entry() {
-    if (auto what = std::getenv(child_variable)) {
+    if (const auto what = std::getenv(child_variable)) {
       be_child(what);
       _exit(0);
     }
@@ -88,37 +89,13 @@ public:
   explicit child(const char* what) : child_process(child_variable, what) {}
 };
 
-/// Whether a living process, of another test say, maps the file.
-bool mapped(const std::string& file) {
-  std::error_code skip; // processes end while we look
-  for (const auto& process : fs::directory_iterator("/proc", skip)) {
-    std::ifstream maps(process.path() / "maps");
-    for (std::string line; std::getline(maps, line);)
-      if (line.find(file) != std::string::npos)
-        return true;
-  }
-  return false;
-}
-
-std::vector<std::string> shared_files() {
-  std::vector<std::string> found;
-  for (const auto& file : fs::directory_iterator("/dev/shm"))
-    if (file.path().filename().string().starts_with("ucx_shm"))
-      found.push_back(file.path());
-  return found;
-}
-const std::vector<std::string> files_before = shared_files();
-
-/// New files in /dev/shm that nobody uses and nobody will remove.
-std::vector<std::string> files_left() {
-  std::vector<std::string> found = shared_files();
-  std::erase_if(found, [](const std::string& f) {
-    return std::ranges::find(files_before, f) != files_before.end();
-  });
-  // Another test's file is mapped, or gone by now.
-  std::erase_if(found,
-                [](const auto& f) { return mapped(f) || !fs::exists(f); });
-  return found;
+/// How many pieces of shared memory this process maps.
+std::size_t pieces_mapped() {
+  std::ifstream maps("/proc/self/maps");
+  std::size_t count = 0;
+  for (std::string line; std::getline(maps, line);)
+    count += line.find("/memfd:shoal") != line.npos;
+  return count;
 }
 
 /// The surviving node and a child that it is connected with.
@@ -138,25 +115,25 @@ struct survivor {
     return true;
   }
   void lose(child& c) {
+    BOOST_TEST(pieces_mapped() >= 4u); // directories and channels of both
     c.kill();
     BOOST_REQUIRE(notes.wait([&] { return heard.downs[peer] > 0; }));
     BOOST_TEST(heard.why_down == errc::peer_lost);
     BOOST_TEST(node.send(peer, as_bytes("x")) == errc::peer_lost);
-    BOOST_TEST(files_left() == std::vector<std::string>{},
-               boost::test_tools::per_element());
+    BOOST_TEST(pieces_mapped() == 1u); // our directory
   }
 
   const peer_id peer = config_of(2).self;
   board notes;
   recorder heard;
-  ucx::fabric node;
+  shm::fabric node;
 };
 
 } // namespace
 
 BOOST_TEST_GLOBAL_FIXTURE(child_entry);
 
-BOOST_AUTO_TEST_SUITE(ucx_processes)
+BOOST_AUTO_TEST_SUITE(shm_processes)
 
 BOOST_AUTO_TEST_CASE(an_idle_peer_that_is_killed_is_down_and_may_return) {
   survivor s;
@@ -239,6 +216,69 @@ BOOST_AUTO_TEST_CASE(a_sender_killed_in_the_middle_ends_every_receive) {
     for (auto& bytes : got)
       BOOST_TEST((std::count(bytes.begin(), bytes.end(), std::byte{7})
                   == static_cast<std::ptrdiff_t>(bulk_bytes)));
+  }
+}
+
+// One that is stopped does not answer, and may go on later.
+BOOST_AUTO_TEST_CASE(a_peer_that_hangs_is_dropped_at_once) {
+  for (const char* what : {"receive", "send"}) {
+    survivor s;
+    child c(what);
+    BOOST_REQUIRE(s.meet(c));
+    std::deque<outcome> all;
+    std::vector<std::vector<std::byte>> memory(
+      bulk_count, std::vector<std::byte>(bulk_bytes));
+    c.stop();
+    for (std::uint32_t i = 0; i < bulk_count; ++i) {
+      outcome& o = all.emplace_back(s.notes);
+      BOOST_REQUIRE(
+        *what == 'r'
+          ? !s.node.send_bulk(s.peer, {1, 0, i}, memory[i], o.done())
+          : !s.node.post_receive(s.peer, {1, 0, i}, memory[i], o.done()));
+    }
+    s.node.drop(s.peer);
+    BOOST_REQUIRE(s.notes.wait([&] { return s.heard.downs[s.peer] > 0; }));
+    for (auto& o : all) {
+      BOOST_TEST(o.runs == 1);
+      BOOST_TEST(o.result == errc::peer_lost);
+    }
+    BOOST_TEST(pieces_mapped() == 1u);
+    c.go_on(); // to read what is left, and the end
+  }
+}
+
+// A peer may die while it writes into what another peer receives from, which
+// all others write into too.
+BOOST_AUTO_TEST_CASE(a_sender_killed_in_the_middle_disturbs_no_other) {
+  const peer_id other = config_of(3).self;
+  std::vector<std::vector<std::byte>> got(bulk_count,
+                                          std::vector<std::byte>(bulk_bytes));
+  survivor s;
+  child b("answer");
+  const auto address_of_b = read_text(b.socket());
+  s.node.connect(address_of_b);
+  write_text(b.socket(), s.node.local_address());
+  BOOST_REQUIRE(s.notes.wait([&] { return s.heard.ups[other] > 0; }));
+  for (int round = 1; round <= 20; ++round) {
+    std::deque<outcome> in;
+    child a("send");
+    s.node.connect(read_text(a.socket()));
+    write_text(a.socket(), s.node.local_address());
+    BOOST_REQUIRE(s.notes.wait([&] { return s.heard.ups[s.peer] == round; }));
+    for (std::uint32_t i = 0; i < bulk_count; ++i) {
+      in.emplace_back(s.notes);
+      BOOST_REQUIRE(
+        !s.node.post_receive(s.peer, {1, 0, i}, got[i], in[i].done()));
+    }
+    BOOST_REQUIRE(s.notes.wait([&] {
+      return std::ranges::any_of(in, [](auto& o) { return o.runs > 0; });
+    }));
+    a.kill();
+    const auto before = s.heard.messages[other].size();
+    write_text(b.socket(), "still here");
+    BOOST_REQUIRE(
+      s.notes.wait([&] { return s.heard.messages[other].size() > before; }));
+    BOOST_REQUIRE(s.notes.wait([&] { return s.heard.downs[s.peer] == round; }));
   }
 }
 

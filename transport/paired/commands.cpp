@@ -1,11 +1,11 @@
-// transport/ucx/commands.cpp -- the bounded queue to the progress thread.
+// transport/paired/commands.cpp -- the bounded queue to the progress thread.
 
-#include "transport/ucx/commands.hpp"
+#include "transport/paired/commands.hpp"
 
 #include <algorithm>
 #include <utility>
 
-namespace shoal::transport::ucx {
+namespace shoal::transport::paired {
 
 bool commands::over_limit(const counters& c, const command& next) const {
   switch (next.what) {
@@ -113,4 +113,4 @@ traffic commands::traffic_with(const peer_id& peer) const {
           found->second.in_flight->received_bytes};
 }
 
-} // namespace shoal::transport::ucx
+} // namespace shoal::transport::paired

@@ -1,7 +1,7 @@
-// runtime/node/ucx_ways.hpp -- this node's UCX fabrics, and why not a better.
+// runtime/node/paired_ways.hpp -- ways to peers beside TLS, and why not better.
 //
 // One fabric for each transport that may be used here: shared memory, RDMA,
-// UCX-TCP. Peers tell each other over TLS how to reach their workers, and both
+// UCX-TCP. Peers tell each other over TLS how to reach them, and both
 // connect; links then go by the best that is up (fabric_kind order in
 // link_service::config). The next best is tried only where a better cannot be.
 //
@@ -45,7 +45,7 @@ struct pair_choice {
   std::vector<fabric_reason> instead_of;
 };
 
-class ucx_ways {
+class paired_ways {
 public:
   struct config {
     core::peer_id self{};
@@ -53,30 +53,30 @@ public:
     std::string host; ///< boot id
     fabric_choice may;
     link_service* links = nullptr; ///< outlives it
-    std::function<std::error_code(const core::peer_id&, const ucx_address&)>
+    std::function<std::error_code(const core::peer_id&, const paired_address&)>
       send;
     std::function<void(const std::string&)> say;
   };
 
-  explicit ucx_ways(config c);
-  ~ucx_ways();
+  explicit paired_ways(config c);
+  ~paired_ways();
   void open();
   void close();
 
   void peer_up(const core::peer_id& peer); ///< on TLS
   void peer_down(const core::peer_id& peer);
-  void take(const core::peer_id& from, const ucx_address& address);
+  void take(const core::peer_id& from, const paired_address& address);
   void tick(std::chrono::steady_clock::time_point now);
   pair_choice choice(const core::peer_id& peer) const;
 
 private:
-  static constexpr std::size_t count = 3; ///< transports of UCX
+  static constexpr std::size_t count = 3; ///< transports beside TLS
   class handler;
   struct way;
   /// How far the way to a peer has come.
   struct route {
     bool up = false;
-    bool hopeless = false; ///< another machine, or UCX says it cannot
+    bool hopeless = false; ///< another machine, or the fabric says it cannot
     int tries = 0;
     std::chrono::steady_clock::time_point next_try{};
     std::string address; ///< the newest that it sent
@@ -84,6 +84,7 @@ private:
   };
   using routes = std::array<route, count>;
 
+  std::unique_ptr<transport::fabric> make(way& w);
   void open(way& w);
   std::string reason_to_close(const way& w) const;
   void

@@ -1,4 +1,4 @@
-// transport/ucx/commands.hpp -- what callers hand to the progress thread.
+// transport/paired/commands.hpp -- what callers hand to the progress thread.
 //
 // One lock guards the queue and the table of peers that are up, so that a
 // call either finds its peer and is queued before that peer is taken down, or
@@ -19,7 +19,7 @@
 #include <mutex>
 #include <thread>
 
-namespace shoal::transport::ucx {
+namespace shoal::transport::paired {
 
 /// What is in flight with a peer, and its traffic.
 struct counters {
@@ -91,4 +91,4 @@ private:
   bool closed_ = false;
 };
 
-} // namespace shoal::transport::ucx
+} // namespace shoal::transport::paired

@@ -1,20 +1,17 @@
-// transport/ucx/host.cpp -- /proc, random numbers, signals, pidfds.
+// transport/paired/host.cpp -- /proc, random numbers, pidfds.
 
-#include "transport/ucx/host.hpp"
+#include "transport/paired/host.hpp"
 
-#include <dlfcn.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <csignal>
-#include <cstring>
 #include <fstream>
 #include <system_error>
 
-namespace shoal::transport::ucx {
+namespace shoal::transport::paired {
 
 host_id this_host() {
   host_id host;
@@ -44,23 +41,8 @@ std::uint64_t random_token() {
   return value;
 }
 
-void release_signals() noexcept {
-  for (int signal : {SIGILL, SIGSEGV, SIGBUS, SIGFPE}) {
-    struct sigaction now {};
-    if (sigaction(signal, nullptr, &now) != 0)
-      continue;
-    auto handler = reinterpret_cast<void*>(now.sa_handler);
-    Dl_info where{};
-    // sa_handler and sa_sigaction share their place.
-    if (now.sa_handler != SIG_DFL && now.sa_handler != SIG_IGN
-        && dladdr(handler, &where) != 0 && where.dli_fname != nullptr
-        && std::strstr(where.dli_fname, "libuc") != nullptr)
-      std::signal(signal, SIG_DFL);
-  }
-}
-
 int open_pidfd(std::uint32_t pid) noexcept {
   return static_cast<int>(syscall(SYS_pidfd_open, static_cast<pid_t>(pid), 0));
 }
 
-} // namespace shoal::transport::ucx
+} // namespace shoal::transport::paired

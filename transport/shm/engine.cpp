@@ -1,0 +1,270 @@
+// transport/shm/engine.cpp -- the loop, the commands, and sleep.
+
+#include "transport/shm/engine.hpp"
+
+#include "transport/assert.hpp"
+#include "transport/paired/host.hpp"
+
+#include <sched.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <new>
+#include <utility>
+
+namespace shoal::transport::shm {
+
+namespace {
+
+// What epoll reports; anything else is the connection of a link.
+constexpr std::uint64_t wake_cookie = 1;
+constexpr std::uint64_t bell_cookie = 2;
+/// How often a thread that never sleeps looks at its pidfds.
+constexpr std::chrono::milliseconds poll_interval{10};
+
+bool watch(int epoll, int fd, std::uint64_t cookie) {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.u64 = cookie;
+  return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+} // namespace
+
+engine::engine(const config& settings, fabric_handler& handler,
+               paired::commands& queue, int wake_fd)
+  : settings_(settings), handler_(handler), queue_(queue), wake_fd_(wake_fd),
+    host_(paired::this_host()), token_(paired::random_token()),
+    directory_memory_(sizeof(directory)),
+    directory_(new (directory_memory_.bytes().data()) directory) {
+  directory_->token = token_;
+  paired::node_address self;
+  self.over = paired::medium::shared_memory;
+  self.host = host_;
+  self.pid = static_cast<std::uint32_t>(getpid());
+  self.peer = settings.self;
+  self.role = settings.role;
+  self.instance = settings.instance;
+  self.capabilities = settings.capabilities;
+  self.token = token_;
+  const std::array<std::uint32_t, 2> way{
+    static_cast<std::uint32_t>(directory_memory_.descriptor()),
+    static_cast<std::uint32_t>(bell_.descriptor())};
+  const auto bytes = std::as_bytes(std::span(way));
+  self.way.assign(bytes.begin(), bytes.end());
+  address_ = format_address(self);
+  epoll_ = epoll_create1(EPOLL_CLOEXEC);
+  if (epoll_ < 0 || !watch(epoll_, wake_fd_, wake_cookie)
+      || !watch(epoll_, bell_.readable(), bell_cookie)) {
+    const int error = errno;
+    if (epoll_ >= 0)
+      ::close(epoll_);
+    throw std::system_error(error, std::generic_category(), "epoll");
+  }
+}
+
+engine::~engine() {
+  ::close(epoll_);
+}
+
+void engine::say(const std::string& line) const {
+  if (settings_.log)
+    settings_.log("[shm] " + line);
+}
+
+void engine::run() {
+  auto last_work = steady::now();
+  while (!closing_ || !links_.empty()) {
+    bool work = take_commands();
+    start_connects();
+    for (auto& [id, l] : links_)
+      work = move(*l) || work;
+    if (ending_ != 0) {
+      finish_links();
+      work = true;
+    }
+    const auto now = steady::now();
+    if (now >= poll_at_) { // a thread that never sleeps must see deaths, too
+      poll_at_ = now + poll_interval;
+      poll(0);
+    }
+    if (work)
+      last_work = now;
+    else if (now - last_work < settings_.spin)
+      sched_yield();
+    else {
+      sleep(now);
+      last_work = steady::now();
+    }
+  }
+  start_connects(); // what waited for a link to end: canceled
+}
+
+/// One turn of one link. @returns whether anything moved
+bool engine::move(link& l) {
+  if (l.over)
+    return false;
+  bool work = false;
+  if (l.now == link::state::connecting)
+    work = advance_connecting(l);
+  if (l.now == link::state::up && !l.over)
+    work = receive(l) || work;
+  if (l.now == link::state::up && !l.over)
+    work = send(l) || work;
+  return work;
+}
+
+const directory* engine::directory_of(const link& l) const {
+  return reinterpret_cast<const directory*>(l.peer_directory.bytes().data());
+}
+
+/// Rings for the peer if it sleeps; call after publishing something.
+void engine::wake(const link& l) {
+  std::atomic_thread_fence(std::memory_order_seq_cst); // E-2
+  if (directory_of(l)->asleep.load(std::memory_order_relaxed) % 2 == 1)
+    ring_bell(l.bell);
+}
+
+void engine::poll(int timeout_ms) {
+  std::array<epoll_event, 32> events;
+  const int n = epoll_wait(epoll_, events.data(), events.size(), timeout_ms);
+  for (int i = 0; i < n; ++i)
+    ready(events[static_cast<std::size_t>(i)].data.u64);
+}
+
+void engine::ready(std::uint64_t cookie) {
+  if (cookie == wake_cookie) {
+    std::uint64_t count;
+    [[maybe_unused]] auto n = ::read(wake_fd_, &count, sizeof count);
+    return;
+  }
+  if (cookie == bell_cookie)
+    return bell_.silence();
+  for (auto& [id, l] : links_) {
+    if (l->connection != cookie || l->pidfd < 0)
+      continue;
+    ::close(std::exchange(l->pidfd, -1)); // it stays readable
+    // What it has published is whole, and it may be the answer that matters.
+    if (l->now == link::state::up)
+      while (!l->over && receive(*l)) {
+      }
+    end(*l, errc::peer_lost);
+  }
+}
+
+/// Whether a peer has done something since its link was looked at.
+bool engine::anything_new() const {
+  for (const auto& [id, l] : links_) {
+    if (l->now == link::state::connecting) {
+      if (l->peer_head != nullptr
+          && l->peer_head->hears.load(std::memory_order_acquire)
+               == l->connection)
+        return true;
+      for (const auto& e : directory_of(*l)->entries)
+        if (e.to.load(std::memory_order_acquire) == token_
+            && e.connection != l->peer_connection)
+          return true;
+      continue;
+    }
+    if (l->peer_head->written.load(std::memory_order_acquire)
+          != l->reader.taken()
+        || l->peer_head->closed.load(std::memory_order_acquire) != 0)
+      return true;
+    if (l->head->waits.load(std::memory_order_relaxed) != 0
+        && l->writer.plausible(
+          l->peer_head->taken.load(std::memory_order_acquire))
+        && room(*l))
+      return true;
+  }
+  return false;
+}
+
+void engine::sleep(steady::time_point now) {
+  using namespace std::chrono;
+  // Nothing but a link that connects has a deadline.
+  milliseconds timeout{-1};
+  for (auto& [id, l] : links_) {
+    if (connecting_ == 0)
+      break;
+    if (l->now != link::state::connecting)
+      continue;
+    const auto left =
+      std::max(ceil<milliseconds>(l->deadline - now), milliseconds(0));
+    timeout = timeout.count() < 0 ? left : std::min(timeout, left);
+  }
+  auto& asleep = directory_->asleep;
+  asleep.fetch_add(1, std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_seq_cst); // E-2
+  // Commands ring by their eventfd, which stays readable.
+  if (!anything_new())
+    poll(static_cast<int>(timeout.count()));
+  asleep.fetch_add(1, std::memory_order_release);
+}
+
+bool engine::take_commands() {
+  SHOAL_ASSERT(!taking_);
+  queue_.take(batch_);
+  if (batch_.empty())
+    return false;
+  taking_ = true;
+  for (auto& c : batch_)
+    execute(c);
+  taking_ = false;
+  return true;
+}
+
+void engine::fail(paired::command& c, std::error_code why) {
+  if (c.done.run != nullptr)
+    c.done.run(c.done.context, why);
+}
+
+void engine::execute(paired::command& c) {
+  using kind = paired::command::kind;
+  link* l = find(c.peer);
+  switch (c.what) {
+  case kind::connect:
+    to_connect_.push_back(std::move(c.address));
+    return;
+  case kind::cancel:
+    return cancel(c.tag.plan);
+  case kind::drop:
+    if (l == nullptr)
+      return;
+    if (!l->next_address.empty())
+      handler_.connect_failed(std::exchange(l->next_address, {}),
+                              errc::canceled);
+    return end(*l, errc::canceled);
+  case kind::close:
+    closing_ = true;
+    for (auto& [id, each] : links_)
+      end(*each, errc::canceled);
+    return;
+  default:
+    break;
+  }
+  if (l == nullptr || l->connection != c.connection || l->over
+      || l->now != link::state::up)
+    return fail(c, closing_ ? errc::canceled : errc::peer_lost);
+  if (c.what == kind::message) {
+    l->in_flight->sent_bytes += c.message.size();
+    l->messages.push_back(std::move(c.message));
+  } else if (c.what == kind::send) {
+    l->in_flight->sent_bytes += c.from.size();
+    const auto id = next_transfer_++;
+    l->sends[id] = {c.tag, c.from, 0, c.done};
+    l->turn.push_back(id);
+  } else {
+    l->posted.emplace(c.tag, receive_op{c.into, c.done});
+  }
+}
+
+fabric::fabric(const config& settings, fabric_handler& handler)
+  : paired::fabric("shm", settings, [&](paired::commands& queue, int wake_fd) {
+      return std::make_unique<engine>(settings, handler, queue, wake_fd);
+    }) {
+}
+
+} // namespace shoal::transport::shm

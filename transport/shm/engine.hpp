@@ -1,0 +1,113 @@
+// transport/shm/engine.hpp -- what the progress thread of an shm fabric does.
+//
+//   engine.cpp     the loop, commands, sleep
+//   links.cpp      connecting, the end of a link
+//   transfers.cpp  frames in and out
+//
+// Nothing waits: each turn of the loop takes commands, moves what can be moved
+// on each link, and ends links that are over. When nothing moved for
+// config::spin it sleeps on its bell, the queue of commands and the pidfds of
+// its peers. Before that it announces so in its directory and looks once more
+// (E-2); whoever writes for it looks at the announcement afterwards, so one of
+// the two sees the other.
+//
+// E-1  Memory of a caller is touched only within turns of the loop, while its
+//      op is in link::sends, link::posted or link::current.
+// E-2  sleep(): `asleep` is odd before the rings are looked at; a writer
+//      publishes before it looks at `asleep`; both with a full fence between.
+// E-3  A link is erased from links_ by finish() alone, once per turn.
+//
+// Threads: constructed, run and destroyed on one thread.
+#pragma once
+
+#include "transport/shm/fabric.hpp"
+#include "transport/shm/link.hpp"
+
+#include <memory>
+
+namespace shoal::transport::shm {
+
+class engine final : public paired::engine {
+public:
+  /// Bytes taken from one link before the next has its turn.
+  static constexpr std::size_t turn_bytes = std::size_t{1} << 20;
+  /// Acks and ends that may wait for a peer to read them.
+  static constexpr std::size_t small_frames_max = 16384;
+
+  engine(const config& settings, fabric_handler& handler,
+         paired::commands& queue, int wake_fd);
+  ~engine() override;
+
+  const std::string& address() const override { return address_; }
+  void run() override;
+
+private:
+  // engine.cpp
+  bool take_commands();
+  void execute(paired::command& c);
+  void fail(paired::command& c, std::error_code why);
+  bool move(link& l);
+  void poll(int timeout_ms);
+  void sleep(steady::time_point now);
+  bool anything_new() const;
+  void ready(std::uint64_t cookie);
+  void wake(const link& l);
+  void say(const std::string& line) const;
+  const directory* directory_of(const link& l) const;
+
+  // links.cpp
+  void start_connects();
+  void connect(const std::string& address);
+  bool open(link& l);
+  bool find_channel(link& l);
+  bool advance_connecting(link& l);
+  void go_up(link& l);
+  void end(link& l, std::error_code why);
+  void finish_links();
+  void finish(link& l);
+  void end_transfers(link& l, std::error_code why);
+  void withdraw(link& l);
+  link* find(const peer_id& peer);
+
+  // transfers.cpp
+  bool receive(link& l);
+  void on_message(link& l, const frame& f, std::span<const std::byte> part);
+  void on_bulk(link& l, const frame& f, std::span<const std::byte> part);
+  void begin_transfer(link& l, const frame& f);
+  void on_bulk_ack(link& l, const frame& f);
+  void on_bulk_end(link& l, const frame& f);
+  void answer(link& l, std::uint64_t transfer, errc status);
+  void send_small(link& l, frame f);
+  bool send(link& l);
+  std::size_t bytes_left(const link& l) const;
+  std::optional<std::size_t> room(const link& l) const;
+  void send_next(link& l, std::size_t room);
+  void complete_send(link& l, std::uint64_t transfer, std::error_code result);
+  void complete_receive(link& l, const receive_op& op, std::error_code result);
+  void cancel(std::uint64_t plan);
+  void broken(link& l, const char* what);
+
+  const config settings_;
+  fabric_handler& handler_;
+  paired::commands& queue_;
+  int wake_fd_;
+  int epoll_ = -1;
+  paired::host_id host_;
+  std::uint64_t token_;
+  segment directory_memory_;
+  directory* directory_;
+  bell bell_;
+  std::string address_;
+
+  std::map<peer_id, std::unique_ptr<link>> links_;
+  std::vector<std::string> to_connect_;
+  std::vector<paired::command> batch_;
+  steady::time_point poll_at_{};
+  std::uint64_t next_transfer_ = 1;
+  std::size_t connecting_ = 0; ///< links in that state
+  std::size_t ending_ = 0;     ///< links that are over
+  bool taking_ = false;
+  bool closing_ = false;
+};
+
+} // namespace shoal::transport::shm

@@ -1,0 +1,101 @@
+// transport/shm/layout.hpp -- what processes of one machine read of each other.
+//
+// Memory that one process writes and others map read-only:
+//   directory  one per node: who it is, whether it sleeps, and by which channel
+//              each peer can hear it
+//   channel    one per peer that it talks to: a ring of frames, and how far it
+//              has read the ring of the other end
+//
+// S-1  A process writes its own memory only. What it reads of others may
+//      change at any time and hold anything: it is copied, then checked.
+// S-2  A frame is published (channel_head::written) after all its bytes are
+//      there. So a process may die, or hang, at any instruction, and what the
+//      others read of it is whole; nobody waits for it to let go of anything.
+//
+// Little-endian as all machines that this runs on; both ends are programs of
+// the same machine, and `magic` changes with the layout.
+#pragma once
+
+#include "transport/fabric.hpp"
+
+#include <atomic>
+#include <bit>
+#include <cstdint>
+#include <type_traits>
+
+namespace shoal::transport::shm {
+
+inline constexpr std::uint64_t magic = 0x31'30'6d'68'73'6c'68'73; // "shlshm01"
+/// Peers that one node may have. Each costs the receiver nothing, the sender
+/// one channel.
+inline constexpr std::size_t peers_max = 256;
+/// Frames begin at multiples of it, a cache line.
+inline constexpr std::size_t line_bytes = 64;
+
+using counter = std::atomic<std::uint64_t>;
+static_assert(counter::is_always_lock_free);
+static_assert(std::endian::native == std::endian::little);
+
+/// By which channel a peer can hear the node.
+struct directory_entry {
+  counter to{0};         ///< token of the peer; 0: free. Written last
+  counter connection{0}; ///< number of the channel
+  counter descriptor{0}; ///< of the channel, in the node's process
+};
+
+struct directory {
+  std::uint64_t magic = shm::magic;
+  std::uint64_t token = 0; ///< the node's secret, also in its address
+  alignas(line_bytes) counter asleep{0}; ///< odd: ring the bell
+  alignas(line_bytes) directory_entry entries[peers_max];
+};
+
+struct channel_head {
+  std::uint64_t magic = shm::magic;
+  std::uint64_t from = 0; ///< tokens of both ends
+  std::uint64_t to = 0;
+  std::uint64_t connection = 0; ///< this channel's number, never 0
+  counter hears{0};  ///< connection of the other channel, once it is mapped
+  counter closed{0}; ///< 1: nothing follows what is written
+  counter waits{0};  ///< 1: the ring was full; ring the bell after reading
+  alignas(line_bytes) counter written{0}; ///< bytes of frames published
+  alignas(line_bytes) counter taken{0};   ///< bytes read of the other channel
+};
+
+/// Where the ring begins in a channel, and its size, a power of two. Higher
+/// means fewer wake-ups, lower that it stays in the cache.
+inline constexpr std::size_t ring_offset = 4096;
+inline constexpr std::size_t ring_bytes = std::size_t{512} << 10;
+static_assert(sizeof(channel_head) <= ring_offset);
+/// Most payload bytes of a frame. Lower means that the other end begins to
+/// copy earlier and that control messages wait less behind bulk.
+inline constexpr std::size_t payload_bytes_max = std::size_t{64} << 10;
+
+enum class frame_kind : std::uint32_t {
+  gap = 1,  ///< nothing: what was left before the end of the ring
+  message,  ///< a part of a control message: offset, total
+  bulk,     ///< a part of a transfer: tag, transfer, offset, total
+  bulk_ack, ///< how a transfer ended: transfer, status
+  bulk_end, ///< the sender gave a transfer up: transfer
+};
+
+struct frame {
+  frame_kind kind = frame_kind::gap;
+  std::uint32_t bytes = 0;    ///< payload that follows
+  std::uint64_t transfer = 0; ///< made by the sender, echoed in its ack
+  std::uint64_t total = 0;    ///< bytes of the whole message or transfer
+  std::uint64_t offset = 0;   ///< of this part in it
+  std::uint64_t plan = 0;
+  std::uint32_t link = 0;
+  std::uint32_t sequence = 0;
+  std::uint64_t status = 0; ///< of a bulk_ack: an errc, 0 = delivered
+  std::uint64_t unused = 0;
+};
+static_assert(std::is_trivially_copyable_v<frame>);
+static_assert(sizeof(frame) == line_bytes);
+
+inline bulk_tag tag_of(const frame& f) {
+  return {f.plan, f.link, f.sequence};
+}
+
+} // namespace shoal::transport::shm

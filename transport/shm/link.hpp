@@ -1,0 +1,90 @@
+// transport/shm/link.hpp -- one connection to a peer, and what is under way.
+//
+// State       Goes on when
+// connecting  each end has mapped the other's channel: up; hello_timeout: gone
+// up          the other closed its channel or died, drop() or close(): gone
+//
+// A link ends within one turn of the loop (engine::finish), whatever the other
+// end does.
+//
+// Threads: the progress thread only.
+#pragma once
+
+#include "transport/paired/address.hpp"
+#include "transport/paired/commands.hpp"
+#include "transport/shm/ring.hpp"
+#include "transport/shm/segment.hpp"
+
+#include <chrono>
+#include <deque>
+#include <map>
+#include <unordered_map>
+
+namespace shoal::transport::shm {
+
+using steady = std::chrono::steady_clock;
+
+/// One bulk transfer on its way out; `bytes` is the caller's.
+struct send_op {
+  bulk_tag tag;
+  std::span<const std::byte> bytes{};
+  std::size_t offset = 0; ///< how much of it is in the ring
+  completion done{};
+};
+
+/// One posted receive.
+struct receive_op {
+  std::span<std::byte> into{};
+  completion done{};
+};
+
+/// The transfer that comes in; parts of two are never mixed.
+struct incoming {
+  std::uint64_t transfer = 0; ///< 0: none
+  bulk_tag tag;
+  std::uint64_t offset = 0; ///< what the next part has to begin at
+  bool wanted = false;      ///< `op` is valid; else its parts are dropped
+  receive_op op;
+};
+
+struct link {
+  enum class state { connecting, up };
+  static constexpr std::size_t no_entry = ~std::size_t{0};
+
+  paired::node_address peer;
+  std::string address; ///< as given to connect()
+  state now = state::connecting;
+  steady::time_point deadline{}; ///< of connecting
+  std::shared_ptr<paired::counters> in_flight =
+    std::make_shared<paired::counters>();
+
+  // The way out.
+  std::uint64_t connection = 0; ///< number of our channel
+  segment channel;
+  channel_head* head = nullptr; ///< in `channel`
+  ring_writer writer;
+  std::size_t entry = no_entry; ///< its place in our directory
+  std::deque<std::vector<std::byte>> messages;
+  std::size_t message_offset = 0; ///< of the first of them
+  std::deque<frame> small;        ///< acks and ends
+  std::deque<std::uint64_t> turn; ///< transfers not yet all in the ring
+  std::unordered_map<std::uint64_t, send_op> sends; ///< by transfer
+
+  // The way in.
+  int pidfd = -1;
+  int bell = -1;       ///< rings the peer
+  view peer_directory; ///< always mapped
+  view peer_channel;   ///< empty until it has made one for us
+  const channel_head* peer_head = nullptr; ///< in `peer_channel`
+  std::uint64_t peer_connection = 0;
+  ring_reader reader;
+  std::vector<std::byte> message;             ///< parts of a control message
+  std::multimap<bulk_tag, receive_op> posted; ///< oldest first
+  incoming current;
+
+  bool over = false; ///< it ends in this turn of the loop, because `why`
+  std::error_code why;
+  std::string next_address; ///< connect() to it afterwards
+};
+
+} // namespace shoal::transport::shm

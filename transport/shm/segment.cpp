@@ -1,0 +1,145 @@
+// transport/shm/segment.cpp -- memfd, seals, pipes, /proc/<pid>/fd.
+
+#include "transport/shm/segment.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <string>
+#include <system_error>
+#include <utility>
+
+namespace shoal::transport::shm {
+
+namespace {
+
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 0x0010
+#endif
+
+std::string path_of(std::uint32_t pid, std::uint64_t descriptor) {
+  return "/proc/" + std::to_string(pid) + "/fd/" + std::to_string(descriptor);
+}
+
+/// A descriptor that closes itself.
+struct file {
+  int fd;
+  ~file() {
+    if (fd >= 0)
+      ::close(fd);
+  }
+};
+
+} // namespace
+
+segment::segment(std::size_t bytes) {
+  file f{memfd_create("shoal", MFD_CLOEXEC | MFD_ALLOW_SEALING)};
+  if (f.fd < 0 || ftruncate(f.fd, static_cast<off_t>(bytes)) != 0)
+    throw std::system_error(errno, std::generic_category(), "shared memory");
+  void* at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, f.fd, 0);
+  if (at == MAP_FAILED)
+    throw std::system_error(errno, std::generic_category(), "shared memory");
+  base_ = static_cast<std::byte*>(at);
+  size_ = bytes;
+  // The first may be unknown to the kernel; the second may not fail.
+  fcntl(f.fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE);
+  fcntl(f.fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+  fd_ = std::exchange(f.fd, -1);
+}
+
+segment::~segment() {
+  if (base_ != nullptr)
+    munmap(base_, size_);
+  if (fd_ >= 0)
+    ::close(fd_);
+}
+
+segment::segment(segment&& other) noexcept
+  : fd_(std::exchange(other.fd_, -1)),
+    base_(std::exchange(other.base_, nullptr)),
+    size_(std::exchange(other.size_, 0)) {
+}
+
+segment& segment::operator=(segment&& other) noexcept {
+  std::swap(fd_, other.fd_);
+  std::swap(base_, other.base_);
+  std::swap(size_, other.size_);
+  return *this;
+}
+
+view::~view() {
+  if (base_ != nullptr)
+    munmap(const_cast<std::byte*>(base_), size_);
+}
+
+view::view(view&& other) noexcept
+  : base_(std::exchange(other.base_, nullptr)),
+    size_(std::exchange(other.size_, 0)) {
+}
+
+view& view::operator=(view&& other) noexcept {
+  std::swap(base_, other.base_);
+  std::swap(size_, other.size_);
+  return *this;
+}
+
+std::optional<view>
+view::open(std::uint32_t pid, std::uint64_t descriptor, std::size_t bytes) {
+  // Not blocking: a stranger's descriptor may be a pipe.
+  const file f{::open(path_of(pid, descriptor).c_str(),
+                      O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
+  if (f.fd < 0)
+    return {};
+  const int seals = fcntl(f.fd, F_GET_SEALS);
+  struct stat info {};
+  if (seals < 0 || (seals & F_SEAL_SHRINK) == 0 || fstat(f.fd, &info) != 0
+      || info.st_size < static_cast<off_t>(bytes))
+    return {};
+  void* at = mmap(nullptr, bytes, PROT_READ, MAP_SHARED, f.fd, 0);
+  if (at == MAP_FAILED)
+    return {};
+  view out;
+  out.base_ = static_cast<const std::byte*>(at);
+  out.size_ = bytes;
+  return out;
+}
+
+bell::bell() {
+  if (pipe2(ends_, O_CLOEXEC | O_NONBLOCK) != 0)
+    throw std::system_error(errno, std::generic_category(), "pipe");
+}
+
+bell::~bell() {
+  ::close(ends_[0]);
+  ::close(ends_[1]);
+}
+
+void bell::silence() noexcept {
+  std::array<char, 256> rung;
+  while (::read(ends_[0], rung.data(), rung.size())
+         == static_cast<ssize_t>(rung.size())) {
+  }
+}
+
+int open_bell(std::uint32_t pid, std::uint64_t descriptor) noexcept {
+  const int fd =
+    ::open(path_of(pid, descriptor).c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK);
+  struct stat info {};
+  if (fd >= 0 && (fstat(fd, &info) != 0 || !S_ISFIFO(info.st_mode))) {
+    ::close(fd);
+    return -1;
+  }
+  return fd;
+}
+
+void ring_bell(int fd) noexcept {
+  // EAGAIN: it has been rung often enough. EPIPE: nobody is there; the thread
+  // has SIGPIPE blocked.
+  [[maybe_unused]] const auto n = ::write(fd, "", 1);
+}
+
+} // namespace shoal::transport::shm

@@ -1,0 +1,77 @@
+// transport/shm/segment.hpp -- memory of one process that others may read.
+//
+// A memfd that has no name in any file system: it is gone with the last
+// process that maps it, however that ends, and other mount and network
+// namespaces do not matter. Others open it as /proc/<pid>/fd/<n>, which the
+// kernel allows to processes of the same user that see the pid.
+//
+// Sealed: it never shrinks (so reading it cannot fault), and others cannot map
+// it for writing, where the kernel knows that seal (Linux 5.1).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+namespace shoal::transport::shm {
+
+/// Owned memory, zeroed.
+class segment {
+public:
+  segment() = default;
+  /// @throws std::system_error if there is no memory or descriptor
+  explicit segment(std::size_t bytes);
+  ~segment();
+  segment(segment&& other) noexcept;
+  segment& operator=(segment&& other) noexcept;
+
+  std::span<std::byte> bytes() const { return {base_, size_}; }
+  int descriptor() const { return fd_; }
+
+private:
+  int fd_ = -1;
+  std::byte* base_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+/// A segment of another process, read-only.
+class view {
+public:
+  view() = default;
+  ~view();
+  view(view&& other) noexcept;
+  view& operator=(view&& other) noexcept;
+
+  /// @returns empty unless it is a sealed segment of at least `bytes`
+  static std::optional<view>
+  open(std::uint32_t pid, std::uint64_t descriptor, std::size_t bytes);
+  std::span<const std::byte> bytes() const { return {base_, size_}; }
+
+private:
+  const std::byte* base_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+/// A pipe by which others wake its owner.
+class bell {
+public:
+  /// @throws std::system_error
+  bell();
+  ~bell();
+  bell(const bell&) = delete;
+  bell& operator=(const bell&) = delete;
+
+  int readable() const { return ends_[0]; } ///< for epoll
+  int descriptor() const { return ends_[1]; }
+  void silence() noexcept; ///< takes all that was rung
+
+private:
+  int ends_[2] = {-1, -1};
+};
+
+/// Opens the bell of another process; -1 if it cannot be.
+int open_bell(std::uint32_t pid, std::uint64_t descriptor) noexcept;
+void ring_bell(int fd) noexcept;
+
+} // namespace shoal::transport::shm
