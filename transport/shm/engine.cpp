@@ -137,8 +137,7 @@ void engine::poll(int timeout_ms) {
 
 void engine::ready(std::uint64_t cookie) {
   if (cookie == wake_cookie) {
-    std::uint64_t count;
-    [[maybe_unused]] auto n = ::read(wake_fd_, &count, sizeof count);
+    woken_ = true; // stays readable until the commands are taken
     return;
   }
   if (cookie == bell_cookie)
@@ -206,6 +205,10 @@ void engine::sleep(steady::time_point now) {
 
 bool engine::take_commands() {
   SHOAL_ASSERT(!taking_);
+  if (std::exchange(woken_, false)) {
+    std::uint64_t count;
+    [[maybe_unused]] auto n = ::read(wake_fd_, &count, sizeof count);
+  }
   queue_.take(batch_);
   if (batch_.empty())
     return false;

@@ -106,6 +106,7 @@ private:
   std::uint64_t next_transfer_ = 1;
   std::size_t connecting_ = 0; ///< links in that state
   std::size_t ending_ = 0;     ///< links that are over
+  bool woken_ = false;         ///< wake_fd_ is readable
   bool taking_ = false;
   bool closing_ = false;
 };

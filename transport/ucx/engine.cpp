@@ -116,8 +116,7 @@ void engine::sleep(steady::time_point now) {
 
 void engine::ready(std::uint64_t cookie) {
   if (cookie == wake_cookie) {
-    std::uint64_t count;
-    [[maybe_unused]] auto n = ::read(wake_fd_, &count, sizeof count);
+    woken_ = true; // stays readable until the commands are taken
     return;
   }
   for (auto& [id, l] : links_) {
@@ -131,6 +130,10 @@ void engine::ready(std::uint64_t cookie) {
 
 bool engine::take_commands() {
   SHOAL_ASSERT(!taking_);
+  if (std::exchange(woken_, false)) {
+    std::uint64_t count;
+    [[maybe_unused]] auto n = ::read(wake_fd_, &count, sizeof count);
+  }
   queue_.take(batch_);
   if (batch_.empty())
     return false;

@@ -124,6 +124,7 @@ private:
   steady::time_point poll_at_{};
   std::uint64_t next_transfer_ = 1;
   std::size_t changing_ = 0; ///< links that are connecting or closing
+  bool woken_ = false;       ///< wake_fd_ is readable
   bool taking_ = false;
   bool closing_ = false;
   bool abandoned_ = false; ///< the worker is gone, with all its requests
