@@ -331,6 +331,7 @@ void job_actor::prepare_if_complete() {
   vote->losses = reduced_->losses;
   vote->busy = computed_->busy;
   vote->elapsed = computed_->elapsed;
+  node().worked(config_.entry.id, computed_->busy);
   computed_.reset();
   reduced_.reset();
   std::vector<unit_ptr> units;

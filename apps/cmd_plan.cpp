@@ -110,7 +110,7 @@ json describe(const core::view& v, const core::assignment& a,
                                {"last_microbatch", r.last_microbatch},
                                {"stages", stages}});
   }
-  for (const auto& need : p.memory) {
+  for (const auto& need : p.members) {
     const core::member* m = core::find_member(v, need.where.peer);
     out["memory"].push_back({{"peer", name_of(v, need.where)},
                              {"needs_bytes", need.bytes},

@@ -64,6 +64,10 @@ public:
   /// names in roles().
   virtual void bind_role(const std::string& address, caf::actor actor) = 0;
 
+  /// A step of the job kept this node's device busy for so long: what the
+  /// node says of its speed follows.
+  virtual void worked(core::job_id, core::nanoseconds /*busy*/) {}
+
   /// Proposes a view change: the job ended so.
   virtual void propose_job_state(core::job_id job, core::job_state state,
                                  std::uint64_t done_step) = 0;

@@ -106,6 +106,8 @@ void node::impl::start_services() {
                      + "; choose another --listen");
   }
   address_ = mesh_->address();
+  advertised_ = reachable_addresses(address_);
+  keeper_ = std::make_unique<profile_keeper>(self_, profile_);
   keys_ = setup_.keys.value_or(cl::key_record{setup_.cluster_key, {}, {}});
   control_ = std::make_unique<control>(control_socket(setup_.data_dir),
                                        make_control_hooks());
@@ -114,6 +116,10 @@ void node::impl::start_services() {
                             steady_clock::time_point now = steady_clock::now();
                             mesh_->tick(now);
                             exchange_->tick(now.time_since_epoch().count());
+                            if (now < next_look_)
+                              return;
+                            next_look_ = now + look_period;
+                            look_at_profile();
                           }));
 }
 
@@ -122,7 +128,7 @@ void node::impl::start_membership() {
   c->self.id.peer = self_;
   c->self.instance = mesh_->instance();
   c->self.name = setup_.name;
-  c->self.addresses = reachable_addresses(address_);
+  c->self.addresses = advertised_;
   c->self.host = boot_id();
   c->self.device = profile_;
   c->self.voter = !config_.embedded;

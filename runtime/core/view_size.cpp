@@ -1,6 +1,8 @@
 // runtime/core/view_size.cpp -- sums of fields and their tags.
 #include "runtime/core/view_size.hpp"
 
+#include <algorithm>
+
 namespace shoal::core {
 
 namespace {
@@ -42,9 +44,13 @@ std::size_t bytes_bound(const member& m) {
   std::size_t sum = framed + place + text(m.name) + texts(m.addresses)
                     + text(m.host) + 4 * number; // voter to instance
   sum += framed + text(m.device.kind) + text(m.device.name) + 5 * number;
+  // Room for those that it will have measured.
+  constexpr std::size_t name_usual = 16;
+  std::size_t networks = networks_max * (framed + name_usual + 2 * number);
+  std::size_t now = 0;
   for (const network_profile& n : m.networks)
-    sum += framed + text(n.name) + 2 * number;
-  return sum;
+    now += framed + text(n.name) + 2 * number;
+  return sum + std::max(networks, now);
 }
 
 std::size_t bytes_bound(const job_entry& j) {

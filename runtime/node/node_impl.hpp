@@ -14,6 +14,7 @@
 #include "runtime/node/control.hpp"
 #include "runtime/node/membership_actor.hpp"
 #include "runtime/node/mesh.hpp"
+#include "runtime/node/profile_keeper.hpp"
 #include "runtime/node/setup.hpp"
 #include "runtime/node/status.hpp"
 #include "runtime/store/exchange.hpp"
@@ -37,6 +38,8 @@ class discovery;
 inline constexpr std::chrono::seconds shutdown_max{15};
 /// How often full queues are tried again and time limits looked at.
 inline constexpr std::chrono::milliseconds pulse_period{100};
+/// How often links are looked at for the profile.
+inline constexpr std::chrono::seconds look_period{1};
 
 class node::impl final : public context {
 public:
@@ -64,6 +67,7 @@ public:
                  std::vector<std::byte> bytes) override;
   const role_table& roles() const override { return roles_; }
   void bind_role(const std::string& address, caf::actor actor) override;
+  void worked(core::job_id job, core::nanoseconds busy) override;
   void propose_job_state(core::job_id job, core::job_state state,
                          std::uint64_t done_step) override;
   void fetch_blob(const core::blob_digest& digest,
@@ -102,6 +106,9 @@ private:
   void tear_down();
   void end(const std::string& why);
 
+  // node_world.cpp
+  void look_at_profile();
+
   // node_admission.cpp
   void admit(const core::view& v);
   void use_keys(const core::cluster::key_record& keys);
@@ -134,7 +141,10 @@ private:
   node_setup setup_;
   core::peer_id self_{};
   std::string address_;
-  core::device_profile profile_;
+  core::device_profile profile_; ///< as measured at start
+  std::vector<std::string> advertised_; ///< addresses in the view
+  std::unique_ptr<profile_keeper> keeper_;
+  std::chrono::steady_clock::time_point next_look_{}; ///< the pulse's
   caf::actor_system_config system_config_;
   std::unique_ptr<store> store_;
   std::unique_ptr<device_queue> device_;

@@ -4,7 +4,17 @@
 
 #include <caf/all.hpp>
 
+#include <chrono>
+
 namespace shoal::runtime {
+
+namespace {
+
+core::nanoseconds steady_ns() {
+  return std::chrono::steady_clock::now().time_since_epoch().count();
+}
+
+} // namespace
 
 std::shared_ptr<const core::view> node::impl::view() const {
   std::lock_guard lock(mutex_);
@@ -41,6 +51,31 @@ void node::impl::bind_role(const std::string& address, caf::actor actor) {
     bound_[address] = std::move(actor);
   else
     bound_.erase(address);
+}
+
+void node::impl::worked(core::job_id job, core::nanoseconds busy) {
+  keeper_->step(steady_ns(), view(), plan(), job, busy);
+}
+
+/// What links carry and steps take, into a new profile where it is due.
+void node::impl::look_at_profile() {
+  const auto v = view();
+  if (!v)
+    return;
+  std::vector<profile_keeper::used_link> used;
+  for (const mesh::pair_status& pair : mesh_->pairs())
+    used.push_back({pair.peer, name_of(pair.choice.used)});
+  const core::nanoseconds now = steady_ns();
+  keeper_->links(now, *v, used, mesh_->links().stats());
+  const auto p = keeper_->take(now);
+  if (!p)
+    return;
+  say("[node] telling the shoal what this node can do: " + p->why);
+  core::cluster::update_profile e;
+  e.device = p->device;
+  e.addresses = advertised_;
+  e.networks = p->networks;
+  tell_cluster(std::move(e));
 }
 
 void node::impl::propose_job_state(core::job_id job, core::job_state state,

@@ -111,6 +111,9 @@ void put(wire::Member& to, const core::member& from);
 void get(const wire::Member& from, core::member& to, checks& c);
 void put(wire::DeviceProfile& to, const core::device_profile& from);
 void get(const wire::DeviceProfile& from, core::device_profile& to, checks& c);
+void put(wire::NetworkProfile& to, const core::network_profile& from);
+void get(const wire::NetworkProfile& from, core::network_profile& to,
+         checks& c);
 void put(wire::JobEntry& to, const core::job_entry& from);
 void get(const wire::JobEntry& from, core::job_entry& to, checks& c);
 void put(wire::Assignment& to, const core::assignment& from);

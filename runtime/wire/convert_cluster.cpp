@@ -238,6 +238,8 @@ static void put(wire::ClusterMessage& out, const cl::change_request& from) {
   put(*to.mutable_device(), from.what.device);
   for (const std::string& a : from.what.addresses)
     to.add_addresses(a);
+  for (const core::network_profile& n : from.what.networks)
+    put(*to.add_networks(), n);
   put(*to.mutable_other(), from.what.other);
   to.set_voter(from.what.voter);
   to.set_key(raw(from.what.key));
@@ -261,6 +263,9 @@ get(const wire::ChangeRequest& request, cl::change_request& out, checks& c) {
   get(from.subject(), to.subject, c);
   get(from.device(), to.device, c);
   get_addresses(from.addresses(), to.addresses, c);
+  if (c.list(from.networks_size(), core::networks_max))
+    for (const wire::NetworkProfile& n : from.networks())
+      get(n, to.networks.emplace_back(), c);
   get(from.other(), to.other, c);
   to.voter = from.voter();
   get_id_or_zero(from.key(), to.key, c);

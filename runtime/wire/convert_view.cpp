@@ -71,13 +71,13 @@ void get(const wire::DeviceProfile& from, device_profile& to, checks& c) {
   to.stream_mbps = c.at_most(from.stream_mbps(), mflops_max);
 }
 
-static void put(wire::NetworkProfile& to, const core::network_profile& from) {
+void put(wire::NetworkProfile& to, const core::network_profile& from) {
   to.set_name(from.name);
   to.set_latency(std::uint64_t(from.latency));
   to.set_bytes_per_s(from.bytes_per_s);
 }
 
-static void
+void
 get(const wire::NetworkProfile& from, core::network_profile& to, checks& c) {
   c.text(from.name(), name_bytes_max, to.name);
   to.latency = core::nanoseconds(c.at_most(from.latency(), latency_max));

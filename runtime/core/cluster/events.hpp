@@ -99,9 +99,11 @@ struct leave {};
 /// Leaves now: its state is with others. Answered by left{}.
 struct leave_now {};
 
+/// What this peer can do now; a view will say so.
 struct update_profile {
   device_profile device;
   std::vector<std::string> addresses;
+  std::vector<network_profile> networks;
 };
 
 /// The operator gives up on the old quorum: a new shoal of this peer alone,

@@ -125,7 +125,7 @@ enum class change_kind : std::uint8_t {
   end_job = 2,    ///< `id`, `state`, `done_step`
   leave = 3,      ///< `subject` becomes leaving
   remove = 4,     ///< `subject` goes
-  update = 5,  ///< the entry of `subject` takes `device`, `addresses`, `voter`
+  update = 5,  ///< `subject` takes `device`, `addresses`, `networks`, `voter`
   cut = 6,     ///< `subject` and `other` can not reach each other
   mend = 7,    ///< they can again
   seat = 8,    ///< `subject` has been heard in the shoal: no more joining
@@ -144,6 +144,7 @@ struct change {
   member_id subject;
   device_profile device;
   std::vector<std::string> addresses;
+  std::vector<network_profile> networks;
   member_id other;   ///< of a cut
   bool voter = true; ///< false only while somebody else votes
   key_digest key{};

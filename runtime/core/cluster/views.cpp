@@ -178,6 +178,7 @@ void impl::refresh_wishes() {
     c.subject = self->id;
     c.device = config_.self.device;
     c.addresses = config_.self.addresses;
+    c.networks = config_.self.networks;
     c.voter = config_.self.voter && !config_.embedded;
     if (!settled(c, view_))
       wish(std::move(c));

@@ -143,6 +143,7 @@ void grant(view& v, const change& c) {
     if (m != nullptr) {
       m->device = c.device;
       m->addresses = c.addresses;
+      m->networks = c.networks;
       if (c.voter || may_stop_voting(v, *m))
         m->voter = c.voter;
     }
@@ -220,6 +221,7 @@ bool settled(const change& c, const view& v) {
   case change_kind::update:
     return m == nullptr
            || (m->device == c.device && m->addresses == c.addresses
+               && m->networks == c.networks
                && (m->voter == c.voter
                    || (!c.voter && !may_stop_voting(v, *m))));
   case change_kind::cut:

@@ -295,6 +295,22 @@ cost_model::reduction_ns(std::span<const replica> replicas) const {
 }
 
 std::uint64_t
+cost_model::busy(std::span<const replica> replicas, index who) const {
+  std::uint64_t sum = 0;
+  for (const replica& r : replicas)
+    for (const stage& s : r.stages) {
+      if (s.who != who)
+        continue;
+      const pace at = pace_of(who);
+      const std::uint64_t once = add_up(
+        muldiv(at.block, s.last - s.first, 1),
+        &s == &r.stages.back() ? at.head : 0);
+      sum = add_up(sum, muldiv(once, r.microbatches, 1));
+    }
+  return sum;
+}
+
+std::uint64_t
 cost_model::optimizer_ns(std::span<const replica> replicas) const {
   std::uint64_t slowest = 0;
   for (const replica& r : replicas) {

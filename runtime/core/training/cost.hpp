@@ -123,6 +123,9 @@ public:
 
   /// @pre use() was called with the layout that it is part of
   pipeline_time time_of(const replica& r) const;
+  /// Of a step on one member: what its device works on blocks and head.
+  /// @pre as time_of
+  std::uint64_t busy(std::span<const replica> replicas, index who) const;
   /// @param kept as in stage
   std::uint64_t
   stage_bytes(std::uint32_t blocks, std::uint32_t stage, std::uint32_t stages,

@@ -148,7 +148,8 @@ prediction predict_replicas(const job_entry& job,
   out.step = nanoseconds(e.step);
   for (std::size_t i = 0; i < members.size(); ++i)
     if (e.bytes[i] > 0)
-      out.memory.push_back({members[i]->id, e.bytes[i]});
+      out.members.push_back({members[i]->id, e.bytes[i],
+                             nanoseconds(model.busy(*r, std::uint32_t(i)))});
   return out;
 }
 

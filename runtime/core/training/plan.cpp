@@ -344,7 +344,7 @@ public:
 
   void take(const layout_problem& p, const assignment& a) {
     for (const auto& need :
-         predict_replicas(p.job, p.members, a.replicas).memory) {
+         predict_replicas(p.job, p.members, a.replicas).members) {
       std::uint64_t& left = memory_[need.where.peer];
       left -= std::min(left, need.bytes);
       ++busy_[need.where.peer];

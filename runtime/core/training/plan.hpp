@@ -57,14 +57,15 @@ inline constexpr std::size_t keepers_wanted = 2;
 /// "running", "done", ...
 [[nodiscard]] const char* to_text(job_state s);
 
-/// Predicted time of one step, and the bytes that each member needs.
+/// Predicted time of one step, and what it takes of each member.
 struct prediction {
   nanoseconds step = 0;
   struct need {
     member_id where;
-    std::uint64_t bytes = 0;
+    std::uint64_t bytes = 0; ///< of memory
+    nanoseconds busy = 0;    ///< of its device, forward and backward
   };
-  std::vector<need> memory;
+  std::vector<need> members; ///< that take part
 };
 [[nodiscard]] prediction predict(const view& v, const assignment& a);
 

@@ -163,7 +163,7 @@ BOOST_AUTO_TEST_CASE(older_jobs_come_first_and_newer_take_the_rest) {
     BOOST_TEST(b.why_waiting.find("taken by other jobs") != std::string::npos);
   std::map<member_id, std::uint64_t> used;
   for (const assignment& a : p.jobs)
-    for (auto& need : predict(w, a).memory)
+    for (auto& need : predict(w, a).members)
       BOOST_TEST((used[need.where] += need.bytes) <= 110'000'000u);
 }
 
@@ -196,7 +196,7 @@ BOOST_AUTO_TEST_CASE(what_a_schedule_keeps_counts_as_memory) {
   BOOST_REQUIRE(a.replicas.size() == 1u && a.replicas[0].stages.size() == 2u);
   stage_place& last = a.replicas[0].stages[1];
   auto bytes = [&] {
-    for (auto& [id, n] : predict(v, a).memory)
+    for (auto& [id, n, busy] : predict(v, a).members)
       if (id == last.where)
         return n;
     return std::uint64_t{0};

@@ -48,7 +48,7 @@ void check_sound(const view& v, const assignment& a, const job_entry& job,
     return;
   }
   BOOST_TEST(next == job.microbatches);
-  for (auto& need : predict(v, a).memory)
+  for (auto& need : predict(v, a).members)
     BOOST_TEST((used[need.where] += need.bytes)
                <= find_member(v, need.where.peer)->device.memory_bytes);
   auto w = workers(a);

@@ -50,10 +50,16 @@ core::member random_message::member() {
   m.voter = coin();
   m.witness = coin();
   m.state = static_cast<core::member_state>(1 + below(3));
-  for (std::size_t i = below(core::networks_max + 1); i > 0; --i)
-    m.networks.push_back(
-      {text(), static_cast<core::nanoseconds>(below(1000)), number()});
+  m.networks = networks();
   return m;
+}
+
+std::vector<core::network_profile> random_message::networks() {
+  std::vector<core::network_profile> out;
+  for (std::size_t i = below(core::networks_max + 1); i > 0; --i)
+    out.push_back(
+      {text(), static_cast<core::nanoseconds>(below(1000)), number()});
+  return out;
 }
 
 core::job_entry random_message::job() {
@@ -249,6 +255,7 @@ cl::message random_message::cluster(std::size_t kind) {
     c.subject = member_id();
     c.device = device();
     c.addresses = texts();
+    c.networks = networks();
     c.other = member_id();
     c.voter = coin();
     return cl::change_request{shoal, c};

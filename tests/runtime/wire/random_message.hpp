@@ -35,6 +35,7 @@ private:
     return out;
   }
   std::vector<std::string> texts();
+  std::vector<core::network_profile> networks();
   core::invitation invitation();
   core::member_id member_id();
   core::device_profile device();

@@ -1,0 +1,145 @@
+// runtime/core/profile_watch.cpp -- when a measured profile is worth a view.
+#include "runtime/core/profile_watch.hpp"
+
+#include "runtime/core/training/cost.hpp" // what is assumed, muldiv
+
+#include <algorithm>
+#include <bit>
+
+namespace shoal::core {
+
+namespace {
+
+/// "1.5 times": how far the first is from the second, for people.
+std::string times(std::uint64_t a, std::uint64_t b) {
+  const std::uint64_t tenths =
+    muldiv(std::max(a, b), 10, std::max<std::uint64_t>(std::min(a, b), 1));
+  return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10)
+         + (a < b ? " times slower" : " times faster");
+}
+
+std::uint64_t
+median(std::array<std::uint64_t, steady_figure::streak_needed> values) {
+  std::ranges::sort(values);
+  return values[values.size() / 2];
+}
+
+} // namespace
+
+std::uint64_t rounded(std::uint64_t value) {
+  const int bits = std::bit_width(value);
+  if (bits <= 4)
+    return value;
+  const std::uint64_t step = std::uint64_t{1} << (bits - 4);
+  if (value > ~std::uint64_t{0} - step)
+    return value / step * step;
+  return (value + step / 2) / step * step;
+}
+
+void steady_figure::set(std::uint64_t value) noexcept {
+  value_ = value;
+  streak_ = 0;
+}
+
+std::optional<std::uint64_t>
+steady_figure::observe(nanoseconds now, std::uint64_t measured) {
+  const bool above = measured > muldiv(value_, off_permille_, 1000);
+  const bool below = muldiv(measured, off_permille_, 1000) < value_;
+  if (!above && !below) {
+    streak_ = 0;
+    return {};
+  }
+  if (streak_ == 0 || above != above_) {
+    streak_ = 0;
+    since_ = now;
+    above_ = above;
+  }
+  seen_[streak_++ % streak_needed] = measured;
+  if (streak_ < streak_needed || now - since_ < streak_time)
+    return {};
+  return rounded(median(seen_));
+}
+
+profile_watch::profile_watch(const device_profile& measured_at_start)
+  : device_(measured_at_start),
+    speed_(measured_at_start.mflops, speed_off_permille) {
+}
+
+void profile_watch::step(nanoseconds now, job_id job, nanoseconds expected,
+                         nanoseconds took, std::uint64_t believed) {
+  if (expected <= 0 || took <= 0 || believed == 0)
+    return;
+  const auto found = jobs_.find(job);
+  if (found == jobs_.end() && jobs_.size() >= jobs_max)
+    jobs_.erase(jobs_.begin());
+  job_pace& pace = jobs_[job];
+  if (pace.seen < pace.first.size()) {
+    pace.first[pace.seen++] =
+      muldiv(std::uint64_t(took), 1000, std::uint64_t(expected));
+    if (pace.seen == pace.first.size())
+      pace.usual = std::max<std::uint64_t>(median(pace.first), 1);
+    return;
+  }
+  const std::uint64_t measured =
+    muldiv(muldiv(believed, pace.usual, 1000), std::uint64_t(expected),
+           std::uint64_t(took));
+  const auto value = speed_.observe(now, std::max<std::uint64_t>(measured, 1));
+  if (!value || now < not_before_)
+    return;
+  why_ = "steps are " + times(*value, speed_.value()) + " than this machine's "
+         + std::to_string(speed_.value()) + " MFLOP/s led to expect";
+  speed_.set(*value);
+  device_.mflops = *value;
+  changed_ = true;
+}
+
+void profile_watch::network(nanoseconds now, const std::string& name,
+                            nanoseconds latency, std::uint64_t bytes_per_s) {
+  auto at = links_.find(name);
+  if (at == links_.end()) {
+    if (links_.size() >= networks_max)
+      return;
+    const bool host = name == "host";
+    at = links_
+           .emplace(name,
+                    link_kind{{std::uint64_t(host ? assumed_host_hop
+                                                  : assumed_hop),
+                               latency_off_permille},
+                              {host ? assumed_host_bytes_per_s
+                                    : assumed_bytes_per_s,
+                               rate_off_permille},
+                              false})
+           .first;
+  }
+  link_kind& kind = at->second;
+  const auto look = [&](steady_figure& figure, std::uint64_t measured,
+                        const char* what) {
+    if (measured == 0)
+      return;
+    const auto value = figure.observe(now, measured);
+    if (!value || now < not_before_)
+      return;
+    why_ = std::string("the ") + what + " of network '" + name + "' is "
+           + std::to_string(*value) + ", not " + std::to_string(figure.value());
+    figure.set(*value);
+    kind.measured = true;
+    changed_ = true;
+  };
+  look(kind.latency, std::uint64_t(latency), "latency (ns)");
+  look(kind.rate, bytes_per_s, "speed (B/s)");
+}
+
+std::optional<profile_watch::proposal> profile_watch::take(nanoseconds now) {
+  if (!changed_ || now < not_before_)
+    return {};
+  changed_ = false;
+  not_before_ = now + rest;
+  proposal out{device_, {}, std::move(why_)};
+  for (const auto& [name, kind] : links_)
+    if (kind.measured)
+      out.networks.push_back({name, nanoseconds(kind.latency.value()),
+                              kind.rate.value()});
+  return out;
+}
+
+} // namespace shoal::core

@@ -1,0 +1,109 @@
+// runtime/core/profile_watch.hpp -- when what was measured is worth a view.
+//
+// A profile in the view is what plans are made from, so it follows what really
+// happens: how long the device works on a job's steps, and what links carry.
+// A new profile may mean a new plan, and noise must not: a figure is replaced
+// when it has been off by its factor, to the same side, in streak_needed
+// observations one after another and for streak_time, by the median of the
+// latest, rounded to eighths of a power of two; and not twice within `rest`.
+//
+//   steady  --off--> streak of 1, 2, ... --long enough--> new figure, steady
+//              `--within the factor, or off to the other side--> steady
+//
+// Speed of a device: a step that the plan expects to take E and that took T
+// shows E / T of the speed in the profile. How far the plan's arithmetic is
+// from this machine's is the same for all steps of a job, hence the first
+// steps of a job (streak_needed) say what its later ones are compared with.
+//
+// Units:   nanoseconds, bytes; integers only. Threads: none of its own.
+// Cost:    a few integer operations an observation.
+#pragma once
+
+#include "runtime/core/view.hpp"
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+namespace shoal::core {
+
+/// One figure with its streak.
+class steady_figure {
+public:
+  static constexpr std::size_t streak_needed = 6;
+  static constexpr nanoseconds streak_time = 2'000'000'000;
+
+  /// @param off_permille 2000: off if less than half or more than twice
+  steady_figure(std::uint64_t value, std::uint32_t off_permille)
+    : value_(value), off_permille_(off_permille) {}
+
+  std::uint64_t value() const noexcept { return value_; }
+  void set(std::uint64_t value) noexcept;
+  /// @returns what should replace value(); set() does
+  std::optional<std::uint64_t>
+  observe(nanoseconds now, std::uint64_t measured);
+
+private:
+  std::uint64_t value_;
+  std::uint32_t off_permille_;
+  bool above_ = false;
+  std::size_t streak_ = 0;
+  nanoseconds since_ = 0; ///< of the streak
+  std::array<std::uint64_t, streak_needed> seen_{};
+};
+
+/// Rounded to eighths of a power of two, so that equal machines look equal.
+[[nodiscard]] std::uint64_t rounded(std::uint64_t value);
+
+class profile_watch {
+public:
+  /// A step's speed is worth a view when it is off by so much, and links'.
+  static constexpr std::uint32_t speed_off_permille = 1500;
+  static constexpr std::uint32_t rate_off_permille = 2000;
+  static constexpr std::uint32_t latency_off_permille = 4000;
+  static constexpr nanoseconds rest = 10'000'000'000;
+  /// Jobs remembered; the oldest is forgotten.
+  static constexpr std::size_t jobs_max = 64;
+
+  explicit profile_watch(const device_profile& measured_at_start);
+
+  /// A step of a job took the device `took` where `expected` was expected
+  /// with `believed` MFLOP/s. Zeros are no observation.
+  void step(nanoseconds now, job_id job, nanoseconds expected,
+            nanoseconds took, std::uint64_t believed);
+  /// What links of one kind show at this end; 0: not known.
+  void network(nanoseconds now, const std::string& name, nanoseconds latency,
+               std::uint64_t bytes_per_s);
+
+  /// A profile that should replace the one in force, if there is any.
+  struct proposal {
+    device_profile device;
+    std::vector<network_profile> networks;
+    std::string why; ///< for people
+  };
+  std::optional<proposal> take(nanoseconds now);
+
+private:
+  struct job_pace {
+    std::array<std::uint64_t, steady_figure::streak_needed> first{}; ///< permille
+    std::size_t seen = 0;
+    std::uint64_t usual = 0; ///< median of `first`: took / expected
+  };
+  struct link_kind {
+    steady_figure latency;
+    steady_figure rate;
+    bool measured = false; ///< else as the plan assumes
+  };
+
+  device_profile device_;
+  steady_figure speed_;
+  std::map<job_id, job_pace> jobs_;
+  std::map<std::string, link_kind> links_;
+  bool changed_ = false;
+  std::string why_;
+  nanoseconds not_before_ = 0;
+};
+
+} // namespace shoal::core

@@ -1,0 +1,87 @@
+// runtime/node/profile_keeper.cpp -- what this node can do, as work shows it.
+#include "runtime/node/profile_keeper.hpp"
+
+#include <algorithm>
+
+namespace shoal::runtime {
+
+namespace {
+
+std::uint64_t median(std::vector<std::uint64_t>& values) {
+  if (values.empty())
+    return 0;
+  const auto middle = values.begin() + std::ptrdiff_t(values.size() / 2);
+  std::ranges::nth_element(values, middle);
+  return *middle;
+}
+
+} // namespace
+
+profile_keeper::profile_keeper(const core::peer_id& self,
+                               const core::device_profile& measured_at_start)
+  : self_(self), watch_(measured_at_start) {
+}
+
+void profile_keeper::step(core::nanoseconds now,
+                          const std::shared_ptr<const core::view>& v,
+                          const std::shared_ptr<const core::plan>& p,
+                          core::job_id job, core::nanoseconds busy) {
+  if (!v || !p)
+    return;
+  std::lock_guard lock(mutex_);
+  expectation& e = expected_[job];
+  if (e.view != v) {
+    e = {v, 0, 0};
+    const core::member* self = core::find_member(*v, self_);
+    for (const core::assignment& a : p->jobs)
+      if (a.job == job && self != nullptr)
+        for (const auto& need : core::predict(*v, a).members)
+          if (need.where == self->id) {
+            e.busy = need.busy;
+            e.mflops = self->device.mflops;
+          }
+    std::erase_if(expected_, [&](const auto& entry) {
+      const core::job_entry* j = core::find_job(*v, entry.first);
+      return entry.first != job
+             && (j == nullptr || j->state != core::job_state::running);
+    });
+  }
+  watch_.step(now, job, e.busy, busy, e.mflops);
+}
+
+void profile_keeper::links(core::nanoseconds now, const core::view& v,
+                           const std::vector<used_link>& used,
+                           const std::vector<link_hub::link_stat>& stats) {
+  struct figures {
+    std::vector<std::uint64_t> latency, rate;
+  };
+  std::map<std::string, figures> kinds;
+  const core::member* self = core::find_member(v, self_);
+  for (const used_link& u : used) {
+    const core::member* other = core::find_member(v, u.peer);
+    if (self == nullptr || other == nullptr)
+      continue;
+    const bool here = !self->host.empty() && self->host == other->host;
+    figures& f = kinds[here ? "host" : u.fabric];
+    for (const auto& s : stats) {
+      if (s.peer != u.peer || s.fabric != u.fabric)
+        continue;
+      if (s.latency_ns != 0)
+        f.latency.push_back(s.latency_ns);
+      if (s.bytes_per_s != 0)
+        f.rate.push_back(s.bytes_per_s);
+    }
+  }
+  std::lock_guard lock(mutex_);
+  for (auto& [name, f] : kinds)
+    watch_.network(now, name, core::nanoseconds(median(f.latency)),
+                   median(f.rate));
+}
+
+std::optional<core::profile_watch::proposal>
+profile_keeper::take(core::nanoseconds now) {
+  std::lock_guard lock(mutex_);
+  return watch_.take(now);
+}
+
+} // namespace shoal::runtime

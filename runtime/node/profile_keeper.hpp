@@ -1,0 +1,55 @@
+// runtime/node/profile_keeper.hpp -- what this node can do, as work shows it.
+//
+// Feeds core::profile_watch: with what steps of jobs take the device, against
+// what the plan in force expects, and with what the links to other members
+// carry. Networks are named "host" (members of this machine) and otherwise by
+// the fabric that links use; of several peers the median counts.
+//
+// Threads: any. Cost: the expected time is worked out once for each view and
+// job.
+#pragma once
+
+#include "runtime/core/profile_watch.hpp"
+#include "runtime/core/training/plan.hpp"
+#include "runtime/links.hpp"
+
+#include <memory>
+#include <mutex>
+
+namespace shoal::runtime {
+
+class profile_keeper {
+public:
+  profile_keeper(const core::peer_id& self,
+                 const core::device_profile& measured_at_start);
+
+  /// A step of `job` kept the device busy for so long.
+  void step(core::nanoseconds now, const std::shared_ptr<const core::view>& v,
+            const std::shared_ptr<const core::plan>& p, core::job_id job,
+            core::nanoseconds busy);
+
+  /// A peer, and the fabric that its links use.
+  struct used_link {
+    core::peer_id peer{};
+    std::string fabric;
+  };
+  void links(core::nanoseconds now, const core::view& v,
+             const std::vector<used_link>& used,
+             const std::vector<link_hub::link_stat>& stats);
+
+  std::optional<core::profile_watch::proposal> take(core::nanoseconds now);
+
+private:
+  struct expectation {
+    std::shared_ptr<const core::view> view;
+    core::nanoseconds busy = 0; ///< 0: none
+    std::uint64_t mflops = 0;   ///< that it was made from
+  };
+
+  const core::peer_id self_;
+  std::mutex mutex_; ///< guards what follows
+  core::profile_watch watch_;
+  std::map<core::job_id, expectation> expected_; ///< of running jobs
+};
+
+} // namespace shoal::runtime
