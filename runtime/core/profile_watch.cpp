@@ -84,8 +84,9 @@ void profile_watch::step(nanoseconds now, job_id job, nanoseconds expected,
     muldiv(muldiv(believed, pace.usual, 1000), std::uint64_t(expected),
            std::uint64_t(took));
   const auto value = speed_.observe(now, std::max<std::uint64_t>(measured, 1));
-  if (!value || now < not_before_)
+  if (!value || now < speed_rests_until_)
     return;
+  speed_rests_until_ = now + rest;
   why_ = "steps are " + times(*value, speed_.value()) + " than this machine's "
          + std::to_string(speed_.value()) + " MFLOP/s led to expect";
   speed_.set(*value);
@@ -101,14 +102,13 @@ void profile_watch::network(nanoseconds now, const std::string& name,
       return;
     const bool host = name == "host";
     at = links_
-           .emplace(name,
-                    link_kind{{std::uint64_t(host ? assumed_host_hop
-                                                  : assumed_hop),
-                               latency_off_permille},
-                              {host ? assumed_host_bytes_per_s
-                                    : assumed_bytes_per_s,
-                               rate_off_permille},
-                              false})
+           .emplace(
+             name,
+             link_kind{{std::uint64_t(host ? assumed_host_hop : assumed_hop),
+                        latency_off_permille},
+                       {host ? assumed_host_bytes_per_s : assumed_bytes_per_s,
+                        rate_off_permille},
+                       false})
            .first;
   }
   link_kind& kind = at->second;
@@ -117,28 +117,30 @@ void profile_watch::network(nanoseconds now, const std::string& name,
     if (measured == 0)
       return;
     const auto value = figure.observe(now, measured);
-    if (!value || now < not_before_)
+    if (!value || now < links_rest_until_)
       return;
     why_ = std::string("the ") + what + " of network '" + name + "' is "
            + std::to_string(*value) + ", not " + std::to_string(figure.value());
     figure.set(*value);
     kind.measured = true;
-    changed_ = true;
+    changed_ = links_changed_ = true;
   };
   look(kind.latency, std::uint64_t(latency), "latency (ns)");
   look(kind.rate, bytes_per_s, "speed (B/s)");
 }
 
 std::optional<profile_watch::proposal> profile_watch::take(nanoseconds now) {
-  if (!changed_ || now < not_before_)
+  if (!changed_)
     return {};
   changed_ = false;
-  not_before_ = now + rest;
+  if (links_changed_)
+    links_rest_until_ = now + rest;
+  links_changed_ = false;
   proposal out{device_, {}, std::move(why_)};
   for (const auto& [name, kind] : links_)
     if (kind.measured)
-      out.networks.push_back({name, nanoseconds(kind.latency.value()),
-                              kind.rate.value()});
+      out.networks.push_back(
+        {name, nanoseconds(kind.latency.value()), kind.rate.value()});
   return out;
 }
 

@@ -5,7 +5,8 @@
 // A new profile may mean a new plan, and noise must not: a figure is replaced
 // when it has been off by its factor, to the same side, in streak_needed
 // observations one after another and for streak_time, by the median of the
-// latest, rounded to eighths of a power of two; and not twice within `rest`.
+// latest, rounded to eighths of a power of two; and the device's not twice
+// within `rest`, nor those of links.
 //
 //   steady  --off--> streak of 1, 2, ... --long enough--> new figure, steady
 //              `--within the factor, or off to the other side--> steady
@@ -42,8 +43,7 @@ public:
   std::uint64_t value() const noexcept { return value_; }
   void set(std::uint64_t value) noexcept;
   /// @returns what should replace value(); set() does
-  std::optional<std::uint64_t>
-  observe(nanoseconds now, std::uint64_t measured);
+  std::optional<std::uint64_t> observe(nanoseconds now, std::uint64_t measured);
 
 private:
   std::uint64_t value_;
@@ -71,8 +71,8 @@ public:
 
   /// A step of a job took the device `took` where `expected` was expected
   /// with `believed` MFLOP/s. Zeros are no observation.
-  void step(nanoseconds now, job_id job, nanoseconds expected,
-            nanoseconds took, std::uint64_t believed);
+  void step(nanoseconds now, job_id job, nanoseconds expected, nanoseconds took,
+            std::uint64_t believed);
   /// What links of one kind show at this end; 0: not known.
   void network(nanoseconds now, const std::string& name, nanoseconds latency,
                std::uint64_t bytes_per_s);
@@ -87,7 +87,8 @@ public:
 
 private:
   struct job_pace {
-    std::array<std::uint64_t, steady_figure::streak_needed> first{}; ///< permille
+    std::array<std::uint64_t, steady_figure::streak_needed>
+      first{}; ///< permille
     std::size_t seen = 0;
     std::uint64_t usual = 0; ///< median of `first`: took / expected
   };
@@ -102,8 +103,10 @@ private:
   std::map<job_id, job_pace> jobs_;
   std::map<std::string, link_kind> links_;
   bool changed_ = false;
+  bool links_changed_ = false;
   std::string why_;
-  nanoseconds not_before_ = 0;
+  nanoseconds speed_rests_until_ = 0;
+  nanoseconds links_rest_until_ = 0;
 };
 
 } // namespace shoal::core

@@ -141,7 +141,7 @@ private:
   node_setup setup_;
   core::peer_id self_{};
   std::string address_;
-  core::device_profile profile_; ///< as measured at start
+  core::device_profile profile_;        ///< as measured at start
   std::vector<std::string> advertised_; ///< addresses in the view
   std::unique_ptr<profile_keeper> keeper_;
   std::chrono::steady_clock::time_point next_look_{}; ///< the pulse's

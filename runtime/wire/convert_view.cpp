@@ -77,8 +77,8 @@ void put(wire::NetworkProfile& to, const core::network_profile& from) {
   to.set_bytes_per_s(from.bytes_per_s);
 }
 
-void
-get(const wire::NetworkProfile& from, core::network_profile& to, checks& c) {
+void get(const wire::NetworkProfile& from, core::network_profile& to,
+         checks& c) {
   c.text(from.name(), name_bytes_max, to.name);
   to.latency = core::nanoseconds(c.at_most(from.latency(), latency_max));
   to.bytes_per_s = c.at_most(from.bytes_per_s(), bytes_max);

@@ -6,8 +6,10 @@
 # the losses of one process; the bytes on the wire are those that the layout
 # needs. Skipped (exit code 77) without the right to make namespaces.
 import argparse
+import json
 import pathlib
 import re
+import signal
 import sys
 import tempfile
 import time
@@ -36,6 +38,8 @@ enable = false
 [checkpoint]
 enable = false
 """
+USUAL_STEPS = 10  # what they take is then known
+NOTICED_MAX = 20  # steps at a quarter of the speed; the bar is 10
 LAYOUTS = {  # name -> (stages, replicas, exact)
     "8 stages": (8, 1, True),
     "2 x 4": (4, 2, False),
@@ -100,6 +104,53 @@ def unlike(shoal, data):
         assert 0.4 <= share <= 0.6, "not half of the work"
 
 
+def straggler(shoal, data):
+    """A host that becomes four times slower during a run gets less work."""
+    with Hosts(shoal, count=2) as cluster:
+        slow = cluster.network.hosts[1]
+        if not slow.limit(1.0):
+            print("straggler: skipped: no control groups")
+            return
+        up(cluster, by_multicast(cluster))
+        with tempfile.TemporaryDirectory(prefix="shoal-hosts-") as folder:
+            run = pathlib.Path(folder) / "run.toml"
+            run.write_text(
+                RUN.replace("hidden_size = 64", "hidden_size = 256")
+                .replace("intermediate_size = 176", "intermediate_size = 704")
+                .replace("steps = 50", "steps = 200"), encoding="utf-8")
+            process, lines = cluster.train(
+                [str(run), "--data", *data, "--out", f"{folder}/out",
+                 "--parallelism.pipeline_parallel_degree", "2",
+                 "--parallelism.data_parallel_replicate_degree", "1"])
+            first, now, slowed_at, step = None, None, None, 0
+            while now is None or share_of(now) >= share_of(first):
+                _, line = lines.queue.get(timeout=120)
+                assert line is not None, "the run ended"
+                event = json.loads(line)
+                if event["event"] == "view":
+                    now = event["plan"]
+                    first = first or now
+                elif event["event"] == "step":
+                    step = event["step"]
+                if step >= USUAL_STEPS and slowed_at is None:
+                    slow.limit(0.25)
+                    slowed_at = step
+                assert slowed_at is None or step <= slowed_at + NOTICED_MAX, \
+                    f"{step - slowed_at} steps at a quarter of the speed: {now}"
+            print(f"straggler: {first}, a quarter of the speed from step "
+                  f"{slowed_at}; {now} at step {step}", flush=True)
+            process.send_signal(signal.SIGINT)
+            process.send_signal(signal.SIGINT)
+            process.wait(timeout=60)
+
+
+def share_of(plan):
+    """The part of the layers that peer2 has."""
+    layers = {name: int(last) - int(first) for name, first, last in
+              re.findall(r"(\w+)\[(\d+),(\d+)\)", plan)}
+    return layers.get("peer2", 0) / sum(layers.values())
+
+
 def same_losses(cluster, folder, data):
     run = folder / "run.toml"
     run.write_text(RUN, encoding="utf-8")
@@ -125,14 +176,16 @@ def main():
                         help="containers of one machine: one boot id and /dev/shm")
     parser.add_argument("--unlike", action="store_true",
                         help="two hosts, one with half the processor time")
+    parser.add_argument("--straggler", action="store_true",
+                        help="two hosts, one becomes slower during a run")
     parser.add_argument("--data", nargs="*", default=["/usr/include/c++"])
     parser.add_argument("--keep", action="store_true")
     options = parser.parse_args()
     if not can_make_namespaces():
         print("skipped: no right to make network namespaces")
         return 77
-    if options.unlike:
-        unlike(options.shoal, options.data)
+    if options.unlike or options.straggler:
+        (unlike if options.unlike else straggler)(options.shoal, options.data)
         return 0
     for way in options.ways:
         with Hosts(options.shoal, not options.one_machine) as cluster:

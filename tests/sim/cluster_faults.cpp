@@ -60,7 +60,9 @@ void cluster_world::fault() {
     if (chance(0.5))
       end_job();
     else if (m.core)
-      give(i, update_profile{{"cpu", "", 1, random_.below(9), 0}, {m.address}, {{"tls", 1, random_.below(9)}}});
+      give(i, update_profile{{"cpu", "", 1, random_.below(9), 0},
+                             {m.address},
+                             {{"tls", 1, random_.below(9)}}});
     break;
   case 11:
     if (m.core) {

@@ -302,9 +302,8 @@ cost_model::busy(std::span<const replica> replicas, index who) const {
       if (s.who != who)
         continue;
       const pace at = pace_of(who);
-      const std::uint64_t once = add_up(
-        muldiv(at.block, s.last - s.first, 1),
-        &s == &r.stages.back() ? at.head : 0);
+      const std::uint64_t once = add_up(muldiv(at.block, s.last - s.first, 1),
+                                        &s == &r.stages.back() ? at.head : 0);
       sum = add_up(sum, muldiv(once, r.microbatches, 1));
     }
   return sum;
