@@ -75,6 +75,12 @@ public:
   /// An outgoing connect() failed before the peer was up.
   virtual void
   connect_failed(const std::string& address, std::error_code why) = 0;
+  /// `peer` answers at an `address` that was dialled, and is up, perhaps by an
+  /// earlier connection. After up(). Of tls alone, whose addresses people write.
+  virtual void reached(const std::string& address, const peer_id& peer) {
+    (void)address;
+    (void)peer;
+  }
 };
 
 /// Bytes moved with one peer since it came up, for `shoal status`.
@@ -98,7 +104,8 @@ public:
   /// an opaque worker address for ucx, a name for loopback.
   virtual std::string local_address() const = 0;
 
-  /// Starts to connect; ends in handler.up or handler.connect_failed. Doing so
+  /// Starts to connect; ends in handler.up or handler.connect_failed, or in
+  /// neither if the peer is up already. Doing so
   /// twice, or while the peer connects to us, yields one up.
   virtual void connect(const std::string& address) = 0;
 

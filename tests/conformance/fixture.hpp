@@ -89,6 +89,9 @@ public:
   connect_failed(const std::string& address, std::error_code why) override {
     board_.post([&] { failed.emplace_back(address, why); });
   }
+  void reached(const std::string& address, const peer_id& peer) override {
+    board_.post([&] { reached_at.emplace_back(address, peer); });
+  }
 
   std::function<void(const peer_id&, std::span<const std::byte>)> on_message;
   std::map<peer_id, int> ups;
@@ -99,6 +102,7 @@ public:
   std::map<peer_id, std::deque<std::vector<std::byte>>> messages;
   std::size_t received = 0;
   std::vector<std::pair<std::string, std::error_code>> failed;
+  std::vector<std::pair<std::string, peer_id>> reached_at;
 
 private:
   board& board_;

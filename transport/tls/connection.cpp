@@ -301,10 +301,8 @@ void connection::proved(const claim& what) {
   }
   boost::system::error_code ignored;
   const auto remote = socket_.remote_endpoint(ignored);
-  const auto host = remote.address().to_string();
   peer_info info{id_, what.role, what.instance, what.capabilities,
-                 (remote.address().is_v6() ? "[" + host + "]" : host) + ":"
-                   + std::to_string(remote.port())};
+                 to_string(remote)};
   prepare_open();
   if (!engine_.opened(self, std::move(info)) || closed())
     return;

@@ -6,7 +6,10 @@
 #include <boost/asio/connect.hpp>
 #include <boost/asio/ip/v6_only.hpp>
 #include <boost/asio/post.hpp>
+#include <ifaddrs.h>
+#include <net/if.h>
 
+#include <algorithm>
 #include <charconv>
 #include <stdexcept>
 
@@ -23,11 +26,33 @@ void must(const boost::system::error_code& error, const std::string& what) {
     throw std::system_error({error.value(), std::system_category()}, what);
 }
 
+/// The interfaces that have a link-local address of their own.
+std::vector<unsigned long> link_local_scopes() {
+  std::vector<unsigned long> out;
+  ifaddrs* list = nullptr;
+  if (::getifaddrs(&list) != 0)
+    return out;
+  for (const ifaddrs* i = list; i; i = i->ifa_next) {
+    if (!i->ifa_addr || i->ifa_addr->sa_family != AF_INET6
+        || !(i->ifa_flags & IFF_UP) || (i->ifa_flags & IFF_LOOPBACK))
+      continue;
+    const auto& a = reinterpret_cast<const sockaddr_in6*>(i->ifa_addr);
+    if (IN6_IS_ADDR_LINKLOCAL(&a->sin6_addr)
+        && std::find(out.begin(), out.end(), a->sin6_scope_id) == out.end())
+      out.push_back(a->sin6_scope_id);
+  }
+  ::freeifaddrs(list);
+  return out;
+}
+
 } // namespace
 
 std::string to_string(const tcp::endpoint& e) {
-  const auto host = e.address().to_string();
-  return (e.address().is_v6() ? "[" + host + "]" : host) + ":"
+  auto address = e.address();
+  if (address.is_v6() && address.to_v6().is_v4_mapped())
+    address = asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6());
+  const auto host = address.to_string();
+  return (address.is_v6() ? "[" + host + "]" : host) + ":"
          + std::to_string(e.port());
 }
 
@@ -149,7 +174,7 @@ void engine::dial(const std::string& address) {
   boost::system::error_code error;
   const auto literal = asio::ip::make_address(host, error);
   if (!error)
-    return resolved(c, {tcp::endpoint(literal, port)});
+    return resolved(c, on_every_network(tcp::endpoint(literal, port)));
   resolver_.async_resolve(
     host, std::to_string(port), [this, c](auto failed, auto results) {
       if (c->closed())
@@ -161,6 +186,23 @@ void engine::dial(const std::string& address) {
         where.push_back(r.endpoint());
       resolved(c, where);
     });
+}
+
+std::vector<tcp::endpoint> engine::on_every_network(const tcp::endpoint& e) {
+  if (!e.address().is_v6() || !e.address().to_v6().is_link_local()
+      || e.address().to_v6().scope_id() != 0)
+    return {e};
+  std::vector<tcp::endpoint> out;
+  for (const auto scope : link_local_scopes()) {
+    auto scoped = e.address().to_v6();
+    scoped.scope_id(scope);
+    out.emplace_back(scoped, e.port());
+  }
+  // A network where it is not may take all the time that there is.
+  if (!out.empty())
+    std::rotate(out.begin(), out.begin() + scopes_turn_++ % out.size(),
+                out.end());
+  return out.empty() ? std::vector{e} : out;
 }
 
 void engine::resolved(const std::shared_ptr<connection>& c,
@@ -246,8 +288,12 @@ void engine::ended(const std::shared_ptr<connection>& c, std::error_code why) {
   unlist(*c);
   if (c->is_stream())
     return stream_ended(c);
+  if (!c->dialled())
+    return;
   // A peer that is up by another connection is what the caller wanted.
-  if (why && c->dialled() && !find(c->id()))
+  if (find(c->id()))
+    handler.reached(c->address(), c->id());
+  else if (why)
     handler.connect_failed(c->address(), why);
 }
 
@@ -279,6 +325,8 @@ bool engine::opened(const std::shared_ptr<connection>& c, peer_info info) {
   if (known) {
     c->owner = known;
     known->connections.push_back(c);
+    if (c->dialled())
+      handler.reached(c->address(), c->id());
     return true;
   }
   known = std::make_shared<peer>();
@@ -293,6 +341,8 @@ bool engine::opened(const std::shared_ptr<connection>& c, peer_info info) {
   log("peer " + short_id(known->info.id) + " up at "
       + known->info.remote_address);
   handler.up(known->info);
+  if (c->dialled())
+    handler.reached(c->address(), c->id());
   return true;
 }
 

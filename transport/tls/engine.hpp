@@ -311,6 +311,9 @@ public:
 
 private:
   void listen();
+  /// A link-local address without its interface: on each that has one, and
+  /// another one first at each call.
+  std::vector<tcp::endpoint> on_every_network(const tcp::endpoint& e);
   void resolved(const std::shared_ptr<connection>& c,
                 const std::vector<tcp::endpoint>& where);
   void forget_dial(const std::string& address);
@@ -328,6 +331,7 @@ private:
   asio::steady_timer again_{io};
   std::set<std::shared_ptr<connection>> unopened_; ///< dials and unproved
   admission door_;
+  std::size_t scopes_turn_ = 0;
   admission::ticket last_ticket_ = 0;
   std::map<admission::ticket, std::shared_ptr<connection>> unproved_;
   asio::steady_timer turn_{io}; ///< of the next handshake
