@@ -178,7 +178,7 @@ void node::impl::start_finder() {
     return;
   f.found = [this](const std::string& address) {
     if (address != address_)
-      tell_cluster(cl::discovered{address});
+      tell_cluster(cl::discovered{address, true});
   };
   f.say = [this](const std::string& line) { say(line); };
   finder_ = std::make_unique<address_finder>(std::move(f));

@@ -42,6 +42,10 @@ public:
   void connect_failed(const std::string& address, std::error_code) override {
     owner_.hooks_.connect_failed(address);
   }
+  void reached(const std::string& address, const core::peer_id& peer) override {
+    if (owner_.hooks_.reached)
+      owner_.hooks_.reached(address, peer);
+  }
 
 private:
   mesh& owner_;

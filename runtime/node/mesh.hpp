@@ -37,6 +37,8 @@ struct mesh_hooks {
   std::function<void(const core::peer_id&, std::uint64_t instance)> up;
   std::function<void(const core::peer_id&)> down;
   std::function<void(const std::string& address)> connect_failed;
+  /// Who answers at an address that was dialled; may be empty.
+  std::function<void(const std::string& address, const core::peer_id&)> reached;
   /// What a member says; credits and paired addresses are dealt with here.
   std::function<void(const core::peer_id&, envelope&&)> received;
   std::function<void(const core::peer_id&, client_request&&)> asked;

@@ -62,6 +62,9 @@ mesh_hooks node::impl::make_mesh_hooks() {
   h.connect_failed = [this](const std::string& address) {
     tell_cluster(cl::connect_failed{address});
   };
+  h.reached = [this](const std::string& address, const core::peer_id& peer) {
+    tell_cluster(cl::reached{address, peer});
+  };
   h.received = [this](const core::peer_id& from, envelope&& e) {
     take(from, std::move(e));
   };

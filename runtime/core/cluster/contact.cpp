@@ -104,6 +104,9 @@ void impl::choose_merge() {
   }
   const bool newer = age_of_key(*l->said) == key_age::newer;
   bool yields = config_.embedded || newer || better(*l->said, make_hello());
+  // Else those without room would found shoals and dissolve them, for ever.
+  if (l->said->members + view_.members.size() > members_max)
+    yields = false;
   if (running() > 0) {
     if ((l->said->running > 0 || newer) && !warned_apart_) {
       warned_apart_ = true;
@@ -130,6 +133,10 @@ bool impl::connected_to(const std::string& address) const {
   };
   if (has(config_.self.addresses))
     return true;
+  // Names and translated addresses: who answered there.
+  if (auto r = reached_.find(address); r != reached_.end())
+    if (links_.contains(r->second))
+      return true;
   for (const auto& [id, l] : links_) {
     const member* m = find_member(view_, id);
     if ((m != nullptr && has(m->addresses))
@@ -161,13 +168,14 @@ void impl::dial_now(const std::string& address, bool once) {
 }
 
 /// Addresses that we do not stop trying: of members without a connection,
-/// and, while we are on our own, of those that the user gave.
+/// and, while we are on our own, of those that the user gave (seeds.cpp: in
+/// company).
 std::vector<std::string> impl::wanted_addresses() const {
   std::vector<std::string> out;
   for (const member& m : view_.members)
     if (!links_.contains(m.id.peer) && m.id.peer != config_.self.id.peer)
       out.insert(out.end(), m.addresses.begin(), m.addresses.end());
-  if (phase_ == phase::homeless || view_.members.size() == 1)
+  if (!in_company())
     for (const std::string& a : config_.seeds)
       out.push_back(a);
   return out;

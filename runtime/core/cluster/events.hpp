@@ -80,6 +80,13 @@ struct tick {};
 /// Discovery has heard of a peer there, maybe again.
 struct discovered {
   std::string address;
+  bool listed = false; ///< a list names it: nobody need be there now
+};
+
+/// That peer, which is connected, answers at an address that was dialled.
+struct reached {
+  std::string address;
+  peer_id peer{};
 };
 
 struct submit_job {
@@ -129,8 +136,8 @@ struct redeem_invite {
 };
 
 using event = std::variant<start, peer_up, peer_down, connect_failed, received,
-                           tick, discovered, submit_job, set_job_state, leave,
-                           leave_now, update_profile, recover_force,
+                           tick, discovered, reached, submit_job, set_job_state,
+                           leave, leave_now, update_profile, recover_force,
                            revoke_peer, add_invite, redeem_invite>;
 
 // Actions --------------------------------------------------------------------

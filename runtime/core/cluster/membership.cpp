@@ -85,7 +85,8 @@ bool membership::impl::may_wait(const event& e) const {
                     || std::holds_alternative<peer_up>(e)
                     || std::holds_alternative<peer_down>(e)
                     || std::holds_alternative<connect_failed>(e)
-                    || std::holds_alternative<discovered>(e);
+                    || std::holds_alternative<discovered>(e)
+                    || std::holds_alternative<reached>(e);
   return of_network && now_ < settled_at_ + pace() && !agreement_.has_decided();
 }
 
@@ -111,6 +112,7 @@ void membership::impl::settle() {
   forward_changes();
   say_hellos();
   dial_due();
+  try_seeds();
   say_waiting();
   linger();
   if (phase_ != phase::gone)
@@ -194,11 +196,6 @@ void membership::impl::on(const connect_failed& e) {
 void membership::impl::on(const received& e) {
   if (links_.contains(e.from))
     std::visit([&](const auto& m) { on(e.from, m); }, e.what);
-}
-
-void membership::impl::on(const discovered& e) {
-  if (!config_.embedded)
-    dial_now(e.address, true);
 }
 
 void membership::impl::on(const submit_job& e) {
@@ -295,6 +292,7 @@ void membership::impl::ask_for_tick() {
   if (phase_ == phase::homeless)
     soon(homeless_since_ + config_.homeless_patience);
   soon(retry_at_);
+  soon(seeds_due());
   soon(ask_key_at_);
   if (offer_) {
     soon(offer_->next_at);

@@ -59,7 +59,8 @@ struct config {
   /// votes only while it is alone.
   member self;
   std::string cluster = "default";
-  /// Addresses given by the user: tried until they answer.
+  /// Addresses given by the user: tried until they answer, and now and then
+  /// when their peers are not connected.
   std::vector<std::string> seeds;
   /// Throw-away: stores nothing, admits nobody, joins only through `seeds`.
   bool embedded = false;

@@ -2,7 +2,7 @@
 //
 // Split by mechanism: membership.cpp (events, time), views.cpp (adopting and
 // proposing), contact.cpp (connections, hello, merging), joining.cpp (getting
-// in and letting in), leaving.cpp. Only these include it.
+// in and letting in), seeds.cpp (given addresses), leaving.cpp. Only these include it.
 #pragma once
 
 #include "runtime/core/cluster/agreement.hpp"
@@ -34,6 +34,14 @@ inline constexpr const char* no_room =
   "the shoal's members and jobs together are too large for one view";
 inline constexpr std::size_t links_max = 1088;
 inline constexpr std::size_t dials_max = 1088;
+/// In company an address that was given is tried again after this, then after
+/// twice as long each time it leads nowhere. Among 1,000 members that all have
+/// one dead seed it is dialled 17 times a second at most; two shoals that can
+/// reach each other again meet within 75 s (a quarter more spreads the dials).
+inline constexpr nanoseconds seed_pause = 5'000 * milliseconds;
+inline constexpr nanoseconds seed_pause_max = 60'000 * milliseconds;
+inline constexpr std::size_t seeds_max = 512;
+inline constexpr std::size_t reached_max = 1088;
 
 /// What another shoal's cluster key is to ours.
 enum class key_age { same, newer, older, unrelated };
@@ -57,6 +65,12 @@ struct membership::impl {
     bool once = false; ///< not tried again after a failure
   };
 
+  /// When an address is tried again in company.
+  struct seed {
+    nanoseconds next_at = 0;
+    nanoseconds pause = seed_pause;
+  };
+
   /// A new cluster key on its way to all but the peer to be revoked.
   struct offering {
     revoke_peer what;
@@ -78,7 +92,6 @@ struct membership::impl {
   void on(const connect_failed& e);
   void on(const received& e);
   void on(const tick&) {}
-  void on(const discovered& e);
   void on(const submit_job& e);
   void on(const set_job_state& e);
   void on(const cluster::leave& e);
@@ -143,6 +156,14 @@ struct membership::impl {
   void on(const peer_id& from, const accepted& m);
   void on(const peer_id& from, const refused& m);
 
+  // seeds.cpp
+  bool in_company() const;
+  void try_seed(const std::string& address);
+  void try_seeds();
+  nanoseconds seeds_due() const;
+  void on(const discovered& e);
+  void on(const reached& e);
+
   // joining.cpp
   join_request make_request(const shoal_id& into) const;
   void ask_for_entry();
@@ -185,6 +206,8 @@ struct membership::impl {
   wishes wishes_;
   std::map<peer_id, link> links_;
   std::map<std::string, dial> dials_;
+  std::map<std::string, seed> seeds_;      ///< that were tried in company
+  std::map<std::string, peer_id> reached_; ///< who answered there
 
   key_record keys_;
   std::optional<offering> offer_;

@@ -228,6 +228,104 @@ BOOST_AUTO_TEST_CASE(a_killed_peer_is_removed_within_300_ms) {
   BOOST_TEST(now - killed <= 300 * ms);
 }
 
+/// Addresses that `n` has been told to dial since `said` had `first` entries.
+static std::size_t
+dials(const node& n, const std::string& address, std::size_t first = 0) {
+  std::size_t count = 0;
+  for (std::size_t i = first; i < n.said.size(); ++i)
+    if (auto* c = std::get_if<connect>(&n.said[i]))
+      count += c->address == address;
+  return count;
+}
+
+BOOST_AUTO_TEST_CASE(a_seed_is_tried_again_in_company_but_ever_less_often) {
+  a.c.seeds = {"far:1"};
+  begin(a);
+  begin(b);
+  link();
+  run(1000 * ms);
+  BOOST_TEST_REQUIRE(together());
+  std::size_t first = a.said.size();
+  const auto run_refused = [&](nanoseconds time) {
+    const nanoseconds end = now + time;
+    std::size_t told = a.said.size();
+    while (now < end) {
+      run(10 * ms);
+      for (; told < a.said.size(); ++told)
+        if (auto* c = std::get_if<connect>(&a.said[told]))
+          give(a, connect_failed{c->address});
+    }
+  };
+  run_refused(30'000 * ms);
+  const std::size_t early = dials(a, "far:1", first);
+  BOOST_TEST(early >= 2u); // 5 s, 10 s, 20 s
+  BOOST_TEST(early <= 4u);
+  run_refused(120'000 * ms);
+  first = a.said.size();
+  run_refused(150'000 * ms);
+  BOOST_TEST(dials(a, "far:1", first) >= 2u); // every 60 to 75 s
+  BOOST_TEST(dials(a, "far:1", first) <= 3u);
+}
+
+BOOST_AUTO_TEST_CASE(a_seed_whose_peer_is_connected_is_not_dialled) {
+  a.c.seeds = {"name-of-b:1"}; // no address that b tells of itself
+  begin(a);
+  begin(b);
+  link();
+  give(a, reached{"name-of-b:1", b.c.self.id.peer});
+  run(1000 * ms);
+  BOOST_TEST_REQUIRE(together());
+  const std::size_t first = a.said.size();
+  run(100'000 * ms);
+  BOOST_TEST(dials(a, "name-of-b:1", first) == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(a_listed_address_is_a_seed_and_a_beacon_a_fresh_hint) {
+  begin(a);
+  begin(b);
+  link();
+  run(1000 * ms);
+  const std::size_t first = a.said.size();
+  for (int i = 0; i < 10; ++i) {
+    give(a, discovered{"listed:1", true});
+    give(a, discovered{"heard:1"});
+    give(a, connect_failed{"listed:1"});
+    give(a, connect_failed{"heard:1"});
+    run(100 * ms);
+  }
+  BOOST_TEST(dials(a, "listed:1", first) == 1u);
+  BOOST_TEST(dials(a, "heard:1", first) == 10u);
+}
+
+BOOST_AUTO_TEST_CASE(many_listed_addresses_are_bounded) {
+  begin(a);
+  begin(b);
+  link();
+  run(1000 * ms);
+  for (int i = 0; i < 5000; ++i)
+    give(a, discovered{"listed:" + std::to_string(i), true});
+  BOOST_TEST(a.count<connect>() <= 1100u);
+}
+
+BOOST_AUTO_TEST_CASE(a_shoal_does_not_dissolve_into_one_without_room_for_it) {
+  begin(a);
+  hello full;
+  full.cluster = a.c.cluster;
+  full.shoal[0] = 0; // the lower id, and more members
+  full.number = 9;
+  full.joinable = true;
+  full.key = digest(a.c.key);
+  give(a, peer_up{peer(9), 1});
+  for (std::uint32_t members : {std::uint32_t(members_max), 5u}) {
+    full.members = members;
+    for (int i = 0; i < 20; ++i) {
+      give(a, received{peer(9), full});
+      run(100 * ms);
+    }
+    BOOST_TEST((a.core->phase() == phase::member) == (members == members_max));
+  }
+}
+
 BOOST_AUTO_TEST_CASE(an_embedded_peer_stores_nothing_and_joins_only_if_told) {
   b.c.embedded = true;
   begin(a);
