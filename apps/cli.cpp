@@ -132,11 +132,12 @@ void add_node(CLI::App& app, command_set& set, runners& run) {
   node_options& o = set.node;
   add_address(*c, o.at);
   c->add_option("--listen", o.listen,
-                "ADDR:PORT; port 0: any free one. Without a cluster key only "
-                "loopback");
+                "ADDR:PORT or [IPv6 ADDR]:PORT; port 0: any free one. Without "
+                "a cluster key only loopback");
   c->add_option("--join", o.join,
-                "host:port of peers to contact; a name stands for all of its "
-                "addresses")
+                "host:port or [IPv6 address]:port of peers to contact, also "
+                "later when they are not connected; a name stands for all of "
+                "its addresses; [fe80::1%eth0]:port names the interface")
     ->delimiter(',');
   c->add_option("--hosts", o.hosts,
                 "file of hosts to contact, one host or host:port a line; read "
@@ -151,7 +152,8 @@ void add_node(CLI::App& app, command_set& set, runners& run) {
   c->add_flag("--non-voting", o.non_voting,
               "take work, but no vote: for machines that come and go")
     ->excludes(witness);
-  c->add_flag("--no-discovery", o.no_discovery, "do not use multicast");
+  c->add_flag("--no-discovery", o.no_discovery,
+              "do not use multicast (IPv4 and IPv6)");
   c->add_flag("--no-shared-memory", o.no_shared_memory,
               "move tensors by TLS between peers of one host, too");
   c->add_option(

@@ -7,13 +7,11 @@
 #include "kernels/thread_team.hpp"
 #include "runtime/client.hpp"
 #include "runtime/host_limits.hpp"
+#include "runtime/node/multicast.hpp"
 #include "runtime/node_config.hpp"
 #include "transport/shm/segment.hpp"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <nlohmann/json.hpp>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -57,17 +55,15 @@ finding check_data_dir(const fs::path& dir) {
 }
 
 finding check_multicast() {
-  const int s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  if (s < 0)
-    return {"bad", "no UDP sockets: " + std::string(std::strerror(errno))};
-  ip_mreq group{};
-  inet_pton(AF_INET, "239.255.0.1", &group.imr_multiaddr);
-  group.imr_interface.s_addr = htonl(INADDR_LOOPBACK);
-  const bool good =
-    setsockopt(s, IPPROTO_IP, IP_ADD_MEMBERSHIP, &group, sizeof group) == 0;
-  const std::string why = std::strerror(errno);
-  close(s);
-  if (good)
+  runtime::multicast sockets;
+  std::string why;
+  if (!sockets.open())
+    why = std::strerror(errno);
+  else
+    for (const std::string& wrong : sockets.join(
+           *runtime::parse_ip("127.0.0.1"), runtime::list_interfaces()))
+      why = wrong;
+  if (why.empty())
     return {"ok", "multicast on loopback works: nodes find each other"};
   return {"note",
           "no multicast on loopback (" + why + "): start nodes with --join"};

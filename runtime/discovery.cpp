@@ -1,22 +1,17 @@
-// runtime/discovery.cpp -- beacons over IPv4 multicast.
+// runtime/discovery.cpp -- when beacons are sent, and what is heard.
 #include "runtime/discovery.hpp"
 
-#include "runtime/node/file.hpp" // unique_fd
+#include "runtime/node/multicast.hpp"
 
-#include <arpa/inet.h>
-#include <ifaddrs.h>
-#include <net/if.h>
-#include <netinet/in.h>
-#include <openssl/rand.h>
 #include <poll.h>
 #include <sys/eventfd.h>
-#include <sys/socket.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <charconv>
 #include <chrono>
 #include <cstring>
-#include <map>
 #include <mutex>
 #include <set>
 #include <thread>
@@ -35,39 +30,14 @@ constexpr milliseconds burst[] = {milliseconds(30), milliseconds(100),
                                   milliseconds(250), milliseconds(500)};
 constexpr milliseconds period_alone{1000};
 constexpr milliseconds period_company{5000};
-constexpr milliseconds interfaces_period{30000};
+/// How often interfaces that came or went are looked for. IPv6 addresses come
+/// a second or two after their interface.
+constexpr milliseconds interfaces_period_alone{2000};
+constexpr milliseconds interfaces_period_company{30000};
+/// How often a flood is spoken of.
+constexpr milliseconds flood_period{60000};
 /// Datagrams read before the thread looks at its timers again.
 constexpr int datagrams_max = 64;
-
-/// Index and address of an IPv4 interface.
-using interfaces = std::map<unsigned, in_addr>;
-
-bool is_loopback(in_addr a) {
-  return (ntohl(a.s_addr) >> 24) == 127;
-}
-
-/// The interfaces on which a listener bound to `host` can be reached.
-interfaces usable(in_addr host) {
-  interfaces out;
-  ifaddrs* list = nullptr;
-  if (::getifaddrs(&list) != 0)
-    return out;
-  bool all = host.s_addr == htonl(INADDR_ANY);
-  for (ifaddrs* i = list; i && out.size() < discovery_interfaces_max;
-       i = i->ifa_next) {
-    if (!i->ifa_addr || i->ifa_addr->sa_family != AF_INET
-        || !(i->ifa_flags & IFF_UP))
-      continue;
-    in_addr a = reinterpret_cast<sockaddr_in*>(i->ifa_addr)->sin_addr;
-    bool lo = (i->ifa_flags & IFF_LOOPBACK) != 0;
-    bool multicast = lo || (i->ifa_flags & IFF_MULTICAST);
-    bool wanted = all || (is_loopback(host) ? lo : a.s_addr == host.s_addr);
-    if (wanted && multicast)
-      out.emplace(::if_nametoindex(i->ifa_name), a);
-  }
-  ::freeifaddrs(list);
-  return out;
-}
 
 } // namespace
 
@@ -75,13 +45,13 @@ class discovery::impl {
 public:
   explicit impl(discovery_config config)
     : config_(std::move(config)), keys_{config_.key} {
-    if (::inet_pton(AF_INET, config_.host.c_str(), &host_) != 1)
-      host_.s_addr = config_.host == "::1" || config_.host == "localhost"
-                       ? htonl(INADDR_LOOPBACK)
-                       : htonl(INADDR_ANY);
-    ::inet_pton(AF_INET, discovery_group, &group_);
+    const std::string& at = config_.listener;
+    host_ = parse_ip(host_of(at)).value_or(scoped_address{});
+    const auto* end = at.data() + at.size();
+    std::from_chars(at.data() + at.rfind(':') + 1, end, port_);
     wake_.reset(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
-    if (!open())
+    open_ = sockets_.open();
+    if (!open_)
       say("[discovery] no multicast here (" + std::string(std::strerror(errno))
           + "): only --join finds peers");
     thread_ = std::thread([this] { run(); });
@@ -119,48 +89,12 @@ private:
     [[maybe_unused]] ssize_t n = ::write(wake_.get(), &one, sizeof one);
   }
 
-  bool open() {
-    in_.reset(::socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-    out_.reset(::socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-    int on = 1;
-    int off = 0;
-    sockaddr_in at{};
-    at.sin_family = AF_INET;
-    at.sin_port = htons(discovery_port);
-    at.sin_addr = group_; // so that only what is sent to the group arrives
-    bool good =
-      in_ && out_
-      && ::setsockopt(in_.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0
-      && ::setsockopt(in_.get(), IPPROTO_IP, IP_MULTICAST_ALL, &off, sizeof off)
-           == 0
-      && ::setsockopt(out_.get(), IPPROTO_IP, IP_MULTICAST_LOOP, &on, sizeof on)
-           == 0
-      && ::setsockopt(out_.get(), IPPROTO_IP, IP_MULTICAST_TTL, &on, sizeof on)
-           == 0
-      && ::bind(in_.get(), reinterpret_cast<sockaddr*>(&at), sizeof at) == 0;
-    if (!good) {
-      in_.reset();
-      out_.reset();
-    }
-    return good;
-  }
-
   /// Follows interfaces that come and go.
   void refresh_interfaces() {
-    interfaces now = usable(host_);
-    for (const auto& [index, address] : now) {
-      ip_mreqn request{};
-      request.imr_multiaddr = group_;
-      request.imr_address = address;
-      request.imr_ifindex = static_cast<int>(index);
-      if (::setsockopt(in_.get(), IPPROTO_IP, IP_ADD_MEMBERSHIP, &request,
-                       sizeof request)
-            != 0
-          && errno != EADDRINUSE && failed_.insert(index).second)
-        say("[discovery] cannot join the group on interface "
-            + std::to_string(index) + ": " + std::strerror(errno));
-    }
-    interfaces_ = std::move(now);
+    const auto all = list_interfaces();
+    for (const std::string& wrong : sockets_.join(host_, all))
+      say("[discovery] " + wrong);
+    ways_ = ways_to(host_, all);
   }
 
   /// With the key in use, and with others by which somebody was heard: whoever
@@ -169,67 +103,82 @@ private:
     std::set<transport::tls::shared_key> by = std::exchange(heard_by_, {});
     by.insert(keys().front());
     for (const auto& key : by)
-      send(key);
+      for (const beacon_way& way : ways_)
+        send(key, way);
   }
 
-  void send(const transport::tls::shared_key& key) {
+  /// Later with each call, also over a restart of this process.
+  std::uint64_t next_time() {
+    const auto us = std::chrono::duration_cast<std::chrono::microseconds>(
+      std::chrono::system_clock::now().time_since_epoch());
+    sent_at_ = std::max(sent_at_ + 1, static_cast<std::uint64_t>(us.count()));
+    return sent_at_;
+  }
+
+  void send(const transport::tls::shared_key& key, const beacon_way& way) {
     beacon b;
-    b.port = config_.port;
+    b.port = port_;
     b.alone = alone_;
+    b.time = next_time();
+    b.address = way.offered;
     std::memcpy(b.sender.data(), config_.self.data(), b.sender.size());
-    RAND_bytes(b.nonce.data(), static_cast<int>(b.nonce.size()));
-    auto bytes = encode_beacon(b, config_.cluster, key);
-    sockaddr_in to{};
-    to.sin_family = AF_INET;
-    to.sin_port = htons(discovery_port);
-    to.sin_addr = group_;
-    for (const auto& [index, address] : interfaces_) {
-      ip_mreqn via{};
-      via.imr_address = address;
-      via.imr_ifindex = static_cast<int>(index);
-      if (::setsockopt(out_.get(), IPPROTO_IP, IP_MULTICAST_IF, &via,
-                       sizeof via)
-          != 0)
-        continue;
-      ssize_t n = ::sendto(out_.get(), bytes.data(), bytes.size(), 0,
-                           reinterpret_cast<sockaddr*>(&to), sizeof to);
-      if (n < 0 && failed_.insert(index).second)
-        say("[discovery] cannot send on interface " + std::to_string(index)
-            + ": " + std::strerror(errno));
-    }
+    const auto bytes = encode_beacon(b, config_.cluster, key);
+    const auto error = sockets_.send(way, bytes);
+    // An IPv6 address cannot be used while it is being checked for doubles.
+    if (error && error != std::errc::address_not_available
+        && failed_.emplace(way.interface, way.v6).second)
+      say("[discovery] cannot send on interface "
+          + std::to_string(way.interface) + (way.v6 ? " (IPv6): " : ": ")
+          + error.message());
   }
 
-  void receive() {
+  void receive(beacon_filter::time now) {
     for (int i = 0; i < datagrams_max; ++i) {
       std::array<std::byte, beacon_bytes + 1> bytes; // one more: too long
-      sockaddr_in from{};
-      socklen_t size = sizeof from;
-      ssize_t n = ::recvfrom(in_.get(), bytes.data(), bytes.size(), 0,
-                             reinterpret_cast<sockaddr*>(&from), &size);
-      if (n < 0)
-        return;
-      const auto datagram = std::span(bytes).first(static_cast<std::size_t>(n));
-      std::optional<beacon> b;
-      transport::tls::shared_key by{};
-      for (const auto& key : keys())
-        if (!b) {
-          b = decode_beacon(datagram, config_.cluster, key);
-          by = key;
-        }
-      if (!b
-          || std::memcmp(b->sender.data(), config_.self.data(),
-                         b->sender.size())
-               == 0)
-        continue;
-      heard_by_.insert(by);
-      char text[INET_ADDRSTRLEN] = {};
-      ::inet_ntop(AF_INET, &from.sin_addr, text, sizeof text);
-      std::uint64_t sender = 0;
-      std::memcpy(&sender, b->sender.data(), sizeof sender);
-      if (config_.found)
-        config_.found(std::string(text) + ":" + std::to_string(b->port),
-                      sender);
+      const auto d = sockets_.receive(bytes);
+      if (!d)
+        break;
+      if (filter_.admits(d->source.address, now))
+        look(*d, std::span(bytes).first(std::min(d->bytes, bytes.size())), now);
     }
+    if (config_.counted)
+      config_.counted(filter_.counts());
+  }
+
+  void look(const multicast::datagram& d, std::span<const std::byte> bytes,
+            beacon_filter::time now) {
+    std::optional<beacon> b;
+    transport::tls::shared_key by{};
+    for (const auto& key : keys())
+      if (!b) {
+        b = decode_beacon(bytes, config_.cluster, key);
+        by = key;
+      }
+    if (!b)
+      return filter_.strange();
+    if (std::memcmp(b->sender.data(), config_.self.data(), b->sender.size())
+        == 0)
+      return;
+    std::uint64_t sender = 0;
+    std::memcpy(&sender, b->sender.data(), sizeof sender);
+    const bool connected = config_.connected && config_.connected(sender);
+    using verdict = beacon_filter::verdict;
+    const verdict v =
+      filter_.judge(*b, {d.source.address, d.loopback}, connected, now);
+    if (v != verdict::old && v != verdict::elsewhere)
+      heard_by_.insert(by);
+    if (v == verdict::dial && config_.found)
+      config_.found(to_text({b->address, d.source.interface}, b->port));
+  }
+
+  void complain(clock::time_point now) {
+    const std::uint64_t dropped = filter_.counts().crowded - said_crowded_;
+    if (dropped == 0 || now < next_complaint_)
+      return;
+    said_crowded_ += dropped;
+    next_complaint_ = now + flood_period;
+    say("[discovery] a flood of beacons: " + std::to_string(dropped)
+        + " were not looked at; --join finds peers all the same");
   }
 
   void run() {
@@ -238,47 +187,57 @@ private:
     std::size_t sent = 0;
     while (!stopped_) {
       clock::time_point now = clock::now();
-      if (in_ && now >= next_refresh) {
+      if (open_ && now >= next_refresh) {
         refresh_interfaces();
-        next_refresh = now + interfaces_period;
+        next_refresh =
+          now + (alone_ ? interfaces_period_alone : interfaces_period_company);
       }
-      if (in_ && now >= next_send) {
+      if (open_ && now >= next_send) {
         send();
         milliseconds wait = sent < std::size(burst) ? burst[sent]
                             : alone_                ? period_alone
                                                     : period_company;
         ++sent;
         next_send = now + wait;
+        complain(now);
       }
       auto wait = std::chrono::ceil<milliseconds>(
         std::min(next_send, next_refresh) - clock::now());
-      pollfd fds[] = {{wake_.get(), POLLIN, 0}, {in_.get(), POLLIN, 0}};
-      ::poll(fds, in_ ? 2 : 1,
-             in_ ? static_cast<int>(std::max<long>(0, wait.count())) : -1);
+      std::vector<pollfd> fds{{wake_.get(), POLLIN, 0}};
+      for (int fd : sockets_.descriptors())
+        fds.push_back({fd, POLLIN, 0});
+      ::poll(fds.data(), fds.size(),
+             open_ ? static_cast<int>(std::max<long>(0, wait.count())) : -1);
       if (fds[0].revents) {
         std::uint64_t count = 0;
         [[maybe_unused]] ssize_t n = ::read(wake_.get(), &count, sizeof count);
         next_send = std::min(next_send, clock::now() + burst[0]);
       }
-      if (in_ && fds[1].revents)
-        receive();
+      if (std::any_of(fds.begin() + 1, fds.end(),
+                      [](const pollfd& f) { return f.revents != 0; }))
+        receive(clock::now().time_since_epoch());
     }
   }
 
   discovery_config config_;
   mutable std::mutex keys_mutex_;
   std::vector<transport::tls::shared_key> keys_; ///< guarded by it
-  std::set<transport::tls::shared_key>
-    heard_by_; ///< since send(); thread_ only
-  in_addr host_{};
-  in_addr group_{};
+  scoped_address host_;
+  std::uint16_t port_ = 0;
   unique_fd wake_;
-  unique_fd in_;
-  unique_fd out_;
-  interfaces interfaces_;
-  std::set<unsigned> failed_; ///< interfaces that were complained about
   std::atomic<bool> alone_{true};
   std::atomic<bool> stopped_{false};
+
+  // Of thread_ only.
+  multicast sockets_;
+  bool open_ = false;
+  beacon_filter filter_;
+  std::set<transport::tls::shared_key> heard_by_; ///< since send()
+  std::vector<beacon_way> ways_;
+  std::set<std::pair<unsigned, bool>> failed_; ///< that were complained about
+  std::uint64_t sent_at_ = 0;
+  std::uint64_t said_crowded_ = 0;
+  clock::time_point next_complaint_{};
   std::thread thread_;
 };
 

@@ -158,12 +158,14 @@ void node::impl::start_discovery() {
   d.cluster = config_.cluster;
   d.key = setup_.cluster_key;
   d.self = self_;
-  d.port = static_cast<std::uint16_t>(
-    std::stoul(address_.substr(address_.rfind(':') + 1)));
-  d.host = setup_.host;
-  d.found = [this](const std::string& address, std::uint64_t sender) {
-    if (!mesh_->is_up(sender))
-      tell_cluster(cl::discovered{address});
+  d.listener = address_;
+  d.connected = [this](std::uint64_t sender) { return mesh_->is_up(sender); };
+  d.found = [this](const std::string& address) {
+    tell_cluster(cl::discovered{address});
+  };
+  d.counted = [this](const beacon_counts& counts) {
+    std::lock_guard lock(mutex_);
+    beacons_ = counts;
   };
   d.say = [this](const std::string& line) { say(line); };
   discovery_ = std::make_unique<discovery>(std::move(d));

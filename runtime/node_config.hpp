@@ -37,10 +37,11 @@ struct node_config {
   std::string name;
   /// Overrides the directory that `name` selects. One node at a time.
   std::filesystem::path data_dir;
-  /// "host:port", port 0: any free one. Empty: every interface when a cluster
-  /// key file is given, else loopback.
+  /// "host:port", port 0: any free one. Empty: every interface, by IPv6 and
+  /// IPv4, when a cluster key file is given, else loopback.
   std::string listen;
-  /// "host:port" of peers to contact beside those that discovery finds.
+  /// "host:port" of peers to contact beside those that discovery finds: until
+  /// somebody answers, and later now and then when they are not connected.
   std::vector<std::string> join;
   /// Lists of hosts to contact: a file, read again when it changes, and the
   /// nodes of the Slurm job that this process is part of. Hosts without a port

@@ -11,6 +11,7 @@
 
 #include "runtime/job_journal.hpp"
 #include "runtime/node.hpp"
+#include "runtime/node/beacon_filter.hpp"
 #include "runtime/node/control.hpp"
 #include "runtime/node/membership_actor.hpp"
 #include "runtime/node/mesh.hpp"
@@ -175,6 +176,7 @@ private:
   std::map<std::uint64_t, wanted_view> wanted_;
   std::vector<early_job> early_; ///< until the first view
   bool ready_ = false;
+  beacon_counts beacons_;
 
   mutable std::mutex life_mutex_; ///< guards what follows
   std::condition_variable life_;

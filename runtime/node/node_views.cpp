@@ -283,6 +283,7 @@ status_input node::impl::now() const {
   {
     std::lock_guard lock(mutex_);
     in.phase = phase_;
+    in.beacons = beacons_;
     in.reachable = reachable_;
     in.view = view_;
     in.plan = plan_;

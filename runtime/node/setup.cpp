@@ -5,24 +5,28 @@
 #include "runtime/invite.hpp"
 #include "runtime/node.hpp" // node_error
 #include "runtime/node/file.hpp"
+#include "runtime/node/ip_address.hpp"
+#include "runtime/node/multicast.hpp" // list_interfaces
 #include "runtime/node/paired_ways.hpp"
 #include "runtime/vote_file.hpp"
 #include "runtime/wire/codec.hpp" // limits
 
-#include <arpa/inet.h>
-#include <ifaddrs.h>
-#include <net/if.h>
-#include <netinet/in.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstdlib>
 #include <cstring>
 
 namespace shoal::runtime {
 
 namespace fs = std::filesystem;
+
+/// Of each family. Every one is dialled, and while they all fail quickly a
+/// dead member is noticed sooner than by its silence.
+static constexpr std::size_t family_addresses_max = codec::addresses_max / 2;
 
 throw_away_dir::~throw_away_dir() {
   std::error_code ignored;
@@ -48,22 +52,34 @@ static void check_text(const std::string& text, const char* flag) {
       throw node_error(std::string(flag) + " has a control character");
 }
 
-/// "host:port" or "[host]:port".
-static std::string host_of(const std::string& address) {
-  std::size_t colon = address.rfind(':');
-  if (colon == std::string::npos || colon == 0)
-    throw node_error("address '" + address + "' is no host:port");
-  std::string host = address.substr(0, colon);
-  if (host.size() > 2 && host.front() == '[' && host.back() == ']')
-    host = host.substr(1, host.size() - 2);
+static std::string checked_host(const std::string& address) {
+  std::string host = host_of(address);
+  if (host.empty())
+    throw node_error("address '" + address
+                     + "' is no host:port or [IPv6 address]:port");
   return host;
 }
 
-static bool is_loopback(const std::string& host) {
-  in_addr a{};
-  return host == "localhost" || host == "::1"
-         || (::inet_pton(AF_INET, host.c_str(), &a) == 1
-             && (ntohl(a.s_addr) >> 24) == 127);
+static bool names_loopback(const std::string& host) {
+  const auto ip = parse_ip(host);
+  return host == "localhost" || (ip && is_loopback(ip->address));
+}
+
+/// Where a node serves that was not told: [::] takes IPv4 as well, where the
+/// system knows IPv6 at all; loopback is IPv4 unless there is none.
+static std::string default_host(bool loopback) {
+  if (!loopback)
+    return unique_fd(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0))
+             ? "[::]"
+             : "0.0.0.0";
+  bool six = false;
+  for (const network_interface& i : list_interfaces())
+    for (const ip_address& a : i.addresses) {
+      if (is_loopback(a) && is_v4(a))
+        return "127.0.0.1";
+      six = six || is_loopback(a);
+    }
+  return six ? "[::1]" : "127.0.0.1";
 }
 
 static std::vector<std::string> slurm_names() {
@@ -163,7 +179,7 @@ void set_up(const node_config& config, node_setup& out) {
   if (config.threads < 0)
     throw node_error("--threads is negative");
   for (const std::string& address : config.join)
-    (void)host_of(address);
+    (void)checked_host(address);
   if (config.slurm)
     out.names = slurm_names();
 
@@ -171,11 +187,10 @@ void set_up(const node_config& config, node_setup& out) {
   bool shared = choose_key(config, out);
   const bool listed = !config.hosts_file.empty() || config.slurm;
   const std::string port = ":" + std::to_string(listed ? node_port : 0);
-  out.listen = !config.listen.empty()       ? config.listen
-               : shared && !config.embedded ? "0.0.0.0" + port
-                                            : "127.0.0.1" + port;
-  out.host = host_of(out.listen);
-  out.loopback_only = is_loopback(out.host);
+  out.listen = !config.listen.empty()
+                 ? config.listen
+                 : default_host(!shared || config.embedded) + port;
+  out.loopback_only = names_loopback(checked_host(out.listen));
   if (!shared && !out.loopback_only)
     throw node_error("--listen " + out.listen
                      + " reaches other machines: give all peers one key by "
@@ -186,28 +201,28 @@ void set_up(const node_config& config, node_setup& out) {
 }
 
 std::vector<std::string> reachable_addresses(const std::string& bound) {
-  std::string host = host_of(bound);
-  std::string port = bound.substr(bound.rfind(':'));
-  if (host != "0.0.0.0" && host != "::")
-    return {bound};
-  std::vector<std::string> out;
-  ifaddrs* list = nullptr;
-  if (::getifaddrs(&list) == 0) {
-    for (ifaddrs* i = list; i && out.size() < codec::addresses_max;
-         i = i->ifa_next) {
-      if (!i->ifa_addr || i->ifa_addr->sa_family != AF_INET
-          || !(i->ifa_flags & IFF_UP) || (i->ifa_flags & IFF_LOOPBACK))
-        continue;
-      char text[INET_ADDRSTRLEN] = {};
-      auto* a = reinterpret_cast<sockaddr_in*>(i->ifa_addr);
-      ::inet_ntop(AF_INET, &a->sin_addr, text, sizeof text);
-      out.push_back(text + port);
+  const auto host = parse_ip(host_of(bound));
+  if (!host || !is_any(host->address))
+    return {without_interface(bound)};
+  std::uint16_t port = 0;
+  const auto* digits = bound.data() + bound.rfind(':') + 1;
+  std::from_chars(digits, bound.data() + bound.size(), port);
+  const bool six = !is_v4(host->address);
+  std::vector<std::string> v4;
+  std::vector<std::string> v6;
+  std::vector<std::string> local;    // of IPv6, within one network
+  std::vector<std::string> loopback; // if there is nothing else
+  for (const network_interface& i : list_interfaces())
+    for (const ip_address& a : i.addresses) {
+      auto& to = i.loopback || is_loopback(a) ? loopback
+                 : is_v4(a)                   ? v4
+                 : is_link_local(a)           ? local
+                                              : v6;
+      if ((six || is_v4(a)) && to.size() < family_addresses_max)
+        to.push_back(to_text({a, 0}, port));
     }
-    ::freeifaddrs(list);
-  }
-  if (out.empty())
-    out.push_back("127.0.0.1" + port);
-  return out;
+  v4.insert(v4.end(), v6.begin(), v6.end());
+  return !v4.empty() ? v4 : !local.empty() ? local : loopback;
 }
 
 } // namespace shoal::runtime

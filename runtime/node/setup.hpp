@@ -37,7 +37,6 @@ struct node_setup {
   std::vector<std::string> names; ///< of a Slurm list, "host:port"
   std::vector<std::string> seeds; ///< of a join token
   std::string listen;             ///< "host:port"
-  std::string host;               ///< of it
   bool loopback_only = true;
   std::string name;
 };

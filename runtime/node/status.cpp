@@ -145,6 +145,11 @@ std::string status_json(const status_input& in) {
               {"jobs", json::array()},
               {"cuts", json::array()},
               {"links", json::array()}};
+  out["beacons"] = {
+    {"dialled", in.beacons.dialled}, {"connected", in.beacons.connected},
+    {"crowded", in.beacons.crowded}, {"strange", in.beacons.strange},
+    {"old", in.beacons.old},         {"elsewhere", in.beacons.elsewhere},
+    {"paused", in.beacons.paused}};
   if (in.view) {
     out["cluster"] = in.view->cluster;
     for (const core::member& m : in.view->members)

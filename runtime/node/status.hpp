@@ -4,6 +4,7 @@
 #include "runtime/core/cluster/membership.hpp"
 #include "runtime/core/training/plan.hpp"
 #include "runtime/links.hpp"
+#include "runtime/node/beacon_filter.hpp"
 #include "runtime/node/paired_ways.hpp"
 
 #include <string>
@@ -24,6 +25,7 @@ struct status_input {
   std::shared_ptr<const core::plan> plan; ///< may be null
   std::vector<link_hub::link_stat> links;
   std::vector<std::pair<core::peer_id, pair_choice>> pairs;
+  beacon_counts beacons;
   const job_journal* journal = nullptr; ///< may be null
 };
 

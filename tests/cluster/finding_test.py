@@ -1,12 +1,16 @@
 # tests/cluster/finding_test.py -- nodes that find each other in every way.
 #
 # Real processes on loopback addresses, without multicast unless it is the
-# claim. Names on the command line choose among the scenarios.
+# claim; where IPv6 is, on hosts that are network namespaces without any IPv4
+# address. Names on the command line choose among the scenarios.
+import contextlib
 import os
 import subprocess
 import sys
 
-from lifecycle_support import run_scenarios, scenario
+from hosts_test import Hosts
+from lifecycle_support import run_scenarios, scenario, wait_for
+from network import can_make_namespaces, ip, settled
 
 NAME = "many.shoal.test"
 
@@ -101,6 +105,127 @@ def a_slurm_list_is_enough(cluster, folder):
 
 
 a_slurm_list_is_enough.peers = 2
+
+
+@contextlib.contextmanager
+def hosts_of(cluster, families, count=3):
+    """Hosts without IPv4 addresses; None without the right to make them."""
+    if not can_make_namespaces():
+        print("  skipped: no network namespaces here")
+        yield None
+        return
+    with Hosts(cluster.shoal, count=count, families=families) as hosts:
+        for host in hosts.network.hosts:
+            wait_for(lambda h=host: settled(h.namespace))
+            assert "inet " not in ip("-n", host.namespace, "addr").stdout
+        yield hosts
+
+
+def link_local(host):
+    shown = ip("-n", host.namespace, "-6", "addr", "show", "dev", "eth0",
+               "scope", "link").stdout
+    return shown.split("inet6 ")[1].split("/")[0]
+
+
+def come_together(hosts, flags_of):
+    for peer in hosts.peers:
+        peer.start(flags_of(peer))
+    for peer in hosts.peers:
+        peer.wait_ready()
+    view = hosts.wait_view(len(hosts.peers))
+    found = sorted(a for p in view["peers"] for a in p["addresses"])
+    print("  found:", ", ".join(found))
+    assert found and all(a.startswith("[") for a in found), found
+    return found
+
+
+@scenario
+def ipv6_multicast_is_enough(cluster, folder):
+    with hosts_of(cluster, "6") as hosts:
+        if hosts:
+            found = come_together(hosts, lambda peer: [])
+            assert all(a.startswith("[fd83::") for a in found), found
+
+
+@scenario
+def link_local_addresses_are_enough(cluster, folder):
+    """Found by multicast; and again after a restart of one."""
+    with hosts_of(cluster, "link") as hosts:
+        if hosts:
+            found = come_together(hosts, lambda peer: [])
+            assert all(a.startswith("[fe80::") for a in found), found
+            assert not any("%" in a for a in found), found
+            last = hosts.peers[2]
+            last.kill()
+            hosts.wait_view(2)
+            last.start()
+            last.wait_ready()
+            hosts.wait_view(3)
+
+
+@scenario
+def ipv6_addresses_are_joined(cluster, folder):
+    with hosts_of(cluster, "6") as hosts:
+        if hosts:
+            seed = hosts.peers[1].host.address6
+            come_together(hosts, lambda peer: [
+                "--no-discovery", "--listen", f"[{peer.host.address6}]:7717",
+                "--join", f"[{seed}]:7717"])
+
+
+@scenario
+def scoped_addresses_are_joined(cluster, folder):
+    with hosts_of(cluster, "link") as hosts:
+        if hosts:
+            seed = link_local(hosts.peers[1].host)
+            come_together(hosts, lambda peer: [
+                "--no-discovery", "--listen", "[::]:7717",
+                "--join", f"[{seed}%eth0]:7717"])
+
+
+@scenario
+def nodes_of_one_machine_without_ipv4(cluster, folder):
+    """Without a shared key, so on loopback alone."""
+    with hosts_of(cluster, "6", count=2) as hosts:
+        if not hosts:
+            return
+        one, other = hosts.peers
+        other.host = one.host
+        plain = hosts._isolate
+        script = ('mount --bind "$1" "$2" && mount -t tmpfs none "$3" '
+                  '&& shift 3 && exec "$@"')
+        hosts._isolate = lambda command, number: one.host.command(
+            ["sh", "-c", script, "sh",
+             str(hosts.root / "stores" / str(number)), str(hosts.mine),
+             str(hosts.root / "stores"), *command])
+        hosts.node_flags = hosts.node_flags[:2]
+        found = come_together(hosts, lambda peer: [])
+        assert all(a.startswith("[::1]:") for a in found), found
+        hosts._isolate = plain
+
+
+@scenario
+def two_shoals_meet_later_by_a_seed(cluster, folder):
+    """Two pairs without multicast; one member of the first knows a seed of
+    the second, where nobody is until the first has been a pair for long."""
+    key, _ = make_key(cluster)
+    port = 20000 + os.getpid() % 10000
+    at = [f"127.0.0.{p.number + 1}:{port}" for p in cluster.peers]
+    joins = [[], [at[0], at[2]], [], [at[2]]]
+
+    def begin(number):
+        flags = [f for a in joins[number] for f in ("--join", a)]
+        cluster.peers[number].start(
+            ["--cluster-key", str(key), "--no-discovery", "--listen",
+             at[number], *flags])
+        cluster.peers[number].wait_ready()
+    begin(0)
+    begin(1)
+    cluster.wait_view(2)
+    begin(2)
+    # One pair of two: it may have met the others already.
+    begin(3)
+    cluster.wait_view(4, 60)
 
 
 if __name__ == "__main__":

@@ -47,9 +47,10 @@ LAYOUTS = {  # name -> (stages, replicas, exact)
 
 
 class Hosts(Cluster):
-    def __init__(self, shoal, apart=True, count=HOSTS):
+    def __init__(self, shoal, apart=True, count=HOSTS, families="both"):
         super().__init__(shoal, count, ["--threads", "1"],
-                         hosts=lambda root: Network(root, count, apart))
+                         hosts=lambda root: Network(root, count, apart,
+                                                    families))
         self.key = self.root / "key"
         self.key.write_text("5a" * 32, encoding="utf-8")
         self.key.chmod(0o600)

@@ -1,7 +1,9 @@
 # tests/cluster/network.py -- hosts for tests: network namespaces on a bridge.
 #
-# Every host has an address of its own (10.83.0.N, and fd83::N) on one bridge
-# that stands in a namespace by itself, its own mount namespace (hosts file,
+# Every host has an address of its own (10.83.0.N, and fd83::N) on one bridge,
+# or of `families` 6 none of IPv4, not even on loopback; "link": no other than
+# the link-local one that it gives itself. The bridge
+# stands in a namespace by itself, its own mount namespace (hosts file,
 # /dev/shm), and if asked its own share of the processors (cgroup v1 or v2).
 # Nothing of the machine's own network is touched. close() removes it all.
 import os
@@ -22,6 +24,12 @@ def can_make_namespaces():
     except FileNotFoundError:
         return False
     return True
+
+
+def settled(namespace):
+    """Whether no IPv6 address is still being checked for doubles."""
+    shown = ip("-n", namespace, "-6", "addr", "show", "dev", "eth0").stdout
+    return "fe80::" in shown and "tentative" not in shown
 
 
 def ip(*arguments, check=True):
@@ -46,12 +54,17 @@ class Host:
         ip("-n", network.switch, "link", "add", wire, "type", "veth", "peer",
            "name", "eth0", "netns", self.namespace)
         ip("-n", network.switch, "link", "set", wire, "master", "br0", "up")
-        ip("-n", self.namespace, "addr", "add", f"{self.address}/24", "dev",
-           "eth0")
-        ip("-n", self.namespace, "addr", "add", f"{self.address6}/64", "dev",
-           "eth0", "nodad")
+        if network.families == "both":
+            ip("-n", self.namespace, "addr", "add", f"{self.address}/24", "dev",
+               "eth0")
+        if network.families != "link":
+            ip("-n", self.namespace, "addr", "add", f"{self.address6}/64",
+               "dev", "eth0", "nodad")
         ip("-n", self.namespace, "link", "set", "eth0", "up")
         ip("-n", self.namespace, "link", "set", "lo", "up")
+        if network.families != "both":
+            ip("-n", self.namespace, "-4", "addr", "flush", "dev", "lo")
+            return
         # Multicast goes out where the host's only network is.
         ip("-n", self.namespace, "route", "add", "default", "dev", "eth0")
 
@@ -108,11 +121,13 @@ class Host:
 
 
 class Network:
-    """`apart`: hosts share no memory, as machines do."""
+    """`apart`: hosts share no memory, as machines do. `families`: "both", "6"
+    or "link"."""
 
-    def __init__(self, folder, hosts, apart=True):
+    def __init__(self, folder, hosts, apart=True, families="both"):
         self.folder = pathlib.Path(folder)
         self.apart = apart
+        self.families = families
         self.prefix = f"sh{os.getpid()}"
         self.switch = f"{self.prefix}sw"
         self.cgroups = []
