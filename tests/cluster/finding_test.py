@@ -5,6 +5,7 @@
 # address. Names on the command line choose among the scenarios.
 import contextlib
 import os
+import pathlib
 import subprocess
 import sys
 
@@ -202,6 +203,40 @@ def nodes_of_one_machine_without_ipv4(cluster, folder):
         found = come_together(hosts, lambda peer: [])
         assert all(a.startswith("[::1]:") for a in found), found
         hosts._isolate = plain
+
+
+@scenario
+def repeated_beacons_have_no_effect(cluster, folder):
+    """From the third host; nor does a flood keep the others apart."""
+    with hosts_of(cluster, "6") as hosts:
+        if not hosts:
+            return
+        one, other, stranger = hosts.peers
+        echo = str(pathlib.Path(__file__).resolve().parent / "echo.py")
+
+        def repeat(*numbers):
+            return hosts.spawn(["python3", echo, *map(str, numbers)],
+                               stranger.number, stdout=subprocess.PIPE)
+        listener = repeat(2, 20, 0)
+        one.start()
+        one.wait_ready()
+        assert listener.communicate(timeout=60)[0].strip() == "40"
+        # Its own are passed over.
+        assert sum(one.status()["beacons"].values()) == 0
+        listener = repeat(2, 20, 0)
+        other.start()
+        other.wait_ready()
+        hosts.wait_view(2)
+        listener.communicate(timeout=60)
+        wait_for(lambda: other.status()["beacons"]["elsewhere"] > 0)
+        repeat(0, 0, 5000).communicate(timeout=60)
+        wait_for(lambda: other.status()["beacons"]["crowded"] > 0)
+        seen = other.status()["beacons"]
+        print("  beacons:", seen)
+        assert seen["dialled"] <= 4 and seen["strange"] > 0, seen
+        stranger.start()
+        stranger.wait_ready()
+        hosts.wait_view(3)
 
 
 @scenario

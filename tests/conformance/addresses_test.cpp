@@ -77,8 +77,10 @@ std::pair<std::string, std::string> own_link_local() {
 BOOST_AUTO_TEST_SUITE(tls_addresses)
 
 BOOST_AUTO_TEST_CASE(one_listener_takes_both_families) {
-  if (!knows_ipv6())
-    return BOOST_TEST_MESSAGE("skipped: no IPv6 here");
+  if (!knows_ipv6()) {
+    BOOST_TEST_MESSAGE("skipped: no IPv6 here");
+    return;
+  }
   both b;
   BOOST_TEST(b.node->local_address().starts_with("[::]:"));
   b.is_reached_at("127.0.0.1");
@@ -89,8 +91,10 @@ BOOST_AUTO_TEST_CASE(one_listener_takes_both_families) {
 
 BOOST_AUTO_TEST_CASE(a_link_local_address_needs_no_interface) {
   const auto [address, interface] = own_link_local();
-  if (address.empty())
-    return BOOST_TEST_MESSAGE("skipped: no link-local address here");
+  if (address.empty()) {
+    BOOST_TEST_MESSAGE("skipped: no link-local address here");
+    return;
+  }
   both b;
   b.is_reached_at("[" + address + "%" + interface + "]");
   b.is_reached_at("[" + address + "]");

@@ -31,6 +31,21 @@ BOOST_AUTO_TEST_CASE(four_nodes_without_addresses_form_one_view) {
   BOOST_TEST(swarm::until([&] { return s.agree(4); }));
 }
 
+BOOST_AUTO_TEST_CASE(nodes_on_ipv6_loopback_find_each_other) {
+  if (!std::ifstream("/proc/net/if_inet6")) {
+    BOOST_TEST_MESSAGE("skipped: no IPv6 here");
+    return;
+  }
+  swarm s;
+  for (const char* name : {"a", "b"}) {
+    auto c = s.config(name);
+    c.listen = "[::1]:0";
+    s.start(c);
+  }
+  BOOST_TEST(s.nodes[0]->address().starts_with("[::1]:"));
+  BOOST_TEST(swarm::until([&] { return s.agree(2); }));
+}
+
 BOOST_AUTO_TEST_CASE(the_others_agree_when_one_is_killed_and_when_it_returns) {
   swarm s;
   for (const char* name : {"a", "b", "c"})
