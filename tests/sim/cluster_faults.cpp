@@ -59,10 +59,13 @@ void cluster_world::fault() {
   case 10:
     if (chance(0.5))
       end_job();
-    else if (m.core)
-      give(i, update_profile{{"cpu", "", 1, random_.below(9), 0},
-                             {m.address},
-                             {{"tls", 1, random_.below(9)}}});
+    else if (m.core) {
+      update_profile e;
+      e.device.mflops = random_.below(9);
+      e.addresses = {m.address};
+      e.networks = {{"tls", 1, random_.below(9)}};
+      give(i, std::move(e));
+    }
     break;
   case 11:
     if (m.core) {
