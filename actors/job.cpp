@@ -332,6 +332,9 @@ void job_actor::prepare_if_complete() {
   vote->busy = computed_->busy;
   vote->elapsed = computed_->elapsed;
   node().worked(config_.entry.id, computed_->busy);
+  took_.computing = computed_->elapsed;
+  took_.reducing = std::max<core::nanoseconds>(
+    steady_now() - step_began_ - computed_->elapsed, 0);
   computed_.reset();
   reduced_.reset();
   std::vector<unit_ptr> units;
@@ -371,10 +374,10 @@ void job_actor::act(const apply& a) {
 void job_actor::act(const committed& a) {
   const std::uint64_t step = a.record.version.step;
   if (!a.again) {
-    if (a.took > 0) // the reporter's figure, where we did not run it
+    if (a.took.whole > 0) // the reporter's figure, where we did not run it
       took_ = a.took;
     else if (step_began_ != 0)
-      took_ = steady_now() - step_began_;
+      took_.whole = steady_now() - step_began_;
     bubble_permille_ = a.bubble_permille;
     log_step(a.record);
   }
@@ -401,8 +404,11 @@ void job_actor::log_step(const core::step_record& r) {
   e.grad_norm = r.grad_norm;
   e.lr = runtime::learning_rate(run(), std::int64_t(e.step));
   e.tokens = e.step * world_->tokens_per_step();
-  e.tokens_per_s =
-    took_ > 0 ? double(world_->tokens_per_step()) * 1e9 / double(took_) : 0;
+  e.tokens_per_s = took_.whole > 0 ? double(world_->tokens_per_step()) * 1e9
+                                       / double(took_.whole)
+                                   : 0;
+  e.computing_s = double(took_.computing) / 1e9;
+  e.reducing_s = double(took_.reducing) / 1e9;
   e.peers = r.replicas * r.stages;
   e.bubble = double(bubble_permille_) / 10;
   e.unix_ms = unix_ms();

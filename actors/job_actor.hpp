@@ -125,7 +125,7 @@ private:
   int eval_parts_ = 0; ///< that this peer still waits for
   std::optional<eval_summed> eval_sum_;
   core::nanoseconds step_began_ = 0;
-  core::nanoseconds took_ = 0;            ///< of the newest committed step
+  core::step_time took_;                  ///< of the newest committed step
   std::uint32_t bubble_permille_ = 0;     ///< of the same
   std::optional<step_computed> computed_; ///< here, of the step in progress
   std::optional<step_reduced> reduced_;

@@ -37,6 +37,8 @@ struct job_event {
   double tokens_per_s = 0;  ///< of this step
   double bubble = 0; ///< per cent of the step's computing phase in which its
                      ///< peers did not compute; 0: not known, or none
+  double computing_s = 0; ///< seconds of the step until the last backward
+  double reducing_s = 0;  ///< and from there until all was reduced
   std::uint32_t peers = 0;
   std::string text; ///< plan, path, reason
   core::blob_digest digest{};

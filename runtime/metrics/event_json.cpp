@@ -80,6 +80,10 @@ std::string to_json_line(const job_event& event) {
     line["tokens_per_s"] = event.tokens_per_s;
     if (event.bubble != 0)
       line["bubble_percent"] = event.bubble;
+    if (event.computing_s > 0) {
+      line["computing_seconds"] = event.computing_s;
+      line["reducing_seconds"] = event.reducing_s;
+    }
   }
   if (event.kind != job_event_kind::view && event.epoch != 0)
     line["epoch"] = event.epoch;
@@ -115,6 +119,8 @@ bool from_json_line(std::string_view text, job_event& event) {
   read(line, "tokens", event.tokens);
   read(line, "tokens_per_s", event.tokens_per_s);
   read(line, "bubble_percent", event.bubble);
+  read(line, "computing_seconds", event.computing_s);
+  read(line, "reducing_seconds", event.reducing_s);
   read(line, "peers", event.peers);
   read(line, "unix_ms", event.unix_ms);
   const auto said = line.find(text_name(event.kind));

@@ -8,8 +8,10 @@
 // to the last item of the slowest peer, in which peers had nothing to compute:
 // 100 - 100 * (sum of what they computed) / (peers * phase), by each peer's own
 // clock. Peers that share processor cores compute longer, not less: where there
-// are more peers than cores it says less than it seems to. Not written where it
-// is not known.
+// are more peers than cores it says less than it seems to. computing_seconds is
+// that phase on the peer that reports the run, reducing_seconds what it waited
+// from there until all gradients were reduced; what is left of a step is the
+// vote and the optimizer. None of them is written where it is not known.
 //
 // Threads: any. Errors: parse answers false for what is no event.
 #pragma once

@@ -142,6 +142,8 @@ static void put(wire::JobEvent& to, const job_event& from) {
   to.set_digest(raw(from.digest));
   to.set_unix_ms(from.unix_ms);
   to.set_bubble(from.bubble);
+  to.set_computing_s(from.computing_s);
+  to.set_reducing_s(from.reducing_s);
 }
 
 static void get(const wire::JobEvent& from, job_event& to, checks& c) {
@@ -159,6 +161,8 @@ static void get(const wire::JobEvent& from, job_event& to, checks& c) {
   c.id(from.digest(), to.digest);
   to.unix_ms = from.unix_ms();
   to.bubble = from.bubble();
+  to.computing_s = from.computing_s();
+  to.reducing_s = from.reducing_s();
 }
 
 void put(wire::ClientReply& to, const client_reply& from) {

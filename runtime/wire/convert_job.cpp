@@ -149,7 +149,9 @@ static void put(wire::JobMessage& out, const core::progress& from) {
   put(*to.mutable_record(), from.record);
   to.set_lr(from.lr);
   to.set_tokens(from.tokens);
-  to.set_took(from.took);
+  to.set_took(from.took.whole);
+  to.set_computing(from.took.computing);
+  to.set_reducing(from.took.reducing);
   to.set_bubble_permille(from.bubble_permille);
 }
 
@@ -158,8 +160,8 @@ static void get(const wire::Progress& from, core::progress& to, checks& c) {
   get(from.record(), to.record, c);
   to.lr = from.lr();
   to.tokens = c.at_most(from.tokens(), bytes_max);
-  c.require(from.took() >= 0);
-  to.took = from.took();
+  c.require(from.took() >= 0 && from.computing() >= 0 && from.reducing() >= 0);
+  to.took = {from.took(), from.computing(), from.reducing()};
   to.bubble_permille = c.at_most(from.bubble_permille(), 1000);
 }
 

@@ -153,7 +153,7 @@ void job_core::resume_if_sealed() {
     stop_step_ = d.version.step + 1;
   if (place_->reporter.peer == config_.self)
     for (const step_record& r : records_)
-      act(job_action::committed{r, true, true, header_, 0, 0, 0});
+      act(job_action::committed{r, true, true, header_, 0, 0, {}});
   if (d.known)
     publish(d.record, {});
   ask_for_blobs();

@@ -222,7 +222,7 @@ struct committed {
   job_header on;
   double lr = 0; ///< these three as the reporter said; 0 if not from it
   std::uint64_t tokens = 0;
-  nanoseconds took = 0;
+  step_time took;
   std::uint32_t bubble_permille = 0; ///< as measured; 0: not known, or none
 };
 /// The result of an evaluation, ours or from the evaluator: to the log.

@@ -107,13 +107,21 @@ struct have_blobs {
   friend bool operator==(const have_blobs&, const have_blobs&) = default;
 };
 
+/// Wall time of a step where it was measured; zeros: not known.
+struct step_time {
+  nanoseconds whole = 0;
+  nanoseconds computing = 0; ///< from its begin to the last backward
+  nanoseconds reducing = 0;  ///< from there until all gradients were reduced
+  friend bool operator==(const step_time&, const step_time&) = default;
+};
+
 /// From the reporter to every member of the view.
 struct progress {
   job_header on;
   step_record record;
   double lr = 0;                     ///< filled in by the shell
   std::uint64_t tokens = 0;          ///< in this step; by the shell
-  nanoseconds took = 0;              ///< wall time of the step; by the shell
+  step_time took;                    ///< of the reporter; by the shell
   std::uint32_t bubble_permille = 0; ///< of the step; by the shell
   friend bool operator==(const progress&, const progress&) = default;
 };

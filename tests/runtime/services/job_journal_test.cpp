@@ -148,6 +148,16 @@ BOOST_AUTO_TEST_CASE(lines_say_what_the_command_line_prints) {
              == R"({"event":"step","step":3,"loss":2.5,"grad_norm":0.5,)"
                 R"("lr":0.001,"tokens":300,"tokens_per_s":1000.0,)"
                 R"("bubble_percent":12.5,"unix_ms":0})");
+  e.computing_s = 0.5;
+  e.reducing_s = 0.25;
+  BOOST_TEST(to_json_line(e)
+             == R"({"event":"step","step":3,"loss":2.5,"grad_norm":0.5,)"
+                R"("lr":0.001,"tokens":300,"tokens_per_s":1000.0,)"
+                R"("bubble_percent":12.5,"computing_seconds":0.5,)"
+                R"("reducing_seconds":0.25,"unix_ms":0})");
+  job_event phases;
+  BOOST_TEST(from_json_line(to_json_line(e), phases));
+  BOOST_TEST((phases.computing_s == 0.5 && phases.reducing_s == 0.25));
   auto v = event(kind::view, 0, 4, "2 replicas");
   v.peers = 4;
   BOOST_TEST(to_json_line(v)

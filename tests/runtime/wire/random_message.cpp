@@ -313,8 +313,8 @@ core::job_message random_message::job_message(std::size_t kind) {
   case 2:
     return core::have_blobs{header()};
   case 3:
-    return core::progress{header(), step(), real(),
-                          number(), 12345,  std::uint32_t(below(1001))};
+    return core::progress{header(), step(),         real(),
+                          number(), {12345, 99, 7}, std::uint32_t(below(1001))};
   case 4:
     return core::eval_result{header(), version(), real(), number()};
   case 5:
@@ -386,6 +386,8 @@ job_event random_message::event() {
   e.tokens = number();
   e.tokens_per_s = real();
   e.bubble = real();
+  e.computing_s = real();
+  e.reducing_s = real();
   e.peers = 4;
   e.text = text();
   fill(e.digest);
