@@ -158,9 +158,13 @@ void add_node(CLI::App& app, command_set& set, runners& run) {
               "move tensors by TLS between peers of one host, too");
   c->add_option(
      "--fabric.force", o.force_fabric,
-     "auto, or tensors only by tls or shm (shared memory), and by TLS "
+     "auto, or tensors only by tls, shm (shared memory) or rdma, and by TLS "
      "where that cannot be")
-    ->check(CLI::IsMember({"auto", "tls", "shm"}));
+    ->check(CLI::IsMember({"auto", "tls", "shm", "rdma"}));
+  c->add_option("--fabric.trusted_networks", o.trusted_networks,
+                "where RDMA may be used, such as 10.1.0.0/16: whoever is in "
+                "such a network can read and write this process's memory")
+    ->delimiter(',');
   c->add_option("--threads", o.threads, "for computation; 0: all processors")
     ->check(CLI::Range(0, 1024));
   c->add_option("--plugin", o.plugins,

@@ -26,7 +26,7 @@ namespace shoal::runtime {
 /// Which fabrics a node may use for tensors.
 struct fabric_choice {
   bool shared_memory = true;
-  /// "auto", or the only one beside TLS: "tls", "shm", "rdma", "tcp".
+  /// "auto", or the only one beside TLS: "tls", "shm", "rdma".
   std::string force = "auto";
   std::vector<std::string> trusted; ///< networks, such as 10.1.0.0/16
 };

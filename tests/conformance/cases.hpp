@@ -463,7 +463,7 @@ BOOST_AUTO_TEST_CASE(opening_and_closing_leaves_nothing_behind) {
   };
   { peers warm_up(2); }
   const int before = open_files();
-  for (int i = 0; i < (long_run() ? 10000 : 200); ++i) {
+  for (int i = 0; i < (long_run() ? 10000 : emulated() ? 8 : 200); ++i) {
     peers g(2);
     BOOST_REQUIRE(!g.at(i % 2).send(g.id(1 - i % 2), as_bytes("hello")));
   }

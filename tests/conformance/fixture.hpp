@@ -32,6 +32,11 @@ inline std::chrono::seconds hang_after_seconds() {
 }
 inline const std::chrono::seconds hang_after = hang_after_seconds();
 
+/// Whether it is, so that fewer repetitions have to do.
+inline bool emulated() {
+  return std::getenv("SHOAL_HANG_AFTER") != nullptr;
+}
+
 inline bool long_run() {
   return std::getenv("SHOAL_LONG") != nullptr;
 }

@@ -1,39 +1,33 @@
 // tests/conformance/ucx_rdma_test.cpp -- the fabric suite over UCX on verbs.
-//
-// Needs RDMA devices that reach each other, in SHOAL_RDMA_DEVICES
-// ("rxe0:1,rxe1:1"; peers take turns); tools/rdma-vm has them. Skipped, and
-// said so, where the variable is not set.
+#include "tests/conformance/rdma_devices.hpp"
 #include "tests/conformance/ucx_pair.hpp"
 
-#include <sstream>
-
-namespace {
-
-std::vector<std::string> devices() {
-  std::vector<std::string> out;
-  const char* text = std::getenv("SHOAL_RDMA_DEVICES");
-  std::istringstream in(text == nullptr ? "" : text);
-  for (std::string device; std::getline(in, device, ',');)
-    out.push_back(device);
-  return out;
-}
-
-boost::test_tools::assertion_result have_rdma(boost::unit_test::test_unit_id) {
-  boost::test_tools::assertion_result result(!devices().empty());
-  if (!result)
-    result.message() << "SHOAL_RDMA_DEVICES is not set";
-  return result;
-}
-
-} // namespace
+using shoal::transport::conformance::have_rdma;
+using shoal::transport::conformance::rdma_devices;
+using shoal::transport::ucx::medium;
 
 BOOST_AUTO_TEST_SUITE(ucx_rdma_fabric,
                       *boost::unit_test::precondition(have_rdma))
 
 struct factory : shoal::transport::conformance::ucx_factory {
-  factory() : ucx_factory(shoal::transport::ucx::medium::rdma, devices()) {}
+  factory() : ucx_factory(medium::rdma, rdma_devices()) {}
 };
 
 #include "tests/conformance/cases.hpp"
+
+BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_AUTO_TEST_SUITE(ucx_rdma_told, *boost::unit_test::precondition(have_rdma))
+
+using node = shoal::transport::ucx::fabric;
+struct node_config : shoal::transport::ucx::config {
+  node_config() {
+    static std::size_t count = 0;
+    over = medium::rdma;
+    devices = rdma_devices()[count++ % rdma_devices().size()];
+  }
+};
+constexpr std::size_t host_fields = 0; // any machine that the devices reach
+#include "tests/conformance/told_cases.hpp"
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -33,8 +33,11 @@ class engine final : public paired::engine {
 public:
   /// Frames of hello and acks that may wait for one peer to read them.
   static constexpr std::size_t small_frames_max = 16384;
-  /// How long a bye may take before the endpoint is closed without.
+  /// How long a bye may take before the endpoint is closed without, within a
+  /// machine and between machines, where it waits for bulk bytes before it.
+  /// Who gets none notices by itself, over RDMA after half a minute.
   static constexpr std::chrono::milliseconds bye_timeout{250};
+  static constexpr std::chrono::milliseconds network_bye_timeout{2000};
   /// How long UCX may keep requests of a closed endpoint while the fabric
   /// closes; then the worker is destroyed, which ends them all.
   static constexpr std::chrono::seconds close_timeout{5};

@@ -230,7 +230,10 @@ bool engine::advance_closing(link& l, steady::time_point now) {
       frame f;
       f.kind = frame_kind::bye;
       l.step = step::wait_bye;
-      l.deadline = now + bye_timeout;
+      l.deadline =
+        now
+        + (settings_.over == medium::ucx_memory ? bye_timeout
+                                                : network_bye_timeout);
       l.bye = send_small(l, f);
     } else {
       l.step = step::wait_close;

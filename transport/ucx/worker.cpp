@@ -8,6 +8,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
@@ -76,6 +77,20 @@ const char* name_of(medium over) {
                                     : "UCX-TCP";
 }
 
+/// Whether a device of "rxe0:1,mlx5_0:1" is soft RoCE.
+bool any_is_software(std::string_view devices) {
+  for (std::size_t end = 0; !devices.empty(); devices.remove_prefix(end)) {
+    const auto name = devices.substr(0, devices.find_first_of(":,"));
+    if (access(
+          ("/sys/class/infiniband/" + std::string(name) + "/parent").c_str(),
+          F_OK)
+        == 0)
+      return true;
+    end = std::min(devices.find(','), devices.size() - 1) + 1;
+  }
+  return false;
+}
+
 using setting = std::pair<const char*, std::string>;
 
 std::vector<setting> settings_for(medium over, const std::string& devices) {
@@ -87,6 +102,9 @@ std::vector<setting> settings_for(medium over, const std::string& devices) {
   } else {
     out.emplace_back("NET_DEVICES", devices);
   }
+  // Soft RoCE does not fill the field by which UCX knows IPv4 from IPv6.
+  if (over == medium::rdma && any_is_software(devices))
+    out.emplace_back("UD_ETH_DGID_CHECK", "n");
   if (std::getenv("UCX_KEEPALIVE_INTERVAL") == nullptr)
     out.emplace_back("KEEPALIVE_INTERVAL", "1s");
   return out;

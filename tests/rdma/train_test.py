@@ -1,0 +1,64 @@
+# tests/rdma/train_test.py -- two nodes train over verbs, in a VM with software RDMA.
+#
+# Usage: tools/rdma-vm python3 tests/rdma/train_test.py PROGRAM
+# What silently went another way has failed: the devices count the packets that
+# they send.
+import json
+import pathlib
+import signal
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "apps"))
+from support import DEADLINE_S, World, main, numbers  # noqa: E402
+
+
+def packets():
+    """What each device has sent."""
+    return [int(pathlib.Path(f"/sys/class/infiniband/{device}/ports/1/"
+                             "hw_counters/sent_pkts").read_text())
+            for device in ("rxe0", "rxe1")]
+
+
+class Rdma(World):
+    def pair(self, name):
+        """The link of a node that has one peer."""
+        status = json.loads(self.succeed("status", "--name", name, "--json"))
+        pairs = [x for x in status["links"] if x["peer"] != status["self"]]
+        return pairs[0] if pairs else {"fabric": None}
+
+    def test_two_peers_train_over_rdma_as_one_process_does(self):
+        two_stages = ("--parallelism.pipeline_parallel_degree", 2,
+                      "--parallelism.data_parallel_replicate_degree", 1)
+        alone = numbers(self.train("alone", "--threads", 1))
+        nodes = [self.start("node", "--threads", 1, "--name", name,
+                            "--memory", "256M", "--fabric.force", "rdma",
+                            "--fabric.trusted_networks", network)
+                 for name, network in (("one", "10.77.0.1"),
+                                       ("two", "10.77.0.2"))]
+        for node in nodes:
+            node.wait_line(lambda line: "2 peers" in line)
+        deadline = time.monotonic() + DEADLINE_S
+        for name in ("one", "two"):
+            while self.pair(name)["fabric"] != "rdma":
+                self.assertLess(time.monotonic(), deadline, self.pair(name))
+        before = packets()
+        together = numbers(self.train("together", "--name", "one", *two_stages))
+        sent = [now - then for now, then in zip(packets(), before)]
+        print("RDMA packets sent:", *sent)
+        self.assertEqual(together, alone)
+        # Activations go one way and gradients the other, of 2 KiB and more
+        # in each of 5 steps of 4 microbatches.
+        self.assertGreater(min(sent), 20)
+        for name in ("one", "two"):
+            moved = {m["fabric"]: m for m in self.pair(name)["moved"]}
+            jobs = [j for j in moved["rdma"]["jobs"] if j["job"]]
+            self.assertGreater(jobs[0]["sent_bytes"], 0)
+            self.assertGreater(jobs[0]["received_bytes"], 0)
+            self.assertNotIn("shm", moved)
+        for node in nodes:
+            self.assertEqual(node.end(signal.SIGTERM), 0)
+
+
+if __name__ == "__main__":
+    main()
