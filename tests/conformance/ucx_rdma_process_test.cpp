@@ -25,7 +25,8 @@ ucx::config config_of(std::uint8_t who) {
   c.devices = rdma_devices()[who % rdma_devices().size()];
   c.self[0] = who;
   c.instance = who;
-  c.hello_timeout = hang_after;
+  // Longer than ud keeps trying unless told otherwise.
+  c.hello_timeout = std::chrono::seconds(40);
   return c;
 }
 
@@ -174,6 +175,24 @@ BOOST_AUTO_TEST_CASE(a_sender_killed_in_the_middle_ends_every_receive) {
       c.kill();
       s.wait_end();
     }
+}
+
+// Nobody answers; UCX notices it while the endpoint has not connected.
+BOOST_AUTO_TEST_CASE(the_address_of_a_dead_process_fails_and_can_be_closed) {
+  for (const bool wait : {false, true}) {
+    survivor s;
+    child c("idle");
+    auto address = paired::parse_address(read_text(c.socket()));
+    BOOST_REQUIRE(address.has_value());
+    address->host.boot_id = "another";
+    c.kill();
+    s.node.connect(paired::format_address(*address));
+    if (wait)
+      BOOST_REQUIRE(s.notes.wait([&] { return !s.heard.failed.empty(); }));
+    child next("idle");
+    s.meet(next, true);
+    BOOST_TEST(s.heard.ups.size() == 1u);
+  }
 }
 
 // One that is stopped does not answer, and may go on later.

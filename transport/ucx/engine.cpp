@@ -50,12 +50,20 @@ engine::engine(const config& settings, fabric_handler& handler, commands& queue,
 }
 
 engine::~engine() {
-  if (buried_.empty())
+  drop_worker();
+}
+
+/// Destroys the worker, which ends all requests. Over buried endpoints that
+/// aborts: then its memory stays, and theirs; all others are closed by now.
+void engine::drop_worker() {
+  if (buried_.empty()) {
+    worker_.reset();
     return;
-  // Closing them aborts: their memory stays, and the worker's with it.
+  }
   static_cast<void>(worker_.release());
   for (auto& l : buried_)
     static_cast<void>(l.release());
+  buried_.clear();
 }
 
 void engine::say(const std::string& line) const {
@@ -75,6 +83,7 @@ void engine::run() {
     }
     work = advance_links() || work;
     auto now = steady::now();
+    send_pings(now);
     // Without sleep too: UCX may be busy with a peer that no longer reads.
     if (worker_ && now >= poll_at_) {
       poll_at_ = now + poll_interval;
@@ -96,9 +105,11 @@ void engine::sleep(steady::time_point now) {
   using namespace std::chrono;
   if (!worker_)
     return;
-  // Nothing but a link that changes has a deadline. One that closes may wait
+  // Nothing but a link that changes, and a ping, has a deadline. One that closes may wait
   // for UCX, which need not signal that it let a request go.
   milliseconds timeout{-1};
+  if (settings_.over == medium::rdma && !links_.empty())
+    timeout = std::max(ceil<milliseconds>(ping_at_ - now), milliseconds(0));
   for (auto& [id, l] : links_) {
     if (changing_ == 0)
       break;

@@ -35,9 +35,11 @@ public:
   static constexpr std::size_t small_frames_max = 16384;
   /// How long a bye may take before the endpoint is closed without, within a
   /// machine and between machines, where it waits for bulk bytes before it.
-  /// Who gets none notices by itself, over RDMA after half a minute.
+  /// Who gets none notices by itself, over RDMA by its pings.
   static constexpr std::chrono::milliseconds bye_timeout{250};
   static constexpr std::chrono::milliseconds network_bye_timeout{2000};
+  /// Over RDMA: how often a peer is sent something that its card must answer.
+  static constexpr std::chrono::seconds ping_interval{1};
   /// How long UCX may keep requests of a closed endpoint while the fabric
   /// closes; then the worker is destroyed, which ends them all.
   static constexpr std::chrono::seconds close_timeout{5};
@@ -75,15 +77,17 @@ private:
   void start_hello(link& l);
   void give_up(link& l, std::error_code why);
   void send_hello(link& l);
+  void send_pings(steady::time_point now);
   void on_hello(link& l, const frame& f);
   void go_up(link& l);
   void begin_close(link& l, std::error_code why, bool silent);
   bool advance_links();
   bool advance_closing(link& l, steady::time_point now);
   void start_close(link& l);
-  bool must_bury(const link& l) const;
+  bool must_not_close(const link& l) const;
   void bury(link& l);
   void finish(link& l);
+  void drop_worker();
   void end_transfers(link& l);
   link* find(const peer_id& peer);
 
@@ -125,6 +129,7 @@ private:
   std::vector<std::string> to_connect_;
   std::vector<command> batch_;
   steady::time_point poll_at_{};
+  steady::time_point ping_at_{};
   std::uint64_t next_transfer_ = 1;
   std::size_t changing_ = 0; ///< links that are connecting or closing
   bool woken_ = false;       ///< wake_fd_ is readable

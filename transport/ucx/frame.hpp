@@ -23,6 +23,7 @@ enum class frame_kind : std::uint32_t {
   message,   ///< a control message; sequence counts them
   bulk,      ///< a transfer: tag, transfer, checksum
   bulk_ack,  ///< how a transfer ended: transfer, status
+  ping,      ///< nothing; that it cannot be delivered tells of a death
 };
 
 struct frame {

@@ -90,10 +90,13 @@ struct link {
 
   closing_step step = closing_step::say_bye;
   state before = state::connecting; ///< closing: what it was
-  bool failed = false; ///< UCX or the pidfd said so: do not send on it
-  bool silent = false; ///< no bye: the other knows, or never heard of us
+  bool reached = false; ///< a send has ended well: UCX has connected endpoint
+  bool failed = false;  ///< UCX or the pidfd said so: do not send on it
+  bool silent = false;  ///< no bye: the other knows, or never heard of us
   send_op* bye = nullptr;
+  send_op* ping = nullptr; ///< the last, while UCX has it
   void* close_request = nullptr;
+  steady::time_point reach_by{}; ///< see engine::must_not_close()
   std::error_code why;
   std::string next_address; ///< a connect() that waits for our end
 };

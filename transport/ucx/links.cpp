@@ -138,6 +138,18 @@ void engine::send_hello(link& l) {
   send_small(l, f, UCP_AM_SEND_FLAG_REPLY);
 }
 
+/// Over RDMA, where UCX's own keepalive has no end (worker.cpp: UD_TIMEOUT).
+void engine::send_pings(steady::time_point now) {
+  if (settings_.over != medium::rdma || closing_ || now < ping_at_)
+    return;
+  ping_at_ = now + ping_interval;
+  frame f;
+  f.kind = frame_kind::ping;
+  for (auto& [id, l] : links_)
+    if (l->now == link::state::up && l->ping == nullptr)
+      l->ping = send_small(*l, f);
+}
+
 void engine::on_hello(link& l, const frame& f) {
   if (l.now == link::state::closing || l.now == link::state::parked)
     return;
@@ -201,7 +213,7 @@ bool engine::advance_links() {
   auto now = steady::now();
   if (closing_ && worker_ && now >= abandon_at_) {
     say("closing without the answers of UCX");
-    worker_.reset();
+    drop_worker();
     abandoned_ = true;
   }
   bool work = false;
@@ -219,7 +231,11 @@ bool engine::advance_links() {
 
 bool engine::advance_closing(link& l, steady::time_point now) {
   using step = link::closing_step;
-  if (must_bury(l)) {
+  if (must_not_close(l)) {
+    if (l.reach_by == steady::time_point{})
+      l.reach_by = now + network_bye_timeout;
+    if (l.peer_connection != 0 && !l.failed && !abandoned_ && now < l.reach_by)
+      return false;
     bury(l);
     return true;
   }
@@ -260,10 +276,13 @@ bool engine::advance_closing(link& l, steady::time_point now) {
 }
 
 /// UCX 1.13.1 aborts when an endpoint over ud is force-closed before it has
-/// connected, as that of a peer that never answered.
-bool engine::must_bury(const link& l) const {
-  return settings_.over == medium::rdma && l.peer_connection == 0
-         && l.endpoint != nullptr && l.step == link::closing_step::say_bye;
+/// connected, as that of a peer that never answered: its first message still
+/// waits for the connection then (ucp_request_send_state_ff). A link that was
+/// up is connected, since the other has heard our hello.
+bool engine::must_not_close(const link& l) const {
+  return settings_.over == medium::rdma && !l.reached
+         && l.before != link::state::up && l.endpoint != nullptr
+         && l.step == link::closing_step::say_bye;
 }
 
 /// Ends a link whose endpoint cannot be closed: nothing of a caller is on it,

@@ -72,6 +72,7 @@ void engine::sent(send_op& op, ucs_status_t status) {
   auto& l = *op.at;
   --l.requests;
   op.sent = true;
+  l.reached = l.reached || status == UCS_OK;
   if (status != UCS_OK) {
     l.failed = true;
     begin_close(l, errc::peer_lost, true);
@@ -92,6 +93,8 @@ void engine::sent(send_op& op, ucs_status_t status) {
   }
   if (l.bye == &op)
     l.bye = nullptr;
+  if (l.ping == &op)
+    l.ping = nullptr;
   l.sends.erase(op.id);
 }
 

@@ -102,6 +102,14 @@ std::vector<setting> settings_for(medium over, const std::string& devices) {
   } else {
     out.emplace_back("NET_DEVICES", devices);
   }
+  // When ud gives up an endpoint that has not connected, because its peer is
+  // dead, UCX 1.13.1 aborts (ucp_request_send_state_ff): so it never does. The
+  // engine notices deaths by pings over rc, which soft RoCE would repeat for
+  // ever if it were told to do so 7 times, as by default.
+  if (over == medium::rdma) {
+    out.emplace_back("UD_TIMEOUT", "100000000s");
+    out.emplace_back("RC_RETRY_COUNT", "6");
+  }
   // Soft RoCE does not fill the field by which UCX knows IPv4 from IPv6.
   if (over == medium::rdma && any_is_software(devices))
     out.emplace_back("UD_ETH_DGID_CHECK", "n");
