@@ -98,6 +98,25 @@ class Node(World):
         self.refuse(2, "node", "--fabric.force", "pigeon",
                     names=["--fabric.force"])
 
+    def test_rdma_needs_a_trusted_network_with_a_device(self):
+        self.refuse(1, "node", "--fabric.force", "rdma",
+                    names=["fabric.trusted_networks"])
+        self.refuse(1, "node", "--fabric.trusted_networks", "10.1",
+                    names=["fabric.trusted_networks", "'10.1'"])
+        why = "no active RDMA port has an address in fabric.trusted_networks"
+        nodes = [self.start("node", "--threads", 1, "--name", name,
+                            "--fabric.force", "rdma",
+                            "--fabric.trusted_networks", "240.0.0.0/4")
+                 for name in ("one", "two")]
+        for node in nodes:
+            node.wait_line(lambda line: "2 peers" in line)
+        link = self.pair("one")
+        self.assertEqual(link["fabric"], "tls")
+        self.assertIn({"fabric": "rdma", "why": why}, link["instead_of"])
+        for node in nodes:
+            self.assertIn(why, "\n".join(node.lines))
+            self.assertEqual(node.end(signal.SIGTERM), 0)
+
     def test_status_and_runs_from_afar_need_the_key(self):
         self.succeed("key", "new", "key")
         self.succeed("key", "new", "other")
