@@ -1,4 +1,4 @@
-# tests/rdma/train_test.py -- two nodes train over verbs, in a VM with software RDMA.
+# tests/rdma/train_test.py -- two nodes train over verbs, in a VM.
 #
 # Usage: tools/rdma-vm python3 tests/rdma/train_test.py PROGRAM
 # What silently went another way has failed: the devices count the packets that
@@ -27,21 +27,49 @@ class Rdma(World):
         pairs = [x for x in status["links"] if x["peer"] != status["self"]]
         return pairs[0] if pairs else {"fabric": None}
 
-    def test_two_peers_train_over_rdma_as_one_process_does(self):
-        two_stages = ("--parallelism.pipeline_parallel_degree", 2,
-                      "--parallelism.data_parallel_replicate_degree", 1)
-        alone = numbers(self.train("alone", "--threads", 1))
+    def two_nodes(self, *options_of_two):
+        """Two nodes, each with its device, whose pair goes by RDMA."""
         nodes = [self.start("node", "--threads", 1, "--name", name,
                             "--memory", "256M", "--fabric.force", "rdma",
-                            "--fabric.trusted_networks", network)
-                 for name, network in (("one", "10.77.0.1"),
-                                       ("two", "10.77.0.2"))]
+                            "--fabric.trusted_networks", network, *options)
+                 for name, network, options in (
+                     ("one", "10.77.0.1", ()),
+                     ("two", "10.77.0.2", options_of_two))]
         for node in nodes:
             node.wait_line(lambda line: "2 peers" in line)
         deadline = time.monotonic() + DEADLINE_S
         for name in ("one", "two"):
             while self.pair(name)["fabric"] != "rdma":
                 self.assertLess(time.monotonic(), deadline, self.pair(name))
+        return nodes
+
+    def test_a_run_survives_the_death_of_a_peer(self):
+        one, two = self.two_nodes("--non-voting")  # one may decide alone
+        before = packets()
+        run = self.start("train", self.tiny_run(), "--name", "one", "--data",
+                         self.write_text_files(), "--out", "out", "--json",
+                         "--training.steps", 4,
+                         "--parallelism.pipeline_parallel_degree", 1,
+                         "--parallelism.data_parallel_replicate_degree", 2)
+
+        def said(**what):
+            return run.wait_line(
+                lambda line: line.startswith("{")
+                and what.items() <= json.loads(line).items())
+
+        said(event="step")
+        sent = [now - then for now, then in zip(packets(), before)]
+        self.assertGreater(min(sent), 20)
+        two.end(signal.SIGKILL)
+        said(state="done")
+        self.assertEqual(run.end(), 0)
+        self.assertEqual(one.end(signal.SIGTERM), 0)
+
+    def test_two_peers_train_over_rdma_as_one_process_does(self):
+        two_stages = ("--parallelism.pipeline_parallel_degree", 2,
+                      "--parallelism.data_parallel_replicate_degree", 1)
+        alone = numbers(self.train("alone", "--threads", 1))
+        nodes = self.two_nodes()
         before = packets()
         together = numbers(self.train("together", "--name", "one", *two_stages))
         sent = [now - then for now, then in zip(packets(), before)]
