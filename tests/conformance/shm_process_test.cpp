@@ -67,6 +67,10 @@ void be_child(std::string_view what) {
     (void)node.send(parent, as_bytes("posted"));
     (void)in.wait();
   }
+  if (what == "die")
+    ::kill(getpid(), SIGKILL);
+  if (what == "exec")
+    execl("/bin/sleep", "sleep", "60", nullptr);
   if (what == "answer")
     for (auto order = read_text(child_socket); !order.empty();
          order = read_text(child_socket))
@@ -217,6 +221,32 @@ BOOST_AUTO_TEST_CASE(a_sender_killed_in_the_middle_ends_every_receive) {
       BOOST_TEST((std::count(bytes.begin(), bytes.end(), std::byte{7})
                   == static_cast<std::ptrdiff_t>(bulk_bytes)));
   }
+}
+
+// At whatever moment of its thread's turn, asleep, awake or just going.
+BOOST_AUTO_TEST_CASE(a_death_is_noticed_at_any_moment) {
+  for (const auto spin : {0, 30, 10000})
+    for (int round = 0; round < 6; ++round) {
+      board notes;
+      recorder heard(notes);
+      auto settings = config_of(1);
+      settings.spin = std::chrono::microseconds(spin);
+      shm::fabric node(settings, heard);
+      child c("die");
+      node.connect(read_text(c.socket()));
+      write_text(c.socket(), node.local_address());
+      BOOST_REQUIRE(
+        notes.wait([&] { return heard.downs[config_of(2).self] > 0; }));
+    }
+}
+
+// It keeps its pid, and its pidfd says nothing.
+BOOST_AUTO_TEST_CASE(a_peer_that_becomes_another_program_is_down) {
+  survivor s;
+  child c("exec");
+  s.node.connect(read_text(c.socket()));
+  write_text(c.socket(), s.node.local_address());
+  BOOST_REQUIRE(s.notes.wait([&] { return s.heard.downs[s.peer] > 0; }));
 }
 
 // One that is stopped does not answer, and may go on later.

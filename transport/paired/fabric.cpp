@@ -33,7 +33,13 @@ public:
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    thread_ = std::thread([this, &started, &make] { body(started, make); });
+    try {
+      thread_ = std::thread([this, &started, &make] { body(started, make); });
+    } catch (...) {
+      pthread_sigmask(SIG_SETMASK, &before, nullptr);
+      ::close(wake_fd_);
+      throw;
+    }
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
     try {
       address_ = address.get();

@@ -89,7 +89,7 @@ void engine::run() {
     const auto now = steady::now();
     if (now >= poll_at_) { // a thread that never sleeps must see deaths, too
       poll_at_ = now + poll_interval;
-      poll(0);
+      work = poll(0) || work; // it may have ended links, taken commands
     }
     if (work)
       last_work = now;
@@ -122,17 +122,21 @@ const directory* engine::directory_of(const link& l) const {
 }
 
 /// Rings for the peer if it sleeps; call after publishing something.
-void engine::wake(const link& l) {
+void engine::wake(link& l) {
   std::atomic_thread_fence(std::memory_order_seq_cst); // E-2
-  if (directory_of(l)->asleep.load(std::memory_order_relaxed) % 2 == 1)
-    ring_bell(l.bell);
+  const auto asleep = directory_of(l)->asleep.load(std::memory_order_relaxed);
+  if (asleep % 2 == 0 || asleep == l.rung_for)
+    return;
+  l.rung_for = asleep; // once for each sleep
+  ring_bell(l.bell);
 }
 
-void engine::poll(int timeout_ms) {
+bool engine::poll(int timeout_ms) {
   std::array<epoll_event, 32> events;
   const int n = epoll_wait(epoll_, events.data(), events.size(), timeout_ms);
   for (int i = 0; i < n; ++i)
     ready(events[static_cast<std::size_t>(i)].data.u64);
+  return n > 0;
 }
 
 void engine::ready(std::uint64_t cookie) {
@@ -143,13 +147,12 @@ void engine::ready(std::uint64_t cookie) {
   if (cookie == bell_cookie)
     return bell_.silence();
   for (auto& [id, l] : links_) {
-    if (l->connection != cookie || l->pidfd < 0)
+    if (l->connection != cookie || l->over)
       continue;
-    ::close(std::exchange(l->pidfd, -1)); // it stays readable
+    unwatch(*l); // it stays readable
     // What it has published is whole, and it may be the answer that matters.
     if (l->now == link::state::up)
-      while (!l->over && receive(*l)) {
-      }
+      receive(*l); // a turn is more than the ring holds
     end(*l, errc::peer_lost);
   }
 }
@@ -160,7 +163,8 @@ bool engine::anything_new() const {
     if (l->now == link::state::connecting) {
       if (l->peer_head != nullptr
           && l->peer_head->hears.load(std::memory_order_acquire)
-               == l->connection)
+               == l->connection
+          && l->peer_head->closed.load(std::memory_order_acquire) == 0)
         return true;
       for (const auto& e : directory_of(*l)->entries)
         if (e.to.load(std::memory_order_acquire) == token_
@@ -234,6 +238,13 @@ void engine::execute(paired::command& c) {
   case kind::cancel:
     return cancel(c.tag.plan);
   case kind::drop:
+    std::erase_if(to_connect_, [&](const std::string& address) {
+      const auto parsed = paired::parse_address(address);
+      if (!parsed || parsed->peer != c.peer)
+        return false;
+      handler_.connect_failed(address, errc::canceled);
+      return true;
+    });
     if (l == nullptr)
       return;
     if (!l->next_address.empty())
@@ -252,10 +263,8 @@ void engine::execute(paired::command& c) {
       || l->now != link::state::up)
     return fail(c, closing_ ? errc::canceled : errc::peer_lost);
   if (c.what == kind::message) {
-    l->in_flight->sent_bytes += c.message.size();
     l->messages.push_back(std::move(c.message));
   } else if (c.what == kind::send) {
-    l->in_flight->sent_bytes += c.from.size();
     const auto id = next_transfer_++;
     l->sends[id] = {c.tag, c.from, 0, c.done};
     l->turn.push_back(id);

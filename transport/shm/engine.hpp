@@ -32,7 +32,7 @@ public:
   /// Bytes taken from one link before the next has its turn.
   static constexpr std::size_t turn_bytes = std::size_t{1} << 20;
   /// Acks and ends that may wait for a peer to read them.
-  static constexpr std::size_t small_frames_max = 16384;
+  static constexpr std::size_t small_frames_max = 65536;
 
   engine(const config& settings, fabric_handler& handler,
          paired::commands& queue, int wake_fd);
@@ -47,11 +47,12 @@ private:
   void execute(paired::command& c);
   void fail(paired::command& c, std::error_code why);
   bool move(link& l);
-  void poll(int timeout_ms);
+  bool poll(int timeout_ms);
+  void unwatch(link& l);
   void sleep(steady::time_point now);
   bool anything_new() const;
   void ready(std::uint64_t cookie);
-  void wake(const link& l);
+  void wake(link& l);
   void say(const std::string& line) const;
   const directory* directory_of(const link& l) const;
 

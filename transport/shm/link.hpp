@@ -72,11 +72,12 @@ struct link {
 
   // The way in.
   int pidfd = -1;
-  int bell = -1;       ///< rings the peer
-  view peer_directory; ///< always mapped
-  view peer_channel;   ///< empty until it has made one for us
+  int bell = -1;              ///< rings the peer
+  std::uint64_t rung_for = 0; ///< its sleep that the bell was rung for
+  view peer_directory;        ///< always mapped
+  view peer_channel;          ///< empty until it has made one for us
   const channel_head* peer_head = nullptr; ///< in `peer_channel`
-  std::uint64_t peer_connection = 0;
+  std::uint64_t peer_connection = 0;       ///< newest that was looked at
   ring_reader reader;
   std::vector<std::byte> message;             ///< parts of a control message
   std::multimap<bulk_tag, receive_op> posted; ///< oldest first

@@ -52,6 +52,24 @@ bool within_reach(const paired::host_id& a, const paired::host_id& b) {
 
 constexpr std::size_t channel_bytes = ring_offset + ring_bytes;
 
+/// The directory of a node, if it is the one that the address tells of.
+std::optional<view> open_directory(const paired::node_address& a) {
+  const auto way = descriptors(a);
+  if (!way)
+    return {};
+  auto seen = view::open(a.pid, (*way)[0], sizeof(directory));
+  if (!seen)
+    return {};
+  const auto theirs = reinterpret_cast<const directory*>(seen->bytes().data());
+  if (theirs->magic != magic || theirs->token != a.token)
+    return {};
+  return seen;
+}
+
+bool is_there(const paired::node_address& a) {
+  return open_directory(a).has_value();
+}
+
 } // namespace
 
 link* engine::find(const peer_id& peer) {
@@ -85,7 +103,12 @@ void engine::connect(const std::string& address) {
         && !(old->now == link::state::up
              && old->peer_head->closed.load(std::memory_order_acquire) != 0))
       return;
-    // It ended there, or that peer has a new process.
+    // It ended there, or that peer has a new process; an address that came
+    // late, of a process that is gone, ends nothing.
+    if (old->peer.token != parsed->token && !is_there(*parsed)) {
+      handler_.connect_failed(address, errc::unreachable);
+      return;
+    }
     end(*old, errc::peer_lost);
     auto waiting = std::exchange(old->next_address, address);
     if (!waiting.empty() && waiting != address)
@@ -131,15 +154,14 @@ bool engine::open(link& l) {
     if (l.pidfd < 0 || epoll_ctl(epoll_, EPOLL_CTL_ADD, l.pidfd, &event) != 0)
       return false;
   }
-  auto seen = view::open(l.peer.pid, (*way)[0], sizeof(directory));
+  auto seen = open_directory(l.peer);
   if (!seen)
     return false;
   l.peer_directory = std::move(*seen);
-  const directory* theirs = directory_of(l);
-  if (theirs->magic != magic || theirs->token != l.peer.token)
-    return false;
   l.bell = open_bell(l.peer.pid, (*way)[1]);
-  if (l.bell < 0)
+  epoll_event gone{}; // EPOLLERR: nobody reads it any more
+  gone.data.u64 = l.connection;
+  if (l.bell < 0 || epoll_ctl(epoll_, EPOLL_CTL_ADD, l.bell, &gone) != 0)
     return false;
   for (std::size_t i = 0; i != peers_max && l.entry == link::no_entry; ++i)
     if (directory_->entries[i].to == 0)
@@ -165,22 +187,24 @@ bool engine::open(link& l) {
 /// @returns whether there was one that we had not yet
 bool engine::find_channel(link& l) {
   for (const auto& e : directory_of(l)->entries) {
-    if (e.to.load(std::memory_order_acquire) != token_
-        || e.connection == l.peer_connection)
+    if (e.to.load(std::memory_order_acquire) != token_)
       continue;
+    const std::uint64_t connection = e.connection;
+    if (connection == l.peer_connection || connection == 0)
+      continue;
+    // Whatever comes of it, it is not looked at again.
+    l.peer_connection = connection;
     auto seen = view::open(l.peer.pid, e.descriptor, channel_bytes);
     if (!seen)
       return false;
-    // No longer the caller's: it is the first of the memory that we mapped.
     auto head = reinterpret_cast<const channel_head*>(seen->bytes().data());
     if (head->magic != magic || head->from != l.peer.token || head->to != token_
-        || head->connection == 0)
+        || head->connection != connection)
       return false;
     l.peer_channel = std::move(*seen);
     l.peer_head = head;
-    l.peer_connection = head->connection;
     l.reader = ring_reader(l.peer_channel.bytes().subspan(ring_offset));
-    l.head->hears.store(l.peer_connection, std::memory_order_release);
+    l.head->hears.store(connection, std::memory_order_release);
     return true;
   }
   return false;
@@ -259,6 +283,16 @@ void engine::finish(link& l) {
     to_connect_.push_back(std::move(l.next_address));
 }
 
+/// A forked child may hold copies: closing alone would leave them in the epoll.
+void engine::unwatch(link& l) {
+  if (l.pidfd >= 0) {
+    epoll_ctl(epoll_, EPOLL_CTL_DEL, l.pidfd, nullptr);
+    ::close(std::exchange(l.pidfd, -1));
+  }
+  if (l.bell >= 0)
+    epoll_ctl(epoll_, EPOLL_CTL_DEL, l.bell, nullptr);
+}
+
 /// Takes the channel back and lets go of all that is the peer's.
 void engine::withdraw(link& l) {
   if (l.entry != link::no_entry && l.head != nullptr)
@@ -267,9 +301,9 @@ void engine::withdraw(link& l) {
     l.head->closed.store(1, std::memory_order_release);
     wake(l);
   }
-  for (int* fd : {&l.pidfd, &l.bell})
-    if (*fd >= 0)
-      ::close(std::exchange(*fd, -1));
+  unwatch(l);
+  if (l.bell >= 0)
+    ::close(std::exchange(l.bell, -1));
   l.head = nullptr;
   l.peer_head = nullptr;
   l.channel = {};

@@ -3,8 +3,10 @@
 #include "transport/shm/segment.hpp"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <unistd.h>
 
 #include <array>
@@ -23,6 +25,27 @@ namespace {
 
 std::string path_of(std::uint32_t pid, std::uint64_t descriptor) {
   return "/proc/" + std::to_string(pid) + "/fd/" + std::to_string(descriptor);
+}
+
+/// Opens what a path leads to if it is memory or a pipe, as `type` says; -1
+/// if not. Looks before it opens: opening a device or a file of some servers
+/// may block, or do something.
+int open_checked(const std::string& path, mode_t type, int flags) noexcept {
+  const int seen = ::open(path.c_str(), O_PATH | O_CLOEXEC);
+  if (seen < 0)
+    return -1;
+  struct stat info {};
+  struct statfs where {};
+  int fd = -1;
+  if (fstat(seen, &info) == 0 && (info.st_mode & S_IFMT) == type
+      && (type != S_IFREG
+          || (fstatfs(seen, &where) == 0 && where.f_type == TMPFS_MAGIC)))
+    fd = ::open(path_of(static_cast<std::uint32_t>(getpid()),
+                        static_cast<std::uint64_t>(seen))
+                  .c_str(),
+                flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  ::close(seen);
+  return fd;
 }
 
 /// A descriptor that closes itself.
@@ -89,9 +112,7 @@ view& view::operator=(view&& other) noexcept {
 
 std::optional<view>
 view::open(std::uint32_t pid, std::uint64_t descriptor, std::size_t bytes) {
-  // Not blocking: a stranger's descriptor may be a pipe.
-  const file f{::open(path_of(pid, descriptor).c_str(),
-                      O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
+  const file f{open_checked(path_of(pid, descriptor), S_IFREG, O_RDONLY)};
   if (f.fd < 0)
     return {};
   const int seals = fcntl(f.fd, F_GET_SEALS);
@@ -119,21 +140,13 @@ bell::~bell() {
 }
 
 void bell::silence() noexcept {
-  std::array<char, 256> rung;
-  while (::read(ends_[0], rung.data(), rung.size())
-         == static_cast<ssize_t>(rung.size())) {
-  }
+  // What is left keeps it readable.
+  std::array<char, 4096> rung;
+  [[maybe_unused]] const auto n = ::read(ends_[0], rung.data(), rung.size());
 }
 
 int open_bell(std::uint32_t pid, std::uint64_t descriptor) noexcept {
-  const int fd =
-    ::open(path_of(pid, descriptor).c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK);
-  struct stat info {};
-  if (fd >= 0 && (fstat(fd, &info) != 0 || !S_ISFIFO(info.st_mode))) {
-    ::close(fd);
-    return -1;
-  }
-  return fd;
+  return open_checked(path_of(pid, descriptor), S_IFIFO, O_WRONLY);
 }
 
 void ring_bell(int fd) noexcept {

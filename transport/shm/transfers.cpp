@@ -228,7 +228,9 @@ std::optional<std::size_t> engine::room(const link& l) const {
 /// Writes what there is and what has room. @returns whether anything went
 bool engine::send(link& l) {
   bool sent = false;
-  while (!l.small.empty() || !l.messages.empty() || !l.turn.empty()) {
+  const auto begin = l.writer.written();
+  while (l.writer.written() - begin < turn_bytes
+         && (!l.small.empty() || !l.messages.empty() || !l.turn.empty())) {
     if (!l.writer.plausible(
           l.peer_head->taken.load(std::memory_order_acquire))) {
       broken(l, "a position that cannot be");
@@ -260,6 +262,10 @@ void engine::send_next(link& l, std::size_t room) {
     return;
   }
   const std::size_t bytes = std::min(bytes_left(l), room);
+  if (bytes == 0 && bytes_left(l) != 0) { // the last line of the ring
+    l.writer.put(f, {});                  // a gap
+    return;
+  }
   if (!l.messages.empty()) {
     auto& message = l.messages.front();
     f.kind = frame_kind::message;
@@ -267,6 +273,7 @@ void engine::send_next(link& l, std::size_t room) {
     f.offset = l.message_offset;
     l.writer.put(f, std::span(message).subspan(l.message_offset, bytes));
     l.message_offset += bytes;
+    l.in_flight->sent_bytes += bytes;
     if (l.message_offset == message.size()) {
       --l.in_flight->messages;
       l.in_flight->message_bytes -= message.size();
@@ -291,6 +298,7 @@ void engine::send_next(link& l, std::size_t room) {
   f.sequence = op.tag.sequence;
   l.writer.put(f, op.bytes.subspan(op.offset, bytes));
   op.offset += bytes;
+  l.in_flight->sent_bytes += bytes;
   if (op.offset == op.bytes.size())
     l.turn.pop_front();
 }
