@@ -55,14 +55,14 @@ steady_figure::observe(nanoseconds now, std::uint64_t measured) {
     above_ = above;
   }
   seen_[streak_++ % streak_needed] = measured;
-  if (streak_ < streak_needed || now - since_ < streak_time)
+  if (streak_ < streak_needed || now - since_ < streak_time_)
     return {};
   return rounded(median(seen_));
 }
 
 profile_watch::profile_watch(const device_profile& measured_at_start)
   : device_(measured_at_start),
-    speed_(measured_at_start.mflops, speed_off_permille) {
+    speed_(measured_at_start.mflops, speed_off_permille, speed_off_for) {
 }
 
 void profile_watch::step(nanoseconds now, job_id job, nanoseconds expected,
@@ -105,9 +105,9 @@ void profile_watch::network(nanoseconds now, const std::string& name,
            .emplace(
              name,
              link_kind{{std::uint64_t(host ? assumed_host_hop : assumed_hop),
-                        latency_off_permille},
+                        latency_off_permille, links_off_for},
                        {host ? assumed_host_bytes_per_s : assumed_bytes_per_s,
-                        rate_off_permille},
+                        rate_off_permille, links_off_for},
                        false})
            .first;
   }

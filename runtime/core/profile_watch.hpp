@@ -4,7 +4,7 @@
 // happens: how long the device works on a job's steps, and what links carry.
 // A new profile may mean a new plan, and noise must not: a figure is replaced
 // when it has been off by its factor, to the same side, in streak_needed
-// observations one after another and for streak_time, by the median of the
+// observations one after another and for long enough, by the median of the
 // latest, rounded to eighths of a power of two; and the device's not twice
 // within `rest`, nor those of links.
 //
@@ -34,11 +34,12 @@ namespace shoal::core {
 class steady_figure {
 public:
   static constexpr std::size_t streak_needed = 6;
-  static constexpr nanoseconds streak_time = 2'000'000'000;
 
   /// @param off_permille 2000: off if less than half or more than twice
-  steady_figure(std::uint64_t value, std::uint32_t off_permille)
-    : value_(value), off_permille_(off_permille) {}
+  /// @param streak_time how long it must be off
+  steady_figure(std::uint64_t value, std::uint32_t off_permille,
+                nanoseconds streak_time)
+    : value_(value), off_permille_(off_permille), streak_time_(streak_time) {}
 
   std::uint64_t value() const noexcept { return value_; }
   void set(std::uint64_t value) noexcept;
@@ -48,6 +49,7 @@ public:
 private:
   std::uint64_t value_;
   std::uint32_t off_permille_;
+  nanoseconds streak_time_;
   bool above_ = false;
   std::size_t streak_ = 0;
   nanoseconds since_ = 0; ///< of the streak
@@ -63,6 +65,9 @@ public:
   static constexpr std::uint32_t speed_off_permille = 1500;
   static constexpr std::uint32_t rate_off_permille = 2000;
   static constexpr std::uint32_t latency_off_permille = 4000;
+  static constexpr nanoseconds speed_off_for = 2'000'000'000;
+  /// What links carry follows what else a machine does; plans need not.
+  static constexpr nanoseconds links_off_for = 30'000'000'000;
   static constexpr nanoseconds rest = 10'000'000'000;
   /// Jobs remembered; the oldest is forgotten.
   static constexpr std::size_t jobs_max = 64;

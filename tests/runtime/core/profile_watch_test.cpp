@@ -97,7 +97,7 @@ BOOST_AUTO_TEST_CASE(links_are_news_where_the_plan_assumes_otherwise) {
   nanoseconds now = 1;
   const auto look = [&](const char* name, nanoseconds latency,
                         std::uint64_t rate) {
-    for (int i = 0; i < 10; ++i) {
+    for (int i = 0; i < 40; ++i) {
       now += 1000 * ms;
       w.network(now, name, latency, rate);
     }
@@ -113,6 +113,11 @@ BOOST_AUTO_TEST_CASE(links_are_news_where_the_plan_assumes_otherwise) {
   BOOST_TEST(slow->networks[0].bytes_per_s == rounded(12'000'000));
   BOOST_TEST(slow->device.mflops == speed);
   BOOST_TEST(!look("tls", 25 * ms, 15'000'000));
+  for (int i = 0; i < 200; ++i) { // slow for a while, now and then: no news
+    now += 1000 * ms;
+    w.network(now, "tls", 20 * ms, i % 30 < 20 ? 1'000'000 : 12'000'000);
+    BOOST_REQUIRE(!w.take(now));
+  }
   // Names beyond what a view holds are left out.
   for (const char* name : {"a", "b", "c", "d", "e", "f"})
     look(name, 20 * ms, 12'000'000);
