@@ -28,7 +28,6 @@ struct three {
   static paired::config settings(std::uint8_t who) {
     paired::config s;
     s.self[0] = who;
-    s.hello_timeout = std::chrono::milliseconds(200);
     return s;
   }
   static void meet(fabric& x, fabric& y) {
