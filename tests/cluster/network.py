@@ -20,10 +20,13 @@ def can_make_namespaces():
                               capture_output=True, check=False)
         if made.returncode != 0:
             return False
-        subprocess.run(["ip", "netns", "del", name], check=False)
+        # To work in one takes a mount namespace, which a chroot cannot have.
+        inside = ip("-n", name, "link", "add", "br0", "type", "bridge",
+                    check=False)
+        ip("netns", "del", name, check=False)
+        return inside.returncode == 0
     except FileNotFoundError:
         return False
-    return True
 
 
 def settled(namespace):
