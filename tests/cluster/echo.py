@@ -1,8 +1,8 @@
 # tests/cluster/echo.py -- repeats beacons that it hears, from another address.
 #
-#   echo.py HEAR COUNT NOISE   hears HEAR beacons by IPv6 multicast, sends each
-#                              again COUNT times, then NOISE that are none;
-#                              prints how many were sent
+#   echo.py HEAR COUNT NOISE   hears beacons of HEAR senders by IPv6 multicast,
+#                              sends the first of each again COUNT times, then
+#                              NOISE that are none; prints how many were sent
 import socket
 import struct
 import sys
@@ -20,15 +20,14 @@ def main():
                  socket.inet_pton(socket.AF_INET6, GROUP)
                  + struct.pack("I", index))
     s.settimeout(30)
-    heard = []
+    heard = {}
     while len(heard) < hear:
-        datagram = s.recv(2048)
-        if datagram not in heard:
-            heard.append(datagram)
+        datagram, sender = s.recvfrom(2048)
+        heard.setdefault(sender[0], datagram)
     out = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
     out.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_IF, index)
     sent = 0
-    for datagram in heard * count + [b"SHBN" + bytes(68)] * noise:
+    for datagram in list(heard.values()) * count + [b"SHBN" + bytes(68)] * noise:
         out.sendto(datagram, (GROUP, PORT, 0, index))
         sent += 1
     print(sent)

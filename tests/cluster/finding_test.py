@@ -51,8 +51,8 @@ def by_name(cluster, folder, hosts):
 
 @scenario
 def a_name_stands_for_all_of_its_addresses(cluster, folder):
-    if not cluster.isolated:
-        print("  skipped: no mount namespaces here")
+    if not cluster.isolated or not os.path.exists("/etc/hosts"):
+        print("  skipped: no mount namespaces, or no /etc/hosts, here")
         return
     # The first address is nobody's: a dead seed changes nothing.
     by_name(cluster, folder, "127.0.0.1 localhost\n" + "".join(
@@ -84,8 +84,8 @@ a_hosts_file_is_read_again.peers = 3
 
 @scenario
 def a_slurm_list_is_enough(cluster, folder):
-    if not cluster.isolated:
-        print("  skipped: no mount namespaces here")
+    if not cluster.isolated or not os.path.exists("/etc/hosts"):
+        print("  skipped: no mount namespaces, or no /etc/hosts, here")
         return
     key, _ = make_key(cluster)
     file = folder / "hosts"
@@ -217,10 +217,10 @@ def repeated_beacons_have_no_effect(cluster, folder):
         def repeat(*numbers):
             return hosts.spawn(["python3", echo, *map(str, numbers)],
                                stranger.number, stdout=subprocess.PIPE)
-        listener = repeat(2, 20, 0)
+        listener = repeat(1, 20, 0)
         one.start()
         one.wait_ready()
-        assert listener.communicate(timeout=60)[0].strip() == "40"
+        assert listener.communicate(timeout=60)[0].strip() == "20"
         # Its own are passed over.
         assert sum(one.status()["beacons"].values()) == 0
         listener = repeat(2, 20, 0)
