@@ -89,19 +89,19 @@ struct traffic {
   std::uint64_t received_bytes = 0;
 };
 
-/// One transport instance. Implemented by tls::, ucx:: and loopback::fabric.
+/// One transport instance: tls::, shm::, ucx:: or loopback::fabric.
 class fabric {
 public:
   virtual ~fabric() = default; ///< As close().
 
-  /// "tls", "ucx" or "loopback".
+  /// "tls", "shm", "ucx" or "loopback".
   virtual std::string_view name() const noexcept = 0;
 
   /// Longest control message that send() takes.
   virtual std::size_t message_bytes_max() const noexcept = 0;
 
   /// What a peer passes to connect() to reach this node: "host:port" for tls,
-  /// an opaque worker address for ucx, a name for loopback.
+  /// an opaque text for shm and ucx, a name for loopback.
   virtual std::string local_address() const = 0;
 
   /// Starts to connect; ends in handler.up or handler.connect_failed, or in
