@@ -192,6 +192,13 @@ void job_actor::compute(std::function<void(kernels::backend&)> work,
     std::move(work), [post = poster(), then = std::move(then)] { post(then); });
 }
 
+void job_actor::fence(std::function<void()> then) {
+  node().reductions().submit(
+    {}, [post = poster(), device = &node().device(), then = std::move(then)] {
+      device->submit({}, [post, then] { post(then); });
+    });
+}
+
 // Sub-plans come and go.
 
 void job_actor::act(const halt& a) {
@@ -211,17 +218,18 @@ void job_actor::act(const halt& a) {
 void job_actor::halted_if_still() {
   if (!halting_ || !crew_.gone())
     return;
+  // What was posted between the halt and the crew's end.
+  if (cancelled_ != 0)
+    node().links().cancel(cancelled_);
+  if (!lease_.expired())
+    return; // it calls again
   // Whatever has been submitted before this runs before it.
-  compute([](kernels::backend&) {},
-          [this, digest = *halting_] {
-            if (halting_ != digest)
-              return; // yet another sub-plan: it has a fence of its own
-            halting_.reset();
-            // What was posted between the halt and the crew's end.
-            if (cancelled_ != 0)
-              node().links().cancel(cancelled_);
-            feed(event::halted{digest});
-          });
+  fence([this, digest = *halting_] {
+    if (halting_ != digest)
+      return; // yet another sub-plan: it has a fence of its own
+    halting_.reset();
+    feed(event::halted{digest});
+  });
 }
 
 void job_actor::act(const adopt& a) {
@@ -229,6 +237,11 @@ void job_actor::act(const adopt& a) {
   auto plan = std::make_shared<sub_plan>();
   plan->where = a.place;
   plan->digest = a.digest;
+  plan->lease = std::shared_ptr<void>(nullptr, [this, weak = address()](void*) {
+    if (const auto self = caf::actor_cast<caf::actor>(weak))
+      caf::anon_send(self, job_later{[this] { halted_if_still(); }});
+  });
+  lease_ = plan->lease;
   digest_ = a.digest;
   for (std::uint32_t u : a.units)
     if (!world_->units.contains(u))
@@ -325,30 +338,20 @@ void job_actor::on_reduced(const step_reduced& m) {
 void job_actor::prepare_if_complete() {
   if (!computed_ || !reduced_ || computed_->step != reduced_->step)
     return;
-  auto vote = std::make_shared<event::prepared>();
-  vote->digest = digest_;
-  vote->step = reduced_->step;
-  vote->losses = reduced_->losses;
-  vote->busy = computed_->busy;
-  vote->elapsed = computed_->elapsed;
+  event::prepared vote;
+  vote.digest = digest_;
+  vote.step = reduced_->step;
+  vote.units = std::move(reduced_->squares);
+  vote.losses = std::move(reduced_->losses);
+  vote.busy = computed_->busy;
+  vote.elapsed = computed_->elapsed;
   node().worked(config_.entry.id, computed_->busy);
   took_.computing = computed_->elapsed;
   took_.reducing = std::max<core::nanoseconds>(
     steady_now() - step_began_ - computed_->elapsed, 0);
   computed_.reset();
   reduced_.reset();
-  std::vector<unit_ptr> units;
-  for (const stage_name& n : crew_.stages()) {
-    const unit_range range = units_of(crew_.plan()->where, n.replica, n.stage);
-    for (auto u = range.first; u < range.last; ++u)
-      units.push_back(world_->units.at(u));
-  }
-  compute(
-    [units, vote](kernels::backend& device) {
-      for (const unit_ptr& u : units)
-        vote->units.push_back({u->unit(), model::sums_of_squares(*u, device)});
-    },
-    [this, vote] { feed(std::move(*vote)); });
+  feed(std::move(vote));
 }
 
 void job_actor::act(const apply& a) {

@@ -87,6 +87,9 @@ private:
   /// Device work, then `then` in this actor.
   void compute(std::function<void(kernels::backend&)> work,
                std::function<void()> then);
+  /// Runs `then` here when all that the device and the reductions had been
+  /// given before has run.
+  void fence(std::function<void()> then);
   /// Runs `then` in this actor; callable from any thread.
   std::function<void(std::function<void()>)> poster();
 
@@ -118,6 +121,7 @@ private:
   std::uint64_t cancelled_ = 0;          ///< digest of the sub-plan before
   std::uint64_t digest_ = 0;             ///< of the adopted sub-plan; 0: none
   std::optional<std::uint64_t> halting_; ///< digest to answer
+  std::weak_ptr<void> lease_;            ///< of the newest sub-plan
   text_ptr text_;
   bool loading_text_ = false;
 

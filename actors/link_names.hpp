@@ -18,15 +18,17 @@ enum class link_kind : std::uint8_t {
   targets = 2,       ///< next ids of a microbatch, data source -> last stage
   activations = 3,   ///< hidden states, stage -> next stage
   gradients = 4,     ///< d hidden states, stage -> stage before
-  reduce_part = 5,   ///< one unit's gradient of one replica -> owner
-  reduce_result = 6, ///< the sum, owner -> the other replicas
+  reduce_part = 5,   ///< a piece of a unit's gradient, replica -> owner
+  reduce_result = 6, ///< its sum, owner -> the other replicas
   tied = 7,          ///< gradient of a tied tensor, first <-> last stage
   state = 8,         ///< parameters and moments of a unit -> a new holder
   snapshot = 9,      ///< the same -> checkpointer
   eval_tokens = 10,  ///< as tokens, targets, activations: in an evaluation
   eval_targets = 11,
   eval_activations = 12,
-  eval_losses = 13, ///< sums and counts, last stage -> evaluator
+  eval_losses = 13,   ///< sums and counts, last stage -> evaluator
+  losses = 14,        ///< of a replica's microbatches -> replica 0
+  losses_merged = 15, ///< of all, replica 0 -> the others
 };
 
 /// @param index a stage or a unit

@@ -1,6 +1,7 @@
-// actors/reducer.cpp -- buckets between replicas.
+// actors/reducer.cpp -- units and losses between replicas, tied gradients.
 #include "actors/reducer.hpp"
 
+#include "actors/all_reduce.hpp"
 #include "actors/link_names.hpp"
 #include "actors/receiver.hpp"
 #include "runtime/context.hpp"
@@ -11,20 +12,26 @@
 #include <caf/all.hpp>
 
 #include <algorithm>
-#include <set>
+#include <memory>
+#include <optional>
 
 namespace shoal::actors {
 namespace {
 
-/// The device has summed a bucket, or put a result in place.
-struct bucket_done {
+/// The replicas' sum of a unit is in place.
+struct unit_reduced {
   std::uint64_t step = 0;
-  std::uint32_t bucket = 0;
+  model::unit_index unit = 0;
+  std::error_code error;
 };
-/// A transfer of ours has ended.
-struct bucket_sent {
+/// The squares of a unit's gradient have been summed.
+struct unit_squared {
   std::uint64_t step = 0;
-  std::uint32_t bucket = 0;
+  core::unit_sums sums;
+};
+/// A transfer of losses has ended.
+struct losses_sent {
+  std::uint64_t step = 0;
 };
 /// Tied gradients have been added.
 struct tied_done {
@@ -34,18 +41,13 @@ struct tied_done {
 } // namespace
 } // namespace shoal::actors
 
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::actors::bucket_done)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::actors::bucket_sent)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::actors::unit_reduced)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::actors::unit_squared)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::actors::losses_sent)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::actors::tied_done)
 
 namespace shoal::actors {
 namespace {
-
-using kernels::vector_view;
-
-kernels::matrix_view<float> as_row(std::span<float> values) {
-  return {values.data(), 1, values.size()};
-}
 
 class reducer_actor : public caf::event_based_actor {
 public:
@@ -58,52 +60,66 @@ public:
     for (const stage_name& n : mine) {
       const unit_range range = units_of(place_, n.replica, n.stage);
       for (auto u = range.first; u < range.last; ++u)
-        units_.insert(u);
+        units_[u];
     }
     head_ = config_.world->layout->head_unit();
-    losses_bucket_ = head_ + 1;
+    sums_ = std::make_unique<all_reduce>(all_reduce::config{
+      &node().links(), &node().reductions(), &config_.world->buffers,
+      config_.plan->digest, replica_, config_.plan->lease,
+      [self = address()](std::uint64_t step, std::uint32_t unit,
+                         std::error_code error) { // weak: we own this
+        if (const auto to = caf::actor_cast<caf::actor>(self))
+          caf::anon_send(to, unit_reduced{step, unit, error});
+      }});
   }
 
   const char* name() const override { return "reducer"; }
+  void on_exit() override { sums_->stop(); }
 
   caf::behavior make_behavior() override {
     return {
       [this](const begin_step& m) { begin(m.step); },
       [this](const unit_ready& m) {
         if (m.step == step_)
-          complete_here(m.unit);
+          sums_->ready(m.step, m.unit);
       },
       [this](step_computed& m) {
         if (m.step == step_ && !m.losses.empty())
           take_losses(m.losses);
       },
       [this](const arrived& m) { on_arrived(m); },
-      [this](const bucket_done& m) {
+      [this](const unit_reduced& m) {
         if (m.step == step_)
-          on_summed(m.bucket);
+          on_reduced(m);
       },
-      [this](const bucket_sent& m) {
-        if (m.step == step_ && --buckets_.at(m.bucket).sending == 0)
-          finish_if_reduced();
+      [this](const unit_squared& m) {
+        if (m.step != step_)
+          return;
+        units_.at(m.sums.unit).squares = m.sums;
+        finish_if_reduced();
+      },
+      [this](const losses_sent& m) {
+        if (m.step != step_)
+          return;
+        --losses_to_send_;
+        finish_if_reduced();
       },
       [this](const tied_done& m) {
-        if (m.step == step_) {
-          tied_ = tied_state::added;
-          finish_if_reduced();
-        }
+        if (m.step != step_)
+          return;
+        tied_ = tied_state::added;
+        for (auto& [u, unit] : units_)
+          if (is_tied(u))
+            square(u);
       },
     };
   }
 
 private:
-  /// One unit, or the losses.
-  struct bucket {
-    bool complete = false; ///< this replica's part
-    bool summing = false;
+  /// One unit in this step.
+  struct progress {
     bool reduced = false;
-    int sending = 0;
-    std::map<std::uint32_t, buffer> parts; ///< by replica, at the owner
-    buffer result;                         ///< at the others
+    std::optional<core::unit_sums> squares;
   };
   enum class tied_state { none, waiting, adding, added };
 
@@ -111,204 +127,161 @@ private:
   std::uint32_t replicas() const {
     return std::uint32_t(place_.replicas.size());
   }
-  bool is_losses(std::uint32_t b) const { return b == losses_bucket_; }
-  std::uint32_t owner_of(std::uint32_t b) const { return b % replicas(); }
-  const core::peer_id& peer_of(std::uint32_t replica, std::uint32_t b) const {
-    return holder_of(place_, replica, is_losses(b) ? head_ : b);
-  }
+  bool has_head() const { return units_.contains(head_); }
   std::uint32_t microbatches() const {
     return place_.replicas.back().last_microbatch;
-  }
-  std::size_t bytes_of(std::uint32_t b) const {
-    return is_losses(b) ? microbatches() * sizeof(double)
-                        : states_.at(b)->size() * sizeof(float);
   }
 
   void begin(std::uint64_t step) {
     step_ = step;
-    buckets_.clear();
-    for (std::uint32_t u : units_)
-      buckets_[u];
-    if (units_.contains(head_)) {
-      buckets_[losses_bucket_];
-      losses_.assign(microbatches(), 0.0);
+    std::vector<all_reduce::bucket> buckets;
+    for (auto& [u, unit] : units_) {
+      unit = {};
+      all_reduce::bucket& b = buckets.emplace_back();
+      b.index = u;
+      for (std::uint32_t r = 0; r < replicas(); ++r)
+        b.holders.push_back(holder_of(place_, r, u));
+      const unit_ptr& state = states_.at(u);
+      b.values = {state, std::as_writable_bytes(state->gradients())};
     }
-    if (replicas() > 1)
-      for (auto& [b, state] : buckets_)
-        post(b);
+    std::ranges::reverse(buckets); // as the backward pass makes them
+    sums_->begin(step, std::move(buckets));
+    post_losses();
     post_tied();
   }
 
-  /// Posts the other replicas' parts at the owner, the result elsewhere.
-  void post(std::uint32_t b) {
-    if (owner_of(b) != replica_) {
-      expect(link_kind::reduce_result, replica_, b, peer_of(owner_of(b), b));
-      return;
-    }
-    for (std::uint32_t r = 0; r < replicas(); ++r)
-      if (r != replica_)
-        expect(link_kind::reduce_part, r, b, peer_of(r, b));
-  }
-
-  void expect(link_kind kind, std::uint32_t replica, std::uint32_t b,
-              const core::peer_id& from) {
-    buffer into = config_.world->buffers.get(bytes_of(b));
-    // `run` carries the step, `microbatch` replica and bucket.
+  /// Posts memory for a transfer of this step; `arrived` comes back.
+  void expect(const core::peer_id& from, link_kind kind, std::uint32_t replica,
+              std::uint32_t index, std::size_t bytes) {
+    buffer into = config_.world->buffers.get(bytes);
     node().links().expect(
-      from, make_tag(config_.plan->digest, kind, replica, b, step_),
+      from, make_tag(config_.plan->digest, kind, replica, index, step_),
       into.shared(),
-      [self = caf::actor_cast<caf::actor>(this), kind, step = step_, replica, b,
+      [self = caf::actor_cast<caf::actor>(this), kind, step = step_, replica,
        into](std::error_code error) {
-        caf::anon_send(
-          self, arrived{kind, step, (replica << 16) | b, into, error, b});
+        caf::anon_send(self, arrived{kind, step, replica, into, error, 0});
       });
   }
 
   void on_arrived(const arrived& m) {
     if (m.run != step_)
       return;
-    if (m.error) {
-      node().say("[reducer] bucket " + std::to_string(m.microbatch & 0xffff)
-                 + " of step " + std::to_string(step_) + " failed: "
-                 + m.error.message() + "; waiting for a new plan");
-      return;
-    }
-    const std::uint32_t b = m.microbatch & 0xffff;
+    if (m.error)
+      return failed(m.kind == link_kind::tied ? "the tied gradient"
+                                              : "the losses",
+                    m.error);
     if (m.kind == link_kind::tied) {
       tied_part_ = m.what;
       add_tied_if_ready();
       return;
     }
-    bucket& state = buckets_.at(b);
-    if (m.kind == link_kind::reduce_part)
-      state.parts[m.microbatch >> 16] = m.what;
+    losses_here_[m.kind == link_kind::losses ? m.microbatch : 0] = m.what;
+    merge_losses_if_ready();
+  }
+
+  void failed(const std::string& what, std::error_code error) {
+    node().say("[reducer] " + what + " of step " + std::to_string(step_)
+               + " failed: " + error.message() + "; waiting for a new plan");
+  }
+
+  void on_reduced(const unit_reduced& m) {
+    if (m.error)
+      return failed("unit " + std::to_string(m.unit), m.error);
+    units_.at(m.unit).reduced = true;
+    if (is_tied(m.unit))
+      add_tied_if_ready();
     else
-      state.result = m.what;
-    sum_if_ready(b);
+      square(m.unit);
+  }
+
+  void square(model::unit_index u) {
+    auto done = std::make_shared<unit_squared>();
+    done->step = step_;
+    done->sums.unit = u;
+    node().device().submit(
+      [unit = states_.at(u), done](kernels::backend& device) {
+        done->sums.sums = model::sums_of_squares(*unit, device);
+      },
+      [self = caf::actor_cast<caf::actor>(this), done] {
+        caf::anon_send(self, std::move(*done));
+      });
+  }
+
+  // Losses: each replica knows those of its own microbatches; replica 0 merges
+  // them and tells the others, between the holders of the head.
+
+  void post_losses() {
+    losses_here_.clear();
+    losses_to_send_ = 0;
+    losses_merged_ = !has_head();
+    if (!has_head())
+      return;
+    losses_.assign(microbatches(), 0.0);
+    const std::size_t bytes = losses_.size() * sizeof(double);
+    if (replica_ != 0) {
+      losses_to_send_ = 1;
+      expect(holder_of(place_, 0, head_), link_kind::losses_merged, replica_, 0,
+             bytes);
+      return;
+    }
+    losses_to_send_ = int(replicas()) - 1;
+    for (std::uint32_t r = 1; r < replicas(); ++r)
+      expect(holder_of(place_, r, head_), link_kind::losses, r, 0, bytes);
   }
 
   void take_losses(const std::vector<double>& mine) {
     const core::replica_place& r = place_.replicas[replica_];
     SHOAL_ASSERT(mine.size() == r.last_microbatch - r.first_microbatch);
     std::ranges::copy(mine, losses_.begin() + r.first_microbatch);
-    complete_here(losses_bucket_);
+    losses_here_[replica_] = {};
+    if (replica_ != 0)
+      send_losses(link_kind::losses, replica_, holder_of(place_, 0, head_));
+    merge_losses_if_ready();
   }
 
-  void complete_here(std::uint32_t b) {
-    bucket& state = buckets_.at(b);
-    state.complete = true;
-    if (replicas() == 1) {
-      state.reduced = true;
-      add_tied_if_ready();
-      finish_if_reduced();
-      return;
-    }
-    if (owner_of(b) != replica_)
-      send_bucket(link_kind::reduce_part, replica_, b, peer_of(owner_of(b), b));
-    sum_if_ready(b);
-  }
-
-  /// Sends our part, or the sum, from where it lies.
-  void send_bucket(link_kind kind, std::uint32_t replica, std::uint32_t b,
-                   const core::peer_id& to) {
-    runtime::shared_bytes bytes;
-    if (is_losses(b)) {
-      buffer copy = config_.world->buffers.get(bytes_of(b));
-      std::ranges::copy(losses_, copy.as<double>().begin());
-      bytes = copy.shared();
-    } else {
-      const unit_ptr& unit = states_.at(b);
-      bytes = {unit, std::as_writable_bytes(unit->gradients())};
-    }
-    ++buckets_.at(b).sending;
+  void
+  send_losses(link_kind kind, std::uint32_t replica, const core::peer_id& to) {
+    buffer copy = config_.world->buffers.get(losses_.size() * sizeof(double));
+    std::ranges::copy(losses_, copy.as<double>().begin());
     node().links().send(
-      to, make_tag(config_.plan->digest, kind, replica, b, step_), bytes,
-      [self = caf::actor_cast<caf::actor>(this), step = step_,
-       b](std::error_code error) {
+      to, make_tag(config_.plan->digest, kind, replica, 0, step_),
+      copy.shared(),
+      [self = caf::actor_cast<caf::actor>(this),
+       step = step_](std::error_code error) {
         if (!error) // else the peer is lost: a new plan follows
-          caf::anon_send(self, bucket_sent{step, b});
+          caf::anon_send(self, losses_sent{step});
       });
-  }
-
-  void sum_if_ready(std::uint32_t b) {
-    bucket& state = buckets_.at(b);
-    const bool owner = owner_of(b) == replica_;
-    const bool all =
-      owner ? state.parts.size() + 1 == replicas() : bool(state.result);
-    if (!state.complete || !all || state.summing)
-      return;
-    state.summing = true;
-    if (is_losses(b)) {
-      merge_losses(state);
-      on_summed(b);
-      return;
-    }
-    node().device().submit(
-      [unit = states_.at(b), parts = state.parts, result = state.result,
-       me = replica_](kernels::backend& device) {
-        if (result) {
-          std::ranges::copy(result.as<const float>(),
-                            unit->gradients().begin());
-          return;
-        }
-        add_in_order(device, unit->gradients(), parts, me);
-      },
-      [self = caf::actor_cast<caf::actor>(this), step = step_, b] {
-        caf::anon_send(self, bucket_done{step, b});
-      });
-  }
-
-  /// own = ((part 0 + part 1) + part 2) + ..., where part `me` is own.
-  static void
-  add_in_order(kernels::backend& device, std::span<float> own,
-               const std::map<std::uint32_t, buffer>& parts, std::uint32_t me) {
-    auto first = parts.begin();
-    if (me == 0) {
-      for (const auto& [replica, part] : parts)
-        device.add(as_row(own), as_row(own), as_row(part.as<float>()));
-      return;
-    }
-    const kernels::matrix_view<float> sum = as_row(first->second.as<float>());
-    bool own_added = false;
-    for (auto at = std::next(first); at != parts.end(); ++at) {
-      if (at->first > me && !own_added) {
-        device.add(sum, sum, as_row(own));
-        own_added = true;
-      }
-      device.add(sum, sum, as_row(at->second.as<float>()));
-    }
-    if (!own_added)
-      device.add(as_row(own), sum, as_row(own));
-    else
-      std::ranges::copy(first->second.as<const float>(), own.begin());
   }
 
   /// Each replica filled in its own range: nothing is added.
-  void merge_losses(bucket& state) {
-    if (state.result) {
-      std::ranges::copy(state.result.as<const double>(), losses_.begin());
+  void merge_losses_if_ready() {
+    const std::size_t wanted = replica_ == 0 ? replicas() : 2;
+    if (losses_here_.size() < wanted || losses_merged_)
       return;
-    }
-    for (const auto& [r, part] : state.parts) {
-      const core::replica_place& place = place_.replicas[r];
+    losses_merged_ = true;
+    for (const auto& [r, part] : losses_here_) {
+      if (!part)
+        continue; // our own
       const auto from = part.as<const double>();
+      if (replica_ != 0) { // the merged ones
+        std::ranges::copy(from, losses_.begin());
+        continue;
+      }
+      const core::replica_place& place = place_.replicas[r];
       for (auto m = place.first_microbatch; m < place.last_microbatch; ++m)
         losses_[m] = from[m];
     }
-  }
-
-  void on_summed(std::uint32_t b) {
-    buckets_.at(b).reduced = true;
-    if (owner_of(b) == replica_)
-      for (std::uint32_t r = 0; r < replicas(); ++r)
-        if (r != replica_)
-          send_bucket(link_kind::reduce_result, r, b, peer_of(r, b));
-    add_tied_if_ready();
+    if (replica_ == 0)
+      for (std::uint32_t r = 1; r < replicas(); ++r)
+        send_losses(link_kind::losses_merged, r, holder_of(place_, r, head_));
     finish_if_reduced();
   }
 
   // Tied embeddings: the peers of unit 0 and of the head, in each replica.
 
+  bool is_tied(model::unit_index u) const {
+    return config_.world->layout->tied() && (u == 0 || u == head_);
+  }
   bool has_tied() const {
     return config_.world->layout->tied()
            && (units_.contains(0) || units_.contains(head_));
@@ -324,16 +297,8 @@ private:
     if (!has_tied() || tied_is_local())
       return;
     const std::uint32_t other = units_.contains(0) ? head_ : 0;
-    buffer into = config_.world->buffers.get(tied_span(!other).size_bytes());
-    node().links().expect(
-      holder_of(place_, replica_, other),
-      make_tag(config_.plan->digest, link_kind::tied, replica_, other, step_),
-      into.shared(),
-      [self = caf::actor_cast<caf::actor>(this), step = step_, other,
-       into](std::error_code error) {
-        caf::anon_send(
-          self, arrived{link_kind::tied, step, other, into, error, other});
-      });
+    expect(holder_of(place_, replica_, other), link_kind::tied, replica_, other,
+           tied_span(!other).size_bytes());
   }
 
   /// The tied tensor's gradient in unit 0, or in the head.
@@ -347,13 +312,13 @@ private:
     if (tied_ != tied_state::waiting)
       return;
     if (tied_is_local()) {
-      if (buckets_.at(0).reduced && buckets_.at(head_).reduced)
+      if (units_.at(0).reduced && units_.at(head_).reduced)
         submit_tied({});
       return;
     }
     const bool here_is_head = units_.contains(head_);
     const std::uint32_t mine = here_is_head ? head_ : 0;
-    if (!buckets_.at(mine).reduced)
+    if (!units_.at(mine).reduced)
       return;
     if (!tied_sent_) {
       tied_sent_ = true;
@@ -370,10 +335,6 @@ private:
   }
 
   void submit_tied(const buffer& other) {
-    // The sum must not go out as a bucket's result: let those end first.
-    for (std::uint32_t u : {0u, head_})
-      if (units_.contains(u) && buckets_.at(u).sending > 0)
-        return;
     tied_ = tied_state::adding;
     const bool head = units_.contains(head_);
     std::span<float> a =
@@ -389,14 +350,15 @@ private:
   }
 
   void finish_if_reduced() {
-    add_tied_if_ready();
-    if (tied_ == tied_state::waiting || tied_ == tied_state::adding)
+    if (!losses_merged_ || losses_to_send_ > 0)
       return;
-    for (const auto& [b, state] : buckets_)
-      if (!state.reduced || state.sending > 0)
+    for (const auto& [u, unit] : units_)
+      if (!unit.squares)
         return;
-    send(config_.owner, step_reduced{step_, losses_});
-    buckets_.clear();
+    step_reduced all{step_, losses_, {}};
+    for (auto& [u, unit] : units_)
+      all.squares.push_back(std::move(*unit.squares));
+    send(config_.owner, std::move(all));
     step_ = 0;
   }
 
@@ -404,13 +366,15 @@ private:
   const core::assignment& place_;
   std::uint32_t replica_ = 0;
   std::map<model::unit_index, unit_ptr> states_; ///< as of this sub-plan
-  std::set<std::uint32_t> units_;
   std::uint32_t head_ = 0;
-  std::uint32_t losses_bucket_ = 0;
+  std::unique_ptr<all_reduce> sums_;
 
-  std::uint64_t step_ = 0;
-  std::map<std::uint32_t, bucket> buckets_;
+  std::uint64_t step_ = 0;                      ///< 0: none is under way
+  std::map<model::unit_index, progress> units_; ///< those here
+  std::map<std::uint32_t, buffer> losses_here_; ///< by replica; own: empty
   std::vector<double> losses_;
+  int losses_to_send_ = 0;
+  bool losses_merged_ = false;
   tied_state tied_ = tied_state::none;
   buffer tied_part_;
   bool tied_sent_ = false;

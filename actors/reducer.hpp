@@ -1,11 +1,10 @@
 // actors/reducer.hpp -- sums gradients between replicas, behind the backward.
 //
-// One per peer and sub-plan. A unit is a bucket; the replica unit % R owns it.
-// As soon as a unit's gradient is complete here (unit_ready) it goes to the
-// owner, who adds the replicas' parts in replica order, whatever the order of
-// arrival, and sends the sum to all: every replica has the owner's bytes. The
-// losses of the last stages are one more bucket. With tied embeddings the
-// first and the last stage then exchange gradients and both add them.
+// One per peer and sub-plan. A unit is a bucket of an all_reduce.hpp: as soon
+// as its gradient is complete here (unit_ready) it is summed with the other
+// replicas'. With tied embeddings the first and the last stage then exchange
+// gradients and both add them. The squares of each gradient, for its norm, are
+// summed once it is final. Replica 0 gathers all replicas' losses.
 //
 // Message        Effect
 // begin_step     posts what will come, forgets the step before
@@ -24,10 +23,11 @@
 
 namespace shoal::actors {
 
-/// All buckets of this peer are reduced.
+/// All units of this peer are reduced.
 struct step_reduced {
   std::uint64_t step = 0;
   std::vector<double> losses; ///< of all microbatches, if we hold the head
+  std::vector<core::unit_sums> squares; ///< of all own units
 };
 
 struct reducer_config {

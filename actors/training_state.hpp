@@ -2,9 +2,10 @@
 //
 // Units with parameters, gradients and moments, shared by the job's actors on
 // this peer. The job actor decides which units there are; stages compute on
-// them, the reducer sums their gradients, transfers read and write them. Work
-// on the device queue is the only thing that changes them, except while the
-// job is halted, when the job actor may replace them.
+// them, the reducer sums their gradients, transfers read and write them. A job
+// is halted when its actors have ended, what they had given to the queues has
+// run and the sub-plan's lease has come back: then the job actor may replace
+// them.
 //
 // Ownership: closures on the queue and transfers hold a unit's shared_ptr, so
 //            a unit that has been released stays valid until they have ended.
@@ -55,6 +56,8 @@ using world_ptr = std::shared_ptr<job_world>;
 struct sub_plan {
   core::assignment where;
   std::uint64_t digest = 0;
+  /// Copied by transfers that write into units, beside work on the queues.
+  std::shared_ptr<void> lease;
 };
 using sub_plan_ptr = std::shared_ptr<const sub_plan>;
 

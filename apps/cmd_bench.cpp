@@ -1,9 +1,10 @@
-// apps/cmd_bench.cpp -- bench link: how fast this machine's fabrics are.
+// apps/cmd_bench.cpp -- bench: how fast this machine's fabrics and sums are.
 //
-// Two nodes of this process per fabric; runs of the fabrics take turns, so
-// that all of them see the same machine.
+// link: two nodes of this process per fabric; runs of the fabrics take turns,
+// so that all of them see the same machine. allreduce: nodes in processes.
 #include "apps/commands.hpp"
 #include "apps/link_meter.hpp"
+#include "apps/reduce_meter.hpp"
 #include "transport/shm/fabric.hpp"
 #include "transport/tls/fabric.hpp"
 #include "transport/ucx/fabric.hpp"
@@ -59,7 +60,7 @@ struct measured {
   std::string name;
   std::unique_ptr<link_meter> meter;
   std::vector<std::vector<double>> rates{std::size(sizes)}; ///< GB/s
-  std::vector<double> progress, threads;                    ///< us
+  std::vector<double> progress = {}, threads = {};          ///< us
 };
 
 void run_once(measured& m) {
@@ -97,11 +98,33 @@ void print_json(const std::vector<measured>& all) {
   std::cout << out.dump() << "\n";
 }
 
-} // namespace
+int bench_all_reduce(const bench_options& o) {
+  std::vector<std::size_t> sizes;
+  for (int mib : o.mebibytes)
+    sizes.push_back(std::size_t(mib) << 20);
+  auto out = nlohmann::ordered_json::array();
+  if (!o.json)
+    std::printf("%-10s %8s %10s %8s\n", "PROCESSES", "MIB", "MS", "GB/S");
+  for (int processes : o.processes)
+    for (const auto& [bytes, seconds] :
+         measure_all_reduce(processes, sizes, o.runs)) {
+      const double took = median(seconds);
+      if (o.json)
+        out.push_back(
+          {{"processes", processes}, {"bytes", bytes}, {"seconds", took}});
+      else
+        std::printf("%-10d %8zu %10.1f %8.2f\n", processes, bytes >> 20,
+                    took * 1e3, double(bytes) / took / 1e9);
+      std::fflush(stdout);
+    }
+  if (o.json)
+    std::cout << out.dump() << "\n";
+  return exit_done;
+}
 
-int run_bench(const bench_options& o) {
+int bench_links(const bench_options& o) {
   std::vector<measured> all;
-  try {
+  {
     const auto key = tls::make_shared_key();
     all.push_back(
       {"tls", std::make_unique<link_meter>(tls_node(key), tls_node(key))});
@@ -118,15 +141,23 @@ int run_bench(const bench_options& o) {
     for (int run = 0; run < o.runs; ++run)
       for (measured& m : all)
         run_once(m);
-  } catch (const std::exception& e) {
-    std::cerr << "shoal: " << e.what() << "\n";
-    return exit_failed;
   }
   if (o.json)
     print_json(all);
   else
     print_text(all);
   return exit_done;
+}
+
+} // namespace
+
+int run_bench(const bench_options& o) {
+  try {
+    return o.what == "link" ? bench_links(o) : bench_all_reduce(o);
+  } catch (const std::exception& e) {
+    std::cerr << "shoal: " << e.what() << "\n";
+    return exit_failed;
+  }
 }
 
 } // namespace shoal::apps

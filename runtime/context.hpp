@@ -40,7 +40,9 @@ public:
   virtual caf::actor_system& system() = 0;
   virtual link_hub& links() = 0;
   virtual device_queue& device() = 0; ///< computation
-  virtual device_queue& disk() = 0;   ///< blocking file work; backend unused
+  /// Sums of what links bring, beside the computation: one thread.
+  virtual device_queue& reductions() = 0;
+  virtual device_queue& disk() = 0; ///< blocking file work; backend unused
   virtual store& blobs() = 0;
   virtual job_log& log() = 0;
   virtual std::filesystem::path data_dir() const = 0;

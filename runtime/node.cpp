@@ -77,6 +77,7 @@ node::impl::~impl() {
 void node::impl::start_services() {
   store_ = store::open(setup_.data_dir / "blobs");
   device_ = make_cpu_device(static_cast<int>(profile_.threads));
+  reductions_ = make_cpu_device(1);
   disk_ = make_io_device();
   journal_ = open_job_journal(setup_.data_dir / "jobs", disk_.get());
   blob_exchange::config x;
@@ -297,6 +298,8 @@ void node::impl::tear_down() {
   control_ready_ = nullptr;
   if (mesh_)
     mesh_->close();
+  if (reductions_)
+    reductions_->close();
   if (device_)
     device_->close();
   if (disk_)

@@ -57,6 +57,7 @@ public:
   caf::actor_system& system() override { return *system_; }
   link_hub& links() override { return mesh_->links(); }
   device_queue& device() override { return *device_; }
+  device_queue& reductions() override { return *reductions_; }
   device_queue& disk() override { return *disk_; }
   store& blobs() override { return *store_; }
   job_log& log() override { return *journal_; }
@@ -149,6 +150,7 @@ private:
   caf::actor_system_config system_config_;
   std::unique_ptr<store> store_;
   std::unique_ptr<device_queue> device_;
+  std::unique_ptr<device_queue> reductions_;
   std::unique_ptr<device_queue> disk_;
   std::unique_ptr<job_journal> journal_;
   std::unique_ptr<blob_exchange> exchange_;

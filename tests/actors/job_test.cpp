@@ -175,7 +175,7 @@ const scheduled_run schedules[] = {
 /// some time later.
 BOOST_DATA_TEST_CASE(a_death_at_any_message_loses_no_step,
                      bdata::make(schedules)
-                       * (bdata::xrange(20, 1140, 7) ^ bdata::xrange(160)),
+                       * (bdata::xrange(20, 1105, 7) ^ bdata::xrange(155)),
                      r, when, turn) {
   shoal::test::small_shoal s(
     r.peers, with_schedule(small_run(2, r.stages), r.schedule, r.runs),
@@ -184,7 +184,7 @@ BOOST_DATA_TEST_CASE(a_death_at_any_message_loses_no_step,
   const auto victim = std::size_t(turn) % 4;
   for (int i = 0; i < when && !s.ended(); ++i)
     s.step();
-  // The run takes some 1,200 messages: nobody dies after its end.
+  // The run takes some 1,110 messages: nobody dies after its end.
   BOOST_REQUIRE(!s.ended());
   s.kill(victim);
   for (int i = 0; i < 150 && !s.ended(); ++i)

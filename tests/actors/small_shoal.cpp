@@ -29,7 +29,8 @@ class inline_device : public runtime::device_queue {
 public:
   inline_device() : backend_(kernels::make_cpu_backend(team_)) {}
   void submit(work run, std::function<void()> done) override {
-    run(*backend_);
+    if (run)
+      run(*backend_);
     if (done)
       done();
   }
@@ -156,6 +157,7 @@ public:
   caf::actor_system& system() override { return *all_.system_; }
   runtime::link_hub& links() override { return links_; }
   runtime::device_queue& device() override { return device_; }
+  runtime::device_queue& reductions() override { return device_; }
   runtime::device_queue& disk() override { return device_; }
   runtime::store& blobs() override { return *store_; }
   runtime::job_log& log() override { return *log_; }

@@ -97,6 +97,7 @@ public:
   caf::actor_system& system() override { std::abort(); }
   runtime::link_hub& links() override { std::abort(); }
   runtime::device_queue& device() override { std::abort(); }
+  runtime::device_queue& reductions() override { std::abort(); }
   runtime::device_queue& disk() override { std::abort(); }
   runtime::store& blobs() override { return *store_; }
   runtime::job_log& log() override { return *log_; }
