@@ -5,6 +5,7 @@
 // by default shoal/shoal.toml below the user's configuration directory).
 // The flags of a run file's keys are made from the table in run_config.hpp.
 #include "apps/commands.hpp"
+#include "apps/pipeline_meter.hpp"
 #include "apps/reduce_meter.hpp"
 #include "apps/toml_file.hpp"
 #include "runtime/run_config.hpp"
@@ -196,14 +197,17 @@ void add_node(CLI::App& app, command_set& set, runners& run) {
   c = app.add_subcommand("bench", "measure what this machine can do");
   c->add_option("WHAT", set.bench.what,
                 "link: how fast each fabric moves bytes here; allreduce: how "
-                "fast processes of this machine sum an array of floats")
+                "fast processes of this machine sum an array of floats; "
+                "pipeline: what part of a step its stages idle, by schedule")
     ->required()
-    ->check(CLI::IsMember({"link", "allreduce"}));
+    ->check(CLI::IsMember({"link", "allreduce", "pipeline"}));
   c->add_option("--processes", set.bench.processes,
                 "of allreduce; several: one after another")
     ->check(CLI::Range(2, reduce_processes_max));
   c->add_option("--mib", set.bench.mebibytes, "sizes of allreduce's array")
     ->check(CLI::Range(1, 65536));
+  c->add_option("--stages", set.bench.stages, "of pipeline, a core each")
+    ->check(CLI::Range(2, pipeline_stages_max));
   c->add_option("--runs", set.bench.runs, "medians of so many are shown")
     ->check(CLI::Range(1, 1000));
   c->add_flag("--json", set.bench.json, "as JSON");

@@ -1,9 +1,11 @@
 // apps/cmd_bench.cpp -- bench: how fast this machine's fabrics and sums are.
 //
 // link: two nodes of this process per fabric; runs of the fabrics take turns,
-// so that all of them see the same machine. allreduce: nodes in processes.
+// so that all of them see the same machine. allreduce, pipeline: nodes in
+// processes of their own.
 #include "apps/commands.hpp"
 #include "apps/link_meter.hpp"
+#include "apps/pipeline_meter.hpp"
 #include "apps/reduce_meter.hpp"
 #include "transport/shm/fabric.hpp"
 #include "transport/tls/fabric.hpp"
@@ -122,6 +124,33 @@ int bench_all_reduce(const bench_options& o) {
   return exit_done;
 }
 
+int bench_pipeline(const bench_options& o) {
+  const pipeline_times t = measure_pipeline(o.stages, o.runs);
+  if (o.json) {
+    nlohmann::ordered_json out{{"stages", t.stages},
+                               {"microbatches", t.microbatches},
+                               {"ideal_bubble_percent", t.ideal_bubble},
+                               {"over_ideal", t.over_ideal()},
+                               {"schedules", nlohmann::json::array()}};
+    for (const pipeline_figures& f : t.schedules)
+      out["schedules"].push_back({{"schedule", f.schedule},
+                                  {"step_seconds", f.step},
+                                  {"computing_seconds", f.computing},
+                                  {"bubble_percent", f.bubble}});
+    std::cout << out.dump() << "\n";
+    return exit_done;
+  }
+  std::printf("%d stages, %d microbatches\n%-12s %9s %12s %8s\n", t.stages,
+              t.microbatches, "SCHEDULE", "STEP MS", "COMPUTING MS", "BUBBLE");
+  for (const pipeline_figures& f : t.schedules)
+    std::printf("%-12s %9.1f %12.1f %6.1f %%\n", f.schedule.c_str(),
+                f.step * 1e3, f.computing * 1e3, f.bubble);
+  std::printf("equal stages without transfers would have %.1f %% by 1f1b: the "
+              "computing phase is %.2fx that ideal\n",
+              t.ideal_bubble, t.over_ideal());
+  return exit_done;
+}
+
 int bench_links(const bench_options& o) {
   std::vector<measured> all;
   {
@@ -153,7 +182,9 @@ int bench_links(const bench_options& o) {
 
 int run_bench(const bench_options& o) {
   try {
-    return o.what == "link" ? bench_links(o) : bench_all_reduce(o);
+    return o.what == "link"       ? bench_links(o)
+           : o.what == "pipeline" ? bench_pipeline(o)
+                                  : bench_all_reduce(o);
   } catch (const std::exception& e) {
     std::cerr << "shoal: " << e.what() << "\n";
     return exit_failed;

@@ -153,10 +153,11 @@ struct key_options {
 int run_key(const key_options& o);
 
 struct bench_options {
-  std::string what; ///< "link" or "allreduce"
+  std::string what; ///< "link", "allreduce" or "pipeline"
   int runs = 5;
   std::vector<int> processes = {2, 4}; ///< of allreduce
   std::vector<int> mebibytes = {64, 256};
+  int stages = 2; ///< of pipeline
   bool json = false;
 };
 int run_bench(const bench_options& o);

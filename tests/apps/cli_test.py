@@ -172,6 +172,15 @@ class Cli(World):
         links = json.loads(self.succeed("bench", "link", "--runs", 1,
                                         "--json"))
         self.assertIn("tls", [row["fabric"] for row in links])
+        sums = json.loads(self.succeed(
+            "bench", "allreduce", "--runs", 1, "--mib", 1, 2, "--processes", 2,
+            3, "--json"))
+        self.assertEqual([(row["processes"], row["bytes"]) for row in sums],
+                         [(n, m << 20) for n in (2, 3) for m in (1, 2)])
+        found = json.loads(self.succeed("bench", "pipeline", "--runs", 1,
+                                        "--json"))
+        self.assertEqual([row["schedule"] for row in found["schedules"]],
+                         ["1f1b", "zero_bubble"])
 
     def test_plan_says_what_runs_where(self):
         text = self.plan(self.tiny_run())
