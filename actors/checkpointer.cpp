@@ -9,14 +9,40 @@
 
 #include <caf/all.hpp>
 
+#include <chrono>
 #include <map>
+
+namespace shoal::actors {
+namespace {
+
+using units_map = std::map<model::unit_index, buffer>;
+
+/// An attempt at writing has ended.
+struct attempt_ended {
+  std::shared_ptr<units_map> units;
+  checkpoint_written result;
+};
+/// Time for another one.
+struct try_again {
+  std::shared_ptr<units_map> units;
+};
+
+constexpr std::chrono::seconds retry_every{2};
+
+} // namespace
+} // namespace shoal::actors
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::actors::attempt_ended)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::actors::try_again)
 
 namespace shoal::actors {
 namespace {
 
 struct checkpointer_state {
   std::uint64_t step = 0;
-  std::map<model::unit_index, buffer> units;
+  bool last = false;
+  std::string told; ///< of a failure, already
+  units_map units;
 };
 
 void expect_all(caf::stateful_actor<checkpointer_state>* self,
@@ -38,40 +64,54 @@ void expect_all(caf::stateful_actor<checkpointer_state>* self,
 }
 
 void write(caf::stateful_actor<checkpointer_state>* self,
-           const checkpointer_config& config) {
-  auto units = std::make_shared<std::map<model::unit_index, buffer>>(
-    std::move(self->state.units));
-  self->state.units.clear();
-  auto result = std::make_shared<checkpoint_written>();
-  result->digest = config.plan->digest;
-  result->step = self->state.step;
+           const checkpointer_config& config,
+           const std::shared_ptr<units_map>& units) {
+  auto ended = std::make_shared<attempt_ended>();
+  ended->units = units;
+  ended->result.digest = config.plan->digest;
+  ended->result.step = self->state.step;
   world_ptr world = config.world;
   world->node->disk().submit(
-    [world, units, result](kernels::backend&) {
+    [world, ended](kernels::backend&) {
+      checkpoint_written& result = ended->result;
       std::vector<unit_snapshot> snapshots;
-      for (const auto& [unit, state] : *units)
+      for (const auto& [unit, state] : *ended->units)
         snapshots.push_back({unit, state.as<const float>()});
       const auto scratch = world->node->data_dir() / "jobs"
                            / ("writing-" + std::to_string(world->job) + "-"
-                              + std::to_string(result->step));
-      auto put = publish_checkpoint(result->step, *world->layout, snapshots,
+                              + std::to_string(result.step));
+      auto put = publish_checkpoint(result.step, *world->layout, snapshots,
                                     scratch, world->node->blobs());
-      result->good = bool(put);
+      result.good = bool(put);
       if (put)
-        result->what = *put;
+        result.what = *put;
       else
-        world->node->say("[checkpoint] step " + std::to_string(result->step)
-                         + " not saved: " + put.message()
-                         + "; the run goes on");
+        result.why = put.message();
     },
-    [owner = config.owner, result] { caf::anon_send(owner, *result); });
+    [to = caf::actor_cast<caf::actor>(self), ended] {
+      caf::anon_send(to, std::move(*ended));
+    });
+}
+
+/// What is not the last is given up: another one follows.
+void on_ended(caf::stateful_actor<checkpointer_state>* self,
+              const checkpointer_config& config, attempt_ended& m) {
+  if (m.result.step != self->state.step)
+    return;
+  m.result.trying = !m.result.good && self->state.last;
+  if (m.result.trying)
+    self->delayed_send(self, retry_every, try_again{m.units});
+  if (m.result.trying && self->state.told == m.result.why)
+    return;
+  self->state.told = m.result.why;
+  self->send(config.owner, std::move(m.result));
 }
 
 caf::behavior checkpointer(caf::stateful_actor<checkpointer_state>* self,
                            const checkpointer_config& config) {
   return {
     [=](const begin_checkpoint& m) {
-      self->state = {m.step, {}};
+      self->state = {m.step, m.last, {}, {}};
       expect_all(self, config);
     },
     [=](const arrived& m) {
@@ -79,8 +119,12 @@ caf::behavior checkpointer(caf::stateful_actor<checkpointer_state>* self,
         return; // a peer is lost: another sub-plan follows
       self->state.units[m.microbatch] = m.what;
       if (self->state.units.size() == config.world->layout->unit_count())
-        write(self, config);
+        write(self, config,
+              std::make_shared<units_map>(
+                std::exchange(self->state.units, units_map{})));
     },
+    [=](attempt_ended& m) { on_ended(self, config, m); },
+    [=](const try_again& m) { write(self, config, m.units); },
   };
 }
 

@@ -9,7 +9,9 @@
 // begin_checkpoint   expects every unit
 //
 // To its owner: checkpoint_written.
-// Errors: no disk, no space: said once, and the run goes on without.
+// Errors: no disk, no space: told, and the run goes on without. The last
+//         checkpoint of a run is kept in memory and tried again until it is
+//         written: nothing else holds what was trained.
 #pragma once
 
 #include "actors/checkpoint_files.hpp"
@@ -19,12 +21,15 @@ namespace shoal::actors {
 
 struct begin_checkpoint {
   std::uint64_t step = 0;
+  bool last = false;
 };
 struct checkpoint_written {
   std::uint64_t digest = 0; ///< of the sub-plan that it was begun under
   std::uint64_t step = 0;
   bool good = false;
   published what;
+  std::string why;     ///< not good
+  bool trying = false; ///< not good yet: another message follows
 };
 
 struct checkpointer_config {

@@ -104,9 +104,9 @@ void crew::begin_eval(std::uint64_t step) {
     eval_waits_ = step + 1;
 }
 
-void crew::begin_checkpoint(std::uint64_t step) {
+void crew::begin_checkpoint(std::uint64_t step, bool last) {
   if (checkpointer_)
-    owner_->send(checkpointer_, actors::begin_checkpoint{step});
+    owner_->send(checkpointer_, actors::begin_checkpoint{step, last});
 }
 
 void crew::pass_losses(const step_computed& m) {

@@ -51,7 +51,7 @@ public:
 
   void begin_step(std::uint64_t step);
   void begin_eval(std::uint64_t step);
-  void begin_checkpoint(std::uint64_t step);
+  void begin_checkpoint(std::uint64_t step, bool last);
   /// Losses of a stage of this peer go to the reducer.
   void pass_losses(const step_computed& m);
 

@@ -104,7 +104,7 @@ caf::behavior job_actor::make_behavior() {
     [this](const checkpoint_written& m) {
       if (m.digest == digest_)
         feed(event::checkpointed{m.digest, m.step, m.good, m.what.manifest,
-                                 m.what.bytes});
+                                 m.what.bytes, m.why, m.trying});
       if (m.good)
         hold({m.step, m.what.manifest});
     },

@@ -62,6 +62,7 @@ private:
   void act(const core::job_action::committed& a);
   void act(const core::job_action::eval_known& a);
   void act(const core::job_action::checkpoint_known& a);
+  void act(const core::job_action::checkpoint_failed& a);
   void act(const core::job_action::keep_checkpoint& a);
   void act(const core::job_action::lost_state& a);
   void act(const core::job_action::get_blobs& a);
@@ -139,6 +140,7 @@ private:
   std::map<core::blob_digest,
            std::vector<std::function<void(const std::filesystem::path&)>>>
     awaiting_files_;            ///< while they are exported
+  bool saving_fails_ = false;   ///< and people know it
   std::uint64_t last_step_ = 0; ///< the newest committed one that is logged
   job_holds reported_;
   unsigned ticks_ = 0;

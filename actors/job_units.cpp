@@ -176,7 +176,7 @@ void job_actor::act(const release& a) {
 // Checkpoints.
 
 void job_actor::act(const run_checkpoint& a) {
-  crew_.begin_checkpoint(a.step);
+  crew_.begin_checkpoint(a.step, a.last);
   const bool answers_later = crew_.is_checkpointer();
   if (crew_.in_first_replica()) {
     const core::peer_id to = crew_.plan()->where.checkpointer.peer;
@@ -199,15 +199,31 @@ void job_actor::act(const run_checkpoint& a) {
   }
   if (answers_later)
     return;
-  compute([](kernels::backend&) {},
-          [this, a] {
-            feed(event::checkpointed{a.digest, a.step, false, {}, 0});
-          });
+  compute(
+    [](kernels::backend&) {},
+    [this, a] {
+      feed(event::checkpointed{a.digest, a.step, false, {}, 0, {}, false});
+    });
 }
 
 void job_actor::act(const checkpoint_known& a) {
-  if (a.checkpoint.manifest != core::blob_digest{})
-    log_checkpoint(a.checkpoint); // else it failed; whoever tried has said so
+  if (std::exchange(saving_fails_, false))
+    note(a.checkpoint.step, "checkpoints are written again");
+  log_checkpoint(a.checkpoint);
+}
+
+void job_actor::act(const checkpoint_failed& a) {
+  const bool again = std::exchange(saving_fails_, true);
+  if (again && !a.trying)
+    return; // said
+  const core::member* where = view_ ? core::find_member(*view_, a.at) : nullptr;
+  const std::string at = where ? where->name : core::to_hex(a.at).substr(0, 8);
+  note(a.step, a.trying ? "the model of step " + std::to_string(a.step)
+                            + " cannot be written on " + at + ": " + a.why
+                            + "; trying again until it can (or `shoal cancel`)"
+                        : "the checkpoint of step " + std::to_string(a.step)
+                            + " could not be written on " + at + ": " + a.why
+                            + "; the run goes on");
 }
 
 /// Once for each.

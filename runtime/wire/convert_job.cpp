@@ -186,6 +186,8 @@ static void put(wire::JobMessage& out, const core::checkpoint_published& from) {
   put(*to.mutable_on(), from.on);
   put(*to.mutable_checkpoint(), from.checkpoint);
   to.set_bytes(from.bytes);
+  to.set_why(printable(from.why, text_bytes_max));
+  to.set_trying(from.trying);
 }
 
 static void get(const wire::CheckpointPublished& from,
@@ -193,6 +195,8 @@ static void get(const wire::CheckpointPublished& from,
   get(from.on(), to.on, c);
   get(from.checkpoint(), to.checkpoint, c);
   to.bytes = c.at_most(from.bytes(), bytes_max);
+  c.text(from.why(), text_bytes_max, to.why);
+  to.trying = from.trying();
 }
 
 static void put(wire::JobMessage& out, const core::have_checkpoint& from) {

@@ -8,6 +8,7 @@
 import os
 import pathlib
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -459,6 +460,50 @@ def a_hung_peer_is_expelled_and_rejoins(cluster, folder):
     run.advance(20)
     run.once_each()
     assert any("expelled" in t for t in log_of(hung))
+
+
+def mount(*arguments):
+    done = subprocess.run(["mount", *arguments], capture_output=True,
+                          text=True, check=False)
+    return done.returncode == 0
+
+
+@scenario
+def full_disks_cost_no_model(cluster, folder):
+    """One warning, then the last model is kept until there is room for it."""
+    text = folder / "text"
+    text.write_bytes(bytes(32 + (i * i * 7 + i // 3) % 90
+                           for i in range(300_000)))
+    disks = [p.store for p in cluster.peers]
+    mounted = []
+    try:
+        for disk in disks:
+            if not mount("-t", "tmpfs", "-o", "size=3m", "none", str(disk)):
+                print("  skipped: no tmpfs can be mounted here")
+                return
+            mounted.append(disk)
+        cluster.start_all()
+        cluster.wait_view(2)
+        run = Run(cluster, folder, steps=60, replicas=2, stages=1, interval=10,
+                  data=[str(text)])
+        run.until(lambda e: "cannot be written" in e.get("text", ""))
+        assert len(run.said("could not be written")) == 1, run.events
+        assert max(run.losses) == 60
+        for disk in disks:
+            assert mount("-o", "remount,size=64m", str(disk))
+        assert run.finish(60) == 0
+        assert run.said("checkpoints are written again")
+        assert (run.out / "model.safetensors").exists()
+        run.once_each()
+    finally:
+        for peer in cluster.peers:
+            if peer.running():
+                peer.kill()
+        for disk in mounted:
+            subprocess.run(["umount", "-l", str(disk)], check=False)
+
+
+full_disks_cost_no_model.peers = 2
 
 
 if __name__ == "__main__":

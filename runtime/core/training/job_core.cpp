@@ -267,7 +267,7 @@ void job_core::settle() {
     act(job_action::run_eval{header_.digest, step});
   } else if (!checkpoint_settled_) {
     phase_ = phase::checkpointing;
-    act(job_action::run_checkpoint{header_.digest, step});
+    act(job_action::run_checkpoint{header_.digest, step, last_step(step)});
   } else if (last_step(step)) {
     phase_ = phase::done;
     done_since_ = now_;
@@ -297,7 +297,11 @@ void job_core::on(const job_event::checkpointed& e) {
       || e.step + 1 != current_)
     return;
   if (place_->checkpointer.peer == config_.self) {
-    last_checkpoint_ = {header_, {e.step, {}}, e.bytes};
+    last_checkpoint_ = {header_, {e.step, {}}, e.bytes, e.why, e.trying};
+    if (!e.known)
+      act(job_action::checkpoint_failed{e.step, config_.self, e.why, e.trying});
+    if (!e.known && e.trying)
+      return tell(members_, last_checkpoint_);
     if (e.known) {
       last_checkpoint_.checkpoint.manifest = e.manifest;
       checkpoint_ = last_checkpoint_.checkpoint;

@@ -106,13 +106,16 @@ struct evaluated {
   std::uint64_t tokens = 0;
 };
 /// Answers run_checkpoint. The checkpointer knows the manifest; it reports
-/// only when the checkpoint is complete in its store.
+/// when the checkpoint is complete in its store, or could not be written. The
+/// last one it tries to write until it can: then another answer follows.
 struct checkpointed {
   std::uint64_t digest = 0;
   std::uint64_t step = 0;
   bool known = false;
   blob_digest manifest{};
   std::uint64_t bytes = 0;
+  std::string why;
+  bool trying = false;
 };
 /// The own store has all of this checkpoint (fetched, or found at start).
 struct checkpoint_held {
@@ -207,10 +210,12 @@ struct run_eval {
   std::uint64_t digest = 0;
   std::uint64_t step = 0;
 };
-/// Write a checkpoint of `step`; answer checkpointed.
+/// Write a checkpoint of `step`; answer checkpointed. `last`: nothing follows
+/// that could be saved instead.
 struct run_checkpoint {
   std::uint64_t digest = 0;
   std::uint64_t step = 0;
+  bool last = false;
 };
 /// A step is committed: to the log. `publish`: we are the reporter, send it as
 /// `progress` under `on`, with what is measured here, to every other member of
@@ -234,6 +239,13 @@ struct checkpoint_known {
   checkpoint_ref checkpoint;
   peer_id at{};
   std::uint64_t bytes = 0;
+};
+/// A checkpoint could not be written there: to the log, once for each streak.
+struct checkpoint_failed {
+  std::uint64_t step = 0;
+  peer_id at{};
+  std::string why;
+  bool trying = false; ///< it tries on
 };
 /// We are a keeper: fetch this checkpoint, then say checkpoint_held.
 struct keep_checkpoint {
@@ -273,8 +285,9 @@ using job_output = std::variant<
   job_action::restore_unit, job_action::release, job_action::run_step,
   job_action::run_eval, job_action::run_checkpoint, job_action::committed,
   job_action::eval_known, job_action::checkpoint_known,
-  job_action::keep_checkpoint, job_action::lost_state, job_action::get_blobs,
-  job_action::waiting, job_action::finished, job_action::ended>;
+  job_action::checkpoint_failed, job_action::keep_checkpoint,
+  job_action::lost_state, job_action::get_blobs, job_action::waiting,
+  job_action::finished, job_action::ended>;
 using job_actions = std::vector<job_output>;
 
 /// What a set of seals leads to: the same on every sealer. See resume.cpp.
@@ -419,12 +432,7 @@ private:
   void log_eval(const eval_result& r);
   void release_spare();
 
-  template <class Message>
-  void tell(const std::vector<peer_id>& whom, const Message& m) {
-    for (const peer_id& to : whom)
-      if (to != config_.self)
-        act(job_action::send{to, m});
-  }
+  void tell(const std::vector<peer_id>& whom, const job_message& m);
   template <class Action>
   void act(Action a) {
     out_.emplace_back(std::move(a));

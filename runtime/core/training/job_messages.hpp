@@ -12,6 +12,7 @@
 #include "runtime/core/ids.hpp"
 
 #include <cstdint>
+#include <string>
 #include <variant>
 #include <vector>
 
@@ -138,8 +139,10 @@ struct eval_result {
 /// From the checkpointer to every member. A zero manifest: it failed.
 struct checkpoint_published {
   job_header on;
-  checkpoint_ref checkpoint;
+  checkpoint_ref checkpoint; ///< no manifest: it could not be written
   std::uint64_t bytes = 0;
+  std::string why;     ///< then: the reason, for people
+  bool trying = false; ///< and whether the checkpointer tries on
   friend bool operator==(const checkpoint_published&,
                          const checkpoint_published&) = default;
 };

@@ -90,11 +90,20 @@ void job_core::log_eval(const eval_result& r) {
     act(job_action::eval_known{r});
 }
 
+void job_core::tell(const std::vector<peer_id>& whom, const job_message& m) {
+  for (const peer_id& to : whom)
+    if (to != config_.self)
+      act(job_action::send{to, m});
+}
+
 void job_core::take(const peer_id& from, const checkpoint_published& m) {
   const bool exists = m.checkpoint.manifest != blob_digest{};
   const bool repeated = m == last_checkpoint_;
   if (exists && m.checkpoint != last_checkpoint_.checkpoint)
     act(job_action::checkpoint_known{m.checkpoint, from, m.bytes});
+  if (!exists && !repeated)
+    act(
+      job_action::checkpoint_failed{m.checkpoint.step, from, m.why, m.trying});
   last_checkpoint_ = m;
   if (exists && keeper()) {
     if (checkpoint_ == m.checkpoint)
@@ -102,7 +111,7 @@ void job_core::take(const peer_id& from, const checkpoint_published& m) {
     else if (!repeated)
       act(job_action::keep_checkpoint{m.checkpoint, from});
   }
-  if (!mine(m.on))
+  if (!mine(m.on) || m.trying)
     return;
   checkpoint_told_ = std::max(checkpoint_told_, m.checkpoint.step + 1);
   finish_if_told();

@@ -217,7 +217,8 @@ job_core at_the_end(const assignment& a, const checkpoint_ref& last) {
   auto out = core.step(ev::applied{1}, 0);
   BOOST_REQUIRE(all<act::run_checkpoint>(out).size() == 1u);
   const bool good = last.manifest != blob_digest{};
-  out = core.step(ev::checkpointed{digest(a), 1, good, last.manifest, 10}, 0);
+  out = core.step(
+    ev::checkpointed{digest(a), 1, good, last.manifest, 10, {}, false}, 0);
   BOOST_TEST(all<act::finished>(out).size() == (good ? 0u : 1u));
   return core;
 }
@@ -248,6 +249,33 @@ BOOST_AUTO_TEST_CASE(the_end_waits_for_a_second_store) {
   (void)at_the_end(a, {}); // it could not be written: nothing to wait for
 }
 
+BOOST_AUTO_TEST_CASE(the_end_waits_while_the_last_checkpoint_is_tried_again) {
+  assignment a = make_place(1, 1);
+  a.keepers = a.sealers = {id(1)};
+  job_config c = make_config(1, 1);
+  c.checkpoint_at_end = true;
+  c.total_steps = 1;
+  job_core core(c);
+  (void)core.step(ev::blobs_held{}, 0);
+  (void)core.step(show(a), 0);
+  (void)core.step(ev::halted{digest(a)}, 0);
+  for (std::uint32_t u = 0; u < 3; ++u)
+    (void)core.step(ev::loaded{digest(a), u}, 0);
+  (void)core.step(make_prepared(a, 1, 1, 1), 0);
+  auto out = core.step(ev::applied{1}, 0);
+  BOOST_REQUIRE(all<act::run_checkpoint>(out).size() == 1u);
+  BOOST_TEST(all<act::run_checkpoint>(out)[0].last);
+  out = core.step(
+    ev::checkpointed{digest(a), 1, false, {}, 0, "disk full", true}, 0);
+  BOOST_TEST(all<act::finished>(out).empty());
+  BOOST_REQUIRE(all<act::checkpoint_failed>(out).size() == 1u);
+  BOOST_TEST(all<act::checkpoint_failed>(out)[0].why == "disk full");
+  out = core.step(ev::tick{}, 100 * job_core::keep_wait_max);
+  BOOST_TEST(all<act::finished>(out).empty());
+  out = core.step(ev::checkpointed{digest(a), 1, true, {9}, 10, {}, false}, 0);
+  BOOST_TEST(all<act::finished>(out).size() == 1u);
+}
+
 BOOST_AUTO_TEST_CASE(a_keeper_says_what_it_holds_and_again_if_asked_again) {
   assignment a = make_place(1, 1);
   a.keepers = a.sealers = {id(1), id(2)};
@@ -256,7 +284,8 @@ BOOST_AUTO_TEST_CASE(a_keeper_says_what_it_holds_and_again_if_asked_again) {
   job_core core(make_config(2, 1));
   (void)core.step(show(a), 0);
   (void)core.step(ev::halted{digest(a)}, 0);
-  const ev::received told{peer(1), checkpoint_published{on, made, 10}};
+  const ev::received told{peer(1),
+                          checkpoint_published{on, made, 10, {}, false}};
   auto out = core.step(told, 0);
   BOOST_TEST(all<act::checkpoint_known>(out).size() == 1u);
   BOOST_TEST(all<act::keep_checkpoint>(out).size() == 1u);

@@ -318,7 +318,8 @@ core::job_message random_message::job_message(std::size_t kind) {
   case 4:
     return core::eval_result{header(), version(), real(), number()};
   case 5:
-    return core::checkpoint_published{header(), checkpoint, number()};
+    return core::checkpoint_published{header(), checkpoint, number(), text(),
+                                      coin()};
   case 6:
     return core::have_checkpoint{header(), checkpoint};
   default:

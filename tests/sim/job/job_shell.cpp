@@ -187,8 +187,14 @@ void job_world::on(const ptr& p, const act::run_checkpoint& a) {
   const assignment* place = assignment_of(a.digest);
   p->running_digest = a.digest;
   p->checkpoint_step = a.step;
+  write_checkpoint(p, a, place);
+}
+
+/// The disk may be full for a while: the last checkpoint is tried again.
+void job_world::write_checkpoint(const ptr& p, const act::run_checkpoint& a,
+                                 const assignment* place) {
   later(p, between(1 * ms, 20 * ms), [=, this] {
-    ev::checkpointed e{a.digest, a.step, false, {}, 0};
+    ev::checkpointed e{a.digest, a.step, false, {}, 0, {}, false};
     if (place->checkpointer.peer != p->id) {
       input(p, e);
       return;
@@ -210,9 +216,12 @@ void job_world::on(const ptr& p, const act::run_checkpoint& a) {
       e.known = true;
       e.bytes = 100;
     } else {
-      unwritten_.insert(a.step);
+      e.why = "no space";
+      e.trying = a.last;
     }
     input(p, e);
+    if (e.trying)
+      write_checkpoint(p, a, place);
   });
 }
 

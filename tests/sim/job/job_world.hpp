@@ -143,9 +143,12 @@ private:
   void on(const ptr& p, const act::run_step& a);
   void on(const ptr& p, const act::run_eval& a);
   void on(const ptr& p, const act::run_checkpoint& a);
+  void write_checkpoint(const ptr& p, const act::run_checkpoint& a,
+                        const assignment* place);
   void on(const ptr& p, const act::committed& a);
   void on(const ptr&, const act::eval_known&) {}
   void on(const ptr& p, const act::checkpoint_known& a);
+  void on(const ptr&, const act::checkpoint_failed&) {}
   void on(const ptr& p, const act::keep_checkpoint& a);
   void on(const ptr& p, const act::lost_state& a);
   void on(const ptr& p, const act::get_blobs& a);
@@ -188,7 +191,6 @@ private:
     std::vector<step_record> chain;
   };
   std::map<std::uint64_t, saved_state> checkpoints_;
-  std::set<std::uint64_t> unwritten_; ///< steps whose checkpoint failed once
   std::map<std::uint64_t, state_version> resumed_; ///< by digest
   job_sim_result result_;
   bool done_ = false;
