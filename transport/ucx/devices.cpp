@@ -55,6 +55,19 @@ interfaces_of(const fs::path& device, const fs::path& port) {
   return out;
 }
 
+/// Calls `take` with each address of an interface that is up, in `trusted`.
+template <class Take>
+void for_each_address(std::span<const network> trusted, Take take) {
+  ifaddrs* list = nullptr;
+  if (getifaddrs(&list) != 0)
+    return;
+  for (const ifaddrs* i = list; i != nullptr; i = i->ifa_next)
+    if (i->ifa_addr != nullptr && (i->ifa_flags & IFF_UP) != 0
+        && contains_any(trusted, *i->ifa_addr))
+      take(*i);
+  freeifaddrs(list);
+}
+
 } // namespace
 
 std::optional<network> parse_network(std::string_view text) {
@@ -98,19 +111,32 @@ bool contains(const network& n, const sockaddr& address) {
   return true;
 }
 
+bool contains_any(std::span<const network> trusted, const sockaddr& address) {
+  return std::any_of(trusted.begin(), trusted.end(),
+                     [&](const network& n) { return contains(n, address); });
+}
+
 std::vector<std::string> tcp_devices(std::span<const network> trusted) {
   std::set<std::string> out;
-  ifaddrs* list = nullptr;
-  if (getifaddrs(&list) != 0)
-    return {};
-  for (const ifaddrs* i = list; i != nullptr; i = i->ifa_next)
-    if (i->ifa_addr != nullptr && (i->ifa_flags & IFF_UP) != 0
-        && std::any_of(trusted.begin(), trusted.end(), [&](const network& n) {
-             return contains(n, *i->ifa_addr);
-           }))
-      out.insert(i->ifa_name);
-  freeifaddrs(list);
+  for_each_address(trusted, [&](const ifaddrs& i) { out.insert(i.ifa_name); });
   return {out.begin(), out.end()};
+}
+
+std::vector<sockaddr_storage> tcp_addresses(std::span<const network> trusted) {
+  std::vector<sockaddr_storage> out;
+  for_each_address(trusted, [&](const ifaddrs& i) {
+    const bool v6 = i.ifa_addr->sa_family == AF_INET6;
+    const auto* in6 = reinterpret_cast<const sockaddr_in6*>(i.ifa_addr);
+    if (v6 && IN6_IS_ADDR_LINKLOCAL(&in6->sin6_addr))
+      return;
+    sockaddr_storage at{};
+    std::memcpy(&at, i.ifa_addr,
+                v6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in));
+    out.push_back(at);
+  });
+  std::stable_partition(out.begin(), out.end(),
+                        [](const auto& a) { return a.ss_family == AF_INET; });
+  return out;
 }
 
 std::vector<std::string> rdma_devices(std::span<const network> trusted) {

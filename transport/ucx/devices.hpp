@@ -17,6 +17,7 @@
 #include <vector>
 
 struct sockaddr;
+struct sockaddr_storage;
 
 namespace shoal::transport::ucx {
 
@@ -30,9 +31,13 @@ std::optional<network> parse_network(std::string_view text);
 
 /// Whether `address` is one of IPv4 or IPv6 in `n`.
 bool contains(const network& n, const sockaddr& address);
+bool contains_any(std::span<const network> trusted, const sockaddr& address);
 
 /// Active RDMA ports ("mlx5_0:1") of interfaces in one of `trusted`.
 std::vector<std::string> rdma_devices(std::span<const network> trusted);
+/// This machine's addresses in one of `trusted`, IPv4 first, port 0; none that
+/// is link-local.
+std::vector<sockaddr_storage> tcp_addresses(std::span<const network> trusted);
 /// Interfaces ("eth0") that have an address in one of `trusted`.
 std::vector<std::string> tcp_devices(std::span<const network> trusted);
 

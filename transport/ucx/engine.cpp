@@ -42,7 +42,16 @@ engine::engine(const config& settings, fabric_handler& handler, commands& queue,
   self.instance = settings.instance;
   self.capabilities = settings.capabilities;
   self.token = token_;
-  self.way = worker_->address();
+  if (settings.over == medium::tcp) {
+    doors_ = std::make_unique<listeners>(
+      worker_->handle(), settings.trusted,
+      [this](ucp_listener_h door, ucp_conn_request_h request) {
+        on_knock(door, request);
+      });
+    self.way = doors_->way();
+  } else {
+    self.way = worker_->address();
+  }
   if (self.way.size() > way_bytes_max)
     throw std::runtime_error("ucx: worker address of "
                              + std::to_string(self.way.size()) + " bytes");
@@ -56,6 +65,7 @@ engine::~engine() {
 /// Destroys the worker, which ends all requests. Over buried endpoints that
 /// aborts: then its memory stays, and theirs; all others are closed by now.
 void engine::drop_worker() {
+  doors_.reset();
   if (buried_.empty()) {
     worker_.reset();
     return;
@@ -73,7 +83,8 @@ void engine::say(const std::string& line) const {
 
 void engine::run() {
   auto last_work = steady::now();
-  while (!closing_ || !links_.empty()) {
+  while (!closing_ || !links_.empty() || !knocks_.empty() || !guests_.empty()
+         || !leaving_.empty()) {
     bool work = take_commands();
     start_connects();
     for (int i = 0; i != progress_burst && worker_; ++i) {
@@ -83,6 +94,7 @@ void engine::run() {
     }
     work = advance_links() || work;
     auto now = steady::now();
+    work = receive_guests(now) || work;
     send_pings(now);
     // Without sleep too: UCX may be busy with a peer that no longer reads.
     if (worker_ && now >= poll_at_) {
@@ -110,6 +122,8 @@ void engine::sleep(steady::time_point now) {
   milliseconds timeout{-1};
   if (settings_.over == medium::rdma && !links_.empty())
     timeout = std::max(ceil<milliseconds>(ping_at_ - now), milliseconds(0));
+  if (const auto due = guests_due(now); due != steady::time_point::max())
+    timeout = std::max(ceil<milliseconds>(due - now), milliseconds(0));
   for (auto& [id, l] : links_) {
     if (changing_ == 0)
       break;
@@ -229,11 +243,16 @@ ucs_status_t engine::handle_frame(const frame& f, void* data, std::size_t bytes,
                                   const ucp_am_recv_param_t& param) {
   auto found = by_token_.find(f.from_token);
   if (f.version != frame{}.version || f.to_token != token_
-      || found == by_token_.end() || f.from_connection == 0)
+      || f.from_connection == 0)
     return UCS_OK; // E-3
+  if (found == by_token_.end()) {
+    if (f.kind == frame_kind::hello)
+      keep_early(f, param);
+    return UCS_OK; // E-3
+  }
   link& l = *found->second;
   if (f.kind == frame_kind::hello) {
-    on_hello(l, f);
+    on_hello(l, f, param);
     return UCS_OK;
   }
   if (!learn(l, f))

@@ -6,6 +6,7 @@
 // only the loop does.
 //
 //   links.cpp      connecting, hello, the end of a link
+//   guests.cpp     over TCP: who comes in by the door
 //   transfers.cpp  control messages and bulk
 //   engine.cpp     the loop, commands, frames in
 //
@@ -21,6 +22,7 @@
 
 #include "transport/ucx/fabric.hpp"
 #include "transport/ucx/link.hpp"
+#include "transport/ucx/listener.hpp"
 #include "transport/ucx/worker.hpp"
 
 #include <memory>
@@ -33,6 +35,10 @@ class engine final : public paired::engine {
 public:
   /// Frames of hello and acks that may wait for one peer to read them.
   static constexpr std::size_t small_frames_max = 16384;
+  /// Over TCP: who may have come in by the door without having said who they
+  /// are, and for how long.
+  static constexpr std::size_t guests_max = 256;
+  static constexpr std::chrono::seconds guest_timeout{10};
   /// How long a bye may take before the endpoint is closed without, within a
   /// machine and between machines, where it waits for bulk bytes before it.
   /// Who gets none notices by itself, over RDMA by its pings.
@@ -78,7 +84,7 @@ private:
   void give_up(link& l, std::error_code why);
   void send_hello(link& l);
   void send_pings(steady::time_point now);
-  void on_hello(link& l, const frame& f);
+  void on_hello(link& l, const frame& f, const ucp_am_recv_param_t& param);
   void go_up(link& l);
   void begin_close(link& l, std::error_code why, bool silent);
   bool advance_links();
@@ -90,6 +96,18 @@ private:
   void drop_worker();
   void end_transfers(link& l);
   link* find(const peer_id& peer);
+  bool make_endpoint(link& l);
+  void send_ack(link& l);
+
+  // guests.cpp
+  bool lets_other_begin(const link& l) const;
+  void on_knock(ucp_listener_h door, ucp_conn_request_h request);
+  void adopt(link& l, ucp_ep_h endpoint);
+  void keep_early(const frame& f, const ucp_am_recv_param_t& param);
+  void take_early(link& l);
+  void guest_failed(ucp_ep_h endpoint);
+  bool receive_guests(steady::time_point now);
+  steady::time_point guests_due(steady::time_point now) const;
 
   // transfers.cpp
   static void on_sent(void* request, ucs_status_t status, void* op) noexcept;
@@ -126,6 +144,16 @@ private:
   std::map<peer_id, std::unique_ptr<link>> links_;
   std::unordered_map<std::uint64_t, link*> by_token_;
   std::vector<std::unique_ptr<link>> buried_; ///< see bury()
+  /// A hello that came before we were told of its sender.
+  struct early {
+    std::uint64_t connection = 0;
+    ucp_ep_h endpoint = nullptr;
+  };
+  std::unique_ptr<listeners> doors_;
+  std::vector<std::pair<ucp_listener_h, ucp_conn_request_h>> knocks_;
+  std::unordered_map<ucp_ep_h, steady::time_point> guests_; ///< with deadlines
+  std::unordered_map<std::uint64_t, early> early_;          ///< by token
+  std::vector<void*> leaving_; ///< requests of guests' closes
   std::vector<std::string> to_connect_;
   std::vector<command> batch_;
   steady::time_point poll_at_{};

@@ -25,6 +25,7 @@
 
 #include "transport/paired/address.hpp"
 #include "transport/paired/fabric.hpp"
+#include "transport/ucx/devices.hpp"
 
 namespace shoal::transport::ucx {
 
@@ -34,6 +35,8 @@ struct config : paired::config {
   medium over = medium::ucx_memory;
   /// Not shared memory: as UCX names them, "mlx5_0:1,mlx5_1:1", "eth0".
   std::string devices;
+  /// TCP: it listens on addresses in these, and dials no other.
+  std::vector<network> trusted;
   /// Transfers of at least so many bytes go by rendezvous. Lower means less
   /// copying, higher means fewer round trips.
   std::size_t rendezvous_bytes_min = 32 * 1024;

@@ -90,9 +90,10 @@ void engine::connect(const std::string& address) {
   by_token_[l.peer.token] = &l;
   links_[l.peer.peer] = std::move(made);
   start_hello(l);
+  take_early(l);
 }
 
-/// Watches the peer's process and makes the endpoint.
+/// Watches the peer's process and makes the endpoint, if that is for us to do.
 bool engine::open(link& l) {
   if (l.peer.host == host_
       && l.peer.pid != static_cast<std::uint32_t>(getpid())) {
@@ -103,8 +104,16 @@ bool engine::open(link& l) {
     if (l.pidfd >= 0 && !worker_->watch(l.pidfd, l.connection))
       ::close(std::exchange(l.pidfd, -1));
   }
-  auto status =
-    worker_->connect(l.peer.way, &engine::on_failure, this, l.endpoint);
+  return lets_other_begin(l) || make_endpoint(l);
+}
+
+bool engine::make_endpoint(link& l) {
+  auto status = UCS_ERR_UNREACHABLE;
+  if (settings_.over != medium::tcp)
+    status =
+      worker_->connect(l.peer.way, &engine::on_failure, this, l.endpoint);
+  else if (const auto door = door_of(l.peer.way, settings_.trusted))
+    status = worker_->dial(*door, &engine::on_failure, this, l.endpoint);
   if (status != UCS_OK) {
     say(short_name(l.peer.peer)
         + " cannot be reached: " + ucs_status_string(status));
@@ -121,10 +130,10 @@ void engine::start_hello(link& l) {
 }
 
 /// Ends an attempt to connect. An endpoint that the other has never answered
-/// is kept for the next one.
+/// is kept for the next one, but over TCP, where endpoints are no pairs.
 void engine::give_up(link& l, std::error_code why) {
-  if (l.peer_connection != 0) {
-    begin_close(l, why, false);
+  if (l.peer_connection != 0 || settings_.over == medium::tcp) {
+    begin_close(l, why, l.peer_connection == 0);
     return;
   }
   l.now = link::state::parked;
@@ -135,6 +144,12 @@ void engine::give_up(link& l, std::error_code why) {
 void engine::send_hello(link& l) {
   frame f;
   f.kind = frame_kind::hello;
+  send_small(l, f, UCP_AM_SEND_FLAG_REPLY);
+}
+
+void engine::send_ack(link& l) {
+  frame f;
+  f.kind = frame_kind::hello_ack;
   send_small(l, f, UCP_AM_SEND_FLAG_REPLY);
 }
 
@@ -150,20 +165,24 @@ void engine::send_pings(steady::time_point now) {
       l->ping = send_small(*l, f);
 }
 
-void engine::on_hello(link& l, const frame& f) {
+void engine::on_hello(link& l, const frame& f,
+                      const ucp_am_recv_param_t& param) {
   if (l.now == link::state::closing || l.now == link::state::parked)
-    return;
+    return keep_early(f, param);
   if (l.peer_connection != 0 && l.peer_connection != f.from_connection) {
     // The peer has ended the connection and begun another; so must we.
     if (l.now == link::state::connecting)
       l.next_address = l.address;
     begin_close(l, errc::peer_lost, true);
-    return;
+    return keep_early(f, param);
   }
+  if (l.endpoint == nullptr
+      && (param.recv_attr & UCP_AM_RECV_ATTR_FIELD_REPLY_EP) != 0)
+    adopt(l, param.reply_ep);
+  if (l.endpoint == nullptr)
+    return;
   l.peer_connection = f.from_connection;
-  frame ack;
-  ack.kind = frame_kind::hello_ack;
-  send_small(l, ack, UCP_AM_SEND_FLAG_REPLY);
+  send_ack(l);
   if (f.to_connection != l.connection)
     send_hello(l);
 }
@@ -191,7 +210,9 @@ void engine::on_failure(void* self, ucp_ep_h endpoint, ucs_status_t) noexcept {
       continue;
     l->failed = true;
     e->begin_close(*l, errc::peer_lost, true);
+    return;
   }
+  e->guest_failed(endpoint);
 }
 
 /// Marks only: may be called from anywhere, in UCX callbacks too.
@@ -304,15 +325,8 @@ void engine::bury(link& l) {
 }
 
 void engine::start_close(link& l) {
-  if (abandoned_)
-    return;
-  ucp_request_param_t params{};
-  params.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
-  params.flags = UCP_EP_CLOSE_FLAG_FORCE;
-  auto request = ucp_ep_close_nbx(l.endpoint, &params);
-  l.endpoint = nullptr;
-  if (UCS_PTR_IS_PTR(request))
-    l.close_request = request;
+  if (!abandoned_ && l.endpoint != nullptr)
+    l.close_request = worker_->force_close(std::exchange(l.endpoint, nullptr));
 }
 
 /// UCX has let go of everything: what is left ends, then the peer is down.

@@ -5,6 +5,7 @@
 #include "transport/paired/host.hpp"
 
 #include <dlfcn.h>
+#include <netinet/in.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
@@ -110,6 +111,14 @@ std::vector<setting> settings_for(medium over, const std::string& devices) {
     out.emplace_back("UD_TIMEOUT", "100000000s");
     out.emplace_back("RC_RETRY_COUNT", "6");
   }
+  if (over == medium::tcp) {
+    out.emplace_back("SOCKADDR_TLS_PRIORITY", "tcp");
+    // An endpoint that is force-closed while a put waits for its answer aborts
+    // UCX 1.13.1 when that comes (tcp_ep.c:939). Without puts it is no slower.
+    out.emplace_back("PUT_ENABLE", "n");
+    // CONN_NB stays off: with it UCX aborts often (tcp_iface.c:307). Without,
+    // connect() may stop the thread when a host goes right after it knocked.
+  }
   // Soft RoCE does not fill the field by which UCX knows IPv4 from IPv6.
   if (over == medium::rdma && any_is_software(devices))
     out.emplace_back("UD_ETH_DGID_CHECK", "n");
@@ -150,17 +159,22 @@ std::vector<std::byte> address_of(ucp_worker_h handle) {
   return out;
 }
 
-ucs_status_t
-make_endpoint(ucp_worker_h handle, std::span<const std::byte> address,
-              ucp_err_handler_cb_t failed, void* arg, ucp_ep_h& out) {
+ucp_ep_params_t
+endpoint_params(std::uint64_t field, ucp_err_handler_cb_t failed, void* arg) {
   ucp_ep_params_t params{};
-  params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS
-                      | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE
+  params.field_mask = field | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE
                       | UCP_EP_PARAM_FIELD_ERR_HANDLER;
-  params.address = reinterpret_cast<const ucp_address_t*>(address.data());
   params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
   params.err_handler.cb = failed;
   params.err_handler.arg = arg;
+  return params;
+}
+
+ucs_status_t
+make_endpoint(ucp_worker_h handle, std::span<const std::byte> address,
+              ucp_err_handler_cb_t failed, void* arg, ucp_ep_h& out) {
+  auto params = endpoint_params(UCP_EP_PARAM_FIELD_REMOTE_ADDRESS, failed, arg);
+  params.address = reinterpret_cast<const ucp_address_t*>(address.data());
   return ucp_ep_create(handle, &params, &out);
 }
 
@@ -332,6 +346,34 @@ worker::connect(std::span<const std::byte> address, ucp_err_handler_cb_t failed,
   }
   out = endpoint;
   return UCS_OK;
+}
+
+ucs_status_t
+worker::dial(const sockaddr_storage& door, ucp_err_handler_cb_t failed,
+             void* arg, ucp_ep_h& out) {
+  auto params = endpoint_params(
+    UCP_EP_PARAM_FIELD_FLAGS | UCP_EP_PARAM_FIELD_SOCK_ADDR, failed, arg);
+  params.flags = UCP_EP_PARAMS_FLAGS_CLIENT_SERVER;
+  params.sockaddr.addr = reinterpret_cast<const sockaddr*>(&door);
+  params.sockaddr.addrlen =
+    door.ss_family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
+  return ucp_ep_create(worker_, &params, &out);
+}
+
+ucs_status_t
+worker::accept(ucp_conn_request_h request, ucp_err_handler_cb_t failed,
+               void* arg, ucp_ep_h& out) {
+  auto params = endpoint_params(UCP_EP_PARAM_FIELD_CONN_REQUEST, failed, arg);
+  params.conn_request = request;
+  return ucp_ep_create(worker_, &params, &out);
+}
+
+void* worker::force_close(ucp_ep_h endpoint) {
+  ucp_request_param_t params{};
+  params.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
+  params.flags = UCP_EP_CLOSE_FLAG_FORCE;
+  auto request = ucp_ep_close_nbx(endpoint, &params);
+  return UCS_PTR_IS_PTR(request) ? request : nullptr;
 }
 
 /// Connects to a second worker of this process: to itself it would use self.

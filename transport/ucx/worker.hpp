@@ -11,6 +11,7 @@
 
 #include "transport/paired/address.hpp"
 
+#include <sys/socket.h>
 #include <ucp/api/ucp.h>
 
 #include <cstddef>
@@ -44,6 +45,16 @@ public:
   /// only transports are the medium's
   ucs_status_t connect(std::span<const std::byte> address,
                        ucp_err_handler_cb_t failed, void* arg, ucp_ep_h& out);
+
+  /// The same by the address of a listener, not connected yet when this
+  /// returns; and by a request that has come to a listener of ours.
+  ucs_status_t dial(const sockaddr_storage& door, ucp_err_handler_cb_t failed,
+                    void* arg, ucp_ep_h& out);
+  ucs_status_t accept(ucp_conn_request_h request, ucp_err_handler_cb_t failed,
+                      void* arg, ucp_ep_h& out);
+  /// Ends all on `endpoint`. Not from within a UCX callback. @returns the
+  /// request of the close, nullptr if it has ended
+  void* force_close(ucp_ep_h endpoint);
 
   unsigned progress() noexcept { return ucp_worker_progress(worker_); }
   /// Wakes wait(). From any thread.
