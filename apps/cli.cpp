@@ -160,12 +160,21 @@ void add_node(CLI::App& app, command_set& set, runners& run) {
               "move tensors by TLS between peers of one host, too");
   c->add_option(
      "--fabric.force", o.force_fabric,
-     "auto, or tensors only by tls, shm (shared memory) or rdma, and by TLS "
-     "where that cannot be")
-    ->check(CLI::IsMember({"auto", "tls", "shm", "rdma"}));
+     "auto, or tensors only by tls, shm (shared memory), rdma or ucx-tcp, and "
+     "by TLS where that cannot be")
+    ->check(CLI::IsMember({"auto", "tls", "shm", "rdma", "ucx-tcp"}));
+  c->add_flag("--fabric.ucx_tcp", o.ucx_tcp,
+              "tensors by UCX-TCP, not encrypted, where there is neither "
+              "shared memory nor RDMA. Twice as fast as TLS, but UCX 1.13 may "
+              "end the process when a peer goes while it connects");
+  c->add_option("--fabric.exclude", o.exclude_fabrics,
+                "of shm, rdma and ucx-tcp, which not to use")
+    ->delimiter(',')
+    ->check(CLI::IsMember({"shm", "rdma", "ucx-tcp"}));
   c->add_option("--fabric.trusted_networks", o.trusted_networks,
-                "where RDMA may be used, such as 10.1.0.0/16: whoever is in "
-                "such a network can read and write this process's memory")
+                "where RDMA and UCX-TCP (which does not encrypt) may be used, "
+                "such as 10.1.0.0/16: whoever is in such a network can read "
+                "and write this process's memory")
     ->delimiter(',');
   c->add_option("--threads", o.threads, "for computation; 0: all processors")
     ->check(CLI::Range(0, 1024));

@@ -106,6 +106,8 @@ config_of(const node_options& o, std::uint64_t memory, printer& out) {
   c.discover = !o.no_discovery;
   c.shared_memory = !o.no_shared_memory;
   c.force_fabric = o.force_fabric;
+  c.ucx_tcp = o.ucx_tcp;
+  c.exclude_fabrics = o.exclude_fabrics;
   c.trusted_networks = o.trusted_networks;
   c.memory_bytes = memory;
   auto to = [&out](const char* event) {

@@ -39,6 +39,8 @@ struct node_options {
   bool no_discovery = false;
   bool no_shared_memory = false;
   std::string force_fabric = "auto";
+  bool ucx_tcp = false;
+  std::vector<std::string> exclude_fabrics;
   std::vector<std::string> trusted_networks;
   int threads = 0;
   std::string memory; ///< bytes, with K, M, G

@@ -93,7 +93,7 @@ public:
   static constexpr std::size_t outbox_max = 65536;
 };
 
-/// "tls", "shm", "rdma", "tcp": as people name fabrics.
+/// "tls", "shm", "rdma", "ucx-tcp": as people name fabrics.
 const char* name_of(fabric_kind kind);
 
 std::unique_ptr<link_service> make_link_service(link_service::config config);

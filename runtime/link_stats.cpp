@@ -12,7 +12,7 @@ const char* name_of(fabric_kind kind) {
   case fabric_kind::rdma:
     return "rdma";
   case fabric_kind::ucx_tcp:
-    return "tcp";
+    return "ucx-tcp";
   }
   return "unknown";
 }

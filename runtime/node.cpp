@@ -97,8 +97,8 @@ void node::impl::start_services() {
   m.identity = setup_.identity;
   m.cluster_key = setup_.cluster_key;
   m.host = boot_id();
-  m.fabrics = {config_.shared_memory, config_.force_fabric,
-               config_.trusted_networks};
+  m.fabrics = {config_.shared_memory, config_.force_fabric, config_.ucx_tcp,
+               config_.exclude_fabrics, config_.trusted_networks};
   mesh_ = std::make_unique<mesh>(std::move(m), make_mesh_hooks());
   try {
     mesh_->open();

@@ -64,11 +64,15 @@ struct node_config {
   bool embedded = false;
   bool discover = true;      ///< UDP multicast; off: `join` only
   bool shared_memory = true; ///< use shared memory between peers of a host
-  /// "auto": same process, else shared memory, else RDMA, else TLS. Or the only
-  /// one to use beside TLS: "tls", "shm", "rdma".
+  /// "auto": same process, else shared memory, else RDMA, else UCX-TCP if it
+  /// was asked for, else TLS. Or the only one to use beside TLS: "tls", "shm",
+  /// "rdma", "ucx-tcp".
   std::string force_fabric = "auto";
-  /// Where RDMA may be used, such as 10.1.0.0/16. Whoever is in such a network
-  /// can read and write this process's memory.
+  bool ucx_tcp = false; ///< may end the process: see transport/README.md
+  /// Of those of "auto", the ones not to use.
+  std::vector<std::string> exclude_fabrics;
+  /// Where RDMA and UCX-TCP may be used, such as 10.1.0.0/16. Whoever is in
+  /// such a network can read and write this process's memory.
   std::vector<std::string> trusted_networks;
   /// Jobs may use this much memory; 0: half of what the machine has free.
   std::uint64_t memory_bytes = 0;

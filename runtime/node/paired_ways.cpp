@@ -7,6 +7,8 @@
 #include "transport/ucx/devices.hpp"
 #include "transport/ucx/fabric.hpp"
 
+#include <algorithm>
+
 namespace shoal::runtime {
 
 namespace ucx = transport::ucx;
@@ -20,8 +22,6 @@ namespace {
 constexpr int tries_max = 5;
 constexpr int tries_before_next = 2;
 constexpr std::chrono::seconds retry{2};
-/// Until the conformance suite passes over it every time, nothing opens UCX-TCP.
-constexpr bool ucx_tcp_proven = false;
 
 std::vector<ucx::network> parsed(const std::vector<std::string>& texts) {
   std::vector<ucx::network> out;
@@ -46,15 +46,20 @@ std::string joined(const std::vector<std::string>& list) {
 
 void check(const fabric_choice& c) {
   bool known = false;
-  for (const char* name : {"auto", "tls", "shm", "rdma"})
+  for (const char* name : {"auto", "tls", "shm", "rdma", "ucx-tcp"})
     known = known || c.force == name;
   if (!known)
     throw node_error("fabric.force is '" + c.force
-                     + "'; expected auto, tls, shm or rdma");
-  if (c.force == "rdma" && c.trusted.empty())
-    throw node_error("fabric.force = rdma needs fabric.trusted_networks, such "
-                     "as 10.1.0.0/16: whoever is in such a network can read "
-                     "and write this process's memory");
+                     + "'; expected auto, tls, shm, rdma or ucx-tcp");
+  for (const auto& name : c.exclude)
+    if (name != "shm" && name != "rdma" && name != "ucx-tcp")
+      throw node_error("fabric.exclude has '" + name
+                       + "'; expected shm, rdma or ucx-tcp");
+  if ((c.force == "rdma" || c.force == "ucx-tcp") && c.trusted.empty())
+    throw node_error("fabric.force = " + c.force
+                     + " needs fabric.trusted_networks, such as 10.1.0.0/16: "
+                       "whoever is in such a network can read and write this "
+                       "process's memory");
   (void)parsed(c.trusted);
 }
 
@@ -117,15 +122,18 @@ void paired_ways::open() {
 /// Why `w` must not be opened; empty if it may be.
 std::string paired_ways::reason_to_close(const way& w) const {
   const fabric_choice& may = config_.may;
-  if (w.kind == fabric_kind::ucx_tcp && !ucx_tcp_proven)
-    return "not supported yet";
   if (may.force != "auto" && may.force != name_of(w.kind))
     return "turned off: fabric.force = " + may.force;
+  if (std::count(may.exclude.begin(), may.exclude.end(), name_of(w.kind)) != 0)
+    return "turned off: fabric.exclude";
   if (w.kind == fabric_kind::shm)
     return may.shared_memory ? "" : "turned off: --no-shared-memory";
-  if (w.kind == fabric_kind::ucx_tcp && may.force != "tcp")
-    return "used only with fabric.force = tcp";
-  return may.trusted.empty() ? "fabric.trusted_networks is empty" : "";
+  if (may.trusted.empty())
+    return "fabric.trusted_networks is empty";
+  // Not unasked: a fault of UCX may end the process (transport/README.md).
+  return w.kind == fabric_kind::ucx_tcp && !may.ucx_tcp && may.force == "auto"
+           ? "not asked for: fabric.ucx_tcp"
+           : "";
 }
 
 /// Makes the fabric of `w`. @throws what it cannot be for
@@ -138,6 +146,7 @@ std::unique_ptr<transport::fabric> paired_ways::make(way& w) {
     return std::make_unique<transport::shm::fabric>(c, *w.events);
   const auto networks = parsed(config_.may.trusted);
   c.over = w.over;
+  c.trusted = networks;
   c.devices = joined(w.over == medium::rdma ? ucx::rdma_devices(networks)
                                             : ucx::tcp_devices(networks));
   if (c.devices.empty())
@@ -264,7 +273,9 @@ void paired_ways::failed(way& w, const std::string& address,
     route& r = routes[w.index];
     if (r.address != address || r.up)
       continue;
-    r.hopeless = why == transport::errc::unreachable;
+    // By UCX-TCP the peer may only not have been told of us in time.
+    r.hopeless =
+      why == transport::errc::unreachable && w.kind != fabric_kind::ucx_tcp;
     r.why = r.hopeless && w.kind == fabric_kind::shm
               ? "another user or pid namespace, or no answer"
               : why.message();
@@ -316,9 +327,6 @@ pair_choice paired_ways::choice(const core::peer_id& peer) const {
       out.used = w->kind;
       return out;
     }
-    // UCX-TCP is no better: it is there for who asks for it.
-    if (w->kind == fabric_kind::ucx_tcp && config_.may.force != "tcp")
-      continue;
     const std::string why = !w->why.empty()  ? w->why
                             : !r.why.empty() ? r.why
                                              : "the peer does not offer it";

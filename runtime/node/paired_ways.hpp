@@ -26,8 +26,10 @@ namespace shoal::runtime {
 /// Which fabrics a node may use for tensors.
 struct fabric_choice {
   bool shared_memory = true;
-  /// "auto", or the only one beside TLS: "tls", "shm", "rdma".
+  /// "auto", or the only one beside TLS: "tls", "shm", "rdma", "ucx-tcp".
   std::string force = "auto";
+  bool ucx_tcp = false;             ///< "auto" has it, too
+  std::vector<std::string> exclude; ///< of "auto"
   std::vector<std::string> trusted; ///< networks, such as 10.1.0.0/16
 };
 

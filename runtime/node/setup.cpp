@@ -174,8 +174,8 @@ void set_up(const node_config& config, node_setup& out) {
                      + "' is no plain name: leave out '/'");
   if (config.cluster.empty())
     throw node_error("--cluster is empty");
-  check(fabric_choice{config.shared_memory, config.force_fabric,
-                      config.trusted_networks});
+  check(fabric_choice{config.shared_memory, config.force_fabric, config.ucx_tcp,
+                      config.exclude_fabrics, config.trusted_networks});
   if (config.threads < 0)
     throw node_error("--threads is negative");
   for (const std::string& address : config.join)

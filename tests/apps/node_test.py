@@ -98,6 +98,34 @@ class Node(World):
         self.refuse(2, "node", "--fabric.force", "pigeon",
                     names=["--fabric.force"])
 
+    def test_fabrics_that_trust_their_network_must_be_given_one(self):
+        for flags in (["--fabric.force", "ucx-tcp"],
+                      ["--fabric.force", "rdma"]):
+            self.refuse(1, "node", *flags, names=["fabric.trusted_networks"])
+        self.refuse(2, "node", "--fabric.exclude", "tls",
+                    names=["--fabric.exclude"])
+
+    def test_ucx_tcp_is_used_where_it_is_asked_for(self):
+        flags = ["--fabric.exclude", "shm,rdma", "--fabric.ucx_tcp",
+                 "--fabric.trusted_networks", "127.0.0.0/8"]
+        nodes = [self.start("node", "--threads", 1, "--name", name, *flags)
+                 for name in ("one", "two")]
+        for node in nodes:
+            node.wait_line(lambda line: "2 peers" in line)
+        self.wait_fabric("one", "ucx-tcp")
+        link = self.pair("one")
+        self.assertEqual(link["instead_of"], [
+            {"fabric": name, "why": "turned off: fabric.exclude"}
+            for name in ("shm", "rdma")])
+        self.two_stages()
+        jobs = [m["jobs"] for m in self.pair("one")["moved"]
+                if m["fabric"] == "ucx-tcp"][0]
+        self.assertGreater(max(j["sent_bytes"] for j in jobs), 0)
+        self.assertIn("ucx-tcp", self.succeed("status", "--name", "one",
+                                              "--links"))
+        for node in nodes:
+            self.assertEqual(node.end(signal.SIGTERM), 0)
+
     def test_rdma_needs_a_trusted_network_with_a_device(self):
         self.refuse(1, "node", "--fabric.force", "rdma",
                     names=["fabric.trusted_networks"])
