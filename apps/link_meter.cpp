@@ -133,8 +133,8 @@ double link_meter::bulk(std::size_t bytes, int count) {
   return seconds_since(start);
 }
 
-double link_meter::round_trip(int count) {
-  const std::array<std::byte, 64> message{};
+double link_meter::round_trip(int count, std::size_t bytes) {
+  const std::vector<std::byte> message(bytes);
   const auto wanted = first_->answers + 1;
   first_->rounds_left = count;
   first_->times.clear();

@@ -30,9 +30,9 @@ public:
   /// all queued at once.
   double bulk(std::size_t bytes, int count);
 
-  /// Seconds from a control message of 64 bytes to the answer to it; the
-  /// median of `count`. Driven by the handlers, on the progress threads.
-  double round_trip(int count);
+  /// Seconds from a control message to the answer to it; the median of
+  /// `count`. Driven by the handlers, on the progress threads.
+  double round_trip(int count, std::size_t bytes = 64);
 
   /// As round_trip(), but from a thread of the application and back.
   double round_trip_of_threads(int count);
