@@ -107,7 +107,6 @@ void node::impl::start_services() {
                      + "; choose another --listen");
   }
   address_ = mesh_->address();
-  advertised_ = reachable_addresses(address_);
   keeper_ = std::make_unique<profile_keeper>(self_, profile_);
   keys_ = setup_.keys.value_or(cl::key_record{setup_.cluster_key, {}, {}});
   control_ = std::make_unique<control>(control_socket(setup_.data_dir),
@@ -129,7 +128,7 @@ void node::impl::start_membership() {
   c->self.id.peer = self_;
   c->self.instance = mesh_->instance();
   c->self.name = setup_.name;
-  c->self.addresses = advertised_;
+  c->self.addresses = reachable_addresses(address_);
   c->self.host = boot_id();
   c->self.device = profile_;
   c->self.voter = !config_.embedded;
@@ -149,7 +148,23 @@ void node::impl::start_membership() {
     folder = setup_.data_dir;
   cl::history stored = vote_file(folder).load();
   stored.keys = setup_.keys; // unless the user has named another key
+  start_watcher(c->self.addresses);
   caf::anon_send(membership_, cluster_start{c, folder, std::move(stored)});
+}
+
+void node::impl::start_watcher(std::vector<std::string> told) {
+  if (config_.embedded)
+    return;
+  address_watcher_config w;
+  w.listener = address_;
+  w.told = std::move(told);
+  w.changed = [this](std::vector<std::string> addresses) {
+    addresses.resize(std::min(addresses.size(), codec::addresses_max));
+    say("[node] telling the shoal where this node is: " + addresses.front());
+    tell_cluster(cl::update_addresses{std::move(addresses)});
+  };
+  w.say = [this](const std::string& line) { say(line); };
+  watcher_ = std::make_unique<address_watcher>(std::move(w));
 }
 
 void node::impl::start_discovery() {
@@ -305,6 +320,7 @@ void node::impl::tear_down() {
   if (disk_)
     disk_->close();
   system_->await_all_actors_done();
+  watcher_.reset();
   finder_.reset();
   discovery_.reset();
   control_.reset();

@@ -11,6 +11,7 @@
 
 #include "runtime/job_journal.hpp"
 #include "runtime/node.hpp"
+#include "runtime/node/address_watcher.hpp"
 #include "runtime/node/beacon_filter.hpp"
 #include "runtime/node/control.hpp"
 #include "runtime/node/membership_actor.hpp"
@@ -104,6 +105,7 @@ private:
   void start_membership();
   void start_discovery();
   void start_finder();
+  void start_watcher(std::vector<std::string> told);
   void reap();
   void tear_down();
   void end(const std::string& why);
@@ -143,8 +145,7 @@ private:
   node_setup setup_;
   core::peer_id self_{};
   std::string address_;
-  core::device_profile profile_;        ///< as measured at start
-  std::vector<std::string> advertised_; ///< addresses in the view
+  core::device_profile profile_; ///< as measured at start
   std::unique_ptr<profile_keeper> keeper_;
   std::chrono::steady_clock::time_point next_look_{}; ///< the pulse's
   caf::actor_system_config system_config_;
@@ -159,6 +160,7 @@ private:
   std::atomic<control*> control_ready_{nullptr};
   std::unique_ptr<discovery> discovery_;
   std::unique_ptr<address_finder> finder_;
+  std::unique_ptr<address_watcher> watcher_;
   std::unique_ptr<caf::actor_system> system_;
   caf::actor membership_;
   caf::actor pulse_;

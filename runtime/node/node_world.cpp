@@ -73,7 +73,6 @@ void node::impl::look_at_profile() {
   say("[node] telling the shoal what this node can do: " + p->why);
   core::cluster::update_profile e;
   e.device = p->device;
-  e.addresses = advertised_;
   e.networks = p->networks;
   tell_cluster(std::move(e));
 }

@@ -239,6 +239,61 @@ def repeated_beacons_have_no_effect(cluster, folder):
         hosts.wait_view(3)
 
 
+def addresses(peer, name):
+    """Where `peer` believes that the member of this name is."""
+    status = peer.status()
+    return next((p["addresses"] for p in status["peers"]
+                 if p["name"] == name), []) if status else []
+
+
+@scenario
+def an_address_that_comes_later_is_told_and_one_that_goes_is_not(cluster,
+                                                                folder):
+    """By IPv4 and without multicast, so that only the view says where."""
+    if not can_make_namespaces():
+        print("  skipped: no network namespaces here")
+        return
+    with Hosts(cluster.shoal, count=4) as hosts:
+        moves, seed, other, late = hosts.peers
+        old, new = moves.host.address, "10.83.0.101"
+        port = 7717
+
+        def start(peer, *joins):
+            peer.start(["--no-discovery", "--listen", f"0.0.0.0:{port}",
+                        *(f for a in joins for f in ("--join", f"{a}:{port}"))])
+            peer.wait_ready()
+        start(seed)
+        start(moves, seed.host.address)
+        start(other, seed.host.address)
+        hosts.wait_view(3)
+        assert addresses(other, moves.name) == [f"{old}:{port}"]
+
+        def change(what, address):
+            # Another prefix: with the first of a network its others go, too.
+            bits = 24 if address == old else 25
+            ip("-n", moves.host.namespace, "addr", what, f"{address}/{bits}",
+               "dev", "eth0")
+        # One that goes at once is not told, or taken back.
+        change("add", "10.83.0.102")
+        change("del", "10.83.0.102")
+        change("add", new)
+        for peer in (seed, other):
+            wait_for(lambda p=peer: addresses(p, moves.name) == [
+                f"{old}:{port}", f"{new}:{port}"])
+        change("del", old)
+        for peer in (seed, other):
+            wait_for(lambda p=peer: addresses(p, moves.name)
+                     == [f"{new}:{port}"], 90)
+        hosts.wait_view(3, 90)
+        start(late, other.host.address)
+        view = hosts.wait_view(4, 90)
+        names = {p["id"]: p["name"] for p in view["peers"]}
+        wait_for(lambda: moves.name in {
+            names[x["peer"]] for x in late.status()["links"]}, 60)
+        assert view["cuts"] == [], view["cuts"]
+        assert moves.running() and moves.starts == 1
+
+
 @scenario
 def two_shoals_meet_later_by_a_seed(cluster, folder):
     """Two pairs without multicast; one member of the first knows a seed of

@@ -109,8 +109,13 @@ struct leave_now {};
 /// What this peer can do now; a view will say so.
 struct update_profile {
   device_profile device;
-  std::vector<std::string> addresses;
+  std::vector<std::string> addresses; ///< empty: as they were
   std::vector<network_profile> networks;
+};
+
+/// Where this peer can be reached now; a view will say so. @pre not empty
+struct update_addresses {
+  std::vector<std::string> addresses;
 };
 
 /// The operator gives up on the old quorum: a new shoal of this peer alone,
@@ -135,10 +140,11 @@ struct redeem_invite {
   peer_id peer{};
 };
 
-using event = std::variant<start, peer_up, peer_down, connect_failed, received,
-                           tick, discovered, reached, submit_job, set_job_state,
-                           leave, leave_now, update_profile, recover_force,
-                           revoke_peer, add_invite, redeem_invite>;
+using event =
+  std::variant<start, peer_up, peer_down, connect_failed, received, tick,
+               discovered, reached, submit_job, set_job_state, leave, leave_now,
+               update_profile, update_addresses, recover_force, revoke_peer,
+               add_invite, redeem_invite>;
 
 // Actions --------------------------------------------------------------------
 

@@ -239,8 +239,13 @@ void membership::impl::on(const set_job_state& e) {
 
 void membership::impl::on(const update_profile& e) {
   config_.self.device = e.device;
-  config_.self.addresses = e.addresses;
+  if (!e.addresses.empty())
+    config_.self.addresses = e.addresses;
   config_.self.networks = e.networks;
+}
+
+void membership::impl::on(const update_addresses& e) {
+  config_.self.addresses = e.addresses;
 }
 
 void membership::impl::on(const recover_force&) {

@@ -97,6 +97,7 @@ struct membership::impl {
   void on(const cluster::leave& e);
   void on(const leave_now& e);
   void on(const update_profile& e);
+  void on(const update_addresses& e);
   void on(const recover_force& e);
   bool quiet(const event& e) const;
   bool may_wait(const event& e) const;
