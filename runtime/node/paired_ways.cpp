@@ -22,6 +22,10 @@ namespace {
 constexpr int tries_max = 5;
 constexpr int tries_before_next = 2;
 constexpr std::chrono::seconds retry{2};
+/// By UCX-TCP one end dials when it is told and the other waits to be dialled,
+/// each when the other's offer comes: longer than from any offer to the next.
+constexpr std::chrono::seconds dial_patience{15};
+static_assert(dial_patience > tries_max * retry);
 
 std::vector<ucx::network> parsed(const std::vector<std::string>& texts) {
   std::vector<ucx::network> out;
@@ -146,6 +150,8 @@ std::unique_ptr<transport::fabric> paired_ways::make(way& w) {
     return std::make_unique<transport::shm::fabric>(c, *w.events);
   const auto networks = parsed(config_.may.trusted);
   c.over = w.over;
+  if (w.over == medium::tcp)
+    c.hello_timeout = dial_patience;
   c.trusted = networks;
   c.devices = joined(w.over == medium::rdma ? ucx::rdma_devices(networks)
                                             : ucx::tcp_devices(networks));

@@ -38,7 +38,7 @@ public:
   /// Over TCP: who may have come in by the door without having said who they
   /// are, and for how long.
   static constexpr std::size_t guests_max = 256;
-  static constexpr std::chrono::seconds guest_timeout{10};
+  static constexpr std::chrono::seconds guest_timeout{30};
   /// How long a bye may take before the endpoint is closed without, within a
   /// machine and between machines, where it waits for bulk bytes before it.
   /// Who gets none notices by itself, over RDMA by its pings.

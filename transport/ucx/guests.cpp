@@ -56,6 +56,7 @@ void engine::take_early(link& l) {
     return;
   l.peer_connection = kept.connection;
   send_ack(l);
+  send_hello(l);
 }
 
 /// If `endpoint` is a guest's, it leaves.
