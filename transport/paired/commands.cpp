@@ -43,8 +43,9 @@ std::error_code commands::push(command c, bool& wake) {
   default:
     ++count.receives;
   }
-  wake = queue_.empty();
+  wake = std::exchange(asleep_, false);
   queue_.push_back(std::move(c));
+  any_.store(true, std::memory_order_release);
   return {};
 }
 
@@ -56,8 +57,9 @@ void commands::push_control(command c, bool& wake) {
     });
   if (closed_)
     return;
-  wake = queue_.empty();
+  wake = std::exchange(asleep_, false);
   queue_.push_back(std::move(c));
+  any_.store(true, std::memory_order_release);
 }
 
 bool commands::close(bool& wake) {
@@ -68,17 +70,27 @@ bool commands::close(bool& wake) {
   command c;
   c.what = command::kind::close;
   queue_.push_back(std::move(c));
+  any_.store(true, std::memory_order_release);
   room_.notify_all();
   return true;
 }
 
 void commands::take(std::vector<command>& out) {
   out.clear();
+  if (!any_.load(std::memory_order_acquire))
+    return;
   std::lock_guard hold(lock_);
+  any_.store(false, std::memory_order_relaxed);
+  asleep_ = false;
   if (queue_.empty())
     return;
   std::swap(out, queue_);
   room_.notify_all();
+}
+
+bool commands::may_sleep() {
+  std::lock_guard hold(lock_);
+  return asleep_ = queue_.empty();
 }
 
 void commands::enter(const peer_id& peer, std::uint64_t connection,

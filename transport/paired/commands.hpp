@@ -6,8 +6,8 @@
 // and drop may not fail; they have room of their own, and callers other than
 // the progress thread wait for it.
 //
-// Threads: any, but for take(), enter(), leave(), which are the progress
-//          thread's.
+// Threads: any, but for take(), may_sleep(), enter(), leave(), which are the
+//          progress thread's.
 #pragma once
 
 #include "transport/fabric.hpp"
@@ -62,6 +62,9 @@ public:
 
   /// Takes all that is queued, in order.
   void take(std::vector<command>& out);
+  /// Whether nothing is queued. If so the next call to queue something says
+  /// `wake`; otherwise none does, since take() is sure to follow.
+  bool may_sleep();
   /// Names the thread that must never wait in push_control().
   void set_consumer(std::thread::id id) { consumer_ = id; }
 
@@ -88,7 +91,9 @@ private:
   std::condition_variable room_;
   std::vector<command> queue_;
   std::map<peer_id, entry> peers_;
+  std::atomic<bool> any_ = false; ///< in queue_; spares take() the lock
   bool closed_ = false;
+  bool asleep_ = false; ///< the progress thread, or nearly
 };
 
 } // namespace shoal::transport::paired

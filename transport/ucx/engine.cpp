@@ -135,8 +135,9 @@ void engine::sleep(steady::time_point now) {
         : std::max(ceil<milliseconds>(l->deadline - now), milliseconds(0));
     timeout = timeout.count() < 0 ? left : std::min(timeout, left);
   }
-  worker_->wait(static_cast<int>(timeout.count()),
-                [this](std::uint64_t cookie) { ready(cookie); });
+  if (queue_.may_sleep())
+    worker_->wait(static_cast<int>(timeout.count()),
+                  [this](std::uint64_t cookie) { ready(cookie); });
 }
 
 void engine::ready(std::uint64_t cookie) {
