@@ -144,8 +144,9 @@ void node::impl::adopt(const cl::new_view& v) {
     std::lock_guard lock(mutex_);
     actors = actors_;
   }
-  for (const auto& [name, actor] : actors)
-    caf::anon_send(actor, view_changed{view, plan});
+  if (cl::is_ours(v, self_))
+    for (const auto& [name, actor] : actors)
+      caf::anon_send(actor, view_changed{view, plan});
   std::set<core::peer_id> members;
   for (const core::member& m : view->members)
     members.insert(m.id.peer);

@@ -170,6 +170,12 @@ struct new_view {
   view current;
   bool member = false; ///< this process is in it; if not, it asks to be
 };
+/// Whether this peer's actors may see it: not while it names a process of the
+/// peer that has ended, in whose name this one must not act. The jobs'
+/// protocol has one seal for each member, not two of two lives.
+[[nodiscard]] inline bool is_ours(const new_view& v, const peer_id& self) {
+  return v.member || find_member(v.current, self) == nullptr;
+}
 
 /// Said every waiting_period while the quorum of the view is not in contact.
 struct waiting_for {

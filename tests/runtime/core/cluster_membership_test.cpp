@@ -42,6 +42,30 @@ BOOST_AUTO_TEST_CASE(a_member_that_is_gone_does_not_keep_a_peer_outside) {
   BOOST_TEST(together());
 }
 
+BOOST_AUTO_TEST_CASE(a_view_that_names_a_former_process_is_not_for_actors) {
+  begin(a);
+  begin(b);
+  link();
+  run(300 * ms);
+  give(b, peer_down{a.c.self.id.peer});
+  begin(a); // back with its disk
+  const auto shown = [&] {
+    const new_view* newest = nullptr;
+    for (const action& x : a.said)
+      if (const auto* v = std::get_if<new_view>(&x))
+        newest = v;
+    return newest;
+  };
+  BOOST_REQUIRE(shown());
+  BOOST_TEST(find_member(shown()->current, a.c.self.id.peer));
+  BOOST_TEST(!is_ours(*shown(), a.c.self.id.peer));
+  BOOST_TEST(is_ours(*shown(), peer(9))); // who is not in it has lost its work
+  link();
+  run(1000 * ms);
+  BOOST_TEST(together());
+  BOOST_TEST(is_ours(*shown(), a.c.self.id.peer));
+}
+
 BOOST_AUTO_TEST_CASE(shoals_of_other_clusters_are_left_alone) {
   b.c.cluster = "another";
   begin(a);
