@@ -228,6 +228,9 @@ void job_actor::halted_if_still() {
     if (halting_ != digest)
       return; // yet another sub-plan: it has a fence of its own
     halting_.reset();
+    // What the queues have still sent: units that are served or saved.
+    if (cancelled_ != 0)
+      node().links().cancel(cancelled_);
     feed(event::halted{digest});
   });
 }
