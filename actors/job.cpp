@@ -269,12 +269,18 @@ void job_actor::load_text() {
     crew_.add_data_source(text_);
     return;
   }
-  if (loading_text_ || !node().blobs().contains(config_.entry.data))
+  if (loading_text_)
     return;
+  if (!node().blobs().contains(config_.entry.data)) {
+    if (core_.has_blobs()) // it was here, and has been set aside
+      fetch_text();
+    return;
+  }
   loading_text_ = true;
   struct loaded_text {
     text_ptr text;
     std::string wrong;
+    bool damaged = false; ///< the store has set it aside
   };
   auto result = std::make_shared<loaded_text>();
   node().disk().submit(
@@ -283,6 +289,7 @@ void job_actor::load_text() {
       auto blob = world->node->blobs().read(digest, error);
       if (!blob) {
         result->wrong = "the text cannot be read: " + error.message();
+        result->damaged = !world->node->blobs().contains(digest);
         return;
       }
       auto parsed = model::parse_corpus(blob->bytes());
@@ -302,10 +309,21 @@ void job_actor::load_text() {
         text_ = result->text;
         if (text_)
           load_text();
+        else if (result->damaged)
+          fetch_text();
         else
           fail(result->wrong);
       });
     });
+}
+
+/// Others have it too.
+void job_actor::fetch_text() {
+  loading_text_ = true;
+  fetch_lasting(job_blobs(), members(), true, [this] {
+    loading_text_ = false;
+    load_text();
+  });
 }
 
 void job_actor::act(const core::job_action::send& a) {

@@ -77,6 +77,7 @@ private:
   void on_eval_part();
   void log_step(const core::step_record& r);
   void load_text();
+  void fetch_text();
   void look_for_blobs();
   void hold(const core::checkpoint_ref& checkpoint);
   void log_checkpoint(const core::checkpoint_ref& checkpoint);
@@ -98,6 +99,9 @@ private:
   void with_files(const core::blob_digest& manifest,
                   std::vector<core::peer_id> holders,
                   std::function<void(const std::filesystem::path&)> then);
+  /// Ends what waits for with_files().
+  void export_checkpoint(const core::blob_digest& manifest,
+                         std::vector<core::peer_id> holders);
   /// Fetches, trying again once a second; `then` runs here. Without
   /// `any_plan` only while this sub-plan lasts.
   void fetch_lasting(blob_set set, std::vector<core::peer_id> holders,

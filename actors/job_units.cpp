@@ -110,37 +110,53 @@ void job_actor::with_files(const core::blob_digest& manifest,
   waiting.push_back(std::move(then));
   if (waiting.size() > 1)
     return;
-  auto exported = [this, manifest](const std::string& wrong,
-                                   const fs::path& where) {
-    const auto ready = std::move(awaiting_files_[manifest]);
-    awaiting_files_.erase(manifest);
-    if (!wrong.empty()) {
-      fail(wrong);
-      return;
-    }
-    files_[manifest] = where;
-    for (const auto& next : ready)
-      next(where);
+  export_checkpoint(manifest, std::move(holders));
+}
+
+void job_actor::export_checkpoint(const core::blob_digest& manifest,
+                                  std::vector<core::peer_id> holders) {
+  struct outcome {
+    std::string wrong;
+    bool damaged = false; ///< the store has set something aside
   };
   char name[40];
   std::snprintf(name, sizeof name, "from-%016llx-",
                 (unsigned long long)config_.entry.id);
   const fs::path where =
     node().data_dir() / "jobs" / (name + core::to_hex(manifest).substr(0, 16));
-  fetch_lasting(
-    {{}, {manifest}}, std::move(holders), true,
-    [this, post = poster(), exported, manifest, where] {
-      node().disk().submit(
-        [world = config_.node, post, exported, manifest,
-         where](kernels::backend&) {
-          auto m = read_manifest(manifest, world->blobs());
-          model::status out = m ? export_files(*m, world->blobs(), where)
-                                : model::status{m.why()};
-          const std::string wrong = out ? std::string{} : out.message();
-          post([exported, wrong, where] { exported(wrong, where); });
-        },
-        {});
-    });
+  auto exported = [this, manifest, where](const outcome& o) {
+    if (o.damaged) { // others have it too
+      export_checkpoint(manifest, members());
+      return;
+    }
+    const auto ready = std::move(awaiting_files_[manifest]);
+    awaiting_files_.erase(manifest);
+    if (!o.wrong.empty()) {
+      fail(o.wrong);
+      return;
+    }
+    files_[manifest] = where;
+    for (const auto& next : ready)
+      next(where);
+  };
+  fetch_lasting({{}, {manifest}}, std::move(holders), true,
+                [this, post = poster(), exported, manifest, where] {
+                  node().disk().submit(
+                    [world = config_.node, post, exported, manifest,
+                     where](kernels::backend&) {
+                      runtime::store& store = world->blobs();
+                      auto m = read_manifest(manifest, store);
+                      model::status out = m ? export_files(*m, store, where)
+                                            : model::status{m.why()};
+                      outcome o;
+                      if (!out) {
+                        o.wrong = out.message();
+                        o.damaged = !complete(manifest, store);
+                      }
+                      post([exported, o] { exported(o); });
+                    },
+                    {});
+                });
 }
 
 void job_actor::fetch_lasting(blob_set set, std::vector<core::peer_id> holders,

@@ -220,6 +220,22 @@ BOOST_AUTO_TEST_CASE(both_copies_lost_is_said_and_survived) {
   static_cast<void>(kept);
 }
 
+/// Two stages, so that a death goes back to a checkpoint; it is in two stores,
+/// and one of them has rotted.
+BOOST_DATA_TEST_CASE(what_has_rotted_in_one_store_comes_from_another,
+                     bdata::make({0, 1}), n) {
+  const auto victim = std::size_t(n);
+  shoal::test::small_shoal s(2, small_run(1, 2), some_text());
+  s.submit();
+  while (s.record(1 - victim).losses.size() < 5)
+    s.step();
+  s.kill(victim);
+  s.rot(victim);
+  s.restart(victim);
+  BOOST_REQUIRE(s.finish());
+  BOOST_TEST((s.view().jobs[0].state == shoal::core::job_state::done));
+}
+
 BOOST_AUTO_TEST_CASE(draining_ends_after_a_step_with_a_checkpoint) {
   run_config run = small_run(2, 2);
   run.steps = 1000;

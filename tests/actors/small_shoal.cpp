@@ -17,6 +17,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <fstream>
 
 namespace shoal::test {
 
@@ -339,6 +340,18 @@ void small_shoal::kill(std::size_t node) {
   std::erase_if(view_.members,
                 [&](const core::member& m) { return m.id.peer == gone; });
   publish();
+}
+
+void small_shoal::rot(std::size_t node) {
+  const fs::path blobs = folder_ / std::to_string(node) / "blobs";
+  for (const auto& entry : fs::recursive_directory_iterator(blobs))
+    if (entry.is_regular_file()) {
+      std::fstream file(entry.path(),
+                        std::ios::in | std::ios::out | std::ios::binary);
+      const char byte = char(file.get() ^ 1);
+      file.seekp(0);
+      file.put(byte);
+    }
 }
 
 void small_shoal::restart(std::size_t node) {

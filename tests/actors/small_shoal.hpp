@@ -54,6 +54,8 @@ public:
 
   /// The node is gone: its messages and transfers too; others get a view.
   void kill(std::size_t node);
+  /// Every blob in the store of a node that is gone has a flipped bit.
+  void rot(std::size_t node);
   /// It is back with nothing but its store.
   void restart(std::size_t node);
   /// Asks for the end after the step in progress.
