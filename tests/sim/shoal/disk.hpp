@@ -1,0 +1,68 @@
+// tests/sim/shoal/disk.hpp -- the product's store on a disk that fails.
+//
+// A disk that is full refuses what is written. One that lies has a flipped bit
+// in a blob that this process has not read before: the store is to notice. A
+// process may be killed between any two calls: what was begun is torn.
+#pragma once
+
+#include "runtime/store/store.hpp"
+
+#include <set>
+
+namespace shoal::sim {
+
+class shoal_world;
+
+/// The process is killed here. Ends the piece of disk work.
+struct killed_at_work {};
+
+class sim_store final : public runtime::store {
+public:
+  sim_store(shoal_world& world, int node, const std::filesystem::path& folder)
+    : world_(world), node_(node), folder_(folder),
+      inner_(runtime::store::open(folder)) {}
+
+  bool contains(const core::blob_digest& d) const override {
+    return inner_->contains(d);
+  }
+  std::uint64_t size(const core::blob_digest& d) const override {
+    return inner_->size(d);
+  }
+  /// In the world's time nothing grows old enough to be removed.
+  std::chrono::seconds age(const core::blob_digest&) const override {
+    return std::chrono::seconds{0};
+  }
+  std::unique_ptr<runtime::blob_writer> write() override;
+  std::shared_ptr<const runtime::blob>
+  read(const core::blob_digest& d, std::error_code& error) override;
+  std::error_code remove(const core::blob_digest& d) override {
+    step();
+    return inner_->remove(d);
+  }
+  std::vector<core::blob_digest> list() const override {
+    return inner_->list();
+  }
+
+  /// The process dies after so many calls; negative: it does not.
+  void die_after(int calls) { calls_left_ = calls; }
+  /// One more call: is it the last?
+  void step();
+  bool full() const;
+  /// It is whole, as this process knows.
+  void seen(const core::blob_digest& d) { seen_.insert(d); }
+
+private:
+  std::filesystem::path file_of(const core::blob_digest& d) const;
+
+  shoal_world& world_;
+  int node_;
+  std::filesystem::path folder_;
+  std::unique_ptr<runtime::store> inner_;
+  int calls_left_ = -1;
+  std::set<core::blob_digest> seen_;
+};
+
+/// A kill has cut off the end of the last line of a job's journal.
+void tear_journals(const std::filesystem::path& jobs, std::uint64_t random);
+
+} // namespace shoal::sim

@@ -1,0 +1,325 @@
+// tests/sim/shoal/history.cpp -- the committed steps and the state behind them.
+#include "tests/sim/shoal/history.hpp"
+
+#include "runtime/core/training/plan.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace shoal::sim {
+
+using namespace core;
+namespace act = core::job_action;
+namespace ev = core::job_event;
+
+namespace {
+
+std::string text(const state_version& v) {
+  return std::to_string(v.step) + "/" + std::to_string(v.made);
+}
+
+} // namespace
+
+void history::stepped(int node, const job_core& core, const job_input& in,
+                      const job_actions& out) {
+  took(node, core, in);
+  for (const job_output& a : out)
+    if (const auto* r = std::get_if<act::restore_unit>(&a))
+      restoring_ = r->checkpoint;
+  for (const job_output& a : out)
+    std::visit([&](const auto& x) { on(node, core, x); }, a);
+  restoring_.reset();
+  nodes_[node].phase = core.now_in();
+  nodes_[node].step = core.step_in_progress();
+}
+
+void history::took(int node, const job_core& core, const job_input& in) {
+  state& s = nodes_[node];
+  if (const auto* v = std::get_if<ev::view_changed>(&in)) {
+    const std::uint64_t now = v->place ? digest(*v->place) : 0;
+    if (now == s.told)
+      return;
+    s.told = now;
+    s.still = false;
+    if (v->place) {
+      const auto [at, fresh] = digests_.try_emplace(v->place->since, now);
+      check(at->second == now, "H-1: two sub-plans of one epoch");
+      places_[now] = *v->place;
+    }
+  } else if (const auto* d = std::get_if<ev::halted>(&in)) {
+    s.still = s.still || d->digest == s.told;
+  } else if (const auto* p = std::get_if<ev::prepared>(&in)) {
+    if (places_.contains(p->digest))
+      prepared_[{p->step, places_[p->digest].since}].insert(node);
+  } else if (const auto* l = std::get_if<ev::loaded>(&in)) {
+    if (core.held().contains(l->unit))
+      check_unit(node, core, l->unit);
+  } else if (std::holds_alternative<ev::applied>(in)) {
+    for (std::uint32_t u : s.applying)
+      if (core.held().contains(u))
+        check_unit(node, core, u);
+    s.applying.clear();
+  } else if (const auto* c = std::get_if<ev::checkpointed>(&in)) {
+    if (c->known)
+      saved_.try_emplace({c->step, c->manifest}, s.writing[c->step]);
+  } else if (const auto* h = std::get_if<ev::checkpoint_held>(&in)) {
+    // Perhaps of a sub-plan that was over before it was written.
+    if (auto at = s.writing.find(h->checkpoint.step); at != s.writing.end())
+      saved_.try_emplace(h->checkpoint, at->second);
+  }
+}
+
+void history::unit_is(int node, std::uint32_t unit, std::uint64_t bits) {
+  nodes_[node].bits[unit] = bits;
+}
+
+void history::check_unit(int node, const job_core& core, std::uint32_t unit) {
+  version v = core.held().at(unit);
+  if (auto at = same_.find(v); at != same_.end())
+    v = at->second;
+  const std::uint64_t bits = nodes_[node].bits[unit];
+  const auto [at, fresh] = bits_.try_emplace({v, unit}, bits);
+  check(at->second == bits, "H-3: m" + std::to_string(node) + " holds unit "
+                              + std::to_string(unit) + " at " + text(v)
+                              + " with other bits than the first holder");
+}
+
+std::string history::stand() const {
+  constexpr const char* phases[] = {
+    "idle",       "halting",       "sealing", "restoring", "gated",
+    "evaluating", "checkpointing", "running", "voting",    "applying",
+    "standby",    "done",          "over"};
+  std::string out;
+  for (const auto& [node, s] : nodes_) {
+    const auto at = places_.find(s.told);
+    out += (out.empty() ? "m" : ", m") + std::to_string(node) + " "
+           + phases[std::size_t(s.phase)] + " step " + std::to_string(s.step)
+           + " of sub-plan "
+           + (at == places_.end() ? "none" : std::to_string(at->second.since));
+  }
+  return out;
+}
+
+const assignment* history::told(int node) const {
+  const auto state = nodes_.find(node);
+  if (state == nodes_.end())
+    return nullptr;
+  const auto at = places_.find(state->second.told);
+  return at == places_.end() ? nullptr : &at->second;
+}
+
+void history::uses_plan(int node, std::uint64_t digest) {
+  const state& s = nodes_[node];
+  check(!s.still || digest == s.told,
+        "H-4: m" + std::to_string(node)
+          + " moves tensors under a sub-plan that it has left");
+}
+
+void history::sends_tokens(std::uint64_t digest, std::uint32_t sequence,
+                           std::span<const std::byte> tokens) {
+  std::vector<std::int32_t> ids(tokens.size() / sizeof(std::int32_t));
+  std::memcpy(ids.data(), tokens.data(), tokens.size());
+  const std::uint64_t window = shape_.window_of(ids);
+  check(window < shape_.windows, "H-5: what is sent is no window of the text");
+  const auto [at, fresh] = sent_.try_emplace({digest, sequence}, window);
+  check(at->second == window, "H-5: a microbatch with two contents");
+}
+
+void history::check_samples(const version& v) {
+  std::set<std::uint64_t> seen;
+  for (std::uint32_t m = 0; m < shape_.microbatches; ++m) {
+    auto at = sent_.find(
+      {digests_[v.made], std::uint32_t(v.step) * shape_.microbatches + m});
+    if (at == sent_.end())
+      return fail_("H-5: a microbatch of step " + text(v) + " was never sent");
+    check(seen.insert(at->second).second,
+          "H-5: a sample twice in step " + text(v));
+  }
+}
+
+/// Whether the seals of a sub-plan have the version, or what leads to it.
+bool history::reachable(const version& v, std::uint64_t digest) const {
+  const auto seals = seals_.find(digest);
+  if (seals == seals_.end())
+    return false;
+  for (std::uint32_t u = 0; u < shape_.blocks + 2; ++u) {
+    const bool found = std::ranges::any_of(seals->second, [&](const auto& s) {
+      return std::ranges::any_of(s.second.units, [&](const held_unit& h) {
+        return h.unit == u
+               && (h.applied == v
+                   || (h.prepared && s.second.prepared == v
+                       && h.applied.step + 1 == v.step));
+      });
+    });
+    if (!found)
+      return false;
+  }
+  return true;
+}
+
+void history::on(int node, const job_core&, const act::adopt& a) {
+  state& s = nodes_[node];
+  check(a.digest == s.told, "H-4: another sub-plan is adopted than was told");
+  s.must_say = s.reported.step > a.from.step;
+  const auto [at, fresh] = resumed_.try_emplace(a.digest, a.from);
+  check(at->second == a.from, "H-1: sealers resume at different versions");
+  if (!fresh)
+    return;
+  const bool late = adopted_.upper_bound(a.place.since) != adopted_.end();
+  adopted_[a.place.since] = a.digest;
+  say_(node, "adopts sub-plan of epoch " + std::to_string(a.place.since)
+               + ", resuming at " + text(a.from));
+  const std::uint64_t tip = chain_.empty() ? 0 : chain_.back().version.step;
+  const bool anew = a.from.made == a.place.since && a.from.step == 0;
+  if (anew)
+    same_[a.from] = {0, 0};
+  if (late)
+    return; // it woke up late; the others have gone on
+  if (a.from.step < tip) {
+    check(!reachable(chain_.back().version, a.digest),
+          "H-1: step " + std::to_string(tip)
+            + " is given up though all of it is there");
+    ++losses_;
+  }
+  if (a.from.made == a.place.since && a.from.step > 0) { // of a checkpoint
+    checkpoint_ref from = restoring_.value_or(checkpoint_ref{});
+    if (!restoring_)
+      for (const auto& [peer, seal] : seals_[a.digest])
+        from = std::max(from, seal.checkpoint);
+    const auto kept = saved_.find(from);
+    if (kept == saved_.end())
+      return fail_("H-1: resumes from a checkpoint that nobody wrote");
+    chain_ = kept->second;
+    if (!chain_.empty()) {
+      const version was = chain_.back().version;
+      same_[a.from] = same_.contains(was) ? same_[was] : was;
+    }
+    return;
+  }
+  while (!chain_.empty() && chain_.back().version.step > a.from.step)
+    chain_.pop_back();
+  check(a.from.step <= tip + 1, "H-1: rolls forward by more than one step");
+}
+
+void history::on(int node, const job_core&, const act::lost_state& a) {
+  say_(node, "lost state: " + std::to_string(a.last) + " -> "
+               + std::to_string(a.resume));
+  nodes_[node].must_say = false;
+  nodes_[node].reported.step = a.resume;
+}
+
+const step_record* history::find(const version& v) const {
+  const auto at = known_.find(v);
+  return at == known_.end() ? nullptr : &at->second;
+}
+
+void history::on(int node, const job_core&, const act::committed& a) {
+  if (a.again)
+    return;
+  const step_record& r = a.record;
+  state& s = nodes_[node];
+  const auto age = [](const version& v) { return std::pair(v.made, v.step); };
+  check(age(r.version) > age(s.reported), "H-1: m" + std::to_string(node)
+                                            + " reports " + text(r.version)
+                                            + " after " + text(s.reported));
+  s.reported = r.version;
+  const auto [at, fresh] = known_.try_emplace(r.version, r);
+  check(at->second.loss == r.loss && at->second.grad_norm == r.grad_norm,
+        "H-1: step " + text(r.version) + " has two losses or norms");
+  if (!fresh)
+    return;
+  say_(node, "step " + text(r.version) + " committed");
+  ++committed_;
+  const auto made = digests_.find(r.version.made);
+  if (made == digests_.end())
+    return fail_("H-1: a step of an unknown sub-plan");
+  const assignment& place = places_[made->second];
+  // Rolled forward to: the gradients were all there, and need no vote.
+  const bool resumed = std::ranges::any_of(
+    resumed_, [&](const auto& x) { return x.second == r.version; });
+  for (const peer_id& p : participants(place))
+    check(resumed || prepared_[r.version].contains(number_of(p)),
+          "H-2: step " + text(r.version) + " is committed before m"
+            + std::to_string(number_of(p)) + " is ready");
+  check_samples(r.version);
+  // One that wakes up late may learn of a step that the others, who went on
+  // without it, could not reach.
+  const auto next = adopted_.upper_bound(r.version.made);
+  const std::uint64_t tip = chain_.empty() ? 0 : chain_.back().version.step;
+  if (next != adopted_.end() && r.version.step != tip + 1) {
+    check(!reachable(r.version, next->second),
+          "H-1: step " + text(r.version) + " was given up though it was there");
+    return;
+  }
+  check(r.version.step == tip + 1, "H-1: step " + text(r.version)
+                                     + " is committed after "
+                                     + std::to_string(tip));
+  chain_.push_back(r);
+}
+
+void history::on(int node, const job_core& core, const act::run_step& a) {
+  const state& s = nodes_[node];
+  check(a.digest == s.told, "H-4: a step runs under an old sub-plan");
+  check(!s.must_say, "H-1: a loss was not said");
+  for (std::uint32_t u : units_of(places_[a.digest], id_of(node)))
+    check(core.held().contains(u) && core.held().at(u).step + 1 == a.step,
+          "H-1: a step runs on old state");
+}
+
+void history::on(int node, const job_core&, const act::send& a) {
+  if (const auto* v = std::get_if<vote>(&a.message)) {
+    check(v->on.digest == nodes_[node].told,
+          "H-4: a vote under an old sub-plan");
+  } else if (const auto* m = std::get_if<seal>(&a.message)) {
+    check(m->on.digest == nodes_[node].told, "H-4: a seal of an old sub-plan");
+    const auto [at, fresh] = seals_[m->on.digest].try_emplace(id_of(node), *m);
+    const bool same = at->second.units == m->units
+                      && at->second.prepared == m->prepared
+                      && at->second.last == m->last;
+    check(same, "H-1: a seal has changed"); // J-2
+  }
+}
+
+void history::on(int node, const job_core&, const act::apply& a) {
+  nodes_[node].applying = a.units;
+}
+
+void history::on(int node, const job_core&, const act::run_checkpoint& a) {
+  std::vector<step_record>& kept = nodes_[node].writing[a.step];
+  kept.clear();
+  for (const step_record& r : chain_)
+    if (r.version.step <= a.step)
+      kept.push_back(r);
+}
+
+void history::on(int, const job_core&, const act::finished& a) {
+  check(a.reason == stop_reason::completed && a.step == shape_.steps,
+        "H-1: finished for no reason");
+  if (chain_.size() == shape_.steps)
+    ended_ = chain_;
+}
+
+void history::on(int, const job_core& core, const act::ended&) {
+  check(core.held().empty(), "state is left behind");
+}
+
+std::string history::finished() {
+  // A run may have ended and then lost its state, before a view said so.
+  if (chain_.size() < ended_.size())
+    chain_ = ended_;
+  if (chain_.size() != shape_.steps)
+    return "the committed history has " + std::to_string(chain_.size())
+           + " steps";
+  std::set<std::uint64_t> used;
+  for (const step_record& r : chain_)
+    for (std::uint32_t m = 0; m < shape_.microbatches; ++m)
+      used.insert(
+        sent_.at({digests_.at(r.version.made),
+                  std::uint32_t(r.version.step) * shape_.microbatches + m}));
+  if (used.size() != shape_.windows)
+    return "H-5: the committed steps have used " + std::to_string(used.size())
+           + " of " + std::to_string(shape_.windows) + " samples";
+  return {};
+}
+
+} // namespace shoal::sim

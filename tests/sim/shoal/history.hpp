@@ -1,0 +1,144 @@
+// tests/sim/shoal/history.hpp -- what must hold of a job, whoever runs it.
+//
+// Sees every event and action of every job core, every change of a unit's
+// bits, and what the data source sends.
+//
+// H-1: one history: a step version has one loss and norm; a committed step
+//      follows the newest one; steps are given up only if no seal reaches them,
+//      and then it is said.
+// H-2: a step is committed after every participant has prepared it, or when
+//      all sealers resume from it.
+// H-3: equal versions of a unit are equal bits.
+// H-4: nobody votes, runs or moves tensors under a sub-plan that it has been
+//      told to leave.
+// H-5: a committed step uses each of its samples once; in the committed history
+//      no window of the text occurs twice in a pass over it.
+#pragma once
+
+#include "runtime/core/training/job_core.hpp"
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+
+namespace shoal::sim {
+
+class history {
+public:
+  struct shape {
+    std::uint64_t steps = 0;
+    std::uint32_t blocks = 0;
+    std::uint32_t microbatches = 0;
+    std::uint64_t windows = 0; ///< of the text; steps use each once
+    std::function<core::peer_id(int)> id_of;
+    std::function<int(const core::peer_id&)> number_of;
+    /// The window that begins with these tokens.
+    std::function<std::uint64_t(std::span<const std::int32_t>)> window_of;
+  };
+
+  history(shape s, std::function<void(std::string)> fail,
+          std::function<void(int, const std::string&)> say)
+    : shape_(std::move(s)), fail_(std::move(fail)), say_(std::move(say)) {}
+
+  /// A job core of this node has taken a step.
+  void stepped(int node, const core::job_core& core, const core::job_input& in,
+               const core::job_actions& out);
+  /// The process has ended.
+  void died(int node) { nodes_.erase(node); }
+  /// A unit's parameters and moments are these now.
+  void unit_is(int node, std::uint32_t unit, std::uint64_t bits);
+  /// A transfer is posted or sent.
+  void uses_plan(int node, std::uint64_t digest);
+  void sends_tokens(std::uint64_t digest, std::uint32_t sequence,
+                    std::span<const std::byte> tokens);
+
+  /// The committed steps.
+  const std::vector<core::step_record>& chain() const { return chain_; }
+  /// Why the history is not that of a finished run; empty if it is.
+  std::string finished();
+  std::uint64_t steps() const noexcept { return committed_; }
+  std::uint64_t losses() const noexcept { return losses_; }
+  /// Where each job core stands, for people.
+  std::string stand() const;
+  /// The assignment that the node was told last, or nullptr.
+  const core::assignment* told(int node) const;
+  /// Sub-plans that were adopted so far, by anybody.
+  std::size_t adoptions() const noexcept { return adopted_.size(); }
+  /// What was committed as that version, or nullptr.
+  const core::step_record* find(const core::state_version& v) const;
+
+private:
+  /// What is known of a process.
+  struct state {
+    std::uint64_t told = 0; ///< digest of the newest sub-plan
+    bool still = false;     ///< it has halted for `told`
+    std::map<std::uint32_t, std::uint64_t> bits;
+    std::vector<std::uint32_t> applying;
+    core::state_version reported;
+    /// The history behind each checkpoint that was begun, by step.
+    std::map<std::uint64_t, std::vector<core::step_record>> writing;
+    bool must_say = false;
+    core::job_core::phase phase{}; ///< after its last step
+    std::uint64_t step = 0;
+  };
+  using version = core::state_version;
+
+  void took(int node, const core::job_core& core, const core::job_input& in);
+  void
+  on(int node, const core::job_core& core, const core::job_action::adopt& a);
+  void on(int node, const core::job_core& core,
+          const core::job_action::committed& a);
+  void
+  on(int node, const core::job_core& core, const core::job_action::run_step& a);
+  void
+  on(int node, const core::job_core& core, const core::job_action::send& a);
+  void
+  on(int node, const core::job_core& core, const core::job_action::finished& a);
+  void
+  on(int node, const core::job_core& core, const core::job_action::ended& a);
+  void
+  on(int node, const core::job_core& core, const core::job_action::apply& a);
+  void on(int node, const core::job_core& core,
+          const core::job_action::lost_state& a);
+  void on(int node, const core::job_core& core,
+          const core::job_action::run_checkpoint& a);
+  template <class Other>
+  void on(int, const core::job_core&, const Other&) {}
+
+  void check_unit(int node, const core::job_core& core, std::uint32_t unit);
+  void check_samples(const version& v);
+  bool reachable(const version& v, std::uint64_t digest) const;
+  void check(bool ok, const std::string& what) const {
+    if (!ok)
+      fail_(what);
+  }
+
+  core::peer_id id_of(int node) const { return shape_.id_of(node); }
+  int number_of(const core::peer_id& id) const { return shape_.number_of(id); }
+
+  shape shape_;
+  std::function<void(std::string)> fail_;
+  std::function<void(int, const std::string&)> say_;
+  std::map<int, state> nodes_;
+  std::map<std::uint64_t, core::assignment> places_; ///< by digest
+  std::map<core::epoch, std::uint64_t> digests_;     ///< by `since`
+  std::map<version, core::step_record> known_;
+  std::map<std::pair<version, std::uint32_t>, std::uint64_t> bits_;
+  std::map<version, std::set<int>> prepared_; ///< made = since
+  std::map<std::uint64_t, version> resumed_;  ///< by digest
+  std::map<std::uint64_t, std::map<core::peer_id, core::seal>> seals_;
+  std::map<std::pair<std::uint64_t, std::uint32_t>, std::uint64_t> sent_;
+  std::vector<core::step_record> chain_;
+  std::vector<core::step_record> ended_; ///< when somebody finished
+  std::map<core::checkpoint_ref, std::vector<core::step_record>> saved_;
+  std::optional<core::checkpoint_ref> restoring_; ///< by the step at hand
+  std::map<version, version> same_; ///< made by restoring -> as it was made
+  std::map<core::epoch, std::uint64_t> adopted_;
+  std::uint64_t committed_ = 0;
+  std::uint64_t losses_ = 0;
+};
+
+} // namespace shoal::sim

@@ -1,0 +1,104 @@
+// tests/sim/shoal/links.cpp -- each transfer ends once, with the bytes sent.
+#include "tests/sim/shoal/links.hpp"
+
+#include "actors/link_names.hpp"
+#include "tests/sim/shoal/node.hpp"
+#include "tests/sim/shoal/world.hpp"
+
+#include <xxhash.h>
+
+#include <algorithm>
+
+namespace shoal::sim {
+
+namespace {
+
+std::uint64_t hash(std::span<const std::byte> bytes) {
+  return XXH3_64bits(bytes.data(), bytes.size());
+}
+
+actors::link_kind kind_of(const transport::bulk_tag& tag) {
+  return static_cast<actors::link_kind>(tag.link >> 26);
+}
+
+} // namespace
+
+runtime::link_hub::callback
+watched_links::once(callback done, const char* which, transport::bulk_tag tag) {
+  open_->emplace(tag, which);
+  if (open() > open_max)
+    world_.fail("more transfers are open than may be");
+  auto left = std::make_shared<bool>(true);
+  const auto ended = [done = std::move(done), which, tag, left, open = open_,
+                      world = &world_](std::error_code error) {
+    if (!*left)
+      world->fail(std::string("a transfer ended twice at its ") + which);
+    *left = false;
+    if (auto at = open->find({tag, which}); at != open->end())
+      open->erase(at);
+    world->note(tag.link * 31 + tag.sequence, std::uint64_t(error.value()));
+    done(error);
+  };
+  return [this, ended](std::error_code error) {
+    if (closed_ || world_.at_work == node_)
+      return ended(error);
+    world_.machines()[std::size_t(node_)].node->enter(
+      [ended, error] { ended(error); });
+  };
+}
+
+std::string watched_links::an_open_one() const {
+  const auto& [tag, which] = *open_->begin();
+  return "kind " + std::to_string(tag.link >> 26) + " index "
+         + std::to_string(tag.link & 0xffff) + " sequence "
+         + std::to_string(tag.sequence) + " at its " + which;
+}
+
+void watched_links::expect(const transport::peer_id& from,
+                           transport::bulk_tag tag, runtime::shared_bytes into,
+                           callback done) {
+  if (closed_)
+    return;
+  world_.past().uses_plan(node_, tag.plan);
+  if (world_.has(planted::tags_without_plan))
+    tag.plan = 1;
+  const int sender = world_.number_of(from);
+  inner_.expect(
+    from, tag, into,
+    once(
+      [this, sender, tag, into, done = std::move(done)](std::error_code error) {
+        if (!error && !closed_)
+          world_.arrived({sender, node_, tag}, hash(into.bytes));
+        done(error);
+      },
+      "receiver", tag));
+}
+
+void watched_links::cancel(std::uint64_t plan) {
+  if (!world_.has(planted::cancel_forgotten))
+    inner_.cancel(world_.has(planted::tags_without_plan) ? 1 : plan);
+}
+
+void watched_links::send(const transport::peer_id& to, transport::bulk_tag tag,
+                         runtime::shared_bytes from, callback done) {
+  if (closed_)
+    return;
+  world_.past().uses_plan(node_, tag.plan);
+  const actors::link_kind kind = kind_of(tag);
+  if (kind == actors::link_kind::tokens)
+    world_.past().sends_tokens(tag.plan, tag.sequence, from.bytes);
+  if (kind == actors::link_kind::reduce_part
+      && world_.has(planted::stale_part_summed)) {
+    std::vector<std::byte>& before = parts_[tag.link];
+    std::vector<std::byte> now(from.bytes.begin(), from.bytes.end());
+    if (before.size() == now.size() && world_.chance(0.02))
+      std::ranges::copy(before, from.bytes.begin());
+    before = std::move(now);
+  }
+  if (world_.has(planted::tags_without_plan))
+    tag.plan = 1;
+  world_.sent({node_, world_.number_of(to), tag}, hash(from.bytes));
+  inner_.send(to, tag, std::move(from), once(std::move(done), "sender", tag));
+}
+
+} // namespace shoal::sim

@@ -1,0 +1,51 @@
+// tests/sim/shoal/links.hpp -- a node's links, watched.
+//
+// Passes everything on to the product's link service. Each transfer must end
+// exactly once, and a receiver that is told of success must hold what its
+// sender had. What the data source sends tells which samples are used.
+#pragma once
+
+#include "runtime/links.hpp"
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+
+namespace shoal::sim {
+
+class shoal_world;
+
+class watched_links final : public runtime::link_hub {
+public:
+  watched_links(shoal_world& world, int node, runtime::link_hub& inner)
+    : world_(world), node_(node), inner_(inner) {}
+
+  void expect(const transport::peer_id& from, transport::bulk_tag tag,
+              runtime::shared_bytes into, callback done) override;
+  void send(const transport::peer_id& to, transport::bulk_tag tag,
+            runtime::shared_bytes from, callback done) override;
+  void cancel(std::uint64_t plan) override;
+  std::vector<link_stat> stats() const override { return inner_.stats(); }
+
+  /// The process has died.
+  void close() { closed_ = true; }
+  /// Transfers that have not ended.
+  std::size_t open() const noexcept { return open_->size(); }
+  /// One of them, for people.
+  std::string an_open_one() const;
+  static constexpr std::size_t open_max = 4096;
+
+private:
+  callback once(callback done, const char* which, transport::bulk_tag tag);
+
+  shoal_world& world_;
+  int node_;
+  runtime::link_hub& inner_;
+  bool closed_ = false;
+  std::map<std::uint32_t, std::vector<std::byte>> parts_; ///< planted bug's
+  using tags = std::multiset<std::pair<transport::bulk_tag, const char*>>;
+  std::shared_ptr<tags> open_ = std::make_shared<tags>();
+};
+
+} // namespace shoal::sim

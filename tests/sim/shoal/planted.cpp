@@ -1,0 +1,96 @@
+// tests/sim/shoal/planted.cpp -- messages and actions as a bug would have them.
+#include "tests/sim/shoal/planted.hpp"
+
+#include "runtime/core/training/plan.hpp"
+#include "tests/sim/shoal/world.hpp"
+
+#include <algorithm>
+
+namespace shoal::sim {
+
+using namespace core;
+namespace act = core::job_action;
+namespace ev = core::job_event;
+
+namespace {
+
+bool asks_again(const job_input& in) {
+  const auto* r = std::get_if<ev::received>(&in);
+  if (r == nullptr)
+    return false;
+  if (const auto* v = std::get_if<vote>(&r->message))
+    return v->again;
+  const auto* s = std::get_if<seal>(&r->message);
+  return s != nullptr && s->again;
+}
+
+} // namespace
+
+const char* name_of(planted bug) {
+  constexpr const char* names[planted_count] = {"nothing",
+                                                "epoch_unchecked",
+                                                "answers_dropped",
+                                                "cursor_off_by_one",
+                                                "rollback_forgotten",
+                                                "vote_counted_twice",
+                                                "stale_part_summed",
+                                                "moments_not_moved",
+                                                "votes_not_stored",
+                                                "cancel_forgotten",
+                                                "applied_twice",
+                                                "checksum_ignored",
+                                                "former_views_shown",
+                                                "loss_unsaid",
+                                                "optimizer_restarts",
+                                                "tags_without_plan"};
+  return names[std::size_t(bug)];
+}
+
+std::vector<job_input>
+mutate(shoal_world& world, int node, const job_input& in) {
+  std::vector<job_input> told{in};
+  const auto* r = std::get_if<ev::received>(&in);
+  const assignment* place = world.past().told(node);
+  if (r == nullptr || place == nullptr)
+    return told;
+  if (world.has(planted::epoch_unchecked)) {
+    auto& message = std::get<ev::received>(told[0]).message;
+    std::visit(
+      [&](auto& m) {
+        m.on.digest = digest(*place);
+        m.on.since = place->since;
+      },
+      message);
+  } else if (world.has(planted::vote_counted_twice)
+             && std::holds_alternative<vote>(r->message)
+             && world.chance(0.02)) {
+    for (const peer_id& p : participants(*place))
+      if (p != r->from && world.number_of(p) != node) {
+        told.push_back(ev::received{p, r->message});
+        break;
+      }
+  }
+  return told;
+}
+
+void mutate(shoal_world& world, const job_input& in, job_actions& out) {
+  if (world.has(planted::answers_dropped) && asks_again(in))
+    std::erase_if(out, [](const job_output& a) {
+      return std::holds_alternative<act::send>(a);
+    });
+  if (world.has(planted::loss_unsaid))
+    std::erase_if(out, [](const job_output& a) {
+      return std::holds_alternative<act::lost_state>(a);
+    });
+  const auto adopts = [](const job_output& a) {
+    return std::holds_alternative<act::adopt>(a);
+  };
+  if (world.has(planted::applied_twice) && std::ranges::any_of(out, adopts))
+    for (job_output& a : out)
+      if (auto* apply = std::get_if<act::apply>(&a)) {
+        const auto once = apply->units;
+        apply->units.insert(apply->units.end(), once.begin(), once.end());
+      }
+}
+
+} // namespace shoal::sim

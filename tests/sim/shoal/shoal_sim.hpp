@@ -1,0 +1,82 @@
+// tests/sim/shoal/shoal_sim.hpp -- whole shoals at work, by seed.
+//
+// Three to eight nodes in one thread: the product's membership core, its
+// supervisor, job, stage, reducer, data source, evaluator and checkpointer,
+// its links, stores, exchange of blobs and codec. Around them time, network,
+// disks and devices are simulated, and all that goes wrong is drawn from the
+// seed: processes are killed between any two events and come back with their
+// disks, stop and wake up late, connections break, ways are cut in one or both
+// directions, disks fill up and lie. A tiny model trains meanwhile with real
+// arithmetic.
+//
+// Checked, always: history.hpp (one history of committed steps, equal state at
+// equal versions, each sample once, nothing of an old sub-plan has effect),
+// tests/sim/checker.hpp (one chain of views), links.hpp (each transfer ends
+// once with the bytes that were sent), limits of queues. At the end: the run
+// has finished within finish_time of simulated time after the last fault, its
+// losses are those of one undisturbed peer, and nothing of it is left.
+#pragma once
+
+#include "runtime/core/ids.hpp"
+
+#include <cstdint>
+#include <string>
+
+namespace shoal::sim {
+
+using core::nanoseconds;
+
+inline constexpr nanoseconds millisecond = 1'000'000;
+inline constexpr nanoseconds second = 1000 * millisecond;
+
+/// After the last fault a run has so long to end.
+inline constexpr nanoseconds finish_time = 60 * second;
+
+inline constexpr int nodes_max = 8;
+
+/// Bugs that are made here, around the product, and that the checks must find.
+enum class planted : std::uint8_t {
+  nothing,
+  epoch_unchecked,    ///< messages of old sub-plans pass for ones of this
+  answers_dropped,    ///< what is asked for again is not answered
+  cursor_off_by_one,  ///< the data source is a step ahead after a resume
+  rollback_forgotten, ///< a restored unit keeps the state that it had
+  vote_counted_twice, ///< a vote is taken for another's too, now and then
+  stale_part_summed,  ///< a gradient of the step before is sent, now and then
+  moments_not_moved,  ///< a unit arrives without what the optimizer knew
+  votes_not_stored,   ///< in the agreement on views, over a restart
+  cancel_forgotten,   ///< transfers of an old sub-plan stay posted
+  applied_twice,      ///< a step that is rolled forward to
+  checksum_ignored,   ///< a flipped bit in a blob is not noticed
+  former_views_shown, ///< to actors of a process that started again
+  loss_unsaid,        ///< steps are lost without a word
+  optimizer_restarts, ///< its count of steps does, at a resume
+  tags_without_plan,  ///< tensors of old sub-plans pass for ones of this
+};
+inline constexpr int planted_count = 16;
+const char* name_of(planted bug);
+
+struct shoal_options {
+  std::uint64_t seed = 1;
+  int peers = 0;      ///< 0: 3 to 8, from the seed
+  bool calm = false;  ///< nothing goes wrong
+  bool print = false; ///< what happens, to stdout
+  planted bug = planted::nothing;
+};
+
+struct shoal_result {
+  std::string failure; ///< empty: all checks held
+  std::uint64_t trace = 0;
+  nanoseconds simulated = 0;
+  nanoseconds ended_after = 0; ///< since the last fault
+  std::uint64_t events = 0;
+  std::uint64_t views = 0;
+  std::uint64_t steps = 0; ///< committed, those that were lost again too
+  std::uint64_t kills = 0;
+  bool stuck = false;       ///< the job's shoal has lost its quorum for good
+  std::uint64_t losses = 0; ///< times that committed steps were lost
+};
+
+shoal_result run_shoal(const shoal_options& options);
+
+} // namespace shoal::sim

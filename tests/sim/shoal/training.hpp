@@ -1,0 +1,33 @@
+// tests/sim/shoal/training.hpp -- what is trained: tiny, and known beforehand.
+//
+// Every window of the text begins with letters that name it, so that whoever
+// sees tokens knows which sample they are; the run uses each window once.
+#pragma once
+
+#include "runtime/core/view.hpp"
+#include "runtime/run_config.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace shoal::sim {
+
+struct training {
+  /// @param kind one of `kinds`: shape of model and run
+  /// @param layout what is asked of the planner
+  training(std::uint64_t kind, std::uint64_t layout);
+  static constexpr std::uint64_t kinds = 3;
+
+  std::uint64_t windows() const;
+  /// The window that begins with these tokens, or windows().
+  std::uint64_t window_of(std::span<const std::int32_t> tokens) const;
+
+  std::uint64_t kind = 0;
+  runtime::run_config run;
+  core::job_entry entry; ///< data and submitter are still to be said
+  std::vector<std::byte> text;
+};
+
+} // namespace shoal::sim

@@ -1,0 +1,371 @@
+// tests/sim/shoal/world.cpp -- the run of a simulated shoal, and its end.
+#include "tests/sim/shoal/world.hpp"
+
+#include "runtime/core/assert.hpp"
+#include "tests/sim/shoal/disk.hpp"
+#include "tests/sim/shoal/node.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+namespace shoal::sim {
+
+namespace fs = std::filesystem;
+namespace cl = core::cluster;
+
+namespace {
+
+constexpr nanoseconds birth_time = 15 * second;
+constexpr nanoseconds rest_time = 3 * second;
+
+/// Losses and norms may differ from those of one peer by this, relatively:
+/// replicas add in another order, and the steps carry it on.
+constexpr double tolerance = 1e-4;
+
+shoal_world* active_world = nullptr;
+int worlds = 0;
+
+/// In memory where possible: what is synced goes nowhere.
+fs::path make_folder() {
+  const fs::path memory = "/dev/shm";
+  return (access(memory.c_str(), W_OK) == 0 ? memory
+                                            : fs::temp_directory_path())
+         / ("shoal-sim-" + std::to_string(getpid()) + "-"
+            + std::to_string(worlds++));
+}
+
+} // namespace
+
+shoal_world* shoal_world::active() {
+  return active_world;
+}
+
+shoal_world::shoal_world(const shoal_options& o, std::uint64_t kind)
+  : options_(o), random_(o.seed), net_(o.seed),
+    work_(kind == training::kinds ? random_.below(training::kinds) : kind,
+          kind == training::kinds ? random_.below(8) : 0),
+    folder_(make_folder()),
+    history_(
+      {std::uint64_t(work_.run.steps), work_.entry.blocks,
+       work_.entry.microbatches, work_.windows(),
+       [this](int i) { return machines_[std::size_t(i)].id; },
+       [this](const core::peer_id& id) { return number_of(id); },
+       [this](std::span<const std::int32_t> t) { return work_.window_of(t); }},
+      [this](const std::string& why) { fail(why); },
+      [this](int i, const std::string& what) { say(i, what); }),
+    outer_(std::exchange(active_world, this)) {
+  const int n =
+    o.peers > 0 ? std::min(o.peers, nodes_max) : 3 + int(below(nodes_max - 2));
+  machines_.resize(std::size_t(n));
+  for (int i = 0; i < n; ++i) {
+    machine& m = machines_[std::size_t(i)];
+    m.number = i;
+    for (auto& b : m.id)
+      b = std::uint8_t(random_.next());
+    m.address = "m" + std::to_string(i) + ":1";
+    m.folder = folder_ / ("m" + std::to_string(i));
+    m.mflops = 50'000 + 10'000 * below(6);
+    m.pace = chance(0.8) ? 1 : 3;
+    m.witness = n > 3 && i == n - 1 && chance(0.2);
+    m.voter = n < 4 || i > 0 || chance(0.8);
+  }
+  auto& f = net_.settings();
+  f.delay_min = std::chrono::microseconds(50);
+  f.delay_max = std::chrono::microseconds(100 + 100 * below(20));
+}
+
+shoal_world::~shoal_world() {
+  machines_.clear();
+  active_world = outer_;
+  std::error_code ignored;
+  fs::remove_all(folder_, ignored);
+}
+
+void shoal_world::fail(const std::string& what) {
+  if (!failure_.empty())
+    return;
+  failure_ = what;
+  say(-1, "FAILS: " + what);
+}
+
+void shoal_world::say(int node, const std::string& what) {
+  if (!options_.print)
+    return;
+  if (node < 0)
+    std::printf("%9.3f    %s\n", double(now()) / 1e9, what.c_str());
+  else
+    std::printf("%9.3f m%d %s\n", double(now()) / 1e9, node, what.c_str());
+}
+
+int shoal_world::number_of(const core::peer_id& id) const {
+  for (const machine& m : machines_)
+    if (m.id == id)
+      return m.number;
+  return -1;
+}
+
+const core::plan& shoal_world::plan_of(const core::view& v) {
+  constexpr std::size_t kept = 8;
+  for (const auto& [view, plan] : plans_)
+    if (view.number == v.number && view == v) {
+      if (chance(0.05) && core::make_plan(v).jobs != plan.jobs)
+        fail("two plans of one view");
+      return plan;
+    }
+  plans_.emplace_front(v, core::make_plan(v));
+  if (plans_.size() > kept)
+    plans_.pop_back();
+  return plans_.front().second;
+}
+
+void shoal_world::arrived(const transfer& t, std::uint64_t hash) {
+  const auto at = bytes_.find(t);
+  if (at == bytes_.end())
+    return fail("a transfer arrived that nobody sent");
+  if (at->second != hash)
+    fail("a transfer arrived with other bytes than were sent");
+  bytes_.erase(at);
+}
+
+void shoal_world::start(int i) {
+  machine& m = machines_[std::size_t(i)];
+  if (m.node)
+    return;
+  ++m.starts;
+  say(i, "starts");
+  m.node = std::make_unique<sim_node>(*this, m);
+  announce(i, m.starts);
+}
+
+void shoal_world::kill(int i, bool silent) {
+  machine& m = machines_[std::size_t(i)];
+  if (!m.node)
+    return;
+  say(i, silent ? "is killed, unnoticed" : "is killed");
+  ++result_.kills;
+  m.node->die(silent);
+  m.node.reset();
+  if (chance(0.3))
+    tear_journals(m.folder / "jobs", random_.next());
+  history_.died(i);
+  for (auto at = bytes_.begin(); at != bytes_.end();)
+    at = std::get<1>(at->first) == i ? bytes_.erase(at) : std::next(at);
+}
+
+void shoal_world::doom(int i) {
+  if (std::ranges::find(doomed_, i) == doomed_.end())
+    doomed_.push_back(i);
+}
+
+bool shoal_world::may_rot(int node, const core::blob_digest& d) {
+  const std::string name = core::to_hex(d);
+  const bool others = std::ranges::any_of(machines_, [&](const machine& m) {
+    return m.number != node
+           && fs::exists(m.folder / "blobs" / name.substr(0, 2)
+                         / name.substr(2));
+  });
+  return others && rotten_.insert(d).second;
+}
+
+void shoal_world::kill_doomed() {
+  for (int i : std::exchange(doomed_, {})) {
+    kill(i, chance(0.5));
+    after(chance(0.5) ? between(millisecond, 30 * millisecond)
+                      : between(20 * millisecond, 3 * second),
+          [this, i] { start(i); });
+  }
+}
+
+/// By multicast, once a second.
+void shoal_world::announce(int i, std::uint64_t start) {
+  const machine& m = machines_[std::size_t(i)];
+  if (!m.node || m.starts != start)
+    return;
+  for (const machine& other : machines_)
+    if (other.number != i && !cuts_.contains({i, other.number})
+        && !chance(lost))
+      after(
+        between(millisecond / 10, millisecond), [this, &m, to = other.number] {
+          if (alive(to))
+            machines_[std::size_t(to)].node->enter([this, &m, to] {
+              machines_[std::size_t(to)].node->tell(cl::discovered{m.address});
+            });
+        });
+  after(second, [this, i, start] { announce(i, start); });
+}
+
+bool shoal_world::all_in_one_view() const {
+  const core::view* first = nullptr;
+  for (const machine& m : machines_) {
+    const core::view* v = m.node ? m.node->view().get() : nullptr;
+    if (v == nullptr || v->members.size() != machines_.size())
+      return false;
+    for (const core::member& x : v->members)
+      if (x.state != core::member_state::active)
+        return false;
+    first = first ? first : v;
+    if (!(*v == *first))
+      return false;
+  }
+  return true;
+}
+
+bool shoal_world::step_until(nanoseconds time,
+                             const std::function<bool()>& done) {
+  nanoseconds look_at = now();
+  while (failure_.empty() && net_.step()) {
+    ++result_.events;
+    if (!doomed_.empty())
+      kill_doomed();
+    if (!checker_.failure().empty())
+      fail(checker_.failure());
+    const nanoseconds t = now();
+    if (t >= look_at) {
+      look_at = t + 20 * millisecond;
+      if (done())
+        return true;
+      if (t >= time)
+        return false;
+    }
+  }
+  return false;
+}
+
+void shoal_world::submit() {
+  machine& m = machines_[below(machines_.size())];
+  m.node->enter([&] {
+    core::job_entry job = work_.entry;
+    job.data = m.node->put(work_.text);
+    job.submitter = m.id;
+    m.node->tell(cl::submit_job{job});
+  });
+}
+
+bool shoal_world::over(std::string* why) const {
+  for (const machine& m : machines_) {
+    const std::string name = "m" + std::to_string(m.number);
+    const core::view* v = m.node ? m.node->view().get() : nullptr;
+    const core::job_entry* job =
+      v ? core::find_job(*v, work_.entry.id) : nullptr;
+    if (job == nullptr || job->state == core::job_state::running) {
+      *why = job ? "the job still runs for " + name
+                 : name + " does not know the job";
+      return false;
+    }
+  }
+  return true;
+}
+
+/// Whether those who know the job cannot agree on anything any more: a quorum
+/// of their view has gone on without it. A member that was stopped may agree
+/// to its own expulsion when it wakes up, and then be in another shoal before
+/// the others have heard of that view.
+bool shoal_world::quorum_gone() const {
+  const core::view* known = nullptr;
+  for (const machine& m : machines_) {
+    const core::view& v = m.node->member().current();
+    if (core::find_job(v, work_.entry.id)
+        && (known == nullptr || v.number > known->number))
+      known = &v;
+  }
+  std::vector<core::peer_id> ids;
+  for (const machine& m : machines_)
+    if (known && m.node->member().current().shoal == known->shoal)
+      ids.push_back(m.id);
+  return known == nullptr || !core::is_quorum(*known, ids);
+}
+
+/// Everything is over and quiet: what must be so now?
+void shoal_world::check_end() {
+  if (const std::string why = history_.finished(); !why.empty())
+    return fail(why);
+  for (const machine& m : machines_) {
+    const std::string name = "m" + std::to_string(m.number);
+    if (const std::string left = m.node->left_over(); !left.empty())
+      return fail("after the end " + left + " on " + name);
+    for (const runtime::job_event& e :
+         m.node->journal().read_all(work_.entry.id))
+      if (e.kind == runtime::job_event_kind::step) {
+        const core::step_record* r = history_.find({e.step, e.epoch});
+        if (r == nullptr || r->loss != e.loss || r->grad_norm != e.grad_norm)
+          return fail("H-1: the journal of " + name + " has another step "
+                      + std::to_string(e.step));
+      }
+  }
+  if (options_.peers == 1)
+    return;
+  const auto& want = alone(work_.kind);
+  const auto& got = history_.chain();
+  for (std::size_t i = 0; i < want.size(); ++i)
+    if (!(std::abs(got[i].loss / want[i].loss - 1) < tolerance)
+        || !(std::abs(got[i].grad_norm / want[i].grad_norm - 1) < tolerance))
+      return fail("step " + std::to_string(i + 1) + " has loss "
+                  + std::to_string(got[i].loss) + " and norm "
+                  + std::to_string(got[i].grad_norm) + ", one peer has "
+                  + std::to_string(want[i].loss) + " and "
+                  + std::to_string(want[i].grad_norm));
+}
+
+const std::vector<core::step_record>& shoal_world::alone(std::uint64_t kind) {
+  static std::map<std::uint64_t, std::vector<core::step_record>> known;
+  if (auto at = known.find(kind); at != known.end())
+    return at->second;
+  shoal_options o;
+  o.peers = 1;
+  o.calm = true;
+  shoal_world world(o, kind);
+  const shoal_result r = world.run();
+  SHOAL_ASSERT(r.failure.empty());
+  return known[kind] = world.history_.chain();
+}
+
+shoal_result shoal_world::run() {
+  std::string why;
+  for (const machine& m : machines_)
+    after(between(0, 300 * millisecond), [this, i = m.number] { start(i); });
+  if (!step_until(birth_time, [this] { return all_in_one_view(); }))
+    fail("the shoal is not born in time");
+  else
+    submit();
+  const auto known = [this] {
+    return std::ranges::all_of(machines_, [this](const machine& m) {
+      return core::find_job(*m.node->view(), work_.entry.id) != nullptr;
+    });
+  };
+  if (!step_until(now() + 5 * second, known))
+    fail("the job is not agreed on in time");
+  if (!options_.calm) {
+    faults_ = true;
+    const nanoseconds end = now() + between(2 * second, 15 * second);
+    after(between(0, 500 * millisecond), [this] { fault(); });
+    step_until(end, [] { return false; });
+    say(-1, "the faults stop");
+    heal();
+  }
+  const nanoseconds stopped = now();
+  result_.stuck = !step_until(stopped + finish_time, [&] { return over(&why); })
+                  && failure_.empty() && quorum_gone();
+  if (!result_.stuck && !over(&why))
+    fail("the run has not ended in time: " + why + " (" + history_.stand()
+         + ")");
+  result_.ended_after = now() - stopped;
+  step_until(now() + rest_time, [] { return false; });
+  if (failure_.empty() && !result_.stuck)
+    check_end();
+  result_.failure = failure_;
+  result_.trace = trace_;
+  result_.simulated = now();
+  result_.views = checker_.views();
+  result_.steps = history_.steps();
+  result_.losses = history_.losses();
+  return result_;
+}
+
+shoal_result run_shoal(const shoal_options& options) {
+  return shoal_world(options).run();
+}
+
+} // namespace shoal::sim
