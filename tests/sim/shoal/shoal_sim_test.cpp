@@ -51,7 +51,7 @@ const struct {
   planted bug;
   std::uint64_t seed;
 } found_by[] = {
-  {planted::epoch_unchecked, 31},   {planted::answers_dropped, 18},
+  {planted::epoch_unchecked, 31},   {planted::answers_dropped, 38},
   {planted::cursor_off_by_one, 1},  {planted::rollback_forgotten, 3},
   {planted::vote_counted_twice, 2}, {planted::stale_part_summed, 1},
   {planted::moments_not_moved, 1},  {planted::votes_not_stored, 49},
