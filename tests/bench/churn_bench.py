@@ -58,7 +58,7 @@ class Churn:
         self.guest = cluster.peers[2]
         self.file = folder / "unrelated.toml"
         self.file.write_text(MODEL.format(
-            steps=5, replicas=1, stages=2, width=2048, enable="false",
+            steps=5, replicas=1, stages=2, width=400, enable="false",
             interval=500), encoding="utf-8")
         self.out = folder / "unrelated"
         self.next = self.join
@@ -120,7 +120,7 @@ def main():
         for peer in cluster.peers[:2]:
             peer.wait_ready()
         cluster.wait_view(2)
-        run = Timed(cluster, folder, replicas=1, stages=2, width=128)
+        run = Timed(cluster, folder, replicas=1, stages=2, width=320)
         run.advance(10)
         on(1)
         plans = len([e for e in run.events if e["event"] == "view"])
