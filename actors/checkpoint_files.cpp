@@ -70,14 +70,11 @@ moments(const model::unit_layout& layout,
   return out;
 }
 
-} // namespace
-
+/// Leaves files in `scratch`.
 model::result<published>
-publish_checkpoint(std::uint64_t step, const model::unit_layout& layout,
-                   std::span<const unit_snapshot> units,
-                   const fs::path& scratch, runtime::store& to) {
-  std::error_code ignored;
-  fs::remove_all(scratch, ignored);
+write_and_import(std::uint64_t step, const model::unit_layout& layout,
+                 std::span<const unit_snapshot> units, const fs::path& scratch,
+                 runtime::store& to) {
   std::vector<model::unit_parameters> parameters;
   for (const unit_snapshot& u : units)
     parameters.push_back({u.unit, u.state.subspan(0, u.state.size() / 3)});
@@ -87,8 +84,19 @@ publish_checkpoint(std::uint64_t step, const model::unit_layout& layout,
     model::write_safetensors(scratch / optimizer_file, moments(layout, units));
   if (!saved)
     return saved.why();
-  auto out = import_directory(scratch, step, to);
+  return import_directory(scratch, step, to);
+}
+
+} // namespace
+
+model::result<published>
+publish_checkpoint(std::uint64_t step, const model::unit_layout& layout,
+                   std::span<const unit_snapshot> units,
+                   const fs::path& scratch, runtime::store& to) {
+  std::error_code ignored;
   fs::remove_all(scratch, ignored);
+  auto out = write_and_import(step, layout, units, scratch, to);
+  fs::remove_all(scratch, ignored); // of a failure too: others need the room
   return out;
 }
 

@@ -9,6 +9,7 @@
 
 #include <caf/all.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <map>
 
@@ -27,7 +28,10 @@ struct try_again {
   std::shared_ptr<units_map> units;
 };
 
-constexpr std::chrono::seconds retry_every{2};
+/// Until the first other attempt at the last checkpoint; then twice as long
+/// each time, up to retry_after_max.
+constexpr std::chrono::seconds retry_after{2};
+constexpr std::chrono::seconds retry_after_max{60};
 
 } // namespace
 } // namespace shoal::actors
@@ -42,6 +46,7 @@ struct checkpointer_state {
   std::uint64_t step = 0;
   bool last = false;
   std::string told; ///< of a failure, already
+  std::chrono::seconds wait = retry_after;
   units_map units;
 };
 
@@ -100,7 +105,11 @@ void on_ended(caf::stateful_actor<checkpointer_state>* self,
     return;
   m.result.trying = !m.result.good && self->state.last;
   if (m.result.trying)
-    self->delayed_send(self, retry_every, try_again{m.units});
+    self->delayed_send(
+      self,
+      std::exchange(self->state.wait,
+                    std::min(2 * self->state.wait, retry_after_max)),
+      try_again{m.units});
   if (m.result.trying && self->state.told == m.result.why)
     return;
   self->state.told = m.result.why;
@@ -111,7 +120,7 @@ caf::behavior checkpointer(caf::stateful_actor<checkpointer_state>* self,
                            const checkpointer_config& config) {
   return {
     [=](const begin_checkpoint& m) {
-      self->state = {m.step, m.last, {}, {}};
+      self->state = {m.step, m.last, {}, retry_after, {}};
       expect_all(self, config);
     },
     [=](const arrived& m) {

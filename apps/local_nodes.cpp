@@ -4,6 +4,7 @@
 #include "runtime/node.hpp"
 
 #include <sched.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include <algorithm>
@@ -75,7 +76,17 @@ local_nodes::local_nodes(int count, const prepare& p) {
   std::random_device random;
   folder_ =
     fs::temp_directory_path() / ("shoal-bench-" + std::to_string(random()));
-  fs::create_directories(folder_);
+  if (::mkdir(folder_.c_str(), 0700) != 0) // nobody else's, for nobody else
+    throw std::runtime_error(folder_.string() + " cannot be made");
+  try {
+    start_all(count, p);
+  } catch (...) {
+    end();
+    throw;
+  }
+}
+
+void local_nodes::start_all(int count, const prepare& p) {
   start({}, p);
   std::pair<std::string, std::string> said;
   do { // prepare() may have it say more
@@ -86,6 +97,10 @@ local_nodes::local_nodes(int count, const prepare& p) {
 }
 
 local_nodes::~local_nodes() {
+  end();
+}
+
+void local_nodes::end() noexcept {
   for (node& n : all_)
     n.stop.reset();
   for (node& n : all_) {

@@ -48,7 +48,9 @@ public:
   std::filesystem::path data_dir(std::size_t i) const;
 
 private:
+  void start_all(int count, const prepare& p);
   void start(const std::string& join, const prepare& p);
+  void end() noexcept;
 
   struct node {
     pid_t pid = -1;

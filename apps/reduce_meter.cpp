@@ -50,8 +50,11 @@ public:
   caf::behavior make_behavior() override {
     return {
       [this](const runtime::view_changed& m) {
-        if (peers_.empty() && m.view->members.size() == task_.processes)
+        const bool all = m.view->members.size() == task_.processes;
+        if (peers_.empty() && all)
           start(*m.view);
+        else if (!peers_.empty() && !all && at_ < task_.sizes.size())
+          failed("a node has left");
       },
       [this](const summed& m) {
         if (m.error)

@@ -41,8 +41,12 @@ void engine::adopt(link& l, ucp_ep_h endpoint) {
 /// quite ended: the next connect() takes it.
 void engine::keep_early(const frame& f, const ucp_am_recv_param_t& param) {
   if ((param.recv_attr & UCP_AM_RECV_ATTR_FIELD_REPLY_EP) != 0
-      && guests_.contains(param.reply_ep))
+      && guests_.contains(param.reply_ep)) {
+    std::erase_if(early_, [&](const auto& kept) { // one for each guest
+      return kept.second.endpoint == param.reply_ep;
+    });
     early_[f.from_token] = {f.from_connection, param.reply_ep};
+  }
 }
 
 void engine::take_early(link& l) {
