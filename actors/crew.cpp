@@ -28,7 +28,7 @@ void crew::start(caf::event_based_actor* owner, world_ptr world,
   caf::actor_system& system = owner->system();
   const auto self = caf::actor_cast<caf::actor>(owner);
   stages_ = stages_on(plan_->where, world_->node->self());
-  if (!stages_.empty())
+  if (!units_of(plan_->where, world_->node->self()).empty()) // it may follow
     reducer_ = add(spawn_reducer(system, {world_, plan_, self}));
   if (!stages_.empty()) // all of one replica
     stage_ = add(spawn_stage(

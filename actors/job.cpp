@@ -351,6 +351,8 @@ void job_actor::on_reduced(const step_reduced& m) {
   if (digest_ == 0)
     return;
   reduced_ = m;
+  if (crew_.stages().empty()) // it only follows
+    computed_ = step_computed{m.step, {}, 0, 0};
   prepare_if_complete();
 }
 
@@ -366,7 +368,8 @@ void job_actor::prepare_if_complete() {
   vote.losses = std::move(reduced_->losses);
   vote.busy = computed_->busy;
   vote.elapsed = computed_->elapsed;
-  node().worked(config_.entry.id, computed_->busy);
+  if (!crew_.stages().empty())
+    node().worked(config_.entry.id, computed_->busy);
   took_.computing = computed_->elapsed;
   took_.reducing = std::max<core::nanoseconds>(
     steady_now() - step_began_ - computed_->elapsed, 0);

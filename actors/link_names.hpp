@@ -29,6 +29,7 @@ enum class link_kind : std::uint8_t {
   eval_losses = 13,   ///< sums and counts, last stage -> evaluator
   losses = 14,        ///< of a replica's microbatches -> replica 0
   losses_merged = 15, ///< of all, replica 0 -> the others
+  gradient_copy = 16, ///< of a unit, reduced, replica 0 -> its followers
 };
 
 /// @param index a stage or a unit

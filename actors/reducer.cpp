@@ -33,6 +33,16 @@ struct unit_squared {
 struct losses_sent {
   std::uint64_t step = 0;
 };
+/// A followed unit's gradient is here.
+struct copy_arrived {
+  std::uint64_t step = 0;
+  model::unit_index unit = 0;
+  std::error_code error;
+};
+/// A follower has one of ours.
+struct copy_sent {
+  std::uint64_t step = 0;
+};
 /// Tied gradients have been added.
 struct tied_done {
   std::uint64_t step = 0;
@@ -44,6 +54,8 @@ struct tied_done {
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::actors::unit_reduced)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::actors::unit_squared)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::actors::losses_sent)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::actors::copy_arrived)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::actors::copy_sent)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::actors::tied_done)
 
 namespace shoal::actors {
@@ -54,14 +66,16 @@ public:
   reducer_actor(caf::actor_config& cfg, reducer_config config)
     : caf::event_based_actor(cfg), config_(std::move(config)),
       place_(config_.plan->where), states_(config_.world->units) {
-    const auto mine = stages_on(place_, node().self());
-    SHOAL_ASSERT(!mine.empty());
-    replica_ = mine.front().replica;
-    for (const stage_name& n : mine) {
+    for (const stage_name& n : stages_on(place_, node().self())) {
+      replica_ = n.replica;
       const unit_range range = units_of(place_, n.replica, n.stage);
       for (auto u = range.first; u < range.last; ++u)
         units_[u];
     }
+    for (const model::unit_index u : units_of(place_, node().self()))
+      if (!units_.contains(u))
+        followed_[u];
+    SHOAL_ASSERT(!units_.empty() || !followed_.empty());
     head_ = config_.world->layout->head_unit();
     sums_ = std::make_unique<all_reduce>(all_reduce::config{
       &node().links(), &node().reductions(), &config_.world->buffers,
@@ -95,7 +109,22 @@ public:
       [this](const unit_squared& m) {
         if (m.step != step_)
           return;
-        units_.at(m.sums.unit).squares = m.sums;
+        const bool own = units_.contains(m.sums.unit);
+        (own ? units_ : followed_).at(m.sums.unit).squares = m.sums;
+        finish_if_reduced();
+      },
+      [this](const copy_arrived& m) {
+        if (m.step != step_)
+          return;
+        if (m.error)
+          failed("the copy of unit " + std::to_string(m.unit), m.error);
+        else
+          square(m.unit);
+      },
+      [this](const copy_sent& m) {
+        if (m.step != step_)
+          return;
+        --copies_to_send_;
         finish_if_reduced();
       },
       [this](const losses_sent& m) {
@@ -110,7 +139,7 @@ public:
         tied_ = tied_state::added;
         for (auto& [u, unit] : units_)
           if (is_tied(u))
-            square(u);
+            finish(u);
       },
     };
   }
@@ -148,6 +177,7 @@ private:
     sums_->begin(step, std::move(buckets));
     post_losses();
     post_tied();
+    post_copies();
   }
 
   /// Posts memory for a transfer of this step; `arrived` comes back.
@@ -191,7 +221,14 @@ private:
     if (is_tied(m.unit))
       add_tied_if_ready();
     else
-      square(m.unit);
+      finish(m.unit);
+  }
+
+  /// Its gradient is final.
+  void finish(model::unit_index u) {
+    if (replica_ == 0)
+      send_copies(u);
+    square(u);
   }
 
   void square(model::unit_index u) {
@@ -205,6 +242,45 @@ private:
       [self = caf::actor_cast<caf::actor>(this), done] {
         caf::anon_send(self, std::move(*done));
       });
+  }
+
+  // Copies: a follower gets what this peer would apply.
+
+  void post_copies() {
+    copies_to_send_ = 0;
+    for (auto& [u, unit] : followed_) {
+      unit = {};
+      const unit_ptr& state = states_.at(u);
+      node().links().expect(
+        holder_of(place_, 0, u), copy_tag(u),
+        {state, std::as_writable_bytes(state->gradients())},
+        [self = caf::actor_cast<caf::actor>(this), step = step_, u = u,
+         lease = config_.plan->lease](std::error_code error) {
+          caf::anon_send(self, copy_arrived{step, u, error});
+        });
+    }
+  }
+
+  void send_copies(model::unit_index u) {
+    const unit_ptr& state = states_.at(u);
+    for (const core::follower_place& f : place_.followers) {
+      if (u < f.first_unit || u >= f.last_unit)
+        continue;
+      ++copies_to_send_;
+      node().links().send(
+        f.where.peer, copy_tag(u),
+        {state, std::as_writable_bytes(state->gradients())},
+        [self = caf::actor_cast<caf::actor>(this),
+         step = step_](std::error_code error) {
+          if (!error) // else the peer is lost: a new plan follows
+            caf::anon_send(self, copy_sent{step});
+        });
+    }
+  }
+
+  transport::bulk_tag copy_tag(model::unit_index u) const {
+    return make_tag(config_.plan->digest, link_kind::gradient_copy, 0, u,
+                    step_);
   }
 
   // Losses: each replica knows those of its own microbatches; replica 0 merges
@@ -350,14 +426,16 @@ private:
   }
 
   void finish_if_reduced() {
-    if (!losses_merged_ || losses_to_send_ > 0)
+    if (!losses_merged_ || losses_to_send_ > 0 || copies_to_send_ > 0)
       return;
-    for (const auto& [u, unit] : units_)
-      if (!unit.squares)
-        return;
     step_reduced all{step_, losses_, {}};
-    for (auto& [u, unit] : units_)
-      all.squares.push_back(std::move(*unit.squares));
+    for (auto* units : {&units_, &followed_})
+      for (const auto& [u, unit] : *units) {
+        if (!unit.squares)
+          return;
+        all.squares.push_back(*unit.squares);
+      }
+    std::ranges::sort(all.squares, {}, &core::unit_sums::unit);
     send(config_.owner, std::move(all));
     step_ = 0;
   }
@@ -370,7 +448,9 @@ private:
   std::unique_ptr<all_reduce> sums_;
 
   std::uint64_t step_ = 0;                      ///< 0: none is under way
-  std::map<model::unit_index, progress> units_; ///< those here
+  std::map<model::unit_index, progress> units_; ///< computed here
+  std::map<model::unit_index, progress> followed_;
+  int copies_to_send_ = 0;
   std::map<std::uint32_t, buffer> losses_here_; ///< by replica; own: empty
   std::vector<double> losses_;
   int losses_to_send_ = 0;

@@ -4,7 +4,8 @@
 // as its gradient is complete here (unit_ready) it is summed with the other
 // replicas'. With tied embeddings the first and the last stage then exchange
 // gradients and both add them. The squares of each gradient, for its norm, are
-// summed once it is final. Replica 0 gathers all replicas' losses.
+// summed once it is final. Replica 0 gathers all replicas' losses, and sends
+// final gradients to those who follow its units (followers.hpp in the core).
 //
 // Message        Effect
 // begin_step     posts what will come, forgets the step before
@@ -15,7 +16,7 @@
 // of it is being sent any more.
 //
 // Traffic: of G bytes of gradients a peer sends and receives
-//          2 G (R - 1) / R.
+//          2 G (R - 1) / R, and replica 0 sends G for each copy.
 // Errors:  as in stage.hpp.
 #pragma once
 
@@ -23,11 +24,11 @@
 
 namespace shoal::actors {
 
-/// All units of this peer are reduced.
+/// All units of this peer are reduced, and those that it follows are here.
 struct step_reduced {
   std::uint64_t step = 0;
   std::vector<double> losses; ///< of all microbatches, if we hold the head
-  std::vector<core::unit_sums> squares; ///< of all own units
+  std::vector<core::unit_sums> squares; ///< of all of them, by unit
 };
 
 struct reducer_config {
@@ -36,7 +37,7 @@ struct reducer_config {
   caf::actor owner;
 };
 
-/// @pre this peer runs at least one stage of the plan
+/// @pre this peer runs a stage of the plan or follows one
 caf::actor spawn_reducer(caf::actor_system& system, reducer_config config);
 
 } // namespace shoal::actors

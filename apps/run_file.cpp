@@ -139,6 +139,7 @@ make_entry(const runtime::run_config& run, const std::string& name) {
     entry.want_blocks.push_back(std::uint32_t(blocks));
   entry.want_schedule = runtime::wanted_schedule(run);
   entry.want_virtual = std::int32_t(run.virtual_degree);
+  entry.want_copies = std::uint32_t(run.copies);
   if (!entry.want_blocks.empty())
     entry.want_stages = std::int32_t(entry.want_blocks.size());
   return entry;

@@ -318,6 +318,9 @@ const std::vector<run_key>& keys() {
      "zero_bubble"},
     {"parallelism", "pipeline_parallel_virtual_degree", &r::virtual_degree, 1,
      16, "runs of blocks on each peer; -1: 1, or for interleaved the best"},
+    {"fault_tolerance", "copies", &r::copies, 0, core::copies_max,
+     "peers that hold each part of the state beside the first, in memory: "
+     "so many may be lost at once with no step"},
     {"checkpoint", "enable", &r::checkpoint_enable, 0, 0,
      "whether checkpoints are made before the end"},
     {"checkpoint", "interval", &r::checkpoint_interval, 1, 1e12,

@@ -80,6 +80,9 @@ struct run_config {
   std::string schedule = "1f1b";
   std::int64_t virtual_degree = -1;
 
+  // [fault_tolerance]
+  std::int64_t copies = 1;
+
   // [checkpoint]
   bool checkpoint_enable = true;
   std::int64_t checkpoint_interval = 500;

@@ -89,6 +89,21 @@ struct replica_place {
   friend bool operator==(const replica_place&, const replica_place&) = default;
 };
 
+/// Units [first_unit, last_unit) (training/job_core.hpp) whose state a member
+/// keeps beside those that compute it: it gets their reduced gradients in every
+/// step and applies the same optimizer.
+struct follower_place {
+  member_id where;
+  std::uint32_t first_unit = 0;
+  std::uint32_t last_unit = 0;
+  friend bool
+  operator==(const follower_place&, const follower_place&) = default;
+};
+/// A job asks for so many copies of its state at most.
+inline constexpr std::uint32_t copies_max = 7;
+/// And a member follows so many runs of units at most, over all of a job.
+inline constexpr std::size_t followers_max = 4096;
+
 /// The order of a replica's work (training/schedule.hpp).
 enum class schedule_kind : std::uint8_t {
   one_f_one_b = 1,
@@ -111,6 +126,7 @@ struct assignment {
   member_id reporter;      ///< broadcasts the committed steps
   std::string why_waiting; ///< for people, when replicas is empty
   schedule_kind schedule = schedule_kind::one_f_one_b;
+  std::vector<follower_place> followers; ///< by unit, then member
   friend bool operator==(const assignment&, const assignment&) = default;
 };
 
@@ -152,6 +168,7 @@ struct job_entry {
   std::vector<std::uint32_t> want_blocks; ///< blocks per stage; empty: choose
   std::optional<schedule_kind> want_schedule; ///< nothing: choose
   std::int32_t want_virtual = -1; ///< runs of blocks on a peer; -1: choose
+  std::uint32_t want_copies = 0;  ///< of each unit's state, beside the first
   peer_id submitter{};
   std::uint64_t done_step = 0; ///< committed steps when it ended
   epoch changed = 0; ///< the view that submitted it or last set its state

@@ -103,6 +103,7 @@ void writer::value(const core::job_entry& job) {
   number(job.want_schedule ? static_cast<std::uint64_t>(*job.want_schedule)
                            : 0);
   number(static_cast<std::uint64_t>(std::int64_t{job.want_virtual}));
+  number(job.want_copies);
   id(job.submitter);
   number(job.done_step);
   number(job.origin_step);
@@ -131,6 +132,11 @@ void writer::value(const core::assignment& a) {
   value(a.reporter);
   text(a.why_waiting);
   number(static_cast<std::uint64_t>(a.schedule));
+  list(a.followers, [this](const core::follower_place& f) {
+    value(f.where);
+    number(f.first_unit);
+    number(f.last_unit);
+  });
 }
 
 void writer::value(const core::view& v) {

@@ -139,6 +139,7 @@ void put(wire::JobEntry& to, const job_entry& from) {
   to.set_want_schedule(
     from.want_schedule ? static_cast<std::uint32_t>(*from.want_schedule) : 0);
   to.set_want_virtual(from.want_virtual);
+  to.set_want_copies(from.want_copies);
   to.set_submitter(raw(from.submitter));
   to.set_done_step(from.done_step);
   to.set_origin_step(from.origin_step);
@@ -180,6 +181,7 @@ void get(const wire::JobEntry& from, job_entry& to, checks& c) {
   to.want_virtual =
     c.at_most(from.want_virtual(), static_cast<int>(stages_max));
   c.require(to.want_virtual >= -1);
+  to.want_copies = c.at_most(from.want_copies(), core::copies_max);
   c.id(from.submitter(), to.submitter);
   to.done_step = c.at_most(from.done_step(), epoch_max);
   to.origin_step = c.at_most(from.origin_step(), epoch_max);
@@ -216,6 +218,12 @@ void put(wire::Assignment& to, const assignment& from) {
   put(*to.mutable_reporter(), from.reporter);
   to.set_why_waiting(from.why_waiting);
   to.set_schedule(static_cast<std::uint32_t>(from.schedule));
+  for (const core::follower_place& f : from.followers) {
+    wire::FollowerPlace& follower = *to.add_followers();
+    put(*follower.mutable_where(), f.where);
+    follower.set_first_unit(f.first_unit);
+    follower.set_last_unit(f.last_unit);
+  }
 }
 
 static void
@@ -253,6 +261,13 @@ void get(const wire::Assignment& from, assignment& to, checks& c) {
   if (from.schedule() != 0) // views kept from before there were several
     c.enumerator(from.schedule(), core::schedule_kind::one_f_one_b,
                  core::schedule_kind::zero_bubble, to.schedule);
+  if (c.list(from.followers_size(), core::followers_max))
+    for (const wire::FollowerPlace& f : from.followers()) {
+      core::follower_place& follower = to.followers.emplace_back();
+      get(f.where(), follower.where, c);
+      follower.last_unit = c.at_most(f.last_unit(), blocks_max + 2);
+      follower.first_unit = c.at_most(f.first_unit(), f.last_unit());
+    }
 }
 
 void put(wire::Invitation& to, const core::invitation& from) {

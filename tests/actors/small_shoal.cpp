@@ -260,6 +260,7 @@ small_shoal::small_shoal(std::size_t nodes, runtime::run_config run,
   job_.want_stages = std::int32_t(run.pipeline_degree);
   job_.want_schedule = runtime::wanted_schedule(run);
   job_.want_virtual = std::int32_t(run.virtual_degree);
+  job_.want_copies = std::uint32_t(run.copies);
   for (auto blocks : run.layers_per_stage)
     job_.want_blocks.push_back(std::uint32_t(blocks));
   for (std::size_t n = 0; n < nodes; ++n) {
@@ -397,8 +398,10 @@ run_record small_shoal::record(std::size_t node) const {
       ++out.checkpoints;
     else if (e.kind == kind::eval)
       ++out.evaluations;
-    else if (e.kind == kind::notice)
+    else if (e.kind == kind::notice) {
       ++out.notices;
+      out.lost_states += e.text.starts_with("state lost");
+    }
   }
   return out;
 }

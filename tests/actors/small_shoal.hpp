@@ -35,6 +35,7 @@ struct run_record {
   std::size_t checkpoints = 0;
   std::size_t evaluations = 0;
   std::size_t notices = 0;
+  std::size_t lost_states = 0; ///< notices of it
 };
 
 class small_shoal {

@@ -4,9 +4,11 @@
 // 1..blocks the blocks, blocks + 1 the final norm and head; a unit is a fixed
 // list of whole tensors, and a peer holds each at a version {step, made}.
 //
-// A step is a transaction. Participants run its microbatches; one whose
-// buckets are all reduced is prepared and votes. With a vote from every
-// participant the step is committed: the norm and loss are sums in a fixed
+// A step is a transaction. Participants run its microbatches, or follow those
+// who do: they get the reduced gradients of some units and apply them like
+// their owners, so that the state of a unit is in as many places as the job
+// wants. One whose buckets are all there is prepared and votes. With a vote from
+// every participant the step is committed: the norm and loss are sums in a fixed
 // order, the same on all. A peer applies it, then runs the next.
 //
 // Another assignment (view_changed) halts everything. When nothing computes
@@ -79,11 +81,11 @@ struct view_changed {
 struct halted {
   std::uint64_t digest = 0; ///< as in the action
 };
-/// All own buckets of the step are reduced and kept.
+/// All own buckets of the step are reduced and kept, those followed too.
 struct prepared {
   std::uint64_t digest = 0;
   std::uint64_t step = 0;
-  std::vector<unit_sums> units; ///< of all own units
+  std::vector<unit_sums> units; ///< of all units held
   std::vector<double> losses;   ///< of all microbatches, if we hold the head
   nanoseconds busy = 0;         ///< as in vote
   nanoseconds elapsed = 0;
@@ -159,7 +161,7 @@ struct adopt {
   std::uint64_t digest = 0;
   assignment place;
   state_version from;
-  std::vector<std::uint32_t> units; ///< that we run; empty: none
+  std::vector<std::uint32_t> units; ///< that we hold; empty: none
 };
 /// Make these units (all at step - 1, gradients reduced and kept) those of
 /// `step`; answer applied. Not to be interrupted.
@@ -341,11 +343,12 @@ struct unit_range {
 [[nodiscard]] unit_range
 units_of(const assignment& place, std::uint32_t replica, std::uint32_t stage);
 
-/// The units that `peer` runs under `place`, ascending.
+/// The units that `peer` holds under `place`, of its stages and those that it
+/// follows, ascending.
 [[nodiscard]] std::vector<std::uint32_t>
 units_of(const assignment& place, const peer_id& peer);
 
-/// All peers that run a stage, ascending.
+/// All peers that run a stage or follow one, ascending.
 [[nodiscard]] std::vector<peer_id> participants(const assignment& place);
 
 class job_core {

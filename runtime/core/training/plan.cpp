@@ -1,6 +1,7 @@
 // runtime/core/training/plan.cpp -- from a view to assignments.
 #include "runtime/core/training/plan.hpp"
 
+#include "runtime/core/training/followers.hpp"
 #include "runtime/core/training/layout.hpp"
 #include "runtime/core/training/schedule_choice.hpp"
 
@@ -243,7 +244,9 @@ void place_keepers(assignment& a, const view& v, const layout_problem& p,
   const member_state state = working_state(v);
   auto add = [&](const member* m, bool any_kind) {
     if (!m || m->state != state || (m->witness && !any_kind)
-        || a.keepers.size() >= keepers_wanted || cut_off(v, p, m->id)
+        || a.keepers.size()
+             >= std::max<std::size_t>(keepers_min, job.want_copies + 1)
+        || cut_off(v, p, m->id)
         || std::ranges::find(a.keepers, m->id) != a.keepers.end())
       return;
     a.keepers.push_back(m->id);
@@ -270,6 +273,8 @@ void place_sealers(assignment& a, const view& v, const layout_problem& p,
   std::set<member_id> all(a.keepers.begin(), a.keepers.end());
   for (const member_id& id : workers(a.replicas))
     all.insert(id);
+  for (const follower_place& f : a.followers)
+    all.insert(f.where);
   if (previous) {
     auto keep = [&](const std::vector<member_id>& ids) {
       for (const member_id& id : ids)
@@ -349,6 +354,10 @@ public:
       left -= std::min(left, need.bytes);
       ++busy_[need.where.peer];
     }
+    for (const follower_place& f : a.followers) {
+      std::uint64_t& left = memory_[f.where.peer];
+      left -= std::min(left, bytes_of_units(p.job, f.first_unit, f.last_unit));
+    }
   }
 
 private:
@@ -415,6 +424,7 @@ plan make_plan(const view& v) {
     if (a.replicas.empty())
       a.why_waiting = explain(p);
     place_schedule(a, p);
+    place_followers(a, p);
     place_roles(a, v, job->submitter, previous);
     place_keepers(a, v, p, previous);
     place_sealers(a, v, p, previous);
@@ -462,6 +472,12 @@ std::uint64_t digest(const assignment& a) {
     h.add(*m);
   h.add(a.why_waiting);
   h.add(static_cast<std::uint64_t>(a.schedule));
+  h.add(a.followers.size());
+  for (const follower_place& f : a.followers) {
+    h.add(f.where);
+    h.add(f.first_unit);
+    h.add(f.last_unit);
+  }
   return h.result();
 }
 
@@ -517,7 +533,14 @@ prediction predict(const view& v, const assignment& a) {
   std::vector<const member*> members;
   for (const member& m : v.members)
     members.push_back(&m);
-  return predict_replicas(*job, members, a.replicas);
+  prediction out = predict_replicas(*job, members, a.replicas);
+  for (const follower_place& f : a.followers) {
+    auto at = std::ranges::find(out.members, f.where, &prediction::need::where);
+    if (at == out.members.end())
+      at = out.members.insert(at, {f.where, 0, 0});
+    at->bytes += bytes_of_units(*job, f.first_unit, f.last_unit);
+  }
+  return out;
 }
 
 } // namespace shoal::core

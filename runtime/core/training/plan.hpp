@@ -13,6 +13,9 @@
 // another, each with the memory that those before have left. A member that
 // also works for another job counts with half its speed, or less.
 //
+// Each unit's state is in want_copies + 1 places: where fewer replicas hold it,
+// members follow (training/followers.hpp), as far as memory allows.
+//
 // Of two members that are cut from each other one takes no part in a job.
 //
 // Units: nanoseconds, bytes. Cost: well below 1 ms for 4 members, some 50 ms
@@ -34,8 +37,9 @@ struct plan {
 
 /// So much faster must a new layout be to replace one that works.
 inline constexpr std::uint64_t keep_percent = 10;
-/// Members that keep a job's blobs, where there are so many.
-inline constexpr std::size_t keepers_wanted = 2;
+/// So many members keep a job's blobs, or one more than the copies that it
+/// wants of its state, where there are so many.
+inline constexpr std::size_t keepers_min = 2;
 
 [[nodiscard]] plan make_plan(const view& v);
 

@@ -108,6 +108,10 @@ units_of(const assignment& place, const peer_id& peer) {
       for (std::uint32_t u = range.first; u < range.last; ++u)
         out.insert(u);
     }
+  for (const follower_place& f : place.followers)
+    if (f.where.peer == peer)
+      for (std::uint32_t u = f.first_unit; u < f.last_unit; ++u)
+        out.insert(u);
   return {out.begin(), out.end()};
 }
 
@@ -116,6 +120,8 @@ std::vector<peer_id> participants(const assignment& place) {
   for (const replica_place& r : place.replicas)
     for (const stage_place& s : r.stages)
       out.insert(s.where.peer);
+  for (const follower_place& f : place.followers)
+    out.insert(f.where.peer);
   return {out.begin(), out.end()};
 }
 

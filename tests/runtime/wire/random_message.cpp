@@ -90,6 +90,7 @@ core::job_entry random_message::job() {
   if (coin())
     j.want_schedule = static_cast<core::schedule_kind>(1 + below(3));
   j.want_virtual = static_cast<std::int32_t>(below(5)) - 1;
+  j.want_copies = static_cast<std::uint32_t>(below(core::copies_max + 1));
   fill(j.submitter);
   j.done_step = number();
   j.origin_step = number();
@@ -120,6 +121,8 @@ core::assignment random_message::assignment() {
   a.reporter = member_id();
   a.why_waiting = text();
   a.schedule = static_cast<core::schedule_kind>(1 + below(3));
+  for (std::size_t k = below(3); k > 0; --k)
+    a.followers.push_back({member_id(), 1, 4});
   return a;
 }
 

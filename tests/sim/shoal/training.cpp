@@ -73,6 +73,7 @@ training::training(std::uint64_t k, std::uint64_t layout)
   entry.want_stages = std::int32_t(run.pipeline_degree);
   entry.want_schedule = runtime::wanted_schedule(run);
   entry.want_virtual = std::int32_t(run.virtual_degree);
+  entry.want_copies = std::uint32_t(run.copies);
   entry.data_bytes = text.size();
 }
 

@@ -1,0 +1,141 @@
+// runtime/core/training/followers.cpp -- copies where there is memory.
+#include "runtime/core/training/followers.hpp"
+
+#include "runtime/core/training/job_core.hpp"
+#include "runtime/core/training/layout.hpp"
+#include "runtime/core/training/plan.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+namespace shoal::core {
+namespace {
+
+class chooser {
+public:
+  chooser(const assignment& a, const layout_problem& p)
+    : job_(p.job), members_(p.members), memory_(p.memory) {
+    for (const auto& need :
+         predict_replicas(p.job, p.members, a.replicas).members) {
+      loads_[need.where] = need.bytes;
+      std::uint64_t& left = memory_[need.where.peer];
+      left -= std::min(left, need.bytes);
+    }
+    for (const member* m : members_) {
+      hold(a, m->id.peer, now_[m->id]);
+      if (p.previous)
+        hold(*p.previous, m->id.peer, before_[m->id]);
+    }
+  }
+
+  /// Places that each of these units has, at least.
+  std::uint32_t places(const unit_range& units) const {
+    std::uint32_t least = std::uint32_t(members_.size());
+    for (std::uint32_t u = units.first; u < units.last; ++u)
+      least = std::min(
+        least, std::uint32_t(std::ranges::count_if(now_, [&](const auto& held) {
+          return held.second.contains(u);
+        })));
+    return least;
+  }
+
+  /// @returns nothing if nobody has the memory
+  std::optional<follower_place>
+  choose(const unit_range& units, const member& owner) {
+    const std::uint64_t bytes = bytes_of_units(job_, units.first, units.last);
+    using rank =
+      std::tuple<bool, bool, std::uint32_t, std::uint64_t, member_id>;
+    std::optional<rank> best;
+    for (const member* m : members_) {
+      if (count(now_[m->id], units) > 0 || memory_[m->id.peer] < bytes)
+        continue;
+      const rank r{m->device.mflops < owner.device.mflops / follower_slower_max,
+                   !m->host.empty() && m->host == owner.host,
+                   units.last - units.first - count(before_[m->id], units),
+                   loads_[m->id], m->id};
+      if (!best || r < *best)
+        best = r;
+    }
+    if (!best)
+      return std::nullopt;
+    const member_id& who = std::get<member_id>(*best);
+    memory_[who.peer] -= bytes;
+    loads_[who] += bytes;
+    for (std::uint32_t u = units.first; u < units.last; ++u)
+      now_[who].insert(u);
+    return follower_place{who, units.first, units.last};
+  }
+
+private:
+  using unit_set = std::set<std::uint32_t>;
+
+  static void hold(const assignment& a, const peer_id& peer, unit_set& into) {
+    for (std::uint32_t u : units_of(a, peer))
+      into.insert(u);
+  }
+  static std::uint32_t count(const unit_set& held, const unit_range& units) {
+    return std::uint32_t(std::distance(held.lower_bound(units.first),
+                                       held.lower_bound(units.last)));
+  }
+
+  const job_entry& job_;
+  const std::vector<const member*>& members_;
+  std::map<peer_id, std::uint64_t> memory_; ///< left
+  std::map<member_id, std::uint64_t> loads_;
+  std::map<member_id, unit_set> now_, before_;
+};
+
+} // namespace
+
+void place_followers(assignment& a, const layout_problem& p) {
+  a.followers.clear();
+  const std::uint32_t wanted = p.job.want_copies + 1;
+  if (a.replicas.empty() || a.replicas.size() >= wanted)
+    return; // each replica has members of its own
+  chooser choose(a, p);
+  const auto& stages = a.replicas.front().stages;
+  for (std::uint32_t s = 0; s < stages.size(); ++s) {
+    const unit_range units = units_of(a, 0, s);
+    const auto owner = std::ranges::find(p.members, stages[s].where,
+                                         [](const member* m) { return m->id; });
+    if (units.first == units.last || owner == p.members.end())
+      continue;
+    while (a.followers.size() < followers_max
+           && choose.places(units) < wanted) {
+      const auto place = choose.choose(units, **owner);
+      if (!place)
+        break;
+      a.followers.push_back(*place);
+    }
+  }
+  std::ranges::sort(a.followers, {}, [](const follower_place& f) {
+    return std::tuple(f.first_unit, f.where);
+  });
+}
+
+std::uint64_t bytes_of_units(const job_entry& job, std::uint32_t first_unit,
+                             std::uint32_t last_unit) {
+  if (first_unit >= last_unit)
+    return 0;
+  const std::uint32_t head = job.blocks + 1;
+  const bool embedding = first_unit == 0;
+  const std::uint32_t blocks =
+    std::min(last_unit, head) - std::max(first_unit, 1u);
+  return std::min((embedding ? job.embed_state_bytes : 0)
+                    + (last_unit > head ? job.head_state_bytes : 0)
+                    + muldiv(blocks, job.block_state_bytes, 1),
+                  cost_never);
+}
+
+std::uint32_t holders_min(const assignment& a, std::uint32_t blocks) {
+  std::vector<std::uint32_t> holders(std::size_t{blocks} + 2);
+  for (const peer_id& p : participants(a))
+    for (std::uint32_t u : units_of(a, p))
+      if (u < holders.size())
+        ++holders[u];
+  return *std::ranges::min_element(holders);
+}
+
+} // namespace shoal::core

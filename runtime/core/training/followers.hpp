@@ -1,0 +1,33 @@
+// runtime/core/training/followers.hpp -- who keeps copies of a job's state.
+//
+// Where fewer members than want_copies + 1 compute a unit, others follow it.
+// The units of one stage go together. Of those that have the memory left the
+// follower is one on another host, that holds the units already, with little
+// state of its own: so copies spread, survive their host and rarely move.
+// Memory that no layout needs is used: followers never change a layout, and a
+// unit for which there is no room has fewer copies.
+//
+// Units: bytes. Cost: stages x copies x members.
+#pragma once
+
+#include "runtime/core/training/cost.hpp"
+
+namespace shoal::core {
+
+/// A member at less than this part of an owner's speed follows it only if
+/// nobody else can: every step waits for its followers.
+inline constexpr std::uint64_t follower_slower_max = 8;
+
+/// Sets a.followers. @pre a.replicas are placed on p.members
+void place_followers(assignment& a, const layout_problem& p);
+
+/// Of memory, with gradients and optimizer state.
+[[nodiscard]] std::uint64_t
+bytes_of_units(const job_entry& job, std::uint32_t first_unit,
+               std::uint32_t last_unit);
+
+/// The fewest peers that hold a unit: one more than can be lost at once.
+[[nodiscard]] std::uint32_t
+holders_min(const assignment& a, std::uint32_t blocks);
+
+} // namespace shoal::core
