@@ -45,6 +45,7 @@ public:
   /// Roles of this peer.
   const std::vector<stage_name>& stages() const noexcept { return stages_; }
   bool in_first_replica() const;
+  bool reduces() const noexcept { return reducer_ != nullptr; }
   bool is_data_source() const;
   bool is_evaluator() const;
   bool is_checkpointer() const;

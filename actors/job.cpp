@@ -336,6 +336,8 @@ void job_actor::act(const run_step& a) {
   step_began_ = steady_now();
   load_text();
   crew_.begin_step(a.step);
+  if (!crew_.reduces()) // it only keeps copies
+    on_reduced({a.step, {}, {}});
 }
 
 void job_actor::on_computed(const step_computed& m) {
@@ -502,9 +504,11 @@ void job_actor::fail(const std::string& why) {
 }
 
 void job_actor::act(const lost_state& a) {
-  note(a.last, "state lost: nobody holds unit " + std::to_string(a.unit)
-                 + " at step " + std::to_string(a.last) + "; resuming at step "
-                 + std::to_string(a.resume));
+  note(a.last,
+       "state lost: nobody holds unit " + std::to_string(a.unit) + " at step "
+         + std::to_string(a.last) + "; resuming at step "
+         + std::to_string(a.resume) + ", " + std::to_string(a.last - a.resume)
+         + (a.last - a.resume == 1 ? " step is" : " steps are") + " run again");
 }
 
 void job_actor::act(const waiting& a) {
@@ -522,6 +526,7 @@ void job_actor::act(const finished& a) {
 void job_actor::act(const ended&) {
   over_ = true;
   world_->units.clear();
+  world_->copies.clear();
   report_holds();
   quit();
 }

@@ -1,7 +1,7 @@
 // actors/job_actor.hpp -- the inside of actors/job.hpp.
 //
 // job.cpp: messages in, actions out. job_units.cpp: how a unit's state gets
-// here and where it goes. Private to these files.
+// here and where it goes. job_copies.cpp: copies of it, for when others die. Private to these files.
 #pragma once
 
 #include "actors/blob_set.hpp"
@@ -53,6 +53,9 @@ private:
   void act(const core::job_action::apply& a);
   void act(const core::job_action::fetch_unit& a);
   void act(const core::job_action::serve_unit& a);
+  void act(const core::job_action::take_copies& a);
+  void act(const core::job_action::revert_unit& a);
+  void act(const core::job_action::drop_copies& a);
   void act(const core::job_action::initialise_unit& a);
   void act(const core::job_action::restore_unit& a);
   void act(const core::job_action::release& a);
@@ -76,6 +79,8 @@ private:
   void prepare_if_complete();
   void on_eval_part();
   void log_step(const core::step_record& r);
+  void keep_copy(const core::job_action::take_copies& a, std::uint32_t unit,
+                 const buffer& copy);
   void load_text();
   void fetch_text();
   void look_for_blobs();

@@ -46,6 +46,12 @@ void job_actor::act(const fetch_unit& a) {
 }
 
 void job_actor::act(const serve_unit& a) {
+  if (a.copy) {
+    node().links().send(
+      a.to, make_tag(a.digest, link_kind::state, 0, a.unit, a.step),
+      world_->copies.at(*a.copy).at(a.unit).shared(), [](std::error_code) {});
+    return;
+  }
   unit_ptr unit = world_->units.at(a.unit);
   buffer from = world_->buffers.get(state_bytes(*unit));
   node().device().submit(

@@ -30,6 +30,7 @@ enum class link_kind : std::uint8_t {
   losses = 14,        ///< of a replica's microbatches -> replica 0
   losses_merged = 15, ///< of all, replica 0 -> the others
   gradient_copy = 16, ///< of a unit, reduced, replica 0 -> its followers
+  state_copy = 17,    ///< as state, the same way
 };
 
 /// @param index a stage or a unit

@@ -226,7 +226,7 @@ private:
 
   /// Its gradient is final.
   void finish(model::unit_index u) {
-    if (replica_ == 0)
+    if (replica_ == 0 && place_.copy_every <= 1)
       send_copies(u);
     square(u);
   }

@@ -38,6 +38,8 @@ struct job_world {
   std::shared_ptr<const model::unit_layout> layout;
   buffer_pool buffers;
   std::map<model::unit_index, unit_ptr> units; ///< the job actor's
+  /// Copies of states as they were, of units here and of units followed.
+  std::map<core::state_version, std::map<model::unit_index, buffer>> copies;
 
   std::size_t tokens_per_microbatch() const {
     return std::size_t(run.local_batch_size * run.seq_len);

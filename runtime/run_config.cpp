@@ -321,6 +321,9 @@ const std::vector<run_key>& keys() {
     {"fault_tolerance", "copies", &r::copies, 0, core::copies_max,
      "peers that hold each part of the state beside the first, in memory: "
      "so many may be lost at once with no step"},
+    {"fault_tolerance", "copy_every", &r::copy_every, 1, core::copy_every_max,
+     "steps between copies, of which so many at most are run again; -1: every "
+     "step, or fewer where that costs more than 2 %"},
     {"checkpoint", "enable", &r::checkpoint_enable, 0, 0,
      "whether checkpoints are made before the end"},
     {"checkpoint", "interval", &r::checkpoint_interval, 1, 1e12,

@@ -82,6 +82,7 @@ struct run_config {
 
   // [fault_tolerance]
   std::int64_t copies = 1;
+  std::int64_t copy_every = -1;
 
   // [checkpoint]
   bool checkpoint_enable = true;

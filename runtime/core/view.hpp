@@ -90,8 +90,7 @@ struct replica_place {
 };
 
 /// Units [first_unit, last_unit) (training/job_core.hpp) whose state a member
-/// keeps beside those that compute it: it gets their reduced gradients in every
-/// step and applies the same optimizer.
+/// keeps beside those that compute it. See assignment::copy_every.
 struct follower_place {
   member_id where;
   std::uint32_t first_unit = 0;
@@ -101,6 +100,7 @@ struct follower_place {
 };
 /// A job asks for so many copies of its state at most.
 inline constexpr std::uint32_t copies_max = 7;
+inline constexpr std::uint32_t copy_every_max = 1000;
 /// And a member follows so many runs of units at most, over all of a job.
 inline constexpr std::size_t followers_max = 4096;
 
@@ -127,6 +127,10 @@ struct assignment {
   std::string why_waiting; ///< for people, when replicas is empty
   schedule_kind schedule = schedule_kind::one_f_one_b;
   std::vector<follower_place> followers; ///< by unit, then member
+  /// 1: followers get the reduced gradients of every step and apply the same
+  /// optimizer. More: all keep copies of the state of every so manieth step,
+  /// and followers get those; so many steps at most are run again.
+  std::uint32_t copy_every = 1;
   friend bool operator==(const assignment&, const assignment&) = default;
 };
 
@@ -167,8 +171,9 @@ struct job_entry {
   std::int32_t want_stages = -1;          ///< -1: choose
   std::vector<std::uint32_t> want_blocks; ///< blocks per stage; empty: choose
   std::optional<schedule_kind> want_schedule; ///< nothing: choose
-  std::int32_t want_virtual = -1; ///< runs of blocks on a peer; -1: choose
-  std::uint32_t want_copies = 0;  ///< of each unit's state, beside the first
+  std::int32_t want_virtual = -1;    ///< runs of blocks on a peer; -1: choose
+  std::uint32_t want_copies = 0;     ///< of each unit's state, beside the first
+  std::uint32_t want_copy_every = 0; ///< steps; 0: choose
   peer_id submitter{};
   std::uint64_t done_step = 0; ///< committed steps when it ended
   epoch changed = 0; ///< the view that submitted it or last set its state

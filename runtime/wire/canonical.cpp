@@ -104,6 +104,7 @@ void writer::value(const core::job_entry& job) {
                            : 0);
   number(static_cast<std::uint64_t>(std::int64_t{job.want_virtual}));
   number(job.want_copies);
+  number(job.want_copy_every);
   id(job.submitter);
   number(job.done_step);
   number(job.origin_step);
@@ -137,6 +138,7 @@ void writer::value(const core::assignment& a) {
     number(f.first_unit);
     number(f.last_unit);
   });
+  number(a.copy_every);
 }
 
 void writer::value(const core::view& v) {

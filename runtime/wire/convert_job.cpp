@@ -41,6 +41,7 @@ static void put(wire::Vote& to, const core::vote& from) {
   to.set_again(from.again);
   to.set_busy(std::uint64_t(from.busy));
   to.set_elapsed(std::uint64_t(from.elapsed));
+  to.set_copied(from.copied);
 }
 
 static void get(const wire::Vote& from, core::vote& to, checks& c) {
@@ -64,6 +65,7 @@ static void get(const wire::Vote& from, core::vote& to, checks& c) {
   to.again = from.again();
   to.busy = core::nanoseconds(c.at_most(from.busy(), epoch_max));
   to.elapsed = core::nanoseconds(c.at_most(from.elapsed(), epoch_max));
+  to.copied = c.at_most(from.copied(), epoch_max);
 }
 
 static void put(wire::StepRecord& to, const core::step_record& from) {
@@ -107,6 +109,11 @@ static void put(wire::JobMessage& out, const core::seal& from) {
     put(*unit.mutable_applied(), u.applied);
     unit.set_prepared(u.prepared);
   }
+  for (const core::unit_copy& u : from.copies) {
+    wire::HeldUnit& unit = *to.add_copies();
+    unit.set_unit(u.unit);
+    put(*unit.mutable_applied(), u.version);
+  }
   put(*to.mutable_prepared(), from.prepared);
   put(*to.mutable_prepared_vote(), from.prepared_vote);
   put(*to.mutable_last(), from.last);
@@ -129,6 +136,13 @@ static void get(const wire::Seal& from, core::seal& to, checks& c) {
   }
   for (std::size_t i = 1; i < to.units.size(); ++i)
     c.require(to.units[i - 1].unit < to.units[i].unit);
+  if (!c.list(from.copies_size(), core::job_copies_max))
+    return;
+  for (const wire::HeldUnit& u : from.copies()) {
+    core::unit_copy& copy = to.copies.emplace_back();
+    copy.unit = c.at_most(u.unit(), core::job_units_max - 1);
+    get(u.applied(), copy.version, c);
+  }
   get(from.prepared(), to.prepared, c);
   get(from.prepared_vote(), to.prepared_vote, c);
   get(from.last(), to.last, c);

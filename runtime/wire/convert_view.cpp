@@ -140,6 +140,7 @@ void put(wire::JobEntry& to, const job_entry& from) {
     from.want_schedule ? static_cast<std::uint32_t>(*from.want_schedule) : 0);
   to.set_want_virtual(from.want_virtual);
   to.set_want_copies(from.want_copies);
+  to.set_want_copy_every(from.want_copy_every);
   to.set_submitter(raw(from.submitter));
   to.set_done_step(from.done_step);
   to.set_origin_step(from.origin_step);
@@ -182,6 +183,7 @@ void get(const wire::JobEntry& from, job_entry& to, checks& c) {
     c.at_most(from.want_virtual(), static_cast<int>(stages_max));
   c.require(to.want_virtual >= -1);
   to.want_copies = c.at_most(from.want_copies(), core::copies_max);
+  to.want_copy_every = c.at_most(from.want_copy_every(), core::copy_every_max);
   c.id(from.submitter(), to.submitter);
   to.done_step = c.at_most(from.done_step(), epoch_max);
   to.origin_step = c.at_most(from.origin_step(), epoch_max);
@@ -224,6 +226,7 @@ void put(wire::Assignment& to, const assignment& from) {
     follower.set_first_unit(f.first_unit);
     follower.set_last_unit(f.last_unit);
   }
+  to.set_copy_every(from.copy_every);
 }
 
 static void
@@ -268,6 +271,7 @@ void get(const wire::Assignment& from, assignment& to, checks& c) {
       follower.last_unit = c.at_most(f.last_unit(), blocks_max + 2);
       follower.first_unit = c.at_most(f.first_unit(), f.last_unit());
     }
+  to.copy_every = c.at_most(from.copy_every(), core::copy_every_max);
 }
 
 void put(wire::Invitation& to, const core::invitation& from) {

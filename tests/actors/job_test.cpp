@@ -223,6 +223,37 @@ BOOST_DATA_TEST_CASE(a_death_without_replicas_loses_no_step,
   BOOST_TEST(record.lost_states == 0u);
 }
 
+/// Copies of whole states every so many steps: few steps are run again, with
+/// the same bits.
+BOOST_DATA_TEST_CASE(a_death_goes_back_to_the_newest_copies,
+                     bdata::make({2, 3}) * bdata::make({2, 3, 4})
+                       * bdata::make({0, 1}) * bdata::make({false, true})
+                       * bdata::xrange(150, 700, 67),
+                     every, stages, spare, tied, when) {
+  const auto peers = std::size_t(stages + spare);
+  run_config run = small_run(1, stages, tied);
+  run.copy_every = every;
+  run.checkpoint_enable = false;
+  shoal::test::small_shoal s(peers, run, some_text());
+  s.submit();
+  BOOST_TEST(s.plan().jobs.at(0).copy_every == std::uint32_t(every));
+  const auto victim = std::size_t(when) % peers;
+  for (int i = 0; i < when && !s.ended(); ++i)
+    s.step();
+  if (s.ended())
+    return;
+  s.kill(victim);
+  for (int i = 0; i < 150 && !s.ended(); ++i)
+    s.step();
+  if (!s.ended())
+    s.restart(victim);
+  BOOST_REQUIRE(s.finish());
+  const auto& record = s.record((victim + 1) % peers);
+  require_same(record, true, tied);
+  // Copies were still on their way when the next were due, at worst.
+  BOOST_TEST(record.repeated <= 2 * std::size_t(every));
+}
+
 /// Two copies: two die at once.
 BOOST_DATA_TEST_CASE(two_deaths_at_once_lose_no_step_of_two_copies,
                      bdata::xrange(100, 700, 37), when) {

@@ -261,6 +261,8 @@ small_shoal::small_shoal(std::size_t nodes, runtime::run_config run,
   job_.want_schedule = runtime::wanted_schedule(run);
   job_.want_virtual = std::int32_t(run.virtual_degree);
   job_.want_copies = std::uint32_t(run.copies);
+  job_.want_copy_every =
+    std::uint32_t(std::max<std::int64_t>(run.copy_every, 0));
   for (auto blocks : run.layers_per_stage)
     job_.want_blocks.push_back(std::uint32_t(blocks));
   for (std::size_t n = 0; n < nodes; ++n) {
@@ -389,7 +391,12 @@ run_record small_shoal::record(std::size_t node) const {
   for (const runtime::job_event& e : nodes_[node]->log().read_all(1)) {
     using kind = runtime::job_event_kind;
     if (e.kind == kind::step) {
-      SHOAL_ASSERT(e.step == out.losses.size() + 1); // in order, each once
+      // In order, each once, unless a loss was said.
+      SHOAL_ASSERT(e.step == out.losses.size() + 1
+                   || (e.step <= out.losses.size() && out.lost_states > 0));
+      out.repeated += out.losses.size() + 1 - e.step;
+      out.losses.resize(e.step - 1);
+      out.norms.resize(e.step - 1);
       out.losses.push_back(e.loss);
       out.norms.push_back(e.grad_norm);
     } else if (e.kind == kind::done)

@@ -36,6 +36,7 @@ struct run_record {
   std::size_t evaluations = 0;
   std::size_t notices = 0;
   std::size_t lost_states = 0; ///< notices of it
+  std::size_t repeated = 0;    ///< steps that were run again
 };
 
 class small_shoal {

@@ -134,6 +134,10 @@ public:
   std::uint64_t reduction_ns(std::span<const replica> replicas) const;
   std::uint64_t optimizer_ns(std::span<const replica> replicas) const;
   std::uint64_t moved_bytes(std::span<const replica> replicas) const;
+  /// Of the optimizer on units of so many bytes of state.
+  std::uint64_t apply_ns(index who, std::uint64_t bytes) const {
+    return muldiv(bytes, members_[who].apply, 1000);
+  }
 
   evaluation evaluate(std::span<const replica> replicas);
   bool fits(const evaluation& e) const;

@@ -7,10 +7,17 @@
 // Memory that no layout needs is used: followers never change a layout, and a
 // unit for which there is no room has fewer copies.
 //
+// Every step costs a follower the transfer of its units' gradients and the
+// optimizer once more. Where that is predicted to be more than a fiftieth of
+// the step, whole copies are taken every so manieth step instead, if memory
+// allows; as rarely as they too cost no more.
+//
 // Units: bytes. Cost: stages x copies x members.
 #pragma once
 
 #include "runtime/core/training/cost.hpp"
+
+#include <map>
 
 namespace shoal::core {
 
@@ -18,13 +25,20 @@ namespace shoal::core {
 /// nobody else can: every step waits for its followers.
 inline constexpr std::uint64_t follower_slower_max = 8;
 
-/// Sets a.followers. @pre a.replicas are placed on p.members
+/// So much of a step may copies cost, in thousandths.
+inline constexpr std::uint64_t copy_cost_permille = 20;
+
+/// Sets a.followers and a.copy_every. @pre a.replicas are placed on p.members
 void place_followers(assignment& a, const layout_problem& p);
 
 /// Of memory, with gradients and optimizer state.
 [[nodiscard]] std::uint64_t
 bytes_of_units(const job_entry& job, std::uint32_t first_unit,
                std::uint32_t last_unit);
+
+/// What copies take of members' memory beside the layout.
+[[nodiscard]] std::map<member_id, std::uint64_t>
+copy_bytes(const job_entry& job, const assignment& a);
 
 /// The fewest peers that hold a unit: one more than can be lost at once.
 [[nodiscard]] std::uint32_t

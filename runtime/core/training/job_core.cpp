@@ -85,6 +85,7 @@ void job_core::begin_halt() {
   seals_.clear();
   votes_.clear();
   decision_.reset();
+  copies_complete_ = false;
   committed_here_ = false;
   finished_ = false;
   asked_for_blobs_ = false;
@@ -99,10 +100,12 @@ void job_core::on(const job_event::halted& e) {
   SHOAL_ASSERT(!applying_); // a running apply completes before halted
   loading_.clear();
   running_ = {};
+  copying_.reset();
   if (!place_ || !sealer()) {
     units_.clear();
     prepared_ = {};
     release_spare();
+    keep_copies({});
     phase_ = place_ ? phase::idle : phase::over;
     if (!place_)
       act(job_action::ended{});
@@ -124,6 +127,9 @@ void job_core::make_seal() {
     s.units.push_back({unit, version,
                        prepared_.step > 0
                          && std::ranges::binary_search(prepared_units_, unit)});
+  for (auto& [version, units] : copies_)
+    for (std::uint32_t unit : units)
+      s.copies.push_back({unit, version});
   s.prepared = prepared_;
   if (prepared_.step > 0)
     s.prepared_vote = own_vote_;
@@ -149,6 +155,7 @@ void job_core::resume_if_sealed() {
   phase_ = phase::restoring;
   act(job_action::adopt{header_.digest, *place_, d.version, units_});
   say_if_lost(d);
+  keep_copies({d.version, d.copies.value_or(d.version)});
   if (d.stop)
     stop_step_ = d.version.step + 1;
   if (place_->reporter.peer == config_.self)
@@ -187,9 +194,14 @@ void job_core::load_units() {
   if (d.from == resume_decision::source::live) {
     for (const auto& t : d.transfers) {
       if (t.from == config_.self) {
-        SHOAL_ASSERT(held_.at(t.unit) == d.version);
-        act(
-          job_action::serve_unit{header_.digest, t.unit, d.version.step, t.to});
+        auto at = held_.find(t.unit);
+        const bool now = at != held_.end() && at->second == d.version;
+        SHOAL_ASSERT(now || copies_.at(d.version).contains(t.unit));
+        job_action::serve_unit serve{header_.digest, t.unit, d.version.step,
+                                     t.to, std::nullopt};
+        if (!now)
+          serve.copy = d.version;
+        act(serve);
       }
       if (t.to == config_.self) {
         held_.erase(t.unit);
@@ -197,6 +209,16 @@ void job_core::load_units() {
         act(job_action::fetch_unit{header_.digest, t.unit, d.version.step,
                                    t.from});
       }
+    }
+    for (std::uint32_t unit : units_) {
+      auto at = held_.find(unit);
+      if (loading_.contains(unit)
+          || (at != held_.end() && at->second == d.version))
+        continue;
+      SHOAL_ASSERT(copies_.at(d.version).contains(unit));
+      held_.erase(unit);
+      loading_[unit] = d.version;
+      act(job_action::revert_unit{header_.digest, unit, d.version});
     }
   } else {
     for (std::uint32_t unit : units_) {
@@ -229,12 +251,14 @@ void job_core::continue_if_loaded() {
     return;
   }
   const resume_decision& d = *decision_;
-  enter(d.version.step, d.evaluated, d.checkpointed);
+  enter(d.version, d.evaluated, d.checkpointed);
 }
 
 // ---- From step to step -----------------------------------------------------
 
-void job_core::enter(std::uint64_t step, bool evaluated, bool checkpointed) {
+void job_core::enter(const state_version& at, bool evaluated,
+                     bool checkpointed) {
+  const std::uint64_t step = at.step;
   current_ = step + 1;
   for (std::uint32_t unit : units_)
     SHOAL_ASSERT(held_.at(unit).step == step); // J-6
@@ -244,7 +268,58 @@ void job_core::enter(std::uint64_t step, bool evaluated, bool checkpointed) {
     evaluated_ = std::max(evaluated_, step + 1);
   if (checkpointed)
     checkpoint_told_ = kept_ = step + 1;
+  take_copies_if_due(at);
   settle();
+}
+
+// ---- Copies ----------------------------------------------------------------
+
+bool job_core::participant() const {
+  return std::ranges::binary_search(participants_, config_.self);
+}
+
+/// All who take part come to the same answer: it depends on the assignment and
+/// on votes that all have.
+void job_core::take_copies_if_due(const state_version& at) {
+  if (place_->copy_every <= 1 || place_->followers.empty()
+      || last_step(at.step))
+    return;
+  if (copying_
+      && (!copies_complete_ || at.step < copying_->step + place_->copy_every))
+    return;
+  copying_ = at;
+  copying_under_ = header_;
+  copies_complete_ = false;
+  const auto followed = followed_units(*place_, config_.self);
+  to_copy_ = {units_.begin(), units_.end()};
+  to_copy_.insert(followed.begin(), followed.end());
+  act(job_action::take_copies{header_.digest, at, units_, followed});
+}
+
+void job_core::on(const job_event::copied& e) {
+  // What was copied before the halt is a fact that the seal may state.
+  if (!copying_ || e.digest != copying_under_.digest || e.version != *copying_)
+    return;
+  copies_[e.version].insert(e.unit);
+  to_copy_.erase(e.unit);
+}
+
+/// Older copies go only when everybody has said that the newer are complete.
+void job_core::note_copies(const std::vector<const vote*>& votes) {
+  if (!copying_ || copies_complete_)
+    return;
+  copies_complete_ = std::ranges::all_of(
+    votes, [&](const vote* v) { return v->copied == copying_->step + 1; });
+  if (copies_complete_)
+    keep_copies({*copying_});
+}
+
+void job_core::keep_copies(std::vector<state_version> versions) {
+  const auto dropped = std::erase_if(copies_, [&](const auto& kept) {
+    return std::ranges::find(versions, kept.first) == versions.end();
+  });
+  if (dropped > 0)
+    act(job_action::drop_copies{std::move(versions)});
 }
 
 bool job_core::gate_open() const {
@@ -358,8 +433,10 @@ void job_core::on(const job_event::prepared& e) {
     return;
   prepared_ = {current_, running_.since};
   prepared_units_ = running_units_;
-  own_vote_ = {running_, current_, e.units, e.losses,
-               drain_,   false,    e.busy,  e.elapsed};
+  own_vote_ = {
+    running_, current_,  e.units,
+    e.losses, drain_,    false,
+    e.busy,   e.elapsed, copying_ && to_copy_.empty() ? copying_->step + 1 : 0};
   if (!running)
     return;
   phase_ = phase::voting;
@@ -394,6 +471,7 @@ void job_core::commit_if_voted() {
     static_cast<std::uint32_t>(place_->replicas.front().stages.size());
   if (drained)
     stop_step_ = current_ + 1;
+  note_copies(all);
   phase_ = phase::applying;
   applying_ = prepared_;
   applying_units_ = prepared_units_;
@@ -418,7 +496,7 @@ void job_core::on(const job_event::applied& e) {
   } else if (phase_ == phase::applying) {
     committed_here_ = true;
     release_spare();
-    enter(e.step, false, false);
+    enter({e.step, header_.since}, false, false);
   }
 }
 

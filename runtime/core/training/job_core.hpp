@@ -7,7 +7,10 @@
 // A step is a transaction. Participants run its microbatches, or follow those
 // who do: they get the reduced gradients of some units and apply them like
 // their owners, so that the state of a unit is in as many places as the job
-// wants. One whose buckets are all there is prepared and votes. With a vote from
+// wants (copy_every is 1). Where that would cost too much, all keep a copy of
+// their units as of every so manieth step, and followers get those meanwhile:
+// copies are of one step everywhere, and older ones are forgotten only once
+// all votes of a step have said that the newer are complete. One whose buckets are all there is prepared and votes. With a vote from
 // every participant the step is committed: the norm and loss are sums in a fixed
 // order, the same on all. A peer applies it, then runs the next.
 //
@@ -45,6 +48,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -94,7 +98,8 @@ struct prepared {
 struct applied {
   std::uint64_t step = 0;
 };
-/// A unit is here: answers fetch_unit, initialise_unit, restore_unit.
+/// A unit is here: answers fetch_unit, initialise_unit, restore_unit and
+/// revert_unit.
 struct loaded {
   std::uint64_t digest = 0;
   std::uint32_t unit = 0;
@@ -119,6 +124,12 @@ struct checkpointed {
   std::string why;
   bool trying = false;
 };
+/// A copy of a unit is here: answers take_copies, once for each unit.
+struct copied {
+  std::uint64_t digest = 0;
+  state_version version;
+  std::uint32_t unit = 0;
+};
 /// The own store has all of this checkpoint (fetched, or found at start).
 struct checkpoint_held {
   checkpoint_ref checkpoint;
@@ -138,10 +149,10 @@ struct tick {};
 
 using job_input =
   std::variant<job_event::view_changed, job_event::halted, job_event::prepared,
-               job_event::applied, job_event::loaded, job_event::evaluated,
-               job_event::checkpointed, job_event::checkpoint_held,
-               job_event::blobs_held, job_event::drain, job_event::received,
-               job_event::tick>;
+               job_event::applied, job_event::loaded, job_event::copied,
+               job_event::evaluated, job_event::checkpointed,
+               job_event::checkpoint_held, job_event::blobs_held,
+               job_event::drain, job_event::received, job_event::tick>;
 
 /// What a job_core asks its shell to do, in this order.
 namespace job_action {
@@ -185,6 +196,26 @@ struct serve_unit {
   std::uint32_t unit = 0;
   std::uint64_t step = 0;
   peer_id to{};
+  std::optional<state_version> copy; ///< from the copy of this version
+};
+/// Keep copies of the own units, all at `version`, and send them to those who
+/// follow them; get those of the units that we follow. The run goes on
+/// meanwhile. Answer copied for each unit.
+struct take_copies {
+  std::uint64_t digest = 0;
+  state_version version;
+  std::vector<std::uint32_t> own;
+  std::vector<std::uint32_t> followed;
+};
+/// Make a unit's state what its copy is.
+struct revert_unit {
+  std::uint64_t digest = 0;
+  std::uint32_t unit = 0;
+  state_version version;
+};
+/// Forget all copies but those of these versions, two at most.
+struct drop_copies {
+  std::vector<state_version> keep;
 };
 /// Make a unit's state from the job's origin (its weights, or the seed).
 struct initialise_unit {
@@ -283,7 +314,8 @@ struct ended {};
 
 using job_output = std::variant<
   job_action::halt, job_action::send, job_action::adopt, job_action::apply,
-  job_action::fetch_unit, job_action::serve_unit, job_action::initialise_unit,
+  job_action::fetch_unit, job_action::serve_unit, job_action::take_copies,
+  job_action::revert_unit, job_action::drop_copies, job_action::initialise_unit,
   job_action::restore_unit, job_action::release, job_action::run_step,
   job_action::run_eval, job_action::run_checkpoint, job_action::committed,
   job_action::eval_known, job_action::checkpoint_known,
@@ -307,6 +339,7 @@ struct resume_decision {
     peer_id to{};
   };
   std::vector<transfer> transfers;
+  std::optional<state_version> copies; ///< the newest complete ones
   std::uint64_t last = 0;      ///< newest committed step that a seal knows
   std::uint32_t lost_unit = 0; ///< if version.step < last
   bool stop = false;           ///< drained: nothing runs after the version
@@ -343,10 +376,14 @@ struct unit_range {
 [[nodiscard]] unit_range
 units_of(const assignment& place, std::uint32_t replica, std::uint32_t stage);
 
-/// The units that `peer` holds under `place`, of its stages and those that it
-/// follows, ascending.
+/// The units that `peer` holds at every step under `place`: of its stages, and
+/// those that it follows by gradients; ascending.
 [[nodiscard]] std::vector<std::uint32_t>
 units_of(const assignment& place, const peer_id& peer);
+
+/// The units that `peer` follows, ascending.
+[[nodiscard]] std::vector<std::uint32_t>
+followed_units(const assignment& place, const peer_id& peer);
 
 /// All peers that run a stage or follow one, ascending.
 [[nodiscard]] std::vector<peer_id> participants(const assignment& place);
@@ -383,6 +420,11 @@ public:
     return held_;
   }
   [[nodiscard]] bool has_blobs() const noexcept { return has_blobs_; }
+  /// Copies kept here, by version.
+  [[nodiscard]] const std::map<state_version, std::set<std::uint32_t>>&
+  copies() const noexcept {
+    return copies_;
+  }
 
   static constexpr nanoseconds repeat_after = 500'000'000;
   /// At the end, for a second store that has the last checkpoint.
@@ -396,6 +438,7 @@ private:
   void on(const job_event::prepared& e);
   void on(const job_event::applied& e);
   void on(const job_event::loaded& e);
+  void on(const job_event::copied& e);
   void on(const job_event::evaluated& e);
   void on(const job_event::checkpointed& e);
   void on(const job_event::checkpoint_held& e);
@@ -420,7 +463,10 @@ private:
   void say_if_lost(const resume_decision& d);
   void load_units();
   void continue_if_loaded();
-  void enter(std::uint64_t step, bool evaluated, bool checkpointed);
+  void enter(const state_version& at, bool evaluated, bool checkpointed);
+  void take_copies_if_due(const state_version& at);
+  void note_copies(const std::vector<const vote*>& votes);
+  void keep_copies(std::vector<state_version> versions);
   void settle();
   void start_step();
   void commit_if_voted();
@@ -440,7 +486,7 @@ private:
   void act(Action a) {
     out_.emplace_back(std::move(a));
   }
-  [[nodiscard]] bool participant() const noexcept { return !units_.empty(); }
+  [[nodiscard]] bool participant() const;
   [[nodiscard]] bool sealer() const;
   [[nodiscard]] bool eval_due(std::uint64_t step) const noexcept;
   [[nodiscard]] bool checkpoint_due(std::uint64_t step) const noexcept;
@@ -473,6 +519,13 @@ private:
   std::uint64_t loading_digest_ = 0;
   job_header running_; ///< the assignment of the step in progress
   std::vector<std::uint32_t> running_units_;
+
+  // Copies.
+  std::map<state_version, std::set<std::uint32_t>> copies_; ///< here
+  std::optional<state_version> copying_; ///< newest, under this assignment
+  std::set<std::uint32_t> to_copy_;      ///< of those, not here yet
+  job_header copying_under_;
+  bool copies_complete_ = false; ///< of copying_, everywhere
 
   // Sealing.
   std::map<peer_id, seal> seals_;

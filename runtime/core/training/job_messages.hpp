@@ -22,6 +22,7 @@ inline constexpr std::size_t job_units_max = 4096;
 inline constexpr std::size_t job_tensors_max = 65536; ///< in one vote
 inline constexpr std::size_t job_microbatches_max = 65536;
 inline constexpr std::size_t job_tensors_per_unit_max = 1024;
+inline constexpr std::size_t job_copies_max = 4 * job_units_max;
 
 /// The assignment that a message was made under.
 struct job_header {
@@ -57,7 +58,8 @@ struct vote {
   bool drain = false;         ///< stop after this step
   bool again = false;         ///< a repeat: answer with yours if you have it
   nanoseconds busy = 0;       ///< computing, of `elapsed`
-  nanoseconds elapsed = 0; ///< from the step's begin to the last item computed
+  nanoseconds elapsed = 0;  ///< from the step's begin to the last item computed
+  std::uint64_t copied = 0; ///< step + 1 of the newest copies that all are here
   friend bool operator==(const vote&, const vote&) = default;
 };
 
@@ -78,6 +80,13 @@ struct held_unit {
   friend bool operator==(const held_unit&, const held_unit&) = default;
 };
 
+/// A unit's state as it was, kept beside the one that steps change.
+struct unit_copy {
+  std::uint32_t unit = 0;
+  state_version version;
+  friend bool operator==(const unit_copy&, const unit_copy&) = default;
+};
+
 /// A checkpoint: resumable state published under a manifest.
 struct checkpoint_ref {
   std::uint64_t step = 0;
@@ -90,15 +99,16 @@ struct checkpoint_ref {
 /// for each assignment, never changed, to all sealers.
 struct seal {
   job_header on;
-  std::vector<held_unit> units; ///< by unit
-  state_version prepared;       ///< zero: none
-  vote prepared_vote;           ///< own vote of `prepared`
-  step_record last;             ///< the newest committed step known; 0: none
-  std::uint64_t stop_step = 0;  ///< drained: neither it nor later; 0: not
-  std::uint64_t evaluated = 0;  ///< newest step + 1 evaluated; 0: none
-  checkpoint_ref checkpoint;    ///< newest that this peer's store can serve
-  bool has_blobs = false;       ///< all blobs of the job are in its store
-  bool again = false;           ///< a repeat: answer with yours
+  std::vector<held_unit> units;  ///< by unit
+  std::vector<unit_copy> copies; ///< by version, then unit
+  state_version prepared;        ///< zero: none
+  vote prepared_vote;            ///< own vote of `prepared`
+  step_record last;              ///< the newest committed step known; 0: none
+  std::uint64_t stop_step = 0;   ///< drained: neither it nor later; 0: not
+  std::uint64_t evaluated = 0;   ///< newest step + 1 evaluated; 0: none
+  checkpoint_ref checkpoint;     ///< newest that this peer's store can serve
+  bool has_blobs = false;        ///< all blobs of the job are in its store
+  bool again = false;            ///< a repeat: answer with yours
   friend bool operator==(const seal&, const seal&) = default;
 };
 

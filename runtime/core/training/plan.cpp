@@ -354,9 +354,9 @@ public:
       left -= std::min(left, need.bytes);
       ++busy_[need.where.peer];
     }
-    for (const follower_place& f : a.followers) {
-      std::uint64_t& left = memory_[f.where.peer];
-      left -= std::min(left, bytes_of_units(p.job, f.first_unit, f.last_unit));
+    for (const auto& [who, bytes] : copy_bytes(p.job, a)) {
+      std::uint64_t& left = memory_[who.peer];
+      left -= std::min(left, bytes);
     }
   }
 
@@ -478,6 +478,7 @@ std::uint64_t digest(const assignment& a) {
     h.add(f.first_unit);
     h.add(f.last_unit);
   }
+  h.add(a.copy_every);
   return h.result();
 }
 
@@ -496,6 +497,17 @@ std::string to_text(const view& v, const assignment& a) {
       out += "[" + std::to_string(s.first_block) + ","
              + std::to_string(s.last_block) + ")";
     }
+  }
+  if (const job_entry* job = find_job(v, a.job);
+      job && (job->want_copies > 0 || !a.followers.empty())) {
+    const std::uint32_t copies = holders_min(a, job->blocks) - 1;
+    out += "; " + std::to_string(copies) + (copies == 1 ? " copy" : " copies")
+           + " in memory";
+    if (!a.followers.empty() && a.copy_every > 1)
+      out += ", every " + std::to_string(a.copy_every) + " steps";
+    if (copies < job->want_copies)
+      out += " (wanted: " + std::to_string(job->want_copies)
+             + "; for more there are no members with room)";
   }
   return out;
 }
@@ -534,11 +546,11 @@ prediction predict(const view& v, const assignment& a) {
   for (const member& m : v.members)
     members.push_back(&m);
   prediction out = predict_replicas(*job, members, a.replicas);
-  for (const follower_place& f : a.followers) {
-    auto at = std::ranges::find(out.members, f.where, &prediction::need::where);
+  for (const auto& [who, bytes] : copy_bytes(*job, a)) {
+    auto at = std::ranges::find(out.members, who, &prediction::need::where);
     if (at == out.members.end())
-      at = out.members.insert(at, {f.where, 0, 0});
-    at->bytes += bytes_of_units(*job, f.first_unit, f.last_unit);
+      at = out.members.insert(at, {who, 0, 0});
+    at->bytes += bytes;
   }
   return out;
 }

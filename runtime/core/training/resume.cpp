@@ -54,8 +54,25 @@ reach reachable(const assignment& place, std::uint32_t blocks,
           && can_apply[s.prepared])
         out[u.unit][s.prepared].insert(peer);
     }
+    for (const unit_copy& c : s.copies)
+      if (c.unit < out.size())
+        out[c.unit][c.version].insert(peer);
   }
   return out;
+}
+
+/// The newest version of which somebody keeps a copy of every unit.
+std::optional<state_version>
+newest_copies(std::uint32_t blocks, const std::map<peer_id, seal>& seals) {
+  std::map<state_version, std::set<std::uint32_t>> units;
+  for (auto& [peer, s] : seals)
+    for (const unit_copy& c : s.copies)
+      if (c.unit < blocks + 2)
+        units[c.version].insert(c.unit);
+  for (auto at = units.rbegin(); at != units.rend(); ++at)
+    if (at->second.size() == blocks + 2)
+      return at->first;
+  return std::nullopt;
 }
 
 /// The newest version that every unit can be at.
@@ -108,6 +125,15 @@ units_of(const assignment& place, const peer_id& peer) {
       for (std::uint32_t u = range.first; u < range.last; ++u)
         out.insert(u);
     }
+  if (place.copy_every <= 1)
+    for (const std::uint32_t u : followed_units(place, peer))
+      out.insert(u);
+  return {out.begin(), out.end()};
+}
+
+std::vector<std::uint32_t>
+followed_units(const assignment& place, const peer_id& peer) {
+  std::set<std::uint32_t> out;
   for (const follower_place& f : place.followers)
     if (f.where.peer == peer)
       for (std::uint32_t u = f.first_unit; u < f.last_unit; ++u)
@@ -175,6 +201,7 @@ decide_resume(const assignment& place, std::uint32_t blocks,
   SHOAL_ASSERT(!seals.empty());
   resume_decision d;
   reach r = reachable(place, blocks, seals);
+  d.copies = newest_copies(blocks, seals);
   for (auto& [peer, s] : seals)
     d.checkpoint = std::max(d.checkpoint, s.checkpoint.manifest == blob_digest{}
                                             ? checkpoint_ref{}

@@ -91,6 +91,7 @@ core::job_entry random_message::job() {
     j.want_schedule = static_cast<core::schedule_kind>(1 + below(3));
   j.want_virtual = static_cast<std::int32_t>(below(5)) - 1;
   j.want_copies = static_cast<std::uint32_t>(below(core::copies_max + 1));
+  j.want_copy_every = static_cast<std::uint32_t>(below(99));
   fill(j.submitter);
   j.done_step = number();
   j.origin_step = number();
@@ -123,6 +124,7 @@ core::assignment random_message::assignment() {
   a.schedule = static_cast<core::schedule_kind>(1 + below(3));
   for (std::size_t k = below(3); k > 0; --k)
     a.followers.push_back({member_id(), 1, 4});
+  a.copy_every = static_cast<std::uint32_t>(below(99));
   return a;
 }
 
@@ -290,6 +292,7 @@ core::vote random_message::vote() {
   v.again = coin();
   v.busy = static_cast<core::nanoseconds>(number());
   v.elapsed = static_cast<core::nanoseconds>(number());
+  v.copied = number();
   return v;
 }
 
@@ -303,6 +306,8 @@ core::job_message random_message::job_message(std::size_t kind) {
     s.on = header();
     for (std::uint32_t i = 0; i < below(5); ++i)
       s.units.push_back({i, version(), coin()});
+    for (std::uint32_t i = 0; i < below(5); ++i)
+      s.copies.push_back({i, version()});
     s.prepared = version();
     s.prepared_vote = vote();
     s.last = step();

@@ -22,11 +22,14 @@ bool job_world::reachable(const state_version& v, const assignment& place) {
         && std::ranges::find(place.sealers, member_id{p->id, p->incarnation})
              != place.sealers.end();
       auto at = p->core.held().find(u);
-      found = found
-              || (seals && at != p->core.held().end()
-                  && (at->second == v
-                      || (at->second.step + 1 == v.step && p->prepared == v
-                          && p->prepared_units.contains(u))));
+      auto copy = p->core.copies().find(v);
+      found =
+        found
+        || (seals && copy != p->core.copies().end() && copy->second.contains(u))
+        || (seals && at != p->core.held().end()
+            && (at->second == v
+                || (at->second.step + 1 == v.step && p->prepared == v
+                    && p->prepared_units.contains(u))));
     }
     if (!found)
       return false;
@@ -119,7 +122,8 @@ void job_world::on(const ptr& p, const act::finished& a) {
 }
 
 void job_world::on(const ptr& p, const act::ended&) {
-  check(p->state.empty() && p->core.held().empty(), "state left behind");
+  check(p->state.empty() && p->core.held().empty() && p->copies.empty(),
+        "state left behind");
   p->over = true;
 }
 

@@ -35,6 +35,8 @@ void job_world::set_up() {
     if (*job.want_schedule != schedule_kind::one_f_one_b)
       job.want_virtual = 2;
   }
+  job.want_copies = static_cast<std::uint32_t>(rng_.below(3));
+  job.want_copy_every = static_cast<std::uint32_t>(rng_.below(4));
   view_.number = 1;
   auto peers = static_cast<std::uint8_t>(1 + rng_.below(8));
   for (std::uint8_t n = 1; n <= peers; ++n)

@@ -88,7 +88,10 @@ void job_world::on(const ptr& p, const act::apply& a) {
 }
 
 void job_world::on(const ptr& p, const act::serve_unit& a) {
-  check(p->state.contains(a.unit), "serves what it has not");
+  check(a.copy ? p->copies.at(*a.copy).contains(a.unit)
+               : p->state.contains(a.unit),
+        "serves what it has not");
+  p->serves_copy[{a.digest, a.unit}] = a.copy;
   p->serves.insert({a.digest, {a.unit, a.to}});
 }
 
@@ -101,10 +104,66 @@ void job_world::on(const ptr& p, const act::fetch_unit& a) {
       on(p, a); // not offered yet, or never: another view will tell
       return;
     }
-    p->state[a.unit] = from->state.at(a.unit);
+    const auto copy = from->serves_copy[{a.digest, a.unit}];
+    p->state[a.unit] =
+      copy ? from->copies.at(*copy).at(a.unit) : from->state.at(a.unit);
     input(p, ev::loaded{a.digest, a.unit});
     check_version(p, a.unit);
   });
+}
+
+void job_world::on(const ptr& p, const act::take_copies& a) {
+  const assignment* place = assignment_of(a.digest);
+  for (std::uint32_t u : a.own)
+    check(p->core.held().at(u) == a.version, "copies another version");
+  unit_hashes own; // as the state is now, before the next step
+  for (std::uint32_t u : a.own)
+    own[u] = p->state.at(u);
+  auto here = [=, this](std::uint32_t u, std::uint64_t hash) {
+    p->copies[a.version][u] = hash;
+    input(p, ev::copied{a.digest, a.version, u});
+  };
+  for (auto& [u, hash] : own)
+    later(p, between(0, 5 * ms), [=, u = u, hash = hash] { here(u, hash); });
+  for (std::uint32_t u : a.followed) {
+    peer_id owner{};
+    for (std::uint32_t s = 0; s < place->replicas.front().stages.size(); ++s)
+      if (u >= units_of(*place, 0, s).first && u < units_of(*place, 0, s).last)
+        owner = place->replicas.front().stages[s].where.peer;
+    receive_copy(p, a, u, owner);
+  }
+}
+
+/// Once the owner has made its copy under the same assignment.
+void job_world::receive_copy(const ptr& p, const act::take_copies& a,
+                             std::uint32_t u, const peer_id& owner) {
+  later(p, between(1 * ms, 80 * ms), [=, this] {
+    const ptr& from = up_[owner[0]];
+    const auto made = from->copies.find(a.version);
+    if (!from->alive || made == from->copies.end()
+        || !made->second.contains(u)) {
+      receive_copy(p, a, u, owner);
+      return;
+    }
+    p->copies[a.version][u] = made->second.at(u);
+    input(p, ev::copied{a.digest, a.version, u});
+  });
+}
+
+void job_world::on(const ptr& p, const act::revert_unit& a) {
+  later(p, between(1 * ms, 5 * ms), [=, this] {
+    p->state[a.unit] = p->copies.at(a.version).at(a.unit);
+    ++result_.reverts;
+    input(p, ev::loaded{a.digest, a.unit});
+    check_version(p, a.unit);
+  });
+}
+
+void job_world::on(const ptr& p, const act::drop_copies& a) {
+  std::erase_if(p->copies, [&](const auto& kept) {
+    return std::ranges::find(a.keep, kept.first) == a.keep.end();
+  });
+  check(p->copies.size() <= 2, "too many copies are kept");
 }
 
 void job_world::on(const ptr& p, const act::initialise_unit& a) {

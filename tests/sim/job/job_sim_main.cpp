@@ -55,13 +55,15 @@ int main(int argc, char** argv) {
     sum.views += r.views;
     sum.crashes += r.crashes;
     sum.losses += r.losses;
+    sum.reverts += r.reverts;
     sum.forwards += r.forwards;
   }
   std::printf("%llu seeds, %llu failed; %llu steps, %llu views, %llu crashes, "
-              "%llu losses, %llu rolled forward\n",
+              "%llu losses, %llu units reverted, %llu rolled forward\n",
               (unsigned long long)count, (unsigned long long)failed,
               (unsigned long long)sum.steps, (unsigned long long)sum.views,
               (unsigned long long)sum.crashes, (unsigned long long)sum.losses,
+              (unsigned long long)sum.reverts,
               (unsigned long long)sum.forwards);
   return failed == 0 ? 0 : 1;
 }

@@ -57,7 +57,11 @@ struct process {
   peer_id id{};
   epoch incarnation = 0;
   job_core core;
-  unit_hashes state;                ///< hash of each unit held
+  unit_hashes state; ///< hash of each unit held
+  std::map<state_version, unit_hashes> copies;
+  std::map<std::pair<std::uint64_t, std::uint32_t>,
+           std::optional<state_version>>
+    serves_copy;                    ///< by digest and unit
   std::uint64_t generation = 0;     ///< halts: older work is void
   std::size_t keepers = 0;          ///< of the assignment adopted last
   std::uint64_t running_digest = 0; ///< run_step(running_step) under it
@@ -137,6 +141,11 @@ private:
   void on(const ptr& p, const act::apply& a);
   void on(const ptr& p, const act::fetch_unit& a);
   void on(const ptr& p, const act::serve_unit& a);
+  void on(const ptr& p, const act::take_copies& a);
+  void receive_copy(const ptr& p, const act::take_copies& a, std::uint32_t u,
+                    const peer_id& owner);
+  void on(const ptr& p, const act::revert_unit& a);
+  void on(const ptr& p, const act::drop_copies& a);
   void on(const ptr& p, const act::initialise_unit& a);
   void on(const ptr& p, const act::restore_unit& a);
   void on(const ptr& p, const act::release& a);

@@ -144,12 +144,17 @@ bool history::reachable(const version& v, std::uint64_t digest) const {
     return false;
   for (std::uint32_t u = 0; u < shape_.blocks + 2; ++u) {
     const bool found = std::ranges::any_of(seals->second, [&](const auto& s) {
-      return std::ranges::any_of(s.second.units, [&](const held_unit& h) {
-        return h.unit == u
-               && (h.applied == v
-                   || (h.prepared && s.second.prepared == v
-                       && h.applied.step + 1 == v.step));
-      });
+      return std::ranges::any_of(
+               s.second.units,
+               [&](const held_unit& h) {
+                 return h.unit == u
+                        && (h.applied == v
+                            || (h.prepared && s.second.prepared == v
+                                && h.applied.step + 1 == v.step));
+               })
+             || std::ranges::any_of(s.second.copies, [&](const unit_copy& c) {
+                  return c.unit == u && c.version == v;
+                });
     });
     if (!found)
       return false;

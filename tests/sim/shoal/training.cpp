@@ -34,6 +34,8 @@ runtime::run_config make_run(std::uint64_t kind) {
   run.validation_steps = 2;
   run.checkpoint_interval = kind == 0 ? 5 : 9;
   run.keep_latest_k = 2;
+  run.copies = kind == 2 ? 2 : 1;
+  run.copy_every = kind == 1 ? 3 : 1;
   return run;
 }
 
@@ -74,6 +76,8 @@ training::training(std::uint64_t k, std::uint64_t layout)
   entry.want_schedule = runtime::wanted_schedule(run);
   entry.want_virtual = std::int32_t(run.virtual_degree);
   entry.want_copies = std::uint32_t(run.copies);
+  entry.want_copy_every =
+    std::uint32_t(std::max<std::int64_t>(run.copy_every, 0));
   entry.data_bytes = text.size();
 }
 
