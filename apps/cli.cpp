@@ -85,8 +85,8 @@ void add_node_to_ask(CLI::App& c, node_address& at) {
 
 /// One flag for each key of a run file; the values are read as text here and
 /// checked by the run file's own parser.
-void add_run(CLI::App& c, run_options& o) {
-  c.add_option("RUN", o.run_file, "run file (TOML)");
+void add_run(CLI::App& c, run_options& o, const char* names = "RUN") {
+  c.add_option(names, o.run_file, "run file (TOML)");
   c.add_option("--data", o.data, "files, folders or globs of text")
     ->type_name("PATH");
   auto add = [&](const std::string& key, const std::string& help,
@@ -121,12 +121,44 @@ struct command_set {
   doctor_options doctor;
   key_options key;
   bench_options bench;
+  chaos_options chaos;
   invite_options invite;
   revoke_options revoke;
 };
 
 using runner = std::function<int()>;
 using runners = std::map<CLI::App*, runner>;
+
+void add_chaos(CLI::App& app, chaos_options& o, runners& run) {
+  CLI::App* c = app.add_subcommand(
+    "chaos", "train on a throw-away shoal of processes on this machine while "
+             "killing, stopping, slowing and cutting peers; say what it cost");
+  add_run(*c, o.run, "RUN,--run");
+  c->add_option("--peers", o.peers, "how many; default 4")
+    ->check(CLI::Range(2, chaos_peers_max));
+  c->add_option("--seed", o.seed, "the same seed does the same in this order");
+  CLI::Option* steps =
+    c->add_option("--steps", o.steps, "train so many; overrides the run file")
+      ->check(CLI::PositiveNumber);
+  c->add_option("--minutes", o.minutes,
+                "about how long it takes; default 2, or as the run file says")
+    ->check(CLI::Range(0.5, 10000.0))
+    ->excludes(steps);
+  c->add_option("--every", o.every,
+                "seconds from one fault to the next; longer if the shoal is "
+                "not whole again; default 10")
+    ->check(CLI::Range(0.0, 86400.0));
+  c->add_option("--only", o.only,
+                "of kill, stop, slow, cut; default: all that can be done here")
+    ->delimiter(',')
+    ->check(CLI::IsMember({"kill", "stop", "slow", "cut"}));
+  c->add_option("--fabric", o.fabric,
+                "what carries tensors: auto, tls, shm; default tls with cuts "
+                "(shared memory passes them), else auto")
+    ->check(CLI::IsMember({"auto", "tls", "shm"}));
+  c->add_flag("--json", o.json, "one JSON line per event on stdout");
+  run[c] = [&o] { return run_chaos(o); };
+}
 
 void add_node(CLI::App& app, command_set& set, runners& run) {
   CLI::App* c = app.add_subcommand("node", "run a peer until it is told to "
@@ -221,6 +253,7 @@ void add_node(CLI::App& app, command_set& set, runners& run) {
     ->check(CLI::Range(1, 1000));
   c->add_flag("--json", set.bench.json, "as JSON");
   run[c] = [&set] { return run_bench(set.bench); };
+  add_chaos(app, set.chaos, run);
   c = app.add_subcommand("invite", "print a token by which one peer may join");
   add_node_to_ask(*c, set.invite.at);
   c->add_option("--expires", set.invite.expires,

@@ -8,6 +8,7 @@
 #include "runtime/node.hpp"
 #include "runtime/node/status.hpp" // view_line
 #include "runtime/plugin.hpp"
+#include "runtime/wire/codec.hpp" // view_digest
 
 #include <nlohmann/json.hpp>
 #include <unistd.h>
@@ -66,7 +67,9 @@ public:
       names.push_back(m.name);
     json shaped = {{"event", "view"},
                    {"text", text},
+                   {"shoal", core::to_hex(v.shoal)},
                    {"epoch", v.number},
+                   {"digest", core::to_hex(runtime::codec::view_digest(v))},
                    {"peers", v.members.size()},
                    {"names", names},
                    {"jobs", std::ranges::count(v.jobs, core::job_state::running,

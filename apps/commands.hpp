@@ -163,6 +163,21 @@ struct bench_options {
   bool json = false;
 };
 int run_bench(const bench_options& o);
+
+inline constexpr int chaos_peers_max = 64;
+struct chaos_options {
+  run_options run;
+  int peers = 4;
+  std::uint64_t seed = 1;
+  double minutes = 0; ///< 0: as steps, or the run file, or two minutes
+  std::int64_t steps = 0;
+  double every = 10; ///< seconds from one fault to the next, or more
+  std::vector<std::string> only; ///< kinds of faults; empty: all that can be
+  std::string fabric;            ///< empty: tls with cuts, else auto
+  bool json = false;
+};
+int run_chaos(const chaos_options& o);
+
 struct invite_options {
   node_address at;
   std::string expires = "1h";

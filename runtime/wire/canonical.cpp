@@ -178,17 +178,25 @@ std::vector<std::byte> canonical(const core::view& v) {
   return std::move(w.out);
 }
 
-core::key_digest key_digest(const core::cluster_key& key) {
-  writer w;
-  w.text("shoal cluster key");
-  w.id(key);
-  core::key_digest hash{};
+static std::array<std::uint8_t, 32> sha256(const std::vector<std::byte>& of) {
+  std::array<std::uint8_t, 32> hash{};
   unsigned length = 0;
-  if (EVP_Digest(w.out.data(), w.out.size(), hash.data(), &length, EVP_sha256(),
+  if (EVP_Digest(of.data(), of.size(), hash.data(), &length, EVP_sha256(),
                  nullptr)
       != 1)
     std::abort(); // SHA-256 of memory cannot fail
   return hash;
+}
+
+std::array<std::uint8_t, 32> view_digest(const core::view& v) {
+  return sha256(canonical(v));
+}
+
+core::key_digest key_digest(const core::cluster_key& key) {
+  writer w;
+  w.text("shoal cluster key");
+  w.id(key);
+  return sha256(w.out);
 }
 
 core::shoal_id name_shoal(const core::view& first, std::uint64_t salt) {
@@ -196,12 +204,7 @@ core::shoal_id name_shoal(const core::view& first, std::uint64_t salt) {
   w.text("shoal first view");
   w.number(salt);
   w.value(first);
-  std::array<std::uint8_t, 32> hash{};
-  unsigned length = 0;
-  if (EVP_Digest(w.out.data(), w.out.size(), hash.data(), &length, EVP_sha256(),
-                 nullptr)
-      != 1)
-    std::abort(); // SHA-256 of memory cannot fail
+  const auto hash = sha256(w.out);
   core::shoal_id id{};
   std::copy_n(hash.begin(), id.size(), id.begin());
   return id;

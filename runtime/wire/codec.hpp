@@ -55,6 +55,9 @@ decode_record(std::span<const std::byte> bytes, core::cluster::record& out);
 /// shoal's id is the hash of. Not Protobuf, which promises no such thing.
 std::vector<std::byte> canonical(const core::view& v);
 
+/// SHA-256 over canonical(v): peers that hold one view tell one digest.
+std::array<std::uint8_t, 32> view_digest(const core::view& v);
+
 /// How a view names a cluster key: a hash, from which it cannot be guessed.
 core::key_digest key_digest(const core::cluster_key& key);
 

@@ -1,0 +1,30 @@
+// apps/chaos_report.hpp -- what a harmed run came to, for people and programs.
+#pragma once
+
+#include "runtime/core/chaos.hpp"
+
+#include <cstdint>
+#include <string>
+
+namespace shoal::apps {
+
+struct chaos_figures {
+  core::chaos::account account;
+  core::chaos::capacity capacity;
+  std::string state; ///< of the job: "done"
+  std::uint64_t seed = 0;
+  std::uint64_t forks = 0;
+  core::epoch views = 0; ///< number of the newest
+  double loss = 0;       ///< of the last step
+
+  /// It completed, and no committed step was lost.
+  bool good() const {
+    return state == "done" && account.repeated == 0 && account.missing == 0
+           && forks == 0;
+  }
+};
+
+/// To stdout: a few lines, or one of JSON.
+void print(const chaos_figures& f, bool as_json);
+
+} // namespace shoal::apps
