@@ -18,13 +18,18 @@ double seconds(core::nanoseconds t) {
   return double(t) / 1e9;
 }
 
+json shape(const chaos::pauses& p) {
+  return {{"median", seconds(p.median)}, {"longest", seconds(p.longest)}};
+}
+
 void print_json(const chaos_figures& f) {
-  json faults = json::object(), pauses = json::array();
-  for (chaos::fault_kind kind : chaos::all_kinds)
-    faults[std::string(chaos::name_of(kind))] =
-      f.account.faults[std::size_t(kind)];
-  for (core::nanoseconds p : f.account.pauses)
-    pauses.push_back(seconds(p));
+  json faults = json::object(), after = json::object();
+  for (chaos::fault_kind kind : chaos::all_kinds) {
+    const chaos::pauses& p = f.account.after[std::size_t(kind)];
+    faults[std::string(chaos::name_of(kind))] = p.count;
+    after[std::string(chaos::name_of(kind))] = shape(p);
+  }
+  after["all"] = shape(f.account.after_all);
   const json line{{"event", "report"},
                   {"good", f.good()},
                   {"state", f.state},
@@ -35,9 +40,7 @@ void print_json(const chaos_figures& f) {
                   {"missing", f.account.missing},
                   {"forks", f.forks},
                   {"views", f.views},
-                  {"pauses_s", pauses},
-                  {"median_pause_s", seconds(f.account.median_pause)},
-                  {"longest_pause_s", seconds(f.account.longest_pause)},
+                  {"pauses_s", after},
                   {"capacity_tokens_per_s", f.capacity.tokens_per_s},
                   {"processors", f.capacity.processors},
                   {"goodput", f.account.goodput},
@@ -45,26 +48,27 @@ void print_json(const chaos_figures& f) {
   std::cout << line.dump() << std::endl;
 }
 
+void print_pauses(std::string_view name, const chaos::pauses& p) {
+  if (p.count > 0)
+    std::printf("%-8.*s %" PRIu64 ", pauses: median %.2f s, longest %.2f s\n",
+                int(name.size()), name.data(), p.count, seconds(p.median),
+                seconds(p.longest));
+}
+
 } // namespace
 
 void print(const chaos_figures& f, bool as_json) {
   if (as_json)
     return print_json(f);
-  std::string faults;
-  for (chaos::fault_kind kind : chaos::all_kinds)
-    if (const std::uint64_t count = f.account.faults[std::size_t(kind)])
-      faults += (faults.empty() ? "" : ", ") + std::string(chaos::name_of(kind))
-                + " " + std::to_string(count);
-  std::printf("\nfaults   %s; seed %" PRIu64 "\n",
-              faults.empty() ? "none" : faults.c_str(), f.seed);
+  std::printf("\nseed     %" PRIu64 "\n", f.seed);
   std::printf("run      %s after %" PRIu64 " steps, loss %.4f\n",
               f.state.c_str(), f.account.steps, f.loss);
   std::printf("lost     %" PRIu64 " committed steps run again, %" PRIu64
               " never told; %" PRIu64 " forks in %" PRIu64 " views\n",
               f.account.repeated, f.account.missing, f.forks, f.views);
-  std::printf("pauses   median %.2f s, longest %.2f s\n",
-              seconds(f.account.median_pause),
-              seconds(f.account.longest_pause));
+  for (chaos::fault_kind kind : chaos::all_kinds)
+    print_pauses(chaos::name_of(kind), f.account.after[std::size_t(kind)]);
+  print_pauses("all", f.account.after_all);
   std::printf("goodput  %.0f %% of what the peers left could do (all of them: "
               "%.0f tokens/s, on %u processors)\n",
               f.account.goodput * 100, f.capacity.tokens_per_s,

@@ -111,6 +111,16 @@ left_at(const std::vector<harm>& harms, std::uint32_t peers, nanoseconds at) {
 
 namespace {
 
+pauses pauses_of(std::vector<nanoseconds> all) {
+  if (all.empty())
+    return {};
+  std::ranges::sort(all);
+  const std::size_t half = all.size() / 2;
+  return {all.size(),
+          all.size() % 2 == 1 ? all[half] : (all[half - 1] + all[half]) / 2,
+          all.back()};
+}
+
 double capacity_at(const record& r, const capacity& whole, nanoseconds at) {
   const double left = left_at(r.harms, whole.peers, at);
   return whole.tokens_per_s * std::min<double>(left, whole.processors)
@@ -151,8 +161,14 @@ nanoseconds pause_of(const record& r, std::size_t i) {
 account
 make_account(const record& r, const capacity& whole, double tokens_per_step) {
   account a;
-  for (const harm& h : r.harms)
-    ++a.faults[std::size_t(h.what.kind)];
+  std::array<std::vector<nanoseconds>, all_kinds.size()> after;
+  std::vector<nanoseconds> after_all;
+  for (std::size_t i = 0; i < r.harms.size(); ++i) {
+    after_all.push_back(pause_of(r, i));
+    after[std::size_t(r.harms[i].what.kind)].push_back(after_all.back());
+  }
+  a.after_all = pauses_of(after_all);
+  std::ranges::transform(after, a.after.begin(), pauses_of);
   if (r.commits.empty())
     return a;
   std::set<std::uint64_t> steps;
@@ -163,17 +179,6 @@ make_account(const record& r, const capacity& whole, double tokens_per_step) {
   }
   a.steps = steps.size();
   a.missing = *steps.rbegin() - a.steps;
-  for (std::size_t i = 0; i < r.harms.size(); ++i)
-    a.pauses.push_back(pause_of(r, i));
-  if (!a.pauses.empty()) {
-    auto sorted = a.pauses;
-    std::ranges::sort(sorted);
-    const std::size_t half = sorted.size() / 2;
-    a.median_pause = sorted.size() % 2 == 1
-                       ? sorted[half]
-                       : (sorted[half - 1] + sorted[half]) / 2;
-    a.longest_pause = sorted.back();
-  }
   if (const double possible = tokens_possible(r, whole); possible > 0)
     a.goodput = tokens_per_step * double(a.steps - 1) / possible;
   return a;

@@ -129,15 +129,19 @@ struct capacity {
   std::uint32_t processors = 0;
 };
 
+struct pauses {
+  std::uint64_t count = 0;
+  nanoseconds median = 0;
+  nanoseconds longest = 0;
+};
+
 struct account {
-  std::array<std::uint64_t, all_kinds.size()> faults{}; ///< by kind
-  std::uint64_t steps = 0;                              ///< different ones
+  std::array<pauses, all_kinds.size()> after{}; ///< by kind of fault
+  pauses after_all;
+  std::uint64_t steps = 0;    ///< different ones
   std::uint64_t repeated = 0; ///< committed again: their first run was lost
   std::uint64_t missing = 0;  ///< below the last one, never told
-  std::vector<nanoseconds> pauses; ///< longest after each harm
-  nanoseconds median_pause = 0;
-  nanoseconds longest_pause = 0;
-  double goodput = 0; ///< 1: nothing was lost beside the capacity
+  double goodput = 0;         ///< 1: nothing was lost beside the capacity
 };
 
 /// Tokens per second between the first and the last commit; 0 below two.

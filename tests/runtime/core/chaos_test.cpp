@@ -158,7 +158,7 @@ BOOST_AUTO_TEST_CASE(an_undisturbed_run_has_the_goodput_of_its_rate) {
   BOOST_TEST(a.steps == 101u);
   BOOST_TEST(a.repeated == 0u);
   BOOST_TEST(a.missing == 0u);
-  BOOST_TEST(a.pauses.empty());
+  BOOST_TEST(a.after_all.count == 0u);
 }
 
 BOOST_AUTO_TEST_CASE(a_pause_is_the_longest_wait_that_a_fault_can_have_caused) {
@@ -166,13 +166,15 @@ BOOST_AUTO_TEST_CASE(a_pause_is_the_longest_wait_that_a_fault_can_have_caused) {
   r.harms = {harmed(fault_kind::kill, 20, 25),
              harmed(fault_kind::stop, 50, 55)};
   const account a = make_account(r, {10, 4, 8}, 10);
-  BOOST_REQUIRE(a.pauses.size() == 2u);
-  BOOST_TEST(a.pauses[0] == 1 * second);
-  BOOST_TEST(a.pauses[1] == 10 * second);
-  BOOST_TEST(a.longest_pause == 10 * second);
-  BOOST_TEST(a.median_pause == 11 * second / 2);
-  BOOST_TEST(a.faults[std::size_t(fault_kind::kill)] == 1u);
-  BOOST_TEST(a.faults[std::size_t(fault_kind::cut)] == 0u);
+  BOOST_TEST(a.after_all.count == 2u);
+  BOOST_TEST(a.after_all.longest == 10 * second);
+  BOOST_TEST(a.after_all.median == 11 * second / 2);
+  const pauses& kill = a.after[std::size_t(fault_kind::kill)];
+  BOOST_TEST(kill.count == 1u);
+  BOOST_TEST(kill.median == 1 * second);
+  BOOST_TEST(kill.longest == 1 * second);
+  BOOST_TEST(a.after[std::size_t(fault_kind::stop)].longest == 10 * second);
+  BOOST_TEST(a.after[std::size_t(fault_kind::cut)].count == 0u);
 }
 
 BOOST_AUTO_TEST_CASE(a_run_that_stands_at_the_end_has_paused_until_then) {
@@ -180,7 +182,7 @@ BOOST_AUTO_TEST_CASE(a_run_that_stands_at_the_end_has_paused_until_then) {
   r.harms = {harmed(fault_kind::kill, 9, 30)};
   r.end = 40 * second;
   const account a = make_account(r, {10, 4, 8}, 10);
-  BOOST_TEST(a.longest_pause == 30 * second);
+  BOOST_TEST(a.after_all.longest == 30 * second);
 }
 
 BOOST_AUTO_TEST_CASE(goodput_is_of_the_capacity_that_was_left) {
@@ -227,7 +229,8 @@ BOOST_AUTO_TEST_CASE(without_a_step_there_is_no_goodput) {
   r.harms = {harmed(fault_kind::kill, 0, 1)};
   const account a = make_account(r, {10, 4, 8}, 10);
   BOOST_TEST(a.goodput == 0.0);
-  BOOST_TEST(a.faults[0] == 1u);
+  BOOST_TEST(a.after[0].count == 1u);
+  BOOST_TEST(a.after_all.longest == 0);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

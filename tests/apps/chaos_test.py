@@ -1,0 +1,118 @@
+# tests/apps/chaos_test.py -- `shoal chaos`: the run survives, nothing is left.
+#
+# Only outcomes are judged: what was done, that no committed step was lost,
+# that processes and folders are gone. No time is.
+import os
+import select
+import signal
+
+from support import DEADLINE_S, World, main
+
+# Its first round, of whatever kinds there are, takes nine seconds.
+SEED = "3199"
+KINDS = {"kill", "stop", "slow", "cut"}
+
+
+class Chaos(World):
+    def processes(self):
+        """Of nodes whose data is in this test's folder."""
+        found = []
+        for entry in os.listdir("/proc"):
+            if not entry.isdigit():
+                continue
+            try:
+                with open(f"/proc/{entry}/cmdline", "rb") as file:
+                    words = file.read().split(b"\0")
+            except OSError:
+                continue  # it has ended
+            if b"node" in words and any(
+                    w.startswith(str(self.folder).encode()) for w in words):
+                found.append(int(entry))
+        return found
+
+    def folders(self):
+        return list(self.folder.glob("shoal-chaos-*"))
+
+    def test_a_harmed_run_loses_no_committed_step(self):
+        events = self.events(self.succeed(
+            "chaos", "--minutes", "1", "--every", "1", "--seed", SEED,
+            "--json"))
+        report = events[-1]
+        self.assertEqual(report["event"], "report")
+        self.assertEqual((report["good"], report["state"]), (True, "done"))
+        self.assertEqual((report["repeated"], report["missing"],
+                          report["forks"]), (0, 0, 0))
+        done = [e["kind"] for e in events if e["event"] == "fault"]
+        without = [e["text"] for e in events if e["event"] == "notice"
+                   and e["text"].startswith("no cuts")]
+        wanted = KINDS - {"cut"} if without else KINDS
+        self.assertEqual(set(done), wanted, without)
+        for kind in KINDS:
+            self.assertEqual(report["faults"][kind], done.count(kind))
+            self.assertLessEqual(report["pauses_s"][kind]["median"],
+                                 report["pauses_s"]["all"]["longest"])
+        self.assertGreater(report["goodput"], 0)
+        self.assertGreater(report["capacity_tokens_per_s"], 0)
+        self.assertEqual(self.processes(), [])
+        self.assertEqual(self.folders(), [])
+
+    def begun(self, *arguments):
+        """A session whose first fault is under way."""
+        process = self.start("chaos", "--steps", "100000", "--every", "0",
+                             "--only", "stop,kill", "--peers", "3", *arguments)
+        process.wait_line(lambda line: "stop peer" in line)
+        self.assertEqual(len(self.folders()), 1)
+        self.assertEqual(len(self.processes()), 3)
+        return process
+
+    def test_ctrl_c_leaves_nothing(self):
+        process = self.begun()
+        self.assertEqual(process.end(signal.SIGINT), 1)
+        self.assertEqual(self.processes(), [])
+        self.assertEqual(self.folders(), [])
+
+    def test_after_sigkill_the_nodes_end_and_the_next_removes_the_folder(self):
+        process = self.begun()
+        left = self.folders()
+        pidfds = [os.pidfd_open(pid) for pid in self.processes()]
+        process.end(signal.SIGKILL)
+        for fd in pidfds:  # readable when the process has ended
+            self.assertTrue(self.readable(fd), "a node outlived its parent")
+            os.close(fd)
+        self.assertEqual(self.processes(), [])
+        self.assertEqual(self.folders(), left)
+        again = self.begun_after(left)
+        self.assertEqual(again.end(signal.SIGINT), 1)
+        self.assertEqual(self.folders(), [])
+
+    def begun_after(self, left):
+        process = self.start("chaos", "--steps", "100000", "--only", "stop",
+                             "--peers", "2")
+        process.wait_line(lambda line: "2 peers" in line)
+        self.assertNotIn(left[0], self.folders())
+        return process
+
+    @staticmethod
+    def readable(fd):
+        return bool(select.select([fd], [], [], DEADLINE_S)[0])
+
+    def test_wrong_use_is_refused(self):
+        self.refuse(2, "chaos", "--only", "burn", names=["--only"])
+        self.refuse(2, "chaos", "--peers", "1", names=["--peers"])
+        self.refuse(2, "chaos", "--steps", "5", "--minutes", "1",
+                    names=["--minutes"])
+        self.refuse(2, "chaos", "--run", self.write("bad.toml", "[training]\n"
+                                                    "stepz = 5\n"),
+                    names=["bad.toml", "stepz"])
+
+    def test_a_run_file_is_trained_as_it_says(self):
+        run = self.tiny_run()
+        events = self.events(self.succeed(
+            "chaos", run, "--data", self.write_text_files(), "--peers", "2",
+            "--only", "slow", "--json"))
+        self.assertEqual(events[-1]["steps"], 5)
+        self.assertEqual(events[-1]["good"], True)
+
+
+if __name__ == "__main__":
+    main()
