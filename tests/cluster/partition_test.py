@@ -1,0 +1,302 @@
+# tests/cluster/partition_test.py -- shoals whose network falls apart.
+#
+# Hosts are network namespaces (network.py) that throw away what they would
+# send to some others. Whatever is cut: two peers never tell different views of
+# one number, a minority waits and says so, every step of the run comes once
+# and the losses go on falling, and when the network is whole again all are in
+# one view, at most BAR_S later: printed, and judged ten times as generously
+# without --bars, since a loaded machine is slow. Names on the command line
+# choose among the cases; exit code 77 without the right to make namespaces.
+import argparse
+import json
+import math
+import pathlib
+import queue
+import random
+import sys
+import tempfile
+import time
+
+from hosts_test import Hosts, by_multicast, up
+from lifecycle_support import Run
+from network import can_make_namespaces
+
+BAR_S = 5.0
+CASES = {}
+
+
+def case(peers, apart=True, fabric="tls", watch=0):
+    """`watch`: by id, whose node the run is followed on; it must go on."""
+    def add(function):
+        CASES[function.__name__] = function, peers, apart, fabric, watch
+        return function
+    return add
+
+
+class Shoal:
+    """Peers, a run on all of them, and what the peers have said so far."""
+
+    def __init__(self, cluster, folder, watch, slack):
+        self.cluster = cluster
+        self.slack = slack
+        self.said = {p.name: [] for p in cluster.peers}  # (time, event)
+        up(cluster, by_multicast(cluster))
+        listed = cluster.peers[0].status()["peers"]
+        by_name = {p.name: p for p in cluster.peers}
+        # By id: the first one's half goes on when the halves are equal.
+        self.peers = [by_name[p["name"]]
+                      for p in sorted(listed, key=lambda p: p["id"])]
+        # Every peer that works holds the whole model: any of them may go on.
+        self.run = Run(cluster, folder, replicas=min(4, len(self.peers)),
+                       stages=1, number=self.peers[watch].number)
+        self.run.advance(5)
+
+    def listen(self):
+        """Takes in what the peers have said."""
+        for peer in self.cluster.peers:
+            while True:
+                try:
+                    when, line = peer.lines.queue.get_nowait()
+                except queue.Empty:
+                    break
+                assert line is not None, f"{peer.name} ended"
+                self.said[peer.name].append((when, json.loads(line)))
+
+    def pass_time(self, seconds):
+        """Follows the run for so long."""
+        until = time.monotonic() + seconds
+        while True:
+            try:
+                assert self.run.take(until) is not None, "the run ended"
+            except TimeoutError:
+                return
+
+    def wait(self, what, good, seconds=60):
+        until = time.monotonic() + seconds
+        while True:
+            self.listen()
+            value = good()
+            if value is not None and value is not False:
+                return value
+            assert time.monotonic() < until, f"never came: {what}"
+            self.pass_time(0.05)
+
+    def view(self, peer):
+        """(time, event) of its newest view."""
+        return next((s for s in reversed(self.said[peer.name])
+                     if s[1]["event"] == "view"), None)
+
+    def one_view_since(self, peers):
+        """When these told the newest view, if it is of just them all."""
+        views = [self.view(p) for p in peers]
+        if (all(views) and all(v["member"] for _, v in views)
+                and len({v["digest"] for _, v in views}) == 1
+                and sorted(views[0][1]["names"])
+                == sorted(p.name for p in peers)):
+            return max(when for when, _ in views)
+        return None
+
+    def waits(self, peer, since):
+        return any(when >= since and event["event"] == "waiting"
+                   for when, event in self.said[peer.name])
+
+    def ways(self, some, others, open_, both=True):
+        for a in some:
+            for b in others:
+                (a.host.heal if open_ else a.host.cut)(b.host, both)
+
+    def split(self, going_on, waiting):
+        """Cuts the two groups apart: one goes on, the other waits."""
+        began = time.monotonic()
+        self.ways(going_on, waiting, False)
+        self.divided(going_on, waiting, began)
+
+    def divided(self, going_on, waiting, began):
+        agreed = self.wait("a view of those that go on",
+                           lambda: self.one_view_since(going_on))
+        for peer in waiting:
+            self.wait(f"{peer.name} says that it waits",
+                      lambda p=peer: self.waits(p, began))
+            assert peer.status()["state"] == "waiting"
+        self.run.advance(3)
+        print(f"  {len(going_on)} go on after {agreed - began:.2f} s, "
+              f"{len(waiting)} wait", flush=True)
+
+    def whole(self, healed):
+        """All come together; prints and judges how long that took."""
+        since = self.wait("one view of all", lambda:
+                          self.one_view_since(self.peers), BAR_S * 10)
+        took = max(0.0, since - healed)
+        print(f"  healed: one view of all after {took:.2f} s (bar {BAR_S} s)",
+              flush=True)
+        assert took <= BAR_S * self.slack, "too long"
+        self.run.advance(5)
+
+    def heal(self, some, others, both=True):
+        self.ways(some, others, True, both)
+        self.whole(time.monotonic())
+
+    def check(self):
+        """What holds whatever was cut."""
+        self.run.once_each()
+        assert not self.run.said("state lost"), self.run.said("state lost")
+        losses = [self.run.losses[s] for s in sorted(self.run.losses)]
+        assert all(map(math.isfinite, losses))
+        tenth = max(1, len(losses) // 10)
+        first, last = sum(losses[:tenth]), sum(losses[-tenth:])
+        assert last < first, f"the loss does not fall: {first} {last}"
+        views, tellers = {}, 0
+        for peer in self.cluster.peers:
+            for number in range(1, peer.starts + 1):
+                path = self.cluster.root / f"{peer.name}.{number}.log"
+                for line in path.read_text(encoding="utf-8").splitlines():
+                    event = json.loads(line) if line.startswith("{") else {}
+                    if event.get("event") == "view":
+                        key = event["shoal"], event["epoch"]
+                        views.setdefault(key, set()).add(event["digest"])
+                        tellers += 1
+        forks = [key for key, digests in views.items() if len(digests) > 1]
+        assert not forks, f"two views of one number: {forks}"
+        print(f"  {len(losses)} steps, each once; {tellers} tellings of "
+              f"{len(views)} views, no fork", flush=True)
+
+
+@case(4)
+def halves_of_four(shoal):
+    one, two, three, four = shoal.peers
+    shoal.split([one, four], [two, three])
+    shoal.heal([one, four], [two, three])
+
+
+@case(5, watch=4)
+def three_and_two_of_five(shoal):
+    # The lowest id is with the two: it is the number that counts.
+    low, high = shoal.peers[:2], shoal.peers[2:]
+    shoal.split(high, low)
+    shoal.heal(high, low)
+
+
+@case(2)
+def of_two_the_lowest_id_goes_on(shoal):
+    one, two = shoal.peers
+    shoal.split([one], [two])
+    shoal.heal([one], [two])
+
+
+@case(4)
+def a_peer_that_is_not_heard_waits(shoal):
+    """One-way: what it sends is lost, what is sent to it arrives."""
+    mute, rest = shoal.peers[2], shoal.peers[:2] + shoal.peers[3:]
+    began = time.monotonic()
+    shoal.ways([mute], rest, False, both=False)
+    shoal.divided(rest, [mute], began)
+    shoal.heal([mute], rest, both=False)
+
+
+@case(4)
+def a_peer_that_does_not_hear_waits(shoal):
+    """One-way: what the others send to it is lost."""
+    deaf, rest = shoal.peers[2], shoal.peers[:2] + shoal.peers[3:]
+    began = time.monotonic()
+    shoal.ways(rest, [deaf], False, both=False)
+    shoal.divided(rest, [deaf], began)
+    shoal.heal(rest, [deaf], both=False)
+
+
+def cut_pairs(peer):
+    status = peer.status()
+    names = {p["id"]: p["name"] for p in status["peers"]}
+    return sorted(sorted(names.get(i, i) for i in pair)
+                  for pair in status["cuts"])
+
+
+def bridged(shoal, some, others, both=True):
+    """Groups that reach each other only by the rest: nobody is expelled while
+    the rest is a bridge, and the view lists the pairs."""
+    wanted = sorted(sorted([a.name, b.name]) for a in some for b in others)
+    began = time.monotonic()
+    shoal.ways(some, others, False, both)
+    shoal.wait("the pairs in every peer's view", lambda: all(
+        cut_pairs(p) == wanted for p in shoal.peers))
+    shoal.run.advance(3)
+    print(f"  {len(wanted)} cut, listed and the run goes on after "
+          f"{time.monotonic() - began:.2f} s", flush=True)
+    assert {len(p.status()["peers"]) for p in shoal.peers} == {
+        len(shoal.peers)}, "somebody was expelled"
+    shoal.ways(some, others, True, both)
+    healed = time.monotonic()
+    shoal.wait("no pair in any view", lambda: all(
+        cut_pairs(p) == [] for p in shoal.peers))
+    shoal.whole(healed)
+
+
+@case(3)
+def a_bridge_between_two(shoal):
+    one, two, three = shoal.peers
+    bridged(shoal, [one], [three])
+
+
+@case(3)
+def a_one_way_cut_between_two(shoal):
+    one, two, three = shoal.peers
+    bridged(shoal, [two], [three], both=False)
+
+
+@case(5)
+def a_bridge_between_pairs(shoal):
+    one, two, three, four, five = shoal.peers
+    bridged(shoal, [one, two], [four, five])
+
+
+@case(4)
+def flapping(shoal):
+    """Cut and healed again faster than anybody can agree, and slower."""
+    rng = random.Random(1)
+    groups = shoal.peers[:2], shoal.peers[2:]
+    for _ in range(8):
+        shoal.ways(*groups, False)
+        shoal.pass_time(rng.uniform(0.1, 3.0))
+        shoal.ways(*groups, True)
+        healed = time.monotonic()
+        shoal.pass_time(rng.uniform(0.1, 2.0))
+    shoal.whole(healed)
+
+
+@case(4, apart=False, fabric="shm")
+def tensors_pass_where_control_messages_do_not(shoal):
+    """Shared memory does not mind network namespaces: a peer that is cut off
+    could still send tensors, and must not count."""
+    off, rest = shoal.peers[1], [shoal.peers[0], *shoal.peers[2:]]
+    links = off.status()["links"]
+    assert any(m["fabric"] == "shm" and m["sent_bytes"] > 0
+               for link in links for m in link["moved"]), links
+    shoal.split(rest, [off])
+    shoal.heal(rest, [off])
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("shoal")
+    parser.add_argument("names", nargs="*", help="of cases; default: all")
+    parser.add_argument("--bars", action="store_true")
+    parser.add_argument("--keep", action="store_true")
+    options = parser.parse_args()
+    if not can_make_namespaces():
+        print("skipped: no right to make network namespaces")
+        return 77
+    for name in options.names or CASES:
+        function, peers, apart, fabric, watch = CASES[name]
+        print(f"{name}:", flush=True)
+        with Hosts(options.shoal, apart=apart, count=peers) as cluster, \
+                tempfile.TemporaryDirectory(prefix="shoal-part-") as folder:
+            cluster.keep = options.keep
+            cluster.node_flags += ["--fabric.force", fabric]
+            shoal = Shoal(cluster, pathlib.Path(folder), watch,
+                          1 if options.bars else 10)
+            function(shoal)
+            shoal.check()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
