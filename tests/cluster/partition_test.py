@@ -23,6 +23,7 @@ from network import can_make_namespaces
 
 BAR_S = 5.0
 CASES = {}
+SEED = {"value": 1}
 
 
 def case(peers, apart=True, fabric="tls", watch=0):
@@ -184,6 +185,39 @@ def of_two_the_lowest_id_goes_on(shoal):
 
 
 @case(4)
+def a_former_majority_waits(shoal):
+    """Three of the four of an old view meet, but one of them knows the newer
+    view, of two, whose quorum is elsewhere: it waits. The others learn from it
+    that they are out, and may at most found a shoal of their own."""
+    one, two, three, four = shoal.peers
+    shoal.split([one, two], [three, four])
+    began = time.monotonic()
+    shoal.ways([one], [two], False)
+    shoal.ways([two], [three, four], True)
+    shoal.divided([one], [two], began)
+    shoal.pass_time(10)
+    shoal.listen()
+    assert shoal.one_view_since([one]) and two.status()["state"] == "waiting"
+    assert all(not p.status()["jobs"] or p.status()["state"] == "waiting"
+               for p in (two, three, four)), "a second run of the job"
+    shoal.heal([one], [two, three, four])
+
+
+@case(4)
+def groups_that_change(shoal):
+    one, two, three, four = shoal.peers
+    shoal.split([one, two], [three, four])
+    began = time.monotonic()
+    shoal.ways([one], [two], False)
+    shoal.ways([three], [four], False)
+    shoal.ways([one], [three], True)
+    shoal.ways([two], [four], True)
+    shoal.divided([one, three], [two], began)
+    shoal.ways([one], [two, four], True)
+    shoal.heal([three], [two, four])
+
+
+@case(4)
 def a_peer_that_is_not_heard_waits(shoal):
     """One-way: what it sends is lost, what is sent to it arrives."""
     mute, rest = shoal.peers[2], shoal.peers[:2] + shoal.peers[3:]
@@ -262,6 +296,24 @@ def flapping(shoal):
     shoal.whole(healed)
 
 
+@case(5)
+def ways_that_come_and_go(shoal):
+    """Any way, in any direction, by seed; whoever is left out comes back."""
+    rng = random.Random(SEED["value"])
+    pairs = [(a, b) for a in shoal.peers for b in shoal.peers if a is not b]
+    for _ in range(8):
+        share = rng.choice((0.1, 0.3, 0.6))
+        cut = [pair for pair in pairs if rng.random() < share]
+        for a, b in cut:
+            a.host.cut(b.host, both=False)
+        shoal.pass_time(rng.uniform(0.5, 5.0))
+        for a, b in cut:
+            a.host.heal(b.host, both=False)
+        healed = time.monotonic()
+        shoal.pass_time(rng.uniform(0.1, 2.0))
+    shoal.whole(healed)
+
+
 @case(4, apart=False, fabric="shm")
 def tensors_pass_where_control_messages_do_not(shoal):
     """Shared memory does not mind network namespaces: a peer that is cut off
@@ -278,9 +330,12 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("shoal")
     parser.add_argument("names", nargs="*", help="of cases; default: all")
+    parser.add_argument("--seed", type=int, default=1,
+                        help="of ways_that_come_and_go")
     parser.add_argument("--bars", action="store_true")
     parser.add_argument("--keep", action="store_true")
     options = parser.parse_args()
+    SEED["value"] = options.seed
     if not can_make_namespaces():
         print("skipped: no right to make network namespaces")
         return 77
