@@ -158,8 +158,9 @@ def wait_for(what, seconds=30):
 
 
 def places(cluster, peer):
-    """Names of the members of every stage of the only job, from status."""
-    plan = peer.status()["jobs"][0]["plan"]
+    """Names of the members of every stage of the only job that runs."""
+    plan = next(j["plan"] for j in peer.status()["jobs"]
+                if j["state"] == "running")
     stages = {}
     for replica in plan.split(";"):
         for index, place in enumerate(replica.split(":")[1].split()):
