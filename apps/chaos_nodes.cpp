@@ -1,6 +1,8 @@
 // apps/chaos_nodes.cpp -- fork, exec and signals.
 #include "apps/chaos_nodes.hpp"
 
+#include "runtime/leftovers.hpp"
+
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/prctl.h>
@@ -46,9 +48,10 @@ std::vector<char*> pointers(const std::vector<std::string>& all) {
 } // namespace
 
 fs::path chaos_nodes::new_folder() {
-  runtime::remove_abandoned_dirs(fs::temp_directory_path(), folder_prefix);
+  runtime::remove_abandoned_dirs(fs::temp_directory_path(),
+                                 runtime::chaos_folder);
   return fs::temp_directory_path()
-         / (folder_prefix + std::to_string(::getpid()));
+         / (runtime::chaos_folder + std::to_string(::getpid()));
 }
 
 chaos_nodes::chaos_nodes(chaos_nodes_config config, fs::path folder)

@@ -33,8 +33,6 @@ struct chaos_nodes_config {
 
 class chaos_nodes {
 public:
-  static constexpr const char* folder_prefix = "shoal-chaos-";
-
   /// Makes the folder; starts nobody. @param folder new; see new_folder()
   chaos_nodes(chaos_nodes_config config, std::filesystem::path folder);
   ~chaos_nodes();

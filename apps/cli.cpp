@@ -232,6 +232,8 @@ void add_node(CLI::App& app, command_set& set, runners& run) {
 
   c = app.add_subcommand("doctor", "check what shoal needs on this machine");
   add_address(*c, set.doctor.at);
+  c->add_flag("--clean", set.doctor.clean,
+              "remove what nodes that were killed have left");
   c->add_flag("--json", set.doctor.json, "as JSON");
   run[c] = [&set] { return run_doctor(set.doctor); };
 

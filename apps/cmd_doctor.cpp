@@ -7,6 +7,7 @@
 #include "kernels/thread_team.hpp"
 #include "runtime/client.hpp"
 #include "runtime/host_limits.hpp"
+#include "runtime/leftovers.hpp"
 #include "runtime/node/multicast.hpp"
 #include "runtime/node_config.hpp"
 #include "transport/shm/segment.hpp"
@@ -106,12 +107,34 @@ finding check_environment() {
   return {"ok", "variables set:" + (set.empty() ? " none" : set)};
 }
 
+/// One for each thing that is left, or one that there is none.
+std::vector<finding> check_leftovers(const doctor_options& o) {
+  std::vector<finding> out;
+  for (const runtime::leftover& l :
+       runtime::find_leftovers(runtime::usual_places(data_dir_of(o.at)))) {
+    if (!l.dead)
+      out.push_back({"note", l.text});
+    else if (!o.clean)
+      out.push_back({"note", l.text + ": run shoal doctor --clean"});
+    else if (const auto error = runtime::remove(l))
+      out.push_back({"note", l.text + " is not removed: " + error.message()});
+    else
+      out.push_back({"ok", l.text + " is removed"});
+  }
+  if (out.empty())
+    out.push_back({"ok", "nothing is left of nodes that were killed"});
+  return out;
+}
+
 } // namespace
 
 int run_doctor(const doctor_options& o) {
-  const finding all[] = {check_kernels(),     check_data_dir(data_dir_of(o.at)),
-                         check_multicast(),   check_shared_memory(),
-                         check_environment(), check_node(o.at)};
+  std::vector<finding> all{
+    check_kernels(),     check_data_dir(data_dir_of(o.at)),
+    check_multicast(),   check_shared_memory(),
+    check_environment(), check_node(o.at)};
+  for (finding& f : check_leftovers(o))
+    all.push_back(std::move(f));
   bool bad = false;
   json list = json::array();
   for (const finding& f : all) {

@@ -12,7 +12,7 @@
 #include "apps/run_file.hpp"
 #include "apps/signals.hpp"
 #include "runtime/client.hpp"
-#include "runtime/identity.hpp" // remove_abandoned_dirs
+#include "runtime/leftovers.hpp"
 #include "runtime/model/bigram.hpp"
 #include "runtime/model/corpus.hpp"
 #include "runtime/node.hpp"
@@ -40,15 +40,14 @@ namespace {
 /// How long --detach waits for a job to begin: it may have to wait for room.
 constexpr std::chrono::seconds detach_patience{30};
 
-constexpr const char* embedded_prefix = "shoal-train-";
-
 /// A node in this process and its directory, both gone at the end.
 class embedded_node {
 public:
   embedded_node(const train_options& o, progress& out) {
-    runtime::remove_abandoned_dirs(fs::temp_directory_path(), embedded_prefix);
-    folder_ =
-      fs::temp_directory_path() / (embedded_prefix + std::to_string(getpid()));
+    runtime::remove_abandoned_dirs(fs::temp_directory_path(),
+                                   runtime::train_folder);
+    folder_ = fs::temp_directory_path()
+              / (runtime::train_folder + std::to_string(getpid()));
     make_own(folder_);
     runtime::node_config c;
     c.name = "train";

@@ -192,6 +192,7 @@ int run_revoke(const revoke_options& o);
 
 struct doctor_options {
   node_address at;
+  bool clean = false; ///< remove what dead nodes have left
   bool json = false;
 };
 int run_doctor(const doctor_options& o);

@@ -1,6 +1,7 @@
 // apps/local_nodes.cpp -- forks, pipes and a folder.
 #include "apps/local_nodes.hpp"
 
+#include "runtime/leftovers.hpp"
 #include "runtime/node.hpp"
 
 #include <sched.h>
@@ -9,7 +10,6 @@
 
 #include <algorithm>
 #include <array>
-#include <random>
 #include <stdexcept>
 
 namespace shoal::apps {
@@ -73,12 +73,13 @@ void serve(const fs::path& folder, const std::string& join,
 } // namespace
 
 local_nodes::local_nodes(int count, const prepare& p) {
-  std::random_device random;
-  folder_ =
-    fs::temp_directory_path() / ("shoal-bench-" + std::to_string(random()));
+  const fs::path temp = fs::temp_directory_path();
+  runtime::remove_abandoned_dirs(temp, runtime::bench_folder);
+  folder_ = temp / (runtime::bench_folder + std::to_string(::getpid()));
   if (::mkdir(folder_.c_str(), 0700) != 0) // nobody else's, for nobody else
     throw std::runtime_error(folder_.string() + " cannot be made");
   try {
+    lock_ = std::make_unique<runtime::data_dir_lock>(folder_);
     start_all(count, p);
   } catch (...) {
     end();

@@ -2,12 +2,14 @@
 //
 // Each node runs in a process of its own, on loopback, in a shoal of its own
 // name, with a throw-away directory; on one core each, dealt out in turn. All
-// ends with this object, or with this process.
+// ends with this object, or with this process; a folder that a killed process
+// left is removed by the next one.
 //
 // Threads: forks, so the caller must have none yet. One at a time.
 // Errors:  std::runtime_error when a process fails or cannot be made.
 #pragma once
 
+#include "runtime/identity.hpp"
 #include "runtime/posix.hpp"
 
 #include <sys/types.h>
@@ -15,6 +17,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -58,6 +61,7 @@ private:
     runtime::posix::descriptor stop; ///< closed: it ends
   };
   std::filesystem::path folder_;
+  std::unique_ptr<runtime::data_dir_lock> lock_; ///< it is in use
   std::vector<node> all_;
 };
 

@@ -12,8 +12,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <charconv>
-#include <csignal>
 #include <cstdlib>
 #include <cstring>
 
@@ -187,33 +185,6 @@ data_dir_lock::data_dir_lock(const fs::path& folder) {
 
 data_dir_lock::~data_dir_lock() {
   ::close(fd_); // ends the lock; the file stays, so that its inode does
-}
-
-void remove_abandoned_dirs(const fs::path& parent, const std::string& prefix) {
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(parent, error)) {
-    const std::string name = entry.path().filename().string();
-    if (!name.starts_with(prefix))
-      continue;
-    const std::string digits = name.substr(prefix.size());
-    int pid = 0;
-    auto [end, wrong] =
-      std::from_chars(digits.data(), digits.data() + digits.size(), pid);
-    if (wrong != std::errc{} || end != digits.data() + digits.size() || pid <= 0
-        || ::kill(pid, 0) == 0 || errno != ESRCH)
-      continue;
-    struct stat is {};
-    if (::lstat(entry.path().c_str(), &is) != 0 || !S_ISDIR(is.st_mode)
-        || is.st_uid != ::getuid())
-      continue;
-    // The process may be of another pid namespace.
-    unique_fd fd(
-      ::open((entry.path() / "lock").c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
-    if (!fd || ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0)
-      continue;
-    std::error_code ignored;
-    fs::remove_all(entry.path(), ignored);
-  }
 }
 
 } // namespace shoal::runtime

@@ -59,9 +59,4 @@ private:
   int fd_ = -1;
 };
 
-/// Removes throw-away data directories whose process was killed: of this user,
-/// in `parent`, named `prefix` and a pid that is gone, and locked by nobody.
-void remove_abandoned_dirs(const std::filesystem::path& parent,
-                           const std::string& prefix);
-
 } // namespace shoal::runtime

@@ -3,6 +3,7 @@
 
 #include "runtime/host_list.hpp"
 #include "runtime/invite.hpp"
+#include "runtime/leftovers.hpp"
 #include "runtime/node.hpp" // node_error
 #include "runtime/node/file.hpp"
 #include "runtime/node/ip_address.hpp"
@@ -36,7 +37,8 @@ throw_away_dir::~throw_away_dir() {
 
 const fs::path& throw_away_dir::make() {
   const char* tmp = std::getenv("TMPDIR");
-  std::string name = std::string(tmp && *tmp ? tmp : "/tmp") + "/shoal-XXXXXX";
+  std::string name = std::string(tmp && *tmp ? tmp : "/tmp") + "/"
+                     + embedded_folder + std::to_string(::getpid()) + "-XXXXXX";
   if (!::mkdtemp(name.data()))
     throw node_error("cannot make a directory " + name + ": "
                      + std::strerror(errno));
