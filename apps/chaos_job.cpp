@@ -82,6 +82,22 @@ std::vector<runtime::job_event> chaos_job::take() {
   return std::exchange(events_, {});
 }
 
+std::vector<runtime::job_event>
+chaos_job::known_at(const std::filesystem::path& data_dir) const {
+  runtime::client client = client_at(data_dir);
+  std::vector<runtime::job_event> all, some;
+  std::uint64_t next = 0;
+  if (client.connect())
+    return all;
+  do {
+    some.clear();
+    if (client.events(job_, next, some))
+      break;
+    all.insert(all.end(), some.begin(), some.end());
+  } while (!some.empty());
+  return all;
+}
+
 void chaos_job::cancel() {
   runtime::client client = client_at(data_dir_);
   if (client.connect() || client.stop_job(job_, false))

@@ -34,6 +34,11 @@ public:
   /// What has come since the last call. Throws if no node answers any more.
   std::vector<runtime::job_event> take();
 
+  /// What the node of this directory knows of the job; if it does not answer,
+  /// another. A node that was out of the shoal lacks what was said meanwhile.
+  std::vector<runtime::job_event>
+  known_at(const std::filesystem::path& data_dir) const;
+
   /// Ends the job at once, without a checkpoint.
   void cancel();
 

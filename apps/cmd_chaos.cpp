@@ -69,6 +69,10 @@ double seconds(nanoseconds t) {
   return double(t) / double(second);
 }
 
+chaos::commit commit_of(const job_event& e) {
+  return {e.step, e.unix_ms * 1'000'000};
+}
+
 class session {
 public:
   explicit session(const chaos_options& o) : o_(o), began_(now()) {}
@@ -80,6 +84,7 @@ private:
   void start_nodes();
   void calm();
   void storm();
+  void complete();
   int report();
 
   void say(const char* event, const std::string& text, json more = {});
@@ -211,7 +216,7 @@ void session::told(std::size_t peer, const std::string& line) {
 
 void session::taken(const job_event& e) {
   if (e.kind == job_event_kind::step) {
-    record_.commits.push_back({e.step, e.unix_ms * 1'000'000});
+    record_.commits.push_back(commit_of(e));
     loss_ = e.loss;
     last_progress_ = now();
   } else if (e.kind == job_event_kind::done) {
@@ -435,8 +440,22 @@ void session::storm() {
                          : fault_->until});
     pump(wake);
   }
+  complete();
   if (!record_.commits.empty())
     record_.end = record_.commits.back().at;
+}
+
+/// Steps that the nodes that were asked did not know, of those that do.
+void session::complete() {
+  std::vector<chaos::commit> all;
+  for (std::size_t i = 0; i < nodes_->count(); ++i)
+    if (nodes_->runs(i)) {
+      nodes_->wake(i);
+      for (const job_event& e : job_->known_at(nodes_->data_dir(i)))
+        if (e.kind == job_event_kind::step)
+          all.push_back(commit_of(e));
+    }
+  chaos::fill_in(record_.commits, all);
 }
 
 int session::report() {

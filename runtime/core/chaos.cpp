@@ -88,6 +88,16 @@ epoch view_watch::newest() const {
   return number;
 }
 
+void fill_in(std::vector<commit>& commits, const std::vector<commit>& others) {
+  std::set<std::uint64_t> steps;
+  for (const commit& c : commits)
+    steps.insert(c.step);
+  for (const commit& c : others)
+    if (steps.insert(c.step).second)
+      commits.push_back(c);
+  std::ranges::stable_sort(commits, {}, &commit::at);
+}
+
 double rate_of(const std::vector<commit>& commits, double tokens_per_step) {
   if (commits.size() < 2 || commits.back().at <= commits.front().at)
     return 0;

@@ -144,6 +144,10 @@ struct account {
   double goodput = 0;         ///< 1: nothing was lost beside the capacity
 };
 
+/// Adds, in order of time, steps that only `others` have: who tells of commits
+/// may have missed some.
+void fill_in(std::vector<commit>& commits, const std::vector<commit>& others);
+
 /// Tokens per second between the first and the last commit; 0 below two.
 double rate_of(const std::vector<commit>& commits, double tokens_per_step);
 

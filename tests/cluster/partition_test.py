@@ -40,6 +40,7 @@ class Shoal:
     def __init__(self, cluster, folder, watch, slack):
         self.cluster = cluster
         self.slack = slack
+        self.out = False  # the node where the run is followed, for a while
         self.said = {p.name: [] for p in cluster.peers}  # (time, event)
         up(cluster, by_multicast(cluster))
         listed = cluster.peers[0].status()["peers"]
@@ -137,9 +138,23 @@ class Shoal:
         self.ways(some, others, True, both)
         self.whole(time.monotonic())
 
+    def others_know(self, steps):
+        """These steps are in the log of some other node."""
+        for path in self.cluster.root.glob("stores/*/jobs/*/events.jsonl"):
+            for line in path.read_text(encoding="utf-8").splitlines():
+                event = json.loads(line)
+                if event["event"] == "step":
+                    steps.discard(event["step"])
+        assert not steps, f"nobody knows of {sorted(steps)}"
+
     def check(self):
         """What holds whatever was cut."""
-        self.run.once_each()
+        steps = [e["step"] for e in self.run.events if e["event"] == "step"]
+        assert steps == sorted(set(steps)), f"a step came again: {steps}"
+        if not self.out:
+            self.run.once_each()
+        else:  # whose node was out may lack what was said meanwhile
+            self.others_know(set(range(1, steps[-1] + 1)) - set(steps))
         assert not self.run.said("state lost"), self.run.said("state lost")
         losses = [self.run.losses[s] for s in sorted(self.run.losses)]
         assert all(map(math.isfinite, losses))
@@ -299,6 +314,7 @@ def flapping(shoal):
 @case(5)
 def ways_that_come_and_go(shoal):
     """Any way, in any direction, by seed; whoever is left out comes back."""
+    shoal.out = True
     rng = random.Random(SEED["value"])
     pairs = [(a, b) for a in shoal.peers for b in shoal.peers if a is not b]
     for _ in range(8):

@@ -223,6 +223,24 @@ BOOST_AUTO_TEST_CASE(steps_run_again_or_never_told_are_counted) {
   BOOST_TEST(a.missing == 2u);
 }
 
+BOOST_AUTO_TEST_CASE(steps_that_another_knows_are_not_missing) {
+  record r;
+  for (std::uint64_t step : {1, 2, 6})
+    r.commits.push_back({step, nanoseconds(step) * second});
+  r.end = 6 * second;
+  // Two tell of a step at slightly different times: it was one.
+  fill_in(r.commits, {{2, 2 * second + 1},
+                      {3, 3 * second},
+                      {5, 5 * second},
+                      {5, 5 * second + 1}});
+  BOOST_TEST(r.commits.size() == 5u);
+  BOOST_TEST(r.commits[2].step == 3u);
+  const account a = make_account(r, {10, 4, 8}, 10);
+  BOOST_TEST(a.missing == 1u);
+  BOOST_TEST(a.repeated == 0u);
+  BOOST_TEST(a.steps == 5u);
+}
+
 BOOST_AUTO_TEST_CASE(without_a_step_there_is_no_goodput) {
   record r;
   r.end = second;
