@@ -1,7 +1,8 @@
 // actors/blob_set.hpp -- makes sure that a set of blobs is in the own store.
 //
-// Fetches what is missing from any of the holders, one blob after the other;
-// a manifest's files are known only when the manifest is here.
+// Fetches what is missing, one blob after the other; a manifest's files are
+// known only when the manifest is here, those of some tensors only when the
+// indexes are.
 //
 // Threads: any; `done` runs on some thread and only posts a message.
 // Errors:  the first failure ends it.
@@ -10,6 +11,8 @@
 #include "runtime/core/ids.hpp"
 
 #include <functional>
+#include <map>
+#include <string>
 #include <system_error>
 #include <vector>
 
@@ -22,6 +25,15 @@ namespace shoal::actors {
 struct blob_set {
   std::vector<core::blob_digest> blobs;     ///< single ones
   std::vector<core::blob_digest> manifests; ///< with all their files
+  /// Those files of a manifest that have some tensors.
+  struct part {
+    core::blob_digest manifest{};
+    std::vector<std::string> tensors;
+  };
+  std::vector<part> parts;
+  /// Who is asked first, by blob or by the name of a manifest's file.
+  std::map<core::blob_digest, core::peer_id> first;
+  std::map<std::string, core::peer_id> first_by_name;
 };
 
 /// Everything in the store that `set` asks for?

@@ -1,126 +1,164 @@
-// actors/checkpoint_files.cpp -- files to blobs and back.
+// actors/checkpoint_files.cpp -- units to blobs and back.
 #include "actors/checkpoint_files.hpp"
 
-#include "runtime/model/safetensors.hpp"
+#include "runtime/core/assert.hpp"
+#include "runtime/core/hex.hpp"
+#include "runtime/errc.hpp"
+#include "runtime/model/hf_directory.hpp"
 #include "runtime/store/store.hpp"
 
-#include <nlohmann/json.hpp>
-
 #include <algorithm>
-#include <fstream>
 
 namespace shoal::actors {
 
-namespace fs = std::filesystem;
-using json = nlohmann::ordered_json;
 using model::failure;
 
 namespace {
 
 constexpr char first_prefix[] = "exp_avg.";
 constexpr char second_prefix[] = "exp_avg_sq.";
-constexpr std::size_t piece_bytes = std::size_t{1} << 20;
+
+/// A file as consecutive pieces of memory.
+using pieces = std::vector<std::span<const std::byte>>;
+
+failure store_failure(const std::string& file, std::error_code error) {
+  return failure{file + ": store: " + error.message()};
+}
+
+/// Writes a blob, unless it is there and whole.
+model::status put(const std::string& file, const pieces& parts,
+                  runtime::store& to, const core::blob_digest& digest) {
+  if (to.contains(digest) && !to.verify(digest))
+    return model::done{};
+  auto writer = to.write();
+  core::blob_digest made{};
+  for (const auto& part : parts)
+    if (auto e = writer->append(part))
+      return store_failure(file, e);
+  if (auto e = writer->commit(made, digest))
+    return store_failure(file, e);
+  return model::done{};
+}
 
 model::result<manifest_file>
-put_file(const fs::path& file, runtime::store& to) {
-  std::ifstream in(file, std::ios::binary);
-  if (!in)
-    return failure{file.string() + ": cannot be read"};
-  auto writer = to.write();
-  std::vector<char> piece(piece_bytes);
-  manifest_file out{file.filename().string(), {}, 0};
-  while (in.read(piece.data(), std::streamsize(piece.size())),
-         in.gcount() > 0) {
-    const auto bytes = std::size_t(in.gcount());
-    if (auto e = writer->append(std::as_bytes(std::span{piece.data(), bytes})))
-      return failure{"store: " + e.message()};
-    out.bytes += bytes;
-  }
-  if (in.bad())
-    return failure{file.string() + ": read error"};
-  if (auto e = writer->commit(out.digest, std::nullopt))
-    return failure{"store: " + e.message()};
-  return out;
+put_text(const std::string& name, const std::string& text, runtime::store& to) {
+  const auto bytes = std::as_bytes(std::span(text));
+  const core::blob_digest digest = runtime::sha256(bytes);
+  if (auto done = put(name, {bytes}, to, digest); !done)
+    return done.why();
+  return manifest_file{name, digest, bytes.size()};
 }
 
-model::result<published> put_manifest(const manifest& m, runtime::store& to) {
-  const std::string text = to_json(m);
-  auto writer = to.write();
-  published out;
-  if (auto e = writer->append(std::as_bytes(std::span{text})))
-    return failure{"store: " + e.message()};
-  if (auto e = writer->commit(out.manifest, std::nullopt))
-    return failure{"store: " + e.message()};
-  out.bytes = m.total_bytes();
-  return out;
-}
-
-/// Moments of all units under their tensors' names.
 std::vector<model::tensor_to_save>
-moments(const model::unit_layout& layout,
-        std::span<const unit_snapshot> units) {
+model_tensors(const model::unit_layout& layout, const unit_snapshot& u) {
   std::vector<model::tensor_to_save> out;
-  for (const unit_snapshot& u : units) {
-    const std::size_t n = u.state.size() / 3;
-    for (const model::tensor_info& t : layout.tensors_of(u.unit))
-      for (std::size_t k : {1u, 2u})
-        out.push_back({(k == 1 ? first_prefix : second_prefix) + t.name,
-                       t.shape, u.state.subspan(k * n + t.offset, t.size)});
-  }
+  for (const model::tensor_info& t : layout.tensors_of(u.unit))
+    if (!t.copy_of)
+      out.push_back({t.name, t.shape, u.state.subspan(t.offset, t.size)});
   return out;
 }
 
-/// Leaves files in `scratch`.
-model::result<published>
-write_and_import(std::uint64_t step, const model::unit_layout& layout,
-                 std::span<const unit_snapshot> units, const fs::path& scratch,
-                 runtime::store& to) {
-  std::vector<model::unit_parameters> parameters;
-  for (const unit_snapshot& u : units)
-    parameters.push_back({u.unit, u.state.subspan(0, u.state.size() / 3)});
-  if (auto saved = model::save_directory(scratch, layout, parameters); !saved)
-    return saved.why();
-  const auto saved =
-    model::write_safetensors(scratch / optimizer_file, moments(layout, units));
-  if (!saved)
-    return saved.why();
-  return import_directory(scratch, step, to);
+/// Both moments of all tensors of a unit, copies too: resuming needs them.
+std::vector<model::tensor_to_save>
+moments(const model::unit_layout& layout, const unit_snapshot& u) {
+  std::vector<model::tensor_to_save> out;
+  const std::size_t n = u.state.size() / 3;
+  for (const model::tensor_info& t : layout.tensors_of(u.unit))
+    for (std::size_t k : {1u, 2u})
+      out.push_back({(k == 1 ? first_prefix : second_prefix) + t.name, t.shape,
+                     u.state.subspan(k * n + t.offset, t.size)});
+  return out;
+}
+
+struct written_file {
+  core::blob_digest digest{};
+  std::uint64_t bytes = 0;
+};
+
+model::result<written_file> put_tensors(
+  const std::string& name, const std::vector<model::tensor_to_save>& tensors,
+  runtime::store& to,
+  const std::function<std::error_code(const core::blob_digest&)>& before) {
+  const std::string begin = model::file_begin(tensors);
+  pieces parts{std::as_bytes(std::span(begin))};
+  for (const model::tensor_to_save& t : tensors)
+    parts.push_back(std::as_bytes(t.values));
+  written_file out{runtime::sha256_joined(parts), 0};
+  for (const auto& part : parts)
+    out.bytes += part.size();
+  if (auto error = before(out.digest))
+    return store_failure(name, error);
+  if (auto done = put(name, parts, to, out.digest); !done)
+    return done.why();
+  return out;
+}
+
+std::string short_hex(const core::blob_digest& digest) {
+  return core::to_hex(digest).substr(0, 12);
 }
 
 } // namespace
 
-model::result<published>
-publish_checkpoint(std::uint64_t step, const model::unit_layout& layout,
-                   std::span<const unit_snapshot> units,
-                   const fs::path& scratch, runtime::store& to) {
-  std::error_code ignored;
-  fs::remove_all(scratch, ignored);
-  auto out = write_and_import(step, layout, units, scratch, to);
-  fs::remove_all(scratch, ignored); // of a failure too: others need the room
-  return out;
+model::result<core::written_shard> write_shard(
+  const model::unit_layout& layout, const unit_snapshot& unit,
+  runtime::store& to,
+  const std::function<std::error_code(const core::blob_digest&)>& before) {
+  const std::size_t n = layout.unit_count();
+  auto weights = put_tensors(model::shard_name(model_files, unit.unit, n),
+                             model_tensors(layout, unit), to, before);
+  if (!weights)
+    return weights.why();
+  auto state = put_tensors(model::shard_name(optimizer_files, unit.unit, n),
+                           moments(layout, unit), to, before);
+  if (!state)
+    return state.why();
+  return core::written_shard{unit.unit, weights->digest, weights->bytes,
+                             state->digest, state->bytes};
 }
 
 model::result<published>
-import_directory(const fs::path& directory, std::uint64_t step,
-                 runtime::store& to) {
-  std::error_code error;
-  std::vector<fs::path> files;
-  for (const auto& entry : fs::directory_iterator(directory, error))
-    if (entry.is_regular_file(error)
-        && plain_name(entry.path().filename().string()))
-      files.push_back(entry.path());
-  if (error)
-    return failure{directory.string() + ": " + error.message()};
-  std::ranges::sort(files);
+publish_shards(std::uint64_t step, const model::unit_layout& layout,
+               std::span<const core::written_shard> shards,
+               runtime::store& to) {
+  SHOAL_ASSERT(shards.size() == layout.unit_count());
   manifest m;
   m.step = step;
-  for (const fs::path& file : files) {
-    auto put = put_file(file, to);
-    if (!put)
-      return put.why();
-    m.files.push_back(*put);
+  model::shard_index weights, state;
+  std::uint64_t parameters = 0, values = 0;
+  for (const core::written_shard& s : shards) {
+    const auto& a = m.files.emplace_back(
+      model::shard_name(model_files, s.unit, shards.size()), s.model,
+      s.model_bytes);
+    for (const model::tensor_info& t : layout.tensors_of(s.unit))
+      if (!t.copy_of) {
+        weights.weights[t.name] = a.name;
+        parameters += t.size;
+      }
+    const auto& b = m.files.emplace_back(
+      model::shard_name(optimizer_files, s.unit, shards.size()), s.optimizer,
+      s.optimizer_bytes);
+    for (const model::tensor_info& t : layout.tensors_of(s.unit)) {
+      state.weights[first_prefix + t.name] = b.name;
+      state.weights[second_prefix + t.name] = b.name;
+      values += 2 * t.size;
+    }
   }
-  return put_manifest(m, to);
+  auto texts = model::small_files(layout);
+  texts.emplace_back(index_name(model_files),
+                     model::to_json(weights, parameters * sizeof(float)));
+  texts.emplace_back(index_name(optimizer_files),
+                     model::to_json(state, values * sizeof(float)));
+  for (const auto& [name, text] : texts) {
+    auto file = put_text(name, text, to);
+    if (!file)
+      return file.why();
+    m.files.push_back(*file);
+  }
+  std::ranges::sort(m.files, {}, &manifest_file::name);
+  auto named = put_text("manifest", to_json(m), to); // last: now it exists
+  if (!named)
+    return named.why();
+  return published{named->digest, m.total_bytes()};
 }
 
 model::result<manifest>
@@ -128,8 +166,7 @@ read_manifest(const core::blob_digest& digest, runtime::store& from) {
   std::error_code error;
   auto blob = from.read(digest, error);
   if (!blob)
-    return failure{"manifest " + core::to_hex(digest).substr(0, 12) + ": "
-                   + error.message()};
+    return failure{"manifest " + short_hex(digest) + ": " + error.message()};
   const auto bytes = blob->bytes();
   return parse_manifest(
     {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
@@ -157,47 +194,134 @@ bool complete(const core::blob_digest& digest, runtime::store& from,
   return all;
 }
 
-model::status export_files(const manifest& m, runtime::store& from,
-                           const fs::path& directory) {
-  std::error_code error;
-  fs::create_directories(directory, error);
-  if (error)
-    return failure{directory.string() + ": " + error.message()};
-  for (const manifest_file& f : m.files) {
-    auto blob = from.read(f.digest, error);
-    if (!blob)
-      return failure{f.name + ": " + error.message()};
-    std::ofstream out(directory / f.name, std::ios::binary | std::ios::trunc);
-    out.write(reinterpret_cast<const char*>(blob->bytes().data()),
-              std::streamsize(blob->bytes().size()));
-    out.close();
-    if (!out)
-      return failure{(directory / f.name).string() + ": cannot be written"};
-  }
-  return model::done{};
+std::vector<std::string>
+verify_checkpoint(const core::blob_digest& digest, runtime::store& in) {
+  const std::string name = "manifest " + short_hex(digest);
+  if (in.verify(digest))
+    return {name};
+  auto m = read_manifest(digest, in);
+  if (!m)
+    return {name};
+  std::vector<std::string> damaged;
+  for (const manifest_file& f : m->files)
+    if (in.verify(f.digest))
+      damaged.push_back(f.name);
+  return damaged;
 }
 
-model::status load_unit(const fs::path& directory, model::unit_state& into) {
-  auto weights = model::safetensors_source::open(directory);
-  if (!weights)
-    return weights.why();
-  if (auto loaded = model::load(into, *weights); !loaded)
+std::vector<std::string>
+tensors_of(const model::unit_layout& layout, model::unit_index unit) {
+  std::vector<std::string> out;
+  for (const model::tensor_info& t : layout.tensors_of(unit)) {
+    out.push_back(t.copy_of ? layout.tensors()[*t.copy_of].name : t.name);
+    out.push_back(first_prefix + t.name);
+    out.push_back(second_prefix + t.name);
+  }
+  return out;
+}
+
+model::result<chosen_files>
+files_with(const manifest& m, std::span<const std::string> tensors,
+           runtime::store& in) {
+  chosen_files out;
+  auto add = [&](const manifest_file& f) {
+    if (std::ranges::find(out.files, f.digest, &manifest_file::digest)
+        == out.files.end())
+      out.files.push_back(f);
+  };
+  for (const char* kind : {model_files, optimizer_files}) {
+    if (const manifest_file* all = m.find(single_name(kind))) {
+      add(*all);
+      continue;
+    }
+    const manifest_file* listed = m.find(index_name(kind));
+    if (!listed && kind == model_files)
+      return failure{"the checkpoint of step " + std::to_string(m.step)
+                     + " has neither " + single_name(kind) + " nor "
+                     + index_name(kind)};
+    if (!listed)
+      continue;
+    std::error_code error;
+    auto blob = in.read(listed->digest, error);
+    if (!blob) {
+      out.unread.push_back(listed->digest);
+      continue;
+    }
+    auto index =
+      model::parse_index({reinterpret_cast<const char*>(blob->bytes().data()),
+                          blob->bytes().size()},
+                         listed->name);
+    if (!index)
+      return index.why();
+    for (const std::string& tensor : tensors) {
+      const auto at = index->weights.find(tensor);
+      if (at == index->weights.end())
+        continue; // of the other kind; what is missing is found by loading
+      const manifest_file* file = m.find(at->second);
+      if (!file)
+        return failure{listed->name + ": tensor " + tensor + ": is in "
+                       + at->second + ", which the manifest lacks"};
+      add(*file);
+    }
+  }
+  return out;
+}
+
+model::result<unit_files>
+read_unit_files(const core::blob_digest& digest,
+                const model::unit_layout& layout, model::unit_index unit,
+                runtime::store& in, std::set<core::blob_digest>& verified) {
+  unit_files out;
+  auto m = read_manifest(digest, in);
+  if (!m && !in.contains(digest)) {
+    out.damaged.push_back("manifest " + short_hex(digest));
+    return out;
+  }
+  if (!m)
+    return m.why();
+  out.moments =
+    m->has(single_name(optimizer_files)) || m->has(index_name(optimizer_files));
+  auto chosen = files_with(*m, tensors_of(layout, unit), in);
+  if (!chosen)
+    return chosen.why();
+  for (const core::blob_digest& index : chosen->unread)
+    for (const manifest_file& f : m->files)
+      if (f.digest == index)
+        out.damaged.push_back(f.name);
+  for (const manifest_file& f : chosen->files) {
+    std::error_code error;
+    if (!verified.contains(f.digest))
+      error = in.verify(f.digest);
+    auto blob = error ? nullptr : in.read(f.digest, error);
+    if (!blob && in.contains(f.digest)) // it cannot be read at all
+      return store_failure(f.name, error);
+    if (!blob) {
+      out.damaged.push_back(f.name);
+      continue;
+    }
+    verified.insert(f.digest);
+    out.files.push_back({f.name, blob->bytes(), blob});
+  }
+  return out;
+}
+
+model::status load_unit(const unit_files& from, model::unit_state& into) {
+  auto source = model::safetensors_source::open(from.files);
+  if (!source)
+    return source.why();
+  if (auto loaded = model::load(into, *source); !loaded)
     return loaded;
-  std::error_code error;
-  if (!fs::exists(directory / optimizer_file, error) || !into.trains())
+  if (!from.moments || !into.trains())
     return model::done{};
-  auto state = model::safetensors_source::open(directory / optimizer_file);
-  if (!state)
-    return state.why();
   const model::unit_layout& layout = into.layout();
   auto index = layout.first_tensor(into.unit());
   for (const model::tensor_info& t : layout.tensors_of(into.unit())) {
-    auto m = state->read(first_prefix + t.name, t.shape,
-                         into.tensor(into.first_moment(), index));
+    auto m = source->read(first_prefix + t.name, t.shape,
+                          into.tensor(into.first_moment(), index));
     if (!m)
       return m;
-    auto v = state->read(second_prefix + t.name, t.shape,
-                         into.tensor(into.second_moment(), index));
+    auto v = source->read(second_prefix + t.name, t.shape,
+                          into.tensor(into.second_moment(), index));
     if (!v)
       return v;
     ++index;

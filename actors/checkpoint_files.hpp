@@ -1,20 +1,29 @@
 // actors/checkpoint_files.hpp -- a model with its training state, as blobs.
 //
-// A checkpoint is a Hugging Face directory plus optimizer.safetensors (AdamW's
-// moments, as exp_avg.NAME and exp_avg_sq.NAME), each file a blob, and a
-// manifest blob that names them and the step. Weights to start from are the
-// same thing at step 0 without moments. A peer that has the manifest and its
-// files can resume, export or serve them.
+//   model-0000i-of-0000n.safetensors      parameters of unit i - 1 of n
+//   optimizer-0000i-of-0000n.safetensors  its moments, as exp_avg.NAME and
+//                                         exp_avg_sq.NAME
+//   model.safetensors.index.json, optimizer.safetensors.index.json
+//   config.json, generation_config.json, tokenizer_config.json
+//
+// A checkpoint is a Hugging Face directory in shards, each file a blob, and a
+// manifest blob that names them and the step. A shard depends on the state
+// alone, not on who writes it. Weights to start from are the same thing at
+// step 0 without moments; they and older checkpoints may also be single files
+// (model.safetensors, optimizer.safetensors) or be cut elsewhere: who has the
+// manifest and the files that the indexes name for a unit can load the unit.
 //
 // Threads: blocking; on the disk queue.
 // Errors:  a failure names the file.
 #pragma once
 
 #include "actors/checkpoint_manifest.hpp"
-#include "runtime/model/hf_directory.hpp"
-#include "runtime/model/result.hpp"
+#include "runtime/core/training/job_messages.hpp"
+#include "runtime/model/safetensors.hpp"
+#include "runtime/model/unit_state.hpp"
 
-#include <filesystem>
+#include <functional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -36,19 +45,20 @@ struct published {
   std::uint64_t bytes = 0;
 };
 
-/// Writes the files of a step below `scratch`, puts them and a manifest into
-/// the store, and removes `scratch` again.
-/// @pre every unit once, in order
-model::result<published>
-publish_checkpoint(std::uint64_t step, const model::unit_layout& layout,
-                   std::span<const unit_snapshot> units,
-                   const std::filesystem::path& scratch, runtime::store& to);
+/// Puts the two files of a unit into the store, unless they are there whole.
+/// @param before is told each name before anything of that name is written;
+///        a failure of it ends the attempt
+model::result<core::written_shard> write_shard(
+  const model::unit_layout& layout, const unit_snapshot& unit,
+  runtime::store& to,
+  const std::function<std::error_code(const core::blob_digest&)>& before);
 
-/// Puts the files of a directory (a Hugging Face model, or a checkpoint that
-/// was exported) into the store. Step 0 if it has no optimizer state.
+/// Puts the indexes, the small files and the manifest into the store: the
+/// checkpoint exists from then on.
+/// @pre one shard for each unit, in order
 model::result<published>
-import_directory(const std::filesystem::path& directory, std::uint64_t step,
-                 runtime::store& to);
+publish_shards(std::uint64_t step, const model::unit_layout& layout,
+               std::span<const core::written_shard> shards, runtime::store& to);
 
 /// Reads a manifest from the store.
 model::result<manifest>
@@ -59,12 +69,41 @@ read_manifest(const core::blob_digest& digest, runtime::store& from);
 bool complete(const core::blob_digest& digest, runtime::store& from,
               std::vector<core::blob_digest>* missing = nullptr);
 
-/// Writes the manifest's files into a directory, for readers of files.
-model::status export_files(const manifest& m, runtime::store& from,
-                           const std::filesystem::path& directory);
+/// Hashes a checkpoint's manifest and files again; what lies is set aside.
+/// @returns the names of what is damaged or missing; empty: all is well
+std::vector<std::string>
+verify_checkpoint(const core::blob_digest& digest, runtime::store& in);
 
-/// Loads one unit from a directory made by export_files().
-model::status
-load_unit(const std::filesystem::path& directory, model::unit_state& into);
+/// The tensors that a unit is loaded from; a tied copy from its original.
+std::vector<std::string>
+tensors_of(const model::unit_layout& layout, model::unit_index unit);
+
+/// The files of a checkpoint that have some tensors.
+struct chosen_files {
+  std::vector<manifest_file> files;
+  /// Indexes that the store lacks: then `files` are not yet all.
+  std::vector<core::blob_digest> unread;
+};
+model::result<chosen_files>
+files_with(const manifest& m, std::span<const std::string> tensors,
+           runtime::store& in);
+
+/// A unit's files, read.
+struct unit_files {
+  std::vector<model::file_in_memory> files;
+  bool moments = false; ///< the checkpoint has them
+  /// Names of files that lied, and were set aside, or are missing: then the
+  /// others are not read either.
+  std::vector<std::string> damaged;
+};
+/// Reads the files that `unit` is loaded from. Each is hashed, but those in
+/// `verified`, which grows.
+model::result<unit_files>
+read_unit_files(const core::blob_digest& digest,
+                const model::unit_layout& layout, model::unit_index unit,
+                runtime::store& in, std::set<core::blob_digest>& verified);
+
+/// Loads a unit; moments become 0 if the checkpoint has none.
+model::status load_unit(const unit_files& from, model::unit_state& into);
 
 } // namespace shoal::actors

@@ -25,9 +25,21 @@ std::uint64_t manifest::total_bytes() const {
   return sum;
 }
 
-bool manifest::has(std::string_view name) const {
-  return std::ranges::any_of(
-    files, [&](const manifest_file& f) { return f.name == name; });
+const manifest_file* manifest::find(std::string_view name) const {
+  const auto at = std::ranges::find(files, name, &manifest_file::name);
+  return at == files.end() ? nullptr : &*at;
+}
+
+bool of_optimizer(const std::string& name) {
+  return name.starts_with(optimizer_files);
+}
+
+std::string single_name(const std::string& files) {
+  return files + ".safetensors";
+}
+
+std::string index_name(const std::string& files) {
+  return files + ".safetensors.index.json";
 }
 
 std::string to_json(const manifest& m) {

@@ -16,7 +16,13 @@ namespace shoal::actors {
 
 inline constexpr std::size_t manifest_files_max = 20000;
 inline constexpr std::size_t manifest_bytes_max = 8u << 20;
-inline constexpr char optimizer_file[] = "optimizer.safetensors";
+
+// Files of a model and of its optimizer: NAME.safetensors, or several with
+// NAME.safetensors.index.json.
+inline constexpr char model_files[] = "model";
+inline constexpr char optimizer_files[] = "optimizer";
+std::string single_name(const std::string& files);
+std::string index_name(const std::string& files);
 
 struct manifest_file {
   std::string name; ///< no folders in it
@@ -28,11 +34,15 @@ struct manifest {
   std::uint64_t step = 0;
   std::vector<manifest_file> files;
   std::uint64_t total_bytes() const;
-  bool has(std::string_view name) const;
+  /// @returns nullptr if there is no such file
+  const manifest_file* find(std::string_view name) const;
+  bool has(std::string_view name) const { return find(name) != nullptr; }
 };
 
 /// Whether a file may have this name: no folders, not hidden.
 bool plain_name(const std::string& name);
+/// Whether a file has what only the optimizer needs.
+bool of_optimizer(const std::string& name);
 
 std::string to_json(const manifest& m);
 model::result<manifest> parse_manifest(std::string_view json);

@@ -1,139 +1,264 @@
-// actors/checkpointer.cpp -- all units in, files out.
+// actors/checkpointer.cpp -- all shards told, fetched, then a manifest.
 #include "actors/checkpointer.hpp"
 
-#include "actors/link_names.hpp"
-#include "actors/receiver.hpp"
-#include "runtime/context.hpp"
+#include "actors/blob_set.hpp"
+#include "actors/shard_list.hpp"
+#include "actors/shard_writer.hpp" // writers_of
+#include "runtime/core/training/shards.hpp"
 #include "runtime/device_queue.hpp"
-#include "runtime/links.hpp"
+#include "runtime/store/store.hpp"
 
 #include <caf/all.hpp>
 
 #include <algorithm>
 #include <chrono>
 #include <map>
+#include <set>
 
 namespace shoal::actors {
 namespace {
 
-using units_map = std::map<model::unit_index, buffer>;
-
-/// An attempt at writing has ended.
+/// The shards are here, or not.
+struct collected {
+  std::uint64_t step = 0;
+  std::error_code error;
+};
+/// An attempt at publishing has ended.
 struct attempt_ended {
-  std::shared_ptr<units_map> units;
-  checkpoint_written result;
+  std::uint64_t step = 0;
+  published what;
+  std::string why; ///< not good
 };
 /// Time for another one.
-struct try_again {
-  std::shared_ptr<units_map> units;
+struct collect_again {
+  std::uint64_t step = 0;
 };
 
-/// Until the first other attempt at the last checkpoint; then twice as long
-/// each time, up to retry_after_max.
+/// As in shard_writer.cpp.
 constexpr std::chrono::seconds retry_after{2};
 constexpr std::chrono::seconds retry_after_max{60};
+
+/// Steps that are remembered to have failed: writers still speak of them.
+constexpr std::size_t failed_max = 16;
 
 } // namespace
 } // namespace shoal::actors
 
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::actors::collected)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::actors::attempt_ended)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::actors::try_again)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::actors::collect_again)
 
 namespace shoal::actors {
 namespace {
 
-struct checkpointer_state {
-  std::uint64_t step = 0;
+/// One checkpoint.
+struct gathering {
+  explicit gathering(std::vector<core::peer_id> writers)
+    : tally(std::move(writers)) {}
+
+  core::shard_tally tally;
+  bool begun = false; ///< asked for here, too
   bool last = false;
-  std::string told; ///< of a failure, already
+  bool collecting = false;
+  std::string said; ///< of a failure, to the owner
   std::chrono::seconds wait = retry_after;
-  units_map units;
 };
 
-void expect_all(caf::stateful_actor<checkpointer_state>* self,
-                const checkpointer_config& config) {
-  job_world& world = *config.world;
-  for (model::unit_index u = 0; u < world.layout->unit_count(); ++u) {
-    buffer into =
-      world.buffers.get(3 * world.layout->unit_size(u) * sizeof(float));
-    world.node->links().expect(
-      holder_of(config.plan->where, 0, u),
-      make_tag(config.plan->digest, link_kind::snapshot, 0, u,
-               self->state.step),
-      into.shared(),
-      [to = caf::actor_cast<caf::actor>(self), step = self->state.step, u,
-       into](std::error_code error) {
-        caf::anon_send(to, arrived{link_kind::snapshot, step, u, into, error});
-      });
+struct checkpointer_state {
+  std::vector<core::peer_id> writers;
+  std::map<std::uint64_t, gathering> under_way; ///< by step
+  std::uint64_t ended = 0;        ///< newest step + 1 that was published
+  std::set<std::uint64_t> failed; ///< later ones, and older than the newest
+};
+using checkpointer_actor = caf::stateful_actor<checkpointer_state>;
+
+gathering* find(checkpointer_actor* self, std::uint64_t step) {
+  const auto at = self->state.under_way.find(step);
+  return at == self->state.under_way.end() ? nullptr : &at->second;
+}
+
+std::string name_of(const job_world& world, const core::peer_id& peer) {
+  const auto view = world.node->view();
+  const core::member* m = view ? core::find_member(*view, peer) : nullptr;
+  return m && !m->name.empty() ? m->name : core::to_hex(peer).substr(0, 8);
+}
+
+void say(checkpointer_actor* self, const checkpointer_config& config,
+         checkpoint_written m) {
+  m.digest = config.plan->digest;
+  self->send(config.owner, std::move(m));
+}
+
+/// It comes to nothing, or is tried on: the owner hears of it once.
+void fail(checkpointer_actor* self, const checkpointer_config& config,
+          std::uint64_t step, const std::string& why) {
+  gathering& g = *find(self, step);
+  checkpoint_written m;
+  m.step = step;
+  m.why = why;
+  m.trying = g.last;
+  const bool said = std::exchange(g.said, why) == why;
+  if (!g.last) {
+    auto& failed = self->state.failed;
+    failed.insert(step);
+    if (failed.size() > failed_max)
+      failed.erase(failed.begin());
+    self->state.under_way.erase(step);
+  }
+  if (!said)
+    say(self, config, std::move(m));
+}
+
+/// Writes down what it is about to fetch, then fetches it.
+void collect(checkpointer_actor* self, const checkpointer_config& config,
+             std::uint64_t step) {
+  gathering& g = *find(self, step);
+  g.collecting = true;
+  auto set = std::make_shared<blob_set>();
+  for (const core::written_shard& s : g.tally.shards())
+    for (const core::blob_digest& d : {s.model, s.optimizer}) {
+      set->blobs.push_back(d);
+      set->first[d] = self->state.writers[s.unit];
+    }
+  std::vector<core::peer_id> holders;
+  for (const core::peer_id& p : core::participants(config.plan->where))
+    if (p != config.world->node->self())
+      holders.push_back(p);
+  auto done = [to = caf::actor_cast<caf::actor>(self),
+               step](std::error_code error) {
+    caf::anon_send(to, collected{step, error});
+  };
+  config.world->node->disk().submit(
+    [world = config.world, set, holders, step, done](kernels::backend&) {
+      for (const core::blob_digest& d : set->blobs)
+        if (!world->node->blobs().contains(d))
+          if (auto error = note_shard(*world->node, world->job, {step, d})) {
+            done(error);
+            return;
+          }
+      fetch_all(*world->node, *set, holders, done);
+    },
+    {});
+}
+
+/// The last one waits, and is collected again.
+void collect_later(checkpointer_actor* self, std::uint64_t step) {
+  if (gathering* g = find(self, step)) {
+    self->delayed_send(self, g->wait, collect_again{step});
+    g->wait = std::min(2 * g->wait, retry_after_max);
   }
 }
 
-void write(caf::stateful_actor<checkpointer_state>* self,
-           const checkpointer_config& config,
-           const std::shared_ptr<units_map>& units) {
+void publish(checkpointer_actor* self, const checkpointer_config& config,
+             std::uint64_t step) {
   auto ended = std::make_shared<attempt_ended>();
-  ended->units = units;
-  ended->result.digest = config.plan->digest;
-  ended->result.step = self->state.step;
-  world_ptr world = config.world;
-  world->node->disk().submit(
-    [world, ended](kernels::backend&) {
-      checkpoint_written& result = ended->result;
-      std::vector<unit_snapshot> snapshots;
-      for (const auto& [unit, state] : *ended->units)
-        snapshots.push_back({unit, state.as<const float>()});
-      const auto scratch = world->node->data_dir() / "jobs"
-                           / ("writing-" + std::to_string(world->job) + "-"
-                              + std::to_string(result.step));
-      auto put = publish_checkpoint(result.step, *world->layout, snapshots,
-                                    scratch, world->node->blobs());
-      result.good = bool(put);
+  ended->step = step;
+  config.world->node->disk().submit(
+    [world = config.world, shards = find(self, step)->tally.shards(),
+     ended](kernels::backend&) {
+      auto put = publish_shards(ended->step, *world->layout, shards,
+                                world->node->blobs());
       if (put)
-        result.what = *put;
+        ended->what = *put;
       else
-        result.why = put.message();
+        ended->why = put.message();
     },
     [to = caf::actor_cast<caf::actor>(self), ended] {
       caf::anon_send(to, std::move(*ended));
     });
 }
 
-/// What is not the last is given up: another one follows.
-void on_ended(caf::stateful_actor<checkpointer_state>* self,
-              const checkpointer_config& config, attempt_ended& m) {
-  if (m.result.step != self->state.step)
+void look(checkpointer_actor* self, const checkpointer_config& config,
+          std::uint64_t step) {
+  gathering* g = find(self, step);
+  if (!g || !g->begun || g->collecting)
     return;
-  m.result.trying = !m.result.good && self->state.last;
-  if (m.result.trying)
-    self->delayed_send(
-      self,
-      std::exchange(self->state.wait,
-                    std::min(2 * self->state.wait, retry_after_max)),
-      try_again{m.units});
-  if (m.result.trying && self->state.told == m.result.why)
-    return;
-  self->state.told = m.result.why;
-  self->send(config.owner, std::move(m.result));
+  if (g->tally.complete())
+    collect(self, config, step);
+  else if (const auto* f = g->tally.failed()) {
+    const bool here = f->at == config.world->node->self();
+    fail(self, config, step,
+         (here ? "" : name_of(*config.world, f->at) + ": ") + f->why);
+  }
 }
 
-caf::behavior checkpointer(caf::stateful_actor<checkpointer_state>* self,
-                           const checkpointer_config& config) {
+gathering& of_step(checkpointer_actor* self, const checkpointer_config& config,
+                   std::uint64_t step) {
+  auto& all = self->state.under_way;
+  auto at = all.try_emplace(step, self->state.writers).first;
+  while (all.size() > under_way_max) {
+    const auto oldest = all.begin() == at ? std::next(at) : all.begin();
+    const std::uint64_t given_up = oldest->first;
+    if (oldest->second.begun && !oldest->second.last)
+      fail(self, config, given_up, "later ones have overtaken it");
+    else
+      all.erase(oldest);
+  }
+  return at->second;
+}
+
+void on_ended(checkpointer_actor* self, const checkpointer_config& config,
+              attempt_ended& m) {
+  gathering* g = find(self, m.step);
+  if (!g)
+    return;
+  if (!m.why.empty()) {
+    const bool last = g->last;
+    fail(self, config, m.step, m.why);
+    if (last)
+      collect_later(self, m.step);
+    return;
+  }
+  checkpoint_written out;
+  out.step = m.step;
+  out.good = true;
+  out.what = m.what;
+  auto& all = self->state.under_way;
+  all.erase(all.begin(), all.upper_bound(m.step)); // older ones are of no use
+  self->state.ended = std::max(self->state.ended, m.step + 1);
+  say(self, config, std::move(out));
+}
+
+caf::behavior
+checkpointer(checkpointer_actor* self, const checkpointer_config& config) {
+  if (!config.plan->where.replicas.empty())
+    self->state.writers = writers_of(config.plan->where, *config.world->layout);
   return {
     [=](const begin_checkpoint& m) {
-      self->state = {m.step, m.last, {}, retry_after, {}};
-      expect_all(self, config);
+      gathering& g = of_step(self, config, m.step);
+      g.begun = true;
+      g.last = m.last;
+      look(self, config, m.step);
     },
-    [=](const arrived& m) {
-      if (m.error || m.run != self->state.step)
-        return; // a peer is lost: another sub-plan follows
-      self->state.units[m.microbatch] = m.what;
-      if (self->state.units.size() == config.world->layout->unit_count())
-        write(self, config,
-              std::make_shared<units_map>(
-                std::exchange(self->state.units, units_map{})));
+    [=](const shards_told& m) {
+      if (m.what.step < self->state.ended
+          || self->state.failed.contains(m.what.step))
+        return; // it is known what became of it
+      gathering& g = of_step(self, config, m.what.step);
+      if (g.collecting)
+        return;
+      g.tally.take(m.from, m.what);
+      look(self, config, m.what.step);
+    },
+    [=](const collected& m) {
+      gathering* g = find(self, m.step);
+      if (!g)
+        return;
+      if (!m.error) {
+        publish(self, config, m.step);
+        return;
+      }
+      const bool last = g->last;
+      fail(self, config, m.step,
+           "its shards cannot be gathered: " + m.error.message());
+      if (last)
+        collect_later(self, m.step);
     },
     [=](attempt_ended& m) { on_ended(self, config, m); },
-    [=](const try_again& m) { write(self, config, m.units); },
+    [=](const collect_again& m) {
+      if (find(self, m.step))
+        collect(self, config, m.step);
+    },
   };
 }
 

@@ -1,27 +1,40 @@
-// actors/checkpointer.hpp -- gathers a job's state and puts it into the store.
+// actors/checkpointer.hpp -- makes a checkpoint of what the writers have
+// written.
 //
-// One per job, on the member that the plan names. The first replica's peers
-// copy their units and send the copies here; when all have come, the disk
-// queue writes a Hugging Face directory with the optimizer's state and puts
-// it into the store (checkpoint_files.hpp).
+// One per job, on the member that the plan names. When every unit's shard has
+// been told (runtime/core/training/shards.hpp) it fetches those that its own
+// store lacks straight from their writers; then the disk queue writes indexes,
+// small files and, last of all, the manifest (checkpoint_files.hpp). A
+// checkpoint that exists is therefore complete in one store. The run goes on
+// meanwhile; a few checkpoints may be under way.
 //
 // Message            Effect
-// begin_checkpoint   expects every unit
+// begin_checkpoint   a checkpoint of this step is wanted
+// shards_told        a writer's word (core::shards_written)
 //
 // To its owner: checkpoint_written.
-// Errors: no disk, no space: told, and the run goes on without. The last
-//         checkpoint of a run is kept in memory and tried again until it is
-//         written: nothing else holds what was trained.
+// Errors: no disk, no space, here or at a writer: told, and the run goes on
+//         without. The last checkpoint of a run is tried until it is written.
+// Limits: under_way_max.
 #pragma once
 
 #include "actors/checkpoint_files.hpp"
-#include "actors/stage.hpp"
+#include "actors/training_state.hpp"
+#include "runtime/context.hpp"
+
+#include <caf/actor.hpp>
+#include <caf/allowed_unsafe_message_type.hpp>
+#include <caf/fwd.hpp>
 
 namespace shoal::actors {
 
 struct begin_checkpoint {
   std::uint64_t step = 0;
   bool last = false;
+};
+struct shards_told {
+  core::peer_id from{};
+  core::shards_written what;
 };
 struct checkpoint_written {
   std::uint64_t digest = 0; ///< of the sub-plan that it was begun under
@@ -38,10 +51,15 @@ struct checkpointer_config {
   caf::actor owner;
 };
 
+/// Checkpoints that are begun or told of, and not ended; of more the oldest
+/// are given up.
+inline constexpr std::size_t under_way_max = 4;
+
 caf::actor
 spawn_checkpointer(caf::actor_system& system, checkpointer_config config);
 
 } // namespace shoal::actors
 
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::actors::begin_checkpoint)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::actors::shards_told)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::actors::checkpoint_written)

@@ -5,6 +5,7 @@
 #include "actors/data_source.hpp"
 #include "actors/evaluator.hpp"
 #include "actors/reducer.hpp"
+#include "actors/shard_writer.hpp"
 #include "actors/stage.hpp"
 #include "runtime/context.hpp"
 
@@ -37,6 +38,8 @@ void crew::start(caf::event_based_actor* owner, world_ptr world,
     evaluator_ = add(spawn_evaluator(system, {world_, plan_, self}));
   if (is_checkpointer())
     checkpointer_ = add(spawn_checkpointer(system, {world_, plan_, self}));
+  if (!stages_.empty())
+    writer_ = add(spawn_shard_writer(system, {world_, plan_}));
 }
 
 void crew::add_data_source(std::shared_ptr<const model::corpus> text) {
@@ -52,8 +55,8 @@ void crew::add_data_source(std::shared_ptr<const model::corpus> text) {
 }
 
 void crew::dismiss() {
-  for (caf::actor* a :
-       {&stage_, &reducer_, &data_source_, &evaluator_, &checkpointer_}) {
+  for (caf::actor* a : {&stage_, &reducer_, &data_source_, &evaluator_,
+                        &checkpointer_, &writer_}) {
     if (*a)
       owner_->send_exit(*a, caf::exit_reason::user_shutdown);
     *a = nullptr;
@@ -107,6 +110,23 @@ void crew::begin_eval(std::uint64_t step) {
 void crew::begin_checkpoint(std::uint64_t step, bool last) {
   if (checkpointer_)
     owner_->send(checkpointer_, actors::begin_checkpoint{step, last});
+}
+
+void crew::pass(write_shards m) {
+  if (writer_)
+    owner_->send(writer_, std::move(m));
+}
+void crew::pass(const refuse_shards& m) {
+  if (writer_)
+    owner_->send(writer_, m);
+}
+void crew::pass(const checkpoint_over& m) {
+  if (writer_)
+    owner_->send(writer_, m);
+}
+void crew::pass(const shards_told& m) {
+  if (checkpointer_)
+    owner_->send(checkpointer_, m);
 }
 
 void crew::pass_losses(const step_computed& m) {

@@ -23,6 +23,10 @@ struct corpus;
 namespace shoal::actors {
 
 struct step_computed; // actors/stage.hpp
+struct write_shards;  // actors/shard_writer.hpp
+struct refuse_shards; // the same
+struct checkpoint_over;
+struct shards_told; // actors/checkpointer.hpp
 
 class crew {
 public:
@@ -53,6 +57,12 @@ public:
   void begin_step(std::uint64_t step);
   void begin_eval(std::uint64_t step);
   void begin_checkpoint(std::uint64_t step, bool last);
+  /// To the writer of this peer's shards, if it has stages.
+  void pass(write_shards m);
+  void pass(const refuse_shards& m);
+  void pass(const checkpoint_over& m);
+  /// To the checkpointer, if it is here.
+  void pass(const shards_told& m);
   /// Losses of a stage of this peer go to the reducer.
   void pass_losses(const step_computed& m);
 
@@ -63,7 +73,7 @@ private:
   world_ptr world_;
   sub_plan_ptr plan_;
   std::vector<stage_name> stages_;
-  caf::actor stage_, reducer_, data_source_, evaluator_, checkpointer_;
+  caf::actor stage_, reducer_, data_source_, evaluator_, checkpointer_, writer_;
   std::vector<caf::actor_addr> monitored_;
   std::uint64_t step_waits_ = 0; ///< + 1, for the data source
   std::uint64_t eval_waits_ = 0;

@@ -86,7 +86,11 @@ caf::behavior job_actor::make_behavior() {
   return {
     [this](const job_view& m) { on_view(m); },
     [this](const runtime::job_message_in& m) {
-      feed(event::received{m.from, *m.message});
+      if (const auto* w = std::get_if<core::shards_written>(m.message.get())) {
+        if (w->on.digest == digest_)
+          crew_.pass(shards_told{m.from, *w});
+      } else
+        feed(event::received{m.from, *m.message});
     },
     [this](const runtime::drain_job&) { on_drain(); },
     [this](const step_computed& m) { on_computed(m); },
@@ -121,7 +125,7 @@ caf::behavior job_actor::make_behavior() {
 
 void job_actor::feed(core::job_input input) {
   inputs_.push_back(std::move(input));
-  if (feeding_)
+  if (feeding_ || looking_)
     return;
   feeding_ = true;
   while (!inputs_.empty()) {
@@ -209,6 +213,8 @@ void job_actor::act(const halt& a) {
   cancelled_ = digest_ != 0 ? digest_ : cancelled_;
   digest_ = 0;
   evaluating_ = 0;
+  verified_ = std::make_shared<std::set<core::blob_digest>>();
+  noted_.clear();
   computed_.reset();
   reduced_.reset();
   crew_.dismiss();
@@ -320,10 +326,10 @@ void job_actor::load_text() {
 /// Others have it too.
 void job_actor::fetch_text() {
   loading_text_ = true;
-  fetch_lasting(job_blobs(), members(), true, [this] {
-    loading_text_ = false;
-    load_text();
-  });
+  fetch_lasting({job_blobs(), members(), true, {}, [this] {
+                   loading_text_ = false;
+                   load_text();
+                 }});
 }
 
 void job_actor::act(const core::job_action::send& a) {

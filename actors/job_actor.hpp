@@ -1,7 +1,9 @@
 // actors/job_actor.hpp -- the inside of actors/job.hpp.
 //
 // job.cpp: messages in, actions out. job_units.cpp: how a unit's state gets
-// here and where it goes. job_copies.cpp: copies of it, for when others die. Private to these files.
+// here and where it goes. job_copies.cpp: copies of it, for when others die.
+// job_checkpoints.cpp: checkpoints, and what of them stays on the disk. Private
+// to these files.
 #pragma once
 
 #include "actors/blob_set.hpp"
@@ -11,6 +13,7 @@
 #include "actors/job.hpp"
 #include "actors/receiver.hpp"
 #include "actors/reducer.hpp"
+#include "actors/shard_writer.hpp"
 #include "runtime/core/training/job_core.hpp"
 #include "runtime/model/corpus.hpp"
 
@@ -88,6 +91,10 @@ private:
   void log_checkpoint(const core::checkpoint_ref& checkpoint);
   void find_checkpoints();
   void drop_old_checkpoints();
+  void save(const core::job_action::run_checkpoint& a);
+  void copy_units(const core::job_action::run_checkpoint& a,
+                  const std::vector<std::uint32_t>& units);
+  void keep(const core::checkpoint_ref& checkpoint, const core::peer_id& at);
   void note(std::uint64_t step, const std::string& text);
   void fail(const std::string& why);
 
@@ -100,20 +107,26 @@ private:
   /// Runs `then` in this actor; callable from any thread.
   std::function<void(std::function<void()>)> poster();
 
-  /// A directory with the files of a checkpoint, fetched if need be.
-  void with_files(const core::blob_digest& manifest,
-                  std::vector<core::peer_id> holders,
-                  std::function<void(const std::filesystem::path&)> then);
-  /// Ends what waits for with_files().
-  void export_checkpoint(const core::blob_digest& manifest,
-                         std::vector<core::peer_id> holders);
-  /// Fetches, trying again once a second; `then` runs here. Without
-  /// `any_plan` only while this sub-plan lasts.
-  void fetch_lasting(blob_set set, std::vector<core::peer_id> holders,
-                     bool any_plan, const std::function<void()>& then);
-  void load_from(const core::blob_digest& manifest,
-                 std::vector<core::peer_id> holders, std::uint32_t unit,
-                 std::uint64_t digest);
+  /// Fetches, trying again once a second, while `wanted` says so; `then` runs
+  /// here. Without `any_plan` only while this sub-plan lasts.
+  struct fetching {
+    blob_set set;
+    std::vector<core::peer_id> holders;
+    bool any_plan = false;
+    std::function<bool()> wanted; ///< none: always
+    std::function<void()> then;
+  };
+  void fetch_lasting(fetching f);
+  /// Loads a unit from a checkpoint: fetches its files, reads and checks them.
+  struct loading {
+    core::blob_digest manifest{};
+    std::vector<core::peer_id> holders;
+    std::uint32_t unit = 0;
+    std::uint64_t digest = 0; ///< of the sub-plan
+  };
+  void load_from(loading l);
+  void read_files(const loading& l);
+  void note_once(const std::string& text);
   std::vector<core::peer_id> members() const;
   blob_set job_blobs() const;
 
@@ -144,11 +157,16 @@ private:
   std::optional<step_computed> computed_; ///< here, of the step in progress
   std::optional<step_reduced> reduced_;
   std::vector<core::checkpoint_ref> checkpoints_;
-  std::set<core::checkpoint_ref> logged_; ///< has the job's log
-  std::map<core::blob_digest, std::filesystem::path> files_; ///< exported
-  std::map<core::blob_digest,
-           std::vector<std::function<void(const std::filesystem::path&)>>>
-    awaiting_files_;            ///< while they are exported
+  std::set<core::checkpoint_ref> logged_;  ///< has the job's log
+  std::set<std::uint64_t> published_;      ///< steps that have a checkpoint
+  std::set<std::uint64_t> not_saved_;      ///< newer ones that have none
+  std::uint64_t saving_ = 0;               ///< the newest step that was begun
+  std::weak_ptr<shard_snapshot> snapshot_; ///< while it is written
+  /// Files that were hashed for the units of this sub-plan; the disk queue's.
+  std::shared_ptr<std::set<core::blob_digest>> verified_ =
+    std::make_shared<std::set<core::blob_digest>>();
+  std::set<std::string> noted_; ///< under this sub-plan
+  bool looking_ = false;        ///< at checkpoints on the disk: inputs wait
   bool saving_fails_ = false;   ///< and people know it
   std::uint64_t last_step_ = 0; ///< the newest committed one that is logged
   job_holds reported_;

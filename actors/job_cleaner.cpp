@@ -2,6 +2,7 @@
 #include "actors/job_cleaner.hpp"
 
 #include "actors/checkpoint_files.hpp"
+#include "actors/shard_list.hpp"
 #include "runtime/core/hex.hpp"
 #include "runtime/job_log.hpp"
 #include "runtime/posix.hpp"
@@ -62,6 +63,7 @@ public:
         add_files(j.origin, needed_);
         for (const core::blob_digest& d : checkpoints(j.id))
           add_files(d, needed_);
+        add_shards(folder() / id_text(j.id), needed_);
       }
   }
 
@@ -74,8 +76,11 @@ public:
       digests all = listed(entry.path() / list_name);
       for (const core::blob_digest& d : checkpoints(job))
         add_files(d, all);
-      if (drop(all) && !kept_.contains(job))
+      add_shards(entry.path(), all);
+      if (drop(all) && !kept_.contains(job)) {
         fs::remove(entry.path() / list_name, error);
+        fs::remove(shard_list_of(entry.path()), error);
+      }
     }
   }
 
@@ -127,6 +132,12 @@ private:
     if (auto m = read_manifest(manifest, node_.blobs()))
       for (const manifest_file& f : m->files)
         to.insert(f.digest);
+  }
+
+  /// What this peer has put there itself.
+  static void add_shards(const fs::path& job, digests& to) {
+    for (const listed_shard& s : read_shards(shard_list_of(job)))
+      to.insert(s.digest);
   }
 
   /// What remember_blobs wrote: "data <hex>" and "origin <hex>".

@@ -3,7 +3,7 @@
 // The text, the weights to start from and the description go to a node's
 // store; the shoal does the rest. Without a local node one is started in this
 // process: the same view, plan and actors, in a throw-away directory.
-#include "actors/checkpoint_files.hpp"
+#include "actors/checkpoint_manifest.hpp"
 #include "actors/supervisor.hpp"
 #include "apps/commands.hpp"
 #include "apps/follow.hpp"
@@ -94,7 +94,8 @@ bool part_of_model(const std::string& name) {
   return actors::plain_name(name)
          && (name.ends_with(".safetensors") || name == "config.json"
              || name == "generation_config.json"
-             || name == "model.safetensors.index.json"
+             || name == actors::index_name(actors::model_files)
+             || name == actors::index_name(actors::optimizer_files)
              || name.starts_with("tokenizer"));
 }
 

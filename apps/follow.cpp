@@ -1,7 +1,8 @@
 // apps/follow.cpp -- events to lines, checkpoints to files.
 #include "apps/follow.hpp"
 
-#include "actors/checkpoint_files.hpp"
+#include "actors/checkpoint_export.hpp"
+#include "actors/checkpoint_manifest.hpp"
 
 #include <algorithm>
 
@@ -130,6 +131,8 @@ fs::path follower::bring_home(const job_event& e) {
   for (const actors::manifest_file& f : m->files)
     if (client_.get_file(f.digest, partial / f.name))
       return failed(client_.text());
+  if (auto joined = actors::join_shards(partial); !joined)
+    return failed(joined.message());
   fs::remove_all(folder, ignored);
   fs::rename(partial, folder, error);
   if (error)
@@ -142,7 +145,7 @@ bool follower::export_model() {
   std::error_code error;
   for (const auto& file : fs::directory_iterator(newest_, error)) {
     const std::string name = file.path().filename().string();
-    if (name == actors::optimizer_file)
+    if (actors::of_optimizer(name))
       continue;
     const fs::path to = config_.folder / name;
     const fs::path partial = to.string() + ".partial";

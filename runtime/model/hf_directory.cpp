@@ -100,17 +100,10 @@ status write_files(const fs::path& into, const unit_layout& layout,
   }
   if (status s = write_sharded(into, tensors, options.shard_bytes_max); !s)
     return s;
-  if (options.byte_tokenizer) {
-    if (status s = write_file(into / "tokenizer_config.json",
-                              byte_tokenizer().to_json(layout.config()));
-        !s)
+  for (const auto& [name, text] : small_files(layout, options.byte_tokenizer))
+    if (status s = write_file(into / name, text); !s)
       return s;
-  }
-  if (status s = write_file(into / "generation_config.json",
-                            generation_config(layout.config()));
-      !s)
-    return s;
-  return write_file(into / "config.json", to_json(layout.config()));
+  return done{};
 }
 
 /// Whether a file is part of a model and so must not outlive it.
@@ -156,6 +149,18 @@ status take_place(const fs::path& fresh, const fs::path& target) {
 }
 
 } // namespace
+
+std::vector<std::pair<std::string, std::string>>
+small_files(const unit_layout& layout, bool byte_tokenizer) {
+  std::vector<std::pair<std::string, std::string>> out;
+  if (byte_tokenizer)
+    out.emplace_back("tokenizer_config.json",
+                     model::byte_tokenizer().to_json(layout.config()));
+  out.emplace_back("generation_config.json",
+                   generation_config(layout.config()));
+  out.emplace_back("config.json", to_json(layout.config()));
+  return out;
+}
 
 status save_directory(const fs::path& directory, const unit_layout& layout,
                       std::span<const unit_parameters> units,

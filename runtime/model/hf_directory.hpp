@@ -45,6 +45,11 @@ struct save_options {
   std::uint64_t shard_bytes_max = shard_bytes_default;
 };
 
+/// The small files of a directory: name and text of config.json,
+/// generation_config.json and, if asked for, tokenizer_config.json.
+std::vector<std::pair<std::string, std::string>>
+small_files(const unit_layout& layout, bool byte_tokenizer = true);
+
 /// Writes a directory that transformers can load; its parents are created.
 /// @pre `units` has every unit once, in order, of the size in the layout
 status save_directory(const std::filesystem::path& directory,

@@ -20,6 +20,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -59,9 +60,35 @@ parse_safetensors(std::span<const std::byte> file, std::string_view where);
 /// @pre type is not other; bytes hold into.size() values
 void widen(stored_type type, const std::byte* bytes, std::span<float> into);
 
+/// Which file of a model has which tensor: model.safetensors.index.json.
+struct shard_index {
+  std::map<std::string, std::string> weights; ///< tensor -> file name
+  std::set<std::string> files() const;
+};
+
+/// Reads an index. File names lie beside it: no folders in them.
+result<shard_index> parse_index(std::string_view text, std::string_view where);
+
+/// An index as transformers writes it. @param total_bytes of all tensors
+std::string to_json(const shard_index& index, std::uint64_t total_bytes);
+
+/// "model-00001-of-00007.safetensors", for index 0 of 7.
+/// @param kind "model", or "optimizer"
+std::string
+shard_name(std::string_view kind, std::size_t index, std::size_t count);
+
+/// A file's bytes in memory.
+struct file_in_memory {
+  std::string name; ///< for messages
+  std::span<const std::byte> bytes;
+  std::shared_ptr<const void> keep; ///< owns them
+};
+
 /// The tensors of one file, or of all files of a directory.
 class safetensors_source {
 public:
+  /// The tensors of files that somebody has read already.
+  static result<safetensors_source> open(std::vector<file_in_memory> files);
   /// Opens model.safetensors or the files of model.safetensors.index.json in
   /// a directory, or one file.
   static result<safetensors_source> open(const std::filesystem::path& path);
@@ -80,17 +107,21 @@ public:
   /// @pre into.size() is the product of the shape
   status read(std::string_view name, std::span<const std::uint64_t> shape,
               std::span<float> into) const;
+  /// The values as they lie in the file, which this keeps mapped.
+  /// @returns nothing if they are not F32 on a boundary of floats
+  std::span<const float> floats(std::string_view name) const;
 
 private:
-  struct file;
+  struct mapped;
   struct place {
     std::size_t file = 0;
     stored_tensor tensor;
   };
   safetensors_source();
   status add_file(const std::filesystem::path& path);
+  status add(file_in_memory added);
 
-  std::vector<std::unique_ptr<file>> files_;
+  std::vector<file_in_memory> files_;
   std::map<std::string, place, std::less<>> tensors_;
 };
 
@@ -101,8 +132,11 @@ struct tensor_to_save {
   std::span<const float> values;
 };
 
-/// Writes one file as F32 with metadata {"format":"pt"}: to a temporary name,
-/// synced, then renamed.
+/// What a file begins with: the length and the header. The values follow, one
+/// tensor after the other; metadata is {"format":"pt"}.
+std::string file_begin(std::span<const tensor_to_save> tensors);
+
+/// Writes one file as F32: to a temporary name, synced, then renamed.
 status write_safetensors(const std::filesystem::path& file,
                          std::span<const tensor_to_save> tensors);
 

@@ -3,7 +3,6 @@
 #include "runtime/model/safetensors.hpp"
 
 #include <fcntl.h>
-#include <nlohmann/json.hpp>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,25 +10,23 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <set>
 
 namespace shoal::model {
 
 /// One mapped file.
-struct safetensors_source::file {
-  std::filesystem::path path;
+struct safetensors_source::mapped {
   const std::byte* data = nullptr;
   std::size_t size = 0;
 
-  file() = default;
-  file(const file&) = delete;
-  file& operator=(const file&) = delete;
-  ~file() {
+  mapped() = default;
+  mapped(const mapped&) = delete;
+  mapped& operator=(const mapped&) = delete;
+  ~mapped() {
     if (data != nullptr)
       ::munmap(const_cast<std::byte*>(data), size);
   }
 
-  status map() {
+  status map(const std::filesystem::path& path) {
     const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
       return failure{path.string() + ": cannot open: " + std::strerror(errno)};
@@ -57,21 +54,24 @@ safetensors_source::operator=(safetensors_source&&) noexcept = default;
 safetensors_source::~safetensors_source() = default;
 
 status safetensors_source::add_file(const std::filesystem::path& path) {
-  auto added = std::make_unique<file>();
-  added->path = path;
-  if (status mapped = added->map(); !mapped)
-    return mapped;
-  auto parsed = parse_safetensors({added->data, added->size}, path.string());
+  auto file = std::make_shared<mapped>();
+  if (status read = file->map(path); !read)
+    return read;
+  return add({path.string(), {file->data, file->size}, file});
+}
+
+status safetensors_source::add(file_in_memory added) {
+  auto parsed = parse_safetensors(added.bytes, added.name);
   if (!parsed)
     return parsed.why();
   for (stored_tensor& t : *parsed) {
     if (tensors_.size() == tensors_max)
-      return failure{path.string() + ": the model has more than "
+      return failure{added.name + ": the model has more than "
                      + std::to_string(tensors_max) + " tensors"};
     std::string name = t.name;
     auto [at, fresh] = tensors_.try_emplace(std::move(name));
     if (!fresh)
-      return failure{path.string() + ": tensor " + at->first
+      return failure{added.name + ": tensor " + at->first
                      + ": is in another file of this model too"};
     at->second = {files_.size(), std::move(t)};
   }
@@ -79,43 +79,14 @@ status safetensors_source::add_file(const std::filesystem::path& path) {
   return done{};
 }
 
-namespace {
-
-/// The index of a model in several files.
-struct shard_index {
-  std::map<std::string, std::string> weights; ///< tensor -> file name
-  std::set<std::string> files;
-};
-
-result<shard_index> read_index(const std::filesystem::path& path) {
-  auto text = read_file(path, header_bytes_max);
-  if (!text)
-    return text.why();
-  const auto json = nlohmann::json::parse(*text, nullptr, false);
-  if (!json.is_object() || !json.contains("weight_map")
-      || !json["weight_map"].is_object())
-    return failure{path.string() + ": is not a JSON object with weight_map"};
-  shard_index index;
-  for (const auto& [name, file] : json["weight_map"].items()) {
-    if (!file.is_string())
-      return failure{path.string() + ": weight_map: tensor " + name
-                     + ": is not the name of a file"};
-    const auto& text_name = file.get_ref<const std::string&>();
-    if (text_name.empty() || text_name == "." || text_name == ".."
-        || text_name.find('/') != std::string::npos
-        || text_name.find('\0') != std::string::npos)
-      return failure{path.string() + ": weight_map: tensor " + name
-                     + ": a file must lie beside the index"};
-    index.weights[name] = text_name;
-    index.files.insert(text_name);
-  }
-  if (index.files.size() > shards_max)
-    return failure{path.string() + ": names more than "
-                   + std::to_string(shards_max) + " files"};
-  return index;
+result<safetensors_source>
+safetensors_source::open(std::vector<file_in_memory> files) {
+  safetensors_source source;
+  for (file_in_memory& f : files)
+    if (status added = source.add(std::move(f)); !added)
+      return added.why();
+  return source;
 }
-
-} // namespace
 
 result<safetensors_source>
 safetensors_source::open(const std::filesystem::path& path) {
@@ -137,17 +108,20 @@ safetensors_source::open(const std::filesystem::path& path) {
     return failure{path.string()
                    + ": has neither model.safetensors nor "
                      "model.safetensors.index.json"};
-  auto index = read_index(index_path);
+  auto text = read_file(index_path, header_bytes_max);
+  if (!text)
+    return text.why();
+  auto index = parse_index(*text, index_path.string());
   if (!index)
     return index.why();
-  for (const std::string& name : index->files) {
+  for (const std::string& name : index->files()) {
     if (status added = source.add_file(path / name); !added)
       return added.why();
   }
   for (const auto& [name, file_name] : index->weights) {
     auto at = source.tensors_.find(name);
     if (at == source.tensors_.end()
-        || source.files_[at->second.file]->path.filename() != file_name)
+        || source.files_[at->second.file].name != (path / file_name).string())
       return failure{index_path.string() + ": tensor " + name + ": is not in "
                      + file_name};
   }
@@ -176,12 +150,11 @@ status safetensors_source::check(std::string_view name,
     return out + "]";
   };
   if (at == tensors_.end())
-    return failure{
-      (files_.empty() ? std::string("model") : files_.front()->path.string())
-      + ": tensor " + std::string(name) + ": is missing"};
+    return failure{(files_.empty() ? std::string("model") : files_.front().name)
+                   + ": tensor " + std::string(name) + ": is missing"};
   const stored_tensor& t = at->second.tensor;
   const std::string where =
-    files_[at->second.file]->path.string() + ": tensor " + t.name + ": ";
+    files_[at->second.file].name + ": tensor " + t.name + ": ";
   if (!std::ranges::equal(t.shape, shape))
     return failure{where + "has shape " + text(t.shape) + ", the config needs "
                    + text(shape)};
@@ -198,8 +171,19 @@ status safetensors_source::read(std::string_view name,
     return checked;
   const place& p = tensors_.find(name)->second;
   SHOAL_ASSERT(p.tensor.count == into.size());
-  widen(p.tensor.type, files_[p.file]->data + p.tensor.first, into);
+  widen(p.tensor.type, files_[p.file].bytes.data() + p.tensor.first, into);
   return done{};
+}
+
+std::span<const float> safetensors_source::floats(std::string_view name) const {
+  auto at = tensors_.find(name);
+  if (at == tensors_.end() || at->second.tensor.type != stored_type::f32)
+    return {};
+  const std::byte* data =
+    files_[at->second.file].bytes.data() + at->second.tensor.first;
+  if (reinterpret_cast<std::uintptr_t>(data) % alignof(float) != 0)
+    return {};
+  return {reinterpret_cast<const float*>(data), at->second.tensor.count};
 }
 
 } // namespace shoal::model

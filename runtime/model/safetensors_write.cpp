@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 
 #include <bit>
-#include <cstdio>
 
 namespace shoal::model {
 
@@ -35,25 +34,22 @@ std::string header_of(std::span<const tensor_to_save> tensors) {
   return text;
 }
 
-std::string shard_name(std::size_t index, std::size_t count) {
-  char name[64];
-  std::snprintf(name, sizeof name, "model-%05zu-of-%05zu.safetensors",
-                index + 1, count);
-  return name;
-}
-
 } // namespace
+
+std::string file_begin(std::span<const tensor_to_save> tensors) {
+  const std::string header = header_of(tensors);
+  const std::uint64_t length = header.size();
+  std::string out(reinterpret_cast<const char*>(&length), sizeof length);
+  return out += header;
+}
 
 status write_safetensors(const std::filesystem::path& path,
                          std::span<const tensor_to_save> tensors) {
-  const std::string header = header_of(tensors);
-  const std::uint64_t length = header.size();
   atomic_file file(path);
   if (status s = file.open(); !s)
     return s;
-  if (status s = file.write(std::as_bytes(std::span(&length, 1))); !s)
-    return s;
-  if (status s = file.write(std::as_bytes(std::span(header))); !s)
+  const std::string begin = file_begin(tensors);
+  if (status s = file.write(std::as_bytes(std::span(begin))); !s)
     return s;
   for (const tensor_to_save& t : tensors) {
     if (status s = file.write(std::as_bytes(t.values)); !s)
@@ -83,20 +79,19 @@ status write_sharded(const std::filesystem::path& directory,
     return failure{directory.string() + ": would need more than "
                    + std::to_string(shards_max) + " files"};
 
-  nlohmann::ordered_json index;
-  index["metadata"] = {{"total_size", total}};
+  shard_index index;
   for (std::size_t s = 0; s < starts.size(); ++s) {
     const std::size_t last =
       s + 1 < starts.size() ? starts[s + 1] : tensors.size();
     const auto part = tensors.subspan(starts[s], last - starts[s]);
-    const std::string name = shard_name(s, starts.size());
+    const std::string name = shard_name("model", s, starts.size());
     if (status written = write_safetensors(directory / name, part); !written)
       return written;
     for (const tensor_to_save& t : part)
-      index["weight_map"][t.name] = name;
+      index.weights[t.name] = name;
   }
   return write_file(directory / "model.safetensors.index.json",
-                    index.dump(2) + "\n");
+                    to_json(index, total));
 }
 
 } // namespace shoal::model

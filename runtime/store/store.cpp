@@ -176,6 +176,16 @@ public:
     return found;
   }
 
+  std::error_code verify(const blob_digest& digest) override {
+    {
+      std::lock_guard lock(mutex_);
+      verified_.erase(digest);
+    }
+    std::error_code error;
+    static_cast<void>(read(digest, error));
+    return error;
+  }
+
   std::error_code remove(const blob_digest& digest) override {
     {
       std::lock_guard lock(mutex_);
@@ -278,8 +288,14 @@ std::unique_ptr<store> store::open(const fs::path& folder) {
 }
 
 core::blob_digest sha256(std::span<const std::byte> bytes) {
+  return sha256_joined(std::span(&bytes, 1));
+}
+
+core::blob_digest
+sha256_joined(std::span<const std::span<const std::byte>> pieces) {
   hasher hash;
-  hash.add(bytes);
+  for (const auto& piece : pieces)
+    hash.add(piece);
   return hash.finish();
 }
 

@@ -58,6 +58,10 @@ public:
   virtual std::unique_ptr<blob_writer> write() = 0;
   [[nodiscard]] virtual std::shared_ptr<const blob>
   read(const core::blob_digest& digest, std::error_code& error) = 0;
+  /// Hashes a blob again, also if this process has read it before.
+  /// @returns errc::corrupt if it lies (it is then set aside), errc::not_found
+  [[nodiscard]] virtual std::error_code
+  verify(const core::blob_digest& digest) = 0;
   virtual std::error_code remove(const core::blob_digest& digest) = 0;
   virtual std::vector<core::blob_digest> list() const = 0;
 
@@ -65,5 +69,8 @@ public:
 };
 
 core::blob_digest sha256(std::span<const std::byte> bytes);
+/// Of all pieces, one after the other.
+core::blob_digest
+sha256_joined(std::span<const std::span<const std::byte>> pieces);
 
 } // namespace shoal::runtime

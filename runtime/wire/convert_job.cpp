@@ -225,6 +225,42 @@ get(const wire::HaveCheckpoint& from, core::have_checkpoint& to, checks& c) {
   get(from.checkpoint(), to.checkpoint, c);
 }
 
+static void put(wire::JobMessage& out, const core::shards_written& from) {
+  wire::ShardsWritten& to = *out.mutable_shards_written();
+  put(*to.mutable_on(), from.on);
+  to.set_step(from.step);
+  for (const core::written_shard& s : from.shards) {
+    wire::WrittenShard& shard = *to.add_shards();
+    shard.set_unit(s.unit);
+    shard.set_model(raw(s.model));
+    shard.set_model_bytes(s.model_bytes);
+    shard.set_optimizer(raw(s.optimizer));
+    shard.set_optimizer_bytes(s.optimizer_bytes);
+  }
+  to.set_why(printable(from.why, text_bytes_max));
+  to.set_trying(from.trying);
+}
+
+static void
+get(const wire::ShardsWritten& from, core::shards_written& to, checks& c) {
+  get(from.on(), to.on, c);
+  to.step = c.at_most(from.step(), epoch_max);
+  if (!c.list(from.shards_size(), core::job_units_max))
+    return;
+  for (const wire::WrittenShard& s : from.shards()) {
+    core::written_shard& shard = to.shards.emplace_back();
+    shard.unit = c.at_most(s.unit(), core::job_units_max - 1);
+    c.id(s.model(), shard.model);
+    shard.model_bytes = c.at_most(s.model_bytes(), bytes_max);
+    c.id(s.optimizer(), shard.optimizer);
+    shard.optimizer_bytes = c.at_most(s.optimizer_bytes(), bytes_max);
+  }
+  for (std::size_t i = 1; i < to.shards.size(); ++i)
+    c.require(to.shards[i - 1].unit < to.shards[i].unit);
+  c.text(from.why(), text_bytes_max, to.why);
+  to.trying = from.trying();
+}
+
 static void put(wire::JobMessage& out, const core::drain_request& from) {
   put(*out.mutable_drain_request()->mutable_on(), from.on);
 }
@@ -253,6 +289,8 @@ void get(const wire::JobMessage& from, core::job_message& to, checks& c) {
                c);
   case wire::JobMessage::kHaveCheckpoint:
     return get(from.have_checkpoint(), to.emplace<core::have_checkpoint>(), c);
+  case wire::JobMessage::kShardsWritten:
+    return get(from.shards_written(), to.emplace<core::shards_written>(), c);
   case wire::JobMessage::BODY_NOT_SET:
     break;
   }

@@ -10,9 +10,12 @@
 #include <boost/test/unit_test.hpp>
 
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 #include <ostream>
 
 namespace bdata = boost::unit_test::data;
+namespace fs = std::filesystem;
 using shoal::runtime::run_config;
 
 namespace {
@@ -313,6 +316,167 @@ BOOST_DATA_TEST_CASE(what_has_rotted_in_one_store_comes_from_another,
   s.restart(victim);
   BOOST_REQUIRE(s.finish());
   BOOST_TEST((s.view().jobs[0].state == shoal::core::job_state::done));
+}
+
+/// What "[checkpoint] step N: wrote A of B units, C bytes" says: C.
+std::uint64_t bytes_written(const shoal::test::small_shoal& s, std::size_t node,
+                            std::uint64_t step) {
+  const std::string begin =
+    "[checkpoint] step " + std::to_string(step) + ": wrote ";
+  for (const std::string& line : s.said(node))
+    if (line.starts_with(begin))
+      return std::stoull(line.substr(line.find("units, ") + 7));
+  return 0;
+}
+
+BOOST_AUTO_TEST_CASE(each_peer_writes_its_part_of_a_checkpoint) {
+  run_config run = small_run(2, 2);
+  run.model.num_hidden_layers = 24;
+  run.steps = 4;
+  shoal::test::small_shoal s(4, run, some_text());
+  s.submit();
+  BOOST_REQUIRE(s.finish());
+  std::uint64_t total = 0;
+  for (std::size_t n = 0; n < 4; ++n)
+    total += bytes_written(s, n, 4);
+  for (std::size_t n = 0; n < 4; ++n) {
+    const std::uint64_t own = bytes_written(s, n, 4);
+    BOOST_TEST_MESSAGE("peer " << n << ": " << own << " of " << total);
+    BOOST_TEST(own > total * 20 / 100);
+    BOOST_TEST(own < total * 30 / 100);
+  }
+}
+
+using files_of = std::map<std::string, fs::path>;
+
+std::string contents(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+void overwrite(const fs::path& file, const std::string& text) {
+  std::ofstream(file, std::ios::binary | std::ios::trunc) << text;
+}
+
+/// What a disk does to a checkpoint.
+struct damage {
+  const char* name;
+  const char* file; ///< one that is hit
+  void (*act)(const files_of& files);
+};
+std::ostream& operator<<(std::ostream& out, const damage& d) {
+  return out << d.name;
+}
+constexpr char model_2[] = "model-00002-of-00006.safetensors";
+constexpr char optimizer_3[] = "optimizer-00003-of-00006.safetensors";
+const damage damages[] = {
+  {"torn", model_2,
+   [](const files_of& f) {
+     std::string text = contents(f.at(model_2));
+     std::fill(text.begin() + long(text.size() / 2), text.end(), '\0');
+     overwrite(f.at(model_2), text);
+   }},
+  {"bit-flipped", optimizer_3,
+   [](const files_of& f) {
+     std::string text = contents(f.at(optimizer_3));
+     text.back() = char(text.back() ^ 4);
+     overwrite(f.at(optimizer_3), text);
+   }},
+  {"truncated", model_2,
+   [](const files_of& f) {
+     fs::resize_file(f.at(model_2), fs::file_size(f.at(model_2)) / 3);
+   }},
+  {"swapped", optimizer_3,
+   [](const files_of& f) {
+     const std::string text = contents(f.at(model_2));
+     overwrite(f.at(model_2), contents(f.at(optimizer_3)));
+     overwrite(f.at(optimizer_3), text);
+   }},
+  {"a bad manifest", "manifest ",
+   [](const files_of& f) { overwrite(f.at("manifest"), "{}"); }},
+};
+
+/// All die after the checkpoint of step 6; one store or both have been damaged
+/// when they are back. Then the other's copy is used, or the checkpoint of
+/// step 4, and the log says which file was damaged and what is used.
+BOOST_DATA_TEST_CASE(damaged_checkpoints_are_not_gone_on_from,
+                     bdata::make(damages) * bdata::make({1, 2}), d, stores) {
+  run_config run = small_run(1, 2);
+  run.checkpoint_interval = 2;
+  run.steps = 9;
+  shoal::test::small_shoal s(2, run, some_text(), true);
+  s.submit();
+  while (s.record(0).losses.size() < 7)
+    s.step();
+  std::vector<files_of> files;
+  for (std::size_t n : {0u, 1u})
+    files.push_back(s.checkpoint(n, 6));
+  s.kill(0);
+  s.kill(1);
+  for (int n = 0; n < stores; ++n)
+    d.act(files[std::size_t(n)]);
+  s.restart(0);
+  s.restart(1);
+  BOOST_REQUIRE(s.finish());
+  BOOST_TEST((s.view().jobs[0].state == shoal::core::job_state::done));
+  const auto r = s.record(0);
+  BOOST_TEST_MESSAGE(r.texts);
+  const auto said = [&](const std::string& what) {
+    return r.texts.find(what) != std::string::npos;
+  };
+  const std::size_t named = r.texts.find(
+    "of the checkpoint of step 6 is damaged here: it was set aside");
+  BOOST_REQUIRE(named != std::string::npos);
+  BOOST_TEST(r.texts.rfind(d.file, named) != std::string::npos);
+  BOOST_TEST(said("restoring from the checkpoint of step 6") == (stores == 1));
+  BOOST_TEST(said("restoring from the checkpoint of step 4") == (stores == 2));
+  // One process for all of it has the same losses.
+  run_config whole = small_run(1, 1);
+  whole.checkpoint_interval = 2;
+  whole.steps = 9;
+  shoal::test::small_shoal one(1, whole, some_text());
+  one.submit();
+  BOOST_REQUIRE(one.finish());
+  BOOST_TEST(r.losses == one.record(0).losses,
+             boost::test_tools::per_element());
+}
+
+/// A disk that is full for a while costs checkpoints, one warning and no step;
+/// one that is full at the end makes the end wait.
+BOOST_DATA_TEST_CASE(a_full_disk_of_any_peer_costs_no_model,
+                     bdata::xrange(4) * bdata::make({false, true}), n,
+                     to_the_end) {
+  run_config run = small_run(2, 2);
+  run.checkpoint_interval = 1;
+  const auto victim = std::size_t(n);
+  shoal::test::small_shoal s(4, run, some_text());
+  s.submit();
+  while (s.record(0).losses.empty())
+    s.step();
+  s.fill_disk(victim, true);
+  const std::size_t until = to_the_end ? steps : 4;
+  for (int i = 0; i < 100000 && s.record(0).losses.size() < until; ++i)
+    s.step();
+  BOOST_TEST(s.record(0).losses.size() >= until);
+  for (int i = 0; to_the_end && i < 2000; ++i) {
+    s.step();
+    BOOST_REQUIRE(!s.ended());
+  }
+  s.fill_disk(victim, false);
+  BOOST_REQUIRE(s.finish());
+  require_same(s.record(0), false, false);
+  const std::string texts = s.record(0).texts;
+  const auto count = [&](const std::string& what) {
+    std::size_t out = 0;
+    for (auto at = texts.find(what); at != std::string::npos;
+         at = texts.find(what, at + 1))
+      ++out;
+    return out;
+  };
+  BOOST_TEST(count("could not be written") <= 1u);
+  BOOST_TEST(count("No space left on device") >= 1u);
+  BOOST_TEST(count("checkpoints are written again") == 1u);
+  BOOST_TEST(count("cannot be written") == (to_the_end ? 1u : 0u));
 }
 
 BOOST_AUTO_TEST_CASE(draining_ends_after_a_step_with_a_checkpoint) {

@@ -1,10 +1,12 @@
 // tests/actors/small_shoal.cpp -- the world around the actors, made by hand.
 #include "actors/small_shoal.hpp"
 
+#include "actors/checkpoint_files.hpp"
 #include "actors/supervisor.hpp"
 #include "kernels/backend.hpp"
 #include "kernels/thread_team.hpp"
 #include "runtime/core/assert.hpp"
+#include "runtime/core/hex.hpp"
 #include "runtime/device_queue.hpp"
 #include "runtime/job_journal.hpp"
 #include "runtime/links.hpp"
@@ -124,14 +126,64 @@ private:
   bool dead_ = false;
 };
 
+/// A store whose disk may be full.
+class small_store : public runtime::store {
+public:
+  explicit small_store(const fs::path& folder)
+    : inner_(runtime::store::open(folder)) {}
+  bool contains(const core::blob_digest& d) const override {
+    return inner_->contains(d);
+  }
+  std::uint64_t size(const core::blob_digest& d) const override {
+    return inner_->size(d);
+  }
+  std::chrono::seconds age(const core::blob_digest& d) const override {
+    return inner_->age(d);
+  }
+  std::unique_ptr<runtime::blob_writer> write() override {
+    if (full)
+      return std::make_unique<no_room>();
+    return inner_->write();
+  }
+  std::shared_ptr<const runtime::blob>
+  read(const core::blob_digest& d, std::error_code& error) override {
+    return inner_->read(d, error);
+  }
+  std::error_code verify(const core::blob_digest& d) override {
+    return inner_->verify(d);
+  }
+  std::error_code remove(const core::blob_digest& d) override {
+    return inner_->remove(d);
+  }
+  std::vector<core::blob_digest> list() const override {
+    return inner_->list();
+  }
+  bool full = false;
+
+private:
+  struct no_room : runtime::blob_writer {
+    std::error_code append(std::span<const std::byte>) override {
+      return std::make_error_code(std::errc::no_space_on_device);
+    }
+    std::error_code commit(core::blob_digest&,
+                           const std::optional<core::blob_digest>&) override {
+      return std::make_error_code(std::errc::no_space_on_device);
+    }
+  };
+  std::unique_ptr<runtime::store> inner_;
+};
+
 class fake_node : public runtime::context {
+  friend class small_shoal;
+
 public:
   fake_node(small_shoal& all, std::size_t number, const fs::path& folder)
     : all_(all), folder_(folder), links_(all, id_of(number)) {
     self_ = id_of(number);
     fs::create_directories(folder_);
-    store_ = runtime::store::open(folder_ / "blobs");
-    log_ = runtime::open_job_journal({});
+    store_ = std::make_unique<small_store>(folder_ / "blobs");
+    log_ =
+      runtime::open_job_journal(all_.journals_ ? folder_ / "jobs" : fs::path{});
   }
 
   static core::peer_id id_of(std::size_t number) {
@@ -206,7 +258,7 @@ public:
   const runtime::role_table& roles() const override { return roles_; }
   void bind_role(const std::string&, caf::actor) override {}
   void released() override {}
-  void say(const std::string&) override {}
+  void say(const std::string& line) override { lines_.push_back(line); }
 
   core::blob_digest put(std::span<const std::byte> bytes) {
     auto writer = store_->write();
@@ -223,13 +275,15 @@ private:
   core::peer_id self_{};
   fake_links links_;
   inline_device device_;
-  std::unique_ptr<runtime::store> store_;
+  std::unique_ptr<small_store> store_;
   std::unique_ptr<runtime::job_journal> log_;
   caf::actor supervisor_;
+  std::vector<std::string> lines_;
 };
 
 small_shoal::small_shoal(std::size_t nodes, runtime::run_config run,
-                         std::string text) {
+                         std::string text, bool journals)
+  : journals_(journals) {
   config_.set("scheduler.policy", caf::atom("testing"));
   config_.set("middleman.attach-utility-actors", true);
   system_ = std::make_unique<caf::actor_system>(config_);
@@ -345,16 +399,50 @@ void small_shoal::kill(std::size_t node) {
   publish();
 }
 
-void small_shoal::rot(std::size_t node) {
+std::vector<fs::path> small_shoal::blobs(std::size_t node) const {
+  std::vector<fs::path> out;
   const fs::path blobs = folder_ / std::to_string(node) / "blobs";
   for (const auto& entry : fs::recursive_directory_iterator(blobs))
-    if (entry.is_regular_file()) {
-      std::fstream file(entry.path(),
-                        std::ios::in | std::ios::out | std::ios::binary);
-      const char byte = char(file.get() ^ 1);
-      file.seekp(0);
-      file.put(byte);
-    }
+    if (entry.is_regular_file()
+        && entry.path().parent_path().filename() != "corrupt")
+      out.push_back(entry.path());
+  std::ranges::sort(out);
+  return out;
+}
+
+std::map<std::string, fs::path>
+small_shoal::checkpoint(std::size_t node, std::uint64_t step) const {
+  std::map<std::string, fs::path> out;
+  auto at = [&](const core::blob_digest& d) {
+    const std::string name = core::to_hex(d);
+    return folder_ / std::to_string(node) / "blobs" / name.substr(0, 2)
+           / name.substr(2);
+  };
+  for (const runtime::job_event& e : nodes_[node]->log().read_all(1))
+    if (e.kind == runtime::job_event_kind::checkpoint && e.step == step)
+      if (auto m = actors::read_manifest(e.digest, nodes_[node]->blobs())) {
+        out["manifest"] = at(e.digest);
+        for (const actors::manifest_file& f : m->files)
+          out[f.name] = at(f.digest);
+      }
+  return out;
+}
+
+void small_shoal::rot(std::size_t node) {
+  for (const fs::path& blob : blobs(node)) {
+    std::fstream file(blob, std::ios::in | std::ios::out | std::ios::binary);
+    const char byte = char(file.get() ^ 1);
+    file.seekp(0);
+    file.put(byte);
+  }
+}
+
+void small_shoal::fill_disk(std::size_t node, bool full) {
+  nodes_[node]->store_->full = full;
+}
+
+const std::vector<std::string>& small_shoal::said(std::size_t node) const {
+  return nodes_[node]->lines_;
 }
 
 void small_shoal::restart(std::size_t node) {
@@ -408,6 +496,7 @@ run_record small_shoal::record(std::size_t node) const {
     else if (e.kind == kind::notice) {
       ++out.notices;
       out.lost_states += e.text.starts_with("state lost");
+      out.texts += e.text + "\n";
     }
   }
   return out;

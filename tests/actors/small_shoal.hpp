@@ -37,12 +37,15 @@ struct run_record {
   std::size_t notices = 0;
   std::size_t lost_states = 0; ///< notices of it
   std::size_t repeated = 0;    ///< steps that were run again
+  std::string texts;           ///< of the notices, each a line
 };
 
 class small_shoal {
 public:
   /// @param text the training text, cut into both splits by the corpus
-  small_shoal(std::size_t nodes, runtime::run_config run, std::string text);
+  /// @param journals a node that starts again knows what it had logged
+  small_shoal(std::size_t nodes, runtime::run_config run, std::string text,
+              bool journals = false);
   ~small_shoal();
 
   /// Submits the job and hands the first view to all.
@@ -58,6 +61,16 @@ public:
   void kill(std::size_t node);
   /// Every blob in the store of a node that is gone has a flipped bit.
   void rot(std::size_t node);
+  /// The blobs of a node's store, as they lie on its disk.
+  std::vector<std::filesystem::path> blobs(std::size_t node) const;
+  /// The files of a checkpoint in a node's store, by name, and "manifest".
+  std::map<std::string, std::filesystem::path>
+  checkpoint(std::size_t node, std::uint64_t step) const;
+  /// Refuses to write more blobs, or no longer.
+  void fill_disk(std::size_t node, bool full);
+  /// What a node has said.
+  const std::vector<std::string>& said(std::size_t node) const;
+  core::job_entry& entry() { return job_; }
   /// It is back with nothing but its store.
   void restart(std::size_t node);
   /// Asks for the end after the step in progress.
@@ -79,6 +92,7 @@ private:
 
   using key = std::tuple<core::peer_id, core::peer_id, transport::bulk_tag>;
 
+  bool journals_;
   caf::actor_system_config config_;
   std::unique_ptr<caf::actor_system> system_;
   caf::scheduler::test_coordinator* scheduler_ = nullptr;

@@ -367,26 +367,48 @@ void job_core::on(const job_event::evaluated& e) {
   settle();
 }
 
-void job_core::on(const job_event::checkpointed& e) {
+void job_core::on(const job_event::snapshot_taken& e) {
   if (phase_ != phase::checkpointing || e.digest != header_.digest
       || e.step + 1 != current_)
     return;
-  if (place_->checkpointer.peer == config_.self) {
-    last_checkpoint_ = {header_, {e.step, {}}, e.bytes, e.why, e.trying};
-    if (!e.known)
-      act(job_action::checkpoint_failed{e.step, config_.self, e.why, e.trying});
-    if (!e.known && e.trying)
-      return tell(members_, last_checkpoint_);
-    if (e.known) {
-      last_checkpoint_.checkpoint.manifest = e.manifest;
-      checkpoint_ = last_checkpoint_.checkpoint;
-      act(job_action::checkpoint_known{checkpoint_, config_.self, e.bytes});
-    }
-    checkpoint_told_ = e.step + 1;
-    tell(members_, last_checkpoint_);
-  }
   checkpoint_settled_ = true;
   settle();
+}
+
+void job_core::on(const job_event::checkpointed& e) {
+  if (!decision_ || e.digest != header_.digest || e.step >= current_
+      || place_->checkpointer.peer != config_.self)
+    return;
+  // One that took long may end after a later one.
+  const bool late = newer_told(header_, e.step);
+  if (late
+      && (!e.known || last_checkpoint_.checkpoint.manifest != blob_digest{}))
+    return;
+  checkpoint_published m{header_, {e.step, {}}, e.bytes, e.why, e.trying};
+  if (e.known) {
+    m.checkpoint.manifest = e.manifest;
+    if (e.step >= checkpoint_.step)
+      checkpoint_ = m.checkpoint;
+    act(job_action::checkpoint_known{m.checkpoint, config_.self, e.bytes});
+  } else {
+    act(job_action::checkpoint_failed{e.step, config_.self, e.why, e.trying});
+  }
+  tell(members_, m);
+  if (!late)
+    last_checkpoint_ = std::move(m);
+  if (e.known || !e.trying)
+    checkpoint_told(e.step);
+  on(job_event::snapshot_taken{e.digest, e.step}); // there is a result
+  finish_if_told();
+}
+
+/// What became of a checkpoint is known. For a second store the end waits from
+/// here on.
+void job_core::checkpoint_told(std::uint64_t step) {
+  if (step + 1 <= checkpoint_told_)
+    return;
+  checkpoint_told_ = step + 1;
+  done_since_ = now_;
 }
 
 /// Has the last checkpoint reached a second store, or can it not?

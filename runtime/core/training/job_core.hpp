@@ -112,9 +112,14 @@ struct evaluated {
   double loss = 0;
   std::uint64_t tokens = 0;
 };
-/// Answers run_checkpoint. The checkpointer knows the manifest; it reports
-/// when the checkpoint is complete in its store, or could not be written. The
-/// last one it tries to write until it can: then another answer follows.
+/// Answers run_checkpoint: what it saves is copied, the state may change.
+struct snapshot_taken {
+  std::uint64_t digest = 0;
+  std::uint64_t step = 0;
+};
+/// At the checkpointer, while the run goes on: a checkpoint is complete in its
+/// store, or could not be written. The last one is tried until it can: then
+/// another such event follows.
 struct checkpointed {
   std::uint64_t digest = 0;
   std::uint64_t step = 0;
@@ -150,7 +155,8 @@ struct tick {};
 using job_input =
   std::variant<job_event::view_changed, job_event::halted, job_event::prepared,
                job_event::applied, job_event::loaded, job_event::copied,
-               job_event::evaluated, job_event::checkpointed,
+               job_event::evaluated, job_event::snapshot_taken,
+               job_event::checkpointed,
                job_event::checkpoint_held, job_event::blobs_held,
                job_event::drain, job_event::received, job_event::tick>;
 
@@ -243,8 +249,8 @@ struct run_eval {
   std::uint64_t digest = 0;
   std::uint64_t step = 0;
 };
-/// Write a checkpoint of `step`; answer checkpointed. `last`: nothing follows
-/// that could be saved instead.
+/// Write a checkpoint of `step`; answer snapshot_taken. `last`: nothing
+/// follows that could be saved instead.
 struct run_checkpoint {
   std::uint64_t digest = 0;
   std::uint64_t step = 0;
@@ -440,6 +446,7 @@ private:
   void on(const job_event::loaded& e);
   void on(const job_event::copied& e);
   void on(const job_event::evaluated& e);
+  void on(const job_event::snapshot_taken& e);
   void on(const job_event::checkpointed& e);
   void on(const job_event::checkpoint_held& e);
   void on(const job_event::blobs_held& e);
@@ -455,6 +462,7 @@ private:
   void take(const peer_id& from, const checkpoint_published& m);
   void take(const peer_id& from, const drain_request& m);
   void take(const peer_id& from, const have_checkpoint& m);
+  void take(const peer_id&, const shards_written&) {} ///< its checkpointer's
 
   void begin_halt();
   void keep_for_later(const peer_id& from, const seal& m);
@@ -471,6 +479,8 @@ private:
   void start_step();
   void commit_if_voted();
   void finish_if_told();
+  void checkpoint_told(std::uint64_t step);
+  [[nodiscard]] bool newer_told(const job_header& on, std::uint64_t step) const;
   void say_kept();
   void ask_for_blobs();
   void repeat();

@@ -146,6 +146,28 @@ struct eval_result {
   friend bool operator==(const eval_result&, const eval_result&) = default;
 };
 
+/// What one unit is in a checkpoint: two files, named by their digests.
+struct written_shard {
+  std::uint32_t unit = 0;
+  blob_digest model{}; ///< its parameters
+  std::uint64_t model_bytes = 0;
+  blob_digest optimizer{}; ///< its moments
+  std::uint64_t optimizer_bytes = 0;
+  friend bool operator==(const written_shard&, const written_shard&) = default;
+};
+
+/// The sender's store has its part of a checkpoint, or why not. To the
+/// checkpointer, again and again until it has said what became of the step.
+struct shards_written {
+  job_header on;
+  std::uint64_t step = 0;
+  std::vector<written_shard> shards; ///< by unit; none if there is a `why`
+  std::string why;                   ///< it could not be written
+  bool trying = false;               ///< then: the sender tries on
+  friend bool
+  operator==(const shards_written&, const shards_written&) = default;
+};
+
 /// From the checkpointer to every member. A zero manifest: it failed.
 struct checkpoint_published {
   job_header on;
@@ -173,9 +195,9 @@ struct drain_request {
   friend bool operator==(const drain_request&, const drain_request&) = default;
 };
 
-using job_message =
-  std::variant<vote, seal, have_blobs, progress, eval_result,
-               checkpoint_published, drain_request, have_checkpoint>;
+using job_message = std::variant<vote, seal, have_blobs, progress, eval_result,
+                                 checkpoint_published, drain_request,
+                                 have_checkpoint, shards_written>;
 
 /// The header of whatever it is.
 [[nodiscard]] const job_header& header(const job_message& m);

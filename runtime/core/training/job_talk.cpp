@@ -104,7 +104,8 @@ void job_core::take(const peer_id& from, const checkpoint_published& m) {
   if (!exists && !repeated)
     act(
       job_action::checkpoint_failed{m.checkpoint.step, from, m.why, m.trying});
-  last_checkpoint_ = m;
+  if (!newer_told(m.on, m.checkpoint.step))
+    last_checkpoint_ = m;
   if (exists && keeper()) {
     if (checkpoint_ == m.checkpoint)
       say_kept();
@@ -113,8 +114,13 @@ void job_core::take(const peer_id& from, const checkpoint_published& m) {
   }
   if (!mine(m.on) || m.trying)
     return;
-  checkpoint_told_ = std::max(checkpoint_told_, m.checkpoint.step + 1);
+  checkpoint_told(m.checkpoint.step);
   finish_if_told();
+}
+
+/// Under this assignment, a checkpoint of a later step has been told of.
+bool job_core::newer_told(const job_header& on, std::uint64_t step) const {
+  return last_checkpoint_.on == on && last_checkpoint_.checkpoint.step > step;
 }
 
 void job_core::take(const peer_id& from, const have_checkpoint& m) {

@@ -276,6 +276,88 @@ BOOST_AUTO_TEST_CASE(the_end_waits_while_the_last_checkpoint_is_tried_again) {
   BOOST_TEST(all<act::finished>(out).size() == 1u);
 }
 
+/// A lone peer that saves after each step; it has just been asked for step 1.
+job_core saving(const assignment& a, std::uint64_t total_steps) {
+  job_config c = make_config(1, 1);
+  c.checkpoint_every = 1;
+  c.checkpoint_at_end = true;
+  c.total_steps = total_steps;
+  job_core core(c);
+  (void)core.step(ev::blobs_held{}, 0);
+  (void)core.step(show(a), 0);
+  (void)core.step(ev::halted{digest(a)}, 0);
+  const job_header on{a.job, digest(a), a.since};
+  for (const member_id& m : a.sealers)
+    if (m.peer != peer(1)) {
+      (void)core.step(ev::received{m.peer, make_seal(a, {}, {})}, 0);
+      (void)core.step(ev::received{m.peer, have_blobs{on}}, 0);
+    }
+  for (std::uint32_t u = 0; u < 3; ++u)
+    (void)core.step(ev::loaded{digest(a), u}, 0);
+  (void)core.step(make_prepared(a, 1, 1, 1), 0);
+  auto out = core.step(ev::applied{1}, 0);
+  BOOST_REQUIRE(all<act::run_checkpoint>(out).size() == 1u);
+  return core;
+}
+
+BOOST_AUTO_TEST_CASE(the_run_goes_on_while_a_checkpoint_is_written) {
+  assignment a = make_place(1, 1);
+  a.keepers = a.sealers = {id(1)};
+  job_core core = saving(a, 3);
+  auto out = core.step(ev::snapshot_taken{digest(a), 2}, 0);
+  BOOST_TEST(out.empty()); // of another step
+  out = core.step(ev::snapshot_taken{digest(a), 1}, 0);
+  BOOST_REQUIRE(all<act::run_step>(out).size() == 1u);
+  BOOST_TEST(all<act::run_step>(out)[0].step == 2u);
+  (void)core.step(make_prepared(a, 1, 1, 2), 0);
+  out = core.step(ev::applied{2}, 0);
+  BOOST_REQUIRE(all<act::run_checkpoint>(out).size() == 1u);
+  out = core.step(ev::snapshot_taken{digest(a), 2}, 0);
+  BOOST_REQUIRE(all<act::run_step>(out).size() == 1u);
+  BOOST_TEST(all<act::run_step>(out)[0].step == 3u);
+  // The first one ends only now, in the middle of step 3.
+  out = core.step(ev::checkpointed{digest(a), 1, true, {9}, 10, {}, false}, 0);
+  BOOST_REQUIRE(all<act::checkpoint_known>(out).size() == 1u);
+  BOOST_TEST(all<act::checkpoint_known>(out)[0].checkpoint.step == 1u);
+  BOOST_TEST(all<act::run_step>(out).empty());
+}
+
+BOOST_AUTO_TEST_CASE(a_checkpoint_that_ends_late_hides_no_later_one) {
+  assignment a = make_place(1, 1);
+  a.keepers = a.sealers = {id(1), id(2)};
+  const job_header on{a.job, digest(a), a.since};
+  job_core core = saving(a, 2);
+  (void)core.step(ev::snapshot_taken{digest(a), 1}, 0);
+  (void)core.step(make_prepared(a, 1, 1, 2), 0);
+  (void)core.step(ev::applied{2}, 0);
+  (void)core.step(ev::snapshot_taken{digest(a), 2}, 0);
+  (void)core.step(ev::checkpointed{digest(a), 2, true, {8}, 10, {}, false}, 0);
+  auto out =
+    core.step(ev::checkpointed{digest(a), 1, true, {9}, 10, {}, false}, 0);
+  BOOST_TEST(out.empty());
+  // What is said again at the end is the last one.
+  out = core.step(ev::tick{}, job_core::repeat_after);
+  bool said = false;
+  for (const auto& s : all<act::send>(out))
+    if (const auto* p = std::get_if<checkpoint_published>(&s.message)) {
+      said = true;
+      BOOST_TEST(p->checkpoint.step == 2u);
+    }
+  BOOST_TEST(said);
+
+  // Nor at another peer, where messages may overtake each other.
+  job_core keeper(make_config(2, 1));
+  (void)keeper.step(show(a), 0);
+  (void)keeper.step(ev::halted{digest(a)}, 0);
+  const checkpoint_published second{on, {2, {8}}, 10, {}, false};
+  (void)keeper.step(ev::received{peer(1), second}, 0);
+  (void)keeper.step(
+    ev::received{peer(1), checkpoint_published{on, {1, {9}}, 10, {}, false}},
+    0);
+  out = keeper.step(ev::received{peer(1), second}, 0);
+  BOOST_TEST(out.empty()); // known, and being fetched
+}
+
 BOOST_AUTO_TEST_CASE(a_keeper_says_what_it_holds_and_again_if_asked_again) {
   assignment a = make_place(1, 1);
   a.keepers = a.sealers = {id(1), id(2)};

@@ -330,6 +330,13 @@ core::job_message random_message::job_message(std::size_t kind) {
                                       coin()};
   case 6:
     return core::have_checkpoint{header(), checkpoint};
+  case 7: {
+    core::shards_written w{header(), number(), {}, text(), coin()};
+    for (std::uint32_t i = 0; i < below(4); ++i)
+      w.shards.push_back({i, id<core::blob_digest>(), number(),
+                          id<core::blob_digest>(), number()});
+    return w;
+  }
   default:
     return core::drain_request{header()};
   }
@@ -422,9 +429,9 @@ envelope random_message::any(std::size_t kind) {
   if (kind < 17)
     return cluster(kind);
   kind -= 17;
-  if (kind < 8)
+  if (kind < 9)
     return job_message(kind);
-  kind -= 8;
+  kind -= 9;
   if (kind < 14)
     return request(kind);
   switch (kind - 14) {

@@ -242,36 +242,37 @@ void job_world::on(const ptr& p, const act::run_eval& a) {
   });
 }
 
+/// The state is copied, the run goes on, and the checkpointer writes.
 void job_world::on(const ptr& p, const act::run_checkpoint& a) {
   const assignment* place = assignment_of(a.digest);
   p->running_digest = a.digest;
   p->checkpoint_step = a.step;
-  write_checkpoint(p, a, place);
+  later(p, between(1 * ms, 20 * ms), [=, this] {
+    for (const auto& [u, hash] : p->state)
+      if (p->core.held().contains(u) && p->core.held().at(u).step == a.step)
+        snapshots_[{a.digest, a.step}][u] = hash;
+    input(p, ev::snapshot_taken{a.digest, a.step});
+  });
+  if (place->checkpointer.peer == p->id)
+    write_checkpoint(p, a);
 }
 
-/// The disk may be full for a while: the last checkpoint is tried again.
-void job_world::write_checkpoint(const ptr& p, const act::run_checkpoint& a,
-                                 const assignment* place) {
-  later(p, between(1 * ms, 20 * ms), [=, this] {
+/// The disk may be slow, or full for a while: the last checkpoint is tried
+/// again.
+void job_world::write_checkpoint(const ptr& p, const act::run_checkpoint& a) {
+  const nanoseconds slow = rng_.chance(20) ? 2'000 * ms : 40 * ms;
+  later(p, between(1 * ms, slow), [=, this] {
     ev::checkpointed e{a.digest, a.step, false, {}, 0, {}, false};
-    if (place->checkpointer.peer != p->id) {
-      input(p, e);
-      return;
-    }
-    unit_hashes all;
-    for (const peer_id& other : participants(*place)) {
-      const ptr& q = up_[other[0]];
-      // Others may have gone on to the next step, but not applied it.
-      for (auto& [u, hash] : q->state)
-        if (q->alive && q->core.held().contains(u)
-            && q->core.held().at(u).step == a.step)
-          all[u] = hash;
-    }
+    const unit_hashes& all = snapshots_[{a.digest, a.step}];
     if (all.size() == config_.blocks + 2 && rng_.chance(95)) {
       std::uint64_t key = mix(a.digest, a.step);
       for (int i = 0; i < 8; ++i)
         e.manifest[i] = static_cast<std::uint8_t>(key >> (8 * i));
-      checkpoints_[key] = {a.step, all, chain_};
+      std::vector<step_record> chain;
+      for (const step_record& r : chain_)
+        if (r.version.step <= a.step)
+          chain.push_back(r);
+      checkpoints_[key] = {a.step, all, chain};
       e.known = true;
       e.bytes = 100;
     } else {
@@ -280,13 +281,13 @@ void job_world::write_checkpoint(const ptr& p, const act::run_checkpoint& a,
     }
     input(p, e);
     if (e.trying)
-      write_checkpoint(p, a, place);
+      write_checkpoint(p, a);
   });
 }
 
 void job_world::on(const ptr& p, const act::checkpoint_known& a) {
   if (a.at == p->id)
-    p->saved = a.checkpoint;
+    p->saved = std::max(p->saved, a.checkpoint);
 }
 
 void job_world::on(const ptr& p, const act::keep_checkpoint& a) {

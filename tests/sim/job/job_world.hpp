@@ -152,8 +152,7 @@ private:
   void on(const ptr& p, const act::run_step& a);
   void on(const ptr& p, const act::run_eval& a);
   void on(const ptr& p, const act::run_checkpoint& a);
-  void write_checkpoint(const ptr& p, const act::run_checkpoint& a,
-                        const assignment* place);
+  void write_checkpoint(const ptr& p, const act::run_checkpoint& a);
   void on(const ptr& p, const act::committed& a);
   void on(const ptr&, const act::eval_known&) {}
   void on(const ptr& p, const act::checkpoint_known& a);
@@ -200,6 +199,8 @@ private:
     std::vector<step_record> chain;
   };
   std::map<std::uint64_t, saved_state> checkpoints_;
+  /// What was copied, by sub-plan and step.
+  std::map<std::pair<std::uint64_t, std::uint64_t>, unit_hashes> snapshots_;
   std::map<std::uint64_t, state_version> resumed_; ///< by digest
   job_sim_result result_;
   bool done_ = false;

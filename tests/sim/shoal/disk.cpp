@@ -1,6 +1,7 @@
 // tests/sim/shoal/disk.cpp -- disks that are full, bits that flip, torn files.
 #include "tests/sim/shoal/disk.hpp"
 
+#include "runtime/errc.hpp"
 #include "tests/sim/shoal/world.hpp"
 
 #include <fstream>
@@ -84,23 +85,36 @@ fs::path sim_store::file_of(const core::blob_digest& d) const {
   return folder_ / name.substr(0, 2) / name.substr(2);
 }
 
+void sim_store::rot_perhaps(const core::blob_digest& d) {
+  if (!world_.faulty() || !seen_.insert(d).second || inner_->size(d) == 0
+      || !world_.chance(world_.bit_flips) || !world_.may_rot(node_, d))
+    return;
+  world_.say(node_, "a bit flips in blob " + core::to_hex(d).substr(0, 12));
+  const auto at = std::streamoff(world_.below(inner_->size(d)));
+  std::fstream file(file_of(d),
+                    std::ios::in | std::ios::out | std::ios::binary);
+  file.seekg(at);
+  const char byte = char(file.get() ^ (1 << world_.below(8)));
+  file.seekp(at);
+  file.put(byte);
+}
+
 std::shared_ptr<const runtime::blob>
 sim_store::read(const core::blob_digest& d, std::error_code& error) {
   step();
-  if (world_.faulty() && seen_.insert(d).second && inner_->size(d) > 0
-      && world_.chance(world_.bit_flips) && world_.may_rot(node_, d)) {
-    world_.say(node_, "a bit flips in blob " + core::to_hex(d).substr(0, 12));
-    const auto at = std::streamoff(world_.below(inner_->size(d)));
-    std::fstream file(file_of(d),
-                      std::ios::in | std::ios::out | std::ios::binary);
-    file.seekg(at);
-    const char byte = char(file.get() ^ (1 << world_.below(8)));
-    file.seekp(at);
-    file.put(byte);
-  }
+  rot_perhaps(d);
   if (world_.has(planted::checksum_ignored))
     return read_anyhow(file_of(d), error);
   return inner_->read(d, error);
+}
+
+std::error_code sim_store::verify(const core::blob_digest& d) {
+  step();
+  rot_perhaps(d);
+  if (world_.has(planted::checksum_ignored))
+    return inner_->contains(d) ? std::error_code{}
+                               : make_error_code(runtime::errc::not_found);
+  return inner_->verify(d);
 }
 
 void tear_journals(const fs::path& jobs, std::uint64_t random) {

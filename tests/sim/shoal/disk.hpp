@@ -35,6 +35,7 @@ public:
   std::unique_ptr<runtime::blob_writer> write() override;
   std::shared_ptr<const runtime::blob>
   read(const core::blob_digest& d, std::error_code& error) override;
+  std::error_code verify(const core::blob_digest& d) override;
   std::error_code remove(const core::blob_digest& d) override {
     step();
     return inner_->remove(d);
@@ -53,6 +54,7 @@ public:
 
 private:
   std::filesystem::path file_of(const core::blob_digest& d) const;
+  void rot_perhaps(const core::blob_digest& d);
 
   shoal_world& world_;
   int node_;

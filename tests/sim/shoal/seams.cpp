@@ -133,13 +133,13 @@ void wrap_copy_in(std::span<const float> from, model::unit_state& unit) {
   unit_is(unit);
 }
 
-model::status real_load(const std::filesystem::path&, model::unit_state&)
+model::status real_load(const actors::unit_files&, model::unit_state&)
   SEAM("__real_" SHOAL_SEAM_LOAD);
-model::status wrap_load(const std::filesystem::path&, model::unit_state&)
+model::status wrap_load(const actors::unit_files&, model::unit_state&)
   SEAM("__wrap_" SHOAL_SEAM_LOAD);
 
 model::status
-wrap_load(const std::filesystem::path& from, model::unit_state& unit) {
+wrap_load(const actors::unit_files& from, model::unit_state& unit) {
   hit(sim::seam::load);
   sim::shoal_world* world = at_work();
   if (world != nullptr && world->has(sim::planted::rollback_forgotten)

@@ -1,0 +1,262 @@
+// actors/job_checkpoints.cpp -- checkpoints of a job: made, kept, dropped.
+#include "actors/checkpoint_files.hpp"
+#include "actors/job_actor.hpp"
+#include "actors/shard_list.hpp"
+#include "runtime/core/training/shards.hpp"
+#include "runtime/device_queue.hpp"
+#include "runtime/job_log.hpp"
+#include "runtime/store/store.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <set>
+
+namespace shoal::actors {
+
+using namespace core::job_action;
+namespace event = core::job_event;
+
+namespace {
+
+/// How often the last checkpoint looks whether the one before is written.
+constexpr std::chrono::seconds look_after{1};
+
+} // namespace
+
+// Made.
+
+void job_actor::act(const run_checkpoint& a) {
+  saving_ = a.step;
+  crew_.begin_checkpoint(a.step, a.last);
+  save(a);
+}
+
+/// Copies what this peer writes; the writer has it from there on. One copy at
+/// a time: while the one before is still being written, only the last
+/// checkpoint waits for it, since nothing runs meanwhile.
+void job_actor::save(const run_checkpoint& a) {
+  if (a.digest != digest_)
+    return;
+  const auto units = core::units_written_by(
+    writers_of(crew_.plan()->where, *world_->layout), node().self());
+  if (units.empty() || snapshot_.expired())
+    return copy_units(a, units);
+  if (a.last) {
+    delayed_send(this, look_after, job_later{[this, a] { save(a); }});
+    return;
+  }
+  crew_.pass(refuse_shards{a.step, "the one before is still being written"});
+  copy_units(a, {});
+}
+
+void job_actor::copy_units(const run_checkpoint& a,
+                           const std::vector<std::uint32_t>& units) {
+  auto copy = std::make_shared<shard_snapshot>();
+  std::vector<unit_ptr> from;
+  for (std::uint32_t u : units) {
+    from.push_back(world_->units.at(u));
+    copy->units.emplace_back(u, world_->buffers.get(state_bytes(*from.back())));
+  }
+  if (!units.empty())
+    snapshot_ = copy;
+  compute(
+    [from, copy](kernels::backend&) {
+      for (std::size_t i = 0; i < from.size(); ++i)
+        copy_state_out(*from[i], copy->units[i].second.as<float>());
+    },
+    [this, a, copy] {
+      if (a.digest == digest_ && !copy->units.empty())
+        crew_.pass(write_shards{a.step, a.last, copy});
+      feed(event::snapshot_taken{a.digest, a.step});
+    });
+}
+
+void job_actor::act(const checkpoint_known& a) {
+  if (std::exchange(saving_fails_, false))
+    note(a.checkpoint.step, "checkpoints are written again");
+  log_checkpoint(a.checkpoint);
+  crew_.pass(checkpoint_over{a.checkpoint.step});
+  drop_old_checkpoints();
+}
+
+void job_actor::act(const checkpoint_failed& a) {
+  if (!a.trying) {
+    crew_.pass(checkpoint_over{a.step});
+    not_saved_.insert(a.step);
+    drop_old_checkpoints(); // others need the room
+  }
+  const bool again = std::exchange(saving_fails_, true);
+  if (again && !a.trying)
+    return; // said
+  const core::member* where = view_ ? core::find_member(*view_, a.at) : nullptr;
+  const std::string at = where ? where->name : core::to_hex(a.at).substr(0, 8);
+  note(a.step, a.trying ? "the model of step " + std::to_string(a.step)
+                            + " cannot be written on " + at + ": " + a.why
+                            + "; trying again until it can (or `shoal cancel`)"
+                        : "the checkpoint of step " + std::to_string(a.step)
+                            + " could not be written on " + at + ": " + a.why
+                            + "; the run goes on");
+}
+
+/// Once for each.
+void job_actor::log_checkpoint(const core::checkpoint_ref& checkpoint) {
+  if (!logged_.insert(checkpoint).second)
+    return;
+  // Steps that were lost are made again: what was saved of them is void.
+  published_.erase(published_.upper_bound(checkpoint.step), published_.end());
+  published_.insert(checkpoint.step);
+  not_saved_.erase(checkpoint.step);
+  runtime::job_event e;
+  e.kind = runtime::job_event_kind::checkpoint;
+  e.step = checkpoint.step;
+  e.epoch = view_ ? view_->number : 0;
+  e.digest = checkpoint.manifest;
+  node().log().add(config_.entry.id, e);
+}
+
+// Kept.
+
+/// Each file straight from who wrote it, if it still has it. A newer
+/// checkpoint ends this: the files may be gone everywhere.
+void job_actor::act(const keep_checkpoint& a) {
+  fetching f;
+  f.set.manifests.push_back(a.checkpoint.manifest);
+  if (crew_.active() && !crew_.plan()->where.replicas.empty()) {
+    const auto writers = writers_of(crew_.plan()->where, *world_->layout);
+    for (std::size_t u = 0; u < writers.size(); ++u)
+      for (const char* kind : {model_files, optimizer_files})
+        f.set.first_by_name[model::shard_name(kind, u, writers.size())] =
+          writers[u];
+  }
+  f.holders.push_back(a.at);
+  for (const core::peer_id& p : members())
+    if (p != a.at && p != node().self())
+      f.holders.push_back(p);
+  f.wanted = [this, step = a.checkpoint.step] {
+    return published_.empty() || *published_.rbegin() <= step;
+  };
+  f.then = [this, a] { hold(a.checkpoint); };
+  fetch_lasting(std::move(f));
+}
+
+/// It is complete in the own store: only now may older ones go. It may have
+/// been written under a sub-plan that is over: then nobody has told of it yet.
+void job_actor::hold(const core::checkpoint_ref& checkpoint) {
+  log_checkpoint(checkpoint);
+  feed(event::checkpoint_held{checkpoint});
+  if (std::ranges::find(checkpoints_, checkpoint) == checkpoints_.end())
+    checkpoints_.push_back(checkpoint);
+  drop_old_checkpoints();
+}
+
+/// Those that an earlier life of this peer has left in its store. The newest
+/// is hashed before anybody is told of it: what has rotted must not be chosen
+/// to go on from. Until then the core hears nothing.
+void job_actor::find_checkpoints() {
+  struct outcome {
+    std::vector<core::checkpoint_ref> held;
+    std::vector<std::string> notes;
+  };
+  std::set<core::checkpoint_ref> known;
+  for (const runtime::job_event& e : node().log().read_all(config_.entry.id))
+    if (e.kind == runtime::job_event_kind::checkpoint) {
+      known.insert({e.step, e.digest});
+      published_.insert(e.step);
+    }
+  if (known.empty())
+    return;
+  logged_ = known;
+  looking_ = true;
+  auto found = std::make_shared<outcome>();
+  node().disk().submit(
+    [world = world_, known, found](kernels::backend&) {
+      runtime::store& store = world->node->blobs();
+      for (auto at = known.rbegin(); at != known.rend(); ++at) {
+        const bool named = store.contains(at->manifest);
+        const bool whole = complete(at->manifest, store);
+        std::vector<std::string> damaged;
+        if (found->held.empty()
+            && (whole || (named && !store.contains(at->manifest))))
+          damaged = verify_checkpoint(at->manifest, store);
+        else if (!whole)
+          continue;
+        for (const std::string& file : damaged)
+          found->notes.push_back(
+            file + " of the checkpoint of step " + std::to_string(at->step)
+            + " is damaged here: it was set aside. A peer that has this "
+              "checkpoint is asked for it; else an older one is used");
+        if (damaged.empty())
+          found->held.push_back(*at);
+      }
+    },
+    [this, post = poster(), found] {
+      post([this, found] {
+        looking_ = false;
+        for (const std::string& text : found->notes)
+          note(last_step_, text);
+        checkpoints_ = found->held;
+        std::ranges::sort(checkpoints_);
+        if (!checkpoints_.empty()) // before all that has waited
+          inputs_.push_front(event::checkpoint_held{checkpoints_.back()});
+        feed(event::tick{});
+        drop_old_checkpoints();
+      });
+    });
+}
+
+// Dropped.
+
+/// Of the newest keep_latest_k everything stays that is here, and what is
+/// being written. Others' files go, but those that something else needs.
+void job_actor::drop_old_checkpoints() {
+  const auto keep = std::size_t(run().keep_latest_k);
+  std::ranges::sort(checkpoints_);
+  std::vector<core::checkpoint_ref> old;
+  if (checkpoints_.size() > keep) {
+    old.assign(checkpoints_.begin(), checkpoints_.end() - long(keep));
+    checkpoints_.erase(checkpoints_.begin(), checkpoints_.end() - long(keep));
+  }
+  while (published_.size() > keep)
+    published_.erase(published_.begin()); // the log has them
+  const std::uint64_t newest = published_.empty() ? 0 : *published_.rbegin();
+  std::erase_if(not_saved_, [&](std::uint64_t s) { return s < newest; });
+  // Jobs may share files: one may have started from another's checkpoint.
+  std::vector<core::blob_digest> origins{config_.entry.origin};
+  if (view_)
+    for (const core::job_entry& job : view_->jobs)
+      origins.push_back(job.origin);
+  auto wanted = [published = published_, failed = not_saved_, newest,
+                 saving = saving_](std::uint64_t step) {
+    return published.contains(step)
+           || ((step > newest || step == saving) && step <= saving
+               && !failed.contains(step));
+  };
+  node().disk().submit(
+    [world = world_, old, kept = checkpoints_, origins,
+     wanted](kernels::backend&) {
+      runtime::store& store = world->node->blobs();
+      std::set<core::blob_digest> needed;
+      auto files_of = [&](const core::blob_digest& m) {
+        std::vector<core::blob_digest> out{m};
+        if (store.contains(m))
+          if (auto read = read_manifest(m, store))
+            for (const manifest_file& f : read->files)
+              out.push_back(f.digest);
+        return out;
+      };
+      for (const core::blob_digest& origin : origins)
+        for (const core::blob_digest& d : files_of(origin))
+          needed.insert(d);
+      for (const core::checkpoint_ref& c : kept)
+        for (const core::blob_digest& d : files_of(c.manifest))
+          needed.insert(d);
+      for (const core::checkpoint_ref& c : old)
+        for (const core::blob_digest& d : files_of(c.manifest))
+          if (!needed.contains(d) && store.contains(d))
+            static_cast<void>(store.remove(d));
+      drop_shards(*world->node, world->job, wanted, needed);
+    },
+    {});
+}
+
+} // namespace shoal::actors

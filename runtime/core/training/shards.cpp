@@ -1,0 +1,82 @@
+// runtime/core/training/shards.cpp -- units to writers, and their words together.
+#include "runtime/core/training/shards.hpp"
+
+#include "runtime/core/assert.hpp"
+#include "runtime/core/training/job_core.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace shoal::core {
+
+std::vector<peer_id> shard_writers(const assignment& place,
+                                   std::span<const std::uint64_t> unit_bytes) {
+  SHOAL_ASSERT(!place.replicas.empty());
+  std::vector<std::vector<peer_id>> holders(unit_bytes.size());
+  for (std::uint32_t r = 0; r < place.replicas.size(); ++r)
+    for (std::uint32_t s = 0; s < place.replicas[r].stages.size(); ++s) {
+      const unit_range range = units_of(place, r, s);
+      for (std::uint32_t u = range.first; u < range.last; ++u)
+        holders.at(u).push_back(place.replicas[r].stages[s].where.peer);
+    }
+  std::vector<std::uint32_t> order(unit_bytes.size());
+  std::iota(order.begin(), order.end(), 0u);
+  std::ranges::stable_sort(order, [&](std::uint32_t a, std::uint32_t b) {
+    return unit_bytes[a] > unit_bytes[b];
+  });
+  std::map<peer_id, std::uint64_t> bytes;
+  std::vector<peer_id> out(unit_bytes.size());
+  for (std::uint32_t u : order) {
+    SHOAL_ASSERT(!holders[u].empty());
+    out[u] = *std::ranges::min_element(
+      holders[u], {}, [&](const peer_id& p) { return std::pair(bytes[p], p); });
+    bytes[out[u]] += unit_bytes[u];
+  }
+  return out;
+}
+
+std::vector<std::uint32_t>
+units_written_by(const std::vector<peer_id>& writers, const peer_id& peer) {
+  std::vector<std::uint32_t> out;
+  for (std::uint32_t u = 0; u < writers.size(); ++u)
+    if (writers[u] == peer)
+      out.push_back(u);
+  return out;
+}
+
+shard_tally::shard_tally(std::vector<peer_id> writers)
+  : writers_(std::move(writers)) {
+}
+
+void shard_tally::take(const peer_id& from, const shards_written& m) {
+  if (std::ranges::find(writers_, from) == writers_.end())
+    return; // C-2
+  failures_.erase(from);
+  if (!m.why.empty()) {
+    failures_[from] = {from, m.why, m.trying};
+    return;
+  }
+  for (const written_shard& s : m.shards)
+    if (s.unit < writers_.size() && writers_[s.unit] == from)
+      told_[s.unit] = s;
+}
+
+bool shard_tally::complete() const noexcept {
+  return failures_.empty() && told_.size() == writers_.size();
+}
+
+std::vector<written_shard> shard_tally::shards() const {
+  std::vector<written_shard> out;
+  for (const auto& [unit, shard] : told_)
+    out.push_back(shard);
+  return out;
+}
+
+const shard_tally::failure* shard_tally::failed() const noexcept {
+  for (const auto& [peer, f] : failures_)
+    if (!f.trying)
+      return &f;
+  return failures_.empty() ? nullptr : &failures_.begin()->second;
+}
+
+} // namespace shoal::core

@@ -1,0 +1,60 @@
+// runtime/model/safetensors_index.cpp -- which file of a model has which tensor.
+#include "runtime/model/safetensors.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <cstdio>
+
+namespace shoal::model {
+
+std::set<std::string> shard_index::files() const {
+  std::set<std::string> out;
+  for (const auto& [tensor, file] : weights)
+    out.insert(file);
+  return out;
+}
+
+result<shard_index> parse_index(std::string_view text, std::string_view where) {
+  const std::string at(where);
+  const auto json = nlohmann::json::parse(text, nullptr, false);
+  if (!json.is_object() || !json.contains("weight_map")
+      || !json["weight_map"].is_object())
+    return failure{at + ": is not a JSON object with weight_map"};
+  if (json["weight_map"].size() > tensors_max)
+    return failure{at + ": names more than " + std::to_string(tensors_max)
+                   + " tensors"};
+  shard_index index;
+  for (const auto& [name, file] : json["weight_map"].items()) {
+    if (!file.is_string())
+      return failure{at + ": weight_map: tensor " + name
+                     + ": is not the name of a file"};
+    const auto& text_name = file.get_ref<const std::string&>();
+    if (text_name.empty() || text_name == "." || text_name == ".."
+        || text_name.find('/') != std::string::npos
+        || text_name.find('\0') != std::string::npos)
+      return failure{at + ": weight_map: tensor " + name
+                     + ": a file must lie beside the index"};
+    index.weights[name] = text_name;
+  }
+  if (index.files().size() > shards_max)
+    return failure{at + ": names more than " + std::to_string(shards_max)
+                   + " files"};
+  return index;
+}
+
+std::string to_json(const shard_index& index, std::uint64_t total_bytes) {
+  nlohmann::ordered_json out;
+  out["metadata"] = {{"total_size", total_bytes}};
+  out["weight_map"] = index.weights;
+  return out.dump(2) + "\n";
+}
+
+std::string
+shard_name(std::string_view kind, std::size_t index, std::size_t count) {
+  char number[48];
+  std::snprintf(number, sizeof number, "-%05zu-of-%05zu.safetensors", index + 1,
+                count);
+  return std::string(kind) + number;
+}
+
+} // namespace shoal::model
