@@ -196,16 +196,17 @@ bool complete(const core::blob_digest& digest, runtime::store& from,
 
 std::vector<std::string>
 verify_checkpoint(const core::blob_digest& digest, runtime::store& in) {
-  const std::string name = "manifest " + short_hex(digest);
-  if (in.verify(digest))
-    return {name};
-  auto m = read_manifest(digest, in);
-  if (!m)
-    return {name};
+  auto lies = [&](const core::blob_digest& d) {
+    return in.verify(d) == runtime::errc::corrupt || in.set_aside(d);
+  };
+  if (lies(digest))
+    return {"manifest " + short_hex(digest)};
   std::vector<std::string> damaged;
-  for (const manifest_file& f : m->files)
-    if (in.verify(f.digest))
-      damaged.push_back(f.name);
+  if (in.contains(digest))
+    if (auto m = read_manifest(digest, in))
+      for (const manifest_file& f : m->files)
+        if (lies(f.digest))
+          damaged.push_back(f.name);
   return damaged;
 }
 

@@ -69,8 +69,9 @@ read_manifest(const core::blob_digest& digest, runtime::store& from);
 bool complete(const core::blob_digest& digest, runtime::store& from,
               std::vector<core::blob_digest>* missing = nullptr);
 
-/// Hashes a checkpoint's manifest and files again; what lies is set aside.
-/// @returns the names of what is damaged or missing; empty: all is well
+/// Hashes those of a checkpoint's manifest and files that are here again; what
+/// lies is set aside.
+/// @returns the names of what is, or was before
 std::vector<std::string>
 verify_checkpoint(const core::blob_digest& digest, runtime::store& in);
 

@@ -172,20 +172,15 @@ void job_actor::find_checkpoints() {
     [world = world_, known, found](kernels::backend&) {
       runtime::store& store = world->node->blobs();
       for (auto at = known.rbegin(); at != known.rend(); ++at) {
-        const bool named = store.contains(at->manifest);
-        const bool whole = complete(at->manifest, store);
         std::vector<std::string> damaged;
-        if (found->held.empty()
-            && (whole || (named && !store.contains(at->manifest))))
+        if (found->held.empty()) // the newest of those that are whole
           damaged = verify_checkpoint(at->manifest, store);
-        else if (!whole)
-          continue;
         for (const std::string& file : damaged)
           found->notes.push_back(
             file + " of the checkpoint of step " + std::to_string(at->step)
             + " is damaged here: it was set aside. A peer that has this "
               "checkpoint is asked for it; else an older one is used");
-        if (damaged.empty())
+        if (complete(at->manifest, store))
           found->held.push_back(*at);
       }
     },

@@ -167,7 +167,7 @@ public:
         return found;
     }
     if (sha256(found->bytes()) != digest) {
-      set_aside(path, digest);
+      put_aside(path, digest);
       error = errc::corrupt;
       return nullptr;
     }
@@ -184,6 +184,10 @@ public:
     std::error_code error;
     static_cast<void>(read(digest, error));
     return error;
+  }
+
+  bool set_aside(const blob_digest& digest) const override {
+    return !contains(digest) && ::access(aside(digest).c_str(), F_OK) == 0;
   }
 
   std::error_code remove(const blob_digest& digest) override {
@@ -241,10 +245,14 @@ public:
   }
 
 private:
-  void set_aside(const fs::path& path, const blob_digest& digest) {
+  fs::path aside(const blob_digest& digest) const {
+    return folder_ / "corrupt" / core::to_hex(digest);
+  }
+
+  void put_aside(const fs::path& path, const blob_digest& digest) {
     std::error_code none;
     fs::create_directories(folder_ / "corrupt", none);
-    fs::rename(path, folder_ / "corrupt" / core::to_hex(digest), none);
+    fs::rename(path, aside(digest), none);
     if (none) // rather gone than read again
       fs::remove(path, none);
   }

@@ -62,6 +62,8 @@ public:
   /// @returns errc::corrupt if it lies (it is then set aside), errc::not_found
   [[nodiscard]] virtual std::error_code
   verify(const core::blob_digest& digest) = 0;
+  /// A blob of that name has lied, and is not here anew.
+  virtual bool set_aside(const core::blob_digest& digest) const = 0;
   virtual std::error_code remove(const core::blob_digest& digest) = 0;
   virtual std::vector<core::blob_digest> list() const = 0;
 

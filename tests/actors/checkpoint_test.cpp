@@ -4,6 +4,7 @@
 #include "actors/checkpoint_files.hpp"
 #include "kernels/thread_team.hpp"
 #include "runtime/core/hex.hpp"
+#include "runtime/errc.hpp"
 #include "runtime/model/hf_directory.hpp"
 #include "runtime/store/store.hpp"
 
@@ -222,7 +223,6 @@ const damage damages[] = {
      overwrite(o, text);
    },
    {victim, other}},
-  {"lost", [](const fs::path& v, const fs::path&) { fs::remove(v); }, {victim}},
 };
 
 } // namespace
@@ -304,6 +304,29 @@ BOOST_DATA_TEST_CASE(damage_is_found_by_who_loads, bdata::make(damages), d) {
   BOOST_REQUIRE(files);
   BOOST_REQUIRE(files->damaged.size() == 1u);
   BOOST_TEST(files->damaged[0] == victim);
+}
+
+BOOST_AUTO_TEST_CASE(what_is_missing_is_no_damage_but_not_loaded) {
+  saved_model s;
+  const auto d = s.save(8);
+  fs::remove(s.file_of(d, victim));
+  BOOST_TEST(verify_checkpoint(d, *s.store).empty());
+  BOOST_TEST(!complete(d, *s.store));
+  std::set<core::blob_digest> verified;
+  auto files = read_unit_files(d, *s.layout, 1, *s.store, verified);
+  BOOST_REQUIRE(files);
+  BOOST_REQUIRE(files->damaged.size() == 1u);
+}
+
+BOOST_AUTO_TEST_CASE(damage_that_somebody_else_has_found_is_named) {
+  saved_model s;
+  const auto d = s.save(8);
+  overwrite(s.file_of(d, victim), "");
+  BOOST_TEST((s.store->verify(s.read(d).find(victim)->digest)
+              == runtime::errc::corrupt));
+  const auto found = verify_checkpoint(d, *s.store);
+  BOOST_REQUIRE(found.size() == 1u);
+  BOOST_TEST(found[0] == victim);
 }
 
 BOOST_AUTO_TEST_CASE(a_damaged_manifest_is_found) {

@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <fstream>
 #include <ostream>
+#include <regex>
 
 namespace bdata = boost::unit_test::data;
 namespace fs = std::filesystem;
@@ -424,10 +425,10 @@ BOOST_DATA_TEST_CASE(damaged_checkpoints_are_not_gone_on_from,
   const auto said = [&](const std::string& what) {
     return r.texts.find(what) != std::string::npos;
   };
-  const std::size_t named = r.texts.find(
-    "of the checkpoint of step 6 is damaged here: it was set aside");
-  BOOST_REQUIRE(named != std::string::npos);
-  BOOST_TEST(r.texts.rfind(d.file, named) != std::string::npos);
+  BOOST_TEST(std::regex_search(
+    r.texts, std::regex(std::string(d.file)
+                        + "[0-9a-f]* of the checkpoint of step 6 is damaged "
+                          "here: it was set aside")));
   BOOST_TEST(said("restoring from the checkpoint of step 6") == (stores == 1));
   BOOST_TEST(said("restoring from the checkpoint of step 4") == (stores == 2));
   // One process for all of it has the same losses.

@@ -152,6 +152,9 @@ public:
   std::error_code verify(const core::blob_digest& d) override {
     return inner_->verify(d);
   }
+  bool set_aside(const core::blob_digest& d) const override {
+    return inner_->set_aside(d);
+  }
   std::error_code remove(const core::blob_digest& d) override {
     return inner_->remove(d);
   }

@@ -36,6 +36,9 @@ public:
   std::shared_ptr<const runtime::blob>
   read(const core::blob_digest& d, std::error_code& error) override;
   std::error_code verify(const core::blob_digest& d) override;
+  bool set_aside(const core::blob_digest& d) const override {
+    return inner_->set_aside(d);
+  }
   std::error_code remove(const core::blob_digest& d) override {
     step();
     return inner_->remove(d);
