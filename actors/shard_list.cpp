@@ -21,7 +21,9 @@ namespace {
 
 /// Begins with the end of a line that may have been torn.
 std::string line_of(const listed_shard& s) {
-  return "\n" + std::to_string(s.step) + " " + core::to_hex(s.digest) + "\n";
+  std::string out("\n");
+  out.append(std::to_string(s.step)).append(" ");
+  return out.append(core::to_hex(s.digest)).append("\n");
 }
 
 std::error_code

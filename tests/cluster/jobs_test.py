@@ -30,7 +30,7 @@ def job_named(cluster, name, number=1):
 def run_file(folder, name, steps, replicas=1, stages=1, interval=0, width=64):
     file = folder / f"{name}.toml"
     file.write_text(MODEL.format(
-        steps=steps, replicas=replicas, stages=stages, width=width,
+        steps=steps, replicas=replicas, stages=stages, width=width, blocks=4,
         enable="true" if interval else "false", interval=interval or 500),
         encoding="utf-8")
     return str(file)

@@ -5,8 +5,10 @@
 import argparse
 import contextlib
 import json
+import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -20,7 +22,7 @@ MODEL = """\
 [model]
 hidden_size = {width}
 intermediate_size = 176
-num_hidden_layers = 4
+num_hidden_layers = {blocks}
 num_attention_heads = 4
 max_position_embeddings = 64
 [training]
@@ -53,12 +55,12 @@ class Run:
 
     def __init__(self, cluster, folder, steps=100000, replicas=2, stages=2,
                  interval=0, number=1, width=64, flags=(), own=False,
-                 data=DATA):
+                 data=DATA, blocks=4):
         self.cluster = cluster
         self.out = folder / "out"
         file = folder / "run.toml"
         file.write_text(MODEL.format(
-            steps=steps, replicas=replicas, stages=stages, width=width,
+            steps=steps, replicas=replicas, stages=stages, width=width, blocks=blocks,
             enable="true" if interval else "false", interval=interval or 500),
             encoding="utf-8")
         arguments = [str(file), "--data", *data, "--out", str(self.out),
@@ -140,6 +142,13 @@ def ends(peers, seconds):
     codes = [p.process.poll() for p in peers]
     assert None not in codes, f"still there after {seconds} s: {codes}"
     return codes
+
+
+def kill_together(peers):
+    for p in peers:
+        os.kill(p.pid(), signal.SIGKILL)
+    for p in peers:
+        p.process.wait()
 
 
 def log_of(peer):

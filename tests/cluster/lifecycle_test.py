@@ -13,8 +13,8 @@ import sys
 import tempfile
 import time
 
-from lifecycle_support import (Run, ends, log_of, places, run_scenarios,
-                               scenario, wait_for)
+from lifecycle_support import (Run, ends, kill_together, log_of, places,
+                               run_scenarios, scenario, wait_for)
 
 
 @scenario
@@ -204,13 +204,6 @@ def commands_whose_node_is_gone_say_so(cluster, folder):
 
 
 commands_whose_node_is_gone_say_so.peers = 1
-
-
-def kill_together(peers):
-    for p in peers:
-        os.kill(p.pid(), signal.SIGKILL)
-    for p in peers:
-        p.process.wait()
 
 
 def two_die(cluster, folder, both_copies, interval):
