@@ -156,9 +156,9 @@ using job_input =
   std::variant<job_event::view_changed, job_event::halted, job_event::prepared,
                job_event::applied, job_event::loaded, job_event::copied,
                job_event::evaluated, job_event::snapshot_taken,
-               job_event::checkpointed,
-               job_event::checkpoint_held, job_event::blobs_held,
-               job_event::drain, job_event::received, job_event::tick>;
+               job_event::checkpointed, job_event::checkpoint_held,
+               job_event::blobs_held, job_event::drain, job_event::received,
+               job_event::tick>;
 
 /// What a job_core asks its shell to do, in this order.
 namespace job_action {

@@ -42,7 +42,8 @@ const char* name_of(planted bug) {
                                                 "former_views_shown",
                                                 "loss_unsaid",
                                                 "optimizer_restarts",
-                                                "tags_without_plan"};
+                                                "tags_without_plan",
+                                                "followers_do_not_apply"};
   return names[std::size_t(bug)];
 }
 
@@ -73,7 +74,8 @@ mutate(shoal_world& world, int node, const job_input& in) {
   return told;
 }
 
-void mutate(shoal_world& world, const job_input& in, job_actions& out) {
+void mutate(shoal_world& world, int node, const job_input& in,
+            job_actions& out) {
   if (world.has(planted::answers_dropped) && asks_again(in))
     std::erase_if(out, [](const job_output& a) {
       return std::holds_alternative<act::send>(a);
@@ -82,6 +84,14 @@ void mutate(shoal_world& world, const job_input& in, job_actions& out) {
     std::erase_if(out, [](const job_output& a) {
       return std::holds_alternative<act::lost_state>(a);
     });
+  const assignment* place = world.past().told(node);
+  if (world.has(planted::followers_do_not_apply) && place != nullptr)
+    for (job_output& a : out)
+      if (auto* apply = std::get_if<act::apply>(&a))
+        for (const peer_id& p : participants(*place))
+          if (world.number_of(p) == node)
+            for (std::uint32_t u : followed_units(*place, p))
+              std::erase(apply->units, u);
   const auto adopts = [](const job_output& a) {
     return std::holds_alternative<act::adopt>(a);
   };

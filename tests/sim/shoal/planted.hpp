@@ -18,7 +18,7 @@ std::vector<core::job_input>
 mutate(shoal_world& world, int node, const core::job_input& in);
 
 /// Changes what the core has answered.
-void mutate(shoal_world& world, const core::job_input& in,
+void mutate(shoal_world& world, int node, const core::job_input& in,
             core::job_actions& out);
 
 } // namespace shoal::sim

@@ -81,7 +81,7 @@ core::job_actions wrap_step(core::job_core* core, const core::job_input& in,
   core::job_actions all;
   for (const core::job_input& told : sim::mutate(*world, world->at_work, in)) {
     core::job_actions out = real_step(core, told, now);
-    sim::mutate(*world, told, out);
+    sim::mutate(*world, world->at_work, told, out);
     world->note(told.index(), out.size());
     world->past().stepped(world->at_work, *core, told, out);
     all.insert(all.end(), out.begin(), out.end());

@@ -52,8 +52,9 @@ enum class planted : std::uint8_t {
   loss_unsaid,        ///< steps are lost without a word
   optimizer_restarts, ///< its count of steps does, at a resume
   tags_without_plan,  ///< tensors of old sub-plans pass for ones of this
+  followers_do_not_apply, ///< what they follow
 };
-inline constexpr int planted_count = 16;
+inline constexpr int planted_count = 17;
 const char* name_of(planted bug);
 
 struct shoal_options {
