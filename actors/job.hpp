@@ -6,7 +6,8 @@
 //
 // Message            Effect
 // job_view           the job's place in a newer view (or that it has ended)
-// job_message_in     a control message of another peer
+// job_message_in     a control message of another peer; what is written of a
+//                    checkpoint (shards_written) goes to the checkpointer
 // drain_job          stop after the step in progress, with a checkpoint
 // step_reduced, eval_computed, eval_summed, checkpoint_written
 //                    from the crew

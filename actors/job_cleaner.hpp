@@ -2,10 +2,11 @@
 //
 // Of a job that runs everything stays. Of the newest `results_kept` that have
 // ended the last checkpoint stays, so that `shoal attach --out` can fetch it;
-// of all others nothing does. Working folders (from-*, writing-*) go with
-// their job, and those of an earlier process at the start. What a job needs
-// is written down beside its journal (jobs/<id>/blobs) when it begins, since
-// views forget old jobs and a node may be away when they end.
+// of all others nothing does. Working folders of earlier versions (from-*,
+// writing-*) go with their job, and at the start. What a job needs is written
+// down beside its journal (jobs/<id>/blobs) when it begins, since views forget
+// old jobs and a node may be away when they end; and so is what this peer has
+// written of its checkpoints (shard_list.hpp).
 //
 // Blobs that are no job's stay: somebody may be about to submit one. So does
 // what was written within `blob_age_min`.

@@ -3,6 +3,7 @@
 #include "actors/checkpoint_files.hpp"
 #include "actors/job_cleaner.hpp"
 #include "actors/placed_roles.hpp"
+#include "actors/shard_list.hpp"
 #include "runtime/job_journal.hpp"
 #include "runtime/store/store.hpp"
 
@@ -209,6 +210,45 @@ BOOST_AUTO_TEST_CASE(what_a_running_job_started_from_stays) {
   cleaner.clean_up(v, 0s);
   BOOST_TEST(complete(first, node.blobs()));
   BOOST_TEST(node.blobs().contains(ended.data));
+}
+
+BOOST_AUTO_TEST_CASE(shards_that_came_to_nothing_go_with_their_job) {
+  bare_node node;
+  job_cleaner cleaner(node);
+  core::view v;
+  core::job_entry ended = entry(node, 1);
+  ended.state = core::job_state::done;
+  v.jobs = {ended, entry(node, 2)};
+  const auto left = node.put("shard of a checkpoint that was given up");
+  const auto shared = node.put("shard that two jobs have made");
+  BOOST_REQUIRE(!note_shard(node, 1, {5, left}));
+  BOOST_REQUIRE(!note_shard(node, 1, {5, shared}));
+  BOOST_REQUIRE(!note_shard(node, 2, {5, shared}));
+  cleaner.clean_up(v, 0s);
+  BOOST_TEST(!node.blobs().contains(left));
+  BOOST_TEST(node.blobs().contains(shared));
+}
+
+BOOST_AUTO_TEST_CASE(a_list_of_shards_forgets_what_is_dropped) {
+  bare_node node;
+  const auto old = node.put("old"), kept = node.put("kept"),
+             same = node.put("the same in both"), needed = node.put("needed");
+  const fs::path list = shard_list_of(job_folder(node, 7));
+  fs::create_directories(list.parent_path());
+  for (const listed_shard& s :
+       {listed_shard{4, old}, {4, same}, {4, needed}, {8, kept}, {8, same}})
+    BOOST_REQUIRE(!note_shard(node, 7, s));
+  std::ofstream(list, std::ios::app) << "8 01234567"; // torn
+  BOOST_REQUIRE(!note_shard(node, 7, {9, kept}));
+  BOOST_TEST(read_shards(list).size() == 6u);
+  drop_shards(node, 7, [](std::uint64_t step) { return step > 4; }, {needed});
+  BOOST_TEST(!node.blobs().contains(old));
+  for (const auto& d : {kept, same, needed})
+    BOOST_TEST(node.blobs().contains(d));
+  const auto left = read_shards(list);
+  BOOST_REQUIRE(left.size() == 3u);
+  BOOST_TEST(left[0].step == 8u);
+  BOOST_TEST(left[2].step == 9u);
 }
 
 BOOST_AUTO_TEST_CASE(working_folders_go_with_their_job) {

@@ -77,6 +77,29 @@ BOOST_AUTO_TEST_CASE(a_blob_survives_a_restart) {
   BOOST_TEST((error == errc::not_found));
 }
 
+BOOST_AUTO_TEST_CASE(pieces_hash_as_the_whole) {
+  const std::string text = "abc";
+  const std::span<const std::byte> parts[] = {
+    bytes_of(text).first(1), {}, bytes_of(text).subspan(1)};
+  BOOST_TEST(bool(sha256_joined(parts) == sha256(bytes_of(text))));
+}
+
+BOOST_AUTO_TEST_CASE(what_rots_after_it_was_read_is_found_on_demand) {
+  shoal::test::folder f;
+  auto s = store::open(f.path);
+  const auto digest = put(*s, "some text");
+  BOOST_TEST(!s->verify(digest));
+  BOOST_TEST(!s->set_aside(digest));
+  std::ofstream(file_of(f.path, digest)) << "same size";
+  BOOST_TEST((s->verify(digest) == errc::corrupt));
+  BOOST_TEST(s->set_aside(digest));
+  BOOST_TEST(!s->contains(digest));
+  BOOST_TEST((s->verify(digest) == errc::not_found));
+  put(*s, "some text"); // anew
+  BOOST_TEST(!s->set_aside(digest));
+  BOOST_TEST(!s->verify(digest));
+}
+
 BOOST_AUTO_TEST_CASE(what_was_not_committed_leaves_nothing) {
   shoal::test::folder f;
   auto s = store::open(f.path);

@@ -115,6 +115,32 @@ BOOST_AUTO_TEST_CASE(more_members_than_the_limit_are_refused) {
              == errc::too_large);
 }
 
+BOOST_AUTO_TEST_CASE(shards_are_in_order_and_not_too_many) {
+  core::shards_written m;
+  m.shards.resize(2); // the same unit twice
+  envelope out;
+  BOOST_TEST(codec::decode(codec::encode(core::job_message(m)), out)
+             == errc::corrupt);
+  m.shards[1].unit = 1;
+  BOOST_TEST(!codec::decode(codec::encode(core::job_message(m)), out));
+  m.shards[1].unit = core::job_units_max;
+  BOOST_TEST(bool(codec::decode(codec::encode(core::job_message(m)), out)));
+  m.shards.assign(core::job_units_max + 1, {});
+  for (std::uint32_t u = 0; u < m.shards.size(); ++u)
+    m.shards[u].unit = u;
+  BOOST_TEST(codec::decode(codec::encode(core::job_message(m)), out)
+             == errc::too_large);
+  m.shards.pop_back();
+  for (core::written_shard& s : m.shards) { // as long as they get
+    s.model.fill(255);
+    s.optimizer.fill(255);
+    s.model_bytes = s.optimizer_bytes = std::uint64_t{1} << 40;
+  }
+  const auto bytes = codec::encode(core::job_message(m));
+  BOOST_TEST(bytes.size() < codec::message_bytes_max);
+  BOOST_TEST(!codec::decode(bytes, out));
+}
+
 BOOST_AUTO_TEST_CASE(an_unknown_enumerator_is_refused) {
   cl::change_request request;
   request.what.kind = static_cast<cl::change_kind>(77);
