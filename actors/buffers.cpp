@@ -1,57 +1,71 @@
 // actors/buffers.cpp -- a shelf of free memory by size.
 #include "actors/buffers.hpp"
 
+#include <algorithm>
 #include <map>
 #include <mutex>
-#include <new>
 #include <vector>
 
 namespace shoal::actors {
 namespace {
 
-constexpr std::align_val_t alignment{64};
+constexpr std::size_t alignment = 64;
 
 } // namespace
 
 struct buffer_pool::shelf {
+  const runtime::shared_memory_resource memory; ///< null: operator new
   std::mutex mutex;
-  std::multimap<std::size_t, std::byte*> free;
+  std::map<std::size_t, std::vector<std::byte*>> free; ///< by size
   std::size_t free_bytes = 0;
 
+  explicit shelf(runtime::shared_memory_resource from)
+    : memory(std::move(from)) {}
   ~shelf() {
-    for (auto& [size, memory] : free)
-      ::operator delete(memory, alignment);
+    for (auto& [size, list] : free)
+      for (std::byte* p : list)
+        from()->deallocate(p, size, alignment);
   }
-  void put(std::size_t size, std::byte* memory) {
+  std::pmr::memory_resource* from() const {
+    return memory ? memory.get() : std::pmr::new_delete_resource();
+  }
+  /// What was put there last, which is the likeliest to be in a cache.
+  std::byte* take(std::size_t size) {
     std::lock_guard lock{mutex};
-    if (free_bytes + size > free_bytes_max) {
-      ::operator delete(memory, alignment);
-      return;
+    const auto at = free.find(size);
+    if (at == free.end())
+      return nullptr;
+    std::byte* const p = at->second.back();
+    at->second.pop_back();
+    if (at->second.empty())
+      free.erase(at);
+    free_bytes -= size;
+    return p;
+  }
+  void put(std::size_t size, std::byte* p) {
+    {
+      std::lock_guard lock{mutex};
+      if (free_bytes + size <= free_bytes_max) {
+        free_bytes += size;
+        free[size].push_back(p);
+        return;
+      }
     }
-    free_bytes += size;
-    free.emplace(size, memory);
+    from()->deallocate(p, size, alignment);
   }
 };
 
-buffer_pool::buffer_pool() : shelf_(std::make_shared<shelf>()) {
+buffer_pool::buffer_pool(runtime::shared_memory_resource memory)
+  : shelf_(std::make_shared<shelf>(std::move(memory))) {
 }
 
 buffer buffer_pool::get(std::size_t bytes) {
-  std::byte* memory = nullptr;
-  {
-    std::lock_guard lock{shelf_->mutex};
-    auto at = shelf_->free.find(bytes);
-    if (at != shelf_->free.end()) {
-      memory = at->second;
-      shelf_->free_bytes -= bytes;
-      shelf_->free.erase(at);
-    }
-  }
+  const std::size_t size = std::max<std::size_t>(bytes, 1);
+  std::byte* memory = shelf_->take(size);
   if (memory == nullptr)
-    memory = static_cast<std::byte*>(
-      ::operator new(std::max<std::size_t>(bytes, 1), alignment));
-  auto give_back = [shelf = shelf_, bytes](std::byte* p) {
-    shelf->put(bytes, p);
+    memory = static_cast<std::byte*>(shelf_->from()->allocate(size, alignment));
+  auto give_back = [shelf = shelf_, size](std::byte* p) {
+    shelf->put(size, p);
   };
   return {std::shared_ptr<std::byte>(memory, give_back), bytes};
 }

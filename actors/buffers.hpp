@@ -39,7 +39,8 @@ private:
 
 class buffer_pool {
 public:
-  buffer_pool();
+  /// Buffers come from `memory`; null: operator new.
+  explicit buffer_pool(runtime::shared_memory_resource memory = nullptr);
   /// @returns `bytes` of memory on a cache-line boundary.
   buffer get(std::size_t bytes);
 

@@ -255,7 +255,7 @@ void job_actor::act(const adopt& a) {
   for (std::uint32_t u : a.units)
     if (!world_->units.contains(u))
       world_->units[u] = std::make_shared<model::unit_state>(
-        world_->layout, u, model::purpose::training);
+        world_->layout, u, model::purpose::training, node().links().memory());
   crew_.start(this, world_, std::move(plan));
   load_text();
 }
@@ -548,6 +548,7 @@ spawn_job(caf::actor_system& system, job_config config) {
   world->node = config.node;
   world->job = config.entry.id;
   world->run = *run;
+  world->buffers = buffer_pool(config.node->links().memory());
   world->layout = std::make_shared<const model::unit_layout>(run->model);
   if (config.entry.blocks != run->model.num_hidden_layers
       || config.entry.microbatches != run->microbatches_per_step()) {

@@ -38,11 +38,13 @@ struct task {
   local_nodes::sayer say = {};
 };
 
-/// Sums an array over all peers, again and again: a barrier, then the run.
+/// Sums an array over all peers, again and again: a barrier, the run, and a
+/// barrier again, so that nobody looks at its sum while others still add.
 class summing_actor : public caf::event_based_actor {
 public:
   summing_actor(caf::actor_config& cfg, runtime::context& node, task t)
-    : caf::event_based_actor(cfg), node_(node), task_(std::move(t)) {}
+    : caf::event_based_actor(cfg), node_(node), task_(std::move(t)),
+      buffers_(node.links().memory()) {}
 
   const char* name() const override { return "reduce_meter"; }
   void on_exit() override { sums_.reset(); }
@@ -59,16 +61,21 @@ public:
       [this](const summed& m) {
         if (m.error)
           return failed(m.error.message());
-        if (timing_)
-          end_run();
-        else
-          run();
+        switch (now_) {
+        case phase::before:
+          return run();
+        case phase::timed:
+          return end_run();
+        case phase::after:
+          return check();
+        }
       },
     };
   }
 
 private:
   using clock = std::chrono::steady_clock;
+  enum class phase { before, timed, after };
   static constexpr std::uint64_t plan = 0x7265647563650001; // any
   enum : std::uint32_t { barrier_bucket = 0, array_bucket = 1 };
 
@@ -97,7 +104,7 @@ private:
 
   void prepare() {
     std::ranges::fill(values(), float(me_ + 1));
-    timing_ = false;
+    now_ = phase::before;
     add(barrier_bucket, barrier_.shared());
   }
 
@@ -108,7 +115,7 @@ private:
   }
 
   void run() {
-    timing_ = true;
+    now_ = phase::timed;
     began_ = clock::now();
     runtime::shared_bytes bytes = array_.shared();
     bytes.bytes = std::as_writable_bytes(values());
@@ -116,14 +123,19 @@ private:
   }
 
   void end_run() {
-    const std::chrono::duration<double> took = clock::now() - began_;
+    took_ = clock::now() - began_;
+    now_ = phase::after;
+    add(barrier_bucket, barrier_.shared());
+  }
+
+  void check() {
     const auto n = float(peers_.size());
     if (!std::ranges::all_of(
           values(), [sum = n * (n + 1) / 2](float v) { return v == sum; }))
       return failed("a sum is wrong");
     if (run_ > 0) { // the first one warms up
       std::ostringstream line;
-      line << "took " << size() << " " << took.count();
+      line << "took " << size() << " " << took_.count();
       task_.say(line.str());
     }
     if (++run_ > task_.runs) {
@@ -145,8 +157,9 @@ private:
   std::uint64_t step_ = 0;
   std::size_t at_ = 0; ///< which size
   int run_ = 0;
-  bool timing_ = false;
+  phase now_ = phase::before;
   clock::time_point began_;
+  std::chrono::duration<double> took_{};
 };
 
 } // namespace

@@ -283,6 +283,11 @@ public:
     post([t = std::move(t)](links::state& s) { s.send(t); });
   }
 
+  shared_memory_resource memory() const override {
+    return state_->settings.memory ? state_->settings.memory
+                                   : link_hub::memory();
+  }
+
   void cancel(std::uint64_t plan) override {
     local_.cancel(plan);
     post([plan](links::state& s) { s.cancel(plan); });

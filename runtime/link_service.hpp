@@ -53,6 +53,8 @@ public:
     /// Over which fabric credits go: when it comes up again, all outstanding
     /// ones are repeated.
     fabric_kind control = fabric_kind::tls;
+    /// What memory() answers; null: the usual.
+    shared_memory_resource memory;
     /// Best first.
     std::vector<fabric_kind> preference{fabric_kind::shm, fabric_kind::rdma,
                                         fabric_kind::ucx_tcp, fabric_kind::tls};

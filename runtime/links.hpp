@@ -22,6 +22,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <memory_resource>
 #include <span>
 #include <system_error>
 #include <vector>
@@ -33,6 +34,9 @@ struct shared_bytes {
   std::shared_ptr<void> keep;
   std::span<std::byte> bytes;
 };
+
+/// Memory to allocate from, kept alive by all that was allocated there.
+using shared_memory_resource = std::shared_ptr<std::pmr::memory_resource>;
 
 class link_hub {
 public:
@@ -46,6 +50,12 @@ public:
   /// Sends `from` as `tag` once `to` expects it.
   virtual void send(const transport::peer_id& to, transport::bulk_tag tag,
                     shared_bytes from, callback done) = 0;
+
+  /// Where to allocate what is sent often and is large: peers of this machine
+  /// then copy it once, from where it is. Any memory can be sent.
+  virtual shared_memory_resource memory() const {
+    return {std::shared_ptr<void>(), std::pmr::new_delete_resource()};
+  }
 
   /// Ends every transfer of that sub-plan, on both sides of this node; later
   /// credits and transfers of it are refused until `plan` is used again.

@@ -1,28 +1,50 @@
 // runtime/model/aligned_buffer.hpp -- floats on a cache-line boundary.
 //
-// Ownership: owns its memory; movable, not copyable. Errors: std::bad_alloc.
+// Ownership: owns its memory, and a share of where that comes from; movable,
+//            not copyable.
+// Errors:    std::bad_alloc.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
 #include <memory>
-#include <new>
+#include <memory_resource>
 #include <span>
+#include <utility>
 
 namespace shoal::model {
+
+/// One cache line, and one AVX-512 register.
+inline constexpr std::size_t buffer_alignment = 64;
+
+/// Gives an array back to where it came from; null: operator new.
+struct array_release {
+  std::shared_ptr<std::pmr::memory_resource> memory = nullptr;
+  std::size_t bytes = 0;
+
+  std::pmr::memory_resource* from() const noexcept {
+    return memory ? memory.get() : std::pmr::new_delete_resource();
+  }
+  void operator()(float* p) const noexcept {
+    from()->deallocate(p, bytes, buffer_alignment);
+  }
+};
 
 /// A fixed number of floats, at first 0.
 class aligned_buffer {
 public:
-  /// One cache line, and one AVX-512 register.
-  static constexpr std::align_val_t alignment{64};
+  /// Null: operator new.
+  using memory_ptr = std::shared_ptr<std::pmr::memory_resource>;
 
   aligned_buffer() = default;
-  explicit aligned_buffer(std::size_t size)
-    : data_(size == 0 ? nullptr
-                      : static_cast<float*>(
-                        ::operator new(size * sizeof(float), alignment))),
+  explicit aligned_buffer(std::size_t size, memory_ptr memory = nullptr)
+    : data_(nullptr, array_release{std::move(memory), size * sizeof(float)}),
       size_(size) {
+    if (size == 0)
+      return;
+    const array_release& where = data_.get_deleter();
+    data_.reset(static_cast<float*>(
+      where.from()->allocate(where.bytes, buffer_alignment)));
     std::fill_n(data_.get(), size, 0.0f);
   }
 
@@ -33,12 +55,7 @@ public:
   std::span<const float> span() const noexcept { return {data_.get(), size_}; }
 
 private:
-  struct release {
-    void operator()(float* p) const noexcept {
-      ::operator delete(p, alignment);
-    }
-  };
-  std::unique_ptr<float, release> data_;
+  std::unique_ptr<float, array_release> data_;
   std::size_t size_ = 0;
 };
 

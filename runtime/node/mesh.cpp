@@ -1,6 +1,8 @@
 // runtime/node/mesh.cpp -- this node's fabrics, and whom they reach.
 #include "runtime/node/mesh.hpp"
 
+#include "transport/shm/arena.hpp"
+
 #include <algorithm>
 #include <cstring>
 
@@ -64,6 +66,8 @@ mesh::mesh(mesh_config config, mesh_hooks hooks)
                              const link_credit& credit) {
     return send(to, envelope(credit));
   };
+  const auto memory = make_tensor_memory(config_.fabrics, hooks_.say);
+  links.memory = memory;
   links_ = make_link_service(std::move(links));
   paired_ways::config ways;
   ways.self = self();
@@ -71,6 +75,7 @@ mesh::mesh(mesh_config config, mesh_hooks hooks)
   ways.host = config_.host;
   ways.may = config_.fabrics;
   ways.links = links_.get();
+  ways.memory = memory;
   ways.send = [this](const core::peer_id& to, const paired_address& address) {
     return send(to, envelope(address));
   };

@@ -3,6 +3,7 @@
 
 #include "runtime/node.hpp" // node_error
 #include "transport/paired/address.hpp"
+#include "transport/shm/arena.hpp"
 #include "transport/shm/fabric.hpp"
 #include "transport/ucx/devices.hpp"
 #include "transport/ucx/fabric.hpp"
@@ -123,15 +124,39 @@ void paired_ways::open() {
     open(*w);
 }
 
+/// Why a fabric must not be opened; empty if it may be.
+static std::string turned_off(const fabric_choice& may, fabric_kind kind) {
+  if (may.force != "auto" && may.force != name_of(kind))
+    return "turned off: fabric.force = " + may.force;
+  if (std::count(may.exclude.begin(), may.exclude.end(), name_of(kind)) != 0)
+    return "turned off: fabric.exclude";
+  if (kind == fabric_kind::shm && !may.shared_memory)
+    return "turned off: --no-shared-memory";
+  return "";
+}
+
+std::shared_ptr<transport::shm::arena>
+make_tensor_memory(const fabric_choice& may,
+                   const std::function<void(const std::string&)>& say) {
+  if (!turned_off(may, fabric_kind::shm).empty())
+    return nullptr;
+  try {
+    return std::make_shared<transport::shm::arena>();
+  } catch (const std::exception& e) {
+    say(std::string("[node] tensors are not in memory that peers of this "
+                    "machine can read (")
+        + e.what() + "): they are copied twice");
+    return nullptr;
+  }
+}
+
 /// Why `w` must not be opened; empty if it may be.
 std::string paired_ways::reason_to_close(const way& w) const {
   const fabric_choice& may = config_.may;
-  if (may.force != "auto" && may.force != name_of(w.kind))
-    return "turned off: fabric.force = " + may.force;
-  if (std::count(may.exclude.begin(), may.exclude.end(), name_of(w.kind)) != 0)
-    return "turned off: fabric.exclude";
+  if (const auto why = turned_off(may, w.kind); !why.empty())
+    return why;
   if (w.kind == fabric_kind::shm)
-    return may.shared_memory ? "" : "turned off: --no-shared-memory";
+    return "";
   if (may.trusted.empty())
     return "fabric.trusted_networks is empty";
   // Not unasked: a fault of UCX may end the process (transport/README.md).
@@ -147,7 +172,8 @@ std::unique_ptr<transport::fabric> paired_ways::make(way& w) {
   c.instance = config_.instance;
   c.log = [this](std::string_view line) { config_.say(std::string(line)); };
   if (w.over == medium::shared_memory)
-    return std::make_unique<transport::shm::fabric>(c, *w.events);
+    return std::make_unique<transport::shm::fabric>(c, *w.events,
+                                                    config_.memory);
   const auto networks = parsed(config_.may.trusted);
   c.over = w.over;
   if (w.over == medium::tcp)

@@ -21,6 +21,10 @@
 #include <mutex>
 #include <string>
 
+namespace shoal::transport::shm {
+class arena;
+}
+
 namespace shoal::runtime {
 
 /// Which fabrics a node may use for tensors.
@@ -47,6 +51,12 @@ struct pair_choice {
   std::vector<fabric_reason> instead_of;
 };
 
+/// Memory that peers of this machine may read, for tensors; null if shared
+/// memory is turned off or cannot be had, which `say` is told.
+std::shared_ptr<transport::shm::arena>
+make_tensor_memory(const fabric_choice& may,
+                   const std::function<void(const std::string&)>& say);
+
 class paired_ways {
 public:
   struct config {
@@ -54,7 +64,8 @@ public:
     std::uint64_t instance = 0;
     std::string host; ///< boot id
     fabric_choice may;
-    link_service* links = nullptr; ///< outlives it
+    link_service* links = nullptr;                       ///< outlives it
+    std::shared_ptr<const transport::shm::arena> memory; ///< may be null
     std::function<std::error_code(const core::peer_id&, const paired_address&)>
       send;
     std::function<void(const std::string&)> say;

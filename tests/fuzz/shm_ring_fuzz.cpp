@@ -1,7 +1,9 @@
 // tests/fuzz/shm_ring_fuzz.cpp -- rings as another process may write them.
 //
 // The first bytes choose how far it says that it has written, in steps; the
-// rest is the ring. Nothing outside the ring may be read.
+// rest is the ring. Nothing outside the ring may be read, and of what a frame
+// says lies elsewhere nothing outside that memory.
+#include "transport/shm/exposed.hpp"
 #include "transport/shm/ring.hpp"
 
 #include <cstdlib>
@@ -11,6 +13,18 @@
 
 using namespace shoal::transport::shm;
 
+namespace {
+
+void read_all(std::span<const std::byte> bytes) {
+  if (std::accumulate(
+        bytes.begin(), bytes.end(), 0,
+        [](int sum, std::byte b) { return sum + std::to_integer<int>(b); })
+      < 0)
+    std::abort();
+}
+
+} // namespace
+
 extern "C" int
 LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   constexpr std::size_t ring = 1024, steps = 4;
@@ -19,6 +33,7 @@ LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto memory = std::vector<std::byte>(ring);
   std::memcpy(const_cast<std::byte*>(memory.data()), data + steps * 2,
               std::min(ring, size - steps * 2));
+  const std::vector<std::byte> elsewhere(size % 5 * 100);
   ring_reader reader(memory);
   std::uint64_t written = 0;
   for (std::size_t i = 0; i != steps; ++i) {
@@ -33,11 +48,12 @@ LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
         return 0;
       if (result == ring_reader::result::none)
         break;
-      if (std::accumulate(
-            payload.begin(), payload.end(), 0,
-            [](int sum, std::byte b) { return sum + std::to_integer<int>(b); })
-          < 0)
-        std::abort();
+      read_all(payload);
+      if (const auto place = place_of(f, elsewhere)) {
+        read_all(*place);
+        if (place->size() != f.total || f.slot >= exposed_max)
+          std::abort();
+      }
       reader.pop();
       if (reader.taken() > written)
         std::abort();

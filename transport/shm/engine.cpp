@@ -46,12 +46,18 @@ bool watch(int epoll, int fd, std::uint64_t cookie) {
 } // namespace
 
 engine::engine(const config& settings, fabric_handler& handler,
-               paired::commands& queue, int wake_fd)
+               paired::commands& queue, int wake_fd,
+               std::shared_ptr<const arena> memory)
   : settings_(settings), handler_(handler), queue_(queue), wake_fd_(wake_fd),
     host_(paired::this_host()), token_(paired::random_token()),
-    directory_memory_(sizeof(directory)),
+    memory_(std::move(memory)), directory_memory_(sizeof(directory)),
     directory_(new (directory_memory_.bytes().data()) directory) {
   directory_->token = token_;
+  if (memory_) {
+    directory_->arena_bytes = memory_->size();
+    directory_->arena_descriptor =
+      static_cast<std::uint64_t>(memory_->descriptor());
+  }
   paired::node_address self;
   self.over = paired::medium::shared_memory;
   self.host = host_;
@@ -129,6 +135,8 @@ bool engine::move(link& l) {
     work = advance_connecting(l);
   if (l.now == link::state::up && !l.over)
     work = receive(l) || work;
+  if (l.now == link::state::up && !l.over)
+    work = read(l) || work;
   if (l.now == link::state::up && !l.over)
     work = send(l) || work;
   return work;
@@ -283,16 +291,25 @@ void engine::execute(paired::command& c) {
     l->messages.push_back(std::move(c.message));
   } else if (c.what == kind::send) {
     const auto id = next_transfer_++;
-    l->sends[id] = {c.tag, c.from, 0, c.done};
+    l->sends[id] = {c.tag,
+                    c.from,
+                    0,
+                    c.done,
+                    memory_ && c.from.size() >= arena::allocation_bytes_min
+                      ? memory_->offset_of(c.from)
+                      : std::nullopt,
+                    {}};
     l->turn.push_back(id);
   } else {
     l->posted.emplace(c.tag, receive_op{c.into, c.done});
   }
 }
 
-fabric::fabric(const config& settings, fabric_handler& handler)
+fabric::fabric(const config& settings, fabric_handler& handler,
+               std::shared_ptr<const arena> memory)
   : paired::fabric("shm", settings, [&](paired::commands& queue, int wake_fd) {
-      return std::make_unique<engine>(settings, handler, queue, wake_fd);
+      return std::make_unique<engine>(settings, handler, queue, wake_fd,
+                                      std::move(memory));
     }) {
 }
 

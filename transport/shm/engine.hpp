@@ -3,6 +3,7 @@
 //   engine.cpp     the loop, commands, sleep
 //   links.cpp      connecting, the end of a link
 //   transfers.cpp  frames in and out
+//   reads.cpp      what is read where it lies
 //
 // Nothing waits: each turn of the loop takes commands, moves what can be moved
 // on each link, and ends links that are over. When nothing moved for
@@ -12,7 +13,8 @@
 // the two sees the other.
 //
 // E-1  Memory of a caller is touched only within turns of the loop, while its
-//      op is in link::sends, link::posted or link::current.
+//      op is in link::sends, link::posted, link::current or link::reads. Peers
+//      read what is exposed at any time: X-1 (exposed.hpp).
 // E-2  sleep(): `asleep` is odd before the rings are looked at; a writer
 //      publishes before it looks at `asleep`; both with a full fence between.
 // E-3  A link is erased from links_ by finish() alone, once per turn.
@@ -20,6 +22,7 @@
 // Threads: constructed, run and destroyed on one thread.
 #pragma once
 
+#include "transport/shm/arena.hpp"
 #include "transport/shm/fabric.hpp"
 #include "transport/shm/link.hpp"
 
@@ -31,11 +34,15 @@ class engine final : public paired::engine {
 public:
   /// Bytes taken from one link before the next has its turn.
   static constexpr std::size_t turn_bytes = std::size_t{1} << 20;
+  /// Bytes read in place of one link before its ring and the others have their
+  /// turn: some 30 us, which is what a message then waits for it.
+  static constexpr std::size_t read_turn_bytes = std::size_t{256} << 10;
   /// Acks and ends that may wait for a peer to read them.
   static constexpr std::size_t small_frames_max = 65536;
 
   engine(const config& settings, fabric_handler& handler,
-         paired::commands& queue, int wake_fd);
+         paired::commands& queue, int wake_fd,
+         std::shared_ptr<const arena> memory);
   ~engine() override;
 
   const std::string& address() const override { return address_; }
@@ -75,6 +82,7 @@ private:
   void on_message(link& l, const frame& f, std::span<const std::byte> part);
   void on_bulk(link& l, const frame& f, std::span<const std::byte> part);
   void begin_transfer(link& l, const frame& f);
+  std::optional<receive_op> claim(link& l, const frame& f);
   void on_bulk_ack(link& l, const frame& f);
   void on_bulk_end(link& l, const frame& f);
   void answer(link& l, std::uint64_t transfer, errc status);
@@ -88,6 +96,16 @@ private:
   void cancel(std::uint64_t plan);
   void broken(link& l, const char* what);
 
+  // reads.cpp
+  void map_arena(link& l);
+  bool may_expose(const link& l, const send_op& op) const;
+  void expose(link& l, std::uint64_t transfer, send_op& op);
+  void withdraw(link& l, send_op& op);
+  void on_bulk_at(link& l, const frame& f);
+  bool read(link& l);
+  bool end_reading(link& l, std::uint64_t transfer, std::error_code why);
+  void cancel_reads(link& l, std::uint64_t plan);
+
   const config settings_;
   fabric_handler& handler_;
   paired::commands& queue_;
@@ -95,6 +113,7 @@ private:
   int epoll_ = -1;
   paired::host_id host_;
   std::uint64_t token_;
+  const std::shared_ptr<const arena> memory_; ///< may be null
   segment directory_memory_;
   directory* directory_;
   bell bell_;

@@ -7,10 +7,13 @@
 // Each process writes rings of its own, which the other end maps read-only
 // (layout.hpp). So bytes are copied twice, by the sender's progress thread
 // into its ring and by the receiver's out of it, while they are in the cache;
-// and a process may die or hang at any instruction without an effect on
-// anybody but that nothing more comes from it. A region is never touched but
-// within a call on the progress thread: what is cancelled is free at once.
-// There is no checksum: everything else relies on this memory, too.
+// what lies in an arena (arena.hpp) is copied once, by the receiver's, from
+// where it is. Either way a process may die or hang at any instruction without
+// an effect on anybody but that nothing more comes from it. A region is never
+// written but within a call on the progress thread, and what is read of one
+// that is not exposed any more counts as nothing (exposed.hpp): what is
+// cancelled is free at once. There is no checksum: everything else relies on
+// this memory, too.
 //
 // A dead peer is noticed by its pidfd within milliseconds. One that hangs is
 // not noticed here: the caller drops it.
@@ -28,13 +31,18 @@
 
 #include "transport/paired/fabric.hpp"
 
+#include <memory>
+
 namespace shoal::transport::shm {
 
 using paired::config;
+class arena; // arena.hpp
 
 class fabric final : public paired::fabric {
 public:
-  fabric(const config& settings, fabric_handler& handler);
+  /// `memory`: what lies in it is read by the peers where it is; may be null.
+  fabric(const config& settings, fabric_handler& handler,
+         std::shared_ptr<const arena> memory = nullptr);
 };
 
 } // namespace shoal::transport::shm

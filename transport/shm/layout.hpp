@@ -5,6 +5,8 @@
 //              each peer can hear it
 //   channel    one per peer that it talks to: a ring of frames, and how far it
 //              has read the ring of the other end
+//   arena      one per node, if it has one: memory of its callers, from which
+//              the others read what it names in frames (exposed.hpp)
 //
 // S-1  A process writes its own memory only. What it reads of others may
 //      change at any time and hold anything: it is copied, then checked.
@@ -25,7 +27,7 @@
 
 namespace shoal::transport::shm {
 
-inline constexpr std::uint64_t magic = 0x31'30'6d'68'73'6c'68'73; // "shlshm01"
+inline constexpr std::uint64_t magic = 0x32'30'6d'68'73'6c'68'73; // "shlshm02"
 /// Peers that one node may have. Each costs the receiver nothing, the sender
 /// one channel.
 inline constexpr std::size_t peers_max = 256;
@@ -45,10 +47,16 @@ struct directory_entry {
 
 struct directory {
   std::uint64_t magic = shm::magic;
-  std::uint64_t token = 0; ///< the node's secret, also in its address
+  std::uint64_t token = 0;       ///< the node's secret, also in its address
+  std::uint64_t arena_bytes = 0; ///< 0: it has none
+  std::uint64_t arena_descriptor = 0;    ///< in the node's process
   alignas(line_bytes) counter asleep{0}; ///< odd: ring the bell
   alignas(line_bytes) directory_entry entries[peers_max];
 };
+
+/// Transfers that a channel may have exposed at a time; more go by the ring.
+/// As many as may be queued for a peer (limits::bulk_sends).
+inline constexpr std::size_t exposed_max = 1024;
 
 struct channel_head {
   std::uint64_t magic = shm::magic;
@@ -58,13 +66,15 @@ struct channel_head {
   counter hears{0};  ///< connection of the other channel, once it is mapped
   counter closed{0}; ///< 1: nothing follows what is written
   counter waits{0};  ///< 1: the ring was full; ring the bell after reading
+  counter reads{0};  ///< 1: the other end's arena is mapped. Before `hears`
   alignas(line_bytes) counter written{0}; ///< bytes of frames published
   alignas(line_bytes) counter taken{0};   ///< bytes read of the other channel
+  alignas(line_bytes) counter exposed[exposed_max]; ///< transfers; 0: none
 };
 
 /// Where the ring begins in a channel, and its size, a power of two. Higher
 /// means fewer wake-ups, lower that it stays in the cache.
-inline constexpr std::size_t ring_offset = 4096;
+inline constexpr std::size_t ring_offset = 12288;
 inline constexpr std::size_t ring_bytes = std::size_t{512} << 10;
 static_assert(sizeof(channel_head) <= ring_offset);
 /// Most payload bytes of a frame. Lower means that the other end begins to
@@ -77,6 +87,8 @@ enum class frame_kind : std::uint32_t {
   bulk,     ///< a part of a transfer: tag, transfer, offset, total
   bulk_ack, ///< how a transfer ended: transfer, status
   bulk_end, ///< the sender gave a transfer up: transfer
+  bulk_at,  ///< all of a transfer: tag, transfer, total, offset in the
+            ///< sender's arena, slot
 };
 
 struct frame {
@@ -89,7 +101,7 @@ struct frame {
   std::uint32_t link = 0;
   std::uint32_t sequence = 0;
   std::uint64_t status = 0; ///< of a bulk_ack: an errc, 0 = delivered
-  std::uint64_t unused = 0;
+  std::uint64_t slot = 0;   ///< of a bulk_at, in channel_head::exposed
 };
 static_assert(std::is_trivially_copyable_v<frame>);
 static_assert(sizeof(frame) == line_bytes);

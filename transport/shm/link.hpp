@@ -12,6 +12,7 @@
 
 #include "transport/paired/address.hpp"
 #include "transport/paired/commands.hpp"
+#include "transport/shm/exposed.hpp"
 #include "transport/shm/ring.hpp"
 #include "transport/shm/segment.hpp"
 
@@ -28,14 +29,27 @@ using steady = std::chrono::steady_clock;
 struct send_op {
   bulk_tag tag;
   std::span<const std::byte> bytes{};
-  std::size_t offset = 0; ///< how much of it is in the ring
+  std::size_t offset = 0; ///< how much of it is in the ring, or exposed
   completion done{};
+  std::optional<std::uint64_t> place{}; ///< in our arena
+  std::optional<std::size_t> slot{};    ///< it is exposed
 };
 
 /// One posted receive.
 struct receive_op {
   std::span<std::byte> into{};
   completion done{};
+};
+
+/// A transfer that the peer has exposed, to be read or being read.
+struct reading {
+  std::uint64_t transfer = 0;
+  bulk_tag tag;
+  std::size_t slot = 0;
+  std::span<const std::byte> from{}; ///< in the peer's arena
+  std::size_t offset = 0;            ///< how much of it has been copied
+  bool withdrawn = false;            ///< by the peer, which is about to say so
+  receive_op op;
 };
 
 /// The transfer that comes in; parts of two are never mixed.
@@ -63,6 +77,8 @@ struct link {
   segment channel;
   channel_head* head = nullptr; ///< in `channel`
   ring_writer writer;
+  exposure exposed;
+  bool exposes = false;         ///< the peer reads our arena
   std::size_t entry = no_entry; ///< its place in our directory
   std::deque<std::vector<std::byte>> messages;
   std::size_t message_offset = 0; ///< of the first of them
@@ -82,6 +98,8 @@ struct link {
   std::vector<std::byte> message;             ///< parts of a control message
   std::multimap<bulk_tag, receive_op> posted; ///< oldest first
   incoming current;
+  view peer_arena;           ///< empty: it has none, or it cannot be mapped
+  std::deque<reading> reads; ///< each has its own place in memory
 
   bool over = false; ///< it ends in this turn of the loop, because `why`
   std::error_code why;

@@ -158,6 +158,7 @@ bool engine::open(link& l) {
   if (!seen)
     return false;
   l.peer_directory = std::move(*seen);
+  map_arena(l);
   l.bell = open_bell(l.peer.pid, (*way)[1]);
   epoll_event gone{}; // EPOLLERR: nobody reads it any more
   gone.data.u64 = l.connection;
@@ -175,6 +176,8 @@ bool engine::open(link& l) {
   l.head->from = token_;
   l.head->to = l.peer.token;
   l.head->connection = l.connection;
+  l.head->reads = l.peer_arena.bytes().empty() ? 0 : 1;
+  l.exposed = exposure(*l.head);
   l.writer = ring_writer(l.channel.bytes().subspan(ring_offset, ring_bytes));
   auto& entry = directory_->entries[l.entry];
   entry.connection = l.connection;
@@ -232,6 +235,7 @@ bool engine::advance_connecting(link& l) {
 
 void engine::go_up(link& l) {
   l.now = link::state::up;
+  l.exposes = l.peer_head->reads.load(std::memory_order_relaxed) != 0;
   --connecting_;
   queue_.enter(l.peer.peer, l.connection, l.in_flight);
   peer_info info;
@@ -298,6 +302,7 @@ void engine::withdraw(link& l) {
   if (l.entry != link::no_entry && l.head != nullptr)
     directory_->entries[l.entry].to.store(0, std::memory_order_release);
   if (l.head != nullptr) {
+    l.exposed.withdraw_all();
     l.head->closed.store(1, std::memory_order_release);
     wake(l);
   }
@@ -308,6 +313,7 @@ void engine::withdraw(link& l) {
   l.peer_head = nullptr;
   l.channel = {};
   l.peer_channel = {};
+  l.peer_arena = {};
   l.peer_directory = {};
 }
 
@@ -318,6 +324,8 @@ void engine::end_transfers(link& l, std::error_code why) {
   }
   if (std::exchange(l.current.wanted, false))
     complete_receive(l, l.current.op, why);
+  for (auto& in : std::exchange(l.reads, {}))
+    complete_receive(l, in.op, why);
   for (auto& [tag, op] : std::exchange(l.posted, {}))
     complete_receive(l, op, why);
 }

@@ -59,7 +59,7 @@ struct file {
 
 } // namespace
 
-segment::segment(std::size_t bytes) {
+segment::segment(std::size_t bytes, pages which) {
   file f{memfd_create("shoal", MFD_CLOEXEC | MFD_ALLOW_SEALING)};
   if (f.fd < 0 || ftruncate(f.fd, static_cast<off_t>(bytes)) != 0)
     throw std::system_error(errno, std::generic_category(), "shared memory");
@@ -68,10 +68,18 @@ segment::segment(std::size_t bytes) {
     throw std::system_error(errno, std::generic_category(), "shared memory");
   base_ = static_cast<std::byte*>(at);
   size_ = bytes;
-  // The first may be unknown to the kernel; the second may not fail.
-  fcntl(f.fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE);
+  // The first may be unknown to the kernel; the last may not fail.
+  if (which == pages::stay)
+    fcntl(f.fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE);
+  else
+    fchmod(f.fd, S_IRUSR);
   fcntl(f.fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
   fd_ = std::exchange(f.fd, -1);
+}
+
+void segment::release(std::span<std::byte> whole_pages) const noexcept {
+  // A kernel that cannot keeps them until they are used again.
+  madvise(whole_pages.data(), whole_pages.size(), MADV_REMOVE);
 }
 
 segment::~segment() {

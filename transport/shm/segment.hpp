@@ -6,7 +6,9 @@
 // kernel allows to processes of the same user that see the pid.
 //
 // Sealed: it never shrinks (so reading it cannot fault), and others cannot map
-// it for writing, where the kernel knows that seal (Linux 5.1).
+// it for writing, where the kernel knows that seal (Linux 5.1). That seal also
+// forbids to give pages back: where this is wanted, others cannot open it for
+// writing, unless they are root or change its mode first.
 #pragma once
 
 #include <cstddef>
@@ -19,15 +21,20 @@ namespace shoal::transport::shm {
 /// Owned memory, zeroed.
 class segment {
 public:
+  enum class pages { stay, may_go };
+
   segment() = default;
   /// @throws std::system_error if there is no memory or descriptor
-  explicit segment(std::size_t bytes);
+  explicit segment(std::size_t bytes, pages which = pages::stay);
   ~segment();
   segment(segment&& other) noexcept;
   segment& operator=(segment&& other) noexcept;
 
   std::span<std::byte> bytes() const { return {base_, size_}; }
   int descriptor() const { return fd_; }
+  /// Gives the memory of whole pages back; they are zero when next touched.
+  /// @pre pages::may_go
+  void release(std::span<std::byte> whole_pages) const noexcept;
 
 private:
   int fd_ = -1;

@@ -4,7 +4,7 @@
 // after the other, each in parts as the ring has room. In: parts of a transfer
 // are copied into the region posted under its tag, looked up once, when it
 // begins; where there is none its parts are dropped and the sender, told so,
-// stops.
+// stops. What need not go through the ring: reads.cpp.
 
 #include "transport/shm/engine.hpp"
 
@@ -56,6 +56,9 @@ bool engine::receive(link& l) {
       break;
     case frame_kind::bulk:
       on_bulk(l, f, part);
+      break;
+    case frame_kind::bulk_at:
+      on_bulk_at(l, f);
       break;
     case frame_kind::bulk_ack:
       on_bulk_ack(l, f);
@@ -127,29 +130,39 @@ void engine::on_bulk(link& l, const frame& f, std::span<const std::byte> part) {
   in.transfer = 0;
 }
 
-/// Finds where the transfer goes, and says at once if that is nowhere.
 void engine::begin_transfer(link& l, const frame& f) {
   // The sender gave up what came before without a word: it was not wanted.
   if (l.current.transfer != 0 && l.current.wanted)
     return broken(l, "a transfer in the middle of another");
   l.current = {f.transfer, tag_of(f), 0, false, {}};
-  auto found = l.posted.lower_bound(l.current.tag);
-  if (found == l.posted.end() || found->first != l.current.tag) {
+  if (const auto op = claim(l, f)) {
+    l.current.op = *op;
+    l.current.wanted = true;
+  }
+}
+
+/// Finds where a transfer goes, and says at once if that is nowhere.
+std::optional<receive_op> engine::claim(link& l, const frame& f) {
+  const bulk_tag tag = tag_of(f);
+  auto found = l.posted.lower_bound(tag);
+  if (found == l.posted.end() || found->first != tag) {
     take_commands(); // it was posted, but not yet seen
     if (l.over)
-      return;
-    found = l.posted.lower_bound(l.current.tag);
+      return {};
+    found = l.posted.lower_bound(tag);
   }
-  if (found == l.posted.end() || found->first != l.current.tag)
-    return answer(l, f.transfer, errc::not_posted);
+  if (found == l.posted.end() || found->first != tag) {
+    answer(l, f.transfer, errc::not_posted);
+    return {};
+  }
   const receive_op op = found->second;
   l.posted.erase(found);
   if (op.into.size() != f.total) {
     answer(l, f.transfer, errc::size_mismatch);
-    return complete_receive(l, op, errc::size_mismatch);
+    complete_receive(l, op, errc::size_mismatch);
+    return {};
   }
-  l.current.op = op;
-  l.current.wanted = true;
+  return op;
 }
 
 void engine::on_bulk_ack(link& l, const frame& f) {
@@ -169,6 +182,8 @@ void engine::on_bulk_ack(link& l, const frame& f) {
 }
 
 void engine::on_bulk_end(link& l, const frame& f) {
+  if (end_reading(l, f.transfer, errc::canceled))
+    return;
   if (l.current.transfer != f.transfer || !l.current.wanted)
     return;
   l.current.wanted = false;
@@ -207,7 +222,9 @@ std::size_t engine::bytes_left(const link& l) const {
   if (l.turn.empty())
     return 0;
   const auto at = l.sends.find(l.turn.front());
-  return at == l.sends.end() ? 0 : at->second.bytes.size() - at->second.offset;
+  if (at == l.sends.end() || may_expose(l, at->second))
+    return 0;
+  return at->second.bytes.size() - at->second.offset;
 }
 
 /// The payload bytes that the next frame may have; empty if it is better to
@@ -289,6 +306,11 @@ void engine::send_next(link& l, std::size_t room) {
     return;
   }
   send_op& op = at->second;
+  if (may_expose(l, op)) {
+    expose(l, at->first, op);
+    l.turn.pop_front();
+    return;
+  }
   f.kind = frame_kind::bulk;
   f.transfer = at->first;
   f.total = op.bytes.size();
@@ -309,6 +331,7 @@ void engine::complete_send(link& l, std::uint64_t transfer,
   if (at == l.sends.end())
     return; // it was cancelled
   const completion done = at->second.done;
+  withdraw(l, at->second);
   l.sends.erase(at);
   --l.in_flight->sends;
   done.run(done.context, result);
@@ -325,6 +348,7 @@ void engine::cancel(std::uint64_t plan) {
       answer(l, l.current.transfer, errc::canceled);
       complete_receive(l, l.current.op, errc::canceled);
     }
+    cancel_reads(l, plan);
     const auto first = l.posted.lower_bound(bulk_tag{plan, 0, 0});
     auto last = first;
     while (last != l.posted.end() && last->first.plan == plan)
@@ -341,7 +365,7 @@ void engine::cancel(std::uint64_t plan) {
         mine.push_back(transfer);
     for (const auto transfer : mine) {
       const auto& op = l.sends.at(transfer);
-      if (op.offset != 0 && op.offset != op.bytes.size()) {
+      if (op.slot || (op.offset != 0 && op.offset != op.bytes.size())) {
         frame f;
         f.kind = frame_kind::bulk_end;
         f.transfer = transfer;

@@ -1,0 +1,94 @@
+// tests/conformance/held.hpp -- progress threads that stand where a test says.
+#pragma once
+
+#include "tests/conformance/fixture.hpp"
+
+#include <semaphore>
+
+namespace shoal::transport::conformance {
+
+/// Asks again and again, without waiting; false after hang_after.
+template <class Predicate>
+[[nodiscard]] bool until(Predicate holds) {
+  const auto deadline = std::chrono::steady_clock::now() + hang_after;
+  while (!holds()) {
+    if (std::chrono::steady_clock::now() > deadline)
+      return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
+
+/// One place where a thread stands until it is released, once.
+class held {
+public:
+  explicit held(board& notes) : notes_(notes) {}
+  /// By the thread that shall stand; the second time it goes on.
+  void enter() {
+    if (std::exchange(entered_, true))
+      return;
+    notes_.post([this] { stands_ = true; });
+    go_.acquire();
+  }
+  void wait() {
+    BOOST_REQUIRE(notes_.wait([this] { return stands_; }));
+  }
+  void release() { go_.release(); }
+
+private:
+  board& notes_;
+  bool entered_ = false; ///< of the thread
+  bool stands_ = false;
+  std::binary_semaphore go_{0};
+};
+
+/// Brings a receiver of exposed bulk to a stand in the middle of a transfer.
+///
+/// A message holds its thread until a small transfer, a large one are in its
+/// ring; it then takes both. The completion of the small one holds it until
+/// another message is there; the rest of that turn goes to the first bytes of
+/// the large one, and the message, of the next turn, holds it there.
+struct mid_read {
+  static constexpr std::size_t small_bytes = std::size_t{64} << 10;
+  static constexpr std::size_t large_bytes = std::size_t{32} << 20;
+  static constexpr bulk_tag small_tag{1, 0, 0}, large_tag{7, 0, 0};
+
+  explicit mid_read(board& notes)
+    : in(notes), first_(notes), small_(notes), middle_(notes) {}
+
+  /// Before the first message is sent.
+  void post(fabric& receiver, const peer_id& from, recorder& heard) {
+    const completion done{[](void* self, std::error_code) noexcept {
+                            static_cast<mid_read*>(self)->small_.enter();
+                          },
+                          this};
+    BOOST_REQUIRE(!receiver.post_receive(from, small_tag, small_got_, done));
+    BOOST_REQUIRE(!receiver.post_receive(from, large_tag, got, in.done()));
+    heard.on_message = [this](auto&, auto) {
+      (messages_++ == 0 ? first_ : middle_).enter();
+    };
+  }
+  /// It stands: now both transfers are to be sent.
+  void wait_first() { first_.wait(); }
+  /// They have been: now the second message.
+  void wait_small() {
+    first_.release();
+    small_.wait();
+  }
+  /// It has been: on return the receiver stands in the middle.
+  void wait_middle() {
+    small_.release();
+    middle_.wait();
+  }
+  void go_on() { middle_.release(); }
+
+  std::vector<std::byte> got = std::vector<std::byte>(large_bytes);
+  outcome in;
+
+private:
+  std::vector<std::byte> small_got_ = std::vector<std::byte>(small_bytes);
+  held first_, small_, middle_;
+  int messages_ = 0; ///< of the receiver's thread
+};
+
+} // namespace shoal::transport::conformance

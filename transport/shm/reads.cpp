@@ -1,0 +1,121 @@
+// transport/shm/reads.cpp -- transfers that are read where they lie.
+//
+// Out: a frame that says where, and a slot (exposed.hpp). In: the region posted
+// under the tag is found as for any transfer; it is filled in turns, between
+// which the ring is read, so that messages pass.
+
+#include "transport/shm/engine.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace shoal::transport::shm {
+
+/// Maps what the peer says is its arena; without it, it sends by its ring.
+void engine::map_arena(link& l) {
+  const directory& theirs = *directory_of(l);
+  const std::uint64_t bytes = theirs.arena_bytes;
+  if (bytes == 0 || bytes > arena_bytes_max)
+    return;
+  auto seen = view::open(l.peer.pid, theirs.arena_descriptor, bytes);
+  if (seen)
+    l.peer_arena = std::move(*seen);
+  else
+    say("a peer's memory cannot be mapped: its tensors come by the ring");
+}
+
+// ---- out
+
+bool engine::may_expose(const link& l, const send_op& op) const {
+  return op.place && l.exposes && op.offset == 0 && !l.exposed.full();
+}
+
+/// @pre may_expose(), and the ring has room for a frame
+void engine::expose(link& l, std::uint64_t transfer, send_op& op) {
+  op.slot = l.exposed.expose(transfer);
+  op.offset = op.bytes.size();
+  frame f;
+  f.kind = frame_kind::bulk_at;
+  f.transfer = transfer;
+  f.total = op.bytes.size();
+  f.offset = *op.place;
+  f.plan = op.tag.plan;
+  f.link = op.tag.link;
+  f.sequence = op.tag.sequence;
+  f.slot = *op.slot;
+  l.writer.put(f, {});
+  l.in_flight->sent_bytes += op.bytes.size();
+}
+
+/// Before the memory is its owner's again.
+void engine::withdraw(link& l, send_op& op) {
+  if (op.slot)
+    l.exposed.withdraw(*op.slot);
+}
+
+// ---- in
+
+void engine::on_bulk_at(link& l, const frame& f) {
+  const auto from = place_of(f, l.peer_arena.bytes());
+  if (f.transfer == 0 || !from)
+    return broken(l, "a place that is not in its memory");
+  if (const auto op = claim(l, f))
+    l.reads.push_back({f.transfer, tag_of(f), f.slot, *from, 0, false, *op});
+}
+
+/// Copies of the oldest that can be, read_turn_bytes at most.
+bool engine::read(link& l) {
+  std::size_t left = read_turn_bytes;
+  bool work = false;
+  while (left != 0 && !l.over) {
+    const auto at = std::ranges::find(l.reads, false, &reading::withdrawn);
+    if (at == l.reads.end())
+      break;
+    work = true;
+    const std::size_t part = std::min(left, at->from.size() - at->offset);
+    if (part != 0)
+      std::memcpy(at->op.into.data() + at->offset, at->from.data() + at->offset,
+                  part);
+    at->offset += part;
+    left -= part;
+    if (!is_exposed(*l.peer_head, at->slot, at->transfer)) {
+      at->withdrawn = true; // its end follows, or the link's
+      continue;
+    }
+    if (at->offset != at->from.size())
+      continue;
+    const reading done = *at;
+    l.reads.erase(at);
+    l.in_flight->received_bytes += done.from.size();
+    answer(l, done.transfer, errc::ok);
+    complete_receive(l, done.op, {});
+  }
+  return work;
+}
+
+/// @returns whether it was being read
+bool engine::end_reading(link& l, std::uint64_t transfer, std::error_code why) {
+  const auto at = std::ranges::find(l.reads, transfer, &reading::transfer);
+  if (at == l.reads.end())
+    return false;
+  const receive_op op = at->op;
+  l.reads.erase(at);
+  complete_receive(l, op, why);
+  return true;
+}
+
+void engine::cancel_reads(link& l, std::uint64_t plan) {
+  std::vector<reading> ended;
+  std::erase_if(l.reads, [&](const reading& in) {
+    if (in.tag.plan == plan)
+      ended.push_back(in);
+    return in.tag.plan == plan;
+  });
+  for (const reading& in : ended) {
+    answer(l, in.transfer, errc::canceled);
+    complete_receive(l, in.op, errc::canceled);
+  }
+}
+
+} // namespace shoal::transport::shm
