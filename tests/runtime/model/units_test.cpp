@@ -8,6 +8,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include <cmath>
+#include <memory_resource>
 #include <numeric>
 #include <set>
 
@@ -62,6 +63,42 @@ BOOST_AUTO_TEST_CASE(initial_values_depend_on_seed_and_name_alone) {
   initialise(b, 8);
   BOOST_TEST(!std::ranges::equal(a.parameters(), b.parameters()));
   BOOST_TEST(a.parameters()[0] == 1.0f); // a norm
+}
+
+/// Counts what is allocated and has not come back.
+class counting_memory final : public std::pmr::memory_resource {
+public:
+  std::size_t bytes = 0;
+
+private:
+  void* do_allocate(std::size_t size, std::size_t alignment) override {
+    bytes += size;
+    return std::pmr::new_delete_resource()->allocate(size, alignment);
+  }
+  void do_deallocate(void* p, std::size_t size, std::size_t align) override {
+    bytes -= size;
+    std::pmr::new_delete_resource()->deallocate(p, size, align);
+  }
+  bool do_is_equal(const memory_resource& other) const noexcept override {
+    return this == &other;
+  }
+};
+
+BOOST_AUTO_TEST_CASE(gradients_lie_in_the_memory_that_is_given) {
+  const auto layout = std::make_shared<unit_layout>(tiny_config());
+  const auto memory = std::make_shared<counting_memory>();
+  std::weak_ptr<counting_memory> watched = memory;
+  {
+    unit_state unit(layout, 1, purpose::training, memory);
+    BOOST_TEST(memory->bytes == unit.size() * sizeof(float));
+    BOOST_TEST(std::ranges::count(unit.gradients(), 0.0f)
+               == std::ptrdiff_t(unit.size()));
+    const unit_state moved = std::move(unit);
+    BOOST_TEST(memory->bytes == moved.size() * sizeof(float));
+    BOOST_TEST(watched.use_count() == 2);
+  }
+  BOOST_TEST(memory->bytes == 0u);
+  BOOST_TEST(watched.use_count() == 1);
 }
 
 BOOST_AUTO_TEST_CASE(tied_units_begin_equal) {

@@ -5,6 +5,7 @@
 #include "node/swarm.hpp"
 #include "runtime/node/mesh.hpp"
 #include "transport/paired/address.hpp"
+#include "transport/shm/arena.hpp"
 
 #include <boost/test/unit_test.hpp>
 
@@ -95,6 +96,33 @@ BOOST_AUTO_TEST_CASE(roles_hear_members_only) {
   BOOST_TEST(swarm::until([&] { return w.received == 1; }));
   w.node->set_members({w.far->id()});
   BOOST_TEST(swarm::until([&] { return w.received == 3; }));
+}
+
+// Unless shared memory is turned off, by whatever of the ways to do so.
+BOOST_AUTO_TEST_CASE(tensors_lie_where_peers_of_the_machine_may_read_them) {
+  std::vector<fabric_choice> off(3);
+  off[0].shared_memory = false;
+  off[1].force = "tls";
+  off[2].exclude = {"shm"};
+  const auto lies_there = [](const fabric_choice& fabrics) {
+    mesh_hooks hooks;
+    hooks.say = [](const std::string&) {};
+    mesh_config c;
+    c.identity = tls::make_private_key();
+    c.fabrics = fabrics;
+    mesh node(std::move(c), std::move(hooks));
+    const auto memory = node.links().memory();
+    constexpr std::size_t bytes = std::size_t{1} << 20;
+    auto* const data = static_cast<std::byte*>(memory->allocate(bytes));
+    const auto* arena =
+      dynamic_cast<const transport::shm::arena*>(memory.get());
+    const bool in_arena = arena && arena->offset_of({data, bytes});
+    memory->deallocate(data, bytes);
+    return in_arena;
+  };
+  BOOST_TEST(lies_there({}));
+  for (const fabric_choice& fabrics : off)
+    BOOST_TEST(!lies_there(fabrics));
 }
 
 BOOST_AUTO_TEST_SUITE_END()
