@@ -201,10 +201,9 @@ bool engine::anything_new() const {
           != l->reader.taken()
         || l->peer_head->closed.load(std::memory_order_acquire) != 0)
       return true;
+    const auto taken = l->peer_head->taken.load(std::memory_order_acquire);
     if (l->head->waits.load(std::memory_order_relaxed) != 0
-        && l->writer.plausible(
-          l->peer_head->taken.load(std::memory_order_acquire))
-        && room(*l))
+        && l->writer.plausible(taken) && room(*l, taken))
       return true;
   }
   return false;

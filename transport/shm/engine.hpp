@@ -89,7 +89,8 @@ private:
   void send_small(link& l, frame f);
   bool send(link& l);
   std::size_t bytes_left(const link& l) const;
-  std::optional<std::size_t> room(const link& l) const;
+  std::optional<std::size_t> room(const link& l, std::uint64_t taken) const;
+  bool look_at_taken(link& l);
   void send_next(link& l, std::size_t room);
   void complete_send(link& l, std::uint64_t transfer, std::error_code result);
   void complete_receive(link& l, const receive_op& op, std::error_code result);

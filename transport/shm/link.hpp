@@ -77,6 +77,7 @@ struct link {
   segment channel;
   channel_head* head = nullptr; ///< in `channel`
   ring_writer writer;
+  std::uint64_t taken = 0; ///< how far the peer had read, when last looked at
   exposure exposed;
   bool exposes = false;         ///< the peer reads our arena
   std::size_t entry = no_entry; ///< its place in our directory

@@ -227,11 +227,11 @@ std::size_t engine::bytes_left(const link& l) const {
   return at->second.bytes.size() - at->second.offset;
 }
 
-/// The payload bytes that the next frame may have; empty if it is better to
-/// wait for more.
-std::optional<std::size_t> engine::room(const link& l) const {
-  const auto room =
-    l.writer.room(l.peer_head->taken.load(std::memory_order_acquire));
+/// The payload bytes that the next frame may have when the peer has read up to
+/// `taken`; empty if it is better to wait for more.
+std::optional<std::size_t>
+engine::room(const link& l, std::uint64_t taken) const {
+  const auto room = l.writer.room(taken);
   if (!room)
     return {};
   const bool at_end =
@@ -242,26 +242,39 @@ std::optional<std::size_t> engine::room(const link& l) const {
   return room;
 }
 
+/// How far the peer has read, which it writes at every message: not looked at
+/// while there is room without.
+/// @returns whether it may be believed
+bool engine::look_at_taken(link& l) {
+  l.taken = l.peer_head->taken.load(std::memory_order_acquire);
+  return l.writer.plausible(l.taken);
+}
+
 /// Writes what there is and what has room. @returns whether anything went
 bool engine::send(link& l) {
   bool sent = false;
   const auto begin = l.writer.written();
   while (l.writer.written() - begin < turn_bytes
          && (!l.small.empty() || !l.messages.empty() || !l.turn.empty())) {
-    if (!l.writer.plausible(
-          l.peer_head->taken.load(std::memory_order_acquire))) {
-      broken(l, "a position that cannot be");
-      break;
+    auto bytes = room(l, l.taken);
+    if (!bytes || *bytes < std::min(bytes_left(l), payload_bytes_max)) {
+      if (!look_at_taken(l)) {
+        broken(l, "a position that cannot be");
+        break;
+      }
+      bytes = room(l, l.taken);
     }
-    if (const auto bytes = room(l)) {
+    const bool waits = l.head->waits.load(std::memory_order_relaxed) != 0;
+    if (bytes) {
       send_next(l, *bytes);
       l.head->written.store(l.writer.written(), std::memory_order_release);
-      l.head->waits.store(0, std::memory_order_relaxed);
+      if (waits) // a line that the peer reads at every message
+        l.head->waits.store(0, std::memory_order_relaxed);
       wake(l);
       sent = true;
       continue;
     }
-    if (l.head->waits.load(std::memory_order_relaxed) != 0)
+    if (waits)
       break;
     // Announced, then looked at once more (E-2).
     l.head->waits.store(1, std::memory_order_relaxed);
