@@ -53,8 +53,8 @@ struct mid_read {
   static constexpr std::size_t large_bytes = std::size_t{32} << 20;
   static constexpr bulk_tag small_tag{1, 0, 0}, large_tag{7, 0, 0};
 
-  explicit mid_read(board& notes)
-    : in(notes), first_(notes), small_(notes), middle_(notes) {}
+  explicit mid_read(board& notes, std::size_t large = large_bytes)
+    : got(large), in(notes), first_(notes), small_(notes), middle_(notes) {}
 
   /// Before the first message is sent.
   void post(fabric& receiver, const peer_id& from, recorder& heard) {
@@ -75,6 +75,8 @@ struct mid_read {
     first_.release();
     small_.wait();
   }
+  /// Or no message, to go on from before the large one in the same turn.
+  void skip_middle() { small_.release(); }
   /// It has been: on return the receiver stands in the middle.
   void wait_middle() {
     small_.release();
@@ -82,7 +84,7 @@ struct mid_read {
   }
   void go_on() { middle_.release(); }
 
-  std::vector<std::byte> got = std::vector<std::byte>(large_bytes);
+  std::vector<std::byte> got;
   outcome in;
 
 private:

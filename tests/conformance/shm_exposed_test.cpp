@@ -183,6 +183,42 @@ BOOST_DATA_TEST_CASE(a_read_that_is_given_up_counts_as_nothing,
   BOOST_TEST((out.runs == 1 && middle.in.runs == 1));
 }
 
+// Given up when its place is known and nothing of it has been read; then it is
+// read to its end in one turn, before the end of it or of the link is seen.
+BOOST_DATA_TEST_CASE(a_read_that_comes_too_late_counts_as_nothing,
+                     boost::unit_test::data::make({action::cancel, action::drop,
+                                                   action::close}),
+                     what) {
+  constexpr std::size_t size = std::size_t{128} << 10;
+  two_nodes t;
+  mid_read late(t.notes, size);
+  const arena_bytes small(t.memory, late.small_bytes);
+  arena_bytes large(t.memory, size);
+  outcome out(t.notes), small_out(t.notes);
+  late.post(t.receiver, t.sender_id, t.heard);
+  BOOST_REQUIRE(!t.sender.send(t.receiver_id, as_bytes("x")));
+  late.wait_first();
+  BOOST_REQUIRE(!t.sender.send_bulk(t.receiver_id, late.small_tag, small.span(),
+                                    small_out.done()));
+  BOOST_REQUIRE(!t.sender.send_bulk(t.receiver_id, late.large_tag, large.span(),
+                                    out.done()));
+  t.sent(1 + late.small_bytes + size);
+  late.wait_small();
+  if (what == action::cancel)
+    t.sender.cancel(late.large_tag.plan);
+  else if (what == action::drop)
+    t.sender.drop(t.receiver_id);
+  else
+    t.sender.close();
+  BOOST_REQUIRE(out.wait());
+  BOOST_TEST((out.result == errc::canceled || out.result == errc::peer_lost));
+  large.scribble();
+  late.skip_middle();
+  BOOST_REQUIRE(late.in.wait());
+  BOOST_TEST(late.in.result
+             == (what == action::cancel ? errc::canceled : errc::peer_lost));
+}
+
 // More than there are slots: what has none goes by the ring.
 BOOST_AUTO_TEST_CASE(more_transfers_than_slots_arrive_all) {
   auto settings = two_nodes::settings(1);
