@@ -73,6 +73,9 @@ void print(const chaos_figures& f, bool as_json) {
               "%.0f tokens/s, on %u processors)\n",
               f.account.goodput * 100, f.capacity.tokens_per_s,
               f.capacity.processors);
+  if (f.account.goodput > 1)
+    std::printf("         more than undisturbed: other programs were busy "
+                "while that was measured\n");
 }
 
 } // namespace shoal::apps

@@ -172,6 +172,8 @@ def places(cluster, peer):
                 if j["state"] == "running")
     stages = {}
     for replica in plan.split(";"):
+        if "replica" not in replica:
+            continue  # what is kept in memory
         for index, place in enumerate(replica.split(":")[1].split()):
             stages.setdefault(index, []).append(place.split("[")[0])
     return stages
