@@ -17,7 +17,7 @@ from lifecycle_support import (Run, log_of, places, run_scenarios, scenario,
 
 WIDTH = 128
 SLEEP_S = float(os.environ.get("SHOAL_ZOMBIE_SECONDS", "0"))
-STEPS = 400 + int(100 * SLEEP_S)  # it goes on while they sleep
+STEPS = 250 + int(60 * SLEEP_S)  # it goes on while they sleep
 
 
 def members(peer):
