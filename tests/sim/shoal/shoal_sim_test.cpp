@@ -56,7 +56,7 @@ const struct {
   {planted::vote_counted_twice, 3}, {planted::stale_part_summed, 1},
   {planted::moments_not_moved, 1},  {planted::votes_not_stored, 40},
   {planted::cancel_forgotten, 1},   {planted::applied_twice, 8},
-  {planted::checksum_ignored, 260}, {planted::former_views_shown, 2},
+  {planted::checksum_ignored, 312}, {planted::former_views_shown, 2},
   {planted::loss_unsaid, 5},        {planted::optimizer_restarts, 1},
   {planted::tags_without_plan, 3},  {planted::followers_do_not_apply, 3},
 };
