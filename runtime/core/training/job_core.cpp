@@ -158,9 +158,7 @@ void job_core::resume_if_sealed() {
   keep_copies({d.version, d.copies.value_or(d.version)});
   if (d.stop)
     stop_step_ = d.version.step + 1;
-  if (place_->reporter.peer == config_.self)
-    for (const step_record& r : records_)
-      act(job_action::committed{r, true, true, header_, 0, 0, {}});
+  tell_records();
   if (d.known)
     publish(d.record, {});
   ask_for_blobs();
@@ -174,6 +172,36 @@ void job_core::resume_if_sealed() {
   applying_ = prepared_;
   applying_units_ = prepared_units_;
   act(job_action::apply{prepared_.step, d.record.grad_norm, applying_units_});
+}
+
+/// Somebody may have missed steps. The reporter tells them again or, if it has
+/// missed some itself, the first of those who have not.
+void job_core::tell_records() {
+  auto age = [](const seal& s) {
+    return std::pair(s.last.version.made, s.last.version.step);
+  };
+  const seal* teller = &seals_.begin()->second;
+  const seal* oldest = teller;
+  peer_id who = seals_.begin()->first;
+  for (const auto& [peer, s] : seals_) {
+    const bool better =
+      age(s) > age(*teller)
+      || (age(s) == age(*teller) && peer == place_->reporter.peer);
+    if (better) {
+      teller = &s;
+      who = peer;
+    }
+    if (age(s) < age(*oldest))
+      oldest = &s;
+  }
+  if (who != config_.self)
+    return;
+  // Those who do not seal may lack the newest, too.
+  const std::size_t newest = std::min(records_.size(), records_told_min);
+  for (std::size_t i = 0; i < records_.size(); ++i)
+    if (i + newest >= records_.size()
+        || records_[i].version.step > oldest->last.version.step)
+      act(job_action::committed{records_[i], true, true, header_, 0, 0, {}});
 }
 
 /// What seals or this peer know as committed may be more than what is left.

@@ -436,7 +436,9 @@ public:
   /// At the end, for a second store that has the last checkpoint.
   static constexpr nanoseconds keep_wait_max = 300'000'000'000;
   static constexpr std::size_t seals_kept_max = 64; ///< of newer assignments
-  static constexpr std::size_t records_kept_max = 64;
+  static constexpr std::size_t records_kept_max = 1024;
+  /// Told again at every resume, and more where a seal lacks more.
+  static constexpr std::size_t records_told_min = 64;
 
 private:
   void on(const job_event::view_changed& e);
@@ -469,6 +471,7 @@ private:
   void make_seal();
   void resume_if_sealed();
   void say_if_lost(const resume_decision& d);
+  void tell_records();
   void load_units();
   void continue_if_loaded();
   void enter(const state_version& at, bool evaluated, bool checkpointed);

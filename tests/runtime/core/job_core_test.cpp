@@ -456,6 +456,32 @@ BOOST_AUTO_TEST_CASE(a_lost_seal_is_asked_for_on_a_tick) {
   BOOST_TEST((answer[0].message == own[0].message));
 }
 
+/// The reporter may have been away: who knows more than it tells the others.
+BOOST_AUTO_TEST_CASE(steps_that_the_reporter_missed_are_told_by_who_has_them) {
+  for (const bool it_missed_them : {true, false}) {
+    const assignment a = make_place(1, 1);
+    job_core core = started(a, 1);
+    auto out = core.step(make_prepared(a, 1, 1, 1), 0);
+    const auto first = all<act::committed>(out);
+    BOOST_REQUIRE(first.size() == 1u);
+    (void)core.step(ev::applied{1}, 0);
+    assignment b = make_place(2, 1, 5);
+    b.reporter = id(2);
+    (void)core.step(show(b), 0);
+    (void)core.step(ev::halted{digest(b)}, 0);
+    seal other = make_seal(b, {}, {});
+    if (!it_missed_them)
+      other.last = first[0].record;
+    out = core.step(ev::received{peer(2), other}, 0);
+    const auto told = all<act::committed>(out);
+    BOOST_REQUIRE(told.size() == (it_missed_them ? 1u : 0u));
+    if (it_missed_them) {
+      BOOST_TEST((told[0].record == first[0].record));
+      BOOST_TEST((told[0].again && told[0].publish));
+    }
+  }
+}
+
 BOOST_AUTO_TEST_CASE(fetches_spread_over_those_who_hold_the_state) {
   assignment a = make_place(1, 4, 9); // peers 1 to 4, one block each
   std::map<peer_id, seal> seals;
