@@ -113,6 +113,9 @@ def in_use(shared):
 
 
 class Cluster:
+    #: Whether a node may end by itself, so that its socket stays.
+    may_end = False
+
     def __init__(self, shoal, peers, node_flags=(), keep=False, hosts=None):
         """`hosts`: what makes a Network in a folder; None: this host."""
         self.shoal = str(pathlib.Path(shoal).resolve())
@@ -214,7 +217,7 @@ class Cluster:
                 good = True
         finally:
             self.keep = self.keep or not good
-            left = self.sockets() if good else []
+            left = self.sockets() if good and not self.may_end else []
             left += self.close()
             if not good:
                 print(f"logs: {self.root}", file=sys.stderr)

@@ -9,6 +9,9 @@ from hosts_test import Hosts, by_multicast, up
 from lifecycle_support import Run, run_scenarios, scenario, wait_for
 from network import can_make_namespaces, ip
 
+# UCX 1.13 ends a process now and then when a peer dies: why UCX-TCP is not
+# used unasked (transport/ucx/README.md).
+Hosts.may_end = True
 TRUSTED = ["--fabric.trusted_networks", "10.83.0.0/24"]
 ASKED = [*TRUSTED, "--fabric.ucx_tcp"]
 NAME = "ucx-tcp"
