@@ -14,6 +14,7 @@
 #include <deque>
 #include <map>
 #include <set>
+#include <vector>
 
 namespace shoal::actors {
 namespace {
@@ -44,6 +45,10 @@ public:
     set_exit_handler([this](const caf::exit_msg& m) {
       for (const auto& [id, job] : jobs_) // nobody else ends them
         send_exit(job.actor, m.reason);
+      // Those that have left the view may wait for queues that are closed now.
+      for (const caf::actor_addr& job : leaving_)
+        if (const auto actor = caf::actor_cast<caf::actor>(job))
+          send_exit(actor, m.reason);
       placed_.end_all();
       jobs_.clear(); // a job knows its supervisor: neither would be freed
       quit(m.reason);
@@ -86,6 +91,10 @@ private:
         continue;
       }
       send(at->second.actor, job_view{m.view, std::nullopt});
+      std::erase_if(leaving_, [](const caf::actor_addr& job) {
+        return !caf::actor_cast<caf::actor>(job);
+      });
+      leaving_.push_back(at->second.actor.address());
       at = jobs_.erase(at);
     }
     placed_.on_view(m);
@@ -227,6 +236,7 @@ private:
   placed_roles placed_;
   std::shared_ptr<const core::view> view_;
   std::map<core::job_id, running_job> jobs_;
+  std::vector<caf::actor_addr> leaving_; ///< jobs that end by themselves
   std::deque<runtime::job_message_in> early_;
   std::set<core::job_id> ended_; ///< of the last look at the disk
   bool looked_ = false;

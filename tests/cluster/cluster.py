@@ -113,7 +113,8 @@ def in_use(shared):
 
 
 class Cluster:
-    #: Whether a node may end by itself, so that its socket stays.
+    #: Whether a node may end by itself, or at its end by the watchdog, so that
+    #: its socket stays.
     may_end = False
 
     def __init__(self, shoal, peers, node_flags=(), keep=False, hosts=None):
@@ -213,7 +214,9 @@ class Cluster:
             if wrong is None:
                 for peer in self.peers:
                     if peer.running():
-                        peer.stop(60)
+                        code = peer.stop(60)
+                        assert code == 0 or self.may_end, (
+                            f"{peer.name} ended with {code}")
                 good = True
         finally:
             self.keep = self.keep or not good

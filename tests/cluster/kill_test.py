@@ -54,7 +54,7 @@ enable = false
 """
 
 
-def run_file(folder, size, steps, replicas, stages, copy_every=1):
+def run_file(folder, size, steps, replicas=2, stages=2, copy_every=1):
     text = (SIZES[size] + f"steps = {steps}\n" + COMMON + f"""[parallelism]
 data_parallel_replicate_degree = {replicas}
 pipeline_parallel_degree = {stages}

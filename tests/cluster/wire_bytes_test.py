@@ -4,7 +4,8 @@
 # devices count for a long run less those for a short one are the bytes of the
 # steps between. The need is computed: replicas send every gradient twice
 # between them ((R - 1) / R of it each way, parts and sums); stages send each
-# microbatch's activations and their gradients once. Bar: within 2 %.
+# microbatch's activations and their gradients once, and every reduced gradient
+# once to who follows. Bar: within 2 %.
 import argparse
 import json
 import pathlib
@@ -32,12 +33,15 @@ global_batch_size = {BATCH}
 enable = false
 [checkpoint]
 enable = false
+[fault_tolerance]
+copies = 1
+copy_every = 1
 """
 PARAMETERS = (2 * VOCAB * HIDDEN + HIDDEN
               + LAYERS * (4 * HIDDEN * HIDDEN + 3 * HIDDEN * MLP + 2 * HIDDEN))
 NEED = {  # (stages, replicas) -> bytes of a step, both hosts together
     (1, 2): 2 * 4 * PARAMETERS,
-    (2, 1): 2 * 4 * BATCH * SEQ * HIDDEN,
+    (2, 1): 2 * 4 * BATCH * SEQ * HIDDEN + 4 * PARAMETERS,
 }
 
 
