@@ -58,6 +58,8 @@ void job_actor::keep_copy(const take_copies& a, std::uint32_t unit,
                           const buffer& copy) {
   world_->copies[a.version][unit] = copy;
   feed(event::copied{a.digest, a.version, unit});
+  if (!core_.copies().contains(a.version)) // it came after a halt
+    world_->copies.erase(a.version);
 }
 
 void job_actor::act(const revert_unit& a) {

@@ -200,6 +200,22 @@ BOOST_DATA_TEST_CASE(a_death_at_any_message_loses_no_step,
   require_same(s.record(witness), false, false);
 }
 
+/// Kills a peer after so many messages, starts it again some time later and
+/// runs to the end. @returns false if the run had ended before
+bool die_and_return(shoal::test::small_shoal& s, std::size_t victim, int when) {
+  for (int i = 0; i < when && !s.ended(); ++i)
+    s.step();
+  if (s.ended())
+    return false;
+  s.kill(victim);
+  for (int i = 0; i < 150 && !s.ended(); ++i)
+    s.step();
+  if (!s.ended())
+    s.restart(victim);
+  BOOST_REQUIRE(s.finish());
+  return true;
+}
+
 /// One pipeline, on as many peers as stages, with fewer or with one to spare:
 /// who follows has what died with its owner.
 BOOST_DATA_TEST_CASE(a_death_without_replicas_loses_no_step,
@@ -212,16 +228,8 @@ BOOST_DATA_TEST_CASE(a_death_without_replicas_loses_no_step,
   s.submit();
   BOOST_TEST(!s.plan().jobs.at(0).followers.empty());
   const auto victim = std::size_t(when) % peers;
-  for (int i = 0; i < when && !s.ended(); ++i)
-    s.step();
-  if (s.ended())
+  if (!die_and_return(s, victim, when))
     return; // with few peers a run takes fewer messages
-  s.kill(victim);
-  for (int i = 0; i < 150 && !s.ended(); ++i)
-    s.step();
-  if (!s.ended())
-    s.restart(victim);
-  BOOST_REQUIRE(s.finish());
   const auto& record = s.record((victim + 1) % peers);
   require_same(record, true, tied);
   BOOST_TEST(record.lost_states == 0u);
@@ -242,16 +250,8 @@ BOOST_DATA_TEST_CASE(a_death_goes_back_to_the_newest_copies,
   s.submit();
   BOOST_TEST(s.plan().jobs.at(0).copy_every == std::uint32_t(every));
   const auto victim = std::size_t(when) % peers;
-  for (int i = 0; i < when && !s.ended(); ++i)
-    s.step();
-  if (s.ended())
+  if (!die_and_return(s, victim, when))
     return;
-  s.kill(victim);
-  for (int i = 0; i < 150 && !s.ended(); ++i)
-    s.step();
-  if (!s.ended())
-    s.restart(victim);
-  BOOST_REQUIRE(s.finish());
   const auto& record = s.record((victim + 1) % peers);
   require_same(record, true, tied);
   // Copies were still on their way when the next were due, at worst.
