@@ -58,15 +58,10 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::actors::job_tick)
 
 namespace shoal::actors {
 
-core::nanoseconds steady_now() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-           std::chrono::steady_clock::now().time_since_epoch())
-    .count();
-}
-
 job_actor::job_actor(caf::actor_config& cfg, job_config config, world_ptr world)
   : caf::event_based_actor(cfg), config_(std::move(config)),
-    world_(std::move(world)), core_(core_config(config_, *world_)) {
+    world_(std::move(world)), core_(core_config(config_, *world_)),
+    watch_(config_.node->self()) {
 }
 
 caf::behavior job_actor::make_behavior() {
@@ -89,7 +84,10 @@ caf::behavior job_actor::make_behavior() {
       if (const auto* w = std::get_if<core::shards_written>(m.message.get())) {
         if (w->on.digest == digest_)
           crew_.pass(shards_told{m.from, *w});
-      } else
+      } else if (const auto* r =
+                   std::get_if<core::stall_report>(m.message.get()))
+        on_report(m.from, *r);
+      else
         feed(event::received{m.from, *m.message});
     },
     [this](const runtime::drain_job&) { on_drain(); },
@@ -116,8 +114,11 @@ caf::behavior job_actor::make_behavior() {
       if (over_)
         return;
       delayed_send(this, tick_every, job_tick{});
+      if (config_.alive)
+        *config_.alive = steady_now();
       look_for_blobs();
       feed(event::tick{});
+      look_for_stalls();
     },
     [](const job_later& m) { m.run(); },
   };
@@ -131,6 +132,7 @@ void job_actor::feed(core::job_input input) {
   while (!inputs_.empty()) {
     core::job_input next = std::move(inputs_.front());
     inputs_.pop_front();
+    record(next);
     for (const core::job_output& action : core_.step(next, steady_now()))
       std::visit([this](const auto& a) { act(a); }, action);
   }
@@ -172,6 +174,11 @@ void job_actor::on_view(const job_view& m) {
     e.unix_ms = unix_ms();
     node().log().add(config_.entry.id, e);
   }
+  header_ = {config_.entry.id, 0, 0};
+  if (m.place) {
+    header_ = {config_.entry.id, core::digest(*m.place), m.place->since};
+    predicted_ = core::longest_wait(*m.view, *m.place);
+  }
   event::view_changed change{m.view->number, m.place, members()};
   feed(std::move(change));
 }
@@ -184,6 +191,11 @@ std::vector<core::peer_id> job_actor::members() const {
   return out;
 }
 
+std::string job_actor::name_of(const core::peer_id& peer) const {
+  const core::member* m = view_ ? core::find_member(*view_, peer) : nullptr;
+  return m ? m->name : core::short_name(peer);
+}
+
 std::function<void(std::function<void()>)> job_actor::poster() {
   return [self = caf::actor_cast<caf::actor>(this)](std::function<void()> run) {
     caf::anon_send(self, job_later{std::move(run)});
@@ -193,7 +205,10 @@ std::function<void(std::function<void()>)> job_actor::poster() {
 void job_actor::compute(std::function<void(kernels::backend&)> work,
                         std::function<void()> then) {
   node().device().submit(
-    std::move(work), [post = poster(), then = std::move(then)] { post(then); });
+    std::move(work), [post = poster(), world = world_, then = std::move(then)] {
+      ++world->finished;
+      post(then);
+    });
 }
 
 void job_actor::fence(std::function<void()> then) {

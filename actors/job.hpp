@@ -22,6 +22,8 @@
 #include <caf/actor.hpp>
 #include <caf/allowed_unsafe_message_type.hpp>
 
+#include <atomic>
+#include <memory>
 #include <optional>
 
 namespace shoal::actors {
@@ -43,6 +45,8 @@ struct job_config {
   runtime::context* node = nullptr;
   core::job_entry entry;
   caf::actor supervisor;
+  /// When it last ran, on the steady clock: for its supervisor. May be null.
+  std::shared_ptr<std::atomic<core::nanoseconds>> alive;
 };
 
 /// @returns nothing if the job's run description cannot be read; that is said.

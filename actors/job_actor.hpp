@@ -2,8 +2,8 @@
 //
 // job.cpp: messages in, actions out. job_units.cpp: how a unit's state gets
 // here and where it goes. job_copies.cpp: copies of it, for when others die.
-// job_checkpoints.cpp: checkpoints, and what of them stays on the disk. Private
-// to these files.
+// job_checkpoints.cpp: checkpoints, and what of them stays on the disk.
+// job_stalls.cpp: what is done when nothing moves. Private to these files.
 #pragma once
 
 #include "actors/blob_set.hpp"
@@ -15,6 +15,8 @@
 #include "actors/reducer.hpp"
 #include "actors/shard_writer.hpp"
 #include "runtime/core/training/job_core.hpp"
+#include "runtime/core/training/stall_watch.hpp"
+#include "runtime/links.hpp"
 #include "runtime/model/corpus.hpp"
 
 #include <caf/all.hpp>
@@ -128,6 +130,16 @@ private:
   void read_files(const loading& l);
   void note_once(const std::string& text);
   std::vector<core::peer_id> members() const;
+  std::string name_of(const core::peer_id& peer) const;
+
+  // Stalls.
+  void record(const core::job_input& input);
+  core::stall_watch::sight sight();
+  void look_for_stalls();
+  void on_report(const core::peer_id& from, const core::stall_report& r);
+  void carry_out(const core::stall_watch::actions& actions);
+  void write_flight();
+  void list_transfers(const std::vector<runtime::link_hub::pending>& all);
   blob_set job_blobs() const;
 
   job_config config_;
@@ -171,11 +183,17 @@ private:
   std::uint64_t last_step_ = 0; ///< the newest committed one that is logged
   job_holds reported_;
   unsigned ticks_ = 0;
+
+  core::stall_watch watch_;
+  core::job_header header_;         ///< of place_
+  core::nanoseconds predicted_ = 0; ///< longest time without a change
+  bool listing_ = false;            ///< transfers: the answer is on its way
+  std::vector<core::peer_id> sending_to_;
+  std::vector<std::string> under_way_; ///< transfers, for people
+  std::string flight_why_;             ///< a flight record is to be written
+  int flight_ticks_ = 0;               ///< since then
   bool over_ = false;
 };
-
-/// A steady clock, in the core's units.
-core::nanoseconds steady_now();
 
 } // namespace shoal::actors
 

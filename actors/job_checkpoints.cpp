@@ -88,8 +88,7 @@ void job_actor::act(const checkpoint_failed& a) {
   const bool again = std::exchange(saving_fails_, true);
   if (again && !a.trying)
     return; // said
-  const core::member* where = view_ ? core::find_member(*view_, a.at) : nullptr;
-  const std::string at = where ? where->name : core::to_hex(a.at).substr(0, 8);
+  const std::string at = name_of(a.at);
   note(a.step, a.trying ? "the model of step " + std::to_string(a.step)
                             + " cannot be written on " + at + ": " + a.why
                             + "; trying again until it can (or `shoal cancel`)"

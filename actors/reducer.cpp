@@ -109,6 +109,8 @@ public:
       [this](const unit_squared& m) {
         if (m.step != step_)
           return;
+        ++config_.world->finished;
+        node().flight().add("reduced", config_.world->job, step_, m.sums.unit);
         const bool own = units_.contains(m.sums.unit);
         (own ? units_ : followed_).at(m.sums.unit).squares = m.sums;
         finish_if_reduced();

@@ -12,7 +12,6 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 
 namespace shoal::actors {
 
@@ -31,16 +30,23 @@ struct item_done {
   buffer made; ///< hidden states or their gradients, for a neighbour
 };
 
-core::nanoseconds clock_now() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-           std::chrono::steady_clock::now().time_since_epoch())
-    .count();
-}
-
 /// Evaluations and steps alternate; each has a number of its own so that
 /// arrivals of another are told apart.
 std::uint64_t run_number(std::uint64_t step, bool eval) {
   return 2 * step + (eval ? 1 : 0);
+}
+
+/// As the flight record names it, when it begins on the device.
+const char* name_of(work_kind kind) {
+  switch (kind) {
+  case work_kind::forward:
+    return "forward";
+  case work_kind::input_gradient:
+    return "input gradient";
+  case work_kind::weight_gradient:
+    return "weight gradient";
+  }
+  return "work";
 }
 
 } // namespace
@@ -135,7 +141,7 @@ private:
     step_ = step;
     eval_ = eval;
     busy_ = false;
-    began_ = clock_now();
+    began_ = steady_now();
     worked_ = 0;
     losses_.clear();
     order_ =
@@ -196,7 +202,12 @@ private:
       expect(s.d_out, link_kind::gradients, peer_of(s.index + 1), hidden);
   }
 
+  void note(const char* what, std::uint32_t stage, std::uint32_t microbatch) {
+    node().flight().add(what, config_.world->job, step_, stage, microbatch);
+  }
+
   void on_arrived(const arrived& m) {
+    note(m.error ? "input failed" : "input arrived", m.index, m.microbatch);
     for (receiver* r : here(m.index).receivers())
       if (r->used() && r->kind() == m.kind)
         if (!r->put(m) && m.error && m.run == run_number(step_, eval_))
@@ -225,6 +236,7 @@ private:
     if (!item)
       return;
     busy_ = true;
+    note(name_of(item->kind), item->stage, item->microbatch);
     switch (item->kind) {
     case work_kind::forward:
       forward(*item);
@@ -247,9 +259,9 @@ private:
     done->made = std::move(made);
     node().device().submit(
       [compute = here(item.stage).compute, done, run](kernels::backend&) {
-        const core::nanoseconds began = clock_now();
+        const core::nanoseconds began = steady_now();
         run(*compute->stage, *done);
-        done->took = clock_now() - began;
+        done->took = steady_now() - began;
       },
       [self = caf::actor_cast<caf::actor>(this), done] {
         caf::anon_send(self, std::move(*done));
@@ -321,6 +333,7 @@ private:
   void on_done(item_done& m) {
     if (m.run != run_number(step_, eval_))
       return;
+    ++config_.world->finished;
     busy_ = false;
     worked_ += m.took;
     const std::uint32_t stage = m.item.stage;
@@ -345,9 +358,10 @@ private:
   }
 
   void finish() {
+    note("stage finished", here_.front().index, 0);
     if (!eval_) {
       send(config_.owner, step_computed{step_, std::move(losses_), worked_,
-                                        clock_now() - began_});
+                                        steady_now() - began_});
       return;
     }
     if (here_.back().index + 1 == stages())

@@ -4,6 +4,7 @@
 #include "actors/job.hpp"
 #include "actors/job_cleaner.hpp"
 #include "actors/placed_roles.hpp"
+#include "actors/training_state.hpp"
 #include "runtime/core/training/plan.hpp"
 #include "runtime/device_queue.hpp"
 #include "runtime/job_log.hpp"
@@ -25,10 +26,19 @@ constexpr std::size_t early_messages_max = 1024;
 /// What was too young to be removed is older now.
 struct clean_again {};
 
+/// Whether all job actors still run.
+struct look_at_jobs {};
+constexpr std::chrono::seconds look_every{10};
+/// One that has not run for so long, as seen silent_looks_max times in a row,
+/// never will.
+constexpr std::chrono::seconds silent_max{30};
+constexpr int silent_looks_max = 3;
+
 } // namespace
 } // namespace shoal::actors
 
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::actors::clean_again)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::actors::look_at_jobs)
 
 namespace shoal::actors {
 namespace {
@@ -67,6 +77,7 @@ public:
       },
       [this](const runtime::node_stopping& m) { on_stopping(m.drain); },
       [this](const clean_again&) { clean(); },
+      [this](const look_at_jobs&) { look(); },
     };
   }
 
@@ -75,7 +86,25 @@ private:
     caf::actor actor;
     job_holds holds;
     bool drained = false;
+    std::shared_ptr<std::atomic<core::nanoseconds>> alive;
+    int silent_looks = 0;
   };
+
+  /// A job actor that does not run holds up its job on all peers, and another
+  /// thread can not end it.
+  void look() {
+    looking_ = !jobs_.empty();
+    if (looking_)
+      delayed_send(this, look_every, look_at_jobs{});
+    const core::nanoseconds now = steady_now();
+    for (auto& [id, job] : jobs_) {
+      if (now - *job.alive < std::chrono::nanoseconds(silent_max).count())
+        job.silent_looks = 0;
+      else if (++job.silent_looks == silent_looks_max)
+        node_.hung("the actor of job " + std::to_string(id)
+                   + " has not run for half a minute");
+    }
+  }
 
   void on_view(const runtime::view_changed& m) {
     view_ = m.view;
@@ -109,13 +138,18 @@ private:
   keep_running(const core::job_entry& entry, const runtime::view_changed& m) {
     auto at = jobs_.find(entry.id);
     if (at == jobs_.end()) {
-      auto actor =
-        spawn_job(system(), {&node_, entry, caf::actor_cast<caf::actor>(this)});
+      auto alive =
+        std::make_shared<std::atomic<core::nanoseconds>>(steady_now());
+      auto actor = spawn_job(
+        system(), {&node_, entry, caf::actor_cast<caf::actor>(this), alive});
       if (!actor) {
         node_.propose_job_state(entry.id, core::job_state::failed, 0);
         return;
       }
-      at = jobs_.emplace(entry.id, running_job{*actor, {}, false}).first;
+      at =
+        jobs_.emplace(entry.id, running_job{*actor, {}, false, alive, 0}).first;
+      if (!looking_)
+        look();
       node_.disk().submit(
         [node = &node_, entry](kernels::backend&) {
           remember_blobs(*node, entry);
@@ -240,6 +274,7 @@ private:
   std::deque<runtime::job_message_in> early_;
   std::set<core::job_id> ended_; ///< of the last look at the disk
   bool looked_ = false;
+  bool looking_ = false;                 ///< at jobs that run
   std::shared_ptr<job_cleaner> cleaner_; ///< used by disk work alone
   bool stopping_ = false;
   bool drain_ = true;

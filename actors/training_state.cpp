@@ -4,6 +4,7 @@
 #include "runtime/core/assert.hpp"
 
 #include <algorithm>
+#include <chrono>
 
 namespace shoal::actors {
 
@@ -47,6 +48,12 @@ void copy_state_in(std::span<const float> from, model::unit_state& unit) {
   std::ranges::copy(from.subspan(0, n), unit.parameters().begin());
   std::ranges::copy(from.subspan(n, n), unit.first_moment().begin());
   std::ranges::copy(from.subspan(2 * n, n), unit.second_moment().begin());
+}
+
+core::nanoseconds steady_now() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+           std::chrono::steady_clock::now().time_since_epoch())
+    .count();
 }
 
 } // namespace shoal::actors

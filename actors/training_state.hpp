@@ -16,6 +16,7 @@
 #include "runtime/model/stage_model.hpp"
 #include "runtime/run_config.hpp"
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <optional>
@@ -40,6 +41,8 @@ struct job_world {
   std::map<model::unit_index, unit_ptr> units; ///< the job actor's
   /// Copies of states as they were, of units here and of units followed.
   std::map<core::state_version, std::map<model::unit_index, buffer>> copies;
+  /// Counts what the device has finished for the job: that it moves.
+  std::atomic<std::uint64_t> finished{0};
 
   std::size_t tokens_per_microbatch() const {
     return std::size_t(run.local_batch_size * run.seq_len);
@@ -82,5 +85,8 @@ const core::peer_id& holder_of(const core::assignment& a, std::uint32_t replica,
 std::size_t state_bytes(const model::unit_state& unit);
 void copy_state_out(model::unit_state& unit, std::span<float> into);
 void copy_state_in(std::span<const float> from, model::unit_state& unit);
+
+/// A steady clock, in the core's units.
+core::nanoseconds steady_now();
 
 } // namespace shoal::actors

@@ -11,6 +11,7 @@
 #include "runtime/core/training/job_messages.hpp"
 #include "runtime/core/training/plan.hpp"
 #include "runtime/core/view.hpp"
+#include "runtime/flight_record.hpp"
 
 #include <caf/actor.hpp>
 #include <caf/fwd.hpp>
@@ -74,6 +75,19 @@ public:
   virtual void propose_job_state(core::job_id job, core::job_state state,
                                  std::uint64_t done_step) = 0;
 
+  /// Proposes a view change: nothing moves under the job's assignment of
+  /// `since`, so that all begin it anew.
+  virtual void propose_retry(core::job_id, core::epoch /*since*/) {}
+  /// Proposes a view change: the work of that member is hung, as seen in view
+  /// `number`.
+  virtual void propose_expulsion(const core::peer_id&, core::epoch /*number*/) {
+  }
+  /// Work here can not be stopped: this node can only end, and does.
+  virtual void hung(const std::string& /*why*/) {}
+
+  /// The latest events of this node.
+  flight_record& flight() { return flight_; }
+
   /// Fetches a blob from whoever of `holders` has it into the own store;
   /// `done` runs (on some thread; it only posts) with the result.
   virtual void fetch_blob(const core::blob_digest& digest,
@@ -86,6 +100,9 @@ public:
 
   /// Lines for people: "[stage] ...", to the node's log.
   virtual void say(const std::string& line) = 0;
+
+private:
+  flight_record flight_;
 };
 
 // Local messages that the node sends to a role's actor.

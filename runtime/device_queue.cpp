@@ -7,7 +7,10 @@
 #include "runtime/host_limits.hpp"
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <deque>
 #include <mutex>
 #include <thread>
@@ -34,6 +37,8 @@ public:
     queue_.push_back({std::move(run), std::move(done)});
     wake_.notify_one();
   }
+
+  std::int64_t busy_since() const override { return busy_since_; }
 
   void close() override {
     {
@@ -62,11 +67,13 @@ private:
       piece next = std::move(queue_.front());
       queue_.pop_front();
       lock.unlock();
+      busy_since_ = std::chrono::steady_clock::now().time_since_epoch().count();
       if (next.run)
         next.run(*backend_);
       if (next.done)
         next.done();
       next = {};
+      busy_since_ = 0;
       lock.lock();
     }
   }
@@ -77,6 +84,7 @@ private:
   std::condition_variable wake_;
   std::deque<piece> queue_;
   bool closing_ = false;
+  std::atomic<std::int64_t> busy_since_{0};
   std::mutex close_mutex_;
   std::thread thread_; // last: it uses all of the above
 };

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 
@@ -29,6 +30,10 @@ public:
   /// Queues `run`, then `done`. At most queue_max pieces wait: more is a bug.
   /// Either may be empty.
   virtual void submit(work run, std::function<void()> done) = 0;
+
+  /// Since when one piece is running, in nanoseconds of the steady clock; 0:
+  /// none is.
+  virtual std::int64_t busy_since() const { return 0; }
 
   /// Runs what is queued, then ends the thread. Not from work.
   virtual void close() = 0;

@@ -293,6 +293,13 @@ public:
     post([plan](links::state& s) { s.cancel(plan); });
   }
 
+  void list_pending(std::uint64_t plan,
+                    std::function<void(std::vector<pending>)> then) override {
+    post([plan, then = std::move(then)](links::state& s) {
+      then(s.pending_of(plan));
+    });
+  }
+
   std::vector<link_stat> stats() const override {
     auto list = state_->all_stats();
     std::uint64_t sum = 0;

@@ -122,6 +122,7 @@ struct state : std::enable_shared_from_this<state> {
   void drop(const peer_id& id, peer& p, fabric_kind kind);
   void count(const transfer& t, bool sent);
   std::vector<link_hub::link_stat> all_stats() const;
+  std::vector<link_hub::pending> pending_of(std::uint64_t plan) const;
   void meter_start(sending& s, std::int64_t now_ns);
   void meter_end(const sending& s, bool arrived);
   transport::fabric* fabric_of(fabric_kind kind) const;

@@ -77,6 +77,27 @@ std::vector<link_hub::link_stat> state::all_stats() const {
   return list;
 }
 
+std::vector<link_hub::pending> state::pending_of(std::uint64_t plan) const {
+  std::vector<link_hub::pending> out;
+  for (const auto& [id, p] : peers) {
+    std::size_t listed = 0;
+    for (auto at = p.receives.lower_bound(bulk_tag{plan, 0, 0});
+         at != p.receives.end() && at->first.plan == plan
+         && ++listed <= link_hub::pending_max;
+         ++at)
+      out.push_back({id, at->first, at->second->buffer.bytes.size(), false,
+                     at->second->at == receive::stage::posted});
+    listed = 0;
+    for (auto at = p.sends.lower_bound(bulk_tag{plan, 0, 0});
+         at != p.sends.end() && at->first.plan == plan
+         && ++listed <= link_hub::pending_max;
+         ++at)
+      out.push_back({id, at->first, at->second->buffer.bytes.size(), true,
+                     at->second->at == sending::stage::sending});
+  }
+  return out;
+}
+
 } // namespace links
 
 } // namespace shoal::runtime

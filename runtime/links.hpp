@@ -81,6 +81,22 @@ public:
   };
   virtual std::vector<link_stat> stats() const = 0;
 
+  /// A transfer that has not ended.
+  struct pending {
+    transport::peer_id peer{};
+    transport::bulk_tag tag{};
+    std::size_t bytes = 0;
+    bool sending = false;
+    bool begun = false; ///< a fabric has it: granted, and not waiting
+  };
+  /// Those of a sub-plan, pending_max of each peer and direction at most.
+  /// `then` runs on some thread: it only posts.
+  virtual void list_pending(std::uint64_t /*plan*/,
+                            std::function<void(std::vector<pending>)> then) {
+    then({});
+  }
+  static constexpr std::size_t pending_max = 16;
+
   static constexpr int retries_max = 3;
 };
 

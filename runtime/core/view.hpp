@@ -180,6 +180,8 @@ struct job_entry {
   /// Jobs of higher priority are planned first and take what they need, also
   /// from jobs that run; 0 is usual. Within priority_min .. priority_max.
   std::int32_t priority = 0;
+  /// The assignment made in this view did not move: it gets another number.
+  epoch retried = 0;
   friend bool operator==(const job_entry&, const job_entry&) = default;
 };
 

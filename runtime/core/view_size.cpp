@@ -54,7 +54,7 @@ std::size_t bytes_bound(const member& m) {
 }
 
 std::size_t bytes_bound(const job_entry& j) {
-  constexpr std::size_t numbers = 24;
+  constexpr std::size_t numbers = 27;
   return framed + text(j.name) + text(j.run_json) + numbers * number
          + 2 * (framed + sizeof(blob_digest)) + peer + framed
          + j.want_blocks.size() * number;

@@ -73,6 +73,10 @@ public:
   void worked(core::job_id job, core::nanoseconds busy) override;
   void propose_job_state(core::job_id job, core::job_state state,
                          std::uint64_t done_step) override;
+  void propose_retry(core::job_id job, core::epoch since) override;
+  void
+  propose_expulsion(const core::peer_id& peer, core::epoch number) override;
+  void hung(const std::string& why) override;
   void fetch_blob(const core::blob_digest& digest,
                   std::vector<core::peer_id> holders,
                   std::function<void(std::error_code)> done) override;

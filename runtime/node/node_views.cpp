@@ -109,6 +109,8 @@ membership_hooks node::impl::make_membership_hooks() {
 
 void node::impl::adopt(const cl::new_view& v) {
   auto view = std::make_shared<const core::view>(v.current);
+  flight().add(v.member ? "view" : "view without this peer", 0, 0, view->number,
+               view->members.size());
   auto plan = std::make_shared<const core::plan>(core::make_plan(*view));
   for (const core::assignment& a : plan->jobs)
     mesh_->links().name_plan(core::digest(a), a.job);
@@ -193,6 +195,7 @@ void node::impl::show_waiting(const cl::waiting_for& w) {
 void node::impl::submit(std::uint64_t token, core::job_entry job) {
   job.state = core::job_state::running;
   job.done_step = 0;
+  job.retried = 0;
   job.submitter = self_;
   do
     job.id = transport::tls::make_instance();

@@ -82,6 +82,20 @@ void node::impl::propose_job_state(core::job_id job, core::job_state state,
   tell_cluster(core::cluster::set_job_state{job, state, done_step});
 }
 
+void node::impl::propose_retry(core::job_id job, core::epoch since) {
+  tell_cluster(core::cluster::retry_job{job, since});
+}
+
+void node::impl::propose_expulsion(const core::peer_id& peer,
+                                   core::epoch number) {
+  tell_cluster(core::cluster::expel_member{peer, number});
+}
+
+void node::impl::hung(const std::string& why) {
+  say("[node] " + why + ": this node ends");
+  end(why);
+}
+
 void node::impl::fetch_blob(const core::blob_digest& digest,
                             std::vector<core::peer_id> holders,
                             std::function<void(std::error_code)> done) {

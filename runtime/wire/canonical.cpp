@@ -110,6 +110,7 @@ void writer::value(const core::job_entry& job) {
   number(job.origin_step);
   number(job.changed);
   number(static_cast<std::uint64_t>(std::int64_t{job.priority}));
+  number(job.retried);
 }
 
 void writer::value(const core::assignment& a) {

@@ -246,6 +246,7 @@ static void put(wire::ClusterMessage& out, const cl::change_request& from) {
   to.set_old_key(raw(from.what.old_key));
   if (from.what.invite != core::invitation{})
     put(*to.mutable_invite(), from.what.invite);
+  to.set_since(from.what.since);
 }
 
 static void
@@ -253,8 +254,8 @@ get(const wire::ChangeRequest& request, cl::change_request& out, checks& c) {
   c.id(request.shoal(), out.shoal);
   const wire::Change& from = request.what();
   cl::change& to = out.what;
-  c.enumerator(from.kind(), cl::change_kind::submit_job,
-               cl::change_kind::redeem, to.kind);
+  c.enumerator(from.kind(), cl::change_kind::submit_job, cl::change_kind::expel,
+               to.kind);
   get(from.job(), to.job, c);
   to.id = from.id();
   c.enumerator(from.state(), core::job_state::running, core::job_state::failed,
@@ -272,6 +273,7 @@ get(const wire::ChangeRequest& request, cl::change_request& out, checks& c) {
   get_id_or_zero(from.old_key(), to.old_key, c);
   if (from.has_invite())
     get(from.invite(), to.invite, c);
+  to.since = c.at_most(from.since(), epoch_max);
 }
 
 static void put(wire::ClusterMessage& out, const cl::key_offer& from) {

@@ -261,6 +261,37 @@ get(const wire::ShardsWritten& from, core::shards_written& to, checks& c) {
   to.trying = from.trying();
 }
 
+static void put(wire::JobMessage& out, const core::stall_report& from) {
+  wire::StallReport& to = *out.mutable_stall_report();
+  put(*to.mutable_on(), from.on);
+  to.set_step(from.step);
+  to.set_asks(from.asks);
+  to.set_active(from.active);
+  to.set_halting(from.halting);
+  to.set_idle_ns(std::uint64_t(from.idle));
+  to.set_budget_ns(std::uint64_t(from.budget));
+  to.set_computing_ns(std::uint64_t(from.computing));
+  for (const core::peer_id& p : from.sending_to)
+    to.add_sending_to(raw(p));
+  to.set_where(printable(from.where, core::stall_where_max));
+}
+
+static void
+get(const wire::StallReport& from, core::stall_report& to, checks& c) {
+  get(from.on(), to.on, c);
+  to.step = c.at_most(from.step(), epoch_max);
+  to.asks = from.asks();
+  to.active = from.active();
+  to.halting = from.halting();
+  to.idle = core::nanoseconds(c.at_most(from.idle_ns(), epoch_max));
+  to.budget = core::nanoseconds(c.at_most(from.budget_ns(), epoch_max));
+  to.computing = core::nanoseconds(c.at_most(from.computing_ns(), epoch_max));
+  if (c.list(from.sending_to_size(), core::stall_peers_max))
+    for (const std::string& p : from.sending_to())
+      c.id(p, to.sending_to.emplace_back());
+  c.text(from.where(), core::stall_where_max, to.where);
+}
+
 static void put(wire::JobMessage& out, const core::drain_request& from) {
   put(*out.mutable_drain_request()->mutable_on(), from.on);
 }
@@ -291,6 +322,8 @@ void get(const wire::JobMessage& from, core::job_message& to, checks& c) {
     return get(from.have_checkpoint(), to.emplace<core::have_checkpoint>(), c);
   case wire::JobMessage::kShardsWritten:
     return get(from.shards_written(), to.emplace<core::shards_written>(), c);
+  case wire::JobMessage::kStallReport:
+    return get(from.stall_report(), to.emplace<core::stall_report>(), c);
   case wire::JobMessage::BODY_NOT_SET:
     break;
   }

@@ -146,6 +146,7 @@ void put(wire::JobEntry& to, const job_entry& from) {
   to.set_origin_step(from.origin_step);
   to.set_changed(from.changed);
   to.set_priority(from.priority);
+  to.set_retried(from.retried);
   to.set_boundary_bytes(from.boundary_bytes);
   to.set_block_traffic_bytes(from.block_traffic_bytes);
   to.set_head_traffic_bytes(from.head_traffic_bytes);
@@ -189,6 +190,7 @@ void get(const wire::JobEntry& from, job_entry& to, checks& c) {
   to.origin_step = c.at_most(from.origin_step(), epoch_max);
   to.changed = c.at_most(from.changed(), epoch_max);
   to.priority = c.at_most(from.priority(), core::priority_max);
+  to.retried = c.at_most(from.retried(), epoch_max);
   c.require(to.priority >= core::priority_min);
   to.boundary_bytes = c.at_most(from.boundary_bytes(), bytes_max);
   to.block_traffic_bytes = c.at_most(from.block_traffic_bytes(), bytes_max);

@@ -98,6 +98,18 @@ struct set_job_state {
   std::uint64_t done_step = 0;
 };
 
+/// Nothing of the job moves under its assignment of `since`: the next view
+/// gives the same another number, so that all begin it anew.
+struct retry_job {
+  job_id id = 0;
+  epoch since = 0;
+};
+/// A member whose work is hung, as found in view `number`; void in any other.
+struct expel_member {
+  peer_id peer{};
+  epoch number = 0;
+};
+
 /// Gives this peer no more work; answered by a view that says `leaving`, or by
 /// left{} if no shoal or no quorum is in reach. A shoal of one has nobody to
 /// tell: leave_now follows when its work has ended.
@@ -142,9 +154,9 @@ struct redeem_invite {
 
 using event =
   std::variant<start, peer_up, peer_down, connect_failed, received, tick,
-               discovered, reached, submit_job, set_job_state, leave, leave_now,
-               update_profile, update_addresses, recover_force, revoke_peer,
-               add_invite, redeem_invite>;
+               discovered, reached, submit_job, set_job_state, retry_job,
+               expel_member, leave, leave_now, update_profile, update_addresses,
+               recover_force, revoke_peer, add_invite, redeem_invite>;
 
 // Actions --------------------------------------------------------------------
 

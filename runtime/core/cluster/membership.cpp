@@ -237,6 +237,27 @@ void membership::impl::on(const set_job_state& e) {
   wish(std::move(c));
 }
 
+void membership::impl::on(const retry_job& e) {
+  change c;
+  c.kind = change_kind::retry;
+  c.id = e.id;
+  c.since = e.since;
+  if (!settled(c, view_))
+    wish(std::move(c));
+}
+
+void membership::impl::on(const expel_member& e) {
+  const member* m = find_member(view_, e.peer);
+  if (m == nullptr)
+    return;
+  change c;
+  c.kind = change_kind::expel;
+  c.subject = m->id;
+  c.since = e.number;
+  if (!settled(c, view_))
+    wish(std::move(c));
+}
+
 void membership::impl::on(const update_profile& e) {
   config_.self.device = e.device;
   if (!e.addresses.empty())

@@ -132,6 +132,8 @@ enum class change_kind : std::uint8_t {
   revoke = 9,  ///< `subject` goes for good; `key` replaces `old_key`
   invite = 10, ///< `invite` may be used
   redeem = 11, ///< `invite` is used by `subject`
+  retry = 12,  ///< the job `id` starts over from its assignment of `since`
+  expel = 13,  ///< `subject` goes, if the view still is number `since`
 };
 
 /// One wished change of the view.
@@ -150,6 +152,7 @@ struct change {
   key_digest key{};
   key_digest old_key{}; ///< void if the view names another one
   invitation invite;
+  epoch since = 0;
   friend bool operator==(const change&, const change&) = default;
 };
 

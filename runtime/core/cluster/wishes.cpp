@@ -134,6 +134,12 @@ void grant(view& v, const change& c) {
     if (m != nullptr && m->state == member_state::active)
       m->state = member_state::leaving;
     break;
+  case change_kind::retry:
+    for (job_entry& j : v.jobs)
+      if (j.id == c.id && j.state == job_state::running)
+        j.retried = std::max(j.retried, c.since);
+    break;
+  case change_kind::expel: // still of its view, or it would be settled
   case change_kind::remove:
     if (m != nullptr)
       std::erase_if(v.members,
@@ -218,6 +224,11 @@ bool settled(const change& c, const view& v) {
     return m == nullptr || m->state == member_state::leaving;
   case change_kind::remove:
     return m == nullptr;
+  case change_kind::retry:
+    return j == nullptr || j->state != job_state::running
+           || j->retried >= c.since;
+  case change_kind::expel:
+    return m == nullptr || v.number != c.since;
   case change_kind::update:
     return m == nullptr
            || (m->device == c.device && m->addresses == c.addresses
@@ -270,7 +281,8 @@ next_view(const view& base, const wishes& w,
   for (const auto& [peer, join] : w.joins)
     grant_join(v, join.request);
   for (const wish& x : w.changes)
-    grant(v, x.what);
+    if (x.what.kind != change_kind::expel || !settled(x.what, base))
+      grant(v, x.what);
   forget_old_jobs(v);
   std::erase_if(v.cuts, [&](const cut_pair& p) { return !can_be_cut(v, p); });
   remember_lapsed(base, v);

@@ -426,6 +426,11 @@ public:
     return held_;
   }
   [[nodiscard]] bool has_blobs() const noexcept { return has_blobs_; }
+  /// Whether it should move: there are others who wait for it, or for whom it
+  /// waits, and no files that take as long as they take.
+  [[nodiscard]] bool should_move() const;
+  /// Another number whenever anything has moved here; repeats do not count.
+  [[nodiscard]] std::uint64_t mark() const;
   /// Copies kept here, by version.
   [[nodiscard]] const std::map<state_version, std::set<std::uint32_t>>&
   copies() const noexcept {
@@ -465,6 +470,7 @@ private:
   void take(const peer_id& from, const drain_request& m);
   void take(const peer_id& from, const have_checkpoint& m);
   void take(const peer_id&, const shards_written&) {} ///< its checkpointer's
+  void take(const peer_id&, const stall_report&) {}   ///< a stall_watch's
 
   void begin_halt();
   void keep_for_later(const peer_id& from, const seal& m);

@@ -195,9 +195,28 @@ struct drain_request {
   friend bool operator==(const drain_request&, const drain_request&) = default;
 };
 
+inline constexpr std::size_t stall_peers_max = 64;
+inline constexpr std::size_t stall_where_max = 64; ///< bytes
+
+/// What the sender sees of a job that does not move (stall_watch.hpp). To all
+/// sealers; also from and about peers that still are under another assignment.
+struct stall_report {
+  job_header on;
+  std::uint64_t step = 0;    ///< in progress
+  bool asks = false;         ///< answer with yours
+  bool active = false;       ///< it should move
+  bool halting = false;      ///< work of an older assignment has not stopped
+  nanoseconds idle = 0;      ///< nothing has changed for so long
+  nanoseconds budget = 0;    ///< so long may it be
+  nanoseconds computing = 0; ///< the device is at one piece for so long; 0: no
+  std::vector<peer_id> sending_to; ///< transfers there have begun, not ended
+  std::string where;               ///< for people
+  friend bool operator==(const stall_report&, const stall_report&) = default;
+};
+
 using job_message = std::variant<vote, seal, have_blobs, progress, eval_result,
                                  checkpoint_published, drain_request,
-                                 have_checkpoint, shards_written>;
+                                 have_checkpoint, shards_written, stall_report>;
 
 /// The header of whatever it is.
 [[nodiscard]] const job_header& header(const job_message& m);

@@ -200,6 +200,37 @@ void job_core::on(const job_event::tick&) {
   repeat();
 }
 
+bool job_core::should_move() const {
+  switch (phase_) {
+  case phase::halting:
+  case phase::sealing:
+  case phase::evaluating:
+  case phase::running:
+  case phase::voting:
+  case phase::applying:
+    return true;
+  case phase::restoring:
+    return decision_ && decision_->from == resume_decision::source::live;
+  case phase::checkpointing:
+    return !last_step(current_ - 1); // the last waits for the one before
+  default:
+    return false;
+  }
+}
+
+std::uint64_t job_core::mark() const {
+  const auto of_step = votes_.find(current_);
+  std::uint64_t h = header_.digest;
+  for (const std::uint64_t part :
+       {std::uint64_t(phase_), current_, std::uint64_t(seals_.size()),
+        std::uint64_t(of_step == votes_.end() ? 0 : of_step->second.size()),
+        std::uint64_t(loading_.size()), std::uint64_t(to_copy_.size()),
+        std::uint64_t(applying_.has_value()), kept_, checkpoint_told_,
+        evaluated_})
+    h = (h ^ part) * 0x100000001b3; // FNV-1a, by words
+  return h;
+}
+
 void job_core::repeat() {
   auto missing = [](const auto& all, const auto& got) {
     std::vector<peer_id> out;

@@ -429,7 +429,7 @@ plan make_plan(const view& v) {
     place_keepers(a, v, p, previous);
     place_sealers(a, v, p, previous);
     a.since = previous ? previous->since : v.number;
-    if (!previous || a != *previous)
+    if (!previous || a != *previous || job->retried == previous->since)
       a.since = v.number;
     books.take(p, a);
     out.jobs.push_back(std::move(a));
@@ -553,6 +553,24 @@ prediction predict(const view& v, const assignment& a) {
     at->bytes += bytes;
   }
   return out;
+}
+
+nanoseconds longest_wait(const view& v, const assignment& a) {
+  const job_entry* job = find_job(v, a.job);
+  if (!job)
+    return 0;
+  std::uint64_t slowest = assumed_bytes_per_s;
+  for (const member& m : v.members)
+    for (const network_profile& n : m.networks)
+      if (n.bytes_per_s > 0)
+        slowest = std::min(slowest, n.bytes_per_s);
+  const std::uint64_t all =
+    std::min(job->embed_state_bytes + job->head_state_bytes
+               + muldiv(job->blocks, job->block_state_bytes, 1),
+             cost_never);
+  const auto transfer =
+    nanoseconds(std::min(muldiv(all, 1'000'000'000, slowest), cost_never));
+  return std::max(predict(v, a).step, transfer);
 }
 
 } // namespace shoal::core

@@ -73,4 +73,9 @@ struct prediction {
 };
 [[nodiscard]] prediction predict(const view& v, const assignment& a);
 
+/// The longest time in which, by the prediction, nothing of the job need end
+/// on any peer: a step, or the transfer of all its
+/// state on the slowest way.
+[[nodiscard]] nanoseconds longest_wait(const view& v, const assignment& a);
+
 } // namespace shoal::core

@@ -97,6 +97,7 @@ core::job_entry random_message::job() {
   j.origin_step = number();
   j.changed = number();
   j.priority = core::priority_min + static_cast<std::int32_t>(below(201));
+  j.retried = number();
   return j;
 }
 
@@ -249,7 +250,7 @@ cl::message random_message::cluster(std::size_t kind) {
     return cl::key_request{shoal, id<core::key_digest>()};
   default: {
     cl::change c;
-    c.kind = static_cast<cl::change_kind>(1 + below(11));
+    c.kind = static_cast<cl::change_kind>(1 + below(13));
     fill(c.key);
     fill(c.old_key);
     c.invite = invitation();
@@ -263,6 +264,7 @@ cl::message random_message::cluster(std::size_t kind) {
     c.networks = networks();
     c.other = member_id();
     c.voter = coin();
+    c.since = number();
     return cl::change_request{shoal, c};
   }
   }
@@ -336,6 +338,21 @@ core::job_message random_message::job_message(std::size_t kind) {
       w.shards.push_back({i, id<core::blob_digest>(), number(),
                           id<core::blob_digest>(), number()});
     return w;
+  }
+  case 8: {
+    core::stall_report r;
+    r.on = header();
+    r.step = number();
+    r.asks = coin();
+    r.active = coin();
+    r.halting = coin();
+    r.idle = core::nanoseconds(number());
+    r.budget = core::nanoseconds(number());
+    r.computing = core::nanoseconds(number());
+    for (std::uint64_t i = below(4); i > 0; --i)
+      r.sending_to.push_back(id<core::peer_id>());
+    r.where = "voting";
+    return r;
   }
   default:
     return core::drain_request{header()};
@@ -429,9 +446,9 @@ envelope random_message::any(std::size_t kind) {
   if (kind < 17)
     return cluster(kind);
   kind -= 17;
-  if (kind < 9)
+  if (kind < 10)
     return job_message(kind);
-  kind -= 9;
+  kind -= 10;
   if (kind < 14)
     return request(kind);
   switch (kind - 14) {

@@ -27,6 +27,10 @@ public:
             runtime::shared_bytes from, callback done) override;
   void cancel(std::uint64_t plan) override;
   std::vector<link_stat> stats() const override { return inner_.stats(); }
+  void list_pending(std::uint64_t plan,
+                    std::function<void(std::vector<pending>)> then) override {
+    inner_.list_pending(plan, std::move(then));
+  }
 
   /// The process has died.
   void close() { closed_ = true; }

@@ -1,0 +1,196 @@
+// actors/job_stalls.cpp -- what this peer sees of a job that does not move, and
+// what is done about it (runtime/core/training/stall_watch.hpp).
+#include "actors/job_actor.hpp"
+#include "actors/link_names.hpp"
+#include "runtime/core/training/plan.hpp"
+#include "runtime/device_queue.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace shoal::actors {
+namespace {
+
+/// In the order of core::job_input.
+constexpr std::array inputs{"view_changed", "halted",
+                            "prepared",     "applied",
+                            "loaded",       "copied",
+                            "evaluated",    "snapshot_taken",
+                            "checkpointed", "checkpoint_held",
+                            "blobs_held",   "drain",
+                            "received",     "tick"};
+static_assert(inputs.size() == std::variant_size_v<core::job_input>);
+
+/// In the order of core::job_message.
+constexpr std::array messages{
+  "vote received",           "seal received",
+  "have_blobs received",     "progress received",
+  "eval_result received",    "checkpoint_published received",
+  "drain_request received",  "have_checkpoint received",
+  "shards_written received", "stall_report received"};
+static_assert(messages.size() == std::variant_size_v<core::job_message>);
+
+/// In the order of core::job_core::phase.
+constexpr std::array phases{"idle",   "halting",    "sealing",    "restoring",
+                            "gated",  "evaluating", "checkpoint", "running",
+                            "voting", "applying",   "standby",    "done",
+                            "over"};
+static_assert(phases.size() == std::size_t(core::job_core::phase::over) + 1);
+
+constexpr std::array kinds{"?",
+                           "tokens",
+                           "targets",
+                           "activations",
+                           "gradients",
+                           "a part of a sum",
+                           "a sum",
+                           "a tied gradient",
+                           "state",
+                           "a snapshot",
+                           "tokens to evaluate",
+                           "targets to evaluate",
+                           "activations to evaluate",
+                           "losses of an evaluation",
+                           "losses",
+                           "merged losses",
+                           "a copy of gradients",
+                           "a copy of state"};
+
+const char* kind_of(const transport::bulk_tag& tag) {
+  const std::size_t kind = tag.link >> 26;
+  return kinds[kind < kinds.size() ? kind : 0];
+}
+
+/// Ticks until a flight record is written without a list of transfers.
+constexpr int flight_ticks_max = 5;
+
+core::nanoseconds busy_for(runtime::device_queue& queue) {
+  const core::nanoseconds since = queue.busy_since();
+  return since == 0 ? 0 : std::max<core::nanoseconds>(steady_now() - since, 1);
+}
+
+} // namespace
+
+void job_actor::record(const core::job_input& input) {
+  if (std::holds_alternative<core::job_event::tick>(input))
+    return;
+  const char* what = inputs[input.index()];
+  core::peer_id from{};
+  if (const auto* r = std::get_if<core::job_event::received>(&input)) {
+    what = messages[r->message.index()];
+    from = r->from;
+  }
+  node().flight().add(what, config_.entry.id, core_.step_in_progress(),
+                      std::uint64_t(core_.now_in()), header_.since, from);
+}
+
+core::stall_watch::sight job_actor::sight() {
+  core::stall_watch::sight s;
+  s.on = header_;
+  if (place_)
+    for (const core::member_id& m : place_->sealers)
+      s.sealers.push_back(m.peer);
+  const auto at = core_.now_in();
+  using phase = core::job_core::phase;
+  s.active = core_.should_move();
+  s.halting = at == phase::halting;
+  s.steady = at == phase::running || at == phase::voting
+             || at == phase::applying || at == phase::evaluating;
+  s.step = core_.step_in_progress();
+  s.mark = core_.mark() + world_->finished;
+  for (const runtime::link_hub::link_stat& l : node().links().stats())
+    for (const runtime::link_hub::job_bytes& b : l.jobs)
+      if (b.job == config_.entry.id)
+        s.mark += b.sent + b.received;
+  if (s.active)
+    s.computing =
+      std::max(busy_for(node().device()), busy_for(node().reductions()));
+  s.predicted = predicted_;
+  s.sending_to = sending_to_;
+  s.where = phases[std::size_t(at)];
+  return s;
+}
+
+void job_actor::look_for_stalls() {
+  // While it stands still: who is sending to whom.
+  if (!listing_ && header_.digest != 0
+      && (watch_.asking() || !flight_why_.empty())) {
+    listing_ = true;
+    node().links().list_pending(
+      header_.digest, [this, post = poster()](auto all) {
+        post([this, all = std::move(all)] { list_transfers(all); });
+      });
+  }
+  carry_out(watch_.tick(sight(), steady_now()));
+  // The links are asked first, but they may be what hangs.
+  if (!flight_why_.empty() && ++flight_ticks_ >= flight_ticks_max)
+    write_flight();
+}
+
+void job_actor::list_transfers(
+  const std::vector<runtime::link_hub::pending>& all) {
+  listing_ = false;
+  sending_to_.clear();
+  under_way_.clear();
+  for (const runtime::link_hub::pending& t : all) {
+    if (t.sending && t.begun
+        && std::ranges::find(sending_to_, t.peer) == sending_to_.end())
+      sending_to_.push_back(t.peer);
+    under_way_.push_back(
+      std::string(t.sending ? "to " : "from ") + name_of(t.peer) + ": "
+      + kind_of(t.tag) + ", link " + std::to_string(t.tag.link & 0xffff)
+      + ", number " + std::to_string(t.tag.sequence) + ", "
+      + std::to_string(t.bytes) + " bytes, " + (t.begun ? "begun" : "waits"));
+  }
+  if (!flight_why_.empty())
+    write_flight();
+}
+
+void job_actor::on_report(const core::peer_id& from,
+                          const core::stall_report& r) {
+  carry_out(watch_.received(from, r, sight(), steady_now()));
+}
+
+void job_actor::carry_out(const core::stall_watch::actions& actions) {
+  using watch = core::stall_watch;
+  const std::uint64_t step = core_.step_in_progress();
+  for (const watch::action& action : actions) {
+    if (const auto* a = std::get_if<watch::send>(&action)) {
+      node().send(a->to, a->report);
+    } else if (const auto* a = std::get_if<watch::stalled>(&action)) {
+      flight_why_ = a->why;
+    } else if (const auto* a = std::get_if<watch::asked>(&action)) {
+      flight_why_ = "asked by " + name_of(a->by) + ", where nothing moves";
+    } else if (const auto* a = std::get_if<watch::expel>(&action)) {
+      note(step,
+           name_of(a->peer) + " holds the job up and is expelled: " + a->why);
+      node().propose_expulsion(a->peer, view_ ? view_->number : 0);
+    } else if (const auto* a = std::get_if<watch::retry>(&action)) {
+      note(step, "nothing moves: " + a->why + "; the step is begun anew");
+      node().propose_retry(config_.entry.id, a->since);
+    } else if (const auto* a = std::get_if<watch::hung>(&action)) {
+      node().hung(a->why);
+    }
+  }
+}
+
+void job_actor::write_flight() {
+  runtime::flight_record::reason r{std::exchange(flight_why_, {}),
+                                   config_.entry.id, core_.step_in_progress(),
+                                   node().self(), under_way_};
+  flight_ticks_ = 0;
+  node().disk().submit(
+    [world = world_, r = std::move(r)](kernels::backend&) {
+      runtime::context& node = *world->node;
+      std::error_code error;
+      const auto path =
+        node.flight().write(node.data_dir() / "flight", r, error);
+      node.say(
+        "[job] step " + std::to_string(r.step) + ": " + r.text
+        + (error ? "; its flight record cannot be written: " + error.message()
+                 : "; flight record: " + path.string()));
+    },
+    {});
+}
+
+} // namespace shoal::actors

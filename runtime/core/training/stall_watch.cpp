@@ -1,0 +1,211 @@
+// runtime/core/training/stall_watch.cpp -- budgets, questions, verdicts.
+#include "runtime/core/training/stall_watch.hpp"
+
+#include <algorithm>
+#include <iterator>
+
+namespace shoal::core {
+namespace {
+
+/// "3.2 s"
+std::string seconds(nanoseconds t) {
+  const auto tenths = t / 100'000'000;
+  return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " s";
+}
+
+bool over_budget(const stall_report& r) {
+  return r.computing > 0 && r.computing > r.budget;
+}
+
+bool can_not_stop(const stall_report& r) {
+  return r.halting && r.idle > std::max(r.budget, stall_watch::halt_min);
+}
+
+std::string at_step(const stall_report& r) {
+  return r.where + (r.step > 0 ? ", step " + std::to_string(r.step) : "");
+}
+
+} // namespace
+
+nanoseconds stall_watch::budget(const sight& s) const {
+  const bool known = full_ || changes_ >= changes_min;
+  nanoseconds longest = std::max(longest_[0], longest_[1]);
+  if (!known || !s.steady)
+    longest = std::max(longest, s.predicted);
+  longest = std::min(longest, budget_max / budget_factor);
+  return std::max(longest * budget_factor, budget_min);
+}
+
+void stall_watch::moved(nanoseconds now) {
+  moved_ = now;
+  asking_.reset();
+  judged_.reset();
+  answers_.clear();
+}
+
+void stall_watch::look(const sight& s, nanoseconds now) {
+  if (s.on != on_) {
+    on_ = s.on;
+    longest_ = {std::max(longest_[0], longest_[1]), 0};
+    changes_ = 0;
+    full_ = false;
+    told_of_.clear();
+    moved(now);
+    mark_ = s.mark;
+  }
+  if (s.step > step_)
+    retries_ = 0;
+  step_ = s.step > 0 ? s.step : step_;
+  if (!s.active || !active_) {
+    active_ = s.active;
+    moved(now);
+    mark_ = s.mark;
+    return;
+  }
+  if (s.mark == mark_)
+    return;
+  mark_ = s.mark;
+  longest_[1] = std::max(longest_[1], now - moved_);
+  if (++changes_ == changes_kept) {
+    longest_ = {longest_[1], 0};
+    changes_ = 0;
+    full_ = true;
+  }
+  moved(now);
+}
+
+stall_report
+stall_watch::report(const sight& s, nanoseconds now, bool asks) const {
+  stall_report r;
+  r.on = s.on;
+  r.step = s.step;
+  r.asks = asks;
+  r.active = s.active;
+  r.halting = s.halting;
+  r.idle = now - moved_;
+  r.budget = budget(s);
+  r.computing = std::max<nanoseconds>(s.computing, 0);
+  r.sending_to = s.sending_to;
+  if (r.sending_to.size() > stall_peers_max)
+    r.sending_to.resize(stall_peers_max);
+  r.where = s.where.substr(0, stall_where_max);
+  return r;
+}
+
+stall_watch::actions stall_watch::tick(const sight& s, nanoseconds now) {
+  actions out;
+  look(s, now);
+  if (!s.active || now - moved_ <= budget(s))
+    return out;
+  if (s.halting && can_not_stop(report(s, now, false))) {
+    if (!said_hung_)
+      out.emplace_back(hung{"the work of this peer has not stopped for "
+                            + seconds(now - moved_) + " ("
+                            + at_step(report(s, now, false)) + ")"});
+    said_hung_ = true;
+  }
+  ask(s, now, out);
+  if (s.on.digest != 0
+      && std::ranges::find(s.sealers, self_) != s.sealers.end())
+    judge(s, now, out);
+  return out;
+}
+
+void stall_watch::ask(const sight& s, nanoseconds now, actions& out) {
+  if (!asking_) {
+    asking_ = now;
+    asked_ = now - ask_every;
+    out.emplace_back(stalled{"nothing has moved for " + seconds(now - moved_)
+                             + ", budget " + seconds(budget(s)) + " ("
+                             + at_step(report(s, now, false)) + ")"});
+  }
+  if (now - asked_ < ask_every)
+    return;
+  asked_ = now;
+  for (const peer_id& to : s.sealers)
+    if (to != self_)
+      out.emplace_back(send{to, report(s, now, true)});
+}
+
+stall_watch::actions
+stall_watch::received(const peer_id& from, const stall_report& r,
+                      const sight& s, nanoseconds now) {
+  actions out;
+  look(s, now);
+  if (std::ranges::find(s.sealers, from) == s.sealers.end())
+    return out;
+  answers_[from] = {r, now};
+  if (!r.asks)
+    return out;
+  out.emplace_back(send{from, report(s, now, false)});
+  std::uint64_t& told = told_of_[from];
+  if (told != r.on.digest)
+    out.emplace_back(asked{from});
+  told = r.on.digest;
+  return out;
+}
+
+void stall_watch::judge(const sight& s, nanoseconds now, actions& out) {
+  if (judged_ && now - *judged_ < budget(s))
+    return;
+  std::vector<peer_id> others, silent;
+  std::ranges::copy_if(s.sealers, std::back_inserter(others),
+                       [&](const peer_id& p) { return p != self_; });
+  for (const peer_id& p : others) {
+    const auto at = answers_.find(p);
+    // Who answers does so again every ask_every.
+    if (at == answers_.end() || now - at->second.at > answer_max)
+      silent.push_back(p);
+  }
+  if (!silent.empty() && now - *asking_ < answer_max)
+    return;
+  if (silent.size() == others.size() && others.size() > 1)
+    return; // SW-1
+  auto blame = [&](const peer_id& p, std::string why) {
+    out.emplace_back(expel{p, std::move(why)});
+    judged_ = now;
+  };
+  for (const peer_id& p : silent)
+    blame(p, "it has not answered for "
+               + seconds(
+                 now - (answers_.contains(p) ? answers_.at(p).at : *asking_)));
+  answers_[self_] = {report(s, now, false), now};
+  bool patience = false;
+  for (const auto& [p, a] : answers_) {
+    const stall_report& r = a.report;
+    if (now - a.at > answer_max)
+      continue;
+    if (r.on == s.on && over_budget(r))
+      blame(p, "one piece of its work takes " + seconds(r.computing)
+                 + ", budget " + seconds(r.budget) + " (" + at_step(r) + ")");
+    else if (r.on == s.on && can_not_stop(r))
+      blame(p, "its work has not stopped for " + seconds(r.idle));
+    else if (r.on != s.on || (r.active && 2 * r.idle < now - moved_)
+             || r.computing > 0 || r.halting)
+      patience = true;
+  }
+  if (!patience && judged_ != now)
+    judge_waiting(s, now, out);
+}
+
+/// Nobody computes: something is lost on its way.
+void stall_watch::judge_waiting(const sight& s, nanoseconds now, actions& out) {
+  judged_ = now;
+  std::optional<std::pair<peer_id, peer_id>> link; // the higher end first
+  for (const auto& [p, a] : answers_)
+    for (const peer_id& to : a.report.sending_to)
+      if (to != p && std::ranges::find(s.sealers, to) != s.sealers.end())
+        link = std::max(link.value_or(std::pair<peer_id, peer_id>{}),
+                        std::pair(std::max(p, to), std::min(p, to)));
+  if (retries_ < retries_max || !link) {
+    ++retries_;
+    out.emplace_back(retry{s.on.since, "all wait for each other at step "
+                                         + std::to_string(s.step)});
+    return;
+  }
+  out.emplace_back(expel{link->first, "what it and " + short_name(link->second)
+                                        + " exchange does not arrive, tried "
+                                        + std::to_string(retries_) + " times"});
+}
+
+} // namespace shoal::core

@@ -1,0 +1,150 @@
+// runtime/core/training/stall_watch.hpp -- finds out who holds a job up.
+//
+// One for each job and peer, told at every tick what can be seen here: a mark
+// that changes whenever anything of the job moves, and how long the device has
+// been at its piece of work. A peer may stand still for so long:
+//
+//   budget = budget_factor x the longest time without a change of late; while
+//            too little of that is known, and where state is moved, x what the
+//            plan predicts, if that is more; budget_min at least
+//
+// One that has stood still for longer asks all who seal the assignment, and
+// they answer what they see. From the same answers all come to the same end:
+//
+//   somebody does not answer        -> it is hung: expel
+//   a device is over its budget     -> it is hung: expel
+//   a peer has moved since, or its
+//   device is within its budget     -> patience: it is slow
+//   all wait for each other         -> something is lost on its way: retry, a
+//                                      new assignment of the same; after
+//                                      retries_max at one step, expel an end of
+//                                      the link that is stuck
+//
+// A verdict is a wish for another view, like any other: who is expelled comes
+// back as a new member, or ends if its work can not be stopped (`hung`).
+//
+// SW-1: nobody is expelled by who hears none of two or more others.
+// SW-2: a verdict is of one view: if another comes first, it is void, and the
+//       same is found again after another budget.
+//
+// Threads: none. Cost: nothing but a comparison while the job moves.
+#pragma once
+
+#include "runtime/core/training/job_messages.hpp"
+
+#include <array>
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace shoal::core {
+
+class stall_watch {
+public:
+  static constexpr nanoseconds budget_min = 3'000'000'000;
+  static constexpr nanoseconds budget_max = 3'600'000'000'000; ///< an hour
+  static constexpr nanoseconds budget_factor = 10;
+  /// The longest wait is of the latest changes, so many to twice as many.
+  static constexpr std::uint32_t changes_kept = 256;
+  /// Fewer changes than this say nothing yet.
+  static constexpr std::uint32_t changes_min = 32;
+  static constexpr nanoseconds ask_every = 500'000'000;
+  /// Who has been asked for so long and is silent is hung.
+  static constexpr nanoseconds answer_max = 3'000'000'000;
+  static constexpr std::uint32_t retries_max = 2;
+  /// What has not stopped so long after it had to can not be stopped.
+  static constexpr nanoseconds halt_min = 15'000'000'000;
+
+  /// What this peer sees of a job.
+  struct sight {
+    job_header on;                ///< digest 0: it has no assignment
+    std::vector<peer_id> sealers; ///< of it, this peer among them or not
+    bool active = false;          ///< it should move: not gated, done, ...
+    bool halting = false;         ///< it stops, and then seals
+    bool steady = false;          ///< it runs steps: no state is moved
+    std::uint64_t step = 0;       ///< in progress
+    std::uint64_t mark = 0;
+    nanoseconds computing = 0; ///< the device is at one piece for so long
+    nanoseconds predicted = 0; ///< longest time without a change, by the plan
+    std::vector<peer_id> sending_to; ///< transfers there have begun, not ended
+    std::string where;               ///< for people: "voting", ...
+  };
+
+  struct send {
+    peer_id to{};
+    stall_report report;
+  };
+  /// This peer stands still, and asks: once for each stall. Keep what is known.
+  struct stalled {
+    std::string why; ///< for people
+  };
+  /// Somebody else asks for the first time: keep what is known.
+  struct asked {
+    peer_id by{};
+  };
+  struct expel {
+    peer_id peer{};
+    std::string why;
+  };
+  struct retry {
+    epoch since = 0; ///< of the assignment
+    std::string why;
+  };
+  /// The work of this peer can not be stopped.
+  struct hung {
+    std::string why;
+  };
+  using action = std::variant<send, stalled, asked, expel, retry, hung>;
+  using actions = std::vector<action>;
+
+  explicit stall_watch(peer_id self) : self_(self) {}
+
+  [[nodiscard]] actions tick(const sight& now_here, nanoseconds now);
+  /// @param now_here as at a tick
+  [[nodiscard]] actions received(const peer_id& from, const stall_report& r,
+                                 const sight& now_here, nanoseconds now);
+
+  /// Whether it has stood still for longer than it may.
+  [[nodiscard]] bool asking() const { return asking_.has_value(); }
+  /// So long may this peer stand still.
+  [[nodiscard]] nanoseconds budget(const sight& now_here) const;
+
+private:
+  struct answer {
+    stall_report report;
+    nanoseconds at = 0;
+  };
+
+  void look(const sight& s, nanoseconds now);
+  void moved(nanoseconds now);
+  void ask(const sight& s, nanoseconds now, actions& out);
+  [[nodiscard]] stall_report
+  report(const sight& s, nanoseconds now, bool asks) const;
+  void judge(const sight& s, nanoseconds now, actions& out);
+  void judge_waiting(const sight& s, nanoseconds now, actions& out);
+
+  peer_id self_{};
+  job_header on_;
+  std::uint64_t mark_ = 0;
+  std::uint64_t step_ = 0;
+  nanoseconds moved_ = 0; ///< when the mark changed
+  bool active_ = false;
+
+  // How long it took to change: the longest of this window and the last one.
+  std::array<nanoseconds, 2> longest_{};
+  std::uint32_t changes_ = 0; ///< in this window
+  bool full_ = false;         ///< the last window is
+
+  // While it stands still.
+  std::optional<nanoseconds> asking_; ///< since
+  nanoseconds asked_ = 0;             ///< lately
+  std::optional<nanoseconds> judged_; ///< lately
+  std::map<peer_id, answer> answers_;
+  std::map<peer_id, std::uint64_t> told_of_; ///< digest that a peer asked about
+  std::uint32_t retries_ = 0;                ///< at step_
+  bool said_hung_ = false;
+};
+
+} // namespace shoal::core
