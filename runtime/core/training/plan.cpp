@@ -347,13 +347,24 @@ public:
     return p;
   }
 
-  void take(const layout_problem& p, const assignment& a) {
+  void take_layout(const layout_problem& p, const assignment& a) {
     for (const auto& need :
          predict_replicas(p.job, p.members, a.replicas).members) {
       std::uint64_t& left = memory_[need.where.peer];
       left -= std::min(left, need.bytes);
       ++busy_[need.where.peer];
     }
+  }
+
+  /// Sets p.memory to what all layouts have left, with that of `a` itself.
+  void leave_only_rest(layout_problem& p, const assignment& a) const {
+    p.memory = memory_;
+    for (const auto& need :
+         predict_replicas(p.job, p.members, a.replicas).members)
+      p.memory[need.where.peer] += need.bytes;
+  }
+
+  void take_copies(const layout_problem& p, const assignment& a) {
     for (const auto& [who, bytes] : copy_bytes(p.job, a)) {
       std::uint64_t& left = memory_[who.peer];
       left -= std::min(left, bytes);
@@ -414,16 +425,28 @@ plan make_plan(const view& v) {
   plan out;
   out.number = v.number;
   ledger books(v);
+  struct planned {
+    layout_problem p;
+    assignment a;
+  };
+  std::vector<planned> all;
   for (const job_entry* job : in_order(v)) {
     auto was = std::ranges::find(v.previous, job->id, &assignment::job);
     const assignment* previous = was == v.previous.end() ? nullptr : &*was;
-    const layout_problem p = books.problem(v, *job, previous);
-    assignment a;
+    auto& [p, a] =
+      all.emplace_back(planned{books.problem(v, *job, previous), {}});
     a.job = job->id;
     a.replicas = choose_layout(p, v).replicas;
     if (a.replicas.empty())
       a.why_waiting = explain(p);
     place_schedule(a, p);
+    books.take_layout(p, a);
+  }
+  // Copies are made where no job's layout needs the memory.
+  for (auto& [p, a] : all) {
+    const job_entry* job = &p.job;
+    const assignment* previous = p.previous;
+    books.leave_only_rest(p, a);
     place_followers(a, p);
     place_roles(a, v, job->submitter, previous);
     place_keepers(a, v, p, previous);
@@ -431,7 +454,7 @@ plan make_plan(const view& v) {
     a.since = previous ? previous->since : v.number;
     if (!previous || a != *previous || job->retried == previous->since)
       a.since = v.number;
-    books.take(p, a);
+    books.take_copies(p, a);
     out.jobs.push_back(std::move(a));
   }
   std::ranges::sort(out.jobs, {}, &assignment::job);

@@ -14,7 +14,8 @@
 // also works for another job counts with half its speed, or less.
 //
 // Each unit's state is in want_copies + 1 places: where fewer replicas hold it,
-// members follow (training/followers.hpp), as far as memory allows.
+// members follow (training/followers.hpp), as far as all jobs' layouts leave
+// memory.
 //
 // Of two members that are cut from each other one takes no part in a job.
 //

@@ -130,7 +130,7 @@ BOOST_AUTO_TEST_CASE(copies_use_only_memory_that_is_left) {
     BOOST_TEST(state_of(v, b, m.id) <= m.device.memory_bytes);
 }
 
-BOOST_AUTO_TEST_CASE(copies_count_for_later_jobs) {
+BOOST_AUTO_TEST_CASE(no_job_waits_for_the_sake_of_copies) {
   view v = pipeline(2, 1);
   for (member& m : v.members)
     m.device.memory_bytes = 120'000'000;
@@ -141,7 +141,14 @@ BOOST_AUTO_TEST_CASE(copies_count_for_later_jobs) {
   const plan p = make_plan(v);
   BOOST_REQUIRE(p.jobs.size() == 2u);
   BOOST_TEST(!p.jobs[0].replicas.empty());
-  BOOST_TEST(p.jobs[1].replicas.empty()); // 90 of 120 MB are taken of each
+  BOOST_TEST(!p.jobs[1].replicas.empty()); // 45 of 120 MB each
+  BOOST_TEST(p.jobs[0].followers.empty()); // 30 are left, 45 would be needed
+  BOOST_TEST(p.jobs[1].followers.empty());
+  for (member& m : v.members)
+    m.device.memory_bytes = 150'000'000;
+  const plan q = make_plan(v);
+  BOOST_TEST(!q.jobs[0].followers.empty()); // who comes first
+  BOOST_TEST(q.jobs[1].followers.empty());
 }
 
 BOOST_AUTO_TEST_CASE(a_plan_that_is_made_again_stays) {
