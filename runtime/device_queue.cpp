@@ -15,6 +15,8 @@
 #include <mutex>
 #include <thread>
 
+#include <pthread.h>
+
 namespace shoal::runtime {
 
 namespace {
@@ -23,9 +25,11 @@ class thread_device final : public device_queue {
 public:
   /// `team` may be null; the backend uses it until it is destroyed.
   thread_device(std::unique_ptr<kernels::thread_team> team,
-                std::unique_ptr<kernels::backend> backend)
+                std::unique_ptr<kernels::backend> backend, const char* name)
     : team_(std::move(team)), backend_(std::move(backend)),
-      thread_([this] { serve(); }) {}
+      thread_([this] { serve(); }) {
+    pthread_setname_np(thread_.native_handle(), name);
+  }
 
   ~thread_device() override { close(); }
 
@@ -34,6 +38,8 @@ public:
     if (closing_)
       return;
     SHOAL_ASSERT(queue_.size() < queue_max);
+    if (queue_.empty() && !running_)
+      busy_since_ = now();
     queue_.push_back({std::move(run), std::move(done)});
     wake_.notify_one();
   }
@@ -58,6 +64,10 @@ private:
     std::function<void()> done;
   };
 
+  static std::int64_t now() {
+    return std::chrono::steady_clock::now().time_since_epoch().count();
+  }
+
   void serve() {
     std::unique_lock lock(mutex_);
     for (;;) {
@@ -66,15 +76,16 @@ private:
         return;
       piece next = std::move(queue_.front());
       queue_.pop_front();
+      running_ = true;
       lock.unlock();
-      busy_since_ = std::chrono::steady_clock::now().time_since_epoch().count();
       if (next.run)
         next.run(*backend_);
       if (next.done)
         next.done();
       next = {};
-      busy_since_ = 0;
       lock.lock();
+      running_ = false;
+      busy_since_ = queue_.empty() ? 0 : now();
     }
   }
 
@@ -84,6 +95,7 @@ private:
   std::condition_variable wake_;
   std::deque<piece> queue_;
   bool closing_ = false;
+  bool running_ = false;
   std::atomic<std::int64_t> busy_since_{0};
   std::mutex close_mutex_;
   std::thread thread_; // last: it uses all of the above
@@ -91,19 +103,20 @@ private:
 
 } // namespace
 
-std::unique_ptr<device_queue> make_cpu_device(int threads) {
+std::unique_ptr<device_queue> make_cpu_device(int threads, const char* name) {
   const unsigned wanted = threads > 0
                             ? static_cast<unsigned>(threads)
                             : unsigned(usable_threads(read_host_limits()));
   auto team = std::make_unique<kernels::thread_team>(
     std::clamp(wanted, 1u, kernels::thread_team::threads_max));
   auto backend = kernels::make_cpu_backend(*team);
-  return std::make_unique<thread_device>(std::move(team), std::move(backend));
+  return std::make_unique<thread_device>(std::move(team), std::move(backend), name);
 }
 
 std::unique_ptr<device_queue> make_io_device() {
   return std::make_unique<thread_device>(nullptr,
-                                         kernels::make_reference_backend());
+                                         kernels::make_reference_backend(),
+                                         "shoal-disk");
 }
 
 } // namespace shoal::runtime

@@ -31,8 +31,8 @@ public:
   /// Either may be empty.
   virtual void submit(work run, std::function<void()> done) = 0;
 
-  /// Since when one piece is running, in nanoseconds of the steady clock; 0:
-  /// none is.
+  /// Since when the piece that runs, or is the next to run, does; in
+  /// nanoseconds of the steady clock. 0: the queue is empty.
   virtual std::int64_t busy_since() const { return 0; }
 
   /// Runs what is queued, then ends the thread. Not from work.
@@ -42,7 +42,9 @@ public:
 };
 
 /// A CPU device with `threads` workers in all; 0: one for each processor.
-std::unique_ptr<device_queue> make_cpu_device(int threads);
+/// `name` is its thread's, for top and debuggers: 15 bytes at most.
+std::unique_ptr<device_queue>
+make_cpu_device(int threads, const char* name = "shoal-device");
 
 /// One thread for work that waits for the disk. Its backend is the reference,
 /// for the sake of the interface.

@@ -77,7 +77,7 @@ node::impl::~impl() {
 void node::impl::start_services() {
   store_ = store::open(setup_.data_dir / "blobs");
   device_ = make_cpu_device(static_cast<int>(profile_.threads));
-  reductions_ = make_cpu_device(1);
+  reductions_ = make_cpu_device(1, "shoal-sums");
   disk_ = make_io_device();
   journal_ = open_job_journal(setup_.data_dir / "jobs", disk_.get());
   blob_exchange::config x;

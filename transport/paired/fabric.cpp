@@ -64,6 +64,11 @@ public:
       thread_.join();
   }
 
+  /// For top and debuggers, which show 15 bytes of it.
+  void name_thread(const std::string& name) {
+    pthread_setname_np(thread_.native_handle(), name.substr(0, 15).c_str());
+  }
+
   std::error_code push(command c) {
     bool wake = false;
     auto result = queue_.push(std::move(c), wake);
@@ -115,6 +120,7 @@ private:
 fabric::fabric(std::string_view name, const config& settings,
                const factory& make)
   : name_(name), impl_(std::make_unique<impl>(settings, make)) {
+  impl_->name_thread("shoal-" + std::string(name_));
 }
 
 fabric::~fabric() = default;

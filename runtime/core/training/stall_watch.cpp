@@ -49,7 +49,6 @@ void stall_watch::look(const sight& s, nanoseconds now) {
     longest_ = {std::max(longest_[0], longest_[1]), 0};
     changes_ = 0;
     full_ = false;
-    told_of_.clear();
     moved(now);
     mark_ = s.mark;
   }
@@ -115,6 +114,7 @@ void stall_watch::ask(const sight& s, nanoseconds now, actions& out) {
   if (!asking_) {
     asking_ = now;
     asked_ = now - ask_every;
+    known_ = s.on.digest;
     out.emplace_back(stalled{"nothing has moved for " + seconds(now - moved_)
                              + ", budget " + seconds(budget(s)) + " ("
                              + at_step(report(s, now, false)) + ")"});
@@ -138,10 +138,9 @@ stall_watch::received(const peer_id& from, const stall_report& r,
   if (!r.asks)
     return out;
   out.emplace_back(send{from, report(s, now, false)});
-  std::uint64_t& told = told_of_[from];
-  if (told != r.on.digest)
+  if (known_ != r.on.digest)
     out.emplace_back(asked{from});
-  told = r.on.digest;
+  known_ = r.on.digest;
   return out;
 }
 

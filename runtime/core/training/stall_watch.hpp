@@ -80,7 +80,7 @@ public:
   struct stalled {
     std::string why; ///< for people
   };
-  /// Somebody else asks for the first time: keep what is known.
+  /// Somebody else asks first, under this assignment: keep what is known.
   struct asked {
     peer_id by{};
   };
@@ -142,7 +142,7 @@ private:
   nanoseconds asked_ = 0;             ///< lately
   std::optional<nanoseconds> judged_; ///< lately
   std::map<peer_id, answer> answers_;
-  std::map<peer_id, std::uint64_t> told_of_; ///< digest that a peer asked about
+  std::uint64_t known_ = 0; ///< digest of which it was said that it stands still
   std::uint32_t retries_ = 0;                ///< at step_
   bool said_hung_ = false;
 };

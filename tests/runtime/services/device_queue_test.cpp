@@ -5,6 +5,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include <atomic>
+#include <future>
 #include <string>
 #include <thread>
 #include <vector>
@@ -57,6 +58,27 @@ BOOST_AUTO_TEST_CASE(work_may_submit_work) {
     device->close();
   }
   BOOST_TEST(count.load() == 2);
+}
+
+BOOST_AUTO_TEST_CASE(it_says_since_when_a_piece_is_in_front) {
+  auto device = runtime::make_io_device();
+  BOOST_TEST(device->busy_since() == 0);
+  std::promise<void> begun, go;
+  device->submit(
+    [&](auto&) {
+      begun.set_value();
+      go.get_future().wait();
+    },
+    {});
+  BOOST_TEST(device->busy_since() > 0); // also before it runs
+  begun.get_future().wait();
+  const auto first = device->busy_since();
+  BOOST_TEST(first > 0);
+  device->submit({}, {}); // waits, and is not in front
+  BOOST_TEST(device->busy_since() == first);
+  go.set_value();
+  device->close();
+  BOOST_TEST(device->busy_since() == 0);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

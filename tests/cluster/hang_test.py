@@ -1,0 +1,163 @@
+# tests/cluster/hang_test.py -- one thread of a node stands still for ever.
+#
+# A tracer (ptrace) holds a single thread; the process around it lives on and
+# answers heartbeats, so that the failure detector has nothing to find. The
+# others must find out by the job's own budget who holds it up, keep flight
+# records, expel it and go on without losing a step; the node with the hung
+# thread says so and ends. Names on the command line choose among the scenarios.
+import contextlib
+import ctypes
+import json
+import os
+import pathlib
+import sys
+import threading
+import time
+
+from lifecycle_support import (Run, log_of, places, run_scenarios, scenario,
+                               wait_for)
+
+WALL = 0x40000000
+PTRACE_SEIZE, PTRACE_INTERRUPT, PTRACE_DETACH = 0x4206, 0x4207, 17
+BAR_S = 10 * 30  # what tests wait for: ten times what it should take
+
+
+class Held:
+    """Threads of a process that stand still. All calls of ptrace must come
+    from one thread."""
+
+    def __init__(self, pid, name):
+        self.threads = []
+        for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
+            comm = (task / "comm").read_text(encoding="utf-8").strip()
+            if comm == name:
+                self.threads.append(int(task.name))
+        assert self.threads, f"no thread is called {name}"
+        self.release = threading.Event()
+        self.holding = threading.Event()
+        self.wrong = None
+        self.tracer = threading.Thread(target=self._hold, daemon=True)
+        self.tracer.start()
+        self.holding.wait()
+        if self.wrong:
+            raise self.wrong
+
+    def _hold(self):
+        libc = ctypes.CDLL(None, use_errno=True)
+        libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p,
+                                ctypes.c_void_p]
+        for thread in self.threads:
+            for request in (PTRACE_SEIZE, PTRACE_INTERRUPT):
+                if libc.ptrace(request, thread, None, None) != 0:
+                    self.wrong = OSError(ctypes.get_errno(), "ptrace")
+        self.holding.set()
+        while not self.release.wait(0.1):
+            for thread in self.threads:  # one that has ended must be taken
+                with contextlib.suppress(ChildProcessError):
+                    os.waitpid(thread, WALL | os.WNOHANG)
+        for thread in self.threads:
+            libc.ptrace(PTRACE_DETACH, thread, None, None)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.release.set()
+        self.tracer.join()
+
+
+def flights(peer):
+    return sorted(peer.store.glob("flight/*.jsonl"))
+
+
+def check_flight(path):
+    """It says why, and what happened before."""
+    first, *events = [json.loads(line) for line in
+                      path.read_text(encoding="utf-8").splitlines()]
+    assert first["reason"] and first["peer"], first
+    assert 0 < len(events) <= 2000, len(events)
+    times = [e["unix_us"] for e in events]
+    assert times == sorted(times)
+    return first, events
+
+
+def hold(cluster, folder, thread, steps=60):
+    """Holds a thread of a peer that works; the others go on. The peer."""
+    cluster.may_end = True  # the held one ends by itself, with an error
+    cluster.start_all()
+    cluster.wait_view(len(cluster.peers))
+    run = Run(cluster, folder, steps=steps, width=128)
+    run.advance(10)
+    followed = cluster.peers[0]
+    names = places(cluster, followed)[1]
+    victim = next(p for p in cluster.peers
+                  if p.name in names and p is not followed)
+    with Held(victim.pid(), thread):
+        held = time.monotonic()
+        run.now()
+        made = len(run.losses)
+        wait_for(lambda: victim.name not in
+                 [p["name"] for p in followed.status()["peers"]], BAR_S)
+        expelled = time.monotonic()
+        run.advance(1, BAR_S)
+        print(f"  expelled after {expelled - held:.1f} s, the next step after "
+              f"{time.monotonic() - held:.1f} s", flush=True)
+        assert victim.process.wait(BAR_S) != 0
+        print(f"  the held node has ended after {time.monotonic() - held:.1f}"
+              " s", flush=True)
+    assert any("this node ends" in line for line in log_of(victim))
+    for peer in cluster.peers:
+        if peer is victim:
+            continue
+        wait_for(lambda p=peer: flights(p), BAR_S)
+        first, events = check_flight(flights(peer)[-1])
+        print(f"  {peer.name}: {first['reason']}; {len(events)} events, "
+              f"{len(first['under_way'])} transfers under way", flush=True)
+    assert run.said("holds the job up and is expelled")
+    victim.start()
+    victim.wait_ready()
+    cluster.wait_view(len(cluster.peers), BAR_S)
+    assert run.finish(BAR_S) == 0
+    run.once_each()
+    assert not run.said("state lost")
+    assert len(run.losses) == steps and made < steps
+    return run
+
+
+@scenario
+def a_device_that_hangs(cluster, folder):
+    hold(cluster, folder, "shoal-device")
+
+
+@scenario
+def sums_that_hang(cluster, folder):
+    hold(cluster, folder, "shoal-sums")
+
+
+@scenario
+def a_link_that_hangs(cluster, folder):
+    """Shared memory is not served any more; control messages are."""
+    hold(cluster, folder, "shoal-shm")
+
+
+@scenario
+def a_device_that_wakes_in_time(cluster, folder):
+    """Held for less than the budget: nobody is expelled."""
+    cluster.start_all()
+    cluster.wait_view(len(cluster.peers))
+    run = Run(cluster, folder, steps=40, width=128)
+    run.advance(10)
+    before = {p["name"]: p["incarnation"]
+              for p in cluster.peers[0].status()["peers"]}
+    with Held(cluster.peers[2].pid(), "shoal-device"):
+        time.sleep(1)
+    assert run.finish(BAR_S) == 0
+    run.once_each()
+    after = {p["name"]: p["incarnation"]
+             for p in cluster.peers[0].status()["peers"]}
+    assert after == before
+    assert not run.said("is expelled")
+
+
+if __name__ == "__main__":
+    sys.exit(run_scenarios())
