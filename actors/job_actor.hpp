@@ -138,6 +138,8 @@ private:
   void look_for_stalls();
   void on_report(const core::peer_id& from, const core::stall_report& r);
   void carry_out(const core::stall_watch::actions& actions);
+  void note_verdict(const std::string& text);
+  void tell_verdict(const std::string& text);
   void write_flight();
   void list_transfers(const std::vector<runtime::link_hub::pending>& all);
   blob_set job_blobs() const;

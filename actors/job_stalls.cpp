@@ -148,12 +148,13 @@ void job_actor::list_transfers(
 
 void job_actor::on_report(const core::peer_id& from,
                           const core::stall_report& r) {
+  if (!r.verdict.empty())
+    return note_verdict(r.verdict);
   carry_out(watch_.received(from, r, sight(), steady_now()));
 }
 
 void job_actor::carry_out(const core::stall_watch::actions& actions) {
   using watch = core::stall_watch;
-  const std::uint64_t step = core_.step_in_progress();
   for (const watch::action& action : actions) {
     if (const auto* a = std::get_if<watch::send>(&action)) {
       node().send(a->to, a->report);
@@ -162,16 +163,32 @@ void job_actor::carry_out(const core::stall_watch::actions& actions) {
     } else if (const auto* a = std::get_if<watch::asked>(&action)) {
       flight_why_ = "asked by " + name_of(a->by) + ", where nothing moves";
     } else if (const auto* a = std::get_if<watch::expel>(&action)) {
-      note(step,
-           name_of(a->peer) + " holds the job up and is expelled: " + a->why);
+      tell_verdict(name_of(a->peer)
+                   + " holds the job up and is expelled: " + a->why);
       node().propose_expulsion(a->peer, view_ ? view_->number : 0);
     } else if (const auto* a = std::get_if<watch::retry>(&action)) {
-      note(step, "nothing moves: " + a->why + "; the step is begun anew");
+      tell_verdict("the step is begun anew: " + a->why);
       node().propose_retry(config_.entry.id, a->since);
     } else if (const auto* a = std::get_if<watch::hung>(&action)) {
       node().hung(a->why);
     }
   }
+}
+
+/// Several peers find the same, in other words: it is said once.
+void job_actor::note_verdict(const std::string& text) {
+  if (noted_.insert(text.substr(0, text.find(':'))).second)
+    note(core_.step_in_progress(), text);
+}
+
+void job_actor::tell_verdict(const std::string& text) {
+  note_verdict(text);
+  core::stall_report r;
+  r.on = header_;
+  r.verdict = text.substr(0, core::stall_verdict_max);
+  for (const core::peer_id& peer : members())
+    if (peer != node().self())
+      node().send(peer, r);
 }
 
 void job_actor::write_flight() {

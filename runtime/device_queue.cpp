@@ -6,6 +6,8 @@
 #include "runtime/core/assert.hpp"
 #include "runtime/host_limits.hpp"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -14,8 +16,6 @@
 #include <deque>
 #include <mutex>
 #include <thread>
-
-#include <pthread.h>
 
 namespace shoal::runtime {
 
@@ -110,13 +110,13 @@ std::unique_ptr<device_queue> make_cpu_device(int threads, const char* name) {
   auto team = std::make_unique<kernels::thread_team>(
     std::clamp(wanted, 1u, kernels::thread_team::threads_max));
   auto backend = kernels::make_cpu_backend(*team);
-  return std::make_unique<thread_device>(std::move(team), std::move(backend), name);
+  return std::make_unique<thread_device>(std::move(team), std::move(backend),
+                                         name);
 }
 
 std::unique_ptr<device_queue> make_io_device() {
-  return std::make_unique<thread_device>(nullptr,
-                                         kernels::make_reference_backend(),
-                                         "shoal-disk");
+  return std::make_unique<thread_device>(
+    nullptr, kernels::make_reference_backend(), "shoal-disk");
 }
 
 } // namespace shoal::runtime

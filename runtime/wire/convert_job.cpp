@@ -274,6 +274,7 @@ static void put(wire::JobMessage& out, const core::stall_report& from) {
   for (const core::peer_id& p : from.sending_to)
     to.add_sending_to(raw(p));
   to.set_where(printable(from.where, core::stall_where_max));
+  to.set_verdict(printable(from.verdict, core::stall_verdict_max));
 }
 
 static void
@@ -290,6 +291,7 @@ get(const wire::StallReport& from, core::stall_report& to, checks& c) {
     for (const std::string& p : from.sending_to())
       c.id(p, to.sending_to.emplace_back());
   c.text(from.where(), core::stall_where_max, to.where);
+  c.text(from.verdict(), core::stall_verdict_max, to.verdict);
 }
 
 static void put(wire::JobMessage& out, const core::drain_request& from) {

@@ -110,7 +110,7 @@ def hold(cluster, folder, thread, steps=60):
         if peer is victim:
             continue
         wait_for(lambda p=peer: flights(p), BAR_S)
-        first, events = check_flight(flights(peer)[-1])
+        first, events = check_flight(flights(peer)[0])
         print(f"  {peer.name}: {first['reason']}; {len(events)} events, "
               f"{len(first['under_way'])} transfers under way", flush=True)
     assert run.said("holds the job up and is expelled")

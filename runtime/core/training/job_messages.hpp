@@ -196,7 +196,8 @@ struct drain_request {
 };
 
 inline constexpr std::size_t stall_peers_max = 64;
-inline constexpr std::size_t stall_where_max = 64; ///< bytes
+inline constexpr std::size_t stall_where_max = 64;    ///< bytes
+inline constexpr std::size_t stall_verdict_max = 400; ///< bytes
 
 /// What the sender sees of a job that does not move (stall_watch.hpp). To all
 /// sealers; also from and about peers that still are under another assignment.
@@ -211,6 +212,7 @@ struct stall_report {
   nanoseconds computing = 0; ///< the device is at one piece for so long; 0: no
   std::vector<peer_id> sending_to; ///< transfers there have begun, not ended
   std::string where;               ///< for people
+  std::string verdict; ///< not empty: what the sender has wished for, and why
   friend bool operator==(const stall_report&, const stall_report&) = default;
 };
 

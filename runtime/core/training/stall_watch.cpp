@@ -25,6 +25,13 @@ std::string at_step(const stall_report& r) {
   return r.where + (r.step > 0 ? ", step " + std::to_string(r.step) : "");
 }
 
+std::string why_guilty(const stall_report& r) {
+  return over_budget(r)
+           ? "one piece of its work takes " + seconds(r.computing) + ", budget "
+               + seconds(r.budget) + " (" + at_step(r) + ")"
+           : "it has not stopped for " + seconds(r.idle);
+}
+
 } // namespace
 
 nanoseconds stall_watch::budget(const sight& s) const {
@@ -44,6 +51,10 @@ void stall_watch::moved(nanoseconds now) {
 }
 
 void stall_watch::look(const sight& s, nanoseconds now) {
+  if (!s.halting)
+    halting_.reset();
+  else if (!halting_)
+    halting_ = now;
   if (s.on != on_) {
     on_ = s.on;
     longest_ = {std::max(longest_[0], longest_[1]), 0};
@@ -81,7 +92,7 @@ stall_watch::report(const sight& s, nanoseconds now, bool asks) const {
   r.asks = asks;
   r.active = s.active;
   r.halting = s.halting;
-  r.idle = now - moved_;
+  r.idle = now - (s.halting ? halting_.value_or(moved_) : moved_);
   r.budget = budget(s);
   r.computing = std::max<nanoseconds>(s.computing, 0);
   r.sending_to = s.sending_to;
@@ -94,15 +105,14 @@ stall_watch::report(const sight& s, nanoseconds now, bool asks) const {
 stall_watch::actions stall_watch::tick(const sight& s, nanoseconds now) {
   actions out;
   look(s, now);
+  const stall_report own = report(s, now, false);
+  if (!said_hung_ && s.halting && (over_budget(own) || can_not_stop(own))) {
+    said_hung_ = true;
+    out.emplace_back(
+      hung{"the work of this peer can not be stopped: " + why_guilty(own)});
+  }
   if (!s.active || now - moved_ <= budget(s))
     return out;
-  if (s.halting && can_not_stop(report(s, now, false))) {
-    if (!said_hung_)
-      out.emplace_back(hung{"the work of this peer has not stopped for "
-                            + seconds(now - moved_) + " ("
-                            + at_step(report(s, now, false)) + ")"});
-    said_hung_ = true;
-  }
   ask(s, now, out);
   if (s.on.digest != 0
       && std::ranges::find(s.sealers, self_) != s.sealers.end())
@@ -174,11 +184,8 @@ void stall_watch::judge(const sight& s, nanoseconds now, actions& out) {
     const stall_report& r = a.report;
     if (now - a.at > answer_max)
       continue;
-    if (r.on == s.on && over_budget(r))
-      blame(p, "one piece of its work takes " + seconds(r.computing)
-                 + ", budget " + seconds(r.budget) + " (" + at_step(r) + ")");
-    else if (r.on == s.on && can_not_stop(r))
-      blame(p, "its work has not stopped for " + seconds(r.idle));
+    if (r.on == s.on && (over_budget(r) || can_not_stop(r)))
+      blame(p, why_guilty(r));
     else if (r.on != s.on || (r.active && 2 * r.idle < now - moved_)
              || r.computing > 0 || r.halting)
       patience = true;

@@ -54,8 +54,9 @@ public:
   /// Who has been asked for so long and is silent is hung.
   static constexpr nanoseconds answer_max = 3'000'000'000;
   static constexpr std::uint32_t retries_max = 2;
-  /// What has not stopped so long after it had to can not be stopped.
-  static constexpr nanoseconds halt_min = 15'000'000'000;
+  /// What has not stopped so long after it had to can not be stopped: twice
+  /// what fabrics may take to let go of the memory of lost peers.
+  static constexpr nanoseconds halt_min = 8'000'000'000;
 
   /// What this peer sees of a job.
   struct sight {
@@ -129,7 +130,8 @@ private:
   job_header on_;
   std::uint64_t mark_ = 0;
   std::uint64_t step_ = 0;
-  nanoseconds moved_ = 0; ///< when the mark changed
+  nanoseconds moved_ = 0;              ///< when the mark changed
+  std::optional<nanoseconds> halting_; ///< since, whatever the assignment
   bool active_ = false;
 
   // How long it took to change: the longest of this window and the last one.
@@ -142,8 +144,9 @@ private:
   nanoseconds asked_ = 0;             ///< lately
   std::optional<nanoseconds> judged_; ///< lately
   std::map<peer_id, answer> answers_;
-  std::uint64_t known_ = 0; ///< digest of which it was said that it stands still
-  std::uint32_t retries_ = 0;                ///< at step_
+  std::uint64_t known_ =
+    0; ///< digest of which it was said that it stands still
+  std::uint32_t retries_ = 0; ///< at step_
   bool said_hung_ = false;
 };
 

@@ -266,11 +266,25 @@ BOOST_AUTO_TEST_CASE(work_that_can_not_be_stopped_ends_its_peer) {
   s.members[1].sees.halting = true;
   s.members[1].sees.steady = false;
   s.members[1].piece_began = s.now;
-  s.run(25 * second);
+  s.run(4 * second); // over its budget, and told to stop
   BOOST_TEST(s.members[1].hung);
   BOOST_TEST(!s.members[0].hung);
   BOOST_TEST(s.expelled.contains(1));
   BOOST_TEST(!s.expelled.contains(0));
+}
+
+BOOST_AUTO_TEST_CASE(one_view_after_another_does_not_make_it_look_alive) {
+  company s(3, 4);
+  s.run(60 * second);
+  s.stop_all();
+  s.members[1].sees.halting = true;
+  for (std::uint64_t digest = 200; digest < 206; ++digest) {
+    s.next(digest);
+    s.stop_all();
+    s.run(2 * second); // never long enough for a verdict of the others
+  }
+  BOOST_TEST(s.members[1].hung);
+  BOOST_TEST(!s.members[0].hung);
 }
 
 BOOST_AUTO_TEST_CASE(a_verdict_that_nobody_granted_is_found_again) {

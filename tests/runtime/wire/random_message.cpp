@@ -352,6 +352,7 @@ core::job_message random_message::job_message(std::size_t kind) {
     for (std::uint64_t i = below(4); i > 0; --i)
       r.sending_to.push_back(id<core::peer_id>());
     r.where = "voting";
+    r.verdict = text();
     return r;
   }
   default:
