@@ -72,6 +72,18 @@ static std::string job_text(core::job_id job) {
   return id;
 }
 
+/// Who has the roles that a job has once.
+static json roles_json(const core::view& v, const core::assignment& a) {
+  auto name = [&v](const core::member_id& id) {
+    const core::member* m = core::find_member(v, id.peer);
+    return m ? m->name : core::short_name(id.peer);
+  };
+  return {{"data_source", name(a.data_source)},
+          {"evaluator", name(a.evaluator)},
+          {"checkpointer", name(a.checkpointer)},
+          {"reporter", name(a.reporter)}};
+}
+
 static json job_line(const status_input& in, const core::job_entry& job) {
   json out = {{"id", job_text(job.id)},
               {"name", job.name},
@@ -94,6 +106,8 @@ static json job_line(const status_input& in, const core::job_entry& job) {
       out["stages"] = a.replicas.empty() ? 0 : a.replicas[0].stages.size();
       if (!a.why_waiting.empty())
         out["waiting"] = a.why_waiting;
+      else
+        out["roles"] = roles_json(*in.view, a);
     }
   return out;
 }
