@@ -7,6 +7,7 @@
 #include "runtime/core/training/shards.hpp"
 #include "runtime/device_queue.hpp"
 #include "runtime/store/store.hpp"
+#include "runtime/timeline.hpp"
 
 #include <caf/all.hpp>
 
@@ -156,6 +157,9 @@ void publish(checkpointer_actor* self, const checkpointer_config& config,
   config.world->node->disk().submit(
     [world = config.world, shards = find(self, step)->tally.shards(),
      ended](kernels::backend&) {
+      const runtime::timeline_span span(
+        world->node->trace(), runtime::timeline::queue::disk,
+        "publish checkpoint", {{"step", ended->step}});
       auto put = publish_shards(ended->step, *world->layout, shards,
                                 world->node->blobs());
       if (put)

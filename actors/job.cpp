@@ -8,6 +8,7 @@
 #include "runtime/job_log.hpp"
 #include "runtime/links.hpp"
 #include "runtime/store/store.hpp"
+#include "runtime/timeline.hpp"
 
 #include <caf/all.hpp>
 
@@ -133,7 +134,9 @@ void job_actor::feed(core::job_input input) {
     core::job_input next = std::move(inputs_.front());
     inputs_.pop_front();
     record(next);
-    for (const core::job_output& action : core_.step(next, steady_now()))
+    const auto actions = core_.step(next, steady_now());
+    trace_phase();
+    for (const core::job_output& action : actions)
       std::visit([this](const auto& a) { act(a); }, action);
   }
   feeding_ = false;
@@ -232,6 +235,7 @@ void job_actor::act(const halt& a) {
   noted_.clear();
   computed_.reset();
   reduced_.reset();
+  trace_reducing(false);
   crew_.dismiss();
   halted_if_still();
 }
@@ -365,6 +369,7 @@ void job_actor::on_computed(const step_computed& m) {
   if (digest_ == 0)
     return;
   computed_ = {m.step, {}, m.busy, m.elapsed};
+  trace_reducing(!reduced_);
   if (!m.losses.empty())
     crew_.pass_losses(m);
   prepare_if_complete();
@@ -384,6 +389,7 @@ void job_actor::on_reduced(const step_reduced& m) {
 void job_actor::prepare_if_complete() {
   if (!computed_ || !reduced_ || computed_->step != reduced_->step)
     return;
+  trace_reducing(false);
   event::prepared vote;
   vote.digest = digest_;
   vote.step = reduced_->step;
@@ -414,7 +420,10 @@ void job_actor::act(const apply& a) {
   for (std::uint32_t u : a.units)
     units.push_back(world_->units.at(u));
   compute(
-    [units, options](kernels::backend& device) {
+    [units, options, trace = &node().trace()](kernels::backend& device) {
+      const runtime::timeline_span span(*trace,
+                                        runtime::timeline::queue::device,
+                                        "optimizer", {{"step", options.step}});
       for (const unit_ptr& u : units)
         model::apply(*u, device, options);
     },

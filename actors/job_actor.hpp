@@ -3,7 +3,8 @@
 // job.cpp: messages in, actions out. job_units.cpp: how a unit's state gets
 // here and where it goes. job_copies.cpp: copies of it, for when others die.
 // job_checkpoints.cpp: checkpoints, and what of them stays on the disk.
-// job_stalls.cpp: what is done when nothing moves. Private to these files.
+// job_stalls.cpp: what is done when nothing moves. job_trace.cpp: what the
+// node's trace shows. Private to these files.
 #pragma once
 
 #include "actors/blob_set.hpp"
@@ -48,6 +49,8 @@ private:
   /// Gives an input to the core and carries out what it answers.
   void feed(core::job_input input);
   void on_view(const job_view& m);
+  void trace_phase();
+  void trace_reducing(bool now);
   void report_holds();
   void on_drain();
 
@@ -150,6 +153,8 @@ private:
   crew crew_;
   std::deque<core::job_input> inputs_;
   bool feeding_ = false;
+  core::job_core::phase traced_ = core::job_core::phase::idle;
+  bool reducing_ = false; ///< the trace says so
 
   std::shared_ptr<const core::view> view_;
   std::optional<core::assignment> place_;

@@ -6,6 +6,7 @@
 #include "runtime/device_queue.hpp"
 #include "runtime/job_log.hpp"
 #include "runtime/store/store.hpp"
+#include "runtime/timeline.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -60,7 +61,10 @@ void job_actor::copy_units(const run_checkpoint& a,
   if (!units.empty())
     snapshot_ = copy;
   compute(
-    [from, copy](kernels::backend&) {
+    [from, copy, step = a.step, trace = &node().trace()](kernels::backend&) {
+      const runtime::timeline_span span(
+        *trace, runtime::timeline::queue::device, "copy for a checkpoint",
+        {{"step", step}});
       for (std::size_t i = 0; i < from.size(); ++i)
         copy_state_out(*from[i], copy->units[i].second.as<float>());
     },

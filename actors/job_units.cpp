@@ -5,6 +5,7 @@
 #include "runtime/device_queue.hpp"
 #include "runtime/links.hpp"
 #include "runtime/store/store.hpp"
+#include "runtime/timeline.hpp"
 
 #include <algorithm>
 
@@ -24,7 +25,9 @@ blob_set job_actor::job_blobs() const {
 void job_actor::act(const fetch_unit& a) {
   unit_ptr unit = world_->units.at(a.unit);
   buffer into = world_->buffers.get(state_bytes(*unit));
+  node().trace().open(config_.entry.id, "fetching state", {{"unit", a.unit}});
   auto arrived_here = [this, unit, into, a](std::error_code error) {
+    node().trace().close(config_.entry.id, "fetching state");
     if (error || a.digest != digest_)
       return; // another sub-plan follows, or is here
     compute(
@@ -43,10 +46,13 @@ void job_actor::act(const fetch_unit& a) {
 }
 
 void job_actor::act(const serve_unit& a) {
+  node().trace().open(config_.entry.id, "sending state", {{"unit", a.unit}});
+  auto sent = [trace = &node().trace(), job = config_.entry.id](
+                std::error_code) { trace->close(job, "sending state"); };
   if (a.copy) {
-    node().links().send(
-      a.to, make_tag(a.digest, link_kind::state, 0, a.unit, a.step),
-      world_->copies.at(*a.copy).at(a.unit).shared(), [](std::error_code) {});
+    node().links().send(a.to,
+                        make_tag(a.digest, link_kind::state, 0, a.unit, a.step),
+                        world_->copies.at(*a.copy).at(a.unit).shared(), sent);
     return;
   }
   unit_ptr unit = world_->units.at(a.unit);
@@ -55,9 +61,9 @@ void job_actor::act(const serve_unit& a) {
     [unit, from](kernels::backend&) {
       copy_state_out(*unit, from.as<float>());
     },
-    [links = &node().links(), a, from] {
+    [links = &node().links(), a, from, sent] {
       links->send(a.to, make_tag(a.digest, link_kind::state, 0, a.unit, a.step),
-                  from.shared(), [](std::error_code) {});
+                  from.shared(), sent);
     });
 }
 

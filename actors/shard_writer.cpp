@@ -6,6 +6,7 @@
 #include "runtime/context.hpp"
 #include "runtime/core/training/shards.hpp"
 #include "runtime/device_queue.hpp"
+#include "runtime/timeline.hpp"
 
 #include <caf/all.hpp>
 
@@ -103,6 +104,9 @@ void write_next(writer_actor* self, const shard_writer_config& config) {
     [world = config.world, what = s.what, i = s.next, step = s.report.step,
      ended](kernels::backend&) {
       const auto& [unit, state] = what->units[i];
+      const runtime::timeline_span span(
+        world->node->trace(), runtime::timeline::queue::disk,
+        "write checkpoint", {{"step", step}, {"unit", unit}});
       auto put =
         write_shard(*world->layout, {unit, state.as<const float>()},
                     world->node->blobs(), [&](const core::blob_digest& d) {

@@ -7,6 +7,7 @@
 #include "runtime/core/training/schedule.hpp"
 #include "runtime/device_queue.hpp"
 #include "runtime/links.hpp"
+#include "runtime/timeline.hpp"
 
 #include <caf/all.hpp>
 
@@ -258,7 +259,14 @@ private:
     done->item = item;
     done->made = std::move(made);
     node().device().submit(
-      [compute = here(item.stage).compute, done, run](kernels::backend&) {
+      [compute = here(item.stage).compute, done, run, item, step = step_,
+       what = eval_ ? "evaluate" : name_of(item.kind),
+       trace = &node().trace()](kernels::backend&) {
+        const runtime::timeline_span span(
+          *trace, runtime::timeline::queue::device, what,
+          {{"step", step},
+           {"stage", item.stage},
+           {"microbatch", item.microbatch}});
         const core::nanoseconds began = steady_now();
         run(*compute->stage, *done);
         done->took = steady_now() - began;

@@ -213,6 +213,9 @@ void add_node(CLI::App& app, command_set& set, runners& run) {
   c->add_option("--plugin", o.plugins,
                 "shared library with roles of your own; may be repeated");
   c->add_option("--memory", o.memory, "that jobs may use, such as 8G");
+  c->add_option("--trace", o.trace,
+                "file for what this node does when, to be looked at with "
+                "ui.perfetto.dev");
   c->add_flag("--json", o.json, "one JSON line per event on stdout");
   run[c] = [&o] { return run_node(o); };
 

@@ -113,6 +113,7 @@ config_of(const node_options& o, std::uint64_t memory, printer& out) {
   c.exclude_fabrics = o.exclude_fabrics;
   c.trusted_networks = o.trusted_networks;
   c.memory_bytes = memory;
+  c.trace_file = o.trace;
   auto to = [&out](const char* event) {
     return [&out, event](const std::string& text) { out.line(event, text); };
   };

@@ -45,6 +45,7 @@ struct node_options {
   int threads = 0;
   std::string memory; ///< bytes, with K, M, G
   std::vector<std::filesystem::path> plugins;
+  std::filesystem::path trace;
   bool json = false;
 };
 int run_node(const node_options& o);

@@ -31,7 +31,9 @@ class device_queue;
 class job_log;
 class link_hub;
 class store;
+class timeline;
 struct role_table;
+timeline& no_timeline();
 
 class context {
 public:
@@ -100,6 +102,9 @@ public:
 
   /// Lines for people: "[stage] ...", to the node's log.
   virtual void say(const std::string& line) = 0;
+
+  /// What this node does when, for people: timeline.hpp.
+  virtual timeline& trace() { return no_timeline(); }
 
 private:
   flight_record flight_;

@@ -45,6 +45,13 @@ node::impl::impl(node_config config, role_table roles)
   if (setup_.loopback_only && config_.cluster_key_file.empty()
       && !config_.embedded)
     say("[node] no --cluster-key: this node serves this machine only");
+  try {
+    timeline_ = config_.trace_file.empty()
+                  ? std::make_unique<timeline>()
+                  : std::make_unique<timeline>(config_.trace_file, setup_.name);
+  } catch (const std::system_error& e) {
+    throw node_error(e.what());
+  }
   self_ = transport::tls::id_of_private(setup_.identity);
   profile_ =
     measure_profile(config_.threads, config_.memory_bytes, config_.mflops);

@@ -78,6 +78,8 @@ struct node_config {
   std::uint64_t memory_bytes = 0;
   /// Skips the measurement when not 0 (tests).
   std::uint64_t mflops = 0;
+  /// Where to write what the node does when (timeline.hpp); empty: nowhere.
+  std::filesystem::path trace_file;
   node_observer observer;
 };
 

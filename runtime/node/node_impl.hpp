@@ -20,6 +20,7 @@
 #include "runtime/node/setup.hpp"
 #include "runtime/node/status.hpp"
 #include "runtime/store/exchange.hpp"
+#include "runtime/timeline.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
@@ -82,6 +83,7 @@ public:
                   std::function<void(std::error_code)> done) override;
   void released() override;
   void say(const std::string& line) override;
+  timeline& trace() override { return *timeline_; }
 
   const std::string& address() const noexcept { return address_; }
 
@@ -149,7 +151,8 @@ private:
   node_setup setup_;
   core::peer_id self_{};
   std::string address_;
-  core::device_profile profile_; ///< as measured at start
+  core::device_profile profile_;       ///< as measured at start
+  std::unique_ptr<timeline> timeline_; ///< before all that is traced
   std::unique_ptr<profile_keeper> keeper_;
   std::chrono::steady_clock::time_point next_look_{}; ///< the pulse's
   caf::actor_system_config system_config_;
