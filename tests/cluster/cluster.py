@@ -20,6 +20,8 @@ import tempfile
 import threading
 import time
 
+from quotas import Quotas
+
 
 class Lines:
     """Lines of a stream as they come, with the time of their arrival."""
@@ -65,7 +67,7 @@ class Peer:
                    str(self.cluster.mine), "--name", self.name,
                    "--cluster", self.cluster.cluster, "--json",
                    *self.cluster.node_flags, *flags]
-        self.process = self.cluster.spawn(command, self.number,
+        self.process = self.cluster.spawn(command, self.number, share=True,
                                           stdout=subprocess.PIPE, stderr=log)
         self.lines = Lines(self.process.stdout, log)
 
@@ -117,8 +119,10 @@ class Cluster:
     #: its socket stays.
     may_end = False
 
-    def __init__(self, shoal, peers, node_flags=(), keep=False, hosts=None):
-        """`hosts`: what makes a Network in a folder; None: this host."""
+    def __init__(self, shoal, peers, node_flags=(), keep=False, hosts=None,
+                 processors=None):
+        """`hosts`: what makes a Network in a folder; None: this host.
+        `processors`: as many each node may use (quotas.py); None: all."""
         self.shoal = str(pathlib.Path(shoal).resolve())
         self.root = pathlib.Path(tempfile.mkdtemp(prefix="shoal-cluster-"))
         self.mine = self.root / "mine"
@@ -133,6 +137,8 @@ class Cluster:
                                 XDG_DATA_HOME=str(self.root / "data"))
         self.started = []
         self.network = hosts(self.root) if hosts else None
+        self.processors = processors
+        self.quotas = Quotas(f"{self.cluster}-")
         self.shm_before = set(os.listdir("/dev/shm"))
         self.peers = [Peer(self, n) for n in range(1, peers + 1)]
 
@@ -144,6 +150,15 @@ class Cluster:
         except FileNotFoundError:
             return False
         return probe.returncode == 0
+
+    def _limit(self, command, number):
+        if self.processors is None:
+            return command
+        group = self.quotas.share(str(number), self.processors)
+        if group is None:
+            raise RuntimeError("no control groups can be made here")
+        return ["sh", "-c", f"echo $$ > '{group}' && exec \"$@\"", "sh",
+                *command]
 
     def _isolate(self, command, number):
         if not self.isolated:
@@ -158,9 +173,12 @@ class Cluster:
             return self.network.hosts[number - 1].command(inside)
         return ["unshare", "--mount", "--propagation", "private", *inside]
 
-    def spawn(self, command, number, **options):
-        process = subprocess.Popen(self._isolate(command, number), text=True,
-                                   env=self.environment, **options)
+    def spawn(self, command, number, share=False, **options):
+        command = self._isolate(command, number)
+        if share:
+            command = self._limit(command, number)
+        process = subprocess.Popen(command, text=True, env=self.environment,
+                                   **options)
         self.started.append(process)
         return process
 
@@ -238,6 +256,7 @@ class Cluster:
                 process.wait()
         if self.network:
             self.network.close()
+        self.quotas.close()
         left = sorted(name for name in os.listdir("/dev/shm")
                       if name not in self.shm_before and not in_use(name)
                       # Another test's: a folder, or gone by now.

@@ -18,8 +18,9 @@ import tempfile
 import threading
 
 from cluster import Cluster
-from kill_test import Watch, run_file
+from kill_test import run_file
 from strangers import Recorder, Strangers, let_in, more_descriptors, ports_of
+from watch import Watch
 
 # What a node may grow by: 256 places of at most 40 KiB, and what the
 # allocator keeps of it. The run's own buffers are there before.

@@ -8,7 +8,6 @@
 # paused, and that nothing is left behind. Pauses are printed and held against
 # the bar (3 s + 2 T) only with --bars, since a loaded machine is slow.
 import argparse
-import json
 import pathlib
 import random
 import statistics
@@ -17,6 +16,7 @@ import tempfile
 import time
 
 from cluster import Cluster
+from watch import train
 
 SIZES = {
     # about 0.9 M parameters; 10.8 M parameters and a step of >= 0.2 s on two
@@ -66,87 +66,6 @@ copy_every = {copy_every}
     return path
 
 
-class Watch:
-    """Follows a run's JSON lines; checks that every step comes once."""
-
-    def __init__(self, process, lines, repeats_max=0):
-        self.process, self.lines = process, lines
-        self.losses, self.times = {}, []
-        self.repeats_max, self.repeated = repeats_max, []
-        self.done = False
-
-    def step(self, seconds):
-        """Waits for the next committed step; its number, or None at the end."""
-        deadline = time.monotonic() + seconds
-        while True:
-            when, line = self.lines.next(deadline)
-            if line is None:
-                return None
-            event = json.loads(line)
-            if event["event"] == "step":
-                number = event["step"]
-                expected = len(self.losses) + 1
-                if expected - self.repeats_max <= number < expected:
-                    self.go_back(number, event["loss"])
-                elif number != expected:
-                    raise AssertionError(
-                        f"step {number} came, {expected} was due")
-                self.losses[number] = event["loss"]
-                self.times.append(when)
-                return number
-            if event["event"] == "done":
-                self.done = event.get("state") == "done"
-
-    def go_back(self, number, loss):
-        """A step comes again, and those after it will."""
-        if self.losses[number] != loss:
-            raise AssertionError(f"step {number} came again with another loss")
-        self.repeated.append(len(self.losses) + 1 - number)
-        for later in range(number, len(self.losses) + 1):
-            del self.losses[later]
-
-    def now(self):
-        """Takes in what has come so far."""
-        while True:
-            try:
-                if self.step(0) is None:
-                    return
-            except TimeoutError:
-                return
-
-    def advance(self, count, seconds=120):
-        """Waits for so many steps from now on."""
-        self.now()
-        for _ in range(count):
-            if self.step(seconds) is None:
-                raise AssertionError("the run ended too early: more steps are "
-                                     "needed for so many kills")
-
-    def pause_since(self, killed):
-        """The longest wait for a step that the kill can have caused."""
-        times = ([t for t in self.times if t <= killed][-1:]
-                 + [t for t in self.times if t > killed])
-        return max(b - a for a, b in zip(times, times[1:]))
-
-    def finish(self, seconds):
-        while self.step(seconds) is not None:
-            pass
-        self.process.wait(timeout=30)
-        if not self.done or self.process.returncode != 0:
-            raise AssertionError(f"the run ended with code "
-                                 f"{self.process.returncode}, done={self.done}")
-
-
-def before(watch, when):
-    return sum(1 for t in watch.times if t <= when)
-
-
-def train(cluster, run, out, data, repeats_max=0):
-    process, lines = cluster.train(
-        [str(run), "--data", *data, "--out", str(out)])
-    return Watch(process, lines, repeats_max)
-
-
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("shoal")
@@ -193,16 +112,17 @@ def main():
             victim = cluster.peers[number - 1]
             victim.kill()
             killed = time.monotonic()
-            watch.advance(2)
+            watch.past(killed, 2)
             pause = watch.pause_since(killed)
             pauses.append(pause)
-            print(f"killed {victim.name} after step {before(watch, killed)}: "
-                  f"a pause of {pause:.2f} s", flush=True)
+            print(f"killed {victim.name} after step "
+                  f"{watch.before_time(killed)}: a pause of {pause:.2f} s",
+                  flush=True)
             restarted = time.monotonic()
             victim.start()
             victim.wait_ready()
             cluster.wait_view(count)
-            watch.advance(2)
+            watch.past(restarted, 2)
             print(f"  back, {time.monotonic() - restarted:.2f} s later; a "
                   f"pause of {watch.pause_since(restarted):.2f} s", flush=True)
         watch.finish(180)

@@ -11,6 +11,8 @@ import pathlib
 import subprocess
 import uuid
 
+from quotas import Quotas
+
 
 def can_make_namespaces():
     """Whether this user may: the tests say "skipped" otherwise."""
@@ -133,7 +135,7 @@ class Network:
         self.families = families
         self.prefix = f"sh{os.getpid()}"
         self.switch = f"{self.prefix}sw"
-        self.cgroups = []
+        self.quotas = Quotas(f"{self.prefix}c")
         self.hosts = []
         ip("netns", "add", self.switch)
         try:
@@ -146,33 +148,12 @@ class Network:
             raise
 
     def cgroup(self, number, processors):
-        """The file that takes the pids of a new group; None: no cgroups."""
-        period = 50000
-        quota = int(period * processors)
-        first = pathlib.Path("/sys/fs/cgroup/cpu")
-        second = pathlib.Path("/sys/fs/cgroup")
-        name = f"{self.prefix}c{number}"
-        if (first / "cpu.cfs_quota_us").exists() or (first / "tasks").exists():
-            group = first / name
-            group.mkdir(exist_ok=True)
-            (group / "cpu.cfs_period_us").write_text(f"{period}")
-            (group / "cpu.cfs_quota_us").write_text(f"{quota}")
-        elif (second / "cgroup.controllers").exists():
-            group = second / name
-            group.mkdir(exist_ok=True)
-            (group / "cpu.max").write_text(f"{quota} {period}")
-        else:
-            return None
-        self.cgroups.append(group)
-        return str(group / "cgroup.procs")
+        """The file that takes the pids of a host's group; None: no groups."""
+        return self.quotas.share(str(number), processors)
 
     def close(self):
         """After all processes inside have ended."""
         for host in self.hosts:
             ip("netns", "del", host.namespace, check=False)
         ip("netns", "del", self.switch, check=False)
-        for group in self.cgroups:
-            try:
-                group.rmdir()
-            except OSError:
-                pass  # a process is still being reaped
+        self.quotas.close()

@@ -1,0 +1,164 @@
+# tests/cluster/bars.py -- what the scripts that measure against bars share.
+#
+# A script prints one line for each figure: what, measured, bar, ok or short.
+# Without --bars it is a short run that judges outcomes (no step lost, nothing
+# left behind), and times only ten times as generously, since a loaded machine
+# is slow. With --bars it runs in full and each figure counts; what is done is
+# kept in a file (--state), so that a run that was cut goes on; --results takes
+# the figures as one line of JSON. `python3 bars.py FILE` prints the newest row
+# of each script as a Markdown table. Exit codes: 0; 1: a bar was missed;
+# 77: cannot be run here, and why.
+import argparse
+import datetime
+import json
+import math
+import os
+import pathlib
+import sys
+
+SLACK = 10  # of times, without --bars
+
+
+def machine():
+    """Such as "2 cores, 24 GiB, Debian 12"."""
+    name = "Linux"
+    for line in pathlib.Path("/etc/os-release").read_text(
+            encoding="utf-8").splitlines():
+        key, _, value = line.partition("=")
+        if key == "PRETTY_NAME":
+            name = value.strip('"').replace("GNU/Linux ", "").split(" (")[0]
+    pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return f"{os.cpu_count()} cores, {math.ceil(pages / 2**30)} GiB, {name}"
+
+
+def percentile(values, share):
+    """The smallest of them that `share` of all do not exceed."""
+    ordered = sorted(values)
+    return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
+
+
+def options_of(script, more=None):
+    """The command line that all scripts have; `more(parser)` adds to it."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("shoal")
+    parser.add_argument("--bars", action="store_true",
+                        help="in full, and each figure counts")
+    parser.add_argument("--state", type=pathlib.Path,
+                        help="file with what is done; a cut run goes on")
+    parser.add_argument("--results", type=pathlib.Path,
+                        help="file that takes a line of JSON")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--data", nargs="*", default=["/usr/include/c++"])
+    parser.add_argument("--keep", action="store_true")
+    if more:
+        more(parser)
+    options = parser.parse_args()
+    options.script = script
+    return options
+
+
+class State:
+    """What a long run has done so far, by name; kept in a file if asked."""
+
+    def __init__(self, path):
+        self.path = path
+        self.done = {}
+        if path and path.exists():
+            self.done = json.loads(path.read_text(encoding="utf-8"))
+
+    def keep(self, name, what):
+        self.done[name] = what
+        if self.path:
+            new = self.path.with_suffix(".new")
+            new.write_text(json.dumps(self.done), encoding="utf-8")
+            new.replace(self.path)
+
+    def forget(self):
+        if self.path:
+            self.path.unlink(missing_ok=True)
+
+
+class Bars:
+    def __init__(self, options):
+        self.options = options
+        self.rows, self.missed = [], []
+        self.loads = [os.getloadavg()[0]]
+
+    def at_most(self, what, measured, bar, unit="s", exact=False):
+        """`exact`: a count, say, for which no slack is given."""
+        limit = bar if exact or self.options.bars else bar * SLACK
+        self._row(what, measured, bar, unit, measured <= bar,
+                  measured <= limit)
+
+    def at_least(self, what, measured, bar, unit="", judged=True):
+        """`judged`: also without --bars."""
+        self._row(what, measured, bar, unit, measured >= bar,
+                  measured >= bar or not (judged or self.options.bars))
+
+    def show(self, what, measured, unit=""):
+        """A figure without a bar."""
+        self._row(what, measured, None, unit, True, True)
+
+    def _row(self, what, measured, bar, unit, met, passes):
+        self.rows.append({"what": what, "measured": measured, "bar": bar,
+                          "unit": unit, "ok": met})
+        word = "ok" if met else "short"
+        if met != passes:
+            word += ", not judged in a short run"
+        print(f"{what}: {text_of(measured, unit)}"
+              + (f" (bar {text_of(bar, unit)}): {word}"
+                 if bar is not None else ""), flush=True)
+        if not passes:
+            self.missed.append(what)
+
+    def finish(self, variant=""):
+        """Appends the row to the results; the exit code."""
+        self.loads.append(os.getloadavg()[0])
+        row = {"script": self.options.script, "variant": variant,
+               "bars": self.options.bars,
+               "date": datetime.datetime.now(datetime.timezone.utc)
+               .strftime("%Y-%m-%d"),
+               "machine": machine(), "load": max(self.loads),
+               "figures": self.rows}
+        if self.options.results:
+            with open(self.options.results, "a", encoding="utf-8") as out:
+                out.write(json.dumps(row) + "\n")
+        if self.missed:
+            print("short of: " + "; ".join(self.missed), flush=True)
+        return 1 if self.missed else 0
+
+
+def text_of(value, unit):
+    if unit == "%":
+        return f"{value * 100:.1f} %"
+    if isinstance(value, float):
+        number = f"{value:.1e}" if 0 < abs(value) < 0.01 else f"{value:.2f}"
+    else:
+        number = f"{value}"
+    return f"{number} {unit}".strip()
+
+
+def table(path):
+    """The newest full row of each script and variant, as Markdown."""
+    newest = {}
+    for line in pathlib.Path(path).read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        if row["bars"]:
+            newest[row["script"], row["variant"]] = row
+    out = ["| script | figure: measured (bar) | date, machine, load |",
+           "|---|---|---|"]
+    for (script, variant), row in sorted(newest.items()):
+        figures = "; ".join(
+            f"{f['what']} {text_of(f['measured'], f['unit'])}"
+            + (f" ({text_of(f['bar'], f['unit'])})"
+               + ("" if f["ok"] else " **short**")
+               if f["bar"] is not None else "")
+            for f in row["figures"])
+        out.append(f"| `{script}`{' ' + variant if variant else ''} "
+                   f"| {figures} | {row['date']}, {row['machine']}, "
+                   f"{row['load']:.0f} |")
+    return "\n".join(out)
+
+
+if __name__ == "__main__":
+    print(table(sys.argv[1]))

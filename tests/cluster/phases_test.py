@@ -1,0 +1,339 @@
+# tests/cluster/phases_test.py -- SIGKILL of a peer in each phase of a run.
+#
+# Peers train with checkpoints and evaluations; one is killed while it is in
+# the phase that is aimed at (forward, backward, reduction, optimizer,
+# checkpoint), then started again, and one is killed while that joins or while
+# state is on its way. Founder, submitter's node and the holder of each role
+# that exists once are among the victims. In which phase a victim was is read
+# from its trace when it is dead (traces.py): only those count. Checked: the
+# survivors go on as the processes that they are, no committed step is lost or
+# said twice, the last loss is that of an undisturbed run, and the pauses.
+#
+# Each phase is a run of its own, so that a long run can be cut between them.
+import json
+import pathlib
+import queue
+import random
+import signal
+import sys
+import tempfile
+import time
+
+from bars import Bars, State, options_of, percentile
+from cluster import Cluster
+from quotas import can_make_quotas
+from traces import Reader, Trace
+from watch import train
+
+PHASES = {  # spans of the trace
+    "forward": ["forward"],
+    "backward": ["backward (inputs)", "backward (weights)"],
+    "reduction": ["reducing"],
+    "optimizer": ["optimizer", "applying"],
+    "checkpoint": ["checkpointing", "copy for a checkpoint",
+                   "write checkpoint", "publish checkpoint"],
+    "join": [],  # until its first view as a member
+    "transfer": ["fetching state", "sending state"],
+}
+ONCE = ["data_source", "evaluator", "checkpointer", "reporter"]
+KILLS = 20  # in each phase
+TRIES_MAX = 3  # for each kill: the phase may be over when the signal comes
+DEADLINE_S = 60
+FULL = {"peers": 6, "replicas": 3, "processors": 0.3, "width": 256,
+        "blocks": 6, "seq": 64, "batch": 12, "interval": 6}
+SHORT = {"peers": 4, "replicas": 2, "processors": None, "width": 64,
+         "blocks": 4, "seq": 16, "batch": 4, "interval": 10}
+RUN = """[model]
+hidden_size = {width}
+intermediate_size = 704
+num_hidden_layers = {blocks}
+num_attention_heads = 4
+max_position_embeddings = 64
+[training]
+steps = 100000
+seq_len = {seq}
+local_batch_size = 1
+global_batch_size = {batch}
+seed = 7
+[optimizer]
+lr = 1e-3
+[parallelism]
+data_parallel_replicate_degree = {replicas}
+pipeline_parallel_degree = 2
+[validation]
+enable = true
+freq = 5
+steps = 2
+[checkpoint]
+enable = true
+interval = {interval}
+"""
+
+
+class Aimed(Trace):
+    """A trace that says when a span begins that is waited for."""
+
+    def __init__(self, reader, path, peer):
+        self.peer = peer
+        self.wanted = ()
+        self.seen = queue.Queue()
+        super().__init__(reader, path)
+
+    def on_begin(self, name, arguments, micros):
+        if name in self.wanted:
+            self.wanted = ()
+            self.seen.put((self.peer, name))
+
+    def length(self, name):
+        took = self.took.get(name, [])[-20:]
+        return percentile(took, 0.5) if took else 0.0
+
+
+class Killing:
+    def __init__(self, cluster, folder, rng, bars):
+        self.cluster, self.folder = cluster, folder
+        self.rng, self.bars = rng, bars
+        self.reader = Reader()
+        self.traces = {}
+        self.joins = [1.0]  # seconds
+        self.counts = dict.fromkeys(PHASES, 0)
+        self.pauses = []
+        self.aimed_at = set()
+        self.expected = {}  # peer -> the process that must live
+
+    def start(self, peer):
+        trace = Aimed(self.reader, self.cluster.root
+                      / f"{peer.name}.{peer.starts + 1}.trace", peer)
+        self.traces[peer.name] = trace
+        peer.start(["--trace", str(trace.path)])
+        peer.began = time.monotonic()
+        peer.member = False
+        self.expected[peer] = peer.process
+
+    def joined(self, peer, seconds=DEADLINE_S):
+        """Waits until it says that it is a member of a view."""
+        deadline = time.monotonic() + seconds
+        while not peer.member:
+            when, line = peer.lines.next(deadline)
+            assert line is not None, f"{peer.name} ended while it joined"
+            event = json.loads(line)
+            if event["event"] == "view" and event["member"]:
+                peer.member = True
+                self.joins.append(when - peer.began)
+
+    def all_live(self):
+        for peer, process in self.expected.items():
+            assert peer.process is process and process.poll() is None, (
+                f"{peer.name} did not survive the death of another")
+
+    def kill(self, peer):
+        """Kills it; the phases in which it was."""
+        now = time.monotonic()
+        peer.kill()
+        del self.expected[peer]
+        trace = self.traces.pop(peer.name)
+        self.reader.drop(trace)
+        assert trace.lost == 0, "the trace is not whole"
+        open_now = trace.open_spans()
+        hit = {phase for phase, spans in PHASES.items()
+               if open_now & set(spans)}
+        if not peer.member:
+            self.said_before_death(peer, now)
+        if not peer.member:
+            hit.add("join")
+        self.all_live()
+        return now, hit
+
+    def said_before_death(self, peer, now):
+        while True:
+            _, line = peer.lines.next(now + DEADLINE_S)
+            if line is None:
+                return
+            event = json.loads(line)
+            if event["event"] == "view" and event["member"]:
+                peer.member = True
+
+    def in_phase(self, phase, peers):
+        """Waits until one of the peers begins a span of the phase, then up to
+        as long as such a span lasts; that peer."""
+        seen = queue.Queue()
+        for peer in peers:
+            trace = self.traces[peer.name]
+            trace.seen = seen
+            trace.wanted = tuple(PHASES[phase])
+        try:
+            peer, name = seen.get(timeout=DEADLINE_S)
+        except queue.Empty:
+            raise AssertionError(f"nobody came to {phase}: "
+                                 f"{[p.name for p in peers]}") from None
+        finally:
+            for other in peers:
+                self.traces[other.name].wanted = ()
+        self.wait(self.rng.uniform(0, 0.7)
+                  * self.traces[peer.name].length(name))
+        return peer
+
+    @staticmethod
+    def wait(seconds):
+        signal.sigtimedwait([], seconds)
+
+    def victims(self):
+        """Founder, submitter's node, holders of single roles; then any."""
+        first = ["founder", "submitter", *ONCE]
+        self.rng.shuffle(first)
+        for name in first:
+            yield name
+        while True:
+            yield "any"
+
+    def who(self, name):
+        peers = self.cluster.peers
+        if name == "founder":
+            return peers[0]
+        if name == "submitter":
+            return peers[1]
+        roles = next(peer for peer in peers if peer.running()).status()[
+            "jobs"][0].get("roles", {})
+        return next((p for p in peers if p.name == roles.get(name)),
+                    self.rng.choice(peers))
+
+    def note(self, phase, what, peer, killed, hit, watch):
+        watch.past(killed, 2, DEADLINE_S)
+        pause = watch.pause_since(killed)
+        counts = phase in hit and self.counts[phase] < self.kills
+        if counts:
+            self.counts[phase] += 1
+            self.pauses.append(pause)
+            self.aimed_at.add((phase, what))
+        print(f"  {peer.name} ({what}) killed in {', '.join(sorted(hit)) or '-'}"
+              f" after step {watch.before_time(killed)}: a pause of "
+              f"{pause:.2f} s", flush=True)
+
+    def round(self, watch, phase, what):
+        """One kill in the phase; all are together again afterwards."""
+        late = phase in ("join", "transfer")
+        if late:  # some other death comes first
+            peer = self.rng.choice(self.cluster.peers)
+            self.kill(peer)
+            watch.advance(1, DEADLINE_S)
+            others = [p for p in self.cluster.peers if p is not peer]
+            self.start(peer)
+            if phase == "join":
+                victim = peer
+                self.wait(self.rng.uniform(0, 1)
+                          * percentile(self.joins[-10:], 0.5))
+            else:
+                victim = self.in_phase(phase, self.rng.choice(
+                    [[peer], others]))
+            what = "the joiner" if victim is peer else "a holder"
+        else:
+            peer = self.who(what)
+            victim = self.in_phase(phase, [peer])
+        killed, hit = self.kill(victim)
+        self.note(phase, what, victim, killed, hit, watch)
+        for peer in self.cluster.peers:
+            if not peer.running():
+                self.start(peer)
+        for peer in self.cluster.peers:
+            self.joined(peer)
+        self.cluster.wait_view(len(self.cluster.peers), DEADLINE_S)
+        watch.advance(self.rng.randint(1, 3), DEADLINE_S)
+
+    def run(self, run_file, phases, kills, data):
+        """Kills, then goes on undisturbed as far: the deviation of the last
+        loss, and the median step time."""
+        self.kills = kills
+        for peer in self.cluster.peers:
+            self.start(peer)
+        for peer in self.cluster.peers:
+            self.joined(peer)
+        self.cluster.wait_view(len(self.cluster.peers), DEADLINE_S)
+        watch = train(self.cluster, run_file, self.folder / "killed", data,
+                      number=2)
+        watch.advance(8, DEADLINE_S)
+        for phase in phases:
+            whom = self.victims()
+            for _ in range(kills * TRIES_MAX if self.bars.options.bars else 1):
+                if self.counts[phase] >= kills:
+                    break
+                self.round(watch, phase, next(whom))
+        watch.advance(1, DEADLINE_S)
+        last = len(watch.losses)
+        stop(watch)
+        calm = train(self.cluster, run_file, self.folder / "calm", data)
+        while len(calm.losses) < last:
+            calm.advance(1, DEADLINE_S)
+        stop(calm)
+        off = abs(watch.losses[last] / calm.losses[last] - 1)
+        self.all_live()
+        return off, calm.step_time(2), last
+
+    def close(self):
+        self.reader.close()
+
+
+def stop(watch):
+    """The job ends at once."""
+    watch.process.send_signal(signal.SIGINT)
+    watch.process.send_signal(signal.SIGINT)
+    watch.process.wait(timeout=DEADLINE_S)
+
+
+def segment(options, bars, name, phases, kills):
+    """One run; what it showed."""
+    shape = FULL if options.bars else SHORT
+    rng = random.Random(f"{options.seed} {name}")
+    with Cluster(options.shoal, shape["peers"], ["--threads", "1"],
+                 options.keep, processors=shape["processors"]) as cluster, \
+            tempfile.TemporaryDirectory(
+                prefix="shoal-phases-", ignore_cleanup_errors=True) as folder:
+        folder = pathlib.Path(folder)
+        run_file = folder / "run.toml"
+        run_file.write_text(RUN.format(**shape), encoding="utf-8")
+        killing = Killing(cluster, folder, rng, bars)
+        try:
+            off, step_time, steps = killing.run(run_file, phases, kills,
+                                                options.data)
+        finally:
+            killing.close()
+    return {"counts": killing.counts, "pauses": killing.pauses,
+            "off": off, "step_time": step_time, "steps": steps,
+            "victims": sorted(killing.aimed_at)}
+
+
+def main():
+    options = options_of("phases_test.py")
+    if options.bars and not can_make_quotas():
+        print("skipped: no control groups can be made here")
+        return 77
+    bars, state = Bars(options), State(options.state)
+    if options.bars:
+        for phase in PHASES:
+            if phase not in state.done:
+                print(f"{phase}:", flush=True)
+                state.keep(phase, segment(options, bars, phase, [phase],
+                                          KILLS))
+    else:
+        state.keep("all", segment(options, bars, "all", list(PHASES), 1))
+    done = state.done.values()
+    pauses = [p for d in done for p in d["pauses"]]
+    step_time = max(d["step_time"] for d in done)
+    for phase in PHASES:
+        hit = sum(d["counts"][phase] for d in done)
+        bars.at_least(f"kills in {phase}", hit, KILLS if options.bars else 1,
+                      judged=False)
+    bars.show("step time T", step_time, "s")
+    if pauses:
+        bars.at_most("pause, p99", percentile(pauses, 0.99), 2 + 2 * step_time)
+        bars.show("pause, median", percentile(pauses, 0.5), "s")
+    bars.at_most("final loss off by", max(d["off"] for d in done), 1e-3, "",
+                 exact=True)
+    # Had one been, the run would have ended with an error.
+    bars.show("committed steps, none lost", sum(d["steps"] for d in done))
+    code = bars.finish()
+    state.forget()
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,135 @@
+# tests/cluster/watch.py -- follows a run whose peers come and go.
+#
+# Reads `shoal train --json` line by line and checks that every step comes
+# once, in order; how many may come again, with the same loss, is the caller's
+# to say. The time of a step is when the node that tells of it committed it (or
+# learned of it), on the clock of time.monotonic(): how soon the command that
+# prints it finds another node is not the run's affair.
+import json
+import statistics
+import time
+
+
+class Watch:
+    """Follows a run's JSON lines; checks that every step comes once."""
+
+    def __init__(self, process, lines, repeats_max=0, tolerance=0.0):
+        """`tolerance`: how far, relatively, the loss of a step that comes
+        again may be from what it was."""
+        self.process, self.lines = process, lines
+        self.losses, self.times, self.numbers = {}, [], []
+        self.before = {}  # of steps that came again
+        self.tokens, self.others = [], []
+        self.repeats_max, self.repeated = repeats_max, []
+        self.tolerance, self.deviation = tolerance, 0.0
+        self.done = False
+        self.clock = time.time() - time.monotonic()
+
+    def step(self, seconds):
+        """Waits for the next committed step; its number, or None at the end."""
+        deadline = time.monotonic() + seconds
+        while True:
+            when, line = self.lines.next(deadline)
+            if line is None:
+                return None
+            event = json.loads(line)
+            if event["event"] == "step":
+                return self.took(event)
+            self.others.append((when, event))
+            if event["event"] == "done":
+                self.done = event.get("state") == "done"
+
+    def took(self, event):
+        number = event["step"]
+        expected = len(self.losses) + 1
+        if expected - self.repeats_max <= number < expected:
+            self.go_back(number)
+        elif number != expected:
+            raise AssertionError(f"step {number} came, {expected} was due")
+        self.again(number, event["loss"])
+        self.losses[number] = event["loss"]
+        self.times.append(event["unix_ms"] / 1e3 - self.clock)
+        self.numbers.append(number)
+        self.tokens.append(event["tokens"])
+        return number
+
+    def go_back(self, number):
+        """A step comes again, and those after it will."""
+        self.repeated.append(len(self.losses) + 1 - number)
+        self.before.update(self.losses)
+        for later in range(number, len(self.losses) + 1):
+            del self.losses[later]
+
+    def again(self, number, loss):
+        first = self.before.get(number)
+        if first is None:
+            return
+        off = abs(first - loss) / abs(first)
+        self.deviation = max(self.deviation, off)
+        if off > self.tolerance:
+            raise AssertionError(f"step {number} came again with another "
+                                 f"loss: {first}, then {loss}")
+
+    def now(self):
+        """Takes in what has come so far."""
+        while True:
+            try:
+                if self.step(0) is None:
+                    return
+            except TimeoutError:
+                return
+
+    def until(self, when):
+        """Takes in what comes until that time, of time.monotonic()."""
+        while time.monotonic() < when:
+            try:
+                if self.step(when - time.monotonic()) is None:
+                    raise AssertionError("the run ended too early")
+            except TimeoutError:
+                return
+
+    def advance(self, count, seconds=120):
+        """Waits for so many steps from now on."""
+        self.now()
+        for _ in range(count):
+            if self.step(seconds) is None:
+                raise AssertionError("the run ended too early: more steps are "
+                                     "needed for so many kills")
+
+    def past(self, when, count=1, seconds=120):
+        """Waits for so many steps that were committed after that time."""
+        while sum(1 for t in self.times[-count:] if t > when) < count:
+            if self.step(seconds) is None:
+                raise AssertionError("the run ended too early")
+
+    def pause_since(self, killed):
+        """The longest wait for a step that the kill can have caused. @pre
+        past(killed)"""
+        times = ([t for t in self.times if t <= killed][-1:]
+                 + [t for t in self.times if t > killed])
+        return max(b - a for a, b in zip(times, times[1:]))
+
+    def before_time(self, when):
+        """How many steps had come by then."""
+        return sum(1 for t in self.times if t <= when)
+
+    def step_time(self, first=0, last=None):
+        """The median time of a step, of those with these positions."""
+        times = self.times[first:last]
+        return statistics.median(b - a for a, b in zip(times, times[1:]))
+
+    def finish(self, seconds):
+        while self.step(seconds) is not None:
+            pass
+        self.process.wait(timeout=30)
+        if not self.done or self.process.returncode != 0:
+            raise AssertionError(f"the run ended with code "
+                                 f"{self.process.returncode}, done={self.done}")
+
+
+def train(cluster, run, out, data, repeats_max=0, number=1, tolerance=0.0,
+          flags=()):
+    """Submits the run file at a peer and follows it."""
+    process, lines = cluster.train(
+        [str(run), "--data", *data, "--out", str(out), *flags], number)
+    return Watch(process, lines, repeats_max, tolerance)
