@@ -104,7 +104,8 @@ def main():
 
         watch = train(cluster, run, pathlib.Path(folder) / "killed",
                       options.data,
-                      2 * options.copy_every if options.copy_every > 1 else 0)
+                      repeats_max=2 * options.copy_every
+                      if options.copy_every > 1 else 0)
         pauses = []
         order = [1, *(rng.randint(1, count) for _ in range(options.kills - 1))]
         for number in order:

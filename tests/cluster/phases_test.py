@@ -249,7 +249,7 @@ class Killing:
             self.joined(peer)
         self.cluster.wait_view(len(self.cluster.peers), DEADLINE_S)
         watch = train(self.cluster, run_file, self.folder / "killed", data,
-                      number=2)
+                      number=2, gaps=True)
         watch.advance(8, DEADLINE_S)
         for phase in phases:
             whom = self.victims()
@@ -258,7 +258,8 @@ class Killing:
                     break
                 self.round(watch, phase, next(whom))
         watch.advance(1, DEADLINE_S)
-        last = len(watch.losses)
+        last = watch.numbers[-1]
+        watch.fill(self.cluster)
         stop(watch)
         calm = train(self.cluster, run_file, self.folder / "calm", data)
         while len(calm.losses) < last:

@@ -13,15 +13,19 @@ import time
 class Watch:
     """Follows a run's JSON lines; checks that every step comes once."""
 
-    def __init__(self, process, lines, repeats_max=0, tolerance=0.0):
+    def __init__(self, process, lines, repeats_max=0, tolerance=0.0,
+                 gaps=False):
         """`tolerance`: how far, relatively, the loss of a step that comes
-        again may be from what it was."""
+        again may be from what it was. `gaps`: a node that was out lacks what
+        was said meanwhile, which fill() then looks for."""
         self.process, self.lines = process, lines
         self.losses, self.times, self.numbers = {}, [], []
         self.before = {}  # of steps that came again
         self.tokens, self.others = [], []
         self.repeats_max, self.repeated = repeats_max, []
         self.tolerance, self.deviation = tolerance, 0.0
+        self.gaps = gaps
+        self.next = 1  # step
         self.done = False
         self.clock = time.time() - time.monotonic()
 
@@ -41,11 +45,11 @@ class Watch:
 
     def took(self, event):
         number = event["step"]
-        expected = len(self.losses) + 1
-        if expected - self.repeats_max <= number < expected:
+        if self.next - self.repeats_max <= number < self.next:
             self.go_back(number)
-        elif number != expected:
-            raise AssertionError(f"step {number} came, {expected} was due")
+        elif number < self.next or (number > self.next and not self.gaps):
+            raise AssertionError(f"step {number} came, {self.next} was due")
+        self.next = number + 1
         self.again(number, event["loss"])
         self.losses[number] = event["loss"]
         self.times.append(event["unix_ms"] / 1e3 - self.clock)
@@ -55,9 +59,9 @@ class Watch:
 
     def go_back(self, number):
         """A step comes again, and those after it will."""
-        self.repeated.append(len(self.losses) + 1 - number)
+        self.repeated.append(self.next - number)
         self.before.update(self.losses)
-        for later in range(number, len(self.losses) + 1):
+        for later in [s for s in self.losses if s >= number]:
             del self.losses[later]
 
     def again(self, number, loss):
@@ -118,6 +122,23 @@ class Watch:
         times = self.times[first:last]
         return statistics.median(b - a for a, b in zip(times, times[1:]))
 
+    def fill(self, cluster):
+        """Looks in the logs of all nodes for the steps that were not told;
+        then the times are those of whoever committed a step first."""
+        found = {}
+        for event in steps_known(cluster):
+            first = found.get(event["step"])
+            if event["step"] < self.next and (
+                    not first or event["unix_ms"] < first["unix_ms"]):
+                found[event["step"]] = event
+        lost = [s for s in range(1, self.next) if s not in found]
+        assert not lost, f"nobody knows of steps {lost}"
+        ordered = [found[s] for s in range(1, self.next)]
+        self.numbers = [e["step"] for e in ordered]
+        self.losses = {e["step"]: e["loss"] for e in ordered}
+        self.tokens = [e["tokens"] for e in ordered]
+        self.times = [e["unix_ms"] / 1e3 - self.clock for e in ordered]
+
     def finish(self, seconds):
         while self.step(seconds) is not None:
             pass
@@ -127,9 +148,20 @@ class Watch:
                                  f"{self.process.returncode}, done={self.done}")
 
 
-def train(cluster, run, out, data, repeats_max=0, number=1, tolerance=0.0,
-          flags=()):
+def steps_known(cluster):
+    """Committed steps in the logs of all nodes, those that died included."""
+    for path in cluster.root.glob("stores/*/jobs/*/events.jsonl"):
+        for line in path.read_text(encoding="utf-8").splitlines():
+            try:
+                event = json.loads(line)
+            except ValueError:
+                continue  # its node was killed while it wrote it
+            if event["event"] == "step":
+                yield event
+
+
+def train(cluster, run, out, data, number=1, flags=(), **watch):
     """Submits the run file at a peer and follows it."""
     process, lines = cluster.train(
         [str(run), "--data", *data, "--out", str(out), *flags], number)
-    return Watch(process, lines, repeats_max, tolerance)
+    return Watch(process, lines, **watch)

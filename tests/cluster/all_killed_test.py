@@ -1,0 +1,121 @@
+# tests/cluster/all_killed_test.py -- SIGKILL of all peers at once.
+#
+# At a random moment of a run with checkpoints all processes are killed, and
+# started again at once. Checked: how soon the first step comes, how many steps
+# come again (at most those between two checkpoints on the disk), and that what
+# was loaded is whole: steps that come again have the losses that they had, and
+# no node says that a file of a checkpoint is damaged.
+import pathlib
+import random
+import signal
+import sys
+import tempfile
+import time
+
+from bars import Bars, State, options_of, percentile
+from cluster import Cluster
+from lifecycle_support import kill_together, log_of
+from watch import steps_known, train
+
+PEERS = 4
+KILLS = 50
+INTERVAL = 10  # steps between checkpoints
+FIRST_STEP_S = 10.0
+DEADLINE_S = 100
+RUN = """[model]
+hidden_size = 128
+intermediate_size = 352
+num_hidden_layers = 4
+num_attention_heads = 4
+max_position_embeddings = 64
+[training]
+steps = 1000000
+seq_len = 64
+local_batch_size = 1
+global_batch_size = 8
+seed = 7
+[optimizer]
+lr = 1e-3
+[parallelism]
+data_parallel_replicate_degree = 2
+pipeline_parallel_degree = 2
+[validation]
+enable = false
+[checkpoint]
+enable = true
+interval = {interval}
+"""
+# Sums of other layouts differ in the last digits, and steps gather that.
+TOLERANCE = 1e-4
+
+
+def damaged(cluster):
+    return [line for peer in cluster.peers for line in log_of(peer)
+            if "damaged" in line or "set aside" in line]
+
+
+def one(cluster, watch, rng, since):
+    """Kills all; (seconds until the first step, steps that came again).
+    `since`: when they were started."""
+    # Between two checkpoints, while one is written: anywhere.
+    watch.advance(rng.randint(1, 2 * INTERVAL), DEADLINE_S)
+    signal.sigtimedwait([], rng.uniform(0, 2 * watch.step_time(-10)))
+    kill_together(cluster.peers)
+    done = max(e["step"] for e in steps_known(cluster)
+               if e["unix_ms"] / 1e3 - watch.clock > since)
+    started = time.monotonic()
+    for peer in cluster.peers:
+        peer.start()
+    watch.past(started, 1, DEADLINE_S)
+    first = next(i for i, t in enumerate(watch.times) if t > started)
+    took = watch.times[first] - started
+    lost = done + 1 - watch.numbers[first]
+    print(f"  all killed after step {done}: {lost} steps again, the first "
+          f"{took:.2f} s after the start", flush=True)
+    return took, lost, started
+
+
+def main():
+    options = options_of("all_killed_test.py")
+    bars, state = Bars(options), State(options.state)
+    kills = KILLS if options.bars else 2
+    rng = random.Random(options.seed + len(state.done))
+    with Cluster(options.shoal, PEERS, ["--threads", "1"],
+                 options.keep) as cluster, tempfile.TemporaryDirectory(
+                     prefix="shoal-all-", ignore_cleanup_errors=True) as folder:
+        folder = pathlib.Path(folder)
+        run_file = folder / "run.toml"
+        run_file.write_text(RUN.format(interval=INTERVAL), encoding="utf-8")
+        cluster.start_all()
+        cluster.wait_view(PEERS)
+        # One more interval is allowed for, so that it is counted, not fatal.
+        watch = train(cluster, run_file, folder / "out", options.data,
+                      repeats_max=4 * INTERVAL, tolerance=TOLERANCE, gaps=True)
+        watch.advance(INTERVAL + 2, DEADLINE_S)
+        bad, since = [], 0.0
+        for number in range(len(state.done), kills):
+            took, lost, since = one(cluster, watch, rng, since)
+            bad += damaged(cluster)
+            state.keep(str(number), [took, lost, watch.deviation])
+        watch.process.send_signal(signal.SIGINT)
+        watch.process.send_signal(signal.SIGINT)
+        watch.process.wait(timeout=DEADLINE_S)
+    done = list(state.done.values())
+    bars.show("times that all were killed", len(done))
+    bars.at_most("first step after the start, longest",
+                 max(took for took, _, _ in done), FIRST_STEP_S)
+    bars.show("first step after the start, median",
+              percentile([took for took, _, _ in done], 0.5), "s")
+    bars.at_most("steps that came again, most",
+                 max(lost for _, lost, _ in done), INTERVAL, "",
+                 exact=True)
+    bars.at_most("losses of these differ by", max(d for _, _, d in done),
+                 TOLERANCE, "", exact=True)
+    bars.at_most("damaged files", len(bad), 0, "", exact=True)
+    code = bars.finish()
+    state.forget()
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,268 @@
+# tests/cluster/goodput_test.py -- how much of a shoal's work survives kills.
+#
+# A peer is killed every so many seconds and started again at once. Goodput =
+# committed tokens / integral of the surviving capacity. The capacity of n
+# peers is their speed in this same run while nobody is harmed, measured before
+# and after; a peer counts until it is killed, and again from its first view as
+# a member. Each peer has its share of the processors (quotas.py), so that what
+# a dead one leaves is not used by the others.
+import json
+import pathlib
+import queue
+import random
+import signal
+import statistics
+import sys
+import tempfile
+import time
+
+from bars import Bars, State, options_of
+from cluster import Cluster
+from quotas import can_make_quotas
+from watch import train
+
+PEERS = 4
+HANG_S = 30  # without a step; or until a peer is back
+GOODPUT = {60: 0.95, 15: 0.90}  # by seconds between kills
+MINUTES = {60: 10, 15: 4}
+# 32 M parameters.
+FULL = {"width": 512, "mlp": 1408, "blocks": 10, "heads": 8, "seq": 16,
+        "batch": 4, "processors": 0.45, "calm": 20}
+SHORT = {"width": 64, "mlp": 176, "blocks": 4, "heads": 4, "seq": 16,
+         "batch": 4, "processors": None, "calm": 0.5}
+RUN = """[model]
+hidden_size = {width}
+intermediate_size = {mlp}
+num_hidden_layers = {blocks}
+num_attention_heads = {heads}
+max_position_embeddings = 64
+[training]
+steps = 100000
+seq_len = {seq}
+local_batch_size = 1
+global_batch_size = {batch}
+seed = 7
+[optimizer]
+lr = 1e-3
+[parallelism]
+data_parallel_replicate_degree = 2
+pipeline_parallel_degree = 2
+[validation]
+enable = false
+[checkpoint]
+enable = false
+"""
+
+
+class Storm:
+    def __init__(self, cluster, watch, rng, calm_s):
+        self.cluster, self.watch, self.rng = cluster, watch, rng
+        self.calm_s = calm_s
+        self.changes = []  # (time, peers that count)
+        self.speeds = {}   # peers -> tokens per second, measured
+        self.kills = []
+        self.back = []     # seconds until a member again
+        self.waiting = {}  # peer -> when it was started again
+
+    def listen(self):
+        """Takes in what those that were started again have said."""
+        for peer in list(self.waiting):
+            while True:
+                try:
+                    when, line = peer.lines.queue.get_nowait()
+                except queue.Empty:
+                    break
+                assert line is not None, f"{peer.name} ended while it joined"
+                event = json.loads(line)
+                if event["event"] == "view" and event["member"]:
+                    self.back.append(when - self.waiting.pop(peer))
+                    self.changes.append((when, PEERS - len(self.waiting)))
+                    break
+
+    def follow(self, until):
+        """Follows the run; whoever hangs is found out."""
+        while time.monotonic() < until:
+            self.listen()
+            try:
+                assert self.watch.step(min(0.1, max(
+                    0.0, until - time.monotonic()))) is not None, "it ended"
+            except TimeoutError:
+                last = max([self.watch.times[-1], *self.kills[-1:]])
+                assert time.monotonic() < last + HANG_S, (
+                    f"no step for {HANG_S} s")
+            for peer, since in self.waiting.items():
+                assert time.monotonic() < since + HANG_S, (
+                    f"{peer.name} is not back after {HANG_S} s")
+
+    def kill(self):
+        victim = self.rng.choice([p for p in self.cluster.peers
+                                  if p not in self.waiting])
+        now = time.monotonic()
+        victim.kill()
+        self.kills.append(now)
+        return victim
+
+    def start(self, peer):
+        peer.start()
+        self.waiting[peer] = time.monotonic()
+
+    def together(self):
+        while self.waiting:
+            self.follow(time.monotonic() + 0.1)
+        self.cluster.wait_view(PEERS)
+        self.watch.advance(3, HANG_S)
+
+    def measure(self):
+        """The speed of the peers that there are, undisturbed; keeps it."""
+        self.watch.advance(2, HANG_S)
+        first = len(self.watch.times) - 1
+        self.follow(self.watch.times[first] + self.calm_s)
+        self.watch.advance(1, HANG_S)
+        taken = self.watch.times[-1] - self.watch.times[first]
+        tokens = self.watch.tokens[-1] - self.watch.tokens[first]
+        count = sum(p.running() for p in self.cluster.peers)
+        self.speeds.setdefault(count, []).append(tokens / taken)
+        return self.watch.step_time(first)
+
+    def measure_all(self):
+        """Of all peers, and of all but one."""
+        step_time = self.measure()
+        victim = self.kill()
+        self.watch.past(self.kills.pop(), 3, HANG_S)
+        self.measure()
+        self.start(victim)
+        self.together()
+        return step_time
+
+    def rage(self, seconds, every):
+        """The figures of the storm proper."""
+        self.back = []
+        first = self.watch.numbers[-1]
+        self.changes = [(self.watch.times[-1], PEERS)]
+        next_kill = time.monotonic()
+        end = next_kill + seconds
+        while next_kill < end:
+            self.follow(next_kill)
+            victim = self.kill()
+            self.changes.append((self.kills[-1],
+                                 PEERS - 1 - len(self.waiting)))
+            self.start(victim)
+            next_kill += every
+        self.follow(end)
+        while self.waiting:
+            self.follow(time.monotonic() + 0.1)
+        self.watch.past(end, 1, HANG_S)
+        last = self.watch.numbers[-1]
+        self.watch.fill(self.cluster)
+        tokens, times = self.watch.tokens, self.watch.times
+        return (tokens[last - 1] - tokens[first - 1], sorted(self.changes),
+                times[last - 1])
+
+    def capacity(self, changes, end):
+        """Its integral; tokens."""
+        total = 0.0
+        for (since, count), (until, _) in zip(changes,
+                                              [*changes[1:], (end, 0)]):
+            total += statistics.mean(self.speeds[count]) * (until - since)
+        return total
+
+    def pauses(self, changes, end):
+        """Of each kill: the longest wait for a step until the next one."""
+        times = self.watch.times
+        found = []
+        for since, until in zip(self.kills, [*self.kills[1:], end]):
+            found.append(max(b - a for a, b in zip(times, times[1:])
+                             if b > since and a < until))
+        return found
+
+
+def pause_of_death(storm):
+    """The waits for the first step after each kill."""
+    times = storm.watch.times
+    return [next(b - a for a, b in zip(times, times[1:]) if b > killed)
+            for killed in storm.kills]
+
+
+def one(options, fabric, every, minutes):
+    shape = FULL if options.bars else SHORT
+    rng = random.Random(f"{options.seed} {fabric} {every}")
+    with Cluster(options.shoal, PEERS,
+                 ["--threads", "1", "--fabric.force", fabric], options.keep,
+                 processors=shape["processors"]) as cluster, \
+            tempfile.TemporaryDirectory(
+                prefix="shoal-goodput-", ignore_cleanup_errors=True) as folder:
+        folder = pathlib.Path(folder)
+        run_file = folder / "run.toml"
+        run_file.write_text(RUN.format(**shape), encoding="utf-8")
+        cluster.start_all()
+        cluster.wait_view(PEERS)
+        watch = train(cluster, run_file, folder / "out", options.data,
+                      gaps=True)
+        watch.advance(5, HANG_S * 2)
+        storm = Storm(cluster, watch, rng, shape["calm"])
+        step_time = storm.measure_all()
+        tokens, changes, end = storm.rage(minutes * 60, every)
+        deaths = pause_of_death(storm)
+        longest = storm.pauses(changes, end)
+        cluster.wait_view(PEERS)
+        if options.bars:
+            step_time = statistics.mean([step_time, storm.measure_all()])
+        watch.process.send_signal(signal.SIGINT)
+        watch.process.send_signal(signal.SIGINT)
+        watch.process.wait(timeout=HANG_S)
+        return {"goodput": tokens / storm.capacity(changes, end),
+                "kills": len(changes) // 2, "T": step_time,
+                "speeds": storm.speeds, "pauses": deaths,
+                "longest": longest, "back": storm.back}
+
+
+def more(parser):
+    parser.add_argument("--fabric", nargs="*", choices=["shm", "tls"],
+                        default=["shm", "tls"])
+    parser.add_argument("--every", nargs="*", type=int, choices=GOODPUT,
+                        default=list(GOODPUT), help="seconds between kills")
+    parser.add_argument("--minutes", type=float,
+                        help="for each; default: 10, or 4 with 15 s")
+
+
+def judge(bars, fabric, every, d):
+    name = f"{fabric}, a kill each {every} s: "
+    speeds = ", ".join(f"{n} peers: {'/'.join(f'{s:.0f}' for s in v)}"
+                       for n, v in sorted(d["speeds"].items()))
+    print(f"{name}{d['kills']} kills; tokens/s undisturbed: {speeds}; back "
+          f"after {statistics.median(d['back']):.2f} s (median), "
+          f"{max(d['back']):.2f} s at most")
+    bars.at_least(name + "goodput", d["goodput"], GOODPUT[every], "%",
+                  judged=False)
+    bars.at_most(name + "pause, median", statistics.median(d["pauses"]),
+                 0.5 + d["T"])
+    bars.show(name + "pause, longest until the next kill", max(d["longest"]),
+              "s")
+    bars.at_most(name + "hangs", 0, 0, "", exact=True)  # else it has failed
+    bars.at_least(name + "step time T", d["T"], 0.3, "s", judged=False)
+
+
+def main():
+    options = options_of("goodput_test.py", more)
+    if options.bars and not can_make_quotas():
+        print("skipped: no control groups can be made here")
+        return 77
+    bars, state = Bars(options), State(options.state)
+    if options.bars:
+        for every in options.every:
+            for fabric in options.fabric:
+                name = f"{fabric} {every}"
+                if name not in state.done:
+                    state.keep(name, one(options, fabric, every,
+                                         options.minutes or MINUTES[every]))
+                judge(bars, fabric, every, state.done[name])
+    else:
+        for fabric in options.fabric:
+            judge(bars, fabric, 15, one(options, fabric, 1, 2 / 60))
+    code = bars.finish()
+    state.forget()
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())
