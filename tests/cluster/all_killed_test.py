@@ -2,9 +2,9 @@
 #
 # At a random moment of a run with checkpoints all processes are killed, and
 # started again at once. Checked: how soon the first step comes, how many steps
-# come again (at most those between two checkpoints on the disk), and that what
-# was loaded is whole: steps that come again have the losses that they had, and
-# no node says that a file of a checkpoint is damaged.
+# come again (the bar: those between two checkpoints), and that what is loaded
+# is the newest checkpoint that was complete, and whole: steps that come again
+# have the losses that they had, and no node says that a file is damaged.
 import pathlib
 import random
 import signal
@@ -15,7 +15,7 @@ import time
 from bars import Bars, State, options_of, percentile
 from cluster import Cluster
 from lifecycle_support import kill_together, log_of
-from watch import steps_known, train
+from watch import events_known, train
 
 PEERS = 4
 KILLS = 50
@@ -54,15 +54,22 @@ def damaged(cluster):
             if "damaged" in line or "set aside" in line]
 
 
+def newest(cluster, watch, since, kind):
+    """The highest step with such an event since that time."""
+    return max((e["step"] for e in events_known(cluster, kind)
+                if e["unix_ms"] / 1e3 - watch.clock > since), default=0)
+
+
 def one(cluster, watch, rng, since):
-    """Kills all; (seconds until the first step, steps that came again).
-    `since`: when they were started."""
+    """Kills all; seconds until the first step, steps that came again, whether
+    a complete checkpoint was newer than what was loaded; and when they were
+    started. `since`: when they had been before."""
     # Between two checkpoints, while one is written: anywhere.
     watch.advance(rng.randint(1, 2 * INTERVAL), DEADLINE_S)
     signal.sigtimedwait([], rng.uniform(0, 2 * watch.step_time(-10)))
     kill_together(cluster.peers)
-    done = max(e["step"] for e in steps_known(cluster)
-               if e["unix_ms"] / 1e3 - watch.clock > since)
+    done = newest(cluster, watch, since, "step")
+    saved = newest(cluster, watch, since, "checkpoint")
     started = time.monotonic()
     for peer in cluster.peers:
         peer.start()
@@ -70,9 +77,10 @@ def one(cluster, watch, rng, since):
     first = next(i for i, t in enumerate(watch.times) if t > started)
     took = watch.times[first] - started
     lost = done + 1 - watch.numbers[first]
+    older = watch.numbers[first] <= saved
     print(f"  all killed after step {done}: {lost} steps again, the first "
           f"{took:.2f} s after the start", flush=True)
-    return took, lost, started
+    return [took, lost, older], started
 
 
 def main():
@@ -94,22 +102,25 @@ def main():
         watch.advance(INTERVAL + 2, DEADLINE_S)
         bad, since = [], 0.0
         for number in range(len(state.done), kills):
-            took, lost, since = one(cluster, watch, rng, since)
+            figures, since = one(cluster, watch, rng, since)
             bad += damaged(cluster)
-            state.keep(str(number), [took, lost, watch.deviation])
+            state.keep(str(number), [*figures, watch.deviation])
         watch.process.send_signal(signal.SIGINT)
         watch.process.send_signal(signal.SIGINT)
         watch.process.wait(timeout=DEADLINE_S)
     done = list(state.done.values())
     bars.show("times that all were killed", len(done))
     bars.at_most("first step after the start, longest",
-                 max(took for took, _, _ in done), FIRST_STEP_S)
+                 max(took for took, *_ in done), FIRST_STEP_S)
     bars.show("first step after the start, median",
-              percentile([took for took, _, _ in done], 0.5), "s")
+              percentile([took for took, *_ in done], 0.5), "s")
     bars.at_most("steps that came again, most",
-                 max(lost for _, lost, _ in done), INTERVAL, "",
-                 exact=True)
-    bars.at_most("losses of these differ by", max(d for _, _, d in done),
+                 max(lost for _, lost, *_ in done), INTERVAL, "")
+    bars.show("of these, more than the interval: kills while a checkpoint was "
+              "written", sum(lost > INTERVAL for _, lost, *_ in done))
+    bars.at_most("loads of an older checkpoint than the newest complete one",
+                 sum(older for _, _, older, _ in done), 0, "", exact=True)
+    bars.at_most("losses of these differ by", max(d for *_, d in done),
                  TOLERANCE, "", exact=True)
     bars.at_most("damaged files", len(bad), 0, "", exact=True)
     code = bars.finish()

@@ -37,7 +37,7 @@ def case(peers, apart=True, fabric="tls", watch=0):
 class Shoal:
     """Peers, a run on all of them, and what the peers have said so far."""
 
-    def __init__(self, cluster, folder, watch, slack):
+    def __init__(self, cluster, folder, watch, slack, width=64):
         self.cluster = cluster
         self.slack = slack
         self.out = False  # the node where the run is followed, for a while
@@ -50,7 +50,8 @@ class Shoal:
                       for p in sorted(listed, key=lambda p: p["id"])]
         # Every peer that works holds the whole model: any of them may go on.
         self.run = Run(cluster, folder, replicas=min(4, len(self.peers)),
-                       stages=1, number=self.peers[watch].number)
+                       stages=1, number=self.peers[watch].number,
+                       width=width)
         self.run.advance(5)
 
     def listen(self):

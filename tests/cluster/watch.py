@@ -126,7 +126,7 @@ class Watch:
         """Looks in the logs of all nodes for the steps that were not told;
         then the times are those of whoever committed a step first."""
         found = {}
-        for event in steps_known(cluster):
+        for event in events_known(cluster):
             first = found.get(event["step"])
             if event["step"] < self.next and (
                     not first or event["unix_ms"] < first["unix_ms"]):
@@ -148,15 +148,16 @@ class Watch:
                                  f"{self.process.returncode}, done={self.done}")
 
 
-def steps_known(cluster):
-    """Committed steps in the logs of all nodes, those that died included."""
+def events_known(cluster, kind="step"):
+    """Committed steps (or checkpoints) in the logs of all nodes, those that
+    died included."""
     for path in cluster.root.glob("stores/*/jobs/*/events.jsonl"):
         for line in path.read_text(encoding="utf-8").splitlines():
             try:
                 event = json.loads(line)
             except ValueError:
                 continue  # its node was killed while it wrote it
-            if event["event"] == "step":
+            if event["event"] == kind:
                 yield event
 
 

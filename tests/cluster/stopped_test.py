@@ -1,0 +1,208 @@
+# tests/cluster/stopped_test.py -- peers that fall silent without an end.
+#
+# SIGSTOP; the wire pulled out while bytes are on their way; and the control
+# connections cut while shared memory still works. Measured from then on: when
+# the others have agreed on a view without the peer, and when what was pending
+# has completed: a submission made at that moment is answered, and a step is
+# committed without the peer, which begins only when all transfers of the step
+# before it have ended. Then it comes back, and no step is lost, said twice or
+# made by two. Hosts are network namespaces (network.py); exit code 77 without
+# the right to make them.
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+from bars import Bars, State, options_of, percentile
+from hosts_test import Hosts
+from lifecycle_support import MODEL
+from network import can_make_namespaces, ip
+from partition_test import Shoal
+
+PEERS = 4
+AGREED_S = 3.0
+PENDING_S = 4.0
+ROUNDS = 6  # of each case, with --bars
+DEADLINE_S = 60
+
+
+def unacknowledged(peer, other):
+    """Bytes that are on their way from one host to another."""
+    shown = subprocess.run(
+        ["nsenter", f"--net=/run/netns/{peer.host.namespace}", "ss", "-tnH"],
+        check=True, capture_output=True, text=True).stdout
+    found = [line.split() for line in shown.splitlines()]
+    ways = (other.host.address + ":", f"[{other.host.address6}]:")
+    return sum(int(c[2]) for c in found if c[4].startswith(ways))
+
+
+class Silence:
+    """One way to fall silent, and back."""
+
+    def __init__(self, shoal, peer):
+        self.shoal, self.peer = shoal, peer
+        self.rest = [p for p in shoal.peers if p is not peer]
+
+
+class Stop(Silence):
+    def begin(self):
+        os.kill(self.peer.pid(), signal.SIGSTOP)
+
+    def end(self):
+        os.kill(self.peer.pid(), signal.SIGCONT)
+
+
+class Unplug(Silence):
+    """The other end of the host's wire goes down: its own keeps addresses and
+    routes, as that of a machine whose cable is pulled does."""
+
+    def wire(self, state):
+        ip("-n", self.peer.host.network.switch, "link", "set",
+           f"v{self.peer.host.number}", state)
+
+    def begin(self):
+        self.wire("down")
+
+    def end(self):
+        self.wire("up")
+
+
+class Cut(Silence):
+    """Nothing passes on the network; shared memory does."""
+
+    def begin(self):
+        self.shoal.ways([self.peer], self.rest, False)
+
+    def end(self):
+        self.shoal.ways([self.peer], self.rest, True)
+
+
+CASES = {  # how, hosts share no memory, fabric, width of the model
+    "stopped, shared memory": (Stop, False, "shm", 64),
+    "control link cut, shared memory": (Cut, False, "shm", 64),
+    "stopped, TLS": (Stop, True, "tls", 64),
+    "link down, TLS": (Unplug, True, "tls", 320),
+}
+SHORT = ["control link cut, shared memory", "link down, TLS"]
+
+
+def submission(shoal, at, folder):
+    """A small job, submitted at a peer; the process."""
+    text = folder / "text"
+    if not text.exists():
+        text.write_text("It was a small text, and it was enough. " * 2000,
+                        encoding="utf-8")
+    run = folder / "small.toml"
+    run.write_text(MODEL.format(steps=1, replicas=1, stages=1, width=64,
+                                blocks=1, enable="false", interval=500),
+                   encoding="utf-8")
+    return shoal.cluster.spawn(
+        [shoal.cluster.shoal, "train", str(run), "--data", str(text),
+         "--data.validation_permille", "0", "--out", str(folder / "small"),
+         "--detach", "--json", "--data-dir", str(shoal.cluster.mine)],
+        at.number, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+
+def agreed(shoal, rest, since):
+    """When the last of them told a view of just them; None: not yet."""
+    names = sorted(p.name for p in rest)
+    told = [next((when for when, e in shoal.said[p.name]
+                  if when >= since and e["event"] == "view" and e["member"]
+                  and sorted(e["names"]) == names), None) for p in rest]
+    return None if None in told else max(told)
+
+
+def silent(shoal, how, folder):
+    """The figures of one time: seconds, and bytes that were on their way."""
+    rest = how.rest
+    shoal.run.advance(3, DEADLINE_S)
+    epoch = max(e["epoch"] for e in shoal.run.events if e["event"] == "view")
+    clock = time.time() - time.monotonic()
+    began = time.monotonic()
+    how.begin()
+    asked = submission(shoal, rest[-1], folder)
+    pending = sum(unacknowledged(p, how.peer) for p in rest)
+    came = {}
+
+    def look():
+        shoal.listen()
+        now = time.monotonic()
+        if (when := agreed(shoal, rest, began)) is not None:
+            came.setdefault("agreed", when)
+        if asked.poll() is not None:
+            came.setdefault("submission", now)
+        step = next((e for e in shoal.run.events if e["event"] == "step"
+                     and e["epoch"] > epoch), None)
+        if step:
+            came.setdefault("step", step["unix_ms"] / 1e3 - clock)
+        return len(came) == 3
+
+    try:
+        shoal.wait("an agreement, an answer and a step without it", look,
+                   DEADLINE_S)
+    except AssertionError as e:
+        raise AssertionError(f"{e}; what came: {came}") from None
+    said = asked.stdout.read()
+    assert asked.returncode == 0 and any(
+        json.loads(line)["event"] == "submitted"
+        for line in said.splitlines() if line.startswith("{")), said
+    how.end()
+    shoal.whole(time.monotonic())
+    return {**{k: t - began for k, t in came.items()}, "bytes": pending}
+
+
+def case(options, name, rounds):
+    how, apart, fabric, width = CASES[name]
+    found = []
+    with Hosts(options.shoal, apart=apart, count=PEERS) as cluster, \
+            tempfile.TemporaryDirectory(prefix="shoal-stopped-",
+                                        ignore_cleanup_errors=True) as folder:
+        cluster.keep = options.keep
+        cluster.node_flags += ["--fabric.force", fabric]
+        folder = pathlib.Path(folder)
+        shoal = Shoal(cluster, folder, 0, 1 if options.bars else 10, width)
+        for number in range(rounds):
+            victim = shoal.peers[1 + number % (PEERS - 1)]
+            found.append(silent(shoal, how(shoal, victim), folder))
+            print("  " + ", ".join(f"{k} {v:.2f} s" if k != "bytes" else
+                                   f"{v} bytes on their way"
+                                   for k, v in found[-1].items()), flush=True)
+        shoal.check()
+    return found
+
+
+def judge(bars, name, found):
+    bars.at_most(f"{name}: agreed, longest",
+                 max(f["agreed"] for f in found), AGREED_S)
+    bars.show(f"{name}: agreed, median",
+              percentile([f["agreed"] for f in found], 0.5), "s")
+    bars.at_most(f"{name}: all that was pending completed, longest",
+                 max(max(f["submission"], f["step"]) for f in found),
+                 PENDING_S)
+    if name.startswith("link down"):
+        bars.at_least(f"{name}: times with bytes on their way",
+                      sum(f["bytes"] > 0 for f in found), 1, judged=False)
+
+
+def main():
+    options = options_of("stopped_test.py")
+    if not can_make_namespaces():
+        print("skipped: no right to make network namespaces")
+        return 77
+    bars, state = Bars(options), State(options.state)
+    for name in CASES if options.bars else SHORT:
+        if name not in state.done:
+            print(f"{name}:", flush=True)
+            state.keep(name, case(options, name, ROUNDS if options.bars else 1))
+        judge(bars, name, state.done[name])
+    code = bars.finish()
+    state.forget()
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())
