@@ -84,11 +84,13 @@ class Bars:
         self.rows, self.missed = [], []
         self.loads = [os.getloadavg()[0]]
 
-    def at_most(self, what, measured, bar, unit="s", exact=False):
-        """`exact`: a count, say, for which no slack is given."""
+    def at_most(self, what, measured, bar, unit="s", exact=False,
+                judged=True):
+        """`exact`: a count, say, for which no slack is given. `judged`: also
+        without --bars."""
         limit = bar if exact or self.options.bars else bar * SLACK
         self._row(what, measured, bar, unit, measured <= bar,
-                  measured <= limit)
+                  measured <= limit or not (judged or self.options.bars))
 
     def at_least(self, what, measured, bar, unit="", judged=True):
         """`judged`: also without --bars."""

@@ -28,6 +28,7 @@ AGREED_S = 3.0
 PENDING_S = 4.0
 ROUNDS = 6  # of each case, with --bars
 DEADLINE_S = 60
+IN_FLIGHT_MIN = 100_000  # bytes: more than control messages are
 
 
 def unacknowledged(peer, other):
@@ -40,12 +41,27 @@ def unacknowledged(peer, other):
     return sum(int(c[2]) for c in found if c[4].startswith(ways))
 
 
+def ip_tc(peer, what, *limits):
+    """Limits what goes to a host, or no longer; whether the kernel can."""
+    return subprocess.run(
+        ["ip", "netns", "exec", peer.host.network.switch, "tc", "qdisc", what,
+         "dev", f"v{peer.host.number}", "root", *(["tbf"] if limits else []),
+         *limits], check=False, capture_output=True).returncode == 0
+
+
 class Silence:
     """One way to fall silent, and back."""
 
     def __init__(self, shoal, peer):
         self.shoal, self.peer = shoal, peer
         self.rest = [p for p in shoal.peers if p is not peer]
+
+    def ready(self):
+        """Whether this is the moment."""
+        return True
+
+    def on_their_way(self):
+        return sum(unacknowledged(p, self.peer) for p in self.rest)
 
 
 class Stop(Silence):
@@ -60,6 +76,15 @@ class Unplug(Silence):
     """The other end of the host's wire goes down: its own keeps addresses and
     routes, as that of a machine whose cable is pulled does."""
 
+    def __init__(self, shoal, peer):
+        super().__init__(shoal, peer)
+        # So slow that tensors are under way most of the time.
+        self.slow = ip_tc(peer, "add", "rate", "200mbit", "burst", "64kb",
+                          "latency", "1s")
+
+    def ready(self):
+        return not self.slow or self.on_their_way() >= IN_FLIGHT_MIN
+
     def wire(self, state):
         ip("-n", self.peer.host.network.switch, "link", "set",
            f"v{self.peer.host.number}", state)
@@ -69,6 +94,8 @@ class Unplug(Silence):
 
     def end(self):
         self.wire("up")
+        if self.slow:
+            ip_tc(self.peer, "del")
 
 
 class Cut(Silence):
@@ -85,7 +112,7 @@ CASES = {  # how, hosts share no memory, fabric, width of the model
     "stopped, shared memory": (Stop, False, "shm", 64),
     "control link cut, shared memory": (Cut, False, "shm", 64),
     "stopped, TLS": (Stop, True, "tls", 64),
-    "link down, TLS": (Unplug, True, "tls", 320),
+    "link down, TLS": (Unplug, True, "tls", 256),
 }
 SHORT = ["control link cut, shared memory", "link down, TLS"]
 
@@ -122,10 +149,11 @@ def silent(shoal, how, folder):
     shoal.run.advance(3, DEADLINE_S)
     epoch = max(e["epoch"] for e in shoal.run.events if e["event"] == "view")
     clock = time.time() - time.monotonic()
+    shoal.wait("tensors are on their way", how.ready, DEADLINE_S)
     began = time.monotonic()
     how.begin()
+    pending = how.on_their_way()
     asked = submission(shoal, rest[-1], folder)
-    pending = sum(unacknowledged(p, how.peer) for p in rest)
     came = {}
 
     def look():
@@ -185,7 +213,8 @@ def judge(bars, name, found):
                  PENDING_S)
     if name.startswith("link down"):
         bars.at_least(f"{name}: times with bytes on their way",
-                      sum(f["bytes"] > 0 for f in found), 1, judged=False)
+                      sum(f["bytes"] >= IN_FLIGHT_MIN for f in found),
+                      len(found), judged=False)
 
 
 def main():
