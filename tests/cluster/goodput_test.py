@@ -25,8 +25,8 @@ PEERS = 4
 HANG_S = 30  # without a step; or until a peer is back
 GOODPUT = {60: 0.95, 15: 0.90}  # by seconds between kills
 MINUTES = {60: 10, 15: 4}
-# 32 M parameters.
-FULL = {"width": 512, "mlp": 1408, "blocks": 10, "heads": 8, "seq": 16,
+# 30.4 M parameters.
+FULL = {"width": 512, "mlp": 1280, "blocks": 10, "heads": 8, "seq": 8,
         "batch": 4, "processors": 0.45, "calm": 20}
 SHORT = {"width": 64, "mlp": 176, "blocks": 4, "heads": 4, "seq": 16,
          "batch": 4, "processors": None, "calm": 0.5}
