@@ -148,6 +148,10 @@ void add_chaos(CLI::App& app, chaos_options& o, runners& run) {
                 "seconds from one fault to the next; longer if the shoal is "
                 "not whole again; default 10")
     ->check(CLI::Range(0.0, 86400.0));
+  c->add_option("--calm", o.calm,
+                "seconds that it first trains undisturbed, to know what it "
+                "could do; default 10")
+    ->check(CLI::Range(0.0, 86400.0));
   c->add_option("--only", o.only,
                 "of kill, stop, slow, cut; default: all that can be done here")
     ->delimiter(',')

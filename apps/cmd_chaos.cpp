@@ -43,8 +43,7 @@ constexpr nanoseconds second = 1'000'000'000;
 constexpr nanoseconds together_patience = 90 * second;
 /// Without a fault under way a step comes sooner.
 constexpr nanoseconds step_patience = 180 * second;
-/// The undisturbed job: so long, and at least so many steps.
-constexpr nanoseconds calm_time = 10 * second;
+/// The undisturbed job: at least so many steps.
 constexpr std::size_t calm_steps_min = 10;
 constexpr double minutes_usual = 2;
 /// Guessed, to choose how many steps fill the minutes.
@@ -274,6 +273,7 @@ void session::calm() {
   start_job(1'000'000);
   wait([this] { return !record_.commits.empty(); }, step_patience,
        "no step was committed");
+  const auto calm_time = nanoseconds(o_.calm * double(second));
   const nanoseconds enough = now() + calm_time;
   wait(
     [&] { return now() >= enough && record_.commits.size() >= calm_steps_min; },

@@ -173,6 +173,7 @@ struct chaos_options {
   double minutes = 0; ///< 0: as steps, or the run file, or two minutes
   std::int64_t steps = 0;
   double every = 10; ///< seconds from one fault to the next, or more
+  double calm = 10;  ///< seconds of the undisturbed run, or more
   std::vector<std::string> only; ///< kinds of faults; empty: all that can be
   std::string fabric;            ///< empty: tls with cuts, else auto
   bool json = false;

@@ -27,7 +27,7 @@ from watch import train
 
 PHASES = {  # spans of the trace
     "forward": ["forward"],
-    "backward": ["backward (inputs)", "backward (weights)"],
+    "backward": ["input gradient", "weight gradient"],
     "reduction": ["reducing"],
     "optimizer": ["optimizer", "applying"],
     "checkpoint": ["checkpointing", "copy for a checkpoint",

@@ -463,7 +463,8 @@ BOOST_AUTO_TEST_CASE(opening_and_closing_leaves_nothing_behind) {
   };
   { peers warm_up(2); }
   const int before = open_files();
-  for (int i = 0; i < (long_run() ? 10000 : emulated() ? 8 : 200); ++i) {
+  // A descriptor that is left each time would show after the first.
+  for (int i = 0; i < (long_run() ? 10000 : emulated() ? 8 : 25); ++i) {
     peers g(2);
     BOOST_REQUIRE(!g.at(i % 2).send(g.id(1 - i % 2), as_bytes("hello")));
   }

@@ -226,7 +226,7 @@ BOOST_AUTO_TEST_CASE(a_sender_killed_in_the_middle_ends_every_receive) {
 // At whatever moment of its thread's turn, asleep, awake or just going.
 BOOST_AUTO_TEST_CASE(a_death_is_noticed_at_any_moment) {
   for (const auto spin : {0, 30, 10000})
-    for (int round = 0; round < 6; ++round) {
+    for (int round = 0; round < (long_run() ? 20 : 2); ++round) {
       board notes;
       recorder heard(notes);
       auto settings = config_of(1);
@@ -289,7 +289,7 @@ BOOST_AUTO_TEST_CASE(a_sender_killed_in_the_middle_disturbs_no_other) {
   s.node.connect(address_of_b);
   write_text(b.socket(), s.node.local_address());
   BOOST_REQUIRE(s.notes.wait([&] { return s.heard.ups[other] > 0; }));
-  for (int round = 1; round <= 20; ++round) {
+  for (int round = 1; round <= (long_run() ? 50 : 6); ++round) {
     std::deque<outcome> in;
     child a("send");
     s.node.connect(read_text(a.socket()));
