@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
+#include <map>
 #include <optional>
 #include <set>
 #include <thread>
@@ -80,10 +81,15 @@ public:
     return error;
   }
   bool try_local(const fs::path& folder);
+  std::unique_ptr<client_link> dial(const std::string& address);
   bool try_address(const std::string& address);
   std::error_code learn();
   /// Moves to another node until `until`.
   bool move(steady_clock::time_point until);
+  /// What other nodes know of the steps after `last` and before `next`, in
+  /// order. Nobody knows: nothing.
+  std::vector<job_event>
+  missed(core::job_id job, std::uint64_t last, std::uint64_t next);
 
   client_config config_;
   std::unique_ptr<client_link> link_;
@@ -100,7 +106,7 @@ bool client::impl::try_local(const fs::path& folder) {
   return link_ != nullptr;
 }
 
-bool client::impl::try_address(const std::string& address) {
+std::unique_ptr<client_link> client::impl::dial(const std::string& address) {
   if (!key_) {
     try {
       key_ = config_.cluster_key_file.empty()
@@ -108,11 +114,15 @@ bool client::impl::try_address(const std::string& address) {
                : load_cluster_key(config_.cluster_key_file);
     } catch (const node_error& e) {
       text_ = e.what();
-      return false;
+      return nullptr;
     }
   }
-  link_ =
-    make_tls_link(address, *key_, std::min(config_.timeout, dial_max), text_);
+  return make_tls_link(address, *key_, std::min(config_.timeout, dial_max),
+                       text_);
+}
+
+bool client::impl::try_address(const std::string& address) {
+  link_ = dial(address);
   where_ = address;
   return link_ != nullptr;
 }
@@ -208,6 +218,42 @@ bool client::impl::move(steady_clock::time_point until) {
       return false;
     std::this_thread::sleep_for(pause);
   }
+}
+
+std::vector<job_event>
+client::impl::missed(core::job_id job, std::uint64_t last, std::uint64_t next) {
+  std::map<std::tuple<std::uint64_t, int, std::uint64_t>, job_event> found;
+  std::set<std::uint64_t> steps;
+  for (const std::string& address : learnt_) {
+    const auto link = address == where_ ? nullptr : dial(address);
+    client_reply reply;
+    std::uint64_t from = 0;
+    bool more = link != nullptr;
+    while (more) { // to its end, or to the first event that is known here
+      client_request request{++last_number_, ask_events{job, from}};
+      more = !link->call(request, reply, config_.timeout)
+             && reply.code == reply_code::ok && !reply.events.empty();
+      if (!more)
+        break;
+      from = reply.value;
+      for (const job_event& e : reply.events) {
+        const bool step = e.kind == job_event_kind::step;
+        if ((step || e.kind == job_event_kind::eval) && e.step > last
+            && e.step < next)
+          found.emplace(std::tuple(e.step, static_cast<int>(e.kind), e.epoch),
+                        e);
+        if (step && e.step > last && e.step < next)
+          steps.insert(e.step);
+        more = more && !(step && e.step >= next);
+      }
+    }
+    if (steps.size() == next - last - 1)
+      break;
+  }
+  std::vector<job_event> out;
+  for (auto& [key, e] : found)
+    out.push_back(std::move(e));
+  return out;
 }
 
 std::error_code
@@ -401,6 +447,14 @@ client::follow(core::job_id job,
                milliseconds patience, const follow_hooks& hooks) {
   std::uint64_t next = 0;
   std::set<event_key> seen;
+  std::uint64_t last_step = 0; ///< of those that were handed over
+  auto hand_over = [&](const job_event& e) {
+    if (!seen.insert(key_of(e)).second)
+      return true;
+    if (e.kind == job_event_kind::step)
+      last_step = e.step;
+    return on_event(e) && e.kind != job_event_kind::done;
+  };
   auto refresh = steady_clock::now() + refresh_period;
   for (;;) {
     if (hooks.stop && hooks.stop())
@@ -418,9 +472,13 @@ client::follow(core::job_id job,
     }
     next = reply.value;
     for (const job_event& e : reply.events) {
-      if (!seen.insert(key_of(e)).second)
-        continue;
-      if (!on_event(e) || e.kind == job_event_kind::done)
+      // A node that was out for a while lacks what was said meanwhile.
+      if (e.kind == job_event_kind::step && last_step != 0
+          && e.step > last_step + 1)
+        for (const job_event& m : impl_->missed(job, last_step, e.step))
+          if (!hand_over(m))
+            return {};
+      if (!hand_over(e))
         return {};
     }
     if (reply.ended)

@@ -82,6 +82,7 @@ public:
   /// Hands every event of `job` to `on_event`, each once, until one says that
   /// the job ended or `on_event` returns false. Moves to another node when
   /// this one dies; gives up with errc::no_node after `patience` without any.
+  /// Asks others for steps that its node did not hear of.
   [[nodiscard]] std::error_code
   follow(core::job_id job,
          const std::function<bool(const job_event&)>& on_event,

@@ -184,6 +184,32 @@ def a_detached_job_outlives_its_node(cluster, folder):
 
 
 @scenario
+def a_command_hears_what_its_node_missed(cluster, folder):
+    """Its node dies and comes back before the command looks again, and lacks
+    the steps between."""
+    cluster.start_all()
+    cluster.wait_view(4)
+    run = Run(cluster, folder)
+    run.advance(5)
+    node, other = cluster.peers[:2]
+
+    def step():
+        return other.status()["jobs"][0]["step"]
+    os.kill(run.process.pid, signal.SIGSTOP)
+    node.kill()
+    killed = step()
+    wait_for(lambda: step() > killed + 10)
+    node.start()
+    node.wait_ready()
+    cluster.wait_view(4)
+    back = step()
+    wait_for(lambda: step() > back + 10)
+    os.kill(run.process.pid, signal.SIGCONT)
+    run.until(lambda e: e["event"] == "step" and e["step"] > back + 10)
+    run.once_each()
+
+
+@scenario
 def commands_whose_node_is_gone_say_so(cluster, folder):
     cluster.start_all()
     node = cluster.peers[0]
