@@ -6,7 +6,7 @@ namespace shoal::actors {
 
 namespace {
 
-const char* name_of(core::job_core::phase p) {
+const char* phase_name(core::job_core::phase p) {
   using phase = core::job_core::phase;
   switch (p) {
   case phase::idle:
@@ -46,8 +46,8 @@ void job_actor::trace_phase() {
   if (now == traced_)
     return;
   runtime::timeline& trace = node().trace();
-  trace.close(config_.entry.id, name_of(traced_));
-  trace.open(config_.entry.id, name_of(now),
+  trace.close(config_.entry.id, phase_name(traced_));
+  trace.open(config_.entry.id, phase_name(now),
              {{"step", core_.step_in_progress()}});
   traced_ = now;
 }

@@ -17,7 +17,7 @@ from watch import train
 
 PEERS = 4
 STEPS = 10_000
-STEPS_SHORT = 300
+STEPS_SHORT = 200
 DEADLINE_S = 120
 RUN = """[model]
 hidden_size = 32

@@ -38,6 +38,7 @@ PHASES = {  # spans of the trace
 ONCE = ["data_source", "evaluator", "checkpointer", "reporter"]
 KILLS = 20  # in each phase
 TRIES_MAX = 3  # for each kill: the phase may be over when the signal comes
+CALM_STEPS = 100  # without --bars: so far it is compared
 DEADLINE_S = 60
 FULL = {"peers": 6, "replicas": 3, "processors": 0.3, "width": 256,
         "blocks": 6, "seq": 64, "batch": 12, "interval": 6}
@@ -260,6 +261,8 @@ class Killing:
         watch.advance(1, DEADLINE_S)
         last = watch.numbers[-1]
         watch.fill(self.cluster)
+        if not self.bars.options.bars:
+            last = min(last, CALM_STEPS)
         stop(watch)
         calm = train(self.cluster, run_file, self.folder / "calm", data)
         while len(calm.losses) < last:
