@@ -211,22 +211,25 @@ void place_roles(assignment& a, const view& v, const peer_id& submitter,
                  const assignment* previous) {
   if (a.replicas.empty())
     return;
-  std::vector<member_id> taking_part = workers(a.replicas);
-  auto stay = [&](const member_id& was, const member_id& otherwise) {
-    bool here = std::ranges::binary_search(taking_part, was);
-    return previous && here ? was : otherwise;
+  const std::vector<member_id> taking_part = workers(a.replicas);
+  auto here = [&](const member_id& id) {
+    return std::ranges::binary_search(taking_part, id);
   };
-  const assignment none;
-  const assignment& was = previous ? *previous : none;
-  const member_id& first = a.replicas.front().stages.front().where;
-  const member_id& last = a.replicas.front().stages.back().where;
-  a.data_source = stay(was.data_source, first);
-  auto heard = [&](const member_id& wanted) {
-    return best_heard(v, submitter, taking_part, wanted);
+  auto stay = [&](const member_id& id, const member_id& otherwise) {
+    return here(id) ? id : otherwise;
   };
-  a.checkpointer = heard(stay(was.checkpointer, first));
-  a.evaluator = heard(stay(was.evaluator, last));
-  a.reporter = heard(stay(was.reporter, last));
+  const assignment was = previous ? *previous : assignment{};
+  const auto& stages = a.replicas.front().stages;
+  const member_id &first = stages.front().where, &last = stages.back().where;
+  // Who does not keep the data would have to fetch it first.
+  const auto kept = std::ranges::find_if(was.keepers, here);
+  a.data_source =
+    stay(was.data_source, kept == was.keepers.end() ? first : *kept);
+  a.checkpointer = stay(was.checkpointer, first);
+  a.evaluator = stay(was.evaluator, last);
+  a.reporter = stay(was.reporter, last);
+  for (member_id* id : {&a.checkpointer, &a.evaluator, &a.reporter})
+    *id = best_heard(v, submitter, taking_part, *id);
 }
 
 /// Whether some worker cannot be reached: then it takes no part.
@@ -241,9 +244,8 @@ bool cut_off(const view& v, const layout_problem& p, const member_id& id) {
 void place_keepers(assignment& a, const view& v, const layout_problem& p,
                    const assignment* previous) {
   const job_entry& job = p.job;
-  const member_state state = working_state(v);
   auto add = [&](const member* m, bool any_kind) {
-    if (!m || m->state != state || (m->witness && !any_kind)
+    if (!m || m->state != working_state(v) || (m->witness && !any_kind)
         || a.keepers.size()
              >= std::max<std::size_t>(keepers_min, job.want_copies + 1)
         || cut_off(v, p, m->id)
@@ -294,9 +296,8 @@ void place_sealers(assignment& a, const view& v, const layout_problem& p,
 std::vector<const member*>
 without_cuts(const view& v, std::vector<const member*> members,
              const assignment* previous) {
-  std::vector<member_id> had;
-  if (previous)
-    had = workers(previous->replicas);
+  const auto had =
+    workers(previous ? previous->replicas : decltype(previous->replicas){});
   auto worth = [&](const member* m) {
     const std::uint64_t speed = std::min(m->device.mflops, cost_never / 32);
     return speed * 10 + (std::ranges::binary_search(had, m->id) ? speed : 0);

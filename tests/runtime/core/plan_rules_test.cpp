@@ -238,6 +238,28 @@ BOOST_AUTO_TEST_CASE(who_reports_is_heard_by_the_submitter) {
     }
 }
 
+// Another would have to fetch the data first, and the run to wait for that.
+BOOST_AUTO_TEST_CASE(after_a_death_the_data_source_is_a_keeper) {
+  for (std::size_t members = 3; members <= 6; ++members)
+    for (std::uint32_t replicas = 1; replicas <= 2; ++replicas)
+      for (std::size_t dead = 0; dead < members; ++dead) {
+        view before = make_view(members);
+        before.jobs[0].want_stages = 2;
+        before.jobs[0].want_replicas = replicas;
+        const assignment was = only(before);
+        view v = next_view(before);
+        v.members.erase(v.members.begin() + long(dead));
+        const assignment a = only(v);
+        const auto at_work = workers(a);
+        auto had = [&](const member_id& id) {
+          return std::ranges::find(was.keepers, id) != was.keepers.end();
+        };
+        BOOST_TEST((had(a.data_source) || std::ranges::none_of(at_work, had)),
+                   members << " members, " << replicas << " replicas, without "
+                           << dead);
+      }
+}
+
 BOOST_AUTO_TEST_CASE(one_who_is_cut_from_many_goes_before_many) {
   view v = make_view(5);
   v.members[2].device.mflops = 150'000;
