@@ -15,7 +15,7 @@ namespace shoal::actors {
 namespace {
 
 std::uint64_t windows(std::uint64_t tokens, std::int64_t seq_len) {
-  return tokens == 0 ? 0 : (tokens - 1) / std::uint64_t(seq_len);
+  return core::windows_in(tokens, std::uint64_t(seq_len));
 }
 
 class data_source_actor : public caf::event_based_actor {

@@ -48,7 +48,7 @@ core::job_config core_config(const job_config& c, const job_world& w) {
     if (e.kind == runtime::job_event_kind::step
         && std::pair(e.epoch, e.step)
              > std::pair(out.last.version.made, out.last.version.step))
-      out.last = {{e.step, e.epoch}, e.loss, e.grad_norm, e.peers, 1};
+      out.last = {{e.step, e.epoch}, e.loss, e.grad_norm, e.peers, 1, e.data};
   return out;
 }
 
@@ -362,13 +362,13 @@ void job_actor::act(const run_step& a) {
   load_text();
   crew_.begin_step(a.step);
   if (!crew_.reduces()) // it only keeps copies
-    on_reduced({a.step, {}, {}});
+    on_reduced({a.step, {}, {}, {}});
 }
 
 void job_actor::on_computed(const step_computed& m) {
   if (digest_ == 0)
     return;
-  computed_ = {m.step, {}, m.busy, m.elapsed};
+  computed_ = {m.step, {}, {}, m.busy, m.elapsed};
   trace_reducing(!reduced_);
   if (!m.losses.empty())
     crew_.pass_losses(m);
@@ -380,7 +380,7 @@ void job_actor::on_reduced(const step_reduced& m) {
     return;
   reduced_ = m;
   if (crew_.stages().empty()) // it only follows
-    computed_ = step_computed{m.step, {}, 0, 0};
+    computed_ = step_computed{m.step, {}, {}, 0, 0};
   prepare_if_complete();
 }
 
@@ -395,6 +395,7 @@ void job_actor::prepare_if_complete() {
   vote.step = reduced_->step;
   vote.units = std::move(reduced_->squares);
   vote.losses = std::move(reduced_->losses);
+  vote.samples = std::move(reduced_->samples);
   vote.busy = computed_->busy;
   vote.elapsed = computed_->elapsed;
   if (!crew_.stages().empty())
@@ -461,6 +462,7 @@ void job_actor::log_step(const core::step_record& r) {
   e.epoch = r.version.made;
   e.loss = r.loss;
   e.grad_norm = r.grad_norm;
+  e.data = r.data;
   e.lr = runtime::learning_rate(run(), std::int64_t(e.step));
   e.tokens = e.step * world_->tokens_per_step();
   e.tokens_per_s = took_.whole > 0 ? double(world_->tokens_per_step()) * 1e9

@@ -43,6 +43,11 @@ struct copy_arrived {
 struct copy_sent {
   std::uint64_t step = 0;
 };
+/// Of one microbatch, as replicas send them to each other.
+struct loss_entry {
+  double loss = 0;
+  std::uint64_t sample = 0; ///< digest of its targets
+};
 /// Tied gradients have been added.
 struct tied_done {
   std::uint64_t step = 0;
@@ -99,7 +104,7 @@ public:
       },
       [this](step_computed& m) {
         if (m.step == step_ && !m.losses.empty())
-          take_losses(m.losses);
+          take_losses(m);
       },
       [this](const arrived& m) { on_arrived(m); },
       [this](const unit_reduced& m) {
@@ -294,8 +299,8 @@ private:
     losses_merged_ = !has_head();
     if (!has_head())
       return;
-    losses_.assign(microbatches(), 0.0);
-    const std::size_t bytes = losses_.size() * sizeof(double);
+    losses_.assign(microbatches(), {});
+    const std::size_t bytes = losses_.size() * sizeof(loss_entry);
     if (replica_ != 0) {
       losses_to_send_ = 1;
       expect(holder_of(place_, 0, head_), link_kind::losses_merged, replica_, 0,
@@ -307,10 +312,12 @@ private:
       expect(holder_of(place_, r, head_), link_kind::losses, r, 0, bytes);
   }
 
-  void take_losses(const std::vector<double>& mine) {
+  void take_losses(const step_computed& mine) {
     const core::replica_place& r = place_.replicas[replica_];
-    SHOAL_ASSERT(mine.size() == r.last_microbatch - r.first_microbatch);
-    std::ranges::copy(mine, losses_.begin() + r.first_microbatch);
+    SHOAL_ASSERT(mine.losses.size() == r.last_microbatch - r.first_microbatch
+                 && mine.samples.size() == mine.losses.size());
+    for (std::size_t i = 0; i < mine.losses.size(); ++i)
+      losses_[r.first_microbatch + i] = {mine.losses[i], mine.samples[i]};
     losses_here_[replica_] = {};
     if (replica_ != 0)
       send_losses(link_kind::losses, replica_, holder_of(place_, 0, head_));
@@ -319,8 +326,9 @@ private:
 
   void
   send_losses(link_kind kind, std::uint32_t replica, const core::peer_id& to) {
-    buffer copy = config_.world->buffers.get(losses_.size() * sizeof(double));
-    std::ranges::copy(losses_, copy.as<double>().begin());
+    buffer copy =
+      config_.world->buffers.get(losses_.size() * sizeof(loss_entry));
+    std::ranges::copy(losses_, copy.as<loss_entry>().begin());
     node().links().send(
       to, make_tag(config_.plan->digest, kind, replica, 0, step_),
       copy.shared(),
@@ -340,7 +348,7 @@ private:
     for (const auto& [r, part] : losses_here_) {
       if (!part)
         continue; // our own
-      const auto from = part.as<const double>();
+      const auto from = part.as<const loss_entry>();
       if (replica_ != 0) { // the merged ones
         std::ranges::copy(from, losses_.begin());
         continue;
@@ -430,7 +438,11 @@ private:
   void finish_if_reduced() {
     if (!losses_merged_ || losses_to_send_ > 0 || copies_to_send_ > 0)
       return;
-    step_reduced all{step_, losses_, {}};
+    step_reduced all{step_, {}, {}, {}};
+    for (const loss_entry& l : losses_) {
+      all.losses.push_back(l.loss);
+      all.samples.push_back(l.sample);
+    }
     for (auto* units : {&units_, &followed_})
       for (const auto& [u, unit] : *units) {
         if (!unit.squares)
@@ -454,7 +466,7 @@ private:
   std::map<model::unit_index, progress> followed_;
   int copies_to_send_ = 0;
   std::map<std::uint32_t, buffer> losses_here_; ///< by replica; own: empty
-  std::vector<double> losses_;
+  std::vector<loss_entry> losses_;
   int losses_to_send_ = 0;
   bool losses_merged_ = false;
   tied_state tied_ = tied_state::none;

@@ -28,6 +28,7 @@ namespace shoal::actors {
 struct step_reduced {
   std::uint64_t step = 0;
   std::vector<double> losses; ///< of all microbatches, if we hold the head
+  std::vector<std::uint64_t> samples;   ///< likewise: digests (ledger.hpp)
   std::vector<core::unit_sums> squares; ///< of all of them, by unit
 };
 

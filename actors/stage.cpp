@@ -4,6 +4,7 @@
 #include "actors/receiver.hpp"
 #include "runtime/context.hpp"
 #include "runtime/core/assert.hpp"
+#include "runtime/core/training/ledger.hpp"
 #include "runtime/core/training/schedule.hpp"
 #include "runtime/device_queue.hpp"
 #include "runtime/links.hpp"
@@ -27,6 +28,7 @@ struct item_done {
   work_item item;
   double loss_sum = 0;
   double predicted = 0;
+  std::uint64_t sample = 0;   ///< digest of the targets
   core::nanoseconds took = 0; ///< on the device
   buffer made; ///< hidden states or their gradients, for a neighbour
 };
@@ -145,6 +147,7 @@ private:
     began_ = steady_now();
     worked_ = 0;
     losses_.clear();
+    samples_.clear();
     order_ =
       eval ? core::work_order::forward_only(pipeline_, peer_, microbatches())
            : core::work_order(pipeline_, peer_);
@@ -308,6 +311,9 @@ private:
              const model::forward_result result = stage.forward(work);
              done.loss_sum = result.loss_sum;
              done.predicted = double(result.predicted);
+             if (targets)
+               done.sample =
+                 core::digest_of_sample(targets.as<const model::token_id>());
            });
   }
 
@@ -352,6 +358,7 @@ private:
       } else {
         losses_.push_back(m.loss_sum
                           / double(config_.world->tokens_per_microbatch()));
+        samples_.push_back(m.sample);
       }
     } else if (m.item.kind == work_kind::forward) {
       pass_on(m, eval_ ? link_kind::eval_activations : link_kind::activations,
@@ -368,8 +375,9 @@ private:
   void finish() {
     note("stage finished", here_.front().index, 0);
     if (!eval_) {
-      send(config_.owner, step_computed{step_, std::move(losses_), worked_,
-                                        steady_now() - began_});
+      send(config_.owner,
+           step_computed{step_, std::move(losses_), std::move(samples_),
+                         worked_, steady_now() - began_});
       return;
     }
     if (here_.back().index + 1 == stages())
@@ -408,6 +416,7 @@ private:
   core::nanoseconds began_ = 0;
   core::nanoseconds worked_ = 0; ///< the device, since then
   std::vector<double> losses_;
+  std::vector<std::uint64_t> samples_; ///< of the same microbatches
 };
 
 } // namespace

@@ -41,6 +41,7 @@ struct step_computed {
   /// Mean losses of this replica's microbatches, [first, last), in nats per
   /// token; only from the last stage.
   std::vector<double> losses;
+  std::vector<std::uint64_t> samples; ///< and digests of their targets
   core::nanoseconds busy = 0;    ///< the device, with items of the schedule
   core::nanoseconds elapsed = 0; ///< from begin_step to the last item
 };

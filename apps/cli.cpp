@@ -118,6 +118,7 @@ struct command_set {
   init_options init;
   generate_command generate;
   eval_command eval;
+  audit_options audit;
   doctor_options doctor;
   key_options key;
   bench_options bench;
@@ -393,6 +394,16 @@ void add_model(CLI::App& app, command_set& set, runners& run) {
     ->check(CLI::Range(0, 1024));
   c->add_flag("--json", e.json, "as JSON");
   run[c] = [&e] { return run_eval(e); };
+
+  audit_options& a = set.audit;
+  c = app.add_subcommand(
+    "audit", "prove from a run's metrics that each sample was used once");
+  c->add_option("OUT_DIR", a.out, "where `shoal train` has written to")
+    ->required();
+  c->add_option("--data", a.data,
+                "the text that it trained on; default: as its run.toml says");
+  c->add_flag("--json", a.json, "as JSON");
+  run[c] = [&a] { return run_audit(a); };
 }
 
 std::filesystem::path default_config() {

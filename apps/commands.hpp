@@ -149,6 +149,14 @@ struct eval_command {
 };
 int run_eval(const eval_command& o);
 
+struct audit_options {
+  std::filesystem::path out;     ///< of `shoal train`: metrics.jsonl, run.toml
+  std::vector<std::string> data; ///< replaces data.paths
+  bool json = false;
+};
+/// 0: each sample was used exactly once; 1: not, or not proven.
+int run_audit(const audit_options& o);
+
 struct key_options {
   std::string action; ///< "new" or "show"
   std::filesystem::path file;

@@ -40,7 +40,8 @@ struct job_event {
   double computing_s = 0; ///< seconds of the step until the last backward
   double reducing_s = 0;  ///< and from there until all was reduced
   std::uint32_t peers = 0;
-  std::string text; ///< plan, path, reason
+  std::uint64_t data = 0; ///< of a step: digest of its samples; 0: not known
+  std::string text;       ///< plan, path, reason
   core::blob_digest digest{};
   std::int64_t unix_ms = 0;
 };

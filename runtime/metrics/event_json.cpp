@@ -2,9 +2,11 @@
 #include "runtime/metrics/event_json.hpp"
 
 #include "runtime/core/hex.hpp"
+#include "runtime/core/ids.hpp"
 
 #include <nlohmann/json.hpp>
 
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -41,6 +43,24 @@ const char* text_name(job_event_kind kind) {
   }
 }
 
+/// Numbers of JSON are not safe beyond 53 bits.
+std::string data_text(std::uint64_t digest) {
+  std::array<std::uint8_t, 8> bytes{};
+  for (std::size_t i = 0; i < bytes.size(); ++i)
+    bytes[i] = std::uint8_t(digest >> (56 - 8 * i));
+  return core::to_hex(bytes);
+}
+
+std::uint64_t data_of(const std::string& text) {
+  std::array<std::uint8_t, 8> bytes{};
+  if (!core::from_hex(text, bytes))
+    return 0;
+  std::uint64_t digest = 0;
+  for (const std::uint8_t b : bytes)
+    digest = digest << 8 | b;
+  return digest;
+}
+
 template <class Number>
 void read(const json& from, const char* name, Number& into) {
   const auto found = from.find(name);
@@ -74,6 +94,7 @@ std::string to_json_line(const job_event& event) {
   if (event.kind == job_event_kind::step) {
     line["grad_norm"] = event.grad_norm;
     line["lr"] = event.lr;
+    line["data"] = data_text(event.data);
   }
   if (measured) {
     line["tokens"] = event.tokens;
@@ -115,6 +136,9 @@ bool from_json_line(std::string_view text, job_event& event) {
   read(line, "epoch", event.epoch);
   read(line, "loss", event.loss);
   read(line, "grad_norm", event.grad_norm);
+  if (const auto found = line.find("data");
+      found != line.end() && found->is_string())
+    event.data = data_of(found->get_ref<const std::string&>());
   read(line, "lr", event.lr);
   read(line, "tokens", event.tokens);
   read(line, "tokens_per_s", event.tokens_per_s);

@@ -134,6 +134,7 @@ static void put(wire::JobEvent& to, const job_event& from) {
   to.set_epoch(from.epoch);
   to.set_loss(from.loss);
   to.set_grad_norm(from.grad_norm);
+  to.set_data(from.data);
   to.set_lr(from.lr);
   to.set_tokens(from.tokens);
   to.set_tokens_per_s(from.tokens_per_s);
@@ -153,6 +154,7 @@ static void get(const wire::JobEvent& from, job_event& to, checks& c) {
   to.epoch = from.epoch();
   to.loss = from.loss();
   to.grad_norm = from.grad_norm();
+  to.data = from.data();
   to.lr = from.lr();
   to.tokens = from.tokens();
   to.tokens_per_s = from.tokens_per_s();

@@ -42,13 +42,16 @@ static void put(wire::Vote& to, const core::vote& from) {
   to.set_busy(std::uint64_t(from.busy));
   to.set_elapsed(std::uint64_t(from.elapsed));
   to.set_copied(from.copied);
+  for (const std::uint64_t sample : from.samples)
+    to.add_samples(sample);
 }
 
 static void get(const wire::Vote& from, core::vote& to, checks& c) {
   get(from.on(), to.on, c);
   to.step = c.at_most(from.step(), epoch_max);
   if (!c.list(from.units_size(), core::job_units_max)
-      || !c.list(from.losses_size(), core::job_microbatches_max))
+      || !c.list(from.losses_size(), core::job_microbatches_max)
+      || !c.list(from.samples_size(), core::job_microbatches_max))
     return;
   std::size_t tensors = 0;
   for (const wire::UnitSums& u : from.units()) {
@@ -66,6 +69,7 @@ static void get(const wire::Vote& from, core::vote& to, checks& c) {
   to.busy = core::nanoseconds(c.at_most(from.busy(), epoch_max));
   to.elapsed = core::nanoseconds(c.at_most(from.elapsed(), epoch_max));
   to.copied = c.at_most(from.copied(), epoch_max);
+  to.samples.assign(from.samples().begin(), from.samples().end());
 }
 
 static void put(wire::StepRecord& to, const core::step_record& from) {
@@ -74,6 +78,7 @@ static void put(wire::StepRecord& to, const core::step_record& from) {
   to.set_grad_norm(from.grad_norm);
   to.set_replicas(from.replicas);
   to.set_stages(from.stages);
+  to.set_data(from.data);
 }
 
 static void
@@ -83,6 +88,7 @@ get(const wire::StepRecord& from, core::step_record& to, checks& c) {
   to.grad_norm = from.grad_norm();
   to.replicas = c.at_most(from.replicas(), replicas_max);
   to.stages = c.at_most(from.stages(), stages_max);
+  to.data = from.data();
 }
 
 static void put(wire::CheckpointRef& to, const core::checkpoint_ref& from) {

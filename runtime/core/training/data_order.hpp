@@ -22,6 +22,12 @@ namespace shoal::core {
 [[nodiscard]] std::uint64_t
 permute(std::uint64_t index, std::uint64_t size, std::uint64_t key) noexcept;
 
+/// Windows in a text: each predicts seq_len tokens, the first of a text none.
+[[nodiscard]] constexpr std::uint64_t
+windows_in(std::uint64_t tokens, std::uint64_t seq_len) noexcept {
+  return tokens == 0 ? 0 : (tokens - 1) / seq_len;
+}
+
 class data_order {
 public:
   /// @pre windows > 0, samples_per_step > 0

@@ -486,7 +486,8 @@ void job_core::on(const job_event::prepared& e) {
   own_vote_ = {
     running_, current_,  e.units,
     e.losses, drain_,    false,
-    e.busy,   e.elapsed, copying_ && to_copy_.empty() ? copying_->step + 1 : 0};
+    e.busy,   e.elapsed, copying_ && to_copy_.empty() ? copying_->step + 1 : 0,
+    e.samples};
   if (!running)
     return;
   phase_ = phase::voting;

@@ -91,7 +91,8 @@ struct prepared {
   std::uint64_t step = 0;
   std::vector<unit_sums> units; ///< of all units held
   std::vector<double> losses;   ///< of all microbatches, if we hold the head
-  nanoseconds busy = 0;         ///< as in vote
+  std::vector<std::uint64_t> samples; ///< likewise
+  nanoseconds busy = 0;               ///< as in vote
   nanoseconds elapsed = 0;
 };
 /// Answers action apply.

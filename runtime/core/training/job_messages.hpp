@@ -60,6 +60,8 @@ struct vote {
   nanoseconds busy = 0;       ///< computing, of `elapsed`
   nanoseconds elapsed = 0;  ///< from the step's begin to the last item computed
   std::uint64_t copied = 0; ///< step + 1 of the newest copies that all are here
+  std::vector<std::uint64_t>
+    samples; ///< with losses: their digests (ledger.hpp)
   friend bool operator==(const vote&, const vote&) = default;
 };
 
@@ -70,6 +72,7 @@ struct step_record {
   double grad_norm = 0;
   std::uint32_t replicas = 0; ///< of the assignment that ran it
   std::uint32_t stages = 0;
+  std::uint64_t data = 0; ///< digest of the samples it used; 0: not known
   friend bool operator==(const step_record&, const step_record&) = default;
 };
 

@@ -2,6 +2,7 @@
 // pure functions, so that all who have the same ones conclude the same.
 #include "runtime/core/assert.hpp"
 #include "runtime/core/training/job_core.hpp"
+#include "runtime/core/training/ledger.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -155,15 +156,15 @@ std::optional<step_record>
 tally(const std::vector<const vote*>& votes, std::uint32_t blocks,
       std::uint32_t microbatches) {
   std::vector<const std::vector<double>*> sums(std::size_t{blocks} + 2);
-  const std::vector<double>* losses = nullptr;
+  const vote* head = nullptr; // one of a last stage
   for (const vote* v : votes) {
     for (const unit_sums& u : v->units)
       if (u.unit < sums.size() && !sums[u.unit])
         sums[u.unit] = &u.sums;
-    if (!losses && v->losses.size() == microbatches)
-      losses = &v->losses;
+    if (!head && v->losses.size() == microbatches)
+      head = v;
   }
-  if (!losses || microbatches == 0
+  if (!head || microbatches == 0
       || std::ranges::find(sums, nullptr) != sums.end())
     return std::nullopt;
   double square = 0;
@@ -171,12 +172,14 @@ tally(const std::vector<const vote*>& votes, std::uint32_t blocks,
     for (double s : *unit)
       square += s;
   double loss = 0;
-  for (double l : *losses)
+  for (double l : head->losses)
     loss += l;
   step_record r;
   r.loss = loss / microbatches;
   r.grad_norm = std::sqrt(square);
   r.replicas = 1; // known; the caller says better
+  if (head->samples.size() == microbatches)
+    r.data = digest_of_step(head->samples);
   return r;
 }
 

@@ -279,7 +279,7 @@ core::state_version random_message::version() {
 }
 
 core::step_record random_message::step() {
-  return {version(), real(), real(), 2, 3};
+  return {version(), real(), real(), 2, 3, engine_()};
 }
 
 core::vote random_message::vote() {
@@ -295,6 +295,8 @@ core::vote random_message::vote() {
   v.busy = static_cast<core::nanoseconds>(number());
   v.elapsed = static_cast<core::nanoseconds>(number());
   v.copied = number();
+  for (std::size_t i = below(4); i > 0; --i)
+    v.samples.push_back(engine_());
   return v;
 }
 

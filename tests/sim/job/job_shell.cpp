@@ -224,8 +224,10 @@ void job_world::on(const ptr& p, const act::run_step& a) {
       e.units.push_back(std::move(s));
       head = head || u == config_.blocks + 1;
     }
-    for (std::uint32_t m = 0; head && m < config_.microbatches; ++m)
+    for (std::uint32_t m = 0; head && m < config_.microbatches; ++m) {
       e.losses.push_back(double(mix(mix(a.step, m), a.digest) >> 40) / 1e6);
+      e.samples.push_back(mix(a.step, m)); // whoever computes it
+    }
     p->gradients_of = a.digest;
     p->prepared = {a.step, place->since};
     p->prepared_units.clear();

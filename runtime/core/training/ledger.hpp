@@ -1,0 +1,66 @@
+// runtime/core/training/ledger.hpp -- which samples a run has used, and proof.
+//
+// Whoever computes the loss of a microbatch takes a digest of the targets that
+// it was computed from. The digests travel with the losses, so that a committed
+// step's record names the data that went into it, whatever was killed, moved or
+// run again meanwhile: equal steps of equal runs have equal digests.
+//
+// An auditor who has the text computes the same digests from (seed, step), and
+// finds whether each committed step used the samples that are its own. As the
+// order (data_order.hpp) visits each window once in each data epoch, and steps
+// are committed once each, no sample was then left out or used twice.
+//
+// Digests are of 64 bits, for mistakes, not for adversaries.
+#pragma once
+
+#include "runtime/core/training/data_order.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace shoal::core {
+
+/// Of a microbatch's targets, in their order. Cost: some 1 ns a token.
+[[nodiscard]] std::uint64_t
+digest_of_sample(std::span<const std::int32_t> targets) noexcept;
+
+/// Of all microbatches of a step, in their order; never 0.
+[[nodiscard]] std::uint64_t
+digest_of_step(std::span<const std::uint64_t> samples) noexcept;
+
+/// What a job's log says of a step: the newest entry counts.
+struct used_data {
+  std::uint64_t step = 0;
+  std::uint64_t data = 0; ///< 0: not known
+};
+
+/// What an audit has found.
+struct audit {
+  std::uint64_t steps = 0;             ///< committed, first to last
+  std::uint64_t samples = 0;           ///< windows that they have used
+  std::uint64_t epochs = 0;            ///< data epochs that are complete
+  std::vector<std::uint64_t> missing;  ///< steps that the log lacks
+  std::vector<std::uint64_t> other;    ///< steps that used other samples
+  std::vector<std::uint64_t> unknown;  ///< steps without a digest
+  std::vector<std::uint64_t> repeated; ///< windows twice in a data epoch
+  [[nodiscard]] bool proven() const {
+    return steps > 0 && missing.empty() && other.empty() && unknown.empty()
+           && repeated.empty();
+  }
+};
+
+/// @param order         of the run
+/// @param microbatches  of a step; samples_per_step is a multiple of it
+/// @param log           in any order; of a step the last entry counts
+/// @param targets       fills the targets of the window, seq_len of them
+/// Cost: all tokens of the steps once; a bit for each window.
+[[nodiscard]] audit
+audit_run(const data_order& order, std::uint32_t microbatches,
+          std::size_t seq_len, const std::vector<used_data>& log,
+          const std::function<void(std::uint64_t window,
+                                   std::span<std::int32_t> targets)>& targets);
+
+} // namespace shoal::core
