@@ -212,6 +212,16 @@ class Cluster:
              str(self.mine)], number, stdout=subprocess.PIPE, stderr=log)
         return process, Lines(process.stdout, log)
 
+    def audit(self, out):
+        """What `shoal audit` finds of a run: each step has used its own
+        samples, or this fails."""
+        result = subprocess.run([self.shoal, "audit", str(out), "--json"],
+                                capture_output=True, text=True, timeout=120)
+        assert result.returncode == 0, (result.stdout, result.stderr)
+        found = json.loads(result.stdout)
+        assert found["proven"], found
+        return found
+
     def train_alone(self, arguments):
         """`shoal train --json` without a node: in the command's process."""
         log = open(self.root / "train.log", "a", encoding="utf-8")

@@ -121,6 +121,7 @@ def hold(cluster, folder, thread, steps=60):
     run.once_each()
     assert not run.said("state lost")
     assert len(run.losses) == steps and made < steps
+    assert run.audit()["steps"] == steps
     return run
 
 
@@ -149,8 +150,8 @@ def a_device_that_wakes_in_time(cluster, folder):
     run.advance(10)
     before = {p["name"]: p["incarnation"]
               for p in cluster.peers[0].status()["peers"]}
-    with Held(cluster.peers[2].pid(), "shoal-device"):
-        time.sleep(1)
+    with Held(cluster.peers[2].pid(), "shoal-device") as held:
+        held.release.wait(1)  # so long it is held
     assert run.finish(BAR_S) == 0
     run.once_each()
     after = {p["name"]: p["incarnation"]

@@ -138,6 +138,8 @@ def main():
         if watch.repeated:
             print(f"steps run again, by kill: {watch.repeated}")
         assert len(watch.losses) == steps, "steps are missing"
+        audit = cluster.audit(pathlib.Path(folder) / "killed")
+        print(f"audit: {audit['samples']} samples, each used once")
         # Other splits into stages are the same arithmetic.
         allowed = 1e-3 if options.replicas > 1 else 0
         assert difference <= allowed, "the losses differ"

@@ -115,6 +115,9 @@ class Run:
         steps = [e["step"] for e in self.events if e["event"] == "step"]
         assert steps == list(range(steps[0], steps[0] + len(steps))), steps
 
+    def audit(self):
+        return self.cluster.audit(self.out)
+
     def said(self, text):
         return [e for e in self.events if text in e.get("text", "")]
 

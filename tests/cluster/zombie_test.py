@@ -66,6 +66,7 @@ def finish(run, calm):
     assert run.finish(300) == 0
     run.once_each()
     assert not run.said("state lost")
+    assert run.audit()["steps"] == len(calm)
     assert sorted(run.losses) == sorted(calm)
     worst = max(abs(run.losses[s] - calm[s]) / calm[s] for s in calm)
     print(f"  {len(calm)} steps, each once; losses differ by {worst:.1e} at "
