@@ -129,6 +129,11 @@ void crew::pass(const shards_told& m) {
     owner_->send(checkpointer_, m);
 }
 
+void crew::pass(const send_gradients& m) {
+  if (reducer_)
+    owner_->send(reducer_, m);
+}
+
 void crew::pass_losses(const step_computed& m) {
   owner_->send(reducer_, m);
 }

@@ -26,7 +26,8 @@ struct step_computed; // actors/stage.hpp
 struct write_shards;  // actors/shard_writer.hpp
 struct refuse_shards; // the same
 struct checkpoint_over;
-struct shards_told; // actors/checkpointer.hpp
+struct shards_told;    // actors/checkpointer.hpp
+struct send_gradients; // actors/reducer.hpp
 
 class crew {
 public:
@@ -63,6 +64,8 @@ public:
   void pass(const checkpoint_over& m);
   /// To the checkpointer, if it is here.
   void pass(const shards_told& m);
+  /// To the reducer, if it is here.
+  void pass(const send_gradients& m);
   /// Losses of a stage of this peer go to the reducer.
   void pass_losses(const step_computed& m);
 

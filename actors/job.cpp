@@ -12,7 +12,9 @@
 
 #include <caf/all.hpp>
 
+#include <algorithm>
 #include <chrono>
+#include <utility>
 
 namespace shoal::actors {
 
@@ -253,6 +255,7 @@ void job_actor::halted_if_still() {
     if (halting_ != digest)
       return; // yet another sub-plan: it has a fence of its own
     halting_.reset();
+    drop_unfinished_arrivals();
     // What the queues have still sent: units that are served or saved.
     if (cancelled_ != 0)
       node().links().cancel(cancelled_);
@@ -275,6 +278,9 @@ void job_actor::act(const adopt& a) {
     if (!world_->units.contains(u))
       world_->units[u] = std::make_shared<model::unit_state>(
         world_->layout, u, model::purpose::training, node().links().memory());
+  // A step that is rolled forward to, at once, may need their gradients.
+  kept_arriving_ = std::exchange(arriving_, {});
+  send(this, job_later{[this] { kept_arriving_.clear(); }});
   crew_.start(this, world_, std::move(plan));
   load_text();
 }
@@ -408,25 +414,38 @@ void job_actor::prepare_if_complete() {
   feed(std::move(vote));
 }
 
-void job_actor::act(const apply& a) {
+kernels::adamw_options
+job_actor::optimizer(std::uint64_t step, double norm) const {
   kernels::adamw_options options;
-  options.learning_rate = runtime::learning_rate(run(), std::int64_t(a.step));
+  options.learning_rate = runtime::learning_rate(run(), std::int64_t(step));
   options.beta1 = run().beta1;
   options.beta2 = run().beta2;
   options.epsilon = run().eps;
   options.weight_decay = run().weight_decay;
-  options.step = a.step;
-  options.gradient_scale = model::clip_scale(a.grad_norm, run().max_norm);
-  std::vector<unit_ptr> units;
-  for (std::uint32_t u : a.units)
-    units.push_back(world_->units.at(u));
+  options.step = step;
+  options.gradient_scale = model::clip_scale(norm, run().max_norm);
+  return options;
+}
+
+void job_actor::act(const apply& a) {
+  std::vector<std::pair<unit_ptr, buffer>> units; // with gradients kept aside
+  for (std::uint32_t u : a.units) {
+    auto& [unit, gradients] = units.emplace_back(world_->units.at(u), buffer{});
+    if (const auto at = kept_arriving_.find(u); at != kept_arriving_.end())
+      gradients = at->second.gradients.at(a.step);
+  }
   compute(
-    [units, options, trace = &node().trace()](kernels::backend& device) {
+    [units, options = optimizer(a.step, a.grad_norm),
+     trace = &node().trace()](kernels::backend& d) {
       const runtime::timeline_span span(*trace,
                                         runtime::timeline::queue::device,
                                         "optimizer", {{"step", options.step}});
-      for (const unit_ptr& u : units)
-        model::apply(*u, device, options);
+      for (const auto& [unit, gradients] : units) {
+        if (gradients)
+          std::ranges::copy(gradients.as<const float>(),
+                            unit->gradients().begin());
+        model::apply(*unit, d, options);
+      }
     },
     [this, step = a.step] { feed(event::applied{step}); });
 }

@@ -2,6 +2,7 @@
 //
 // job.cpp: messages in, actions out. job_units.cpp: how a unit's state gets
 // here and where it goes. job_copies.cpp: copies of it, for when others die.
+// job_arrivals.cpp: units that come and go while steps run.
 // job_checkpoints.cpp: checkpoints, and what of them stays on the disk.
 // job_stalls.cpp: what is done when nothing moves. job_trace.cpp: what the
 // node's trace shows. Private to these files.
@@ -62,6 +63,10 @@ private:
   void act(const core::job_action::fetch_unit& a);
   void act(const core::job_action::serve_unit& a);
   void act(const core::job_action::take_copies& a);
+  void act(const core::job_action::receive_unit& a);
+  void act(const core::job_action::send_unit& a);
+  void act(const core::job_action::apply_arrived& a);
+  void act(const core::job_action::arrivals_complete& a);
   void act(const core::job_action::revert_unit& a);
   void act(const core::job_action::drop_copies& a);
   void act(const core::job_action::initialise_unit& a);
@@ -87,6 +92,9 @@ private:
   void prepare_if_complete();
   void on_eval_part();
   void log_step(const core::step_record& r);
+  void expect_gradient(std::uint32_t unit);
+  void drop_unfinished_arrivals();
+  kernels::adamw_options optimizer(std::uint64_t step, double norm) const;
   void keep_copy(const core::job_action::take_copies& a, std::uint32_t unit,
                  const buffer& copy);
   void load_text();
@@ -185,6 +193,16 @@ private:
   std::shared_ptr<std::set<core::blob_digest>> verified_ =
     std::make_shared<std::set<core::blob_digest>>();
   std::set<std::string> noted_; ///< under this sub-plan
+  /// A unit that arrives here.
+  struct arriving_unit {
+    core::job_action::receive_unit asked;
+    bool copied = false;
+    std::uint64_t expected = 0; ///< step: gradients up to it are posted
+    std::map<std::uint64_t, buffer> gradients; ///< kept aside, by step
+  };
+  std::map<std::uint32_t, arriving_unit> arriving_;
+  /// Of the sub-plan before, while this one is adopted.
+  std::map<std::uint32_t, arriving_unit> kept_arriving_;
   bool looking_ = false;        ///< at checkpoints on the disk: inputs wait
   bool saving_fails_ = false;   ///< and people know it
   std::uint64_t last_step_ = 0; ///< the newest committed one that is logged

@@ -26,11 +26,13 @@ enum class link_kind : std::uint8_t {
   eval_tokens = 10,  ///< as tokens, targets, activations: in an evaluation
   eval_targets = 11,
   eval_activations = 12,
-  eval_losses = 13,   ///< sums and counts, last stage -> evaluator
-  losses = 14,        ///< of a replica's microbatches -> replica 0
-  losses_merged = 15, ///< of all, replica 0 -> the others
-  gradient_copy = 16, ///< of a unit, reduced, replica 0 -> its followers
-  state_copy = 17,    ///< as state, the same way
+  eval_losses = 13,      ///< sums and counts, last stage -> evaluator
+  losses = 14,           ///< of a replica's microbatches -> replica 0
+  losses_merged = 15,    ///< of all, replica 0 -> the others
+  gradient_copy = 16,    ///< of a unit, reduced, replica 0 -> its followers
+  state_copy = 17,       ///< as state, the same way
+  arrival = 18,          ///< as state, replica 0 -> where the unit arrives
+  arrival_gradient = 19, ///< as gradient_copy, the same way
 };
 
 /// @param index a stage or a unit

@@ -6,6 +6,7 @@
 #include "actors/receiver.hpp"
 #include "runtime/context.hpp"
 #include "runtime/core/assert.hpp"
+#include "runtime/core/training/arrivals.hpp"
 #include "runtime/device_queue.hpp"
 #include "runtime/links.hpp"
 
@@ -52,6 +53,12 @@ struct loss_entry {
 struct tied_done {
   std::uint64_t step = 0;
 };
+/// A gradient has reached a peer at which its unit arrives.
+struct arrival_sent {
+  model::unit_index unit = 0;
+  core::peer_id to{};
+  std::uint64_t order = 0; ///< of the send_gradients
+};
 
 } // namespace
 } // namespace shoal::actors
@@ -62,6 +69,7 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::actors::losses_sent)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::actors::copy_arrived)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::actors::copy_sent)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::actors::tied_done)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::actors::arrival_sent)
 
 namespace shoal::actors {
 namespace {
@@ -133,6 +141,14 @@ public:
           return;
         --copies_to_send_;
         finish_if_reduced();
+      },
+      [this](const send_gradients& m) {
+        arrivals_[{m.unit, m.to}] = {++arrivals_begun_, 0};
+      },
+      [this](const arrival_sent& m) {
+        const auto at = arrivals_.find({m.unit, m.to});
+        if (at != arrivals_.end() && at->second.order == m.order)
+          --at->second.waiting;
       },
       [this](const losses_sent& m) {
         if (m.step != step_)
@@ -235,6 +251,7 @@ private:
   void finish(model::unit_index u) {
     if (replica_ == 0 && place_.copy_every <= 1)
       send_copies(u);
+    send_arrivals(u);
     square(u);
   }
 
@@ -283,6 +300,41 @@ private:
             caf::anon_send(self, copy_sent{step});
         });
     }
+  }
+
+  // Arrivals: the same, but the step does not wait for them.
+
+  void send_arrivals(model::unit_index u) {
+    for (auto at = arrivals_.lower_bound({u, {}});
+         at != arrivals_.end() && at->first.first == u;) {
+      if (at->second.waiting >= core::arrival_backlog_max) {
+        at = arrivals_.erase(at); // the receiver sees, and asks again
+        continue;
+      }
+      ++at->second.waiting;
+      send_arrival(u, at->first.second, at->second.order);
+      ++at;
+    }
+  }
+
+  void send_arrival(model::unit_index u, const core::peer_id& to,
+                    std::uint64_t order) {
+    const unit_ptr& state = states_.at(u);
+    buffer copy = config_.world->buffers.get(gradient_bytes(*state));
+    node().device().submit(
+      [state, copy](kernels::backend&) {
+        std::ranges::copy(state->gradients(), copy.as<float>().begin());
+      },
+      [self = caf::actor_cast<caf::actor>(this), links = &node().links(), copy,
+       u, to, order,
+       tag = make_tag(config_.plan->digest, link_kind::arrival_gradient, 0, u,
+                      step_)] {
+        links->send(to, tag, copy.shared(),
+                    [self, u, to, order](std::error_code error) {
+                      if (!error) // else the peer is lost: a new plan follows
+                        caf::anon_send(self, arrival_sent{u, to, order});
+                    });
+      });
   }
 
   transport::bulk_tag copy_tag(model::unit_index u) const {
@@ -465,6 +517,12 @@ private:
   std::map<model::unit_index, progress> units_; ///< computed here
   std::map<model::unit_index, progress> followed_;
   int copies_to_send_ = 0;
+  struct arrival {
+    std::uint64_t order = 0;
+    std::size_t waiting = 0; ///< gradients that have not been sent
+  };
+  std::map<std::pair<model::unit_index, core::peer_id>, arrival> arrivals_;
+  std::uint64_t arrivals_begun_ = 0;
   std::map<std::uint32_t, buffer> losses_here_; ///< by replica; own: empty
   std::vector<loss_entry> losses_;
   int losses_to_send_ = 0;

@@ -11,12 +11,15 @@
 // begin_step     posts what will come, forgets the step before
 // unit_ready     one unit of this replica is complete
 // step_computed  losses of this replica
+// send_gradients a unit arrives at another peer from the next step on: it gets
+//                the final gradients, copied, so that no step waits for them
 //
 // To its owner: step_reduced, once per step, when all is reduced and nothing
 // of it is being sent any more.
 //
 // Traffic: of G bytes of gradients a peer sends and receives
-//          2 G (R - 1) / R, and replica 0 sends G for each copy.
+//          2 G (R - 1) / R, and replica 0 sends G for each copy, and for what
+//          arrives elsewhere.
 // Errors:  as in stage.hpp.
 #pragma once
 
@@ -32,6 +35,13 @@ struct step_reduced {
   std::vector<core::unit_sums> squares; ///< of all of them, by unit
 };
 
+/// Final gradients of a unit of ours go to a peer, until so many wait to be
+/// sent that it cannot keep up.
+struct send_gradients {
+  model::unit_index unit = 0;
+  core::peer_id to{};
+};
+
 struct reducer_config {
   world_ptr world;
   sub_plan_ptr plan;
@@ -44,3 +54,4 @@ caf::actor spawn_reducer(caf::actor_system& system, reducer_config config);
 } // namespace shoal::actors
 
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::actors::step_reduced)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::actors::send_gradients)

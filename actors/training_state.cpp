@@ -35,6 +35,10 @@ std::size_t state_bytes(const model::unit_state& unit) {
   return 3 * unit.size() * sizeof(float);
 }
 
+std::size_t gradient_bytes(const model::unit_state& unit) {
+  return unit.size() * sizeof(float);
+}
+
 void copy_state_out(model::unit_state& unit, std::span<float> into) {
   SHOAL_ASSERT(into.size() == 3 * unit.size());
   auto at = std::ranges::copy(unit.parameters(), into.begin()).out;

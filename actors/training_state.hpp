@@ -83,6 +83,7 @@ const core::peer_id& holder_of(const core::assignment& a, std::uint32_t replica,
 
 /// A unit as three consecutive arrays: parameters, first and second moment.
 std::size_t state_bytes(const model::unit_state& unit);
+std::size_t gradient_bytes(const model::unit_state& unit);
 void copy_state_out(model::unit_state& unit, std::span<float> into);
 void copy_state_in(std::span<const float> from, model::unit_state& unit);
 

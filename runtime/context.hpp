@@ -89,6 +89,9 @@ public:
 
   /// The latest events of this node.
   flight_record& flight() { return flight_; }
+  /// Proposes another: all that arrives under the job's assignment `since`
+  /// (core/training/arrivals.hpp) is where it should be.
+  virtual void propose_arrived(core::job_id job, core::epoch since) = 0;
 
   /// Fetches a blob from whoever of `holders` has it into the own store;
   /// `done` runs (on some thread; it only posts) with the result.

@@ -131,6 +131,9 @@ struct assignment {
   /// optimizer. More: all keep copies of the state of every so manieth step,
   /// and followers get those; so many steps at most are run again.
   std::uint32_t copy_every = 1;
+  /// What is brought to members that will hold it under a better layout, while
+  /// this one goes on (training/arrivals.hpp); by unit, then member.
+  std::vector<follower_place> arriving;
   friend bool operator==(const assignment&, const assignment&) = default;
 };
 
@@ -182,6 +185,8 @@ struct job_entry {
   std::int32_t priority = 0;
   /// The assignment made in this view did not move: it gets another number.
   epoch retried = 0;
+  epoch arrived = 0; ///< all that arrives under the assignment since then is
+                     ///< where it should be
   friend bool operator==(const job_entry&, const job_entry&) = default;
 };
 

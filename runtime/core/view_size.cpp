@@ -54,7 +54,7 @@ std::size_t bytes_bound(const member& m) {
 }
 
 std::size_t bytes_bound(const job_entry& j) {
-  constexpr std::size_t numbers = 27;
+  constexpr std::size_t numbers = 28;
   return framed + text(j.name) + text(j.run_json) + numbers * number
          + 2 * (framed + sizeof(blob_digest)) + peer + framed
          + j.want_blocks.size() * number;
@@ -66,7 +66,9 @@ std::size_t bytes_bound(const assignment& a) {
   for (const replica_place& r : a.replicas)
     sum +=
       framed + 2 * number + r.stages.size() * (framed + place + 3 * number);
-  return sum;
+  return sum
+         + (a.followers.size() + a.arriving.size())
+             * (framed + place + 2 * number);
 }
 
 std::size_t bytes_bound(const view& v) {

@@ -78,6 +78,7 @@ public:
   void
   propose_expulsion(const core::peer_id& peer, core::epoch number) override;
   void hung(const std::string& why) override;
+  void propose_arrived(core::job_id job, core::epoch since) override;
   void fetch_blob(const core::blob_digest& digest,
                   std::vector<core::peer_id> holders,
                   std::function<void(std::error_code)> done) override;

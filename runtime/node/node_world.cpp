@@ -96,6 +96,10 @@ void node::impl::hung(const std::string& why) {
   end(why);
 }
 
+void node::impl::propose_arrived(core::job_id job, core::epoch since) {
+  tell_cluster(core::cluster::job_arrived{job, since});
+}
+
 void node::impl::fetch_blob(const core::blob_digest& digest,
                             std::vector<core::peer_id> holders,
                             std::function<void(std::error_code)> done) {

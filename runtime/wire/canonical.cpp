@@ -111,6 +111,8 @@ void writer::value(const core::job_entry& job) {
   number(job.changed);
   number(static_cast<std::uint64_t>(std::int64_t{job.priority}));
   number(job.retried);
+  if (job.arrived != 0)
+    number(job.arrived);
 }
 
 void writer::value(const core::assignment& a) {
@@ -140,6 +142,12 @@ void writer::value(const core::assignment& a) {
     number(f.last_unit);
   });
   number(a.copy_every);
+  if (!a.arriving.empty())
+    list(a.arriving, [this](const core::follower_place& f) {
+      value(f.where);
+      number(f.first_unit);
+      number(f.last_unit);
+    });
 }
 
 void writer::value(const core::view& v) {

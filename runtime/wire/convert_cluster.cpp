@@ -254,8 +254,8 @@ get(const wire::ChangeRequest& request, cl::change_request& out, checks& c) {
   c.id(request.shoal(), out.shoal);
   const wire::Change& from = request.what();
   cl::change& to = out.what;
-  c.enumerator(from.kind(), cl::change_kind::submit_job, cl::change_kind::expel,
-               to.kind);
+  c.enumerator(from.kind(), cl::change_kind::submit_job,
+               cl::change_kind::arrived, to.kind);
   get(from.job(), to.job, c);
   to.id = from.id();
   c.enumerator(from.state(), core::job_state::running, core::job_state::failed,

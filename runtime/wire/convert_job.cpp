@@ -304,6 +304,50 @@ static void put(wire::JobMessage& out, const core::drain_request& from) {
   put(*out.mutable_drain_request()->mutable_on(), from.on);
 }
 
+static void put(wire::JobMessage& out, const core::arrival_wanted& from) {
+  wire::ArrivalWanted& to = *out.mutable_arrival_wanted();
+  put(*to.mutable_on(), from.on);
+  to.set_unit(from.unit);
+  to.set_attempt(from.attempt);
+  to.set_after(from.after);
+}
+
+static void
+get(const wire::ArrivalWanted& from, core::arrival_wanted& to, checks& c) {
+  get(from.on(), to.on, c);
+  to.unit = c.at_most(from.unit(), core::job_units_max - 1);
+  to.attempt = c.at_most(from.attempt(), core::arrival_tries_max);
+  to.after = c.at_most(from.after(), epoch_max);
+}
+
+static void put(wire::JobMessage& out, const core::arrival_begun& from) {
+  wire::ArrivalBegun& to = *out.mutable_arrival_begun();
+  put(*to.mutable_on(), from.on);
+  to.set_unit(from.unit);
+  to.set_attempt(from.attempt);
+  put(*to.mutable_version(), from.version);
+}
+
+static void
+get(const wire::ArrivalBegun& from, core::arrival_begun& to, checks& c) {
+  get(from.on(), to.on, c);
+  to.unit = c.at_most(from.unit(), core::job_units_max - 1);
+  to.attempt = c.at_most(from.attempt(), core::arrival_tries_max);
+  get(from.version(), to.version, c);
+}
+
+static void put(wire::JobMessage& out, const core::arrival_complete& from) {
+  wire::ArrivalComplete& to = *out.mutable_arrival_complete();
+  put(*to.mutable_on(), from.on);
+  to.set_step(from.step);
+}
+
+static void
+get(const wire::ArrivalComplete& from, core::arrival_complete& to, checks& c) {
+  get(from.on(), to.on, c);
+  to.step = c.at_most(from.step(), epoch_max);
+}
+
 void put(wire::JobMessage& to, const core::job_message& from) {
   std::visit([&](const auto& what) { put(to, what); }, from);
 }
@@ -332,6 +376,13 @@ void get(const wire::JobMessage& from, core::job_message& to, checks& c) {
     return get(from.shards_written(), to.emplace<core::shards_written>(), c);
   case wire::JobMessage::kStallReport:
     return get(from.stall_report(), to.emplace<core::stall_report>(), c);
+  case wire::JobMessage::kArrivalWanted:
+    return get(from.arrival_wanted(), to.emplace<core::arrival_wanted>(), c);
+  case wire::JobMessage::kArrivalBegun:
+    return get(from.arrival_begun(), to.emplace<core::arrival_begun>(), c);
+  case wire::JobMessage::kArrivalComplete:
+    return get(from.arrival_complete(), to.emplace<core::arrival_complete>(),
+               c);
   case wire::JobMessage::BODY_NOT_SET:
     break;
   }

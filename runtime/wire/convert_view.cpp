@@ -150,6 +150,7 @@ void put(wire::JobEntry& to, const job_entry& from) {
   to.set_boundary_bytes(from.boundary_bytes);
   to.set_block_traffic_bytes(from.block_traffic_bytes);
   to.set_head_traffic_bytes(from.head_traffic_bytes);
+  to.set_arrived(from.arrived);
 }
 
 void get(const wire::JobEntry& from, job_entry& to, checks& c) {
@@ -195,6 +196,20 @@ void get(const wire::JobEntry& from, job_entry& to, checks& c) {
   to.boundary_bytes = c.at_most(from.boundary_bytes(), bytes_max);
   to.block_traffic_bytes = c.at_most(from.block_traffic_bytes(), bytes_max);
   to.head_traffic_bytes = c.at_most(from.head_traffic_bytes(), bytes_max);
+  to.arrived = c.at_most(from.arrived(), epoch_max);
+}
+
+static void put(wire::FollowerPlace& to, const core::follower_place& from) {
+  put(*to.mutable_where(), from.where);
+  to.set_first_unit(from.first_unit);
+  to.set_last_unit(from.last_unit);
+}
+
+static void
+get(const wire::FollowerPlace& from, core::follower_place& to, checks& c) {
+  get(from.where(), to.where, c);
+  to.last_unit = c.at_most(from.last_unit(), blocks_max + 2);
+  to.first_unit = c.at_most(from.first_unit(), from.last_unit());
 }
 
 void put(wire::Assignment& to, const assignment& from) {
@@ -222,13 +237,11 @@ void put(wire::Assignment& to, const assignment& from) {
   put(*to.mutable_reporter(), from.reporter);
   to.set_why_waiting(from.why_waiting);
   to.set_schedule(static_cast<std::uint32_t>(from.schedule));
-  for (const core::follower_place& f : from.followers) {
-    wire::FollowerPlace& follower = *to.add_followers();
-    put(*follower.mutable_where(), f.where);
-    follower.set_first_unit(f.first_unit);
-    follower.set_last_unit(f.last_unit);
-  }
+  for (const core::follower_place& f : from.followers)
+    put(*to.add_followers(), f);
   to.set_copy_every(from.copy_every);
+  for (const core::follower_place& f : from.arriving)
+    put(*to.add_arriving(), f);
 }
 
 static void
@@ -267,13 +280,12 @@ void get(const wire::Assignment& from, assignment& to, checks& c) {
     c.enumerator(from.schedule(), core::schedule_kind::one_f_one_b,
                  core::schedule_kind::zero_bubble, to.schedule);
   if (c.list(from.followers_size(), core::followers_max))
-    for (const wire::FollowerPlace& f : from.followers()) {
-      core::follower_place& follower = to.followers.emplace_back();
-      get(f.where(), follower.where, c);
-      follower.last_unit = c.at_most(f.last_unit(), blocks_max + 2);
-      follower.first_unit = c.at_most(f.first_unit(), f.last_unit());
-    }
+    for (const wire::FollowerPlace& f : from.followers())
+      get(f, to.followers.emplace_back(), c);
   to.copy_every = c.at_most(from.copy_every(), core::copy_every_max);
+  if (c.list(from.arriving_size(), core::followers_max))
+    for (const wire::FollowerPlace& f : from.arriving())
+      get(f, to.arriving.emplace_back(), c);
 }
 
 void put(wire::Invitation& to, const core::invitation& from) {

@@ -277,6 +277,101 @@ BOOST_DATA_TEST_CASE(two_deaths_at_once_lose_no_step_of_two_copies,
   BOOST_TEST(record.lost_states == 0u);
 }
 
+/// So much state that a step cannot move it, and steps enough to move it all.
+run_config long_run(run_config run) {
+  run.steps = 40;
+  run.copy_every = 1;
+  run.validation_freq = 16;
+  run.checkpoint_interval = 12;
+  return run;
+}
+constexpr std::uint64_t large_state = 500'000'000;
+
+/// One that joins, and where.
+struct joined_run {
+  std::int64_t replicas, stages;
+  std::size_t peers; ///< with the one that comes later
+};
+std::ostream& operator<<(std::ostream& out, const joined_run& r) {
+  return out << r.replicas << " x " << r.stages << " on " << r.peers;
+}
+const joined_run joined_runs[] = {{2, 1, 2}, {1, 2, 2}, {1, 3, 3}, {2, 2, 4}};
+
+/// Losses of the same run without a join, on as many peers or one.
+void require_undisturbed(const joined_run& r, bool tied,
+                         const shoal::test::run_record& got) {
+  shoal::test::small_shoal one(1, long_run(small_run(1, 1, tied)), some_text());
+  one.submit();
+  BOOST_REQUIRE(one.finish());
+  const auto want = one.record(0);
+  BOOST_REQUIRE_EQUAL(got.losses.size(), want.losses.size());
+  for (std::size_t i = 0; i < got.losses.size(); ++i)
+    if (r.replicas == 1)
+      BOOST_TEST(got.losses[i] == want.losses[i]);
+    else
+      BOOST_TEST(std::abs(got.losses[i] / want.losses[i] - 1) < 1e-5);
+}
+
+/// A shoal whose last peer is away when its job begins.
+std::unique_ptr<shoal::test::small_shoal>
+without_the_last(const joined_run& r, bool tied) {
+  auto s = std::make_unique<shoal::test::small_shoal>(
+    r.peers, long_run(small_run(r.replicas, r.stages, tied)), some_text());
+  s->entry().block_state_bytes = large_state;
+  s->kill(r.peers - 1);
+  s->submit();
+  return s;
+}
+
+/// What a joiner needs comes while steps run; when it takes part nothing
+/// moves any more.
+BOOST_DATA_TEST_CASE(a_joiner_is_brought_its_state_while_steps_run,
+                     bdata::make(joined_runs) * bdata::make({false, true}), r,
+                     tied) {
+  const auto held = without_the_last(r, tied);
+  auto& s = *held;
+  const std::size_t joiner = r.peers - 1;
+  while (s.record(0).losses.size() < 2)
+    s.step();
+  s.restart(joiner);
+  const auto& plan = s.plan().jobs.at(0);
+  const auto arriving = plan.arriving;
+  BOOST_REQUIRE(!arriving.empty());
+  const std::size_t before = s.record(0).losses.size();
+  while (!s.ended() && !s.plan().jobs.at(0).arriving.empty())
+    s.step();
+  BOOST_REQUIRE(!s.ended());
+  BOOST_TEST(s.record(0).losses.size() > before); // steps ran meanwhile
+  std::size_t units = 0;
+  for (const auto& f : arriving)
+    units += f.last_unit - f.first_unit;
+  BOOST_TEST(s.transfers(shoal::actors::link_kind::arrival) == units);
+  const std::size_t moved = s.transfers(shoal::actors::link_kind::state);
+  BOOST_REQUIRE(s.finish());
+  BOOST_TEST(s.transfers(shoal::actors::link_kind::state) == moved);
+  require_undisturbed(r, tied, s.record(0));
+  BOOST_TEST(s.record(0).lost_states == 0u);
+}
+
+/// Any peer may die while state is on its way; the joiner too.
+BOOST_DATA_TEST_CASE(a_death_while_state_arrives_loses_no_step,
+                     bdata::make({joined_runs[2], joined_runs[3]})
+                       * bdata::xrange(0, 3) * bdata::xrange(0, 700, 41),
+                     r, turn, when) {
+  const auto held = without_the_last(r, false);
+  auto& s = *held;
+  while (s.record(0).losses.size() < 2)
+    s.step();
+  s.restart(r.peers - 1);
+  BOOST_REQUIRE(!s.plan().jobs.at(0).arriving.empty());
+  const auto victim = std::size_t(turn) % r.peers;
+  if (!die_and_return(s, victim, when))
+    return;
+  const auto record = s.record(victim == 0 ? 1 : 0); // there from the start
+  require_undisturbed(r, false, record);
+  BOOST_TEST(record.lost_states == 0u);
+}
+
 BOOST_AUTO_TEST_CASE(both_copies_lost_is_said_and_survived) {
   shoal::test::small_shoal s(4, small_run(2, 2), some_text());
   s.submit();

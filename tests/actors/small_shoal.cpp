@@ -238,6 +238,12 @@ public:
     all_.view_.jobs[0].done_step = step;
     all_.publish();
   }
+  void propose_arrived(core::job_id, core::epoch since) override {
+    if (!alive() || all_.view_.jobs[0].arrived >= since)
+      return;
+    all_.view_.jobs[0].arrived = since;
+    all_.publish();
+  }
   void fetch_blob(const core::blob_digest& digest,
                   std::vector<core::peer_id> holders,
                   std::function<void(std::error_code)> done) override {
@@ -469,12 +475,18 @@ void small_shoal::match(const core::peer_id& from, const core::peer_id& to,
     return;
   auto t = at->second;
   transfers_.erase(at);
+  ++moved_[tag.link >> 26];
   SHOAL_ASSERT(t->into.bytes.size() == t->from.bytes.size());
   if (!t->into.bytes.empty())
     std::memcpy(t->into.bytes.data(), t->from.bytes.data(),
                 t->into.bytes.size());
   t->received({});
   t->delivered({});
+}
+
+std::size_t small_shoal::transfers(actors::link_kind kind) const {
+  const auto at = moved_.find(std::uint32_t(kind));
+  return at == moved_.end() ? 0 : at->second;
 }
 
 run_record small_shoal::record(std::size_t node) const {

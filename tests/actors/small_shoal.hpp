@@ -7,6 +7,7 @@
 // steps give the same run.
 #pragma once
 
+#include "actors/link_names.hpp"
 #include "runtime/context.hpp"
 #include "runtime/job_log.hpp"
 #include "runtime/links.hpp"
@@ -77,6 +78,8 @@ public:
   void drain();
 
   run_record record(std::size_t node) const;
+  /// Of this kind, so far.
+  std::size_t transfers(actors::link_kind kind) const;
   const core::view& view() const { return view_; }
   const core::plan& plan() const { return *plan_; }
 
@@ -103,6 +106,7 @@ private:
   std::vector<std::byte> text_;
   std::vector<std::unique_ptr<fake_node>> nodes_, gone_;
   std::map<key, std::shared_ptr<transfer>> transfers_;
+  std::map<std::uint32_t, std::size_t> moved_; ///< transfers, by kind
   std::size_t steps_ = 0;
 };
 

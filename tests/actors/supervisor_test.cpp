@@ -112,6 +112,7 @@ public:
   void bind_role(const std::string&, caf::actor) override {}
   void
   propose_job_state(core::job_id, core::job_state, std::uint64_t) override {}
+  void propose_arrived(core::job_id, core::epoch) override {}
   void fetch_blob(const core::blob_digest&, std::vector<core::peer_id>,
                   std::function<void(std::error_code)>) override {}
   void released() override {}

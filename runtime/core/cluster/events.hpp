@@ -97,6 +97,11 @@ struct set_job_state {
   job_state state = job_state::done;
   std::uint64_t done_step = 0;
 };
+/// All that arrives under the job's assignment `since` is where it should be.
+struct job_arrived {
+  job_id id = 0;
+  epoch since = 0;
+};
 
 /// Nothing of the job moves under its assignment of `since`: the next view
 /// gives the same another number, so that all begin it anew.
@@ -154,9 +159,10 @@ struct redeem_invite {
 
 using event =
   std::variant<start, peer_up, peer_down, connect_failed, received, tick,
-               discovered, reached, submit_job, set_job_state, retry_job,
-               expel_member, leave, leave_now, update_profile, update_addresses,
-               recover_force, revoke_peer, add_invite, redeem_invite>;
+               discovered, reached, submit_job, set_job_state, job_arrived,
+               retry_job, expel_member, leave, leave_now, update_profile,
+               update_addresses, recover_force, revoke_peer, add_invite,
+               redeem_invite>;
 
 // Actions --------------------------------------------------------------------
 

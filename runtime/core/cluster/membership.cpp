@@ -258,6 +258,17 @@ void membership::impl::on(const expel_member& e) {
     wish(std::move(c));
 }
 
+void membership::impl::on(const job_arrived& e) {
+  const job_entry* j = find_job(view_, e.id);
+  if (j == nullptr || j->state != job_state::running || j->arrived >= e.since)
+    return;
+  change c;
+  c.kind = change_kind::arrived;
+  c.id = e.id;
+  c.since = e.since;
+  wish(std::move(c));
+}
+
 void membership::impl::on(const update_profile& e) {
   config_.self.device = e.device;
   if (!e.addresses.empty())

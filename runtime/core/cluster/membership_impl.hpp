@@ -96,6 +96,7 @@ struct membership::impl {
   void on(const set_job_state& e);
   void on(const retry_job& e);
   void on(const expel_member& e);
+  void on(const job_arrived& e);
   void on(const cluster::leave& e);
   void on(const leave_now& e);
   void on(const update_profile& e);

@@ -125,15 +125,16 @@ enum class change_kind : std::uint8_t {
   end_job = 2,    ///< `id`, `state`, `done_step`
   leave = 3,      ///< `subject` becomes leaving
   remove = 4,     ///< `subject` goes
-  update = 5,  ///< `subject` takes `device`, `addresses`, `networks`, `voter`
-  cut = 6,     ///< `subject` and `other` can not reach each other
-  mend = 7,    ///< they can again
-  seat = 8,    ///< `subject` has been heard in the shoal: no more joining
-  revoke = 9,  ///< `subject` goes for good; `key` replaces `old_key`
-  invite = 10, ///< `invite` may be used
-  redeem = 11, ///< `invite` is used by `subject`
-  retry = 12,  ///< the job `id` starts over from its assignment of `since`
-  expel = 13,  ///< `subject` goes, if the view still is number `since`
+  update = 5,   ///< `subject` takes `device`, `addresses`, `networks`, `voter`
+  cut = 6,      ///< `subject` and `other` can not reach each other
+  mend = 7,     ///< they can again
+  seat = 8,     ///< `subject` has been heard in the shoal: no more joining
+  revoke = 9,   ///< `subject` goes for good; `key` replaces `old_key`
+  invite = 10,  ///< `invite` may be used
+  redeem = 11,  ///< `invite` is used by `subject`
+  retry = 12,   ///< the job `id` starts over from its assignment of `since`
+  expel = 13,   ///< `subject` goes, if the view still is number `since`
+  arrived = 14, ///< of the job `id`, all that arrives since `since` is there
 };
 
 /// One wished change of the view.

@@ -130,6 +130,11 @@ void grant(view& v, const change& c) {
       }
     }
     break;
+  case change_kind::arrived:
+    for (job_entry& j : v.jobs)
+      if (j.id == c.id && j.state == job_state::running)
+        j.arrived = std::max(j.arrived, c.since);
+    break;
   case change_kind::leave:
     if (m != nullptr && m->state == member_state::active)
       m->state = member_state::leaving;
@@ -220,6 +225,9 @@ bool settled(const change& c, const view& v) {
     return find_job(v, c.job.id) != nullptr;
   case change_kind::end_job:
     return j == nullptr || j->state != job_state::running;
+  case change_kind::arrived:
+    return j == nullptr || j->state != job_state::running
+           || j->arrived >= c.since;
   case change_kind::leave:
     return m == nullptr || m->state == member_state::leaving;
   case change_kind::remove:

@@ -148,18 +148,23 @@ void cost_model::add_held(const assignment& previous) {
       at->held_embedding |= &s == &r.stages.front();
       at->held_head |= &s == &r.stages.back();
     }
-  for (const follower_place& f : previous.followers) {
-    auto at = std::ranges::lower_bound(members_, f.where, {}, &entry::id);
-    if (at == members_.end() || at->id != f.where)
-      continue;
-    const std::uint32_t first = std::max(f.first_unit, 1u) - 1;
-    const std::uint32_t last =
-      std::min(std::max(f.last_unit, 1u) - 1, job_->blocks);
-    if (first < last) // no member follows what it runs
-      at->held.push_back({first, last});
-    at->held_embedding |= f.first_unit == 0 && f.last_unit > 0;
-    at->held_head |= f.last_unit == job_->blocks + 2;
-  }
+  // What is under way is not turned round.
+  for (const auto* places : {&previous.followers, &previous.arriving})
+    for (const follower_place& f : *places)
+      add_held(f);
+}
+
+void cost_model::add_held(const follower_place& f) {
+  auto at = std::ranges::lower_bound(members_, f.where, {}, &entry::id);
+  if (at == members_.end() || at->id != f.where)
+    return;
+  const std::uint32_t first = std::max(f.first_unit, 1u) - 1;
+  const std::uint32_t last =
+    std::min(std::max(f.last_unit, 1u) - 1, job_->blocks);
+  if (first < last) // no member follows what it runs
+    at->held.push_back({first, last});
+  at->held_embedding |= f.first_unit == 0 && f.last_unit > 0;
+  at->held_head |= f.last_unit == job_->blocks + 2;
 }
 
 void cost_model::set_paces(std::span<const std::uint8_t> used) {

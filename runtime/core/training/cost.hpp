@@ -179,6 +179,7 @@ private:
   void add_hosts(const layout_problem& p);
   void add_networks(const layout_problem& p);
   void add_held(const assignment& previous);
+  void add_held(const follower_place& f);
   void set_paces(std::span<const std::uint8_t> used);
 
   const job_entry* job_;

@@ -1,6 +1,7 @@
 // runtime/core/training/followers.cpp -- copies where there is memory.
 #include "runtime/core/training/followers.hpp"
 
+#include "runtime/core/training/arrivals.hpp"
 #include "runtime/core/training/job_core.hpp"
 #include "runtime/core/training/layout.hpp"
 #include "runtime/core/training/plan.hpp"
@@ -25,8 +26,11 @@ public:
     }
     for (const member* m : members_) {
       hold(a, m->id.peer, now_[m->id]);
-      if (p.previous)
-        hold(*p.previous, m->id.peer, before_[m->id]);
+      if (!p.previous)
+        continue;
+      hold(*p.previous, m->id.peer, before_[m->id]);
+      for (std::uint32_t u : arriving_units(*p.previous, m->id.peer))
+        before_[m->id].insert(u); // what is under way is not turned round
     }
   }
 
@@ -128,17 +132,6 @@ copy_cost cost_of_copies(const assignment& a, const layout_problem& p) {
   return most;
 }
 
-bool fits(const assignment& a, const layout_problem& p) {
-  std::map<member_id, std::uint64_t> bytes = copy_bytes(p.job, a);
-  for (const auto& need :
-       predict_replicas(p.job, p.members, a.replicas).members)
-    bytes[need.where] += need.bytes;
-  return std::ranges::all_of(bytes, [&](const auto& of) {
-    const auto at = p.memory.find(of.first.peer);
-    return at != p.memory.end() && of.second <= at->second;
-  });
-}
-
 void choose_copy_every(assignment& a, const layout_problem& p) {
   a.copy_every = 1;
   if (a.followers.empty())
@@ -158,11 +151,22 @@ void choose_copy_every(assignment& a, const layout_problem& p) {
       a.copy_every = std::uint32_t(
         std::clamp<std::uint64_t>(cost.whole / may + 1, 2, copy_every_max));
   }
-  if (a.copy_every > 1 && !fits(a, p))
+  if (a.copy_every > 1 && !fits_memory(a, p))
     a.copy_every = 1;
 }
 
 } // namespace
+
+bool fits_memory(const assignment& a, const layout_problem& p) {
+  std::map<member_id, std::uint64_t> bytes = copy_bytes(p.job, a);
+  for (const auto& need :
+       predict_replicas(p.job, p.members, a.replicas).members)
+    bytes[need.where] += need.bytes;
+  return std::ranges::all_of(bytes, [&](const auto& of) {
+    const auto at = p.memory.find(of.first.peer);
+    return at != p.memory.end() && of.second <= at->second;
+  });
+}
 
 void place_followers(assignment& a, const layout_problem& p) {
   a.followers.clear();
@@ -195,6 +199,7 @@ void place_followers(assignment& a, const layout_problem& p) {
 std::map<member_id, std::uint64_t>
 copy_bytes(const job_entry& job, const assignment& a) {
   std::map<member_id, std::uint64_t> out;
+  add_arrival_bytes(job, a, out);
   if (a.followers.empty())
     return out;
   if (a.copy_every <= 1) {

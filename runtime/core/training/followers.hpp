@@ -36,7 +36,10 @@ void place_followers(assignment& a, const layout_problem& p);
 bytes_of_units(const job_entry& job, std::uint32_t first_unit,
                std::uint32_t last_unit);
 
-/// What copies take of members' memory beside the layout.
+/// Whether the replicas, copies and arrivals of `a` fit in p.memory.
+[[nodiscard]] bool fits_memory(const assignment& a, const layout_problem& p);
+
+/// What copies, and what arrives, take of members' memory beside the layout.
 [[nodiscard]] std::map<member_id, std::uint64_t>
 copy_bytes(const job_entry& job, const assignment& a);
 

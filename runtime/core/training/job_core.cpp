@@ -3,6 +3,7 @@
 #include "runtime/core/training/job_core.hpp"
 
 #include "runtime/core/assert.hpp"
+#include "runtime/core/training/arrivals.hpp"
 #include "runtime/core/training/plan.hpp"
 
 #include <algorithm>
@@ -23,6 +24,10 @@ job_actions job_core::step(const job_input& event, nanoseconds now) {
 
 bool job_core::sealer() const {
   return std::ranges::binary_search(sealers_, config_.self);
+}
+
+bool job_core::participant() const {
+  return std::ranges::binary_search(participants_, config_.self);
 }
 
 bool job_core::last_step(std::uint64_t step) const noexcept {
@@ -90,6 +95,12 @@ void job_core::begin_halt() {
   finished_ = false;
   asked_for_blobs_ = false;
   checkpoint_told_ = kept_ = 0;
+  norms_.clear();
+  outgoing_.clear();
+  arrived_at_.clear();
+  arrived_said_ = false;
+  complete_said_ = 0;
+  hold_not_before_ = 0;
   phase_ = phase::halting;
   act(job_action::halt{header_.digest});
 }
@@ -101,6 +112,7 @@ void job_core::on(const job_event::halted& e) {
   loading_.clear();
   running_ = {};
   copying_.reset();
+  seal_arrivals();
   if (!place_ || !sealer()) {
     units_.clear();
     prepared_ = {};
@@ -274,6 +286,7 @@ void job_core::on(const job_event::loaded& e) {
 void job_core::continue_if_loaded() {
   if (phase_ != phase::restoring || applying_ || !loading_.empty())
     return;
+  begin_arrivals();
   if (!participant()) {
     phase_ = phase::standby;
     return;
@@ -298,56 +311,6 @@ void job_core::enter(const state_version& at, bool evaluated,
     checkpoint_told_ = kept_ = step + 1;
   take_copies_if_due(at);
   settle();
-}
-
-// ---- Copies ----------------------------------------------------------------
-
-bool job_core::participant() const {
-  return std::ranges::binary_search(participants_, config_.self);
-}
-
-/// All who take part come to the same answer: it depends on the assignment and
-/// on votes that all have.
-void job_core::take_copies_if_due(const state_version& at) {
-  if (place_->copy_every <= 1 || place_->followers.empty()
-      || last_step(at.step))
-    return;
-  if (copying_
-      && (!copies_complete_ || at.step < copying_->step + place_->copy_every))
-    return;
-  copying_ = at;
-  copying_under_ = header_;
-  copies_complete_ = false;
-  const auto followed = followed_units(*place_, config_.self);
-  to_copy_ = {units_.begin(), units_.end()};
-  to_copy_.insert(followed.begin(), followed.end());
-  act(job_action::take_copies{header_.digest, at, units_, followed});
-}
-
-void job_core::on(const job_event::copied& e) {
-  // What was copied before the halt is a fact that the seal may state.
-  if (!copying_ || e.digest != copying_under_.digest || e.version != *copying_)
-    return;
-  copies_[e.version].insert(e.unit);
-  to_copy_.erase(e.unit);
-}
-
-/// Older copies go only when everybody has said that the newer are complete.
-void job_core::note_copies(const std::vector<const vote*>& votes) {
-  if (!copying_ || copies_complete_)
-    return;
-  copies_complete_ = std::ranges::all_of(
-    votes, [&](const vote* v) { return v->copied == copying_->step + 1; });
-  if (copies_complete_)
-    keep_copies({*copying_});
-}
-
-void job_core::keep_copies(std::vector<state_version> versions) {
-  const auto dropped = std::erase_if(copies_, [&](const auto& kept) {
-    return std::ranges::find(versions, kept.first) == versions.end();
-  });
-  if (dropped > 0)
-    act(job_action::drop_copies{std::move(versions)});
 }
 
 bool job_core::gate_open() const {
@@ -375,6 +338,10 @@ void job_core::settle() {
     phase_ = phase::done;
     done_since_ = now_;
     finish_if_told();
+  } else if (hold_for_arrivals()) {
+    phase_ = phase::holding;
+    held_since_ = now_;
+    say_if_arrived();
   } else {
     start_step();
   }
@@ -468,6 +435,7 @@ void job_core::finish_if_told() {
 void job_core::start_step() {
   SHOAL_ASSERT(prepared_.step == 0 && !applying_);
   votes_.erase(votes_.begin(), votes_.lower_bound(current_ - 1));
+  serve_arrivals();
   phase_ = phase::running;
   running_ = header_;
   running_units_ = units_;
@@ -530,6 +498,7 @@ void job_core::commit_if_voted() {
   progress measured;
   measured.bubble_permille = bubble_permille(all);
   publish(*r, measured);
+  note_norm(*r);
 }
 
 void job_core::on(const job_event::applied& e) {
@@ -552,9 +521,12 @@ void job_core::on(const job_event::applied& e) {
 }
 
 void job_core::release_spare() {
-  std::vector<std::uint32_t> spare;
+  std::vector<std::uint32_t> spare, arriving;
+  if (place_)
+    arriving = arriving_units(*place_, config_.self);
   for (auto& [unit, version] : held_)
-    if (!std::ranges::binary_search(units_, unit))
+    if (!std::ranges::binary_search(units_, unit)
+        && !std::ranges::binary_search(arriving, unit))
       spare.push_back(unit);
   for (std::uint32_t unit : spare)
     held_.erase(unit);

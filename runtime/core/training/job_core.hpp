@@ -23,6 +23,16 @@
 // origin; what is lost by that is said (lost_state). Another change while this
 // goes on is the same thing again: nothing else recovers.
 //
+// Where the assignment has `arriving` (training/arrivals.hpp), units come to
+// receivers while steps run. A receiver asks the sources for them, a few at a
+// time. At the next step boundary the source has it copied and sent, and
+// from then on its reduced gradients too; the receiver keeps those until the
+// copy is there, then applies them, step by step, as it hears what has been
+// committed. A unit that falls too far behind starts over. When all are in
+// step, receivers say so with every step: participants stop at a boundary, and
+// once the receivers are at that boundary too, the reporter lets the view say
+// so. Nobody waits longer than hold_max: then the run goes on.
+//
 // Invariants
 // J-1: a peer never votes, applies or runs under an assignment but its own
 //      latest, and never after it has been told of another.
@@ -43,14 +53,13 @@
 // Limits:  job_messages.hpp; seals_kept_max, records_kept_max below.
 #pragma once
 
-#include "runtime/core/training/job_messages.hpp"
+#include "runtime/core/training/job_events.hpp"
 #include "runtime/core/view.hpp"
 
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
-#include <variant>
 #include <vector>
 
 namespace shoal::core {
@@ -69,268 +78,6 @@ struct job_config {
   step_record last; ///< the newest that an earlier life here has reported
 };
 
-enum class stop_reason : std::uint8_t { completed = 1, drained = 2 };
-
-/// What happens to a job_core.
-namespace job_event {
-
-/// A view took effect here. No assignment: the job is over.
-struct view_changed {
-  epoch number = 0;
-  std::optional<assignment> place;
-  std::vector<peer_id> members; ///< of the view, witnesses included
-};
-/// Answers action halt: nothing computes, sends or receives any more, and an
-/// apply or load that had begun is complete and reported, or never happened.
-struct halted {
-  std::uint64_t digest = 0; ///< as in the action
-};
-/// All own buckets of the step are reduced and kept, those followed too.
-struct prepared {
-  std::uint64_t digest = 0;
-  std::uint64_t step = 0;
-  std::vector<unit_sums> units; ///< of all units held
-  std::vector<double> losses;   ///< of all microbatches, if we hold the head
-  std::vector<std::uint64_t> samples; ///< likewise
-  nanoseconds busy = 0;               ///< as in vote
-  nanoseconds elapsed = 0;
-};
-/// Answers action apply.
-struct applied {
-  std::uint64_t step = 0;
-};
-/// A unit is here: answers fetch_unit, initialise_unit, restore_unit and
-/// revert_unit.
-struct loaded {
-  std::uint64_t digest = 0;
-  std::uint32_t unit = 0;
-};
-/// Answers run_eval. The evaluator knows the result.
-struct evaluated {
-  std::uint64_t digest = 0;
-  std::uint64_t step = 0;
-  bool known = false;
-  double loss = 0;
-  std::uint64_t tokens = 0;
-};
-/// Answers run_checkpoint: what it saves is copied, the state may change.
-struct snapshot_taken {
-  std::uint64_t digest = 0;
-  std::uint64_t step = 0;
-};
-/// At the checkpointer, while the run goes on: a checkpoint is complete in its
-/// store, or could not be written. The last one is tried until it can: then
-/// another such event follows.
-struct checkpointed {
-  std::uint64_t digest = 0;
-  std::uint64_t step = 0;
-  bool known = false;
-  blob_digest manifest{};
-  std::uint64_t bytes = 0;
-  std::string why;
-  bool trying = false;
-};
-/// A copy of a unit is here: answers take_copies, once for each unit.
-struct copied {
-  std::uint64_t digest = 0;
-  state_version version;
-  std::uint32_t unit = 0;
-};
-/// The own store has all of this checkpoint (fetched, or found at start).
-struct checkpoint_held {
-  checkpoint_ref checkpoint;
-};
-/// The own store has all blobs of the job.
-struct blobs_held {};
-/// Somebody here asks to stop after the step in progress.
-struct drain {};
-struct received {
-  peer_id from{};
-  job_message message;
-};
-/// From time to time (every 200 ms): repeats what may have been lost.
-struct tick {};
-
-} // namespace job_event
-
-using job_input =
-  std::variant<job_event::view_changed, job_event::halted, job_event::prepared,
-               job_event::applied, job_event::loaded, job_event::copied,
-               job_event::evaluated, job_event::snapshot_taken,
-               job_event::checkpointed, job_event::checkpoint_held,
-               job_event::blobs_held, job_event::drain, job_event::received,
-               job_event::tick>;
-
-/// What a job_core asks its shell to do, in this order.
-namespace job_action {
-
-/// Stop all work and links of the job, then answer halted. A running apply
-/// completes first.
-struct halt {
-  std::uint64_t digest = 0; ///< of the new assignment; 0: the job is over
-};
-struct send {
-  peer_id to{}; ///< never ourselves
-  job_message message;
-};
-/// The seals are in: the assignment takes effect here, resuming at `from`.
-/// Wire up actors and links. Non-participants that hold state get it too.
-struct adopt {
-  std::uint64_t digest = 0;
-  assignment place;
-  state_version from;
-  std::vector<std::uint32_t> units; ///< that we hold; empty: none
-};
-/// Make these units (all at step - 1, gradients reduced and kept) those of
-/// `step`; answer applied. Not to be interrupted.
-struct apply {
-  std::uint64_t step = 0;
-  double grad_norm = 0; ///< before clipping
-  std::vector<std::uint32_t> units;
-};
-/// Get a unit's state at `step` from a peer that has been told to serve it.
-/// Here, in initialise_unit and restore_unit: what was held of the unit is void from now on.
-struct fetch_unit {
-  std::uint64_t digest = 0;
-  std::uint32_t unit = 0;
-  std::uint64_t step = 0;
-  peer_id from{};
-};
-/// Send a unit's state, which we hold at `step`, to a peer that fetches it.
-/// It does not change before the peer has it.
-struct serve_unit {
-  std::uint64_t digest = 0;
-  std::uint32_t unit = 0;
-  std::uint64_t step = 0;
-  peer_id to{};
-  std::optional<state_version> copy; ///< from the copy of this version
-};
-/// Keep copies of the own units, all at `version`, and send them to those who
-/// follow them; get those of the units that we follow. The run goes on
-/// meanwhile. Answer copied for each unit.
-struct take_copies {
-  std::uint64_t digest = 0;
-  state_version version;
-  std::vector<std::uint32_t> own;
-  std::vector<std::uint32_t> followed;
-};
-/// Make a unit's state what its copy is.
-struct revert_unit {
-  std::uint64_t digest = 0;
-  std::uint32_t unit = 0;
-  state_version version;
-};
-/// Forget all copies but those of these versions, two at most.
-struct drop_copies {
-  std::vector<state_version> keep;
-};
-/// Make a unit's state from the job's origin (its weights, or the seed).
-struct initialise_unit {
-  std::uint64_t digest = 0;
-  std::uint32_t unit = 0;
-};
-/// Load a unit's state from a checkpoint; `holders` have it in their stores.
-struct restore_unit {
-  std::uint64_t digest = 0;
-  std::uint32_t unit = 0;
-  checkpoint_ref checkpoint;
-  std::vector<peer_id> holders;
-};
-/// Forget these units.
-struct release {
-  std::vector<std::uint32_t> units;
-};
-/// Run the microbatches of a step; answer prepared.
-struct run_step {
-  std::uint64_t digest = 0;
-  std::uint64_t step = 0;
-};
-/// Evaluate the state at `step`; answer evaluated.
-struct run_eval {
-  std::uint64_t digest = 0;
-  std::uint64_t step = 0;
-};
-/// Write a checkpoint of `step`; answer snapshot_taken. `last`: nothing
-/// follows that could be saved instead.
-struct run_checkpoint {
-  std::uint64_t digest = 0;
-  std::uint64_t step = 0;
-  bool last = false;
-};
-/// A step is committed: to the log. `publish`: we are the reporter, send it as
-/// `progress` under `on`, with what is measured here, to every other member of
-/// the view. `again`: logged before, only publish.
-struct committed {
-  step_record record;
-  bool publish = false;
-  bool again = false;
-  job_header on;
-  double lr = 0; ///< these three as the reporter said; 0 if not from it
-  std::uint64_t tokens = 0;
-  step_time took;
-  std::uint32_t bubble_permille = 0; ///< as measured; 0: not known, or none
-};
-/// The result of an evaluation, ours or from the evaluator: to the log.
-struct eval_known {
-  eval_result result;
-};
-/// A checkpoint exists, ours or another's: to the log.
-struct checkpoint_known {
-  checkpoint_ref checkpoint;
-  peer_id at{};
-  std::uint64_t bytes = 0;
-};
-/// A checkpoint could not be written there: to the log, once for each streak.
-struct checkpoint_failed {
-  std::uint64_t step = 0;
-  peer_id at{};
-  std::string why;
-  bool trying = false; ///< it tries on
-};
-/// We are a keeper: fetch this checkpoint, then say checkpoint_held.
-struct keep_checkpoint {
-  checkpoint_ref checkpoint;
-  peer_id at{};
-};
-/// Committed steps are lost: no peer holds `unit` as of `last`; the run goes
-/// on at `resume`.
-struct lost_state {
-  std::uint32_t unit = 0; ///< the first such unit
-  std::uint64_t last = 0;
-  std::uint64_t resume = 0;
-};
-/// Get the job's blobs into the own store, then say blobs_held.
-struct get_blobs {
-  std::vector<peer_id> holders;
-};
-/// For people: what the job waits for.
-struct waiting {
-  std::string why;
-};
-/// The run ended after `step`, its last evaluation and checkpoint done and the
-/// checkpoint in two stores where there are two keepers. Once for each
-/// assignment: whoever reports then ends the job.
-struct finished {
-  std::uint64_t step = 0;
-  stop_reason reason = stop_reason::completed;
-};
-/// The job has left the view, and nothing of it computes here: drop it all.
-struct ended {};
-
-} // namespace job_action
-
-using job_output = std::variant<
-  job_action::halt, job_action::send, job_action::adopt, job_action::apply,
-  job_action::fetch_unit, job_action::serve_unit, job_action::take_copies,
-  job_action::revert_unit, job_action::drop_copies, job_action::initialise_unit,
-  job_action::restore_unit, job_action::release, job_action::run_step,
-  job_action::run_eval, job_action::run_checkpoint, job_action::committed,
-  job_action::eval_known, job_action::checkpoint_known,
-  job_action::checkpoint_failed, job_action::keep_checkpoint,
-  job_action::lost_state, job_action::get_blobs, job_action::waiting,
-  job_action::finished, job_action::ended>;
-using job_actions = std::vector<job_output>;
-
 /// What a set of seals leads to: the same on every sealer. See resume.cpp.
 struct resume_decision {
   enum class source : std::uint8_t { live = 1, checkpoint = 2, origin = 3 };
@@ -346,6 +93,11 @@ struct resume_decision {
     peer_id to{};
   };
   std::vector<transfer> transfers;
+  struct place_of_unit {
+    std::uint32_t unit = 0;
+    peer_id at{};
+  };
+  std::vector<place_of_unit> in_step;  ///< of what arrives: at the version
   std::optional<state_version> copies; ///< the newest complete ones
   std::uint64_t last = 0;      ///< newest committed step that a seal knows
   std::uint32_t lost_unit = 0; ///< if version.step < last
@@ -413,6 +165,7 @@ public:
     running,  ///< the step's microbatches
     voting,   ///< prepared; waiting for votes
     applying, ///< the optimizer runs
+    holding,  ///< all has arrived: waits for the view that uses it
     standby,  ///< not a participant; may hold state
     done,     ///< finished: state kept until the job leaves the view
     over,     ///< the job has left the view
@@ -438,7 +191,18 @@ public:
     return copies_;
   }
 
+  /// What arrives here: so many units of all are in step.
+  struct arrival_count {
+    std::size_t in_step = 0;
+    std::size_t all = 0;
+  };
+  [[nodiscard]] arrival_count arrivals() const noexcept;
+
   static constexpr nanoseconds repeat_after = 500'000'000;
+  /// At a boundary, for the view that uses what has arrived: a change of the
+  /// view takes a tenth of it. If none comes, the next wait is later.
+  static constexpr nanoseconds hold_max = 2'000'000'000;
+  static constexpr nanoseconds hold_again_after = 30'000'000'000;
   /// At the end, for a second store that has the last checkpoint.
   static constexpr nanoseconds keep_wait_max = 300'000'000'000;
   static constexpr std::size_t seals_kept_max = 64; ///< of newer assignments
@@ -453,6 +217,9 @@ private:
   void on(const job_event::applied& e);
   void on(const job_event::loaded& e);
   void on(const job_event::copied& e);
+  void on(const job_event::arrival_copied& e);
+  void on(const job_event::arrival_reduced& e);
+  void on(const job_event::arrival_applied& e);
   void on(const job_event::evaluated& e);
   void on(const job_event::snapshot_taken& e);
   void on(const job_event::checkpointed& e);
@@ -472,6 +239,9 @@ private:
   void take(const peer_id& from, const have_checkpoint& m);
   void take(const peer_id&, const shards_written&) {} ///< its checkpointer's
   void take(const peer_id&, const stall_report&) {}   ///< a stall_watch's
+  void take(const peer_id& from, const arrival_wanted& m);
+  void take(const peer_id& from, const arrival_begun& m);
+  void take(const peer_id& from, const arrival_complete& m);
 
   void begin_halt();
   void keep_for_later(const peer_id& from, const seal& m);
@@ -485,6 +255,22 @@ private:
   void take_copies_if_due(const state_version& at);
   void note_copies(const std::vector<const vote*>& votes);
   void keep_copies(std::vector<state_version> versions);
+
+  // Arrivals, at the receiver.
+  void begin_arrivals();
+  void ask_for_arrival(std::uint32_t unit, std::uint64_t after);
+  void catch_up(std::uint32_t unit);
+  void start_over(std::uint32_t unit);
+  void note_norm(const step_record& r);
+  void go_on_arriving();
+  void seal_arrivals();
+  void repeat_arrivals();
+  // And at the source, and all who take part.
+  void serve_arrivals();
+  [[nodiscard]] bool hold_for_arrivals();
+  [[nodiscard]] bool all_arrived(std::uint64_t step) const;
+  void say_if_arrived();
+
   void settle();
   void start_step();
   void commit_if_voted();
@@ -546,6 +332,34 @@ private:
   std::set<std::uint32_t> to_copy_;      ///< of those, not here yet
   job_header copying_under_;
   bool copies_complete_ = false; ///< of copying_, everywhere
+
+  // Arrivals here: one unit each.
+  struct incoming {
+    enum class state : std::uint8_t { idle, asked, copying, following, left };
+    peer_id from{};
+    state now = state::idle;
+    std::uint32_t attempt = 0;
+    state_version begun;               ///< of the copy
+    std::set<std::uint64_t> gradients; ///< kept aside, of steps to come
+    bool applying = false;
+    bool behind = false; ///< starts over, when what the shell does has ended
+  };
+  std::map<std::uint32_t, incoming> incoming_;
+  job_header incoming_under_;
+  std::map<std::uint64_t, double> norms_; ///< of its steps, the newest
+  std::uint64_t complete_said_ = 0;       ///< step + 1
+  nanoseconds arrivals_repeated_ = 0;
+  // Arrivals from here, and what is known of all.
+  struct outgoing {
+    std::uint32_t attempt = 0;
+    bool wanted = false;
+    state_version begun;
+  };
+  std::map<std::pair<peer_id, std::uint32_t>, outgoing> outgoing_;
+  std::map<peer_id, std::uint64_t> arrived_at_; ///< step
+  bool arrived_said_ = false;
+  nanoseconds held_since_ = 0;
+  nanoseconds hold_not_before_ = 0;
 
   // Sealing.
   std::map<peer_id, seal> seals_;

@@ -23,6 +23,8 @@ inline constexpr std::size_t job_tensors_max = 65536; ///< in one vote
 inline constexpr std::size_t job_microbatches_max = 65536;
 inline constexpr std::size_t job_tensors_per_unit_max = 1024;
 inline constexpr std::size_t job_copies_max = 4 * job_units_max;
+/// A unit that arrives is begun so often at most; then it is left to the halt.
+inline constexpr std::uint32_t arrival_tries_max = 3;
 
 /// The assignment that a message was made under.
 struct job_header {
@@ -219,9 +221,43 @@ struct stall_report {
   friend bool operator==(const stall_report&, const stall_report&) = default;
 };
 
-using job_message = std::variant<vote, seal, have_blobs, progress, eval_result,
-                                 checkpoint_published, drain_request,
-                                 have_checkpoint, shards_written, stall_report>;
+/// The sender is to get a unit (training/arrivals.hpp): send it from the next
+/// step boundary on. To its source, until that has begun.
+struct arrival_wanted {
+  job_header on;
+  std::uint32_t unit = 0;
+  std::uint32_t attempt = 0; ///< from 1; an older one is given up. 0: in step
+  std::uint64_t after = 0;   ///< if not 0: what was committed from this step on
+                             ///< has not been heard of
+  friend bool
+  operator==(const arrival_wanted&, const arrival_wanted&) = default;
+};
+
+/// A copy of the unit at `version` is on its way, and so will be its reduced
+/// gradients of each later step.
+struct arrival_begun {
+  job_header on;
+  std::uint32_t unit = 0;
+  std::uint32_t attempt = 0;
+  state_version version;
+  friend bool operator==(const arrival_begun&, const arrival_begun&) = default;
+};
+
+/// All that is to arrive at the sender is there as of `step`, but what could
+/// not be brought while the run goes on. To all participants, again with every
+/// step.
+struct arrival_complete {
+  job_header on;
+  std::uint64_t step = 0;
+  friend bool
+  operator==(const arrival_complete&, const arrival_complete&) = default;
+};
+
+using job_message =
+  std::variant<vote, seal, have_blobs, progress, eval_result,
+               checkpoint_published, drain_request, have_checkpoint,
+               shards_written, stall_report, arrival_wanted, arrival_begun,
+               arrival_complete>;
 
 /// The header of whatever it is.
 [[nodiscard]] const job_header& header(const job_message& m);

@@ -69,6 +69,7 @@ void job_core::take(const peer_id& from, const have_blobs&) {
 
 void job_core::take(const peer_id&, const progress& m) {
   publish(m.record, m);
+  note_norm(m.record);
   if (mine(m.on) && m.record.version.made == header_.since
       && phase_ == phase::standby)
     release_spare(); // J-5: the assignment has committed a step
@@ -194,7 +195,10 @@ void job_core::ask_for_blobs() {
 }
 
 void job_core::on(const job_event::tick&) {
-  if (!place_ || now_ - repeated_ < repeat_after)
+  if (!place_)
+    return;
+  repeat_arrivals();
+  if (now_ - repeated_ < repeat_after)
     return;
   repeated_ = now_;
   repeat();

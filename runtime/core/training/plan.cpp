@@ -1,6 +1,7 @@
 // runtime/core/training/plan.cpp -- from a view to assignments.
 #include "runtime/core/training/plan.hpp"
 
+#include "runtime/core/training/arrivals.hpp"
 #include "runtime/core/training/followers.hpp"
 #include "runtime/core/training/layout.hpp"
 #include "runtime/core/training/schedule_choice.hpp"
@@ -275,8 +276,9 @@ void place_sealers(assignment& a, const view& v, const layout_problem& p,
   std::set<member_id> all(a.keepers.begin(), a.keepers.end());
   for (const member_id& id : workers(a.replicas))
     all.insert(id);
-  for (const follower_place& f : a.followers)
-    all.insert(f.where);
+  for (const auto* places : {&a.followers, &a.arriving})
+    for (const follower_place& f : *places)
+      all.insert(f.where);
   if (previous) {
     auto keep = [&](const std::vector<member_id>& ids) {
       for (const member_id& id : ids)
@@ -391,35 +393,6 @@ std::vector<const job_entry*> in_order(const view& v) {
   return out;
 }
 
-class hash {
-public:
-  void add(std::uint64_t x) {
-    for (int i = 0; i < 8; ++i)
-      byte(static_cast<std::uint8_t>(x >> (8 * i)));
-  }
-  void add(const member_id& m) {
-    for (std::uint8_t b : m.peer)
-      byte(b);
-    add(m.incarnation);
-  }
-  void add(const std::string& s) {
-    add(s.size());
-    for (char c : s)
-      byte(static_cast<std::uint8_t>(c));
-  }
-  std::uint64_t result() const { // splitmix64's finaliser
-    std::uint64_t z = state_;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    z ^= z >> 31;
-    return z == 0 ? 1 : z; // 0 means none
-  }
-
-private:
-  void byte(std::uint8_t b) { state_ = (state_ ^ b) * 0x100000001b3u; }
-  std::uint64_t state_ = 0xcbf29ce484222325u; // FNV-1a
-};
-
 } // namespace
 
 plan make_plan(const view& v) {
@@ -449,6 +422,7 @@ plan make_plan(const view& v) {
     const assignment* previous = p.previous;
     books.leave_only_rest(p, a);
     place_followers(a, p);
+    let_arrive(a, p, previous && stands(p));
     place_roles(a, v, job->submitter, previous);
     place_keepers(a, v, p, previous);
     place_sealers(a, v, p, previous);
@@ -467,43 +441,6 @@ std::string never_fits(const view& v, const job_entry& job) {
   if (p.members.empty() || !find_layout(p).replicas.empty())
     return {}; // members that can work may come
   return explain(p);
-}
-
-std::uint64_t digest(const assignment& a) {
-  hash h;
-  h.add(a.job);
-  h.add(a.since);
-  h.add(a.replicas.size());
-  for (const replica_place& r : a.replicas) {
-    h.add(r.stages.size());
-    for (const stage_place& s : r.stages) {
-      h.add(s.where);
-      h.add(s.first_block);
-      h.add(s.last_block);
-      h.add(s.kept_max);
-    }
-    h.add(r.first_microbatch);
-    h.add(r.last_microbatch);
-  }
-  h.add(a.keepers.size());
-  for (const member_id& m : a.keepers)
-    h.add(m);
-  h.add(a.sealers.size());
-  for (const member_id& m : a.sealers)
-    h.add(m);
-  for (const member_id* m :
-       {&a.data_source, &a.evaluator, &a.checkpointer, &a.reporter})
-    h.add(*m);
-  h.add(a.why_waiting);
-  h.add(static_cast<std::uint64_t>(a.schedule));
-  h.add(a.followers.size());
-  for (const follower_place& f : a.followers) {
-    h.add(f.where);
-    h.add(f.first_unit);
-    h.add(f.last_unit);
-  }
-  h.add(a.copy_every);
-  return h.result();
 }
 
 std::string to_text(const view& v, const assignment& a) {
@@ -530,8 +467,16 @@ std::string to_text(const view& v, const assignment& a) {
     if (!a.followers.empty() && a.copy_every > 1)
       out += ", every " + std::to_string(a.copy_every) + " steps";
     if (copies < job->want_copies)
-      out += " (wanted: " + std::to_string(job->want_copies)
-             + "; for more there are no members with room)";
+      out +=
+        " (wanted: " + std::to_string(job->want_copies)
+        + (a.arriving.empty() ? "; for more there are no members with room)"
+                              : ")");
+  }
+  if (!a.arriving.empty())
+    out += "; state is on its way to";
+  for (const peer_id& peer : receivers(a)) {
+    const member* m = find_member(v, peer);
+    out += " " + (m && !m->name.empty() ? m->name : short_name(peer));
   }
   return out;
 }

@@ -101,6 +101,25 @@ void plan_transfers(resume_decision& d, const assignment& place,
     }
 }
 
+/// What arrives goes on at the version where it is held at it, or kept so that
+/// it will be; a copy of it does not count.
+void find_in_step(resume_decision& d, const assignment& place,
+                  const std::map<peer_id, seal>& seals) {
+  for (const follower_place& f : place.arriving) {
+    const auto at = seals.find(f.where.peer);
+    if (at == seals.end())
+      continue;
+    const seal& s = at->second;
+    for (const held_unit& u : s.units) {
+      const bool there = u.applied == d.version
+                         || (u.prepared && s.prepared == d.version
+                             && u.applied.step + 1 == d.version.step);
+      if (there && f.first_unit <= u.unit && u.unit < f.last_unit)
+        d.in_step.push_back({u.unit, f.where.peer});
+    }
+  }
+}
+
 } // namespace
 
 const job_header& header(const job_message& m) {
@@ -215,6 +234,7 @@ decide_resume(const assignment& place, std::uint32_t blocks,
     d.from = resume_decision::source::live;
     d.version = *live;
     plan_transfers(d, place, r);
+    find_in_step(d, place, seals);
   } else if (saved) {
     d.from = resume_decision::source::checkpoint;
     d.version = {d.checkpoint.step, place.since};

@@ -96,6 +96,7 @@ core::job_entry random_message::job() {
   j.done_step = number();
   j.origin_step = number();
   j.changed = number();
+  j.arrived = number();
   j.priority = core::priority_min + static_cast<std::int32_t>(below(201));
   j.retried = number();
   return j;
@@ -126,6 +127,8 @@ core::assignment random_message::assignment() {
   for (std::size_t k = below(3); k > 0; --k)
     a.followers.push_back({member_id(), 1, 4});
   a.copy_every = static_cast<std::uint32_t>(below(99));
+  for (std::size_t k = below(3); k > 0; --k)
+    a.arriving.push_back({member_id(), 2, 3});
   return a;
 }
 
@@ -250,7 +253,7 @@ cl::message random_message::cluster(std::size_t kind) {
     return cl::key_request{shoal, id<core::key_digest>()};
   default: {
     cl::change c;
-    c.kind = static_cast<cl::change_kind>(1 + below(13));
+    c.kind = static_cast<cl::change_kind>(1 + below(14));
     fill(c.key);
     fill(c.old_key);
     c.invite = invitation();
@@ -357,6 +360,14 @@ core::job_message random_message::job_message(std::size_t kind) {
     r.verdict = text();
     return r;
   }
+  case 9:
+    return core::arrival_wanted{header(), std::uint32_t(below(99)),
+                                std::uint32_t(below(4)), number()};
+  case 10:
+    return core::arrival_begun{header(), std::uint32_t(below(99)),
+                               std::uint32_t(below(4)), version()};
+  case 11:
+    return core::arrival_complete{header(), number()};
   default:
     return core::drain_request{header()};
   }
@@ -449,9 +460,9 @@ envelope random_message::any(std::size_t kind) {
   if (kind < 17)
     return cluster(kind);
   kind -= 17;
-  if (kind < 10)
+  if (kind < 13)
     return job_message(kind);
-  kind -= 10;
+  kind -= 13;
   if (kind < 14)
     return request(kind);
   switch (kind - 14) {

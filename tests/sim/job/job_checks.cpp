@@ -2,6 +2,7 @@
 #include "tests/sim/job/job_world.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace shoal::sim {
 
@@ -40,6 +41,10 @@ bool job_world::reachable(const state_version& v, const assignment& place) {
 void job_world::on(const ptr& p, const act::adopt& a) {
   p->must_say = p->reported.step > a.from.step;
   p->keepers = a.place.keepers.size();
+  for (const auto& [u, in] : p->receives) // what has come is like other units
+    check(in.copied || !p->core.held().contains(u),
+          "a unit of which half has come passes for one");
+  p->kept = std::exchange(p->receives, {});
   auto [at, fresh] = resumed_.try_emplace(a.digest, a.from);
   check(at->second == a.from, "sealers resume at different versions");
   if (!fresh)

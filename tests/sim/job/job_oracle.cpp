@@ -35,6 +35,8 @@ void job_world::set_up() {
     if (*job.want_schedule != schedule_kind::one_f_one_b)
       job.want_virtual = 2;
   }
+  if (rng_.chance(50)) // more than a step can move
+    job.block_state_bytes = 20'000'000'000 * (1 + rng_.below(4));
   job.want_copies = static_cast<std::uint32_t>(rng_.below(3));
   job.want_copy_every = static_cast<std::uint32_t>(rng_.below(4));
   view_.number = 1;
@@ -97,7 +99,7 @@ void job_world::start(std::uint8_t n) {
   member m;
   m.id = {id, view_.number + 1};
   m.device.mflops = 50'000 + 10'000 * rng_.below(5);
-  m.device.memory_bytes = 1'000'000'000;
+  m.device.memory_bytes = 100'000'000'000'000;
   std::erase_if(view_.members, [&](auto& x) { return x.id.peer == id; });
   view_.members.push_back(m);
   std::ranges::sort(view_.members, {}, &member::id);
@@ -144,6 +146,12 @@ void job_world::new_view() {
                + std::to_string(st.last_block);
         s += " ]";
       }
+      for (auto& f : a.followers)
+        s += " f" + std::to_string(f.where.peer[0]) + ":"
+             + std::to_string(f.first_unit) + "-" + std::to_string(f.last_unit);
+      for (auto& f : a.arriving)
+        s += " to" + std::to_string(f.where.peer[0]) + ":"
+             + std::to_string(f.first_unit) + "-" + std::to_string(f.last_unit);
       say(s);
     }
   }

@@ -18,6 +18,7 @@ void job_world::input(const ptr& p, const job_input& e) {
     return;
   for (const job_output& a : p->core.step(e, now_))
     do_action(p, a);
+  p->kept.clear();
 }
 
 void job_world::do_action(const ptr& p, const job_output& a) {
@@ -37,11 +38,12 @@ void job_world::on(const ptr& p, const act::halt& a) {
   ++p->generation;
   p->running_digest = 0;
   p->serves.clear();
+  p->sends.clear();
   auto answer = [=, this] {
     later(p, between(0, 15 * ms),
           [=, this] { input(p, ev::halted{a.digest}); });
   };
-  if (p->applying)
+  if (p->applying > 0)
     p->after_apply = answer; // not to be interrupted
   else
     answer();
@@ -68,23 +70,43 @@ void job_world::send(const ptr& from, const peer_id& to, const job_message& m) {
 }
 
 void job_world::on(const ptr& p, const act::apply& a) {
-  check(!p->applying, "two applies at once");
-  p->applying = true;
-  after(between(1 * ms, 10 * ms), [=, this] {
+  ++p->applying;
+  after(between(1 * ms, 10 * ms), [=, this, kept = p->kept] {
     if (!p->alive)
       return;
-    p->applying = false;
-    for (std::uint32_t u : a.units)
-      p->state.at(u) =
-        mix(mix(p->state.at(u), a.step),
-            mix(std::bit_cast<std::uint64_t>(a.grad_norm), p->gradients_of));
+    for (std::uint32_t u : a.units) {
+      const auto in = kept.find(u);
+      apply_unit(p, u, a.step, a.grad_norm,
+                 in == kept.end() ? nullptr : &in->second);
+    }
     input(p, ev::applied{a.step});
     for (std::uint32_t u : a.units)
       if (p->core.held().contains(u))
         check_version(p, u);
-    if (p->after_apply)
-      std::exchange(p->after_apply, nullptr)();
+    applied_one(p);
   });
+}
+
+/// By own gradients, or by those that were kept aside for an arrival.
+void job_world::apply_unit(const ptr& p, std::uint32_t unit, std::uint64_t step,
+                           double norm, const process::receiving* in) {
+  std::uint64_t gradients = p->gradients_of;
+  if (in) {
+    check(in->gradients.contains(step), "applies what is not there");
+    gradients = in->gradients.at(step);
+    if (bug_ == job_planted::backlog_not_applied && in->early.contains(step))
+      return;
+  } else {
+    check(p->prepared.step == step && p->prepared_units.contains(unit),
+          "applies what is not prepared");
+  }
+  p->state.at(unit) = mix(mix(p->state.at(unit), step),
+                          mix(std::bit_cast<std::uint64_t>(norm), gradients));
+}
+
+void job_world::applied_one(const ptr& p) {
+  if (--p->applying == 0 && p->after_apply)
+    std::exchange(p->after_apply, nullptr)();
 }
 
 void job_world::on(const ptr& p, const act::serve_unit& a) {
@@ -229,6 +251,7 @@ void job_world::on(const ptr& p, const act::run_step& a) {
       e.samples.push_back(mix(a.step, m)); // whoever computes it
     }
     p->gradients_of = a.digest;
+    p->reduced_step = a.step;
     p->prepared = {a.step, place->since};
     p->prepared_units.clear();
     for (const unit_sums& u : e.units)

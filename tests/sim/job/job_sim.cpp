@@ -33,8 +33,8 @@ job_sim_result job_world::run() {
   return result_;
 }
 
-job_sim_result run_job_sim(std::uint64_t seed, bool trace) {
-  return job_world(seed, trace).run();
+job_sim_result run_job_sim(std::uint64_t seed, bool trace, job_planted bug) {
+  return job_world(seed, trace, bug).run();
 }
 
 } // namespace shoal::sim

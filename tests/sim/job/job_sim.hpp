@@ -10,6 +10,9 @@
 // committed step is lost that the sealers could still reach; equal versions
 // have equal hashes everywhere; each peer reports a step once and in order;
 // when the faults stop, the job ends and leaves nothing behind.
+//
+// In half of the seeds state is so large that units arrive while steps run:
+// copies take long now and then, and sources give up sending.
 #pragma once
 
 #include <cstdint>
@@ -23,12 +26,24 @@ struct job_sim_result {
   std::uint64_t steps = 0;
   std::uint64_t views = 0;
   std::uint64_t crashes = 0;
-  std::uint64_t losses = 0;   ///< of committed steps, all with good reason
-  std::uint64_t reverts = 0;  ///< of units to copies
-  std::uint64_t forwards = 0; ///< steps rolled forward from seals
+  std::uint64_t losses = 0;    ///< of committed steps, all with good reason
+  std::uint64_t reverts = 0;   ///< of units to copies
+  std::uint64_t forwards = 0;  ///< steps rolled forward from seals
+  std::uint64_t arrivals = 0;  ///< units that came while steps ran
+  std::uint64_t arrived = 0;   ///< views that say so of all that was to come
+  std::uint64_t overtaken = 0; ///< units that had to start over
+};
+
+/// Bugs of a shell that the checks must find.
+enum class job_planted : std::uint8_t {
+  nothing,
+  backlog_not_applied, ///< gradients that came before the copy of their unit
+  copy_too_late,       ///< taken when it is sent, not at the boundary
 };
 
 /// Runs one seed; with `trace`, tells on stderr what happens.
-[[nodiscard]] job_sim_result run_job_sim(std::uint64_t seed, bool trace);
+[[nodiscard]] job_sim_result
+run_job_sim(std::uint64_t seed, bool trace,
+            job_planted bug = job_planted::nothing);
 
 } // namespace shoal::sim

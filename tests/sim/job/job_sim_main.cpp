@@ -2,6 +2,7 @@
 //
 //   job_sim [--seeds N] [--first N]   N seeds, from the first on; counted
 //   job_sim --seed N                  one, told step by step on stderr
+//   --plant B                         with a bug (job_planted), to be found
 //
 // Exit code 1 and the command that repeats the run if one fails.
 #include "tests/sim/job/job_sim.hpp"
@@ -13,7 +14,8 @@
 namespace {
 
 int usage() {
-  std::fprintf(stderr, "usage: job_sim [--seeds N] [--first N] | --seed N\n");
+  std::fprintf(stderr, "usage: job_sim [--seeds N] [--first N] | --seed N, "
+                       "--plant B\n");
   return 2;
 }
 
@@ -23,6 +25,7 @@ int main(int argc, char** argv) {
   std::uint64_t first = 1;
   std::uint64_t count = 500;
   bool trace = false;
+  auto bug = shoal::sim::job_planted::nothing;
   for (int i = 1; i < argc; i += 2) {
     char* end = nullptr;
     std::uint64_t n = 0;
@@ -36,6 +39,8 @@ int main(int argc, char** argv) {
       trace = true;
     } else if (std::strcmp(argv[i], "--first") == 0) {
       first = n;
+    } else if (std::strcmp(argv[i], "--plant") == 0) {
+      bug = static_cast<shoal::sim::job_planted>(n);
     } else if (std::strcmp(argv[i], "--seeds") == 0) {
       count = n;
     } else {
@@ -45,7 +50,7 @@ int main(int argc, char** argv) {
   shoal::sim::job_sim_result sum;
   std::uint64_t failed = 0;
   for (std::uint64_t s = first; s < first + count; ++s) {
-    auto r = shoal::sim::run_job_sim(s, trace);
+    auto r = shoal::sim::run_job_sim(s, trace, bug);
     if (!r.ok) {
       ++failed;
       std::printf("%s\n  repeat: job_sim --seed %llu\n", r.error.c_str(),
@@ -57,13 +62,19 @@ int main(int argc, char** argv) {
     sum.losses += r.losses;
     sum.reverts += r.reverts;
     sum.forwards += r.forwards;
+    sum.arrivals += r.arrivals;
+    sum.arrived += r.arrived;
+    sum.overtaken += r.overtaken;
   }
   std::printf("%llu seeds, %llu failed; %llu steps, %llu views, %llu crashes, "
-              "%llu losses, %llu units reverted, %llu rolled forward\n",
+              "%llu losses, %llu units reverted, %llu rolled forward, "
+              "%llu units arrived (%llu overtaken, %llu views)\n",
               (unsigned long long)count, (unsigned long long)failed,
               (unsigned long long)sum.steps, (unsigned long long)sum.views,
               (unsigned long long)sum.crashes, (unsigned long long)sum.losses,
-              (unsigned long long)sum.reverts,
-              (unsigned long long)sum.forwards);
+              (unsigned long long)sum.reverts, (unsigned long long)sum.forwards,
+              (unsigned long long)sum.arrivals,
+              (unsigned long long)sum.overtaken,
+              (unsigned long long)sum.arrived);
   return failed == 0 ? 0 : 1;
 }

@@ -3,7 +3,7 @@
 // One queue of events in simulated time, an oracle that makes the views, and a
 // process per peer: its core, and what its shell would hold. Its parts:
 // job_oracle.cpp (views, plans, faults), job_shell.cpp (carries out what the
-// cores ask for), job_checks.cpp (what commits, adoptions and the end must
+// cores ask for), job_arrivals.cpp (of that, units that arrive), job_checks.cpp (what commits, adoptions and the end must
 // keep), job_sim.cpp (the run). Used by these files only.
 #pragma once
 
@@ -69,10 +69,27 @@ struct process {
   std::uint64_t digest_seen = 0;
   std::uint64_t checkpoint_step = 0; ///< run_checkpoint asked
   std::uint64_t gradients_of = 0;    ///< digest that the gradients came from
-  bool applying = false;
+  int applying = 0;       ///< under way: own units, and ones that arrive
   state_version prepared; ///< what the gradients lead to
   std::set<std::uint32_t> prepared_units;
   std::function<void()> after_apply;
+  /// What arrives here, by unit; gradients by step: the digest they are of.
+  struct receiving {
+    act::receive_unit asked;
+    bool copied = false;
+    std::set<std::uint64_t> early; ///< steps that came before the copy
+    std::map<std::uint64_t, std::uint64_t> gradients;
+  };
+  std::map<std::uint32_t, receiving> receives;
+  std::map<std::uint32_t, receiving> kept; ///< of the sub-plan before, while
+                                           ///< the next one is adopted
+  struct sending {
+    act::send_unit asked;
+    std::uint64_t hash = 0;
+    std::uint64_t last = ~std::uint64_t{0}; ///< step: then it gives up
+  };
+  std::map<std::pair<peer_id, std::uint32_t>, sending> sends;
+  std::uint64_t reduced_step = 0; ///< the newest under running_digest
   std::set<std::pair<std::uint64_t, std::pair<std::uint32_t, peer_id>>> serves;
   state_version reported{};
   bool alive = true;
@@ -84,8 +101,8 @@ struct process {
 
 class job_world {
 public:
-  job_world(std::uint64_t seed, bool trace)
-    : rng_(seed), trace_(trace), seed_(seed) {
+  job_world(std::uint64_t seed, bool trace, job_planted bug)
+    : rng_(seed), trace_(trace), seed_(seed), bug_(bug) {
     set_up();
   }
 
@@ -144,6 +161,17 @@ private:
   void on(const ptr& p, const act::take_copies& a);
   void receive_copy(const ptr& p, const act::take_copies& a, std::uint32_t u,
                     const peer_id& owner);
+  void on(const ptr& p, const act::receive_unit& a);
+  void receive_arrival(const ptr& p, const act::receive_unit& a);
+  void receive_gradients(const ptr& p, const act::receive_unit& a,
+                         std::uint64_t step);
+  process::sending* sent_by_source(const ptr& p, const act::receive_unit& a);
+  void on(const ptr& p, const act::send_unit& a);
+  void on(const ptr& p, const act::apply_arrived& a);
+  void on(const ptr& p, const act::arrivals_complete& a);
+  void apply_unit(const ptr& p, std::uint32_t unit, std::uint64_t step,
+                  double norm, const process::receiving* in);
+  void applied_one(const ptr& p);
   void on(const ptr& p, const act::revert_unit& a);
   void on(const ptr& p, const act::drop_copies& a);
   void on(const ptr& p, const act::initialise_unit& a);
@@ -177,6 +205,7 @@ private:
   random_source rng_;
   bool trace_;
   std::uint64_t seed_;
+  job_planted bug_;
   nanoseconds now_ = 0;
   std::uint64_t order_ = 0;
   std::priority_queue<item> queue_;

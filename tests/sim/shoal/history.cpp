@@ -54,6 +54,12 @@ void history::took(int node, const job_core& core, const job_input& in) {
   } else if (const auto* l = std::get_if<ev::loaded>(&in)) {
     if (core.held().contains(l->unit))
       check_unit(node, core, l->unit);
+  } else if (const auto* copied = std::get_if<ev::arrival_copied>(&in)) {
+    if (core.held().contains(copied->unit))
+      check_unit(node, core, copied->unit);
+  } else if (const auto* one = std::get_if<ev::arrival_applied>(&in)) {
+    if (core.held().contains(one->unit))
+      check_unit(node, core, one->unit);
   } else if (std::holds_alternative<ev::applied>(in)) {
     for (std::uint32_t u : s.applying)
       if (core.held().contains(u))

@@ -305,6 +305,11 @@ void sim_node::propose_job_state(core::job_id job, core::job_state state,
   later(0, [=, this] { tell(cl::set_job_state{job, state, done_step}); });
 }
 
+void sim_node::propose_arrived(core::job_id job, core::epoch since) {
+  if (!dead_)
+    later(0, [=, this] { tell(cl::job_arrived{job, since}); });
+}
+
 /// As a node that is asked to go: when its state is with others, or after a
 /// while. One that is outside forgets all it knew: if it was the last to know a
 /// view that nobody in it has heard of, its shoal waits for ever.

@@ -75,6 +75,7 @@ public:
   void bind_role(const std::string&, caf::actor) override {}
   void propose_job_state(core::job_id job, core::job_state state,
                          std::uint64_t done_step) override;
+  void propose_arrived(core::job_id job, core::epoch since) override;
   void fetch_blob(const core::blob_digest& digest,
                   std::vector<core::peer_id> holders,
                   std::function<void(std::error_code)> done) override;

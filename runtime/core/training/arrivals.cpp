@@ -1,0 +1,228 @@
+// runtime/core/training/arrivals.cpp -- what may move while the job goes on.
+#include "runtime/core/training/arrivals.hpp"
+
+#include "runtime/core/assert.hpp"
+#include "runtime/core/training/followers.hpp"
+#include "runtime/core/training/job_core.hpp"
+#include "runtime/core/training/layout.hpp"
+#include "runtime/core/training/plan.hpp"
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+
+namespace shoal::core {
+namespace {
+
+using units_by_member = std::map<member_id, std::set<std::uint32_t>>;
+
+void add_stages(const assignment& a, units_by_member& to) {
+  for (std::uint32_t r = 0; r < a.replicas.size(); ++r)
+    for (std::uint32_t s = 0; s < a.replicas[r].stages.size(); ++s) {
+      const unit_range units = units_of(a, r, s);
+      for (std::uint32_t u = units.first; u < units.last; ++u)
+        to[a.replicas[r].stages[s].where].insert(u);
+    }
+}
+
+void add_places(const std::vector<follower_place>& places,
+                units_by_member& to) {
+  for (const follower_place& f : places)
+    for (std::uint32_t u = f.first_unit; u < f.last_unit; ++u)
+      to[f.where].insert(u);
+}
+
+/// What members hold at every step under `a`.
+units_by_member held_under(const assignment& a) {
+  units_by_member out;
+  add_stages(a, out);
+  if (a.copy_every <= 1)
+    add_places(a.followers, out);
+  return out;
+}
+
+units_by_member without(units_by_member all, const units_by_member& held) {
+  for (auto& [who, units] : all)
+    if (const auto at = held.find(who); at != held.end())
+      for (std::uint32_t u : at->second)
+        units.erase(u);
+  std::erase_if(all, [](const auto& of) { return of.second.empty(); });
+  return all;
+}
+
+/// As runs of consecutive units; a run ends with a stage of replica 0, so that
+/// it has one sender.
+std::vector<follower_place>
+as_places(const units_by_member& all, const assignment& a) {
+  std::vector<follower_place> out;
+  for (const auto& [who, units] : all)
+    for (std::uint32_t u : units) {
+      const bool goes_on = !out.empty() && out.back().where == who
+                           && out.back().last_unit == u
+                           && arrival_source(a, u) == arrival_source(a, u - 1);
+      if (goes_on)
+        ++out.back().last_unit;
+      else
+        out.push_back({who, u, u + 1});
+    }
+  std::ranges::sort(out, {}, [](const follower_place& f) {
+    return std::tuple(f.first_unit, f.where);
+  });
+  return out;
+}
+
+/// The longest that one member sends or receives: three quarters of a unit's
+/// bytes are its parameters and moments.
+nanoseconds time_of(const units_by_member& moves, const assignment& from,
+                    const layout_problem& p) {
+  const cost_model model(p);
+  const auto index_of = [&](const peer_id& id) {
+    return cost_model::index(
+      std::ranges::find(p.members, id,
+                        [](const member* m) { return m->id.peer; })
+      - p.members.begin());
+  };
+  std::vector<std::uint64_t> took(p.members.size() + 1);
+  for (const auto& [who, units] : moves)
+    for (std::uint32_t u : units) {
+      const auto to = index_of(who.peer);
+      const auto sender = index_of(arrival_source(from, u));
+      const std::uint64_t bytes = bytes_of_units(p.job, u, u + 1) / 4 * 3;
+      std::uint64_t speed = assumed_bytes_per_s;
+      if (to < p.members.size() && sender < p.members.size() && to != sender)
+        speed = model.between(sender, to).bytes_per_s;
+      const std::uint64_t ns =
+        muldiv(bytes, 1'000'000'000, std::max<std::uint64_t>(speed, 1));
+      took[to] = std::min(took[to] + ns, cost_never);
+      if (sender != to)
+        took[sender] = std::min(took[sender] + ns, cost_never);
+    }
+  return nanoseconds(*std::ranges::max_element(took));
+}
+
+bool long_move(const units_by_member& moves, const assignment& base,
+               const layout_problem& p) {
+  return !moves.empty()
+         && worth_arriving(
+           time_of(moves, base, p),
+           predict_replicas(p.job, p.members, base.replicas).step);
+}
+
+bool able(const layout_problem& p, const member_id& id) {
+  return std::ranges::any_of(p.members,
+                             [&](const member* m) { return m->id == id; });
+}
+
+/// The layout before, with what the chosen one lacks on its way.
+std::optional<assignment>
+keep_layout(const assignment& chosen, const layout_problem& p,
+            const units_by_member& held) {
+  const assignment& was = *p.previous;
+  assignment out = chosen;
+  out.replicas = was.replicas;
+  out.schedule = was.schedule;
+  out.copy_every = was.copy_every;
+  out.followers = was.followers;
+  std::erase_if(out.followers,
+                [&](const follower_place& f) { return !able(p, f.where); });
+  units_by_member needs;
+  add_stages(chosen, needs);
+  if (!long_move(without(needs, held), out, p))
+    return std::nullopt;
+  if (chosen.copy_every <= 1)
+    add_places(chosen.followers, needs);
+  out.arriving = as_places(without(std::move(needs), held), out);
+  if (out.arriving.size() > followers_max || !fits_memory(out, p))
+    return std::nullopt;
+  return out;
+}
+
+/// The chosen layout, without the followers that have to get state first.
+std::optional<assignment>
+delay_followers(const assignment& chosen, const layout_problem& p,
+                const units_by_member& held) {
+  if (chosen.copy_every > 1) // their copies come while the run goes on
+    return std::nullopt;
+  assignment out = chosen;
+  out.followers.clear();
+  units_by_member needs;
+  add_places(chosen.followers, needs);
+  const units_by_member moves = without(needs, held);
+  if (!long_move(moves, out, p))
+    return std::nullopt;
+  out.followers = as_places(without(needs, moves), out);
+  out.arriving = as_places(moves, out);
+  if (out.followers.size() > followers_max
+      || out.arriving.size() > followers_max || !fits_memory(out, p))
+    return std::nullopt;
+  return out;
+}
+
+} // namespace
+
+bool let_arrive(assignment& a, const layout_problem& p, bool previous_stands) {
+  a.arriving.clear();
+  if (!p.previous || p.previous->replicas.empty() || a.replicas.empty()
+      || has_arrived(p.job, *p.previous))
+    return false;
+  const units_by_member held = held_under(*p.previous);
+  std::optional<assignment> instead;
+  if (previous_stands && a.replicas != p.previous->replicas)
+    instead = keep_layout(a, p, held);
+  if (!instead)
+    instead = delay_followers(a, p, held);
+  if (!instead)
+    return false;
+  a = std::move(*instead);
+  return true;
+}
+
+std::vector<std::uint32_t>
+arriving_units(const assignment& place, const peer_id& peer) {
+  std::set<std::uint32_t> out;
+  for (const follower_place& f : place.arriving)
+    if (f.where.peer == peer)
+      for (std::uint32_t u = f.first_unit; u < f.last_unit; ++u)
+        out.insert(u);
+  return {out.begin(), out.end()};
+}
+
+std::vector<peer_id> receivers(const assignment& place) {
+  std::set<peer_id> out;
+  for (const follower_place& f : place.arriving)
+    out.insert(f.where.peer);
+  return {out.begin(), out.end()};
+}
+
+const peer_id& arrival_source(const assignment& place, std::uint32_t unit) {
+  SHOAL_ASSERT(!place.replicas.empty());
+  const auto& stages = place.replicas.front().stages;
+  for (std::uint32_t s = 0; s < stages.size(); ++s)
+    if (unit < units_of(place, 0, s).last)
+      return stages[s].where.peer;
+  return stages.back().where.peer;
+}
+
+void add_arrival_bytes(const job_entry& job, const assignment& a,
+                       std::map<member_id, std::uint64_t>& to) {
+  if (a.replicas.empty())
+    return;
+  std::map<member_id, std::uint64_t> largest; // of those at either end
+  for (const follower_place& f : a.arriving)
+    for (std::uint32_t u = f.first_unit; u < f.last_unit; ++u) {
+      const std::uint64_t bytes = bytes_of_units(job, u, u + 1);
+      to[f.where] += bytes;
+      largest[f.where] = std::max(largest[f.where], bytes);
+      for (const stage_place& s : a.replicas.front().stages)
+        if (s.where.peer == arrival_source(a, u)) {
+          to[s.where] += bytes / 4; // gradients on their way
+          largest[s.where] = std::max(largest[s.where], bytes);
+          break;
+        }
+    }
+  // The copy, and gradients of the steps that it takes.
+  for (const auto& [who, bytes] : largest)
+    to[who] += arrivals_at_once * (bytes / 4 * (3 + arrival_backlog_max));
+}
+
+} // namespace shoal::core

@@ -1,0 +1,75 @@
+// runtime/core/training/arrivals.hpp -- state that moves while a job goes on.
+//
+// A layout that needs state on members that have none of it, or a new follower,
+// would make all wait for the transfer. Where that would take longer than
+// worth_arriving says, the assignment keeps what can run now (the replicas and
+// followers before, if they stand) and lists as `arriving` what must come
+// where. Those who only receive are no participants: nobody waits for them.
+//
+// Their units come a few at a time (job_core.hpp): a copy as of a step, and
+// the reduced gradients of all later steps, which they apply like followers.
+// When all of it is there and in step, the view says so of the assignment's
+// epoch (job_entry::arrived), and the planner takes the better layout, which
+// then finds its state in place. It does so too where something could not be
+// brought while the run went on: the rest is then moved as everybody waits.
+//
+// Whatever else changes in the view meanwhile makes another plan; what has
+// arrived until then is in the seals, and need not come again.
+//
+// Units: bytes, nanoseconds. Cost: members x units.
+#pragma once
+
+#include "runtime/core/training/cost.hpp"
+
+namespace shoal::core {
+
+/// A move is made at once, while all wait, if it is predicted to take less
+/// than a step, or less than this: to begin an arrival is a change of the view
+/// too, whose pause is of this order.
+inline constexpr nanoseconds arrive_after_min = 250'000'000;
+
+/// Reduced gradients of one unit that are kept at the receiver until its copy
+/// is there, and as many that wait at the sender. Further behind, the unit
+/// starts over. Higher means slower links can do it, at the cost of a quarter
+/// of a unit's state for each.
+inline constexpr std::size_t arrival_backlog_max = 8;
+
+/// So many units are on their way to a receiver at once: while one's copy is
+/// awaited for a step boundary, the link has another. Higher means sooner
+/// there, at the cost of memory, as above, for each.
+inline constexpr std::size_t arrivals_at_once = 2;
+
+/// Whether a move that takes `move` should be made while the job goes on.
+[[nodiscard]] constexpr bool
+worth_arriving(nanoseconds move, nanoseconds step) {
+  return move > step && move > arrive_after_min;
+}
+
+/// Of `a` as chosen, keeps back what needs long moves: sets a.arriving, and
+/// replicas, schedule, followers and copy_every to what runs meanwhile.
+/// `previous_stands`: its replicas can go on. @returns whether it did
+bool let_arrive(assignment& a, const layout_problem& p, bool previous_stands);
+
+/// The units that arrive at `peer` under `place`, ascending.
+[[nodiscard]] std::vector<std::uint32_t>
+arriving_units(const assignment& place, const peer_id& peer);
+
+/// Members at which something arrives, ascending.
+[[nodiscard]] std::vector<peer_id> receivers(const assignment& place);
+
+/// Who sends `unit` to those at which it arrives: who computes it in replica 0.
+/// @pre place has replicas
+[[nodiscard]] const peer_id&
+arrival_source(const assignment& place, std::uint32_t unit);
+
+/// Whether what arrives under `previous` counts as held by then.
+[[nodiscard]] inline bool
+has_arrived(const job_entry& job, const assignment& previous) {
+  return !previous.arriving.empty() && job.arrived == previous.since;
+}
+
+/// Memory that arrivals take on their way, at both ends, beside the units.
+void add_arrival_bytes(const job_entry& job, const assignment& a,
+                       std::map<member_id, std::uint64_t>& to);
+
+} // namespace shoal::core

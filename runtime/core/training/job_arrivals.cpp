@@ -1,0 +1,318 @@
+// runtime/core/training/job_arrivals.cpp -- units that come while steps run: at
+// their receivers, at their sources, and how all come to use them.
+#include "runtime/core/assert.hpp"
+#include "runtime/core/training/arrivals.hpp"
+#include "runtime/core/training/job_core.hpp"
+
+#include <algorithm>
+
+namespace shoal::core {
+
+using arriving = job_core::arrival_count;
+
+// ---- At the receiver -------------------------------------------------------
+
+/// What the seals have shown to be here goes on from there.
+void job_core::begin_arrivals() {
+  incoming_under_ = header_;
+  arrivals_repeated_ = now_;
+  for (std::uint32_t u : arriving_units(*place_, config_.self)) {
+    incoming& in = incoming_[u];
+    in.from = arrival_source(*place_, u);
+  }
+  for (const auto& [unit, at] : decision_->in_step) {
+    const peer_id& from = arrival_source(*place_, unit);
+    const state_version& v = decision_->version;
+    if (from == config_.self) {
+      outgoing_[{at, unit}].begun = v;
+      act(job_action::send_unit{header_.digest, unit, v, at, false});
+    }
+    if (at != config_.self)
+      continue;
+    SHOAL_ASSERT(held_.at(unit) == v);
+    incoming& in = incoming_.at(unit);
+    in.now = incoming::state::following;
+    in.begun = v;
+    act(job_action::receive_unit{header_.digest, unit, v, from, false});
+  }
+  go_on_arriving();
+}
+
+arriving job_core::arrivals() const noexcept {
+  arriving out;
+  out.all = incoming_.size();
+  for (const auto& [unit, in] : incoming_)
+    out.in_step += in.now == incoming::state::following;
+  return out;
+}
+
+/// Keeps some units on their way; says so when all are in step.
+void job_core::go_on_arriving() {
+  if (incoming_.empty() || phase_ == phase::halting)
+    return;
+  const std::uint64_t newest = norms_.empty() ? 0 : norms_.rbegin()->first;
+  std::size_t coming = 0;
+  std::uint64_t oldest = 0; // step + 1, of those that follow; 0: none
+  bool in_step = true;
+  for (const auto& [unit, in] : incoming_) {
+    coming +=
+      in.now == incoming::state::asked || in.now == incoming::state::copying;
+    if (in.now != incoming::state::following)
+      continue;
+    const std::uint64_t step = held_.at(unit).step;
+    in_step = in_step && !in.behind && step + 1 >= newest; // one is on its way
+    oldest = oldest == 0 ? step + 1 : std::min(oldest, step + 1);
+  }
+  for (auto& [unit, in] : incoming_) {
+    if (in.now != incoming::state::idle)
+      continue;
+    in_step = false;
+    if (coming == arrivals_at_once)
+      break;
+    ++coming;
+    in.now = incoming::state::asked;
+    ++in.attempt;
+    ask_for_arrival(unit, 0);
+  }
+  if (oldest == 0)
+    oldest = newest + 1; // nothing could be brought
+  if (!in_step || coming > 0 || oldest <= complete_said_)
+    return;
+  complete_said_ = oldest;
+  tell(participants_, arrival_complete{header_, oldest - 1});
+  if (participant())
+    take(config_.self, arrival_complete{header_, oldest - 1});
+}
+
+void job_core::ask_for_arrival(std::uint32_t unit, std::uint64_t after) {
+  const incoming& in = incoming_.at(unit);
+  act(job_action::send{in.from,
+                       arrival_wanted{header_, unit, in.attempt, after}});
+}
+
+void job_core::take(const peer_id& from, const arrival_begun& m) {
+  const auto at = incoming_.find(m.unit);
+  if (!mine(m.on) || incoming_under_ != header_ || at == incoming_.end())
+    return;
+  incoming& in = at->second;
+  if (from != in.from || in.now != incoming::state::asked
+      || m.attempt != in.attempt)
+    return;
+  held_.erase(m.unit);
+  in.now = incoming::state::copying;
+  in.begun = m.version;
+  act(job_action::receive_unit{header_.digest, m.unit, m.version, from, true});
+}
+
+void job_core::on(const job_event::arrival_copied& e) {
+  const auto at = incoming_.find(e.unit);
+  if (at == incoming_.end() || e.digest != incoming_under_.digest)
+    return;
+  incoming& in = at->second;
+  if (in.now != incoming::state::copying || e.step != in.begun.step)
+    return;
+  held_[e.unit] = in.begun;
+  in.now = incoming::state::following;
+  if (in.behind)
+    start_over(e.unit);
+  else
+    catch_up(e.unit);
+  go_on_arriving();
+}
+
+void job_core::on(const job_event::arrival_reduced& e) {
+  const auto at = incoming_.find(e.unit);
+  if (at == incoming_.end() || e.digest != incoming_under_.digest)
+    return;
+  incoming& in = at->second;
+  const bool expected =
+    (in.now == incoming::state::copying || in.now == incoming::state::following)
+    && e.step > in.begun.step;
+  if (!expected)
+    return;
+  in.gradients.insert(e.step);
+  catch_up(e.unit);
+}
+
+void job_core::catch_up(std::uint32_t unit) {
+  incoming& in = incoming_.at(unit);
+  if (phase_ == phase::halting || in.now != incoming::state::following
+      || in.applying || in.behind)
+    return;
+  const std::uint64_t step = held_.at(unit).step + 1;
+  const auto norm = norms_.find(step);
+  if (norm == norms_.end() || !in.gradients.contains(step))
+    return;
+  in.applying = true;
+  act(job_action::apply_arrived{header_.digest, unit, step, norm->second});
+}
+
+void job_core::on(const job_event::arrival_applied& e) {
+  const auto at = incoming_.find(e.unit);
+  if (at == incoming_.end() || e.digest != incoming_under_.digest)
+    return;
+  incoming& in = at->second;
+  SHOAL_ASSERT(in.applying && held_.at(e.unit).step + 1 == e.step); // J-4
+  in.applying = false;
+  in.gradients.erase(e.step);
+  held_[e.unit] = {e.step, incoming_under_.since};
+  if (in.behind)
+    start_over(e.unit);
+  else
+    catch_up(e.unit);
+  go_on_arriving();
+}
+
+void job_core::start_over(std::uint32_t unit) {
+  incoming& in = incoming_.at(unit);
+  in.behind = false;
+  in.gradients.clear();
+  in.now = in.attempt < arrival_tries_max ? incoming::state::idle
+                                          : incoming::state::left;
+}
+
+/// A step of this assignment has been committed.
+void job_core::note_norm(const step_record& r) {
+  if (!place_ || place_->arriving.empty() || phase_ == phase::halting
+      || r.version.made != header_.since || r.replicas == 0)
+    return;
+  norms_[r.version.step] = r.grad_norm;
+  const std::uint64_t newest = norms_.rbegin()->first;
+  while (norms_.begin()->first + arrival_backlog_max + 1 < newest)
+    norms_.erase(norms_.begin());
+  if (incoming_under_ != header_)
+    return;
+  for (auto& [unit, in] : incoming_) {
+    const bool copying = in.now == incoming::state::copying;
+    if (!copying && in.now != incoming::state::following)
+      continue;
+    const std::uint64_t at = copying ? in.begun.step : held_.at(unit).step;
+    in.behind = in.behind || at + arrival_backlog_max < newest;
+    if (in.behind && !copying && !in.applying)
+      start_over(unit);
+    catch_up(unit);
+  }
+  go_on_arriving();
+}
+
+/// What is here of the step under way is as good as prepared: the seals may
+/// lead to it.
+void job_core::seal_arrivals() {
+  for (const auto& [unit, in] : incoming_) {
+    SHOAL_ASSERT(!in.applying); // one under way completes before halted
+    if (in.now != incoming::state::following)
+      continue;
+    const std::uint64_t step = held_.at(unit).step + 1;
+    if (prepared_.step == 0 && in.gradients.contains(step)) {
+      prepared_ = {step, incoming_under_.since};
+      prepared_units_.clear();
+      own_vote_ = {};
+      own_vote_.on = incoming_under_;
+      own_vote_.step = step;
+    }
+    if (prepared_ == state_version{step, incoming_under_.since}
+        && in.gradients.contains(step))
+      prepared_units_.push_back(unit);
+  }
+  std::ranges::sort(prepared_units_);
+  incoming_.clear();
+}
+
+void job_core::repeat_arrivals() {
+  if (phase_ == phase::holding && now_ - held_since_ >= hold_max) {
+    hold_not_before_ = now_ + hold_again_after;
+    start_step();
+  }
+  if (incoming_.empty() || phase_ == phase::halting
+      || incoming_under_ != header_ || now_ - arrivals_repeated_ < repeat_after)
+    return;
+  arrivals_repeated_ = now_;
+  for (const auto& [unit, in] : incoming_) {
+    if (in.now == incoming::state::asked)
+      ask_for_arrival(unit, 0);
+    if (in.now != incoming::state::following || in.applying)
+      continue;
+    const std::uint64_t step = held_.at(unit).step + 1;
+    if (in.gradients.contains(step) && !norms_.contains(step)) {
+      ask_for_arrival(unit, step);
+      break; // the answer is for all of them
+    }
+  }
+  if (complete_said_ > 0)
+    tell(participants_, arrival_complete{header_, complete_said_ - 1});
+}
+
+// ---- At the source ---------------------------------------------------------
+
+void job_core::take(const peer_id& from, const arrival_wanted& m) {
+  if (!mine(m.on) || !participant() || place_->replicas.empty()
+      || phase_ == phase::halting || m.unit >= config_.blocks + 2
+      || arrival_source(*place_, m.unit) != config_.self)
+    return;
+  const auto units = arriving_units(*place_, from);
+  if (!std::ranges::binary_search(units, m.unit))
+    return;
+  outgoing& out = outgoing_[{from, m.unit}];
+  if (m.attempt > out.attempt) {
+    out.attempt = m.attempt;
+    out.wanted = true;
+  } else if (m.attempt == out.attempt && m.attempt > 0 && !out.wanted) {
+    act(job_action::send{from,
+                         arrival_begun{header_, m.unit, m.attempt, out.begun}});
+  }
+  if (m.after == 0)
+    return;
+  for (const step_record& r : records_)
+    if (r.version.made == header_.since && r.version.step >= m.after
+        && r.version.step <= m.after + arrival_backlog_max)
+      act(job_action::send{from, progress{header_, r, 0, 0, {}, 0}});
+}
+
+/// At a step boundary: all own units are at the step before current_.
+void job_core::serve_arrivals() {
+  for (auto& [key, out] : outgoing_) {
+    const auto& [to, unit] = key;
+    if (!out.wanted)
+      continue;
+    out.wanted = false;
+    out.begun = held_.at(unit);
+    act(job_action::send_unit{header_.digest, unit, out.begun, to, true});
+    act(job_action::send{to,
+                         arrival_begun{header_, unit, out.attempt, out.begun}});
+  }
+}
+
+// ---- All who take part -----------------------------------------------------
+
+void job_core::take(const peer_id& from, const arrival_complete& m) {
+  if (!mine(m.on) || !participant() || arriving_units(*place_, from).empty())
+    return;
+  std::uint64_t& at = arrived_at_[from];
+  at = std::max(at, m.step);
+  say_if_arrived();
+}
+
+/// Whether every receiver has all of it, as of `step` at least.
+bool job_core::all_arrived(std::uint64_t step) const {
+  return std::ranges::all_of(receivers(*place_), [&](const peer_id& p) {
+    const auto at = arrived_at_.find(p);
+    return at != arrived_at_.end() && at->second >= step;
+  });
+}
+
+/// Before the step current_: they may be behind by what is on its way.
+bool job_core::hold_for_arrivals() {
+  const std::uint64_t step = current_ - 1;
+  return !place_->arriving.empty() && now_ >= hold_not_before_
+         && all_arrived(step > 1 ? step - 1 : 0);
+}
+
+void job_core::say_if_arrived() {
+  if (arrived_said_ || place_->reporter.peer != config_.self || current_ == 0
+      || phase_ == phase::halting || !all_arrived(current_ - 1))
+    return;
+  arrived_said_ = true;
+  act(job_action::arrivals_complete{header_.since});
+}
+
+} // namespace shoal::core

@@ -1,0 +1,53 @@
+// runtime/core/training/job_copies.cpp -- copies of units as of some steps: when
+// they are taken, and when older ones may go.
+#include "runtime/core/training/job_core.hpp"
+
+#include <algorithm>
+
+namespace shoal::core {
+
+/// All who take part come to the same answer: it depends on the assignment and
+/// on votes that all have.
+void job_core::take_copies_if_due(const state_version& at) {
+  if (place_->copy_every <= 1 || place_->followers.empty()
+      || last_step(at.step))
+    return;
+  if (copying_
+      && (!copies_complete_ || at.step < copying_->step + place_->copy_every))
+    return;
+  copying_ = at;
+  copying_under_ = header_;
+  copies_complete_ = false;
+  const auto followed = followed_units(*place_, config_.self);
+  to_copy_ = {units_.begin(), units_.end()};
+  to_copy_.insert(followed.begin(), followed.end());
+  act(job_action::take_copies{header_.digest, at, units_, followed});
+}
+
+void job_core::on(const job_event::copied& e) {
+  // What was copied before the halt is a fact that the seal may state.
+  if (!copying_ || e.digest != copying_under_.digest || e.version != *copying_)
+    return;
+  copies_[e.version].insert(e.unit);
+  to_copy_.erase(e.unit);
+}
+
+/// Older copies go only when everybody has said that the newer are complete.
+void job_core::note_copies(const std::vector<const vote*>& votes) {
+  if (!copying_ || copies_complete_)
+    return;
+  copies_complete_ = std::ranges::all_of(
+    votes, [&](const vote* v) { return v->copied == copying_->step + 1; });
+  if (copies_complete_)
+    keep_copies({*copying_});
+}
+
+void job_core::keep_copies(std::vector<state_version> versions) {
+  const auto dropped = std::erase_if(copies_, [&](const auto& kept) {
+    return std::ranges::find(versions, kept.first) == versions.end();
+  });
+  if (dropped > 0)
+    act(job_action::drop_copies{std::move(versions)});
+}
+
+} // namespace shoal::core

@@ -1,0 +1,153 @@
+# tests/cluster/arrivals_test.py -- a peer joins a run: its state comes meanwhile.
+#
+# One peer trains; a second one joins, of which the run wants a replica. Its
+# state (some 480 MB with the large size) comes while steps run. Shows that no
+# step is lost or repeated, how long steps take before, while state is on its
+# way and after, the pauses of the two changes of the view, and how many steps
+# there are between the last byte of a copy and the first step that the joiner
+# takes part in. Judged against the bars only with --bars, since a loaded
+# machine is slow.
+import argparse
+import json
+import pathlib
+import re
+import statistics
+import sys
+import tempfile
+import time
+
+from cluster import Cluster
+from watch import Watch
+
+SIZES = {
+    # about 2 M and 30 M parameters
+    "small": (256, 704, 2),
+    "large": (512, 1408, 9),
+}
+
+
+def run_file(folder, size, steps, sequences, tokens):
+    hidden, inner, layers = SIZES[size]
+    path = pathlib.Path(folder) / "run.toml"
+    path.write_text(f"""[model]
+hidden_size = {hidden}
+intermediate_size = {inner}
+num_hidden_layers = {layers}
+num_attention_heads = 8
+max_position_embeddings = {tokens}
+[training]
+seq_len = {tokens}
+local_batch_size = 1
+global_batch_size = {sequences}
+steps = {steps}
+seed = 7
+[optimizer]
+lr = 1e-4
+[validation]
+enable = false
+[checkpoint]
+enable = false
+[parallelism]
+data_parallel_replicate_degree = 2
+pipeline_parallel_degree = 1
+""", encoding="utf-8")
+    return path
+
+
+class JoinWatch(Watch):
+    """Also notes when the job's layout changed, and to what."""
+
+    def __init__(self, process, lines):
+        super().__init__(process, lines)
+        self.views = []  # (time, committed steps, text)
+
+    def step(self, seconds):
+        deadline = time.monotonic() + seconds
+        while True:
+            when, line = self.lines.next(deadline)
+            if line is None:
+                return None
+            event = json.loads(line)
+            if event["event"] == "step":
+                assert event["step"] == len(self.losses) + 1, event
+                self.losses[event["step"]] = event["loss"]
+                self.times.append(when)
+                return event["step"]
+            if event["event"] == "view":
+                self.views.append((when, len(self.losses), event["plan"]))
+            if event["event"] == "done":
+                self.done = event.get("state") == "done"
+
+
+def gaps(times):
+    return [b - a for a, b in zip(times, times[1:])]
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("shoal")
+    parser.add_argument("--size", choices=SIZES, default="small")
+    parser.add_argument("--before", type=int, default=12)
+    parser.add_argument("--after", type=int, default=12)
+    parser.add_argument("--steps", type=int, default=400)
+    parser.add_argument("--sequences", type=int, default=4)
+    parser.add_argument("--tokens", type=int, default=32)
+    parser.add_argument("--fabric", default="tls")
+    parser.add_argument("--data", nargs="*", default=["/usr/include/c++"])
+    parser.add_argument("--bars", action="store_true")
+    parser.add_argument("--keep", action="store_true")
+    options = parser.parse_args()
+    folder = tempfile.mkdtemp(prefix="shoal-join-")
+    run = run_file(folder, options.size, options.steps, options.sequences,
+                   options.tokens)
+    flags = ["--threads", "1", "--fabric.force", options.fabric]
+    with Cluster(options.shoal, 2, flags, options.keep) as cluster:
+        cluster.peers[0].start()
+        cluster.peers[0].wait_ready()
+        process, lines = cluster.train(
+            [str(run), "--data", *options.data, "--out",
+             str(pathlib.Path(folder) / "out")])
+        watch = JoinWatch(process, lines)
+        watch.advance(options.before)
+        cluster.peers[1].start()
+        cluster.peers[1].wait_ready()
+        while not any("replica 1" in text for _, _, text in watch.views):
+            watch.advance(1)
+        watch.advance(options.after)
+        report(watch, options)
+        process.terminate()
+        process.wait(timeout=60)
+    return 0
+
+
+def report(watch, options):
+    for when, steps, text in watch.views:
+        print(f"after step {steps}: {text}")
+    began = [v for v in watch.views if "on its way" in v[2]]
+    ended = next(v for v in watch.views if "replica 1" in v[2])
+    times = watch.times
+    first = began[0] if began else ended
+    before = gaps([t for t in times if t < first[0]][2:])
+    median = statistics.median(before)
+    print(f"{len(before)} steps before: median {median:.3f} s, longest "
+          f"{max(before):.3f} s")
+    if began:
+        during = gaps([t for t in times if first[0] <= t < ended[0]])
+        if during:
+            print(f"{len(during)} steps while state came: median "
+                  f"{statistics.median(during):.3f} s, longest "
+                  f"{max(during):.3f} s")
+    for when, steps, text in [first, ended]:
+        inside = ([t for t in times if t <= when][-1:]
+                  + [t for t in times if t > when][:1])
+        print(f"the view after step {steps}: {gaps(inside)[0]:.3f} s between "
+              "its two steps")
+    after = gaps([t for t in times if t > ended[0]])
+    print(f"{len(after)} steps after: median {statistics.median(after):.3f} s")
+    if options.bars:
+        assert began, "state did not come while steps ran"
+        assert max(during) <= 1.1 * median, "a step took too long"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,146 @@
+// tests/runtime/core/arrivals_test.cpp -- what moves while a job goes on.
+#include "plan_fixture.hpp"
+#include "runtime/core/training/arrivals.hpp"
+#include "runtime/core/training/followers.hpp"
+#include "runtime/core/training/job_core.hpp"
+
+#include <algorithm>
+
+using namespace shoal::core;
+
+namespace {
+
+/// Members with much memory, and a job with much state.
+view large(std::size_t members) {
+  view v = make_view(members);
+  for (member& m : v.members)
+    m.device.memory_bytes = 10'000'000'000'000;
+  job_entry& j = v.jobs[0];
+  j.block_state_bytes = 20'000'000'000;
+  j.embed_state_bytes = j.head_state_bytes = 1'000'000'000;
+  return v;
+}
+
+void join(view& v, std::uint8_t n) {
+  v.members.push_back(make_member(n, 100'000, 10'000'000'000'000));
+}
+
+void arrive(view& v) {
+  v.jobs[0].arrived = v.previous.at(0).since;
+}
+
+std::size_t units_in(const std::vector<follower_place>& places) {
+  std::size_t n = 0;
+  for (const follower_place& f : places)
+    n += f.last_unit - f.first_unit;
+  return n;
+}
+
+} // namespace
+
+BOOST_AUTO_TEST_SUITE(arrivals)
+
+BOOST_AUTO_TEST_CASE(a_joiner_gets_much_state_before_it_takes_part) {
+  const view one = large(1);
+  view v = next_view(one);
+  join(v, 2);
+  const assignment was = only(one), meanwhile = only(v);
+  const peer_id joiner = v.members.back().id.peer;
+  BOOST_TEST((meanwhile.replicas == was.replicas));
+  BOOST_TEST((meanwhile.schedule == was.schedule));
+  BOOST_TEST(!arriving_units(meanwhile, joiner).empty());
+  BOOST_TEST((receivers(meanwhile) == std::vector{joiner}));
+  BOOST_TEST((participants(meanwhile) == participants(was)));
+  BOOST_TEST(std::ranges::count(meanwhile.sealers, v.members.back().id) == 1);
+  BOOST_TEST(to_text(v, meanwhile).find("on its way to") != std::string::npos);
+
+  view then = next_view(v);
+  BOOST_TEST((only(then) == meanwhile)); // nothing else changes it
+  arrive(then);
+  const assignment better = only(then);
+  BOOST_TEST(better.arriving.empty());
+  BOOST_TEST((better.replicas != was.replicas));
+  BOOST_TEST(better.since == then.number);
+  // All that the joiner has to hold has arrived.
+  const auto came = arriving_units(meanwhile, joiner);
+  for (const std::uint32_t u : units_of(better, joiner))
+    BOOST_TEST(std::ranges::binary_search(came, u));
+}
+
+BOOST_AUTO_TEST_CASE(what_moves_within_a_step_moves_at_once) {
+  view v = next_view(make_view(1));
+  join(v, 2);
+  BOOST_TEST(only(v).arriving.empty());
+  BOOST_TEST(workers(only(v)).size() == 2u);
+}
+
+BOOST_AUTO_TEST_CASE(a_layout_that_has_lost_a_member_is_not_kept) {
+  view v = large(3);
+  v.jobs[0].want_replicas = 1;
+  v.jobs[0].want_stages = 3;
+  view after = next_view(v);
+  const member_id lost = only(v).replicas[0].stages[1].where;
+  std::erase_if(after.members, [&](const member& m) { return m.id == lost; });
+  for (const replica_place& r : only(after).replicas)
+    for (const stage_place& s : r.stages)
+      BOOST_TEST((s.where != lost));
+}
+
+BOOST_AUTO_TEST_CASE(a_new_follower_gets_its_state_first) {
+  view v = large(3);
+  v.jobs[0].want_replicas = 1;
+  v.jobs[0].want_stages = 2;
+  v.jobs[0].want_copies = 1;
+  v.jobs[0].want_copy_every = 1;
+  const assignment first = only(v);
+  BOOST_TEST(first.arriving.empty()); // all begin at the origin
+  BOOST_REQUIRE(!first.followers.empty());
+  // The one that only follows goes; another comes.
+  const auto at_work = workers(first);
+  member_id spare{};
+  for (const member& m : v.members)
+    if (!at_work.contains(m.id))
+      spare = m.id;
+  view after = next_view(v);
+  std::erase_if(after.members, [&](const member& m) { return m.id == spare; });
+  join(after, 9);
+  const assignment meanwhile = only(after);
+  BOOST_TEST((meanwhile.replicas == first.replicas));
+  BOOST_TEST(meanwhile.copy_every == 1u);
+  BOOST_TEST(units_in(meanwhile.arriving) > 0u);
+  BOOST_TEST(units_in(meanwhile.arriving) + units_in(meanwhile.followers)
+             == units_in(first.followers));
+  view then = next_view(after);
+  arrive(then);
+  BOOST_TEST(holders_min(only(then), v.jobs[0].blocks) == 2u);
+  BOOST_TEST(only(then).arriving.empty());
+}
+
+BOOST_AUTO_TEST_CASE(without_memory_for_what_is_on_its_way_all_wait) {
+  const view one = large(1);
+  const job_entry& job = one.jobs[0];
+  view v = next_view(one);
+  join(v, 2);
+  // As much as a replica needs, and nothing for gradients that are kept.
+  v.members.back().device.memory_bytes =
+    bytes_of_units(job, 0, job.blocks + 2) * 21 / 20;
+  const assignment a = only(v);
+  BOOST_TEST(a.arriving.empty());
+  BOOST_TEST(workers(a).size() == 2u);
+}
+
+BOOST_AUTO_TEST_CASE(a_run_of_units_has_one_source) {
+  view v = large(2);
+  v.jobs[0].want_replicas = 2;
+  v.jobs[0].want_stages = 2;
+  view after = next_view(v);
+  join(after, 3);
+  join(after, 4);
+  const assignment a = only(after);
+  BOOST_REQUIRE(!a.arriving.empty());
+  for (const follower_place& f : a.arriving)
+    for (std::uint32_t u = f.first_unit; u < f.last_unit; ++u)
+      BOOST_TEST((arrival_source(a, u) == arrival_source(a, f.first_unit)));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
