@@ -38,6 +38,10 @@ void job_actor::act(const receive_unit& a) {
         if (const auto now = arriving_.find(a.unit); now != arriving_.end())
           now->second.copied = true;
         feed(event::arrival_copied{a.digest, a.unit, a.version.step});
+        const auto count = core_.arrivals();
+        if (digest_ == a.digest && count.here == count.all)
+          node().say("[job] all state that was to come is here: "
+                     + std::to_string(count.all) + " units");
       });
   };
   node().links().expect(

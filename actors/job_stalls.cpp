@@ -12,29 +12,46 @@ namespace shoal::actors {
 namespace {
 
 /// In the order of core::job_input.
-constexpr std::array inputs{"view_changed", "halted",
-                            "prepared",     "applied",
-                            "loaded",       "copied",
-                            "evaluated",    "snapshot_taken",
-                            "checkpointed", "checkpoint_held",
-                            "blobs_held",   "drain",
-                            "received",     "tick"};
+constexpr std::array inputs{"view_changed",
+                            "halted",
+                            "prepared",
+                            "applied",
+                            "loaded",
+                            "copied",
+                            "arrival_copied",
+                            "arrival_reduced",
+                            "arrival_applied",
+                            "evaluated",
+                            "snapshot_taken",
+                            "checkpointed",
+                            "checkpoint_held",
+                            "blobs_held",
+                            "drain",
+                            "received",
+                            "tick"};
 static_assert(inputs.size() == std::variant_size_v<core::job_input>);
 
 /// In the order of core::job_message.
-constexpr std::array messages{
-  "vote received",           "seal received",
-  "have_blobs received",     "progress received",
-  "eval_result received",    "checkpoint_published received",
-  "drain_request received",  "have_checkpoint received",
-  "shards_written received", "stall_report received"};
+constexpr std::array messages{"vote received",
+                              "seal received",
+                              "have_blobs received",
+                              "progress received",
+                              "eval_result received",
+                              "checkpoint_published received",
+                              "drain_request received",
+                              "have_checkpoint received",
+                              "shards_written received",
+                              "stall_report received",
+                              "arrival_wanted received",
+                              "arrival_begun received",
+                              "arrival_complete received"};
 static_assert(messages.size() == std::variant_size_v<core::job_message>);
 
 /// In the order of core::job_core::phase.
 constexpr std::array phases{"idle",   "halting",    "sealing",    "restoring",
                             "gated",  "evaluating", "checkpoint", "running",
-                            "voting", "applying",   "standby",    "done",
-                            "over"};
+                            "voting", "applying",   "holding",    "standby",
+                            "done",   "over"};
 static_assert(phases.size() == std::size_t(core::job_core::phase::over) + 1);
 
 constexpr std::array kinds{"?",
@@ -54,7 +71,9 @@ constexpr std::array kinds{"?",
                            "losses",
                            "merged losses",
                            "a copy of gradients",
-                           "a copy of state"};
+                           "a copy of state",
+                           "state that arrives",
+                           "gradients of what arrives"};
 
 const char* kind_of(const transport::bulk_tag& tag) {
   const std::size_t kind = tag.link >> 26;

@@ -8,8 +8,6 @@
 
 namespace shoal::core {
 
-using arriving = job_core::arrival_count;
-
 // ---- At the receiver -------------------------------------------------------
 
 /// What the seals have shown to be here goes on from there.
@@ -38,11 +36,11 @@ void job_core::begin_arrivals() {
   go_on_arriving();
 }
 
-arriving job_core::arrivals() const noexcept {
-  arriving out;
+job_core::arrival_count job_core::arrivals() const noexcept {
+  arrival_count out;
   out.all = incoming_.size();
   for (const auto& [unit, in] : incoming_)
-    out.in_step += in.now == incoming::state::following;
+    out.here += in.now == incoming::state::following;
   return out;
 }
 

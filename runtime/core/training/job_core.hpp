@@ -191,9 +191,9 @@ public:
     return copies_;
   }
 
-  /// What arrives here: so many units of all are in step.
+  /// What arrives here: so many units of all have come.
   struct arrival_count {
-    std::size_t in_step = 0;
+    std::size_t here = 0;
     std::size_t all = 0;
   };
   [[nodiscard]] arrival_count arrivals() const noexcept;

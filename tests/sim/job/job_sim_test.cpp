@@ -9,17 +9,40 @@ BOOST_AUTO_TEST_SUITE(job_sim)
 
 BOOST_AUTO_TEST_CASE(the_seeds_reach_what_they_are_for) {
   std::uint64_t losses = 0, reverts = 0;
-  std::uint64_t forwards = 0;
+  std::uint64_t forwards = 0, arrivals = 0, arrived = 0, overtaken = 0;
   for (std::uint64_t seed = 1; seed <= 100; ++seed) {
     auto r = shoal::sim::run_job_sim(seed, false);
     BOOST_TEST(r.ok, r.error << "; replay: job_sim --seed " << seed);
     losses += r.losses;
     reverts += r.reverts;
     forwards += r.forwards;
+    arrivals += r.arrivals;
+    arrived += r.arrived;
+    overtaken += r.overtaken;
   }
   BOOST_TEST(losses > 2u);
   BOOST_TEST(reverts > 2u);
   BOOST_TEST(forwards > 2u);
+  BOOST_TEST(arrivals > 50u);
+  BOOST_TEST(arrived > 5u);
+  BOOST_TEST(overtaken > 1u);
+}
+
+/// The first seed that finds each, and finds nothing without it. Others:
+/// `job_sim --plant N --seeds 1000`.
+BOOST_AUTO_TEST_CASE(each_planted_bug_is_found_by_its_seed) {
+  using shoal::sim::job_planted;
+  const struct {
+    job_planted bug;
+    std::uint64_t seed;
+  } found_by[] = {{job_planted::backlog_not_applied, 5},
+                  {job_planted::copy_too_late, 5}};
+  for (const auto& [bug, seed] : found_by) {
+    BOOST_TEST(shoal::sim::run_job_sim(seed, false).ok);
+    const auto r = shoal::sim::run_job_sim(seed, false, bug);
+    BOOST_TEST(!r.ok, "bug " << int(bug) << " is not found");
+    BOOST_TEST_MESSAGE(r.error);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(the_same_seed_runs_the_same_way) {
