@@ -367,10 +367,17 @@ public:
       p.memory[need.where.peer] += need.bytes;
   }
 
+  /// After leave_only_rest: takes what runs, if not yet the layout that was
+  /// taken, and its copies.
   void take_copies(const layout_problem& p, const assignment& a) {
-    for (const auto& [who, bytes] : copy_bytes(p.job, a)) {
+    memory_ = p.memory;
+    std::map<member_id, std::uint64_t> bytes = copy_bytes(p.job, a);
+    for (const auto& need :
+         predict_replicas(p.job, p.members, a.replicas).members)
+      bytes[need.where] += need.bytes;
+    for (const auto& [who, taken] : bytes) {
       std::uint64_t& left = memory_[who.peer];
-      left -= std::min(left, bytes);
+      left -= std::min(left, taken);
     }
   }
 
