@@ -200,8 +200,9 @@ public:
 
   static constexpr nanoseconds repeat_after = 500'000'000;
   /// At a boundary, for the view that uses what has arrived: a change of the
-  /// view takes a tenth of it. If none comes, the next wait is later.
-  static constexpr nanoseconds hold_max = 2'000'000'000;
+  /// view takes some 0.2 s, 2 s on a machine that is very busy. If none comes,
+  /// the next wait is later.
+  static constexpr nanoseconds hold_max = 5'000'000'000;
   static constexpr nanoseconds hold_again_after = 30'000'000'000;
   /// At the end, for a second store that has the last checkpoint.
   static constexpr nanoseconds keep_wait_max = 300'000'000'000;
