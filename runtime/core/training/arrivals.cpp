@@ -88,9 +88,9 @@ nanoseconds time_of(const units_by_member& moves, const assignment& from,
       const auto to = index_of(who.peer);
       const auto sender = index_of(arrival_source(from, u));
       const std::uint64_t bytes = bytes_of_units(p.job, u, u + 1) / 4 * 3;
-      std::uint64_t speed = assumed_bytes_per_s;
+      std::uint64_t speed = move_bytes_per_s_max;
       if (to < p.members.size() && sender < p.members.size() && to != sender)
-        speed = model.between(sender, to).bytes_per_s;
+        speed = std::min(speed, model.between(sender, to).bytes_per_s);
       const std::uint64_t ns =
         muldiv(bytes, 1'000'000'000, std::max<std::uint64_t>(speed, 1));
       took[to] = std::min(took[to] + ns, cost_never);

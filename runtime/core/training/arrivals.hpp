@@ -28,6 +28,10 @@ namespace shoal::core {
 /// too, whose pause is of this order.
 inline constexpr nanoseconds arrive_after_min = 250'000'000;
 
+/// State moves no faster, whatever the link: it is copied out and in, and TLS
+/// takes its time (0.4 to 0.6 GB/s of state between two nodes of one host).
+inline constexpr std::uint64_t move_bytes_per_s_max = 500'000'000;
+
 /// Reduced gradients of one unit that are kept at the receiver until its copy
 /// is there, and as many that wait at the sender. Further behind, the unit
 /// starts over. Higher means slower links can do it, at the cost of a quarter
