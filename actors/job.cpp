@@ -27,12 +27,6 @@ namespace {
 struct job_tick {};
 constexpr std::chrono::milliseconds tick_every{200};
 
-std::int64_t unix_ms() {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(
-           std::chrono::system_clock::now().time_since_epoch())
-    .count();
-}
-
 core::job_config core_config(const job_config& c, const job_world& w) {
   core::job_config out;
   out.job = c.entry.id;
@@ -491,46 +485,6 @@ void job_actor::log_step(const core::step_record& r) {
   e.reducing_s = double(took_.reducing) / 1e9;
   e.peers = r.replicas * r.stages;
   e.bubble = double(bubble_permille_) / 10;
-  e.unix_ms = unix_ms();
-  node().log().add(config_.entry.id, e);
-}
-
-// Evaluation.
-
-void job_actor::act(const run_eval& a) {
-  evaluating_ = a.step;
-  eval_sum_.reset();
-  eval_parts_ = crew_.is_evaluator() ? 1 : 0;
-  eval_parts_ += crew_.in_first_replica() ? 1 : 0;
-  ++eval_parts_; // this call
-  load_text();
-  crew_.begin_eval(a.step);
-  on_eval_part();
-}
-
-void job_actor::on_eval_part() {
-  if (--eval_parts_ > 0 || digest_ == 0)
-    return;
-  event::evaluated done;
-  done.digest = digest_;
-  done.step = evaluating_;
-  done.known = eval_sum_ && eval_sum_->tokens > 0;
-  if (done.known) {
-    done.loss = eval_sum_->loss;
-    done.tokens = eval_sum_->tokens;
-  }
-  feed(done);
-}
-
-void job_actor::act(const eval_known& a) {
-  if (a.result.tokens == 0)
-    return; // nothing was held out
-  runtime::job_event e;
-  e.kind = runtime::job_event_kind::eval;
-  e.step = a.result.version.step;
-  e.epoch = a.result.version.made;
-  e.loss = a.result.loss;
-  e.tokens = a.result.tokens;
   e.unix_ms = unix_ms();
   node().log().add(config_.entry.id, e);
 }

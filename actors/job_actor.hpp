@@ -4,8 +4,8 @@
 // here and where it goes. job_copies.cpp: copies of it, for when others die.
 // job_arrivals.cpp: units that come and go while steps run.
 // job_checkpoints.cpp: checkpoints, and what of them stays on the disk.
-// job_stalls.cpp: what is done when nothing moves. job_trace.cpp: what the
-// node's trace shows. Private to these files.
+// job_evaluation.cpp: evaluations. job_stalls.cpp: what is done when nothing
+// moves. job_trace.cpp: what the node's trace shows. Private to these files.
 #pragma once
 
 #include "actors/blob_set.hpp"

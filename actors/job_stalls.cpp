@@ -47,13 +47,6 @@ constexpr std::array messages{"vote received",
                               "arrival_complete received"};
 static_assert(messages.size() == std::variant_size_v<core::job_message>);
 
-/// In the order of core::job_core::phase.
-constexpr std::array phases{"idle",   "halting",    "sealing",    "restoring",
-                            "gated",  "evaluating", "checkpoint", "running",
-                            "voting", "applying",   "holding",    "standby",
-                            "done",   "over"};
-static_assert(phases.size() == std::size_t(core::job_core::phase::over) + 1);
-
 constexpr std::array kinds{"?",
                            "tokens",
                            "targets",
@@ -126,7 +119,7 @@ core::stall_watch::sight job_actor::sight() {
       std::max(busy_for(node().device()), busy_for(node().reductions()));
   s.predicted = predicted_;
   s.sending_to = sending_to_;
-  s.where = phases[std::size_t(at)];
+  s.where = to_text(at);
   return s;
 }
 

@@ -1,6 +1,7 @@
 // actors/placed_roles.cpp -- from [[roles]] and a view to actors.
 #include "actors/placed_roles.hpp"
 
+#include "actors/training_state.hpp"
 #include "runtime/core/training/plan.hpp"
 #include "runtime/job_log.hpp"
 
@@ -123,9 +124,7 @@ void placed_roles::start(const placed_role& role, job_roles& of) {
            + " lacks the role '" + role.name
            + "' that the run file places there: start it with `shoal node "
              "--plugin FILE`";
-  e.unix_ms = std::chrono::duration_cast<std::chrono::milliseconds>(
-                std::chrono::system_clock::now().time_since_epoch())
-                .count();
+  e.unix_ms = unix_ms();
   node_.log().add(role.job, e);
   node_.say("[roles] " + e.text);
 }

@@ -190,9 +190,7 @@ private:
     e.step = entry.done_step;
     e.epoch = view_->number;
     e.text = core::to_text(entry.state);
-    e.unix_ms = std::chrono::duration_cast<std::chrono::milliseconds>(
-                  std::chrono::system_clock::now().time_since_epoch())
-                  .count();
+    e.unix_ms = unix_ms();
     node_.log().add(entry.id, e);
   }
 

@@ -54,6 +54,12 @@ void copy_state_in(std::span<const float> from, model::unit_state& unit) {
   std::ranges::copy(from.subspan(2 * n, n), unit.second_moment().begin());
 }
 
+std::int64_t unix_ms() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+           std::chrono::system_clock::now().time_since_epoch())
+    .count();
+}
+
 core::nanoseconds steady_now() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
            std::chrono::steady_clock::now().time_since_epoch())

@@ -89,5 +89,7 @@ void copy_state_in(std::span<const float> from, model::unit_state& unit);
 
 /// A steady clock, in the core's units.
 core::nanoseconds steady_now();
+/// The wall clock, for logs.
+std::int64_t unix_ms();
 
 } // namespace shoal::actors

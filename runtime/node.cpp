@@ -280,7 +280,8 @@ void node::impl::reap() {
   bool done = false;
   std::thread watchdog([this, &done] {
     std::unique_lock lock(life_mutex_);
-    if (life_.wait_for(lock, shutdown_max, [&done] { return done; }))
+    const auto most = hung_ ? hung_shutdown_max : shutdown_max;
+    if (life_.wait_for(lock, most, [&done] { return done; }))
       return;
     std::fprintf(stderr, "shoal: the shutdown hangs; exiting\n");
     std::fflush(nullptr);

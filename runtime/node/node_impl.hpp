@@ -39,6 +39,8 @@ class discovery;
 /// From the start of the end to its last line; then the process exits, since
 /// whatever hangs can not be trusted with data.
 inline constexpr std::chrono::seconds shutdown_max{15};
+/// The same where work is known to hang: the flight record can be written.
+inline constexpr std::chrono::seconds hung_shutdown_max{3};
 /// How often full queues are tried again and time limits looked at.
 inline constexpr std::chrono::milliseconds pulse_period{100};
 /// How often links are looked at for the profile.
@@ -193,6 +195,7 @@ private:
   mutable std::mutex life_mutex_; ///< guards what follows
   std::condition_variable life_;
   bool failed_ = false; ///< it ends because it cannot go on
+  bool hung_ = false;   ///< and will not end in order
   std::optional<std::chrono::steady_clock::time_point> duplicate_since_;
   std::chrono::steady_clock::time_point duplicate_at_{};
   bool leaving_ = false;

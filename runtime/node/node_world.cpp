@@ -93,6 +93,10 @@ void node::impl::propose_expulsion(const core::peer_id& peer,
 
 void node::impl::hung(const std::string& why) {
   say("[node] " + why + ": this node ends");
+  {
+    std::lock_guard lock(life_mutex_);
+    hung_ = true;
+  }
   end(why);
 }
 

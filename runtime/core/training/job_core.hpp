@@ -397,4 +397,7 @@ private:
   std::map<peer_id, bool> blobs_at_;
 };
 
+/// "running", "waiting for data": for people, traces and flight records.
+[[nodiscard]] const char* to_text(job_core::phase p);
+
 } // namespace shoal::core

@@ -266,4 +266,37 @@ void job_core::repeat() {
   }
 }
 
+const char* to_text(job_core::phase p) {
+  using phase = job_core::phase;
+  switch (p) {
+  case phase::idle:
+    return "idle";
+  case phase::halting:
+    return "halting";
+  case phase::sealing:
+    return "sealing";
+  case phase::restoring:
+    return "restoring";
+  case phase::gated:
+    return "waiting for the text";
+  case phase::evaluating:
+    return "evaluating";
+  case phase::checkpointing:
+    return "checkpointing";
+  case phase::running:
+    return "running";
+  case phase::voting:
+    return "voting";
+  case phase::applying:
+    return "applying";
+  case phase::standby:
+    return "standby";
+  case phase::done:
+    return "done";
+  case phase::over:
+    return "over";
+  }
+  return "unknown";
+}
+
 } // namespace shoal::core
