@@ -11,12 +11,14 @@
 #
 # Each phase is a run of its own, so that a long run can be cut between them.
 import json
+import os
 import pathlib
 import queue
 import random
 import signal
 import sys
 import tempfile
+import threading
 import time
 
 from bars import Bars, State, options_of, percentile
@@ -41,7 +43,7 @@ TRIES_MAX = 3  # for each kill: the phase may be over when the signal comes
 CALM_STEPS = 100  # without --bars: so far it is compared
 DEADLINE_S = 60
 FULL = {"peers": 6, "replicas": 3, "processors": 0.3, "width": 256,
-        "blocks": 6, "seq": 64, "batch": 12, "interval": 6}
+        "blocks": 6, "seq": 16, "batch": 6, "interval": 6}
 SHORT = {"peers": 4, "replicas": 2, "processors": None, "width": 64,
          "blocks": 4, "seq": 16, "batch": 4, "interval": 10}
 RUN = """[model]
@@ -72,18 +74,23 @@ interval = {interval}
 
 
 class Aimed(Trace):
-    """A trace that says when a span begins that is waited for."""
+    """A trace whose node is killed when a span begins that is waited for: by
+    the thread that reads it, since some last for milliseconds."""
 
     def __init__(self, reader, path, peer):
         self.peer = peer
         self.wanted = ()
+        self.part = 0.0  # of its usual length, after which it is killed
         self.seen = queue.Queue()
         super().__init__(reader, path)
 
     def on_begin(self, name, arguments, micros):
-        if name in self.wanted:
-            self.wanted = ()
-            self.seen.put((self.peer, name))
+        if name not in self.wanted or not self.seen.empty():
+            return
+        self.wanted = ()
+        threading.Event().wait(self.part * self.length(name))
+        os.kill(self.peer.pid(), signal.SIGKILL)
+        self.seen.put((self.peer, time.monotonic()))
 
     def length(self, name):
         took = self.took.get(name, [])[-20:]
@@ -127,10 +134,12 @@ class Killing:
             assert peer.process is process and process.poll() is None, (
                 f"{peer.name} did not survive the death of another")
 
-    def kill(self, peer):
-        """Kills it; the phases in which it was."""
-        now = time.monotonic()
-        peer.kill()
+    def kill(self, peer, now=None):
+        """Kills it, or it was killed then; the phases in which it was."""
+        if now is None:
+            now = time.monotonic()
+            os.kill(peer.pid(), signal.SIGKILL)
+        peer.process.wait()
         del self.expected[peer]
         trace = self.traces.pop(peer.name)
         self.reader.drop(trace)
@@ -155,24 +164,23 @@ class Killing:
                 peer.member = True
 
     def in_phase(self, phase, peers):
-        """Waits until one of the peers begins a span of the phase, then up to
-        as long as such a span lasts; that peer."""
+        """Kills the first of the peers that begins a span of the phase, a
+        random part of such a span's length later; it, and when."""
         seen = queue.Queue()
-        for peer in peers:
-            trace = self.traces[peer.name]
-            trace.seen = seen
-            trace.wanted = tuple(PHASES[phase])
+        part = self.rng.uniform(0, 0.5)
+        with self.reader.lock:
+            for peer in peers:
+                trace = self.traces[peer.name]
+                trace.seen, trace.part = seen, part
+                trace.wanted = tuple(PHASES[phase])
         try:
-            peer, name = seen.get(timeout=DEADLINE_S)
+            return seen.get(timeout=DEADLINE_S)
         except queue.Empty:
             raise AssertionError(f"nobody came to {phase}: "
                                  f"{[p.name for p in peers]}") from None
         finally:
             for other in peers:
                 self.traces[other.name].wanted = ()
-        self.wait(self.rng.uniform(0, 0.7)
-                  * self.traces[peer.name].length(name))
-        return peer
 
     @staticmethod
     def wait(seconds):
@@ -220,17 +228,17 @@ class Killing:
             others = [p for p in self.cluster.peers if p is not peer]
             self.start(peer)
             if phase == "join":
-                victim = peer
+                victim, when = peer, None
                 self.wait(self.rng.uniform(0, 1)
                           * percentile(self.joins[-10:], 0.5))
             else:
-                victim = self.in_phase(phase, self.rng.choice(
+                victim, when = self.in_phase(phase, self.rng.choice(
                     [[peer], others]))
             what = "the joiner" if victim is peer else "a holder"
         else:
             peer = self.who(what)
-            victim = self.in_phase(phase, [peer])
-        killed, hit = self.kill(victim)
+            victim, when = self.in_phase(phase, [peer])
+        killed, hit = self.kill(victim, when)
         self.note(phase, what, victim, killed, hit, watch)
         for peer in self.cluster.peers:
             if not peer.running():

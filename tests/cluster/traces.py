@@ -98,6 +98,10 @@ class Reader:
             trace.close()
 
     def _read(self):
+        try:  # of this thread alone: a busy machine must not hold it up
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), -10)
+        except PermissionError:
+            pass
         while not self.ended:
             ready = {f for f, _ in self.poll.poll(1.0)}
             with self.lock:

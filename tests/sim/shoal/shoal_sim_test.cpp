@@ -54,7 +54,7 @@ const struct {
   {planted::epoch_unchecked, 26},   {planted::answers_dropped, 2},
   {planted::cursor_off_by_one, 1},  {planted::rollback_forgotten, 22},
   {planted::vote_counted_twice, 3}, {planted::stale_part_summed, 1},
-  {planted::moments_not_moved, 1},  {planted::votes_not_stored, 40},
+  {planted::moments_not_moved, 1},  {planted::votes_not_stored, 103},
   {planted::cancel_forgotten, 1},   {planted::applied_twice, 8},
   {planted::checksum_ignored, 312}, {planted::former_views_shown, 2},
   {planted::loss_unsaid, 5},        {planted::optimizer_restarts, 1},
