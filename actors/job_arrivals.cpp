@@ -6,6 +6,7 @@
 #include "runtime/core/training/arrivals.hpp"
 #include "runtime/device_queue.hpp"
 #include "runtime/links.hpp"
+#include "runtime/timeline.hpp"
 
 #include <algorithm>
 
@@ -25,7 +26,9 @@ void job_actor::act(const receive_unit& a) {
   if (!a.copy)
     return;
   buffer into = world_->buffers.get(state_bytes(*unit));
+  node().trace().open(config_.entry.id, "fetching state", {{"unit", a.unit}});
   auto here = [this, a, unit, into](std::error_code error) {
+    node().trace().close(config_.entry.id, "fetching state");
     const auto at = arriving_.find(a.unit);
     if (error || a.digest != digest_ || at == arriving_.end()
         || at->second.asked.version != a.version)
@@ -107,10 +110,13 @@ void job_actor::act(const send_unit& a) {
     [unit, copy](kernels::backend&) {
       copy_state_out(*unit, copy.as<float>());
     },
-    [links = &node().links(), a, copy] {
+    [links = &node().links(), a, copy, trace = &node().trace(),
+     job = config_.entry.id] {
+      trace->open(job, "sending state", {{"unit", a.unit}});
       links->send(
         a.to, make_tag(a.digest, link_kind::arrival, 0, a.unit, a.version.step),
-        copy.shared(), [](std::error_code) {});
+        copy.shared(),
+        [trace, job](std::error_code) { trace->close(job, "sending state"); });
     });
 }
 
