@@ -5,7 +5,8 @@
 // job_arrivals.cpp: units that come and go while steps run.
 // job_checkpoints.cpp: checkpoints, and what of them stays on the disk.
 // job_evaluation.cpp: evaluations. job_stalls.cpp: what is done when nothing
-// moves. job_trace.cpp: what the node's trace shows. Private to these files.
+// moves. job_text.cpp: the text, for the data source. job_trace.cpp: what the
+// node's trace shows. Private to these files.
 #pragma once
 
 #include "actors/blob_set.hpp"

@@ -1,0 +1,84 @@
+// actors/job_text.cpp -- the text of a job: found, fetched, and loaded where its
+// data source is.
+#include "actors/data_source.hpp"
+#include "actors/job_actor.hpp"
+#include "runtime/device_queue.hpp"
+#include "runtime/store/store.hpp"
+
+namespace shoal::actors {
+
+namespace event = core::job_event;
+
+/// A client may give this node what its first one took to the grave.
+void job_actor::look_for_blobs() {
+  if (++ticks_ % 5 == 0 && !core_.has_blobs()
+      && node().blobs().contains(config_.entry.data)
+      && have_all(node(), job_blobs()))
+    feed(event::blobs_held{});
+}
+
+void job_actor::load_text() {
+  if (!crew_.is_data_source())
+    return;
+  if (text_) {
+    crew_.add_data_source(text_);
+    return;
+  }
+  if (loading_text_)
+    return;
+  if (!node().blobs().contains(config_.entry.data)) {
+    if (core_.has_blobs()) // it was here, and has been set aside
+      fetch_text();
+    return;
+  }
+  loading_text_ = true;
+  struct loaded_text {
+    text_ptr text;
+    std::string wrong;
+    bool damaged = false; ///< the store has set it aside
+  };
+  auto result = std::make_shared<loaded_text>();
+  node().disk().submit(
+    [world = world_, digest = config_.entry.data, result](kernels::backend&) {
+      std::error_code error;
+      auto blob = world->node->blobs().read(digest, error);
+      if (!blob) {
+        result->wrong = "the text cannot be read: " + error.message();
+        result->damaged = !world->node->blobs().contains(digest);
+        return;
+      }
+      auto parsed = model::parse_corpus(blob->bytes());
+      if (!parsed) {
+        result->wrong = parsed.message();
+        return;
+      }
+      if (auto enough = check_corpus(*parsed, world->run); !enough)
+        result->wrong = enough.message();
+      else
+        result->text =
+          std::make_shared<const model::corpus>(std::move(*parsed));
+    },
+    [this, post = poster(), result] {
+      post([this, result] {
+        loading_text_ = false;
+        text_ = result->text;
+        if (text_)
+          load_text();
+        else if (result->damaged)
+          fetch_text();
+        else
+          fail(result->wrong);
+      });
+    });
+}
+
+/// Others have it too.
+void job_actor::fetch_text() {
+  loading_text_ = true;
+  fetch_lasting({job_blobs(), members(), true, {}, [this] {
+                   loading_text_ = false;
+                   load_text();
+                 }});
+}
+
+} // namespace shoal::actors
