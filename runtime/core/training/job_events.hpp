@@ -40,7 +40,7 @@ struct prepared {
   std::vector<unit_sums> units; ///< of all units held
   std::vector<double> losses;   ///< of all microbatches, if we hold the head
   std::vector<std::uint64_t> samples; ///< likewise
-  nanoseconds busy = 0;         ///< as in vote
+  nanoseconds busy = 0;               ///< as in vote
   nanoseconds elapsed = 0;
 };
 /// Answers action apply.

@@ -289,6 +289,8 @@ const char* to_text(job_core::phase p) {
     return "voting";
   case phase::applying:
     return "applying";
+  case phase::holding:
+    return "holding";
   case phase::standby:
     return "standby";
   case phase::done:

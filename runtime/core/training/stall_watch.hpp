@@ -144,8 +144,8 @@ private:
   nanoseconds asked_ = 0;             ///< lately
   std::optional<nanoseconds> judged_; ///< lately
   std::map<peer_id, answer> answers_;
-  std::uint64_t known_ = 0; ///< digest of which it was said that it stands still
-  std::uint32_t retries_ = 0;                ///< at step_
+  std::uint64_t known_ = 0;   ///< digest of which it was said that it stalls
+  std::uint32_t retries_ = 0; ///< at step_
   bool said_hung_ = false;
 };
 

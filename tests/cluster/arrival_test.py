@@ -1,4 +1,4 @@
-# tests/cluster/arrivals_test.py -- a peer joins a run: its state comes meanwhile.
+# tests/cluster/arrival_test.py -- a peer joins a run: its state comes meanwhile.
 #
 # One peer trains; a second one joins, of which the run wants a replica. Its
 # state (some 480 MB with the large size) comes while steps run. Shows that no
@@ -8,13 +8,10 @@
 # takes part in. Judged against the bars only with --bars, since a loaded
 # machine is slow.
 import argparse
-import json
 import pathlib
-import re
 import statistics
 import sys
 import tempfile
-import time
 
 from cluster import Cluster
 from watch import Watch
@@ -54,29 +51,11 @@ pipeline_parallel_degree = 1
     return path
 
 
-class JoinWatch(Watch):
-    """Also notes when the job's layout changed, and to what."""
-
-    def __init__(self, process, lines):
-        super().__init__(process, lines)
-        self.views = []  # (time, committed steps, text)
-
-    def step(self, seconds):
-        deadline = time.monotonic() + seconds
-        while True:
-            when, line = self.lines.next(deadline)
-            if line is None:
-                return None
-            event = json.loads(line)
-            if event["event"] == "step":
-                assert event["step"] == len(self.losses) + 1, event
-                self.losses[event["step"]] = event["loss"]
-                self.times.append(when)
-                return event["step"]
-            if event["event"] == "view":
-                self.views.append((when, len(self.losses), event["plan"]))
-            if event["event"] == "done":
-                self.done = event.get("state") == "done"
+def views(watch):
+    """(time, committed steps, text) of the job's layouts."""
+    return [(e["unix_ms"] / 1e3 - watch.clock,
+             watch.before_time(e["unix_ms"] / 1e3 - watch.clock), e["plan"])
+            for _, e in watch.others if e["event"] == "view"]
 
 
 def gaps(times):
@@ -107,24 +86,34 @@ def main():
         process, lines = cluster.train(
             [str(run), "--data", *options.data, "--out",
              str(pathlib.Path(folder) / "out")])
-        watch = JoinWatch(process, lines)
+        watch = Watch(process, lines)
         watch.advance(options.before)
         cluster.peers[1].start()
         cluster.peers[1].wait_ready()
-        while not any("replica 1" in text for _, _, text in watch.views):
+        while not any("replica 1" in text for _, _, text in views(watch)):
             watch.advance(1)
         watch.advance(options.after)
-        report(watch, options)
+        report(watch, options, arrived_at(cluster.peers[1]))
         process.terminate()
         process.wait(timeout=60)
     return 0
 
 
-def report(watch, options):
-    for when, steps, text in watch.views:
+def arrived_at(peer):
+    """When the peer said that its last unit had come; None: it did not."""
+    found = None
+    while not peer.lines.queue.empty():
+        when, line = peer.lines.queue.get()
+        if line and "all state that was to come is here" in line:
+            found = when
+    return found
+
+
+def report(watch, options, here):
+    for when, steps, text in views(watch):
         print(f"after step {steps}: {text}")
-    began = [v for v in watch.views if "on its way" in v[2]]
-    ended = next(v for v in watch.views if "replica 1" in v[2])
+    began = [v for v in views(watch) if "on its way" in v[2]]
+    ended = next(v for v in views(watch) if "replica 1" in v[2])
     times = watch.times
     first = began[0] if began else ended
     before = gaps([t for t in times if t < first[0]][2:])
@@ -142,10 +131,17 @@ def report(watch, options):
                   + [t for t in times if t > when][:1])
         print(f"the view after step {steps}: {gaps(inside)[0]:.3f} s between "
               "its two steps")
+    first = next(t for t in times if t > ended[0])
+    if here is not None:
+        useful = watch.before_time(first) - watch.before_time(here)
+        print(f"the first step that the joiner takes part in is committed "
+              f"{useful} steps and {first - here:.3f} s after its last unit "
+              "has come")
     after = gaps([t for t in times if t > ended[0]])
     print(f"{len(after)} steps after: median {statistics.median(after):.3f} s")
     if options.bars:
         assert began, "state did not come while steps ran"
+        assert here is not None and useful <= 2, "it is of use too late"
         assert max(during) <= 1.1 * median, "a step took too long"
 
 
