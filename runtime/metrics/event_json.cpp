@@ -94,7 +94,8 @@ std::string to_json_line(const job_event& event) {
   if (event.kind == job_event_kind::step) {
     line["grad_norm"] = event.grad_norm;
     line["lr"] = event.lr;
-    line["data"] = data_text(event.data);
+    if (event.data != 0)
+      line["data"] = data_text(event.data);
   }
   if (measured) {
     line["tokens"] = event.tokens;

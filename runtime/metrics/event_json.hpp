@@ -4,7 +4,10 @@
 // `shoal train --json` prints. A number that JSON cannot say (not finite) is
 // null and comes back as not-a-number.
 //
-// A step's bubble_percent is the part of its computing phase, from its begin
+// A step's data names the samples that it used: a digest of 64 bits in
+// hexadecimal digits (runtime/core/training/ledger.hpp).
+//
+// Its bubble_percent is the part of its computing phase, from its begin
 // to the last item of the slowest peer, in which peers had nothing to compute:
 // 100 - 100 * (sum of what they computed) / (peers * phase), by each peer's own
 // clock. Peers that share processor cores compute longer, not less: where there

@@ -73,7 +73,7 @@ std::vector<Action> all(const job_actions& actions) {
 
 ev::prepared make_prepared(const assignment& a, std::uint32_t blocks,
                            std::uint8_t self, std::uint64_t step) {
-  ev::prepared e{digest(a), step, {}, {}};
+  ev::prepared e{digest(a), step, {}, {}, {}};
   for (std::uint32_t u : units_of(a, peer(self))) {
     e.units.push_back({u, {0.1 * (u + 1), 0.3, 1e-7 * (u + 3)}});
     if (u == blocks + 1)
@@ -510,8 +510,10 @@ BOOST_AUTO_TEST_CASE(a_step_that_all_prepared_is_rolled_forward) {
       u.prepared = true;
     s.prepared = {5, 2};
     auto e = make_prepared(before, 2, p, 5);
-    s.prepared_vote = {
-      {7, digest(before), 2}, 5, e.units, e.losses, false, false};
+    s.prepared_vote.on = {7, digest(before), 2};
+    s.prepared_vote.step = 5;
+    s.prepared_vote.units = e.units;
+    s.prepared_vote.losses = e.losses;
     seals[peer(p)] = s;
   }
   auto d = decide_resume(a, 2, 0, seals);

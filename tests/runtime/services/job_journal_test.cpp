@@ -133,6 +133,19 @@ BOOST_AUTO_TEST_CASE(a_disk_that_refuses_loses_no_event) {
   BOOST_TEST(j->read_all(5).size() == 1u);
 }
 
+BOOST_AUTO_TEST_CASE(the_digest_of_samples_comes_back) {
+  auto e = step(3, 2.5);
+  e.data = 0xfedcba9876543210;
+  const std::string line = to_json_line(e);
+  BOOST_TEST(line.find(R"("data":"fedcba9876543210")") != line.npos);
+  job_event back;
+  BOOST_TEST_REQUIRE(from_json_line(line, back));
+  BOOST_TEST(back.data == e.data);
+  BOOST_TEST_REQUIRE(from_json_line(
+    R"({"event":"step","step":3,"loss":1,"data":"what"})", back));
+  BOOST_TEST(back.data == 0u);
+}
+
 BOOST_AUTO_TEST_CASE(lines_say_what_the_command_line_prints) {
   auto e = step(3, 2.5);
   e.grad_norm = 0.5;

@@ -1,4 +1,5 @@
 // tests/sim/job/job_checks.cpp -- what adopting, committing and ending must keep.
+#include "runtime/core/training/ledger.hpp"
 #include "tests/sim/job/job_world.hpp"
 
 #include <algorithm>
@@ -92,6 +93,10 @@ void job_world::on(const ptr& p, const act::committed& a) {
   auto [at, fresh] = known_.try_emplace(r.version, r);
   check(at->second.loss == r.loss && at->second.grad_norm == r.grad_norm,
         "a step has two losses or norms");
+  std::vector<std::uint64_t> samples;
+  for (std::uint32_t m = 0; m < config_.microbatches; ++m)
+    samples.push_back(mix(r.version.step, m));
+  check(r.data == digest_of_step(samples), "a step used other samples");
   if (!fresh)
     return;
   std::uint64_t tip =

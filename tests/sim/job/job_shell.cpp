@@ -236,7 +236,7 @@ void job_world::on(const ptr& p, const act::run_step& a) {
         return;
       }
     }
-    ev::prepared e{a.digest, a.step, {}, {}};
+    ev::prepared e{a.digest, a.step, {}, {}, {}};
     bool head = false;
     for (std::uint32_t u : units_of(*place, p->id)) {
       unit_sums s{u, {}};

@@ -235,8 +235,9 @@ void history::on(int node, const job_core&, const act::committed& a) {
                                             + " after " + text(s.reported));
   s.reported = r.version;
   const auto [at, fresh] = known_.try_emplace(r.version, r);
-  check(at->second.loss == r.loss && at->second.grad_norm == r.grad_norm,
-        "H-1: step " + text(r.version) + " has two losses or norms");
+  check(at->second.loss == r.loss && at->second.grad_norm == r.grad_norm
+          && at->second.data == r.data,
+        "H-1: step " + text(r.version) + " has two losses, norms or samples");
   if (!fresh)
     return;
   say_(node, "step " + text(r.version) + " committed");

@@ -299,7 +299,10 @@ void shoal_world::check_end() {
     return;
   const auto& want = alone(work_.kind);
   const auto& got = history_.chain();
-  for (std::size_t i = 0; i < want.size(); ++i)
+  for (std::size_t i = 0; i < want.size(); ++i) {
+    if (got[i].data == 0 || got[i].data != want[i].data)
+      return fail("step " + std::to_string(i + 1)
+                  + " used other samples than those of one peer");
     if (!(std::abs(got[i].loss / want[i].loss - 1) < tolerance)
         || !(std::abs(got[i].grad_norm / want[i].grad_norm - 1) < tolerance))
       return fail("step " + std::to_string(i + 1) + " has loss "
@@ -307,6 +310,7 @@ void shoal_world::check_end() {
                   + std::to_string(got[i].grad_norm) + ", one peer has "
                   + std::to_string(want[i].loss) + " and "
                   + std::to_string(want[i].grad_norm));
+  }
 }
 
 const std::vector<core::step_record>& shoal_world::alone(std::uint64_t kind) {
