@@ -305,9 +305,9 @@ bool job_core::hold_for_arrivals() {
          && all_arrived(step > 1 ? step - 1 : 0);
 }
 
+/// Only while steps stand still: whoever halts then has what receivers have.
 void job_core::say_if_arrived() {
-  if (arrived_said_ || place_->reporter.peer != config_.self || current_ == 0
-      || phase_ == phase::halting || !all_arrived(current_ - 1))
+  if (arrived_said_ || phase_ != phase::holding || !all_arrived(current_ - 1))
     return;
   arrived_said_ = true;
   act(job_action::arrivals_complete{header_.since});

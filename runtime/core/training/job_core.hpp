@@ -30,8 +30,8 @@
 // copy is there, then applies them, step by step, as it hears what has been
 // committed. A unit that falls too far behind starts over. When all are in
 // step, receivers say so with every step: participants stop at a boundary, and
-// once the receivers are at that boundary too, the reporter lets the view say
-// so. Nobody waits longer than hold_max: then the run goes on.
+// once the receivers are at that boundary too, they let the view say so. Nobody
+// waits longer than hold_max: then the run goes on.
 //
 // Invariants
 // J-1: a peer never votes, applies or runs under an assignment but its own

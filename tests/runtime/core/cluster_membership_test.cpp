@@ -429,6 +429,23 @@ BOOST_AUTO_TEST_CASE(ended_jobs_are_forgotten_oldest_first) {
   BOOST_TEST(find_job(a.core->current(), 1000 - jobs_kept_max - 4) != nullptr);
 }
 
+BOOST_AUTO_TEST_CASE(what_has_arrived_is_said_of_the_newest_assignment) {
+  begin(a);
+  job_entry j;
+  j.id = 4;
+  give(a, submit_job{j});
+  auto arrived = [&] { return find_job(a.core->current(), 4)->arrived; };
+  give(a, job_arrived{4, 9});
+  BOOST_TEST(arrived() == 9u);
+  const epoch number = a.core->current().number;
+  give(a, job_arrived{4, 9}); // said again
+  give(a, job_arrived{4, 7}); // and of an older one
+  BOOST_TEST(arrived() == 9u);
+  BOOST_TEST(a.core->current().number == number);
+  give(a, job_arrived{4, 12});
+  BOOST_TEST(arrived() == 12u);
+}
+
 BOOST_AUTO_TEST_CASE(what_can_not_be_granted_is_refused_with_a_reason) {
   begin(a);
   job_entry j;
