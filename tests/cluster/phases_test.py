@@ -40,6 +40,7 @@ PHASES = {  # spans of the trace
 ONCE = ["data_source", "evaluator", "checkpointer", "reporter"]
 KILLS = 20  # in each phase
 TRIES_MAX = 3  # for each kill: the phase may be over when the signal comes
+TRANSFER_S = 15  # until state is on its way to who came back
 CALM_STEPS = 100  # without --bars: so far it is compared
 DEADLINE_S = 60
 FULL = {"peers": 6, "replicas": 3, "processors": 0.3, "width": 256,
@@ -165,7 +166,8 @@ class Killing:
 
     def in_phase(self, phase, peers):
         """Kills the first of the peers that begins a span of the phase, a
-        random part of such a span's length later; it, and when."""
+        random part of such a span's length later; it, and when. None: the
+        plan moves no state."""
         seen = queue.Queue()
         part = self.rng.uniform(0, 0.5)
         with self.reader.lock:
@@ -174,8 +176,11 @@ class Killing:
                 trace.seen, trace.part = seen, part
                 trace.wanted = tuple(PHASES[phase])
         try:
-            return seen.get(timeout=DEADLINE_S)
+            return seen.get(timeout=DEADLINE_S if phase != "transfer"
+                            else TRANSFER_S)
         except queue.Empty:
+            if phase == "transfer":
+                return None
             raise AssertionError(f"nobody came to {phase}: "
                                  f"{[p.name for p in peers]}") from None
         finally:
@@ -233,7 +238,7 @@ class Killing:
                           * percentile(self.joins[-10:], 0.5))
             else:
                 victim, when = self.in_phase(phase, self.rng.choice(
-                    [[peer], others]))
+                    [[peer], others])) or (peer, None)
             what = "the joiner" if victim is peer else "a holder"
         else:
             peer = self.who(what)
