@@ -89,7 +89,8 @@ def main():
     steps = STEPS if options.bars else STEPS_SHORT
     with Cluster(options.shoal, PEERS, ["--threads", "1"],
                  options.keep) as cluster, tempfile.TemporaryDirectory(
-                     prefix="shoal-clean-", ignore_cleanup_errors=True) as folder:
+                     prefix="shoal-clean-",
+                     ignore_cleanup_errors=True) as folder:
         folder = pathlib.Path(folder)
         run_file = folder / "run.toml"
         run_file.write_text(RUN.format(steps=steps), encoding="utf-8")

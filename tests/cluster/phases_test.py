@@ -219,8 +219,9 @@ class Killing:
             self.counts[phase] += 1
             self.pauses.append(pause)
             self.aimed_at.add((phase, what))
-        print(f"  {peer.name} ({what}) killed in {', '.join(sorted(hit)) or '-'}"
-              f" after step {watch.before_time(killed)}: a pause of "
+        phases = ", ".join(sorted(hit)) or "-"
+        print(f"  {peer.name} ({what}) killed in {phases} after step "
+              f"{watch.before_time(killed)}: a pause of "
               f"{pause:.2f} s", flush=True)
 
     def round(self, watch, phase, what):

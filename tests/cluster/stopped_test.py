@@ -114,7 +114,8 @@ CASES = {  # how, hosts share no memory, fabric, width of the model
     "stopped, TLS": (Stop, True, "tls", 64),
     "link down, TLS": (Unplug, True, "tls", 256),
 }
-SHORT = ["link down, TLS"]  # partition_test.py has the third, zombie_test.py stops
+# zombie_test.py and partition_test.py have the others.
+SHORT = ["link down, TLS"]
 
 
 def submission(shoal, at, folder):
