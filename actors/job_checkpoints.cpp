@@ -119,8 +119,10 @@ void job_actor::log_checkpoint(const core::checkpoint_ref& checkpoint) {
 
 // Kept.
 
-/// Each file straight from who wrote it, if it still has it. A newer
-/// checkpoint ends this: the files may be gone everywhere.
+/// Each file straight from who wrote it, if it still has it. Also where a
+/// newer one exists, or a keeper that is slower than the checkpoints would
+/// never have any. It ends when a newer one is here, or when so many exist
+/// that the files may be gone everywhere.
 void job_actor::act(const keep_checkpoint& a) {
   fetching f;
   f.set.manifests.push_back(a.checkpoint.manifest);
@@ -136,7 +138,13 @@ void job_actor::act(const keep_checkpoint& a) {
     if (p != a.at && p != node().self())
       f.holders.push_back(p);
   f.wanted = [this, step = a.checkpoint.step] {
-    return published_.empty() || *published_.rbegin() <= step;
+    const bool newer_held =
+      std::ranges::any_of(checkpoints_, [&](const core::checkpoint_ref& c) {
+        return c.step > step;
+      });
+    return !newer_held
+           && (published_.empty() || published_.contains(step)
+               || *published_.rbegin() < step);
   };
   f.then = [this, a] { hold(a.checkpoint); };
   fetch_lasting(std::move(f));

@@ -1,7 +1,7 @@
 // tests/sim/shoal/shoal_sim_main.cpp -- runs simulated shoals from a command line.
 //
 //   shoal_sim [--seed N] [--seeds N] [--peers N] [--calm] [--print]
-//             [--plant 1..15]
+//             [--plant 1..17]
 //
 // --seed is the first seed, --seeds how many follow it. A single seed prints
 // its trace hash. Exit code 1 and the command that repeats the run if one
@@ -21,7 +21,7 @@ namespace {
 int usage(const char* why) {
   std::fprintf(stderr,
                "shoal_sim: %s\nusage: shoal_sim [--seed N] [--seeds N] "
-               "[--peers 3..8] [--calm] [--print] [--plant 1..15]\n",
+               "[--peers 3..8] [--calm] [--print] [--plant 1..17]\n",
                why);
   return 2;
 }
