@@ -51,13 +51,13 @@ const struct {
   planted bug;
   std::uint64_t seed;
 } found_by[] = {
-  {planted::epoch_unchecked, 26},   {planted::answers_dropped, 2},
-  {planted::cursor_off_by_one, 1},  {planted::rollback_forgotten, 22},
-  {planted::vote_counted_twice, 3}, {planted::stale_part_summed, 1},
-  {planted::moments_not_moved, 1},  {planted::votes_not_stored, 103},
+  {planted::epoch_unchecked, 54},   {planted::answers_dropped, 15},
+  {planted::cursor_off_by_one, 1},  {planted::rollback_forgotten, 3},
+  {planted::vote_counted_twice, 3}, {planted::stale_part_summed, 2},
+  {planted::moments_not_moved, 2},  {planted::votes_not_stored, 51},
   {planted::cancel_forgotten, 1},   {planted::applied_twice, 8},
-  {planted::checksum_ignored, 312}, {planted::former_views_shown, 2},
-  {planted::loss_unsaid, 5},        {planted::optimizer_restarts, 1},
+  {planted::checksum_ignored, 149}, {planted::former_views_shown, 2},
+  {planted::loss_unsaid, 3},        {planted::optimizer_restarts, 1},
   {planted::tags_without_plan, 3},  {planted::followers_do_not_apply, 3},
 };
 
