@@ -61,6 +61,9 @@ class Watch:
         """A step comes again, and those after it will."""
         self.repeated.append(self.next - number)
         self.before.update(self.losses)
+        if self.gaps:  # lists by step: what was given up does not count
+            first = self.numbers.index(number)
+            del self.times[first:], self.numbers[first:], self.tokens[first:]
         for later in [s for s in self.losses if s >= number]:
             del self.losses[later]
 
