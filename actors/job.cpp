@@ -175,7 +175,7 @@ void job_actor::on_view(const job_view& m) {
   header_ = {config_.entry.id, 0, 0};
   if (m.place) {
     header_ = {config_.entry.id, core::digest(*m.place), m.place->since};
-    predicted_ = core::longest_wait(*m.view, *m.place);
+    predict_waits(*m.view, *m.place);
   }
   event::view_changed change{m.view->number, m.place, members()};
   feed(std::move(change));

@@ -146,6 +146,7 @@ private:
 
   // Stalls.
   void record(const core::job_input& input);
+  void predict_waits(const core::view& v, const core::assignment& place);
   core::stall_watch::sight sight();
   void look_for_stalls();
   void on_report(const core::peer_id& from, const core::stall_report& r);
@@ -213,6 +214,7 @@ private:
   core::stall_watch watch_;
   core::job_header header_;         ///< of place_
   core::nanoseconds predicted_ = 0; ///< longest time without a change
+  bool alone_ = true;               ///< no other job shares the devices
   bool listing_ = false;            ///< transfers: the answer is on its way
   std::vector<core::peer_id> sending_to_;
   std::vector<std::string> under_way_; ///< transfers, for people

@@ -73,6 +73,9 @@ const char* kind_of(const transport::bulk_tag& tag) {
   return kinds[kind < kinds.size() ? kind : 0];
 }
 
+/// Verdicts and other notices under one sub-plan: others' words take room.
+constexpr std::size_t noted_max = 64;
+
 /// Ticks until a flight record is written without a list of transfers.
 constexpr int flight_ticks_max = 5;
 
@@ -96,6 +99,18 @@ void job_actor::record(const core::job_input& input) {
                       std::uint64_t(core_.now_in()), header_.since, from);
 }
 
+/// A piece of another job may be what the device is at: its time counts too.
+void job_actor::predict_waits(const core::view& v,
+                              const core::assignment& place) {
+  predicted_ = core::longest_wait(v, place);
+  alone_ = true;
+  if (const auto plan = node().plan())
+    for (const core::assignment& other : plan->jobs) {
+      alone_ = alone_ && other.job == place.job;
+      predicted_ = std::max(predicted_, core::longest_wait(v, other));
+    }
+}
+
 core::stall_watch::sight job_actor::sight() {
   core::stall_watch::sight s;
   s.on = header_;
@@ -106,8 +121,9 @@ core::stall_watch::sight job_actor::sight() {
   using phase = core::job_core::phase;
   s.active = core_.should_move();
   s.halting = at == phase::halting;
-  s.steady = at == phase::running || at == phase::voting
-             || at == phase::applying || at == phase::evaluating;
+  s.steady = alone_
+             && (at == phase::running || at == phase::voting
+                 || at == phase::applying || at == phase::evaluating);
   s.step = core_.step_in_progress();
   s.mark = core_.mark() + world_->finished;
   for (const runtime::link_hub::link_stat& l : node().links().stats())
@@ -124,6 +140,8 @@ core::stall_watch::sight job_actor::sight() {
 }
 
 void job_actor::look_for_stalls() {
+  if (!watch_.asking())
+    sending_to_.clear();
   // While it stands still: who is sending to whom.
   if (!listing_ && header_.digest != 0
       && (watch_.asking() || !flight_why_.empty())) {
@@ -189,7 +207,8 @@ void job_actor::carry_out(const core::stall_watch::actions& actions) {
 
 /// Several peers find the same, in other words: it is said once.
 void job_actor::note_verdict(const std::string& text) {
-  if (noted_.insert(text.substr(0, text.find(':'))).second)
+  if (noted_.size() < noted_max
+      && noted_.insert(text.substr(0, text.find(':'))).second)
     note(core_.step_in_progress(), text);
 }
 

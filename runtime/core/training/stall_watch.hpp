@@ -64,8 +64,9 @@ public:
     std::vector<peer_id> sealers; ///< of it, this peer among them or not
     bool active = false;          ///< it should move: not gated, done, ...
     bool halting = false;         ///< it stops, and then seals
-    bool steady = false;          ///< it runs steps: no state is moved
-    std::uint64_t step = 0;       ///< in progress
+    bool steady = false;    ///< it runs steps: no state is moved, and no other
+                            ///< job shares the device
+    std::uint64_t step = 0; ///< in progress
     std::uint64_t mark = 0;
     nanoseconds computing = 0; ///< the device is at one piece for so long
     nanoseconds predicted = 0; ///< longest time without a change, by the plan
