@@ -31,6 +31,37 @@ def machine():
     return f"{os.cpu_count()} cores, {math.ceil(pages / 2**30)} GiB, {name}"
 
 
+RUN = """[model]
+hidden_size = {width}
+intermediate_size = {mlp}
+num_hidden_layers = {blocks}
+num_attention_heads = {heads}
+max_position_embeddings = 64
+[training]
+steps = 100000
+seq_len = {seq}
+local_batch_size = 1
+global_batch_size = {batch}
+seed = 7
+[optimizer]
+lr = 1e-3
+[parallelism]
+data_parallel_replicate_degree = {replicas}
+pipeline_parallel_degree = {stages}
+[validation]
+{validation}
+[checkpoint]
+{checkpoint}
+"""
+
+
+def run_text(shape, replicas, stages, validation="enable = false",
+             checkpoint="enable = false"):
+    """A run file without an end; `shape`: width, mlp, blocks, ... of RUN."""
+    return RUN.format(**{**shape, "replicas": replicas, "stages": stages,
+                         "validation": validation, "checkpoint": checkpoint})
+
+
 def percentile(values, share):
     """The smallest of them that `share` of all do not exceed."""
     ordered = sorted(values)

@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 
-from bars import Bars, State, options_of
+from bars import Bars, State, options_of, run_text
 from cluster import Cluster
 from quotas import can_make_quotas
 from watch import train
@@ -30,28 +30,6 @@ FULL = {"width": 512, "mlp": 1280, "blocks": 10, "heads": 8, "seq": 8,
         "batch": 4, "processors": 0.45, "calm": 20}
 SHORT = {"width": 64, "mlp": 176, "blocks": 4, "heads": 4, "seq": 16,
          "batch": 4, "processors": None, "calm": 0.5}
-RUN = """[model]
-hidden_size = {width}
-intermediate_size = {mlp}
-num_hidden_layers = {blocks}
-num_attention_heads = {heads}
-max_position_embeddings = 64
-[training]
-steps = 100000
-seq_len = {seq}
-local_batch_size = 1
-global_batch_size = {batch}
-seed = 7
-[optimizer]
-lr = 1e-3
-[parallelism]
-data_parallel_replicate_degree = 2
-pipeline_parallel_degree = 2
-[validation]
-enable = false
-[checkpoint]
-enable = false
-"""
 
 
 # Without replicas copies may be rarer than steps (fault_tolerance.copy_every):
@@ -198,7 +176,8 @@ def one(options, fabric, every, minutes):
                 prefix="shoal-goodput-", ignore_cleanup_errors=True) as folder:
         folder = pathlib.Path(folder)
         run_file = folder / "run.toml"
-        run_file.write_text(RUN.format(**shape), encoding="utf-8")
+        run_file.write_text(run_text(shape, 2, 2),
+                            encoding="utf-8")
         cluster.start_all()
         cluster.wait_view(PEERS)
         watch = train(cluster, run_file, folder / "out", options.data,

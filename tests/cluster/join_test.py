@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 
-from bars import Bars, State, options_of
+from bars import Bars, State, options_of, run_text
 from cluster import Cluster
 from lifecycle_support import wait_for
 from quotas import can_make_quotas
@@ -30,28 +30,6 @@ FULL = {"width": 384, "mlp": 1024, "blocks": 6, "heads": 6, "seq": 32,
         "batch": 20, "processors": 0.39}
 SHORT = {"width": 64, "mlp": 176, "blocks": 4, "heads": 4, "seq": 16,
          "batch": 10, "processors": None}
-RUN = """[model]
-hidden_size = {width}
-intermediate_size = {mlp}
-num_hidden_layers = {blocks}
-num_attention_heads = {heads}
-max_position_embeddings = 64
-[training]
-steps = 100000
-seq_len = {seq}
-local_batch_size = 1
-global_batch_size = {batch}
-seed = 7
-[optimizer]
-lr = 1e-3
-[parallelism]
-data_parallel_replicate_degree = 5
-pipeline_parallel_degree = 1
-[validation]
-enable = false
-[checkpoint]
-enable = false
-"""
 
 
 class Newcomer(Trace):
@@ -114,7 +92,8 @@ def run(options, fabric, rounds):
                 prefix="shoal-join-", ignore_cleanup_errors=True) as folder:
         folder = pathlib.Path(folder)
         run_file = folder / "run.toml"
-        run_file.write_text(RUN.format(**shape), encoding="utf-8")
+        run_file.write_text(run_text(shape, 5, 1),
+                            encoding="utf-8")
         for peer in cluster.peers[:PEERS]:
             peer.start()
         for peer in cluster.peers[:PEERS]:

@@ -21,7 +21,7 @@ import tempfile
 import threading
 import time
 
-from bars import Bars, State, options_of, percentile
+from bars import Bars, State, options_of, percentile, run_text
 from cluster import Cluster
 from quotas import can_make_quotas
 from traces import Reader, Trace
@@ -44,34 +44,11 @@ TRANSFER_S = 15  # until state is on its way to who came back
 CALM_STEPS = 100  # without --bars: so far it is compared
 DEADLINE_S = 60
 FULL = {"peers": 6, "replicas": 3, "processors": 0.3, "width": 256,
+        "mlp": 704, "heads": 4,
         "blocks": 6, "seq": 16, "batch": 6, "interval": 6}
 SHORT = {"peers": 4, "replicas": 2, "processors": None, "width": 64,
+         "mlp": 704, "heads": 4,
          "blocks": 4, "seq": 16, "batch": 4, "interval": 10}
-RUN = """[model]
-hidden_size = {width}
-intermediate_size = 704
-num_hidden_layers = {blocks}
-num_attention_heads = 4
-max_position_embeddings = 64
-[training]
-steps = 100000
-seq_len = {seq}
-local_batch_size = 1
-global_batch_size = {batch}
-seed = 7
-[optimizer]
-lr = 1e-3
-[parallelism]
-data_parallel_replicate_degree = {replicas}
-pipeline_parallel_degree = 2
-[validation]
-enable = true
-freq = 5
-steps = 2
-[checkpoint]
-enable = true
-interval = {interval}
-"""
 
 
 class Aimed(Trace):
@@ -307,7 +284,10 @@ def segment(options, bars, name, phases, kills):
                 prefix="shoal-phases-", ignore_cleanup_errors=True) as folder:
         folder = pathlib.Path(folder)
         run_file = folder / "run.toml"
-        run_file.write_text(RUN.format(**shape), encoding="utf-8")
+        run_file.write_text(run_text(
+            shape, shape["replicas"], 2, "enable = true\nfreq = 5\nsteps = 2",
+            f"enable = true\ninterval = {shape['interval']}"),
+                            encoding="utf-8")
         killing = Killing(cluster, folder, rng, bars)
         try:
             off, step_time, steps = killing.run(run_file, phases, kills,
