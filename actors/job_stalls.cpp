@@ -200,6 +200,9 @@ void job_actor::carry_out(const core::stall_watch::actions& actions) {
       tell_verdict("the step is begun anew: " + a->why);
       node().propose_retry(config_.entry.id, a->since);
     } else if (const auto* a = std::get_if<watch::hung>(&action)) {
+      // The others may see no more of it than that we are gone.
+      tell_verdict(name_of(node().self())
+                   + " holds the job up and is expelled: " + a->why);
       node().hung(a->why);
     }
   }

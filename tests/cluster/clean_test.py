@@ -101,7 +101,7 @@ def main():
         with Spinning() as spinning:
             watch = train(cluster, run_file, folder / "out", options.data)
             while len(watch.losses) < steps:
-                watch.advance(1, DEADLINE_S)
+                assert watch.step(DEADLINE_S) is not None, "ended too early"
             taken = watch.times[-1] - watch.times[0]
             load = spinning.ticks() / taken
             watch.finish(DEADLINE_S)
