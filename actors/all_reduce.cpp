@@ -56,6 +56,7 @@ struct all_reduce::state : std::enable_shared_from_this<state> {
   /// One bucket of the step.
   struct work {
     bucket what;
+    std::uint32_t me = 0; ///< of its holders
     std::uint32_t pieces = 0;
     std::uint32_t in_place = 0; ///< pieces whose sum is here
     std::size_t to_send = 0;    ///< transfers of ours that have not ended
@@ -88,8 +89,8 @@ struct all_reduce::state : std::enable_shared_from_this<state> {
   static std::uint32_t owner_of(const work& w, std::uint32_t piece) {
     return (w.what.index + piece) % std::uint32_t(w.what.holders.size());
   }
-  bool is_owner(const work& w, std::uint32_t piece) const {
-    return owner_of(w, piece) == settings.replica;
+  static bool is_owner(const work& w, std::uint32_t piece) {
+    return owner_of(w, piece) == w.me;
   }
 
   std::span<std::byte> bytes_of(const work& w, std::uint32_t piece) const {
@@ -126,6 +127,9 @@ struct all_reduce::state : std::enable_shared_from_this<state> {
                               / piece_bytes);
     works[w->what.index] = w;
     const std::vector<core::peer_id>& holders = w->what.holders;
+    w->me = std::uint32_t(std::ranges::find(holders, settings.self)
+                          - holders.begin());
+    SHOAL_ASSERT(w->me < holders.size());
     if (holders.size() == 1) {
       w->in_place = w->pieces;
       return;
@@ -133,12 +137,12 @@ struct all_reduce::state : std::enable_shared_from_this<state> {
     w->parts.resize(w->pieces);
     for (std::uint32_t p = 0; p < w->pieces; ++p) {
       const std::uint32_t owner = owner_of(*w, p);
-      if (owner == settings.replica)
+      if (owner == w->me)
         for (std::uint32_t r = 0; r < holders.size(); ++r)
           exchange(w, p, r, holders[r], link_kind::reduce_result,
                    link_kind::reduce_part);
       else
-        exchange(w, p, settings.replica, holders[owner], link_kind::reduce_part,
+        exchange(w, p, w->me, holders[owner], link_kind::reduce_part,
                  link_kind::reduce_result);
     }
   }
@@ -146,7 +150,7 @@ struct all_reduce::state : std::enable_shared_from_this<state> {
   /// A piece goes to `peer` and another comes from there.
   void exchange(const work_ptr& w, std::uint32_t piece, std::uint32_t replica,
                 const core::peer_id& peer, link_kind out, link_kind in) {
-    if (is_owner(*w, piece) && replica == settings.replica)
+    if (is_owner(*w, piece) && replica == w->me)
       return; // our own part of our own piece
     outgoing[{peer, out}].items.push_back({w, piece, replica});
     incoming[{peer, in}].items.push_back({w, piece, replica});
@@ -223,7 +227,7 @@ struct all_reduce::state : std::enable_shared_from_this<state> {
       [self = shared_from_this(), w, own = floats(bytes_of(*w, piece)),
        parts = std::move(w->parts[piece])](kernels::backend& device) {
         if (!self->stopped)
-          add_in_order(device, own, parts, self->settings.replica);
+          add_in_order(device, own, parts, w->me);
       },
       [self = shared_from_this(), w, piece] {
         self->later([self, w, piece] { self->summed(w, piece); });
@@ -235,7 +239,7 @@ struct all_reduce::state : std::enable_shared_from_this<state> {
     ++w->in_place;
     const std::vector<core::peer_id>& holders = w->what.holders;
     for (std::uint32_t r = 0; r < holders.size(); ++r) {
-      if (r == settings.replica)
+      if (r == w->me)
         continue;
       used_up({holders[r], link_kind::reduce_part});
       const lane_name name{holders[r], link_kind::reduce_result};

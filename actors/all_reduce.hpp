@@ -1,6 +1,7 @@
 // actors/all_reduce.hpp -- sums spans of floats over replicas, piece by piece.
 //
-// A bucket is a span that is ready at once (say, a unit's gradient). It goes by
+// A bucket is a span that is ready at once (say, a unit's gradient). Each has
+// replicas of its own: "replica" is a holder of the bucket here. It goes by
 // pieces of piece_bytes; the replicas own its pieces in turn. Each replica
 // sends its part of a piece to the owner once the bucket is ready there; the
 // owner adds the parts in replica order, whatever the order of arrival, and
@@ -51,7 +52,7 @@ public:
     runtime::device_queue* sums = nullptr;
     buffer_pool* buffers = nullptr;
     std::uint64_t plan = 0;      ///< digest, in all tags
-    std::uint32_t replica = 0;   ///< this one
+    core::peer_id self{};        ///< this one
     std::shared_ptr<void> lease; ///< copied by transfers into buckets
     /// Once per bucket of a step: its sum is in place and nothing of it is
     /// being sent.
@@ -61,7 +62,7 @@ public:
   };
   struct bucket {
     std::uint32_t index = 0;
-    std::vector<core::peer_id> holders; ///< by replica
+    std::vector<core::peer_id> holders; ///< all replicas, in one order
     runtime::shared_bytes values;       ///< floats: part before, sum after
   };
 

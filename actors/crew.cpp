@@ -31,9 +31,8 @@ void crew::start(caf::event_based_actor* owner, world_ptr world,
   stages_ = stages_on(plan_->where, world_->node->self());
   if (!units_of(plan_->where, world_->node->self()).empty()) // it may follow
     reducer_ = add(spawn_reducer(system, {world_, plan_, self}));
-  if (!stages_.empty()) // all of one replica
-    stage_ = add(spawn_stage(
-      system, {world_, plan_, stages_.front().replica, self, reducer_}));
+  if (!stages_.empty())
+    stage_ = add(spawn_stage(system, {world_, plan_, self, reducer_}));
   if (is_evaluator())
     evaluator_ = add(spawn_evaluator(system, {world_, plan_, self}));
   if (is_checkpointer())

@@ -25,8 +25,8 @@ evaluator(caf::event_based_actor* self, const evaluator_config& config) {
         into.shared(),
         [to = caf::actor_cast<caf::actor>(self), step = m.step,
          into](std::error_code error) {
-          caf::anon_send(to,
-                         arrived{link_kind::eval_losses, step, 0, into, error});
+          caf::anon_send(
+            to, arrived{link_kind::eval_losses, step, 0, into, error, 0, 0});
         });
     },
     [=](const arrived& m) {

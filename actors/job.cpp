@@ -295,7 +295,7 @@ void job_actor::act(const run_step& a) {
 void job_actor::on_computed(const step_computed& m) {
   if (digest_ == 0)
     return;
-  computed_ = {m.step, {}, {}, m.busy, m.elapsed};
+  computed_ = {m.step, {}, m.busy, m.elapsed};
   trace_reducing(!reduced_);
   if (!m.losses.empty())
     crew_.pass_losses(m);
@@ -307,7 +307,7 @@ void job_actor::on_reduced(const step_reduced& m) {
     return;
   reduced_ = m;
   if (crew_.stages().empty()) // it only follows
-    computed_ = step_computed{m.step, {}, {}, 0, 0};
+    computed_ = step_computed{m.step, {}, 0, 0};
   prepare_if_complete();
 }
 

@@ -27,8 +27,9 @@ void receiver::post() {
     const std::uint32_t m = order_[posted_++];
     buffer into = buffers_->get(from_.bytes);
     auto tell = [owner = self, kind = from_.kind, run = run_, m, into,
-                 index = from_.index](std::error_code error) {
-      caf::anon_send(owner, arrived{kind, run, m, into, error, index});
+                 index = from_.index,
+                 replica = from_.replica](std::error_code error) {
+      caf::anon_send(owner, arrived{kind, run, m, into, error, index, replica});
     };
     links_->expect(from_.from,
                    make_tag(from_.plan_digest, from_.kind, from_.replica,

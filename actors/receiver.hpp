@@ -32,7 +32,8 @@ struct arrived {
   std::uint32_t microbatch = 0; ///< or unit
   buffer what;
   std::error_code error;
-  std::uint32_t index = 0; ///< of the receiving stage
+  std::uint32_t index = 0;   ///< of the receiving stage
+  std::uint32_t replica = 0; ///< and its replica
 };
 
 class receiver {

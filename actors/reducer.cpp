@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <set>
 
 namespace shoal::actors {
 namespace {
@@ -80,7 +81,6 @@ public:
     : caf::event_based_actor(cfg), config_(std::move(config)),
       place_(config_.plan->where), states_(config_.world->units) {
     for (const stage_name& n : stages_on(place_, node().self())) {
-      replica_ = n.replica;
       const unit_range range = units_of(place_, n.replica, n.stage);
       for (auto u = range.first; u < range.last; ++u)
         units_[u];
@@ -92,7 +92,7 @@ public:
     head_ = config_.world->layout->head_unit();
     sums_ = std::make_unique<all_reduce>(all_reduce::config{
       &node().links(), &node().reductions(), &config_.world->buffers,
-      config_.plan->digest, replica_, config_.plan->lease,
+      config_.plan->digest, node().self(), config_.plan->lease,
       [self = address()](std::uint64_t step, std::uint32_t unit,
                          std::error_code error) { // weak: we own this
         if (const auto to = caf::actor_cast<caf::actor>(self))
@@ -176,10 +176,14 @@ private:
   enum class tied_state { none, waiting, adding, added };
 
   runtime::context& node() { return *config_.world->node; }
-  std::uint32_t replicas() const {
-    return std::uint32_t(place_.replicas.size());
-  }
   bool has_head() const { return units_.contains(head_); }
+  /// Whether this peer computes it in replica 0.
+  bool leads(model::unit_index u) {
+    return units_.contains(u) && holder_of(place_, 0, u) == node().self();
+  }
+  std::uint32_t first_replica(model::unit_index u) {
+    return first_replica_of(place_, node().self(), u);
+  }
   std::uint32_t microbatches() const {
     return place_.replicas.back().last_microbatch;
   }
@@ -191,8 +195,7 @@ private:
       unit = {};
       all_reduce::bucket& b = buckets.emplace_back();
       b.index = u;
-      for (std::uint32_t r = 0; r < replicas(); ++r)
-        b.holders.push_back(holder_of(place_, r, u));
+      b.holders = holders_of(place_, u);
       const unit_ptr& state = states_.at(u);
       b.values = {state, std::as_writable_bytes(state->gradients())};
     }
@@ -249,7 +252,7 @@ private:
 
   /// Its gradient is final.
   void finish(model::unit_index u) {
-    if (replica_ == 0 && place_.copy_every <= 1)
+    if (leads(u) && place_.copy_every <= 1)
       send_copies(u);
     send_arrivals(u);
     square(u);
@@ -342,8 +345,8 @@ private:
                     step_);
   }
 
-  // Losses: each replica knows those of its own microbatches; replica 0 merges
-  // them and tells the others, between the holders of the head.
+  // Losses: who has the head in some replicas knows those of their microbatches.
+  // The head of replica 0 merges them and tells the others.
 
   void post_losses() {
     losses_here_.clear();
@@ -353,26 +356,28 @@ private:
       return;
     losses_.assign(microbatches(), {});
     const std::size_t bytes = losses_.size() * sizeof(loss_entry);
-    if (replica_ != 0) {
+    if (!leads(head_)) {
       losses_to_send_ = 1;
-      expect(holder_of(place_, 0, head_), link_kind::losses_merged, replica_, 0,
-             bytes);
+      expect(holder_of(place_, 0, head_), link_kind::losses_merged,
+             first_replica(head_), 0, bytes);
       return;
     }
-    losses_to_send_ = int(replicas()) - 1;
-    for (std::uint32_t r = 1; r < replicas(); ++r)
-      expect(holder_of(place_, r, head_), link_kind::losses, r, 0, bytes);
+    for (const core::peer_id& other : holders_of(place_, head_)) {
+      if (other == node().self())
+        continue;
+      ++losses_to_send_;
+      expect(other, link_kind::losses, first_replica_of(place_, other, head_),
+             0, bytes);
+    }
   }
 
   void take_losses(const step_computed& mine) {
-    const core::replica_place& r = place_.replicas[replica_];
-    SHOAL_ASSERT(mine.losses.size() == r.last_microbatch - r.first_microbatch
-                 && mine.samples.size() == mine.losses.size());
-    for (std::size_t i = 0; i < mine.losses.size(); ++i)
-      losses_[r.first_microbatch + i] = {mine.losses[i], mine.samples[i]};
-    losses_here_[replica_] = {};
-    if (replica_ != 0)
-      send_losses(link_kind::losses, replica_, holder_of(place_, 0, head_));
+    for (const microbatch_loss& l : mine.losses)
+      losses_.at(l.microbatch) = {l.loss, l.sample};
+    const std::uint32_t first = first_replica(head_);
+    losses_here_[first] = {};
+    if (!leads(head_))
+      send_losses(link_kind::losses, first, holder_of(place_, 0, head_));
     merge_losses_if_ready();
   }
 
@@ -391,31 +396,40 @@ private:
       });
   }
 
-  /// Each replica filled in its own range: nothing is added.
+  /// Everyone filled in what is theirs: nothing is added.
   void merge_losses_if_ready() {
-    const std::size_t wanted = replica_ == 0 ? replicas() : 2;
-    if (losses_here_.size() < wanted || losses_merged_)
+    const std::vector<core::peer_id> all = holders_of(place_, head_);
+    const bool leader = leads(head_);
+    if (losses_merged_ || losses_here_.size() < (leader ? all.size() : 2))
       return;
     losses_merged_ = true;
-    for (const auto& [r, part] : losses_here_) {
+    for (const auto& [first, part] : losses_here_) {
       if (!part)
         continue; // our own
       const auto from = part.as<const loss_entry>();
-      if (replica_ != 0) { // the merged ones
+      if (!leader) { // the merged ones
         std::ranges::copy(from, losses_.begin());
         continue;
       }
-      const core::replica_place& place = place_.replicas[r];
-      for (auto m = place.first_microbatch; m < place.last_microbatch; ++m)
-        losses_[m] = from[m];
+      const core::peer_id& who = holder_of(place_, first, head_);
+      for (std::uint32_t r = first; r < place_.replicas.size(); ++r) {
+        if (holder_of(place_, r, head_) != who)
+          continue;
+        const core::replica_place& place = place_.replicas[r];
+        for (auto m = place.first_microbatch; m < place.last_microbatch; ++m)
+          losses_[m] = from[m];
+      }
     }
-    if (replica_ == 0)
-      for (std::uint32_t r = 1; r < replicas(); ++r)
-        send_losses(link_kind::losses_merged, r, holder_of(place_, r, head_));
+    if (leader)
+      for (const core::peer_id& other : all)
+        if (other != node().self())
+          send_losses(link_kind::losses_merged,
+                      first_replica_of(place_, other, head_), other);
     finish_if_reduced();
   }
 
-  // Tied embeddings: the peers of unit 0 and of the head, in each replica.
+  // Tied embeddings: who computes only one of unit 0 and the head gets the
+  // gradient of the other from the peer beside it in its first replica.
 
   bool is_tied(model::unit_index u) const {
     return config_.world->layout->tied() && (u == 0 || u == head_);
@@ -431,12 +445,34 @@ private:
   void post_tied() {
     tied_ = has_tied() ? tied_state::waiting : tied_state::none;
     tied_part_ = {};
-    tied_sent_ = false;
+    tied_sent_.clear();
     if (!has_tied() || tied_is_local())
       return;
-    const std::uint32_t other = units_.contains(0) ? head_ : 0;
-    expect(holder_of(place_, replica_, other), link_kind::tied, replica_, other,
-           tied_span(!other).size_bytes());
+    const std::uint32_t mine = units_.contains(0) ? 0 : head_;
+    const std::uint32_t other = head_ - mine;
+    const std::uint32_t replica = first_replica(mine);
+    expect(holder_of(place_, replica, other), link_kind::tied, replica, other,
+           tied_span(mine == head_).size_bytes());
+  }
+
+  /// To those who wait for it here.
+  void send_tied(std::uint32_t mine) {
+    const std::uint32_t other = head_ - mine;
+    const std::vector<core::peer_id> here = holders_of(place_, mine);
+    for (const core::peer_id& to : holders_of(place_, other)) {
+      if (std::ranges::find(here, to) != here.end())
+        continue; // it has both
+      const std::uint32_t replica = first_replica_of(place_, to, other);
+      if (holder_of(place_, replica, mine) != node().self())
+        continue;
+      buffer copy =
+        config_.world->buffers.get(tied_span(mine == head_).size_bytes());
+      std::ranges::copy(tied_span(mine == head_), copy.as<float>().begin());
+      node().links().send(
+        to,
+        make_tag(config_.plan->digest, link_kind::tied, replica, mine, step_),
+        copy.shared(), [](std::error_code) {});
+    }
   }
 
   /// The tied tensor's gradient in unit 0, or in the head.
@@ -449,26 +485,16 @@ private:
   void add_tied_if_ready() {
     if (tied_ != tied_state::waiting)
       return;
-    if (tied_is_local()) {
-      if (units_.at(0).reduced && units_.at(head_).reduced)
-        submit_tied({});
-      return;
+    bool all = true;
+    for (const std::uint32_t mine : {0u, head_}) {
+      if (!units_.contains(mine))
+        continue;
+      if (!units_.at(mine).reduced)
+        all = false;
+      else if (tied_sent_.insert(mine).second)
+        send_tied(mine);
     }
-    const bool here_is_head = units_.contains(head_);
-    const std::uint32_t mine = here_is_head ? head_ : 0;
-    if (!units_.at(mine).reduced)
-      return;
-    if (!tied_sent_) {
-      tied_sent_ = true;
-      buffer copy =
-        config_.world->buffers.get(tied_span(here_is_head).size_bytes());
-      std::ranges::copy(tied_span(here_is_head), copy.as<float>().begin());
-      node().links().send(
-        holder_of(place_, replica_, here_is_head ? 0 : head_),
-        make_tag(config_.plan->digest, link_kind::tied, replica_, mine, step_),
-        copy.shared(), [](std::error_code) {});
-    }
-    if (tied_part_)
+    if (all && (tied_is_local() || tied_part_))
       submit_tied(tied_part_);
   }
 
@@ -508,7 +534,6 @@ private:
 
   reducer_config config_;
   const core::assignment& place_;
-  std::uint32_t replica_ = 0;
   std::map<model::unit_index, unit_ptr> states_; ///< as of this sub-plan
   std::uint32_t head_ = 0;
   std::unique_ptr<all_reduce> sums_;
@@ -523,13 +548,14 @@ private:
   };
   std::map<std::pair<model::unit_index, core::peer_id>, arrival> arrivals_;
   std::uint64_t arrivals_begun_ = 0;
-  std::map<std::uint32_t, buffer> losses_here_; ///< by replica; own: empty
+  /// By the first replica of who sent them; own: empty.
+  std::map<std::uint32_t, buffer> losses_here_;
   std::vector<loss_entry> losses_;
   int losses_to_send_ = 0;
   bool losses_merged_ = false;
   tied_state tied_ = tied_state::none;
   buffer tied_part_;
-  bool tied_sent_ = false;
+  std::set<std::uint32_t> tied_sent_; ///< of unit 0 and the head
 };
 
 } // namespace

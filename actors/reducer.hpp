@@ -6,11 +6,13 @@
 // gradients and both add them. The squares of each gradient, for its norm, are
 // summed once it is final. Replica 0 gathers all replicas' losses, and sends
 // final gradients to those who follow its units (followers.hpp in the core).
+// A peer that stands in for others (detours.hpp in the core) is in several
+// replicas, but exchanges each thing once: by the first of them.
 //
 // Message        Effect
 // begin_step     posts what will come, forgets the step before
-// unit_ready     one unit of this replica is complete
-// step_computed  losses of this replica
+// unit_ready     this peer's part of a unit is complete
+// step_computed  losses of this peer's replicas
 // send_gradients a unit arrives at another peer from the next step on: it gets
 //                the final gradients, copied, so that no step waits for them
 //

@@ -66,8 +66,18 @@ struct stage_compute {
   std::unique_ptr<model::stage_model> stage;
 };
 
+/// A replica with stages here.
+struct replica_here {
+  std::uint32_t index = 0;
+  const core::replica_place* place = nullptr;
+  core::pipeline line;
+  std::uint32_t peer = 0; ///< this one, in the pipeline
+  std::uint32_t stages() const { return line.stages(); }
+};
+
 /// One of the stages that run here.
 struct stage_here {
+  const replica_here* replica = nullptr;
   std::uint32_t index = 0;
   std::shared_ptr<stage_compute> compute;
   receiver tokens, targets, hidden_in, d_out;
@@ -80,23 +90,26 @@ struct stage_here {
 class stage_actor : public caf::event_based_actor {
 public:
   stage_actor(caf::actor_config& cfg, stage_config config)
-    : caf::event_based_actor(cfg), config_(std::move(config)),
-      place_(config_.plan->where.replicas.at(config_.replica)),
-      pipeline_(core::make_pipeline(config_.plan->where.schedule, place_)) {
-    const auto index = core::index_of(place_, node().self());
-    SHOAL_ASSERT(index);
-    peer_ = *index;
-    for (std::uint32_t s = 0; s < stages(); ++s) {
-      if (pipeline_.peer_of[s] != peer_)
-        continue;
-      stage_here& here = here_.emplace_back();
-      here.index = s;
-      here.compute = std::make_shared<stage_compute>();
-      const unit_range range =
-        units_of(config_.plan->where, config_.replica, s);
-      for (auto u = range.first; u < range.last; ++u)
-        here.compute->units.push_back(config_.world->units.at(u));
-    }
+    : caf::event_based_actor(cfg), config_(std::move(config)) {
+    const core::assignment& all = config_.plan->where;
+    for (std::uint32_t r = 0; r < all.replicas.size(); ++r)
+      if (const auto peer = core::index_of(all.replicas[r], node().self()))
+        replicas_.push_back({r, &all.replicas[r],
+                             core::make_pipeline(all.schedule, all.replicas[r]),
+                             *peer});
+    for (const replica_here& r : replicas_)
+      for (std::uint32_t s = 0; s < r.stages(); ++s) {
+        if (r.line.peer_of[s] != r.peer)
+          continue;
+        stage_here& here = here_.emplace_back();
+        here.replica = &r;
+        here.index = s;
+        here.compute = std::make_shared<stage_compute>();
+        const unit_range range = units_of(all, r.index, s);
+        for (auto u = range.first; u < range.last; ++u)
+          here.compute->units.push_back(config_.world->units.at(u));
+      }
+    SHOAL_ASSERT(!here_.empty());
   }
 
   const char* name() const override { return "stage"; }
@@ -111,16 +124,20 @@ public:
   }
 
 private:
-  std::uint32_t stages() const { return pipeline_.stages(); }
-  bool is_first(std::uint32_t stage) const { return stage == 0; }
-  bool is_last(std::uint32_t stage) const { return stage + 1 == stages(); }
+  static bool is_first(const stage_here& s) { return s.index == 0; }
+  static bool is_last(const stage_here& s) {
+    return s.index + 1 == s.replica->stages();
+  }
   runtime::context& node() { return *config_.world->node; }
 
-  stage_here& here(std::uint32_t stage) {
-    auto at = std::ranges::find(here_, stage, &stage_here::index);
+  stage_here& here(std::uint32_t replica, std::uint32_t stage) {
+    auto at = std::ranges::find_if(here_, [&](const stage_here& s) {
+      return s.replica->index == replica && s.index == stage;
+    });
     SHOAL_ASSERT(at != here_.end());
     return *at;
   }
+  stage_here& here(const work_item& w) { return here(w.replica, w.stage); }
 
   /// In a step of this run: the step's training, or its evaluation.
   std::uint32_t microbatches() const {
@@ -128,16 +145,18 @@ private:
                  : config_.plan->where.replicas.back().last_microbatch;
   }
 
-  receiver make_receiver(link_kind kind, std::uint32_t stage,
+  receiver make_receiver(link_kind kind, const stage_here& s,
                          const core::peer_id& from, std::size_t bytes) {
-    return {{kind, config_.plan->digest, config_.replica, stage, from, bytes},
-            node().links(),
-            config_.world->buffers,
-            address()};
+    return {
+      {kind, config_.plan->digest, s.replica->index, s.index, from, bytes},
+      node().links(),
+      config_.world->buffers,
+      address()};
   }
 
-  const core::peer_id& peer_of(std::uint32_t stage) const {
-    return place_.stages[stage].where.peer;
+  static const core::peer_id& peer_of(const stage_here& s, int distance) {
+    return s.replica->place->stages[s.index + std::uint32_t(distance)]
+      .where.peer;
   }
 
   void begin(std::uint64_t step, bool eval) {
@@ -147,12 +166,14 @@ private:
     began_ = steady_now();
     worked_ = 0;
     losses_.clear();
-    samples_.clear();
-    order_ =
-      eval ? core::work_order::forward_only(pipeline_, peer_, microbatches())
-           : core::work_order(pipeline_, peer_);
+    eval_losses_.clear();
+    order_ = eval ? core::work_order::forward_only(
+               replicas_.front().line, replicas_.front().peer, microbatches())
+                  : order_of_step();
     runtime::device_queue& device = node().device();
     for (stage_here& s : here_) {
+      if (eval && s.replica->index != 0)
+        continue;
       post_receives(s);
       // The model is made on the device's thread, where all its calls happen.
       device.submit(
@@ -173,11 +194,18 @@ private:
     advance();
   }
 
+  core::work_order order_of_step() const {
+    std::vector<core::pipeline_role> roles;
+    for (const replica_here& r : replicas_)
+      roles.push_back({r.index, &r.line, r.peer});
+    return core::work_order(roles);
+  }
+
   /// A stage takes microbatches in ascending order (S-1).
   void post_receives(stage_here& s) {
     std::vector<std::uint32_t> order;
-    const std::uint32_t last = eval_ ? microbatches() : pipeline_.last;
-    for (auto m = eval_ ? 0 : pipeline_.first; m < last; ++m)
+    const std::uint32_t last = eval_ ? microbatches() : s.replica->line.last;
+    for (auto m = eval_ ? 0 : s.replica->line.first; m < last; ++m)
       order.push_back(m);
     const std::uint64_t run = run_number(step_, eval_);
     const std::uint64_t sequence = step_ * microbatches();
@@ -187,23 +215,23 @@ private:
     const core::peer_id& source = config_.plan->where.data_source.peer;
     auto expect = [&](receiver& r, link_kind kind, const core::peer_id& from,
                       std::size_t bytes) {
-      r = make_receiver(kind, s.index, from, bytes);
+      r = make_receiver(kind, s, from, bytes);
       r.begin(run, order, sequence);
     };
     for (receiver* r : s.receivers())
       *r = receiver{};
-    if (is_first(s.index))
+    if (is_first(s))
       expect(s.tokens, eval_ ? link_kind::eval_tokens : link_kind::tokens,
              source, ids_bytes);
     else
       expect(s.hidden_in,
              eval_ ? link_kind::eval_activations : link_kind::activations,
-             peer_of(s.index - 1), hidden);
-    if (is_last(s.index))
+             peer_of(s, -1), hidden);
+    if (is_last(s))
       expect(s.targets, eval_ ? link_kind::eval_targets : link_kind::targets,
              source, ids_bytes);
     else if (!eval_)
-      expect(s.d_out, link_kind::gradients, peer_of(s.index + 1), hidden);
+      expect(s.d_out, link_kind::gradients, peer_of(s, 1), hidden);
   }
 
   void note(const char* what, std::uint32_t stage, std::uint32_t microbatch) {
@@ -212,7 +240,7 @@ private:
 
   void on_arrived(const arrived& m) {
     note(m.error ? "input failed" : "input arrived", m.index, m.microbatch);
-    for (receiver* r : here(m.index).receivers())
+    for (receiver* r : here(m.replica, m.index).receivers())
       if (r->used() && r->kind() == m.kind)
         if (!r->put(m) && m.error && m.run == run_number(step_, eval_))
           node().say("[stage] input of microbatch "
@@ -224,7 +252,7 @@ private:
 
   bool ready(const work_item& item) {
     const std::uint32_t m = item.microbatch;
-    stage_here& s = here(item.stage);
+    stage_here& s = here(item);
     if (item.kind == work_kind::input_gradient)
       return !s.d_out.used() || s.d_out.has(m);
     return (!s.tokens.used() || s.tokens.has(m))
@@ -262,7 +290,7 @@ private:
     done->item = item;
     done->made = std::move(made);
     node().device().submit(
-      [compute = here(item.stage).compute, done, run, item, step = step_,
+      [compute = here(item).compute, done, run, item, step = step_,
        what = eval_ ? "evaluate" : name_of(item.kind),
        trace = &node().trace()](kernels::backend&) {
         const runtime::timeline_span span(
@@ -282,11 +310,11 @@ private:
   void forward(const work_item& item) {
     const auto& run = config_.world->run;
     const std::uint32_t m = item.microbatch;
-    stage_here& s = here(item.stage);
+    stage_here& s = here(item);
     buffer ids = s.tokens.used() ? s.tokens.take(m) : buffer{};
     buffer targets = s.targets.used() ? s.targets.take(m) : buffer{};
     buffer hidden = s.hidden_in.used() ? s.hidden_in.take(m) : buffer{};
-    buffer out = is_last(item.stage)
+    buffer out = is_last(s)
                    ? buffer{}
                    : config_.world->buffers.get(config_.world->hidden_bytes());
     const float scale = 1.0f / float(config_.world->tokens_per_step());
@@ -319,9 +347,9 @@ private:
 
   void input_gradient(const work_item& item) {
     const std::uint32_t m = item.microbatch;
-    stage_here& s = here(item.stage);
+    stage_here& s = here(item);
     buffer d_out = s.d_out.used() ? s.d_out.take(m) : buffer{};
-    buffer d_in = is_first(item.stage)
+    buffer d_in = is_first(s)
                     ? buffer{}
                     : config_.world->buffers.get(config_.world->hidden_bytes());
     submit(item, d_in, [=](model::stage_model& stage, item_done&) {
@@ -334,14 +362,26 @@ private:
   void weight_gradient(const work_item& item) {
     const std::uint32_t m = item.microbatch;
     model::unit_callback after;
-    if (order_.gradients_final(item.stage))
-      after = [reducer = config_.reducer,
-               step = step_](model::unit_index unit) {
-        caf::anon_send(reducer, unit_ready{step, unit});
+    if (order_.gradients_final(item.stage, item.replica))
+      after = [reducer = config_.reducer, step = step_,
+               others = still_added_to()](model::unit_index unit) {
+        if (!std::ranges::binary_search(others, unit))
+          caf::anon_send(reducer, unit_ready{step, unit});
       };
     submit(item, {}, [m, after](model::stage_model& stage, item_done&) {
       stage.weight_gradient(m, after);
     });
+  }
+
+  /// Units to which other stages here have yet to add, ascending.
+  std::vector<model::unit_index> still_added_to() const {
+    std::vector<model::unit_index> out;
+    for (const stage_here& s : here_)
+      if (!order_.gradients_final(s.index, s.replica->index))
+        for (const unit_ptr& u : s.compute->units)
+          out.push_back(u->unit());
+    std::ranges::sort(out);
+    return out;
   }
 
   void on_done(item_done& m) {
@@ -350,21 +390,22 @@ private:
     ++config_.world->finished;
     busy_ = false;
     worked_ += m.took;
-    const std::uint32_t stage = m.item.stage;
-    if (m.item.kind == work_kind::forward && is_last(stage)) { // S-1: in order
+    const stage_here& s = here(m.item);
+    if (m.item.kind == work_kind::forward && is_last(s)) { // S-1: in order
       if (eval_) {
-        losses_.push_back(m.loss_sum);
-        losses_.push_back(m.predicted);
+        eval_losses_.push_back(m.loss_sum);
+        eval_losses_.push_back(m.predicted);
       } else {
-        losses_.push_back(m.loss_sum
-                          / double(config_.world->tokens_per_microbatch()));
-        samples_.push_back(m.sample);
+        losses_.push_back(
+          {m.item.microbatch,
+           m.loss_sum / double(config_.world->tokens_per_microbatch()),
+           m.sample});
       }
     } else if (m.item.kind == work_kind::forward) {
       pass_on(m, eval_ ? link_kind::eval_activations : link_kind::activations,
-              stage + 1);
-    } else if (m.item.kind == work_kind::input_gradient && !is_first(stage)) {
-      pass_on(m, link_kind::gradients, stage - 1);
+              s, 1);
+    } else if (m.item.kind == work_kind::input_gradient && !is_first(s)) {
+      pass_on(m, link_kind::gradients, s, -1);
     }
     if (order_.finished())
       finish();
@@ -375,28 +416,31 @@ private:
   void finish() {
     note("stage finished", here_.front().index, 0);
     if (!eval_) {
-      send(config_.owner,
-           step_computed{step_, std::move(losses_), std::move(samples_),
-                         worked_, steady_now() - began_});
+      std::ranges::sort(losses_, {}, &microbatch_loss::microbatch);
+      send(config_.owner, step_computed{step_, std::move(losses_), worked_,
+                                        steady_now() - began_});
       return;
     }
-    if (here_.back().index + 1 == stages())
+    if (!eval_losses_.empty())
       send_eval_losses();
     send(config_.owner, eval_computed{step_});
   }
 
-  void pass_on(item_done& m, link_kind kind, std::uint32_t to) {
-    node().links().send(
-      peer_of(to),
-      make_tag(config_.plan->digest, kind, config_.replica, to,
-               step_ * microbatches() + m.item.microbatch),
-      m.made.shared(), [](std::error_code) {}); // a lost peer: a new plan
+  void
+  pass_on(item_done& m, link_kind kind, const stage_here& s, int distance) {
+    node().links().send(peer_of(s, distance),
+                        make_tag(config_.plan->digest, kind, s.replica->index,
+                                 s.index + std::uint32_t(distance),
+                                 step_ * microbatches() + m.item.microbatch),
+                        m.made.shared(),
+                        [](std::error_code) {}); // a lost peer: a new plan
   }
 
   /// Sends {sum, predicted} of all microbatches to the evaluator.
   void send_eval_losses() {
-    buffer sums = config_.world->buffers.get(losses_.size() * sizeof(double));
-    std::ranges::copy(losses_, sums.as<double>().begin());
+    buffer sums =
+      config_.world->buffers.get(eval_losses_.size() * sizeof(double));
+    std::ranges::copy(eval_losses_, sums.as<double>().begin());
     node().links().send(
       config_.plan->where.evaluator.peer,
       make_tag(config_.plan->digest, link_kind::eval_losses, 0, 0, step_),
@@ -404,10 +448,8 @@ private:
   }
 
   stage_config config_;
-  const core::replica_place& place_;
-  core::pipeline pipeline_;
-  std::uint32_t peer_ = 0;       ///< this one, in the pipeline
-  std::vector<stage_here> here_; ///< by index
+  std::vector<replica_here> replicas_; ///< by index; complete before here_
+  std::vector<stage_here> here_;       ///< by replica, then index
 
   std::uint64_t step_ = 0;
   bool eval_ = false;
@@ -415,8 +457,8 @@ private:
   bool busy_ = false; ///< an item is on the device
   core::nanoseconds began_ = 0;
   core::nanoseconds worked_ = 0; ///< the device, since then
-  std::vector<double> losses_;
-  std::vector<std::uint64_t> samples_; ///< of the same microbatches
+  std::vector<microbatch_loss> losses_;
+  std::vector<double> eval_losses_; ///< sum and tokens of each microbatch
 };
 
 } // namespace

@@ -1,6 +1,7 @@
-// actors/stage.hpp -- the stages of one replica on this peer, computing.
+// actors/stage.hpp -- the stages on this peer, computing.
 //
-// Lives as long as its sub-plan. Runs item by item what the schedule says
+// Lives as long as its sub-plan. The stages are of one replica, or of several
+// where this peer stands in for others (detours.hpp in the core). Runs item by item what the schedule says
 // (runtime/core/training/schedule.hpp): an item runs on the device queue when
 // its input has arrived; what it makes goes to the neighbour. Neighbours are
 // known only as links, also where they are stages of this same peer.
@@ -35,13 +36,17 @@ struct begin_step {
 struct begin_eval {
   std::uint64_t step = 0;
 };
+/// Mean loss of a microbatch in nats per token.
+struct microbatch_loss {
+  std::uint32_t microbatch = 0;
+  double loss = 0;
+  std::uint64_t sample = 0; ///< digest of its targets (ledger.hpp in the core)
+};
 /// All stages of this peer have run their part of a step.
 struct step_computed {
   std::uint64_t step = 0;
-  /// Mean losses of this replica's microbatches, [first, last), in nats per
-  /// token; only from the last stage.
-  std::vector<double> losses;
-  std::vector<std::uint64_t> samples; ///< and digests of their targets
+  /// Of the microbatches whose last stage is here, ascending.
+  std::vector<microbatch_loss> losses;
   core::nanoseconds busy = 0;    ///< the device, with items of the schedule
   core::nanoseconds elapsed = 0; ///< from begin_step to the last item
 };
@@ -49,7 +54,7 @@ struct step_computed {
 struct eval_computed {
   std::uint64_t step = 0;
 };
-/// The gradients of a unit of this replica are complete.
+/// What this peer adds to the gradients of a unit is complete.
 struct unit_ready {
   std::uint64_t step = 0;
   model::unit_index unit = 0;
@@ -58,12 +63,11 @@ struct unit_ready {
 struct stage_config {
   world_ptr world;
   sub_plan_ptr plan;
-  std::uint32_t replica = 0;
   caf::actor owner;
   caf::actor reducer;
 };
 
-/// @pre this peer runs at least one stage of the replica
+/// @pre this peer runs at least one stage
 caf::actor spawn_stage(caf::actor_system& system, stage_config config);
 
 } // namespace shoal::actors

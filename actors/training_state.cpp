@@ -15,9 +15,6 @@ stages_on(const core::assignment& a, const core::peer_id& peer) {
     for (std::uint32_t s = 0; s < a.replicas[r].stages.size(); ++s)
       if (a.replicas[r].stages[s].where.peer == peer)
         out.push_back({r, s});
-  // A peer has one copy of a unit: two replicas cannot share it.
-  SHOAL_ASSERT(std::ranges::all_of(
-    out, [&](const stage_name& n) { return n.replica == out[0].replica; }));
   return out;
 }
 
@@ -29,6 +26,25 @@ const core::peer_id& holder_of(const core::assignment& a, std::uint32_t replica,
       return stages[s].where.peer;
   SHOAL_ASSERT(!"every unit has a stage");
   return stages.back().where.peer;
+}
+
+std::vector<core::peer_id>
+holders_of(const core::assignment& a, model::unit_index unit) {
+  std::vector<core::peer_id> out;
+  for (std::uint32_t r = 0; r < a.replicas.size(); ++r)
+    if (const core::peer_id& peer = holder_of(a, r, unit);
+        std::ranges::find(out, peer) == out.end())
+      out.push_back(peer);
+  return out;
+}
+
+std::uint32_t
+first_replica_of(const core::assignment& a, const core::peer_id& peer,
+                 model::unit_index unit) {
+  std::uint32_t r = 0;
+  while (holder_of(a, r, unit) != peer)
+    ++r;
+  return r;
 }
 
 std::size_t state_bytes(const model::unit_state& unit) {

@@ -66,7 +66,7 @@ struct sub_plan {
 };
 using sub_plan_ptr = std::shared_ptr<const sub_plan>;
 
-/// A stage of a sub-plan that runs on this peer.
+/// A stage of a sub-plan that runs on this peer; by replica, then stage.
 struct stage_name {
   std::uint32_t replica = 0;
   std::uint32_t stage = 0;
@@ -80,6 +80,15 @@ using core::units_of;
 /// The peer that holds `unit` in `replica`.
 const core::peer_id& holder_of(const core::assignment& a, std::uint32_t replica,
                                model::unit_index unit);
+
+/// All who compute it, by the first of their replicas.
+std::vector<core::peer_id>
+holders_of(const core::assignment& a, model::unit_index unit);
+
+/// The first replica in which `peer` computes it. @pre there is one
+std::uint32_t
+first_replica_of(const core::assignment& a, const core::peer_id& peer,
+                 model::unit_index unit);
 
 /// A unit as three consecutive arrays: parameters, first and second moment.
 std::size_t state_bytes(const model::unit_state& unit);

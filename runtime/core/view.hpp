@@ -81,7 +81,8 @@ struct stage_place {
   friend bool operator==(const stage_place&, const stage_place&) = default;
 };
 
-/// A full pipeline, and its share [first, last) of a step's microbatches.
+/// A full pipeline, and its share [first, last) of a step's microbatches. A
+/// member is in several only where it stands in for one (training/detours.hpp).
 struct replica_place {
   std::vector<stage_place> stages;
   std::uint32_t first_microbatch = 0;

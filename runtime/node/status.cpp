@@ -1,6 +1,8 @@
 // runtime/node/status.cpp -- what `shoal status --json` prints.
 #include "runtime/node/status.hpp"
 
+#include "runtime/core/training/detours.hpp"
+
 #include "runtime/job_journal.hpp"
 
 #include <nlohmann/json.hpp>
@@ -102,7 +104,7 @@ static json job_line(const status_input& in, const core::job_entry& job) {
   for (const core::assignment& a : in.plan->jobs)
     if (a.job == job.id) {
       out["plan"] = core::to_text(*in.view, a);
-      out["replicas"] = a.replicas.size();
+      out["replicas"] = core::replica_count(a.replicas);
       out["stages"] = a.replicas.empty() ? 0 : a.replicas[0].stages.size();
       if (!a.why_waiting.empty())
         out["waiting"] = a.why_waiting;

@@ -102,7 +102,7 @@ struct replica {
     c.sums = &queue;
     c.buffers = &buffers;
     c.plan = 7;
-    c.replica = std::uint32_t(n);
+    c.self = peer(n);
     c.lease = std::move(lease);
     c.reduced = [this](std::uint64_t step, std::uint32_t bucket,
                        std::error_code error) {

@@ -3,6 +3,7 @@
 // The same run on every layout, with peers that die at any message: the losses
 // must be those of one peer, to the last bit for pipelines.
 #include "actors/small_shoal.hpp"
+#include "runtime/core/training/detours.hpp"
 #include "runtime/core/training/plan.hpp"
 
 #include <boost/test/data/monomorphic.hpp>
@@ -286,6 +287,9 @@ run_config long_run(run_config run) {
   return run;
 }
 constexpr std::uint64_t large_state = 500'000'000;
+/// Nothing to wait for, where replicas sum their gradients.
+const shoal::core::network_profile fast_network{"fast", 1'000,
+                                                1'000'000'000'000};
 
 /// One that joins, and where.
 struct joined_run {
@@ -370,6 +374,70 @@ BOOST_DATA_TEST_CASE(a_death_while_state_arrives_loses_no_step,
   const auto record = s.record(victim == 0 ? 1 : 0); // there from the start
   require_undisturbed(r, false, record);
   BOOST_TEST(record.lost_states == 0u);
+}
+
+/// A layout that loses a peer which does not come back.
+const joined_run detour_runs[] = {{2, 2, 4}, {3, 2, 6}, {2, 3, 6}, {1, 3, 3}};
+
+/// Who holds the dead stage's units runs them for its replica too, at once;
+/// when it is back and has its state again all is as before, without a wait.
+BOOST_DATA_TEST_CASE(others_stand_in_for_a_dead_stage_while_its_state_moves,
+                     bdata::make(detour_runs) * bdata::make({false, true})
+                       * bdata::xrange(0, 6),
+                     r, tied, victim) {
+  if (std::size_t(victim) >= r.peers)
+    return;
+  shoal::test::small_shoal s(
+    r.peers, long_run(small_run(r.replicas, r.stages, tied)), some_text());
+  s.entry().block_state_bytes = large_state;
+  s.set_network(fast_network);
+  s.submit();
+  const std::size_t witness = victim == 0 ? 1 : 0;
+  while (s.record(witness).losses.size() < 3)
+    s.step();
+  const std::size_t moved = s.transfers(shoal::actors::link_kind::state);
+  s.kill(std::size_t(victim));
+  const auto place = [&] { return s.plan().jobs.at(0); };
+  BOOST_TEST(shoal::core::makes_detour(place().replicas) == (r.replicas > 1));
+  BOOST_TEST(shoal::core::replica_count(place().replicas)
+             == std::uint32_t(r.replicas)); // none is dropped
+  const std::size_t before = s.record(witness).losses.size();
+  while (!s.ended() && s.record(witness).losses.size() < before + 4)
+    s.step();
+  s.restart(std::size_t(victim));
+  while (!s.ended()
+         && (!place().arriving.empty()
+             || shoal::core::makes_detour(place().replicas)))
+    s.step();
+  BOOST_REQUIRE(!s.ended());
+  BOOST_REQUIRE(s.finish());
+  // Nobody has waited for state.
+  BOOST_TEST(s.transfers(shoal::actors::link_kind::state) == moved);
+  require_undisturbed(r, tied, s.record(witness));
+  BOOST_TEST(s.record(witness).lost_states == 0u);
+}
+
+/// Another death, at any message of the detour, and the return of one.
+BOOST_DATA_TEST_CASE(a_second_death_on_a_detour_loses_no_step,
+                     bdata::make({detour_runs[0], detour_runs[1]})
+                       * bdata::make({"1f1b", "zero_bubble"})
+                       * bdata::xrange(0, 600, 47),
+                     r, schedule, when) {
+  run_config run = long_run(small_run(r.replicas, r.stages));
+  run.copies = 2; // who stands in is followed
+  run.schedule = schedule;
+  shoal::test::small_shoal s(r.peers, run, some_text());
+  s.entry().block_state_bytes = large_state;
+  s.set_network(fast_network);
+  s.submit();
+  while (s.record(0).losses.size() < 2)
+    s.step();
+  s.kill(r.peers - 1);
+  const std::size_t second = 1 + std::size_t(when) % (r.peers - 2);
+  if (!die_and_return(s, second, when))
+    return;
+  require_undisturbed(r, false, s.record(0));
+  BOOST_TEST(s.record(0).lost_states == 0u);
 }
 
 BOOST_AUTO_TEST_CASE(both_copies_lost_is_said_and_survived) {

@@ -354,9 +354,16 @@ void small_shoal::add_member(std::size_t node) {
   m.host = std::to_string(node);
   m.device.mflops = 100000;
   m.device.memory_bytes = std::uint64_t{1} << 34;
+  m.networks = networks_;
   view_.members.push_back(m);
   std::ranges::sort(view_.members, {},
                     [](const core::member& x) { return x.id; });
+}
+
+void small_shoal::set_network(core::network_profile n) {
+  networks_ = {std::move(n)};
+  for (core::member& m : view_.members)
+    m.networks = networks_;
 }
 
 void small_shoal::publish() {

@@ -72,6 +72,8 @@ public:
   /// What a node has said.
   const std::vector<std::string>& said(std::size_t node) const;
   core::job_entry& entry() { return job_; }
+  /// All reach each other over this, by their profiles.
+  void set_network(core::network_profile n);
   /// It is back with nothing but its store.
   void restart(std::size_t node);
   /// Asks for the end after the step in progress.
@@ -103,6 +105,7 @@ private:
   core::view view_;
   std::shared_ptr<const core::plan> plan_;
   core::job_entry job_;
+  std::vector<core::network_profile> networks_;
   std::vector<std::byte> text_;
   std::vector<std::unique_ptr<fake_node>> nodes_, gone_;
   std::map<key, std::shared_ptr<transfer>> transfers_;

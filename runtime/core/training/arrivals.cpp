@@ -2,6 +2,7 @@
 #include "runtime/core/training/arrivals.hpp"
 
 #include "runtime/core/assert.hpp"
+#include "runtime/core/training/detours.hpp"
 #include "runtime/core/training/followers.hpp"
 #include "runtime/core/training/job_core.hpp"
 #include "runtime/core/training/layout.hpp"
@@ -113,18 +114,28 @@ bool able(const layout_problem& p, const member_id& id) {
                              [&](const member* m) { return m->id == id; });
 }
 
-/// The layout before, with what the chosen one lacks on its way.
+/// a.followers, but for what they run themselves.
+std::vector<follower_place> without_runners(const assignment& a) {
+  units_by_member runs, follows;
+  add_stages(a, runs);
+  add_places(a.followers, follows);
+  return as_places(without(std::move(follows), runs), a);
+}
+
+/// The layout before, made whole, with what the chosen one lacks on its way.
 std::optional<assignment>
 keep_layout(const assignment& chosen, const layout_problem& p,
-            const units_by_member& held) {
+            const units_by_member& held, std::vector<replica_place> before) {
   const assignment& was = *p.previous;
   assignment out = chosen;
-  out.replicas = was.replicas;
+  out.replicas = std::move(before);
   out.schedule = was.schedule;
   out.copy_every = was.copy_every;
   out.followers = was.followers;
   std::erase_if(out.followers,
                 [&](const follower_place& f) { return !able(p, f.where); });
+  if (out.replicas != was.replicas)
+    out.followers = without_runners(out);
   units_by_member needs;
   add_stages(chosen, needs);
   if (!long_move(without(needs, held), out, p))
@@ -135,6 +146,14 @@ keep_layout(const assignment& chosen, const layout_problem& p,
   if (out.arriving.size() > followers_max || !fits_memory(out, p))
     return std::nullopt;
   return out;
+}
+
+/// What those who stand in keep of microbatches as little as can be.
+std::vector<replica_place> keeping_least(std::vector<replica_place> replicas) {
+  for (replica_place& r : replicas)
+    for (stage_place& s : r.stages)
+      s.kept_max = 1;
+  return replicas;
 }
 
 /// The chosen layout, without the followers that have to get state first.
@@ -160,15 +179,19 @@ delay_followers(const assignment& chosen, const layout_problem& p,
 
 } // namespace
 
-bool let_arrive(assignment& a, const layout_problem& p, bool previous_stands) {
+bool let_arrive(assignment& a, const layout_problem& p) {
   a.arriving.clear();
   if (!p.previous || p.previous->replicas.empty() || a.replicas.empty()
       || has_arrived(p.job, *p.previous))
     return false;
   const units_by_member held = held_under(*p.previous);
   std::optional<assignment> instead;
-  if (previous_stands && a.replicas != p.previous->replicas)
-    instead = keep_layout(a, p, held);
+  const auto before = detour(p); // as it was, if nobody is gone
+  if (!before.empty() && a.replicas != before) {
+    instead = keep_layout(a, p, held, before);
+    if (!instead && before != p.previous->replicas)
+      instead = keep_layout(a, p, held, keeping_least(before));
+  }
   if (!instead)
     instead = delay_followers(a, p, held);
   if (!instead)

@@ -3,8 +3,9 @@
 // A layout that needs state on members that have none of it, or a new follower,
 // would make all wait for the transfer. Where that would take longer than
 // worth_arriving says, the assignment keeps what can run now (the replicas and
-// followers before, if they stand) and lists as `arriving` what must come
-// where. Those who only receive are no participants: nobody waits for them.
+// followers before, with detours.hpp where members are gone) and lists as
+// `arriving` what must come where. Those who only receive are no participants:
+// nobody waits for them.
 //
 // Their units come a few at a time (job_core.hpp): a copy as of a step, and
 // the reduced gradients of all later steps, which they apply like followers.
@@ -52,8 +53,8 @@ worth_arriving(nanoseconds move, nanoseconds step) {
 
 /// Of `a` as chosen, keeps back what needs long moves: sets a.arriving, and
 /// replicas, schedule, followers and copy_every to what runs meanwhile.
-/// `previous_stands`: its replicas can go on. @returns whether it did
-bool let_arrive(assignment& a, const layout_problem& p, bool previous_stands);
+/// @returns whether it did
+bool let_arrive(assignment& a, const layout_problem& p);
 
 /// The units that arrive at `peer` under `place`, ascending.
 [[nodiscard]] std::vector<std::uint32_t>

@@ -152,6 +152,19 @@ void cost_model::add_held(const assignment& previous) {
   for (const auto* places : {&previous.followers, &previous.arriving})
     for (const follower_place& f : *places)
       add_held(f);
+  for (entry& e : members_) // a detour has units twice
+    merge(e.held);
+}
+
+void cost_model::merge(std::vector<block_range>& ranges) {
+  std::ranges::sort(ranges, {}, &block_range::first);
+  std::vector<block_range> out;
+  for (const block_range& r : ranges)
+    if (!out.empty() && r.first <= out.back().last)
+      out.back().last = std::max(out.back().last, r.last);
+    else
+      out.push_back(r);
+  ranges = std::move(out);
 }
 
 void cost_model::add_held(const follower_place& f) {
@@ -161,7 +174,7 @@ void cost_model::add_held(const follower_place& f) {
   const std::uint32_t first = std::max(f.first_unit, 1u) - 1;
   const std::uint32_t last =
     std::min(std::max(f.last_unit, 1u) - 1, job_->blocks);
-  if (first < last) // no member follows what it runs
+  if (first < last)
     at->held.push_back({first, last});
   at->held_embedding |= f.first_unit == 0 && f.last_unit > 0;
   at->held_head |= f.last_unit == job_->blocks + 2;
@@ -277,9 +290,10 @@ cost_model::reduction_ns(std::span<const replica> replicas) const {
   const std::uint64_t n = replicas.size();
   if (n < 2)
     return 0;
+  const bool shared = shares(replicas);
   // All replicas side by side, from one end of a stage to the next.
   std::vector<std::size_t> at(n, 0);
-  std::vector<index> holders(n);
+  std::vector<index> holders(n), distinct;
   std::vector<std::uint64_t> took(size(), 0);
   std::uint64_t latency = 0, slowest = 0;
   for (std::uint32_t block = 0, first = 1;; first = 0) {
@@ -298,11 +312,19 @@ cost_model::reduction_ns(std::span<const replica> replicas) const {
       std::uint64_t(next - std::min(next, block)) * job_->block_state_bytes
       + (first ? job_->embed_state_bytes : 0)
       + (last ? job_->head_state_bytes : 0);
-    const link l = between(holders);
-    const std::uint64_t ns = muldiv(muldiv(state / state_parts * 2, n - 1, n),
-                                    1'000'000'000, l.bytes_per_s);
+    std::vector<index>& sum_up = shared ? distinct : holders;
+    if (shared) {
+      distinct = holders;
+      std::ranges::sort(distinct);
+      distinct.erase(std::ranges::unique(distinct).begin(), distinct.end());
+    }
+    const std::uint64_t parts = sum_up.size();
+    const link l = between(sum_up);
+    const std::uint64_t ns =
+      muldiv(muldiv(state / state_parts * 2, parts - 1, parts), 1'000'000'000,
+             l.bytes_per_s);
     latency = std::max(latency, l.latency);
-    for (index i : holders)
+    for (index i : sum_up)
       slowest = std::max(slowest, took[i] = add_up(took[i], ns));
     if (last || next <= block)
       break;
@@ -353,7 +375,7 @@ std::uint64_t cost_model::moved_bytes(std::span<const replica> replicas) const {
       const stage& to = r.stages[s];
       const entry& e = members_[to.who];
       std::uint32_t held = 0;
-      for (const held_range& was : e.held) {
+      for (const block_range& was : e.held) {
         const std::uint32_t low = std::max(to.first, was.first);
         held += std::max(low, std::min(to.last, was.last)) - low;
       }
@@ -381,10 +403,57 @@ cost_model::evaluation cost_model::evaluate(std::span<const replica> replicas) {
         stage_bytes(r.stages[s].last - r.stages[s].first, s, stages,
                     r.microbatches, r.stages[s].kept);
   }
+  if (shares(replicas))
+    correct_shared(e, replicas);
   e.reduction = reduction_ns(replicas);
   e.optimizer = optimizer_ns(replicas);
   e.step = add_up(add_up(e.pipelines, e.reduction), e.optimizer);
   return e;
+}
+
+bool cost_model::shares(std::span<const replica> replicas) const {
+  if (replicas.size() < 2)
+    return false;
+  std::vector<std::uint32_t> in(size(), 0); // + 1
+  for (std::uint32_t r = 0; r < replicas.size(); ++r)
+    for (const stage& s : replicas[r].stages) {
+      if (in[s.who] != 0 && in[s.who] != r + 1)
+        return true;
+      in[s.who] = r + 1;
+    }
+  return false;
+}
+
+/// Members that work for several replicas have state once, and the work of all
+/// of them between what the first and the last microbatch wait for.
+void cost_model::correct_shared(evaluation& e,
+                                std::span<const replica> replicas) const {
+  std::vector<std::vector<block_range>> blocks(size());
+  std::vector<std::uint32_t> embeddings(size()), heads(size());
+  std::vector<std::uint64_t> twice(size());
+  for (const replica& r : replicas) {
+    const std::uint64_t fill = time_of(r).fill;
+    for (const stage& s : r.stages) {
+      const bool last = &s == &r.stages.back();
+      const pace at = pace_of(s.who);
+      const std::uint64_t once =
+        muldiv(at.block, s.last - s.first, 1) + (last ? at.head : 0);
+      e.pipelines = std::max(e.pipelines, add_up(fill - std::min(fill, once),
+                                                 busy(replicas, s.who)));
+      blocks[s.who].push_back({s.first, s.last});
+      twice[s.who] += std::uint64_t{s.last - s.first};
+      embeddings[s.who] += &s == &r.stages.front();
+      heads[s.who] += last;
+    }
+  }
+  for (index i = 0; i < size(); ++i) {
+    merge(blocks[i]);
+    for (const block_range& b : blocks[i])
+      twice[i] -= b.last - b.first;
+    e.bytes[i] -= muldiv(twice[i], job_->block_state_bytes, 1)
+                  + (std::max(embeddings[i], 1u) - 1) * job_->embed_state_bytes
+                  + (std::max(heads[i], 1u) - 1) * job_->head_state_bytes;
+  }
 }
 
 bool cost_model::fits(const evaluation& e) const {

@@ -4,7 +4,8 @@
 // A replica takes the sum of its stages' times and hops (fill and drain of the
 // pipeline) and, for each further microbatch, the time of its slowest member
 // or link. A reduction sends 2 (R - 1) / R of the parameters that a member
-// holds over the slowest link among all who hold them.
+// holds over the slowest link among all who hold them. A member that is in
+// several replicas (detours.hpp) works for one after another.
 //
 // Members on one host share its cores: if those that are used have more threads
 // than the host, all of them are slower by as much. A member that computes for
@@ -152,7 +153,7 @@ public:
   std::vector<replica_place> placed(std::span<const replica> replicas) const;
 
 private:
-  struct held_range {
+  struct block_range {
     std::uint32_t first = 0, last = 0;
   };
   struct entry {
@@ -165,7 +166,7 @@ private:
     std::uint64_t weight = 0; ///< of the host's capacity, when used
     bool counted = false;     ///< other jobs have added the weight
     std::uint64_t networks = 0;
-    std::vector<held_range> held; ///< blocks of the previous assignment
+    std::vector<block_range> held; ///< blocks of the previous assignment
     bool held_embedding = false;
     bool held_head = false;
   };
@@ -180,6 +181,10 @@ private:
   void add_networks(const layout_problem& p);
   void add_held(const assignment& previous);
   void add_held(const follower_place& f);
+  static void merge(std::vector<block_range>& ranges); ///< to disjoint ones
+  /// Whether a member is in several replicas (detours.hpp).
+  bool shares(std::span<const replica> replicas) const;
+  void correct_shared(evaluation& e, std::span<const replica> replicas) const;
   void set_paces(std::span<const std::uint8_t> used);
 
   const job_entry* job_;

@@ -2,6 +2,7 @@
 #include "runtime/core/training/followers.hpp"
 
 #include "runtime/core/training/arrivals.hpp"
+#include "runtime/core/training/detours.hpp"
 #include "runtime/core/training/job_core.hpp"
 #include "runtime/core/training/layout.hpp"
 #include "runtime/core/training/plan.hpp"
@@ -172,7 +173,8 @@ void place_followers(assignment& a, const layout_problem& p) {
   a.followers.clear();
   a.copy_every = 1;
   const std::uint32_t wanted = p.job.want_copies + 1;
-  if (a.replicas.empty() || a.replicas.size() >= wanted)
+  if (a.replicas.empty()
+      || (a.replicas.size() >= wanted && !makes_detour(a.replicas)))
     return; // each replica has members of its own
   chooser choose(a, p);
   const auto& stages = a.replicas.front().stages;

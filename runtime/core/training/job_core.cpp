@@ -4,6 +4,7 @@
 
 #include "runtime/core/assert.hpp"
 #include "runtime/core/training/arrivals.hpp"
+#include "runtime/core/training/detours.hpp"
 #include "runtime/core/training/plan.hpp"
 
 #include <algorithm>
@@ -485,7 +486,7 @@ void job_core::commit_if_voted() {
     return;
   }
   r->version = prepared_;
-  r->replicas = static_cast<std::uint32_t>(place_->replicas.size());
+  r->replicas = replica_count(place_->replicas);
   r->stages =
     static_cast<std::uint32_t>(place_->replicas.front().stages.size());
   if (drained)

@@ -2,6 +2,7 @@
 #include "runtime/core/training/plan.hpp"
 
 #include "runtime/core/training/arrivals.hpp"
+#include "runtime/core/training/detours.hpp"
 #include "runtime/core/training/followers.hpp"
 #include "runtime/core/training/layout.hpp"
 #include "runtime/core/training/schedule_choice.hpp"
@@ -39,41 +40,13 @@ std::vector<member_id> workers(const std::vector<replica_place>& replicas) {
   return {out.begin(), out.end()};
 }
 
-/// Whether the previous assignment still is a layout, on members that can
-/// work.
-bool stands(const layout_problem& p) {
-  const job_entry& job = p.job;
-  const assignment& a = *p.previous;
-  if (a.replicas.empty())
-    return false;
-  for (const member_id& id : workers(a.replicas))
-    if (std::ranges::none_of(p.members,
-                             [&](const member* m) { return m->id == id; }))
-      return false;
-  std::uint32_t next = 0;
-  for (const replica_place& r : a.replicas) {
-    if (r.stages.empty() || r.first_microbatch != next
-        || r.last_microbatch <= next)
-      return false;
-    next = r.last_microbatch;
-    std::uint32_t block = 0;
-    for (const stage_place& s : r.stages) {
-      if (s.first_block != block || s.last_block < block)
-        return false;
-      block = s.last_block;
-    }
-    if (block != job.blocks)
-      return false;
-  }
-  return next == job.microbatches;
-}
-
 /// Whether `a` is nearer to what the job wants than `b`.
 bool nearer(const job_entry& job, const std::vector<replica_place>& a,
             const std::vector<replica_place>& b) {
   bool wants_stages = job.want_stages > 0 || !job.want_blocks.empty();
-  if (job.want_replicas > 0 && a.size() != b.size())
-    return a.size() > b.size();
+  if (const auto had = replica_count(b);
+      job.want_replicas > 0 && a.size() != had)
+    return a.size() > had;
   // Stages that share a member do so for lack of members.
   return wants_stages && job.want_replicas > 0
          && workers(a).size() > workers(b).size();
@@ -81,18 +54,22 @@ bool nearer(const job_entry& job, const std::vector<replica_place>& a,
 
 layout choose_layout(const layout_problem& p, const view& v) {
   layout best = find_layout(p);
-  if (!p.previous || !stands(p))
-    return best;
-  std::optional<layout_score> was = score(p, p.previous->replicas);
+  const std::vector<replica_place> before = detour(p);
+  std::optional<layout_score> was;
+  if (!before.empty())
+    was = score(p, before);
   if (!was)
     return best;
+  const layout kept{before, *was};
   if (working_state(v) == member_state::leaving)
-    return {p.previous->replicas, *was}; // not worth a move
-  bool much_faster = best.score.cost * 100 < was->cost * (100 - keep_percent);
+    return kept; // not worth a move
+  const std::uint64_t percent =
+    makes_detour(before) ? detour_keep_percent : keep_percent;
+  const bool much_faster = best.score.cost * 100 < was->cost * (100 - percent);
   if (!best.replicas.empty()
-      && (much_faster || nearer(p.job, best.replicas, p.previous->replicas)))
+      && (much_faster || nearer(p.job, best.replicas, before)))
     return best;
-  return {p.previous->replicas, *was};
+  return kept;
 }
 
 /// "41.2 GiB"; rounded up, so that what is needed is never understated.
@@ -429,7 +406,7 @@ plan make_plan(const view& v) {
     const assignment* previous = p.previous;
     books.leave_only_rest(p, a);
     place_followers(a, p);
-    let_arrive(a, p, previous && stands(p));
+    let_arrive(a, p);
     place_roles(a, v, job->submitter, previous);
     place_keepers(a, v, p, previous);
     place_sealers(a, v, p, previous);
@@ -479,6 +456,8 @@ std::string to_text(const view& v, const assignment& a) {
         + (a.arriving.empty() ? "; for more there are no members with room)"
                               : ")");
   }
+  if (makes_detour(a.replicas))
+    out += "; members run stages of several replicas meanwhile";
   if (!a.arriving.empty())
     out += "; state is on its way to";
   for (const peer_id& peer : receivers(a)) {

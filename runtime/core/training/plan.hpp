@@ -6,7 +6,9 @@
 //
 // A layout is kept while all its members are there and able, unless the best
 // one found is more than keep_percent faster, or comes closer to what the job
-// wants (more replicas, or stages on members of their own). Splits into blocks
+// wants (more replicas, or stages on members of their own). For members that
+// are lost others that hold their units may stand in (training/detours.hpp):
+// such a layout gives way to any that is faster. Splits into blocks
 // and numbers of stages may differ between replicas: reduce by unit.
 //
 // Several jobs share each device by one ledger: they are planned one after

@@ -112,23 +112,43 @@ void complete(pipeline& p) {
 }
 
 work_order::work_order(const pipeline& p, std::uint32_t peer)
-  : kind_(p.kind), first_(p.first), count_(p.last - p.first) {
-  SHOAL_ASSERT(p.first <= p.last && p.kept_max.size() == p.stages()
-               && p.ahead.size() == p.stages());
-  for (std::uint32_t s = 0; s < p.stages(); ++s)
-    if (p.peer_of[s] == peer) {
-      lanes_.push_back(
-        {s, std::max(1u, p.kept_max[s]), std::max(1u, p.ahead[s]), 0, 0, 0});
-      // Stages that others lie between run in groups of as many microbatches
-      // as there are peers, so that the next group's inputs are on their way.
-      if (lanes_.size() > 1 && lanes_[lanes_.size() - 2].stage + 1 != s)
-        group_ = p.peers;
-    }
+  : work_order(std::initializer_list<pipeline_role>{{0, &p, peer}}) {
+}
+
+work_order::work_order(std::span<const pipeline_role> roles) {
+  for (const pipeline_role& r : roles)
+    add(r);
   for (std::uint32_t l = 0; l < lanes_.size(); ++l)
     for (work_kind k : {work_kind::forward, work_kind::input_gradient,
                         work_kind::weight_gradient})
       order_.push_back({k, l});
-  left_ = 3 * std::uint64_t{count_} * lanes_.size();
+}
+
+void work_order::add(const pipeline_role& role) {
+  const pipeline& p = *role.line;
+  SHOAL_ASSERT(p.first <= p.last && p.kept_max.size() == p.stages()
+               && p.ahead.size() == p.stages());
+  SHOAL_ASSERT(lanes_.empty()
+               || (p.kind == kind_ && lanes_.back().replica < role.replica));
+  kind_ = p.kind;
+  several_replicas_ = !lanes_.empty();
+  const std::size_t others = lanes_.size();
+  for (std::uint32_t s = 0; s < p.stages(); ++s)
+    if (p.peer_of[s] == role.peer) {
+      lane& l = lanes_.emplace_back();
+      l.replica = role.replica;
+      l.stage = s;
+      l.first = p.first;
+      l.count = p.last - p.first;
+      l.kept_max = std::max(1u, p.kept_max[s]);
+      l.ahead = std::max(1u, p.ahead[s]);
+      left_ += 3 * std::uint64_t{l.count};
+      // Stages that others lie between run in groups of as many microbatches
+      // as there are peers, so that the next group's inputs are on their way.
+      if (lanes_.size() > others + 1
+          && lanes_[lanes_.size() - 2].stage + 1 != s)
+        group_ = std::max(group_, p.peers);
+    }
 }
 
 work_order work_order::forward_only(const pipeline& p, std::uint32_t peer,
@@ -143,7 +163,7 @@ work_order work_order::forward_only(const pipeline& p, std::uint32_t peer,
   std::erase_if(out.order_, [](const candidate& c) {
     return c.kind != work_kind::forward;
   });
-  out.left_ = std::uint64_t{count} * out.lanes_.size();
+  out.left_ /= 3;
   return out;
 }
 
@@ -179,22 +199,34 @@ bool work_order::may_run(const candidate& c) const {
   const bool full = l.forwards - l.weights >= l.kept_max; // S-3
   switch (c.kind) {
   case work_kind::forward:
-    return l.forwards < count_
+    return l.forwards < l.count
            && (!backward_ || (!full && l.forwards - l.inputs < l.ahead));
   case work_kind::input_gradient:
     return l.inputs < l.forwards; // S-2
   case work_kind::weight_gradient:
     // A W that begins just before a B arrives holds up all stages before. A
     // peer with several stages has something else to do most of the time.
-    return l.weights < l.inputs
+    return l.weights < l.inputs && is_turn_of(l)
            && (kind_ != schedule_kind::zero_bubble || lanes_.size() > 1 || full
-               || l.forwards == count_);
+               || l.forwards == l.count);
   }
   return false;
 }
 
+bool work_order::is_turn_of(const lane& l) const {
+  return !several_replicas_
+         || std::ranges::all_of(lanes_, [&](const lane& other) {
+              if (other.replica == l.replica)
+                return true;
+              const std::uint32_t before =
+                l.weights + (other.replica < l.replica ? 1 : 0);
+              return other.weights >= std::min(before, other.count);
+            });
+}
+
 work_item work_order::at(const candidate& c) const {
-  return {c.kind, lanes_[c.lane].stage, first_ + done(c)};
+  const lane& l = lanes_[c.lane];
+  return {c.kind, l.stage, l.first + done(c), l.replica};
 }
 
 work_item work_order::begin(const candidate& c) {
@@ -207,10 +239,11 @@ work_item work_order::begin(const candidate& c) {
   return out;
 }
 
-bool work_order::gradients_final(std::uint32_t stage) const {
+bool work_order::gradients_final(std::uint32_t stage,
+                                 std::uint32_t replica) const {
   for (const lane& l : lanes_)
-    if (l.stage == stage)
-      return l.weights == count_;
+    if (l.stage == stage && l.replica == replica)
+      return l.weights == l.count;
   return false;
 }
 

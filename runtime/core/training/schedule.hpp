@@ -18,6 +18,10 @@
 //                ZB-H1 with S kept on every stage, S - s of them ahead; with
 //                up to 2 S - 1 kept and 2 (S - s) - 1 ahead: ZB-H2
 //
+// A peer may run stages of several replicas (detours.hpp): each has limits of
+// its own, and the weight gradients of all of them take turns, so that what
+// they share is summed in one order.
+//
 // Inputs decide when an item runs, not a table of times, so peers that are
 // slower than planned still work whenever they can.
 //
@@ -30,6 +34,11 @@
 //      not taken back, and the deepest such stage. If its forward has run, its
 //      B can run. Else it keeps nothing below m that W may not free, so its
 //      forward waits only for the stage before; and so on up to the first.
+//      With several replicas take microbatches by their place in the replica,
+//      then by replica: what S-5 makes a W wait for comes before it.
+// S-5: on a peer, the W of the i-th microbatch of a replica runs after those of
+//      the i-th of replicas before and of the (i-1)th of replicas after, if
+//      they have so many: no order of arrivals changes a sum.
 //
 // Units:  nanoseconds in the time line. Cost: next() looks at each stage of
 //         the peer.
@@ -61,6 +70,7 @@ struct work_item {
   work_kind kind = work_kind::forward;
   std::uint32_t stage = 0;
   std::uint32_t microbatch = 0; ///< of the step, not of the replica
+  std::uint32_t replica = 0;
   friend bool operator==(const work_item&, const work_item&) = default;
 };
 
@@ -97,12 +107,20 @@ struct kept_range {
 [[nodiscard]] std::optional<std::uint32_t>
 index_of(const replica_place& replica, const peer_id& peer);
 
+/// One peer's part in a replica.
+struct pipeline_role {
+  std::uint32_t replica = 0;
+  const pipeline* line = nullptr;
+  std::uint32_t peer = 0;
+};
+
 /// What one peer does, item by item.
 class work_order {
 public:
   work_order() = default;
-  /// All of a step.
-  work_order(const pipeline& p, std::uint32_t peer);
+  /// All of a step. @pre roles by replica, all of one schedule
+  explicit work_order(std::span<const pipeline_role> roles);
+  work_order(const pipeline& p, std::uint32_t peer); ///< replica 0
   /// Forward only, for evaluation: `count` microbatches from 0.
   static work_order
   forward_only(const pipeline& p, std::uint32_t peer, std::uint32_t count);
@@ -120,11 +138,14 @@ public:
 
   bool finished() const noexcept { return left_ == 0; }
   /// Whether a stage has begun its last weight gradient.
-  bool gradients_final(std::uint32_t stage) const;
+  bool gradients_final(std::uint32_t stage, std::uint32_t replica = 0) const;
 
 private:
   struct lane { ///< a stage of this peer
+    std::uint32_t replica = 0;
     std::uint32_t stage = 0;
+    std::uint32_t first = 0; ///< microbatches [first, first + count)
+    std::uint32_t count = 0;
     std::uint32_t kept_max = 1;
     std::uint32_t ahead = 1;
     std::uint32_t forwards = 0; ///< begun
@@ -136,6 +157,8 @@ private:
     std::uint32_t lane = 0;
   };
 
+  void add(const pipeline_role& role);
+  bool is_turn_of(const lane& l) const; // S-5
   std::span<const candidate> in_order();
   bool may_run(const candidate& c) const;
   work_item at(const candidate& c) const;
@@ -144,7 +167,8 @@ private:
 
   schedule_kind kind_ = schedule_kind::one_f_one_b;
   bool backward_ = true;
-  std::uint32_t first_ = 0, count_ = 0, group_ = 1;
+  bool several_replicas_ = false;
+  std::uint32_t group_ = 1;
   std::uint64_t left_ = 0;
   std::vector<lane> lanes_;
   std::vector<candidate> order_; ///< by urgency

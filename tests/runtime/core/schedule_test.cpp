@@ -11,6 +11,7 @@
 #include <map>
 #include <random>
 #include <string>
+#include <tuple>
 
 using namespace shoal::core;
 
@@ -194,6 +195,95 @@ BOOST_AUTO_TEST_CASE(any_order_of_arrivals_is_survived) {
     }
     BOOST_TEST_CONTEXT("seed " << seed)
     BOOST_TEST(ran == all);
+  }
+}
+
+/// Replicas whose stages share peers at random, without a clock: all ends, and
+/// the weight gradients of a peer run in one order whatever arrives when.
+BOOST_AUTO_TEST_CASE(a_peer_in_several_replicas_sums_in_one_order) {
+  for (unsigned seed = 1; seed <= 400; ++seed) {
+    std::mt19937 shape(seed);
+    auto drawn = [&](unsigned n) { return std::uint32_t(shape() % n); };
+    const std::uint32_t replicas = 2 + drawn(3), peers = 2 + drawn(4);
+    const schedule_kind kind = kinds[drawn(3)];
+    std::vector<pipeline> lines;
+    std::vector<std::vector<std::uint32_t>> who(replicas); // by stage
+    std::uint32_t next = 0;
+    for (std::uint32_t r = 0; r < replicas; ++r) {
+      pipeline& p = lines.emplace_back();
+      p.kind = kind;
+      p.first = next;
+      p.last = next += 1 + drawn(5);
+      std::map<std::uint32_t, std::uint32_t> local;
+      const std::uint32_t stages = 1 + drawn(4);
+      for (std::uint32_t s = 0; s < stages; ++s) {
+        who[r].push_back(drawn(peers));
+        const auto at =
+          local.try_emplace(who[r].back(), std::uint32_t(local.size())).first;
+        p.peer_of.push_back(at->second);
+        p.kept_max.push_back(drawn(3));
+      }
+      p.peers = std::uint32_t(local.size());
+      complete(p);
+    }
+    for (unsigned turn = 0; turn < 4; ++turn) {
+      std::mt19937 rng(1000 * seed + turn);
+      auto below = [&](std::size_t n) { return std::size_t(rng() % n); };
+      std::vector<work_order> orders;
+      for (std::uint32_t i = 0; i < peers; ++i) {
+        std::vector<pipeline_role> roles;
+        for (std::uint32_t r = 0; r < replicas; ++r)
+          if (const auto at = std::ranges::find(who[r], i); at != who[r].end())
+            roles.push_back(
+              {r, &lines[r],
+               lines[r].peer_of[std::size_t(at - who[r].begin())]});
+        orders.emplace_back(roles);
+      }
+      using place = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>;
+      std::map<place, bool> forward, back;
+      std::vector<std::pair<std::map<place, bool>*, place>> on_the_way;
+      for (std::uint32_t r = 0; r < replicas; ++r)
+        for (auto m = lines[r].first; m < lines[r].last; ++m)
+          forward[{r, 0, m}] = back[{r, lines[r].stages() - 1, m}] = true;
+      std::vector<std::vector<work_item>> weights(peers);
+      bool left = true;
+      for (std::size_t tries = 0; left && tries < 200'000; ++tries) {
+        if (!on_the_way.empty() && below(3) == 0) {
+          const std::size_t one = below(on_the_way.size());
+          (*on_the_way[one].first)[on_the_way[one].second] = true;
+          on_the_way.erase(on_the_way.begin() + long(one));
+        }
+        const std::size_t peer = below(peers);
+        const auto item = orders[peer].next([&](const work_item& w) {
+          const auto& here = w.kind == work_kind::forward ? forward : back;
+          return here.contains({w.replica, w.stage, w.microbatch});
+        });
+        if (!item)
+          continue;
+        const work_item& w = *item;
+        if (w.kind == work_kind::forward
+            && w.stage + 1 < lines[w.replica].stages())
+          on_the_way.push_back(
+            {&forward, {w.replica, w.stage + 1, w.microbatch}});
+        if (w.kind == work_kind::input_gradient && w.stage > 0)
+          on_the_way.push_back({&back, {w.replica, w.stage - 1, w.microbatch}});
+        if (w.kind == work_kind::weight_gradient)
+          weights[peer].push_back(w);
+        left = std::ranges::any_of(
+          orders, [](const work_order& o) { return !o.finished(); });
+      }
+      BOOST_TEST_CONTEXT("seed " << seed << " turn " << turn) {
+        BOOST_TEST(!left); // S-4
+        auto key = [&](const work_item& w) {
+          return std::tuple(w.microbatch - lines[w.replica].first, w.replica);
+        };
+        for (const auto& order : weights)
+          for (std::size_t b = 0; b < order.size(); ++b)
+            for (std::size_t a = 0; a < b; ++a)
+              BOOST_TEST((order[a].replica == order[b].replica
+                          || key(order[a]) < key(order[b]))); // S-5
+      }
+    }
   }
 }
 
