@@ -9,34 +9,43 @@
 namespace shoal::core {
 namespace {
 
-/// By unit, who holds it at every step and is still there; ascending.
+/// By unit, who can run it at once, ascending: those who do and are still
+/// there; else one that follows it.
 using holders = std::vector<std::vector<member_id>>;
 
-bool able(const layout_problem& p, const member_id& id) {
-  return std::ranges::any_of(p.members,
-                             [&](const member* m) { return m->id == id; });
+const member* able(const layout_problem& p, const member_id& id) {
+  const auto at =
+    std::ranges::find(p.members, id, [](const member* m) { return m->id; });
+  return at == p.members.end() ? nullptr : *at;
 }
 
 holders holders_of(const layout_problem& p) {
   const assignment& a = *p.previous;
-  std::vector<std::set<member_id>> all(std::size_t{p.job.blocks} + 2);
-  auto add = [&](const member_id& who, std::uint32_t first,
-                 std::uint32_t last) {
-    if (able(p, who))
-      for (std::uint32_t u = first; u < last && u < all.size(); ++u)
-        all[u].insert(who);
-  };
+  std::vector<std::set<member_id>> run(std::size_t{p.job.blocks} + 2);
   for (std::uint32_t r = 0; r < a.replicas.size(); ++r)
     for (std::uint32_t s = 0; s < a.replicas[r].stages.size(); ++s) {
       const unit_range units = units_of(a, r, s);
-      add(a.replicas[r].stages[s].where, units.first, units.last);
+      if (able(p, a.replicas[r].stages[s].where))
+        for (std::uint32_t u = units.first; u < units.last; ++u)
+          run[u].insert(a.replicas[r].stages[s].where);
     }
-  if (a.copy_every <= 1)
-    for (const follower_place& f : a.followers)
-      add(f.where, f.first_unit, f.last_unit);
   holders out;
-  for (const auto& who : all)
+  for (const auto& who : run)
     out.emplace_back(who.begin(), who.end());
+  if (a.copy_every > 1)
+    return out; // copies lag behind
+  // One, so that one pipeline stays one: its sums have the same bits then.
+  for (const follower_place& f : a.followers)
+    if (const member* m = able(p, f.where))
+      for (std::uint32_t u = f.first_unit; u < f.last_unit && u < run.size();
+           ++u) {
+        auto& who = out[u];
+        if (!run[u].empty())
+          continue;
+        if (who.empty()
+            || m->device.mflops > able(p, who.front())->device.mflops)
+          who = {f.where};
+      }
   return out;
 }
 
