@@ -328,14 +328,16 @@ private:
       [state, copy](kernels::backend&) {
         std::ranges::copy(state->gradients(), copy.as<float>().begin());
       },
-      [self = caf::actor_cast<caf::actor>(this), links = &node().links(), copy,
-       u, to, order,
+      // Weak: it may begin after the halt has cancelled all transfers, and
+      // the halt waits until this is gone.
+      [self = address(), links = &node().links(), copy, u, to, order,
        tag = make_tag(config_.plan->digest, link_kind::arrival_gradient, 0, u,
                       step_)] {
         links->send(to, tag, copy.shared(),
                     [self, u, to, order](std::error_code error) {
-                      if (!error) // else the peer is lost: a new plan follows
-                        caf::anon_send(self, arrival_sent{u, to, order});
+                      const auto here = caf::actor_cast<caf::actor>(self);
+                      if (here && !error) // else lost: a new plan follows
+                        caf::anon_send(here, arrival_sent{u, to, order});
                     });
       });
   }
