@@ -9,9 +9,10 @@
 // A detour is an assignment like any other, but that a member may run the same
 // units in several replicas: with one copy of their state and one gradient, to
 // which it adds in a fixed order (schedule.hpp, S-5). It lasts until the state
-// of a layout that is faster has arrived (arrivals.hpp). A layout that just
-// drops the replica is not: the others share as much work then as on a detour,
-// whose members keep their state until there is a full replica again.
+// of a layout that is faster has arrived (arrivals.hpp). One that just drops
+// the replica leaves as much to do for the others; whose members on a detour
+// keep their state until there is a full replica again. Where the job wants so
+// many replicas it must be faster by fragile_percent.
 //
 // Microbatches are dealt out anew to all replicas, each to the one whose
 // busiest member has least to do: those beside the dead stage get less, so

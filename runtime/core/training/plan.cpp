@@ -63,8 +63,12 @@ layout choose_layout(const layout_problem& p, const view& v) {
   const layout kept{before, *was};
   if (working_state(v) == member_state::leaving)
     return kept; // not worth a move
-  const std::uint64_t percent =
-    makes_detour(before) ? detour_keep_percent : keep_percent;
+  std::uint64_t percent = keep_percent;
+  if (makes_detour(before)) // replicas that are wanted are not given up lightly
+    percent =
+      p.job.want_replicas > 0 && best.replicas.size() < replica_count(before)
+        ? fragile_percent
+        : detour_keep_percent;
   const bool much_faster = best.score.cost * 100 < was->cost * (100 - percent);
   if (!best.replicas.empty()
       && (much_faster || nearer(p.job, best.replicas, before)))

@@ -1,0 +1,108 @@
+# tests/cluster/detour_test.py -- a stage of a replica dies: no replica is lost.
+#
+# 2 x 2 with so much state that it moves in the background. A peer is killed:
+# the one that runs the same stage in the other replica takes its microbatches,
+# at once (runtime/core/training/detours.hpp). The peer comes back, its state
+# arrives while steps run, and the layout is whole again. Each step is committed
+# once, with the samples that it should have; nothing is lost.
+import pathlib
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+from bars import Bars, options_of, run_text
+from cluster import Cluster
+from watch import train
+
+PEERS = 4
+DEADLINE_S = 120
+# 30.4 M parameters.
+SHAPE = {"width": 512, "mlp": 1280, "blocks": 10, "heads": 8, "seq": 32,
+         "batch": 8}
+DETOUR = "run stages of several replicas"
+
+
+def views(watch):
+    """(when, plan) of the job's layouts so far."""
+    watch.now()
+    return [(e["unix_ms"] / 1e3 - watch.clock, e["plan"])
+            for _, e in watch.others if e["event"] == "view"]
+
+
+def until(watch, wanted):
+    """Follows the run to a layout; when it came, and its plan."""
+    deadline = time.monotonic() + DEADLINE_S
+    while not wanted(views(watch)[-1][1]):
+        assert time.monotonic() < deadline, views(watch)[-1]
+        watch.advance(1, DEADLINE_S)
+    return views(watch)[-1]
+
+
+def one(options, fabric, bars):
+    with Cluster(options.shoal, PEERS,
+                 ["--threads", "1", "--fabric.force", fabric],
+                 options.keep) as cluster, tempfile.TemporaryDirectory(
+                     prefix="shoal-detour-",
+                     ignore_cleanup_errors=True) as folder:
+        folder = pathlib.Path(folder)
+        run_file = folder / "run.toml"
+        run_file.write_text(run_text(SHAPE, 2, 2), encoding="utf-8")
+        cluster.start_all()
+        cluster.wait_view(PEERS)
+        out = folder / "out"
+        watch = train(cluster, run_file, out, options.data)
+        watch.advance(10, DEADLINE_S)
+        before = watch.step_time()
+        whole = views(watch)[-1][1]
+        assert whole.count("replica") == 2, whole
+        # Not the one that the command follows.
+        victim = next(p for p in cluster.peers[1:] if p.name + "[" in whole)
+        victim.kill()
+        killed = time.monotonic()
+        watch.past(killed, 2, DEADLINE_S)
+        pause = watch.pause_since(killed)
+        _, meanwhile = until(watch, lambda plan: victim.name not in plan)
+        print(f"  {fabric}: {victim.name} dies: {meanwhile}", flush=True)
+        assert DETOUR in meanwhile, meanwhile
+        first = len(watch.times)
+        watch.advance(6, DEADLINE_S)
+        detour = watch.step_time(first)
+        victim.start()
+        victim.wait_ready()
+        _, after = until(watch, lambda plan: victim.name + "[" in plan
+                         and DETOUR not in plan and "on its way" not in plan)
+        print(f"  {fabric}: and comes back: {after}", flush=True)
+        watch.advance(4, DEADLINE_S)
+        watch.process.send_signal(signal.SIGINT)
+        deadline = time.monotonic() + DEADLINE_S
+        while watch.process.poll() is None and time.monotonic() < deadline:
+            watch.now()
+        assert watch.process.wait(1) == 0
+        lost = [e for _, e in watch.others
+                if "state lost" in e.get("text", "")]
+        audit = subprocess.run(
+            [options.shoal, "audit", str(out)], text=True,
+            capture_output=True, timeout=DEADLINE_S, check=False)
+        print("  " + audit.stdout.strip().splitlines()[-1], flush=True)
+    bars.show(f"{fabric}: step time T of all, of three (median)",
+              f"{before:.3f} s, {detour:.3f} s")
+    bars.at_most(f"{fabric}: pause", pause, 2 + 2 * before)
+    bars.at_most(f"{fabric}: steps lost or repeated",
+                 len(lost) + len(watch.repeated), 0, "", exact=True)
+    bars.at_most(f"{fabric}: samples missing, repeated or unknown",
+                 int(audit.returncode != 0), 0, "", exact=True)
+
+
+def main():
+    options = options_of("detour_test.py")
+    bars = Bars(options)
+    for fabric in ["shm", "tls"] if options.bars else ["tls"]:
+        one(options, fabric, bars)
+    return bars.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
