@@ -411,6 +411,13 @@ void job_actor::log_step(const core::step_record& r) {
   e.computing_s = double(took_.computing) / 1e9;
   e.reducing_s = double(took_.reducing) / 1e9;
   e.peers = r.replicas * r.stages;
+  if (place_ && place_->since == r.version.made) { // some run several stages
+    std::set<core::peer_id> at_work;
+    for (const core::replica_place& replica : place_->replicas)
+      for (const core::stage_place& s : replica.stages)
+        at_work.insert(s.where.peer);
+    e.peers = std::uint32_t(at_work.size());
+  }
   e.bubble = double(bubble_permille_) / 10;
   e.unix_ms = unix_ms();
   node().log().add(config_.entry.id, e);
