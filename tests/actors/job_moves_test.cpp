@@ -9,6 +9,8 @@
 
 #include <cmath>
 #include <ostream>
+#include <random>
+#include <set>
 
 namespace bdata = boost::unit_test::data;
 using namespace shoal::test;
@@ -174,6 +176,35 @@ BOOST_DATA_TEST_CASE(a_second_death_on_a_detour_loses_no_step,
     return;
   require_undisturbed(r, false, s.record(0));
   BOOST_TEST(s.record(0).lost_states == 0u);
+}
+
+/// Deaths and returns at random, also while others stand in: steps may run
+/// again, with the same samples, but none is another's.
+BOOST_DATA_TEST_CASE(any_deaths_and_returns_give_the_same_losses,
+                     bdata::make(detour_runs) * bdata::xrange(1, 15), r, seed) {
+  run_config run = long_run(small_run(r.replicas, r.stages, seed % 2 == 0));
+  run.schedule = seed % 3 == 0 ? "zero_bubble" : "1f1b";
+  small_shoal s(r.peers, run, some_text(), true);
+  s.entry().block_state_bytes = large_state;
+  s.set_network(fast_network);
+  s.submit();
+  std::mt19937 rng{unsigned(seed)};
+  const auto below = [&](std::size_t n) { return std::size_t(rng() % n); };
+  std::set<std::size_t> dead;
+  for (int turn = 0; turn < 8 && !s.ended(); ++turn) {
+    for (std::size_t left = below(400); left > 0 && !s.ended(); --left)
+      s.step();
+    const std::size_t who = 1 + below(r.peers - 1); // the witness stays
+    if (s.ended())
+      break;
+    if (dead.erase(who) > 0)
+      s.restart(who);
+    else if (dead.size() + 2 < r.peers && dead.insert(who).second)
+      s.kill(who);
+  }
+  BOOST_REQUIRE(s.finish());
+  // What was run again took the place of what was given up.
+  require_undisturbed({2, r.stages, r.peers}, seed % 2 == 0, s.record(0));
 }
 
 BOOST_AUTO_TEST_SUITE_END()
