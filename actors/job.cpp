@@ -104,7 +104,7 @@ caf::behavior job_actor::make_behavior() {
         feed(event::checkpointed{m.digest, m.step, m.good, m.what.manifest,
                                  m.what.bytes, m.why, m.trying});
       if (m.good)
-        hold({m.step, m.what.manifest});
+        hold({m.step, m.what.manifest, since_of(m.digest)});
     },
     [this](const job_tick&) {
       if (over_)
@@ -223,7 +223,10 @@ void job_actor::act(const halt& a) {
   ++turn_;
   if (digest_ != 0)
     node().links().cancel(digest_);
-  cancelled_ = digest_ != 0 ? digest_ : cancelled_;
+  if (digest_ != 0) {
+    cancelled_ = digest_;
+    cancelled_since_ = adopted_since_;
+  }
   digest_ = 0;
   evaluating_ = 0;
   verified_ = std::make_shared<std::set<core::blob_digest>>();
@@ -267,6 +270,7 @@ void job_actor::act(const adopt& a) {
   });
   lease_ = plan->lease;
   digest_ = a.digest;
+  adopted_since_ = a.place.since;
   for (std::uint32_t u : a.units)
     if (!world_->units.contains(u))
       world_->units[u] = std::make_shared<model::unit_state>(
@@ -276,6 +280,13 @@ void job_actor::act(const adopt& a) {
   send(this, job_later{[this] { kept_arriving_.clear(); }});
   crew_.start(this, world_, std::move(plan));
   load_text();
+}
+
+/// Of the sub-plan of that digest, this one or the one before.
+core::epoch job_actor::since_of(std::uint64_t digest) const {
+  return digest == digest_      ? adopted_since_
+         : digest == cancelled_ ? cancelled_since_
+                                : 0;
 }
 
 void job_actor::act(const core::job_action::send& a) {

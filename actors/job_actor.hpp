@@ -103,6 +103,8 @@ private:
   void look_for_blobs();
   void hold(const core::checkpoint_ref& checkpoint);
   void log_checkpoint(const core::checkpoint_ref& checkpoint);
+  void publish(const core::checkpoint_ref& checkpoint);
+  core::epoch since_of(std::uint64_t digest) const;
   void find_checkpoints();
   void drop_old_checkpoints();
   void save(const core::job_action::run_checkpoint& a);
@@ -171,7 +173,9 @@ private:
   core::epoch logged_since_ = 0;
   std::uint64_t turn_ = 0;               ///< counts halts
   std::uint64_t cancelled_ = 0;          ///< digest of the sub-plan before
+  core::epoch cancelled_since_ = 0;      ///< its epoch
   std::uint64_t digest_ = 0;             ///< of the adopted sub-plan; 0: none
+  core::epoch adopted_since_ = 0;        ///< likewise
   std::optional<std::uint64_t> halting_; ///< digest to answer
   std::weak_ptr<void> lease_;            ///< of the newest sub-plan
   text_ptr text_;
@@ -188,6 +192,7 @@ private:
   std::vector<core::checkpoint_ref> checkpoints_;
   std::set<core::checkpoint_ref> logged_;  ///< has the job's log
   std::set<std::uint64_t> published_;      ///< steps that have a checkpoint
+  core::epoch published_since_ = 0;        ///< under the newest sub-plan
   std::set<std::uint64_t> not_saved_;      ///< newer ones that have none
   std::uint64_t saving_ = 0;               ///< the newest step that was begun
   std::weak_ptr<shard_snapshot> snapshot_; ///< while it is written

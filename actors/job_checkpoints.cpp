@@ -105,16 +105,24 @@ void job_actor::act(const checkpoint_failed& a) {
 void job_actor::log_checkpoint(const core::checkpoint_ref& checkpoint) {
   if (!logged_.insert(checkpoint).second)
     return;
-  // Steps that were lost are made again: what was saved of them is void.
-  published_.erase(published_.upper_bound(checkpoint.step), published_.end());
-  published_.insert(checkpoint.step);
+  publish(checkpoint);
   not_saved_.erase(checkpoint.step);
   runtime::job_event e;
   e.kind = runtime::job_event_kind::checkpoint;
   e.step = checkpoint.step;
-  e.epoch = view_ ? view_->number : 0;
+  e.epoch = checkpoint.since;
   e.digest = checkpoint.manifest;
   node().log().add(config_.entry.id, e);
+}
+
+/// Steps that were lost are made again: what was saved of them is void, also
+/// where it is heard of late.
+void job_actor::publish(const core::checkpoint_ref& checkpoint) {
+  if (checkpoint.since < published_since_)
+    return;
+  published_since_ = checkpoint.since;
+  published_.erase(published_.upper_bound(checkpoint.step), published_.end());
+  published_.insert(checkpoint.step);
 }
 
 // Kept.
@@ -137,14 +145,12 @@ void job_actor::act(const keep_checkpoint& a) {
   for (const core::peer_id& p : members())
     if (p != a.at && p != node().self())
       f.holders.push_back(p);
-  f.wanted = [this, step = a.checkpoint.step] {
-    const bool newer_held =
-      std::ranges::any_of(checkpoints_, [&](const core::checkpoint_ref& c) {
-        return c.step > step;
-      });
+  f.wanted = [this, c = a.checkpoint] {
+    const bool newer_held = std::ranges::any_of(
+      checkpoints_, [&](const core::checkpoint_ref& held) { return held > c; });
     return !newer_held
-           && (published_.empty() || published_.contains(step)
-               || *published_.rbegin() < step);
+           && (published_.empty() || published_.contains(c.step)
+               || *published_.rbegin() < c.step);
   };
   f.then = [this, a] { hold(a.checkpoint); };
   fetch_lasting(std::move(f));
@@ -171,9 +177,10 @@ void job_actor::find_checkpoints() {
   std::set<core::checkpoint_ref> known;
   for (const runtime::job_event& e : node().log().read_all(config_.entry.id))
     if (e.kind == runtime::job_event_kind::checkpoint) {
-      known.insert({e.step, e.digest});
-      published_.insert(e.step);
+      known.insert({e.step, e.digest, e.epoch});
     }
+  for (const core::checkpoint_ref& c : known) // from the oldest on
+    publish(c);
   if (known.empty())
     return;
   logged_ = known;

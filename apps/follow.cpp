@@ -88,17 +88,20 @@ void follower::fetch_pending() {
     return;
   const job_event wanted = std::move(pending_);
   pending_ = {};
-  if (config_.folder.empty())
-    return;
+  if (config_.folder.empty()
+      || (!newest_.empty() && wanted.digest == newest_digest_))
+    return; // the last, told of again
   const fs::path folder = bring_home(wanted);
   if (folder.empty())
     return;
   newest_ = folder;
   newest_step_ = wanted.step;
+  newest_digest_ = wanted.digest;
   const auto all = checkpoints(config_.folder);
   std::error_code ignored;
   for (std::size_t i = 0; i + std::size_t(config_.keep) < all.size(); ++i)
-    fs::remove_all(all[i].second, ignored);
+    if (all[i].second != newest_) // a run that went back has fewer steps
+      fs::remove_all(all[i].second, ignored);
 }
 
 /// Fetches a checkpoint into OUT/checkpoint/step-N. @returns the folder, or

@@ -61,6 +61,7 @@ private:
   bool saved_ = false;
   std::filesystem::path newest_;
   std::uint64_t newest_step_ = 0;
+  core::blob_digest newest_digest_{};
   std::uint64_t last_step_ = 0;
   double last_loss_ = 0;
 };

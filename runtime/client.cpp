@@ -38,9 +38,10 @@ using event_key = std::tuple<int, std::uint64_t, std::string>;
 static event_key key_of(const job_event& e) {
   bool by_epoch = e.kind == job_event_kind::view;
   bool by_text = e.kind == job_event_kind::notice;
-  // A step that is run again after a loss has another epoch.
-  bool by_both =
-    e.kind == job_event_kind::step || e.kind == job_event_kind::eval;
+  // What is run again after a loss has another epoch.
+  bool by_both = e.kind == job_event_kind::step
+                 || e.kind == job_event_kind::eval
+                 || e.kind == job_event_kind::checkpoint;
   return {static_cast<int>(e.kind), by_epoch ? e.epoch : e.step,
           by_text   ? e.text
           : by_both ? std::to_string(e.epoch)

@@ -22,8 +22,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// What makes two events the same: step or epoch, and the text of a notice. A
-/// step that is run again after a loss has another epoch.
+/// What makes two events the same: step or epoch, and the text of a notice. What
+/// is run again after a loss has another epoch.
 using event_key =
   std::tuple<job_event_kind, std::uint64_t, std::uint64_t, std::string>;
 
@@ -37,6 +37,7 @@ event_key key_of(const job_event& e) {
     return {e.kind, 0, 0, {}};
   case job_event_kind::step:
   case job_event_kind::eval:
+  case job_event_kind::checkpoint:
     return {e.kind, e.step, e.epoch, {}};
   default:
     return {e.kind, e.step, 0, {}};

@@ -29,7 +29,8 @@ enum class job_event_kind : std::uint8_t {
 struct job_event {
   job_event_kind kind = job_event_kind::notice;
   std::uint64_t step = 0;
-  std::uint64_t epoch = 0;
+  std::uint64_t epoch = 0; ///< of the view; of a step, evaluation or
+                           ///< checkpoint: of the assignment that made it
   double loss = 0;
   double grad_norm = 0;
   double lr = 0;

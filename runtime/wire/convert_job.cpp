@@ -94,12 +94,14 @@ get(const wire::StepRecord& from, core::step_record& to, checks& c) {
 static void put(wire::CheckpointRef& to, const core::checkpoint_ref& from) {
   to.set_step(from.step);
   to.set_manifest(raw(from.manifest));
+  to.set_since(from.since);
 }
 
 static void
 get(const wire::CheckpointRef& from, core::checkpoint_ref& to, checks& c) {
   to.step = c.at_most(from.step(), epoch_max);
   c.id(from.manifest(), to.manifest);
+  to.since = c.at_most(from.since(), epoch_max);
 }
 
 static void put(wire::JobMessage& out, const core::vote& from) {

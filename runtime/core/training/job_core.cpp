@@ -380,11 +380,11 @@ void job_core::on(const job_event::checkpointed& e) {
   if (late
       && (!e.known || last_checkpoint_.checkpoint.manifest != blob_digest{}))
     return;
-  checkpoint_published m{header_, {e.step, {}}, e.bytes, e.why, e.trying};
+  checkpoint_published m{
+    header_, {e.step, {}, header_.since}, e.bytes, e.why, e.trying};
   if (e.known) {
     m.checkpoint.manifest = e.manifest;
-    if (e.step >= checkpoint_.step)
-      checkpoint_ = m.checkpoint;
+    checkpoint_ = std::max(checkpoint_, m.checkpoint);
     act(job_action::checkpoint_known{m.checkpoint, config_.self, e.bytes});
   } else {
     act(job_action::checkpoint_failed{e.step, config_.self, e.why, e.trying});

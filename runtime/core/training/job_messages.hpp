@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <string>
+#include <tuple>
 #include <variant>
 #include <vector>
 
@@ -92,12 +93,19 @@ struct unit_copy {
   friend bool operator==(const unit_copy&, const unit_copy&) = default;
 };
 
-/// A checkpoint: resumable state published under a manifest.
+/// A checkpoint: resumable state published under a manifest. Of two, that of
+/// the later assignment is the newer: a run that had to go back makes
+/// checkpoints of earlier steps than some store holds from before.
 struct checkpoint_ref {
   std::uint64_t step = 0;
   blob_digest manifest{}; ///< zero: none
-  friend auto
-  operator<=>(const checkpoint_ref&, const checkpoint_ref&) = default;
+  epoch since = 0;        ///< of the assignment under which it was told of
+  friend bool
+  operator==(const checkpoint_ref&, const checkpoint_ref&) = default;
+  friend auto operator<=>(const checkpoint_ref& a, const checkpoint_ref& b) {
+    return std::tie(a.since, a.step, a.manifest)
+           <=> std::tie(b.since, b.step, b.manifest);
+  }
 };
 
 /// What a sealer of the assignment `on` holds, now that it stands still. One

@@ -105,12 +105,13 @@ void job_core::take(const peer_id& from, const checkpoint_published& m) {
   if (!exists && !repeated)
     act(
       job_action::checkpoint_failed{m.checkpoint.step, from, m.why, m.trying});
-  if (!newer_told(m.on, m.checkpoint.step))
+  if (m.on.since >= last_checkpoint_.on.since
+      && !newer_told(m.on, m.checkpoint.step))
     last_checkpoint_ = m;
   if (exists && keeper()) {
-    if (checkpoint_ == m.checkpoint)
+    if (mine(m.on) && checkpoint_ == m.checkpoint)
       say_kept();
-    else if (!repeated)
+    else if (!repeated && checkpoint_ < m.checkpoint)
       act(job_action::keep_checkpoint{m.checkpoint, from});
   }
   if (!mine(m.on) || m.trying)
@@ -154,7 +155,7 @@ void job_core::on(const job_event::drain&) {
 }
 
 void job_core::on(const job_event::checkpoint_held& e) {
-  if (e.checkpoint.step < checkpoint_.step)
+  if (e.checkpoint < checkpoint_)
     return;
   checkpoint_ = e.checkpoint;
   if (keeper() && mine(last_checkpoint_.on)

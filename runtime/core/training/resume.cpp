@@ -253,7 +253,7 @@ decide_resume(const assignment& place, std::uint32_t blocks,
   for (auto& [peer, s] : seals) {
     if (age(s.last.version) > age(last))
       last = s.last.version;
-    if (s.checkpoint == d.checkpoint && saved)
+    if (s.checkpoint.manifest == d.checkpoint.manifest && saved)
       d.checkpoint_holders.push_back(peer);
     d.stop = d.stop || s.stop_step > 0
              || (s.prepared == d.version && s.prepared_vote.drain);

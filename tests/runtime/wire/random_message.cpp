@@ -304,7 +304,7 @@ core::vote random_message::vote() {
 }
 
 core::job_message random_message::job_message(std::size_t kind) {
-  core::checkpoint_ref checkpoint{number(), id<core::blob_digest>()};
+  core::checkpoint_ref checkpoint{number(), id<core::blob_digest>(), number()};
   switch (kind) {
   case 0:
     return vote();

@@ -45,6 +45,15 @@ BOOST_AUTO_TEST_CASE(each_planted_bug_is_found_by_its_seed) {
   }
 }
 
+/// Drained, then steps were lost; a keeper's store got a checkpoint of those
+/// afterwards, and the end must not wait for it to get a newer one.
+BOOST_AUTO_TEST_CASE(a_run_that_went_back_ends) {
+  for (std::uint64_t seed : {20548, 22402}) {
+    const auto r = shoal::sim::run_job_sim(seed, false);
+    BOOST_TEST(r.ok, r.error << "; replay: job_sim --seed " << seed);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(the_same_seed_runs_the_same_way) {
   for (std::uint64_t seed : {1, 2, 3}) {
     auto a = shoal::sim::run_job_sim(seed, false);

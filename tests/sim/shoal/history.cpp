@@ -67,11 +67,11 @@ void history::took(int node, const job_core& core, const job_input& in) {
     s.applying.clear();
   } else if (const auto* c = std::get_if<ev::checkpointed>(&in)) {
     if (c->known)
-      saved_.try_emplace({c->step, c->manifest}, s.writing[c->step]);
+      saved_.try_emplace(c->manifest, s.writing[c->step]);
   } else if (const auto* h = std::get_if<ev::checkpoint_held>(&in)) {
     // Perhaps of a sub-plan that was over before it was written.
     if (auto at = s.writing.find(h->checkpoint.step); at != s.writing.end())
-      saved_.try_emplace(h->checkpoint, at->second);
+      saved_.try_emplace(h->checkpoint.manifest, at->second);
   }
 }
 
@@ -197,7 +197,7 @@ void history::on(int node, const job_core&, const act::adopt& a) {
     if (!restoring_)
       for (const auto& [peer, seal] : seals_[a.digest])
         from = std::max(from, seal.checkpoint);
-    const auto kept = saved_.find(from);
+    const auto kept = saved_.find(from.manifest);
     if (kept == saved_.end())
       return fail_("H-1: resumes from a checkpoint that nobody wrote");
     chain_ = kept->second;

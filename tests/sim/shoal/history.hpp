@@ -133,7 +133,8 @@ private:
   std::map<std::pair<std::uint64_t, std::uint32_t>, std::uint64_t> sent_;
   std::vector<core::step_record> chain_;
   std::vector<core::step_record> ended_; ///< when somebody finished
-  std::map<core::checkpoint_ref, std::vector<core::step_record>> saved_;
+  /// By manifest.
+  std::map<core::blob_digest, std::vector<core::step_record>> saved_;
   std::optional<core::checkpoint_ref> restoring_; ///< by the step at hand
   std::map<version, version> same_; ///< made by restoring -> as it was made
   std::map<core::epoch, std::uint64_t> adopted_;
