@@ -1,7 +1,8 @@
 // tests/sim/shoal/devices.hpp -- a device queue whose work takes simulated time.
 //
 // One piece at a time, in order; a piece has its effect when its time is over.
-// Whoever owns it says how long that is and calls finish() then.
+// Whoever owns it says how long that is and calls finish() then. A piece may
+// hang: its end is held back, and it is busy meanwhile.
 #pragma once
 
 #include "kernels/backend.hpp"
@@ -16,8 +17,10 @@ namespace shoal::sim {
 class sim_queue final : public runtime::device_queue {
 public:
   /// @param begin is told when a piece begins; finish() is to follow
-  sim_queue(kernels::backend& device, std::function<void()> begin)
-    : device_(device), begin_(std::move(begin)) {}
+  /// @param now the time
+  sim_queue(kernels::backend& device, std::function<void()> begin,
+            std::function<std::int64_t()> now)
+    : device_(device), begin_(std::move(begin)), now_(std::move(now)) {}
 
   void submit(work run, std::function<void()> done) override {
     if (closed_) {
@@ -27,7 +30,11 @@ public:
     }
     pieces_.push_back({std::move(run), std::move(done)});
     if (pieces_.size() == 1 && !running_)
-      begin_();
+      begin();
+  }
+
+  std::int64_t busy_since() const override {
+    return pieces_.empty() ? 0 : since_;
   }
 
   /// The process has died: no work has effect any more. Its end is told, so
@@ -51,8 +58,20 @@ public:
       now.done();
     running_ = false;
     if (!pieces_.empty())
-      begin_();
+      begin();
   }
+
+  /// The piece at hand, or the next one, does not end before wake().
+  void hang() { hangs_ = true; }
+  /// What has not begun to hang will not.
+  void settle() { hangs_ = hangs_ && !pieces_.empty(); }
+  /// @returns whether one was to end by now: finish() is to follow
+  bool wake() {
+    hangs_ = false;
+    return std::exchange(held_, false);
+  }
+  /// Whether the end of a piece, which has come, waits for wake().
+  bool hold() { return held_ = hangs_; }
 
   std::size_t waiting() const noexcept { return pieces_.size(); }
 
@@ -61,8 +80,17 @@ private:
     work run;
     std::function<void()> done;
   };
+  void begin() {
+    since_ = now_();
+    begin_();
+  }
+
   kernels::backend& device_;
   std::function<void()> begin_;
+  std::function<std::int64_t()> now_;
+  std::int64_t since_ = 0;
+  bool hangs_ = false;
+  bool held_ = false;
   std::deque<piece> pieces_;
   bool running_ = false;
   bool closed_ = false;

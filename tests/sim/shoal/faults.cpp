@@ -15,7 +15,7 @@ void shoal_world::fault() {
   const int n = int(machines_.size());
   const int i = int(below(std::uint64_t(n)));
   const int j = int(below(std::uint64_t(n)));
-  switch (below(18)) {
+  switch (below(20)) {
   case 0:
   case 1:
   case 2:
@@ -85,6 +85,14 @@ void shoal_world::fault() {
       machines_[std::size_t(i)].node->enter(
         [this, i] { machines_[std::size_t(i)].node->leave(); });
     break;
+  case 18:
+    if (alive(i) && chance(0.3))
+      hang(i, chance(0.5) ? 0 : between(50 * millisecond, 12 * second));
+    break;
+  case 19:
+    if (alive(i) && chance(0.3))
+      machines_[std::size_t(i)].node->lose_transfer();
+    break;
   case 15:
     bit_flips = chance(0.5) ? 0 : double(below(50)) / 100;
     break;
@@ -97,6 +105,22 @@ void shoal_world::kill_and_restart(int i) {
   after(chance(0.3) ? between(millisecond, 50 * millisecond)
                     : between(10 * millisecond, 5 * second),
         [this, i] { start(i); });
+}
+
+/// Its device stops working; 0: until somebody notices, also when the other
+/// faults have stopped.
+void shoal_world::hang(int i, nanoseconds time) {
+  machine& m = machines_[std::size_t(i)];
+  say(i, "its device hangs");
+  m.node->hang();
+  if (time > 0)
+    after(time, [this, i, start = m.starts] {
+      machine& now = machines_[std::size_t(i)];
+      if (now.node && now.starts == start) {
+        say(i, "its device goes on");
+        now.node->wake();
+      }
+    });
 }
 
 /// SIGSTOP, and SIGCONT later: it wakes up with what it believed.
@@ -180,6 +204,8 @@ void shoal_world::heal() {
   }
   for (machine& m : machines_) {
     go_on(m.number, m.starts);
+    if (m.node)
+      m.node->settle();
     start(m.number);
   }
 }

@@ -74,7 +74,25 @@ void watched_links::expect(const transport::peer_id& from,
       "receiver", tag));
 }
 
+void watched_links::list_pending(
+  std::uint64_t plan, std::function<void(std::vector<pending>)> then) {
+  std::vector<pending> lost;
+  for (const lost_transfer& t : lost_)
+    if (t.what.tag.plan == plan)
+      lost.push_back(t.what);
+  inner_.list_pending(plan, [lost, then = std::move(then)](auto all) {
+    all.insert(all.end(), lost.begin(), lost.end());
+    then(std::move(all));
+  });
+}
+
 void watched_links::cancel(std::uint64_t plan) {
+  for (std::size_t i = lost_.size(); i-- > 0;)
+    if (lost_[i].what.tag.plan == plan) {
+      const callback done = std::move(lost_[i].done);
+      lost_.erase(lost_.begin() + long(i));
+      done(transport::make_error_code(transport::errc::canceled));
+    }
   if (!world_.has(planted::cancel_forgotten))
     inner_.cancel(world_.has(planted::tags_without_plan) ? 1 : plan);
 }
@@ -97,6 +115,13 @@ void watched_links::send(const transport::peer_id& to, transport::bulk_tag tag,
   }
   if (world_.has(planted::tags_without_plan))
     tag.plan = 1;
+  if (std::exchange(loses_, false)) {
+    world_.say(node_,
+               "loses a transfer of kind " + std::to_string(tag.link >> 26));
+    lost_.push_back({{to, tag, from.bytes.size(), true, true},
+                     once(std::move(done), "sender", tag)});
+    return;
+  }
   world_.sent({node_, world_.number_of(to), tag}, hash(from.bytes));
   inner_.send(to, tag, std::move(from), once(std::move(done), "sender", tag));
 }

@@ -28,9 +28,10 @@ public:
   void cancel(std::uint64_t plan) override;
   std::vector<link_stat> stats() const override { return inner_.stats(); }
   void list_pending(std::uint64_t plan,
-                    std::function<void(std::vector<pending>)> then) override {
-    inner_.list_pending(plan, std::move(then));
-  }
+                    std::function<void(std::vector<pending>)> then) override;
+  /// The next transfer that is sent begins, and does not end before its
+  /// sub-plan does.
+  void lose_next(bool loses) { loses_ = loses; }
 
   /// The process has died.
   void close() { closed_ = true; }
@@ -47,6 +48,12 @@ private:
   int node_;
   runtime::link_hub& inner_;
   bool closed_ = false;
+  bool loses_ = false;
+  struct lost_transfer {
+    pending what;
+    callback done;
+  };
+  std::vector<lost_transfer> lost_;
   std::map<std::uint32_t, std::vector<std::byte>> parts_; ///< planted bug's
   using tags = std::multiset<std::pair<transport::bulk_tag, const char*>>;
   std::shared_ptr<tags> open_ = std::make_shared<tags>();

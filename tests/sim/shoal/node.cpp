@@ -32,12 +32,14 @@ sim_node::sim_node(shoal_world& world, machine& home)
     gate_([this](const core::peer_id& from, envelope&& e) {
       take(from, std::move(e));
     }) {
+  const auto clock = [&world] { return world.now(); };
   device_ = std::make_unique<sim_queue>(
-    *backend_, [this] { begin_piece(*device_, world_.device_time); });
+    *backend_, [this] { begin_piece(*device_, world_.device_time); }, clock);
   reductions_ = std::make_unique<sim_queue>(
-    *backend_, [this] { begin_piece(*reductions_, world_.device_time / 4); });
+    *backend_, [this] { begin_piece(*reductions_, world_.device_time / 4); },
+    clock);
   disk_ = std::make_unique<sim_queue>(
-    *backend_, [this] { begin_piece(*disk_, world_.disk_time); });
+    *backend_, [this] { begin_piece(*disk_, world_.disk_time); }, clock);
   std::filesystem::create_directories(home.folder);
   store_ =
     std::make_unique<sim_store>(world, home.number, home.folder / "blobs");
@@ -202,14 +204,29 @@ void sim_node::begin_piece(sim_queue& q, nanoseconds mean) {
   later(world_.between(mean / 4, mean * 7 / 4), [this, &q] {
     if (&q == disk_.get() && world_.faulty() && world_.chance(0.002))
       store_->die_after(int(world_.below(6)));
-    try {
-      q.finish();
-    } catch (const killed_at_work&) {
-      die(world_.chance(0.5));
-      world_.doom(home_.number);
-    }
+    if (!q.hold())
+      end_piece(q);
     store_->die_after(-1);
   });
+}
+
+void sim_node::end_piece(sim_queue& q) {
+  try {
+    q.finish();
+  } catch (const killed_at_work&) {
+    die(world_.chance(0.5));
+    world_.doom(home_.number);
+  }
+}
+
+void sim_node::settle() {
+  device_->settle();
+  watched_->lose_next(false);
+}
+
+void sim_node::wake() {
+  if (device_->wake())
+    enter([this] { end_piece(*device_); });
 }
 
 void sim_node::pulse() {
@@ -308,6 +325,23 @@ void sim_node::propose_job_state(core::job_id job, core::job_state state,
 void sim_node::propose_arrived(core::job_id job, core::epoch since) {
   if (!dead_)
     later(0, [=, this] { tell(cl::job_arrived{job, since}); });
+}
+
+void sim_node::propose_retry(core::job_id job, core::epoch since) {
+  if (!dead_)
+    later(0, [=, this] { tell(cl::retry_job{job, since}); });
+}
+
+void sim_node::propose_expulsion(const core::peer_id& peer,
+                                 core::epoch number) {
+  if (!dead_)
+    later(0, [=, this] { tell(cl::expel_member{peer, number}); });
+}
+
+/// The product ends its process, and the machine starts another.
+void sim_node::hung(const std::string& why) {
+  say(why + ": it ends");
+  world_.doom(home_.number);
 }
 
 /// As a node that is asked to go: when its state is with others, or after a

@@ -51,6 +51,14 @@ public:
   void tell(const core::cluster::event& e);
   const core::cluster::membership& member() const { return *core_; }
   void drop(const core::peer_id& peer) { fabric_->drop(peer); }
+  /// The device stops in the middle of a piece of work; wakes up again.
+  void hang() { device_->hang(); }
+  void wake();
+  /// The next tensor that is sent from here is never heard of again, though
+  /// all that is between the two peers is up.
+  void lose_transfer() { watched_->lose_next(true); }
+  /// What hangs goes on hanging, but nothing else will.
+  void settle();
   core::blob_digest put(std::span<const std::byte> bytes);
   runtime::job_journal& journal() { return *journal_; }
   /// What is left of jobs; empty if nothing is.
@@ -76,6 +84,10 @@ public:
   void propose_job_state(core::job_id job, core::job_state state,
                          std::uint64_t done_step) override;
   void propose_arrived(core::job_id job, core::epoch since) override;
+  void propose_retry(core::job_id job, core::epoch since) override;
+  void
+  propose_expulsion(const core::peer_id& peer, core::epoch number) override;
+  void hung(const std::string& why) override;
   void fetch_blob(const core::blob_digest& digest,
                   std::vector<core::peer_id> holders,
                   std::function<void(std::error_code)> done) override;
@@ -98,6 +110,7 @@ private:
   /// Later, if this process still lives then.
   void later(nanoseconds delay, work what);
   void begin_piece(sim_queue& q, nanoseconds mean);
+  void end_piece(sim_queue& q);
   void pulse();
   void run_actors();
   void wake_in_time();

@@ -123,6 +123,7 @@ private:
   void fault();
   void kill_and_restart(int i);
   void stop_for(int i, nanoseconds time);
+  void hang(int i, nanoseconds time);
   void go_on(int i, std::uint64_t start);
   void lose_connection(int i, int j);
   void change_profile(int i);
