@@ -34,6 +34,7 @@ core::job_config core_config(const job_config& c, const job_world& w) {
   out.microbatches = c.entry.microbatches;
   out.total_steps = std::uint64_t(w.run.steps);
   out.origin_step = c.entry.origin_step;
+  out.copies = c.entry.want_copies;
   out.eval_every =
     w.run.validation_enable ? std::uint64_t(w.run.validation_freq) : 0;
   out.checkpoint_every =
@@ -325,7 +326,8 @@ void job_actor::on_reduced(const step_reduced& m) {
 /// Both have come, in whatever order: the last weight gradient is ready for
 /// the reducer a little before its stage has ended.
 void job_actor::prepare_if_complete() {
-  if (!computed_ || !reduced_ || computed_->step != reduced_->step)
+  if (!computed_ || !reduced_ || computed_->step != reduced_->step
+      || copying_out_ > 0)
     return;
   trace_reducing(false);
   event::prepared vote;

@@ -94,6 +94,13 @@ private:
   void on_eval_part();
   void log_step(const core::step_record& r);
   void expect_gradient(std::uint32_t unit);
+  struct leaving_unit;
+  std::shared_ptr<void> open_span(const char* what, std::uint32_t unit);
+  bool awaits(const core::job_action::receive_unit& a) const;
+  void expect_piece(const core::job_action::receive_unit& a,
+                    const std::shared_ptr<void>& span);
+  void take_copy(const core::job_action::receive_unit& a, const buffer& copy);
+  void send_piece(const std::shared_ptr<leaving_unit>& out);
   void drop_unfinished_arrivals();
   kernels::adamw_options optimizer(std::uint64_t step, double norm) const;
   void keep_copy(const core::job_action::take_copies& a, std::uint32_t unit,
@@ -206,10 +213,25 @@ private:
     bool copied = false;
     std::uint64_t expected = 0; ///< step: gradients up to it are posted
     std::map<std::uint64_t, buffer> gradients; ///< kept aside, by step
+    buffer copy;                               ///< until all of it is here
+    std::uint32_t pieces_expected = 0;
+    std::uint32_t pieces_left = 0;
   };
   std::map<std::uint32_t, arriving_unit> arriving_;
   /// Of the sub-plan before, while this one is adopted.
   std::map<std::uint32_t, arriving_unit> kept_arriving_;
+  /// A copy on its way from here, a piece at a time.
+  struct leaving_unit {
+    core::job_action::send_unit asked;
+    buffer copy;
+    std::uint32_t next = 0; ///< piece
+    std::uint32_t pieces = 0;
+    std::shared_ptr<void> span;
+  };
+  std::map<std::pair<core::peer_id, std::uint32_t>,
+           std::shared_ptr<leaving_unit>>
+    leaving_;
+  int copying_out_ = 0;         ///< copies that read the state: no apply
   bool looking_ = false;        ///< at checkpoints on the disk: inputs wait
   bool saving_fails_ = false;   ///< and people know it
   std::uint64_t last_step_ = 0; ///< the newest committed one that is logged

@@ -15,42 +15,100 @@ namespace shoal::actors {
 using namespace core::job_action;
 namespace event = core::job_event;
 
+namespace {
+
+/// Posted ahead, and sent at once where nothing is paced: the link has another
+/// piece while the end of one is told of.
+constexpr std::uint32_t pieces_ahead = 2;
+
+transport::bulk_tag tag_of(std::uint64_t digest, std::uint32_t unit,
+                           std::uint64_t step, std::uint32_t piece) {
+  return make_tag(digest, link_kind::arrival, piece, unit, step);
+}
+
+runtime::shared_bytes piece_of(const buffer& copy, std::uint32_t piece) {
+  const runtime::shared_bytes all = copy.shared();
+  const std::size_t one = core::pieces_of(all.bytes.size()).bytes;
+  const std::size_t from = piece * one;
+  return {all.keep,
+          all.bytes.subspan(from, std::min(one, all.bytes.size() - from))};
+}
+
+} // namespace
+
+// At the receiver.
+
 void job_actor::act(const receive_unit& a) {
   unit_ptr& unit = world_->units[a.unit];
   if (!unit)
     unit = std::make_shared<model::unit_state>(world_->layout, a.unit,
                                                model::purpose::training,
                                                node().links().memory());
-  arriving_[a.unit] = {a, !a.copy, a.version.step, {}};
+  arriving_[a.unit] = {a, !a.copy, a.version.step, {}, {}, 0, 0};
   expect_gradient(a.unit);
   if (!a.copy)
     return;
-  buffer into = world_->buffers.get(state_bytes(*unit));
-  node().trace().open(config_.entry.id, "fetching state", {{"unit", a.unit}});
-  auto here = [this, a, unit, into](std::error_code error) {
-    node().trace().close(config_.entry.id, "fetching state");
-    const auto at = arriving_.find(a.unit);
-    if (error || a.digest != digest_ || at == arriving_.end()
-        || at->second.asked.version != a.version)
+  arriving_unit& in = arriving_.at(a.unit);
+  in.copy = world_->buffers.get(state_bytes(*unit));
+  in.pieces_left = core::pieces_of(state_bytes(*unit)).count;
+  const auto span = open_span("fetching state", a.unit);
+  for (std::uint32_t i = 0; i < pieces_ahead; ++i)
+    expect_piece(a, span);
+}
+
+/// In the trace until the last copy of what is returned has gone.
+std::shared_ptr<void>
+job_actor::open_span(const char* what, std::uint32_t unit) {
+  runtime::timeline& trace = node().trace();
+  trace.open(config_.entry.id, what, {{"unit", unit}});
+  return {nullptr, [&trace, what, job = config_.entry.id](void*) {
+            trace.close(job, what);
+          }};
+}
+
+/// What is awaited of the unit under another attempt, or sub-plan, is void.
+bool job_actor::awaits(const receive_unit& a) const {
+  const auto at = arriving_.find(a.unit);
+  return a.digest == digest_ && at != arriving_.end()
+         && at->second.asked.version == a.version;
+}
+
+void job_actor::expect_piece(const receive_unit& a,
+                             const std::shared_ptr<void>& span) {
+  arriving_unit& in = arriving_.at(a.unit);
+  if (in.pieces_expected
+      == core::pieces_of(in.copy.shared().bytes.size()).count)
+    return;
+  const std::uint32_t piece = in.pieces_expected++;
+  auto here = [this, a, span](std::error_code error) {
+    if (error || !awaits(a))
       return;
-    compute(
-      [unit, into](kernels::backend&) {
-        copy_state_in(into.as<const float>(), *unit);
-      },
-      [this, a] {
-        if (const auto now = arriving_.find(a.unit); now != arriving_.end())
-          now->second.copied = true;
-        feed(event::arrival_copied{a.digest, a.unit, a.version.step});
-        const auto count = core_.arrivals();
-        if (digest_ == a.digest && count.here == count.all)
-          node().say("[job] all state that was to come is here: "
-                     + std::to_string(count.all) + " units");
-      });
+    expect_piece(a, span);
+    arriving_unit& now = arriving_.at(a.unit);
+    if (--now.pieces_left == 0)
+      take_copy(a, std::exchange(now.copy, {}));
   };
-  node().links().expect(
-    a.from, make_tag(a.digest, link_kind::arrival, 0, a.unit, a.version.step),
-    into.shared(), [post = poster(), here](std::error_code error) {
-      post([here, error] { here(error); });
+  node().links().expect(a.from, tag_of(a.digest, a.unit, a.version.step, piece),
+                        piece_of(in.copy, piece),
+                        [post = poster(), here](std::error_code error) {
+                          post([here, error] { here(error); });
+                        });
+}
+
+/// All of a unit's copy has come.
+void job_actor::take_copy(const receive_unit& a, const buffer& copy) {
+  compute(
+    [unit = world_->units.at(a.unit), copy](kernels::backend&) {
+      copy_state_in(copy.as<const float>(), *unit);
+    },
+    [this, a] {
+      if (const auto now = arriving_.find(a.unit); now != arriving_.end())
+        now->second.copied = true;
+      feed(event::arrival_copied{a.digest, a.unit, a.version.step});
+      const auto count = core_.arrivals();
+      if (digest_ == a.digest && count.here == count.all)
+        node().say("[job] all state that was to come is here: "
+                   + std::to_string(count.all) + " units");
     });
 }
 
@@ -100,24 +158,64 @@ void job_actor::act(const apply_arrived& a) {
     });
 }
 
+// At the source.
+
+/// The copy is made beside the computation, which only reads the state; the
+/// step's gradients are not applied before it is there.
 void job_actor::act(const send_unit& a) {
   crew_.pass(send_gradients{a.unit, a.to});
   if (!a.copy)
     return;
   unit_ptr unit = world_->units.at(a.unit);
-  buffer copy = world_->buffers.get(state_bytes(*unit));
-  node().device().submit(
-    [unit, copy](kernels::backend&) {
-      copy_state_out(*unit, copy.as<float>());
+  auto out = std::make_shared<leaving_unit>();
+  out->asked = a;
+  out->copy = world_->buffers.get(state_bytes(*unit));
+  out->pieces = core::pieces_of(state_bytes(*unit)).count;
+  leaving_[{a.to, a.unit}] = out;
+  ++copying_out_;
+  node().reductions().submit(
+    [unit, out](kernels::backend&) {
+      copy_state_out(*unit, out->copy.as<float>());
     },
-    [links = &node().links(), a, copy, trace = &node().trace(),
-     job = config_.entry.id] {
-      trace->open(job, "sending state", {{"unit", a.unit}});
-      links->send(
-        a.to, make_tag(a.digest, link_kind::arrival, 0, a.unit, a.version.step),
-        copy.shared(),
-        [trace, job](std::error_code) { trace->close(job, "sending state"); });
+    [this, post = poster(), out] {
+      post([this, out] {
+        --copying_out_;
+        prepare_if_complete();
+        out->span = open_span("sending state", out->asked.unit);
+        for (std::uint32_t i = 0; i < (out->asked.paced ? 1 : pieces_ahead);
+             ++i)
+          send_piece(out);
+      });
     });
+}
+
+/// Unless the unit is sent anew meanwhile, or under another sub-plan.
+void job_actor::send_piece(const std::shared_ptr<leaving_unit>& out) {
+  const send_unit& a = out->asked;
+  const auto at = leaving_.find({a.to, a.unit});
+  if (a.digest != digest_ || at == leaving_.end() || at->second != out)
+    return;
+  if (out->next == out->pieces) {
+    leaving_.erase(at);
+    return;
+  }
+  const std::uint32_t piece = out->next++;
+  auto sent = [this, out, began = steady_now()] {
+    const core::nanoseconds rest =
+      out->asked.paced
+        ? core::rest_after_piece(steady_now() - began, took_.whole, out->pieces)
+        : 0;
+    if (rest == 0)
+      return send_piece(out);
+    delayed_send(this, std::chrono::nanoseconds(rest),
+                 job_later{[this, out] { send_piece(out); }});
+  };
+  node().links().send(a.to, tag_of(a.digest, a.unit, a.version.step, piece),
+                      piece_of(out->copy, piece),
+                      [post = poster(), sent](std::error_code error) {
+                        if (!error) // else another sub-plan follows
+                          post(sent);
+                      });
 }
 
 void job_actor::act(const arrivals_complete& a) {
@@ -126,6 +224,7 @@ void job_actor::act(const arrivals_complete& a) {
 
 /// A halt ends transfers: what has not come whole is no unit.
 void job_actor::drop_unfinished_arrivals() {
+  leaving_.clear();
   std::erase_if(arriving_, [this](const auto& of) {
     if (!of.second.copied)
       world_->units.erase(of.first);

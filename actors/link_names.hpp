@@ -31,7 +31,8 @@ enum class link_kind : std::uint8_t {
   losses_merged = 15,    ///< of all, replica 0 -> the others
   gradient_copy = 16,    ///< of a unit, reduced, replica 0 -> its followers
   state_copy = 17,       ///< as state, the same way
-  arrival = 18,          ///< as state, replica 0 -> where the unit arrives
+  arrival = 18,          ///< as state, but in pieces: the replica is one's
+                         ///< number; a replica -> where the unit arrives
   arrival_gradient = 19, ///< as gradient_copy, the same way
 };
 

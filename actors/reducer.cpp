@@ -324,15 +324,19 @@ private:
                     std::uint64_t order) {
     const unit_ptr& state = states_.at(u);
     buffer copy = config_.world->buffers.get(gradient_bytes(*state));
-    node().device().submit(
+    ++copies_to_send_; // the step may end, and gradients change, when it is made
+    node().reductions().submit(
       [state, copy](kernels::backend&) {
         std::ranges::copy(state->gradients(), copy.as<float>().begin());
       },
       // Weak: it may begin after the halt has cancelled all transfers, and
       // the halt waits until this is gone.
       [self = address(), links = &node().links(), copy, u, to, order,
+       step = step_,
        tag = make_tag(config_.plan->digest, link_kind::arrival_gradient, 0, u,
                       step_)] {
+        if (const auto here = caf::actor_cast<caf::actor>(self))
+          caf::anon_send(here, copy_sent{step});
         links->send(to, tag, copy.shared(),
                     [self, u, to, order](std::error_code error) {
                       const auto here = caf::actor_cast<caf::actor>(self);

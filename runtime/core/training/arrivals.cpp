@@ -51,8 +51,20 @@ units_by_member without(units_by_member all, const units_by_member& held) {
   return all;
 }
 
-/// As runs of consecutive units; a run ends with a stage of replica 0, so that
-/// it has one sender.
+const stage_place&
+source_of(const assignment& place, std::uint32_t unit, std::uint32_t replica) {
+  const auto& stages = place.replicas.at(replica).stages;
+  for (std::uint32_t s = 0; s < stages.size(); ++s)
+    if (unit < units_of(place, replica, s).last)
+      return stages[s];
+  return stages.back();
+}
+
+const stage_place& source_of(const assignment& place, std::uint32_t unit) {
+  return source_of(place, unit, unit % std::uint32_t(place.replicas.size()));
+}
+
+/// As runs of consecutive units; a run ends with a stage of replica 0.
 std::vector<follower_place>
 as_places(const units_by_member& all, const assignment& a) {
   std::vector<follower_place> out;
@@ -60,7 +72,7 @@ as_places(const units_by_member& all, const assignment& a) {
     for (std::uint32_t u : units) {
       const bool goes_on = !out.empty() && out.back().where == who
                            && out.back().last_unit == u
-                           && arrival_source(a, u) == arrival_source(a, u - 1);
+                           && source_of(a, u, 0) == source_of(a, u - 1, 0);
       if (goes_on)
         ++out.back().last_unit;
       else
@@ -219,11 +231,33 @@ std::vector<peer_id> receivers(const assignment& place) {
 
 const peer_id& arrival_source(const assignment& place, std::uint32_t unit) {
   SHOAL_ASSERT(!place.replicas.empty());
-  const auto& stages = place.replicas.front().stages;
-  for (std::uint32_t s = 0; s < stages.size(); ++s)
-    if (unit < units_of(place, 0, s).last)
-      return stages[s].where.peer;
-  return stages.back().where.peer;
+  return source_of(place, unit).where.peer;
+}
+
+std::uint32_t places_of(const assignment& place, std::uint32_t unit) {
+  units_by_member held = held_under(place);
+  return std::uint32_t(std::ranges::count_if(
+    held, [&](const auto& of) { return of.second.contains(unit); }));
+}
+
+arrival_pieces pieces_of(std::uint64_t bytes) {
+  const std::uint64_t least =
+    (bytes + arrival_pieces_max - 1) / arrival_pieces_max;
+  const std::uint64_t one = std::max(
+    arrival_piece_bytes, (least + 63) / 64 * 64); // of whole cache lines
+  return {one, std::uint32_t((bytes + one - 1) / one)};
+}
+
+nanoseconds
+rest_after_piece(nanoseconds took, nanoseconds step, std::uint32_t count) {
+  if (took <= 0 || step <= 0 || count == 0)
+    return 0;
+  const std::uint64_t all =
+    muldiv(std::uint64_t(took), 1000, arrival_permille_max);
+  const std::uint64_t turn =
+    std::uint64_t(step) / count * (arrival_backlog_max / 2);
+  const std::uint64_t of_piece = std::min(all, turn);
+  return of_piece > std::uint64_t(took) ? nanoseconds(of_piece) - took : 0;
 }
 
 void add_arrival_bytes(const job_entry& job, const assignment& a,
@@ -236,12 +270,9 @@ void add_arrival_bytes(const job_entry& job, const assignment& a,
       const std::uint64_t bytes = bytes_of_units(job, u, u + 1);
       to[f.where] += bytes;
       largest[f.where] = std::max(largest[f.where], bytes);
-      for (const stage_place& s : a.replicas.front().stages)
-        if (s.where.peer == arrival_source(a, u)) {
-          to[s.where] += bytes / 4; // gradients on their way
-          largest[s.where] = std::max(largest[s.where], bytes);
-          break;
-        }
+      const member_id& source = source_of(a, u).where;
+      to[source] += bytes / 4; // gradients on their way
+      largest[source] = std::max(largest[source], bytes);
     }
   // The copy, and gradients of the steps that it takes.
   for (const auto& [who, bytes] : largest)

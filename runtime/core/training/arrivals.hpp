@@ -9,6 +9,14 @@
 //
 // Their units come a few at a time (job_core.hpp): a copy as of a step, and
 // the reduced gradients of all later steps, which they apply like followers.
+// Those that are in too few places come first, and as fast as the link can:
+// until they are there, a death costs steps. The others are paced: a source
+// sends them in pieces, and rests after each so long that sending takes
+// arrival_permille_max of its time; less long where the copy would take more
+// steps than half of arrival_backlog_max, so that it always gets there. The
+// replicas share the sending. Gradients are not paced: whoever holds a unit
+// needs them at every step.
+//
 // When all of it is there and in step, the view says so of the assignment's
 // epoch (job_entry::arrived), and the planner takes the better layout, which
 // then finds its state in place. It does so too where something could not be
@@ -45,6 +53,29 @@ inline constexpr std::size_t arrival_backlog_max = 8;
 /// there, at the cost of memory, as above, for each.
 inline constexpr std::size_t arrivals_at_once = 2;
 
+/// Copies of units that are in enough places take so much of a source's time,
+/// in thousandths. Higher means sooner there, at the cost of steps that take
+/// longer by up to as much, where link and processors are busy.
+inline constexpr std::uint64_t arrival_permille_max = 50;
+
+/// A copy is sent in pieces of so many bytes, or, if it is so large, in
+/// arrival_pieces_max. Smaller means more even; link_meter.hpp says from where
+/// on the fixed cost of a transfer counts.
+inline constexpr std::uint64_t arrival_piece_bytes = 1 << 20;
+inline constexpr std::uint64_t arrival_pieces_max = 1000;
+
+/// Pieces of a copy of `bytes`, all of one size but for the last.
+struct arrival_pieces {
+  std::uint64_t bytes = 0; ///< of one
+  std::uint32_t count = 0;
+};
+[[nodiscard]] arrival_pieces pieces_of(std::uint64_t bytes);
+
+/// How long a source rests after a piece that took `took` to send, of `count`
+/// pieces, while a step takes `step` (0: not known).
+[[nodiscard]] nanoseconds
+rest_after_piece(nanoseconds took, nanoseconds step, std::uint32_t count);
+
 /// Whether a move that takes `move` should be made while the job goes on.
 [[nodiscard]] constexpr bool
 worth_arriving(nanoseconds move, nanoseconds step) {
@@ -63,10 +94,14 @@ arriving_units(const assignment& place, const peer_id& peer);
 /// Members at which something arrives, ascending.
 [[nodiscard]] std::vector<peer_id> receivers(const assignment& place);
 
-/// Who sends `unit` to those at which it arrives: who computes it in replica 0.
-/// @pre place has replicas
+/// Who sends `unit` to those at which it arrives: who computes it in one of
+/// the replicas, which take turns by unit. @pre place has replicas
 [[nodiscard]] const peer_id&
 arrival_source(const assignment& place, std::uint32_t unit);
+
+/// Peers that hold `unit` at every step under `place`.
+[[nodiscard]] std::uint32_t
+places_of(const assignment& place, std::uint32_t unit);
 
 /// Whether what arrives under `previous` counts as held by then.
 [[nodiscard]] inline bool

@@ -17,6 +17,7 @@ void job_core::begin_arrivals() {
   for (std::uint32_t u : arriving_units(*place_, config_.self)) {
     incoming& in = incoming_[u];
     in.from = arrival_source(*place_, u);
+    in.places = places_of(*place_, u);
   }
   for (const auto& [unit, at] : decision_->in_step) {
     const peer_id& from = arrival_source(*place_, unit);
@@ -61,17 +62,11 @@ void job_core::go_on_arriving() {
     in_step = in_step && !in.behind && step + 1 >= newest; // one is on its way
     oldest = oldest == 0 ? step + 1 : std::min(oldest, step + 1);
   }
-  for (auto& [unit, in] : incoming_) {
-    if (in.now != incoming::state::idle)
-      continue;
-    in_step = false;
-    if (coming == arrivals_at_once)
-      break;
+  in_step = in_step && std::ranges::none_of(incoming_, [](const auto& of) {
+              return of.second.now == incoming::state::idle;
+            });
+  while (coming < arrivals_at_once && ask_for_next())
     ++coming;
-    in.now = incoming::state::asked;
-    ++in.attempt;
-    ask_for_arrival(unit, 0);
-  }
   if (oldest == 0)
     oldest = newest + 1; // nothing could be brought
   if (!in_step || coming > 0 || oldest <= complete_said_)
@@ -80,6 +75,33 @@ void job_core::go_on_arriving() {
   tell(participants_, arrival_complete{header_, oldest - 1});
   if (participant())
     take(config_.self, arrival_complete{header_, oldest - 1});
+}
+
+/// Those in the fewest places first, then from who sends the least. One copy
+/// at a time from whom it is paced. @returns false if there is none to ask for
+bool job_core::ask_for_next() {
+  std::map<peer_id, std::size_t> sending;
+  for (const auto& [unit, in] : incoming_)
+    sending[in.from] +=
+      in.now == incoming::state::asked || in.now == incoming::state::copying;
+  incoming* next = nullptr;
+  std::uint32_t which = 0;
+  auto rank = [&](const incoming& in) {
+    return std::pair(in.places, sending[in.from]);
+  };
+  for (auto& [unit, in] : incoming_)
+    if (in.now == incoming::state::idle
+        && (in.places <= config_.copies || sending[in.from] == 0)
+        && (!next || rank(in) < rank(*next))) {
+      next = &in;
+      which = unit;
+    }
+  if (!next)
+    return false;
+  next->now = incoming::state::asked;
+  ++next->attempt;
+  ask_for_arrival(which, 0);
+  return true;
 }
 
 void job_core::ask_for_arrival(std::uint32_t unit, std::uint64_t after) {
@@ -274,7 +296,9 @@ void job_core::serve_arrivals() {
       continue;
     out.wanted = false;
     out.begun = held_.at(unit);
-    act(job_action::send_unit{header_.digest, unit, out.begun, to, true});
+    const bool paced = places_of(*place_, unit) > config_.copies;
+    act(
+      job_action::send_unit{header_.digest, unit, out.begun, to, true, paced});
     act(job_action::send{to,
                          arrival_begun{header_, unit, out.attempt, out.begun}});
   }

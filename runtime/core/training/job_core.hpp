@@ -25,7 +25,7 @@
 //
 // Where the assignment has `arriving` (training/arrivals.hpp), units come to
 // receivers while steps run. A receiver asks the sources for them, a few at a
-// time. At the next step boundary the source has it copied and sent, and
+// time, those in the fewest places first. At the next step boundary the source has it copied and sent, and
 // from then on its reduced gradients too; the receiver keeps those until the
 // copy is there, then applies them, step by step, as it hears what has been
 // committed. A unit that falls too far behind starts over. When all are in
@@ -69,10 +69,11 @@ struct job_config {
   job_id job = 0;
   peer_id self{};
   std::uint32_t blocks = 0;
-  std::uint32_t microbatches = 0;     ///< in one step
-  std::uint64_t total_steps = 0;      ///< the last step
-  std::uint64_t origin_step = 0;      ///< of the weights to start from
-  std::uint64_t eval_every = 0;       ///< 0: never; also at origin and end
+  std::uint32_t microbatches = 0; ///< in one step
+  std::uint64_t total_steps = 0;  ///< the last step
+  std::uint64_t origin_step = 0;  ///< of the weights to start from
+  std::uint32_t copies = 1;       ///< places beside the first that state wants
+  std::uint64_t eval_every = 0;   ///< 0: never; also at origin and end
   std::uint64_t checkpoint_every = 0; ///< 0: only at the end
   bool checkpoint_at_end = true;
   step_record last; ///< the newest that an earlier life here has reported
@@ -264,6 +265,7 @@ private:
   void start_over(std::uint32_t unit);
   void note_norm(const step_record& r);
   void go_on_arriving();
+  [[nodiscard]] bool ask_for_next();
   void seal_arrivals();
   void repeat_arrivals();
   // And at the source, and all who take part.
@@ -338,6 +340,7 @@ private:
   struct incoming {
     enum class state : std::uint8_t { idle, asked, copying, following, left };
     peer_id from{};
+    std::uint32_t places = 0; ///< that hold it, as the assignment began
     state now = state::idle;
     std::uint32_t attempt = 0;
     state_version begun;               ///< of the copy

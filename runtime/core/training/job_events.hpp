@@ -201,6 +201,7 @@ struct send_unit {
   state_version version;
   peer_id to{};
   bool copy = true;
+  bool paced = false; ///< the copy: steps must not take longer (arrivals.hpp)
 };
 /// Make such a unit that of `step`, by the gradients that are kept aside;
 /// answer arrival_applied. Not to be interrupted.

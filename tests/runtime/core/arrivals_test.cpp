@@ -129,18 +129,55 @@ BOOST_AUTO_TEST_CASE(without_memory_for_what_is_on_its_way_all_wait) {
   BOOST_TEST(workers(a).size() == 2u);
 }
 
-BOOST_AUTO_TEST_CASE(a_run_of_units_has_one_source) {
+BOOST_AUTO_TEST_CASE(replicas_take_turns_at_sending) {
   view v = large(2);
   v.jobs[0].want_replicas = 2;
-  v.jobs[0].want_stages = 2;
+  v.jobs[0].want_stages = 1;
   view after = next_view(v);
+  v.jobs[0].want_replicas = 3;
+  after.jobs[0].want_replicas = 3;
   join(after, 3);
-  join(after, 4);
   const assignment a = only(after);
   BOOST_REQUIRE(!a.arriving.empty());
+  BOOST_REQUIRE(a.replicas.size() == 2u);
   for (const follower_place& f : a.arriving)
-    for (std::uint32_t u = f.first_unit; u < f.last_unit; ++u)
-      BOOST_TEST((arrival_source(a, u) == arrival_source(a, f.first_unit)));
+    for (std::uint32_t u = f.first_unit; u < f.last_unit; ++u) {
+      const peer_id& from = arrival_source(a, u);
+      BOOST_TEST((from == a.replicas[u % 2].stages.front().where.peer));
+      const auto held = units_of(a, from);
+      BOOST_TEST(std::ranges::binary_search(held, u));
+      BOOST_TEST(places_of(a, u) == 2u);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_copy_is_cut_into_even_pieces) {
+  BOOST_TEST(pieces_of(1).count == 1u);
+  BOOST_TEST(pieces_of(arrival_piece_bytes).count == 1u);
+  BOOST_TEST(pieces_of(arrival_piece_bytes + 1).count == 2u);
+  const std::uint64_t large = 7 * arrival_pieces_max * arrival_piece_bytes + 5;
+  const arrival_pieces p = pieces_of(large);
+  BOOST_TEST(p.count <= arrival_pieces_max);
+  BOOST_TEST(p.count * p.bytes >= large);
+  BOOST_TEST((p.count - 1) * p.bytes < large);
+}
+
+BOOST_AUTO_TEST_CASE(a_source_rests_but_a_copy_gets_there) {
+  const nanoseconds ms = 1'000'000, step = 300 * ms;
+  // A small part of a step: 5 % of the time.
+  BOOST_TEST(rest_after_piece(2 * ms, step, 2) == 38 * ms);
+  // One that needs a large part of each step: within half of the backlog.
+  for (const std::uint32_t count : {10u, 100u, 1000u})
+    for (const nanoseconds took : {ms / 100, ms, 20 * ms, 5'000 * ms}) {
+      const nanoseconds rest = rest_after_piece(took, step, count);
+      BOOST_TEST(rest >= 0);
+      BOOST_TEST(rest <= 19 * took);
+      if (rest > 0)
+        BOOST_TEST((took + rest) * count
+                   <= step * nanoseconds(arrival_backlog_max / 2));
+    }
+  BOOST_TEST(rest_after_piece(5'000 * ms, step, 10) == 0);
+  BOOST_TEST(rest_after_piece(ms, 0, 10) == 0); // no step yet
+  BOOST_TEST(rest_after_piece(0, step, 10) == 0);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

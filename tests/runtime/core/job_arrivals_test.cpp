@@ -35,13 +35,14 @@ assignment make_place() {
   return a;
 }
 
-job_config make_config(std::uint8_t self) {
+job_config make_config(std::uint8_t self, std::uint32_t copies = 1) {
   job_config c;
   c.job = 7;
   c.self = peer(self);
   c.blocks = blocks;
   c.microbatches = 4;
   c.total_steps = 1000;
+  c.copies = copies;
   c.checkpoint_at_end = false;
   return c;
 }
@@ -49,19 +50,21 @@ job_config make_config(std::uint8_t self) {
 /// Both cores, and shells that answer at once, but for the source's steps.
 struct two_peers {
   assignment place = make_place();
-  job_core source{make_config(1)}, receiver{make_config(2)};
+  job_core source, receiver;
   nanoseconds now = 0;
   std::deque<std::pair<int, job_input>> inputs; ///< 1: source; 2: receiver
   std::uint64_t runs = 0; ///< the step under way at the source
   bool hears = true;      ///< the receiver, of committed steps
   bool gets_gradients = true;
   std::vector<act::receive_unit> asked;
+  std::vector<act::send_unit> sent;
   std::map<std::uint32_t, act::receive_unit> coming;
   std::vector<act::apply_arrived> applied;
   std::vector<arrival_wanted> wanted;
   std::vector<epoch> complete;
 
-  two_peers() {
+  explicit two_peers(std::uint32_t copies = 1)
+    : source(make_config(1, copies)), receiver(make_config(2, copies)) {
     inputs.push_back({1, ev::blobs_held{}});
     for (int n : {1, 2})
       inputs.push_back(
@@ -130,6 +133,7 @@ struct two_peers {
     applied.push_back(a);
     inputs.push_back({2, ev::arrival_applied{a.digest, a.unit, a.step}});
   }
+  void on(int, const act::send_unit& a) { sent.push_back(a); }
   void on(int, const act::arrivals_complete& a) { complete.push_back(a.since); }
   template <class Other>
   void on(int, const Other&) {}
@@ -157,6 +161,56 @@ BOOST_AUTO_TEST_CASE(units_come_a_few_at_a_time_and_then_that_is_said) {
     BOOST_TEST((p.receiver.held().at(u) == p.source.held().at(u)));
   for (const act::apply_arrived& a : p.applied)
     BOOST_TEST(a.grad_norm > 0);
+}
+
+/// Peer 3 follows all but the last two units: those are the only copies.
+BOOST_AUTO_TEST_CASE(what_is_in_the_fewest_places_comes_first) {
+  assignment place = make_place();
+  place.followers = {{{peer(3), 1}, 0, units - 2}};
+  place.sealers.push_back({peer(3), 1});
+  job_core receiver(make_config(2));
+  auto asked = [&](const job_input& e) {
+    std::vector<std::uint32_t> out;
+    for (const job_output& a : receiver.step(e, 0))
+      if (const auto* s = std::get_if<act::send>(&a))
+        if (const auto* w = std::get_if<arrival_wanted>(&s->message))
+          out.push_back(w->unit);
+    return out;
+  };
+  (void)asked(ev::view_changed{2, place, {peer(1), peer(2), peer(3)}});
+  (void)asked(ev::halted{digest(place)});
+  const job_header on{place.job, digest(place), place.since};
+  const state_version v{3, 2};
+  seal s;
+  s.on = on;
+  for (std::uint32_t u = 0; u < units; ++u)
+    s.units.push_back({u, v, false});
+  s.last.version = v;
+  s.last.replicas = 1;
+  (void)asked(ev::received{peer(1), s});
+  s.units.resize(units - 2);
+  BOOST_TEST((asked(ev::received{peer(3), s})
+              == std::vector<std::uint32_t>{units - 2, units - 1}));
+  auto arrives = [&](std::uint32_t u) {
+    (void)asked(ev::received{peer(1), arrival_begun{on, u, 1, v}});
+    return asked(ev::arrival_copied{on.digest, u, v.step});
+  };
+  // The others are paced: one at a time from each source.
+  BOOST_TEST(arrives(units - 2).empty());
+  for (std::uint32_t u = 0; u + 2 < units; ++u)
+    BOOST_TEST(
+      (arrives(u == 0 ? units - 1 : u - 1) == std::vector<std::uint32_t>{u}));
+}
+
+/// The state is in one place.
+BOOST_AUTO_TEST_CASE(only_what_is_in_enough_places_is_paced) {
+  for (const std::uint32_t copies : {1u, 0u}) {
+    two_peers p(copies);
+    while (p.sent.size() < 3)
+      p.step();
+    for (const act::send_unit& a : p.sent)
+      BOOST_TEST(a.paced == (copies == 0));
+  }
 }
 
 BOOST_AUTO_TEST_CASE(without_a_view_the_run_goes_on) {
