@@ -70,6 +70,7 @@ public:
     hangs_ = false;
     return std::exchange(held_, false);
   }
+  bool hangs() const noexcept { return held_; }
   /// Whether the end of a piece, which has come, waits for wake().
   bool hold() { return held_ = hangs_; }
 

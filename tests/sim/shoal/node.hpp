@@ -54,6 +54,7 @@ public:
   /// The device stops in the middle of a piece of work; wakes up again.
   void hang() { device_->hang(); }
   void wake();
+  bool hangs() const { return device_->hangs(); }
   /// The next tensor that is sent from here is never heard of again, though
   /// all that is between the two peers is up.
   void lose_transfer() { watched_->lose_next(true); }

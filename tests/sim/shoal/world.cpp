@@ -247,7 +247,11 @@ void shoal_world::submit() {
 bool shoal_world::over(std::string* why) const {
   for (const machine& m : machines_) {
     const std::string name = "m" + std::to_string(m.number);
-    const core::view* v = m.node ? m.node->view().get() : nullptr;
+    if (!m.node || m.node->hangs()) {
+      *why = name + (m.node ? " hangs" : " is dead");
+      return false;
+    }
+    const core::view* v = m.node->view().get();
     const core::job_entry* job =
       v ? core::find_job(*v, work_.entry.id) : nullptr;
     if (job == nullptr || job->state == core::job_state::running) {
@@ -266,6 +270,8 @@ bool shoal_world::over(std::string* why) const {
 bool shoal_world::quorum_gone() const {
   const core::view* known = nullptr;
   for (const machine& m : machines_) {
+    if (!m.node)
+      continue; // it starts again
     const core::view& v = m.node->member().current();
     if (core::find_job(v, work_.entry.id)
         && (known == nullptr || v.number > known->number))
@@ -273,7 +279,7 @@ bool shoal_world::quorum_gone() const {
   }
   std::vector<core::peer_id> ids;
   for (const machine& m : machines_)
-    if (known && m.node->member().current().shoal == known->shoal)
+    if (known && m.node && m.node->member().current().shoal == known->shoal)
       ids.push_back(m.id);
   return known == nullptr || !core::is_quorum(*known, ids);
 }
