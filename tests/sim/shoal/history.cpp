@@ -91,15 +91,11 @@ void history::check_unit(int node, const job_core& core, std::uint32_t unit) {
 }
 
 std::string history::stand() const {
-  constexpr const char* phases[] = {
-    "idle",       "halting",       "sealing", "restoring", "gated",
-    "evaluating", "checkpointing", "running", "voting",    "applying",
-    "standby",    "done",          "over"};
   std::string out;
   for (const auto& [node, s] : nodes_) {
     const auto at = places_.find(s.told);
     out += (out.empty() ? "m" : ", m") + std::to_string(node) + " "
-           + phases[std::size_t(s.phase)] + " step " + std::to_string(s.step)
+           + to_text(s.phase) + " step " + std::to_string(s.step)
            + " of sub-plan "
            + (at == places_.end() ? "none" : std::to_string(at->second.since));
   }
