@@ -1,6 +1,8 @@
 // actors/buffers.cpp -- a shelf of free memory by size.
 #include "actors/buffers.hpp"
 
+#include "runtime/model/large_pages.hpp"
+
 #include <algorithm>
 #include <map>
 #include <mutex>
@@ -14,7 +16,7 @@ constexpr std::size_t alignment = 64;
 } // namespace
 
 struct buffer_pool::shelf {
-  const runtime::shared_memory_resource memory; ///< null: operator new
+  const runtime::shared_memory_resource memory; ///< null: large_pages()
   std::mutex mutex;
   std::map<std::size_t, std::vector<std::byte*>> free; ///< by size
   std::size_t free_bytes = 0;
@@ -27,7 +29,7 @@ struct buffer_pool::shelf {
         from()->deallocate(p, size, alignment);
   }
   std::pmr::memory_resource* from() const {
-    return memory ? memory.get() : std::pmr::new_delete_resource();
+    return memory ? memory.get() : model::large_pages();
   }
   /// What was put there last, which is the likeliest to be in a cache.
   std::byte* take(std::size_t size) {

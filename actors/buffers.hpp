@@ -39,7 +39,7 @@ private:
 
 class buffer_pool {
 public:
-  /// Buffers come from `memory`; null: operator new.
+  /// Buffers come from `memory`; null: large_pages().
   explicit buffer_pool(runtime::shared_memory_resource memory = nullptr);
   /// @returns `bytes` of memory on a cache-line boundary.
   buffer get(std::size_t bytes);

@@ -17,6 +17,7 @@
 // Errors:    transport::errc; canceled after cancel(plan).
 #pragma once
 
+#include "runtime/model/large_pages.hpp"
 #include "transport/fabric.hpp" // bulk_tag, peer_id
 
 #include <cstddef>
@@ -54,7 +55,7 @@ public:
   /// Where to allocate what is sent often and is large: peers of this machine
   /// then copy it once, from where it is. Any memory can be sent.
   virtual shared_memory_resource memory() const {
-    return {std::shared_ptr<void>(), std::pmr::new_delete_resource()};
+    return {std::shared_ptr<void>(), model::large_pages()};
   }
 
   /// Ends every transfer of that sub-plan, on both sides of this node; later

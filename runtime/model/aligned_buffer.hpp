@@ -5,6 +5,8 @@
 // Errors:    std::bad_alloc.
 #pragma once
 
+#include "runtime/model/large_pages.hpp"
+
 #include <algorithm>
 #include <cstddef>
 #include <memory>
@@ -17,13 +19,13 @@ namespace shoal::model {
 /// One cache line, and one AVX-512 register.
 inline constexpr std::size_t buffer_alignment = 64;
 
-/// Gives an array back to where it came from; null: operator new.
+/// Gives an array back to where it came from; null: large_pages().
 struct array_release {
   std::shared_ptr<std::pmr::memory_resource> memory = nullptr;
   std::size_t bytes = 0;
 
   std::pmr::memory_resource* from() const noexcept {
-    return memory ? memory.get() : std::pmr::new_delete_resource();
+    return memory ? memory.get() : large_pages();
   }
   void operator()(float* p) const noexcept {
     from()->deallocate(p, bytes, buffer_alignment);
@@ -33,7 +35,7 @@ struct array_release {
 /// A fixed number of floats, at first 0.
 class aligned_buffer {
 public:
-  /// Null: operator new.
+  /// Null: large_pages().
   using memory_ptr = std::shared_ptr<std::pmr::memory_resource>;
 
   aligned_buffer() = default;

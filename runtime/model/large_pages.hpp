@@ -1,0 +1,55 @@
+// runtime/model/large_pages.hpp -- memory for arrays of many megabytes.
+//
+// The state of a stage is hundreds of megabytes, which a peer that takes it
+// over allocates while all wait. In pages of 4 KiB the kernel's work for it is
+// most of that time; it is asked for pages of 2 MiB where an array is large.
+//
+// Threads: any. Errors: std::bad_alloc.
+// Cost:    up to page_bytes more than asked for, from large_bytes on.
+#pragma once
+
+#include <sys/mman.h>
+
+#include <cstddef>
+#include <cstdlib>
+#include <memory_resource>
+#include <new>
+
+namespace shoal::model {
+
+class large_page_resource final : public std::pmr::memory_resource {
+public:
+  static constexpr std::size_t page_bytes = std::size_t{2} << 20;
+  /// Smaller arrays would waste too much.
+  static constexpr std::size_t large_bytes = 2 * page_bytes;
+
+private:
+  void* do_allocate(std::size_t bytes, std::size_t alignment) override {
+    if (bytes < large_bytes || alignment > page_bytes)
+      return std::pmr::new_delete_resource()->allocate(bytes, alignment);
+    const std::size_t whole =
+      (bytes + page_bytes - 1) / page_bytes * page_bytes;
+    void* const p = std::aligned_alloc(page_bytes, whole);
+    if (p == nullptr)
+      throw std::bad_alloc();
+    static_cast<void>(::madvise(p, whole, MADV_HUGEPAGE)); // or small ones
+    return p;
+  }
+  void
+  do_deallocate(void* p, std::size_t bytes, std::size_t alignment) override {
+    if (bytes < large_bytes || alignment > page_bytes)
+      std::pmr::new_delete_resource()->deallocate(p, bytes, alignment);
+    else
+      std::free(p);
+  }
+  bool do_is_equal(const memory_resource& other) const noexcept override {
+    return this == &other;
+  }
+};
+
+inline std::pmr::memory_resource* large_pages() noexcept {
+  static large_page_resource resource;
+  return &resource;
+}
+
+} // namespace shoal::model
