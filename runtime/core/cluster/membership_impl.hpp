@@ -23,6 +23,12 @@ inline constexpr nanoseconds hello_life = 3 * hello_interval;
 inline constexpr nanoseconds wish_life = 1500 * milliseconds;
 /// Deaths wait so long for others that have accusers, but too few yet.
 inline constexpr nanoseconds unstable_patience = 500 * milliseconds;
+/// Jobs go on without a member that was lost; one that is restarted at once
+/// would stop them again in the middle of that, for another plan, with the state
+/// that they are moving in vain. So who was no member any more is let in so
+/// long after. A view that comes for another reason takes it along, and so does
+/// the loss itself; and no job waits for members.
+inline constexpr nanoseconds join_hold = 2000 * milliseconds;
 /// A connection attempt without an answer counts as over.
 inline constexpr nanoseconds dial_timeout = 3000 * milliseconds;
 inline constexpr nanoseconds dial_pause_max = 2000 * milliseconds;
@@ -127,6 +133,7 @@ struct membership::impl {
   void drop_settled();
   std::size_t rank() const;
   nanoseconds wishes_due() const;
+  void hold_joins(const view& before);
   void propose();
   void forward_changes();
   void wish(change c);
@@ -224,6 +231,7 @@ struct membership::impl {
   bool warned_apart_ = false;
   std::string refusal_; ///< the last that was reported
   nanoseconds leave_until_ = 0;
+  nanoseconds join_not_before_ = 0;
   nanoseconds in_touch_at_ = 0; ///< while leaving: when others were there
   nanoseconds homeless_since_ = 0;
   nanoseconds retry_at_ = 0;

@@ -4,6 +4,7 @@
 #include "runtime/core/view_size.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace shoal::core::cluster {
 
@@ -82,8 +83,9 @@ void impl::install(view v, bool seated_now) {
   for (const member& m : view_.members)
     if (find_member(v, m.id.peer) == nullptr && links_.contains(m.id.peer))
       removed.push_back(m.id.peer);
-  view_ = std::move(v);
+  const view before = std::exchange(view_, std::move(v));
   seated_ = seated_now && !ends;
+  hold_joins(before);
   if (ends) {
     former_.push_back(view_);
     if (former_.size() > former_max)
@@ -116,6 +118,22 @@ void impl::install(view v, bool seated_now) {
   retry_at_ = 0;
   detector_.beat_now();
   update_phase();
+}
+
+/// After a loss, if jobs run on without whoever it was.
+void impl::hold_joins(const view& before) {
+  const bool lost =
+    before.shoal == view_.shoal
+    && std::ranges::any_of(before.members, [this](const member& m) {
+         return m.state == member_state::active
+                && find_member(view_, m.id.peer) == nullptr;
+       });
+  if (!lost || !seated_ || running() == 0 || config_.plan_jobs == nullptr)
+    return;
+  const auto plans = config_.plan_jobs(view_);
+  const bool waits = std::ranges::any_of(
+    plans, [](const assignment& a) { return a.replicas.empty(); });
+  join_not_before_ = waits ? 0 : now_ + join_hold;
 }
 
 void impl::found_alone(std::vector<job_entry> jobs,
@@ -303,8 +321,11 @@ nanoseconds impl::wishes_due() const {
     due = std::min(due, since + window + turn + others);
   for (const auto& [id, since] : wishes_.seats)
     due = std::min(due, since + window + turn);
-  for (const auto& [id, j] : wishes_.joins)
-    due = std::min(due, j.since + window + (j.request.seated ? turn : 0));
+  for (const auto& [id, j] : wishes_.joins) {
+    const nanoseconds ripe = j.since + window + (j.request.seated ? turn : 0);
+    const bool held = find_member(view_, id) == nullptr;
+    due = std::min(due, held ? std::max(ripe, join_not_before_) : ripe);
+  }
   if (view_.members.size() == 1)
     window = 0; // nobody to wait for
   for (const auto& w : wishes_.changes)

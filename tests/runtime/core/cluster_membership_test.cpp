@@ -262,6 +262,64 @@ dials(const node& n, const std::string& address, std::size_t first = 0) {
   return count;
 }
 
+/// One place for each job, if `replicas`; else all wait for members.
+template <bool replicas>
+std::vector<assignment> plan_all(const view& v) {
+  std::vector<assignment> out;
+  for (const job_entry& j : v.jobs) {
+    assignment& a = out.emplace_back();
+    a.job = j.id;
+    if (replicas)
+      a.replicas.emplace_back();
+  }
+  return out;
+}
+
+/// How long a peer is out that is killed and at once back, after its loss has
+/// been agreed. @param jobs of the shoal; planned by `plan`
+nanoseconds time_outside(pair_of_nodes& p, bool job,
+                         std::vector<assignment> (*plan)(const view&)) {
+  p.a.c.plan_jobs = p.b.c.plan_jobs = plan;
+  p.begin(p.a);
+  p.begin(p.b);
+  p.link();
+  p.run(300 * ms);
+  if (job) {
+    job_entry entry;
+    entry.id = 1;
+    p.give(p.a, submit_job{entry});
+    p.run(300 * ms);
+    BOOST_REQUIRE(find_job(p.a.core->current(), 1) != nullptr);
+  }
+  p.b.core.reset();
+  p.linked = false;
+  p.give(p.a, peer_down{p.b.c.self.id.peer});
+  p.give(p.a, connect_failed{p.b.c.self.addresses[0]});
+  while (p.a.core->current().members.size() > 1)
+    p.run(ms);
+  const nanoseconds lost = p.now;
+  p.begin(p.b);
+  p.link();
+  while (!p.together() && p.now - lost < 20'000 * ms)
+    p.run(ms);
+  BOOST_TEST(p.together());
+  return p.now - lost;
+}
+
+BOOST_AUTO_TEST_CASE(who_was_lost_is_let_in_when_jobs_have_gone_on_without_it) {
+  const nanoseconds out = time_outside(*this, true, plan_all<true>);
+  BOOST_TEST(out >= 2000 * ms);
+  BOOST_TEST(out <= 2600 * ms);
+}
+
+BOOST_AUTO_TEST_CASE(nobody_who_jobs_wait_for_is_kept_outside) {
+  BOOST_TEST(time_outside(*this, true, plan_all<false>) <= 1000 * ms);
+}
+
+BOOST_AUTO_TEST_CASE(without_jobs_nobody_is_kept_outside) {
+  BOOST_TEST(time_outside(*this, false, plan_all<true>) <= 1000 * ms);
+}
+
 BOOST_AUTO_TEST_CASE(a_seed_is_tried_again_in_company_but_ever_less_often) {
   a.c.seeds = {"far:1"};
   begin(a);
