@@ -1,4 +1,5 @@
-// actors/blob_set.cpp -- one missing blob after the other.
+// actors/blob_set.cpp -- what is missing of single blobs, a few at once; then
+// one blob after the other.
 #include "actors/blob_set.hpp"
 
 #include "actors/checkpoint_files.hpp"
@@ -7,7 +8,9 @@
 #include "runtime/store/store.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
+#include <mutex>
 #include <optional>
 
 namespace shoal::actors {
@@ -54,11 +57,21 @@ look look_at(const blob_set& set, runtime::store& blobs) {
 }
 
 struct fetching {
-  runtime::context* node;
+  runtime::context* node = nullptr;
   blob_set set;
   std::vector<core::peer_id> holders;
   std::function<void(std::error_code)> done;
+
+  // Single blobs.
+  std::mutex mutex;
+  std::vector<core::blob_digest> missing;
+  std::size_t next = 0;
+  std::size_t running = 0;
+  std::error_code error; ///< the first
 };
+
+/// Each is a few messages and a sync of the disk at either end: they overlap.
+constexpr std::size_t singles_at_once = 4;
 
 /// The file of a manifest that a blob is, as far as the set knows names.
 std::string name_of(const core::blob_digest& blob, const blob_set& set,
@@ -111,6 +124,48 @@ void go_on(const std::shared_ptr<fetching>& f) {
     {});
 }
 
+/// The next single blob, or what follows when the last has come.
+void fetch_single(const std::shared_ptr<fetching>& f) {
+  std::unique_lock lock(f->mutex);
+  if (!f->error && f->next < f->missing.size()) {
+    const core::blob_digest blob = f->missing[f->next++];
+    lock.unlock();
+    f->node->fetch_blob(blob, in_order(*f, blob), [f](std::error_code error) {
+      {
+        std::lock_guard guard(f->mutex);
+        if (!f->error)
+          f->error = error;
+      }
+      fetch_single(f);
+    });
+    return;
+  }
+  if (--f->running > 0)
+    return;
+  lock.unlock();
+  if (f->error)
+    f->done(f->error);
+  else
+    go_on(f);
+}
+
+void fetch_singles(const std::shared_ptr<fetching>& f) {
+  f->node->disk().submit(
+    [f](kernels::backend&) {
+      std::ranges::copy_if(f->set.blobs, std::back_inserter(f->missing),
+                           [&](const core::blob_digest& d) {
+                             return !f->node->blobs().contains(d);
+                           });
+      f->running = std::min(singles_at_once, f->missing.size());
+      if (f->running == 0)
+        go_on(f);
+      else
+        for (std::size_t n = f->running; n > 0; --n)
+          fetch_single(f);
+    },
+    {});
+}
+
 } // namespace
 
 bool have_all(runtime::context& node, const blob_set& set) {
@@ -121,8 +176,12 @@ bool have_all(runtime::context& node, const blob_set& set) {
 void fetch_all(runtime::context& node, blob_set set,
                std::vector<core::peer_id> holders,
                std::function<void(std::error_code)> done) {
-  go_on(std::make_shared<fetching>(
-    fetching{&node, std::move(set), std::move(holders), std::move(done)}));
+  auto f = std::make_shared<fetching>();
+  f->node = &node;
+  f->set = std::move(set);
+  f->holders = std::move(holders);
+  f->done = std::move(done);
+  fetch_singles(f);
 }
 
 } // namespace shoal::actors

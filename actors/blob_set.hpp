@@ -1,8 +1,8 @@
 // actors/blob_set.hpp -- makes sure that a set of blobs is in the own store.
 //
-// Fetches what is missing, one blob after the other; a manifest's files are
-// known only when the manifest is here, those of some tensors only when the
-// indexes are.
+// Fetches what is missing: single blobs a few at once, then one blob after the
+// other; a manifest's files are known only when the manifest is here, those of
+// some tensors only when the indexes are.
 //
 // Threads: any; `done` runs on some thread and only posts a message.
 // Errors:  the first failure ends it.
