@@ -338,6 +338,7 @@ void job_actor::prepare_if_complete() {
   vote.samples = std::move(reduced_->samples);
   vote.busy = computed_->busy;
   vote.elapsed = computed_->elapsed;
+  vote.writing = !snapshot_.expired();
   if (!crew_.stages().empty())
     node().worked(config_.entry.id, computed_->busy);
   took_.computing = computed_->elapsed;

@@ -80,6 +80,7 @@ private:
   void act(const core::job_action::eval_known& a);
   void act(const core::job_action::checkpoint_known& a);
   void act(const core::job_action::checkpoint_failed& a);
+  void act(const core::job_action::checkpoints_slow& a);
   void act(const core::job_action::keep_checkpoint& a);
   void act(const core::job_action::lost_state& a);
   void act(const core::job_action::get_blobs& a);

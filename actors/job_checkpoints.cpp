@@ -101,6 +101,14 @@ void job_actor::act(const checkpoint_failed& a) {
                             + "; the run goes on");
 }
 
+void job_actor::act(const checkpoints_slow& a) {
+  note(a.step,
+       "checkpoints take longer than "
+         + std::to_string(run().checkpoint_interval)
+         + " steps (checkpoint.interval) allow: if all peers died at once, more"
+           " would be run again; the run does not wait for them");
+}
+
 /// Once for each.
 void job_actor::log_checkpoint(const core::checkpoint_ref& checkpoint) {
   if (!logged_.insert(checkpoint).second)

@@ -327,7 +327,8 @@ const std::vector<run_key>& keys() {
     {"checkpoint", "enable", &r::checkpoint_enable, 0, 0,
      "whether checkpoints are made before the end"},
     {"checkpoint", "interval", &r::checkpoint_interval, 1, 1e12,
-     "steps between checkpoints"},
+     "steps that are run again at most if all peers die at once; each begins "
+     "earlier by as many steps as one was seen to take, the first at half"},
     {"checkpoint", "keep_latest_k", &r::keep_latest_k, 1, 1e6,
      "older ones are removed"},
     {"metrics", "log_freq", &r::log_freq, 1, 1e9,

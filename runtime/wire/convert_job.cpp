@@ -44,6 +44,8 @@ static void put(wire::Vote& to, const core::vote& from) {
   to.set_copied(from.copied);
   for (const std::uint64_t sample : from.samples)
     to.add_samples(sample);
+  to.set_writing(from.writing);
+  to.set_checkpoint_lag(from.checkpoint_lag);
 }
 
 static void get(const wire::Vote& from, core::vote& to, checks& c) {
@@ -70,6 +72,8 @@ static void get(const wire::Vote& from, core::vote& to, checks& c) {
   to.elapsed = core::nanoseconds(c.at_most(from.elapsed(), epoch_max));
   to.copied = c.at_most(from.copied(), epoch_max);
   to.samples.assign(from.samples().begin(), from.samples().end());
+  to.writing = from.writing();
+  to.checkpoint_lag = c.at_most(from.checkpoint_lag(), epoch_max);
 }
 
 static void put(wire::StepRecord& to, const core::step_record& from) {
@@ -129,6 +133,7 @@ static void put(wire::JobMessage& out, const core::seal& from) {
   to.set_evaluated(from.evaluated);
   put(*to.mutable_checkpoint(), from.checkpoint);
   to.set_has_blobs(from.has_blobs);
+  to.set_checkpoint_lag(from.checkpoint_lag);
   to.set_again(from.again);
 }
 
@@ -158,6 +163,7 @@ static void get(const wire::Seal& from, core::seal& to, checks& c) {
   to.evaluated = c.at_most(from.evaluated(), epoch_max);
   get(from.checkpoint(), to.checkpoint, c);
   to.has_blobs = from.has_blobs();
+  to.checkpoint_lag = c.at_most(from.checkpoint_lag(), epoch_max);
   to.again = from.again();
 }
 

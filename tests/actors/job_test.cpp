@@ -26,7 +26,7 @@ BOOST_AUTO_TEST_CASE(one_peer_trains_evaluates_and_saves) {
   BOOST_TEST(r.losses.size() == std::size_t(steps));
   BOOST_TEST(r.state == "done");
   BOOST_TEST(r.evaluations == 3u); // steps 0, 3, 6
-  BOOST_TEST(r.checkpoints == 2u); // steps 4, 6
+  BOOST_TEST(r.checkpoints == 3u); // of steps 2, 4 (one takes a step), 6
   BOOST_TEST(r.losses.back() < r.losses.front());
 }
 
@@ -317,8 +317,8 @@ const damage damages[] = {
 };
 
 /// All die after the checkpoint of step 6; one store or both have been damaged
-/// when they are back. Then the other's copy is used, or the checkpoint of
-/// step 4, and the log says which file was damaged and what is used.
+/// when they are back. Then the other's copy is used, or the checkpoint before,
+/// of step 5, and the log says which file was damaged and what is used.
 BOOST_DATA_TEST_CASE(damaged_checkpoints_are_not_gone_on_from,
                      bdata::make(damages) * bdata::make({1, 2}), d, stores) {
   run_config run = small_run(1, 2);
@@ -349,7 +349,7 @@ BOOST_DATA_TEST_CASE(damaged_checkpoints_are_not_gone_on_from,
                         + "[0-9a-f]* of the checkpoint of step 6 is damaged "
                           "here: it was set aside")));
   BOOST_TEST(said("restoring from the checkpoint of step 6") == (stores == 1));
-  BOOST_TEST(said("restoring from the checkpoint of step 4") == (stores == 2));
+  BOOST_TEST(said("restoring from the checkpoint of step 5") == (stores == 2));
   // One process for all of it has the same losses.
   run_config whole = small_run(1, 1);
   whole.checkpoint_interval = 2;
@@ -395,8 +395,12 @@ BOOST_DATA_TEST_CASE(a_full_disk_of_any_peer_costs_no_model,
   };
   BOOST_TEST(count("could not be written") <= 1u);
   BOOST_TEST(count("No space left on device") >= 1u);
-  BOOST_TEST(count("checkpoints are written again") == 1u);
   BOOST_TEST(count("cannot be written") == (to_the_end ? 1u : 0u));
+  // Others write its part meanwhile; the last may be its own again.
+  const std::size_t again = count("checkpoints are written again");
+  BOOST_TEST(again >= 1u);
+  BOOST_TEST(again
+             <= count("could not be written") + count("cannot be written"));
 }
 
 BOOST_AUTO_TEST_CASE(draining_ends_after_a_step_with_a_checkpoint) {

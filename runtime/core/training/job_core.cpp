@@ -8,11 +8,13 @@
 #include "runtime/core/training/plan.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace shoal::core {
 
 job_core::job_core(job_config config) : config_(config) {
   SHOAL_ASSERT(config_.microbatches > 0);
+  pace_ = checkpoint_pace(config_.checkpoint_every);
   last_ = config_.last;
 }
 
@@ -45,8 +47,7 @@ bool job_core::eval_due(std::uint64_t step) const noexcept {
 bool job_core::checkpoint_due(std::uint64_t step) const noexcept {
   if (last_step(step))
     return config_.checkpoint_at_end;
-  return config_.checkpoint_every > 0 && step != config_.origin_step
-         && step % config_.checkpoint_every == 0;
+  return step != config_.origin_step && pace_.due(step);
 }
 
 // ---- Another assignment ----------------------------------------------------
@@ -151,6 +152,7 @@ void job_core::make_seal() {
   s.evaluated = evaluated_;
   s.checkpoint = checkpoint_;
   s.has_blobs = has_blobs_;
+  s.checkpoint_lag = pace_.agreed_lag();
   phase_ = phase::sealing;
   repeated_ = now_;
   tell(sealers_, s);
@@ -293,6 +295,7 @@ void job_core::continue_if_loaded() {
     return;
   }
   const resume_decision& d = *decision_;
+  resume_pace(d);
   enter(d.version, d.evaluated, d.checkpointed);
 }
 
@@ -305,7 +308,9 @@ void job_core::enter(const state_version& at, bool evaluated,
   for (std::uint32_t unit : units_)
     SHOAL_ASSERT(held_.at(unit).step == step); // J-6
   eval_settled_ = evaluated || !eval_due(step);
-  checkpoint_settled_ = checkpointed || !checkpoint_due(step);
+  checkpoint_settled_ =
+    checkpointed
+    || !(std::exchange(checkpoint_again_, false) || checkpoint_due(step));
   if (evaluated)
     evaluated_ = std::max(evaluated_, step + 1);
   if (checkpointed)
@@ -334,6 +339,7 @@ void job_core::settle() {
     act(job_action::run_eval{header_.digest, step});
   } else if (!checkpoint_settled_) {
     phase_ = phase::checkpointing;
+    pace_.begun(step);
     act(job_action::run_checkpoint{header_.digest, step, last_step(step)});
   } else if (last_step(step)) {
     phase_ = phase::done;
@@ -383,10 +389,13 @@ void job_core::on(const job_event::checkpointed& e) {
   checkpoint_published m{
     header_, {e.step, {}, header_.since}, e.bytes, e.why, e.trying};
   if (e.known) {
+    if (!late)
+      pace_.published(e.step, current_);
     m.checkpoint.manifest = e.manifest;
     checkpoint_ = std::max(checkpoint_, m.checkpoint);
     act(job_action::checkpoint_known{m.checkpoint, config_.self, e.bytes});
   } else {
+    pace_.ended(e.step);
     act(job_action::checkpoint_failed{e.step, config_.self, e.why, e.trying});
   }
   tell(members_, m);
@@ -452,11 +461,18 @@ void job_core::on(const job_event::prepared& e) {
     return;
   prepared_ = {current_, running_.since};
   prepared_units_ = running_units_;
-  own_vote_ = {
-    running_, current_,  e.units,
-    e.losses, drain_,    false,
-    e.busy,   e.elapsed, copying_ && to_copy_.empty() ? copying_->step + 1 : 0,
-    e.samples};
+  own_vote_ = {running_,
+               current_,
+               e.units,
+               e.losses,
+               drain_,
+               false,
+               e.busy,
+               e.elapsed,
+               copying_ && to_copy_.empty() ? copying_->step + 1 : 0,
+               e.samples,
+               e.writing || publishing(),
+               pace_.lag()};
   if (!running)
     return;
   phase_ = phase::voting;
@@ -492,6 +508,7 @@ void job_core::commit_if_voted() {
   if (drained)
     stop_step_ = current_ + 1;
   note_copies(all);
+  note_saving(votes);
   phase_ = phase::applying;
   applying_ = prepared_;
   applying_units_ = prepared_units_;

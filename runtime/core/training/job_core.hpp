@@ -53,6 +53,7 @@
 // Limits:  job_messages.hpp; seals_kept_max, records_kept_max below.
 #pragma once
 
+#include "runtime/core/training/checkpoint_pace.hpp"
 #include "runtime/core/training/job_events.hpp"
 #include "runtime/core/view.hpp"
 
@@ -74,7 +75,7 @@ struct job_config {
   std::uint64_t origin_step = 0;  ///< of the weights to start from
   std::uint32_t copies = 1;       ///< places beside the first that state wants
   std::uint64_t eval_every = 0;   ///< 0: never; also at origin and end
-  std::uint64_t checkpoint_every = 0; ///< 0: only at the end
+  std::uint64_t checkpoint_every = 0; ///< see pace; 0: only at the end
   bool checkpoint_at_end = true;
   step_record last; ///< the newest that an earlier life here has reported
 };
@@ -100,11 +101,12 @@ struct resume_decision {
   };
   std::vector<place_of_unit> in_step;  ///< of what arrives: at the version
   std::optional<state_version> copies; ///< the newest complete ones
-  std::uint64_t last = 0;      ///< newest committed step that a seal knows
-  std::uint32_t lost_unit = 0; ///< if version.step < last
-  bool stop = false;           ///< drained: nothing runs after the version
-  bool evaluated = false;      ///< the version has been
-  bool checkpointed = false;   ///< and it is in as many stores as wanted
+  std::uint64_t last = 0;           ///< newest committed step that a seal knows
+  std::uint32_t lost_unit = 0;      ///< if version.step < last
+  bool stop = false;                ///< drained: nothing runs after the version
+  bool evaluated = false;           ///< the version has been
+  bool checkpointed = false;        ///< and it is in as many stores as wanted
+  std::uint64_t checkpoint_lag = 0; ///< the largest that a seal knows
 };
 
 /// @pre one seal for each of place.sealers
@@ -255,6 +257,9 @@ private:
   void continue_if_loaded();
   void enter(const state_version& at, bool evaluated, bool checkpointed);
   void take_copies_if_due(const state_version& at);
+  void resume_pace(const resume_decision& d);
+  [[nodiscard]] bool publishing() const;
+  void note_saving(const std::map<peer_id, vote>& votes);
   void note_copies(const std::vector<const vote*>& votes);
   void keep_copies(std::vector<state_version> versions);
 
@@ -376,6 +381,9 @@ private:
   bool committed_here_ = false; ///< a step, under this assignment
   bool eval_settled_ = false;   ///< for the state at current_ - 1
   bool checkpoint_settled_ = false;
+  bool checkpoint_again_ = false; ///< of the state to resume at
+  checkpoint_pace pace_{0};
+  bool slow_said_ = false;            ///< once in a life
   std::uint64_t checkpoint_told_ = 0; ///< step + 1, under this assignment
   std::uint64_t kept_ = 0;            ///< likewise: in a second store
   nanoseconds done_since_ = 0;

@@ -42,6 +42,7 @@ struct prepared {
   std::vector<std::uint64_t> samples; ///< likewise
   nanoseconds busy = 0;               ///< as in vote
   nanoseconds elapsed = 0;
+  bool writing = false; ///< likewise
 };
 /// Answers action apply.
 struct applied {
@@ -288,6 +289,12 @@ struct checkpoint_failed {
   std::string why;
   bool trying = false; ///< it tries on
 };
+/// The disk cannot keep up with checkpoints: more steps than they are apart
+/// would be lost if all died. Once; the run goes on.
+struct checkpoints_slow {
+  std::uint64_t step = 0;
+  std::uint64_t lag = 0; ///< steps that one takes
+};
 /// We are a keeper: fetch this checkpoint, then say checkpoint_held.
 struct keep_checkpoint {
   checkpoint_ref checkpoint;
@@ -329,9 +336,9 @@ using job_output = std::variant<
   job_action::restore_unit, job_action::release, job_action::run_step,
   job_action::run_eval, job_action::run_checkpoint, job_action::committed,
   job_action::eval_known, job_action::checkpoint_known,
-  job_action::checkpoint_failed, job_action::keep_checkpoint,
-  job_action::lost_state, job_action::get_blobs, job_action::waiting,
-  job_action::finished, job_action::ended>;
+  job_action::checkpoint_failed, job_action::checkpoints_slow,
+  job_action::keep_checkpoint, job_action::lost_state, job_action::get_blobs,
+  job_action::waiting, job_action::finished, job_action::ended>;
 using job_actions = std::vector<job_output>;
 
 } // namespace shoal::core

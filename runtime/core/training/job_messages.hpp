@@ -64,7 +64,9 @@ struct vote {
   nanoseconds elapsed = 0;  ///< from the step's begin to the last item computed
   std::uint64_t copied = 0; ///< step + 1 of the newest copies that all are here
   std::vector<std::uint64_t>
-    samples; ///< with losses: their digests (ledger.hpp)
+    samples;            ///< with losses: their digests (ledger.hpp)
+  bool writing = false; ///< the sender still writes its part of a checkpoint
+  std::uint64_t checkpoint_lag = 0; ///< from who publishes them; 0: not known
   friend bool operator==(const vote&, const vote&) = default;
 };
 
@@ -121,7 +123,8 @@ struct seal {
   std::uint64_t evaluated = 0;   ///< newest step + 1 evaluated; 0: none
   checkpoint_ref checkpoint;     ///< newest that this peer's store can serve
   bool has_blobs = false;        ///< all blobs of the job are in its store
-  bool again = false;            ///< a repeat: answer with yours
+  std::uint64_t checkpoint_lag = 0; ///< as votes have said; 0: they have not
+  bool again = false;               ///< a repeat: answer with yours
   friend bool operator==(const seal&, const seal&) = default;
 };
 

@@ -257,6 +257,7 @@ decide_resume(const assignment& place, std::uint32_t blocks,
       d.checkpoint_holders.push_back(peer);
     d.stop = d.stop || s.stop_step > 0
              || (s.prepared == d.version && s.prepared_vote.drain);
+    d.checkpoint_lag = std::max(d.checkpoint_lag, s.checkpoint_lag);
     d.evaluated = d.evaluated || s.evaluated > d.version.step;
   }
   // One in a single store is made again: its bytes, hence its name, are equal.

@@ -300,6 +300,8 @@ core::vote random_message::vote() {
   v.copied = number();
   for (std::size_t i = below(4); i > 0; --i)
     v.samples.push_back(engine_());
+  v.writing = coin();
+  v.checkpoint_lag = number();
   return v;
 }
 
@@ -322,6 +324,7 @@ core::job_message random_message::job_message(std::size_t kind) {
     s.evaluated = number();
     s.checkpoint = checkpoint;
     s.has_blobs = coin();
+    s.checkpoint_lag = number();
     s.again = coin();
     return s;
   }

@@ -250,6 +250,7 @@ void job_world::on(const ptr& p, const act::run_step& a) {
       e.losses.push_back(double(mix(mix(a.step, m), a.digest) >> 40) / 1e6);
       e.samples.push_back(mix(a.step, m)); // whoever computes it
     }
+    e.writing = mix(a.digest, a.step + p->id[0]) % 8 == 0;
     p->gradients_of = a.digest;
     p->reduced_step = a.step;
     p->prepared = {a.step, place->since};
@@ -272,6 +273,12 @@ void job_world::on(const ptr& p, const act::run_checkpoint& a) {
   const assignment* place = assignment_of(a.digest);
   p->running_digest = a.digest;
   p->checkpoint_step = a.step;
+  auto& steps = begun_[a.digest]; // C-3: no peer skips one or adds one
+  auto& mine = begun_by_[{a.digest, p->id}];
+  const auto next = steps.upper_bound(mine);
+  check(next == steps.end() || *next == a.step,
+        "peers begin different checkpoints");
+  steps.insert(mine = a.step);
   later(p, between(1 * ms, 20 * ms), [=, this] {
     for (const auto& [u, hash] : p->state)
       if (p->core.held().contains(u) && p->core.held().at(u).step == a.step)

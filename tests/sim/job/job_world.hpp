@@ -185,6 +185,7 @@ private:
   void on(const ptr&, const act::eval_known&) {}
   void on(const ptr& p, const act::checkpoint_known& a);
   void on(const ptr&, const act::checkpoint_failed&) {}
+  void on(const ptr&, const act::checkpoints_slow&) {}
   void on(const ptr& p, const act::keep_checkpoint& a);
   void on(const ptr& p, const act::lost_state& a);
   void on(const ptr& p, const act::get_blobs& a);
@@ -228,6 +229,9 @@ private:
     std::vector<step_record> chain;
   };
   std::map<std::uint64_t, saved_state> checkpoints_;
+  /// Begun, by sub-plan; and each peer's newest (C-3).
+  std::map<std::uint64_t, std::set<std::uint64_t>> begun_;
+  std::map<std::pair<std::uint64_t, peer_id>, std::uint64_t> begun_by_;
   /// What was copied, by sub-plan and step.
   std::map<std::pair<std::uint64_t, std::uint64_t>, unit_hashes> snapshots_;
   std::map<std::uint64_t, state_version> resumed_; ///< by digest
