@@ -6,6 +6,7 @@
 #include "runtime/core/training/data_order.hpp"
 #include "runtime/links.hpp"
 #include "runtime/model/corpus.hpp"
+#include "runtime/timeline.hpp"
 
 #include <caf/all.hpp>
 
@@ -93,10 +94,15 @@ private:
     }
     const auto& stages = config_.plan->where.replicas[replica].stages;
     auto pass = [&](std::uint32_t stage, link_kind kind, const buffer& what) {
+      runtime::timeline& trace = config_.world->node->trace();
+      trace.open(config_.world->job, "sending tokens",
+                 {{"sequence", sequence}, {"stage", stage}});
       config_.world->node->links().send(
         stages[stage].where.peer,
         make_tag(config_.plan->digest, kind, replica, stage, sequence),
-        what.shared(), [](std::error_code) {});
+        what.shared(), [&trace, job = config_.world->job](std::error_code) {
+          trace.close(job, "sending tokens");
+        });
     };
     pass(0, eval ? link_kind::eval_tokens : link_kind::tokens, ids);
     pass(std::uint32_t(stages.size()) - 1,

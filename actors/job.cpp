@@ -394,6 +394,7 @@ void job_actor::act(const committed& a) {
       took_.whole = steady_now() - step_began_;
     bubble_permille_ = a.bubble_permille;
     log_step(a.record);
+    warm_text();
   }
   if (!a.publish)
     return;

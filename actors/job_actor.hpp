@@ -107,6 +107,8 @@ private:
   void keep_copy(const core::job_action::take_copies& a, std::uint32_t unit,
                  const buffer& copy);
   void load_text();
+  void warm_text();
+  void read_text();
   void fetch_text();
   void look_for_blobs();
   void hold(const core::checkpoint_ref& checkpoint);
@@ -188,6 +190,7 @@ private:
   std::weak_ptr<void> lease_;            ///< of the newest sub-plan
   text_ptr text_;
   bool loading_text_ = false;
+  bool text_warmed_ = false; ///< was to be, once
 
   std::uint64_t evaluating_ = 0;
   int eval_parts_ = 0; ///< that this peer still waits for

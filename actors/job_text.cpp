@@ -4,10 +4,20 @@
 #include "actors/job_actor.hpp"
 #include "runtime/device_queue.hpp"
 #include "runtime/store/store.hpp"
+#include "runtime/timeline.hpp"
+
+#include <algorithm>
 
 namespace shoal::actors {
 
 namespace event = core::job_event;
+
+namespace {
+
+/// A text of more is not kept in memory by those who may need it only later.
+constexpr std::uint64_t warm_text_bytes_max = std::uint64_t{256} << 20;
+
+} // namespace
 
 /// A client may give this node what its first one took to the grave.
 void job_actor::look_for_blobs() {
@@ -31,6 +41,28 @@ void job_actor::load_text() {
       fetch_text();
     return;
   }
+  read_text();
+}
+
+/// A keeper that computes may be the next data source: when the one before has
+/// died, nobody waits until a text of this size is read, hashed and parsed.
+void job_actor::warm_text() {
+  if (text_ || loading_text_ || text_warmed_ || !crew_.active())
+    return;
+  const auto here = [this](const core::member_id& m) {
+    return m.peer == node().self();
+  };
+  runtime::store& blobs = node().blobs();
+  if (crew_.stages().empty()
+      || std::ranges::none_of(crew_.plan()->where.keepers, here)
+      || !blobs.contains(config_.entry.data)
+      || blobs.size(config_.entry.data) > warm_text_bytes_max)
+    return;
+  text_warmed_ = true; // once, whatever comes of it
+  read_text();
+}
+
+void job_actor::read_text() {
   loading_text_ = true;
   struct loaded_text {
     text_ptr text;
@@ -40,6 +72,8 @@ void job_actor::load_text() {
   auto result = std::make_shared<loaded_text>();
   node().disk().submit(
     [world = world_, digest = config_.entry.data, result](kernels::backend&) {
+      const runtime::timeline_span span(
+        world->node->trace(), runtime::timeline::queue::disk, "read the text");
       std::error_code error;
       auto blob = world->node->blobs().read(digest, error);
       if (!blob) {
@@ -62,7 +96,7 @@ void job_actor::load_text() {
       post([this, result] {
         loading_text_ = false;
         text_ = result->text;
-        if (text_)
+        if (text_ || !crew_.is_data_source())
           load_text();
         else if (result->damaged)
           fetch_text();
