@@ -39,6 +39,9 @@ struct collect_again {
 constexpr std::chrono::seconds retry_after{2};
 constexpr std::chrono::seconds retry_after_max{60};
 
+/// Peers whose word of a step is kept until it is begun here; they repeat it.
+constexpr std::size_t early_max = 1024;
+
 /// Steps that are remembered to have failed: writers still speak of them.
 constexpr std::size_t failed_max = 16;
 
@@ -54,11 +57,10 @@ namespace {
 
 /// One checkpoint.
 struct gathering {
-  explicit gathering(std::vector<core::peer_id> writers)
-    : tally(std::move(writers)) {}
-
-  core::shard_tally tally;
-  bool begun = false; ///< asked for here, too
+  std::vector<core::peer_id> writers; ///< known when it is begun
+  core::shard_tally tally{{}};
+  std::map<core::peer_id, core::shards_written> early; ///< told before that
+  bool begun = false;                                  ///< asked for here, too
   bool last = false;
   bool collecting = false;
   std::string said; ///< of a failure, to the owner
@@ -66,7 +68,6 @@ struct gathering {
 };
 
 struct checkpointer_state {
-  std::vector<core::peer_id> writers;
   std::map<std::uint64_t, gathering> under_way; ///< by step
   std::uint64_t ended = 0;        ///< newest step + 1 that was published
   std::set<std::uint64_t> failed; ///< later ones, and older than the newest
@@ -119,7 +120,7 @@ void collect(checkpointer_actor* self, const checkpointer_config& config,
   for (const core::written_shard& s : g.tally.shards())
     for (const core::blob_digest& d : {s.model, s.optimizer}) {
       set->blobs.push_back(d);
-      set->first[d] = self->state.writers[s.unit];
+      set->first[d] = g.writers[s.unit];
     }
   std::vector<core::peer_id> holders;
   for (const core::peer_id& p : core::participants(config.plan->where))
@@ -189,7 +190,7 @@ void look(checkpointer_actor* self, const checkpointer_config& config,
 gathering& of_step(checkpointer_actor* self, const checkpointer_config& config,
                    std::uint64_t step) {
   auto& all = self->state.under_way;
-  auto at = all.try_emplace(step, self->state.writers).first;
+  auto at = all.try_emplace(step).first;
   while (all.size() > under_way_max) {
     const auto oldest = all.begin() == at ? std::next(at) : all.begin();
     const std::uint64_t given_up = oldest->first;
@@ -225,13 +226,16 @@ void on_ended(checkpointer_actor* self, const checkpointer_config& config,
 
 caf::behavior
 checkpointer(checkpointer_actor* self, const checkpointer_config& config) {
-  if (!config.plan->where.replicas.empty())
-    self->state.writers = writers_of(config.plan->where, *config.world->layout);
   return {
     [=](const begin_checkpoint& m) {
       gathering& g = of_step(self, config, m.step);
       g.begun = true;
       g.last = m.last;
+      g.writers =
+        writers_of(config.plan->where, *config.world->layout, m.unable);
+      g.tally = core::shard_tally(g.writers);
+      for (const auto& [from, what] : std::exchange(g.early, {}))
+        g.tally.take(from, what);
       look(self, config, m.step);
     },
     [=](const shards_told& m) {
@@ -241,7 +245,10 @@ checkpointer(checkpointer_actor* self, const checkpointer_config& config) {
       gathering& g = of_step(self, config, m.what.step);
       if (g.collecting)
         return;
-      g.tally.take(m.from, m.what);
+      if (g.begun)
+        g.tally.take(m.from, m.what);
+      else if (g.early.size() < early_max)
+        g.early[m.from] = m.what;
       look(self, config, m.what.step);
     },
     [=](const collected& m) {

@@ -31,6 +31,7 @@ namespace shoal::actors {
 struct begin_checkpoint {
   std::uint64_t step = 0;
   bool last = false;
+  std::vector<core::peer_id> unable; ///< to write; others do
 };
 struct shards_told {
   core::peer_id from{};

@@ -37,7 +37,7 @@ void crew::start(caf::event_based_actor* owner, world_ptr world,
     evaluator_ = add(spawn_evaluator(system, {world_, plan_, self}));
   if (is_checkpointer())
     checkpointer_ = add(spawn_checkpointer(system, {world_, plan_, self}));
-  if (!stages_.empty())
+  if (reducer_)
     writer_ = add(spawn_shard_writer(system, {world_, plan_}));
 }
 
@@ -106,9 +106,10 @@ void crew::begin_eval(std::uint64_t step) {
     eval_waits_ = step + 1;
 }
 
-void crew::begin_checkpoint(std::uint64_t step, bool last) {
+void crew::begin_checkpoint(const core::job_action::run_checkpoint& a) {
   if (checkpointer_)
-    owner_->send(checkpointer_, actors::begin_checkpoint{step, last});
+    owner_->send(checkpointer_,
+                 actors::begin_checkpoint{a.step, a.last, a.unable});
 }
 
 void crew::pass(write_shards m) {

@@ -57,7 +57,7 @@ public:
 
   void begin_step(std::uint64_t step);
   void begin_eval(std::uint64_t step);
-  void begin_checkpoint(std::uint64_t step, bool last);
+  void begin_checkpoint(const core::job_action::run_checkpoint& a);
   /// To the writer of this peer's shards, if it has stages.
   void pass(write_shards m);
   void pass(const refuse_shards& m);

@@ -339,6 +339,7 @@ void job_actor::prepare_if_complete() {
   vote.busy = computed_->busy;
   vote.elapsed = computed_->elapsed;
   vote.writing = !snapshot_.expired();
+  vote.unable = world_->disk_refuses;
   if (!crew_.stages().empty())
     node().worked(config_.entry.id, computed_->busy);
   took_.computing = computed_->elapsed;

@@ -189,6 +189,11 @@ private:
   std::optional<std::uint64_t> halting_; ///< digest to answer
   std::weak_ptr<void> lease_;            ///< of the newest sub-plan
   text_ptr text_;
+  /// Checkpoints that others have written for this peer, whose disk refused
+  /// its part, and as many until it tries again: one is lost if that fails.
+  std::size_t left_out_ = 0;
+  std::size_t left_out_max_ = left_out_first;
+  static constexpr std::size_t left_out_first = 4, left_out_most = 256;
   bool loading_text_ = false;
   bool text_warmed_ = false; ///< was to be, once
 

@@ -28,7 +28,13 @@ constexpr std::chrono::seconds look_after{1};
 
 void job_actor::act(const run_checkpoint& a) {
   saving_ = a.step;
-  crew_.begin_checkpoint(a.step, a.last);
+  crew_.begin_checkpoint(a);
+  if (std::ranges::find(a.unable, node().self()) != a.unable.end()
+      && ++left_out_ >= left_out_max_) {
+    left_out_ = 0; // it may have room again
+    left_out_max_ = std::min(2 * left_out_max_, left_out_most);
+    world_->disk_refuses = false;
+  }
   save(a);
 }
 
@@ -39,7 +45,7 @@ void job_actor::save(const run_checkpoint& a) {
   if (a.digest != digest_)
     return;
   const auto units = core::units_written_by(
-    writers_of(crew_.plan()->where, *world_->layout), node().self());
+    writers_of(crew_.plan()->where, *world_->layout, a.unable), node().self());
   if (units.empty() || snapshot_.expired())
     return copy_units(a, units);
   if (a.last) {

@@ -89,6 +89,8 @@ void say_written(const shard_writer_config& config,
 void write_next(writer_actor* self, const shard_writer_config& config) {
   writer_state& s = self->state;
   if (s.next == s.what->units.size()) {
+    if (!s.what->units.empty())
+      config.world->disk_refuses = false;
     s.what.reset();
     say_written(config, s.report);
     s.report.why.clear();
@@ -135,6 +137,7 @@ void on_ended(writer_actor* self, const shard_writer_config& config,
     write_next(self, config);
     return;
   }
+  config.world->disk_refuses = true;
   const bool said = s.telling && s.report.why == m.why;
   s.report.why = m.why;
   s.report.trying = s.last;
@@ -201,11 +204,12 @@ caf::behavior writer(writer_actor* self, const shard_writer_config& config) {
 } // namespace
 
 std::vector<core::peer_id>
-writers_of(const core::assignment& place, const model::unit_layout& layout) {
+writers_of(const core::assignment& place, const model::unit_layout& layout,
+           const std::vector<core::peer_id>& unable) {
   std::vector<std::uint64_t> bytes;
   for (model::unit_index u = 0; u < layout.unit_count(); ++u)
     bytes.push_back(layout.unit_size(u) * 3 * sizeof(float));
-  return core::shard_writers(place, bytes);
+  return core::shard_writers(place, bytes, unable);
 }
 
 caf::actor

@@ -1,6 +1,6 @@
 // actors/shard_writer.hpp -- writes this peer's part of a checkpoint.
 //
-// One per peer with stages, for a sub-plan. The job actor has copied the units
+// One per peer with stages, or that follows some, for a sub-plan. The job actor has copied the units
 // (shard_snapshot); here they go to the store one by one, on the disk queue,
 // while the run goes on. Then the checkpointer is told their names, again and
 // again until it has said what became of the step.
@@ -52,9 +52,11 @@ struct shard_writer_config {
 caf::actor
 spawn_shard_writer(caf::actor_system& system, shard_writer_config config);
 
-/// Who writes each unit under a sub-plan; for all peers the same.
+/// Who writes each unit under a sub-plan; for all peers the same. `unable` as
+/// in core::shard_writers().
 std::vector<core::peer_id>
-writers_of(const core::assignment& place, const model::unit_layout& layout);
+writers_of(const core::assignment& place, const model::unit_layout& layout,
+           const std::vector<core::peer_id>& unable = {});
 
 } // namespace shoal::actors
 

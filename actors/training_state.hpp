@@ -41,6 +41,9 @@ struct job_world {
   std::map<model::unit_index, unit_ptr> units; ///< the job actor's
   /// Copies of states as they were, of units here and of units followed.
   std::map<core::state_version, std::map<model::unit_index, buffer>> copies;
+  /// The own store has refused the last part of a checkpoint that was to go
+  /// there.
+  std::atomic<bool> disk_refuses{false};
   /// Counts what the device has finished for the job: that it moves.
   std::atomic<std::uint64_t> finished{0};
 

@@ -45,6 +45,7 @@ static void put(wire::Vote& to, const core::vote& from) {
   for (const std::uint64_t sample : from.samples)
     to.add_samples(sample);
   to.set_writing(from.writing);
+  to.set_unable(from.unable);
   to.set_checkpoint_lag(from.checkpoint_lag);
 }
 
@@ -73,6 +74,7 @@ static void get(const wire::Vote& from, core::vote& to, checks& c) {
   to.copied = c.at_most(from.copied(), epoch_max);
   to.samples.assign(from.samples().begin(), from.samples().end());
   to.writing = from.writing();
+  to.unable = from.unable();
   to.checkpoint_lag = c.at_most(from.checkpoint_lag(), epoch_max);
 }
 

@@ -3,6 +3,7 @@
 // The same run on every layout, with peers that die at any message: the losses
 // must be those of one peer, to the last bit for pipelines.
 #include "actors/job_fixture.hpp"
+#include "actors/training_state.hpp"
 #include "runtime/core/training/plan.hpp"
 
 #include <boost/test/data/monomorphic.hpp>
@@ -401,6 +402,41 @@ BOOST_DATA_TEST_CASE(a_full_disk_of_any_peer_costs_no_model,
   BOOST_TEST(again >= 1u);
   BOOST_TEST(again
              <= count("could not be written") + count("cannot be written"));
+}
+
+/// A peer whose disk stays full: others who hold its units write them, so that
+/// checkpoints come and the run ends; with replicas, or with followers alone.
+BOOST_DATA_TEST_CASE(a_disk_that_stays_full_costs_few_checkpoints,
+                     bdata::make({2, 1}) ^ bdata::make({2, 3}), replicas,
+                     stages) {
+  run_config run = small_run(replicas, stages);
+  run.checkpoint_interval = 1;
+  run.copy_every = 1;
+  run.steps = 12;
+  run.validation_enable = false;
+  shoal::test::small_shoal s(4, run, some_text());
+  s.submit();
+  while (s.record(0).losses.empty())
+    s.step();
+  const shoal::core::assignment place = s.plan().jobs.at(0);
+  const auto writers = [&](std::size_t n) {
+    shoal::core::peer_id id{};
+    id[0] = std::uint8_t(n + 1);
+    return id != place.checkpointer.peer && id != place.keepers.front().peer
+           && !shoal::actors::stages_on(place, id).empty();
+  };
+  std::size_t victim = 0;
+  while (!writers(victim))
+    ++victim;
+  s.fill_disk(victim, true);
+  BOOST_REQUIRE(s.finish());
+  const auto r = s.record(victim == 0 ? 1 : 0);
+  BOOST_TEST(r.losses.size() == 12u);
+  BOOST_TEST(r.state == "done");
+  BOOST_TEST(r.checkpoints >= 4u);
+  BOOST_TEST(r.texts.find("No space left on device") != std::string::npos);
+  BOOST_TEST(r.texts.find("checkpoints are written again")
+             != std::string::npos);
 }
 
 BOOST_AUTO_TEST_CASE(draining_ends_after_a_step_with_a_checkpoint) {

@@ -8,6 +8,7 @@ namespace shoal::core {
 
 /// One that is in too few stores is made again.
 void job_core::resume_pace(const resume_decision& d) {
+  unable_.clear(); // until a vote says so again
   const bool saved = d.checkpoint.manifest != blob_digest{};
   pace_.resume(saved ? d.checkpoint.step : config_.origin_step,
                d.checkpoint_lag);
@@ -23,9 +24,12 @@ bool job_core::publishing() const {
 void job_core::note_saving(const std::map<peer_id, vote>& votes) {
   std::uint64_t lag = 0;
   bool writing = false;
+  unable_.clear();
   for (const auto& [peer, v] : votes) {
     lag = std::max(lag, v.checkpoint_lag);
     writing = writing || v.writing;
+    if (v.unable)
+      unable_.push_back(peer);
   }
   pace_.heard(lag, writing);
   if (slow_said_ || !pace_.slow(current_))

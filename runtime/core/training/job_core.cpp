@@ -340,7 +340,8 @@ void job_core::settle() {
   } else if (!checkpoint_settled_) {
     phase_ = phase::checkpointing;
     pace_.begun(step);
-    act(job_action::run_checkpoint{header_.digest, step, last_step(step)});
+    act(job_action::run_checkpoint{header_.digest, step, last_step(step),
+                                   unable_});
   } else if (last_step(step)) {
     phase_ = phase::done;
     done_since_ = now_;
@@ -472,6 +473,7 @@ void job_core::on(const job_event::prepared& e) {
                copying_ && to_copy_.empty() ? copying_->step + 1 : 0,
                e.samples,
                e.writing || publishing(),
+               e.unable,
                pace_.lag()};
   if (!running)
     return;

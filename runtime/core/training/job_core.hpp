@@ -382,6 +382,7 @@ private:
   bool eval_settled_ = false;   ///< for the state at current_ - 1
   bool checkpoint_settled_ = false;
   bool checkpoint_again_ = false; ///< of the state to resume at
+  std::vector<peer_id> unable_;   ///< to write, as agreed
   checkpoint_pace pace_{0};
   bool slow_said_ = false;            ///< once in a life
   std::uint64_t checkpoint_told_ = 0; ///< step + 1, under this assignment

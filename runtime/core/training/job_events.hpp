@@ -43,6 +43,7 @@ struct prepared {
   nanoseconds busy = 0;               ///< as in vote
   nanoseconds elapsed = 0;
   bool writing = false; ///< likewise
+  bool unable = false;  ///< likewise
 };
 /// Answers action apply.
 struct applied {
@@ -258,6 +259,7 @@ struct run_checkpoint {
   std::uint64_t digest = 0;
   std::uint64_t step = 0;
   bool last = false;
+  std::vector<peer_id> unable; ///< to write, as votes have said; ascending
 };
 /// A step is committed: to the log. `publish`: we are the reporter, send it as
 /// `progress` under `on`, with what is measured here, to every other member of

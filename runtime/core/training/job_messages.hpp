@@ -66,6 +66,7 @@ struct vote {
   std::vector<std::uint64_t>
     samples;            ///< with losses: their digests (ledger.hpp)
   bool writing = false; ///< the sender still writes its part of a checkpoint
+  bool unable = false;  ///< its disk refuses them: let another holder write
   std::uint64_t checkpoint_lag = 0; ///< from who publishes them; 0: not known
   friend bool operator==(const vote&, const vote&) = default;
 };

@@ -5,12 +5,37 @@
 #include "runtime/core/training/job_core.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 
 namespace shoal::core {
+namespace {
+
+void leave_out(std::vector<std::vector<peer_id>>& holders,
+               const assignment& place, const std::vector<peer_id>& unable) {
+  const auto able = [&](const peer_id& p) {
+    return !std::ranges::binary_search(unable, p);
+  };
+  std::vector<std::vector<peer_id>> others(holders.size()); // who follow
+  for (const peer_id& p : participants(place))
+    if (able(p))
+      for (const std::uint32_t u : units_of(place, p))
+        others.at(u).push_back(p);
+  for (std::size_t u = 0; u < holders.size(); ++u) {
+    std::vector<peer_id> left;
+    std::ranges::copy_if(holders[u], std::back_inserter(left), able);
+    if (left.empty())
+      left = others[u];
+    if (!left.empty())
+      holders[u] = std::move(left);
+  }
+}
+
+} // namespace
 
 std::vector<peer_id> shard_writers(const assignment& place,
-                                   std::span<const std::uint64_t> unit_bytes) {
+                                   std::span<const std::uint64_t> unit_bytes,
+                                   const std::vector<peer_id>& unable) {
   SHOAL_ASSERT(!place.replicas.empty());
   std::vector<std::vector<peer_id>> holders(unit_bytes.size());
   for (std::uint32_t r = 0; r < place.replicas.size(); ++r)
@@ -19,6 +44,8 @@ std::vector<peer_id> shard_writers(const assignment& place,
       for (std::uint32_t u = range.first; u < range.last; ++u)
         holders.at(u).push_back(place.replicas[r].stages[s].where.peer);
     }
+  if (!unable.empty())
+    leave_out(holders, place, unable);
   std::vector<std::uint32_t> order(unit_bytes.size());
   std::iota(order.begin(), order.end(), 0u);
   std::ranges::stable_sort(order, [&](std::uint32_t a, std::uint32_t b) {

@@ -28,10 +28,13 @@ namespace shoal::core {
 /// The writer of each unit. The largest units are given away first, each to
 /// that of its holders who has the fewest bytes so far, of these the lowest id.
 /// @param unit_bytes size of each unit; blocks + 2 of them
+/// @param unable ascending; they write what nobody else holds, no more. Where
+///        all who compute a unit are, those who follow it at every step do.
 /// @pre place has replicas
 [[nodiscard]] std::vector<peer_id>
 shard_writers(const assignment& place,
-              std::span<const std::uint64_t> unit_bytes);
+              std::span<const std::uint64_t> unit_bytes,
+              const std::vector<peer_id>& unable = {});
 
 /// The units that `peer` writes, ascending.
 [[nodiscard]] std::vector<std::uint32_t>

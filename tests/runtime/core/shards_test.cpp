@@ -69,6 +69,30 @@ BOOST_AUTO_TEST_CASE(each_unit_is_written_once_by_a_holder) { // C-1
     }
 }
 
+/// Who cannot write is left out where somebody else holds the unit: in another
+/// replica, else as a follower of every step.
+BOOST_AUTO_TEST_CASE(who_cannot_write_is_left_out) {
+  const assignment two = make_place(2, 2, 12); // 1 2 | 3 4
+  for (const peer_id& out : participants(two)) {
+    const auto writers = shard_writers(two, sizes(12), {out});
+    for (std::uint32_t u = 0; u < writers.size(); ++u) {
+      BOOST_TEST((writers[u] != out));
+      const auto held = units_of(two, writers[u]);
+      BOOST_TEST(std::ranges::binary_search(held, u));
+    }
+  }
+  assignment one = make_place(1, 2, 12);
+  const auto nobody_else = shard_writers(one, sizes(12), {peer(1)});
+  BOOST_TEST((nobody_else == shard_writers(one, sizes(12))));
+  one.copy_every = 1;
+  one.followers.push_back({{peer(3), 1}, 0, 7});
+  const auto followed = shard_writers(one, sizes(12), {peer(1)});
+  for (std::uint32_t u = 0; u < followed.size(); ++u)
+    BOOST_TEST((followed[u] == peer(u < 7 ? 3 : 2)));
+  one.copy_every = 5; // it does not hold them at each step
+  BOOST_TEST((shard_writers(one, sizes(12), {peer(1)}) == nobody_else));
+}
+
 BOOST_AUTO_TEST_CASE(replicas_share_the_bytes_of_their_stage) {
   for (std::uint32_t replicas = 1; replicas <= 4; ++replicas)
     for (std::uint32_t stages = 1; stages <= 4; ++stages) {

@@ -301,6 +301,7 @@ core::vote random_message::vote() {
   for (std::size_t i = below(4); i > 0; --i)
     v.samples.push_back(engine_());
   v.writing = coin();
+  v.unable = coin();
   v.checkpoint_lag = number();
   return v;
 }

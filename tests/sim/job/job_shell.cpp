@@ -250,6 +250,7 @@ void job_world::on(const ptr& p, const act::run_step& a) {
       e.losses.push_back(double(mix(mix(a.step, m), a.digest) >> 40) / 1e6);
       e.samples.push_back(mix(a.step, m)); // whoever computes it
     }
+    e.unable = mix(a.digest, p->id[0]) % 4 == 0;
     e.writing = mix(a.digest, a.step + p->id[0]) % 8 == 0;
     p->gradients_of = a.digest;
     p->reduced_step = a.step;
@@ -279,6 +280,9 @@ void job_world::on(const ptr& p, const act::run_checkpoint& a) {
   check(next == steps.end() || *next == a.step,
         "peers begin different checkpoints");
   steps.insert(mine = a.step);
+  check(unable_.try_emplace({a.digest, a.step}, a.unable).first->second
+          == a.unable,
+        "peers think that different ones cannot write");
   later(p, between(1 * ms, 20 * ms), [=, this] {
     for (const auto& [u, hash] : p->state)
       if (p->core.held().contains(u) && p->core.held().at(u).step == a.step)

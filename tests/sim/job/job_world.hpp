@@ -232,6 +232,8 @@ private:
   /// Begun, by sub-plan; and each peer's newest (C-3).
   std::map<std::uint64_t, std::set<std::uint64_t>> begun_;
   std::map<std::pair<std::uint64_t, peer_id>, std::uint64_t> begun_by_;
+  std::map<std::pair<std::uint64_t, std::uint64_t>, std::vector<peer_id>>
+    unable_; ///< to write it
   /// What was copied, by sub-plan and step.
   std::map<std::pair<std::uint64_t, std::uint64_t>, unit_hashes> snapshots_;
   std::map<std::uint64_t, state_version> resumed_; ///< by digest
