@@ -177,7 +177,11 @@ private:
       post_receives(s);
       // The model is made on the device's thread, where all its calls happen.
       device.submit(
-        [compute = s.compute, eval](kernels::backend& backend) {
+        [compute = s.compute, eval, step,
+         trace = &node().trace()](kernels::backend& backend) {
+          const runtime::timeline_span span(*trace,
+                                            runtime::timeline::queue::device,
+                                            "prepare stage", {{"step", step}});
           if (!compute->stage) {
             std::vector<model::unit_state*> units;
             for (const unit_ptr& u : compute->units)
