@@ -327,14 +327,15 @@ void sim_node::propose_arrived(core::job_id job, core::epoch since) {
     later(0, [=, this] { tell(cl::job_arrived{job, since}); });
 }
 
+/// Of the planted bugs, answers_dropped would be made good by this.
 void sim_node::propose_retry(core::job_id job, core::epoch since) {
-  if (!dead_)
+  if (!dead_ && !world_.has(planted::answers_dropped))
     later(0, [=, this] { tell(cl::retry_job{job, since}); });
 }
 
 void sim_node::propose_expulsion(const core::peer_id& peer,
                                  core::epoch number) {
-  if (!dead_)
+  if (!dead_ && !world_.has(planted::answers_dropped))
     later(0, [=, this] { tell(cl::expel_member{peer, number}); });
 }
 
