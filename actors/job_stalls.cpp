@@ -119,7 +119,9 @@ core::stall_watch::sight job_actor::sight() {
       s.sealers.push_back(m.peer);
   const auto at = core_.now_in();
   using phase = core::job_core::phase;
-  s.active = core_.should_move();
+  // The last checkpoint may wait for files, but not while it is copied.
+  const core::nanoseconds device = busy_for(node().device());
+  s.active = core_.should_move() || (at == phase::checkpointing && device > 0);
   s.halting = at == phase::halting;
   s.steady = alone_
              && (at == phase::running || at == phase::voting
@@ -131,8 +133,7 @@ core::stall_watch::sight job_actor::sight() {
       if (b.job == config_.entry.id)
         s.mark += b.sent + b.received;
   if (s.active)
-    s.computing =
-      std::max(busy_for(node().device()), busy_for(node().reductions()));
+    s.computing = std::max(device, busy_for(node().reductions()));
   s.predicted = predicted_;
   s.sending_to = sending_to_;
   s.where = to_text(at);

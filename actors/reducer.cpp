@@ -352,29 +352,45 @@ private:
   }
 
   // Losses: who has the head in some replicas knows those of their microbatches.
-  // The head of replica 0 merges them and tells the others.
+  // The head of replica 0 merges them and tells the others, and those who
+  // follow it: with their votes alone a step can be rolled forward, too.
+
+  bool wants_losses() const { return has_head() || followed_.contains(head_); }
+
+  /// Whom the head of replica 0 tells, and the replica in the tag: a
+  /// follower's is 0.
+  std::vector<std::pair<core::peer_id, std::uint32_t>> told() const {
+    std::vector<std::pair<core::peer_id, std::uint32_t>> out;
+    const std::vector<core::peer_id> heads = holders_of(place_, head_);
+    for (std::size_t i = 1; i < heads.size(); ++i)
+      out.emplace_back(heads[i], first_replica_of(place_, heads[i], head_));
+    if (place_.copy_every <= 1)
+      for (const core::follower_place& f : place_.followers)
+        if (f.first_unit <= head_ && head_ < f.last_unit
+            && std::ranges::find(heads, f.where.peer) == heads.end())
+          out.emplace_back(f.where.peer, 0);
+    return out;
+  }
 
   void post_losses() {
     losses_here_.clear();
     losses_to_send_ = 0;
-    losses_merged_ = !has_head();
-    if (!has_head())
+    losses_merged_ = !wants_losses();
+    if (losses_merged_)
       return;
     losses_.assign(microbatches(), {});
     const std::size_t bytes = losses_.size() * sizeof(loss_entry);
     if (!leads(head_)) {
-      losses_to_send_ = 1;
+      losses_to_send_ = has_head() ? 1 : 0;
       expect(holder_of(place_, 0, head_), link_kind::losses_merged,
-             first_replica(head_), 0, bytes);
+             has_head() ? first_replica(head_) : 0, 0, bytes);
       return;
     }
-    for (const core::peer_id& other : holders_of(place_, head_)) {
-      if (other == node().self())
-        continue;
-      ++losses_to_send_;
-      expect(other, link_kind::losses, first_replica_of(place_, other, head_),
-             0, bytes);
-    }
+    losses_to_send_ = int(told().size());
+    for (const core::peer_id& other : holders_of(place_, head_))
+      if (other != node().self())
+        expect(other, link_kind::losses, first_replica_of(place_, other, head_),
+               0, bytes);
   }
 
   void take_losses(const step_computed& mine) {
@@ -406,7 +422,8 @@ private:
   void merge_losses_if_ready() {
     const std::vector<core::peer_id> all = holders_of(place_, head_);
     const bool leader = leads(head_);
-    if (losses_merged_ || losses_here_.size() < (leader ? all.size() : 2))
+    const std::size_t wanted = leader ? all.size() : has_head() ? 2 : 1;
+    if (losses_merged_ || losses_here_.size() < wanted)
       return;
     losses_merged_ = true;
     for (const auto& [first, part] : losses_here_) {
@@ -427,10 +444,8 @@ private:
       }
     }
     if (leader)
-      for (const core::peer_id& other : all)
-        if (other != node().self())
-          send_losses(link_kind::losses_merged,
-                      first_replica_of(place_, other, head_), other);
+      for (const auto& [to, replica] : told())
+        send_losses(link_kind::losses_merged, replica, to);
     finish_if_reduced();
   }
 

@@ -32,7 +32,7 @@ namespace shoal::actors {
 /// All units of this peer are reduced, and those that it follows are here.
 struct step_reduced {
   std::uint64_t step = 0;
-  std::vector<double> losses; ///< of all microbatches, if we hold the head
+  std::vector<double> losses; ///< of all microbatches, if we have the head
   std::vector<std::uint64_t> samples;   ///< likewise: digests (ledger.hpp)
   std::vector<core::unit_sums> squares; ///< of all of them, by unit
 };

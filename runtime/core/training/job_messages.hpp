@@ -57,7 +57,7 @@ struct vote {
   job_header on;
   std::uint64_t step = 0;
   std::vector<unit_sums> units;
-  std::vector<double> losses; ///< of all microbatches; last stages only
+  std::vector<double> losses; ///< of all microbatches; heads and followers
   bool drain = false;         ///< stop after this step
   bool again = false;         ///< a repeat: answer with yours if you have it
   nanoseconds busy = 0;       ///< computing, of `elapsed`

@@ -44,6 +44,16 @@ BOOST_AUTO_TEST_CASE(without_faults_runs_end_at_once_and_lose_nothing) {
   }
 }
 
+/// Seeds that have found bugs of the product.
+BOOST_AUTO_TEST_CASE(seeds_that_once_failed_do_no_more) {
+  for (const std::uint64_t seed : {20, 74, 466, 1045}) {
+    shoal_options o;
+    o.seed = seed;
+    const shoal_result r = run_shoal(o);
+    BOOST_TEST(r.failure == "", "seed " << seed << ": " << r.failure);
+  }
+}
+
 /// The first seed that finds each, and finds nothing without it. When the
 /// product or the simulation has changed, its runs have too: look for others
 /// by `shoal_sim --plant N --seeds 10000`.
