@@ -24,8 +24,11 @@ DNNL = r"<dnnl|<oneapi/dnnl"
 HIGHWAY = r"<hwy/|\"hwy/"
 CAF = r"<caf/"
 PROTOBUF = r"<google/protobuf|\.pb\.h"
+PCRE2 = r"<pcre2"
+UTF8PROC = r"<utf8proc"
 OUTSIDE = [UCX, ASIO, CUDA, DNNL, HIGHWAY, CAF, PROTOBUF, r"<boost/",
-           r"<nlohmann/", r"<toml\+\+|<toml\.hpp", r"<CLI/", r"<xxhash\.h"]
+           r"<nlohmann/", r"<toml\+\+|<toml\.hpp", r"<CLI/", r"<xxhash\.h",
+           PCRE2, UTF8PROC]
 RULES = {
     "kernels": (["kernels"], []),
     "kernels/cpu": (["kernels"], [DNNL, HIGHWAY]),
@@ -39,6 +42,8 @@ RULES = {
     "runtime/core": (["runtime/core"], []),
     "runtime/model": (["runtime/model", "runtime/core", "kernels"],
                       [r"<nlohmann/"]),
+    "runtime/model/text": (["runtime/model", "runtime/core", "kernels"],
+                           [r"<nlohmann/", PCRE2, UTF8PROC]),
     "runtime": (["runtime", "transport", "kernels"],
                 [CAF, PROTOBUF, ASIO, r"<boost/", r"<nlohmann/",
                  r"<xxhash\.h"]),

@@ -1,0 +1,114 @@
+// runtime/model/text/hf_tokenizer.hpp -- tokenizer.json: text to ids and back.
+//
+// The tokenizers of the families gpt2, llama, mistral, mixtral, qwen2, qwen3,
+// qwen3_moe and gemma2, as the package `tokenizers` runs them:
+//
+//   text -> added tokens -> normalizer -> added tokens -> pre-tokenizer
+//        -> BPE, piece by piece -> post-processor -> ids
+//   ids  -> texts of tokens -> decoder -> text
+//
+// What is not UTF-8 in a text counts as U+FFFD, one for each maximal broken
+// part, which is what a reader in Python with errors="replace" hands on.
+//
+// Units:   sizes in bytes. Ids are those of the file.
+// Threads: hf_tokenizer is immutable and cheap to copy; an encoder and a
+//          decode_stream belong to one thread each.
+// Cost:    encode O(n log n) in the longest word, O(n) else; memory 3 to 5
+//          times the text, 32 bytes a character of the longest word.
+// Errors:  a failure names file, key and what is wrong; what the file asks
+//          for and is not done (dropout, truncation, padding) is a notice.
+#pragma once
+
+#include "kernels/tensor.hpp"
+#include "runtime/model/result.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace shoal::model::text {
+
+using kernels::token_id;
+
+/// Larger files are refused unread, longer texts unsplit.
+inline constexpr std::uint64_t tokenizer_bytes_max = 128u << 20;
+inline constexpr std::uint64_t tokenizer_config_bytes_max = 16u << 20;
+inline constexpr std::size_t text_bytes_max = 1u << 30;
+
+struct tokenizer_parts; // private
+
+class hf_tokenizer {
+public:
+  /// @param json    the text of a tokenizer.json
+  /// @param config  the text of a tokenizer_config.json, "" for none
+  /// @param where   (config_where) begins every failure about it
+  static result<hf_tokenizer>
+  parse(std::string_view json, std::string_view config = {},
+        std::string_view where = "tokenizer.json",
+        std::string_view config_where = "tokenizer_config.json");
+
+  /// The highest id and one: what a model's vocab_size must reach.
+  std::size_t id_count() const;
+  std::optional<token_id> id_of(std::string_view token) const;
+  /// bos_token and eos_token of tokenizer_config.json.
+  std::optional<token_id> bos() const;
+  std::optional<token_id> eos() const;
+  const std::vector<std::string>& notices() const;
+
+  /// The text of ids; ids without token give none.
+  std::string
+  decode(std::span<const token_id> ids, bool skip_special = true) const;
+
+private:
+  friend class encoder;
+  friend class decode_stream;
+  explicit hf_tokenizer(std::shared_ptr<const tokenizer_parts> parts);
+
+  std::shared_ptr<const tokenizer_parts> parts_;
+};
+
+/// Reads tokenizer.json and, where there is one, tokenizer_config.json.
+result<hf_tokenizer> read_tokenizer(const std::filesystem::path& directory);
+
+/// Encodes texts one after the other and remembers words.
+class encoder {
+public:
+  explicit encoder(hf_tokenizer tokenizer);
+  ~encoder();
+  encoder(encoder&&) noexcept;
+
+  /// @param add_special what the post-processor puts around a text, too
+  result<std::vector<token_id>>
+  encode(std::string_view text, bool add_special = true);
+
+private:
+  struct memory;
+  hf_tokenizer tokenizer_;
+  std::unique_ptr<memory> memory_;
+};
+
+/// Decodes ids as they come; never gives half a character. What it gives is
+/// what decode() gives, but for broken runs of bytes (token_decoder.hpp).
+class decode_stream {
+public:
+  explicit decode_stream(hf_tokenizer tokenizer, bool skip_special = true);
+  ~decode_stream();
+  decode_stream(decode_stream&&) noexcept;
+
+  std::string push(token_id id);
+  /// What was kept back; broken characters as U+FFFD.
+  std::string finish();
+
+private:
+  struct state;
+  hf_tokenizer tokenizer_;
+  bool skip_special_;
+  std::unique_ptr<state> state_;
+};
+
+} // namespace shoal::model::text

@@ -1,0 +1,95 @@
+// runtime/model/text/json_view.hpp -- a JSON value and the path to it.
+//
+// Reading a deep file with a check at every key: the views of one file share
+// one fault, the first is kept, and what is read behind it has no meaning. A
+// caller checks once, at the end, and before it allocates or loops.
+//
+// Errors: the fault names file, path and what is wrong. Private to this
+//         folder's sources (nlohmann/json).
+#pragma once
+
+#include "runtime/model/result.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace shoal::model::text {
+
+/// Nested "Sequence" components and the components of one file.
+inline constexpr int nesting_max = 8;
+inline constexpr std::size_t components_max = 256;
+
+class json_view {
+public:
+  json_view(const nlohmann::json& value, std::string path, std::string& fault)
+    : value_(&value), path_(std::move(path)), fault_(&fault) {}
+
+  /// The member of an object; a view of null if it has none or is none.
+  json_view operator[](std::string_view key) const {
+    static const nlohmann::json null;
+    const std::string path = path_ + "." + std::string(key);
+    if (value_->is_object()) {
+      if (auto it = value_->find(key); it != value_->end())
+        return {*it, path, *fault_};
+    }
+    return {null, path, *fault_};
+  }
+  json_view operator[](std::size_t index) const {
+    return {(*value_)[index], path_ + "[" + std::to_string(index) + "]",
+            *fault_};
+  }
+
+  bool good() const { return fault_->empty(); }
+  failure why() const { return {*fault_}; }
+  void fail(std::string_view what) const {
+    if (fault_->empty())
+      *fault_ = path_ + ": " + std::string(what);
+  }
+
+  bool is_null() const { return value_->is_null(); }
+  const nlohmann::json& raw() const { return *value_; }
+  const std::string& path() const { return path_; }
+
+  /// How many elements an array has, at most `max`; 0 if it is none.
+  std::size_t array(std::size_t max) const {
+    if (!value_->is_array()) {
+      fail("is not an array");
+      return 0;
+    }
+    if (value_->size() > max) {
+      fail("has more than " + std::to_string(max) + " elements");
+      return 0;
+    }
+    return value_->size();
+  }
+  std::string_view string() const {
+    if (const auto* text = value_->get_ptr<const std::string*>())
+      return *text;
+    fail("is not a text");
+    return {};
+  }
+  bool boolean() const {
+    if (!value_->is_boolean())
+      fail("is neither true nor false");
+    return value_->is_boolean() && value_->get<bool>();
+  }
+  /// As boolean(), with a value for what is missing or null.
+  bool boolean(bool usual) const { return is_null() ? usual : boolean(); }
+  std::uint64_t number(std::uint64_t max) const {
+    if (!value_->is_number_unsigned() || value_->get<std::uint64_t>() > max) {
+      fail("is not a whole number up to " + std::to_string(max));
+      return 0;
+    }
+    return value_->get<std::uint64_t>();
+  }
+
+private:
+  const nlohmann::json* value_;
+  std::string path_;
+  std::string* fault_;
+};
+
+} // namespace shoal::model::text

@@ -1,0 +1,88 @@
+// runtime/model/text/pre_tokenizer.hpp -- "pre_tokenizer": text into pieces.
+//
+// ByteLevel, Split, Metaspace, Digits, WhitespaceSplit and Sequence of them.
+// Tokens never reach over the border of a piece. Pieces are ranges of one
+// text, which a step may also rewrite. Immutable: safe from several threads.
+//
+// Cost:   one pass over the text for each step.
+// Errors: parse: an unknown type is named. apply: what regex says.
+#pragma once
+
+#include "runtime/model/text/json_view.hpp"
+#include "runtime/model/text/regex.hpp"
+
+#include <variant>
+#include <vector>
+
+namespace shoal::model::text {
+
+/// Bytes [first, last) of the text.
+struct piece {
+  std::size_t first = 0;
+  std::size_t last = 0;
+  bool at_start = false; ///< nothing of the original text is before it
+};
+
+struct piece_list {
+  std::string text;
+  std::vector<piece> pieces; ///< none is empty
+
+  std::string_view of(const piece& p) const {
+    return std::string_view(text).substr(p.first, p.last - p.first);
+  }
+};
+
+/// What becomes of a match: a piece of its own, nothing, part of the piece
+/// before or behind, or one piece with the matches beside it.
+enum class split_behaviour {
+  isolated,
+  removed,
+  merged_with_previous,
+  merged_with_next,
+  contiguous
+};
+
+struct split_step {
+  regex pattern;
+  split_behaviour behaviour = split_behaviour::isolated;
+  bool invert = false;
+};
+struct byte_level_step {
+  bool add_prefix_space = true;
+  std::optional<regex> pattern; ///< GPT-2's, unless "use_regex" is false
+};
+enum class prepend_scheme { first, never, always };
+struct metaspace_step {
+  std::string replacement;
+  prepend_scheme scheme = prepend_scheme::always;
+  bool split = true;
+};
+struct digits_step {
+  bool individual = false;
+};
+struct whitespace_split_step {};
+using pre_tokenizer_step =
+  std::variant<split_step, byte_level_step, metaspace_step, digits_step,
+               whitespace_split_step>;
+
+class pre_tokenizer {
+public:
+  /// null: no step. Faults go to the view.
+  static pre_tokenizer parse(const json_view& from);
+
+  status apply(piece_list& pieces) const;
+
+private:
+  void add(const json_view& from, int depth);
+
+  std::vector<pre_tokenizer_step> steps_;
+};
+
+/// Of the pre-tokenizer and of the decoder.
+metaspace_step parse_metaspace(const json_view& from);
+
+/// Turns what find() gave into the pieces that remain.
+std::vector<text_part> split_parts(std::vector<text_part> parts,
+                                   split_behaviour behaviour, bool invert);
+
+} // namespace shoal::model::text

@@ -1,0 +1,305 @@
+// runtime/model/text/token_decoder.cpp -- "decoder": tokens' texts as one text.
+#include "runtime/model/text/token_decoder.hpp"
+
+#include "runtime/model/text/byte_level.hpp"
+#include "runtime/model/text/utf8.hpp"
+
+#include <optional>
+
+namespace shoal::model::text {
+
+namespace {
+
+using texts = std::vector<std::string>;
+
+/// The byte of a token such as <0x0A>.
+std::optional<char> byte_of(std::string_view token) {
+  if (token.size() != 6 || !token.starts_with("<0x") || token[5] != '>')
+    return std::nullopt;
+  unsigned value = 0;
+  for (const char c : token.substr(3, 2)) {
+    unsigned digit = 0;
+    if (c >= '0' && c <= '9')
+      digit = static_cast<unsigned>(c - '0');
+    else if (c >= 'A' && c <= 'F')
+      digit = static_cast<unsigned>(c - 'A' + 10);
+    else if (c >= 'a' && c <= 'f')
+      digit = static_cast<unsigned>(c - 'a' + 10);
+    else if (c != '+' || value != 0 || &c != token.data() + 3)
+      return std::nullopt; // Rust reads "+A" as 10
+    value = value * 16 + digit;
+  }
+  return static_cast<char>(value);
+}
+
+std::string stripped(const strip_decoding& step, const std::string& text) {
+  std::u32string codes;
+  for (std::size_t at = 0; at < text.size();)
+    codes.push_back(next_code(text, at));
+  std::size_t first = 0;
+  while (first < codes.size() && first < step.start
+         && codes[first] == step.content)
+    ++first;
+  std::size_t last = codes.size();
+  while (last > first && codes.size() - last < step.stop
+         && codes[last - 1] == step.content)
+    --last;
+  std::string out;
+  for (std::size_t i = first; i < last; ++i)
+    append_code(out, codes[i]);
+  return out;
+}
+
+std::string
+with_spaces(const metaspace_step& step, std::string_view text, bool first) {
+  std::string out;
+  const bool nothing = first && step.scheme != prepend_scheme::never;
+  while (!text.empty()) {
+    if (text.starts_with(step.replacement)) {
+      if (!nothing)
+        out.push_back(' ');
+      text.remove_prefix(step.replacement.size());
+    } else {
+      out.push_back(text.front());
+      text.remove_prefix(1);
+    }
+  }
+  return out;
+}
+
+std::string replaced(const replace_step& step, std::string text) {
+  (void)replace_all(step.pattern, step.content, text);
+  return text;
+}
+
+void end_run(std::string& run, texts& out) {
+  if (run.empty())
+    return;
+  if (is_utf8(run))
+    out.push_back(run);
+  else
+    out.insert(out.end(), run.size(), std::string(replacement_character));
+  run.clear();
+}
+
+struct whole_applier {
+  texts operator()(byte_level_decoding, texts all) const {
+    std::string bytes;
+    for (const std::string& text : all)
+      append_from_byte_level(text, bytes);
+    return {replace_broken(bytes)};
+  }
+  texts operator()(byte_fallback_decoding, texts all) const {
+    texts out;
+    std::string run;
+    for (std::string& text : all) {
+      if (const auto byte = byte_of(text)) {
+        run.push_back(*byte);
+        continue;
+      }
+      end_run(run, out);
+      out.push_back(std::move(text));
+    }
+    end_run(run, out);
+    return out;
+  }
+  texts operator()(fuse_decoding, texts all) const {
+    std::string one;
+    for (const std::string& text : all)
+      one += text;
+    return {std::move(one)};
+  }
+  texts operator()(const strip_decoding& step, texts all) const {
+    for (std::string& text : all)
+      text = stripped(step, text);
+    return all;
+  }
+  texts operator()(const replace_step& step, texts all) const {
+    for (std::string& text : all)
+      text = replaced(step, std::move(text));
+    return all;
+  }
+  texts operator()(const metaspace_step& step, texts all) const {
+    for (std::size_t i = 0; i < all.size(); ++i)
+      all[i] = with_spaces(step, all[i], i == 0);
+    return all;
+  }
+};
+
+bool fuses(const decoder_step& step) {
+  return std::holds_alternative<fuse_decoding>(step)
+         || std::holds_alternative<byte_level_decoding>(step);
+}
+
+} // namespace
+
+token_decoder token_decoder::parse(const json_view& from) {
+  token_decoder made;
+  if (!from.is_null())
+    made.add(from, 0);
+  made.given_ = !from.is_null();
+  return made;
+}
+
+void token_decoder::add(const json_view& from, int depth) {
+  const std::string_view type = from["type"].string();
+  if (depth > nesting_max || steps_.size() >= components_max)
+    from.fail("too many components, or nested too deep");
+  if (!from.good())
+    return;
+  if (type == "Sequence") {
+    const json_view all = from["decoders"];
+    const std::size_t count = all.array(components_max);
+    for (std::size_t i = 0; i < count && from.good(); ++i)
+      add(all[i], depth + 1);
+  } else if (type == "ByteLevel") {
+    steps_.emplace_back(byte_level_decoding{});
+  } else if (type == "ByteFallback") {
+    steps_.emplace_back(byte_fallback_decoding{});
+  } else if (type == "Fuse") {
+    steps_.emplace_back(fuse_decoding{});
+  } else if (type == "Strip") {
+    strip_decoding step;
+    const std::string_view content = from["content"].string();
+    step.start = from["start"].number(strip_characters_max);
+    step.stop = from["stop"].number(strip_characters_max);
+    std::size_t at = 0;
+    if (!content.empty())
+      step.content = next_code(content, at);
+    if (content.empty() || at != content.size())
+      from["content"].fail("is not one character");
+    steps_.emplace_back(step);
+  } else if (type == "Replace") {
+    auto pattern = parse_pattern(from["pattern"]);
+    const std::string_view content = from["content"].string();
+    if (pattern)
+      steps_.emplace_back(replace_step{*pattern, std::string(content)});
+  } else if (type == "Metaspace") {
+    steps_.emplace_back(parse_metaspace(from));
+  } else {
+    from["type"].fail("the decoder \"" + std::string(type)
+                      + "\" is not supported");
+  }
+}
+
+std::string token_decoder::decode(std::vector<std::string> tokens) const {
+  for (const decoder_step& step : steps_)
+    tokens = std::visit(
+      [&](const auto& s) { return whole_applier()(s, std::move(tokens)); },
+      step);
+  std::string out;
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    if (!given_ && i > 0)
+      out.push_back(' ');
+    out += tokens[i];
+  }
+  return out;
+}
+
+text_stream::text_stream(const token_decoder& decoder)
+  : decoder_(&decoder), states_(decoder.steps_.size() + 1) {
+  bool fused = false;
+  for (const decoder_step& step : decoder.steps_) {
+    fused_.push_back(fused);
+    const auto* strip = std::get_if<strip_decoding>(&step);
+    const bool in_parts =
+      !fused || fuses(step) || (strip != nullptr && strip->stop == 0);
+    hold_ = hold_ || !in_parts;
+    fused = fused || fuses(step);
+  }
+}
+
+std::string text_stream::push(std::string_view token) {
+  std::string out;
+  if (hold_)
+    held_.emplace_back(token);
+  else
+    pass(0, std::string(token), out);
+  return out;
+}
+
+std::string text_stream::finish() {
+  if (hold_)
+    return decoder_->decode(std::exchange(held_, {}));
+  std::string out;
+  end(0, out);
+  return out;
+}
+
+/// What of the bytes kept back is certain; at the end, everything.
+std::string text_stream::bytes_of_run(std::size_t step, bool at_end) {
+  const bool each = // ByteFallback replaces every byte, ByteLevel a broken part
+    std::holds_alternative<byte_fallback_decoding>(decoder_->steps_[step]);
+  std::string& run = states_[step].pending;
+  std::string out;
+  std::string_view rest = run;
+  while (!rest.empty()) {
+    const character c = first_character(rest);
+    if (c.is == character::kind::cut_off && !at_end)
+      break;
+    if (c.is == character::kind::whole)
+      out += rest.substr(0, c.bytes);
+    else
+      for (std::size_t i = 0; i < (each ? c.bytes : 1); ++i)
+        out += replacement_character;
+    rest.remove_prefix(c.bytes);
+  }
+  run = std::string(rest);
+  return out;
+}
+
+/// Gives a text to a step, and what comes of it to the next.
+void text_stream::pass(std::size_t step, std::string text, std::string& out) {
+  if (step == decoder_->steps_.size()) {
+    if (!decoder_->given_ && states_[step].started)
+      out.push_back(' ');
+    states_[step].started = true;
+    out += text;
+    return;
+  }
+  state& own = states_[step];
+  const decoder_step& what = decoder_->steps_[step];
+  if (std::holds_alternative<byte_level_decoding>(what)) {
+    append_from_byte_level(text, own.pending);
+    text = bytes_of_run(step, false);
+  } else if (std::holds_alternative<byte_fallback_decoding>(what)) {
+    if (const auto byte = byte_of(text)) {
+      own.pending.push_back(*byte);
+      text = bytes_of_run(step, false);
+      if (text.empty())
+        return;
+    } else if (!own.pending.empty()) {
+      pass(step + 1, bytes_of_run(step, true), out);
+    }
+  } else if (const auto* strip = std::get_if<strip_decoding>(&what)) {
+    if (!fused_[step]) {
+      text = stripped(*strip, text);
+    } else if (own.cutting) {
+      std::size_t at = 0;
+      while (at < text.size() && own.cutting) {
+        std::size_t next = at;
+        own.cutting =
+          own.cut < strip->start && next_code(text, next) == strip->content;
+        own.cut += own.cutting;
+        at = own.cutting ? next : at;
+      }
+      text.erase(0, at);
+    }
+  } else if (const auto* replace = std::get_if<replace_step>(&what)) {
+    text = replaced(*replace, std::move(text));
+  } else if (const auto* space = std::get_if<metaspace_step>(&what)) {
+    text = with_spaces(*space, text, !own.started);
+    own.started = true;
+  }
+  pass(step + 1, std::move(text), out);
+}
+
+void text_stream::end(std::size_t step, std::string& out) {
+  if (step == decoder_->steps_.size())
+    return;
+  if (!states_[step].pending.empty())
+    pass(step + 1, bytes_of_run(step, true), out);
+  end(step + 1, out);
+}
+
+} // namespace shoal::model::text

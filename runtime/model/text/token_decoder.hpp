@@ -1,0 +1,89 @@
+// runtime/model/text/token_decoder.hpp -- "decoder": tokens' texts as one text.
+//
+// ByteLevel, Replace, ByteFallback, Fuse, Strip, Metaspace and Sequence of
+// them. A step turns a list of texts into another; the last list is joined.
+// Without a decoder the texts are joined by spaces, as `tokenizers` does.
+//
+// text_stream does the same token by token and gives each character as soon
+// as it is whole. It differs from decode() in one point: a run of byte tokens
+// that begins well and then breaks has been shown as far as it was well, where
+// decode() replaces each byte of the run. Chains that change a text after
+// fusing it, other than by Strip at its start, are given at the end only.
+//
+// Threads: token_decoder is immutable; a stream belongs to one thread, and
+//          its decoder outlives it.
+// Errors:  parse: an unknown type is named. A pattern that gives up (regex)
+//          leaves the text as it is.
+#pragma once
+
+#include "runtime/model/text/json_view.hpp"
+#include "runtime/model/text/normalizer.hpp"
+#include "runtime/model/text/pre_tokenizer.hpp"
+
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace shoal::model::text {
+
+/// Characters that Strip takes off an end, at most.
+inline constexpr std::size_t strip_characters_max = 1u << 16;
+
+struct byte_level_decoding {};
+struct byte_fallback_decoding {};
+struct fuse_decoding {};
+/// Takes up to `start` (`stop`) of this character off each text's ends.
+struct strip_decoding {
+  char32_t content = 0;
+  std::size_t start = 0;
+  std::size_t stop = 0;
+};
+using decoder_step =
+  std::variant<byte_level_decoding, byte_fallback_decoding, fuse_decoding,
+               strip_decoding, replace_step, metaspace_step>;
+
+class token_decoder {
+public:
+  /// null: joined by spaces.
+  static token_decoder parse(const json_view& from);
+
+  /// @pre the texts are UTF-8
+  std::string decode(std::vector<std::string> tokens) const;
+
+private:
+  friend class text_stream;
+  void add(const json_view& from, int depth);
+
+  std::vector<decoder_step> steps_;
+  bool given_ = false;
+};
+
+class text_stream {
+public:
+  explicit text_stream(const token_decoder& decoder);
+
+  /// @returns what is certain now, in whole characters.
+  std::string push(std::string_view token);
+  std::string finish();
+
+private:
+  /// What step i keeps between tokens.
+  struct state {
+    std::string pending;  ///< bytes that are no whole character yet
+    bool started = false; ///< a token has passed
+    std::size_t cut = 0;  ///< characters that were stripped at the start
+    bool cutting = true;
+  };
+  void pass(std::size_t step, std::string text, std::string& out);
+  void end(std::size_t step, std::string& out);
+  std::string bytes_of_run(std::size_t step, bool at_end);
+
+  const token_decoder* decoder_;
+  std::vector<state> states_;
+  std::vector<bool> fused_;       ///< the step sees one text in parts
+  std::vector<std::string> held_; ///< all tokens, where only the end can tell
+  bool hold_ = false;
+};
+
+} // namespace shoal::model::text

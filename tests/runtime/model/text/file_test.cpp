@@ -1,0 +1,182 @@
+// tests/runtime/model/text/file_test.cpp -- files that ask for what is not
+// there, and tokenizer_config.json.
+#include "tests/runtime/model/text/golden.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+using namespace shoal::model::text;
+using namespace shoal::tests;
+using nlohmann::json;
+
+namespace {
+
+json minimal() {
+  return json::parse(R"({"version":"1.0","added_tokens":[
+    {"id":2,"content":"<s>","special":true},
+    {"id":3,"content":"</s>","special":true}],
+    "normalizer":null,"pre_tokenizer":null,"post_processor":null,"decoder":null,
+    "model":{"type":"BPE","vocab":{"a":0,"b":1},"merges":[]}})");
+}
+
+std::string fault_of(const json& file, const std::string& config = {}) {
+  const auto made = hf_tokenizer::parse(file.dump(), config, "DIR/t.json");
+  return made ? std::string("none") : made.message();
+}
+
+/// A change of the smallest file, and words that the fault must have.
+struct lie {
+  const char* at;
+  const char* value;
+  std::vector<const char*> words;
+};
+
+const std::vector<lie> lies = {
+  {"/version", "\"2.0\"", {"version", "1.0"}},
+  {"/normalizer", "[]", {"normalizer.type"}},
+  {"/normalizer", R"({"type":"Nmt"})", {"normalizer.type", "Nmt"}},
+  {"/normalizer", R"({"type":"Precompiled"})", {"Precompiled"}},
+  {"/normalizer",
+   R"({"type":"Sequence","normalizers":[{"type":"NFC"},{"type":"Bert"}]})",
+   {"normalizer.normalizers[1].type", "Bert"}},
+  {"/normalizer",
+   R"({"type":"Replace","pattern":{},"content":""})",
+   {"normalizer.pattern"}},
+  {"/normalizer",
+   R"({"type":"Replace","pattern":{"Regex":"(a"},"content":""})",
+   {"normalizer.pattern.Regex", "(a"}},
+  {"/normalizer",
+   R"({"type":"Strip","strip_left":1,"strip_right":true})",
+   {"strip_left"}},
+  {"/pre_tokenizer", R"({"type":"UnicodeScripts"})", {"UnicodeScripts"}},
+  {"/pre_tokenizer",
+   R"({"type":"Split","pattern":{"String":"a"},"behavior":"Odd"})",
+   {"pre_tokenizer.behavior"}},
+  {"/pre_tokenizer",
+   R"({"type":"Split","pattern":{"Regex":"\\b"},"behavior":"Isolated"})",
+   {"pre_tokenizer.pattern.Regex", "\\b"}},
+  {"/pre_tokenizer",
+   R"({"type":"Metaspace","replacement":"xy"})",
+   {"pre_tokenizer.replacement"}},
+  {"/pre_tokenizer", R"({"type":"ByteLevel"})", {"add_prefix_space"}},
+  {"/post_processor", R"({"type":"Other"})", {"post_processor.type", "Other"}},
+  {"/post_processor",
+   R"({"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"<s>"}},
+       {"Sequence":{"id":"A"}}],"special_tokens":{}})",
+   {"special_tokens.<s>.ids"}},
+  {"/post_processor",
+   R"({"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"x"}},
+       {"Sequence":{"id":"A"}}],"special_tokens":{"x":{"ids":[4]}}})",
+   {"special_tokens.x.ids[0]", "3"}},
+  {"/post_processor",
+   R"({"type":"TemplateProcessing","single":[]})",
+   {"post_processor.single"}},
+  {"/decoder", R"({"type":"WordPiece"})", {"decoder.type", "WordPiece"}},
+  {"/decoder",
+   R"({"type":"Strip","content":"","start":0,"stop":0})",
+   {"decoder.content"}},
+  {"/model/type", "\"Unigram\"", {"model.type", "Unigram"}},
+  {"/model/vocab", "{}", {"model.vocab"}},
+  {"/model/vocab/b", "0", {"model.vocab", "\"a\"", "\"b\"", "same id"}},
+  {"/model/vocab/b", "-1", {"\"b\""}},
+  {"/model/vocab/b", "4000000", {"\"b\""}},
+  {"/model/vocab/b", "\"1\"", {"\"b\""}},
+  {"/model/merges", R"([["a","b"]])", {"model.merges[0]", "\"ab\""}},
+  {"/model/merges", R"(["a  b"])", {"model.merges[0]"}},
+  {"/model/merges", R"([["a"]])", {"model.merges[0]"}},
+  {"/model/merges", R"([["a",1]])", {"model.merges[0]"}},
+  {"/model/merges", "{}", {"model.merges"}},
+  {"/model/end_of_word_suffix", "\"</w>\"", {"model.end_of_word_suffix"}},
+  {"/model/dropout", "\"much\"", {"model.dropout"}},
+  {"/model/byte_fallback", "1", {"model.byte_fallback"}},
+  {"/added_tokens/0/id", "7", {"added_tokens[0].id", "7", "2"}},
+  {"/added_tokens/1/content", "\"<s>\"", {"added_tokens[1].content"}},
+  {"/added_tokens/1/content", "\"\"", {"added_tokens[1].content"}},
+  {"/added_tokens", "{}", {"added_tokens"}},
+};
+
+} // namespace
+
+BOOST_AUTO_TEST_SUITE(files)
+
+BOOST_AUTO_TEST_CASE(a_lie_is_refused_by_file_and_key) {
+  BOOST_REQUIRE_EQUAL(fault_of(minimal()), "none");
+  for (const lie& l : lies) {
+    json file = minimal();
+    file[json::json_pointer(l.at)] = json::parse(l.value);
+    const std::string fault = fault_of(file);
+    BOOST_TEST(fault.starts_with("DIR/t.json."), l.at << ": " << fault);
+    for (const char* word : l.words)
+      BOOST_TEST(fault.find(word) != std::string::npos,
+                 l.at << " = " << l.value << ": " << fault);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(what_is_no_json_is_refused) {
+  for (const char* text : {"", "{", "[]", "null", "{\"a\":\"\\ud800\"}"})
+    BOOST_TEST(!hf_tokenizer::parse(text), text);
+  std::string deep(1u << 20, '[');
+  BOOST_TEST(!hf_tokenizer::parse(deep));
+  json nested = {{"type", "NFC"}};
+  for (int i = 0; i < 12; ++i)
+    nested = {{"type", "Sequence"}, {"normalizers", {nested}}};
+  json file = minimal();
+  file["normalizer"] = nested;
+  BOOST_TEST(fault_of(file).find("too deep") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(what_is_left_out_is_said) {
+  json file = minimal();
+  file["model"]["dropout"] = 0.1;
+  file["padding"] = {{"strategy", "x"}};
+  file["truncation"] = {{"max_length", 1}};
+  const auto made = hf_tokenizer::parse(file.dump());
+  BOOST_REQUIRE(made);
+  BOOST_TEST(made->notices().size() == 3u);
+  encoder each(*made);
+  BOOST_TEST(each.encode("ab")->size() == 2u);
+}
+
+BOOST_AUTO_TEST_CASE(the_config_places_bos_and_eos_where_no_template_does) {
+  const std::string config =
+    R"({"bos_token":{"content":"<s>"},"eos_token":"</s>",
+        "add_bos_token":true,"add_eos_token":true})";
+  json file = minimal();
+  auto made = hf_tokenizer::parse(file.dump(), config);
+  BOOST_REQUIRE(made);
+  BOOST_TEST(made->bos().value() == 2);
+  BOOST_TEST(made->eos().value() == 3);
+  const std::vector<token_id> want = {2, 0, 3};
+  const std::vector<token_id> bare = {0};
+  BOOST_TEST(*encoder(*made).encode("a") == want);
+  BOOST_TEST(*encoder(*made).encode("a", false) == bare);
+  file["post_processor"] = json::parse(
+    R"({"type":"TemplateProcessing","single":[{"Sequence":{"id":"A"}}],
+        "special_tokens":{}})");
+  made = hf_tokenizer::parse(file.dump(), config);
+  BOOST_REQUIRE(made);
+  BOOST_TEST(*encoder(*made).encode("a") == bare);
+}
+
+BOOST_AUTO_TEST_CASE(a_config_that_lies_is_refused) {
+  for (const char* config :
+       {"[]", R"({"bos_token":"<x>"})", R"({"bos_token":1})",
+        R"({"add_bos_token":true})", R"({"add_eos_token":"yes"})"}) {
+    const std::string fault = fault_of(minimal(), config);
+    BOOST_TEST(fault.starts_with("tokenizer_config.json"), fault);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(the_goldens_configs_are_read) {
+  const auto mistral = read_tokenizer(tokenizer_folder() / "mistral");
+  BOOST_REQUIRE(mistral);
+  encoder each(*mistral);
+  const auto ids = each.encode("a");
+  BOOST_REQUIRE(ids);
+  BOOST_TEST(ids->front() == 1);
+  BOOST_TEST(ids->back() == 2);
+  const auto none = read_tokenizer(tokenizer_folder());
+  BOOST_REQUIRE(!none);
+  BOOST_TEST(none.message().find("tokenizer.json") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,95 @@
+// tests/runtime/model/text/golden_test.cpp -- the same ids and texts as the
+// package `tokenizers` has.
+//
+// tests/golden/make_tokenizer_goldens.py trained the vocabularies with each
+// family's own pipeline and encoded the samples.
+#include "tests/runtime/model/text/golden.hpp"
+
+#include <boost/test/data/monomorphic.hpp>
+#include <boost/test/data/test_case.hpp>
+#include <boost/test/unit_test.hpp>
+
+namespace data = boost::unit_test::data;
+using namespace shoal::model::text;
+using namespace shoal::tests;
+using nlohmann::json;
+
+namespace {
+
+using ids_list = std::vector<token_id>;
+
+std::string shown(const ids_list& ids) {
+  return json(ids).dump();
+}
+
+/// The first and the last three.
+ids_list ends(const ids_list& ids) {
+  ids_list out(ids.begin(),
+               ids.begin() + std::min<std::ptrdiff_t>(3, std::ssize(ids)));
+  out.insert(out.end(),
+             ids.end() - std::min<std::ptrdiff_t>(3, std::ssize(ids)),
+             ids.end());
+  return out;
+}
+
+void check_decoded(const hf_tokenizer& tokenizer, const ids_list& ids,
+                   const json& row) {
+  const std::string text = row["text"];
+  const std::string all = row.value("all", text);
+  BOOST_TEST(tokenizer.decode(ids) == text);
+  BOOST_TEST(tokenizer.decode(ids, false) == all);
+}
+
+} // namespace
+
+BOOST_AUTO_TEST_SUITE(golden)
+
+BOOST_DATA_TEST_CASE(samples_give_the_same_ids, data::make(golden_names),
+                     name) {
+  const auto tokenizer = golden_tokenizer(name);
+  const json want = file_json(tokenizer_folder() / name / "golden.json");
+  const auto texts = samples();
+  BOOST_REQUIRE(want["samples"].size() == texts.size());
+  encoder each(tokenizer);
+  for (int round = 0; round < 2; ++round) { // the second from the cache
+    for (std::size_t i = 0; i < texts.size(); ++i) {
+      BOOST_TEST_CONTEXT("sample " << i << ": " << texts[i]) {
+        const json& row = want["samples"][i];
+        auto plain = each.encode(texts[i], false);
+        auto around = each.encode(texts[i]);
+        BOOST_REQUIRE(plain);
+        BOOST_REQUIRE(around);
+        BOOST_TEST(shown(*plain) == shown(row["ids"].get<ids_list>()));
+        BOOST_TEST(shown(ends(*around)) == row["around"].dump());
+        check_decoded(tokenizer, *around, row);
+      }
+    }
+  }
+  BOOST_TEST(tokenizer.id_count() == want["id_count"].get<std::size_t>());
+}
+
+BOOST_DATA_TEST_CASE(ids_at_random_give_the_same_text, data::make(golden_names),
+                     name) {
+  const auto tokenizer = golden_tokenizer(name);
+  const json want = file_json(tokenizer_folder() / name / "golden.json");
+  for (const json& row : want["broken"]) {
+    BOOST_TEST_CONTEXT(row["ids"].dump())
+    check_decoded(tokenizer, row["ids"].get<ids_list>(), row);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(text_of_byte_level_families_comes_back) {
+  // qwen2 would give the composed characters, the rest is the sample itself.
+  for (const char* name : {"gpt2", "llama3", "gemma2"}) {
+    const auto tokenizer = golden_tokenizer(name);
+    encoder each(tokenizer);
+    for (const std::string text :
+         {"plain", " two  spaces ", "caf\xC3\xA9 \xF0\x9F\x98\x80\n\t\0x"}) {
+      const auto ids = each.encode(text, false);
+      BOOST_REQUIRE(ids);
+      BOOST_TEST(tokenizer.decode(*ids) == text);
+    }
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
