@@ -21,8 +21,13 @@ constexpr std::string_view no_space =
   "\\x{0}-\\x{8}\\x{e}-\\x{1f}\\x{21}-\\x{84}\\x{86}-\\x{9f}\\x{a1}-\\x{167f}"
   "\\x{1681}-\\x{1fff}\\x{200b}-\\x{2027}\\x{202a}-\\x{202e}\\x{2030}-"
   "\\x{205e}\\x{2060}-\\x{2fff}\\x{3001}-\\x{10ffff}";
-// PCRE2 10.42 leaves marks and connectors other than _ out of \w.
-constexpr std::string_view word = "\\p{L}\\p{M}\\p{Nd}\\p{Nl}\\p{Pc}";
+// PCRE2 10.42 leaves marks, connectors other than _ and the letters in circles
+// and squares (Other_Alphabetic) out of \w; Oniguruma also has the superscripts
+// and fractions of Latin-1 in it, but no others.
+constexpr std::string_view word =
+  "\\p{L}\\p{M}\\p{Nd}\\p{Nl}\\p{Pc}\\x{b2}\\x{b3}\\x{b9}"
+  "\\x{bc}-\\x{be}\\x{24b6}-\\x{24e9}\\x{1f130}-\\x{1f149}"
+  "\\x{1f150}-\\x{1f169}\\x{1f170}-\\x{1f189}";
 
 class translator {
 public:

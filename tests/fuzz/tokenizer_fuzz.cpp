@@ -1,0 +1,38 @@
+// tests/fuzz/tokenizer_fuzz.cpp -- any bytes as a tokenizer.json.
+//
+// Up to a NUL byte the input is the file, behind it a text. What is accepted
+// must encode the text or say why not, give ids of its own, and decode them to
+// UTF-8, whole or one by one.
+#include "runtime/model/text/hf_tokenizer.hpp"
+#include "runtime/model/text/utf8.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+
+using namespace shoal::model::text;
+
+extern "C" int
+LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size) {
+  const std::string_view all(reinterpret_cast<const char*>(data), size);
+  const std::size_t nul = std::min(all.find('\0'), size);
+  const auto made = hf_tokenizer::parse(all.substr(0, nul), all.substr(0, nul));
+  if (!made)
+    return 0;
+  encoder each(*made);
+  for (const std::string_view text :
+       {all.substr(std::min(nul + 1, size)), std::string_view("ab  a<s>\n")}) {
+    const auto ids = each.encode(text);
+    if (!ids)
+      continue;
+    decode_stream stream(*made, false);
+    for (const token_id id : *ids) {
+      if (id < 0 || static_cast<std::size_t>(id) >= made->id_count())
+        std::abort();
+      if (!is_utf8(stream.push(id)))
+        std::abort();
+    }
+    if (!is_utf8(stream.finish()) || !is_utf8(made->decode(*ids)))
+      std::abort();
+  }
+  return 0;
+}
