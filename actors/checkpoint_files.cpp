@@ -118,8 +118,8 @@ model::result<core::written_shard> write_shard(
 
 model::result<published>
 publish_shards(std::uint64_t step, const model::unit_layout& layout,
-               std::span<const core::written_shard> shards,
-               runtime::store& to) {
+               std::span<const core::written_shard> shards, runtime::store& to,
+               bool byte_tokenizer) {
   SHOAL_ASSERT(shards.size() == layout.unit_count());
   manifest m;
   m.step = step;
@@ -143,7 +143,7 @@ publish_shards(std::uint64_t step, const model::unit_layout& layout,
       values += 2 * t.size;
     }
   }
-  auto texts = model::small_files(layout);
+  auto texts = model::small_files(layout, byte_tokenizer);
   texts.emplace_back(index_name(model_files),
                      model::to_json(weights, parameters * sizeof(float)));
   texts.emplace_back(index_name(optimizer_files),

@@ -55,10 +55,12 @@ model::result<core::written_shard> write_shard(
 
 /// Puts the indexes, the small files and the manifest into the store: the
 /// checkpoint exists from then on.
+/// @param byte_tokenizer its tokens are bytes: say so in tokenizer_config.json
 /// @pre one shard for each unit, in order
 model::result<published>
 publish_shards(std::uint64_t step, const model::unit_layout& layout,
-               std::span<const core::written_shard> shards, runtime::store& to);
+               std::span<const core::written_shard> shards, runtime::store& to,
+               bool byte_tokenizer = true);
 
 /// Reads a manifest from the store.
 model::result<manifest>

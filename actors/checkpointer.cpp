@@ -162,7 +162,8 @@ void publish(checkpointer_actor* self, const checkpointer_config& config,
         world->node->trace(), runtime::timeline::queue::disk,
         "publish checkpoint", {{"step", ended->step}});
       auto put = publish_shards(ended->step, *world->layout, shards,
-                                world->node->blobs());
+                                world->node->blobs(),
+                                world->run.data_tokenizer == "bytes");
       if (put)
         ended->what = *put;
       else

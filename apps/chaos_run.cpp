@@ -80,11 +80,7 @@ read_chaos_text(runtime::run_config& run, const fs::path& folder) {
     write_text(folder);
     run.data_paths = {folder.string()};
   }
-  model::corpus_options options;
-  options.vocab_size = std::uint32_t(run.model.vocab_size);
-  options.validation_permille = std::uint32_t(run.data_validation_permille);
-  options.bytes_max = std::uint64_t(run.data_bytes_max);
-  auto text = model::read_corpus(run.data_paths, options);
+  auto text = read_text(run);
   if (!text)
     throw std::runtime_error("data: " + text.message());
   return model::serialise(*text);

@@ -77,11 +77,7 @@ int run_audit(const audit_options& o) {
     return refuse((o.out / "metrics.jsonl").string() + " cannot be read");
   if (log.empty())
     return refuse((o.out / "metrics.jsonl").string() + " has no steps");
-  model::corpus_options options;
-  options.vocab_size = std::uint32_t(run->model.vocab_size);
-  options.validation_permille = std::uint32_t(run->data_validation_permille);
-  options.bytes_max = std::uint64_t(run->data_bytes_max);
-  const auto text = model::read_corpus(run->data_paths, options);
+  const auto text = read_text(*run);
   if (!text)
     return refuse("data: " + text.message());
   const auto length = std::size_t(run->seq_len);

@@ -45,7 +45,7 @@ struct local_model {
     stage = std::make_unique<model::stage_model>(std::move(units), *backend);
     return model::done{};
   }
-  const model::byte_tokenizer* tokenizer() const {
+  const model::tokenizer* tokenizer() const {
     return directory->tokenizer ? &*directory->tokenizer : nullptr;
   }
 };
@@ -88,8 +88,12 @@ prompt_of(const generate_command& o, const local_model& m) {
     return ids;
   }
   if (m.tokenizer() == nullptr)
-    return model::failure{"the model has no tokenizer: use --prompt-ids"};
-  ids = m.tokenizer()->encode(o.prompt);
+    return model::failure{"the model has no tokenizer: use --prompt-ids ("
+                          + m.directory->no_text + ")"};
+  auto encoded = model::text_encoder(*m.tokenizer()).encode(o.prompt);
+  if (!encoded)
+    return model::failure{"--prompt: " + encoded.message()};
+  ids = std::move(*encoded);
   if (ids.empty())
     return model::failure{"--prompt is empty"};
   return ids;
@@ -201,8 +205,10 @@ int run_init(const init_options& o) {
     units.emplace_back(layout, u, model::purpose::serving);
     model::initialise(units.back(), std::uint64_t(run->seed));
   }
+  model::save_options options;
+  options.byte_tokenizer = run->data_tokenizer == "bytes";
   const auto saved = model::save_directory(
-    o.out, *layout, std::span<const model::unit_state>(units));
+    o.out, *layout, std::span<const model::unit_state>(units), options);
   if (!saved)
     return fail(saved.message());
   std::printf("%s: %llu parameters\n", o.out.c_str(),

@@ -187,12 +187,8 @@ private:
   }
 
   model::status submit() {
-    model::corpus_options options;
-    options.vocab_size = std::uint32_t(run_.model.vocab_size);
-    options.validation_permille = std::uint32_t(run_.data_validation_permille);
-    options.bytes_max = std::uint64_t(run_.data_bytes_max);
     model::corpus_report report;
-    auto text = model::read_corpus(run_.data_paths, options, &report);
+    auto text = read_text(run_, &report);
     if (!text)
       return failure{"data: " + text.message()};
     if (text->train_size() <= std::uint64_t(run_.seq_len))
@@ -329,6 +325,12 @@ private:
     follow_config f;
     f.folder = o_.out;
     f.keep = run_.keep_latest_k;
+    if (run_.data_tokenizer == "model") {
+      for (const char* name : {"tokenizer.json", "tokenizer_config.json"})
+        if (const fs::path file = fs::path(run_.model_path) / name;
+            fs::exists(file))
+          f.carried.push_back(file);
+    }
     f.hooks.moved = [this] { give_again(); };
     f.seen = [this](const job_event& e) {
       if (e.kind == job_event_kind::step)

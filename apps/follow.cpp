@@ -136,6 +136,12 @@ fs::path follower::bring_home(const job_event& e) {
       return failed(client_.text());
   if (auto joined = actors::join_shards(partial); !joined)
     return failed(joined.message());
+  for (const fs::path& file : config_.carried) {
+    fs::copy_file(file, partial / file.filename(),
+                  fs::copy_options::overwrite_existing, error);
+    if (error)
+      return failed(file.string() + ": " + error.message());
+  }
   fs::remove_all(folder, ignored);
   fs::rename(partial, folder, error);
   if (error)
@@ -168,6 +174,10 @@ bool follower::export_model() {
     out_.say("notice", newest_.string() + ": " + error.message());
     return false;
   }
+  // An earlier model's tokenizer is not this one's.
+  for (const char* name : {"tokenizer.json", "tokenizer_config.json"})
+    if (!fs::exists(newest_ / name, error))
+      fs::remove(config_.folder / name, error);
   out_.say("notice", "model saved in " + config_.folder.string());
   return true;
 }

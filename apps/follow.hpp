@@ -29,6 +29,8 @@ struct follow_config {
   /// Events below this position are old: of their checkpoints only the newest
   /// is fetched.
   std::uint64_t old = 0;
+  /// Files that each checkpoint gets beside what the shoal made of it.
+  std::vector<std::filesystem::path> carried;
   runtime::follow_hooks hooks;
   std::function<void(const runtime::job_event&)> seen; ///< may be empty
 };

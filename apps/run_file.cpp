@@ -101,11 +101,42 @@ model::result<runtime::run_config> load_run(const run_options& o) {
                      + ") is more than the model's max_position_embeddings ("
                      + std::to_string(config->max_position_embeddings) + ")"};
   }
-  if (run->model.vocab_size < 256)
+  if (run->data_tokenizer == "auto") {
+    std::error_code error;
+    const bool file =
+      !run->model_path.empty()
+      && std::filesystem::exists(
+        std::filesystem::path(run->model_path) / "tokenizer.json", error);
+    run->data_tokenizer = file ? "model" : "bytes";
+  }
+  if (run->data_tokenizer == "model" && run->model_path.empty())
+    return failure{source
+                   + ": data.tokenizer is 'model', but there is no "
+                     "model.path"};
+  if (run->data_tokenizer == "bytes" && run->model.vocab_size < 256)
     return failure{source + ": model.vocab_size is "
                    + std::to_string(run->model.vocab_size)
                    + ", the bytes tokenizer needs at least 256"};
   return run;
+}
+
+model::result<model::corpus>
+read_text(const runtime::run_config& run, model::corpus_report* report) {
+  model::corpus_options options;
+  options.vocab_size = std::uint32_t(run.model.vocab_size);
+  options.validation_permille = std::uint32_t(run.data_validation_permille);
+  options.bytes_max = std::uint64_t(run.data_bytes_max);
+  std::optional<model::tokenizer> by;
+  if (run.data_tokenizer == "model") {
+    auto found = model::load_tokenizer(run.model_path);
+    if (!found)
+      return found.why();
+    by = *found;
+    if (!by)
+      return failure{run.model_path + ": has no tokenizer"};
+    options.by = &*by;
+  }
+  return model::read_corpus(run.data_paths, options, report);
 }
 
 core::job_entry

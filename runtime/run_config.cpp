@@ -274,7 +274,8 @@ const std::vector<run_key>& keys() {
   using r = run_config;
   static const std::vector<run_key> table{
     {"data", "paths", &r::data_paths, 0, 0, "files, folders or globs of text"},
-    {"data", "tokenizer", &r::data_tokenizer, 0, 0, "only \"bytes\" so far"},
+    {"data", "tokenizer", &r::data_tokenizer, 0, 0,
+     "\"bytes\", \"model\" (tokenizer.json in model.path), or \"auto\""},
     {"data", "validation_permille", &r::data_validation_permille, 0, 900,
      "thousandths of the files that are held out"},
     {"data", "bytes_max", &r::data_bytes_max, 1024,
@@ -400,9 +401,10 @@ parse_run(std::string_view text, std::string_view source) {
 }
 
 model::status check_run(const run_config& run) {
-  if (run.data_tokenizer != "bytes")
+  if (run.data_tokenizer != "bytes" && run.data_tokenizer != "model"
+      && run.data_tokenizer != "auto")
     return failure{"data.tokenizer is '" + run.data_tokenizer
-                   + "'; only 'bytes' is supported"};
+                   + "'; must be 'bytes', 'model' or 'auto'"};
   if (run.optimizer_name != "AdamW")
     return failure{"optimizer.name is '" + run.optimizer_name
                    + "'; only 'AdamW' is supported"};

@@ -43,7 +43,7 @@ struct run_config {
 
   // [data]
   std::vector<std::string> data_paths;
-  std::string data_tokenizer = "bytes";
+  std::string data_tokenizer = "auto"; ///< resolved: "bytes" or "model"
   std::int64_t data_validation_permille = 50;
   std::int64_t data_bytes_max = std::int64_t{256} << 20;
 

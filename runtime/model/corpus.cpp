@@ -2,6 +2,7 @@
 #include "runtime/model/corpus.hpp"
 
 #include "runtime/model/file_io.hpp"
+#include "runtime/model/tokenizer.hpp"
 
 #include <glob.h>
 
@@ -165,33 +166,43 @@ void balance(std::vector<text_file>& texts) {
 }
 
 /// Cuts the end off the only file.
-void cut(std::vector<text_file>& texts, std::uint32_t permille) {
+void cut(std::vector<text_file>& texts, std::uint32_t permille, bool bytes) {
   text_file& whole = texts.front();
   const std::size_t held =
     std::max<std::size_t>(1, whole.content.size() * permille / 1000);
   whole.validation = false;
   if (held >= whole.content.size())
     return;
-  const std::size_t at = whole.content.size() - held;
+  std::size_t at = whole.content.size() - held;
+  // No tokenizer but that of bytes makes sense of half a character.
+  for (int i = 0;
+       i < 3 && !bytes && at > 1
+       && (static_cast<unsigned char>(whole.content[at]) & 0xC0) == 0x80;
+       ++i)
+    --at;
   text_file end{whole.relative, whole.content.substr(at), true};
   whole.content.resize(at);
   texts.push_back(std::move(end));
 }
 
-void append(corpus& into, text_file& text) {
+status append(corpus& into, text_file& text, text_encoder& encoder) {
   const bool v = text.validation;
   const std::uint64_t first = v ? into.validation_size() : into.train_size();
-  auto bytes =
-    std::span(reinterpret_cast<const std::uint8_t*>(text.content.data()),
-              text.content.size());
+  auto ids = encoder.encode(text.content);
+  if (!ids)
+    return failure{text.relative + ": " + ids.message()};
   auto& u8 = v ? into.validation_u8 : into.train_u8;
   auto& u32 = v ? into.validation_u32 : into.train_u32;
-  if (into.narrow())
-    u8.insert(u8.end(), bytes.begin(), bytes.end());
-  else
-    u32.insert(u32.end(), bytes.begin(), bytes.end());
-  into.files.push_back({text.relative, v, first, first + bytes.size()});
+  for (const token_id id : *ids) {
+    SHOAL_ASSERT(static_cast<std::uint32_t>(id) < into.vocab_size);
+    if (into.narrow())
+      u8.push_back(static_cast<std::uint8_t>(id));
+    else
+      u32.push_back(static_cast<std::uint32_t>(id));
+  }
+  into.files.push_back({text.relative, v, first, first + ids->size()});
   std::string().swap(text.content);
+  return done{};
 }
 
 /// Reads all files that are text.
@@ -234,7 +245,11 @@ read_texts(const std::vector<corpus_file>& files, const corpus_options& options,
 result<corpus>
 read_corpus(std::span<const std::string> paths, const corpus_options& options,
             corpus_report* report) {
-  SHOAL_ASSERT(options.vocab_size >= 256);
+  const tokenizer by = options.by != nullptr ? *options.by : tokenizer();
+  if (options.vocab_size < by.id_count())
+    return failure{"the tokenizer has " + std::to_string(by.id_count())
+                   + " ids, the model's vocab_size is "
+                   + std::to_string(options.vocab_size)};
   corpus_report own_report;
   corpus_report& counts = report != nullptr ? *report : own_report;
   counts = {};
@@ -253,14 +268,17 @@ read_corpus(std::span<const std::string> paths, const corpus_options& options,
                    + " too large)"};
   if (options.validation_permille > 0) {
     if (texts->size() == 1)
-      cut(*texts, options.validation_permille);
+      cut(*texts, options.validation_permille, by.file() == nullptr);
     else
       balance(*texts);
   }
   corpus all;
   all.vocab_size = options.vocab_size;
-  for (text_file& text : *texts)
-    append(all, text);
+  text_encoder encoder(by);
+  for (text_file& text : *texts) {
+    if (status added = append(all, text, encoder); !added)
+      return added.why();
+  }
   return all;
 }
 

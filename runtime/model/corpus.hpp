@@ -26,6 +26,7 @@
 namespace shoal::model {
 
 using kernels::token_id;
+class tokenizer;
 
 /// Files of one corpus; one file's bytes; bytes of all; depth of folders.
 inline constexpr std::size_t corpus_files_max = 1'000'000;
@@ -79,7 +80,8 @@ struct corpus_report {
 };
 
 struct corpus_options {
-  std::uint32_t vocab_size = 256; ///< of the model, at least 256
+  std::uint32_t vocab_size = 256; ///< of the model; for bytes at least 256
+  const tokenizer* by = nullptr;  ///< null: bytes
   /// Files in this many thousandths of the hash's range are held out.
   std::uint32_t validation_permille = 50;
   std::uint64_t bytes_max = corpus_bytes_max;
@@ -88,9 +90,11 @@ struct corpus_options {
 /// Whether the file of this relative path is held out.
 bool held_out(std::string_view relative, std::uint32_t permille);
 
-/// Reads files as bytes. With two files or more, both splits get at least
+/// Reads files as tokens, each with what the tokenizer puts around a text.
+/// With two files or more, both splits get at least
 /// one: if the hash says otherwise, the file with the lowest (highest) hash
-/// changes sides. A single file is cut: its last part is held out.
+/// changes sides. A single file is cut: its last part is held
+/// out.
 result<corpus>
 read_corpus(std::span<const std::string> paths, const corpus_options& options,
             corpus_report* report = nullptr);

@@ -34,17 +34,17 @@ failure needs_tokenizer(const std::string& where) {
 }
 
 /// Adds one line of a .jsonl file.
-status read_line(std::string_view line, const std::string& where,
-                 const model_config& config, const byte_tokenizer* tokenizer,
-                 sequences& into) {
+status
+read_line(std::string_view line, const std::string& where,
+          const model_config& config, text_encoder* encoder, sequences& into) {
   const auto object = nlohmann::json::parse(line, nullptr, false);
   if (!object.is_object())
     return failure{where + ": is not a JSON object"};
-  if (auto ids = object.find("input_ids"); ids != object.end()) {
+  if (auto given = object.find("input_ids"); given != object.end()) {
     std::vector<token_id> sequence;
-    if (!ids->is_array())
+    if (!given->is_array())
       return failure{where + ": input_ids is not a list"};
-    for (const auto& id : *ids) {
+    for (const auto& id : *given) {
       if (!id.is_number_unsigned()
           || id.get<std::uint64_t>() >= config.vocab_size)
         return failure{where + ": input_ids: " + id.dump()
@@ -58,15 +58,18 @@ status read_line(std::string_view line, const std::string& where,
   auto text = object.find("text");
   if (text == object.end() || !text->is_string())
     return failure{where + ": has neither text nor input_ids"};
-  if (tokenizer == nullptr)
+  if (encoder == nullptr)
     return needs_tokenizer(where);
-  into.push_back(tokenizer->encode(text->get_ref<const std::string&>()));
+  auto ids = encoder->encode(text->get_ref<const std::string&>());
+  if (!ids)
+    return failure{where + ": " + ids.message()};
+  into.push_back(std::move(*ids));
   return done{};
 }
 
-status read_jsonl(const std::string& path, std::string_view content,
-                  const model_config& config, const byte_tokenizer* tokenizer,
-                  sequences& into) {
+status
+read_jsonl(const std::string& path, std::string_view content,
+           const model_config& config, text_encoder* encoder, sequences& into) {
   std::size_t number = 0;
   while (!content.empty()) {
     const std::size_t end = std::min(content.find('\n'), content.size());
@@ -78,7 +81,7 @@ status read_jsonl(const std::string& path, std::string_view content,
                      + std::to_string(jsonl_line_bytes_max) + " bytes"};
     if (line.find_first_not_of(" \t\r") == std::string_view::npos)
       continue;
-    if (status read = read_line(line, where, config, tokenizer, into); !read)
+    if (status read = read_line(line, where, config, encoder, into); !read)
       return read;
   }
   return done{};
@@ -88,10 +91,13 @@ status read_jsonl(const std::string& path, std::string_view content,
 
 result<sequences>
 read_sequences(std::span<const std::string> paths, const model_config& config,
-               const byte_tokenizer* tokenizer) {
+               const tokenizer* by) {
   auto files = find_files(paths);
   if (!files)
     return files.why();
+  std::optional<text_encoder> encoder;
+  if (by != nullptr)
+    encoder.emplace(*by);
   sequences all;
   std::uint64_t bytes = 0;
   for (const corpus_file& file : *files) {
@@ -103,13 +109,17 @@ read_sequences(std::span<const std::string> paths, const model_config& config,
       return failure{file.path + ": with this file there are more than "
                      + std::to_string(corpus_bytes_max) + " bytes"};
     if (file.path.ends_with(".jsonl")) {
-      status read = read_jsonl(file.path, *content, config, tokenizer, all);
+      status read = read_jsonl(file.path, *content, config,
+                               encoder ? &*encoder : nullptr, all);
       if (!read)
         return read.why();
     } else if (content->find('\0') == std::string::npos) {
-      if (tokenizer == nullptr)
+      if (!encoder)
         return needs_tokenizer(file.path);
-      all.push_back(tokenizer->encode(*content));
+      auto ids = encoder->encode(*content);
+      if (!ids)
+        return failure{file.path + ": " + ids.message()};
+      all.push_back(std::move(*ids));
     }
   }
   const bool enough = std::ranges::any_of(

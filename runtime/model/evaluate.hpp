@@ -34,10 +34,10 @@ struct evaluation_sum {
 };
 
 /// Reads the sequences of files, folders and globs (as corpus.hpp finds
-/// them). `tokenizer` may be null: then only input_ids are possible.
+/// them). `by` may be null: then only input_ids are possible.
 result<std::vector<std::vector<token_id>>>
 read_sequences(std::span<const std::string> paths, const model_config& config,
-               const byte_tokenizer* tokenizer);
+               const tokenizer* by);
 
 /// Adds one sequence to `sum`. Windows are at most `window` tokens long (0 =
 /// max_position_embeddings). @pre the stage has all units; ids are valid

@@ -36,14 +36,21 @@ bool usable(std::span<const float> logits_V) {
   return finite;
 }
 
-generation::generation(const model_config& config,
-                       const byte_tokenizer* tokenizer,
+generation::generation(const model_config& config, const tokenizer* by,
                        generate_options options, std::size_t room)
-  : tokenizer_(tokenizer), options_(std::move(options)), random_{options_.seed},
+  : text_(by), joins_prompt_(by != nullptr && by->file() != nullptr),
+    options_(std::move(options)), random_{options_.seed},
     left_(std::min(options_.max_tokens, room)),
     finish_(left_ == 0 ? finish_reason::length : finish_reason::none) {
   if (options_.stop_at_eos)
     eos_ = config.eos_token_ids;
+}
+
+void generation::after(std::span<const token_id> prompt) {
+  for (const token_id id : prompt) {
+    if (joins_prompt_)
+      (void)text_.push(id);
+  }
 }
 
 generated_token
@@ -56,11 +63,11 @@ generation::next(kernels::backend& device, std::span<const float> logits_V) {
   generated_token token{sampled.id, sampled.logprob, {}, finish_reason::none};
   const bool at_eos = std::ranges::find(eos_, token.id) != eos_.end();
   std::string piece;
-  if (tokenizer_ != nullptr && !at_eos)
-    piece = utf8_.push(tokenizer_->bytes({&token.id, 1}));
+  if (!at_eos)
+    piece = text_.push(token.id);
   const bool last = at_eos || left_ == 0;
   if (last) {
-    piece += utf8_.finish();
+    piece += text_.finish();
     finish_ = at_eos ? finish_reason::stop : finish_reason::length;
   }
   token.text = release(piece, last);
@@ -111,7 +118,7 @@ check_prompt(const model_config& config, std::span<const token_id> prompt) {
 } // namespace
 
 result<generated>
-generate(stage_model& model, const byte_tokenizer* tokenizer,
+generate(stage_model& model, const tokenizer* by,
          std::span<const token_id> prompt, const generate_options& options,
          const token_callback& each) {
   const model_config& config = model.config();
@@ -124,7 +131,8 @@ generate(stage_model& model, const byte_tokenizer* tokenizer,
   const std::size_t positions =
     prompt.size() + std::min(options.max_tokens, room);
   stage_decoder decoder(model, positions);
-  generation state(config, tokenizer, options, room);
+  generation state(config, by, options, room);
+  state.after(prompt);
   aligned_buffer logits(config.vocab_size);
   decoder.append(prompt, {}, {}, logits.span());
 

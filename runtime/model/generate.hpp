@@ -54,11 +54,14 @@ bool usable(std::span<const float> logits_V);
 /// The state of one request between tokens.
 class generation {
 public:
-  /// `tokenizer` may be null: then there is no text. `room` is how many
-  /// tokens may follow. @pre check(options) succeeds
-  generation(const model_config& config, const byte_tokenizer* tokenizer,
+  /// `by` may be null: then there is no text. `room` is how many tokens may
+  /// follow. @pre check(options) succeeds
+  generation(const model_config& config, const tokenizer* by,
              generate_options options, std::size_t room);
 
+  /// Tells what came before, on which the text of the first token may depend.
+  /// @pre no token has been chosen
+  void after(std::span<const token_id> prompt);
   /// Chooses the next token. @pre finish() == none, usable(logits_V)
   generated_token
   next(kernels::backend& device, std::span<const float> logits_V);
@@ -68,10 +71,10 @@ private:
   std::string release(const std::string& piece, bool last);
 
   std::vector<std::int32_t> eos_;
-  const byte_tokenizer* tokenizer_;
+  text_decoder text_;
+  bool joins_prompt_; ///< texts of tokens depend on those before
   generate_options options_;
   kernels::sampling_generator random_;
-  utf8_stream utf8_;
   std::string held_; ///< text that may be the start of a stop string
   std::size_t left_;
   finish_reason finish_ = finish_reason::none;
@@ -90,7 +93,7 @@ using token_callback = std::function<bool(const generated_token&)>;
 
 /// Generates after `prompt`. @pre the stage has all units
 result<generated>
-generate(stage_model& model, const byte_tokenizer* tokenizer,
+generate(stage_model& model, const tokenizer* by,
          std::span<const token_id> prompt, const generate_options& options,
          const token_callback& each = {});
 

@@ -44,9 +44,10 @@ void find_tokenizer(const fs::path& directory, model_directory& model) {
     model.no_text = tokenizer.message();
   else if (!*tokenizer)
     model.no_text = directory.string() + ": has no tokenizer; give token ids";
-  else if (model.config.vocab_size < byte_tokenizer::byte_count)
-    model.no_text =
-      directory.string() + ": the byte tokenizer needs a vocab_size of 256";
+  else if (model.config.vocab_size < (*tokenizer)->id_count())
+    model.no_text = directory.string()
+                    + ": the tokenizer needs a vocab_size of "
+                    + std::to_string((*tokenizer)->id_count());
   else
     model.tokenizer = **tokenizer;
 }
@@ -110,7 +111,8 @@ status write_files(const fs::path& into, const unit_layout& layout,
 bool part_of_model(const std::string& name) {
   return (name.starts_with("model") && name.ends_with(".safetensors"))
          || name == "model.safetensors.index.json" || name == "config.json"
-         || name == "generation_config.json" || name == "tokenizer_config.json";
+         || name == "generation_config.json" || name == "tokenizer_config.json"
+         || name == "tokenizer.json";
 }
 
 /// Puts `fresh` in the place of `target`; what was there and is no model

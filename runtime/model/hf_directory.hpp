@@ -1,6 +1,7 @@
 // runtime/model/hf_directory.hpp -- Hugging Face directories, in and out.
 //
 //   config.json  generation_config.json  tokenizer_config.json
+//   tokenizer.json (read only; text/hf_tokenizer.hpp)
 //   model.safetensors, or model-0000i-of-0000n.safetensors with an index
 //
 // Errors: a failure names the file. Saving is atomic: the directory appears
@@ -22,7 +23,7 @@ struct model_directory {
   model_config config;
   std::shared_ptr<const unit_layout> layout;
   std::vector<unit_state> units; ///< all of them, in order
-  std::optional<byte_tokenizer> tokenizer;
+  std::optional<model::tokenizer> tokenizer;
   std::string no_text; ///< why there is no tokenizer, if there is none
 };
 

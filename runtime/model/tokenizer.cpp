@@ -2,6 +2,7 @@
 #include "runtime/model/tokenizer.hpp"
 
 #include "runtime/model/file_io.hpp"
+#include "runtime/model/text/utf8.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -9,50 +10,8 @@ namespace shoal::model {
 
 namespace {
 
-constexpr std::string_view replacement = "\xEF\xBF\xBD"; // U+FFFD
 /// A tokenizer_config.json of more bytes is refused unread.
 constexpr std::uint64_t tokenizer_config_bytes_max = 64u << 20;
-
-/// How the bytes at the start of a text begin.
-struct character {
-  std::size_t bytes = 0; ///< of the character, or of its valid beginning
-  enum class kind { whole, broken, cut_off } is = kind::whole;
-};
-
-/// Table 3-7 of the Unicode standard: well-formed byte sequences.
-character first_character(std::string_view text) {
-  auto byte = [&](std::size_t i) {
-    return static_cast<unsigned char>(text[i]);
-  };
-  const unsigned lead = byte(0);
-  std::size_t length = 0;
-  unsigned low = 0x80;
-  unsigned high = 0xBF; // range of the second byte
-  if (lead < 0x80)
-    return {1, character::kind::whole};
-  if (lead >= 0xC2 && lead <= 0xDF) {
-    length = 2;
-  } else if (lead >= 0xE0 && lead <= 0xEF) {
-    length = 3;
-    low = lead == 0xE0 ? 0xA0 : 0x80;
-    high = lead == 0xED ? 0x9F : 0xBF;
-  } else if (lead >= 0xF0 && lead <= 0xF4) {
-    length = 4;
-    low = lead == 0xF0 ? 0x90 : 0x80;
-    high = lead == 0xF4 ? 0x8F : 0xBF;
-  } else {
-    return {1, character::kind::broken};
-  }
-  for (std::size_t i = 1; i < length; ++i) {
-    if (i == text.size())
-      return {i, character::kind::cut_off};
-    if (byte(i) < low || byte(i) > high)
-      return {i, character::kind::broken};
-    low = 0x80;
-    high = 0xBF;
-  }
-  return {length, character::kind::whole};
-}
 
 } // namespace
 
@@ -89,17 +48,23 @@ std::string byte_tokenizer::to_json(const model_config& config) const {
   return o.dump(2) + "\n";
 }
 
-result<std::optional<byte_tokenizer>>
+std::size_t tokenizer::id_count() const {
+  return file_ ? file_->id_count()
+               : static_cast<std::size_t>(byte_tokenizer::byte_count);
+}
+
+result<std::optional<tokenizer>>
 load_tokenizer(const std::filesystem::path& directory) {
   const auto path = directory / "tokenizer_config.json";
   std::error_code ignored;
-  if (!std::filesystem::exists(path, ignored)) {
-    if (std::filesystem::exists(directory / "tokenizer.json", ignored))
-      return failure{(directory / "tokenizer.json").string()
-                     + ": this kind of tokenizer is not supported; only the "
-                       "byte tokenizer is"};
-    return std::optional<byte_tokenizer>();
+  if (std::filesystem::exists(directory / "tokenizer.json", ignored)) {
+    auto file = text::read_tokenizer(directory);
+    if (!file)
+      return file.why();
+    return std::optional(tokenizer(std::move(*file)));
   }
+  if (!std::filesystem::exists(path, ignored))
+    return std::optional<tokenizer>();
   auto text = read_file(path, tokenizer_config_bytes_max);
   if (!text)
     return text.why();
@@ -110,8 +75,36 @@ load_tokenizer(const std::filesystem::path& directory) {
   if (name == json.end() || *name != "ByteTokenizer")
     return failure{path.string() + ": tokenizer_class: "
                    + (name == json.end() ? "is missing" : name->dump())
-                   + "; only \"ByteTokenizer\" is supported"};
-  return std::optional<byte_tokenizer>(byte_tokenizer());
+                   + "; without a tokenizer.json only \"ByteTokenizer\" is "
+                     "supported"};
+  return std::optional(tokenizer());
+}
+
+text_encoder::text_encoder(const tokenizer& by) {
+  if (by.file() != nullptr)
+    file_.emplace(*by.file());
+}
+
+result<std::vector<token_id>> text_encoder::encode(std::string_view text) {
+  if (file_)
+    return file_->encode(text);
+  return byte_tokenizer().encode(text);
+}
+
+text_decoder::text_decoder(const tokenizer* by)
+  : bytes_(by != nullptr && by->file() == nullptr) {
+  if (by != nullptr && by->file() != nullptr)
+    file_.emplace(*by->file());
+}
+
+std::string text_decoder::push(token_id id) {
+  if (file_)
+    return file_->push(id);
+  return bytes_ ? utf8_.push(byte_tokenizer().bytes({&id, 1})) : std::string();
+}
+
+std::string text_decoder::finish() {
+  return file_ ? file_->finish() : utf8_.finish();
 }
 
 std::string utf8_stream::push(std::string_view bytes) {
@@ -119,11 +112,11 @@ std::string utf8_stream::push(std::string_view bytes) {
   std::string out;
   std::string_view rest = pending_;
   while (!rest.empty()) {
-    const character c = first_character(rest);
-    if (c.is == character::kind::cut_off)
+    const text::character c = text::first_character(rest);
+    if (c.is == text::character::kind::cut_off)
       break;
-    out +=
-      c.is == character::kind::whole ? rest.substr(0, c.bytes) : replacement;
+    out += c.is == text::character::kind::whole ? rest.substr(0, c.bytes)
+                                                : text::replacement_character;
     rest.remove_prefix(c.bytes);
   }
   pending_ = std::string(rest);
@@ -133,7 +126,7 @@ std::string utf8_stream::push(std::string_view bytes) {
 std::string utf8_stream::finish() {
   const bool cut_off = !pending_.empty();
   pending_.clear();
-  return cut_off ? std::string(replacement) : std::string();
+  return cut_off ? std::string(text::replacement_character) : std::string();
 }
 
 } // namespace shoal::model

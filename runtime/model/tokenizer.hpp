@@ -1,14 +1,20 @@
 // runtime/model/tokenizer.hpp -- text to token ids and back.
 //
-// The byte tokenizer: the ids of a text are its bytes, nothing is added. Ids
-// from 256 up (a larger vocabulary, or bos and eos there) have no text. It is
-// saved as a tokenizer_config.json with "tokenizer_class": "ByteTokenizer". A
-// directory without a tokenizer still works with ids.
+// A model directory has a tokenizer.json (text/hf_tokenizer.hpp), or a
+// tokenizer_config.json with "tokenizer_class": "ByteTokenizer", or none and
+// still works with ids. The byte tokenizer: the ids of a text are its bytes,
+// nothing is added; ids from 256 up (a larger vocabulary, or bos and eos
+// there) have no text.
+//
+// Threads: tokenizers are immutable; a text_encoder and a text_decoder belong
+//          to one thread each.
+// Errors:  a failure names the file and the key, or what of a text.
 #pragma once
 
 #include "kernels/tensor.hpp"
 #include "runtime/model/config.hpp"
 #include "runtime/model/result.hpp"
+#include "runtime/model/text/hf_tokenizer.hpp"
 
 #include <filesystem>
 #include <memory>
@@ -37,10 +43,35 @@ public:
   std::string to_json(const model_config& config) const;
 };
 
+/// Bytes, or what a tokenizer.json says. Immutable, cheap to copy.
+class tokenizer {
+public:
+  tokenizer() = default; ///< bytes
+  explicit tokenizer(text::hf_tokenizer from) : file_(std::move(from)) {}
+
+  /// The highest id with text, and one.
+  std::size_t id_count() const;
+  /// Null: bytes.
+  const text::hf_tokenizer* file() const { return file_ ? &*file_ : nullptr; }
+
+private:
+  std::optional<text::hf_tokenizer> file_;
+};
+
 /// @returns the tokenizer that a directory names, nothing if it has none; a
 /// failure if it names one that is not supported.
-result<std::optional<byte_tokenizer>>
+result<std::optional<tokenizer>>
 load_tokenizer(const std::filesystem::path& directory);
+
+/// Encodes texts, each with what the tokenizer puts around one.
+class text_encoder {
+public:
+  explicit text_encoder(const tokenizer& by);
+  result<std::vector<token_id>> encode(std::string_view text);
+
+private:
+  std::optional<text::encoder> file_;
+};
 
 /// Turns bytes that arrive in pieces into whole UTF-8 characters; what cannot
 /// become one is replaced by U+FFFD (one for each maximal broken part, as the
@@ -54,6 +85,20 @@ public:
 
 private:
   std::string pending_;
+};
+
+/// Decodes ids as they come; never gives half a character.
+class text_decoder {
+public:
+  /// @param by may be null: then no id has text
+  explicit text_decoder(const tokenizer* by);
+  std::string push(token_id id);
+  std::string finish();
+
+private:
+  bool bytes_ = false;
+  utf8_stream utf8_;
+  std::optional<text::decode_stream> file_;
 };
 
 } // namespace shoal::model

@@ -1,6 +1,7 @@
 // tests/runtime/model/corpus_test.cpp -- files, split, blob and bigram.
 #include "runtime/model/bigram.hpp"
 #include "runtime/model/corpus.hpp"
+#include "runtime/model/tokenizer.hpp"
 #include "tests/runtime/model/fixture.hpp"
 
 #include <boost/test/unit_test.hpp>
@@ -164,6 +165,60 @@ BOOST_AUTO_TEST_CASE(the_bigram_loss_is_that_of_held_out_bytes) {
   const double expected = (model.loss('a', 'b') + model.loss('b', 'a')) / 2;
   BOOST_TEST(bigram_validation_loss(c) == expected);
   BOOST_TEST(bigram_validation_loss(corpus()) == 0.0);
+}
+
+BOOST_AUTO_TEST_CASE(tokens_of_a_large_vocabulary_are_kept) {
+  constexpr std::uint32_t words = 70'000; // more than 16 bits hold
+  std::string json = R"({"pre_tokenizer":{"type":"WhitespaceSplit"},)"
+                     R"("model":{"ignore_merges":true,"merges":[],"vocab":{)";
+  for (std::uint32_t i = 0; i < words; ++i)
+    json += "\"w" + std::to_string(i) + "\":" + std::to_string(i) + ",";
+  json.back() = '}';
+  const auto made = text::hf_tokenizer::parse(json + "}}");
+  BOOST_REQUIRE_MESSAGE(made, why(made));
+  const tokenizer by(*made);
+  temporary_folder folder;
+  write_text(folder / "a", "w69999 w1 w65536\nw65535");
+  write_text(folder / "b", "w2 w3");
+  corpus_options options;
+  options.vocab_size = words;
+  options.by = &by;
+  const auto c = read_corpus(paths{folder.path().string()}, options);
+  BOOST_REQUIRE_MESSAGE(c, why(c));
+  const auto& a = c->files[0].validation ? c->validation_u32 : c->train_u32;
+  const std::vector<std::uint32_t> want = {69999, 1, 65536, 65535};
+  BOOST_TEST(a == want, boost::test_tools::per_element());
+  const auto again = parse_corpus(serialise(*c));
+  BOOST_REQUIRE_MESSAGE(again, why(again));
+  BOOST_TEST(again->train_u32 == c->train_u32);
+  options.vocab_size = words - 1;
+  const auto narrow = read_corpus(paths{folder.path().string()}, options);
+  BOOST_REQUIRE(!narrow);
+  BOOST_TEST(narrow.message().find("70000") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(a_single_file_is_cut_between_characters) {
+  const auto made = text::read_tokenizer(golden_folder() / "tokenizers/gpt2");
+  BOOST_REQUIRE_MESSAGE(made, why(made));
+  const tokenizer by(*made);
+  temporary_folder folder;
+  std::string text;
+  for (int i = 0; i < 101; ++i)
+    text += "\xE2\x82\xAC";
+  write_text(folder / "a", text);
+  corpus_options options;
+  options.vocab_size = 481;
+  options.by = &by;
+  for (std::uint32_t permille : {50u, 100u, 333u}) {
+    options.validation_permille = permille;
+    const auto c = read_corpus(paths{(folder / "a").string()}, options);
+    BOOST_REQUIRE_MESSAGE(c, why(c));
+    auto text_of = [&](const std::vector<std::uint32_t>& of) {
+      return made->decode(std::vector<token_id>(of.begin(), of.end()));
+    };
+    BOOST_TEST(text_of(c->train_u32) + text_of(c->validation_u32) == text);
+    BOOST_TEST(!c->validation_u32.empty());
+  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

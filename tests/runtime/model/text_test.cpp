@@ -31,11 +31,11 @@ model_config byte_config() {
 std::string
 stream(generate_options options, std::string_view text, finish_reason& finish) {
   const auto device = kernels::make_reference_backend();
-  const byte_tokenizer tokenizer;
+  const tokenizer bytes;
   options.temperature = 0;
-  generation state(byte_config(), &tokenizer, options, 1000);
+  generation state(byte_config(), &bytes, options, 1000);
   std::string pieces;
-  for (const token_id id : tokenizer.encode(text)) {
+  for (const token_id id : byte_tokenizer().encode(text)) {
     if (state.finish() != finish_reason::none)
       break;
     pieces += state.next(*device, only(id)).text + "|";
@@ -109,6 +109,42 @@ BOOST_AUTO_TEST_CASE(a_directory_names_its_tokenizer) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(a_tokenizer_json_comes_before_bytes) {
+  temporary_folder folder;
+  const auto golden = golden_folder() / "tokenizers/llama2";
+  for (const char* name : {"tokenizer.json", "tokenizer_config.json"})
+    std::filesystem::copy_file(golden / name, folder / name);
+  const auto found = load_tokenizer(folder.path());
+  BOOST_REQUIRE_MESSAGE(found, why(found));
+  BOOST_REQUIRE(found->has_value());
+  BOOST_TEST((*found)->id_count() == 963u);
+  const auto ids = text_encoder(**found).encode("the");
+  BOOST_REQUIRE(ids);
+  BOOST_TEST(ids->front() == 1); // <s>
+
+  // A word after the prompt keeps the space that one at the start has not.
+  model_config config = byte_config();
+  config.vocab_size = 963;
+  generate_options options;
+  options.temperature = 0;
+  const auto device = kernels::make_reference_backend();
+  const token_id word = ids->at(1);
+  std::vector<float> logits(963, 0.0f);
+  logits[static_cast<std::size_t>(word)] = 1;
+  generation alone(config, &**found, options, 10);
+  generation behind(config, &**found, options, 10);
+  behind.after(*ids);
+  const std::string first = alone.next(*device, logits).text;
+  BOOST_TEST(!first.empty());
+  BOOST_TEST(behind.next(*device, logits).text == " " + first);
+
+  write_text(folder / "tokenizer.json", "{}");
+  const auto bad = load_tokenizer(folder.path());
+  BOOST_REQUIRE(!bad);
+  BOOST_TEST(bad.message().find("tokenizer.json.model.vocab")
+             != std::string::npos);
+}
+
 BOOST_AUTO_TEST_CASE(text_that_may_become_a_stop_string_is_held_back) {
   finish_reason finish{};
   generate_options options;
@@ -124,8 +160,8 @@ BOOST_AUTO_TEST_CASE(text_that_may_become_a_stop_string_is_held_back) {
 
 BOOST_AUTO_TEST_CASE(eos_ends_and_has_no_text) {
   const auto device = kernels::make_reference_backend();
-  const byte_tokenizer tokenizer;
-  generation state(byte_config(), &tokenizer, {}, 10);
+  const tokenizer bytes;
+  generation state(byte_config(), &bytes, {}, 10);
   BOOST_TEST(state.next(*device, only('x')).text == "x");
   const auto last = state.next(*device, only(257));
   BOOST_TEST(last.text == "");
@@ -226,11 +262,12 @@ BOOST_AUTO_TEST_CASE(sequences_come_from_text_and_jsonl) {
   write_text(folder / "b.jsonl", "{\"text\":\"hi\"}\n\n"
                                  "{\"input_ids\":[299,0]}\r\n");
   const std::vector<std::string> paths = {folder.path().string()};
-  const byte_tokenizer tokenizer;
-  const auto all = read_sequences(paths, byte_config(), &tokenizer);
+  const tokenizer bytes;
+  const byte_tokenizer by;
+  const auto all = read_sequences(paths, byte_config(), &bytes);
   BOOST_REQUIRE_MESSAGE(all, why(all));
   const std::vector<std::vector<token_id>> expected = {
-    tokenizer.encode("hello"), tokenizer.encode("hi"), {299, 0}};
+    by.encode("hello"), by.encode("hi"), {299, 0}};
   BOOST_TEST((*all == expected));
   BOOST_TEST(!read_sequences(paths, byte_config(), nullptr));
 
@@ -240,7 +277,7 @@ BOOST_AUTO_TEST_CASE(sequences_come_from_text_and_jsonl) {
         R"({"input_ids":[-1,2]})", R"({"input_ids":[300]})",
         R"({"input_ids":[1.5]})", R"({"input_ids":[7]})", ""}) {
     write_text(folder / "b.jsonl", bad);
-    const auto refused = read_sequences(file, byte_config(), &tokenizer);
+    const auto refused = read_sequences(file, byte_config(), &bytes);
     BOOST_REQUIRE_MESSAGE(!refused, bad);
     BOOST_TEST(refused.message().find("b.jsonl") != std::string::npos);
   }
