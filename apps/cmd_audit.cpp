@@ -67,6 +67,7 @@ int run_audit(const audit_options& o) {
   run_options from;
   from.run_file = o.out / "run.toml";
   from.data = o.data;
+  from.resolved = true;
   if (!std::filesystem::exists(from.run_file))
     return refuse(from.run_file.string() + " does not exist");
   const auto run = load_run(from);

@@ -97,6 +97,8 @@ struct run_options {
   /// "section.key" -> value, as text; from flags.
   std::map<std::string, std::string> overrides;
   std::vector<std::string> data; ///< replaces data.paths
+  /// The file is what an earlier run wrote: model.path and what came of it.
+  bool resolved = false;
 };
 
 struct train_options {

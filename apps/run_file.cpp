@@ -77,7 +77,7 @@ model::result<runtime::run_config> load_run(const run_options& o) {
   const json& m = all->contains("model") ? (*all)["model"] : json::object();
   const std::string source =
     o.overrides.empty() && !o.run_file.empty() ? o.run_file.string() : "flags";
-  if (m.contains("path") && m.size() > 1)
+  if (m.contains("path") && m.size() > 1 && !o.resolved)
     return failure{source
                    + ": model.path and other keys of [model] exclude "
                      "each other: the directory says what the model is"};

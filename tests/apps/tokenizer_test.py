@@ -1,0 +1,82 @@
+# tests/apps/tokenizer_test.py -- a model whose directory has a tokenizer.json.
+#
+# The golden tokenizer of Llama 3's pipeline beside random weights: prompts and
+# training text become its ids, and what is trained carries it along.
+import json
+import pathlib
+import shutil
+
+from support import World, main
+
+GOLDEN = pathlib.Path(__file__).resolve().parents[1] / "golden/tokenizers"
+FILES = ("tokenizer.json", "tokenizer_config.json")
+IDS = 525  # of that tokenizer
+GREEDY = ["--max-tokens", "12", "--temperature", "0"]
+
+
+class Tokenizer(World):
+    def setUp(self):
+        super().setUp()
+        self.succeed("init", self.tiny_run(), "--model.vocab_size", str(IDS),
+                     "--out", "m")
+        for name in FILES:
+            shutil.copy(GOLDEN / "llama3" / name, self.folder / "m" / name)
+
+    def generate(self, model, *arguments):
+        return self.events(self.succeed("generate", model, "--json",
+                                        *arguments, *GREEDY))[-1]
+
+    def train(self, out, *arguments):
+        run = self.write("from_m.toml", '[model]\npath = "m"\n[training]\n'
+                         "steps = 3\nseq_len = 32\nlocal_batch_size = 2\n")
+        return self.events(self.succeed(
+            "train", run, "--data", self.write_text_files(), "--out", out,
+            "--json", *arguments))
+
+    def test_prompts_are_its_ids(self):
+        golden = json.loads((GOLDEN / "llama3/golden.json").read_text())
+        texts = json.loads((GOLDEN / "texts.json").read_text())
+        at = texts.index(b"Hello, world!".hex())
+        ids = golden["samples"][at]["ids"]
+        bos = golden["samples"][at]["around"][0]
+        text = self.generate("m", "--prompt", "Hello, world!")
+        same = self.generate("m", "--prompt-ids",
+                             ",".join(str(i) for i in [bos] + ids))
+        self.assertEqual(text["prompt_tokens"], len(ids) + 1)
+        self.assertEqual(text["ids"], same["ids"])
+        self.assertEqual(text["text"], same["text"])
+
+    def test_training_text_is_its_ids_and_the_model_carries_it(self):
+        events = self.train("out")
+        config = next(e for e in events if e["event"] == "config")
+        self.assertEqual(config["run"]["data"]["tokenizer"], "model")
+        for name in FILES:
+            for folder in ("out", "out/checkpoint/step-3"):
+                self.assertEqual((self.folder / folder / name).read_text(),
+                                 (self.folder / "m" / name).read_text())
+        audit = json.loads(self.succeed("audit", "out", "--json"))
+        self.assertTrue(audit["proven"])
+        self.generate("out", "--prompt", "The ")
+
+    def test_bytes_are_there_for_the_asking(self):
+        self.train("out", "--data.tokenizer", "bytes")
+        self.assertFalse((self.folder / "out/tokenizer.json").exists())
+        config = json.loads((self.folder / "out" / FILES[1]).read_text())
+        self.assertEqual(config["tokenizer_class"], "ByteTokenizer")
+
+    def test_a_tokenizer_that_does_not_fit_is_named(self):
+        shutil.copy(GOLDEN / "llama2/tokenizer.json", self.folder / "m")
+        (self.folder / "m" / FILES[1]).unlink()
+        self.refuse(2, "generate", "m", "--prompt", "a",
+                    names=["vocab_size", "963"])
+        run = self.write("r.toml", '[model]\npath = "m"\n'
+                         "[training]\nseq_len = 32\n")
+        self.refuse(1, "train", run, "--data", self.write_text_files(),
+                    "--out", "out", names=["vocab_size", "963"])
+        (self.folder / "m/tokenizer.json").write_text("{}")
+        self.refuse(1, "train", run, "--data", self.write_text_files(),
+                    "--out", "out", names=["m/tokenizer.json", "vocab"])
+
+
+if __name__ == "__main__":
+    main()
