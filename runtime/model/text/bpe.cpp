@@ -56,60 +56,100 @@ void word_cache::put(std::string_view word, const token_id* first,
   e.tokens.assign(first, first + count);
 }
 
-status bpe::symbols_of(std::string_view piece, std::vector<symbol>& into,
-                       bool& unknown) const {
-  std::optional<symbol> waiting; // an unknown token that others may join
-  auto flush = [&] {
-    if (waiting)
-      into.push_back(*waiting);
-    waiting.reset();
+/// A piece under way: the symbols of the word that is being read, and what
+/// came of the words before.
+struct bpe::reading {
+  std::string_view piece;
+  word_cache& cache;
+  std::vector<token_id>& into;
+  bool cached;               ///< words may come from the cache
+  std::vector<symbol> word;  ///< neighbours that some merge joins
+  std::optional<symbol> unk; ///< an unknown token that others may join
+};
+
+/// Adds a symbol; if no merge joins it with the last, that word is complete.
+status bpe::add(reading& r, symbol next) const {
+  if (!r.word.empty() && cuts_
+      && joins_.find(pair_key(r.word.back().id, next.id)) == nullptr)
+    end_word(r, next.first);
+  if (r.word.size() == word_symbols_max)
+    return failure{"a word of more than " + std::to_string(word_symbols_max)
+                   + " characters, of a text that nothing cuts"};
+  r.word.push_back(next);
+  return done{};
+}
+
+/// Merges the word that ends before this byte of the piece.
+void bpe::end_word(reading& r, std::size_t last) const {
+  if (r.word.empty())
+    return;
+  // What a word becomes depends on its text only, but for unknown tokens,
+  // which may stand for more text than their own.
+  const std::size_t first = r.word.front().first;
+  const bool cached = r.cached && r.word.size() > 1 && last > first
+                      && last - first <= word_cache::word_bytes_max;
+  const std::string_view text =
+    cached ? r.piece.substr(first, last - first) : std::string_view();
+  const auto* known = cached ? r.cache.find(text) : nullptr;
+  if (known != nullptr) {
+    r.into.insert(r.into.end(), known->begin(), known->end());
+  } else {
+    const std::size_t before = r.into.size();
+    merge_word(r.word, r.into);
+    if (cached)
+      r.cache.put(text, r.into.data() + before, r.into.size() - before);
+  }
+  r.word.clear();
+}
+
+status bpe::read_characters(reading& r) const {
+  auto flush = [&]() -> status {
+    if (!r.unk)
+      return done{};
+    const symbol waiting = *r.unk;
+    r.unk.reset();
+    return add(r, waiting);
   };
-  for (std::size_t at = 0; at < piece.size();) {
+  for (std::size_t at = 0; at < r.piece.size();) {
     const std::size_t first = at;
-    const auto first32 = static_cast<std::uint32_t>(first);
-    const char32_t code = next_code(piece, at);
+    const char32_t code = next_code(r.piece, at);
     if (const token_id* id = characters_.find(code)) {
-      flush();
-      into.push_back({*id, first32});
+      if (status added = flush(); !added)
+        return added;
+      if (status added = add(r, {*id, first}); !added)
+        return added;
       continue;
     }
-    if (byte_fallback_) {
-      const std::string_view bytes = piece.substr(first, at - first);
-      auto token = [&](char c) {
-        return bytes_[static_cast<unsigned char>(c)];
-      };
-      if (std::ranges::all_of(bytes, [&](char c) { return token(c) >= 0; })) {
-        // A waiting unknown token comes behind these bytes, as it does in
-        // `tokenizers`; it takes a vocabulary with some bytes missing.
-        for (std::size_t i = 0; i < bytes.size(); ++i)
-          into.push_back(
-            {token(bytes[i]), first32 + static_cast<std::uint32_t>(i)});
-        continue;
+    const std::string_view bytes = r.piece.substr(first, at - first);
+    auto token = [&](char c) { return bytes_[static_cast<unsigned char>(c)]; };
+    if (byte_fallback_
+        && std::ranges::all_of(bytes, [&](char c) { return token(c) >= 0; })) {
+      // A waiting unknown token comes behind these bytes, as it does in
+      // `tokenizers`; it takes a vocabulary with some bytes missing.
+      for (std::size_t i = 0; i < bytes.size(); ++i) {
+        if (status added = add(r, {token(bytes[i]), first + i}); !added)
+          return added;
       }
+      continue;
     }
     if (!has_unk_)
       continue; // a character that nothing stands for is left out
     if (!unk_)
-      return failure{"the text has the character '"
-                     + std::string(piece.substr(first, at - first))
+      return failure{"the text has the character '" + std::string(bytes)
                      + "', which has no token, and unk_token \"" + unk_token_
                      + "\" is not in the vocabulary"};
-    unknown = true;
-    if (waiting && fuse_unk_)
+    r.cached = false;
+    if (r.unk && fuse_unk_)
       continue;
-    flush();
-    waiting = symbol{*unk_, first32};
+    if (status added = flush(); !added)
+      return added;
+    r.unk = symbol{*unk_, first};
   }
-  flush();
-  return done{};
+  return flush();
 }
 
 status bpe::encode(std::string_view piece, word_cache& cache,
                    std::vector<token_id>& into) const {
-  if (piece.size() > piece_bytes_max)
-    return failure{"a piece of text of " + std::to_string(piece.size())
-                   + " bytes that nothing cuts; more than "
-                   + std::to_string(piece_bytes_max) + " are not possible"};
   const bool short_piece = piece.size() <= word_cache::word_bytes_max;
   if (short_piece) {
     if (const auto* known = cache.find(piece)) {
@@ -117,7 +157,6 @@ status bpe::encode(std::string_view piece, word_cache& cache,
       return done{};
     }
   }
-  const std::size_t before = into.size();
   if (ignore_merges_) {
     if (auto whole = vocabulary_.find(piece); whole != vocabulary_.end()) {
       into.push_back(whole->second);
@@ -125,52 +164,26 @@ status bpe::encode(std::string_view piece, word_cache& cache,
       return done{};
     }
   }
-  std::vector<symbol> symbols;
-  symbols.reserve(piece.size());
-  bool unknown = false;
-  if (status cut = symbols_of(piece, symbols, unknown); !cut)
-    return cut;
-  for (std::size_t first = 0; first < symbols.size();) {
-    std::size_t last = first + 1;
-    while (
-      last < symbols.size()
-      && (!cuts_
-          || joins_.find(pair_key(symbols[last - 1].id, symbols[last].id))))
-      ++last;
-    // Words of a long piece; what they become depends on their text only, but
-    // for unknown tokens, which may stand for more text than their own.
-    const std::size_t byte_last =
-      last == symbols.size() ? piece.size() : symbols[last].first;
-    const std::string_view word =
-      piece.substr(symbols[first].first, byte_last - symbols[first].first);
-    const bool cached = !short_piece && !unknown && !ignore_merges_
-                        && last - first > 1
-                        && word.size() <= word_cache::word_bytes_max;
-    const auto* known = cached ? cache.find(word) : nullptr;
-    if (known != nullptr) {
-      into.insert(into.end(), known->begin(), known->end());
-    } else {
-      const std::size_t word_before = into.size();
-      merge_word(symbols.data() + first, last - first, into);
-      if (cached)
-        cache.put(word, into.data() + word_before, into.size() - word_before);
-    }
-    first = last;
-  }
+  const std::size_t before = into.size();
+  reading r{piece, cache, into, !short_piece && !ignore_merges_, {}, {}};
+  if (status read = read_characters(r); !read)
+    return read;
+  end_word(r, piece.size());
   if (short_piece)
     cache.put(piece, into.data() + before, into.size() - before);
   return done{};
 }
 
-void bpe::merge_word(const symbol* first, std::size_t count,
+void bpe::merge_word(const std::vector<symbol>& word,
                      std::vector<token_id>& into) const {
+  const std::size_t count = word.size();
   if (count == 1) {
-    into.push_back(first->id);
+    into.push_back(word.front().id);
     return;
   }
   std::vector<link> list(count);
   for (std::size_t i = 0; i < count; ++i) {
-    list[i].id = first[i].id;
+    list[i].id = word[i].id;
     list[i].previous = i == 0 ? end : static_cast<std::uint32_t>(i - 1);
     list[i].next = i + 1 == count ? end : static_cast<std::uint32_t>(i + 1);
   }

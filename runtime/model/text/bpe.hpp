@@ -14,8 +14,8 @@
 //
 // Threads: bpe is immutable; a word_cache belongs to one thread.
 // Cost:    O(n log n) for a word of n characters that is not in the cache:
-//          a queue over a linked list, 32 bytes a character.
-// Errors:  parse: key and entry. encode: a piece over piece_bytes_max, or a
+//          a queue over a linked list, 50 bytes a character.
+// Errors:  parse: key and entry. encode: a word over word_symbols_max, or a
 //          character without a token where there is no unknown token either.
 // Source:  Sennrich, Haddow, Birch: Neural Machine Translation of Rare Words
 //          with Subword Units, 2016; `tokenizers` 0.23, models/bpe.
@@ -36,12 +36,12 @@ namespace shoal::model::text {
 
 using kernels::token_id;
 
-/// Entries of a vocabulary; merges; how far ids may leave numbers out; bytes
-/// of one piece (a whole text where a family does not cut it first).
+/// Entries of a vocabulary; merges; how far ids may leave numbers out;
+/// characters of a word (most of 2 GiB of memory).
 inline constexpr std::size_t vocabulary_tokens_max = 1u << 22;
 inline constexpr std::size_t merges_max = 1u << 23;
 inline constexpr std::size_t id_gap_max = 1u << 16;
-inline constexpr std::size_t piece_bytes_max = 64u << 20;
+inline constexpr std::size_t word_symbols_max = 1u << 25;
 
 /// Lets a transparent look-up take a string_view.
 struct text_hash {
@@ -93,17 +93,19 @@ private:
   };
   struct symbol {
     token_id id = 0;
-    std::uint32_t first = 0; ///< byte of the piece where it begins
+    std::size_t first = 0; ///< byte of the piece where it begins
   };
+  struct reading;
 
   void read_vocabulary(const json_view& from);
   void read_merges(const json_view& from);
   void add_merge(const json_view& at, std::string_view left,
                  std::string_view right, std::uint32_t rank);
   void index_characters();
-  status symbols_of(std::string_view piece, std::vector<symbol>& into,
-                    bool& unknown) const;
-  void merge_word(const symbol* first, std::size_t count,
+  status read_characters(reading& r) const;
+  status add(reading& r, symbol next) const;
+  void end_word(reading& r, std::size_t last) const;
+  void merge_word(const std::vector<symbol>& word,
                   std::vector<token_id>& into) const;
 
   vocabulary vocabulary_;

@@ -14,7 +14,7 @@
 // Threads: hf_tokenizer is immutable and cheap to copy; an encoder and a
 //          decode_stream belong to one thread each.
 // Cost:    encode O(n log n) in the longest word, O(n) else; memory 3 to 5
-//          times the text, 32 bytes a character of the longest word.
+//          times the text, 50 bytes a character of the longest word.
 // Errors:  a failure names file, key and what is wrong; what the file asks
 //          for and is not done (dropout, truncation, padding) is a notice.
 #pragma once
