@@ -2,6 +2,7 @@
 #include "runtime/core/training/detours.hpp"
 
 #include "runtime/core/training/job_core.hpp"
+#include "runtime/core/training/schedule_choice.hpp"
 
 #include <algorithm>
 #include <set>
@@ -222,14 +223,19 @@ std::vector<replica_place> detour(const layout_problem& p) {
   if (!changed)
     return out;
   // One way around at least for each; more where there is something to share.
+  const std::size_t most = std::min<std::size_t>(
+    p.job.microbatches, std::max(before.size(), detour_replicas_max));
   std::vector<replica_place> distinct;
   for (auto* some : {&out, &others})
     for (replica_place& r : *some)
-      if (distinct.size() < p.job.microbatches
+      if (distinct.size() < most
           && std::ranges::none_of(distinct, [&](const replica_place& d) {
                return same_stages(d, r);
              }))
         distinct.push_back(std::move(r));
+  for (const replica_place& r : distinct)
+    if (r.stages.size() > pipeline_stages_max)
+      return {}; // more than an assignment can state
   deal(p, distinct);
   return distinct;
 }

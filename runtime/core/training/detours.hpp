@@ -32,6 +32,11 @@ namespace shoal::core {
 /// the search errs, less than one replica of 32.
 inline constexpr std::uint64_t detour_keep_percent = 3;
 
+/// A detour has so many replicas at most, or as many as there were: each loss
+/// makes several of one, views and tags have limits, and more ways around what
+/// is missing gain little.
+inline constexpr std::size_t detour_replicas_max = 256;
+
 /// Microbatches are dealt out in so many portions at most.
 inline constexpr std::uint32_t deals_max = 1024;
 

@@ -170,6 +170,26 @@ BOOST_AUTO_TEST_CASE(a_second_loss_makes_another_detour) {
   BOOST_TEST(makes_detour(a.replicas));
 }
 
+/// Each loss makes several replicas of one: there is an end to that.
+BOOST_AUTO_TEST_CASE(many_losses_do_not_make_replicas_without_end) {
+  view v = large(96, 48, 2);
+  v.jobs[0].microbatches = 4096;
+  v = next_view(v);
+  const assignment was = only(v);
+  BOOST_REQUIRE(was.replicas.size() == 48u);
+  for (std::size_t r = 0; r < 30; ++r) // one stage of each, in turn
+    lose(v, was.replicas[r].stages[r % 2].where);
+  layout_problem p{v.jobs[0], {}, {}, &v.previous[0], {}};
+  for (const member& m : v.members) {
+    p.members.push_back(&m);
+    p.memory[m.id.peer] = m.device.memory_bytes;
+  }
+  const auto replicas = detour(p);
+  BOOST_TEST(replicas.size() > 48u);
+  BOOST_TEST(replicas.size() <= detour_replicas_max);
+  BOOST_TEST(runs_all(v.jobs[0], replicas));
+}
+
 BOOST_AUTO_TEST_CASE(without_memory_for_it_there_is_none) {
   view four = large(4, 2, 2);
   job_entry& j = four.jobs[0];
