@@ -34,7 +34,8 @@ void profile_keeper::step(core::nanoseconds now,
     e = {v, 0, 0};
     const core::member* self = core::find_member(*v, self_);
     for (const core::assignment& a : p->jobs)
-      if (a.job == job && self != nullptr)
+      // While state is on its way, a device does more than steps.
+      if (a.job == job && self != nullptr && a.arriving.empty())
         for (const auto& need : core::predict(*v, a).members)
           if (need.where == self->id) {
             e.busy = need.busy;

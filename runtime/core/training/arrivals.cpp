@@ -191,6 +191,23 @@ delay_followers(const assignment& chosen, const layout_problem& p,
 
 } // namespace
 
+bool keeps_arriving(const layout_problem& p) {
+  if (!p.previous || p.previous->arriving.empty()
+      || has_arrived(p.job, *p.previous) || p.job.retried == p.previous->since)
+    return false;
+  const assignment& was = *p.previous;
+  units_by_member places;
+  add_stages(was, places);
+  add_places(was.followers, places);
+  add_places(was.arriving, places);
+  const bool gone = std::ranges::any_of(
+    places, [&](const auto& of) { return !able(p, of.first); });
+  const bool came = std::ranges::any_of(p.members, [&](const member* m) {
+    return m->id.incarnation > was.since;
+  });
+  return !gone && !came && fits_memory(was, p);
+}
+
 bool let_arrive(assignment& a, const layout_problem& p) {
   a.arriving.clear();
   if (!p.previous || p.previous->replicas.empty() || a.replicas.empty()

@@ -22,8 +22,10 @@
 // then finds its state in place. It does so too where something could not be
 // brought while the run went on: the rest is then moved as everybody waits.
 //
-// Whatever else changes in the view meanwhile makes another plan; what has
-// arrived until then is in the seals, and need not come again.
+// Members that come or go meanwhile make another plan; what has arrived until
+// then is in the seals, and need not come again. Other speeds do not: with each
+// change all halt, units that are half there start over, and steps say little
+// of a device while state is on its way.
 //
 // Units: bytes, nanoseconds. Cost: members x units.
 #pragma once
@@ -81,6 +83,10 @@ rest_after_piece(nanoseconds took, nanoseconds step, std::uint32_t count);
 worth_arriving(nanoseconds move, nanoseconds step) {
   return move > step && move > arrive_after_min;
 }
+
+/// Whether what arrives under p.previous should go on arriving, and all else
+/// stay as it is: it is not there yet, nobody came or went, and it fits.
+[[nodiscard]] bool keeps_arriving(const layout_problem& p);
 
 /// Of `a` as chosen, keeps back what needs long moves: sets a.arriving, and
 /// replicas, schedule, followers and copy_every to what runs meanwhile.

@@ -390,27 +390,35 @@ plan make_plan(const view& v) {
   struct planned {
     layout_problem p;
     assignment a;
+    bool kept; ///< state goes on arriving
   };
   std::vector<planned> all;
   for (const job_entry* job : in_order(v)) {
     auto was = std::ranges::find(v.previous, job->id, &assignment::job);
     const assignment* previous = was == v.previous.end() ? nullptr : &*was;
-    auto& [p, a] =
-      all.emplace_back(planned{books.problem(v, *job, previous), {}});
+    auto& [p, a, kept] =
+      all.emplace_back(planned{books.problem(v, *job, previous), {}, false});
     a.job = job->id;
-    a.replicas = choose_layout(p, v).replicas;
+    kept = keeps_arriving(p);
+    a.replicas = kept ? previous->replicas : choose_layout(p, v).replicas;
     if (a.replicas.empty())
       a.why_waiting = explain(p);
     place_schedule(a, p);
     books.take_layout(p, a);
   }
   // Copies are made where no job's layout needs the memory.
-  for (auto& [p, a] : all) {
+  for (auto& [p, a, kept] : all) {
     const job_entry* job = &p.job;
     const assignment* previous = p.previous;
     books.leave_only_rest(p, a);
-    place_followers(a, p);
-    let_arrive(a, p);
+    if (kept && fits_memory(*previous, p)) {
+      a.followers = previous->followers;
+      a.copy_every = previous->copy_every;
+      a.arriving = previous->arriving;
+    } else {
+      place_followers(a, p);
+      let_arrive(a, p);
+    }
     place_roles(a, v, job->submitter, previous);
     place_keepers(a, v, p, previous);
     place_sealers(a, v, p, previous);

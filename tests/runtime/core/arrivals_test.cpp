@@ -67,6 +67,38 @@ BOOST_AUTO_TEST_CASE(a_joiner_gets_much_state_before_it_takes_part) {
     BOOST_TEST(std::ranges::binary_search(came, u));
 }
 
+BOOST_AUTO_TEST_CASE(what_is_on_its_way_is_not_given_up_for_a_speed) {
+  view v = next_view(large(2));
+  v.jobs[0].want_replicas = 1;
+  join(v, 3);
+  const assignment meanwhile = only(v);
+  BOOST_REQUIRE(!meanwhile.arriving.empty());
+  view slower = next_view(v);
+  slower.members[0].device.mflops /= 3;
+  BOOST_TEST((only(slower) == meanwhile));
+  // Once it is there, what else has changed counts.
+  view then = next_view(slower);
+  arrive(then);
+  BOOST_TEST((only(then).replicas != meanwhile.replicas));
+}
+
+BOOST_AUTO_TEST_CASE(who_comes_or_goes_meanwhile_makes_another_plan) {
+  view v = next_view(large(2));
+  join(v, 3);
+  const assignment meanwhile = only(v);
+  BOOST_REQUIRE(!meanwhile.arriving.empty());
+  view more = next_view(v);
+  join(more, 4);
+  more.members.back().id.incarnation = more.number;
+  BOOST_TEST((only(more) != meanwhile));
+  view less = next_view(v);
+  less.members.pop_back(); // at which it arrives
+  BOOST_TEST((only(less) != meanwhile));
+  view again = next_view(v);
+  again.jobs[0].retried = meanwhile.since;
+  BOOST_TEST(only(again).since == again.number);
+}
+
 BOOST_AUTO_TEST_CASE(what_moves_within_a_step_moves_at_once) {
   view v = next_view(make_view(1));
   join(v, 2);
