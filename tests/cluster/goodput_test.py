@@ -141,12 +141,18 @@ class Storm:
         return (tokens[last - 1] - tokens[first - 1], sorted(self.changes),
                 times[last - 1])
 
+    def speed(self, count):
+        """Of so many peers. Fewer than were measured, since one was not back
+        when the next was killed: as much less as they are fewer."""
+        known = max(count, min(self.speeds))
+        return statistics.mean(self.speeds[known]) * count / known
+
     def capacity(self, changes, end):
         """Its integral; tokens."""
         total = 0.0
         for (since, count), (until, _) in zip(changes,
                                               [*changes[1:], (end, 0)]):
-            total += statistics.mean(self.speeds[count]) * (until - since)
+            total += self.speed(count) * (until - since)
         return total
 
     def pauses(self, changes, end):
