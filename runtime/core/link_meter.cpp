@@ -1,28 +1,9 @@
-// runtime/core/link_meter.cpp -- windows and smoothing.
+// runtime/core/link_meter.cpp -- windows and the best of them.
 #include "runtime/core/link_meter.hpp"
 
 #include <algorithm>
 
 namespace shoal::core {
-
-namespace {
-
-/// How much a new sample counts: 1/2^shift, as TCP smooths its round trips
-/// (RFC 6298, section 2) but faster, since windows are long.
-constexpr int shift = 2;
-
-/// Moves `value` towards `sample`; the first is taken as it is.
-void smooth(std::uint64_t& value, std::uint64_t sample) {
-  sample = std::max<std::uint64_t>(sample, 1);
-  if (value == 0)
-    value = sample;
-  else if (sample >= value)
-    value += (sample - value) >> shift;
-  else
-    value -= (value - sample) >> shift;
-}
-
-} // namespace
 
 link_meter::ticket link_meter::started(std::int64_t now_ns) {
   const bool alone = under_way_ == 0;
@@ -55,12 +36,17 @@ std::uint64_t link_meter::latency_ns() const noexcept {
   return best;
 }
 
+std::uint64_t link_meter::bytes_per_s() const noexcept {
+  return *std::ranges::max_element(rates_);
+}
+
 void link_meter::close_window(std::int64_t now_ns) {
   if (window_bytes_ >= window_bytes_min) {
     // In microseconds, so that 16 TB at a time fit.
     const auto us =
       std::max<std::int64_t>((now_ns - window_since_ns_) / 1000, 1);
-    smooth(rate_, window_bytes_ * 1'000'000 / std::uint64_t(us));
+    rates_[next_rate_++ % windows_kept] =
+      std::max<std::uint64_t>(window_bytes_ * 1'000'000 / std::uint64_t(us), 1);
   }
   window_since_ns_ = now_ns;
   window_bytes_ = 0;

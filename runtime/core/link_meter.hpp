@@ -7,7 +7,9 @@
 // that no other overlapped, thread wake-ups included; the best of the latest
 // latencies_kept, since a busy machine adds to it and nothing takes from it.
 // Bandwidth: bytes that arrived over the time in which anything was on its way,
-// from at least window_bytes_min bytes, smoothed.
+// from at least window_bytes_min bytes; the best of the latest windows_kept,
+// since that time includes the receiver's delay until it makes room: in
+// training, which of two comes first to a reduction is not the link's affair.
 //
 // Units: nanoseconds of any clock that never goes back; bytes per second.
 // Cost:  a few integer operations per transfer, no memory.
@@ -28,6 +30,7 @@ public:
   static constexpr std::uint64_t window_bytes_max = 64 << 20;
 
   static constexpr std::size_t latencies_kept = 16;
+  static constexpr std::size_t windows_kept = 16;
 
   /// One transfer under way.
   struct ticket {
@@ -41,8 +44,8 @@ public:
   void ended(const ticket& t, std::int64_t now_ns, std::uint64_t bytes,
              bool arrived);
 
-  std::uint64_t latency_ns() const noexcept;                   ///< 0: none
-  std::uint64_t bytes_per_s() const noexcept { return rate_; } ///< 0: none
+  std::uint64_t latency_ns() const noexcept;  ///< 0: none
+  std::uint64_t bytes_per_s() const noexcept; ///< 0: none
 
 private:
   void close_window(std::int64_t now_ns);
@@ -53,7 +56,8 @@ private:
   std::uint64_t window_bytes_ = 0;
   std::array<std::uint64_t, latencies_kept> latencies_{}; ///< 0: none
   std::size_t next_latency_ = 0;
-  std::uint64_t rate_ = 0;
+  std::array<std::uint64_t, windows_kept> rates_{}; ///< 0: none
+  std::size_t next_rate_ = 0;
 };
 
 } // namespace shoal::core

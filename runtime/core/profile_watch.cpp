@@ -65,19 +65,32 @@ profile_watch::profile_watch(const device_profile& measured_at_start)
     speed_(measured_at_start.mflops, speed_off_permille, speed_off_for) {
 }
 
+profile_watch::job_pace& profile_watch::pace_of(job_id job) {
+  if (!jobs_.contains(job) && jobs_.size() >= jobs_max)
+    jobs_.erase(jobs_.begin());
+  return jobs_[job];
+}
+
+void profile_watch::placed(job_id job) {
+  pace_of(job).settling = settling_steps;
+}
+
 void profile_watch::step(nanoseconds now, job_id job, nanoseconds expected,
                          nanoseconds took, std::uint64_t believed) {
   if (expected <= 0 || took <= 0 || believed == 0)
     return;
-  const auto found = jobs_.find(job);
-  if (found == jobs_.end() && jobs_.size() >= jobs_max)
-    jobs_.erase(jobs_.begin());
-  job_pace& pace = jobs_[job];
+  job_pace& pace = pace_of(job);
+  if (pace.settling > 0) {
+    --pace.settling;
+    return;
+  }
   if (pace.seen < pace.first.size()) {
     pace.first[pace.seen++] =
       muldiv(std::uint64_t(took), 1000, std::uint64_t(expected));
-    if (pace.seen == pace.first.size())
-      pace.usual = std::max<std::uint64_t>(median(pace.first), 1);
+    if (pace.seen == pace.first.size()) {
+      std::ranges::nth_element(pace.first, pace.first.begin() + 1);
+      pace.usual = std::max<std::uint64_t>(pace.first[1], 1);
+    }
     return;
   }
   const std::uint64_t measured =

@@ -14,7 +14,10 @@
 // Speed of a device: a step that the plan expects to take E and that took T
 // shows E / T of the speed in the profile. How far the plan's arithmetic is
 // from this machine's is the same for all steps of a job, hence the first
-// steps of a job (streak_needed) say what its later ones are compared with.
+// steps of a job (streak_needed) say what its later ones are compared with: the
+// second fastest of them, as a start may be slow and nothing is fast by chance.
+// The steps after a change of the plan (settling_steps) say nothing: memory is
+// touched for the first time, and text and state are on their way.
 //
 // Units:   nanoseconds, bytes; integers only. Threads: none of its own.
 // Cost:    a few integer operations an observation.
@@ -74,6 +77,11 @@ public:
 
   explicit profile_watch(const device_profile& measured_at_start);
 
+  /// A job's first steps under another assignment are no observations.
+  static constexpr std::size_t settling_steps = 3;
+
+  /// A job has another assignment.
+  void placed(job_id job);
   /// A step of a job took the device `took` where `expected` was expected
   /// with `believed` MFLOP/s. Zeros are no observation.
   void step(nanoseconds now, job_id job, nanoseconds expected, nanoseconds took,
@@ -91,11 +99,15 @@ public:
   std::optional<proposal> take(nanoseconds now);
 
 private:
+  struct job_pace;
+  job_pace& pace_of(job_id job);
+
   struct job_pace {
     std::array<std::uint64_t, steady_figure::streak_needed>
       first{}; ///< permille
     std::size_t seen = 0;
-    std::uint64_t usual = 0; ///< median of `first`: took / expected
+    std::uint64_t usual = 0;  ///< of `first`: took / expected
+    std::size_t settling = 0; ///< steps that do not count yet
   };
   struct link_kind {
     steady_figure latency;

@@ -2,6 +2,7 @@
 #include "runtime/node/profile_keeper.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace shoal::runtime {
 
@@ -31,16 +32,21 @@ void profile_keeper::step(core::nanoseconds now,
   std::lock_guard lock(mutex_);
   expectation& e = expected_[job];
   if (e.view != v) {
-    e = {v, 0, 0};
+    e = {v, 0, 0, e.since};
     const core::member* self = core::find_member(*v, self_);
-    for (const core::assignment& a : p->jobs)
+    for (const core::assignment& a : p->jobs) {
+      if (a.job != job)
+        continue;
+      if (std::exchange(e.since, a.since) != a.since)
+        watch_.placed(job);
       // While state is on its way, a device does more than steps.
-      if (a.job == job && self != nullptr && a.arriving.empty())
+      if (self != nullptr && a.arriving.empty())
         for (const auto& need : core::predict(*v, a).members)
           if (need.where == self->id) {
             e.busy = need.busy;
             e.mflops = self->device.mflops;
           }
+    }
     std::erase_if(expected_, [&](const auto& entry) {
       const core::job_entry* j = core::find_job(*v, entry.first);
       return entry.first != job

@@ -44,6 +44,7 @@ private:
     std::shared_ptr<const core::view> view;
     core::nanoseconds busy = 0; ///< 0: none
     std::uint64_t mflops = 0;   ///< that it was made from
+    core::epoch since = 0;      ///< of the assignment
   };
 
   const core::peer_id self_;

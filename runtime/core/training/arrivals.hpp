@@ -41,8 +41,9 @@ inline constexpr nanoseconds arrive_after_min = 250'000'000;
 
 /// State moves no faster, whatever the link is said to do: it is copied out and
 /// in, and TLS takes its time. Between two nodes of one host of two cores, busy
-/// with other things, all waited 2 to 3 s for 0.36 GB (22 November 2026).
-inline constexpr std::uint64_t move_bytes_per_s_max = 500'000'000;
+/// with other things, all waited 2 to 3 s for 0.36 GB, and with half a core for
+/// each node 1.6 s for 0.2 GB (22 November 2026).
+inline constexpr std::uint64_t move_bytes_per_s_max = 150'000'000;
 
 /// Reduced gradients of one unit that are kept at the receiver until its copy
 /// is there, and as many that wait at the sender. Further behind, the unit

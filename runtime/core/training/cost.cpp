@@ -1,6 +1,7 @@
 // runtime/core/training/cost.cpp -- speeds, links and memory of a layout.
 #include "runtime/core/training/cost.hpp"
 
+#include "runtime/core/training/arrivals.hpp" // what has arrived
 #include "runtime/core/training/schedule.hpp"
 
 #include <algorithm>
@@ -141,19 +142,20 @@ void cost_model::add_held(const assignment& previous) {
       auto at = std::ranges::lower_bound(members_, s.where, {}, &entry::id);
       if (at == members_.end() || at->id != s.where)
         continue;
-      if (!at->held.empty() && at->held.back().last == s.first_block)
-        at->held.back().last = s.last_block;
-      else
-        at->held.push_back({s.first_block, s.last_block});
-      at->held_embedding |= &s == &r.stages.front();
-      at->held_head |= &s == &r.stages.back();
+      at->held.blocks.push_back({s.first_block, s.last_block});
+      at->held.embedding |= &s == &r.stages.front();
+      at->held.head |= &s == &r.stages.back();
     }
-  // What is under way is not turned round.
-  for (const auto* places : {&previous.followers, &previous.arriving})
-    for (const follower_place& f : *places)
-      add_held(f);
-  for (entry& e : members_) // a detour has units twice
-    merge(e.held);
+  add_places(previous.followers, &entry::held);
+  if (has_arrived(*job_, previous))
+    add_places(previous.arriving, &entry::held);
+  for (entry& e : members_)
+    e.held_and_soon = e.held;
+  add_places(previous.arriving, &entry::held_and_soon);
+  for (entry& e : members_) { // a detour has units twice
+    merge(e.held.blocks);
+    merge(e.held_and_soon.blocks);
+  }
 }
 
 void cost_model::merge(std::vector<block_range>& ranges) {
@@ -167,17 +169,21 @@ void cost_model::merge(std::vector<block_range>& ranges) {
   ranges = std::move(out);
 }
 
-void cost_model::add_held(const follower_place& f) {
-  auto at = std::ranges::lower_bound(members_, f.where, {}, &entry::id);
-  if (at == members_.end() || at->id != f.where)
-    return;
-  const std::uint32_t first = std::max(f.first_unit, 1u) - 1;
-  const std::uint32_t last =
-    std::min(std::max(f.last_unit, 1u) - 1, job_->blocks);
-  if (first < last)
-    at->held.push_back({first, last});
-  at->held_embedding |= f.first_unit == 0 && f.last_unit > 0;
-  at->held_head |= f.last_unit == job_->blocks + 2;
+void cost_model::add_places(const std::vector<follower_place>& places,
+                            holding entry::*where) {
+  for (const follower_place& f : places) {
+    auto at = std::ranges::lower_bound(members_, f.where, {}, &entry::id);
+    if (at == members_.end() || at->id != f.where)
+      continue;
+    const std::uint32_t first = std::max(f.first_unit, 1u) - 1;
+    const std::uint32_t last =
+      std::min(std::max(f.last_unit, 1u) - 1, job_->blocks);
+    holding& to = (*at).*where;
+    if (first < last)
+      to.blocks.push_back({first, last});
+    to.embedding |= f.first_unit == 0 && f.last_unit > 0;
+    to.head |= f.last_unit == job_->blocks + 2;
+  }
 }
 
 void cost_model::set_paces(std::span<const std::uint8_t> used) {
@@ -366,25 +372,33 @@ cost_model::optimizer_ns(std::span<const replica> replicas) const {
   return slowest;
 }
 
+std::uint64_t cost_model::lacks(const holding& has, const replica& r,
+                                std::size_t stage) const {
+  const auto& to = r.stages[stage];
+  std::uint32_t blocks = to.last - to.first;
+  for (const block_range& was : has.blocks) {
+    const std::uint32_t low = std::max(to.first, was.first);
+    blocks -= std::max(low, std::min(to.last, was.last)) - low;
+  }
+  std::uint64_t bytes = blocks * job_->block_state_bytes;
+  if (stage == 0 && !has.embedding)
+    bytes += job_->embed_state_bytes;
+  if (stage + 1 == r.stages.size() && !has.head)
+    bytes += job_->head_state_bytes;
+  return bytes;
+}
+
+/// How much of what was on its way has come is not known: half of it counts.
 std::uint64_t cost_model::moved_bytes(std::span<const replica> replicas) const {
   if (!has_previous_)
     return 0;
   std::uint64_t moved = 0;
   for (const replica& r : replicas)
     for (std::size_t s = 0; s < r.stages.size(); ++s) {
-      const stage& to = r.stages[s];
-      const entry& e = members_[to.who];
-      std::uint32_t held = 0;
-      for (const block_range& was : e.held) {
-        const std::uint32_t low = std::max(to.first, was.first);
-        held += std::max(low, std::min(to.last, was.last)) - low;
-      }
-      moved += (to.last - to.first - std::min(held, to.last - to.first))
-               * job_->block_state_bytes;
-      if (s == 0 && !e.held_embedding)
-        moved += job_->embed_state_bytes;
-      if (s + 1 == r.stages.size() && !e.held_head)
-        moved += job_->head_state_bytes;
+      const entry& e = members_[r.stages[s].who];
+      const std::uint64_t most = lacks(e.held, r, s);
+      const std::uint64_t least = lacks(e.held_and_soon, r, s);
+      moved += least + (most - least) / 2;
     }
   return moved;
 }

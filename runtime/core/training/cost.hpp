@@ -156,6 +156,12 @@ private:
   struct block_range {
     std::uint32_t first = 0, last = 0;
   };
+  /// Parts of a model's state.
+  struct holding {
+    std::vector<block_range> blocks; ///< ascending and disjoint
+    bool embedding = false;
+    bool head = false;
+  };
   struct entry {
     member_id id;
     std::uint64_t memory = 0;
@@ -166,9 +172,8 @@ private:
     std::uint64_t weight = 0; ///< of the host's capacity, when used
     bool counted = false;     ///< other jobs have added the weight
     std::uint64_t networks = 0;
-    std::vector<block_range> held; ///< blocks of the previous assignment
-    bool held_embedding = false;
-    bool held_head = false;
+    holding held;          ///< under the previous assignment
+    holding held_and_soon; ///< with what was on its way
   };
   struct host_entry {
     std::uint64_t capacity = 1;
@@ -180,7 +185,11 @@ private:
   void add_hosts(const layout_problem& p);
   void add_networks(const layout_problem& p);
   void add_held(const assignment& previous);
-  void add_held(const follower_place& f);
+  void
+  add_places(const std::vector<follower_place>& places, holding entry::*where);
+  /// State of a stage that `has` lacks.
+  std::uint64_t
+  lacks(const holding& has, const replica& r, std::size_t stage) const;
   static void merge(std::vector<block_range>& ranges); ///< to disjoint ones
   /// Whether a member is in several replicas (detours.hpp).
   bool shares(std::span<const replica> replicas) const;

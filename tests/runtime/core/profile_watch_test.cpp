@@ -70,6 +70,24 @@ BOOST_AUTO_TEST_CASE(what_is_usual_for_a_job_is_no_news) {
   BOOST_TEST(w.believed == rounded(speed / 4)); // a quarter of what is usual
 }
 
+BOOST_AUTO_TEST_CASE(a_slow_start_is_not_usual) {
+  worker w;
+  w.run(4, 450);
+  BOOST_TEST(w.run(100, 1000) == 0);
+  BOOST_TEST(w.run(10, 250) > 0);
+}
+
+BOOST_AUTO_TEST_CASE(steps_after_a_change_of_the_plan_say_nothing) {
+  worker w;
+  w.run(20, 1000);
+  for (int i = 0; i < 20; ++i) {
+    w.watch.placed(1);
+    BOOST_TEST(w.run(profile_watch::settling_steps, 200) == 0);
+  }
+  w.watch.placed(1); // a straggler is noticed all the same
+  BOOST_TEST(w.run(10, 250) > 0);
+}
+
 BOOST_AUTO_TEST_CASE(noise_is_no_news) {
   std::mt19937_64 random(7);
   worker w;
