@@ -31,6 +31,8 @@ public:
       return "message too large";
     case errc::unreachable:
       return "unreachable";
+    case errc::no_answer:
+      return "no answer";
     case errc::self:
       return "the address is this node's own";
     }

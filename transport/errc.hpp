@@ -18,6 +18,7 @@ enum class errc {
   refused,       ///< the other end failed the proof, or refused ours
   too_large,     ///< over message_bytes_max
   unreachable,   ///< this fabric has no way to that peer
+  no_answer,     ///< there is one, but that peer has not used it in time
   self,          ///< the address leads to this node: do not dial it again
 };
 

@@ -74,6 +74,7 @@ mesh::mesh(mesh_config config, mesh_hooks hooks)
   ways.instance = instance_;
   ways.host = config_.host;
   ways.may = config_.fabrics;
+  ways.hello_timeout = config_.hello_timeout;
   ways.links = links_.get();
   ways.memory = memory;
   ways.send = [this](const core::peer_id& to, const paired_address& address) {

@@ -31,6 +31,7 @@ struct mesh_config {
   transport::tls::shared_key cluster_key{};
   std::string host; ///< boot id: whether shared memory reaches a peer
   fabric_choice fabrics;
+  std::chrono::milliseconds hello_timeout = paired_ways::patience;
 };
 
 struct mesh_hooks {

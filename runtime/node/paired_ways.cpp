@@ -23,10 +23,10 @@ namespace {
 constexpr int tries_max = 5;
 constexpr int tries_before_next = 2;
 constexpr std::chrono::seconds retry{2};
-/// By UCX-TCP one end dials when it is told and the other waits to be dialled,
-/// each when the other's offer comes: longer than from any offer to the next.
-constexpr std::chrono::seconds dial_patience{15};
-static_assert(dial_patience > tries_max * retry);
+/// Each end begins when the other's offer comes: longer than from any offer to
+/// the next, and than a node that asks to be admitted is kept waiting, whose
+/// offers are not heard until then.
+static_assert(paired_ways::patience > tries_max * retry);
 
 std::vector<ucx::network> parsed(const std::vector<std::string>& texts) {
   std::vector<ucx::network> out;
@@ -171,13 +171,12 @@ std::unique_ptr<transport::fabric> paired_ways::make(way& w) {
   c.self = config_.self;
   c.instance = config_.instance;
   c.log = [this](std::string_view line) { config_.say(std::string(line)); };
+  c.hello_timeout = config_.hello_timeout;
   if (w.over == medium::shared_memory)
     return std::make_unique<transport::shm::fabric>(c, *w.events,
                                                     config_.memory);
   const auto networks = parsed(config_.may.trusted);
   c.over = w.over;
-  if (w.over == medium::tcp)
-    c.hello_timeout = dial_patience;
   c.trusted = networks;
   c.devices = joined(w.over == medium::rdma ? ucx::rdma_devices(networks)
                                             : ucx::tcp_devices(networks));
@@ -305,11 +304,12 @@ void paired_ways::failed(way& w, const std::string& address,
     route& r = routes[w.index];
     if (r.address != address || r.up)
       continue;
-    // By UCX-TCP the peer may only not have been told of us in time.
+    // By UCX-TCP the peer may only not have been told of us in time; nor may
+    // who did not answer (no_answer), which tick() tries again.
     r.hopeless =
       why == transport::errc::unreachable && w.kind != fabric_kind::ucx_tcp;
     r.why = r.hopeless && w.kind == fabric_kind::shm
-              ? "another user or pid namespace, or no answer"
+              ? "another user or pid namespace"
               : why.message();
   }
 }
@@ -325,7 +325,12 @@ bool paired_ways::better_may_come(const routes& r, std::size_t index) const {
 }
 
 void paired_ways::tick(steady_clock::time_point now) {
-  std::vector<std::pair<core::peer_id, const way*>> offers;
+  struct offer {
+    core::peer_id to;
+    const way* over;
+    std::string known; ///< its address, if it has told
+  };
+  std::vector<offer> offers;
   {
     std::lock_guard lock(mutex_);
     for (auto& [peer, routes] : peers_)
@@ -336,14 +341,16 @@ void paired_ways::tick(steady_clock::time_point now) {
           continue;
         ++r.tries;
         r.next_try = now + r.tries * retry;
-        offers.emplace_back(peer, w.get());
+        offers.push_back({peer, w.get(), r.address});
       }
   }
-  for (const auto& [peer, w] : offers) {
+  for (const auto& [peer, w, known] : offers) {
     paired_address own{config_.host, {}};
     const auto data = reinterpret_cast<const std::byte*>(w->self.data());
     own.address.assign(data, data + w->self.size());
     (void)config_.send(peer, own); // tried again if it is lost
+    if (transport::fabric* f = w->ready; f && !known.empty())
+      f->connect(known); // no effect while that is under way
   }
 }
 

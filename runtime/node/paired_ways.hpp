@@ -59,11 +59,15 @@ make_tensor_memory(const fabric_choice& may,
 
 class paired_ways {
 public:
+  /// So long a peer may take to begin a connection that was begun here.
+  static constexpr std::chrono::seconds patience{15};
+
   struct config {
     core::peer_id self{};
     std::uint64_t instance = 0;
     std::string host; ///< boot id
     fabric_choice may;
+    std::chrono::milliseconds hello_timeout = patience;
     link_service* links = nullptr;                       ///< outlives it
     std::shared_ptr<const transport::shm::arena> memory; ///< may be null
     std::function<std::error_code(const core::peer_id&, const paired_address&)>

@@ -225,7 +225,7 @@ bool engine::advance_connecting(link& l) {
     work = true;
   } else if (steady::now() >= l.deadline) {
     say(short_name(l.peer.peer) + " did not answer");
-    end(l, errc::unreachable);
+    end(l, errc::no_answer);
     return true;
   }
   if (work)

@@ -242,7 +242,7 @@ bool engine::advance_links() {
     link& l = *next++->second; // advance_closing() may erase it
     if (l.now == link::state::connecting && now >= l.deadline) {
       say(short_name(l.peer.peer) + " did not answer");
-      give_up(l, errc::unreachable);
+      give_up(l, errc::no_answer);
     }
     if (l.now == link::state::closing)
       work = advance_closing(l, now) || work;

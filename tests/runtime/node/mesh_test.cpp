@@ -98,6 +98,60 @@ BOOST_AUTO_TEST_CASE(roles_hear_members_only) {
   BOOST_TEST(swarm::until([&] { return w.received == 3; }));
 }
 
+/// A node beside others, and how often it was told that one did not answer.
+struct neighbour {
+  explicit neighbour(const tls::shared_key& key,
+                     std::chrono::milliseconds hello_timeout) {
+    mesh_hooks h;
+    h.up = [](const core::peer_id&, std::uint64_t) {};
+    h.down = [](const core::peer_id&) {};
+    h.connect_failed = [](const std::string&) {};
+    h.received = [](const core::peer_id&, envelope&&) {};
+    h.say = [this](const std::string& line) { said.add(line); };
+    mesh_config c;
+    c.listen = "127.0.0.1:0";
+    c.identity = tls::make_private_key();
+    c.cluster_key = key;
+    c.host = "here";
+    c.hello_timeout = hello_timeout;
+    node = std::make_unique<mesh>(c, std::move(h));
+    node->open();
+  }
+  ~neighbour() { node->close(); }
+  void tick(std::chrono::seconds after) {
+    node->tick(std::chrono::steady_clock::now() + after);
+  }
+  bool by_memory() const {
+    const auto pairs = node->pairs();
+    return pairs.size() == 1 && pairs[0].choice.used == fabric_kind::shm;
+  }
+  tests::lines said;
+  std::unique_ptr<mesh> node;
+};
+
+// A node asks to be admitted and is kept waiting: longer than it waits for an
+// answer by shared memory.
+BOOST_AUTO_TEST_CASE(who_answers_late_is_reached_by_shared_memory) {
+  const auto key = tls::make_shared_key();
+  neighbour asks(key, std::chrono::milliseconds(300));
+  neighbour member(key, std::chrono::milliseconds(300));
+  asks.node->connect(member.node->address());
+  BOOST_TEST_REQUIRE(swarm::until([&] {
+    return asks.node->peers().size() == 1 && member.node->peers().size() == 1;
+  }));
+  asks.node->set_members({member.node->self()});
+  member.tick(std::chrono::seconds(0)); // its offer, which is taken up
+  BOOST_TEST(!asks.said.wait_for("did not answer").empty());
+  member.node->set_members({asks.node->self()});
+  std::chrono::seconds later{0};
+  BOOST_TEST(swarm::until([&] {
+    later += std::chrono::seconds(1);
+    asks.tick(later);
+    member.tick(later);
+    return asks.by_memory() && member.by_memory();
+  }));
+}
+
 // Unless shared memory is turned off, by whatever of the ways to do so.
 BOOST_AUTO_TEST_CASE(tensors_lie_where_peers_of_the_machine_may_read_them) {
   std::vector<fabric_choice> off(3);
