@@ -62,7 +62,9 @@ steady_figure::observe(nanoseconds now, std::uint64_t measured) {
 
 profile_watch::profile_watch(const device_profile& measured_at_start)
   : device_(measured_at_start),
-    speed_(measured_at_start.mflops, speed_off_permille, speed_off_for) {
+    speed_(measured_at_start.mflops, speed_off_permille, speed_off_for),
+    straggler_(measured_at_start.mflops, straggler_off_permille,
+               straggler_off_for) {
 }
 
 profile_watch::job_pace& profile_watch::pace_of(job_id job) {
@@ -96,13 +98,17 @@ void profile_watch::step(nanoseconds now, job_id job, nanoseconds expected,
   const std::uint64_t measured =
     muldiv(muldiv(believed, pace.usual, 1000), std::uint64_t(expected),
            std::uint64_t(took));
-  const auto value = speed_.observe(now, std::max<std::uint64_t>(measured, 1));
+  const auto off = speed_.observe(now, std::max<std::uint64_t>(measured, 1));
+  const auto much =
+    straggler_.observe(now, std::max<std::uint64_t>(measured, 1));
+  const auto value = much ? much : off;
   if (!value || now < speed_rests_until_)
     return;
   speed_rests_until_ = now + rest;
   why_ = "steps are " + times(*value, speed_.value()) + " than this machine's "
          + std::to_string(speed_.value()) + " MFLOP/s led to expect";
   speed_.set(*value);
+  straggler_.set(*value);
   device_.mflops = *value;
   changed_ = true;
 }

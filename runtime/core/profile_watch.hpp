@@ -6,7 +6,8 @@
 // when it has been off by its factor, to the same side, in streak_needed
 // observations one after another and for long enough, by the median of the
 // latest, rounded to eighths of a power of two; and the device's not twice
-// within `rest`, nor those of links.
+// within `rest`, nor those of links. A device that is off by much (a straggler)
+// is replaced soon; by less, only what lasts is worth the move of state.
 //
 //   steady  --off--> streak of 1, 2, ... --long enough--> new figure, steady
 //              `--within the factor, or off to the other side--> steady
@@ -64,11 +65,14 @@ private:
 
 class profile_watch {
 public:
-  /// A step's speed is worth a view when it is off by so much, and links'.
+  /// A step's speed is worth a view when it is off by so much for so long, or
+  /// by so much more for less; and links'.
   static constexpr std::uint32_t speed_off_permille = 1500;
+  static constexpr nanoseconds speed_off_for = 30'000'000'000;
+  static constexpr std::uint32_t straggler_off_permille = 3000;
+  static constexpr nanoseconds straggler_off_for = 2'000'000'000;
   static constexpr std::uint32_t rate_off_permille = 2000;
   static constexpr std::uint32_t latency_off_permille = 4000;
-  static constexpr nanoseconds speed_off_for = 2'000'000'000;
   /// What links carry follows what else a machine does; plans need not.
   static constexpr nanoseconds links_off_for = 30'000'000'000;
   static constexpr nanoseconds rest = 10'000'000'000;
@@ -117,6 +121,7 @@ private:
 
   device_profile device_;
   steady_figure speed_;
+  steady_figure straggler_; ///< the same, with the other factor
   std::map<job_id, job_pace> jobs_;
   std::map<std::string, link_kind> links_;
   bool changed_ = false;

@@ -70,6 +70,19 @@ BOOST_AUTO_TEST_CASE(what_is_usual_for_a_job_is_no_news) {
   BOOST_TEST(w.believed == rounded(speed / 4)); // a quarter of what is usual
 }
 
+BOOST_AUTO_TEST_CASE(half_of_the_speed_is_news_if_it_lasts) {
+  worker w;
+  w.run(20, 1000);
+  for (int i = 0; i < 10; ++i) { // for some seconds, now and then
+    BOOST_TEST(w.run(20, 500) == 0);
+    BOOST_TEST(w.run(5, 1000) == 0);
+  }
+  const nanoseconds since = w.now;
+  BOOST_TEST(w.run(200, 500) > 0);
+  BOOST_TEST(w.now - since >= profile_watch::speed_off_for);
+  BOOST_TEST(w.believed == rounded(speed / 2));
+}
+
 BOOST_AUTO_TEST_CASE(a_slow_start_is_not_usual) {
   worker w;
   w.run(4, 450);
