@@ -242,11 +242,14 @@ void impl::on(const peer_id& from, const gossip& m) {
 }
 
 /// Whether `from` may know that view and it can be one. That a quorum agreed
-/// is not proved: peers crash, they do not lie.
+/// is not proved: peers crash, they do not lie. Who waits for others of its
+/// shoal believes anybody that it has ended: they may all be gone.
 bool impl::believable(const peer_id& from, const view& v) const {
   bool knows =
     find_member(v, from) != nullptr
-    || (v.shoal == view_.shoal && find_member(view_, from) != nullptr);
+    || (find_member(view_, from) != nullptr
+        && (v.shoal == view_.shoal || v.dissolved_into))
+    || (v.shoal == view_.shoal && v.dissolved_into && phase_ == phase::waiting);
   return knows && v.cluster == config_.cluster
          && std::ranges::any_of(v.members, votes);
 }
@@ -257,7 +260,10 @@ void impl::on(const peer_id& from, const decided& m) {
   link& l = links_.at(from);
   if (m.value.shoal == l.shoal) // it may be gone before it beats again
     l.number = std::max(l.number, m.value.number);
-  adopt(m.value);
+  if (m.value.shoal != view_.shoal && m.value.dissolved_into)
+    keep_former(m.value);
+  else
+    adopt(m.value);
 }
 
 void impl::on(const peer_id& from, const view_request& m) {

@@ -203,7 +203,8 @@ struct waiting_for {
 
 /// The answer to leave: the process may end.
 struct left {
-  bool clean = false; ///< the others know; history is erased or was needless
+  bool clean = false; ///< the others know; history is erased, or is needless
+                      ///< but to tell late members of a shoal that dissolved
 };
 
 /// The shoal ended by agreement; its members join another. Follows new_view.

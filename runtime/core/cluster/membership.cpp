@@ -115,6 +115,7 @@ void membership::impl::settle() {
   try_seeds();
   say_waiting();
   linger();
+  hand_on_if_due();
   if (phase_ != phase::gone)
     ask_for_tick();
 }
@@ -135,6 +136,8 @@ void membership::impl::on(const start& e) {
   detector_.be_patient_until(now_ + config_.suspect_floor);
   phase_ = seated_ ? phase::waiting : phase::homeless;
   homeless_since_ = now_;
+  if (!former_.empty())
+    hand_on_at_ = now_ + former_patience;
   say_waiting_at_ = now_ + config_.suspect_floor;
   out_->push_back(new_view{view_, false});
   for (const std::string& a : view_.dissolved_addresses)
@@ -329,6 +332,7 @@ void membership::impl::ask_for_tick() {
   if (phase_ == phase::homeless)
     soon(homeless_since_ + config_.homeless_patience);
   soon(retry_at_);
+  soon(hand_on_at_);
   soon(seeds_due());
   soon(ask_key_at_);
   if (offer_) {

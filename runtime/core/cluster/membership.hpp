@@ -36,6 +36,8 @@ inline constexpr std::size_t jobs_kept_max = 16;
 inline constexpr std::size_t run_json_bytes_max = 64 * 1024;
 /// Last views of dissolved shoals that are remembered for late members.
 inline constexpr std::size_t former_max = 8;
+/// So many members of such a shoal that are in ours are enough to tell the late.
+inline constexpr std::size_t former_known_min = 3;
 /// Opinions in one message: those of all watchers about all members.
 inline constexpr std::size_t notes_max = 1024;
 /// Pairs of members without a way to each other that a view lists.

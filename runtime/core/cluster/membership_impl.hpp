@@ -36,6 +36,9 @@ inline constexpr nanoseconds dial_pause_max = 2000 * milliseconds;
 /// whoever comes back there dials by itself.
 inline constexpr int eager_dials = 30;
 inline constexpr nanoseconds dial_pause_idle = 10'000 * milliseconds;
+/// Those who come with us from a shoal that has dissolved have done so by then:
+/// whoever is still missing may have to hear of its end from others.
+inline constexpr nanoseconds former_patience = 10'000 * milliseconds;
 inline constexpr const char* no_room =
   "the shoal's members and jobs together are too large for one view";
 inline constexpr std::size_t links_max = 1088;
@@ -199,6 +202,10 @@ struct membership::impl {
   void refresh_leaving();
   bool out_of_touch(bool touch);
   void linger();
+  bool only_we_know(const view& former) const;
+  void hand_on(bool all);
+  void hand_on_if_due();
+  void keep_former(const view& v);
   void go(bool clean, bool erase);
 
   void send_to(const peer_id& to, message m) {
@@ -212,6 +219,7 @@ struct membership::impl {
   view view_;
   bool seated_ = false;
   std::vector<view> former_;
+  nanoseconds hand_on_at_ = time_max; ///< what of it the others may not know
   agreement agreement_;
   detector detector_;
   wishes wishes_;
@@ -227,6 +235,7 @@ struct membership::impl {
 
   bool leaving_ = false;     ///< leave was asked for
   bool leaving_now_ = false; ///< leave_now was
+  bool handed_on_ = false;   ///< what the others need not ask us for then
   bool lingering_ = false;   ///< out of the view; tells the others
   bool warned_apart_ = false;
   std::string refusal_; ///< the last that was reported

@@ -85,6 +85,8 @@ void impl::install(view v, bool seated_now) {
       removed.push_back(m.id.peer);
   const view before = std::exchange(view_, std::move(v));
   seated_ = seated_now && !ends;
+  if (view_.shoal != before.shoal && !former_.empty())
+    hand_on_at_ = now_ + former_patience;
   hold_joins(before);
   if (ends) {
     former_.push_back(view_);

@@ -1,0 +1,235 @@
+// tests/runtime/core/cluster_leaving_test.cpp -- who has missed the end of its
+// shoal hears of it, also when those who have seen it are gone.
+#include "cluster_pair.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include <algorithm>
+#include <vector>
+
+using namespace shoal::tests;
+
+namespace {
+
+/// Three cores; any two may be linked.
+struct three_nodes {
+  node a{2}, b{3}, c{1};
+  nanoseconds now = 0;
+  std::deque<std::pair<node*, received>> wire;
+  std::vector<std::pair<node*, node*>> links;
+
+  std::vector<node*> nodes() { return {&a, &b, &c}; }
+  bool linked(const node& x, const node& y) const {
+    return std::ranges::any_of(links, [&](const auto& l) {
+      return (l.first == &x && l.second == &y)
+             || (l.first == &y && l.second == &x);
+    });
+  }
+
+  void begin(node& n) {
+    n.c.seed += 16; // another process: its shoals have other names
+    n.c.self.instance = std::uint64_t(now) + n.c.seed * 1000 + 7;
+    n.core = std::make_unique<membership>(n.c);
+    n.said.clear();
+    give(n, start{n.disk});
+  }
+
+  void give(node& n, const event& e) {
+    actions out;
+    n.core->step(e, now, out);
+    for (action& x : out) {
+      if (auto* s = std::get_if<send>(&x)) {
+        for (node* to : nodes())
+          for (const peer_id& id : s->to)
+            if (to->core && linked(n, *to) && id == to->c.self.id.peer)
+              wire.push_back({to, {n.c.self.id.peer, s->what}});
+      } else if (auto* p = std::get_if<persist>(&x)) {
+        if (auto* v = std::get_if<view_record>(&p->what))
+          n.disk.view = *v;
+        else if (auto* k = std::get_if<key_record>(&p->what))
+          n.disk.keys = *k;
+        else
+          n.disk.vote = std::get<vote_record>(p->what);
+      } else if (std::holds_alternative<erase_history>(x)) {
+        n.disk = {};
+        n.erased = true;
+      }
+      n.said.push_back(std::move(x));
+    }
+  }
+
+  void link(node& x, node& y) {
+    links.emplace_back(&x, &y);
+    give(x, peer_up{y.c.self.id.peer, y.c.self.instance});
+    give(y, peer_up{x.c.self.id.peer, x.c.self.instance});
+  }
+
+  /// The process ends; the others notice.
+  void stop(node& n) {
+    for (node* other : nodes())
+      if (linked(n, *other) && other->core) {
+        give(*other, peer_down{n.c.self.id.peer});
+        give(*other, connect_failed{n.c.self.addresses[0]});
+      }
+    std::erase_if(
+      links, [&](const auto& l) { return l.first == &n || l.second == &n; });
+    std::erase_if(wire, [&](const auto& m) { return m.first == &n; });
+    n.core.reset();
+  }
+
+  void run(nanoseconds time) {
+    for (nanoseconds end = now + time; now < end; now += ms) {
+      while (!wire.empty()) {
+        auto [to, e] = std::move(wire.front());
+        wire.pop_front();
+        if (to->core)
+          give(*to, e);
+      }
+      for (node* n : nodes())
+        if (n->core)
+          give(*n, tick{});
+    }
+  }
+
+  bool in(const node& n, const shoal_id& shoal) const {
+    return n.core->current().shoal == shoal && n.core->seated()
+           && find_member(n.core->current(), n.c.self.id.peer) != nullptr;
+  }
+
+  /// a and b are a shoal; b ends, and misses that a goes over to c's.
+  /// @returns c's shoal
+  shoal_id lose_sight_of_the_end() {
+    begin(a);
+    begin(b);
+    link(a, b);
+    run(300 * ms);
+    BOOST_REQUIRE(a.core->current() == b.core->current());
+    stop(b);
+    run(2000 * ms);
+    begin(c);
+    job_entry j;
+    j.id = 9;
+    give(c, submit_job{j});
+    const shoal_id kept = c.core->current().shoal;
+    link(a, c);
+    run(2000 * ms);
+    BOOST_REQUIRE(in(a, kept));
+    return kept;
+  }
+
+  void require_b_comes(const shoal_id& kept) {
+    begin(b);
+    BOOST_REQUIRE((b.core->phase() == phase::waiting)); // for a
+    link(b, c);
+    run(5000 * ms);
+    BOOST_TEST(in(b, kept));
+  }
+};
+
+} // namespace
+
+BOOST_FIXTURE_TEST_SUITE(cluster_leaving, three_nodes)
+
+BOOST_AUTO_TEST_CASE(who_leaves_hands_on_what_others_have_missed) {
+  const shoal_id kept = lose_sight_of_the_end();
+  give(a, leave_now{});
+  run(1000 * ms);
+  BOOST_REQUIRE(a.count<left>() == 1u);
+  BOOST_TEST(a.erased);
+  stop(a);
+  require_b_comes(kept);
+}
+
+BOOST_AUTO_TEST_CASE(who_dies_has_handed_on_what_others_have_missed) {
+  const shoal_id kept = lose_sight_of_the_end();
+  run(20'000 * ms);
+  stop(a);
+  run(2000 * ms);
+  BOOST_REQUIRE(c.core->current().members.size() == 1u);
+  require_b_comes(kept);
+}
+
+BOOST_AUTO_TEST_CASE(what_was_handed_on_is_handed_on_again) {
+  const shoal_id kept = lose_sight_of_the_end();
+  give(a, leave_now{});
+  run(1000 * ms);
+  stop(a);
+  a.disk = {};
+  // Another a, which has never heard of b: c tells it, and leaves.
+  begin(a);
+  link(a, c);
+  run(2000 * ms);
+  BOOST_REQUIRE(in(a, kept));
+  give(c, leave_now{});
+  run(1000 * ms);
+  BOOST_REQUIRE(c.count<left>() == 1u);
+  stop(c);
+  begin(b);
+  link(a, b);
+  run(5000 * ms);
+  BOOST_TEST(in(b, kept));
+}
+
+BOOST_AUTO_TEST_CASE(who_is_in_no_shoal_keeps_what_nobody_else_knows) {
+  const shoal_id kept = lose_sight_of_the_end();
+  // c is gone before a has told it, and a leaves without any shoal.
+  stop(c);
+  c.disk = {};
+  a.disk.view->seated = false;
+  a.disk.view->current = a.disk.view->former.back();
+  stop(a);
+  begin(a);
+  give(a, leave_now{});
+  BOOST_REQUIRE(a.count<left>() == 1u);
+  BOOST_TEST(!a.erased);
+  stop(a);
+  begin(a);
+  begin(b);
+  link(a, b);
+  run(10'000 * ms);
+  BOOST_TEST((a.core->current() == b.core->current()));
+  BOOST_TEST(a.core->current().members.size() == 2u);
+  BOOST_TEST((a.core->current().shoal != kept));
+}
+
+BOOST_AUTO_TEST_CASE(nothing_is_handed_on_that_all_have_seen) {
+  begin(a);
+  begin(b);
+  link(a, b);
+  run(300 * ms);
+  begin(c);
+  job_entry j;
+  j.id = 9;
+  give(c, submit_job{j});
+  link(a, c);
+  link(b, c);
+  run(20'000 * ms);
+  BOOST_REQUIRE(c.core->current().members.size() == 3u);
+  BOOST_TEST(c.disk.view->former.empty());
+  give(a, leave_now{});
+  run(1000 * ms);
+  BOOST_TEST(a.erased);
+  BOOST_TEST(c.disk.view->former.empty());
+}
+
+/// A peer that has its quorum knows better than a stranger.
+BOOST_AUTO_TEST_CASE(a_stranger_ends_no_shoal_that_has_its_quorum) {
+  begin(a);
+  begin(b);
+  link(a, b);
+  run(300 * ms);
+  view ended = a.core->current();
+  ended.number += 1;
+  ended.dissolved_into = shoal_id{};
+  const peer_id stranger = peer(9);
+  give(b, peer_up{stranger, 1});
+  give(b, received{stranger, decided{ended}});
+  BOOST_TEST(b.core->seated());
+  stop(a);
+  run(2000 * ms);
+  BOOST_REQUIRE((b.core->phase() == phase::waiting));
+  give(b, received{stranger, decided{ended}});
+  BOOST_TEST(!b.core->seated());
+}
+
+BOOST_AUTO_TEST_SUITE_END()
