@@ -148,7 +148,7 @@ void job_actor::on_drain() {
   const bool nowhere = place_ && place_->replicas.empty();
   if (nowhere || (at == phase::gated && core_.step_in_progress() <= 1))
     node().propose_job_state(config_.entry.id, core::job_state::cancelled,
-                             last_step_);
+                             last_step_, 0);
 }
 
 void job_actor::report_holds() {
@@ -455,7 +455,7 @@ void job_actor::note(std::uint64_t step, const std::string& text) {
 void job_actor::fail(const std::string& why) {
   note(core_.step_in_progress(), "failed: " + why);
   node().propose_job_state(config_.entry.id, core::job_state::failed,
-                           core_.step_in_progress());
+                           core_.step_in_progress(), header_.since);
 }
 
 void job_actor::act(const lost_state& a) {
@@ -475,7 +475,7 @@ void job_actor::act(const finished& a) {
                            a.reason == core::stop_reason::completed
                              ? core::job_state::done
                              : core::job_state::cancelled,
-                           a.step);
+                           a.step, a.since);
 }
 
 void job_actor::act(const ended&) {

@@ -143,7 +143,7 @@ private:
       auto actor = spawn_job(
         system(), {&node_, entry, caf::actor_cast<caf::actor>(this), alive});
       if (!actor) {
-        node_.propose_job_state(entry.id, core::job_state::failed, 0);
+        node_.propose_job_state(entry.id, core::job_state::failed, 0, 0);
         return;
       }
       at =

@@ -271,7 +271,7 @@ std::string node::impl::stop_job(core::job_id job, bool drain) {
   for (const job_event& e : journal_->read_all(job))
     if (e.kind == job_event_kind::step)
       step = std::max(step, e.step);
-  propose_job_state(job, core::job_state::cancelled, step);
+  propose_job_state(job, core::job_state::cancelled, step, 0);
   return {};
 }
 

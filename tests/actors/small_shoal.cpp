@@ -231,7 +231,7 @@ public:
   void send_role(const core::peer_id&, const std::string&,
                  std::vector<std::byte>) override {}
   void propose_job_state(core::job_id, core::job_state state,
-                         std::uint64_t step) override {
+                         std::uint64_t step, core::epoch) override {
     if (!alive() || all_.view_.jobs[0].state != core::job_state::running)
       return;
     all_.view_.jobs[0].state = state;

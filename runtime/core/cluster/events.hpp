@@ -92,10 +92,13 @@ struct reached {
 struct submit_job {
   job_entry job;
 };
+/// What a user wishes holds of whatever runs; what has become of an assignment
+/// is void once the job has another, which may run from an earlier step.
 struct set_job_state {
   job_id id = 0;
   job_state state = job_state::done;
   std::uint64_t done_step = 0;
+  epoch since = 0; ///< of the assignment; 0: of any
 };
 /// All that arrives under the job's assignment `since` is where it should be.
 struct job_arrived {

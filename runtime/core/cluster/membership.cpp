@@ -237,6 +237,10 @@ void membership::impl::on(const set_job_state& e) {
   c.id = e.id;
   c.state = e.state;
   c.done_step = e.done_step;
+  c.since = e.since;
+  if (speaks_of_assignment(c) && config_.plan_jobs != nullptr
+      && outdated(c, config_.plan_jobs(view_)))
+    return;
   wish(std::move(c));
 }
 

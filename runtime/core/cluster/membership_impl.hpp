@@ -134,6 +134,7 @@ struct membership::impl {
   void refresh_seats();
   void refresh_cuts();
   void drop_settled();
+  void drop_outdated();
   std::size_t rank() const;
   nanoseconds wishes_due() const;
   void hold_joins(const view& before);

@@ -122,9 +122,10 @@ struct view_request {
 
 enum class change_kind : std::uint8_t {
   submit_job = 1, ///< `job`
-  end_job = 2,    ///< `id`, `state`, `done_step`
-  leave = 3,      ///< `subject` becomes leaving
-  remove = 4,     ///< `subject` goes
+  end_job = 2,  ///< `id`, `state`, `done_step`; `since`: of any assignment, or
+                ///< void under another
+  leave = 3,    ///< `subject` becomes leaving
+  remove = 4,   ///< `subject` goes
   update = 5,   ///< `subject` takes `device`, `addresses`, `networks`, `voter`
   cut = 6,      ///< `subject` and `other` can not reach each other
   mend = 7,     ///< they can again

@@ -116,10 +116,25 @@ void impl::install(view v, bool seated_now) {
     say("expelled from the shoal at epoch " + std::to_string(view_.number)
         + "; asking to be admitted again");
   wishes_.merge.reset();
+  drop_outdated();
   lingering_ = leaving_now_ && entry() == nullptr && !ends && was_seated;
   retry_at_ = 0;
   detector_.beat_now();
   update_phase();
+}
+
+/// Own wishes of assignments that are over: nobody would ever grant them.
+void impl::drop_outdated() {
+  auto of_assignment = [](const cluster::wish& w) {
+    return speaks_of_assignment(w.what);
+  };
+  if (config_.plan_jobs == nullptr
+      || std::ranges::none_of(wishes_.changes, of_assignment))
+    return;
+  const auto planned = config_.plan_jobs(view_);
+  std::erase_if(wishes_.changes, [&](const cluster::wish& w) {
+    return outdated(w.what, planned);
+  });
 }
 
 /// After a loss, if jobs run on without whoever it was.

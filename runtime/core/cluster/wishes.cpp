@@ -6,6 +6,7 @@
 #include "runtime/core/view_size.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace shoal::core::cluster {
 
@@ -215,6 +216,17 @@ void remember_lapsed(const view& base, view& v) {
   });
 }
 
+bool speaks_of_assignment(const change& c) {
+  return c.kind == change_kind::end_job && c.since != 0;
+}
+
+bool outdated(const change& c, const std::vector<assignment>& planned) {
+  if (!speaks_of_assignment(c))
+    return false;
+  const auto at = std::ranges::find(planned, c.id, &assignment::job);
+  return at != planned.end() && at->since != c.since;
+}
+
 bool settled(const change& c, const view& v) {
   const member* m = find_member(v, c.subject.peer);
   if (m != nullptr && m->id != c.subject)
@@ -288,8 +300,14 @@ next_view(const view& base, const wishes& w,
       m->state = member_state::active;
   for (const auto& [peer, join] : w.joins)
     grant_join(v, join.request);
+  std::optional<std::vector<assignment>> planned; // if need be
+  if (plan_jobs != nullptr && std::ranges::any_of(w.changes, [](const wish& x) {
+        return speaks_of_assignment(x.what);
+      }))
+    planned = plan_jobs(base);
   for (const wish& x : w.changes)
-    if (x.what.kind != change_kind::expel || !settled(x.what, base))
+    if ((x.what.kind != change_kind::expel || !settled(x.what, base))
+        && (!planned || !outdated(x.what, *planned)))
       grant(v, x.what);
   forget_old_jobs(v);
   std::erase_if(v.cuts, [&](const cut_pair& p) { return !can_be_cut(v, p); });
@@ -301,7 +319,7 @@ next_view(const view& base, const wishes& w,
   if (std::ranges::none_of(v.members, votes))
     return std::nullopt; // nobody could decide anything any more
   if (plan_jobs != nullptr)
-    v.previous = plan_jobs(base);
+    v.previous = planned ? *std::move(planned) : plan_jobs(base);
   if (bytes_bound(v) > view_bytes_max)
     v.previous.clear(); // the next plan may then move more than it needs
   return v;

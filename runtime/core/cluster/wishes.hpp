@@ -49,12 +49,18 @@ struct wishes {
 /// Whether nobody need decide anything for it any more: granted or void.
 bool settled(const change& c, const view& v);
 
+/// Whether it says that a job has ended under one of its assignments.
+bool speaks_of_assignment(const change& c);
+/// Whether it does, and the job has another one. @param planned the assignments
+/// of the view
+bool outdated(const change& c, const std::vector<assignment>& planned);
+
 /// Keeps the list of former members: those of `base` that `v` has not, and who
 /// were not sent away.
 void remember_lapsed(const view& base, view& v);
 
 /// The successor of `base` that grants all wishes that can be granted;
-/// nothing if that changes nothing. `planned` is make_plan(base).jobs.
+/// nothing if that changes nothing.
 std::optional<view>
 next_view(const view& base, const wishes& w,
           std::vector<assignment> (*plan_jobs)(const view&));

@@ -438,9 +438,10 @@ void job_core::finish_if_told() {
       || (checkpoint_due(step) && (checkpoint_told_ < current_ || !kept(step))))
     return;
   finished_ = true;
-  act(job_action::finished{step, step >= config_.total_steps
-                                   ? stop_reason::completed
-                                   : stop_reason::drained});
+  act(job_action::finished{step,
+                           step >= config_.total_steps ? stop_reason::completed
+                                                       : stop_reason::drained,
+                           header_.since});
 }
 
 void job_core::start_step() {

@@ -323,6 +323,7 @@ struct waiting {
 struct finished {
   std::uint64_t step = 0;
   stop_reason reason = stop_reason::completed;
+  epoch since = 0; ///< of the assignment
 };
 /// The job has left the view, and nothing of it computes here: drop it all.
 struct ended {};

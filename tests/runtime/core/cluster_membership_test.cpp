@@ -504,6 +504,58 @@ BOOST_AUTO_TEST_CASE(what_has_arrived_is_said_of_the_newest_assignment) {
   BOOST_TEST(arrived() == 12u);
 }
 
+/// As if every loss and every joiner had the job planned anew.
+std::vector<assignment> plan_by_members(const view& v) {
+  std::vector<assignment> out = plan_all<true>(v);
+  for (assignment& a : out) {
+    a.since = v.members.size() == 1 ? v.number : 0;
+    for (const member& m : v.members)
+      a.since = std::max(a.since, m.id.incarnation);
+  }
+  return out;
+}
+
+BOOST_AUTO_TEST_CASE(that_a_job_has_ended_is_said_of_one_assignment) {
+  a.c.plan_jobs = b.c.plan_jobs = plan_by_members;
+  begin(a);
+  begin(b);
+  job_entry j;
+  j.id = 4;
+  give(a, submit_job{j});
+  link();
+  run(1000 * ms);
+  BOOST_REQUIRE(together());
+  auto since = [](const node& n) {
+    return plan_by_members(n.core->current())[0].since;
+  };
+  auto state = [](const node& n) {
+    return find_job(n.core->current(), 4)->state;
+  };
+  const epoch before = since(a);
+  // b is cut off, and has it done; the others go on from an earlier step.
+  linked = false;
+  wire.clear();
+  give(a, peer_down{b.c.self.id.peer});
+  give(b, peer_down{a.c.self.id.peer});
+  run(3000 * ms);
+  BOOST_REQUIRE(since(a) != before);
+  give(b, set_job_state{4, job_state::done, 9, before});
+  link();
+  run(5000 * ms);
+  BOOST_REQUIRE(together());
+  BOOST_TEST((state(a) == job_state::running));
+  // Nor does it lie in wait for good.
+  for (node* n : {&a, &b}) {
+    give(*n, set_job_state{4, job_state::done, 9, before});
+    run(1000 * ms);
+    BOOST_TEST((state(a) == job_state::running));
+  }
+  give(b, set_job_state{4, job_state::done, 12, since(b)});
+  run(1000 * ms);
+  BOOST_TEST((state(a) == job_state::done));
+  BOOST_TEST(find_job(a.core->current(), 4)->done_step == 12u);
+}
+
 BOOST_AUTO_TEST_CASE(what_can_not_be_granted_is_refused_with_a_reason) {
   begin(a);
   job_entry j;
