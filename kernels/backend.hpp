@@ -19,6 +19,7 @@
 #include "kernels/cross_entropy.hpp"
 #include "kernels/embedding.hpp"
 #include "kernels/matmul.hpp"
+#include "kernels/packed_weight.hpp"
 #include "kernels/rmsnorm.hpp"
 #include "kernels/rope.hpp"
 #include "kernels/sampling.hpp"
@@ -34,6 +35,7 @@ class thread_team; // kernels/thread_team.hpp
 
 /// An implementation of every operation.
 class backend : public matmul_ops,
+                public packed_weight_ops,
                 public embedding_ops,
                 public rmsnorm_ops,
                 public rope_ops,

@@ -5,6 +5,8 @@
 #pragma once
 
 #include "kernels/backend.hpp"
+#include "kernels/cpu/few_rows.hpp"
+#include "kernels/cpu/many_rows.hpp"
 #include "kernels/thread_team.hpp"
 
 #include <vector>
@@ -26,6 +28,11 @@ public:
   void matmul_weight_gradient(matrix_view<float> dw_OI,
                               matrix_view<const float> dy_TO,
                               matrix_view<const float> x_TI) override;
+
+  packed_weight pack_weight(weight_type type, std::size_t rows,
+                            std::size_t cols, const row_reader& read) override;
+  void packed_matmul(matrix_view<float> y_TO, matrix_view<const float> x_TI,
+                     const packed_weight& w_OI) override;
 
   void embedding(matrix_view<float> y_TD, matrix_view<const float> w_VD,
                  vector_view<const token_id> ids_T) override;
@@ -101,6 +108,9 @@ private:
 
   thread_team& team_;
   std::vector<std::vector<float>> scratch_; ///< grows to the largest call
+  paired_rows pairs_;
+  quantised_rows codes_;
+  many_rows_scratch many_;
 };
 
 } // namespace shoal::kernels::cpu

@@ -22,6 +22,11 @@ public:
                               matrix_view<const float> dy_TO,
                               matrix_view<const float> x_TI) override;
 
+  packed_weight pack_weight(weight_type type, std::size_t rows,
+                            std::size_t cols, const row_reader& read) override;
+  void packed_matmul(matrix_view<float> y_TO, matrix_view<const float> x_TI,
+                     const packed_weight& w_OI) override;
+
   void embedding(matrix_view<float> y_TD, matrix_view<const float> w_VD,
                  vector_view<const token_id> ids_T) override;
   void embedding_weight_gradient(matrix_view<float> dw_VD,

@@ -1,0 +1,378 @@
+// kernels/cpu/few_rows.cpp -- the products of a few tokens, for every target.
+#include "kernels/cpu/few_rows.hpp"
+
+#include "kernels/packed_layout.hpp"
+
+#include <algorithm>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/few_rows.cpp"
+// foreach_target.h must come before the others.
+// clang-format off
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+#include "kernels/cpu/simd-inl.hpp"
+// clang-format on
+
+HWY_BEFORE_NAMESPACE();
+namespace shoal::kernels::cpu::HWY_NAMESPACE {
+
+using words = hn::RebindToUnsigned<tag>;
+
+/// Loads `n` 32-bit words of which the last may be half a word.
+HWY_INLINE hn::Vec<words>
+load_pairs(words d, const bf16* from, std::size_t values) {
+  if (HWY_LIKELY(values >= 2 * hn::Lanes(d)))
+    return hn::LoadU(d, reinterpret_cast<const std::uint32_t*>(from));
+  HWY_ALIGN std::uint32_t part[hn::MaxLanes(tag())] = {};
+  std::memcpy(part, from, values * sizeof(bf16));
+  return hn::Load(d, part);
+}
+
+template <std::size_t T>
+void bf16_rows(matrix_view<float> y_TO, const paired_rows& x,
+               matrix_view<const bf16> w_OI, std::size_t first,
+               std::size_t last) {
+  const tag d;
+  const words dw;
+  const auto lanes = hn::Lanes(d);
+  const auto high = hn::Set(dw, 0xffff0000u);
+  for (auto o = first; o != last; ++o) {
+    const bf16* w = w_OI.row(o);
+    vec sums[T][2];
+    for (auto& sum : sums)
+      sum[0] = sum[1] = hn::Zero(d);
+    for (std::size_t i = 0; i < x.half; i += lanes) {
+      const auto n = std::min(lanes, x.half - i);
+      const auto pairs = load_pairs(dw, w + 2 * i, w_OI.cols - 2 * i);
+      __builtin_prefetch(w + 2 * i + prefetch_bytes / sizeof(bf16));
+      const auto even = hn::BitCast(d, hn::ShiftLeft<16>(pairs));
+      const auto odd = hn::BitCast(d, hn::And(pairs, high));
+      for (std::size_t t = 0; t != T; ++t) {
+        const auto* xe = x.even.data() + t * x.half + i;
+        const auto* xo = x.odd.data() + t * x.half + i;
+        sums[t][0] = hn::MulAdd(even, load(d, xe, n), sums[t][0]);
+        sums[t][1] = hn::MulAdd(odd, load(d, xo, n), sums[t][1]);
+      }
+    }
+    for (std::size_t t = 0; t != T; ++t)
+      y_TO(t, o) = sum_of(hn::Add(sums[t][0], sums[t][1]));
+  }
+}
+
+template <std::size_t T>
+void f32_rows(matrix_view<float> y_TO, matrix_view<const float> x_TI,
+              matrix_view<const float> w_OI, std::size_t first,
+              std::size_t last) {
+  const tag d;
+  const auto lanes = hn::Lanes(d);
+  for (auto o = first; o != last; ++o) {
+    const float* w = w_OI.row(o);
+    vec sums[T][2];
+    for (auto& sum : sums)
+      sum[0] = sum[1] = hn::Zero(d);
+    std::size_t i = 0;
+    for (; i + 2 * lanes <= w_OI.cols; i += 2 * lanes) {
+      __builtin_prefetch(w + i + prefetch_bytes / sizeof(float));
+      const auto w0 = hn::LoadU(d, w + i);
+      const auto w1 = hn::LoadU(d, w + i + lanes);
+      for (std::size_t t = 0; t != T; ++t) {
+        const auto* x = x_TI.row(t) + i;
+        sums[t][0] = hn::MulAdd(w0, hn::LoadU(d, x), sums[t][0]);
+        sums[t][1] = hn::MulAdd(w1, hn::LoadU(d, x + lanes), sums[t][1]);
+      }
+    }
+    for (; i < w_OI.cols; i += lanes) {
+      const auto n = std::min(lanes, w_OI.cols - i);
+      const auto w0 = load(d, w + i, n);
+      for (std::size_t t = 0; t != T; ++t)
+        sums[t][0] = hn::MulAdd(w0, load(d, x_TI.row(t) + i, n), sums[t][0]);
+    }
+    for (std::size_t t = 0; t != T; ++t)
+      y_TO(t, o) = sum_of(hn::Add(sums[t][0], sums[t][1]));
+  }
+}
+
+void f32_rows_any(matrix_view<float> y_TO, matrix_view<const float> x_TI,
+                  matrix_view<const float> w_OI, std::size_t first,
+                  std::size_t last) {
+  switch (y_TO.rows) {
+  case 1:
+    return f32_rows<1>(y_TO, x_TI, w_OI, first, last);
+  case 2:
+    return f32_rows<2>(y_TO, x_TI, w_OI, first, last);
+  case 3:
+    return f32_rows<3>(y_TO, x_TI, w_OI, first, last);
+  case 4:
+    return f32_rows<4>(y_TO, x_TI, w_OI, first, last);
+  default:
+    return;
+  }
+}
+
+void bf16_rows_any(matrix_view<float> y_TO, const paired_rows& x,
+                   matrix_view<const bf16> w_OI, std::size_t first,
+                   std::size_t last) {
+  switch (y_TO.rows) {
+  case 1:
+    return bf16_rows<1>(y_TO, x, w_OI, first, last);
+  case 2:
+    return bf16_rows<2>(y_TO, x, w_OI, first, last);
+  case 3:
+    return bf16_rows<3>(y_TO, x, w_OI, first, last);
+  case 4:
+    return bf16_rows<4>(y_TO, x, w_OI, first, last);
+  default:
+    return;
+  }
+}
+
+// Panels: lanes are outputs, so registers of fewer than 16 lanes take a panel
+// in parts.
+
+using ints = hn::RebindToSigned<tag>;
+
+#if HWY_TARGET == HWY_SSSE3 || HWY_TARGET == HWY_SSE4                          \
+  || HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
+
+using bytes = hn::Repartition<std::uint8_t, tag>;
+using shorts = hn::Repartition<std::int16_t, tag>;
+
+/// sum + the four products of a lane: unsigned bytes of w, signed ones of x.
+HWY_INLINE hn::Vec<ints>
+add_four(hn::Vec<ints> sum, hn::Vec<words> w, const std::int8_t* x) {
+  const ints di;
+  const words dw;
+  const shorts ds;
+  const auto mask = hn::Set(dw, 0x00ff00ffu);
+  const auto pair = [](std::int8_t low, std::int8_t high) {
+    return static_cast<std::uint32_t>(static_cast<std::uint16_t>(low))
+           | static_cast<std::uint32_t>(static_cast<std::uint16_t>(high)) << 16;
+  };
+  const auto even = hn::BitCast(ds, hn::And(w, mask));
+  const auto odd = hn::BitCast(ds, hn::And(hn::ShiftRight<8>(w), mask));
+  const auto x02 = hn::BitCast(ds, hn::Set(dw, pair(x[0], x[2])));
+  const auto x13 = hn::BitCast(ds, hn::Set(dw, pair(x[1], x[3])));
+  auto none = hn::Zero(di);
+  sum = hn::ReorderWidenMulAccumulate(di, even, x02, sum, none);
+  return hn::ReorderWidenMulAccumulate(di, odd, x13, sum, none);
+}
+
+/// Outputs [lane, lane + Lanes) of a panel for token t.
+template <weight_type Type>
+HWY_INLINE void panel_part(float* sums, const quantised_rows& x, std::size_t t,
+                           const std::byte* panel, std::size_t lane) {
+  const tag d;
+  const ints di;
+  const words dw;
+  const bytes db;
+  const auto high = hn::Set(dw, 0xffff0000u);
+  HWY_ALIGN std::uint8_t levels[hn::MaxLanes(bytes())];
+  for (std::size_t i = 0; i != hn::Lanes(db); ++i)
+    levels[i] = static_cast<std::uint8_t>(q4_codes[i % 16] + code_offset);
+  const auto table = hn::Load(db, levels);
+  const auto nibble = hn::Set(dw, 0x0f0f0f0fu);
+  const auto* codes = x.codes.data() + t * x.padded;
+  const auto* scales = x.scales.data() + t * (x.padded / block_cols);
+  const auto* offsets = x.offsets.data() + t * (x.padded / block_cols);
+  auto sum = hn::Zero(d);
+  for (std::size_t c = 0; c != x.padded / chunk_cols; ++c) {
+    const auto* chunk = panel + c * chunk_bytes(Type) + 4 * lane;
+    const auto word = [&](std::size_t at) {
+      return hn::LoadU(dw, reinterpret_cast<const std::uint32_t*>(chunk + at));
+    };
+    __builtin_prefetch(chunk + prefetch_bytes);
+    auto sum0 = hn::Set(di, offsets[2 * c]);
+    auto sum1 = hn::Set(di, offsets[2 * c + 1]);
+    const auto* x0 = codes + c * chunk_cols;
+    for (std::size_t g = 0; g != 8; ++g) {
+      auto w0 = word(scale_bytes + 64 * g);
+      auto w1 = w0;
+      if (Type == weight_type::q8) {
+        w1 = word(scale_bytes + 64 * (8 + g));
+      } else {
+        const auto index0 = hn::BitCast(db, hn::And(w0, nibble));
+        const auto index1 =
+          hn::BitCast(db, hn::And(hn::ShiftRight<4>(w0), nibble));
+        w0 = hn::BitCast(dw, hn::TableLookupBytes(table, index0));
+        w1 = hn::BitCast(dw, hn::TableLookupBytes(table, index1));
+      }
+      sum0 = add_four(sum0, w0, x0 + 4 * g);
+      sum1 = add_four(sum1, w1, x0 + block_cols + 4 * g);
+    }
+    const auto both = word(0);
+    const auto s0 = hn::BitCast(d, hn::ShiftLeft<16>(both));
+    const auto s1 = hn::BitCast(d, hn::And(both, high));
+    sum = hn::MulAdd(hn::ConvertTo(d, sum0),
+                     hn::Mul(s0, hn::Set(d, scales[2 * c])), sum);
+    sum = hn::MulAdd(hn::ConvertTo(d, sum1),
+                     hn::Mul(s1, hn::Set(d, scales[2 * c + 1])), sum);
+  }
+  hn::StoreU(sum, d, sums + lane);
+}
+
+#else // one lane, and what has no pairs of products beside each other
+
+template <weight_type Type>
+void panel_part(float* sums, const quantised_rows& x, std::size_t t,
+                const std::byte* panel, std::size_t lane) {
+  const tag d;
+  const auto blocks = x.padded / block_cols;
+  for (std::size_t n = lane; n != lane + hn::Lanes(d); ++n) {
+    float sum = 0;
+    for (std::size_t b = 0; b != blocks; ++b) {
+      const auto* chunk = panel + b / 2 * chunk_bytes(Type);
+      const auto* codes = x.codes.data() + t * x.padded + b * block_cols;
+      const auto* from = chunk + scale_bytes + 4 * n;
+      std::int32_t dot = 0;
+      for (std::size_t k = 0; k != block_cols; ++k) {
+        const auto at = 64 * (k / 4) + k % 4;
+        dot += codes[k]
+               * (Type == weight_type::q8
+                    ? static_cast<int>(from[at + b % 2 * 512]) - code_offset
+                    : q4_codes[static_cast<int>(from[at]) >> (b % 2 * 4) & 15]);
+      }
+      bf16 scale;
+      std::memcpy(&scale, chunk + 4 * n + 2 * (b % 2), sizeof scale);
+      sum +=
+        static_cast<float>(dot) * (to_float(scale) * x.scales[t * blocks + b]);
+    }
+    sums[n] = sum;
+  }
+}
+
+#endif
+
+template <weight_type Type>
+void panels(matrix_view<float> y_TO, const quantised_rows& x,
+            const packed_weight& w_OI, std::size_t first, std::size_t last) {
+  const auto stride = chunks_of(w_OI.cols()) * chunk_bytes(Type);
+  const auto lanes = std::min(hn::Lanes(tag()), panel_rows);
+  for (auto p = first; p != last; ++p) {
+    const auto outputs = std::min(panel_rows, y_TO.cols - p * panel_rows);
+    for (std::size_t t = 0; t != y_TO.rows; ++t) {
+      float sums[panel_rows];
+      for (std::size_t lane = 0; lane < panel_rows; lane += lanes)
+        panel_part<Type>(sums, x, t, w_OI.data() + p * stride, lane);
+      std::copy_n(sums, outputs, y_TO.row(t) + p * panel_rows);
+    }
+  }
+}
+
+void panels_any(matrix_view<float> y_TO, const quantised_rows& x,
+                const packed_weight& w_OI, std::size_t first,
+                std::size_t last) {
+  if (w_OI.type() == weight_type::q8)
+    panels<weight_type::q8>(y_TO, x, w_OI, first, last);
+  else
+    panels<weight_type::q4>(y_TO, x, w_OI, first, last);
+}
+
+/// Rounds one block.
+void quantise_block(std::int8_t* codes, float* scale, std::int32_t* offset,
+                    const float* x) {
+  const tag d;
+  const ints di;
+  const hn::Rebind<std::int8_t, tag> d8;
+  const auto lanes = hn::Lanes(d); // divides block_cols
+  auto largest = hn::Zero(d);
+  auto poison = hn::Zero(d); // NaN where a value is not finite
+  for (std::size_t i = 0; i != block_cols; i += lanes) {
+    const auto v = hn::LoadU(d, x + i);
+    largest = hn::Max(largest, hn::Abs(v));
+    poison = hn::MulAdd(v, hn::Zero(d), poison);
+  }
+  const auto top = hn::GetLane(hn::MaxOfLanes(d, largest)) / 127.0f;
+  const auto by = hn::Set(d, top >= 1e-30f ? 1.0f / top : 0.0f); // finite
+  *scale = top + sum_of(poison);
+  auto sum = hn::Zero(di);
+  for (std::size_t i = 0; i != block_cols; i += lanes) {
+    const auto code = hn::NearestInt(hn::Mul(hn::LoadU(d, x + i), by));
+    sum = hn::Add(sum, code);
+    hn::StoreU(hn::DemoteTo(d8, code), d8, codes + i);
+  }
+  *offset = -code_offset * hn::GetLane(hn::SumOfLanes(di, sum));
+}
+
+void quantise_any(quantised_rows& to, std::size_t t, const float* x,
+                  std::size_t cols) {
+  const auto blocks = to.padded / block_cols;
+  for (std::size_t b = 0; b != blocks; ++b) {
+    const auto at = std::min(cols, b * block_cols);
+    const auto size = std::min(block_cols, cols - at);
+    const float* from = x + at;
+    float part[block_cols] = {};
+    if (size != block_cols) {
+      std::copy_n(from, size, part);
+      from = part;
+    }
+    quantise_block(to.codes.data() + t * to.padded + b * block_cols,
+                   &to.scales[t * blocks + b], &to.offsets[t * blocks + b],
+                   from);
+  }
+}
+
+} // namespace shoal::kernels::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace shoal::kernels::cpu {
+
+HWY_EXPORT(f32_rows_any);
+HWY_EXPORT(bf16_rows_any);
+HWY_EXPORT(panels_any);
+HWY_EXPORT(quantise_any);
+
+void quantised_rows::resize(std::size_t row_count, std::size_t cols) {
+  rows = row_count;
+  padded = chunks_of(cols) * chunk_cols;
+  codes.resize(rows * padded);
+  scales.resize(rows * padded / block_cols);
+  offsets.resize(rows * padded / block_cols);
+}
+
+void paired_rows::resize(std::size_t row_count, std::size_t cols) {
+  half = (cols + 1) / 2;
+  even.resize(row_count * half);
+  odd.resize(row_count * half);
+}
+
+void quantise_row(quantised_rows& to, std::size_t t, const float* x_I,
+                  std::size_t cols) {
+  HWY_DYNAMIC_DISPATCH(quantise_any)(to, t, x_I, cols);
+}
+
+void pair_row(paired_rows& to, std::size_t t, const float* x_I,
+              std::size_t cols) {
+  auto* even = to.even.data() + t * to.half;
+  auto* odd = to.odd.data() + t * to.half;
+  for (std::size_t i = 0; i != cols / 2; ++i) {
+    even[i] = x_I[2 * i];
+    odd[i] = x_I[2 * i + 1];
+  }
+  if (cols % 2 != 0) {
+    even[to.half - 1] = x_I[cols - 1];
+    odd[to.half - 1] = 0;
+  }
+}
+
+void rows_product_f32(matrix_view<float> y_TO, matrix_view<const float> x_TI,
+                      matrix_view<const float> w_OI, std::size_t first,
+                      std::size_t last) {
+  HWY_DYNAMIC_DISPATCH(f32_rows_any)(y_TO, x_TI, w_OI, first, last);
+}
+
+void rows_product_bf16(matrix_view<float> y_TO, const paired_rows& x,
+                       matrix_view<const bf16> w_OI, std::size_t first,
+                       std::size_t last) {
+  HWY_DYNAMIC_DISPATCH(bf16_rows_any)(y_TO, x, w_OI, first, last);
+}
+
+void panels_product(matrix_view<float> y_TO, const quantised_rows& x,
+                    const packed_weight& w_OI, std::size_t first,
+                    std::size_t last) {
+  HWY_DYNAMIC_DISPATCH(panels_any)(y_TO, x, w_OI, first, last);
+}
+
+} // namespace shoal::kernels::cpu
+#endif

@@ -1,0 +1,68 @@
+// kernels/cpu/few_rows.hpp -- products of a few tokens with a packed weight.
+//
+// Bound by reading the weight, which each of these does once, in order. The
+// work is cut into ranges of outputs that callers hand to threads; a range is
+// a function of the shape alone, and each output is one sum.
+//
+// Private to kernels/cpu.
+#pragma once
+
+#include "kernels/packed_weight.hpp"
+
+namespace shoal::kernels::cpu {
+
+/// Tokens up to which these are used: rows of floats, rows of bf16, panels.
+inline constexpr std::size_t few_f32 = 4;
+inline constexpr std::size_t few_bf16 = 4;
+inline constexpr std::size_t few_panels = 8;
+
+/// Bytes that are asked for ahead of what is read: the processor's own
+/// prefetcher ends at a page. 2 KiB is some 130 ns at 16 GB/s.
+inline constexpr std::size_t prefetch_bytes = 2048;
+
+/// Activations rounded to 8 bits by blocks: x = scale * code.
+struct quantised_rows {
+  std::size_t rows = 0;
+  std::size_t padded = 0;         ///< inputs of a row, whole chunks
+  std::vector<std::int8_t> codes; ///< [T][padded], 0 past the end
+  std::vector<float> scales;      ///< [T][padded / 32]
+  /// -128 * sum of the codes of a block: what the offset of the weights' codes
+  /// adds to a dot product, to be added before.
+  std::vector<std::int32_t> offsets; ///< [T][padded / 32]
+
+  void resize(std::size_t row_count, std::size_t cols);
+};
+
+/// Activations of pairs of inputs apart, as pairs of bf16 lie in a register.
+struct paired_rows {
+  std::size_t half = 0;    ///< (I + 1) / 2, values of a row of each
+  std::vector<float> even; ///< [T][half]: inputs 0, 2, ..
+  std::vector<float> odd;  ///< inputs 1, 3, ..; 0 past the end
+
+  void resize(std::size_t row_count, std::size_t cols);
+};
+
+void quantise_row(quantised_rows& to, std::size_t t, const float* x_I,
+                  std::size_t cols);
+void pair_row(paired_rows& to, std::size_t t, const float* x_I,
+              std::size_t cols);
+
+/// Outputs [first, last) of y_TO. @pre T <= few_f32
+void rows_product_f32(matrix_view<float> y_TO, matrix_view<const float> x_TI,
+                      matrix_view<const float> w_OI, std::size_t first,
+                      std::size_t last);
+/// @pre T <= few_bf16
+void rows_product_bf16(matrix_view<float> y_TO, const paired_rows& x,
+                       matrix_view<const bf16> w_OI, std::size_t first,
+                       std::size_t last);
+/// Outputs of panels [first, last) of y_TO, by the instructions of all.
+/// @pre T <= few_panels
+void panels_product(matrix_view<float> y_TO, const quantised_rows& x,
+                    const packed_weight& w_OI, std::size_t first,
+                    std::size_t last);
+/// The same by vpdpbusd. @pre usable_features().vnni
+void panels_product_vnni(matrix_view<float> y_TO, const quantised_rows& x,
+                         const packed_weight& w_OI, std::size_t first,
+                         std::size_t last);
+
+} // namespace shoal::kernels::cpu

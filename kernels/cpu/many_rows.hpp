@@ -1,0 +1,34 @@
+// kernels/cpu/many_rows.hpp -- products of many tokens with a packed weight.
+//
+// The weight is brought, a part at a time, into the form that the product
+// takes: bf16 for the dot products and tiles of bf16 (AVX-512 BF16, AMX),
+// else floats for sgemm. That costs little against the product of many tokens.
+//
+//   y_TO = x_TI * w_OI^T, cut into parts of outputs; each part is one task
+//
+// Private to kernels/cpu.
+#pragma once
+
+#include "kernels/cpu/features.hpp"
+#include "kernels/packed_weight.hpp"
+#include "kernels/thread_team.hpp"
+
+namespace shoal::kernels::cpu {
+
+/// Memory of the products of many tokens, kept between calls.
+struct many_rows_scratch {
+  std::vector<bf16> x;                       ///< activations, rounded
+  std::vector<std::vector<std::byte>> tasks; ///< of each worker
+};
+
+/// Floats and sgemm: any processor.
+void many_rows_f32(thread_team& team, many_rows_scratch& scratch,
+                   matrix_view<float> y_TO, matrix_view<const float> x_TI,
+                   const packed_weight& w_OI);
+
+/// @pre with.bf16; any weight but f32
+void many_rows_bf16(thread_team& team, many_rows_scratch& scratch,
+                    matrix_view<float> y_TO, matrix_view<const float> x_TI,
+                    const packed_weight& w_OI, features with);
+
+} // namespace shoal::kernels::cpu

@@ -1,0 +1,142 @@
+// kernels/cpu/packed_weight.cpp -- packs weights and shares out products.
+#include "kernels/packed_weight.hpp"
+
+#include "kernels/check.hpp"
+#include "kernels/cpu/backend.hpp"
+#include "kernels/cpu/parallel.hpp"
+#include "kernels/pack_chunk.hpp"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/packed_weight.cpp"
+// foreach_target.h must come before the others.
+// clang-format off
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+// clang-format on
+
+HWY_BEFORE_NAMESPACE();
+namespace shoal::kernels::cpu::HWY_NAMESPACE {
+
+void pack_one(weight_type type, std::size_t panel, std::size_t rows,
+              std::size_t cols, const row_reader& read,
+              std::vector<float>& scratch, std::byte* to) {
+  if (type == weight_type::q8)
+    pack_panel<weight_type::q8>(panel, rows, cols, read, scratch, to);
+  else
+    pack_panel<weight_type::q4>(panel, rows, cols, read, scratch, to);
+}
+
+} // namespace shoal::kernels::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace shoal::kernels::cpu {
+
+HWY_EXPORT(pack_one);
+
+namespace {
+
+/// Bytes of weights that one task of a product of few tokens reads at least:
+/// some 4 us at 16 GB/s, several times what it costs to take a task, and few
+/// enough that threads end together.
+constexpr std::size_t task_bytes = 64 << 10;
+
+/// Calls body(first, last) for ranges of `count` items of `bytes` each.
+template <class Body>
+void for_bytes(thread_team& team, std::size_t count, std::size_t bytes,
+               const Body& body) {
+  const auto step =
+    std::max<std::size_t>(1, task_bytes / std::max<std::size_t>(1, bytes));
+  team.run((count + step - 1) / step, [&](std::size_t task, unsigned) {
+    body(task * step, std::min(count, (task + 1) * step));
+  });
+}
+
+} // namespace
+
+packed_weight
+cpu_backend::pack_weight(weight_type type, std::size_t rows, std::size_t cols,
+                         const row_reader& read) {
+  prepare_scratch();
+  if (type == weight_type::f32) {
+    auto to = allocate_packed(rows * cols * sizeof(float));
+    auto* values = reinterpret_cast<float*>(to.get());
+    for_ranges(team_, rows, cols, [&](std::size_t first, std::size_t last) {
+      for (auto r = first; r != last; ++r)
+        read(r, values + r * cols);
+    });
+    return {matrix_view<const float>(values, rows, cols), to};
+  }
+  if (type == weight_type::bf16) {
+    auto to = allocate_packed(rows * cols * sizeof(bf16));
+    auto* values = reinterpret_cast<bf16*>(to.get());
+    team_.run(rows, [&](std::size_t r, unsigned worker) {
+      auto& row = scratch_[worker];
+      row.resize(std::max(row.size(), cols));
+      read(r, row.data());
+      for (std::size_t i = 0; i != cols; ++i)
+        values[r * cols + i] = to_bf16(row[i]);
+    });
+    return {matrix_view<const bf16>(values, rows, cols), to};
+  }
+  auto to = allocate_packed(panel_bytes(type, rows, cols));
+  const auto panel = chunks_of(cols) * chunk_bytes(type);
+  team_.run(panels_of(rows), [&](std::size_t p, unsigned worker) {
+    HWY_DYNAMIC_DISPATCH(pack_one)
+    (type, p, rows, cols, read, scratch_[worker], to.get() + p * panel);
+  });
+  return {type, rows, cols, to};
+}
+
+void cpu_backend::packed_matmul(matrix_view<float> y_TO,
+                                matrix_view<const float> x_TI,
+                                const packed_weight& w_OI) {
+  SHOAL_KERNEL_ASSERT(y_TO.rows == x_TI.rows && y_TO.cols == w_OI.rows()
+                      && x_TI.cols == w_OI.cols());
+  const auto T = y_TO.rows;
+  if (y_TO.empty())
+    return;
+  const auto type = w_OI.type();
+  const auto row_bytes = w_OI.bytes() / w_OI.rows();
+  if (type == weight_type::f32) {
+    if (T > few_f32)
+      return matmul(y_TO, x_TI, w_OI.floats());
+    for_bytes(team_, y_TO.cols, row_bytes,
+              [&](std::size_t first, std::size_t last) {
+                rows_product_f32(y_TO, x_TI, w_OI.floats(), first, last);
+              });
+    return;
+  }
+  const auto with = usable_features();
+  if (T > (type == weight_type::bf16 ? few_bf16 : few_panels)) {
+    if (with.bf16)
+      many_rows_bf16(team_, many_, y_TO, x_TI, w_OI, with);
+    else
+      many_rows_f32(team_, many_, y_TO, x_TI, w_OI);
+    return;
+  }
+  if (type == weight_type::bf16) {
+    pairs_.resize(T, x_TI.cols);
+    for (std::size_t t = 0; t != T; ++t)
+      pair_row(pairs_, t, x_TI.row(t), x_TI.cols);
+    for_bytes(team_, y_TO.cols, row_bytes,
+              [&](std::size_t first, std::size_t last) {
+                rows_product_bf16(y_TO, pairs_, w_OI.halves(), first, last);
+              });
+    return;
+  }
+  codes_.resize(T, x_TI.cols);
+  for (std::size_t t = 0; t != T; ++t)
+    quantise_row(codes_, t, x_TI.row(t), x_TI.cols);
+  const auto panels = panels_of(y_TO.cols);
+  for_bytes(team_, panels, w_OI.bytes() / panels,
+            [&](std::size_t first, std::size_t last) {
+              if (with.vnni)
+                panels_product_vnni(y_TO, codes_, w_OI, first, last);
+              else
+                panels_product(y_TO, codes_, w_OI, first, last);
+            });
+}
+
+} // namespace shoal::kernels::cpu
+#endif
