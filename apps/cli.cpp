@@ -379,6 +379,10 @@ void add_model(CLI::App& app, command_set& set, runners& run) {
   c->add_option("--top-p", g.top_p, "sample among this much probability");
   c->add_option("--seed", g.seed, "the same seed gives the same text");
   c->add_option("--stop", g.stop, "text to stop before");
+  c->add_option("--quantize", g.quantize,
+                "make weights smaller at load: bf16, q8 (8.5 bits each), q4 "
+                "(4.5); default: as the files have them")
+    ->check(CLI::IsMember({"bf16", "q8", "q4"}));
   c->add_option("--threads", g.threads, "0: all processors")
     ->check(CLI::Range(0, 1024));
   c->add_flag("--json", g.json, "one JSON line per token on stdout");
@@ -390,6 +394,10 @@ void add_model(CLI::App& app, command_set& set, runners& run) {
   c->add_option("--data", e.data,
                 "text, or .jsonl with \"text\" or \"input_ids\"")
     ->required();
+  c->add_option("--quantize", e.quantize,
+                "what generation with such weights would give: bf16, q8, q4; "
+                "default: as training computes it, in floats")
+    ->check(CLI::IsMember({"bf16", "q8", "q4"}));
   c->add_option("--threads", e.threads, "0: all processors")
     ->check(CLI::Range(0, 1024));
   c->add_flag("--json", e.json, "as JSON");

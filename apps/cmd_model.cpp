@@ -22,33 +22,29 @@ using json = nlohmann::ordered_json;
 
 namespace {
 
-/// A whole model on the CPU.
-struct local_model {
-  explicit local_model(int threads)
+/// The CPU, with so many threads, or as many as this process may use.
+struct local_device {
+  explicit local_device(int threads)
     : team(threads > 0
              ? unsigned(threads)
              : unsigned(runtime::usable_threads(runtime::read_host_limits()))),
       backend(kernels::make_cpu_backend(team)) {}
   kernels::thread_team team;
   std::unique_ptr<kernels::backend> backend;
-  std::optional<model::model_directory> directory;
-  std::unique_ptr<model::stage_model> stage;
-
-  model::status load(const std::filesystem::path& path) {
-    auto loaded = model::load_directory(path);
-    if (!loaded)
-      return loaded.why();
-    directory.emplace(std::move(*loaded));
-    std::vector<model::unit_state*> units;
-    for (model::unit_state& u : directory->units)
-      units.push_back(&u);
-    stage = std::make_unique<model::stage_model>(std::move(units), *backend);
-    return model::done{};
-  }
-  const model::tokenizer* tokenizer() const {
-    return directory->tokenizer ? &*directory->tokenizer : nullptr;
-  }
 };
+
+model::weight_choice choice_of(const std::string& quantize) {
+  using enum kernels::weight_type;
+  for (const auto type : {bf16, q8, q4})
+    if (quantize == name_of(type))
+      return type;
+  return std::nullopt;
+}
+
+template <class Directory>
+const model::tokenizer* tokenizer_of(const Directory& directory) {
+  return directory.tokenizer ? &*directory.tokenizer : nullptr;
+}
 
 int fail(const std::string& text, int code = exit_failed) {
   std::cerr << "shoal: " << text << "\n";
@@ -70,7 +66,7 @@ const char* name_of(model::finish_reason r) {
 }
 
 model::result<std::vector<model::token_id>>
-prompt_of(const generate_command& o, const local_model& m) {
+prompt_of(const generate_command& o, const model::inference_directory& m) {
   std::vector<model::token_id> ids;
   if (!o.prompt_ids.empty()) {
     const json list = json::parse("[" + o.prompt_ids + "]", nullptr, false);
@@ -79,18 +75,18 @@ prompt_of(const generate_command& o, const local_model& m) {
                             + "'; expected ids such as 5,6,7"};
     for (const json& id : list) {
       if (!id.is_number_unsigned()
-          || id.get<std::uint64_t>() >= m.directory->config.vocab_size)
+          || id.get<std::uint64_t>() >= m.config.vocab_size)
         return model::failure{"--prompt-ids: " + id.dump()
                               + " is not below the vocabulary's "
-                              + std::to_string(m.directory->config.vocab_size)};
+                              + std::to_string(m.config.vocab_size)};
       ids.push_back(id.get<model::token_id>());
     }
     return ids;
   }
-  if (m.tokenizer() == nullptr)
+  if (!m.tokenizer)
     return model::failure{"the model has no tokenizer: use --prompt-ids ("
-                          + m.directory->no_text + ")"};
-  auto encoded = model::text_encoder(*m.tokenizer()).encode(o.prompt);
+                          + m.no_text + ")"};
+  auto encoded = model::text_encoder(*m.tokenizer).encode(o.prompt);
   if (!encoded)
     return model::failure{"--prompt: " + encoded.message()};
   ids = std::move(*encoded);
@@ -113,10 +109,13 @@ int run_generate(const generate_command& o) {
   options.stop = o.stop;
   if (auto good = model::check(options); !good)
     return fail(good.message(), exit_usage);
-  local_model m(o.threads);
-  if (auto loaded = m.load(o.model); !loaded)
-    return fail(loaded.message());
-  auto prompt = prompt_of(o, m);
+  local_device on(o.threads);
+  auto m =
+    model::load_for_inference(o.model, choice_of(o.quantize), *on.backend);
+  if (!m)
+    return fail(m.message());
+  const model::tokenizer* const tokenizer = tokenizer_of(*m);
+  auto prompt = prompt_of(o, *m);
   if (!prompt)
     return fail(prompt.message(), exit_usage);
   using clock = std::chrono::steady_clock;
@@ -125,9 +124,9 @@ int run_generate(const generate_command& o) {
   std::size_t count = 0;
   if (!o.json && !o.prompt.empty())
     std::cout << o.prompt << std::flush;
+  model::inference_stage stage(std::move(m->units), *on.backend);
   auto result = model::generate(
-    *m.stage, m.tokenizer(), *prompt, options,
-    [&](const model::generated_token& t) {
+    stage, tokenizer, *prompt, options, [&](const model::generated_token& t) {
       if (count++ == 0)
         first = clock::now();
       if (o.json)
@@ -137,7 +136,7 @@ int run_generate(const generate_command& o) {
                           {"text", t.text}}
                        .dump(-1, ' ', false, json::error_handler_t::replace)
                   << "\n";
-      else if (m.tokenizer() != nullptr)
+      else if (tokenizer != nullptr)
         std::cout << t.text << std::flush;
       else
         std::cout << (count > 1 ? "," : "") << t.id << std::flush;
@@ -172,15 +171,46 @@ int run_generate(const generate_command& o) {
   return exit_done;
 }
 
-int run_eval(const eval_command& o) {
-  local_model m(o.threads);
-  if (auto loaded = m.load(o.model); !loaded)
-    return fail(loaded.message());
-  auto sequences =
-    model::read_sequences(o.data, m.directory->config, m.tokenizer());
+namespace {
+
+/// As training computes it.
+model::result<model::evaluation>
+evaluate_floats(const eval_command& o, kernels::backend& device) {
+  auto m = model::load_directory(o.model);
+  if (!m)
+    return m.why();
+  auto sequences = model::read_sequences(o.data, m->config, tokenizer_of(*m));
   if (!sequences)
-    return fail(sequences.message());
-  const model::evaluation e = model::evaluate(*m.stage, *sequences);
+    return sequences.why();
+  std::vector<model::unit_state*> units;
+  for (model::unit_state& u : m->units)
+    units.push_back(&u);
+  model::stage_model stage(std::move(units), device);
+  return model::evaluate(stage, *sequences);
+}
+
+/// As generation computes it.
+model::result<model::evaluation>
+evaluate_packed(const eval_command& o, kernels::backend& device) {
+  auto m = model::load_for_inference(o.model, choice_of(o.quantize), device);
+  if (!m)
+    return m.why();
+  auto sequences = model::read_sequences(o.data, m->config, tokenizer_of(*m));
+  if (!sequences)
+    return sequences.why();
+  model::inference_stage stage(std::move(m->units), device);
+  return model::evaluate(stage, *sequences);
+}
+
+} // namespace
+
+int run_eval(const eval_command& o) {
+  local_device on(o.threads);
+  const auto evaluated = o.quantize.empty() ? evaluate_floats(o, *on.backend)
+                                            : evaluate_packed(o, *on.backend);
+  if (!evaluated)
+    return fail(evaluated.message());
+  const model::evaluation& e = *evaluated;
   if (e.tokens == 0)
     return fail("--data has no sequence of two tokens or more");
   if (o.json)

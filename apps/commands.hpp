@@ -138,6 +138,7 @@ struct generate_command {
   double top_p = 1.0;
   std::uint64_t seed = 0;
   std::vector<std::string> stop;
+  std::string quantize; ///< "bf16", "q8", "q4"; empty: as the files are
   int threads = 0;
   bool json = false;
 };
@@ -146,6 +147,7 @@ int run_generate(const generate_command& o);
 struct eval_command {
   std::filesystem::path model;
   std::vector<std::string> data;
+  std::string quantize; ///< as above; empty: as in training, in floats
   int threads = 0;
   bool json = false;
 };

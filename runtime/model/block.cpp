@@ -183,37 +183,48 @@ void block_weight_gradient(const block_context& c, unit_state& unit,
                               a.x_TD.matrix(), a.r1_T.vector());
 }
 
-void block_cached(const block_context& c, const unit_state& unit,
+namespace {
+
+block_tensors<const float, const kernels::packed_weight&>
+block_weights(const inference_unit& unit) {
+  return {unit.vector(0), unit.matrix(1), unit.matrix(2),
+          unit.matrix(3), unit.matrix(4), unit.vector(5),
+          unit.matrix(6), unit.matrix(7), unit.matrix(8)};
+}
+
+} // namespace
+
+void block_cached(const block_context& c, const inference_unit& unit,
                   matrix_view<float> x_TD, matrix_view<float> keys_PKH,
                   matrix_view<float> values_PKH, std::size_t past) {
   kernels::backend& dev = c.device;
-  const auto w = block_parameters(unit);
+  const auto w = block_weights(unit);
   const auto eps = static_cast<float>(c.config.rms_norm_eps);
   const std::size_t all = past + c.rows();
   activation h_TD = c.take(c.config.hidden_size);
-  activation q_TNH = c.take(w.q.rows);
-  activation o_TNH = c.take(w.q.rows);
+  activation q_TNH = c.take(w.q.rows());
+  activation o_TNH = c.take(w.q.rows());
   const auto k_TKH = keys_PKH.slice_rows(past, all);
   dev.rmsnorm(h_TD.matrix(), {}, x_TD, w.attention_norm_D, eps);
-  dev.matmul(q_TNH.matrix(), h_TD.matrix(), w.q);
-  dev.matmul(k_TKH, h_TD.matrix(), w.k);
-  dev.matmul(values_PKH.slice_rows(past, all), h_TD.matrix(), w.v);
+  dev.packed_matmul(q_TNH.matrix(), h_TD.matrix(), w.q);
+  dev.packed_matmul(k_TKH, h_TD.matrix(), w.k);
+  dev.packed_matmul(values_PKH.slice_rows(past, all), h_TD.matrix(), w.v);
   dev.rope(q_TNH.matrix(), c.positions_T, c.rope);
   dev.rope(k_TKH, c.positions_T, c.rope);
   dev.attention_cached(o_TNH.matrix(), q_TNH.matrix(),
                        keys_PKH.slice_rows(0, all),
                        values_PKH.slice_rows(0, all), c.attention());
-  dev.matmul(h_TD.matrix(), o_TNH.matrix(), w.o);
+  dev.packed_matmul(h_TD.matrix(), o_TNH.matrix(), w.o);
   c.reducer.reduce(reduce_point::attention_output, unit.unit(), h_TD.matrix());
   dev.add(x_TD, x_TD, h_TD.matrix());
 
   activation gate_TF = c.take(c.config.intermediate_size);
   activation up_TF = c.take(c.config.intermediate_size);
   dev.rmsnorm(h_TD.matrix(), {}, x_TD, w.mlp_norm_D, eps);
-  dev.matmul(gate_TF.matrix(), h_TD.matrix(), w.gate);
-  dev.matmul(up_TF.matrix(), h_TD.matrix(), w.up);
+  dev.packed_matmul(gate_TF.matrix(), h_TD.matrix(), w.gate);
+  dev.packed_matmul(up_TF.matrix(), h_TD.matrix(), w.up);
   dev.swiglu(gate_TF.matrix(), gate_TF.matrix(), up_TF.matrix());
-  dev.matmul(h_TD.matrix(), gate_TF.matrix(), w.down);
+  dev.packed_matmul(h_TD.matrix(), gate_TF.matrix(), w.down);
   c.reducer.reduce(reduce_point::mlp_output, unit.unit(), h_TD.matrix());
   dev.add(x_TD, x_TD, h_TD.matrix());
 }

@@ -13,17 +13,19 @@
 #include "kernels/backend.hpp"
 #include "runtime/model/activation_pool.hpp"
 #include "runtime/model/communicator.hpp"
+#include "runtime/model/inference.hpp"
 #include "runtime/model/unit_state.hpp"
 
 namespace shoal::model {
 
-/// Views of the tensors of a block, in parameters or in gradients.
-template <class Scalar>
+/// Views of the tensors of a block, in parameters or in gradients; or what
+/// inference reads, whose matrices are packed weights.
+template <class Scalar, class Matrix = kernels::matrix_view<Scalar>>
 struct block_tensors {
   kernels::vector_view<Scalar> attention_norm_D;
-  kernels::matrix_view<Scalar> q, k, v, o;
+  Matrix q, k, v, o;
   kernels::vector_view<Scalar> mlp_norm_D;
-  kernels::matrix_view<Scalar> gate, up, down;
+  Matrix gate, up, down;
 };
 
 block_tensors<const float> block_parameters(const unit_state& unit);
@@ -69,7 +71,7 @@ void block_weight_gradient(const block_context& c, unit_state& unit,
 
 /// Computes the block on the newest tokens of one sequence in place. `past`
 /// positions are in the cache already; this call's keys and values follow.
-void block_cached(const block_context& c, const unit_state& unit,
+void block_cached(const block_context& c, const inference_unit& unit,
                   kernels::matrix_view<float> x_TD,
                   kernels::matrix_view<float> keys_PKH,
                   kernels::matrix_view<float> values_PKH, std::size_t past);

@@ -5,20 +5,26 @@
 // (prefill), then one token at a time.
 //
 // Shapes:    T new tokens of one sequence; hidden states T rows of D.
+// Cost:      a call of many tokens goes through the blocks in parts of
+//            decode_rows_max, so that its memory has a bound.
 // Threads:   one call at a time per stage.
 // Ownership: the stage belongs to the caller and outlives the decoder.
 #pragma once
 
-#include "runtime/model/stage_model.hpp"
+#include "runtime/model/inference.hpp"
 
 namespace shoal::model {
+
+/// Tokens that go through the blocks at once: enough that the weights, read
+/// once for all of them, cost less than the products.
+inline constexpr std::size_t decode_rows_max = 512;
 
 /// The cached sequence of one request on one stage.
 class stage_decoder {
 public:
   /// Reserves room for `positions` tokens.
   /// @pre 1 <= positions <= max_position_embeddings
-  stage_decoder(stage_model& stage, std::size_t positions);
+  stage_decoder(inference_stage& stage, std::size_t positions);
 
   std::size_t position() const noexcept { return position_; }
   std::size_t capacity() const noexcept { return capacity_; }
@@ -26,14 +32,18 @@ public:
   void clear() noexcept { position_ = 0; }
 
   /// Appends tokens. The first stage reads `ids`, others `hidden_in`. All but
-  /// the last write `hidden_out`; the last writes the logits of the newest
-  /// token only, V values, to `logits_out`.
+  /// the last write `hidden_out`; the last writes logits to `logits_out`: of
+  /// the newest token only if it has V values, of all T tokens if it has T*V.
   /// @pre position() + T <= capacity()
   void append(std::span<const token_id> ids, std::span<const float> hidden_in,
               std::span<float> hidden_out, std::span<float> logits_out);
 
 private:
-  stage_model& stage_;
+  void
+  append_part(std::span<const token_id> ids, std::span<const float> hidden_in,
+              std::span<float> hidden_out, std::span<float> logits_out);
+
+  inference_stage& stage_;
   std::size_t capacity_;
   std::size_t width_ = 0; ///< K*H
   std::size_t position_ = 0;

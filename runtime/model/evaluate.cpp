@@ -2,6 +2,7 @@
 #include "runtime/model/evaluate.hpp"
 
 #include "runtime/model/corpus.hpp"
+#include "runtime/model/decoder.hpp"
 #include "runtime/model/file_io.hpp"
 
 #include <nlohmann/json.hpp>
@@ -130,24 +131,40 @@ read_sequences(std::span<const std::string> paths, const model_config& config,
   return all;
 }
 
-void evaluate(stage_model& model, std::span<const token_id> sequence,
-              evaluation_sum& sum, std::size_t window) {
-  SHOAL_ASSERT(model.has_embedding() && model.has_head());
-  const std::size_t positions = model.config().max_position_embeddings;
+namespace {
+
+/// Calls body(inputs, targets) for each window of a sequence.
+template <class Body>
+void each_window(const model_config& config, std::span<const token_id> sequence,
+                 std::size_t window, const Body& body) {
+  const std::size_t positions = config.max_position_embeddings;
   window = window == 0 ? positions : std::min(window, positions);
   for (std::size_t first = 0; first < sequence.size(); first += window) {
     const std::size_t size = std::min(window, sequence.size() - first);
-    if (size < 2)
-      continue;
+    if (size >= 2)
+      body(sequence.subspan(first, size - 1),
+           sequence.subspan(first + 1, size - 1));
+  }
+}
+
+/// Rows of logits that are computed at once.
+constexpr std::size_t logits_rows_max = 128;
+
+} // namespace
+
+void evaluate(stage_model& model, std::span<const token_id> sequence,
+              evaluation_sum& sum, std::size_t window) {
+  SHOAL_ASSERT(model.has_embedding() && model.has_head());
+  each_window(model.config(), sequence, window, [&](auto ids, auto targets) {
     forward_work work;
     work.microbatch = ~microbatch_id(0);
-    work.tokens = size - 1;
-    work.ids = sequence.subspan(first, size - 1);
-    work.targets = sequence.subspan(first + 1, size - 1);
+    work.tokens = ids.size();
+    work.ids = ids;
+    work.targets = targets;
     work.keep = false;
     const forward_result result = model.forward(work);
     sum.add(result.loss_sum, result.predicted);
-  }
+  });
 }
 
 evaluation
@@ -156,6 +173,41 @@ evaluate(stage_model& model, std::span<const std::vector<token_id>> all,
   evaluation_sum sum;
   for (const auto& sequence : all)
     evaluate(model, sequence, sum, window);
+  return sum.mean();
+}
+
+evaluation
+evaluate(inference_stage& model, std::span<const std::vector<token_id>> all,
+         std::size_t window) {
+  SHOAL_ASSERT(model.has_embedding() && model.has_head());
+  const model_config& config = model.config();
+  std::size_t longest = 1;
+  for (const auto& sequence : all)
+    each_window(config, sequence, window, [&](auto ids, auto) {
+      longest = std::max(longest, ids.size());
+    });
+  stage_decoder decoder(model, longest);
+  aligned_buffer logits(std::min(longest, logits_rows_max) * config.vocab_size);
+  std::vector<float> losses(logits_rows_max);
+  evaluation_sum sum;
+  const auto add = [&](std::span<const token_id> ids,
+                       std::span<const token_id> targets) {
+    decoder.clear();
+    double loss_sum = 0;
+    for (std::size_t t = 0; t < ids.size(); t += logits_rows_max) {
+      const std::size_t rows = std::min(logits_rows_max, ids.size() - t);
+      const auto of_rows = logits.span().first(rows * config.vocab_size);
+      decoder.append(ids.subspan(t, rows), {}, {}, of_rows);
+      model.device().cross_entropy({losses.data(), rows}, {},
+                                   {of_rows.data(), rows, config.vocab_size},
+                                   targets.subspan(t, rows), 1);
+      for (std::size_t r = 0; r < rows; ++r)
+        loss_sum += losses[r];
+    }
+    sum.add(loss_sum, ids.size());
+  };
+  for (const auto& sequence : all)
+    each_window(config, sequence, window, add);
   return sum.mean();
 }
 

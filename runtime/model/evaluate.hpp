@@ -8,7 +8,7 @@
 // fewer than two tokens predicts nothing.
 #pragma once
 
-#include "runtime/model/stage_model.hpp"
+#include "runtime/model/inference.hpp"
 #include "runtime/model/tokenizer.hpp"
 
 #include <filesystem>
@@ -48,5 +48,10 @@ void evaluate(stage_model& model, std::span<const token_id> sequence,
 evaluation
 evaluate(stage_model& model, std::span<const std::vector<token_id>> sequences,
          std::size_t window = 0);
+
+/// The same by what generates: its weights, and its arithmetic.
+evaluation evaluate(inference_stage& model,
+                    std::span<const std::vector<token_id>> sequences,
+                    std::size_t window = 0);
 
 } // namespace shoal::model

@@ -118,7 +118,7 @@ check_prompt(const model_config& config, std::span<const token_id> prompt) {
 } // namespace
 
 result<generated>
-generate(stage_model& model, const tokenizer* by,
+generate(inference_stage& model, const tokenizer* by,
          std::span<const token_id> prompt, const generate_options& options,
          const token_callback& each) {
   const model_config& config = model.config();
@@ -155,6 +155,14 @@ generate(stage_model& model, const tokenizer* by,
       decoder.append({&token.id, 1}, {}, {}, logits.span());
   }
   return all;
+}
+
+result<generated>
+generate(stage_model& model, const tokenizer* by,
+         std::span<const token_id> prompt, const generate_options& options,
+         const token_callback& each) {
+  inference_stage views(model);
+  return generate(views, by, prompt, options, each);
 }
 
 } // namespace shoal::model

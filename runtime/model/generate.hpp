@@ -7,7 +7,7 @@
 #pragma once
 
 #include "kernels/sampling.hpp"
-#include "runtime/model/stage_model.hpp"
+#include "runtime/model/inference.hpp"
 #include "runtime/model/tokenizer.hpp"
 
 #include <functional>
@@ -92,6 +92,11 @@ struct generated {
 using token_callback = std::function<bool(const generated_token&)>;
 
 /// Generates after `prompt`. @pre the stage has all units
+result<generated>
+generate(inference_stage& model, const tokenizer* by,
+         std::span<const token_id> prompt, const generate_options& options,
+         const token_callback& each = {});
+/// The same with the parameters of a stage that trains.
 result<generated>
 generate(stage_model& model, const tokenizer* by,
          std::span<const token_id> prompt, const generate_options& options,

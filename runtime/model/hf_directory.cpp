@@ -38,7 +38,9 @@ check_weights(const unit_layout& layout, const safetensors_source& source) {
   return done{};
 }
 
-void find_tokenizer(const fs::path& directory, model_directory& model) {
+/// Of model_directory and inference_directory.
+template <class Directory>
+void find_tokenizer(const fs::path& directory, Directory& model) {
   auto tokenizer = load_tokenizer(directory);
   if (!tokenizer)
     model.no_text = tokenizer.message();
@@ -71,6 +73,32 @@ result<model_directory> load_directory(const fs::path& directory, purpose use) {
     model.units.emplace_back(model.layout, u, use);
     if (status loaded = load(model.units.back(), *source); !loaded)
       return loaded.why();
+  }
+  return model;
+}
+
+result<inference_directory>
+load_for_inference(const fs::path& directory, weight_choice choice,
+                   kernels::backend& device) {
+  auto config = load_config(directory);
+  if (!config)
+    return config.why();
+  auto source = safetensors_source::open(directory);
+  if (!source)
+    return source.why();
+  inference_directory model;
+  model.config = *config;
+  model.layout = std::make_shared<const unit_layout>(*config);
+  if (status checked = check_weights(*model.layout, *source); !checked)
+    return checked.why();
+  find_tokenizer(directory, model);
+  weights_by_name packed;
+  for (unit_index u = 0; u < model.layout->unit_count(); ++u) {
+    auto unit =
+      inference_unit::load(model.layout, u, *source, choice, device, packed);
+    if (!unit)
+      return unit.why();
+    model.units.push_back(std::move(*unit));
   }
   return model;
 }

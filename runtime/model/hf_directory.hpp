@@ -10,7 +10,7 @@
 // model is carried over, so nothing else that lies there is lost.
 #pragma once
 
-#include "runtime/model/safetensors.hpp"
+#include "runtime/model/inference.hpp"
 #include "runtime/model/tokenizer.hpp"
 #include "runtime/model/unit_state.hpp"
 
@@ -33,6 +33,21 @@ result<model_config> load_config(const std::filesystem::path& directory);
 /// Reads a whole directory.
 result<model_directory> load_directory(const std::filesystem::path& directory,
                                        purpose use = purpose::serving);
+
+/// A model that only generates on this machine.
+struct inference_directory {
+  model_config config;
+  std::shared_ptr<const unit_layout> layout;
+  std::vector<inference_unit> units; ///< all of them, in order
+  std::optional<model::tokenizer> tokenizer;
+  std::string no_text; ///< why there is no tokenizer, if there is none
+};
+
+/// Reads a whole directory for generation. Its files stay mapped while there
+/// are units that read them where they are.
+result<inference_directory>
+load_for_inference(const std::filesystem::path& directory, weight_choice choice,
+                   kernels::backend& device);
 
 /// Parameters of one unit for saving: unit and its values in layout order.
 struct unit_parameters {

@@ -84,6 +84,13 @@ struct file_in_memory {
   std::shared_ptr<const void> keep; ///< owns them
 };
 
+/// The values of one tensor as they lie in a file.
+struct stored_values {
+  stored_type type = stored_type::other;
+  std::span<const std::byte> bytes;
+  std::shared_ptr<const void> keep; ///< owns them; keeps the file mapped
+};
+
 /// The tensors of one file, or of all files of a directory.
 class safetensors_source {
 public:
@@ -110,6 +117,8 @@ public:
   /// The values as they lie in the file, which this keeps mapped.
   /// @returns nothing if they are not F32 on a boundary of floats
   std::span<const float> floats(std::string_view name) const;
+  /// The values as they lie in the file. @pre there is such a tensor
+  stored_values stored(std::string_view name) const;
 
 private:
   struct mapped;

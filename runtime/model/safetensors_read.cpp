@@ -175,6 +175,14 @@ status safetensors_source::read(std::string_view name,
   return done{};
 }
 
+stored_values safetensors_source::stored(std::string_view name) const {
+  auto at = tensors_.find(name);
+  SHOAL_ASSERT(at != tensors_.end());
+  const stored_tensor& t = at->second.tensor;
+  const file_in_memory& file = files_[at->second.file];
+  return {t.type, file.bytes.subspan(t.first, t.last - t.first), file.keep};
+}
+
 std::span<const float> safetensors_source::floats(std::string_view name) const {
   auto at = tensors_.find(name);
   if (at == tensors_.end() || at->second.tensor.type != stored_type::f32)

@@ -90,6 +90,7 @@ public:
   const unit_layout& layout() const noexcept;
   const model_config& config() const noexcept { return layout().config(); }
   kernels::backend& device() noexcept { return device_; }
+  communicator& reducer() noexcept { return reducer_; }
   /// @pre the unit belongs to this stage
   unit_state& unit(unit_index unit) noexcept;
 
@@ -116,8 +117,6 @@ public:
   std::size_t activation_bytes() const noexcept;
 
 private:
-  friend class stage_decoder; // runtime/model/decoder.hpp
-
   block_context context(std::size_t sequences, std::size_t tokens,
                         std::span<const std::int32_t> positions);
   void need_positions(std::size_t count);

@@ -80,6 +80,33 @@ class Model(World):
         self.assertTrue(done.stdout.startswith("abc"))
         self.assertIn("tokens/s", done.stderr)
 
+    def test_smaller_weights_give_nearly_the_same_losses(self):
+        data = self.write_text_files()
+        exact = self.eval(data)
+        for kind, most in ("bf16", 0.01), ("q8", 0.02), ("q4", 0.1):
+            packed = json.loads(self.succeed(
+                "eval", "m", "--json", "--data", data, "--quantize", kind))
+            self.assertEqual(packed["tokens"], exact["tokens"])
+            self.assertNotEqual(packed["loss"], exact["loss"])
+            self.assertAlmostEqual(packed["loss"], exact["loss"], delta=most)
+
+    def test_text_comes_from_smaller_weights_too(self):
+        for kind in "bf16", "q8", "q4":
+            one = self.generate("--prompt", "The ", "--max-tokens", "12",
+                                "--temperature", "0", "--quantize", kind,
+                                "--threads", "1")[-1]
+            two = self.generate("--prompt", "The ", "--max-tokens", "12",
+                                "--temperature", "0", "--quantize", kind,
+                                "--threads", "2")[-1]
+            self.assertEqual(one["tokens"], 12)
+            self.assertEqual(one["logprobs"], two["logprobs"])
+
+    def test_types_that_there_are_not_are_refused(self):
+        done = self.run_shoal("generate", "m", "--prompt", "a",
+                              "--quantize", "q3")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("--quantize", done.stderr)
+
 
 if __name__ == "__main__":
     main()

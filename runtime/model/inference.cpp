@@ -1,0 +1,158 @@
+// runtime/model/inference.cpp -- consecutive units as generation reads them.
+#include "runtime/model/inference.hpp"
+
+#include "runtime/model/activation_pool.hpp"
+
+#include <algorithm>
+
+namespace shoal::model {
+
+using kernels::bf16;
+using kernels::matrix_view;
+using kernels::packed_weight;
+using kernels::weight_type;
+
+inference_unit::inference_unit(const unit_state& of)
+  : layout_(of.shared_layout()), unit_(of.unit()) {
+  for (const tensor_info& t : layout_->tensors_of(unit_)) {
+    const float* values = of.parameters().data() + t.offset;
+    const bool vector = t.shape.size() == 1;
+    const std::size_t rows = vector ? 1 : t.shape[0];
+    tensors_.emplace_back(matrix_view<const float>(values, rows, t.size / rows),
+                          nullptr);
+  }
+}
+
+namespace {
+
+template <class Value>
+bool aligned(std::span<const std::byte> bytes) {
+  return reinterpret_cast<std::uintptr_t>(bytes.data()) % alignof(Value) == 0;
+}
+
+std::size_t size_of(stored_type type) {
+  return type == stored_type::f32 ? 4 : 2;
+}
+
+/// A matrix as it lies in the file, if it can be multiplied like that.
+std::optional<packed_weight>
+in_place(const stored_values& stored, std::size_t rows, std::size_t cols) {
+  const auto* data = stored.bytes.data();
+  if (stored.type == stored_type::bf16 && aligned<bf16>(stored.bytes))
+    return packed_weight(
+      matrix_view(reinterpret_cast<const bf16*>(data), rows, cols),
+      stored.keep);
+  if (stored.type == stored_type::f32 && aligned<float>(stored.bytes))
+    return packed_weight(
+      matrix_view(reinterpret_cast<const float*>(data), rows, cols),
+      stored.keep);
+  return std::nullopt;
+}
+
+weight_type type_of(stored_type type) {
+  return type == stored_type::bf16 ? weight_type::bf16 : weight_type::f32;
+}
+
+/// A matrix in the type that was asked for.
+packed_weight
+matrix_of(const stored_values& stored, std::size_t rows, std::size_t cols,
+          weight_choice choice, kernels::backend& device) {
+  const weight_type type = choice.value_or(type_of(stored.type));
+  if (type == type_of(stored.type))
+    if (auto view = in_place(stored, rows, cols))
+      return *view;
+  const std::size_t row_bytes = cols * size_of(stored.type);
+  return device.pack_weight(
+    type, rows, cols, [&](std::size_t row, float* into) {
+      widen(stored.type, stored.bytes.data() + row * row_bytes, {into, cols});
+    });
+}
+
+} // namespace
+
+result<inference_unit>
+inference_unit::load(std::shared_ptr<const unit_layout> layout, unit_index unit,
+                     const safetensors_source& from, weight_choice choice,
+                     kernels::backend& device, weights_by_name& packed) {
+  inference_unit out;
+  out.layout_ = std::move(layout);
+  out.unit_ = unit;
+  for (const tensor_info& info : out.layout_->tensors_of(unit)) {
+    const tensor_info& t =
+      info.copy_of ? out.layout_->tensors()[*info.copy_of] : info;
+    if (const auto known = packed.find(t.name); known != packed.end()) {
+      out.tensors_.push_back(known->second);
+      continue;
+    }
+    if (status good = from.check(t.name, t.shape); !good)
+      return good.why();
+    const stored_values stored = from.stored(t.name);
+    const bool vector = t.shape.size() == 1;
+    const std::size_t rows = vector ? 1 : t.shape[0];
+    out.tensors_.push_back(
+      matrix_of(stored, rows, t.size / rows,
+                vector ? weight_choice(weight_type::f32) : choice, device));
+    if (info.copy_of || unit == 0)
+      packed.emplace(t.name, out.tensors_.back());
+  }
+  return out;
+}
+
+kernels::vector_view<const float>
+inference_unit::vector(std::size_t index) const {
+  const auto values = tensors_.at(index).floats();
+  SHOAL_ASSERT(values.rows == 1);
+  return {values.data, values.cols};
+}
+
+std::size_t inference_unit::bytes() const noexcept {
+  std::size_t sum = 0;
+  for (const packed_weight& w : tensors_)
+    sum += w.bytes();
+  return sum;
+}
+
+inference_stage::inference_stage(std::vector<inference_unit> units,
+                                 kernels::backend& device,
+                                 communicator* reducer)
+  : units_(std::move(units)), device_(device),
+    reducer_(reducer != nullptr ? *reducer : no_reducer_),
+    pool_(std::make_unique<activation_pool>()) {
+  SHOAL_ASSERT(!units_.empty());
+  for (std::size_t i = 0; i < units_.size(); ++i)
+    SHOAL_ASSERT(units_[i].unit() == units_[0].unit() + i
+                 && &units_[i].layout() == &units_[0].layout());
+}
+
+namespace {
+
+std::vector<inference_unit> views_of(stage_model& stage) {
+  std::vector<inference_unit> units;
+  for (unit_index u = stage.first_unit(); u != stage.last_unit(); ++u)
+    units.emplace_back(stage.unit(u));
+  return units;
+}
+
+} // namespace
+
+inference_stage::inference_stage(stage_model& stage)
+  : inference_stage(views_of(stage), stage.device(), &stage.reducer()) {
+}
+
+inference_stage::~inference_stage() = default;
+
+std::size_t inference_stage::bytes_per_token() const noexcept {
+  std::size_t sum = 0;
+  for (const inference_unit& unit : units_)
+    sum += unit.unit() == 0 ? 0 : unit.bytes();
+  return sum;
+}
+
+void inference_stage::need_positions(std::size_t count) {
+  SHOAL_ASSERT(count <= config().max_position_embeddings);
+  if (count > rope_.positions)
+    rope_ =
+      kernels::make_rope_table(config().head_dim, count, config().rope_theta);
+}
+
+} // namespace shoal::model
