@@ -74,9 +74,12 @@ static void get(const wire::BlobChunk& from, blob_chunk& to, checks& c) {
   c.id(from.digest(), to.digest);
   to.found = from.found();
   to.total_bytes = c.at_most(from.total_bytes(), bytes_max);
-  to.offset = c.at_most(from.offset(), from.total_bytes());
+  // "Not found" repeats the offset that was asked for, and knows no size.
+  to.offset =
+    c.at_most(from.offset(), to.found ? from.total_bytes() : bytes_max);
   c.bytes(from.bytes(), blob_chunk_bytes_max, to.bytes);
-  c.require(to.bytes.size() <= to.total_bytes - to.offset);
+  c.require(to.found ? to.bytes.size() <= to.total_bytes - to.offset
+                     : to.bytes.empty());
 }
 
 static void put(wire::Envelope& out, const paired_address& from) {

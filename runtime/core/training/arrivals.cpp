@@ -115,10 +115,7 @@ nanoseconds time_of(const units_by_member& moves, const assignment& from,
 
 bool long_move(const units_by_member& moves, const assignment& base,
                const layout_problem& p) {
-  return !moves.empty()
-         && worth_arriving(
-           time_of(moves, base, p),
-           predict_replicas(p.job, p.members, base.replicas).step);
+  return !moves.empty() && worth_arriving(time_of(moves, base, p));
 }
 
 bool able(const layout_problem& p, const member_id& id) {
@@ -202,9 +199,8 @@ bool keeps_arriving(const layout_problem& p) {
   add_places(was.arriving, places);
   const bool gone = std::ranges::any_of(
     places, [&](const auto& of) { return !able(p, of.first); });
-  const bool came = std::ranges::any_of(p.members, [&](const member* m) {
-    return m->id.incarnation > was.since;
-  });
+  const bool came = std::ranges::any_of(
+    p.members, [&](const member* m) { return m->id.incarnation > was.since; });
   return !gone && !came && fits_memory(was, p);
 }
 

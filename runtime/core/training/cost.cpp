@@ -146,7 +146,8 @@ void cost_model::add_held(const assignment& previous) {
       at->held.embedding |= &s == &r.stages.front();
       at->held.head |= &s == &r.stages.back();
     }
-  add_places(previous.followers, &entry::held);
+  if (previous.copy_every <= 1) // else theirs are of some steps before
+    add_places(previous.followers, &entry::held);
   if (has_arrived(*job_, previous))
     add_places(previous.arriving, &entry::held);
   for (entry& e : members_)

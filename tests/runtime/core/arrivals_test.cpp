@@ -82,29 +82,33 @@ BOOST_AUTO_TEST_CASE(what_is_on_its_way_is_not_given_up_for_a_speed) {
   BOOST_TEST((only(then).replicas != meanwhile.replicas));
 }
 
-// Others may have been on the way to do its work: they need not go on.
+// Others may have been on the way to do its work, or have old copies: they need
+// not go on.
 BOOST_AUTO_TEST_CASE(who_returns_takes_its_place_again) {
-  for (int victim = 0; victim < 4; ++victim) {
-    view v = large(4);
-    v.jobs[0].want_replicas = v.jobs[0].want_stages = 2;
-    for (member& m : v.members) // reductions are no matter beside the rest
-      m.networks.push_back({"tls", 1'000, 100'000'000'000'000});
-    // Without what would move, others would be a little better.
-    for (member& m : v.members)
-      m.device.mflops += 10'000u * m.id.peer[0];
-    view after = next_view(v);
-    const member lost = after.members[std::size_t(victim)];
-    after.members.erase(after.members.begin() + victim);
-    view back = next_view(after);
-    back.members.insert(back.members.begin() + victim, lost);
-    back.members[std::size_t(victim)].id.incarnation = back.number;
-    const assignment meanwhile = only(back);
-    BOOST_TEST((receivers(meanwhile) == std::vector{lost.id.peer}));
-    view then = next_view(back);
-    arrive(then);
-    BOOST_TEST(workers(only(then)).size() == 4u);
-    BOOST_TEST(only(then).arriving.empty());
-  }
+  for (int victim = 0; victim < 4; ++victim)
+    for (const std::uint64_t faster : {0u, 10'000u}) {
+      view v = large(4);
+      v.jobs[0].want_replicas = v.jobs[0].want_stages = 2;
+      v.jobs[0].want_copies = 1;
+      v.jobs[0].want_copy_every = 24;
+      for (member& m : v.members) // reductions are no matter beside the rest
+        m.networks.push_back({"tls", 1'000, 100'000'000'000'000});
+      // Without what would move, others would be a little better.
+      for (member& m : v.members)
+        m.device.mflops += faster * m.id.peer[0];
+      view after = next_view(v);
+      const member lost = after.members[std::size_t(victim)];
+      after.members.erase(after.members.begin() + victim);
+      view back = next_view(after);
+      back.members.insert(back.members.begin() + victim, lost);
+      back.members[std::size_t(victim)].id.incarnation = back.number;
+      const assignment meanwhile = only(back);
+      BOOST_TEST((receivers(meanwhile) == std::vector{lost.id.peer}));
+      view then = next_view(back);
+      arrive(then);
+      BOOST_TEST(workers(only(then)).size() == 4u);
+      BOOST_TEST(only(then).arriving.empty());
+    }
 }
 
 BOOST_AUTO_TEST_CASE(who_comes_or_goes_meanwhile_makes_another_plan) {
@@ -124,8 +128,10 @@ BOOST_AUTO_TEST_CASE(who_comes_or_goes_meanwhile_makes_another_plan) {
   BOOST_TEST(only(again).since == again.number);
 }
 
-BOOST_AUTO_TEST_CASE(what_moves_within_a_step_moves_at_once) {
-  view v = next_view(make_view(1));
+BOOST_AUTO_TEST_CASE(what_moves_in_a_moment_moves_at_once) {
+  view v = make_view(1);
+  v.jobs[0].block_state_bytes = 1'000'000;
+  v = next_view(v);
   join(v, 2);
   BOOST_TEST(only(v).arriving.empty());
   BOOST_TEST(workers(only(v)).size() == 2u);

@@ -229,6 +229,7 @@ BOOST_AUTO_TEST_CASE(who_reports_is_heard_by_the_submitter) {
       before.jobs[0].submitter = before.members[submitter].id.peer;
       before.jobs[0].want_replicas = 2;
       before.jobs[0].want_stages = 1;
+      before.jobs[0].block_state_bytes = 1'000'000; // what moves is no matter
       view v = next_view(before);
       cut(v, std::min(submitter, other), std::max(submitter, other));
       const assignment a = only(v);

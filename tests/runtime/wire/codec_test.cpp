@@ -166,6 +166,17 @@ BOOST_AUTO_TEST_CASE(a_chunk_beyond_its_blob_is_refused) {
   BOOST_TEST(codec::decode(codec::encode(chunk), out) == errc::corrupt);
 }
 
+// Else who asks for the rest of a blob that is gone would wait in vain.
+BOOST_AUTO_TEST_CASE(that_a_part_of_a_blob_is_not_found_is_heard) {
+  blob_chunk chunk;
+  chunk.offset = 1'572'864;
+  envelope out;
+  BOOST_TEST(!codec::decode(codec::encode(chunk), out));
+  BOOST_TEST((out == envelope(chunk)));
+  chunk.bytes.resize(1);
+  BOOST_TEST(codec::decode(codec::encode(chunk), out) == errc::corrupt);
+}
+
 BOOST_AUTO_TEST_CASE(text_for_people_is_cleaned_when_sent) {
   client_reply reply;
   reply.text = "a\x1b"

@@ -475,7 +475,9 @@ envelope random_message::any(std::size_t kind) {
   case 1:
     return blob_request{engine_(), id<core::blob_digest>(), number(), 99};
   case 2:
-    return blob_chunk{engine_(),  id<core::blob_digest>(), coin(), 5000, 17,
+    if (coin())
+      return blob_chunk{engine_(), id<core::blob_digest>(), false, 0, 5000, {}};
+    return blob_chunk{engine_(),  id<core::blob_digest>(), true, 5000, 17,
                       bytes(2000)};
   case 3:
     return paired_address{text(), bytes(300)};
