@@ -135,8 +135,10 @@ void detector::doubt(nanoseconds now) {
     ++asked;
     silent += now - w->heard_at > 2 * config_.interval;
   }
+  const bool company = silent < asked && now >= late_until_;
+  const int most = company ? doubts_in_company : doubts_max;
   if (asked > 2 && 2 * silent > asked)
-    doubts_ = std::min(doubts_ + 1, doubts_max);
+    doubts_ = std::max(doubts_, std::min(doubts_ + 1, most));
   else if (silent == 0 && doubts_ > 0)
     --doubts_;
 }
@@ -157,8 +159,11 @@ void detector::on_tick(nanoseconds now, actions& out) {
 }
 
 void detector::beat(nanoseconds now, actions& out) {
-  if (beat_at_ > 0)
+  if (beat_at_ > 0) {
+    if (now - beat_at_ > config_.interval / 2)
+      late_until_ = now + 2 * config_.floor;
     doubt(now);
+  }
   beat_at_ = now + config_.interval;
   ++sequence_;
   if (auto notes = own_alerts(); !notes.empty())

@@ -13,7 +13,8 @@
 //
 // A peer that was stopped, or that misses the answers of most of its subjects,
 // or that has accused a living peer, doubts itself: every doubt makes its
-// deadlines longer, every good round takes one back.
+// deadlines longer, every good round takes one back. Of the second it makes
+// little while it is itself in time and others answer.
 //
 // Source: L. Suresh et al., Stable and Consistent Membership at Scale with
 // Rapid, USENIX ATC 2018 (rings, cut detection; opinions may be taken back
@@ -38,6 +39,10 @@ inline constexpr std::size_t accusers_of_ten = 7;
 inline constexpr std::size_t noise_below = 3;
 /// Doubts in oneself, at most; each adds half a deadline.
 inline constexpr int doubts_max = 8;
+/// Where most are silent, but somebody answers and our own heartbeats are in
+/// time, it is hardly us: half of a shoal may have died at once. 2.25 s rather
+/// than 7.5 s at the defaults.
+inline constexpr int doubts_in_company = 1;
 
 struct detector_config {
   peer_id self{};
@@ -134,6 +139,7 @@ private:
   int doubts_ = 0;
   std::uint32_t stamp_ = 0; ///< of our newest note; grows with every one
   nanoseconds beat_at_ = 0;
+  nanoseconds late_until_ = 0; ///< a heartbeat of ours was late, lately
   nanoseconds ticked_at_ = 0;
   nanoseconds patient_until_ = 0;
   std::uint64_t sequence_ = 0;

@@ -125,4 +125,38 @@ BOOST_AUTO_TEST_CASE(a_peer_that_was_stopped_doubts_itself_first) {
     BOOST_TEST(d.suspects(v.members[i].id.peer));
 }
 
+/// When the first of four suspects the last: of the others, so many answer each
+/// heartbeat. @param late its own heartbeats are so late
+nanoseconds suspects_after(std::size_t answering, nanoseconds late) {
+  view v = shoal_of(4);
+  detector d({v.members[0].id.peer});
+  actions out;
+  d.follow(v, 0);
+  for (std::size_t i = 1; i < 4; ++i)
+    d.link_up(v.members[i].id.peer, 0, out);
+  nanoseconds now = 0;
+  const auto silent_from = 5000 * ms;
+  for (;; now = d.deadline() + late) {
+    out.clear();
+    d.on_tick(now, out);
+    for (const action& a : out)
+      if (const auto* s = std::get_if<send>(&a))
+        if (const auto* h = std::get_if<heartbeat>(&s->what))
+          for (std::size_t i = 1; i < 4; ++i)
+            if (i <= answering || now < silent_from)
+              d.on_ack(v.members[i].id.peer, h->sequence, now + ms, out);
+    if (d.suspects(v.members[3].id.peer))
+      return now - silent_from;
+  }
+}
+
+/// Half of a shoal leaves each of the other half with most of whom it watches
+/// silent; but one answers, and it is not itself late.
+BOOST_AUTO_TEST_CASE(who_is_answered_in_time_blames_itself_little) {
+  BOOST_TEST(suspects_after(2, 0) < 1800 * ms);
+  BOOST_TEST(suspects_after(1, 0) < 2600 * ms);
+  BOOST_TEST(suspects_after(0, 0) > 7000 * ms);        // is it us?
+  BOOST_TEST(suspects_after(1, 200 * ms) > 7000 * ms); // it may be
+}
+
 BOOST_AUTO_TEST_SUITE_END()
