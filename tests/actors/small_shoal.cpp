@@ -15,7 +15,6 @@
 #include "runtime/store/store.hpp"
 
 #include <caf/all.hpp>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -299,13 +298,6 @@ small_shoal::small_shoal(std::size_t nodes, runtime::run_config run,
   scheduler_ =
     dynamic_cast<caf::scheduler::test_coordinator*>(&system_->scheduler());
   SHOAL_ASSERT(scheduler_ != nullptr);
-  static int number = 0;
-  // In memory where possible: every checkpoint is synced to the disk.
-  const fs::path memory = "/dev/shm";
-  folder_ =
-    (access(memory.c_str(), W_OK) == 0 ? memory : fs::temp_directory_path())
-    / ("shoal-actors-" + std::to_string(getpid()) + "-"
-       + std::to_string(number++));
   model::corpus corpus;
   for (auto* split : {&corpus.train_u8, &corpus.validation_u8})
     split->assign(text.begin(), text.end());
@@ -329,8 +321,8 @@ small_shoal::small_shoal(std::size_t nodes, runtime::run_config run,
   for (auto blocks : run.layers_per_stage)
     job_.want_blocks.push_back(std::uint32_t(blocks));
   for (std::size_t n = 0; n < nodes; ++n) {
-    nodes_.push_back(
-      std::make_unique<fake_node>(*this, n, folder_ / std::to_string(n)));
+    nodes_.push_back(std::make_unique<fake_node>(
+      *this, n, folder_.path() / std::to_string(n)));
     nodes_[n]->start();
     add_member(n);
   }
@@ -344,8 +336,6 @@ small_shoal::~small_shoal() {
   system_.reset();
   nodes_.clear();
   gone_.clear();
-  std::error_code ignored;
-  fs::remove_all(folder_, ignored);
 }
 
 void small_shoal::add_member(std::size_t node) {
@@ -417,7 +407,7 @@ void small_shoal::kill(std::size_t node) {
 
 std::vector<fs::path> small_shoal::blobs(std::size_t node) const {
   std::vector<fs::path> out;
-  const fs::path blobs = folder_ / std::to_string(node) / "blobs";
+  const fs::path blobs = folder_.path() / std::to_string(node) / "blobs";
   for (const auto& entry : fs::recursive_directory_iterator(blobs))
     if (entry.is_regular_file()
         && entry.path().parent_path().filename() != "corrupt")
@@ -431,7 +421,7 @@ small_shoal::checkpoint(std::size_t node, std::uint64_t step) const {
   std::map<std::string, fs::path> out;
   auto at = [&](const core::blob_digest& d) {
     const std::string name = core::to_hex(d);
-    return folder_ / std::to_string(node) / "blobs" / name.substr(0, 2)
+    return folder_.path() / std::to_string(node) / "blobs" / name.substr(0, 2)
            / name.substr(2);
   };
   for (const runtime::job_event& e : nodes_[node]->log().read_all(1))
@@ -464,8 +454,8 @@ const std::vector<std::string>& small_shoal::said(std::size_t node) const {
 void small_shoal::restart(std::size_t node) {
   // Actors of its former life may still have a message to end with.
   gone_.push_back(std::move(nodes_[node]));
-  nodes_[node] =
-    std::make_unique<fake_node>(*this, node, folder_ / std::to_string(node));
+  nodes_[node] = std::make_unique<fake_node>(
+    *this, node, folder_.path() / std::to_string(node));
   nodes_[node]->start();
   add_member(node);
   publish();

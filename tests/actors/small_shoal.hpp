@@ -12,6 +12,7 @@
 #include "runtime/job_log.hpp"
 #include "runtime/links.hpp"
 #include "runtime/run_config.hpp"
+#include "support/scratch.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
@@ -101,7 +102,7 @@ private:
   caf::actor_system_config config_;
   std::unique_ptr<caf::actor_system> system_;
   caf::scheduler::test_coordinator* scheduler_ = nullptr;
-  std::filesystem::path folder_;
+  scratch folder_{"shoal-actors"};
   core::view view_;
   std::shared_ptr<const core::plan> plan_;
   core::job_entry job_;

@@ -5,8 +5,6 @@
 #include "tests/sim/shoal/disk.hpp"
 #include "tests/sim/shoal/node.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -26,16 +24,6 @@ constexpr nanoseconds rest_time = 3 * second;
 constexpr double tolerance = 1e-4;
 
 shoal_world* active_world = nullptr;
-int worlds = 0;
-
-/// In memory where possible: what is synced goes nowhere.
-fs::path make_folder() {
-  const fs::path memory = "/dev/shm";
-  return (access(memory.c_str(), W_OK) == 0 ? memory
-                                            : fs::temp_directory_path())
-         / ("shoal-sim-" + std::to_string(getpid()) + "-"
-            + std::to_string(worlds++));
-}
 
 } // namespace
 
@@ -47,7 +35,7 @@ shoal_world::shoal_world(const shoal_options& o, std::uint64_t kind)
   : options_(o), random_(o.seed), net_(o.seed),
     work_(kind == training::kinds ? random_.below(training::kinds) : kind,
           kind == training::kinds ? random_.below(8) : 0),
-    folder_(make_folder()),
+    folder_("shoal-sim"),
     history_(
       {std::uint64_t(work_.run.steps), work_.entry.blocks,
        work_.entry.microbatches, work_.windows(),
@@ -66,7 +54,7 @@ shoal_world::shoal_world(const shoal_options& o, std::uint64_t kind)
     for (auto& b : m.id)
       b = std::uint8_t(random_.next());
     m.address = "m" + std::to_string(i) + ":1";
-    m.folder = folder_ / ("m" + std::to_string(i));
+    m.folder = folder_.path() / ("m" + std::to_string(i));
     m.mflops = 50'000 + 10'000 * below(6);
     m.pace = chance(0.8) ? 1 : 3;
     m.witness = n > 3 && i == n - 1 && chance(0.2);
@@ -80,8 +68,6 @@ shoal_world::shoal_world(const shoal_options& o, std::uint64_t kind)
 shoal_world::~shoal_world() {
   machines_.clear();
   active_world = outer_;
-  std::error_code ignored;
-  fs::remove_all(folder_, ignored);
 }
 
 void shoal_world::fail(const std::string& what) {

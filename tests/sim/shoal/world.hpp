@@ -14,6 +14,7 @@
 #include "tests/sim/shoal/history.hpp"
 #include "tests/sim/shoal/shoal_sim.hpp"
 #include "tests/sim/shoal/training.hpp"
+#include "tests/support/scratch.hpp"
 #include "transport/loopback/fabric.hpp"
 
 #include <deque>
@@ -136,7 +137,7 @@ private:
   core::cluster::random random_;
   transport::loopback::network net_;
   training work_;
-  std::filesystem::path folder_;
+  test::scratch folder_;
   std::vector<machine> machines_;
   std::vector<int> doomed_;
   std::set<core::blob_digest> rotten_;
