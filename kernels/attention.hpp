@@ -3,7 +3,8 @@
 //   s[i,j] = scale * q[i] . k[j]  for j <= i,   p = softmax_j(s)
 //   o[i]   = sum_j p[i,j] * v[j],  lse[i] = log sum_j exp(s[i,j])
 //
-// Query head n uses key-value head n / (N / K).
+// Query head n uses key-value head n / (N / K). With a window W, i sees only
+// j > i - W; with a soft cap c, s[i,j] is c * tanh(s[i,j] / c).
 //
 // Shapes:    B sequences of T tokens, N query heads, K key-value heads, H
 //            values a head. q, o: B*T rows of N*H; k, v: B*T rows of K*H; row
@@ -29,6 +30,13 @@ struct attention_shape {
   std::size_t kv_heads = 0;  ///< K
   std::size_t head_size = 0; ///< H
   float scale = 0;           ///< usually 1 / sqrt(H)
+  std::size_t window = 0;    ///< W; 0: all earlier tokens are seen
+  float softcap = 0;         ///< c; 0: none
+
+  /// The first key that is seen by a token which has `keys` up to itself.
+  std::size_t first_key(std::size_t keys) const {
+    return window != 0 && keys > window ? keys - window : 0;
+  }
 };
 
 /// Part of kernels::backend; outputs never overlap inputs.

@@ -18,11 +18,14 @@
 #include "kernels/attention.hpp"
 #include "kernels/cross_entropy.hpp"
 #include "kernels/embedding.hpp"
+#include "kernels/gelu.hpp"
+#include "kernels/layernorm.hpp"
 #include "kernels/matmul.hpp"
 #include "kernels/packed_weight.hpp"
 #include "kernels/rmsnorm.hpp"
 #include "kernels/rope.hpp"
 #include "kernels/sampling.hpp"
+#include "kernels/scale.hpp"
 #include "kernels/sum_of_squares.hpp"
 #include "kernels/swiglu.hpp"
 
@@ -38,11 +41,14 @@ class backend : public matmul_ops,
                 public packed_weight_ops,
                 public embedding_ops,
                 public rmsnorm_ops,
+                public layernorm_ops,
                 public rope_ops,
                 public attention_ops,
                 public swiglu_ops,
+                public gelu_ops,
                 public cross_entropy_ops,
                 public add_ops,
+                public scale_ops,
                 public adamw_ops,
                 public sum_of_squares_ops,
                 public sampling_ops {

@@ -3,6 +3,9 @@
 //   loss[t]      = log sum_v exp(x[t,v]) - x[t,target[t]]       (nats)
 //   dlogits[t,v] = scale * (softmax(x[t])[v] - [v == target[t]])
 //
+// With a soft cap c, x = c * tanh(logits / c), and dlogits is multiplied with
+// 1 - (x / c)^2; without one x is the logits.
+//
 // Shapes:    T tokens, V words in the vocabulary.
 // Precision: sums in float, exp to a few ulp. Tolerance against reference/:
 //            1e-5 (tests/kernels/cross_entropy_test.cpp).
@@ -22,7 +25,8 @@ struct cross_entropy_ops {
   virtual void
   cross_entropy(vector_view<float> loss_T, matrix_view<float> dlogits_TV,
                 matrix_view<const float> logits_TV,
-                vector_view<const token_id> targets_T, float scale) = 0;
+                vector_view<const token_id> targets_T, float scale,
+                float softcap = 0) = 0;
 
 protected:
   ~cross_entropy_ops() = default;

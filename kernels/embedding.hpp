@@ -1,6 +1,6 @@
 // kernels/embedding.hpp -- one row of a table for each token.
 //
-//   y[t,:] = w[ids[t],:]
+//   y[t,:] = w[ids[t],:]                         or added to y
 //   dw[ids[t],:] += dy[t,:]                      (W, in the order of t)
 //
 // Shapes:    T tokens, V words in the vocabulary, D model width.
@@ -14,9 +14,10 @@ namespace shoal::kernels {
 
 /// Part of kernels::backend. @pre 0 <= ids[t] < V
 struct embedding_ops {
-  /// Gathers y_TD from the rows of w_VD.
-  virtual void embedding(matrix_view<float> y_TD, matrix_view<const float> w_VD,
-                         vector_view<const token_id> ids_T) = 0;
+  /// Gathers y_TD from the rows of w_VD, or adds them to it.
+  virtual void
+  embedding(matrix_view<float> y_TD, matrix_view<const float> w_VD,
+            vector_view<const token_id> ids_T, into mode = into::overwrite) = 0;
 
   /// Adds each row of dy_TD to the row of dw_VD that it came from.
   virtual void embedding_weight_gradient(matrix_view<float> dw_VD,

@@ -4,6 +4,9 @@
 //   dx[t,d] = r[t] * (g[t,d] - x[t,d] * r[t]^2 * mean_d(g * x)),  g = dy * w
 //   dw[d]  += sum_t dy[t,d] * x[t,d] * r[t]
 //
+// With an offset, w[d] stands for w[d] + offset: Gemma's weights are zero
+// where others' are 1.
+//
 // Shapes:    T tokens, D model width.
 // Precision: sums in float. Tolerance against reference/: 1e-5 relative to
 //            the largest value (tests/kernels/rmsnorm_test.cpp).
@@ -20,18 +23,20 @@ namespace shoal::kernels {
 struct rmsnorm_ops {
   /// Computes y_TD, which may be x_TD. Saves r_T for the backward pass unless
   /// r_T is empty.
-  virtual void rmsnorm(matrix_view<float> y_TD, vector_view<float> r_T,
-                       matrix_view<const float> x_TD,
-                       vector_view<const float> w_D, float eps) = 0;
+  virtual void
+  rmsnorm(matrix_view<float> y_TD, vector_view<float> r_T,
+          matrix_view<const float> x_TD, vector_view<const float> w_D,
+          float eps, float offset = 0) = 0;
 
   /// Computes the gradient of the input, or adds it to dx_TD, which may be
   /// dy_TD when it overwrites.
-  virtual void rmsnorm_input_gradient(matrix_view<float> dx_TD,
-                                      matrix_view<const float> dy_TD,
-                                      matrix_view<const float> x_TD,
-                                      vector_view<const float> w_D,
-                                      vector_view<const float> r_T,
-                                      into mode = into::overwrite) = 0;
+  virtual void
+  rmsnorm_input_gradient(matrix_view<float> dx_TD,
+                         matrix_view<const float> dy_TD,
+                         matrix_view<const float> x_TD,
+                         vector_view<const float> w_D,
+                         vector_view<const float> r_T,
+                         into mode = into::overwrite, float offset = 0) = 0;
 
   /// Adds the gradient of the weight to dw_D.
   virtual void rmsnorm_weight_gradient(vector_view<float> dw_D,

@@ -10,7 +10,9 @@
 // Precision: the table is computed in float as transformers does, cos and sin
 //            in double. cpu equals reference/ to the last bit.
 // Traffic:   2*T*N*H values.
-// Source:    J. Su et al.: RoFormer, Neurocomputing 568 (2024).
+// Source:    J. Su et al.: RoFormer, Neurocomputing 568 (2024); scaling:
+//            transformers/modeling_rope_utils.py; B. Peng et al.: YaRN,
+//            ICLR 2024.
 #pragma once
 
 #include "kernels/tensor.hpp"
@@ -26,9 +28,35 @@ struct rope_table {
   std::vector<float> sin_PH2;
 };
 
-/// @pre head_size is even and not 0, theta > 0
-rope_table
-make_rope_table(std::size_t head_size, std::size_t positions, double theta);
+/// How frequencies f = theta^(-2i/H) become those of a model that was trained
+/// on shorter texts first; the fields are transformers' keys.
+struct rope_scaling {
+  enum class rule : std::uint8_t {
+    none,
+    linear, ///< f / factor
+    llama3, ///< f / factor for waves longer than original / low_freq_factor,
+            ///< f for those shorter than original / high_freq_factor, between
+            ///< them a mixture
+    yarn    ///< a mixture by turns within original: f where there are more
+            ///< than beta_fast, f / factor where fewer than beta_slow; cos and
+            ///< sin are multiplied with attention_factor
+  };
+  rule type = rule::none;
+  double factor = 1;
+  double low_freq_factor = 1;
+  double high_freq_factor = 4;
+  double original = 8192; ///< original_max_position_embeddings
+  double beta_fast = 32;
+  double beta_slow = 1;
+  double attention_factor = 1;
+
+  bool operator==(const rope_scaling&) const = default;
+};
+
+/// @pre head_size is even and not 0, theta > 0, factor >= 1,
+///      high_freq_factor > low_freq_factor > 0, original >= 1
+rope_table make_rope_table(std::size_t head_size, std::size_t positions,
+                           double theta, const rope_scaling& scaling = {});
 
 /// Part of kernels::backend.
 struct rope_ops {

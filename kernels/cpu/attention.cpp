@@ -23,6 +23,17 @@
 HWY_BEFORE_NAMESPACE();
 namespace shoal::kernels::cpu::HWY_NAMESPACE {
 
+/// s = cap * tanh(s / cap)
+void softcap_row(float* s, std::size_t size, float cap) {
+  const tag d;
+  auto limit = hn::Set(d, cap);
+  auto part = hn::Set(d, 1 / cap);
+  each_vector(size, [=](std::size_t i, std::size_t n) HWY_ATTR {
+    auto t = hn::Tanh(d, hn::Mul(load(d, s + i, n), part));
+    store(hn::Mul(limit, t), d, s + i, n);
+  });
+}
+
 /// Replaces the first `seen` of `size` scores by exp(s - max), the rest by 0.
 /// Sets the sum of the exponentials. @returns the largest score
 float softmax_row(float* s, std::size_t seen, std::size_t size, float* sum) {
@@ -68,16 +79,26 @@ float dot_row(const float* a, const float* b, std::size_t size) {
 
 /// p = exp(s - lse) in place of s, and ds = p * (dp - delta) * scale in place
 /// of dp, for the first `seen` of `size` scores; the rest of both becomes 0.
+/// With a soft cap the scores are still to be capped.
 void scores_row_gradient(float* s, float* dp, std::size_t seen,
-                         std::size_t size, float lse, float delta,
-                         float scale) {
+                         std::size_t size, float lse, float delta, float scale,
+                         float softcap) {
   const tag d;
   auto shift = hn::Set(d, lse);
   auto mean = hn::Set(d, delta);
   auto factor = hn::Set(d, scale);
+  auto cap = hn::Set(d, softcap);
+  auto part = hn::Set(d, softcap > 0 ? 1 / softcap : 0);
   each_vector(seen, [=](std::size_t i, std::size_t n) HWY_ATTR {
-    auto p = hn::Exp(d, hn::Sub(load(d, s + i, n), shift));
-    auto ds = hn::Mul(hn::Mul(p, hn::Sub(load(d, dp + i, n), mean)), factor);
+    auto score = load(d, s + i, n);
+    auto slope = factor;
+    if (softcap > 0) {
+      auto t = hn::Tanh(d, hn::Mul(score, part));
+      score = hn::Mul(cap, t);
+      slope = hn::NegMulAdd(hn::Mul(t, t), factor, factor);
+    }
+    auto p = hn::Exp(d, hn::Sub(score, shift));
+    auto ds = hn::Mul(hn::Mul(p, hn::Sub(load(d, dp + i, n), mean)), slope);
     store(p, d, s + i, n);
     store(ds, d, dp + i, n);
   });
@@ -91,6 +112,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace shoal::kernels::cpu {
 
+HWY_EXPORT(softcap_row);
 HWY_EXPORT(softmax_row);
 HWY_EXPORT(scale_row);
 HWY_EXPORT(dot_row);
@@ -116,23 +138,31 @@ gemm_operand turned(matrix_view<const float> x) {
 struct query_block {
   matrix_view<float> o;
   matrix_view<const float> q;
-  matrix_view<const float> k, v; ///< all keys that the last row sees
-  std::size_t first_seen;        ///< keys that row 0 sees
+  matrix_view<const float> k, v; ///< all keys that a row sees
+  std::size_t first_key;         ///< how many keys come before those
+  std::size_t first_seen;        ///< keys up to row 0's own, from the first
   std::size_t step;              ///< more keys for each further row
   float* lse;                    ///< one value a row, or null
 };
 
-void attend(const query_block& b, float scale, std::vector<float>& scratch) {
+void attend(const query_block& b, const attention_shape& shape,
+            std::vector<float>& scratch) {
   auto keys = b.k.rows;
   auto rows = b.q.rows;
   scratch.resize(std::max(scratch.size(), rows * keys));
   matrix_view<float> s{scratch.data(), rows, keys};
-  gemm(s, plain(b.q), turned(b.k), b.q.cols, scale, 0);
+  gemm(s, plain(b.q), turned(b.k), b.q.cols, shape.scale, 0);
   float sums[row_block];
   for (std::size_t r = 0; r != rows; ++r) {
     auto seen = b.first_seen + r * b.step;
+    auto skip = shape.first_key(seen) - b.first_key;
+    auto count = seen - b.first_key - skip;
+    auto* row = s.row(r) + skip;
+    std::fill_n(s.row(r), skip, 0.0f);
+    if (shape.softcap > 0)
+      HWY_DYNAMIC_DISPATCH(softcap_row)(row, count, shape.softcap);
     auto largest =
-      HWY_DYNAMIC_DISPATCH(softmax_row)(s.row(r), seen, keys, &sums[r]);
+      HWY_DYNAMIC_DISPATCH(softmax_row)(row, count, keys - skip, &sums[r]);
     if (b.lse != nullptr)
       b.lse[r] = largest + std::log(sums[r]);
   }
@@ -148,30 +178,37 @@ struct head_views {
   const float* lse;
 };
 
-void attend_backward(const head_views& x, float scale,
+void attend_backward(const head_views& x, const attention_shape& shape,
                      std::vector<float>& scratch) {
   auto T = x.q.rows;
   auto H = x.q.cols;
   scratch.resize(std::max(scratch.size(), 2 * row_block * T));
   for (std::size_t first = 0; first < T; first += row_block) {
     auto last = std::min(T, first + row_block);
+    auto begin = shape.first_key(first + 1);
+    auto keys = last - begin;
     auto q = x.q.slice_rows(first, last);
     auto d_o = x.d_o.slice_rows(first, last);
-    auto k = x.k.slice_rows(0, last);
-    auto v = x.v.slice_rows(0, last);
-    matrix_view<float> p{scratch.data(), last - first, last};
-    matrix_view<float> ds{scratch.data() + row_block * T, last - first, last};
-    gemm(p, plain(q), turned(k), H, scale, 0);
+    auto k = x.k.slice_rows(begin, last);
+    auto v = x.v.slice_rows(begin, last);
+    matrix_view<float> p{scratch.data(), last - first, keys};
+    matrix_view<float> ds{scratch.data() + row_block * T, last - first, keys};
+    gemm(p, plain(q), turned(k), H, shape.scale, 0);
     gemm(ds, plain(d_o), turned(v), H, 1, 0);
     for (auto t = first; t != last; ++t) {
       auto delta = HWY_DYNAMIC_DISPATCH(dot_row)(x.d_o.row(t), x.o.row(t), H);
+      auto skip = shape.first_key(t + 1) - begin;
+      std::fill_n(p.row(t - first), skip, 0.0f);
+      std::fill_n(ds.row(t - first), skip, 0.0f);
       HWY_DYNAMIC_DISPATCH(scores_row_gradient)
-      (p.row(t - first), ds.row(t - first), t + 1, last, x.lse[t], delta,
-       scale);
+      (p.row(t - first) + skip, ds.row(t - first) + skip, t + 1 - begin - skip,
+       keys - skip, x.lse[t], delta, shape.scale, shape.softcap);
     }
-    gemm(x.dv.slice_rows(0, last), turned(p), plain(d_o), last - first, 1, 1);
-    gemm(x.dq.slice_rows(first, last), plain(ds), plain(k), last, 1, 0);
-    gemm(x.dk.slice_rows(0, last), turned(ds), plain(q), last - first, 1, 1);
+    gemm(x.dv.slice_rows(begin, last), turned(p), plain(d_o), last - first, 1,
+         1);
+    gemm(x.dq.slice_rows(first, last), plain(ds), plain(k), keys, 1, 0);
+    gemm(x.dk.slice_rows(begin, last), turned(ds), plain(q), last - first, 1,
+         1);
   }
 }
 
@@ -183,14 +220,14 @@ void cpu_backend::attention(matrix_view<float> o_TNH, matrix_view<float> lse_NT,
                             matrix_view<const float> v_TKH,
                             const attention_shape& shape) {
   check_attention(o_TNH, q_TNH, k_TKH, v_TKH, shape);
-  auto [B, T, N, K, H, scale] = shape;
+  const auto B = shape.batch, T = shape.tokens;
+  const auto N = shape.heads, K = shape.kv_heads, H = shape.head_size;
   SHOAL_KERNEL_ASSERT(lse_NT.empty()
                       || (lse_NT.rows == B * N && lse_NT.cols == T));
   auto blocks = (T + row_block - 1) / row_block;
   // The last blocks see most keys: they go first, so that no thread is left
   // alone with a long one.
-  auto task = [&, T = T, N = N, K = K, H = H, scale = scale](std::size_t index,
-                                                             unsigned worker) {
+  auto task = [&](std::size_t index, unsigned worker) {
     auto first = (blocks - 1 - index % blocks) * row_block;
     auto last = std::min(T, first + row_block);
     auto n = index / blocks % N;
@@ -201,12 +238,14 @@ void cpu_backend::attention(matrix_view<float> o_TNH, matrix_view<float> lse_NT,
                 .slice_cols(n * H, (n + 1) * H);
     block.q = q_TNH.slice_rows(b * T + first, b * T + last)
                 .slice_cols(n * H, (n + 1) * H);
-    block.k = k_TKH.slice_rows(b * T, b * T + last).slice_cols(kv, kv + H);
-    block.v = v_TKH.slice_rows(b * T, b * T + last).slice_cols(kv, kv + H);
+    block.first_key = shape.first_key(first + 1);
+    auto keys_first = b * T + block.first_key;
+    block.k = k_TKH.slice_rows(keys_first, b * T + last).slice_cols(kv, kv + H);
+    block.v = v_TKH.slice_rows(keys_first, b * T + last).slice_cols(kv, kv + H);
     block.first_seen = first + 1;
     block.step = 1;
     block.lse = lse_NT.empty() ? nullptr : lse_NT.row(b * N + n) + first;
-    attend(block, scale, scratch_[worker]);
+    attend(block, shape, scratch_[worker]);
   };
   prepare_scratch();
   team_.run(B * N * blocks, task);
@@ -220,13 +259,13 @@ void cpu_backend::attention_backward(
   matrix_view<const float> lse_NT, const attention_shape& shape) {
   check_attention(o_TNH, q_TNH, k_TKH, v_TKH, shape);
   check_attention(do_TNH, dq_TNH, dk_TKH, dv_TKH, shape);
-  auto [B, T, N, K, H, scale] = shape;
+  const auto B = shape.batch, T = shape.tokens;
+  const auto N = shape.heads, K = shape.kv_heads, H = shape.head_size;
   SHOAL_KERNEL_ASSERT(lse_NT.rows == B * N && lse_NT.cols == T);
-  auto task = [&, T = T, N = N, K = K, H = H, scale = scale](std::size_t index,
-                                                             unsigned worker) {
+  auto task = [&](std::size_t index, unsigned worker) {
     auto b = index / K;
     auto kv = index % K;
-    auto head = [&, T = T, H = H](auto view, std::size_t h) {
+    auto head = [&](auto view, std::size_t h) {
       return view.slice_rows(b * T, (b + 1) * T).slice_cols(h * H, (h + 1) * H);
     };
     head_views x;
@@ -244,7 +283,7 @@ void cpu_backend::attention_backward(
       x.q = head(q_TNH, n);
       x.o = head(o_TNH, n);
       x.lse = lse_NT.row(b * N + n);
-      attend_backward(x, scale, scratch_[worker]);
+      attend_backward(x, shape, scratch_[worker]);
     }
   };
   prepare_scratch();
@@ -257,7 +296,8 @@ void cpu_backend::attention_cached(matrix_view<float> o_TNH,
                                    matrix_view<const float> v_PKH,
                                    const attention_shape& shape) {
   check_attention_cached(o_TNH, q_TNH, k_PKH, v_PKH, shape);
-  auto [B, T, N, K, H, scale] = shape;
+  const auto T = shape.tokens;
+  const auto N = shape.heads, K = shape.kv_heads, H = shape.head_size;
   if (T == 0)
     return;
   auto past = k_PKH.rows - T;
@@ -266,8 +306,7 @@ void cpu_backend::attention_cached(matrix_view<float> o_TNH,
   // block, which reads the cache once. Otherwise a block is rows of one head.
   auto together = T == 1 && group <= row_block;
   auto blocks = together ? 1 : (T + row_block - 1) / row_block;
-  auto task = [&, T = T, H = H, scale = scale](std::size_t index,
-                                               unsigned worker) {
+  auto task = [&](std::size_t index, unsigned worker) {
     auto first = (blocks - 1 - index % blocks) * row_block;
     auto last = std::min(T, first + row_block);
     auto n = index / blocks * (together ? group : 1);
@@ -280,12 +319,15 @@ void cpu_backend::attention_cached(matrix_view<float> o_TNH,
       block.o = o_TNH.slice_rows(first, last).slice_cols(n * H, (n + 1) * H);
       block.q = q_TNH.slice_rows(first, last).slice_cols(n * H, (n + 1) * H);
     }
-    block.k = k_PKH.slice_rows(0, past + last).slice_cols(kv, kv + H);
-    block.v = v_PKH.slice_rows(0, past + last).slice_cols(kv, kv + H);
     block.first_seen = past + first + 1;
+    block.first_key = shape.first_key(block.first_seen);
+    block.k =
+      k_PKH.slice_rows(block.first_key, past + last).slice_cols(kv, kv + H);
+    block.v =
+      v_PKH.slice_rows(block.first_key, past + last).slice_cols(kv, kv + H);
     block.step = together ? 0 : 1;
     block.lse = nullptr;
-    attend(block, scale, scratch_[worker]);
+    attend(block, shape, scratch_[worker]);
   };
   prepare_scratch();
   auto tasks = (together ? K : N) * blocks;

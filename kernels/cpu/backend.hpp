@@ -19,15 +19,23 @@ public:
 
   std::string name() const override;
 
-  void matmul(matrix_view<float> y_TO, matrix_view<const float> x_TI,
-              matrix_view<const float> w_OI) override;
-  void matmul_input_gradient(matrix_view<float> dx_TI,
-                             matrix_view<const float> dy_TO,
-                             matrix_view<const float> w_OI,
-                             into mode = into::overwrite) override;
-  void matmul_weight_gradient(matrix_view<float> dw_OI,
-                              matrix_view<const float> dy_TO,
-                              matrix_view<const float> x_TI) override;
+  void
+  matmul(matrix_view<float> y_TO, matrix_view<const float> x_TI,
+         matrix_view<const float> w_OI, vector_view<const float> bias_O = {},
+         weight_order order = weight_order::out_in) override;
+  void
+  matmul_input_gradient(matrix_view<float> dx_TI,
+                        matrix_view<const float> dy_TO,
+                        matrix_view<const float> w_OI,
+                        into mode = into::overwrite,
+                        weight_order order = weight_order::out_in) override;
+  void
+  matmul_weight_gradient(matrix_view<float> dw_OI,
+                         matrix_view<const float> dy_TO,
+                         matrix_view<const float> x_TI,
+                         weight_order order = weight_order::out_in) override;
+  void bias_gradient(vector_view<float> db_O,
+                     matrix_view<const float> dy_TO) override;
 
   packed_weight pack_weight(weight_type type, std::size_t rows,
                             std::size_t cols, const row_reader& read) override;
@@ -35,24 +43,41 @@ public:
                      const packed_weight& w_OI) override;
 
   void embedding(matrix_view<float> y_TD, matrix_view<const float> w_VD,
-                 vector_view<const token_id> ids_T) override;
+                 vector_view<const token_id> ids_T,
+                 into mode = into::overwrite) override;
   void embedding_weight_gradient(matrix_view<float> dw_VD,
                                  matrix_view<const float> dy_TD,
                                  vector_view<const token_id> ids_T) override;
 
   void rmsnorm(matrix_view<float> y_TD, vector_view<float> r_T,
                matrix_view<const float> x_TD, vector_view<const float> w_D,
-               float eps) override;
+               float eps, float offset = 0) override;
   void rmsnorm_input_gradient(matrix_view<float> dx_TD,
                               matrix_view<const float> dy_TD,
                               matrix_view<const float> x_TD,
                               vector_view<const float> w_D,
                               vector_view<const float> r_T,
-                              into mode = into::overwrite) override;
+                              into mode = into::overwrite,
+                              float offset = 0) override;
   void rmsnorm_weight_gradient(vector_view<float> dw_D,
                                matrix_view<const float> dy_TD,
                                matrix_view<const float> x_TD,
                                vector_view<const float> r_T) override;
+
+  void layernorm(matrix_view<float> y_TD, matrix_view<float> stats_2T,
+                 matrix_view<const float> x_TD, vector_view<const float> w_D,
+                 vector_view<const float> b_D, float eps) override;
+  void layernorm_input_gradient(matrix_view<float> dx_TD,
+                                matrix_view<const float> dy_TD,
+                                matrix_view<const float> x_TD,
+                                vector_view<const float> w_D,
+                                matrix_view<const float> stats_2T,
+                                into mode = into::overwrite) override;
+  void
+  layernorm_weight_gradient(vector_view<float> dw_D, vector_view<float> db_D,
+                            matrix_view<const float> dy_TD,
+                            matrix_view<const float> x_TD,
+                            matrix_view<const float> stats_2T) override;
 
   void
   rope(matrix_view<float> x_TNH, vector_view<const std::int32_t> positions_T,
@@ -84,10 +109,24 @@ public:
                        matrix_view<const float> gate_TF,
                        matrix_view<const float> up_TF) override;
 
-  void
-  cross_entropy(vector_view<float> loss_T, matrix_view<float> dlogits_TV,
-                matrix_view<const float> logits_TV,
-                vector_view<const token_id> targets_T, float scale) override;
+  void gelu(matrix_view<float> y_TF, matrix_view<const float> x_TF,
+            gelu_form form) override;
+  void gelu_backward(matrix_view<float> dx_TF, matrix_view<const float> dy_TF,
+                     matrix_view<const float> x_TF, gelu_form form) override;
+  void geglu(matrix_view<float> y_TF, matrix_view<const float> gate_TF,
+             matrix_view<const float> up_TF, gelu_form form) override;
+  void geglu_backward(matrix_view<float> dgate_TF, matrix_view<float> dup_TF,
+                      matrix_view<const float> dy_TF,
+                      matrix_view<const float> gate_TF,
+                      matrix_view<const float> up_TF, gelu_form form) override;
+
+  void cross_entropy(vector_view<float> loss_T, matrix_view<float> dlogits_TV,
+                     matrix_view<const float> logits_TV,
+                     vector_view<const token_id> targets_T, float scale,
+                     float softcap = 0) override;
+
+  void scale(matrix_view<float> x_TD, float factor) override;
+  void softcap(matrix_view<float> x_TD, float cap) override;
 
   void add(matrix_view<float> y_TD, matrix_view<const float> a_TD,
            matrix_view<const float> b_TD) override;

@@ -24,14 +24,20 @@ void check_ids(vector_view<const token_id> ids_T, std::size_t words) {
 
 void cpu_backend::embedding(matrix_view<float> y_TD,
                             matrix_view<const float> w_VD,
-                            vector_view<const token_id> ids_T) {
+                            vector_view<const token_id> ids_T, into mode) {
   SHOAL_KERNEL_ASSERT(y_TD.rows == ids_T.size && y_TD.cols == w_VD.cols);
   check_ids(ids_T, w_VD.rows);
   for_ranges(team_, y_TD.rows, y_TD.cols,
              [&](std::size_t first, std::size_t last) {
-               for (auto t = first; t != last; ++t)
-                 std::copy_n(w_VD.row(static_cast<std::size_t>(ids_T[t])),
-                             y_TD.cols, y_TD.row(t));
+               for (auto t = first; t != last; ++t) {
+                 auto* from = w_VD.row(static_cast<std::size_t>(ids_T[t]));
+                 auto* to = y_TD.row(t);
+                 if (mode == into::overwrite)
+                   std::copy_n(from, y_TD.cols, to);
+                 else
+                   for (std::size_t d = 0; d != y_TD.cols; ++d)
+                     to[d] += from[d];
+               }
              });
 }
 

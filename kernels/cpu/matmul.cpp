@@ -5,6 +5,7 @@
 #include "kernels/check.hpp"
 #include "kernels/cpu/backend.hpp"
 #include "kernels/cpu/gemm.hpp"
+#include "kernels/cpu/parallel.hpp"
 
 #include <algorithm>
 
@@ -54,8 +55,11 @@ gemm_operand advance(gemm_operand x, std::size_t rows, std::size_t cols) {
   return x;
 }
 
+/// Each row of c begins as `start`, if that is not empty: a bias is written
+/// where the product of the tile is added at once, while it is in the cache.
 void tiled(thread_team& team, matrix_view<float> c, gemm_operand a,
-           gemm_operand b, std::size_t depth, float beta) {
+           gemm_operand b, std::size_t depth, float beta,
+           vector_view<const float> start = {}) {
   if (c.empty())
     return;
   auto g = make_grid(c.rows, c.cols);
@@ -64,6 +68,9 @@ void tiled(thread_team& team, matrix_view<float> c, gemm_operand a,
     auto k = task % g.cols_n * g.cols;
     auto out = c.slice_rows(r, std::min(c.rows, r + g.rows))
                  .slice_cols(k, std::min(c.cols, k + g.cols));
+    if (!start.empty())
+      for (std::size_t t = 0; t != out.rows; ++t)
+        std::copy_n(start.data + k, out.cols, out.row(t));
     gemm(out, advance(a, r, 0), advance(b, 0, k), depth, 1, beta);
   };
   auto tasks = g.rows_n * g.cols_n;
@@ -74,33 +81,85 @@ void tiled(thread_team& team, matrix_view<float> c, gemm_operand a,
       tile(task, 0);
 }
 
+/// A weight as the second operand of x * w^T.
+gemm_operand forward_operand(matrix_view<const float> w, weight_order order) {
+  const bool by_rows = order == weight_order::out_in;
+  return {w.data, w.stride, by_rows ? transposed::yes : transposed::no};
+}
+
+std::size_t outputs(matrix_view<const float> w, weight_order order) {
+  return order == weight_order::out_in ? w.rows : w.cols;
+}
+
+std::size_t inputs(matrix_view<const float> w, weight_order order) {
+  return order == weight_order::out_in ? w.cols : w.rows;
+}
+
+/// Columns of one task of a bias gradient: 512 bytes of each row, which stay
+/// in the first-level cache as running sums.
+constexpr std::size_t column_block = 128;
+
 } // namespace
 
 void cpu_backend::matmul(matrix_view<float> y_TO, matrix_view<const float> x_TI,
-                         matrix_view<const float> w_OI) {
-  SHOAL_KERNEL_ASSERT(y_TO.rows == x_TI.rows && y_TO.cols == w_OI.rows
-                      && x_TI.cols == w_OI.cols);
-  tiled(team_, y_TO, {x_TI.data, x_TI.stride},
-        {w_OI.data, w_OI.stride, transposed::yes}, x_TI.cols, 0);
+                         matrix_view<const float> w_OI,
+                         vector_view<const float> bias_O, weight_order order) {
+  SHOAL_KERNEL_ASSERT(y_TO.rows == x_TI.rows
+                      && y_TO.cols == outputs(w_OI, order)
+                      && x_TI.cols == inputs(w_OI, order)
+                      && (bias_O.empty() || bias_O.size == y_TO.cols));
+  tiled(team_, y_TO, {x_TI.data, x_TI.stride}, forward_operand(w_OI, order),
+        x_TI.cols, bias_O.empty() ? 0.0f : 1.0f, bias_O);
 }
 
 void cpu_backend::matmul_input_gradient(matrix_view<float> dx_TI,
                                         matrix_view<const float> dy_TO,
                                         matrix_view<const float> w_OI,
-                                        into mode) {
-  SHOAL_KERNEL_ASSERT(dx_TI.rows == dy_TO.rows && dx_TI.cols == w_OI.cols
-                      && dy_TO.cols == w_OI.rows);
-  tiled(team_, dx_TI, {dy_TO.data, dy_TO.stride}, {w_OI.data, w_OI.stride},
+                                        into mode, weight_order order) {
+  SHOAL_KERNEL_ASSERT(dx_TI.rows == dy_TO.rows
+                      && dx_TI.cols == inputs(w_OI, order)
+                      && dy_TO.cols == outputs(w_OI, order));
+  const bool by_rows = order == weight_order::out_in;
+  tiled(team_, dx_TI, {dy_TO.data, dy_TO.stride},
+        {w_OI.data, w_OI.stride, by_rows ? transposed::no : transposed::yes},
         dy_TO.cols, mode == into::add ? 1.0f : 0.0f);
 }
 
 void cpu_backend::matmul_weight_gradient(matrix_view<float> dw_OI,
                                          matrix_view<const float> dy_TO,
-                                         matrix_view<const float> x_TI) {
-  SHOAL_KERNEL_ASSERT(dw_OI.rows == dy_TO.cols && dw_OI.cols == x_TI.cols
+                                         matrix_view<const float> x_TI,
+                                         weight_order order) {
+  SHOAL_KERNEL_ASSERT(outputs(dw_OI, order) == dy_TO.cols
+                      && inputs(dw_OI, order) == x_TI.cols
                       && dy_TO.rows == x_TI.rows);
-  tiled(team_, dw_OI, {dy_TO.data, dy_TO.stride, transposed::yes},
-        {x_TI.data, x_TI.stride}, x_TI.rows, 1);
+  auto rows = dy_TO, cols = x_TI;
+  if (order == weight_order::in_out)
+    std::swap(rows, cols);
+  tiled(team_, dw_OI, {rows.data, rows.stride, transposed::yes},
+        {cols.data, cols.stride}, x_TI.rows, 1);
+}
+
+void cpu_backend::bias_gradient(vector_view<float> db_O,
+                                matrix_view<const float> dy_TO) {
+  SHOAL_KERNEL_ASSERT(db_O.size == dy_TO.cols);
+  auto add_block = [&](std::size_t block) {
+    auto first = block * column_block;
+    auto size = std::min(db_O.size - first, column_block);
+    float sum[column_block] = {};
+    for (std::size_t t = 0; t != dy_TO.rows; ++t) {
+      auto* from = dy_TO.row(t) + first;
+      for (std::size_t o = 0; o != size; ++o)
+        sum[o] += from[o];
+    }
+    for (std::size_t o = 0; o != size; ++o)
+      db_O[first + o] += sum[o];
+  };
+  for_ranges(team_, (db_O.size + column_block - 1) / column_block,
+             dy_TO.rows * column_block,
+             [&](std::size_t first, std::size_t last) {
+               for (auto block = first; block != last; ++block)
+                 add_block(block);
+             });
 }
 
 } // namespace shoal::kernels::cpu

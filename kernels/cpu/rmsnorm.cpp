@@ -21,7 +21,7 @@ HWY_BEFORE_NAMESPACE();
 namespace shoal::kernels::cpu::HWY_NAMESPACE {
 
 float norm_row(float* y, const float* x, const float* w, std::size_t size,
-               float eps) {
+               float eps, float offset) {
   const tag d;
   auto squares = hn::Zero(d);
   each_vector(size, [&](std::size_t i, std::size_t n) HWY_ATTR {
@@ -30,25 +30,28 @@ float norm_row(float* y, const float* x, const float* w, std::size_t size,
   });
   auto r = 1.0f / std::sqrt(sum_of(squares) / static_cast<float>(size) + eps);
   auto factor = hn::Set(d, r);
+  auto shift = hn::Set(d, offset);
   each_vector(size, [&](std::size_t i, std::size_t n) HWY_ATTR {
     auto v = hn::Mul(load(d, x + i, n), factor);
-    store(hn::Mul(v, load(d, w + i, n)), d, y + i, n);
+    store(hn::Mul(v, hn::Add(load(d, w + i, n), shift)), d, y + i, n);
   });
   return r;
 }
 
 void norm_row_gradient(float* dx, const float* dy, const float* x,
-                       const float* w, std::size_t size, float r, into mode) {
+                       const float* w, std::size_t size, float r, into mode,
+                       float offset) {
   const tag d;
+  auto shift = hn::Set(d, offset);
   auto dot = hn::Zero(d);
   each_vector(size, [&](std::size_t i, std::size_t n) HWY_ATTR {
-    auto g = hn::Mul(load(d, dy + i, n), load(d, w + i, n));
+    auto g = hn::Mul(load(d, dy + i, n), hn::Add(load(d, w + i, n), shift));
     dot = hn::MulAdd(g, load(d, x + i, n), dot);
   });
   auto pull = hn::Set(d, sum_of(dot) * r * r / static_cast<float>(size));
   auto factor = hn::Set(d, r);
   each_vector(size, [&](std::size_t i, std::size_t n) HWY_ATTR {
-    auto g = hn::Mul(load(d, dy + i, n), load(d, w + i, n));
+    auto g = hn::Mul(load(d, dy + i, n), hn::Add(load(d, w + i, n), shift));
     auto v = hn::Mul(factor, hn::NegMulAdd(pull, load(d, x + i, n), g));
     if (mode == into::add)
       v = hn::Add(load(d, dx + i, n), v);
@@ -88,14 +91,16 @@ constexpr std::size_t column_block = 128;
 
 void cpu_backend::rmsnorm(matrix_view<float> y_TD, vector_view<float> r_T,
                           matrix_view<const float> x_TD,
-                          vector_view<const float> w_D, float eps) {
+                          vector_view<const float> w_D, float eps,
+                          float offset) {
   SHOAL_KERNEL_ASSERT(same_shape(y_TD, x_TD) && w_D.size == x_TD.cols && eps > 0
                       && (r_T.empty() || r_T.size == x_TD.rows));
   auto row = HWY_DYNAMIC_DISPATCH(norm_row);
   for_ranges(
     team_, x_TD.rows, x_TD.cols, [&](std::size_t first, std::size_t last) {
       for (auto t = first; t != last; ++t) {
-        auto r = row(y_TD.row(t), x_TD.row(t), w_D.data, x_TD.cols, eps);
+        auto r =
+          row(y_TD.row(t), x_TD.row(t), w_D.data, x_TD.cols, eps, offset);
         if (!r_T.empty())
           r_T[t] = r;
       }
@@ -107,7 +112,7 @@ void cpu_backend::rmsnorm_input_gradient(matrix_view<float> dx_TD,
                                          matrix_view<const float> x_TD,
                                          vector_view<const float> w_D,
                                          vector_view<const float> r_T,
-                                         into mode) {
+                                         into mode, float offset) {
   SHOAL_KERNEL_ASSERT(same_shape(dx_TD, x_TD) && same_shape(dy_TD, x_TD)
                       && w_D.size == x_TD.cols && r_T.size == x_TD.rows);
   auto row = HWY_DYNAMIC_DISPATCH(norm_row_gradient);
@@ -115,7 +120,7 @@ void cpu_backend::rmsnorm_input_gradient(matrix_view<float> dx_TD,
              [&](std::size_t first, std::size_t last) {
                for (auto t = first; t != last; ++t)
                  row(dx_TD.row(t), dy_TD.row(t), x_TD.row(t), w_D.data,
-                     x_TD.cols, r_T[t], mode);
+                     x_TD.cols, r_T[t], mode, offset);
              });
 }
 

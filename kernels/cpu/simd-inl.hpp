@@ -27,6 +27,7 @@ HWY_INLINE vec load(tag d, const float* from, std::size_t n) {
   if (HWY_LIKELY(n == hn::Lanes(d)))
     return hn::LoadU(d, from);
   HWY_ALIGN float part[hn::MaxLanes(tag())] = {};
+  n = n < hn::MaxLanes(d) ? n : hn::MaxLanes(d); // GCC does not see that it is
   std::memcpy(part, from, n * sizeof(float));
   return hn::Load(d, part);
 }
@@ -39,6 +40,7 @@ HWY_INLINE void store(vec v, tag d, float* to, std::size_t n) {
   }
   HWY_ALIGN float part[hn::MaxLanes(tag())];
   hn::Store(v, d, part);
+  n = n < hn::MaxLanes(d) ? n : hn::MaxLanes(d);
   std::memcpy(to, part, n * sizeof(float));
 }
 

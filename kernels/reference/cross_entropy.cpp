@@ -11,7 +11,7 @@ void reference_backend::cross_entropy(vector_view<float> loss_T,
                                       matrix_view<float> dlogits_TV,
                                       matrix_view<const float> logits_TV,
                                       vector_view<const token_id> targets_T,
-                                      float scale) {
+                                      float scale, float softcap) {
   auto V = logits_TV.cols;
   SHOAL_KERNEL_ASSERT(
     loss_T.size == logits_TV.rows && targets_T.size == logits_TV.rows
@@ -26,18 +26,24 @@ void reference_backend::cross_entropy(vector_view<float> loss_T,
         std::fill_n(dlogits_TV.row(t), V, 0.0f);
       continue;
     }
-    auto* x_V = logits_TV.row(t);
-    double largest = *std::max_element(x_V, x_V + V);
+    std::vector<double> x_V(logits_TV.row(t), logits_TV.row(t) + V);
+    if (softcap > 0)
+      for (auto& x : x_V)
+        x = softcap * std::tanh(x / softcap);
+    double largest = *std::max_element(x_V.begin(), x_V.end());
     double sum = 0;
     for (std::size_t v = 0; v != V; ++v)
       sum += std::exp(x_V[v] - largest);
-    loss_T[t] = static_cast<float>(largest - x_V[target] + std::log(sum));
+    auto hit_at = static_cast<std::size_t>(target);
+    loss_T[t] = static_cast<float>(largest - x_V[hit_at] + std::log(sum));
     if (dlogits_TV.empty())
       continue;
     for (std::size_t v = 0; v != V; ++v) {
       auto p = std::exp(x_V[v] - largest) / sum;
-      auto hit = v == static_cast<std::size_t>(target) ? 1.0 : 0.0;
-      dlogits_TV(t, v) = static_cast<float>(scale * (p - hit));
+      auto hit = v == hit_at ? 1.0 : 0.0;
+      auto bend = softcap > 0 ? x_V[v] / softcap : 0.0;
+      dlogits_TV(t, v) =
+        static_cast<float>(scale * (p - hit) * (1 - bend * bend));
     }
   }
 }

@@ -8,13 +8,18 @@ namespace shoal::kernels::reference {
 
 void reference_backend::embedding(matrix_view<float> y_TD,
                                   matrix_view<const float> w_VD,
-                                  vector_view<const token_id> ids_T) {
+                                  vector_view<const token_id> ids_T,
+                                  into mode) {
   SHOAL_KERNEL_ASSERT(y_TD.rows == ids_T.size && y_TD.cols == w_VD.cols);
   for (std::size_t t = 0; t != ids_T.size; ++t) {
     SHOAL_KERNEL_ASSERT(ids_T[t] >= 0
                         && static_cast<std::size_t>(ids_T[t]) < w_VD.rows);
     auto* from = w_VD.row(static_cast<std::size_t>(ids_T[t]));
-    std::copy_n(from, y_TD.cols, y_TD.row(t));
+    if (mode == into::overwrite)
+      std::copy_n(from, y_TD.cols, y_TD.row(t));
+    else
+      for (std::size_t d = 0; d != y_TD.cols; ++d)
+        y_TD(t, d) += from[d];
   }
 }
 

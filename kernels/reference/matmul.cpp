@@ -4,16 +4,41 @@
 
 namespace shoal::kernels::reference {
 
+namespace {
+
+/// A weight as [out, in], however it lies.
+template <class Scalar>
+struct weight {
+  matrix_view<Scalar> w;
+  weight_order order;
+
+  std::size_t outputs() const {
+    return order == weight_order::out_in ? w.rows : w.cols;
+  }
+  std::size_t inputs() const {
+    return order == weight_order::out_in ? w.cols : w.rows;
+  }
+  Scalar& operator()(std::size_t o, std::size_t i) const {
+    return order == weight_order::out_in ? w(o, i) : w(i, o);
+  }
+};
+
+} // namespace
+
 void reference_backend::matmul(matrix_view<float> y_TO,
                                matrix_view<const float> x_TI,
-                               matrix_view<const float> w_OI) {
-  SHOAL_KERNEL_ASSERT(y_TO.rows == x_TI.rows && y_TO.cols == w_OI.rows
-                      && x_TI.cols == w_OI.cols);
+                               matrix_view<const float> w_OI,
+                               vector_view<const float> bias_O,
+                               weight_order order) {
+  const weight<const float> w{w_OI, order};
+  SHOAL_KERNEL_ASSERT(y_TO.rows == x_TI.rows && y_TO.cols == w.outputs()
+                      && x_TI.cols == w.inputs()
+                      && (bias_O.empty() || bias_O.size == y_TO.cols));
   for (std::size_t t = 0; t != y_TO.rows; ++t)
     for (std::size_t o = 0; o != y_TO.cols; ++o) {
-      double sum = 0;
+      double sum = bias_O.empty() ? 0 : bias_O[o];
       for (std::size_t i = 0; i != x_TI.cols; ++i)
-        sum += double{x_TI(t, i)} * w_OI(o, i);
+        sum += double{x_TI(t, i)} * w(o, i);
       y_TO(t, o) = static_cast<float>(sum);
     }
 }
@@ -21,30 +46,44 @@ void reference_backend::matmul(matrix_view<float> y_TO,
 void reference_backend::matmul_input_gradient(matrix_view<float> dx_TI,
                                               matrix_view<const float> dy_TO,
                                               matrix_view<const float> w_OI,
-                                              into mode) {
-  SHOAL_KERNEL_ASSERT(dx_TI.rows == dy_TO.rows && dx_TI.cols == w_OI.cols
-                      && dy_TO.cols == w_OI.rows);
+                                              into mode, weight_order order) {
+  const weight<const float> w{w_OI, order};
+  SHOAL_KERNEL_ASSERT(dx_TI.rows == dy_TO.rows && dx_TI.cols == w.inputs()
+                      && dy_TO.cols == w.outputs());
   for (std::size_t t = 0; t != dx_TI.rows; ++t)
     for (std::size_t i = 0; i != dx_TI.cols; ++i) {
       double sum = mode == into::add ? dx_TI(t, i) : 0;
       for (std::size_t o = 0; o != dy_TO.cols; ++o)
-        sum += double{dy_TO(t, o)} * w_OI(o, i);
+        sum += double{dy_TO(t, o)} * w(o, i);
       dx_TI(t, i) = static_cast<float>(sum);
     }
 }
 
 void reference_backend::matmul_weight_gradient(matrix_view<float> dw_OI,
                                                matrix_view<const float> dy_TO,
-                                               matrix_view<const float> x_TI) {
-  SHOAL_KERNEL_ASSERT(dw_OI.rows == dy_TO.cols && dw_OI.cols == x_TI.cols
+                                               matrix_view<const float> x_TI,
+                                               weight_order order) {
+  const weight<float> dw{dw_OI, order};
+  SHOAL_KERNEL_ASSERT(dw.outputs() == dy_TO.cols && dw.inputs() == x_TI.cols
                       && dy_TO.rows == x_TI.rows);
-  for (std::size_t o = 0; o != dw_OI.rows; ++o)
-    for (std::size_t i = 0; i != dw_OI.cols; ++i) {
-      double sum = dw_OI(o, i);
+  for (std::size_t o = 0; o != dy_TO.cols; ++o)
+    for (std::size_t i = 0; i != x_TI.cols; ++i) {
+      double sum = dw(o, i);
       for (std::size_t t = 0; t != x_TI.rows; ++t)
         sum += double{dy_TO(t, o)} * x_TI(t, i);
-      dw_OI(o, i) = static_cast<float>(sum);
+      dw(o, i) = static_cast<float>(sum);
     }
+}
+
+void reference_backend::bias_gradient(vector_view<float> db_O,
+                                      matrix_view<const float> dy_TO) {
+  SHOAL_KERNEL_ASSERT(db_O.size == dy_TO.cols);
+  for (std::size_t o = 0; o != db_O.size; ++o) {
+    double sum = db_O[o];
+    for (std::size_t t = 0; t != dy_TO.rows; ++t)
+      sum += dy_TO(t, o);
+    db_O[o] = static_cast<float>(sum);
+  }
 }
 
 } // namespace shoal::kernels::reference

@@ -2,30 +2,88 @@
 #include "kernels/check.hpp"
 #include "kernels/reference/backend.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 namespace shoal::kernels {
 
-rope_table
-make_rope_table(std::size_t head_size, std::size_t positions, double theta) {
+namespace {
+
+constexpr double pi = 3.14159265358979323846;
+
+/// The pair whose wave turns `turns` times within the original length.
+double pair_of(double turns, std::size_t head_size, double theta,
+               const rope_scaling& s) {
+  return static_cast<double>(head_size)
+         * std::log(s.original / (turns * 2 * pi)) / (2 * std::log(theta));
+}
+
+/// The share of the unscaled frequency in that of pair i.
+double yarn_share(std::size_t i, std::size_t head_size, double theta,
+                  const rope_scaling& s) {
+  const auto last = static_cast<double>(head_size) - 1;
+  auto low =
+    std::max(std::floor(pair_of(s.beta_fast, head_size, theta, s)), 0.0);
+  auto high =
+    std::min(std::ceil(pair_of(s.beta_slow, head_size, theta, s)), last);
+  if (low == high)
+    high += 0.001;
+  auto ramp = (static_cast<double>(i) - low) / (high - low);
+  return 1 - std::min(std::max(ramp, 0.0), 1.0);
+}
+
+/// Rounded to float at the same points as in transformers, since an angle of
+/// some hundred turns depends on every bit of the frequency.
+float scaled_frequency(float power, std::size_t i, std::size_t head_size,
+                       double theta, const rope_scaling& s) {
+  using rule = rope_scaling::rule;
+  const auto frequency = 1.0f / power;
+  const auto factor = static_cast<float>(s.factor);
+  if (s.type == rule::linear)
+    return frequency / factor;
+  if (s.type == rule::yarn) {
+    const auto share = static_cast<float>(yarn_share(i, head_size, theta, s));
+    return 1.0f / (factor * power) * (1 - share) + frequency * share;
+  }
+  if (s.type != rule::llama3)
+    return frequency;
+  const auto wave = static_cast<float>(2 * pi) / frequency;
+  const auto original = static_cast<float>(s.original);
+  const auto low = static_cast<float>(s.low_freq_factor);
+  const auto high = static_cast<float>(s.high_freq_factor);
+  if (wave > static_cast<float>(s.original / s.low_freq_factor))
+    return frequency / factor;
+  if (wave < static_cast<float>(s.original / s.high_freq_factor))
+    return frequency;
+  const auto smooth = (original / wave - low) / (high - low);
+  return (1 - smooth) * frequency / factor + smooth * frequency;
+}
+
+} // namespace
+
+rope_table make_rope_table(std::size_t head_size, std::size_t positions,
+                           double theta, const rope_scaling& scaling) {
   SHOAL_KERNEL_ASSERT(head_size != 0 && head_size % 2 == 0 && theta > 0);
+  SHOAL_KERNEL_ASSERT(scaling.factor >= 1 && scaling.original >= 1
+                      && scaling.low_freq_factor > 0
+                      && scaling.high_freq_factor > scaling.low_freq_factor);
   auto half = head_size / 2;
+  const bool stretched = scaling.type == rope_scaling::rule::yarn;
+  const double size = stretched ? scaling.attention_factor : 1;
   rope_table table;
   table.head_size = head_size;
   table.positions = positions;
   table.cos_PH2.resize(positions * half);
   table.sin_PH2.resize(positions * half);
   for (std::size_t i = 0; i != half; ++i) {
-    // Rounded to float at the same points as in transformers, since an angle
-    // of some hundred turns depends on every bit of the frequency.
     auto exponent = static_cast<float>(2 * i) / static_cast<float>(head_size);
     auto power = static_cast<float>(std::pow(theta, double{exponent}));
-    auto frequency = 1.0f / power;
+    auto frequency = scaled_frequency(power, i, head_size, theta, scaling);
     for (std::size_t p = 0; p != positions; ++p) {
       auto angle = static_cast<float>(p) * frequency;
       auto at = p * half + i;
-      table.cos_PH2[at] = static_cast<float>(std::cos(double{angle}));
-      table.sin_PH2[at] = static_cast<float>(std::sin(double{angle}));
+      table.cos_PH2[at] = static_cast<float>(std::cos(double{angle}) * size);
+      table.sin_PH2[at] = static_cast<float>(std::sin(double{angle}) * size);
     }
   }
   return table;

@@ -11,7 +11,8 @@ namespace shoal::kernels {
 
 static std::ostream& operator<<(std::ostream& out, const attention_shape& s) {
   return out << "B " << s.batch << " T " << s.tokens << " N " << s.heads
-             << " K " << s.kv_heads << " H " << s.head_size;
+             << " K " << s.kv_heads << " H " << s.head_size << " W " << s.window
+             << " cap " << s.softcap;
 }
 
 } // namespace shoal::kernels
@@ -22,17 +23,36 @@ namespace {
 
 using kernels::attention_shape;
 
-attention_shape shape_of(std::size_t B, std::size_t T, std::size_t N,
-                         std::size_t K, std::size_t H) {
-  return {B, T, N, K, H, 1 / std::sqrt(static_cast<float>(H))};
+attention_shape
+shape_of(std::size_t B, std::size_t T, std::size_t N, std::size_t K,
+         std::size_t H, std::size_t window = 0, float softcap = 0) {
+  return {B, T, N, K, H, 1 / std::sqrt(static_cast<float>(H)), window, softcap};
 }
 
 const attention_shape shapes[] = {
-  shape_of(1, 1, 1, 1, 1),    shape_of(2, 3, 2, 1, 5),
-  shape_of(1, 63, 3, 3, 7),   shape_of(3, 64, 4, 2, 32),
-  shape_of(2, 65, 6, 2, 32),  shape_of(1, 131, 4, 1, 64),
-  shape_of(1, 200, 3, 3, 48), shape_of(1, 129, 1, 1, 128),
+  shape_of(1, 1, 1, 1, 1),
+  shape_of(2, 3, 2, 1, 5),
+  shape_of(1, 63, 3, 3, 7),
+  shape_of(3, 64, 4, 2, 32),
+  shape_of(2, 65, 6, 2, 32),
+  shape_of(1, 131, 4, 1, 64),
+  shape_of(1, 200, 3, 3, 48),
+  shape_of(1, 129, 1, 1, 128),
+  // Windows shorter than, as long as and longer than a block of rows and the
+  // sequence; soft caps that matter, since scores are of the order of 1.
+  shape_of(2, 3, 2, 1, 5, 2),
+  shape_of(1, 150, 2, 1, 8, 7),
+  shape_of(2, 131, 4, 2, 16, 64),
+  shape_of(1, 200, 2, 2, 24, 65),
+  shape_of(1, 70, 1, 1, 8, 70),
+  shape_of(1, 66, 1, 1, 8, 1000),
+  shape_of(2, 65, 4, 2, 12, 0, 0.5f),
+  shape_of(1, 140, 2, 1, 32, 33, 1.5f),
 };
+
+const attention_shape differentiated[] = {shape_of(2, 4, 4, 2, 3),
+                                          shape_of(2, 4, 4, 2, 3, 2),
+                                          shape_of(1, 4, 2, 1, 3, 3, 0.4f)};
 
 outputs forward_and_backward(kernels::backend& on, const attention_shape& s) {
   auto rows = s.batch * s.tokens;
@@ -73,8 +93,12 @@ void sweep_cached(Check check) {
         for (std::size_t H : {5, 64}) {
           auto s = shape_of(1, T, static_cast<std::size_t>(heads.first),
                             static_cast<std::size_t>(heads.second), H);
-          BOOST_TEST_CONTEXT("past " << past << " " << s)
-          check([=](auto& on) { return cached(on, past + T, s); });
+          BOOST_TEST_CONTEXT("past " << past << " " << s) {
+            check([=](auto& on) { return cached(on, past + T, s); });
+            s.window = 40;
+            s.softcap = 0.7f;
+            check([=](auto& on) { return cached(on, past + T, s); });
+          }
         }
 }
 
@@ -100,8 +124,7 @@ BOOST_AUTO_TEST_CASE(threads_change_no_bit_with_a_cache) {
   sweep_cached([](const call& run) { check_threads_change_nothing(run); });
 }
 
-BOOST_AUTO_TEST_CASE(gradients_match_differences) {
-  auto s = shape_of(2, 4, 4, 2, 3);
+BOOST_DATA_TEST_CASE(gradients_match_differences, differentiated, s) {
   auto rows = s.batch * s.tokens;
   auto NH = s.heads * s.head_size, KH = s.kv_heads * s.head_size;
   const auto q = random_values(rows * NH, 1);
@@ -124,9 +147,11 @@ BOOST_AUTO_TEST_CASE(gradients_match_differences) {
                  d_o, all[4]);
 }
 
+const attention_shape cached_shapes[] = {shape_of(1, 20, 4, 2, 16),
+                                         shape_of(1, 20, 4, 2, 16, 6, 0.5f)};
+
 // The same tokens, one by one against a cache and all at once.
-BOOST_AUTO_TEST_CASE(a_cache_gives_what_training_gives) {
-  auto s = shape_of(1, 20, 4, 2, 16);
+BOOST_DATA_TEST_CASE(a_cache_gives_what_training_gives, cached_shapes, s) {
   auto NH = s.heads * s.head_size, KH = s.kv_heads * s.head_size;
   const auto q = random_values(s.tokens * NH, 1);
   const auto k = random_values(s.tokens * KH, 2);
@@ -164,6 +189,28 @@ BOOST_AUTO_TEST_CASE(a_sequence_does_not_see_another_nor_its_future) {
                  before.begin() + static_cast<std::ptrdiff_t>(t * 16 + 16),
                  after.begin() + static_cast<std::ptrdiff_t>(t * 16));
     BOOST_TEST(same == (t < 50 || t >= 70));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_token_behind_the_window_is_not_seen) {
+  auto s = shape_of(1, 90, 1, 1, 8, 30);
+  cpu_fixture fixture;
+  const auto q = random_values(90 * 8, 1);
+  auto k = random_values(90 * 8, 2);
+  const auto v = random_values(90 * 8, 3);
+  const auto& ck = k;
+  floats before(90 * 8), after(90 * 8);
+  fixture.cpu->attention(matrix(before, 8), {}, matrix(q, 8), matrix(ck, 8),
+                         matrix(v, 8), s);
+  k[10 * 8] += 1; // position 10 is seen up to position 39
+  fixture.cpu->attention(matrix(after, 8), {}, matrix(q, 8), matrix(ck, 8),
+                         matrix(v, 8), s);
+  for (std::size_t t = 0; t != 90; ++t) {
+    auto same =
+      std::equal(before.begin() + static_cast<std::ptrdiff_t>(t * 8),
+                 before.begin() + static_cast<std::ptrdiff_t>(t * 8 + 8),
+                 after.begin() + static_cast<std::ptrdiff_t>(t * 8));
+    BOOST_TEST(same == (t < 10 || t >= 40));
   }
 }
 

@@ -17,7 +17,10 @@ outputs loss(kernels::backend& on, std::size_t T, std::size_t V) {
   floats losses(T), alone(T), dx(T * V);
   on.cross_entropy(losses, matrix(dx, V), matrix(cx, V), targets, 0.25f);
   on.cross_entropy(alone, {}, matrix(cx, V), targets, 0.25f);
-  return {losses, alone, dx};
+  floats capped(T), alone_capped(T);
+  on.cross_entropy(alone_capped, {}, matrix(cx, V), targets, 0.25f, 5.0f);
+  on.cross_entropy(capped, matrix(x, V), matrix(cx, V), targets, 0.25f, 5.0f);
+  return {losses, alone, dx, capped, alone_capped, x};
 }
 
 template <class Check>
@@ -78,6 +81,36 @@ BOOST_AUTO_TEST_CASE(gradient_matches_differences) {
       return value;
     },
     x, floats(T, 0.5f), dx);
+}
+
+BOOST_AUTO_TEST_CASE(gradient_through_a_soft_cap_matches_differences) {
+  constexpr std::size_t T = 3, V = 6;
+  auto x = random_values(T * V, 1);
+  for (auto& value : x)
+    value *= 3;
+  std::vector<kernels::token_id> targets{5, -1, 0};
+  floats losses(T), dx(T * V);
+  const auto& cx = x;
+  kernels::make_reference_backend()->cross_entropy(
+    losses, matrix(dx, V), matrix(cx, V), targets, 0.5f, 2.0f);
+  check_gradient(
+    [&](auto& on, auto& at) {
+      floats value(T);
+      on.cross_entropy(value, {}, matrix(at, V), targets, 0.5f, 2.0f);
+      return value;
+    },
+    x, floats(T, 0.5f), dx);
+}
+
+BOOST_AUTO_TEST_CASE(a_soft_cap_bounds_any_logit) {
+  check_matches_reference([](auto& on) {
+    floats x{1e4f, -1e4f, 0, 3e4f, 3e4f, -3e38f};
+    std::vector<kernels::token_id> targets{1, 0};
+    floats losses(2);
+    const auto& cx = x;
+    on.cross_entropy(losses, matrix(x, 3), matrix(cx, 3), targets, 1, 30);
+    return outputs{losses, x};
+  });
 }
 
 BOOST_AUTO_TEST_CASE(large_logits_do_not_overflow) {

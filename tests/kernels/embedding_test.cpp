@@ -14,8 +14,10 @@ outputs gather_and_scatter(kernels::backend& on, std::size_t T, std::size_t V,
   auto dw = random_values(V * D, 4);
   const auto &cw = w, &cdy = dy;
   on.embedding(matrix(y, D), matrix(cw, D), ids);
+  auto sum = dy;
+  on.embedding(matrix(sum, D), matrix(cw, D), ids, kernels::into::add);
   on.embedding_weight_gradient(matrix(dw, D), matrix(cdy, D), ids);
-  return {y, dw};
+  return {y, sum, dw};
 }
 
 template <class Check>
@@ -37,6 +39,16 @@ BOOST_AUTO_TEST_CASE(cpu_equals_reference) {
 
 BOOST_AUTO_TEST_CASE(threads_change_no_bit) {
   sweep([](const call& run) { check_threads_change_nothing(run); });
+}
+
+BOOST_AUTO_TEST_CASE(rows_are_added_where_asked_for) {
+  const floats w{1, 2, 10, 20};
+  floats y{100, 200, 300, 400};
+  std::vector<kernels::token_id> ids{1, 0};
+  kernels::make_reference_backend()->embedding(matrix(y, 2), matrix(w, 2), ids,
+                                               kernels::into::add);
+  BOOST_TEST(y == (floats{110, 220, 301, 402}),
+             boost::test_tools::per_element());
 }
 
 BOOST_AUTO_TEST_CASE(a_token_that_occurs_twice_gets_both_gradients) {

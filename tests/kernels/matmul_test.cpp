@@ -51,9 +51,87 @@ outputs products(kernels::backend& on, const product& p) {
   return {y, dx, dx_added, dw};
 }
 
+/// The same with a bias and a weight that lies the other way round, whose
+/// rows are longer than the view.
+outputs in_out_products(kernels::backend& on, const product& p) {
+  const auto order = kernels::weight_order::in_out;
+  const auto x = random_values(p.T * p.I, 1);
+  const auto w = random_values(p.I * (p.O + 3), 2);
+  const auto dy = random_values(p.T * p.O, 3);
+  const auto bias = random_values(p.O, 7);
+  auto y = random_values(p.T * p.O, 4);
+  auto dx = random_values(p.T * p.I, 5);
+  auto dx_added = dx;
+  auto dw = random_values(p.I * (p.O + 3), 6);
+  auto db = random_values(p.O, 8);
+  const auto w_IO = matrix(w, p.O + 3).slice_cols(2, 2 + p.O);
+  on.matmul(matrix(y, p.O), matrix(x, p.I), w_IO, bias, order);
+  on.matmul_input_gradient(matrix(dx, p.I), matrix(dy, p.O), w_IO,
+                           kernels::into::overwrite, order);
+  on.matmul_input_gradient(matrix(dx_added, p.I), matrix(dy, p.O), w_IO,
+                           kernels::into::add, order);
+  on.matmul_weight_gradient(matrix(dw, p.O + 3).slice_cols(2, 2 + p.O),
+                            matrix(dy, p.O), matrix(x, p.I), order);
+  on.bias_gradient(db, matrix(dy, p.O));
+  return {y, dx, dx_added, dw, db};
+}
+
 } // namespace
 
 BOOST_AUTO_TEST_SUITE(matmul)
+
+BOOST_DATA_TEST_CASE(a_turned_weight_with_bias_matches_reference, shapes,
+                     shape) {
+  check_matches_reference([&](auto& on) { return in_out_products(on, shape); });
+}
+
+BOOST_DATA_TEST_CASE(threads_change_no_bit_of_a_turned_weight, shapes, shape) {
+  check_threads_change_nothing(
+    [&](auto& on) { return in_out_products(on, shape); });
+}
+
+// Both orders of the same weight: a slip in the oracle would show here.
+BOOST_AUTO_TEST_CASE(a_turned_weight_gives_what_the_weight_gives) {
+  const auto reference = kernels::make_reference_backend();
+  const floats x{1, 2, 3, 4, 5, 6}, w{1, 10, 100, 2, 20, 200};
+  const floats turned{1, 2, 10, 20, 100, 200}, bias{0.5f, 0.25f};
+  floats y(4), z(4);
+  reference->matmul(matrix(y, 2), matrix(x, 3), matrix(w, 3), bias);
+  reference->matmul(matrix(z, 2), matrix(x, 3), matrix(turned, 2), bias,
+                    kernels::weight_order::in_out);
+  BOOST_TEST(y == (floats{321.5f, 642.25f, 654.5f, 1308.25f}),
+             boost::test_tools::per_element());
+  BOOST_TEST(y == z, boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(gradients_of_a_turned_weight_match_differences) {
+  const product p{3, 5, 4};
+  const auto order = kernels::weight_order::in_out;
+  const auto x = random_values(p.T * p.I, 1);
+  const auto w = random_values(p.O * p.I, 2);
+  const auto dy = random_values(p.T * p.O, 3);
+  const auto bias = random_values(p.O, 4);
+  auto reference = kernels::make_reference_backend();
+  floats dx(x.size()), dw(w.size()), db(bias.size());
+  reference->matmul_input_gradient(matrix(dx, p.I), matrix(dy, p.O),
+                                   matrix(w, p.O), kernels::into::overwrite,
+                                   order);
+  reference->matmul_weight_gradient(matrix(dw, p.O), matrix(dy, p.O),
+                                    matrix(x, p.I), order);
+  reference->bias_gradient(db, matrix(dy, p.O));
+  auto value = [&](auto& on, const floats& a, const floats& b,
+                   const floats& c) {
+    floats y(p.T * p.O);
+    on.matmul(matrix(y, p.O), matrix(a, p.I), matrix(b, p.O), c, order);
+    return y;
+  };
+  check_gradient([&](auto& on, auto& at) { return value(on, at, w, bias); }, x,
+                 dy, dx);
+  check_gradient([&](auto& on, auto& at) { return value(on, x, at, bias); }, w,
+                 dy, dw);
+  check_gradient([&](auto& on, auto& at) { return value(on, x, w, at); }, bias,
+                 dy, db);
+}
 
 BOOST_DATA_TEST_CASE(cpu_matches_reference, shapes, shape) {
   check_matches_reference([&](auto& on) { return products(on, shape); });

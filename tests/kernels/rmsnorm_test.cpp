@@ -20,9 +20,19 @@ outputs norm(kernels::backend& on, std::size_t T, std::size_t D) {
   on.rmsnorm_input_gradient(matrix(dx_added, D), matrix(cdy, D), matrix(cx, D),
                             w, r, kernels::into::add);
   on.rmsnorm_weight_gradient(dw, matrix(cdy, D), matrix(cx, D), r);
+  // Weights that stand for 1 + w, and the same in a second set of outputs.
+  floats y1(T * D), dx1(T * D);
+  auto dx1_added = random_values(T * D, 6);
+  on.rmsnorm(matrix(y1, D), r, matrix(cx, D), w, eps, 1.0f);
+  on.rmsnorm_input_gradient(matrix(dx1, D), matrix(cdy, D), matrix(cx, D), w, r,
+                            kernels::into::overwrite, 1.0f);
+  on.rmsnorm_input_gradient(matrix(dx1_added, D), matrix(cdy, D), matrix(cx, D),
+                            w, r, kernels::into::add, 1.0f);
   // The gradient of a single value cancels to rounding errors; the sum in
   // dx_added shows it at the size of dy.
-  return D == 1 ? outputs{y, r, dx_added, dw} : outputs{y, r, dx, dx_added, dw};
+  if (D == 1)
+    return {y, r, dx_added, dw, y1, dx1_added};
+  return {y, r, dx, dx_added, dw, y1, dx1, dx1_added};
 }
 
 template <class Check>
@@ -72,6 +82,25 @@ BOOST_AUTO_TEST_CASE(gradients_match_differences) {
                      matrix(dx, D), matrix(cdy, D), matrix(cx, D), w, r);
                    return dx;
                  }());
+}
+
+BOOST_AUTO_TEST_CASE(an_offset_is_added_to_the_weight) {
+  constexpr std::size_t T = 3, D = 7;
+  auto reference = kernels::make_reference_backend();
+  const auto x = random_values(T * D, 1);
+  const auto dy = random_values(T * D, 3);
+  auto w = random_values(D, 2);
+  floats y(T * D), z(T * D), dx(T * D), dz(T * D), r(T);
+  reference->rmsnorm(matrix(y, D), r, matrix(x, D), w, eps, 1.0f);
+  reference->rmsnorm_input_gradient(matrix(dx, D), matrix(dy, D), matrix(x, D),
+                                    w, r, kernels::into::overwrite, 1.0f);
+  for (auto& value : w)
+    value += 1;
+  reference->rmsnorm(matrix(z, D), r, matrix(x, D), w, eps);
+  reference->rmsnorm_input_gradient(matrix(dz, D), matrix(dy, D), matrix(x, D),
+                                    w, r);
+  BOOST_TEST(relative_difference(y, z) <= 1e-7);
+  BOOST_TEST(relative_difference(dx, dz) <= 1e-6);
 }
 
 // Another microbatch beside it, or another stage, must not change a row.

@@ -72,6 +72,42 @@ BOOST_AUTO_TEST_CASE(pairs_are_a_half_apart_and_turn_by_the_position) {
   BOOST_TEST(std::abs(x[3] - 2 * std::cos(0.3)) < 1e-6);
 }
 
+// Frequencies of pairs 0..3 with theta 10000 and 8 values a head are 1, 0.1,
+// 0.01 and 0.001; their waves are 6.28, 62.8, 628 and 6283 tokens long.
+BOOST_AUTO_TEST_CASE(scaling_changes_frequencies_by_its_rule) {
+  using rule = kernels::rope_scaling::rule;
+  auto angles = [](const kernels::rope_scaling& scaling) {
+    const auto table = kernels::make_rope_table(8, 2, 10000, scaling);
+    std::vector<double> out; // of position 1
+    for (std::size_t i = 4; i != 8; ++i)
+      out.push_back(std::atan2(table.sin_PH2[i], table.cos_PH2[i]));
+    return out;
+  };
+  auto check = [&](const kernels::rope_scaling& scaling,
+                   const std::vector<double>& expected) {
+    const auto got = angles(scaling);
+    for (std::size_t i = 0; i != 4; ++i)
+      BOOST_TEST(std::abs(got[i] - expected[i]) <= 1e-6 * expected[i]);
+  };
+  kernels::rope_scaling s;
+  s.factor = 8;
+  check(s, {1, 0.1, 0.01, 0.001});
+  s.type = rule::linear;
+  check(s, {0.125, 0.0125, 0.00125, 0.000125});
+  s.type = rule::llama3;
+  s.low_freq_factor = 1;
+  s.high_freq_factor = 4;
+  s.original = 1024; // waves above 1024 are scaled, those below 256 are not
+  const double smooth = (1024 / (2 * 3.14159265358979 / 0.01) - 1) / 3;
+  check(s, {1, 0.1, (1 - smooth) * 0.01 / 8 + smooth * 0.01, 0.000125});
+  s.type = rule::yarn;
+  s.original = 2048; // pair 1.008 turns 32 times in it, pair 2.51 once
+  check(s, {1, 0.1, 0.005 / 8 + 0.005, 0.000125});
+  s.attention_factor = 1.25;
+  const auto table = kernels::make_rope_table(8, 2, 10000, s);
+  BOOST_TEST(table.cos_PH2[0] == 1.25f);
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 } // namespace shoal::tests
