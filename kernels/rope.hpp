@@ -33,13 +33,14 @@ struct rope_table {
 struct rope_scaling {
   enum class rule : std::uint8_t {
     none,
-    linear, ///< f / factor
-    llama3, ///< f / factor for waves longer than original / low_freq_factor,
-            ///< f for those shorter than original / high_freq_factor, between
-            ///< them a mixture
-    yarn    ///< a mixture by turns within original: f where there are more
-            ///< than beta_fast, f / factor where fewer than beta_slow; cos and
-            ///< sin are multiplied with attention_factor
+    linear,  ///< f / factor
+    dynamic, ///< f for as many positions as the model knows; none are more
+    llama3,  ///< f / factor for waves longer than original / low_freq_factor,
+             ///< f for those shorter than original / high_freq_factor, between
+             ///< them a mixture
+    yarn     ///< a mixture by turns within original: f where there are more
+             ///< than beta_fast, f / factor where fewer than beta_slow; cos
+             ///< and sin are multiplied with attention_factor
   };
   rule type = rule::none;
   double factor = 1;

@@ -9,150 +9,412 @@ namespace {
 
 using kernels::into;
 using kernels::matrix_view;
+using kernels::vector_view;
 
-/// Views of one buffer in the order that unit_layout gives a block's tensors.
+/// Where the tensors of a unit lie: in one buffer, in the layout's order.
 template <class Scalar>
-block_tensors<Scalar>
-views(const unit_layout& layout, unit_index unit, std::span<Scalar> values) {
-  const auto tensors = layout.tensors_of(unit);
-  SHOAL_ASSERT(tensors.size() == 9 && values.size() == layout.unit_size(unit));
-  auto vector = [&](std::size_t i) {
-    return kernels::vector_view<Scalar>(values.data() + tensors[i].offset,
-                                        tensors[i].size);
-  };
-  auto matrix = [&](std::size_t i) {
-    return matrix_view<Scalar>(values.data() + tensors[i].offset,
-                               tensors[i].shape[0], tensors[i].shape[1]);
-  };
-  return {vector(0), matrix(1), matrix(2), matrix(3), matrix(4),
-          vector(5), matrix(6), matrix(7), matrix(8)};
+class buffer_tensors {
+public:
+  buffer_tensors(const unit_layout& layout, unit_index unit,
+                 std::span<Scalar> values)
+    : config_(layout.config()), values_(values) {
+    SHOAL_ASSERT(values.size() == layout.unit_size(unit));
+  }
+
+  vector_view<Scalar> vector(const tensor_info& t, std::size_t) const {
+    return {values_.data() + t.offset, t.size};
+  }
+  void set(linear_view<Scalar>& to, const tensor_info& t, std::size_t) const {
+    to.w = matrix(t);
+  }
+
+  /// q, k and v lie beside each other as outputs of one product.
+  void
+  set_qkv(block_tensors<Scalar>& to, const tensor_info& t, std::size_t) const {
+    const auto [q, kv] = sizes();
+    to.q.w = outputs(t, 0, q);
+    to.k.w = outputs(t, q, q + kv);
+    to.v.w = outputs(t, q + kv, q + 2 * kv);
+  }
+  void set_qkv_bias(block_tensors<Scalar>& to, const tensor_info& t,
+                    std::size_t) const {
+    const auto [q, kv] = sizes();
+    Scalar* const first = values_.data() + t.offset;
+    to.q.bias = {first, q};
+    to.k.bias = {first + q, kv};
+    to.v.bias = {first + q + kv, kv};
+  }
+
+private:
+  std::pair<std::size_t, std::size_t> sizes() const {
+    return {config_.num_attention_heads * config_.head_dim,
+            config_.num_key_value_heads * config_.head_dim};
+  }
+  matrix_view<Scalar> matrix(const tensor_info& t) const {
+    return {values_.data() + t.offset, t.shape[0], t.shape[1]};
+  }
+  matrix_view<Scalar>
+  outputs(const tensor_info& t, std::size_t first, std::size_t last) const {
+    return family_of(config_).in_out_weights
+             ? matrix(t).slice_cols(first, last)
+             : matrix(t).slice_rows(first, last);
+  }
+
+  const model_config& config_;
+  std::span<Scalar> values_;
+};
+
+/// The same of a unit for inference, which holds them one by one.
+struct inference_tensors {
+  const inference_unit& unit;
+
+  vector_view<const float> vector(const tensor_info&, std::size_t i) const {
+    return unit.vector(i);
+  }
+  void set(packed_view& to, const tensor_info&, std::size_t i) const {
+    to.w = &unit.matrix(i);
+  }
+  void set_qkv(packed_tensors& to, const tensor_info&, std::size_t i) const {
+    to.qkv.w = &unit.matrix(i);
+  }
+  void
+  set_qkv_bias(packed_tensors& to, const tensor_info&, std::size_t i) const {
+    to.qkv.bias = unit.vector(i);
+  }
+};
+
+/// Puts the view of tensor `i` of a block where its role says.
+template <class Tensors, class Source>
+void place(Tensors& out, const Source& from, const tensor_info& t,
+           std::size_t i) {
+  using enum tensor_role;
+  switch (t.role) {
+  case attention_norm:
+    out.attention_norm.w_D = from.vector(t, i);
+    break;
+  case attention_norm_bias:
+    out.attention_norm.b_D = from.vector(t, i);
+    break;
+  case q:
+    from.set(out.q, t, i);
+    break;
+  case q_bias:
+    out.q.bias = from.vector(t, i);
+    break;
+  case k:
+    from.set(out.k, t, i);
+    break;
+  case k_bias:
+    out.k.bias = from.vector(t, i);
+    break;
+  case v:
+    from.set(out.v, t, i);
+    break;
+  case v_bias:
+    out.v.bias = from.vector(t, i);
+    break;
+  case qkv:
+    from.set_qkv(out, t, i);
+    break;
+  case qkv_bias:
+    from.set_qkv_bias(out, t, i);
+    break;
+  case q_norm:
+    out.q_norm_H = from.vector(t, i);
+    break;
+  case k_norm:
+    out.k_norm_H = from.vector(t, i);
+    break;
+  case o:
+    from.set(out.o, t, i);
+    break;
+  case o_bias:
+    out.o.bias = from.vector(t, i);
+    break;
+  case attention_post_norm:
+    out.attention_post_norm.w_D = from.vector(t, i);
+    break;
+  case mlp_norm:
+    out.mlp_norm.w_D = from.vector(t, i);
+    break;
+  case mlp_norm_bias:
+    out.mlp_norm.b_D = from.vector(t, i);
+    break;
+  case gate:
+    from.set(out.gate, t, i);
+    break;
+  case gate_bias:
+    out.gate.bias = from.vector(t, i);
+    break;
+  case up:
+    from.set(out.up, t, i);
+    break;
+  case up_bias:
+    out.up.bias = from.vector(t, i);
+    break;
+  case down:
+    from.set(out.down, t, i);
+    break;
+  case down_bias:
+    out.down.bias = from.vector(t, i);
+    break;
+  case mlp_post_norm:
+    out.mlp_post_norm.w_D = from.vector(t, i);
+    break;
+  default:
+    SHOAL_ASSERT(false); // not of a block
+  }
+}
+
+template <class Tensors, class Source>
+Tensors
+views(const unit_layout& layout, unit_index unit, const Source& source) {
+  Tensors out;
+  std::size_t i = 0;
+  for (const tensor_info& t : layout.tensors_of(unit))
+    place(out, source, t, i++);
+  return out;
 }
 
 void copy(matrix_view<float> to, matrix_view<const float> from) {
   std::copy_n(from.data, from.rows * from.cols, to.data);
 }
 
+/// Rows of heads as rows of a matrix.
+matrix_view<float> heads(matrix_view<float> x_TNH, std::size_t head_size) {
+  return {x_TNH.data, x_TNH.rows * x_TNH.cols / head_size, head_size};
+}
+
 } // namespace
 
 block_tensors<const float> block_parameters(const unit_state& unit) {
-  return views<const float>(unit.layout(), unit.unit(), unit.parameters());
+  return views<block_tensors<const float>>(
+    unit.layout(), unit.unit(),
+    buffer_tensors<const float>(unit.layout(), unit.unit(), unit.parameters()));
 }
 
 block_tensors<float> block_gradients(unit_state& unit) {
-  return views<float>(unit.layout(), unit.unit(), unit.gradients());
+  return views<block_tensors<float>>(
+    unit.layout(), unit.unit(),
+    buffer_tensors<float>(unit.layout(), unit.unit(), unit.gradients()));
 }
 
-kernels::attention_shape block_context::attention() const {
-  const auto scale =
-    static_cast<float>(1.0 / std::sqrt(static_cast<double>(config.head_dim)));
+packed_tensors block_weights(const inference_unit& unit) {
+  return views<packed_tensors>(unit.layout(), unit.unit(),
+                               inference_tensors{unit});
+}
+
+kernels::attention_shape block_context::attention(unit_index unit) const {
+  const double scalar = config.query_pre_attn_scalar != 0
+                          ? config.query_pre_attn_scalar
+                          : static_cast<double>(config.head_dim);
   return {sequences,
           tokens,
           config.num_attention_heads,
           config.num_key_value_heads,
           config.head_dim,
-          scale};
+          static_cast<float>(1.0 / std::sqrt(scalar)),
+          window_of(config, unit - 1),
+          static_cast<float>(config.attn_logit_softcapping)};
 }
 
-void block_forward(const block_context& c, const unit_state& unit,
-                   block_activations& a, matrix_view<float> y_TD) {
-  const model_config& m = c.config;
+namespace {
+
+/// Computes x_TNH, queries or keys, from h_TD. The values before the norm of
+/// the heads are kept.
+void project_heads(const block_context& c, matrix_view<float> x_TNH,
+                   matrix_view<const float> h_TD,
+                   linear_view<const float> weight,
+                   vector_view<const float> norm_H,
+                   head_norm_activations& kept) {
+  const std::size_t size = c.config.head_dim;
+  const auto eps = static_cast<float>(c.config.rms_norm_eps);
+  if (norm_H.empty()) {
+    c.ops.product(x_TNH, h_TD, weight);
+  } else {
+    kept.raw_TNH = c.take(x_TNH.cols);
+    kept.r_TN = c.take(x_TNH.cols / size);
+    c.ops.product(kept.raw_TNH.matrix(), h_TD, weight);
+    c.device.rmsnorm(heads(x_TNH, size), kept.r_TN.vector(),
+                     heads(kept.raw_TNH.matrix(), size), norm_H, eps,
+                     c.kind.norm_offset);
+  }
+  if (c.kind.rotary)
+    c.device.rope(x_TNH, c.positions_T, c.rope);
+}
+
+/// Turns dx_TNH, the gradient of what project_heads() gave, into that of the
+/// product.
+void heads_gradient(const block_context& c, matrix_view<float> dx_TNH,
+                    vector_view<const float> norm_H,
+                    head_norm_activations& kept) {
+  const std::size_t size = c.config.head_dim;
+  if (c.kind.rotary)
+    c.device.rope_backward(dx_TNH, c.positions_T, c.rope);
+  if (norm_H.empty())
+    return;
+  kept.d_TNH = c.take(dx_TNH.cols);
+  copy(kept.d_TNH.matrix(), dx_TNH);
+  c.device.rmsnorm_input_gradient(
+    heads(dx_TNH, size), heads(kept.d_TNH.matrix(), size),
+    heads(kept.raw_TNH.matrix(), size), norm_H, kept.r_TN.vector(),
+    into::overwrite, c.kind.norm_offset);
+}
+
+void heads_weight_gradient(const block_context& c, vector_view<float> norm_H,
+                           const head_norm_activations& kept) {
+  if (norm_H.empty())
+    return;
+  const std::size_t size = c.config.head_dim;
+  c.device.rmsnorm_weight_gradient(norm_H, heads(kept.d_TNH.matrix(), size),
+                                   heads(kept.raw_TNH.matrix(), size),
+                                   kept.r_TN.vector());
+}
+
+/// y = x + h, or x + norm(h): the end of half a block. What the norm's backward
+/// pass needs besides h is kept in `stats`.
+void add_half(const block_context& c, matrix_view<float> y_TD,
+              matrix_view<const float> x_TD, matrix_view<float> h_TD,
+              norm_view<const float> post_norm, activation* stats) {
+  if (c.kind.post_norms) {
+    c.ops.norm(y_TD, h_TD, post_norm, stats, &c.pool);
+    c.device.add(y_TD, x_TD, y_TD);
+  } else {
+    c.device.add(y_TD, x_TD, h_TD);
+  }
+}
+
+void attention_forward(const block_context& c, const unit_state& unit,
+                       const block_tensors<const float>& w,
+                       block_activations& a) {
   kernels::backend& dev = c.device;
-  const auto w = block_parameters(unit);
-  const auto eps = static_cast<float>(m.rms_norm_eps);
-  const std::size_t d = m.hidden_size;
+  const model_config& m = c.config;
   const std::size_t nh = m.num_attention_heads * m.head_dim;
   const std::size_t kh = m.num_key_value_heads * m.head_dim;
-
-  a.r1_T = c.take(1);
-  a.h1_TD = c.take(d);
+  a.h1_TD = c.take(m.hidden_size);
   a.q_TNH = c.take(nh);
   a.k_TKH = c.take(kh);
   a.v_TKH = c.take(kh);
   a.o_TNH = c.take(nh);
   a.lse_NT = activation(c.pool, c.sequences * m.num_attention_heads, c.tokens);
-  a.x2_TD = c.take(d);
-  dev.rmsnorm(a.h1_TD.matrix(), a.r1_T.vector(), a.x_TD.matrix(),
-              w.attention_norm_D, eps);
-  dev.matmul(a.q_TNH.matrix(), a.h1_TD.matrix(), w.q);
-  dev.matmul(a.k_TKH.matrix(), a.h1_TD.matrix(), w.k);
-  dev.matmul(a.v_TKH.matrix(), a.h1_TD.matrix(), w.v);
-  dev.rope(a.q_TNH.matrix(), c.positions_T, c.rope);
-  dev.rope(a.k_TKH.matrix(), c.positions_T, c.rope);
+  a.x2_TD = c.take(m.hidden_size);
+  c.ops.norm(a.h1_TD.matrix(), a.x_TD.matrix(), w.attention_norm, &a.r1_T,
+             &c.pool);
+  project_heads(c, a.q_TNH.matrix(), a.h1_TD.matrix(), w.q, w.q_norm_H,
+                a.q_norm);
+  project_heads(c, a.k_TKH.matrix(), a.h1_TD.matrix(), w.k, w.k_norm_H,
+                a.k_norm);
+  c.ops.product(a.v_TKH.matrix(), a.h1_TD.matrix(), w.v);
   dev.attention(a.o_TNH.matrix(), a.lse_NT.matrix(), a.q_TNH.matrix(),
-                a.k_TKH.matrix(), a.v_TKH.matrix(), c.attention());
-  dev.matmul(a.x2_TD.matrix(), a.o_TNH.matrix(), w.o);
-  c.reducer.reduce(reduce_point::attention_output, unit.unit(),
-                   a.x2_TD.matrix());
-  dev.add(a.x2_TD.matrix(), a.x_TD.matrix(), a.x2_TD.matrix());
+                a.k_TKH.matrix(), a.v_TKH.matrix(), c.attention(unit.unit()));
+  if (c.kind.post_norms)
+    a.a_TD = c.take(m.hidden_size);
+  const auto sum_TD = (c.kind.post_norms ? a.a_TD : a.x2_TD).matrix();
+  c.ops.product(sum_TD, a.o_TNH.matrix(), w.o);
+  c.reducer.reduce(reduce_point::attention_output, unit.unit(), sum_TD);
+  add_half(c, a.x2_TD.matrix(), a.x_TD.matrix(), sum_TD, w.attention_post_norm,
+           &a.ra_T);
+}
 
-  a.r2_T = c.take(1);
-  a.h2_TD = c.take(d);
-  a.gate_TF = c.take(m.intermediate_size);
+void mlp_forward(const block_context& c, const unit_state& unit,
+                 const block_tensors<const float>& w, block_activations& a,
+                 matrix_view<float> y_TD) {
+  const model_config& m = c.config;
+  a.h2_TD = c.take(m.hidden_size);
+  if (c.kind.gated)
+    a.gate_TF = c.take(m.intermediate_size);
   a.up_TF = c.take(m.intermediate_size);
   a.act_TF = c.take(m.intermediate_size);
-  dev.rmsnorm(a.h2_TD.matrix(), a.r2_T.vector(), a.x2_TD.matrix(), w.mlp_norm_D,
-              eps);
-  dev.matmul(a.gate_TF.matrix(), a.h2_TD.matrix(), w.gate);
-  dev.matmul(a.up_TF.matrix(), a.h2_TD.matrix(), w.up);
-  dev.swiglu(a.act_TF.matrix(), a.gate_TF.matrix(), a.up_TF.matrix());
-  dev.matmul(y_TD, a.act_TF.matrix(), w.down);
-  c.reducer.reduce(reduce_point::mlp_output, unit.unit(), y_TD);
-  dev.add(y_TD, a.x2_TD.matrix(), y_TD);
+  c.ops.norm(a.h2_TD.matrix(), a.x2_TD.matrix(), w.mlp_norm, &a.r2_T, &c.pool);
+  if (c.kind.gated)
+    c.ops.product(a.gate_TF.matrix(), a.h2_TD.matrix(), w.gate);
+  c.ops.product(a.up_TF.matrix(), a.h2_TD.matrix(), w.up);
+  c.ops.mlp(a.act_TF.matrix(), a.gate_TF.matrix(), a.up_TF.matrix());
+  if (c.kind.post_norms)
+    a.m_TD = c.take(m.hidden_size);
+  const auto sum_TD = c.kind.post_norms ? a.m_TD.matrix() : y_TD;
+  c.ops.product(sum_TD, a.act_TF.matrix(), w.down);
+  c.reducer.reduce(reduce_point::mlp_output, unit.unit(), sum_TD);
+  add_half(c, y_TD, a.x2_TD.matrix(), sum_TD, w.mlp_post_norm, &a.rm_T);
+}
+
+} // namespace
+
+void block_forward(const block_context& c, const unit_state& unit,
+                   block_activations& a, matrix_view<float> y_TD) {
+  const auto w = block_parameters(unit);
+  attention_forward(c, unit, w, a);
+  mlp_forward(c, unit, w, a, y_TD);
 }
 
 namespace {
+
+/// The gradient of what a half block adds, before its post-norm: dy itself
+/// where there is none.
+matrix_view<float>
+half_gradient(const block_context& c, const activation& dy_TD,
+              norm_view<const float> post_norm, const activation& sum_TD,
+              const activation& stats, activation& d_TD) {
+  if (!c.kind.post_norms)
+    return dy_TD.matrix();
+  d_TD = c.take(c.config.hidden_size);
+  c.ops.norm_input_gradient(d_TD.matrix(), dy_TD.matrix(), sum_TD.matrix(),
+                            post_norm, stats);
+  return d_TD.matrix();
+}
 
 /// B of the MLP: a.dx2_TD from a.dy_TD.
 void mlp_input_gradient(const block_context& c, const unit_state& unit,
                         const block_tensors<const float>& w,
                         block_activations& a) {
-  kernels::backend& dev = c.device;
   activation dact_TF = c.take(c.config.intermediate_size);
   a.dh2_TD = c.take(c.config.hidden_size);
   a.dx2_TD = c.take(c.config.hidden_size);
-  dev.matmul_input_gradient(dact_TF.matrix(), a.dy_TD.matrix(), w.down);
-  dev.swiglu_backward(a.gate_TF.matrix(), a.up_TF.matrix(), dact_TF.matrix(),
-                      a.gate_TF.matrix(), a.up_TF.matrix());
-  dev.matmul_input_gradient(a.dh2_TD.matrix(), a.gate_TF.matrix(), w.gate);
-  dev.matmul_input_gradient(a.dh2_TD.matrix(), a.up_TF.matrix(), w.up,
-                            into::add);
+  const auto dm_TD =
+    half_gradient(c, a.dy_TD, w.mlp_post_norm, a.m_TD, a.rm_T, a.dm_TD);
+  c.ops.product_input_gradient(dact_TF.matrix(), dm_TD, w.down);
+  c.ops.mlp_backward(a.gate_TF.matrix(), a.up_TF.matrix(), dact_TF.matrix());
+  if (c.kind.gated)
+    c.ops.product_input_gradient(a.dh2_TD.matrix(), a.gate_TF.matrix(), w.gate);
+  c.ops.product_input_gradient(a.dh2_TD.matrix(), a.up_TF.matrix(), w.up,
+                               c.kind.gated ? into::add : into::overwrite);
   c.reducer.reduce(reduce_point::mlp_input_gradient, unit.unit(),
                    a.dh2_TD.matrix());
   copy(a.dx2_TD.matrix(), a.dy_TD.matrix());
-  dev.rmsnorm_input_gradient(a.dx2_TD.matrix(), a.dh2_TD.matrix(),
-                             a.x2_TD.matrix(), w.mlp_norm_D, a.r2_T.vector(),
-                             into::add);
+  c.ops.norm_input_gradient(a.dx2_TD.matrix(), a.dh2_TD.matrix(),
+                            a.x2_TD.matrix(), w.mlp_norm, a.r2_T, into::add);
 }
 
 /// B of the attention: dx_TD from a.dx2_TD.
 void attention_input_gradient(const block_context& c, const unit_state& unit,
                               const block_tensors<const float>& w,
                               block_activations& a, matrix_view<float> dx_TD) {
-  kernels::backend& dev = c.device;
-  const std::size_t nh = w.q.rows;
-  const std::size_t kh = w.k.rows;
+  const std::size_t nh = a.q_TNH.matrix().cols;
+  const std::size_t kh = a.k_TKH.matrix().cols;
   activation do_TNH = c.take(nh);
   a.dq_TNH = c.take(nh);
   a.dk_TKH = c.take(kh);
   a.dv_TKH = c.take(kh);
   a.dh1_TD = c.take(c.config.hidden_size);
-  dev.matmul_input_gradient(do_TNH.matrix(), a.dx2_TD.matrix(), w.o);
-  dev.attention_backward(a.dq_TNH.matrix(), a.dk_TKH.matrix(),
-                         a.dv_TKH.matrix(), do_TNH.matrix(), a.q_TNH.matrix(),
-                         a.k_TKH.matrix(), a.v_TKH.matrix(), a.o_TNH.matrix(),
-                         a.lse_NT.matrix(), c.attention());
-  dev.rope_backward(a.dq_TNH.matrix(), c.positions_T, c.rope);
-  dev.rope_backward(a.dk_TKH.matrix(), c.positions_T, c.rope);
-  dev.matmul_input_gradient(a.dh1_TD.matrix(), a.dq_TNH.matrix(), w.q);
-  dev.matmul_input_gradient(a.dh1_TD.matrix(), a.dk_TKH.matrix(), w.k,
-                            into::add);
-  dev.matmul_input_gradient(a.dh1_TD.matrix(), a.dv_TKH.matrix(), w.v,
-                            into::add);
+  const auto da_TD =
+    half_gradient(c, a.dx2_TD, w.attention_post_norm, a.a_TD, a.ra_T, a.da_TD);
+  c.ops.product_input_gradient(do_TNH.matrix(), da_TD, w.o);
+  c.device.attention_backward(
+    a.dq_TNH.matrix(), a.dk_TKH.matrix(), a.dv_TKH.matrix(), do_TNH.matrix(),
+    a.q_TNH.matrix(), a.k_TKH.matrix(), a.v_TKH.matrix(), a.o_TNH.matrix(),
+    a.lse_NT.matrix(), c.attention(unit.unit()));
+  heads_gradient(c, a.dq_TNH.matrix(), w.q_norm_H, a.q_norm);
+  heads_gradient(c, a.dk_TKH.matrix(), w.k_norm_H, a.k_norm);
+  c.ops.product_input_gradient(a.dh1_TD.matrix(), a.dq_TNH.matrix(), w.q);
+  c.ops.product_input_gradient(a.dh1_TD.matrix(), a.dk_TKH.matrix(), w.k,
+                               into::add);
+  c.ops.product_input_gradient(a.dh1_TD.matrix(), a.dv_TKH.matrix(), w.v,
+                               into::add);
   c.reducer.reduce(reduce_point::attention_input_gradient, unit.unit(),
                    a.dh1_TD.matrix());
   copy(dx_TD, a.dx2_TD.matrix());
-  dev.rmsnorm_input_gradient(dx_TD, a.dh1_TD.matrix(), a.x_TD.matrix(),
-                             w.attention_norm_D, a.r1_T.vector(), into::add);
+  c.ops.norm_input_gradient(dx_TD, a.dh1_TD.matrix(), a.x_TD.matrix(),
+                            w.attention_norm, a.r1_T, into::add);
 }
 
 } // namespace
@@ -168,28 +430,80 @@ void block_input_gradient(const block_context& c, const unit_state& unit,
 
 void block_weight_gradient(const block_context& c, unit_state& unit,
                            const block_activations& a) {
-  kernels::backend& dev = c.device;
   const auto g = block_gradients(unit);
-  dev.matmul_weight_gradient(g.down, a.dy_TD.matrix(), a.act_TF.matrix());
-  dev.matmul_weight_gradient(g.up, a.up_TF.matrix(), a.h2_TD.matrix());
-  dev.matmul_weight_gradient(g.gate, a.gate_TF.matrix(), a.h2_TD.matrix());
-  dev.rmsnorm_weight_gradient(g.mlp_norm_D, a.dh2_TD.matrix(), a.x2_TD.matrix(),
-                              a.r2_T.vector());
-  dev.matmul_weight_gradient(g.o, a.dx2_TD.matrix(), a.o_TNH.matrix());
-  dev.matmul_weight_gradient(g.v, a.dv_TKH.matrix(), a.h1_TD.matrix());
-  dev.matmul_weight_gradient(g.k, a.dk_TKH.matrix(), a.h1_TD.matrix());
-  dev.matmul_weight_gradient(g.q, a.dq_TNH.matrix(), a.h1_TD.matrix());
-  dev.rmsnorm_weight_gradient(g.attention_norm_D, a.dh1_TD.matrix(),
-                              a.x_TD.matrix(), a.r1_T.vector());
+  const bool post = c.kind.post_norms;
+  if (post)
+    c.ops.norm_weight_gradient(g.mlp_post_norm, a.dy_TD.matrix(),
+                               a.m_TD.matrix(), a.rm_T);
+  c.ops.product_weight_gradient(g.down, (post ? a.dm_TD : a.dy_TD).matrix(),
+                                a.act_TF.matrix());
+  c.ops.product_weight_gradient(g.up, a.up_TF.matrix(), a.h2_TD.matrix());
+  if (c.kind.gated)
+    c.ops.product_weight_gradient(g.gate, a.gate_TF.matrix(), a.h2_TD.matrix());
+  c.ops.norm_weight_gradient(g.mlp_norm, a.dh2_TD.matrix(), a.x2_TD.matrix(),
+                             a.r2_T);
+  if (post)
+    c.ops.norm_weight_gradient(g.attention_post_norm, a.dx2_TD.matrix(),
+                               a.a_TD.matrix(), a.ra_T);
+  c.ops.product_weight_gradient(g.o, (post ? a.da_TD : a.dx2_TD).matrix(),
+                                a.o_TNH.matrix());
+  c.ops.product_weight_gradient(g.v, a.dv_TKH.matrix(), a.h1_TD.matrix());
+  c.ops.product_weight_gradient(g.k, a.dk_TKH.matrix(), a.h1_TD.matrix());
+  c.ops.product_weight_gradient(g.q, a.dq_TNH.matrix(), a.h1_TD.matrix());
+  heads_weight_gradient(c, g.k_norm_H, a.k_norm);
+  heads_weight_gradient(c, g.q_norm_H, a.q_norm);
+  c.ops.norm_weight_gradient(g.attention_norm, a.dh1_TD.matrix(),
+                             a.x_TD.matrix(), a.r1_T);
 }
 
 namespace {
 
-block_tensors<const float, const kernels::packed_weight&>
-block_weights(const inference_unit& unit) {
-  return {unit.vector(0), unit.matrix(1), unit.matrix(2),
-          unit.matrix(3), unit.matrix(4), unit.vector(5),
-          unit.matrix(6), unit.matrix(7), unit.matrix(8)};
+/// Norms and turns queries or keys in place.
+void finish_heads(const block_context& c, matrix_view<float> x_TNH,
+                  vector_view<const float> norm_H) {
+  const auto rows_TH = heads(x_TNH, c.config.head_dim);
+  if (!norm_H.empty())
+    c.device.rmsnorm(rows_TH, {}, rows_TH, norm_H,
+                     static_cast<float>(c.config.rms_norm_eps),
+                     c.kind.norm_offset);
+  if (c.kind.rotary)
+    c.device.rope(x_TNH, c.positions_T, c.rope);
+}
+
+/// Computes queries, keys and values from h_TD.
+void project_cached(const block_context& c, const packed_tensors& w,
+                    matrix_view<const float> h_TD, matrix_view<float> q_TNH,
+                    matrix_view<float> k_TKH, matrix_view<float> v_TKH) {
+  if (w.qkv.w == nullptr) {
+    c.ops.product(q_TNH, h_TD, w.q);
+    c.ops.product(k_TKH, h_TD, w.k);
+    c.ops.product(v_TKH, h_TD, w.v);
+  } else {
+    const activation all = c.take(q_TNH.cols + 2 * k_TKH.cols);
+    c.ops.product(all.matrix(), h_TD, w.qkv);
+    for (std::size_t t = 0; t < q_TNH.rows; ++t) {
+      const float* from = all.matrix().row(t);
+      std::copy_n(from, q_TNH.cols, q_TNH.row(t));
+      std::copy_n(from + q_TNH.cols, k_TKH.cols, k_TKH.row(t));
+      std::copy_n(from + q_TNH.cols + k_TKH.cols, v_TKH.cols, v_TKH.row(t));
+    }
+  }
+  finish_heads(c, q_TNH, w.q_norm_H);
+  finish_heads(c, k_TKH, w.k_norm_H);
+}
+
+/// Replaces h_TD by what one MLP makes of it.
+void mlp_cached(const block_context& c, const packed_tensors& w,
+                matrix_view<float> h_TD) {
+  activation gate_TF;
+  if (c.kind.gated) {
+    gate_TF = c.take(c.config.intermediate_size);
+    c.ops.product(gate_TF.matrix(), h_TD, w.gate);
+  }
+  activation up_TF = c.take(c.config.intermediate_size);
+  c.ops.product(up_TF.matrix(), h_TD, w.up);
+  c.ops.mlp(up_TF.matrix(), gate_TF.matrix(), up_TF.matrix());
+  c.ops.product(h_TD, up_TF.matrix(), w.down);
 }
 
 } // namespace
@@ -197,36 +511,31 @@ block_weights(const inference_unit& unit) {
 void block_cached(const block_context& c, const inference_unit& unit,
                   matrix_view<float> x_TD, matrix_view<float> keys_PKH,
                   matrix_view<float> values_PKH, std::size_t past) {
-  kernels::backend& dev = c.device;
+  const model_config& m = c.config;
   const auto w = block_weights(unit);
-  const auto eps = static_cast<float>(c.config.rms_norm_eps);
   const std::size_t all = past + c.rows();
-  activation h_TD = c.take(c.config.hidden_size);
-  activation q_TNH = c.take(w.q.rows());
-  activation o_TNH = c.take(w.q.rows());
-  const auto k_TKH = keys_PKH.slice_rows(past, all);
-  dev.rmsnorm(h_TD.matrix(), {}, x_TD, w.attention_norm_D, eps);
-  dev.packed_matmul(q_TNH.matrix(), h_TD.matrix(), w.q);
-  dev.packed_matmul(k_TKH, h_TD.matrix(), w.k);
-  dev.packed_matmul(values_PKH.slice_rows(past, all), h_TD.matrix(), w.v);
-  dev.rope(q_TNH.matrix(), c.positions_T, c.rope);
-  dev.rope(k_TKH, c.positions_T, c.rope);
-  dev.attention_cached(o_TNH.matrix(), q_TNH.matrix(),
-                       keys_PKH.slice_rows(0, all),
-                       values_PKH.slice_rows(0, all), c.attention());
-  dev.packed_matmul(h_TD.matrix(), o_TNH.matrix(), w.o);
-  c.reducer.reduce(reduce_point::attention_output, unit.unit(), h_TD.matrix());
-  dev.add(x_TD, x_TD, h_TD.matrix());
+  activation h_TD = c.take(m.hidden_size);
+  activation q_TNH = c.take(m.num_attention_heads * m.head_dim);
+  activation o_TNH = c.take(m.num_attention_heads * m.head_dim);
+  const auto h = h_TD.matrix();
+  c.ops.norm(h, x_TD, w.attention_norm, nullptr, nullptr);
+  project_cached(c, w, h, q_TNH.matrix(), keys_PKH.slice_rows(past, all),
+                 values_PKH.slice_rows(past, all));
+  c.device.attention_cached(
+    o_TNH.matrix(), q_TNH.matrix(), keys_PKH.slice_rows(0, all),
+    values_PKH.slice_rows(0, all), c.attention(unit.unit()));
+  c.ops.product(h, o_TNH.matrix(), w.o);
+  c.reducer.reduce(reduce_point::attention_output, unit.unit(), h);
+  if (c.kind.post_norms)
+    c.ops.norm(h, h, w.attention_post_norm, nullptr, nullptr);
+  c.device.add(x_TD, x_TD, h);
 
-  activation gate_TF = c.take(c.config.intermediate_size);
-  activation up_TF = c.take(c.config.intermediate_size);
-  dev.rmsnorm(h_TD.matrix(), {}, x_TD, w.mlp_norm_D, eps);
-  dev.packed_matmul(gate_TF.matrix(), h_TD.matrix(), w.gate);
-  dev.packed_matmul(up_TF.matrix(), h_TD.matrix(), w.up);
-  dev.swiglu(gate_TF.matrix(), gate_TF.matrix(), up_TF.matrix());
-  dev.packed_matmul(h_TD.matrix(), gate_TF.matrix(), w.down);
-  c.reducer.reduce(reduce_point::mlp_output, unit.unit(), h_TD.matrix());
-  dev.add(x_TD, x_TD, h_TD.matrix());
+  c.ops.norm(h, x_TD, w.mlp_norm, nullptr, nullptr);
+  mlp_cached(c, w, h);
+  c.reducer.reduce(reduce_point::mlp_output, unit.unit(), h);
+  if (c.kind.post_norms)
+    c.ops.norm(h, h, w.mlp_post_norm, nullptr, nullptr);
+  c.device.add(x_TD, x_TD, h);
 }
 
 } // namespace shoal::model

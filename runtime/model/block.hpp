@@ -1,7 +1,11 @@
 // runtime/model/block.hpp -- one decoder block: forward, B and W.
 //
 //   x2 = x + reduce(attention(norm(x)) * Wo)
-//   y  = x2 + reduce(swiglu(norm(x2) * Wg, norm(x2) * Wu) * Wd)
+//   y  = x2 + reduce(mlp(norm(x2)) * Wd)
+//
+// and with post-norms (Gemma 2) a norm of each reduced sum before it is added.
+// What else differs between families is a switch: biases, norms of the heads,
+// rotary or learned positions, windows and soft caps (config.hpp).
 //
 // Private to runtime/model; stage_model is the door. A prefix d marks the
 // gradient of the step's loss with respect to the value it precedes.
@@ -10,33 +14,49 @@
 //         heads of H values, F values of the MLP.
 #pragma once
 
-#include "kernels/backend.hpp"
-#include "runtime/model/activation_pool.hpp"
 #include "runtime/model/communicator.hpp"
 #include "runtime/model/inference.hpp"
+#include "runtime/model/layers.hpp"
 #include "runtime/model/unit_state.hpp"
 
 namespace shoal::model {
 
 /// Views of the tensors of a block, in parameters or in gradients; or what
-/// inference reads, whose matrices are packed weights.
-template <class Scalar, class Matrix = kernels::matrix_view<Scalar>>
+/// inference reads. What the family lacks is empty.
+template <class Scalar, class Linear = linear_view<Scalar>>
 struct block_tensors {
-  kernels::vector_view<Scalar> attention_norm_D;
-  Matrix q, k, v, o;
-  kernels::vector_view<Scalar> mlp_norm_D;
-  Matrix gate, up, down;
+  norm_view<Scalar> attention_norm;
+  Linear q, k, v, o;
+  Linear qkv; ///< inference: instead of q, k and v if they are one tensor
+  kernels::vector_view<Scalar> q_norm_H, k_norm_H;
+  norm_view<Scalar> attention_post_norm;
+  norm_view<Scalar> mlp_norm;
+  Linear gate, up, down;
+  norm_view<Scalar> mlp_post_norm;
 };
 
 block_tensors<const float> block_parameters(const unit_state& unit);
 block_tensors<float> block_gradients(unit_state& unit);
+using packed_tensors = block_tensors<const float, packed_view>;
+packed_tensors block_weights(const inference_unit& unit);
+
+/// What is kept of a query or key projection whose heads are normalized: the
+/// values before, their 1/rms and, from B on, the gradient behind the norm.
+struct head_norm_activations {
+  activation raw_TNH, r_TN, d_TNH;
+};
 
 /// What one microbatch keeps of one block.
 struct block_activations {
   activation x_TD, r1_T, h1_TD, q_TNH, k_TKH, v_TKH, o_TNH, lse_NT;
+  head_norm_activations q_norm, k_norm;
+  activation a_TD, ra_T; ///< the attention's sum before its post-norm
   activation x2_TD, r2_T, h2_TD, gate_TF, up_TF, act_TF;
-  // From B on; the gradients of gate and up lie in gate_TF and up_TF.
-  activation dy_TD, dh2_TD, dx2_TD, dq_TNH, dk_TKH, dv_TKH, dh1_TD;
+  activation m_TD, rm_T; ///< the MLP's sum before its post-norm
+  // From B on; the gradients of gate and up lie in gate_TF and up_TF. Those
+  // of the sums before post-norms are empty where there are none.
+  activation dy_TD, dm_TD, dh2_TD, dx2_TD, da_TD, dq_TNH, dk_TKH, dv_TKH,
+    dh1_TD;
 };
 
 /// All that a pass through a block needs besides its activations.
@@ -45,13 +65,15 @@ struct block_context {
   communicator& reducer;
   activation_pool& pool;
   const model_config& config;
+  const family& kind;
+  layers ops;
   const kernels::rope_table& rope;
   std::size_t sequences;
   std::size_t tokens; ///< of each sequence
   kernels::vector_view<const std::int32_t> positions_T;
 
   std::size_t rows() const { return sequences * tokens; }
-  kernels::attention_shape attention() const;
+  kernels::attention_shape attention(unit_index unit) const;
   activation take(std::size_t cols) const { return {pool, rows(), cols}; }
 };
 

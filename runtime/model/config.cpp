@@ -38,13 +38,42 @@ broken_rule in_range(const model_config& c) {
   return {};
 }
 
+broken_rule rope_fits(const model_config& c) {
+  using rule = kernels::rope_scaling::rule;
+  const kernels::rope_scaling& s = c.rope_scaling;
+  auto within = [](double x, double first, double last) {
+    return std::isfinite(x) && x >= first && x <= last;
+  };
+  if (!within(s.factor, 1, 1e6))
+    return {"rope_scaling: factor", "must be in 1 .. 1000000"};
+  if (!within(s.low_freq_factor, 1e-3, 1e6)
+      || !within(s.high_freq_factor, 1e-3, 1e6)
+      || s.high_freq_factor <= s.low_freq_factor)
+    return {"rope_scaling: high_freq_factor",
+            "must be above low_freq_factor, both in 0.001 .. 1000000"};
+  if (!within(s.original, 1, static_cast<double>(positions_max)))
+    return {"rope_scaling: original_max_position_embeddings",
+            "must be in 1 .. " + std::to_string(positions_max)};
+  if (s.type != rule::yarn)
+    return {};
+  if (c.rope_theta <= 1)
+    return {"rope_theta", "must be above 1 for yarn"};
+  if (!within(s.beta_slow, 1e-3, 1e6) || !within(s.beta_fast, 1e-3, 1e6))
+    return {"rope_scaling: beta_fast",
+            "and beta_slow must be in 0.001 .. 1000000"};
+  if (!within(s.attention_factor, 1e-3, 1e3))
+    return {"rope_scaling: attention_factor", "must be in 0.001 .. 1000"};
+  return {};
+}
+
 broken_rule consistent(const model_config& c) {
   if (c.num_attention_heads % c.num_key_value_heads != 0)
     return {"num_key_value_heads", std::to_string(c.num_key_value_heads)
                                      + " does not divide num_attention_heads ("
                                      + std::to_string(c.num_attention_heads)
                                      + ")"};
-  if (c.head_dim % 2 != 0)
+  const family& kind = family_of(c);
+  if (kind.rotary && c.head_dim % 2 != 0)
     return {"head_dim", std::to_string(c.head_dim)
                           + " is odd; rotary embeddings need pairs"};
   if (c.num_attention_heads * c.head_dim > width_max)
@@ -60,6 +89,27 @@ broken_rule consistent(const model_config& c) {
   if (!std::isfinite(c.initializer_range) || c.initializer_range < 0
       || c.initializer_range > 1e3)
     return {"initializer_range", "must be in 0 .. 1000"};
+  const auto activation = mlp_function_of(c.hidden_act);
+  if (!activation || (!kind.gated && activation == mlp_function::silu))
+    return {"hidden_act", "\"" + c.hidden_act
+                            + "\" is not supported, only gelu, gelu_new, "
+                              "gelu_pytorch_tanh"
+                            + (kind.gated ? " and silu are" : " are")};
+  if (c.sliding_window > positions_max)
+    return {"sliding_window", std::to_string(c.sliding_window) + " is above "
+                                + std::to_string(positions_max)};
+  if (!c.sliding_layers.empty()
+      && c.sliding_layers.size() != c.num_hidden_layers)
+    return {"layer_types", "has " + std::to_string(c.sliding_layers.size())
+                             + " entries, not one for each layer"};
+  for (const auto& [key, value] :
+       {std::pair{"query_pre_attn_scalar", c.query_pre_attn_scalar},
+        std::pair{"attn_logit_softcapping", c.attn_logit_softcapping},
+        std::pair{"final_logit_softcapping", c.final_logit_softcapping}})
+    if (value != 0 && (!positive(value) || value < 1e-3 || value > 1e6))
+      return {key, "must be in 0.001 .. 1000000"};
+  if (broken_rule broken = rope_fits(c); broken.key != nullptr)
+    return broken;
   auto id = [&](std::int32_t i) {
     return i >= 0 && static_cast<std::uint64_t>(i) < c.vocab_size;
   };
@@ -72,40 +122,85 @@ broken_rule consistent(const model_config& c) {
 
 } // namespace
 
-const std::vector<family>& families() {
-  static const std::vector<family> table = {{"llama", "LlamaForCausalLM"}};
-  return table;
-}
-
 const std::vector<std::string_view>& known_keys() {
-  static const std::vector<std::string_view> keys = {"model_type",
-                                                     "vocab_size",
-                                                     "hidden_size",
-                                                     "intermediate_size",
-                                                     "num_hidden_layers",
-                                                     "num_attention_heads",
-                                                     "num_key_value_heads",
-                                                     "head_dim",
-                                                     "hidden_act",
-                                                     "max_position_embeddings",
-                                                     "initializer_range",
-                                                     "rms_norm_eps",
-                                                     "tie_word_embeddings",
-                                                     "rope_theta",
-                                                     "rope_parameters",
-                                                     "rope_scaling",
-                                                     "attention_bias",
-                                                     "attention_dropout",
-                                                     "mlp_bias",
-                                                     "torch_dtype",
-                                                     "dtype",
-                                                     "bos_token_id",
-                                                     "eos_token_id",
-                                                     "quantization_config"};
+  static const std::vector<std::string_view> keys = [] {
+    std::vector<std::string_view> all = {"model_type",
+                                         "vocab_size",
+                                         "hidden_size",
+                                         "intermediate_size",
+                                         "num_hidden_layers",
+                                         "num_attention_heads",
+                                         "num_key_value_heads",
+                                         "head_dim",
+                                         "hidden_act",
+                                         "max_position_embeddings",
+                                         "initializer_range",
+                                         "rms_norm_eps",
+                                         "tie_word_embeddings",
+                                         "rope_theta",
+                                         "rope_parameters",
+                                         "rope_scaling",
+                                         "attention_bias",
+                                         "attention_dropout",
+                                         "mlp_bias",
+                                         "torch_dtype",
+                                         "dtype",
+                                         "bos_token_id",
+                                         "eos_token_id",
+                                         "quantization_config",
+                                         "sliding_window",
+                                         "use_sliding_window",
+                                         "max_window_layers",
+                                         "layer_types",
+                                         "query_pre_attn_scalar",
+                                         "attn_logit_softcapping",
+                                         "final_logit_softcapping",
+                                         "use_bidirectional_attention",
+                                         "attn_pdrop",
+                                         "embd_pdrop",
+                                         "resid_pdrop",
+                                         "scale_attn_weights",
+                                         "scale_attn_by_inverse_layer_idx",
+                                         "add_cross_attention"};
+    for (const family& f : families())
+      for (const key_alias& a : f.aliases)
+        if (std::find(all.begin(), all.end(), a.own) == all.end())
+          all.push_back(a.own);
+    return all;
+  }();
   return keys;
 }
 
+const family& family_of(const model_config& c) {
+  const auto& all = families();
+  const auto it = std::find_if(all.begin(), all.end(), [&](const family& f) {
+    return f.model_type == c.model_type;
+  });
+  SHOAL_ASSERT(it != all.end());
+  return *it;
+}
+
+std::optional<mlp_function> mlp_function_of(std::string_view name) {
+  if (name == "silu" || name == "swish")
+    return mlp_function::silu;
+  if (name == "gelu")
+    return mlp_function::gelu;
+  if (name == "gelu_new" || name == "gelu_pytorch_tanh")
+    return mlp_function::gelu_tanh;
+  return {};
+}
+
+std::uint64_t window_of(const model_config& c, std::uint64_t layer) {
+  const bool windowed = c.sliding_layers.empty() || c.sliding_layers[layer];
+  return windowed ? c.sliding_window : 0;
+}
+
 status check_config(const model_config& c, std::string_view where) {
+  const auto& all = families();
+  if (std::none_of(all.begin(), all.end(), [&](const family& f) {
+        return f.model_type == c.model_type;
+      }))
+    return failure{std::string(where) + ": model_type: is not supported"};
   broken_rule broken = in_range(c);
   if (broken.key == nullptr)
     broken = consistent(c);

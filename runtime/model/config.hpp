@@ -7,6 +7,7 @@
 // Errors: a failure names the key and says what is possible.
 #pragma once
 
+#include "kernels/rope.hpp"
 #include "runtime/model/result.hpp"
 
 #include <cstdint>
@@ -26,16 +27,8 @@ inline constexpr std::uint64_t positions_max = 1u << 24;
 /// A config.json of more bytes is refused unread.
 inline constexpr std::uint64_t config_bytes_max = 4u << 20;
 
-/// Names and switches of one model family.
-struct family {
-  std::string_view model_type;   ///< the value of "model_type"
-  std::string_view architecture; ///< the entry of "architectures"
-};
-
-/// The families that can be run.
-const std::vector<family>& families();
-
-/// A checked configuration; the defaults are those of the llama family.
+/// A checked configuration; the defaults are those of the llama family. What
+/// a family has no use for keeps its default.
 struct model_config {
   std::string model_type = "llama";
   std::uint64_t vocab_size = 32000;
@@ -46,16 +39,77 @@ struct model_config {
   std::uint64_t num_key_value_heads = 32; ///< left out: as many as heads
   std::uint64_t head_dim = 128;           ///< left out: hidden_size / heads
   std::uint64_t max_position_embeddings = 2048;
-  double rms_norm_eps = 1e-6;
+  double rms_norm_eps = 1e-6; ///< gpt2: layer_norm_epsilon
   double rope_theta = 10000;
+  kernels::rope_scaling rope_scaling;
   double initializer_range = 0.02;
   bool tie_word_embeddings = false;
+  std::string hidden_act = "silu"; ///< silu, gelu, gelu_new, ...
+  bool attention_bias = false;     ///< of q, k, v and the output
+  bool mlp_bias = false;
+  std::uint64_t sliding_window = 0;  ///< tokens that are seen; 0: all
+  std::vector<bool> sliding_layers;  ///< blocks with that window; empty: all
+  double query_pre_attn_scalar = 0;  ///< 0: head_dim
+  double attn_logit_softcapping = 0; ///< 0: none
+  double final_logit_softcapping = 0;
   std::string torch_dtype = "float32"; ///< of the files, not of arithmetic
   std::optional<std::int32_t> bos_token_id = 1;
   std::vector<std::int32_t> eos_token_ids = {2}; ///< may be empty
+  /// The file asks for dropout in training; it is taken as 0.
+  bool wants_dropout = false;
 
   bool operator==(const model_config&) const = default;
 };
+
+/// A key of config.json that a family spells in its own way.
+struct key_alias {
+  std::string_view usual;
+  std::string_view own;
+};
+
+/// Names and switches of one model family.
+struct family {
+  std::string_view model_type;   ///< the value of "model_type"
+  std::string_view architecture; ///< the entry of "architectures"
+  model_config usual;            ///< what a file leaves out
+  std::vector<key_alias> aliases;
+  std::uint64_t usual_head_dim = 0; ///< 0: hidden_size / heads
+  bool layer_norm = false;          ///< LayerNorm with biases, not RMSNorm
+  float norm_offset = 0;            ///< a norm's weight w stands for w + this
+  bool post_norms = false;          ///< what a half block adds is normalized
+  bool head_norms = false;          ///< RMSNorm of each query and key head
+  bool rotary = true;               ///< or learned position embeddings
+  bool gated = true;                ///< MLP: act(gate) * up, or act(up)
+  bool scaled_embeddings = false;   ///< multiplied with sqrt(hidden_size)
+  bool qkv_bias = false;            ///< always; else attention_bias says it
+  bool output_bias = false;         ///< of the attention; as above
+  bool mlp_bias = false;            ///< always; else mlp_bias says it
+  bool in_out_weights = false;      ///< blocks' weights lie [in, out] in files
+  bool attention_bias_key = false;  ///< config.json has attention_bias
+  bool mlp_bias_key = false;        ///< config.json has mlp_bias
+  /// Which blocks have the sliding window if layer_types does not say it.
+  enum class window : std::uint8_t {
+    none,      ///< no such key
+    all,       ///< sliding_window: all blocks
+    upper,     ///< use_sliding_window: from max_window_layers on
+    alternate, ///< the first, the third, ...
+  } windows = window::none;
+};
+
+/// The families that can be run.
+const std::vector<family>& families();
+
+/// The row of a configuration. @pre its model_type is one of them
+const family& family_of(const model_config& config);
+
+/// What the MLP applies to its hidden values.
+enum class mlp_function : std::uint8_t { silu, gelu, gelu_tanh };
+/// @returns nothing if the name is not known.
+std::optional<mlp_function> mlp_function_of(std::string_view hidden_act);
+
+/// How many earlier tokens (and itself) a token sees in block `layer`, counted
+/// from 0; 0: all.
+std::uint64_t window_of(const model_config& config, std::uint64_t layer);
 
 /// Reads the text of a config.json. `where` (a path, or "[model]" of a run
 /// file) begins every failure. Keys without meaning here are ignored, as

@@ -2,6 +2,7 @@
 #include "runtime/model/decoder.hpp"
 
 #include "runtime/model/block.hpp"
+#include "runtime/model/stage_parts.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -62,12 +63,19 @@ void stage_decoder::append_part(std::span<const token_id> ids,
   std::vector<std::int32_t> positions(rows);
   std::iota(positions.begin(), positions.end(),
             static_cast<std::int32_t>(position_));
-  const block_context c{stage_.device_, stage_.reducer_, *stage_.pool_,
-                        config,         stage_.rope_,    1,
-                        rows,           positions};
+  const block_context c{stage_.device_,
+                        stage_.reducer_,
+                        *stage_.pool_,
+                        config,
+                        family_of(config),
+                        layers(stage_.device_, config),
+                        stage_.rope_,
+                        1,
+                        rows,
+                        positions};
   activation x_TD = c.take(d);
   if (stage_.has_embedding())
-    packed_embedding(x_TD.matrix(), stage_.units_.front().matrix(0), ids);
+    embed(c, stage_.units_.front(), ids, x_TD.matrix());
   else
     std::ranges::copy(hidden_in, x_TD.matrix().data);
   std::size_t block = 0;
@@ -88,11 +96,8 @@ void stage_decoder::append_part(std::span<const token_id> ids,
   if (told == 0)
     return;
   const auto newest = x_TD.matrix().slice_rows(rows - told, rows);
-  const inference_unit& head = stage_.units_.back();
-  c.device.rmsnorm(newest, {}, newest, head.vector(0),
-                   static_cast<float>(config.rms_norm_eps));
-  c.device.packed_matmul({logits_out.data(), told, config.vocab_size}, newest,
-                         head.matrix(1));
+  head_logits(c, stage_.units_.back(), newest,
+              {logits_out.data(), told, config.vocab_size});
 }
 
 } // namespace shoal::model

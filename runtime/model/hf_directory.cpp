@@ -32,7 +32,8 @@ check_weights(const unit_layout& layout, const safetensors_source& source) {
   for (const tensor_info& t : layout.tensors()) {
     if (t.copy_of)
       continue;
-    if (status checked = source.check(t.name, t.shape); !checked)
+    if (status checked = source.check(stored_name(t, source), t.shape);
+        !checked)
       return checked;
   }
   return done{};

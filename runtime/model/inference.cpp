@@ -12,10 +12,36 @@ using kernels::matrix_view;
 using kernels::packed_weight;
 using kernels::weight_type;
 
-inference_unit::inference_unit(const unit_state& of)
+namespace {
+
+/// Whether a tensor lies [in, out]: a weight of a block in some families.
+bool is_turned(const unit_layout& layout, const tensor_info& t) {
+  return family_of(layout.config()).in_out_weights && t.shape.size() == 2
+         && t.unit != 0 && t.unit != layout.head_unit();
+}
+
+/// The weight [out, in] of values [in, out].
+packed_weight turned(const float* values, const tensor_info& t,
+                     weight_type type, kernels::backend& device) {
+  const std::size_t inputs = t.shape[0];
+  const std::size_t outputs = t.shape[1];
+  return device.pack_weight(type, outputs, inputs,
+                            [&](std::size_t row, float* into) {
+                              for (std::size_t i = 0; i < inputs; ++i)
+                                into[i] = values[i * outputs + row];
+                            });
+}
+
+} // namespace
+
+inference_unit::inference_unit(const unit_state& of, kernels::backend& device)
   : layout_(of.shared_layout()), unit_(of.unit()) {
   for (const tensor_info& t : layout_->tensors_of(unit_)) {
     const float* values = of.parameters().data() + t.offset;
+    if (is_turned(*layout_, t)) {
+      tensors_.push_back(turned(values, t, weight_type::f32, device));
+      continue;
+    }
     const bool vector = t.shape.size() == 1;
     const std::size_t rows = vector ? 1 : t.shape[0];
     tensors_.emplace_back(matrix_view<const float>(values, rows, t.size / rows),
@@ -84,9 +110,17 @@ inference_unit::load(std::shared_ptr<const unit_layout> layout, unit_index unit,
       out.tensors_.push_back(known->second);
       continue;
     }
-    if (status good = from.check(t.name, t.shape); !good)
+    const std::string_view name = stored_name(t, from);
+    if (status good = from.check(name, t.shape); !good)
       return good.why();
-    const stored_values stored = from.stored(t.name);
+    const stored_values stored = from.stored(name);
+    if (is_turned(*out.layout_, t)) {
+      std::vector<float> values(t.size);
+      widen(stored.type, stored.bytes.data(), values);
+      out.tensors_.push_back(turned(
+        values.data(), t, choice.value_or(type_of(stored.type)), device));
+      continue;
+    }
     const bool vector = t.shape.size() == 1;
     const std::size_t rows = vector ? 1 : t.shape[0];
     out.tensors_.push_back(
@@ -129,7 +163,7 @@ namespace {
 std::vector<inference_unit> views_of(stage_model& stage) {
   std::vector<inference_unit> units;
   for (unit_index u = stage.first_unit(); u != stage.last_unit(); ++u)
-    units.emplace_back(stage.unit(u));
+    units.emplace_back(stage.unit(u), stage.device());
   return units;
 }
 
@@ -150,9 +184,9 @@ std::size_t inference_stage::bytes_per_token() const noexcept {
 
 void inference_stage::need_positions(std::size_t count) {
   SHOAL_ASSERT(count <= config().max_position_embeddings);
-  if (count > rope_.positions)
-    rope_ =
-      kernels::make_rope_table(config().head_dim, count, config().rope_theta);
+  if (count > rope_.positions && family_of(config()).rotary)
+    rope_ = kernels::make_rope_table(
+      config().head_dim, count, config().rope_theta, config().rope_scaling);
 }
 
 } // namespace shoal::model

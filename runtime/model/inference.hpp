@@ -31,8 +31,9 @@ using weights_by_name = std::map<std::string, kernels::packed_weight>;
 /// The tensors of one unit. Movable; copies share the memory.
 class inference_unit {
 public:
-  /// Views of a state, which outlives this.
-  explicit inference_unit(const unit_state& of);
+  /// Views of a state, which outlives this; copies of weights that lie
+  /// [in, out].
+  inference_unit(const unit_state& of, kernels::backend& device);
   static result<inference_unit>
   load(std::shared_ptr<const unit_layout> layout, unit_index unit,
        const safetensors_source& from, weight_choice choice,
@@ -40,7 +41,8 @@ public:
 
   unit_index unit() const noexcept { return unit_; }
   const unit_layout& layout() const noexcept { return *layout_; }
-  /// Tensor `index` of the unit, in the order of the layout.
+  /// Tensor `index` of the unit, in the order of the layout; products are
+  /// [out, in] in every family.
   const kernels::packed_weight& matrix(std::size_t index) const {
     return tensors_.at(index);
   }

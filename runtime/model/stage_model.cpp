@@ -66,19 +66,27 @@ unit_state& stage_model::unit(unit_index unit) noexcept {
 
 void stage_model::need_positions(std::size_t count) {
   SHOAL_ASSERT(count <= config().max_position_embeddings);
-  if (count <= rope_.positions)
+  if (count <= rope_.positions || !family_of(config()).rotary)
     return;
   // Rows of the table do not depend on its length, so it may grow by doubling.
   const std::size_t size = std::min<std::size_t>(
     config().max_position_embeddings, std::max(count, 2 * rope_.positions));
-  rope_ =
-    kernels::make_rope_table(config().head_dim, size, config().rope_theta);
+  rope_ = kernels::make_rope_table(config().head_dim, size, config().rope_theta,
+                                   config().rope_scaling);
 }
 
 block_context stage_model::context(std::size_t sequences, std::size_t tokens,
                                    std::span<const std::int32_t> positions) {
-  return {device_, reducer_,  *pool_, config(),
-          rope_,   sequences, tokens, positions};
+  return {device_,
+          reducer_,
+          *pool_,
+          config(),
+          family_of(config()),
+          layers(device_, config()),
+          rope_,
+          sequences,
+          tokens,
+          positions};
 }
 
 forward_result stage_model::forward(const forward_work& work) {
@@ -98,7 +106,7 @@ forward_result stage_model::forward(const forward_work& work) {
   if (has_embedding()) {
     SHOAL_ASSERT(work.ids.size() == rows);
     state->ids.assign(work.ids.begin(), work.ids.end());
-    device_.embedding(x_TD.matrix(), matrix_of(*units_.front(), 0), work.ids);
+    embed(c, *units_.front(), work.ids, x_TD.matrix());
   } else {
     SHOAL_ASSERT(work.hidden_in.size() == rows * d);
     std::ranges::copy(work.hidden_in, x_TD.matrix().data);
@@ -175,8 +183,7 @@ void stage_model::weight_gradient(microbatch_id microbatch,
     if (unit.unit() == layout().head_unit()) {
       head_weight_gradient(c, unit, state.head);
     } else if (unit.unit() == 0) {
-      device_.embedding_weight_gradient(
-        gradient_matrix_of(unit, 0), state.d_embedding_TD.matrix(), state.ids);
+      embed_weight_gradient(c, unit, state.ids, state.d_embedding_TD.matrix());
     } else {
       block_weight_gradient(c, unit, state.blocks.back());
       state.blocks.pop_back();

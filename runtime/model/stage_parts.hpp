@@ -1,4 +1,5 @@
-// runtime/model/stage_parts.hpp -- the head: final norm, logits and loss.
+// runtime/model/stage_parts.hpp -- what a model has besides its blocks: the
+// embedding, and the head with final norm, logits and loss.
 //
 // Private to runtime/model; stage_model is the door. Names as in block.hpp;
 // V is the vocabulary.
@@ -9,17 +10,31 @@
 
 namespace shoal::model {
 
-/// The matrix that is tensor `index` of a unit.
-kernels::matrix_view<const float>
-matrix_of(const unit_state& unit, std::size_t index);
-kernels::matrix_view<float>
-gradient_matrix_of(unit_state& unit, std::size_t index);
+/// Computes the hidden states of tokens: their embeddings, scaled or with
+/// those of their positions where the family has it so.
+void embed(const block_context& c, const unit_state& unit,
+           kernels::vector_view<const kernels::token_id> ids_T,
+           kernels::matrix_view<float> x_TD);
+/// Adds the gradients of the embeddings; dx_TD is that of the hidden states,
+/// and is used up.
+void embed_weight_gradient(const block_context& c, unit_state& unit,
+                           kernels::vector_view<const kernels::token_id> ids_T,
+                           kernels::matrix_view<float> dx_TD);
+
+/// The same two for inference: hidden states of tokens, and logits of rows of
+/// hidden states, which are used up.
+void embed(const block_context& c, const inference_unit& unit,
+           kernels::vector_view<const kernels::token_id> ids_T,
+           kernels::matrix_view<float> x_TD);
+void head_logits(const block_context& c, const inference_unit& unit,
+                 kernels::matrix_view<float> x_TD,
+                 kernels::matrix_view<float> logits_TV);
 
 /// What one microbatch keeps of the head. From the forward pass on,
 /// dlogits_TV holds the gradient of the scaled loss.
 struct head_activations {
-  activation x_TD, r_T, h_TD, dlogits_TV;
-  activation dh_TD; ///< from B on
+  activation x_TD, r_T, h_TD, dlogits_TV; ///< r_T: statistics of the norm
+  activation dh_TD;                       ///< from B on
 };
 
 /// Takes the hidden states of the last block; fills the outputs of `work`.

@@ -48,20 +48,47 @@ void zero_moments(unit_state& state) {
 
 } // namespace
 
+namespace {
+
+bool is_norm(tensor_role role) {
+  using enum tensor_role;
+  return role == attention_norm || role == attention_post_norm
+         || role == mlp_norm || role == mlp_post_norm || role == final_norm
+         || role == q_norm || role == k_norm;
+}
+
+} // namespace
+
 void initialise(unit_state& state, std::uint64_t seed) {
   const unit_layout& layout = state.layout();
-  const double deviation = layout.config().initializer_range;
+  const model_config& config = layout.config();
+  const family& kind = family_of(config);
+  const double usual = config.initializer_range;
+  const double last =
+    usual / std::sqrt(2 * static_cast<double>(config.num_hidden_layers));
   for (const tensor_info& info : layout.tensors_of(state.unit())) {
     auto values = state.parameters().subspan(info.offset, info.size);
     if (info.shape.size() == 1) {
-      std::ranges::fill(values, 1.0f); // a norm
+      const float norm = 1 - kind.norm_offset;
+      std::ranges::fill(values, is_norm(info.role) ? norm : 0.0f);
       continue;
     }
+    const bool adds =
+      info.role == tensor_role::o || info.role == tensor_role::down;
+    const double deviation = kind.model_type == "gpt2" && adds ? last : usual;
     const tensor_info& source =
       info.copy_of ? layout.tensors()[*info.copy_of] : info;
     fill_normal(values, stream_key(seed, source.name), deviation);
   }
   zero_moments(state);
+}
+
+std::string_view
+stored_name(const tensor_info& tensor, const safetensors_source& in) {
+  const std::string_view brief = short_name(tensor);
+  return in.find(tensor.name) == nullptr && in.find(brief) != nullptr
+           ? brief
+           : std::string_view(tensor.name);
 }
 
 status load(unit_state& state, const safetensors_source& from) {
@@ -70,7 +97,8 @@ status load(unit_state& state, const safetensors_source& from) {
     const tensor_info& source =
       info.copy_of ? layout.tensors()[*info.copy_of] : info;
     auto values = state.parameters().subspan(info.offset, info.size);
-    if (status read = from.read(source.name, source.shape, values); !read)
+    const std::string_view name = stored_name(source, from);
+    if (status read = from.read(name, source.shape, values); !read)
       return read;
   }
   zero_moments(state);

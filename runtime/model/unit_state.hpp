@@ -69,11 +69,18 @@ private:
   aligned_buffer second_moment_;
 };
 
-/// Sets the parameters to their values at step 0: norms 1, all others normal
-/// with deviation initializer_range. A value is a function of (seed, tensor
+/// Sets the parameters to their values at step 0: norms 1 (in Gemma 0, which
+/// stands for it), biases 0, all others normal with deviation
+/// initializer_range, divided by sqrt(2 L) where GPT-2 adds to the residual. A
+/// value is a function of (seed, tensor
 /// name, index) made of correctly rounded operations: the same bits on every
 /// machine and in every layout. Moments become 0.
 void initialise(unit_state& state, std::uint64_t seed);
+
+/// The name that a tensor has in files: its own, or short_name() if they have
+/// only that.
+std::string_view
+stored_name(const tensor_info& tensor, const safetensors_source& in);
 
 /// Reads the parameters from files; moments become 0. A model whose
 /// embeddings are tied may lack lm_head.weight.

@@ -5,33 +5,84 @@
 
 namespace shoal::model {
 
+namespace {
+
+/// How the files of a family name the parts of a model. Weights and biases
+/// are these with ".weight" and ".bias".
+struct tensor_names {
+  std::string_view embedding = "model.embed_tokens";
+  std::string_view positions = "";
+  std::string_view block = "model.layers.";
+  std::string_view attention_norm = "input_layernorm";
+  std::string_view q = "self_attn.q_proj";
+  std::string_view k = "self_attn.k_proj";
+  std::string_view v = "self_attn.v_proj";
+  std::string_view qkv = ""; ///< not empty: instead of q, k and v
+  std::string_view q_norm = "self_attn.q_norm";
+  std::string_view k_norm = "self_attn.k_norm";
+  std::string_view o = "self_attn.o_proj";
+  std::string_view attention_post_norm = "";
+  std::string_view mlp_norm = "post_attention_layernorm";
+  std::string_view gate = "mlp.gate_proj";
+  std::string_view up = "mlp.up_proj";
+  std::string_view down = "mlp.down_proj";
+  std::string_view mlp_post_norm = "";
+  std::string_view final_norm = "model.norm";
+};
+
+tensor_names names_of(const family& kind) {
+  tensor_names n;
+  if (kind.model_type == "gpt2") {
+    n.embedding = "transformer.wte";
+    n.positions = "transformer.wpe";
+    n.block = "transformer.h.";
+    n.attention_norm = "ln_1";
+    n.qkv = "attn.c_attn";
+    n.o = "attn.c_proj";
+    n.mlp_norm = "ln_2";
+    n.up = "mlp.c_fc";
+    n.down = "mlp.c_proj";
+    n.final_norm = "transformer.ln_f";
+  }
+  if (kind.post_norms) {
+    n.attention_post_norm = "post_attention_layernorm";
+    n.mlp_norm = "pre_feedforward_layernorm";
+    n.mlp_post_norm = "post_feedforward_layernorm";
+  }
+  return n;
+}
+
+std::string named(std::string_view part, std::string_view kind) {
+  return std::string(part) + "." + std::string(kind);
+}
+
+tensor_role bias_of(tensor_role weight) {
+  return static_cast<tensor_role>(static_cast<int>(weight) + 1);
+}
+
+} // namespace
+
 unit_layout::unit_layout(const model_config& config) : config_(config) {
   const model_config& c = config_;
-  const std::uint64_t q = c.num_attention_heads * c.head_dim;
-  const std::uint64_t kv = c.num_key_value_heads * c.head_dim;
+  const family& kind = family_of(c);
+  const tensor_names names = names_of(kind);
   const std::uint64_t d = c.hidden_size;
-  const std::uint64_t f = c.intermediate_size;
 
   first_.push_back(0);
-  add("model.embed_tokens.weight", {c.vocab_size, d}, 0);
-  for (std::uint64_t i = 0; i < c.num_hidden_layers; ++i) {
-    const auto unit = static_cast<unit_index>(i + 1);
-    const std::string p = "model.layers." + std::to_string(i) + ".";
-    first_.push_back(static_cast<tensor_index>(tensors_.size()));
-    add(p + "input_layernorm.weight", {d}, unit);
-    add(p + "self_attn.q_proj.weight", {q, d}, unit);
-    add(p + "self_attn.k_proj.weight", {kv, d}, unit);
-    add(p + "self_attn.v_proj.weight", {kv, d}, unit);
-    add(p + "self_attn.o_proj.weight", {d, q}, unit);
-    add(p + "post_attention_layernorm.weight", {d}, unit);
-    add(p + "mlp.gate_proj.weight", {f, d}, unit);
-    add(p + "mlp.up_proj.weight", {f, d}, unit);
-    add(p + "mlp.down_proj.weight", {d, f}, unit);
-  }
+  add(named(names.embedding, "weight"), {c.vocab_size, d}, 0,
+      tensor_role::embedding);
+  if (!kind.rotary)
+    add(named(names.positions, "weight"), {c.max_position_embeddings, d}, 0,
+        tensor_role::position_embedding);
+  for (std::uint64_t i = 0; i < c.num_hidden_layers; ++i)
+    add_block(i);
   const auto head = static_cast<unit_index>(c.num_hidden_layers + 1);
   first_.push_back(static_cast<tensor_index>(tensors_.size()));
-  add("model.norm.weight", {d}, head);
-  add("lm_head.weight", {c.vocab_size, d}, head);
+  add(named(names.final_norm, "weight"), {d}, head, tensor_role::final_norm);
+  if (kind.layer_norm)
+    add(named(names.final_norm, "bias"), {d}, head,
+        tensor_role::final_norm_bias);
+  add("lm_head.weight", {c.vocab_size, d}, head, tensor_role::head);
   if (c.tie_word_embeddings) {
     tied_ = tied_pair{0, static_cast<tensor_index>(tensors_.size() - 1)};
     tensors_.back().copy_of = tied_->embedding;
@@ -40,11 +91,64 @@ unit_layout::unit_layout(const model_config& config) : config_(config) {
   first_.push_back(static_cast<tensor_index>(tensors_.size()));
 }
 
+void unit_layout::add_block(std::uint64_t layer) {
+  using role = tensor_role;
+  const model_config& c = config_;
+  const family& kind = family_of(c);
+  const tensor_names n = names_of(kind);
+  const std::uint64_t d = c.hidden_size;
+  const std::uint64_t q = c.num_attention_heads * c.head_dim;
+  const std::uint64_t kv = c.num_key_value_heads * c.head_dim;
+  const std::uint64_t f = c.intermediate_size;
+  const auto unit = static_cast<unit_index>(layer + 1);
+  const std::string prefix = std::string(n.block) + std::to_string(layer) + ".";
+  first_.push_back(static_cast<tensor_index>(tensors_.size()));
+
+  auto norm = [&](std::string_view name, std::uint64_t size, role r) {
+    add(prefix + named(name, "weight"), {size}, unit, r);
+    if (kind.layer_norm)
+      add(prefix + named(name, "bias"), {size}, unit, bias_of(r));
+  };
+  auto product = [&](std::string_view name, std::uint64_t outputs,
+                     std::uint64_t inputs, bool bias, role r) {
+    const bool turned = kind.in_out_weights;
+    add(prefix + named(name, "weight"),
+        {turned ? inputs : outputs, turned ? outputs : inputs}, unit, r);
+    if (bias)
+      add(prefix + named(name, "bias"), {outputs}, unit, bias_of(r));
+  };
+  const bool qkv_bias = kind.qkv_bias || c.attention_bias;
+  const bool mlp_bias = kind.mlp_bias || c.mlp_bias;
+  norm(n.attention_norm, d, role::attention_norm);
+  if (!n.qkv.empty()) {
+    product(n.qkv, q + 2 * kv, d, qkv_bias, role::qkv);
+  } else {
+    product(n.q, q, d, qkv_bias, role::q);
+    product(n.k, kv, d, qkv_bias, role::k);
+    product(n.v, kv, d, qkv_bias, role::v);
+  }
+  if (kind.head_norms) {
+    norm(n.q_norm, c.head_dim, role::q_norm);
+    norm(n.k_norm, c.head_dim, role::k_norm);
+  }
+  product(n.o, d, q, kind.output_bias || c.attention_bias, role::o);
+  if (kind.post_norms)
+    norm(n.attention_post_norm, d, role::attention_post_norm);
+  norm(n.mlp_norm, d, role::mlp_norm);
+  if (kind.gated)
+    product(n.gate, f, d, mlp_bias, role::gate);
+  product(n.up, f, d, mlp_bias, role::up);
+  product(n.down, d, f, mlp_bias, role::down);
+  if (kind.post_norms)
+    norm(n.mlp_post_norm, d, role::mlp_post_norm);
+}
+
 void unit_layout::add(std::string name, std::vector<std::uint64_t> shape,
-                      unit_index unit) {
+                      unit_index unit, tensor_role role) {
   tensor_info info;
   info.name = std::move(name);
   info.unit = unit;
+  info.role = role;
   info.size = 1;
   for (std::uint64_t n : shape)
     info.size *= n;
@@ -78,24 +182,41 @@ slice unit_layout::whole(tensor_index tensor) const {
   return {tensor, 0, 0, tensors_.at(tensor).shape.front()};
 }
 
+std::string_view short_name(const tensor_info& tensor) {
+  const std::string_view name = tensor.name;
+  constexpr std::string_view base = "transformer.";
+  return name.starts_with(base) ? name.substr(base.size()) : name;
+}
+
 std::uint64_t
 activation_size(const model_config& c, unit_index unit, std::uint64_t tokens) {
+  const family& kind = family_of(c);
   const std::uint64_t d = c.hidden_size;
+  const std::uint64_t stats = kind.layer_norm ? 2 : 1; // of one norm
   if (unit == 0) // ids and the gradient of the hidden states
     return tokens * (d + 1);
   if (unit == c.num_hidden_layers + 1) // input, norm, its gradient, logits
-    return tokens * (3 * d + 2 + c.vocab_size);
+    return tokens * (3 * d + 1 + stats + c.vocab_size);
   const std::uint64_t q = c.num_attention_heads * c.head_dim;
   const std::uint64_t kv = c.num_key_value_heads * c.head_dim;
-  const std::uint64_t forward = 4 * d + 2 + 2 * q + 2 * kv
-                                + c.num_attention_heads
-                                + 3 * c.intermediate_size;
-  const std::uint64_t backward = 4 * d + q + 2 * kv;
+  const std::uint64_t inner = (kind.gated ? 3 : 2) * c.intermediate_size;
+  std::uint64_t forward =
+    4 * d + 2 * stats + 2 * q + 2 * kv + c.num_attention_heads + inner;
+  std::uint64_t backward = 4 * d + q + 2 * kv;
+  if (kind.head_norms) { // the values and gradients before and after
+    forward += q + kv + c.num_attention_heads + c.num_key_value_heads;
+    backward += q + kv;
+  }
+  if (kind.post_norms) { // what is normalized, and its gradient
+    forward += 2 * d + 2 * stats;
+    backward += 2 * d;
+  }
   return tokens * (forward + backward);
 }
 
 std::uint64_t
 unit_operations(const model_config& c, unit_index unit, std::uint64_t length) {
+  const family& kind = family_of(c);
   const std::uint64_t d = c.hidden_size;
   if (unit == 0) // a copy, and an addition in the backward pass
     return 2 * d;
@@ -104,9 +225,20 @@ unit_operations(const model_config& c, unit_index unit, std::uint64_t length) {
   const std::uint64_t q = c.num_attention_heads * c.head_dim;
   const std::uint64_t kv = c.num_key_value_heads * c.head_dim;
   const std::uint64_t weights =
-    2 * d * q + 2 * d * kv + 3 * d * c.intermediate_size;
-  // Scores: 2 products forward and 5 backward over half of length^2.
-  return 6 * weights + 7 * q * length;
+    2 * d * q + 2 * d * kv + (kind.gated ? 3 : 2) * d * c.intermediate_size;
+  // Scores: 2 products forward and 5 backward over half of length^2, or over
+  // what a window leaves of it: length * window - window^2 / 2.
+  const std::uint64_t w = std::min(c.sliding_window, length);
+  const std::uint64_t all = 7 * q * length;
+  if (w == 0)
+    return 6 * weights + all;
+  std::uint64_t windowed = c.num_hidden_layers;
+  if (!c.sliding_layers.empty())
+    windowed = static_cast<std::uint64_t>(
+      std::count(c.sliding_layers.begin(), c.sliding_layers.end(), true));
+  const std::uint64_t some = 7 * q * (2 * w - w * w / length);
+  const std::uint64_t layers = c.num_hidden_layers;
+  return 6 * weights + (windowed * some + (layers - windowed) * all) / layers;
 }
 
 } // namespace shoal::model

@@ -32,11 +32,45 @@ using tensor_index = std::uint32_t;
 /// Position of a unit: 0 .. L + 1.
 using unit_index = std::uint32_t;
 
+/// What a tensor is for. A bias is the role after that of its weight.
+enum class tensor_role : std::uint8_t {
+  embedding,
+  position_embedding,
+  attention_norm,
+  attention_norm_bias,
+  q,
+  q_bias,
+  k,
+  k_bias,
+  v,
+  v_bias,
+  qkv, ///< q, k and v beside each other
+  qkv_bias,
+  q_norm,
+  k_norm,
+  o,
+  o_bias,
+  attention_post_norm,
+  mlp_norm,
+  mlp_norm_bias,
+  gate,
+  gate_bias,
+  up,
+  up_bias,
+  down,
+  down_bias,
+  mlp_post_norm,
+  final_norm,
+  final_norm_bias,
+  head
+};
+
 /// What is fixed about one tensor.
 struct tensor_info {
   std::string name;                 ///< as Hugging Face files name it
   std::vector<std::uint64_t> shape; ///< rows first
   unit_index unit = 0;
+  tensor_role role = tensor_role::embedding;
   std::size_t offset = 0; ///< first value within the unit
   std::size_t size = 0;   ///< product of the shape
   /// The tensor that this one must always equal (tied embeddings).
@@ -87,7 +121,9 @@ public:
   slice whole(tensor_index tensor) const;
 
 private:
-  void add(std::string name, std::vector<std::uint64_t> shape, unit_index unit);
+  void add(std::string name, std::vector<std::uint64_t> shape, unit_index unit,
+           tensor_role role);
+  void add_block(std::uint64_t layer);
 
   model_config config_;
   std::vector<tensor_info> tensors_;
@@ -96,13 +132,17 @@ private:
   std::optional<tied_pair> tied_;
 };
 
+/// The name in files that lack the first part of a tensor's, as some of GPT-2
+/// do: "h.0.ln_1.weight". @returns the name itself if it has no such part
+std::string_view short_name(const tensor_info& tensor);
+
 /// Floats that a microbatch of `tokens` (sequences * length) keeps for one
 /// unit between forward and W; the planner's figure for memory.
 std::uint64_t activation_size(const model_config& config, unit_index unit,
                               std::uint64_t tokens);
 
 /// Floating-point operations of forward, B and W together for one token of a
-/// sequence of `length`.
+/// sequence of `length`; the mean over all blocks for `unit` of a block.
 std::uint64_t unit_operations(const model_config& config, unit_index unit,
                               std::uint64_t length);
 

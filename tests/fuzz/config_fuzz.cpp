@@ -19,6 +19,7 @@ LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size) {
   if (!again)
     std::abort();
   again->torch_dtype = config->torch_dtype;
+  again->wants_dropout = config->wants_dropout;
   if (*again != *config)
     std::abort();
   return 0;

@@ -3,6 +3,7 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
@@ -80,6 +81,55 @@ model::model_config tiny_config(bool tied) {
   config.tie_word_embeddings = tied;
   config.eos_token_ids.clear();
   return config;
+}
+
+model::model_config tiny_family(const std::string& model_type) {
+  const model::model_config sizes = tiny_config();
+  const auto& all = model::families();
+  const auto kind =
+    std::ranges::find(all, model_type, &model::family::model_type);
+  BOOST_REQUIRE(kind != all.end());
+  model::model_config config = kind->usual;
+  config.model_type = model_type;
+  config.vocab_size = sizes.vocab_size;
+  config.hidden_size = sizes.hidden_size;
+  config.intermediate_size = sizes.intermediate_size;
+  config.num_hidden_layers = sizes.num_hidden_layers;
+  config.num_attention_heads = sizes.num_attention_heads;
+  config.num_key_value_heads =
+    kind->rotary ? sizes.num_key_value_heads : sizes.num_attention_heads;
+  config.head_dim = kind->rotary ? sizes.head_dim : 5;
+  config.max_position_embeddings = sizes.max_position_embeddings;
+  config.initializer_range = sizes.initializer_range;
+  config.bos_token_id.reset();
+  config.eos_token_ids.clear();
+  config.attention_bias = kind->attention_bias_key;
+  config.mlp_bias = kind->mlp_bias_key;
+  if (kind->windows != model::family::window::none)
+    config.sliding_window = 5;
+  if (kind->windows == model::family::window::alternate)
+    config.sliding_layers = {true, false, true};
+  if (kind->windows == model::family::window::upper)
+    config.sliding_layers = {false, false, true};
+  if (kind->usual.query_pre_attn_scalar != 0)
+    config.query_pre_attn_scalar = 3;
+  if (kind->usual.attn_logit_softcapping != 0)
+    config.attn_logit_softcapping = 1.5;
+  if (kind->usual.final_logit_softcapping != 0)
+    config.final_logit_softcapping = 2;
+  if (kind->rotary) {
+    config.rope_scaling.type = kernels::rope_scaling::rule::llama3;
+    config.rope_scaling.factor = 8;
+    config.rope_scaling.original = 30;
+  }
+  return config;
+}
+
+std::vector<std::string> family_names() {
+  std::vector<std::string> names;
+  for (const model::family& f : model::families())
+    names.emplace_back(f.model_type);
+  return names;
 }
 
 model_rig::model_rig(const model::model_config& config, std::uint64_t seed,

@@ -48,6 +48,11 @@ void write_text(const std::filesystem::path& path, std::string_view text);
 
 /// A llama of odd sizes with grouped heads.
 model::model_config tiny_config(bool tied = false);
+/// The same sizes as another family, with all its switches on: biases, scaled
+/// rotary frequencies, windows shorter than 13 tokens, small caps.
+model::model_config tiny_family(const std::string& model_type);
+/// All families, as names.
+std::vector<std::string> family_names();
 
 /// All units of a model, on one or several stages of one cpu device.
 struct model_rig {

@@ -15,9 +15,12 @@ using namespace shoal::tests;
 
 namespace {
 
-const char* const all_models[] = {"tiny_llama", "tiny_tied", "tiny_bf16",
-                                  "tiny_f16"};
-const char* const trained_models[] = {"tiny_llama", "tiny_tied"};
+const char* const all_models[] = {
+  "tiny_llama",   "tiny_tied",  "tiny_bf16",  "tiny_f16",  "tiny_llama3",
+  "tiny_mistral", "tiny_qwen2", "tiny_qwen3", "tiny_gpt2", "tiny_gemma2"};
+const char* const trained_models[] = {
+  "tiny_llama", "tiny_tied",  "tiny_llama3", "tiny_mistral",
+  "tiny_qwen2", "tiny_qwen3", "tiny_gpt2",   "tiny_gemma2"};
 
 /// A golden directory and what PyTorch computed from it.
 struct golden_model {
@@ -37,6 +40,24 @@ struct golden_model {
   model_rig rig;
   safetensors_source file;
 };
+
+/// Compares the norm of each tensor's gradient with the golden one, where the
+/// file has it.
+void check_norms(const golden_model& g, double tolerance) {
+  for (const unit_state& unit : g.rig.units) {
+    const auto sums = sums_of_squares(unit, *g.rig.device);
+    const auto tensors = g.rig.layout->tensors_of(unit.unit());
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      const std::string name = "norm." + tensors[i].name;
+      if (g.file.find(name) == nullptr)
+        continue;
+      const double expected = golden(g.file, name).front();
+      BOOST_TEST_CONTEXT(name)
+      BOOST_TEST(std::abs(std::sqrt(sums[i]) - expected)
+                 <= tolerance * expected);
+    }
+  }
+}
 
 } // namespace
 
@@ -98,12 +119,46 @@ BOOST_DATA_TEST_CASE(twenty_steps_are_those_of_pytorch,
       / predicted;
     options.step = step + 1;
     const double norm = g.rig.step(options, 1.0);
+    if (step == 0)
+      check_norms(g, 1e-4);
     worst = std::max({worst, std::abs(loss / losses[step] - 1),
                       std::abs(norm / norms[step] - 1)});
   }
   BOOST_TEST_MESSAGE(name << ": losses and norms differ by " << worst);
   BOOST_TEST(worst <= 1e-4);
   BOOST_TEST(losses.back() < losses.front());
+}
+
+BOOST_AUTO_TEST_CASE(scaled_rotary_tables_are_those_of_transformers) {
+  const auto file =
+    safetensors_source::open(golden_folder() / "rope.safetensors");
+  BOOST_REQUIRE(file);
+  for (const auto& [rule, json] :
+       {std::pair{"linear", R"("factor":3)"},
+        std::pair{"dynamic", R"("factor":2)"},
+        std::pair{"llama3", R"("factor":8,"low_freq_factor":1,
+                    "high_freq_factor":4,
+                    "original_max_position_embeddings":256)"},
+        std::pair{"yarn", R"("factor":4,
+                    "original_max_position_embeddings":512)"}}) {
+    const auto config =
+      parse_config(std::string(R"({"hidden_size":16,"num_attention_heads":1,
+          "rope_scaling":{"rope_type":")")
+                   + rule + "\"," + json + "}}");
+    BOOST_REQUIRE_MESSAGE(config, why(config));
+    const auto table = kernels::make_rope_table(16, 2048, config->rope_theta,
+                                                config->rope_scaling);
+    for (const bool sine : {false, true}) {
+      const auto expected =
+        golden(*file, (sine ? "sin." : "cos.") + std::string(rule));
+      const auto& all = sine ? table.sin_PH2 : table.cos_PH2;
+      std::vector<float> got;
+      for (std::size_t p = 0; p < 2048; p += 41)
+        got.insert(got.end(), &all[p * 8], &all[p * 8] + 8);
+      BOOST_TEST_CONTEXT(rule << (sine ? " sin" : " cos"))
+      BOOST_TEST(relative_error(got, expected) <= 1e-6);
+    }
+  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -17,11 +17,11 @@ using namespace shoal;
 using namespace shoal::model;
 using namespace shoal::tests;
 
-BOOST_AUTO_TEST_SUITE(units)
+namespace {
 
-BOOST_DATA_TEST_CASE(every_tensor_is_in_one_unit_once,
-                     bdata::make({false, true}), tied) {
-  const unit_layout layout(tiny_config(tied));
+void check_layout(const model_config& config) {
+  const bool tied = config.tie_word_embeddings;
+  const unit_layout layout(config);
   std::set<std::string> names;
   std::size_t seen = 0;
   std::uint64_t parameters = 0;
@@ -48,6 +48,52 @@ BOOST_DATA_TEST_CASE(every_tensor_is_in_one_unit_once,
   BOOST_TEST(layout.parameter_count() == parameters);
   BOOST_TEST(layout.tied().has_value() == tied);
   BOOST_TEST(!layout.find("lm_head.bias").has_value());
+}
+
+} // namespace
+
+BOOST_AUTO_TEST_SUITE(units)
+
+BOOST_DATA_TEST_CASE(every_tensor_is_in_one_unit_once,
+                     bdata::make({false, true}), tied) {
+  check_layout(tiny_config(tied));
+}
+
+BOOST_DATA_TEST_CASE(every_tensor_of_a_family_is_in_one_unit_once,
+                     bdata::make(family_names()), name) {
+  check_layout(tiny_family(name));
+}
+
+BOOST_DATA_TEST_CASE(norms_begin_as_no_change_and_biases_as_nothing,
+                     bdata::make(family_names()), name) {
+  const auto layout = std::make_shared<unit_layout>(tiny_family(name));
+  const float norm = 1 - family_of(layout->config()).norm_offset;
+  for (unit_index u = 0; u < layout->unit_count(); ++u) {
+    unit_state unit(layout, u, purpose::serving);
+    initialise(unit, 7);
+    for (const tensor_info& t : layout->tensors_of(u)) {
+      if (t.shape.size() != 1)
+        continue;
+      const bool bias = t.name.ends_with(".bias");
+      BOOST_TEST_CONTEXT(t.name)
+      BOOST_TEST(unit.parameters()[t.offset] == (bias ? 0 : norm));
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_window_makes_attention_cheaper) {
+  model_config config = tiny_family("gemma2");
+  const auto weights = [&] {
+    model_config none = config;
+    none.sliding_window = 0;
+    return unit_operations(none, 1, 1);
+  }();
+  const auto some = unit_operations(config, 1, 1000) - weights;
+  config.sliding_window = 0;
+  config.sliding_layers.clear();
+  const auto all = unit_operations(config, 1, 1000) - weights;
+  BOOST_TEST(some < all);
+  BOOST_TEST(some > all / 3); // one block of three has no window
 }
 
 BOOST_AUTO_TEST_CASE(initial_values_depend_on_seed_and_name_alone) {
