@@ -115,6 +115,8 @@ public:
     } catch (const std::system_error& e) {
       return fail(o_.out.string() + ": " + e.what());
     }
+    if (run_.model.wants_dropout)
+      out_->say("notice", "the model's dropout is taken as 0");
     std::ofstream(o_.out / "run.toml") << runtime::to_toml(run_);
     if (o_.json)
       std::cout << R"({"event":"config","run":)" << runtime::to_json(run_)

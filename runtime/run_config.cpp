@@ -268,6 +268,16 @@ std::string inline_toml(const json& value) {
   return out.empty() ? "[]" : out + "]";
 }
 
+/// TOML has no null: what is switched off by it is 0 there, and what is left
+/// out means none.
+std::string toml_line(const std::string& name, const json& value) {
+  const bool off = name == "sliding_window" || name == "attn_logit_softcapping"
+                   || name == "final_logit_softcapping";
+  if (value.is_null())
+    return off ? name + " = 0\n" : "";
+  return name + " = " + inline_toml(value) + "\n"; // JSON scalars are TOML
+}
+
 } // namespace
 
 const std::vector<run_key>& keys() {
@@ -496,8 +506,8 @@ std::string to_toml(const run_config& run) {
   for (const auto& [section, values] : all.items()) {
     text += (text.empty() ? "[" : "\n[") + section + "]\n";
     for (const auto& [name, value] : values.items())
-      if (!value.is_null() && !value.is_object())
-        text += name + " = " + value.dump() + "\n"; // JSON scalars are TOML
+      if (name != "rope_parameters") // rope_theta and rope_scaling say it too
+        text += toml_line(name, value);
   }
   return text + placed;
 }

@@ -245,12 +245,11 @@ void read_windows(reader& r, const family& kind, model_config& c) {
     c.sliding_layers = std::move(layers);
 }
 
-/// A number that may be null: none.
+/// A number that may be null or 0: none.
 void read_cap(reader& r, const char* key, double& cap) {
   if (r.is_null(key))
     cap = 0;
-  if (r.read(key, cap) && cap == 0)
-    r.fail(key, "must be above 0, or null");
+  r.read(key, cap);
 }
 
 /// One id, or with `many` a list of them; null means none.

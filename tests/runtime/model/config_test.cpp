@@ -62,8 +62,6 @@ const bad_config bad_configs[] = {
    "use_bidirectional_attention"},
   {R"({"model_type":"gemma2","final_logit_softcapping":-3})",
    "final_logit_softcapping"},
-  {R"({"model_type":"gemma2","attn_logit_softcapping":0})",
-   "attn_logit_softcapping"},
   {R"({"model_type":"gemma2","query_pre_attn_scalar":0})",
    "query_pre_attn_scalar"},
   {R"({"model_type":"gemma2","layer_types":["full_attention"]})",

@@ -1,0 +1,43 @@
+// tests/apps/run_file_test.cpp -- a run written as TOML is the same when read.
+#define BOOST_TEST_MODULE run_file
+#include "apps/toml_file.hpp"
+#include "runtime/run_config.hpp"
+
+#include <boost/test/data/monomorphic.hpp>
+#include <boost/test/data/test_case.hpp>
+#include <boost/test/unit_test.hpp>
+
+namespace bdata = boost::unit_test::data;
+
+namespace shoal::apps {
+
+namespace {
+
+const char* const models[] = {
+  R"({"model_type":"llama","rope_scaling":{"rope_type":"llama3","factor":8,
+      "low_freq_factor":1,"high_freq_factor":4,
+      "original_max_position_embeddings":8192}})",
+  R"({"model_type":"llama"})",
+  R"({"model_type":"mistral","sliding_window":null})",
+  R"({"model_type":"mistral","sliding_window":77})",
+  R"({"model_type":"qwen2","use_sliding_window":true})",
+  R"({"model_type":"qwen3"})",
+  R"({"model_type":"gpt2"})",
+  R"({"model_type":"gemma2"})",
+  R"({"model_type":"gemma2","final_logit_softcapping":null})",
+};
+
+} // namespace
+
+BOOST_DATA_TEST_CASE(any_family_is_read_again, bdata::make(models), text) {
+  const auto run =
+    runtime::parse_run(std::string(R"({"model":)") + text + "}", "first");
+  BOOST_REQUIRE_MESSAGE(run, (run ? "" : run.message()));
+  const std::string toml = runtime::to_toml(*run);
+  const auto again =
+    runtime::parse_run(toml_text_to_json(toml, "run.toml"), "second");
+  BOOST_REQUIRE_MESSAGE(again, (again ? "" : again.message()) << "\n" << toml);
+  BOOST_TEST((again->model == run->model), toml);
+}
+
+} // namespace shoal::apps
