@@ -24,6 +24,7 @@
 #include "kernels/packed_weight.hpp"
 #include "kernels/rmsnorm.hpp"
 #include "kernels/rope.hpp"
+#include "kernels/routing.hpp"
 #include "kernels/sampling.hpp"
 #include "kernels/scale.hpp"
 #include "kernels/sum_of_squares.hpp"
@@ -46,6 +47,7 @@ class backend : public matmul_ops,
                 public attention_ops,
                 public swiglu_ops,
                 public gelu_ops,
+                public routing_ops,
                 public cross_entropy_ops,
                 public add_ops,
                 public scale_ops,

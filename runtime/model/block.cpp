@@ -83,6 +83,16 @@ struct inference_tensors {
   }
 };
 
+/// The MLP, or the expert, that a tensor belongs to.
+template <class Tensors>
+auto& mlp_of(Tensors& out, const tensor_info& t) {
+  if (t.expert == no_expert)
+    return out.mlp;
+  if (t.expert >= out.experts.size())
+    out.experts.resize(t.expert + 1);
+  return out.experts[t.expert];
+}
+
 /// Puts the view of tensor `i` of a block where its role says.
 template <class Tensors, class Source>
 void place(Tensors& out, const Source& from, const tensor_info& t,
@@ -140,23 +150,26 @@ void place(Tensors& out, const Source& from, const tensor_info& t,
   case mlp_norm_bias:
     out.mlp_norm.b_D = from.vector(t, i);
     break;
+  case router:
+    from.set(out.router, t, i);
+    break;
   case gate:
-    from.set(out.gate, t, i);
+    from.set(mlp_of(out, t).gate, t, i);
     break;
   case gate_bias:
-    out.gate.bias = from.vector(t, i);
+    mlp_of(out, t).gate.bias = from.vector(t, i);
     break;
   case up:
-    from.set(out.up, t, i);
+    from.set(mlp_of(out, t).up, t, i);
     break;
   case up_bias:
-    out.up.bias = from.vector(t, i);
+    mlp_of(out, t).up.bias = from.vector(t, i);
     break;
   case down:
-    from.set(out.down, t, i);
+    from.set(mlp_of(out, t).down, t, i);
     break;
   case down_bias:
-    out.down.bias = from.vector(t, i);
+    mlp_of(out, t).down.bias = from.vector(t, i);
     break;
   case mlp_post_norm:
     out.mlp_post_norm.w_D = from.vector(t, i);
@@ -316,24 +329,35 @@ void attention_forward(const block_context& c, const unit_state& unit,
            &a.ra_T);
 }
 
-void mlp_forward(const block_context& c, const unit_state& unit,
-                 const block_tensors<const float>& w, block_activations& a,
-                 matrix_view<float> y_TD) {
+/// One MLP on all rows: sum_TD from a.h2_TD.
+void mlp_forward(const block_context& c,
+                 const mlp_tensors<linear_view<const float>>& w,
+                 block_activations& a, matrix_view<float> sum_TD) {
   const model_config& m = c.config;
-  a.h2_TD = c.take(m.hidden_size);
   if (c.kind.gated)
     a.gate_TF = c.take(m.intermediate_size);
   a.up_TF = c.take(m.intermediate_size);
   a.act_TF = c.take(m.intermediate_size);
-  c.ops.norm(a.h2_TD.matrix(), a.x2_TD.matrix(), w.mlp_norm, &a.r2_T, &c.pool);
   if (c.kind.gated)
     c.ops.product(a.gate_TF.matrix(), a.h2_TD.matrix(), w.gate);
   c.ops.product(a.up_TF.matrix(), a.h2_TD.matrix(), w.up);
   c.ops.mlp(a.act_TF.matrix(), a.gate_TF.matrix(), a.up_TF.matrix());
-  if (c.kind.post_norms)
-    a.m_TD = c.take(m.hidden_size);
-  const auto sum_TD = c.kind.post_norms ? a.m_TD.matrix() : y_TD;
   c.ops.product(sum_TD, a.act_TF.matrix(), w.down);
+}
+
+/// The second half of a block: y_TD from a.x2_TD.
+void second_half(const block_context& c, const unit_state& unit,
+                 const block_tensors<const float>& w, block_activations& a,
+                 matrix_view<float> y_TD) {
+  a.h2_TD = c.take(c.config.hidden_size);
+  c.ops.norm(a.h2_TD.matrix(), a.x2_TD.matrix(), w.mlp_norm, &a.r2_T, &c.pool);
+  if (c.kind.post_norms)
+    a.m_TD = c.take(c.config.hidden_size);
+  const auto sum_TD = c.kind.post_norms ? a.m_TD.matrix() : y_TD;
+  if (w.experts.empty())
+    mlp_forward(c, w.mlp, a, sum_TD);
+  else
+    experts_forward(c, w, a.experts, a.h2_TD.matrix(), sum_TD);
   c.reducer.reduce(reduce_point::mlp_output, unit.unit(), sum_TD);
   add_half(c, y_TD, a.x2_TD.matrix(), sum_TD, w.mlp_post_norm, &a.rm_T);
 }
@@ -344,7 +368,7 @@ void block_forward(const block_context& c, const unit_state& unit,
                    block_activations& a, matrix_view<float> y_TD) {
   const auto w = block_parameters(unit);
   attention_forward(c, unit, w, a);
-  mlp_forward(c, unit, w, a, y_TD);
+  second_half(c, unit, w, a, y_TD);
 }
 
 namespace {
@@ -363,21 +387,31 @@ half_gradient(const block_context& c, const activation& dy_TD,
   return d_TD.matrix();
 }
 
-/// B of the MLP: a.dx2_TD from a.dy_TD.
-void mlp_input_gradient(const block_context& c, const unit_state& unit,
-                        const block_tensors<const float>& w,
-                        block_activations& a) {
+/// a.dh2_TD from dm_TD, the gradient of the MLP's sum.
+void mlp_input_gradient(const block_context& c,
+                        const mlp_tensors<linear_view<const float>>& w,
+                        block_activations& a, matrix_view<const float> dm_TD) {
   activation dact_TF = c.take(c.config.intermediate_size);
-  a.dh2_TD = c.take(c.config.hidden_size);
-  a.dx2_TD = c.take(c.config.hidden_size);
-  const auto dm_TD =
-    half_gradient(c, a.dy_TD, w.mlp_post_norm, a.m_TD, a.rm_T, a.dm_TD);
   c.ops.product_input_gradient(dact_TF.matrix(), dm_TD, w.down);
   c.ops.mlp_backward(a.gate_TF.matrix(), a.up_TF.matrix(), dact_TF.matrix());
   if (c.kind.gated)
     c.ops.product_input_gradient(a.dh2_TD.matrix(), a.gate_TF.matrix(), w.gate);
   c.ops.product_input_gradient(a.dh2_TD.matrix(), a.up_TF.matrix(), w.up,
                                c.kind.gated ? into::add : into::overwrite);
+}
+
+/// B of the second half: a.dx2_TD from a.dy_TD.
+void second_half_input_gradient(const block_context& c, const unit_state& unit,
+                                const block_tensors<const float>& w,
+                                block_activations& a) {
+  a.dh2_TD = c.take(c.config.hidden_size);
+  a.dx2_TD = c.take(c.config.hidden_size);
+  const auto dm_TD =
+    half_gradient(c, a.dy_TD, w.mlp_post_norm, a.m_TD, a.rm_T, a.dm_TD);
+  if (w.experts.empty())
+    mlp_input_gradient(c, w.mlp, a, dm_TD);
+  else
+    experts_input_gradient(c, w, a.experts, dm_TD, a.dh2_TD.matrix());
   c.reducer.reduce(reduce_point::mlp_input_gradient, unit.unit(),
                    a.dh2_TD.matrix());
   copy(a.dx2_TD.matrix(), a.dy_TD.matrix());
@@ -422,11 +456,25 @@ void attention_input_gradient(const block_context& c, const unit_state& unit,
 void block_input_gradient(const block_context& c, const unit_state& unit,
                           block_activations& a, matrix_view<float> dx_TD) {
   const auto w = block_parameters(unit);
-  mlp_input_gradient(c, unit, w, a);
+  second_half_input_gradient(c, unit, w, a);
   attention_input_gradient(c, unit, w, a, dx_TD);
   for (activation* used : {&a.q_TNH, &a.k_TKH, &a.v_TKH, &a.lse_NT})
     used->release();
 }
+
+namespace {
+
+void mlp_weight_gradient(const block_context& c,
+                         const mlp_tensors<linear_view<float>>& g,
+                         const block_activations& a,
+                         matrix_view<const float> dm_TD) {
+  c.ops.product_weight_gradient(g.down, dm_TD, a.act_TF.matrix());
+  c.ops.product_weight_gradient(g.up, a.up_TF.matrix(), a.h2_TD.matrix());
+  if (c.kind.gated)
+    c.ops.product_weight_gradient(g.gate, a.gate_TF.matrix(), a.h2_TD.matrix());
+}
+
+} // namespace
 
 void block_weight_gradient(const block_context& c, unit_state& unit,
                            const block_activations& a) {
@@ -435,11 +483,10 @@ void block_weight_gradient(const block_context& c, unit_state& unit,
   if (post)
     c.ops.norm_weight_gradient(g.mlp_post_norm, a.dy_TD.matrix(),
                                a.m_TD.matrix(), a.rm_T);
-  c.ops.product_weight_gradient(g.down, (post ? a.dm_TD : a.dy_TD).matrix(),
-                                a.act_TF.matrix());
-  c.ops.product_weight_gradient(g.up, a.up_TF.matrix(), a.h2_TD.matrix());
-  if (c.kind.gated)
-    c.ops.product_weight_gradient(g.gate, a.gate_TF.matrix(), a.h2_TD.matrix());
+  if (g.experts.empty())
+    mlp_weight_gradient(c, g.mlp, a, (post ? a.dm_TD : a.dy_TD).matrix());
+  else
+    experts_weight_gradient(c, g, a.experts, a.h2_TD.matrix());
   c.ops.norm_weight_gradient(g.mlp_norm, a.dh2_TD.matrix(), a.x2_TD.matrix(),
                              a.r2_T);
   if (post)
@@ -492,18 +539,23 @@ void project_cached(const block_context& c, const packed_tensors& w,
   finish_heads(c, k_TKH, w.k_norm_H);
 }
 
-/// Replaces h_TD by what one MLP makes of it.
+/// Replaces h_TD by what the MLP or the experts make of it.
 void mlp_cached(const block_context& c, const packed_tensors& w,
                 matrix_view<float> h_TD) {
+  if (!w.experts.empty()) {
+    expert_activations used;
+    experts_forward(c, w, used, h_TD, h_TD);
+    return;
+  }
   activation gate_TF;
   if (c.kind.gated) {
     gate_TF = c.take(c.config.intermediate_size);
-    c.ops.product(gate_TF.matrix(), h_TD, w.gate);
+    c.ops.product(gate_TF.matrix(), h_TD, w.mlp.gate);
   }
   activation up_TF = c.take(c.config.intermediate_size);
-  c.ops.product(up_TF.matrix(), h_TD, w.up);
+  c.ops.product(up_TF.matrix(), h_TD, w.mlp.up);
   c.ops.mlp(up_TF.matrix(), gate_TF.matrix(), up_TF.matrix());
-  c.ops.product(h_TD, up_TF.matrix(), w.down);
+  c.ops.product(h_TD, up_TF.matrix(), w.mlp.down);
 }
 
 } // namespace

@@ -1,7 +1,7 @@
 // runtime/model/block.hpp -- one decoder block: forward, B and W.
 //
 //   x2 = x + reduce(attention(norm(x)) * Wo)
-//   y  = x2 + reduce(mlp(norm(x2)) * Wd)
+//   y  = x2 + reduce(mlp(norm(x2)) * Wd)       or the experts' weighted sum
 //
 // and with post-norms (Gemma 2) a norm of each reduced sum before it is added.
 // What else differs between families is a switch: biases, norms of the heads,
@@ -21,6 +21,12 @@
 
 namespace shoal::model {
 
+/// Views of one MLP.
+template <class Linear>
+struct mlp_tensors {
+  Linear gate, up, down;
+};
+
 /// Views of the tensors of a block, in parameters or in gradients; or what
 /// inference reads. What the family lacks is empty.
 template <class Scalar, class Linear = linear_view<Scalar>>
@@ -31,7 +37,9 @@ struct block_tensors {
   kernels::vector_view<Scalar> q_norm_H, k_norm_H;
   norm_view<Scalar> attention_post_norm;
   norm_view<Scalar> mlp_norm;
-  Linear gate, up, down;
+  mlp_tensors<Linear> mlp;
+  Linear router;
+  std::vector<mlp_tensors<Linear>> experts; ///< instead of one MLP
   norm_view<Scalar> mlp_post_norm;
 };
 
@@ -46,13 +54,22 @@ struct head_norm_activations {
   activation raw_TNH, r_TN, d_TNH;
 };
 
+/// What is kept of the experts of a block: rows of all that a token is sent
+/// to, sorted by expert. The gradients of gate, up and logits take the place
+/// of the values, as those of the outputs do.
+struct expert_activations {
+  kernels::routing by;
+  activation p_TE, weight_S, dweight_S, x_SD, gate_SF, up_SF, act_SF, y_SD;
+};
+
 /// What one microbatch keeps of one block.
 struct block_activations {
   activation x_TD, r1_T, h1_TD, q_TNH, k_TKH, v_TKH, o_TNH, lse_NT;
   head_norm_activations q_norm, k_norm;
   activation a_TD, ra_T; ///< the attention's sum before its post-norm
   activation x2_TD, r2_T, h2_TD, gate_TF, up_TF, act_TF;
-  activation m_TD, rm_T; ///< the MLP's sum before its post-norm
+  expert_activations experts; ///< instead of gate, up and act
+  activation m_TD, rm_T;      ///< the MLP's sum before its post-norm
   // From B on; the gradients of gate and up lie in gate_TF and up_TF. Those
   // of the sums before post-norms are empty where there are none.
   activation dy_TD, dm_TD, dh2_TD, dx2_TD, da_TD, dq_TNH, dk_TKH, dv_TKH,
@@ -71,11 +88,34 @@ struct block_context {
   std::size_t sequences;
   std::size_t tokens; ///< of each sequence
   kernels::vector_view<const std::int32_t> positions_T;
+  /// What the balance of a block's experts is multiplied with in the loss.
+  float balance_scale = 0;
 
   std::size_t rows() const { return sequences * tokens; }
   kernels::attention_shape attention(unit_index unit) const;
   activation take(std::size_t cols) const { return {pool, rows(), cols}; }
 };
+
+/// The experts of a block (experts.cpp): y_TD, which may be h_TD, from h_TD,
+/// what their norm gave. Weights are those of training or of inference.
+void experts_forward(const block_context& c,
+                     const block_tensors<const float>& w, expert_activations& a,
+                     kernels::matrix_view<const float> h_TD,
+                     kernels::matrix_view<float> y_TD);
+void experts_forward(const block_context& c, const packed_tensors& w,
+                     expert_activations& a,
+                     kernels::matrix_view<const float> h_TD,
+                     kernels::matrix_view<float> y_TD);
+/// Computes dh_TD from dy_TD; afterwards `a` holds what W needs.
+void experts_input_gradient(const block_context& c,
+                            const block_tensors<const float>& w,
+                            expert_activations& a,
+                            kernels::matrix_view<const float> dy_TD,
+                            kernels::matrix_view<float> dh_TD);
+void experts_weight_gradient(const block_context& c,
+                             const block_tensors<float>& g,
+                             const expert_activations& a,
+                             kernels::matrix_view<const float> h_TD);
 
 /// Computes y_TD from a.x_TD.
 void block_forward(const block_context& c, const unit_state& unit,

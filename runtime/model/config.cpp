@@ -66,6 +66,24 @@ broken_rule rope_fits(const model_config& c) {
   return {};
 }
 
+broken_rule experts_fit(const model_config& c) {
+  if (c.num_experts > experts_max)
+    return {"num_experts", std::to_string(c.num_experts) + " is above "
+                             + std::to_string(experts_max)};
+  const bool has = family_of(c).usual.num_experts != 0;
+  if (has != (c.num_experts != 0))
+    return {"num_experts", has ? "must be at least 1" : "must be 0"};
+  if (has
+      && (c.num_experts_per_tok < 1 || c.num_experts_per_tok > c.num_experts))
+    return {"num_experts_per_tok", std::to_string(c.num_experts_per_tok)
+                                     + " is not in 1 .. num_experts ("
+                                     + std::to_string(c.num_experts) + ")"};
+  if (!std::isfinite(c.router_aux_loss_coef) || c.router_aux_loss_coef < 0
+      || c.router_aux_loss_coef > 1e3)
+    return {"router_aux_loss_coef", "must be in 0 .. 1000"};
+  return {};
+}
+
 broken_rule consistent(const model_config& c) {
   if (c.num_attention_heads % c.num_key_value_heads != 0)
     return {"num_key_value_heads", std::to_string(c.num_key_value_heads)
@@ -109,6 +127,8 @@ broken_rule consistent(const model_config& c) {
     if (value != 0 && (!positive(value) || value < 1e-3 || value > 1e6))
       return {key, "must be in 0.001 .. 1000000"};
   if (broken_rule broken = rope_fits(c); broken.key != nullptr)
+    return broken;
+  if (broken_rule broken = experts_fit(c); broken.key != nullptr)
     return broken;
   auto id = [&](std::int32_t i) {
     return i >= 0 && static_cast<std::uint64_t>(i) < c.vocab_size;
@@ -156,6 +176,13 @@ const std::vector<std::string_view>& known_keys() {
                                          "attn_logit_softcapping",
                                          "final_logit_softcapping",
                                          "use_bidirectional_attention",
+                                         "num_experts",
+                                         "num_experts_per_tok",
+                                         "norm_topk_prob",
+                                         "router_aux_loss_coef",
+                                         "decoder_sparse_step",
+                                         "mlp_only_layers",
+                                         "router_jitter_noise",
                                          "attn_pdrop",
                                          "embd_pdrop",
                                          "resid_pdrop",

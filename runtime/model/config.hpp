@@ -24,6 +24,7 @@ inline constexpr std::uint64_t width_max = 1u << 20;
 inline constexpr std::uint64_t layers_max = 1u << 14;
 inline constexpr std::uint64_t vocabulary_max = 1u << 24;
 inline constexpr std::uint64_t positions_max = 1u << 24;
+inline constexpr std::uint64_t experts_max = 1u << 12;
 /// A config.json of more bytes is refused unread.
 inline constexpr std::uint64_t config_bytes_max = 4u << 20;
 
@@ -52,6 +53,12 @@ struct model_config {
   double query_pre_attn_scalar = 0;  ///< 0: head_dim
   double attn_logit_softcapping = 0; ///< 0: none
   double final_logit_softcapping = 0;
+  std::uint64_t num_experts = 0;         ///< of each block; 0: one MLP
+  std::uint64_t num_experts_per_tok = 0; ///< of them serve a token
+  bool norm_topk_prob = true;            ///< their weights add up to 1
+  /// What the loss of the balance between experts is multiplied with; 0: none.
+  /// It pulls at the routers in training; losses that are told leave it out.
+  double router_aux_loss_coef = 0;
   std::string torch_dtype = "float32"; ///< of the files, not of arithmetic
   std::optional<std::int32_t> bos_token_id = 1;
   std::vector<std::int32_t> eos_token_ids = {2}; ///< may be empty
@@ -87,10 +94,12 @@ struct family {
   bool in_out_weights = false;      ///< blocks' weights lie [in, out] in files
   bool attention_bias_key = false;  ///< config.json has attention_bias
   bool mlp_bias_key = false;        ///< config.json has mlp_bias
+  bool norm_topk_key = false;       ///< config.json has norm_topk_prob
   /// Which blocks have the sliding window if layer_types does not say it.
   enum class window : std::uint8_t {
     none,      ///< no such key
     all,       ///< sliding_window: all blocks
+    switched,  ///< use_sliding_window: all blocks
     upper,     ///< use_sliding_window: from max_window_layers on
     alternate, ///< the first, the third, ...
   } windows = window::none;

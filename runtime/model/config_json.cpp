@@ -212,12 +212,15 @@ void read_windows(reader& r, const family& kind, model_config& c) {
   if (r.is_null("sliding_window"))
     c.sliding_window = 0;
   r.read("sliding_window", c.sliding_window);
-  bool used = kind.windows != window::upper;
-  if (kind.windows == window::upper)
+  const bool needs_switch =
+    kind.windows == window::upper || kind.windows == window::switched;
+  bool used = !needs_switch;
+  if (needs_switch)
     r.read("use_sliding_window", used);
   if (!used)
     c.sliding_window = 0;
-  if (c.sliding_window == 0 || kind.windows == window::all || r.failed()
+  if (c.sliding_window == 0 || kind.windows == window::all
+      || kind.windows == window::switched || r.failed()
       || c.num_hidden_layers > layers_max)
     return;
   std::uint64_t first = 28; // what transformers takes if it is left out
@@ -243,6 +246,17 @@ void read_windows(reader& r, const family& kind, model_config& c) {
     c.sliding_window = 0;
   else if (static_cast<std::size_t>(count) < layers.size())
     c.sliding_layers = std::move(layers);
+}
+
+void read_experts(reader& r, const family& kind, model_config& c) {
+  r.read("num_experts", c.num_experts);
+  r.read("num_experts_per_tok", c.num_experts_per_tok);
+  r.read("router_aux_loss_coef", c.router_aux_loss_coef);
+  if (kind.norm_topk_key)
+    r.read("norm_topk_prob", c.norm_topk_prob);
+  r.only("decoder_sparse_step", 1);
+  r.only("mlp_only_layers", json::array());
+  r.only("router_jitter_noise", 0.0);
 }
 
 /// A number that may be null or 0: none.
@@ -355,6 +369,8 @@ void read_keys(reader& r, const family& kind, const json& object,
   if (kind.usual.final_logit_softcapping != 0)
     read_cap(r, "final_logit_softcapping", c.final_logit_softcapping);
   read_switches(r, kind, c);
+  if (kind.usual.num_experts != 0)
+    read_experts(r, kind, c);
   std::vector<std::int32_t> usual_bos;
   if (c.bos_token_id)
     usual_bos.push_back(*c.bos_token_id);
@@ -442,11 +458,11 @@ void write_windows(nlohmann::ordered_json& o, const family& kind,
   for (std::uint64_t i = c.num_hidden_layers; i-- > 0;)
     if (window_of(c, i) != 0)
       first = i;
-  if (kind.windows == window::upper) {
+  if (kind.windows == window::upper || kind.windows == window::switched)
     o["use_sliding_window"] = used;
+  if (kind.windows == window::upper)
     o["max_window_layers"] = first;
-  }
-  if (!used || kind.windows == window::all)
+  if (!used || kind.windows == window::all || kind.windows == window::switched)
     return;
   for (std::uint64_t i = 0; i < c.num_hidden_layers; ++i)
     o["layer_types"].push_back(window_of(c, i) != 0 ? "sliding_attention"
@@ -509,6 +525,18 @@ std::string to_json(const model_config& c) {
   }
   write_windows(o, kind, c);
   write_caps(o, kind, c);
+  if (c.num_experts != 0) {
+    o[spelled("num_experts")] = c.num_experts;
+    if (kind.norm_topk_key) // transformers 4 knows this spelling, 5 both
+      o["num_experts"] = c.num_experts;
+    o["num_experts_per_tok"] = c.num_experts_per_tok;
+    o["router_aux_loss_coef"] = c.router_aux_loss_coef;
+    if (kind.norm_topk_key) {
+      o["norm_topk_prob"] = c.norm_topk_prob;
+      o["decoder_sparse_step"] = 1;
+      o["mlp_only_layers"] = nlohmann::json::array();
+    }
+  }
   o["tie_word_embeddings"] = c.tie_word_embeddings;
   if (kind.attention_bias_key)
     o["attention_bias"] = c.attention_bias;

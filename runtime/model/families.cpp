@@ -118,11 +118,47 @@ family gemma2() {
   return f;
 }
 
+family mixtral() {
+  family f = mistral();
+  f.model_type = "mixtral";
+  f.architecture = "MixtralForCausalLM";
+  f.usual.sliding_window = 0;
+  f.usual.rms_norm_eps = 1e-5;
+  f.usual.rope_theta = 1e6;
+  f.usual.num_experts = 8;
+  f.usual.num_experts_per_tok = 2;
+  f.usual.router_aux_loss_coef = 0.001;
+  f.aliases = {{"num_experts", "num_local_experts"}};
+  return f;
+}
+
+/// intermediate_size is that of one expert: blocks with a plain MLP, whose
+/// size the file's key of that name gives, are refused.
+family qwen3_moe() {
+  family f = qwen3();
+  f.model_type = "qwen3_moe";
+  f.architecture = "Qwen3MoeForCausalLM";
+  f.usual.hidden_size = 2048;
+  f.usual.intermediate_size = 768;
+  f.usual.num_hidden_layers = 24;
+  f.usual.num_experts = 128;
+  f.usual.num_experts_per_tok = 8;
+  f.usual.norm_topk_prob = false;
+  f.usual.router_aux_loss_coef = 0.001;
+  f.usual_head_dim = 0;
+  f.aliases = {{"intermediate_size", "moe_intermediate_size"},
+               {"num_experts", "num_local_experts"}};
+  f.norm_topk_key = true;
+  f.windows = family::window::switched;
+  return f;
+}
+
 } // namespace
 
 const std::vector<family>& families() {
-  static const std::vector<family> table = {llama(), mistral(), qwen2(),
-                                            qwen3(), gpt2(),    gemma2()};
+  static const std::vector<family> table = {llama(),   mistral(),  qwen2(),
+                                            qwen3(),   gpt2(),     gemma2(),
+                                            mixtral(), qwen3_moe()};
   return table;
 }
 

@@ -21,6 +21,7 @@ struct microbatch_state {
   phase done = phase::forward;
   std::size_t sequences = 0;
   std::size_t tokens = 0;
+  float loss_scale = 0;
   std::vector<std::int32_t> positions; ///< B*T
   std::vector<token_id> ids;           ///< first stage only
   activation d_embedding_TD;           ///< first stage only, from B on
@@ -97,6 +98,7 @@ forward_result stage_model::forward(const forward_work& work) {
   auto state = std::make_unique<microbatch_state>();
   state->sequences = work.sequences;
   state->tokens = work.tokens;
+  state->loss_scale = work.loss_scale;
   state->positions.resize(rows);
   for (std::size_t i = 0; i < rows; ++i)
     state->positions[i] = static_cast<std::int32_t>(i % work.tokens);
@@ -140,8 +142,13 @@ void stage_model::input_gradient(microbatch_id microbatch,
   auto found = kept_.find(microbatch);
   SHOAL_ASSERT(found != kept_.end() && found->second->done == phase::forward);
   microbatch_state& state = *found->second;
-  const auto c = context(state.sequences, state.tokens, state.positions);
+  auto c = context(state.sequences, state.tokens, state.positions);
   const std::size_t size = c.rows() * config().hidden_size;
+  // The mean over blocks of the balance counts as a loss of each token.
+  c.balance_scale = static_cast<float>(
+    config().router_aux_loss_coef * static_cast<double>(state.loss_scale)
+    * static_cast<double>(c.rows())
+    / static_cast<double>(config().num_hidden_layers));
 
   activation d_TD = c.take(config().hidden_size);
   if (has_head()) {

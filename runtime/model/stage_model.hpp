@@ -47,7 +47,8 @@ struct forward_work {
   std::span<float> hidden_out;       ///< B*T*D
   std::span<const token_id> targets; ///< B*T; -1 = no prediction here
   /// The loss of a step is the sum of all its tokens' losses times this:
-  /// 1 / (predicted tokens of the whole step, all replicas).
+  /// 1 / (predicted tokens of the whole step, all replicas). Every stage needs
+  /// it whose blocks have experts, for their balance.
   float loss_scale = 0;
   /// False: nothing is kept and no backward pass may follow.
   bool keep = true;

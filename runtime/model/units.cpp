@@ -27,6 +27,8 @@ struct tensor_names {
   std::string_view up = "mlp.up_proj";
   std::string_view down = "mlp.down_proj";
   std::string_view mlp_post_norm = "";
+  std::string_view router = "mlp.gate";
+  std::string_view experts = "mlp.experts."; ///< number, gate, up, down
   std::string_view final_norm = "model.norm";
 };
 
@@ -43,6 +45,18 @@ tensor_names names_of(const family& kind) {
     n.up = "mlp.c_fc";
     n.down = "mlp.c_proj";
     n.final_norm = "transformer.ln_f";
+  }
+  if (kind.usual.num_experts != 0) {
+    n.gate = "gate_proj";
+    n.up = "up_proj";
+    n.down = "down_proj";
+  }
+  if (kind.model_type == "mixtral") {
+    n.router = "block_sparse_moe.gate";
+    n.experts = "block_sparse_moe.experts.";
+    n.gate = "w1";
+    n.up = "w3";
+    n.down = "w2";
   }
   if (kind.post_norms) {
     n.attention_post_norm = "post_attention_layernorm";
@@ -109,46 +123,59 @@ void unit_layout::add_block(std::uint64_t layer) {
     if (kind.layer_norm)
       add(prefix + named(name, "bias"), {size}, unit, bias_of(r));
   };
-  auto product = [&](std::string_view name, std::uint64_t outputs,
-                     std::uint64_t inputs, bool bias, role r) {
+  auto product = [&](const std::string& name, std::uint64_t outputs,
+                     std::uint64_t inputs, bool bias, role r,
+                     std::uint32_t expert = no_expert) {
     const bool turned = kind.in_out_weights;
     add(prefix + named(name, "weight"),
-        {turned ? inputs : outputs, turned ? outputs : inputs}, unit, r);
+        {turned ? inputs : outputs, turned ? outputs : inputs}, unit, r,
+        expert);
     if (bias)
-      add(prefix + named(name, "bias"), {outputs}, unit, bias_of(r));
+      add(prefix + named(name, "bias"), {outputs}, unit, bias_of(r), expert);
   };
   const bool qkv_bias = kind.qkv_bias || c.attention_bias;
   const bool mlp_bias = kind.mlp_bias || c.mlp_bias;
   norm(n.attention_norm, d, role::attention_norm);
   if (!n.qkv.empty()) {
-    product(n.qkv, q + 2 * kv, d, qkv_bias, role::qkv);
+    product(std::string(n.qkv), q + 2 * kv, d, qkv_bias, role::qkv);
   } else {
-    product(n.q, q, d, qkv_bias, role::q);
-    product(n.k, kv, d, qkv_bias, role::k);
-    product(n.v, kv, d, qkv_bias, role::v);
+    product(std::string(n.q), q, d, qkv_bias, role::q);
+    product(std::string(n.k), kv, d, qkv_bias, role::k);
+    product(std::string(n.v), kv, d, qkv_bias, role::v);
   }
   if (kind.head_norms) {
     norm(n.q_norm, c.head_dim, role::q_norm);
     norm(n.k_norm, c.head_dim, role::k_norm);
   }
-  product(n.o, d, q, kind.output_bias || c.attention_bias, role::o);
+  product(std::string(n.o), d, q, kind.output_bias || c.attention_bias,
+          role::o);
   if (kind.post_norms)
     norm(n.attention_post_norm, d, role::attention_post_norm);
   norm(n.mlp_norm, d, role::mlp_norm);
-  if (kind.gated)
-    product(n.gate, f, d, mlp_bias, role::gate);
-  product(n.up, f, d, mlp_bias, role::up);
-  product(n.down, d, f, mlp_bias, role::down);
+  auto mlp = [&](const std::string& at, std::uint32_t expert) {
+    if (kind.gated)
+      product(at + std::string(n.gate), f, d, mlp_bias, role::gate, expert);
+    product(at + std::string(n.up), f, d, mlp_bias, role::up, expert);
+    product(at + std::string(n.down), d, f, mlp_bias, role::down, expert);
+  };
+  if (c.num_experts == 0) {
+    mlp("", no_expert);
+  } else {
+    product(std::string(n.router), c.num_experts, d, false, role::router);
+    for (std::uint32_t e = 0; e < c.num_experts; ++e)
+      mlp(std::string(n.experts) + std::to_string(e) + ".", e);
+  }
   if (kind.post_norms)
     norm(n.mlp_post_norm, d, role::mlp_post_norm);
 }
 
 void unit_layout::add(std::string name, std::vector<std::uint64_t> shape,
-                      unit_index unit, tensor_role role) {
+                      unit_index unit, tensor_role role, std::uint32_t expert) {
   tensor_info info;
   info.name = std::move(name);
   info.unit = unit;
   info.role = role;
+  info.expert = expert;
   info.size = 1;
   for (std::uint64_t n : shape)
     info.size *= n;
@@ -199,10 +226,14 @@ activation_size(const model_config& c, unit_index unit, std::uint64_t tokens) {
     return tokens * (3 * d + 1 + stats + c.vocab_size);
   const std::uint64_t q = c.num_attention_heads * c.head_dim;
   const std::uint64_t kv = c.num_key_value_heads * c.head_dim;
-  const std::uint64_t inner = (kind.gated ? 3 : 2) * c.intermediate_size;
+  const std::uint64_t k = c.num_experts_per_tok;
+  // Of each expert that serves a token: its input, its output and the MLP.
+  const std::uint64_t inner =
+    k == 0 ? (kind.gated ? 3 : 2) * c.intermediate_size
+           : k * (2 * d + 1 + 3 * c.intermediate_size) + c.num_experts;
   std::uint64_t forward =
     4 * d + 2 * stats + 2 * q + 2 * kv + c.num_attention_heads + inner;
-  std::uint64_t backward = 4 * d + q + 2 * kv;
+  std::uint64_t backward = 4 * d + q + 2 * kv + k;
   if (kind.head_norms) { // the values and gradients before and after
     forward += q + kv + c.num_attention_heads + c.num_key_value_heads;
     backward += q + kv;
@@ -224,8 +255,10 @@ unit_operations(const model_config& c, unit_index unit, std::uint64_t length) {
     return 6 * d * c.vocab_size;
   const std::uint64_t q = c.num_attention_heads * c.head_dim;
   const std::uint64_t kv = c.num_key_value_heads * c.head_dim;
+  const std::uint64_t mlps = std::max<std::uint64_t>(c.num_experts_per_tok, 1);
   const std::uint64_t weights =
-    2 * d * q + 2 * d * kv + (kind.gated ? 3 : 2) * d * c.intermediate_size;
+    2 * d * q + 2 * d * kv + d * c.num_experts
+    + mlps * (kind.gated ? 3 : 2) * d * c.intermediate_size;
   // Scores: 2 products forward and 5 backward over half of length^2, or over
   // what a window leaves of it: length * window - window^2 / 2.
   const std::uint64_t w = std::min(c.sliding_window, length);

@@ -60,10 +60,14 @@ enum class tensor_role : std::uint8_t {
   down,
   down_bias,
   mlp_post_norm,
+  router, ///< logits of the experts
   final_norm,
   final_norm_bias,
   head
 };
+
+/// tensor_info::expert of what belongs to none.
+inline constexpr std::uint32_t no_expert = 0xffffffff;
 
 /// What is fixed about one tensor.
 struct tensor_info {
@@ -71,8 +75,9 @@ struct tensor_info {
   std::vector<std::uint64_t> shape; ///< rows first
   unit_index unit = 0;
   tensor_role role = tensor_role::embedding;
-  std::size_t offset = 0; ///< first value within the unit
-  std::size_t size = 0;   ///< product of the shape
+  std::uint32_t expert = no_expert; ///< that gate, up or down belongs to
+  std::size_t offset = 0;           ///< first value within the unit
+  std::size_t size = 0;             ///< product of the shape
   /// The tensor that this one must always equal (tied embeddings).
   std::optional<tensor_index> copy_of;
 };
@@ -122,7 +127,7 @@ public:
 
 private:
   void add(std::string name, std::vector<std::uint64_t> shape, unit_index unit,
-           tensor_role role);
+           tensor_role role, std::uint32_t expert = no_expert);
   void add_block(std::uint64_t layer);
 
   model_config config_;

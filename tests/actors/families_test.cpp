@@ -41,6 +41,11 @@ run_config family_run(const std::string& name, std::int64_t replicas,
   m.max_position_embeddings = sizes.max_position_embeddings;
   m.bos_token_id.reset();
   m.eos_token_ids.clear();
+  if (m.num_experts != 0) {
+    m.num_experts = 3;
+    m.num_experts_per_tok = 2;
+    m.router_aux_loss_coef = 0.1;
+  }
   if (m.sliding_window != 0)
     m.sliding_window = 3;
   if (model::family_of(m).windows == model::family::window::alternate)

@@ -24,6 +24,8 @@ const char* const models[] = {
   R"({"model_type":"qwen3"})",
   R"({"model_type":"gpt2"})",
   R"({"model_type":"gemma2"})",
+  R"({"model_type":"mixtral"})",
+  R"({"model_type":"qwen3_moe","use_sliding_window":true})",
   R"({"model_type":"gemma2","final_logit_softcapping":null})",
 };
 

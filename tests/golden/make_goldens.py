@@ -11,7 +11,8 @@ plus golden.safetensors (all F32, ids as numbers):
     ids [B,T], logits [B,T,V]        one forward pass
     prompt [P], greedy [64]          argmax, token after token
     train_ids [20,B,T+1], train_losses [20], train_norms [20]
-                                     AdamW steps with clipping at norm 1
+                                     AdamW steps with clipping at norm 1; the
+                                     losses leave out what pulls at routers
     norm.TENSOR [1]                  of each gradient in the first of them
 and rope.safetensors: cos.RULE and sin.RULE [P, H/2] for each way of scaling.
 """
@@ -22,6 +23,8 @@ import torch
 from safetensors.torch import save_file
 from transformers import AutoConfig, AutoModelForCausalLM, LlamaConfig
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
+from transformers.models.mixtral.modeling_mixtral import (
+    load_balancing_loss_func)
 
 STEPS, BATCH, LENGTH, GREEDY = 20, 2, 24, 64
 
@@ -57,6 +60,14 @@ FAMILIES = {
                         head_dim=8, sliding_window=6, query_pre_attn_scalar=10,
                         attn_logit_softcapping=2.0,
                         final_logit_softcapping=4.0, tie_word_embeddings=True),
+    "tiny_mixtral": dict(SMALL, model_type="mixtral", num_local_experts=4,
+                         num_experts_per_tok=2, intermediate_size=24,
+                         router_aux_loss_coef=0.05, sliding_window=None),
+    "tiny_qwen3_moe": dict(SMALL, model_type="qwen3_moe", head_dim=8,
+                           num_experts=5, num_experts_per_tok=2,
+                           moe_intermediate_size=24, norm_topk_prob=False,
+                           router_aux_loss_coef=0.05,
+                           tie_word_embeddings=True),
 }
 
 
@@ -86,6 +97,40 @@ def forward_goldens(model):
             "prompt": prompt[0].float(), "greedy": out[0, 5:].float()}
 
 
+def balance(config, router_logits):
+    """The balance of each block's experts, averaged over the blocks.
+
+    transformers takes the product of averages over all blocks instead, which
+    peers that have different blocks could not compute on their own.
+    """
+    experts = getattr(config, "num_local_experts", None) or config.num_experts
+    return torch.stack([load_balancing_loss_func(
+        (one,), experts, config.num_experts_per_tok)
+        for one in router_logits]).mean()
+
+
+def by_file_names(model):
+    """Gradients by the names of the files, which have experts apart."""
+    mixtral = model.config.model_type == "mixtral"
+    for name, p in model.named_parameters():
+        if ".experts." not in name:
+            if mixtral:
+                name = name.replace(".mlp.gate.", ".block_sparse_moe.gate.")
+            yield name, p.grad
+            continue
+        stem = name[:name.index(".experts.")] + ".experts."
+        parts = ["gate_proj", "up_proj", "down_proj"]
+        if mixtral:
+            stem = stem.replace(".mlp.", ".block_sparse_moe.")
+            parts = ["w1", "w3", "w2"]
+        for e, grad in enumerate(p.grad):
+            if name.endswith("down_proj"):
+                yield f"{stem}{e}.{parts[2]}.weight", grad
+            else:
+                for part, half in zip(parts, grad.chunk(2)):
+                    yield f"{stem}{e}.{part}.weight", half
+
+
 def train_goldens(model):
     # Tokens with a pattern, so that the loss falls.
     words = model.config.vocab_size
@@ -95,14 +140,21 @@ def train_goldens(model):
                             eps=1e-8, weight_decay=0.1, foreach=False)
     losses, norms, first = [], [], {}
     for batch in ids:
-        logits = model(batch[:, :-1]).logits
+        experts = hasattr(model.config, "num_experts_per_tok")
+        keys = dict(output_router_logits=True) if experts else {}
+        out = model(batch[:, :-1], **keys)
+        logits = out.logits
         loss = torch.nn.functional.cross_entropy(
             logits.reshape(-1, words), batch[:, 1:].reshape(-1))
         opt.zero_grad()
-        loss.backward()
+        total = loss
+        if experts:
+            total = loss + model.config.router_aux_loss_coef * balance(
+                model.config, out.router_logits)
+        total.backward()
         if not first:
-            first = {"norm." + name: p.grad.norm().reshape(1)
-                     for name, p in model.named_parameters()}
+            first = {"norm." + name: grad.norm().reshape(1)
+                     for name, grad in by_file_names(model)}
         norms.append(torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0))
         opt.step()
         losses.append(loss.detach())

@@ -117,6 +117,11 @@ model::model_config tiny_family(const std::string& model_type) {
     config.attn_logit_softcapping = 1.5;
   if (kind->usual.final_logit_softcapping != 0)
     config.final_logit_softcapping = 2;
+  if (kind->usual.num_experts != 0) {
+    config.num_experts = 5;
+    config.num_experts_per_tok = 2;
+    config.router_aux_loss_coef = 0.3;
+  }
   if (kind->rotary) {
     config.rope_scaling.type = kernels::rope_scaling::rule::llama3;
     config.rope_scaling.factor = 8;

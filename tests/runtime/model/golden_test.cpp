@@ -16,11 +16,12 @@ using namespace shoal::tests;
 namespace {
 
 const char* const all_models[] = {
-  "tiny_llama",   "tiny_tied",  "tiny_bf16",  "tiny_f16",  "tiny_llama3",
-  "tiny_mistral", "tiny_qwen2", "tiny_qwen3", "tiny_gpt2", "tiny_gemma2"};
+  "tiny_llama",  "tiny_tied",    "tiny_bf16",    "tiny_f16",
+  "tiny_llama3", "tiny_mistral", "tiny_qwen2",   "tiny_qwen3",
+  "tiny_gpt2",   "tiny_gemma2",  "tiny_mixtral", "tiny_qwen3_moe"};
 const char* const trained_models[] = {
-  "tiny_llama", "tiny_tied",  "tiny_llama3", "tiny_mistral",
-  "tiny_qwen2", "tiny_qwen3", "tiny_gpt2",   "tiny_gemma2"};
+  "tiny_llama", "tiny_tied", "tiny_llama3", "tiny_mistral", "tiny_qwen2",
+  "tiny_qwen3", "tiny_gpt2", "tiny_gemma2", "tiny_mixtral", "tiny_qwen3_moe"};
 
 /// A golden directory and what PyTorch computed from it.
 struct golden_model {

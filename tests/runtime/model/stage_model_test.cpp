@@ -70,7 +70,11 @@ struct trained {
 
 const std::vector<unit_index> layouts[] = {{2}, {1}, {4}, {1, 2, 3, 4}, {3, 4}};
 
-void check_differences(const model_config& config) {
+void check_differences(model_config config) {
+  // The loss jumps where a token changes its experts: here it has all. What
+  // pulls at routers is no part of the loss that is told.
+  config.num_experts_per_tok = config.num_experts;
+  config.router_aux_loss_coef = 0;
   const bool tied = config.tie_word_embeddings;
   model_rig rig(config, 9, {2});
   // Norms of 1 and biases of 0 would hide what is missing.

@@ -1,0 +1,116 @@
+// runtime/model/experts.cpp -- the experts of a block: forward, B and W.
+//
+// A token's row is copied for each of its k experts, rows are sorted by
+// expert, and each expert multiplies the rows that it has. One that no token
+// chose does nothing, in the backward pass too.
+#include "runtime/model/block.hpp"
+
+namespace shoal::model {
+
+using kernels::into;
+using kernels::matrix_view;
+
+namespace {
+
+/// The rows of one expert in a matrix of all.
+matrix_view<float>
+rows_of(const activation& all, const kernels::routing& by, std::size_t expert) {
+  return all.matrix().slice_rows(by.first_row[expert],
+                                 by.first_row[expert + 1]);
+}
+
+template <class Tensors>
+void forward(const block_context& c, const Tensors& w, expert_activations& a,
+             matrix_view<const float> h_TD, matrix_view<float> y_TD) {
+  const model_config& m = c.config;
+  const std::size_t rows = h_TD.rows * m.num_experts_per_tok;
+  auto take = [&](std::size_t cols) { return activation(c.pool, rows, cols); };
+  a.p_TE = c.take(m.num_experts);
+  a.weight_S = take(1);
+  a.x_SD = take(m.hidden_size);
+  a.gate_SF = take(m.intermediate_size);
+  a.up_SF = take(m.intermediate_size);
+  a.act_SF = take(m.intermediate_size);
+  a.y_SD = take(m.hidden_size);
+  c.ops.product(a.p_TE.matrix(), h_TD, w.router);
+  c.device.route(a.by, a.weight_S.vector(), a.p_TE.matrix(),
+                 m.num_experts_per_tok, m.norm_topk_prob);
+  c.device.embedding(a.x_SD.matrix(), h_TD, a.by.row_token);
+  for (std::size_t e = 0; e < w.experts.size(); ++e) {
+    if (a.by.rows_of(e) == 0)
+      continue;
+    const auto x = rows_of(a.x_SD, a.by, e);
+    c.ops.product(rows_of(a.gate_SF, a.by, e), x, w.experts[e].gate);
+    c.ops.product(rows_of(a.up_SF, a.by, e), x, w.experts[e].up);
+    c.ops.mlp(rows_of(a.act_SF, a.by, e), rows_of(a.gate_SF, a.by, e),
+              rows_of(a.up_SF, a.by, e));
+    c.ops.product(rows_of(a.y_SD, a.by, e), rows_of(a.act_SF, a.by, e),
+                  w.experts[e].down);
+  }
+  c.device.combine(y_TD, a.y_SD.matrix(), a.weight_S.vector(), a.by);
+}
+
+} // namespace
+
+void experts_forward(const block_context& c,
+                     const block_tensors<const float>& w, expert_activations& a,
+                     matrix_view<const float> h_TD, matrix_view<float> y_TD) {
+  forward(c, w, a, h_TD, y_TD);
+}
+
+void experts_forward(const block_context& c, const packed_tensors& w,
+                     expert_activations& a, matrix_view<const float> h_TD,
+                     matrix_view<float> y_TD) {
+  forward(c, w, a, h_TD, y_TD);
+}
+
+void experts_input_gradient(const block_context& c,
+                            const block_tensors<const float>& w,
+                            expert_activations& a,
+                            matrix_view<const float> dy_TD,
+                            matrix_view<float> dh_TD) {
+  const model_config& m = c.config;
+  const std::size_t rows = a.by.rows();
+  activation dx_SD(c.pool, rows, m.hidden_size);
+  activation dact_SF(c.pool, rows, m.intermediate_size);
+  a.dweight_S = activation(c.pool, rows, 1);
+  c.device.combine_backward(a.y_SD.matrix(), a.dweight_S.vector(), dy_TD,
+                            a.y_SD.matrix(), a.weight_S.vector(), a.by);
+  for (std::size_t e = 0; e < w.experts.size(); ++e) {
+    if (a.by.rows_of(e) == 0)
+      continue;
+    const auto dact = rows_of(dact_SF, a.by, e);
+    const auto gate = rows_of(a.gate_SF, a.by, e);
+    const auto up = rows_of(a.up_SF, a.by, e);
+    const auto dx = rows_of(dx_SD, a.by, e);
+    c.ops.product_input_gradient(dact, rows_of(a.y_SD, a.by, e),
+                                 w.experts[e].down);
+    c.ops.mlp_backward(gate, up, dact);
+    c.ops.product_input_gradient(dx, gate, w.experts[e].gate);
+    c.ops.product_input_gradient(dx, up, w.experts[e].up, into::add);
+  }
+  c.device.combine(dh_TD, dx_SD.matrix(), {}, a.by);
+  c.device.route_backward(a.p_TE.matrix(), a.dweight_S.vector(), a.by,
+                          m.norm_topk_prob, c.balance_scale);
+  c.ops.product_input_gradient(dh_TD, a.p_TE.matrix(), w.router, into::add);
+}
+
+void experts_weight_gradient(const block_context& c,
+                             const block_tensors<float>& g,
+                             const expert_activations& a,
+                             matrix_view<const float> h_TD) {
+  for (std::size_t e = 0; e < g.experts.size(); ++e) {
+    if (a.by.rows_of(e) == 0)
+      continue;
+    const auto x = rows_of(a.x_SD, a.by, e);
+    c.ops.product_weight_gradient(g.experts[e].down, rows_of(a.y_SD, a.by, e),
+                                  rows_of(a.act_SF, a.by, e));
+    c.ops.product_weight_gradient(g.experts[e].up, rows_of(a.up_SF, a.by, e),
+                                  x);
+    c.ops.product_weight_gradient(g.experts[e].gate,
+                                  rows_of(a.gate_SF, a.by, e), x);
+  }
+  c.ops.product_weight_gradient(g.router, a.p_TE.matrix(), h_TD);
+}
+
+} // namespace shoal::model
