@@ -113,20 +113,19 @@ public:
                       matrix_view<const float> gate_TF,
                       matrix_view<const float> up_TF, gelu_form form) override;
 
-  void route(routing& to, vector_view<float> weight_S,
-             matrix_view<float> logits_TE, std::size_t per_token,
-             bool normalised) override;
+  void
+  route(routing& to, vector_view<float> weight_S, matrix_view<float> logits_TE,
+        std::size_t per_token, bool normalised) override;
   void route_backward(matrix_view<float> p_TE,
                       vector_view<const float> dweight_S, const routing& by,
                       bool normalised, float balance_scale) override;
   void combine(matrix_view<float> y_TD, matrix_view<const float> x_SD,
                vector_view<const float> weight_S, const routing& by) override;
-  void
-  combine_backward(matrix_view<float> dx_SD, vector_view<float> dweight_S,
-                   matrix_view<const float> dy_TD,
-                   matrix_view<const float> x_SD,
-                   vector_view<const float> weight_S,
-                   const routing& by) override;
+  void combine_backward(matrix_view<float> dx_SD, vector_view<float> dweight_S,
+                        matrix_view<const float> dy_TD,
+                        matrix_view<const float> x_SD,
+                        vector_view<const float> weight_S,
+                        const routing& by) override;
 
   void cross_entropy(vector_view<float> loss_T, matrix_view<float> dlogits_TV,
                      matrix_view<const float> logits_TV,

@@ -76,7 +76,34 @@ weight_choice choice_of(const std::string& name) {
 
 } // namespace
 
+const char* const families[] = {"tiny_llama3",  "tiny_mistral",  "tiny_qwen2",
+                                "tiny_qwen3",   "tiny_gpt2",     "tiny_gemma2",
+                                "tiny_mixtral", "tiny_qwen3_moe"};
+
 BOOST_AUTO_TEST_SUITE(inference)
+
+BOOST_DATA_TEST_CASE(any_family_gives_the_logits_of_transformers, families,
+                     name) {
+  const auto file =
+    safetensors_source::open(golden_folder() / name / "golden.safetensors");
+  BOOST_REQUIRE(file);
+  const auto shape = file->find("logits")->shape;
+  const auto ids = as_ids(golden(*file, "ids"));
+  const auto all = golden(*file, "logits");
+  const std::span first(all.data(), shape[1] * shape[2]);
+  inference_rig exact(golden_folder() / name, weight_type::f32);
+  for (const std::uint64_t part : {1, 7, 100}) {
+    const auto logits =
+      exact.logits(std::span(ids).first(shape[1]), std::min(part, shape[1]));
+    BOOST_TEST(relative_error(logits, first) <= 1e-4);
+  }
+  inference_rig small(golden_folder() / name, weight_type::q8);
+  const auto logits = small.logits(std::span(ids).first(shape[1]), 1);
+  const double error = relative_error(logits, first);
+  BOOST_TEST_MESSAGE(name << ": logits in q8 differ by " << error);
+  BOOST_TEST(error <= 0.15);
+  BOOST_TEST(error > 0);
+}
 
 BOOST_AUTO_TEST_CASE(stored_matrices_are_read_where_they_are_mapped) {
   for (const auto& [name, type] : {std::pair{"tiny_bf16", weight_type::bf16},
