@@ -371,12 +371,24 @@ void add_model(CLI::App& app, command_set& set, runners& run) {
   c->add_option("MODEL_DIR", g.model, "Hugging Face directory")->required();
   c->add_option("--prompt", g.prompt, "text");
   c->add_option("--prompt-ids", g.prompt_ids, "token ids, such as 5,6,7");
-  c->add_option("--max-tokens", g.max_tokens, "new tokens at most")
+  c->add_option("--max-tokens", g.max_tokens,
+                "new tokens at most; default: as generation_config.json says, "
+                "else 128")
     ->check(CLI::Range(1, 1 << 24));
-  c->add_option("--temperature", g.temperature, "0: always the likeliest");
-  c->add_option("--top-k", g.top_k, "sample among so many; 0: all")
+  c->add_option("--temperature", g.temperature,
+                "0: always the likeliest; default: as that file, else 0.8");
+  c->add_option("--top-k", g.top_k,
+                "sample among so many; 0: all; default: as that file, else 0")
     ->check(CLI::Range(0, 1 << 24));
-  c->add_option("--top-p", g.top_p, "sample among this much probability");
+  c->add_option("--top-p", g.top_p,
+                "sample among this much probability; default: as that file, "
+                "else 1");
+  c->add_option("--min-p", g.min_p,
+                "sample among those of this share of the likeliest's "
+                "probability; default: as that file, else 0");
+  c->add_option("--repetition-penalty", g.repetition_penalty,
+                "above 1: rather not what was there; default: as that file, "
+                "else 1");
   c->add_option("--seed", g.seed, "the same seed gives the same text");
   c->add_option("--stop", g.stop, "text to stop before");
   c->add_option("--quantize", g.quantize,

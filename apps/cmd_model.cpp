@@ -6,6 +6,7 @@
 #include "runtime/host_limits.hpp"
 #include "runtime/model/evaluate.hpp"
 #include "runtime/model/generate.hpp"
+#include "runtime/model/generation_config.hpp"
 #include "runtime/model/hf_directory.hpp"
 
 #include <nlohmann/json.hpp>
@@ -97,16 +98,40 @@ prompt_of(const generate_command& o, const model::inference_directory& m) {
 
 } // namespace
 
+namespace {
+
+/// What a flag says, else the model's maker, else we.
+template <class Value, class Flag>
+Value first_of(const std::optional<Flag>& flag,
+               const std::optional<Value>& said, Value usual) {
+  return flag ? static_cast<Value>(*flag) : said.value_or(usual);
+}
+
+model::generate_options
+options_of(const generate_command& o, const model::generation_defaults& said) {
+  model::generate_options out;
+  out.max_tokens = first_of(o.max_tokens, said.max_tokens, std::size_t(128));
+  out.temperature = first_of(o.temperature, said.temperature, 0.8f);
+  out.top_k = first_of(o.top_k, said.top_k, 0u);
+  out.top_p = first_of(o.top_p, said.top_p, 1.0f);
+  out.min_p = first_of(o.min_p, said.min_p, 0.0f);
+  out.repetition_penalty =
+    first_of(o.repetition_penalty, said.repetition_penalty, 1.0f);
+  out.eos_token_ids = said.eos_token_ids;
+  out.seed = o.seed;
+  out.stop = o.stop;
+  return out;
+}
+
+} // namespace
+
 int run_generate(const generate_command& o) {
   if (o.prompt.empty() == o.prompt_ids.empty())
     return fail("generate needs either --prompt or --prompt-ids", exit_usage);
-  model::generate_options options;
-  options.max_tokens = std::size_t(o.max_tokens);
-  options.temperature = float(o.temperature);
-  options.top_k = std::uint32_t(o.top_k);
-  options.top_p = float(o.top_p);
-  options.seed = o.seed;
-  options.stop = o.stop;
+  const auto said = model::load_generation_config(o.model);
+  if (!said)
+    return fail(said.message());
+  const auto options = options_of(o, *said);
   if (auto good = model::check(options); !good)
     return fail(good.message(), exit_usage);
   local_device on(o.threads);

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -132,10 +133,13 @@ struct generate_command {
   std::filesystem::path model;
   std::string prompt;
   std::string prompt_ids; ///< "5,6,7"
-  std::int64_t max_tokens = 128;
-  double temperature = 0.8;
-  std::int64_t top_k = 0;
-  double top_p = 1.0;
+  // Left out: as generation_config.json says, else 128, 0.8, 0, 1, 0, 1.
+  std::optional<std::int64_t> max_tokens;
+  std::optional<double> temperature;
+  std::optional<std::int64_t> top_k;
+  std::optional<double> top_p;
+  std::optional<double> min_p;
+  std::optional<double> repetition_penalty;
   std::uint64_t seed = 0;
   std::vector<std::string> stop;
   std::string quantize; ///< "bf16", "q8", "q4"; empty: as the files are
@@ -172,7 +176,12 @@ struct bench_options {
   int runs = 5;
   std::vector<int> processes = {2, 4}; ///< of allreduce
   std::vector<int> mebibytes = {64, 256};
-  int stages = 2; ///< of pipeline
+  int stages = 2;               ///< of pipeline
+  std::string shape = "tiny1b"; ///< of prefill, decode, train
+  std::vector<std::string> types = {"bf16", "q8", "q4"};
+  int prompt = 512; ///< tokens, of gemm and prefill
+  int tokens = 16;  ///< new ones in a run, of decode
+  int threads = 0;
   bool json = false;
 };
 int run_bench(const bench_options& o);

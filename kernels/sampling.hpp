@@ -1,8 +1,8 @@
 // kernels/sampling.hpp -- the choice of the next token.
 //
-// Order of the filters: temperature, top-k, top-p, then one draw. With
-// temperature 0 the largest logit is taken (the lowest id of equals) and the
-// generator is not used.
+// Order: repetition penalty, temperature, top-k, top-p, min-p, then one draw,
+// as in transformers. With temperature 0 the largest logit is taken (the
+// lowest id of equals) and the generator is not used.
 //
 // Shapes:    V words in the vocabulary.
 // Precision: probabilities in double; the same bits on every backend.
@@ -27,6 +27,11 @@ struct sampling_options {
   float temperature = 1.0f; ///< 0 = greedy; higher is more random
   std::uint32_t top_k = 0;  ///< keep the k most probable; 0 = all
   float top_p = 1.0f;       ///< keep the fewest whose sum is >= p; 1 = all
+  float min_p = 0.0f; ///< keep those of at least p times the most probable's
+  /// Logits of `seen` are divided by it where they are positive and multiplied
+  /// where they are not; 1 = no change. Above 1 means fewer repetitions.
+  float repetition_penalty = 1.0f;
+  vector_view<const token_id> seen = {}; ///< each id once, in any order
 };
 
 struct sampled_token {
@@ -36,7 +41,8 @@ struct sampled_token {
 
 /// Part of kernels::backend.
 struct sampling_ops {
-  /// @pre V >= 1, temperature >= 0, 0 < top_p <= 1; no logit is NaN
+  /// @pre V >= 1, temperature >= 0, 0 < top_p <= 1, 0 <= min_p <= 1, the
+  /// penalty is above 0, seen ids are below V; no logit is NaN
   virtual sampled_token
   sample(vector_view<const float> logits_V, const sampling_options& options,
          sampling_generator& generator) = 0;

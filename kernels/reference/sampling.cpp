@@ -57,8 +57,8 @@ struct candidates {
   std::vector<double> weights;
 };
 
-candidates filter(vector_view<const float> logits_V,
-                  const sampling_options& options, double largest) {
+candidates filter_by_sum(vector_view<const float> logits_V,
+                         const sampling_options& options, double largest) {
   auto weight = [&](token_id id) {
     auto logit = double{logits_V[static_cast<std::size_t>(id)]};
     return std::exp((logit - largest) / double{options.temperature});
@@ -98,6 +98,38 @@ candidates filter(vector_view<const float> logits_V,
   }
 }
 
+candidates filter(vector_view<const float> logits_V,
+                  const sampling_options& options, double largest) {
+  auto c = filter_by_sum(logits_V, options, largest);
+  // The weight of the most probable token, which no filter drops, is 1.
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i != c.ids.size(); ++i)
+    if (c.weights[i] >= double{options.min_p}) {
+      c.ids[kept] = c.ids[i];
+      c.weights[kept++] = c.weights[i];
+    }
+  c.ids.resize(kept);
+  c.weights.resize(kept);
+  return c;
+}
+
+/// The logits after the penalty, in `scratch` if there is one.
+vector_view<const float>
+penalise(vector_view<const float> logits_V, const sampling_options& options,
+         std::vector<float>& scratch) {
+  SHOAL_KERNEL_ASSERT(options.repetition_penalty > 0);
+  if (options.repetition_penalty == 1 || options.seen.empty())
+    return logits_V;
+  scratch.assign(logits_V.data, logits_V.data + logits_V.size);
+  for (std::size_t i = 0; i != options.seen.size; ++i) {
+    const auto id = static_cast<std::size_t>(options.seen[i]);
+    SHOAL_KERNEL_ASSERT(id < scratch.size());
+    auto& x = scratch[id];
+    x = x > 0 ? x / options.repetition_penalty : x * options.repetition_penalty;
+  }
+  return scratch;
+}
+
 /// The first index at which the running sum passes `target`.
 std::size_t draw(const std::vector<double>& weights, double unit) {
   auto target = unit * std::accumulate(weights.begin(), weights.end(), 0.0);
@@ -125,15 +157,19 @@ sampled_token reference_backend::sample(vector_view<const float> logits_V,
                                         const sampling_options& options,
                                         sampling_generator& generator) {
   SHOAL_KERNEL_ASSERT(logits_V.size != 0 && options.temperature >= 0
-                      && options.top_p > 0 && options.top_p <= 1);
-  auto* first = logits_V.data;
-  auto* best = std::max_element(first, first + logits_V.size);
-  double largest = *best;
+                      && options.top_p > 0 && options.top_p <= 1
+                      && options.min_p >= 0 && options.min_p <= 1);
+  std::vector<float> scratch;
+  const auto from_V = penalise(logits_V, options, scratch);
+  auto* first = from_V.data;
+  auto* best = std::max_element(first, first + from_V.size);
   auto id = static_cast<token_id>(best - first);
   if (options.temperature > 0) {
-    auto c = filter(logits_V, options, largest);
+    auto c = filter(from_V, options, *best);
     id = c.ids[draw(c.weights, generator.next_unit())];
   }
+  const double largest =
+    *std::max_element(logits_V.data, logits_V.data + logits_V.size);
   return {id, log_softmax(logits_V, id, largest)};
 }
 

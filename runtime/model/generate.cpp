@@ -15,6 +15,11 @@ status check(const generate_options& o) {
     return failure{"temperature: must be 0 or more"};
   if (!(o.top_p > 0 && o.top_p <= 1))
     return failure{"top_p: must be above 0 and at most 1"};
+  if (!(o.min_p >= 0 && o.min_p <= 1))
+    return failure{"min_p: must be from 0 to 1"};
+  if (!(o.repetition_penalty > 0) || !std::isfinite(o.repetition_penalty)
+      || !std::isfinite(1 / o.repetition_penalty))
+    return failure{"repetition_penalty: must be above 0"};
   if (o.stop.size() > stop_strings_max)
     return failure{"stop: at most " + std::to_string(stop_strings_max)
                    + " strings"};
@@ -43,22 +48,35 @@ generation::generation(const model_config& config, const tokenizer* by,
     left_(std::min(options_.max_tokens, room)),
     finish_(left_ == 0 ? finish_reason::length : finish_reason::none) {
   if (options_.stop_at_eos)
-    eos_ = config.eos_token_ids;
+    eos_ = options_.eos_token_ids.value_or(config.eos_token_ids);
+  if (options_.repetition_penalty != 1)
+    known_.resize(config.vocab_size);
 }
 
 void generation::after(std::span<const token_id> prompt) {
   for (const token_id id : prompt) {
+    remember(id);
     if (joins_prompt_)
       (void)text_.push(id);
   }
 }
 
+void generation::remember(token_id id) {
+  const auto at = static_cast<std::size_t>(id);
+  if (known_.empty() || known_.at(at))
+    return;
+  known_[at] = true;
+  seen_.push_back(id);
+}
+
 generated_token
 generation::next(kernels::backend& device, std::span<const float> logits_V) {
   SHOAL_ASSERT(finish_ == finish_reason::none && left_ > 0);
-  const kernels::sampling_options how{options_.temperature, options_.top_k,
-                                      options_.top_p};
+  const kernels::sampling_options how{
+    options_.temperature,        options_.top_k, options_.top_p, options_.min_p,
+    options_.repetition_penalty, seen_};
   const auto sampled = device.sample(logits_V, how, random_);
+  remember(sampled.id);
   --left_;
   generated_token token{sampled.id, sampled.logprob, {}, finish_reason::none};
   const bool at_eos = std::ranges::find(eos_, token.id) != eos_.end();

@@ -11,6 +11,8 @@
 #include "runtime/model/tokenizer.hpp"
 
 #include <functional>
+#include <optional>
+#include <vector>
 
 namespace shoal::model {
 
@@ -23,9 +25,14 @@ struct generate_options {
   float temperature = 1.0f;     ///< 0 = greedy
   std::uint32_t top_k = 0;      ///< 0 = all
   float top_p = 1.0f;           ///< 1 = all
+  float min_p = 0.0f;           ///< 0 = all
+  /// Of tokens of the prompt and the text so far; 1 = none.
+  float repetition_penalty = 1.0f;
   std::uint64_t seed = 0;
   std::vector<std::string> stop; ///< text ends before the first of these
   bool stop_at_eos = true;
+  /// Instead of those of config.json.
+  std::optional<std::vector<std::int32_t>> eos_token_ids = {};
 };
 
 /// Checks ranges and limits; names the option.
@@ -69,13 +76,16 @@ public:
 
 private:
   std::string release(const std::string& piece, bool last);
+  void remember(token_id id);
 
   std::vector<std::int32_t> eos_;
   text_decoder text_;
   bool joins_prompt_; ///< texts of tokens depend on those before
   generate_options options_;
   kernels::sampling_generator random_;
-  std::string held_; ///< text that may be the start of a stop string
+  std::vector<bool> known_;    ///< by id; empty if nobody asks
+  std::vector<token_id> seen_; ///< the ids that are known
+  std::string held_;           ///< text that may be the start of a stop string
   std::size_t left_;
   finish_reason finish_ = finish_reason::none;
 };

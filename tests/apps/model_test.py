@@ -101,6 +101,45 @@ class Model(World):
             self.assertEqual(one["tokens"], 12)
             self.assertEqual(one["logprobs"], two["logprobs"])
 
+    def test_the_makers_sampling_applies_unless_flags_say_otherwise(self):
+        path = self.folder / "m/generation_config.json"
+
+        def ids(said, *flags):
+            path.write_text(json.dumps(said))
+            return self.generate("--prompt", "The ", *flags)[-1]["ids"]
+        greedy = ids({}, "--temperature", "0", "--max-tokens", "16")
+        self.assertEqual(
+            ids({"do_sample": False, "max_new_tokens": 16}), greedy)
+        self.assertEqual(
+            ids({"do_sample": True, "top_k": 1, "max_new_tokens": 16}), greedy)
+        self.assertEqual(ids({"min_p": 1.0, "max_new_tokens": 16}), greedy)
+        self.assertEqual(
+            ids({"do_sample": True, "temperature": 2.0, "max_new_tokens": 5},
+                "--temperature", "0", "--max-tokens", "16"), greedy)
+        self.assertEqual(
+            ids({"do_sample": False, "max_new_tokens": 16,
+                 "eos_token_id": [greedy[3]]}),
+            greedy[:greedy.index(greedy[3]) + 1])
+        punished = ids({"do_sample": False, "max_new_tokens": 60,
+                        "repetition_penalty": 1000.0})
+        self.assertEqual(len(set(punished)), 60)
+        self.assertNotEqual(
+            ids({"do_sample": False, "max_new_tokens": 60}), punished)
+
+    def test_a_bad_generation_config_is_named(self):
+        path = self.folder / "m/generation_config.json"
+        for said, key in ({"top_p": 2}, "top_p"), ({"min_p": "x"}, "min_p"), (
+                {"eos_token_id": [-1]}, "eos_token_id"), (
+                {"do_sample": 1}, "do_sample"):
+            path.write_text(json.dumps(said))
+            done = self.run_shoal("generate", "m", "--prompt", "a")
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("generation_config.json: " + key, done.stderr)
+        path.write_text("{}")
+        done = self.run_shoal("generate", "m", "--prompt", "a", "--min-p", "2")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("min_p", done.stderr)
+
     def test_types_that_there_are_not_are_refused(self):
         done = self.run_shoal("generate", "m", "--prompt", "a",
                               "--quantize", "q3")

@@ -75,6 +75,45 @@ BOOST_AUTO_TEST_CASE(top_p_works_beyond_the_first_candidates) {
   BOOST_TEST(*ids.rbegin() < 501);
 }
 
+BOOST_AUTO_TEST_CASE(min_p_keeps_a_share_of_the_most_probable) {
+  // Probabilities 0.4, 0.3, 0.2, 0.1 in mixed order.
+  floats logits{std::log(0.2f), std::log(0.4f), std::log(0.1f), std::log(0.3f)};
+  BOOST_TEST(
+    (ids_of(draw(logits, {.min_p = 0.6f}, 1, 200)) == std::set<int>{1, 3}));
+  BOOST_TEST(
+    (ids_of(draw(logits, {.min_p = 0.45f}, 1, 200)) == std::set<int>{0, 1, 3}));
+  BOOST_TEST(ids_of(draw(logits, {.min_p = 1}, 1, 200)) == std::set<int>{1});
+  // The other filters come first: of what they leave.
+  BOOST_TEST((ids_of(draw(logits, {.top_k = 2, .min_p = 0.1f}, 1, 200))
+              == std::set<int>{1, 3}));
+  // The share is of probabilities at this temperature.
+  BOOST_TEST(
+    ids_of(draw(logits, {.temperature = 4, .min_p = 0.6f}, 1, 400)).size()
+    == 4u);
+}
+
+BOOST_AUTO_TEST_CASE(what_was_seen_is_less_probable_by_the_penalty) {
+  floats logits{3, 2, -1, -2};
+  const std::vector<kernels::token_id> seen{0, 3};
+  sampling_options options{.temperature = 0};
+  options.seen = seen;
+  options.repetition_penalty = 1.4f; // 3 / 1.4 is still the largest
+  BOOST_TEST(draw(logits, options, 1, 1)[0].id == 0);
+  options.repetition_penalty = 1.6f;
+  const auto other = draw(logits, options, 1, 1)[0];
+  BOOST_TEST(other.id == 1);
+  // The probability that is told is the model's own.
+  double sum = 0;
+  for (const float x : logits)
+    sum += std::exp(x);
+  BOOST_TEST(std::abs(other.logprob - (2 - std::log(sum))) < 1e-6);
+  // Negative logits go down, too: weights 0.5 of e^-1 and e^-2 become more
+  // unlike.
+  options.temperature = 1;
+  options.repetition_penalty = 20;
+  BOOST_TEST((ids_of(draw(logits, options, 1, 400)) == std::set<int>{0, 1, 2}));
+}
+
 BOOST_AUTO_TEST_CASE(frequencies_follow_the_probabilities) {
   floats logits{0, std::log(3.0f)};
   auto tokens = draw(logits, {}, 5, 4000);

@@ -169,6 +169,32 @@ BOOST_AUTO_TEST_CASE(eos_ends_and_has_no_text) {
   BOOST_TEST((last.finish == finish_reason::stop));
 }
 
+BOOST_AUTO_TEST_CASE(a_penalty_counts_prompt_and_text) {
+  const auto device = kernels::make_reference_backend();
+  generate_options options;
+  options.temperature = 0;
+  options.repetition_penalty = 1.5f;
+  generation state(byte_config(), nullptr, options, 10);
+  const std::vector<token_id> prompt{'a'};
+  state.after(prompt);
+  std::vector<float> logits(258, 0.0f);
+  logits['a'] = 3;
+  logits['b'] = 2.9f;
+  logits['c'] = 2.8f;
+  BOOST_TEST(state.next(*device, logits).id == 'b'); // 'a' counts 2
+  BOOST_TEST(state.next(*device, logits).id == 'c'); // 'b' does now, too
+  BOOST_TEST(state.next(*device, logits).id == 'a'); // all once
+}
+
+BOOST_AUTO_TEST_CASE(eos_may_be_others_than_the_configs) {
+  const auto device = kernels::make_reference_backend();
+  generate_options options;
+  options.eos_token_ids = {'x'};
+  generation state(byte_config(), nullptr, options, 10);
+  BOOST_TEST((state.next(*device, only(257)).finish == finish_reason::none));
+  BOOST_TEST((state.next(*device, only('x')).finish == finish_reason::stop));
+}
+
 BOOST_AUTO_TEST_CASE(bad_options_and_prompts_are_refused) {
   auto refused = [](auto change) {
     generate_options options;
@@ -181,6 +207,10 @@ BOOST_AUTO_TEST_CASE(bad_options_and_prompts_are_refused) {
   BOOST_TEST(refused([](auto& o) { o.temperature = NAN; }));
   BOOST_TEST(refused([](auto& o) { o.top_p = 0; }));
   BOOST_TEST(refused([](auto& o) { o.top_p = 1.5f; }));
+  BOOST_TEST(refused([](auto& o) { o.min_p = -0.1f; }));
+  BOOST_TEST(refused([](auto& o) { o.min_p = NAN; }));
+  BOOST_TEST(refused([](auto& o) { o.repetition_penalty = 0; }));
+  BOOST_TEST(refused([](auto& o) { o.repetition_penalty = INFINITY; }));
   BOOST_TEST(refused([](auto& o) { o.stop = {""}; }));
   BOOST_TEST(refused([](auto& o) { o.stop.resize(17, "x"); }));
   model_rig rig(tiny_config());
