@@ -8,6 +8,7 @@
 #include "runtime/model/generate.hpp"
 #include "runtime/model/generation_config.hpp"
 #include "runtime/model/hf_directory.hpp"
+#include "runtime/model/mapped_file.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -134,6 +135,7 @@ int run_generate(const generate_command& o) {
   const auto options = options_of(o, *said);
   if (auto good = model::check(options); !good)
     return fail(good.message(), exit_usage);
+  model::explain_truncation();
   local_device on(o.threads);
   auto m =
     model::load_for_inference(o.model, choice_of(o.quantize), *on.backend);
@@ -230,6 +232,7 @@ evaluate_packed(const eval_command& o, kernels::backend& device) {
 } // namespace
 
 int run_eval(const eval_command& o) {
+  model::explain_truncation();
   local_device on(o.threads);
   const auto evaluated = o.quantize.empty() ? evaluate_floats(o, *on.backend)
                                             : evaluate_packed(o, *on.backend);

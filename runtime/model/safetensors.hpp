@@ -6,8 +6,8 @@
 //
 // Precision: F32, F16 and BF16 are read and become float, exactly; F32 is
 //            written.
-// Ownership: a source maps its files and unmaps them when destroyed. A file
-//            must not shrink while it is mapped.
+// Ownership: a source maps its files (mapped_file.hpp says what becomes of one
+//            that shrinks meanwhile) and lets go of them when destroyed.
 // Errors:    whatever is cut off, overlapping, lying about its size or of an
 //            unknown type is refused; the failure names file and tensor.
 // Source:    the format's description by Hugging Face (2022).
@@ -121,7 +121,6 @@ public:
   stored_values stored(std::string_view name) const;
 
 private:
-  struct mapped;
   struct place {
     std::size_t file = 0;
     stored_tensor tensor;

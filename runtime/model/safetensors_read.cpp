@@ -1,51 +1,11 @@
 // runtime/model/safetensors_read.cpp -- files of weights, mapped.
 #include "runtime/model/file_io.hpp"
+#include "runtime/model/mapped_file.hpp"
 #include "runtime/model/safetensors.hpp"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 
 namespace shoal::model {
-
-/// One mapped file.
-struct safetensors_source::mapped {
-  const std::byte* data = nullptr;
-  std::size_t size = 0;
-
-  mapped() = default;
-  mapped(const mapped&) = delete;
-  mapped& operator=(const mapped&) = delete;
-  ~mapped() {
-    if (data != nullptr)
-      ::munmap(const_cast<std::byte*>(data), size);
-  }
-
-  status map(const std::filesystem::path& path) {
-    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0)
-      return failure{path.string() + ": cannot open: " + std::strerror(errno)};
-    struct stat info {};
-    if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
-      ::close(fd);
-      return failure{path.string() + ": is not a regular file"};
-    }
-    size = static_cast<std::size_t>(info.st_size);
-    void* at = size == 0 ? nullptr
-                         : ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);
-    const int why = errno;
-    ::close(fd);
-    if (at == MAP_FAILED)
-      return failure{path.string() + ": cannot map: " + std::strerror(why)};
-    data = static_cast<const std::byte*>(at);
-    return done{};
-  }
-};
 
 safetensors_source::safetensors_source() = default;
 safetensors_source::safetensors_source(safetensors_source&&) noexcept = default;
@@ -54,10 +14,10 @@ safetensors_source::operator=(safetensors_source&&) noexcept = default;
 safetensors_source::~safetensors_source() = default;
 
 status safetensors_source::add_file(const std::filesystem::path& path) {
-  auto file = std::make_shared<mapped>();
-  if (status read = file->map(path); !read)
-    return read;
-  return add({path.string(), {file->data, file->size}, file});
+  auto file = mapped_file::open(path);
+  if (!file)
+    return file.why();
+  return add({path.string(), (*file)->bytes(), *file});
 }
 
 status safetensors_source::add(file_in_memory added) {
