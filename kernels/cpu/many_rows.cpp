@@ -10,25 +10,27 @@
 #include "kernels/check.hpp"
 #include "kernels/cpu/bf16_tile.hpp"
 #include "kernels/cpu/gemm.hpp"
-#include "kernels/pack_chunk.hpp"
+#include "kernels/packed_layout.hpp"
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace shoal::kernels::cpu {
 
 namespace {
 
-/// Tokens of one pass: their results for the outputs of a task (256 KiB) stay
-/// in the second-level cache beside what is multiplied.
+/// Tokens of one pass: their results for the outputs of a task (512 KiB) stay
+/// in the second-level cache beside what is multiplied, where that has 2 MiB.
+/// AMX needs that; vdpbf16ps is slower than the next cache.
 constexpr std::size_t pass_tokens = 512;
 /// Inputs of one pass: 32 rows of them are 32 KiB, which stay in the
 /// first-level cache while all of the other side passes by.
 constexpr std::size_t pass_inputs = 512;
 /// Outputs of a task at most; the activations are read once for each task.
-constexpr std::size_t task_outputs = 128;
+constexpr std::size_t task_outputs = 256;
 /// Tasks there should be, so that threads end together.
-constexpr std::size_t tasks_wanted = 16;
+constexpr std::size_t tasks_wanted = 8;
 
 constexpr std::size_t round_up(std::size_t n, std::size_t to) {
   return (n + to - 1) / to * to;
@@ -131,6 +133,40 @@ void unpack_weight(const pass& p, std::size_t first, std::size_t k,
   }
 }
 
+/// Asks for part `part` of `parts` of what unpack_weight() will read, so that
+/// it comes while the products before are computed.
+void prefetch_weight(const pass& p, std::size_t first, std::size_t k,
+                     std::size_t size, std::size_t part, std::size_t parts) {
+  constexpr std::size_t line = 64;
+  const auto ask = [](const void* from, std::size_t bytes) {
+    for (std::size_t at = 0; at < bytes; at += line)
+      __builtin_prefetch(static_cast<const std::byte*>(from) + at, 0, 2);
+  };
+  const auto share = [&](std::size_t count) {
+    return std::pair{count * part / parts, count * (part + 1) / parts};
+  };
+  if (k >= p.w.cols())
+    return;
+  if (p.rows_left()) {
+    const auto w = p.w.halves();
+    const auto bytes = std::min(size, w.cols - k) * sizeof(bf16);
+    const auto [low, high] = share(p.outputs);
+    for (auto o = first + low; o < std::min(first + high, w.rows); ++o)
+      ask(w.row(o) + k, bytes);
+    return;
+  }
+  const auto chunk = chunk_bytes(p.w.type());
+  const auto stride = chunks_of(p.w.cols()) * chunk;
+  const auto [low, high] = share(p.outputs / panel_rows * (size / chunk_cols));
+  for (auto i = low; i != high; ++i) {
+    const auto panel = first / panel_rows + i / (size / chunk_cols);
+    if (panel < panels_of(p.w.rows()))
+      ask(p.w.data() + panel * stride
+            + (k / chunk_cols + i % (size / chunk_cols)) * chunk,
+          chunk);
+  }
+}
+
 /// Copies 16 x 16 results to where they belong, as far as that is.
 void put(const pass& p, const float* c, bool turned, std::size_t t,
          std::size_t o) {
@@ -185,6 +221,10 @@ void multiply(const pass& p, const bf16* x, std::size_t first,
           call.c = c + (i * output_tiles + j) * tile_side * tile_side;
           call.add = k != 0;
           tiles(call);
+          const auto next = std::min(pass_inputs, p.inputs - k - size);
+          if (next != 0)
+            prefetch_weight(p, first, k + size, next, i * output_tiles + j,
+                            token_tiles * output_tiles);
         }
     }
   }
