@@ -249,9 +249,26 @@ void add_node(CLI::App& app, command_set& set, runners& run) {
   c->add_option("WHAT", set.bench.what,
                 "link: how fast each fabric moves bytes here; allreduce: how "
                 "fast processes of this machine sum an array of floats; "
-                "pipeline: what part of a step its stages idle, by schedule")
+                "pipeline: what part of a step its stages idle, by schedule; "
+                "memory: what memory and processor can do; gemm, prefill, "
+                "decode, train: what is done, and per cent of that")
     ->required()
-    ->check(CLI::IsMember({"link", "allreduce", "pipeline"}));
+    ->check(CLI::IsMember({"link", "allreduce", "pipeline", "memory", "gemm",
+                           "prefill", "decode", "train"}));
+  c->add_option("--shape", set.bench.shape,
+                "of prefill, decode and train: tiny1b, gpt2-124m, llama-30m")
+    ->check(CLI::IsMember({"tiny1b", "gpt2-124m", "llama-30m"}));
+  c->add_option("--type", set.bench.types,
+                "weights of gemm, prefill and decode: f32, bf16, q8, q4; "
+                "several: one after another")
+    ->delimiter(',')
+    ->check(CLI::IsMember({"f32", "bf16", "q8", "q4"}));
+  c->add_option("--prompt", set.bench.prompt, "tokens, of gemm and prefill")
+    ->check(CLI::Range(1, 2048));
+  c->add_option("--tokens", set.bench.tokens, "of decode, in one run")
+    ->check(CLI::Range(1, 2048));
+  c->add_option("--threads", set.bench.threads, "of those; 0: all processors")
+    ->check(CLI::Range(0, 1024));
   c->add_option("--processes", set.bench.processes,
                 "of allreduce; several: one after another")
     ->check(CLI::Range(2, reduce_processes_max));

@@ -4,9 +4,11 @@
 // so that all of them see the same machine. allreduce, pipeline: nodes in
 // processes of their own.
 #include "apps/commands.hpp"
+#include "apps/compute_meter.hpp"
 #include "apps/link_meter.hpp"
 #include "apps/pipeline_meter.hpp"
 #include "apps/reduce_meter.hpp"
+#include "runtime/host_limits.hpp"
 #include "transport/shm/fabric.hpp"
 #include "transport/tls/fabric.hpp"
 #include "transport/ucx/fabric.hpp"
@@ -151,6 +153,54 @@ int bench_pipeline(const bench_options& o) {
   return exit_done;
 }
 
+compute_options compute_of(const bench_options& o) {
+  using enum kernels::weight_type;
+  compute_options c;
+  c.shape = o.shape;
+  c.runs = o.runs;
+  c.prompt = std::size_t(o.prompt);
+  c.tokens = std::size_t(o.tokens);
+  for (const std::string& name : o.types)
+    for (const auto type : {f32, bf16, q8, q4})
+      if (name == kernels::name_of(type))
+        c.types.push_back(type);
+  return c;
+}
+
+int bench_compute(const bench_options& o) {
+  kernels::thread_team team(o.threads > 0 ? unsigned(o.threads)
+                                          : unsigned(runtime::usable_threads(
+                                            runtime::read_host_limits())));
+  const compute_options c = compute_of(o);
+  const auto all = o.what == "memory"    ? measure_memory(team, c)
+                   : o.what == "gemm"    ? measure_gemm(team, c)
+                   : o.what == "prefill" ? measure_prefill(team, c)
+                   : o.what == "decode"  ? measure_decode(team, c)
+                                         : measure_train(team, c);
+  auto out = nlohmann::ordered_json::array();
+  for (const compute_figure& f : all) {
+    if (!o.json && f.limit > 0)
+      std::printf("%-36s %9.1f %-9s %5.1f %% of %.1f (%s)\n", f.what.c_str(),
+                  f.value, f.unit.c_str(), f.percent(), f.limit,
+                  f.limit_of.c_str());
+    else if (!o.json)
+      std::printf("%-36s %9.1f %s\n", f.what.c_str(), f.value, f.unit.c_str());
+    nlohmann::ordered_json row{{"what", f.what},
+                               {"threads", team.size()},
+                               {"value", f.value},
+                               {"unit", f.unit}};
+    if (f.limit > 0) {
+      row["limit"] = f.limit;
+      row["limit_of"] = f.limit_of;
+      row["percent"] = f.percent();
+    }
+    out.push_back(row);
+  }
+  if (o.json)
+    std::cout << out.dump() << "\n";
+  return exit_done;
+}
+
 int bench_links(const bench_options& o) {
   std::vector<measured> all;
   {
@@ -182,9 +232,10 @@ int bench_links(const bench_options& o) {
 
 int run_bench(const bench_options& o) {
   try {
-    return o.what == "link"       ? bench_links(o)
-           : o.what == "pipeline" ? bench_pipeline(o)
-                                  : bench_all_reduce(o);
+    return o.what == "link"        ? bench_links(o)
+           : o.what == "pipeline"  ? bench_pipeline(o)
+           : o.what == "allreduce" ? bench_all_reduce(o)
+                                   : bench_compute(o);
   } catch (const std::exception& e) {
     std::cerr << "shoal: " << e.what() << "\n";
     return exit_failed;

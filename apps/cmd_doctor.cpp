@@ -35,7 +35,8 @@ struct finding {
 
 finding check_kernels() {
   kernels::thread_team team(1);
-  return {"ok", "kernels: " + kernels::make_cpu_backend(team)->name() + ", "
+  const auto on = kernels::make_cpu_backend(team);
+  return {"ok", "kernels: " + on->name() + " (" + on->libraries() + "), "
                   + std::to_string(
                     runtime::usable_threads(runtime::read_host_limits()))
                   + " processors"};

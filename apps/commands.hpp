@@ -172,7 +172,7 @@ struct key_options {
 int run_key(const key_options& o);
 
 struct bench_options {
-  std::string what; ///< "link", "allreduce" or "pipeline"
+  std::string what; ///< "link", "allreduce", "pipeline", "gemm", ...
   int runs = 5;
   std::vector<int> processes = {2, 4}; ///< of allreduce
   std::vector<int> mebibytes = {64, 256};

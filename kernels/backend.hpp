@@ -57,8 +57,10 @@ class backend : public matmul_ops,
 public:
   virtual ~backend() = default;
 
-  /// Name and instruction set, such as "cpu AVX3".
+  /// Name and instruction set, such as "cpu AVX3 VNNI BF16 AMX".
   virtual std::string name() const = 0;
+  /// The libraries that compute, and their versions.
+  virtual std::string libraries() const { return "none"; }
 };
 
 /// The specification: plain loops on the calling thread.

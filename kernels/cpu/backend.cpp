@@ -1,6 +1,8 @@
 // kernels/cpu/backend.cpp -- makes the cpu backend and names its target.
 #include "kernels/cpu/backend.hpp"
 
+#include <oneapi/dnnl/dnnl.h>
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/backend.cpp"
 // foreach_target.h must come before the others.
@@ -34,7 +36,16 @@ cpu_backend::cpu_backend(thread_team& team) : team_(team) {
 std::string cpu_backend::name() const {
   std::string name{"cpu "};
   name += HWY_DYNAMIC_DISPATCH(target_name)();
-  return name;
+  const std::string more = to_string(usable_features());
+  return more.empty() ? name : name + " " + more;
+}
+
+std::string cpu_backend::libraries() const {
+  const dnnl_version_t* const v = dnnl_version();
+  const auto number = [](auto n) { return std::to_string(n); };
+  return "oneDNN " + number(v->major) + "." + number(v->minor) + "."
+         + number(v->patch) + ", Highway " + number(HWY_MAJOR) + "."
+         + number(HWY_MINOR) + "." + number(HWY_PATCH);
 }
 
 } // namespace cpu

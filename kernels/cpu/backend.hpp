@@ -18,6 +18,7 @@ public:
   explicit cpu_backend(thread_team& team);
 
   std::string name() const override;
+  std::string libraries() const override;
 
   void
   matmul(matrix_view<float> y_TO, matrix_view<const float> x_TI,

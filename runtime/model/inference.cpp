@@ -49,6 +49,16 @@ inference_unit::inference_unit(const unit_state& of, kernels::backend& device)
   }
 }
 
+inference_unit::inference_unit(std::shared_ptr<const unit_layout> layout,
+                               unit_index unit,
+                               std::vector<packed_weight> tensors)
+  : layout_(std::move(layout)), unit_(unit), tensors_(std::move(tensors)) {
+  const auto infos = layout_->tensors_of(unit);
+  SHOAL_ASSERT(tensors_.size() == infos.size());
+  for (std::size_t i = 0; i != infos.size(); ++i)
+    SHOAL_ASSERT(tensors_[i].rows() * tensors_[i].cols() == infos[i].size);
+}
+
 namespace {
 
 template <class Value>

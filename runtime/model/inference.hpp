@@ -34,6 +34,9 @@ public:
   /// Views of a state, which outlives this; copies of weights that lie
   /// [in, out].
   inference_unit(const unit_state& of, kernels::backend& device);
+  /// @pre `tensors` are those of the layout, in its order; products [out, in]
+  inference_unit(std::shared_ptr<const unit_layout> layout, unit_index unit,
+                 std::vector<kernels::packed_weight> tensors);
   static result<inference_unit>
   load(std::shared_ptr<const unit_layout> layout, unit_index unit,
        const safetensors_source& from, weight_choice choice,

@@ -182,6 +182,25 @@ class Cli(World):
         self.assertEqual([row["schedule"] for row in found["schedules"]],
                          ["1f1b", "zero_bubble"])
 
+    def test_bench_tells_each_figure_with_its_limit(self):
+        for what, rows in (("gemm", 2), ("prefill", 2), ("decode", 2),
+                           ("train", 1)):
+            found = json.loads(self.succeed(
+                "bench", what, "--shape", "llama-30m", "--type", "f32,q4",
+                "--runs", 1, "--prompt", 16, "--tokens", 2, "--threads", 1,
+                "--json"))
+            self.assertEqual(len(found), rows)
+            for row in found:
+                self.assertGreater(row["value"], 0)
+                self.assertGreater(row["limit"], 0)
+                self.assertAlmostEqual(
+                    row["percent"], 100 * row["value"] / row["limit"])
+        found = json.loads(self.succeed("bench", "memory", "--runs", 1,
+                                        "--json"))
+        self.assertIn("read, 1 thread", [row["what"] for row in found])
+        for row in found:
+            self.assertGreater(row["value"], 0)
+
     def test_plan_says_what_runs_where(self):
         text = self.plan(self.tiny_run())
         self.assertRegex(text, r"(?i)replica|stage")

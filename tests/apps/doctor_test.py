@@ -20,6 +20,11 @@ class Doctor(World):
         found = json.loads(self.succeed("doctor", "--json", *flags))
         return [f["text"] for f in found]
 
+    def test_instructions_and_libraries_are_named(self):
+        kernels = next(t for t in self.doctor() if t.startswith("kernels: "))
+        self.assertRegex(kernels, r"cpu \w+.* \(oneDNN \d+\.\d+\.\d+, "
+                                  r"Highway \d+\.\d+\.\d+\)")
+
     def left(self):
         """What it finds in this test's folder; the machine may have more."""
         return [t for t in self.doctor() if str(self.folder) in t

@@ -1,0 +1,307 @@
+// apps/compute_meter.cpp -- how fast this machine computes, and could.
+#include "apps/compute_meter.hpp"
+
+#include "kernels/backend.hpp"
+#include "kernels/peaks.hpp"
+#include "runtime/model/decoder.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <stdexcept>
+
+namespace shoal::apps {
+
+using kernels::peak;
+using kernels::weight_type;
+
+namespace {
+
+using clock_type = std::chrono::steady_clock;
+
+double seconds_of(const std::function<void()>& call) {
+  const auto start = clock_type::now();
+  call();
+  return std::chrono::duration<double>(clock_type::now() - start).count();
+}
+
+double median(std::vector<double> values) {
+  const auto middle =
+    values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+/// Medians of what is measured and of its limit, in turns.
+struct against {
+  double value, limit;
+};
+
+against in_turns(int runs, const std::function<double()>& value,
+                 const std::function<double()>& limit) {
+  std::vector<double> values, limits;
+  value(); // warms up
+  for (int run = 0; run != runs; ++run) {
+    limits.push_back(limit());
+    values.push_back(value());
+  }
+  limits.push_back(limit());
+  return {median(values), median(limits)};
+}
+
+/// Values in [-1/16, 1/16): cheap, and of no pattern.
+void fill_quickly(float* into, std::size_t count, std::uint64_t seed) {
+  std::uint64_t state = seed * 0x9e3779b97f4a7c15 + 1;
+  for (std::size_t i = 0; i != count; ++i) {
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    into[i] =
+      static_cast<float>(static_cast<std::int32_t>(state >> 32)) * 0x1p-35f;
+  }
+}
+
+kernels::packed_weight
+random_weight(kernels::backend& on, weight_type type, std::size_t rows,
+              std::size_t cols, std::uint64_t seed) {
+  return on.pack_weight(type, rows, cols, [=](std::size_t row, float* into) {
+    fill_quickly(into, cols, (seed << 24) + row);
+  });
+}
+
+const model_shape& shape_of(const compute_options& o) {
+  for (const model_shape& shape : model_shapes())
+    if (shape.name == o.shape)
+      return shape;
+  throw std::runtime_error("no shape is called " + o.shape);
+}
+
+model::model_config config_of(const model_shape& s) {
+  model::model_config c;
+  c.num_hidden_layers = s.layers;
+  c.hidden_size = s.width;
+  c.num_attention_heads = s.heads;
+  c.num_key_value_heads = s.kv_heads;
+  c.head_dim = s.width / s.heads;
+  c.intermediate_size = s.hidden;
+  c.vocab_size = s.vocabulary;
+  c.tie_word_embeddings = s.tied;
+  c.eos_token_ids.clear();
+  return c;
+}
+
+/// A whole model of random weights of one type.
+std::unique_ptr<model::inference_stage>
+random_model(kernels::backend& on, const model_shape& shape, weight_type type) {
+  const auto layout =
+    std::make_shared<const model::unit_layout>(config_of(shape));
+  std::vector<model::inference_unit> units;
+  std::uint64_t seed = 0;
+  for (model::unit_index u = 0; u != layout->unit_count(); ++u) {
+    std::vector<kernels::packed_weight> tensors;
+    for (const model::tensor_info& t : layout->tensors_of(u)) {
+      const bool vector = t.shape.size() == 1;
+      if (t.copy_of)
+        tensors.push_back(units.front().matrix(0));
+      else
+        tensors.push_back(random_weight(on, vector ? weight_type::f32 : type,
+                                        vector ? 1 : t.shape[0],
+                                        vector ? t.size : t.shape[1], ++seed));
+    }
+    units.emplace_back(layout, u, std::move(tensors));
+  }
+  return std::make_unique<model::inference_stage>(std::move(units), on);
+}
+
+/// The peak of the instruction by which products of many tokens are done.
+peak peak_of(weight_type type) {
+  return type != weight_type::f32 && !instruction_of(peak::bf16).empty()
+           ? peak::bf16
+           : peak::f32;
+}
+
+std::string name_of(peak which) {
+  return which == peak::f32 ? "f32 " + instruction_of(which)
+                            : "bf16 " + instruction_of(which);
+}
+
+std::string called(const compute_options& o, weight_type type) {
+  return o.shape + " " + kernels::name_of(type);
+}
+
+} // namespace
+
+const std::vector<model_shape>& model_shapes() {
+  static const std::vector<model_shape> shapes{
+    {"tiny1b", 22, 2048, 32, 4, 5632, 32000, false},
+    {"gpt2-124m", 12, 768, 12, 12, 2048, 50257, true},
+    {"llama-30m", 8, 512, 8, 8, 1376, 8192, true},
+  };
+  return shapes;
+}
+
+std::vector<compute_figure>
+measure_memory(kernels::thread_team& team, const compute_options& o) {
+  std::vector<compute_figure> out;
+  kernels::read_meter memory;
+  kernels::thread_team alone(1);
+  std::vector<double> one, all;
+  for (int run = 0; run != o.runs; ++run) {
+    one.push_back(memory.measure(alone));
+    all.push_back(memory.measure(team));
+  }
+  out.push_back({"read, 1 thread", median(one) / 1e9, "GB/s", 0, ""});
+  if (team.size() > 1)
+    out.push_back({"read, " + std::to_string(team.size()) + " threads",
+                   median(all) / 1e9, "GB/s", 0, ""});
+  const std::pair<peak, const char*> peaks[] = {
+    {peak::f32, "f32"}, {peak::bf16, "bf16"}, {peak::int8, "int8"}};
+  for (const auto& [which, name] : peaks) {
+    std::vector<double> rates;
+    for (int run = 0; run != o.runs; ++run)
+      rates.push_back(measure_peak(team, which));
+    const auto by = instruction_of(which);
+    if (!by.empty())
+      out.push_back({std::string(name) + " peak, " + by, median(rates) / 1e9,
+                     "G/s", 0, ""});
+  }
+  return out;
+}
+
+std::vector<compute_figure>
+measure_gemm(kernels::thread_team& team, const compute_options& o) {
+  const auto on = kernels::make_cpu_backend(team);
+  const std::size_t rows = o.prompt;
+  const std::size_t width = 2048;
+  std::vector<compute_figure> out;
+  std::vector<float> x(rows * width), y(rows * width);
+  fill_quickly(x.data(), x.size(), 1);
+  for (const weight_type type : o.types) {
+    const auto w = random_weight(*on, type, width, width, 2);
+    const peak which = peak_of(type);
+    const double work = 2.0 * double(rows) * double(width) * double(width);
+    const auto [value, limit] = in_turns(
+      o.runs,
+      [&] {
+        return work / seconds_of([&] {
+                 on->packed_matmul({y.data(), rows, width},
+                                   {x.data(), rows, width}, w);
+               });
+      },
+      [&] { return measure_peak(team, which); });
+    out.push_back(
+      {std::to_string(rows) + " x 2048 x 2048 " + kernels::name_of(type),
+       value / 1e9, "G/s", limit / 1e9, name_of(which)});
+  }
+  return out;
+}
+
+std::vector<compute_figure>
+measure_prefill(kernels::thread_team& team, const compute_options& o) {
+  const auto on = kernels::make_cpu_backend(team);
+  const model_shape& shape = shape_of(o);
+  std::vector<compute_figure> out;
+  for (const weight_type type : o.types) {
+    const auto stage = random_model(*on, shape, type);
+    const auto& layout = stage->layout();
+    // Products of the blocks alone: the head sees the last token only.
+    double values = 0;
+    for (const model::tensor_info& t : layout.tensors())
+      if (t.unit != 0 && t.unit != layout.head_unit() && t.shape.size() == 2)
+        values += double(t.size);
+    const double work = 2 * values;
+    model::stage_decoder decoder(*stage, o.prompt);
+    std::vector<model::token_id> ids(o.prompt);
+    for (std::size_t i = 0; i != ids.size(); ++i)
+      ids[i] = model::token_id(i * 7919 % shape.vocabulary);
+    std::vector<float> logits(shape.vocabulary);
+    const peak which = peak_of(type);
+    const auto [value, limit] = in_turns(
+      o.runs,
+      [&] {
+        decoder.clear();
+        return double(ids.size())
+               / seconds_of([&] { decoder.append(ids, {}, {}, logits); });
+      },
+      [&] { return measure_peak(team, which) / work; });
+    out.push_back({called(o, type) + ", prompt of " + std::to_string(o.prompt),
+                   value, "tokens/s", limit, name_of(which)});
+  }
+  return out;
+}
+
+std::vector<compute_figure>
+measure_decode(kernels::thread_team& team, const compute_options& o) {
+  const auto on = kernels::make_cpu_backend(team);
+  const model_shape& shape = shape_of(o);
+  std::vector<compute_figure> out;
+  kernels::read_meter memory;
+  for (const weight_type type : o.types) {
+    const auto stage = random_model(*on, shape, type);
+    const auto bytes = double(stage->bytes_per_token());
+    model::stage_decoder decoder(*stage, o.tokens);
+    std::vector<float> logits(shape.vocabulary);
+    const auto [value, limit] = in_turns(
+      o.runs,
+      [&] {
+        decoder.clear();
+        return double(o.tokens) / seconds_of([&] {
+                 for (std::size_t t = 0; t != o.tokens; ++t) {
+                   const auto id = model::token_id(t * 7919 % shape.vocabulary);
+                   decoder.append({&id, 1}, {}, {}, logits);
+                 }
+               });
+      },
+      [&] { return memory.measure(team) / bytes; });
+    out.push_back({called(o, type), value, "tokens/s", limit, "memory read"});
+  }
+  return out;
+}
+
+std::vector<compute_figure>
+measure_train(kernels::thread_team& team, const compute_options& o) {
+  constexpr std::size_t sequences = 4, length = 256;
+  const auto on = kernels::make_cpu_backend(team);
+  const auto config = config_of(shape_of(o));
+  const auto layout = std::make_shared<const model::unit_layout>(config);
+  std::vector<model::unit_state> states;
+  std::vector<model::unit_state*> units;
+  double work = 0; // of one token
+  for (model::unit_index u = 0; u != layout->unit_count(); ++u) {
+    states.emplace_back(layout, u, model::purpose::training);
+    fill_quickly(states.back().parameters().data(), states.back().size(), u);
+    work += double(unit_operations(config, u, length));
+  }
+  for (auto& state : states)
+    units.push_back(&state);
+  model::stage_model stage(units, *on);
+  std::vector<model::token_id> ids(sequences * length);
+  for (std::size_t i = 0; i != ids.size(); ++i)
+    ids[i] = model::token_id(i * 7919 % config.vocab_size);
+  std::uint64_t step = 0;
+  const auto train = [&] {
+    model::forward_work f;
+    f.sequences = sequences;
+    f.tokens = length;
+    f.ids = f.targets = ids;
+    f.loss_scale = 1.0f / float(ids.size());
+    for (auto& state : states)
+      state.zero_gradients();
+    stage.forward(f);
+    stage.input_gradient(0, {}, {});
+    stage.weight_gradient(0);
+    kernels::adamw_options how;
+    how.step = ++step;
+    how.learning_rate = 1e-5;
+    for (auto& state : states)
+      apply(state, *on, how);
+  };
+  const auto [value, limit] = in_turns(
+    o.runs, [&] { return double(ids.size()) / seconds_of(train); },
+    [&] { return measure_peak(team, peak::f32) / work; });
+  return {
+    {o.shape + " f32, 4 x 256", value, "tokens/s", limit, name_of(peak::f32)}};
+}
+
+} // namespace shoal::apps

@@ -1,0 +1,66 @@
+// apps/compute_meter.hpp -- how fast this machine computes, and could.
+//
+// Each figure is a median over runs, and stands beside a limit of the machine
+// that was measured between the same runs: reading memory, or the best
+// multiply-add there is.
+//
+// Units:  as each row says; limits in the same.
+// Errors: std::bad_alloc where a shape is larger than the machine.
+#pragma once
+
+#include "kernels/packed_weight.hpp"
+#include "kernels/thread_team.hpp"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace shoal::apps {
+
+/// One figure.
+struct compute_figure {
+  std::string what;
+  double value = 0;
+  std::string unit;
+  double limit = 0; ///< in that unit; 0: none
+  std::string limit_of;
+
+  double percent() const { return limit > 0 ? 100 * value / limit : 0; }
+};
+
+/// A model of random weights by name.
+struct model_shape {
+  std::string_view name;
+  std::size_t layers, width, heads, kv_heads, hidden, vocabulary;
+  bool tied;
+};
+
+/// tiny1b, gpt2-124m (with the blocks of a Llama, and as many parameters),
+/// llama-30m.
+const std::vector<model_shape>& model_shapes();
+
+struct compute_options {
+  std::string shape = "tiny1b";
+  std::vector<kernels::weight_type> types;
+  int runs = 5;
+  std::size_t prompt = 512; ///< tokens of prefill
+  std::size_t tokens = 16;  ///< decoded in one run
+};
+
+/// Reads of one thread and of all; each peak of multiply-adds.
+std::vector<compute_figure>
+measure_memory(kernels::thread_team& team, const compute_options& o);
+/// Products: square ones of floats, and those of a prompt with each type.
+std::vector<compute_figure>
+measure_gemm(kernels::thread_team& team, const compute_options& o);
+/// Tokens of a prompt per second.
+std::vector<compute_figure>
+measure_prefill(kernels::thread_team& team, const compute_options& o);
+/// New tokens per second, one after the other.
+std::vector<compute_figure>
+measure_decode(kernels::thread_team& team, const compute_options& o);
+/// Tokens per second of training steps of 4 sequences of 256.
+std::vector<compute_figure>
+measure_train(kernels::thread_team& team, const compute_options& o);
+
+} // namespace shoal::apps
