@@ -162,7 +162,6 @@ void job_actor::report_holds() {
 
 void job_actor::on_view(const job_view& m) {
   view_ = m.view;
-  place_ = m.place;
   if (m.place && m.place->since != logged_since_) {
     logged_since_ = m.place->since;
     runtime::job_event e;
@@ -173,13 +172,11 @@ void job_actor::on_view(const job_view& m) {
     e.unix_ms = unix_ms();
     node().log().add(config_.entry.id, e);
   }
-  header_ = {config_.entry.id, 0, 0};
-  if (m.place) {
-    header_ = {config_.entry.id, core::digest(*m.place), m.place->since};
-    predict_waits(*m.view, *m.place);
-  }
   event::view_changed change{m.view->number, m.place, members()};
+  change.calm = place_ && core::undisturbed(*view_, *place_);
   feed(std::move(change));
+  if (place_)
+    predict_waits(*view_, *place_);
 }
 
 std::vector<core::peer_id> job_actor::members() const {
@@ -220,6 +217,10 @@ void job_actor::fence(std::function<void()> then) {
 // Sub-plans come and go.
 
 void job_actor::act(const halt& a) {
+  place_ = core_.place();
+  header_ = core_.under();
+  if (place_)
+    predict_waits(*view_, *place_);
   halting_ = a.digest;
   ++turn_;
   if (digest_ != 0)

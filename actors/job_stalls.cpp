@@ -44,7 +44,8 @@ constexpr std::array messages{"vote received",
                               "stall_report received",
                               "arrival_wanted received",
                               "arrival_begun received",
-                              "arrival_complete received"};
+                              "arrival_complete received",
+                              "records_wanted received"};
 static_assert(messages.size() == std::variant_size_v<core::job_message>);
 
 constexpr std::array kinds{"?",

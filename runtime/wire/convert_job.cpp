@@ -358,6 +358,18 @@ get(const wire::ArrivalComplete& from, core::arrival_complete& to, checks& c) {
   to.step = c.at_most(from.step(), epoch_max);
 }
 
+static void put(wire::JobMessage& out, const core::records_wanted& from) {
+  wire::RecordsWanted& to = *out.mutable_records_wanted();
+  put(*to.mutable_on(), from.on);
+  put(*to.mutable_after(), from.after);
+}
+
+static void
+get(const wire::RecordsWanted& from, core::records_wanted& to, checks& c) {
+  get(from.on(), to.on, c);
+  get(from.after(), to.after, c);
+}
+
 void put(wire::JobMessage& to, const core::job_message& from) {
   std::visit([&](const auto& what) { put(to, what); }, from);
 }
@@ -393,6 +405,8 @@ void get(const wire::JobMessage& from, core::job_message& to, checks& c) {
   case wire::JobMessage::kArrivalComplete:
     return get(from.arrival_complete(), to.emplace<core::arrival_complete>(),
                c);
+  case wire::JobMessage::kRecordsWanted:
+    return get(from.records_wanted(), to.emplace<core::records_wanted>(), c);
   case wire::JobMessage::BODY_NOT_SET:
     break;
   }

@@ -16,6 +16,7 @@ job_core::job_core(job_config config) : config_(config) {
   SHOAL_ASSERT(config_.microbatches > 0);
   pace_ = checkpoint_pace(config_.checkpoint_every);
   last_ = config_.last;
+  told_ = last_.version;
 }
 
 job_actions job_core::step(const job_input& event, nanoseconds now) {
@@ -56,6 +57,18 @@ void job_core::on(const job_event::view_changed& e) {
   if (phase_ == phase::over)
     return;
   members_ = e.members;
+  if (e.place && place_ && header_.digest == digest(*e.place)) {
+    next_.reset();
+    return;
+  }
+  if (may_finish(e))
+    next_ = e;
+  else
+    take_up(e);
+}
+
+void job_core::take_up(const job_event::view_changed& e) {
+  next_.reset();
   if (!e.place) {
     bool told = !place_ && phase_ == phase::halting;
     place_.reset();
@@ -68,11 +81,8 @@ void job_core::on(const job_event::view_changed& e) {
     return;
   }
   SHOAL_ASSERT(e.place->job == config_.job);
-  std::uint64_t d = digest(*e.place);
-  if (place_ && header_.digest == d)
-    return;
   place_ = e.place;
-  header_ = {config_.job, d, place_->since};
+  header_ = {config_.job, digest(*place_), place_->since};
   units_ = units_of(*place_, config_.self);
   participants_ = participants(*place_);
   sealers_.clear();
@@ -121,8 +131,10 @@ void job_core::on(const job_event::halted& e) {
     release_spare();
     keep_copies({});
     phase_ = place_ ? phase::idle : phase::over;
-    if (!place_)
+    if (!place_) {
+      report_all();
       act(job_action::ended{});
+    }
     return;
   }
   if (place_->replicas.empty()) { // waits for members; all is kept
@@ -187,48 +199,6 @@ void job_core::resume_if_sealed() {
   applying_ = prepared_;
   applying_units_ = prepared_units_;
   act(job_action::apply{prepared_.step, d.record.grad_norm, applying_units_});
-}
-
-/// Somebody may have missed steps. The reporter tells them again or, if it has
-/// missed some itself, the first of those who have not.
-void job_core::tell_records() {
-  auto age = [](const seal& s) {
-    return std::pair(s.last.version.made, s.last.version.step);
-  };
-  const seal* teller = &seals_.begin()->second;
-  const seal* oldest = teller;
-  peer_id who = seals_.begin()->first;
-  for (const auto& [peer, s] : seals_) {
-    const bool better =
-      age(s) > age(*teller)
-      || (age(s) == age(*teller) && peer == place_->reporter.peer);
-    if (better) {
-      teller = &s;
-      who = peer;
-    }
-    if (age(s) < age(*oldest))
-      oldest = &s;
-  }
-  if (who != config_.self)
-    return;
-  // Those who do not seal may lack the newest, too.
-  const std::size_t newest = std::min(records_.size(), records_told_min);
-  for (std::size_t i = 0; i < records_.size(); ++i)
-    if (i + newest >= records_.size()
-        || records_[i].version.step > oldest->last.version.step)
-      act(job_action::committed{records_[i], true, true, header_, 0, 0, {}});
-}
-
-/// What seals or this peer know as committed may be more than what is left.
-void job_core::say_if_lost(const resume_decision& d) {
-  std::uint64_t last = std::max(d.last, last_.version.step);
-  resumed_ = d.version;
-  resumed_in_ = header_.since;
-  if (d.version.step >= last)
-    return;
-  act(job_action::lost_state{d.lost_unit, last, d.version.step});
-  last_ = {};
-  last_.version = {d.version.step, header_.since};
 }
 
 void job_core::load_units() {
@@ -438,6 +408,7 @@ void job_core::finish_if_told() {
       || (checkpoint_due(step) && (checkpoint_told_ < current_ || !kept(step))))
     return;
   finished_ = true;
+  report_all();
   act(job_action::finished{step,
                            step >= config_.total_steps ? stop_reason::completed
                                                        : stop_reason::drained,
@@ -451,6 +422,7 @@ void job_core::start_step() {
   phase_ = phase::running;
   running_ = header_;
   running_units_ = units_;
+  step_began_ = now_;
   act(job_action::run_step{header_.digest, current_});
 }
 
@@ -518,8 +490,11 @@ void job_core::commit_if_voted() {
   act(job_action::apply{current_, r->grad_norm, applying_units_});
   progress measured;
   measured.bubble_permille = bubble_permille(all);
+  step_took_ = now_ - step_began_;
   publish(*r, measured);
   note_norm(*r);
+  if (next_)
+    take_up(job_event::view_changed(*next_));
 }
 
 void job_core::on(const job_event::applied& e) {
@@ -553,25 +528,6 @@ void job_core::release_spare() {
     held_.erase(unit);
   if (!spare.empty())
     act(job_action::release{std::move(spare)});
-}
-
-/// Reports a committed step here, once.
-void job_core::publish(const step_record& r, const progress& said) {
-  auto age = [](const state_version& v) { return std::pair(v.made, v.step); };
-  if (age(r.version) <= age(last_.version)) // J-3
-    return;
-  // Old news of what was given up since.
-  if (r.version.step > resumed_.step && r.version.made < resumed_in_)
-    return;
-  if (r.version.step <= last_.version.step) // we were no sealer
-    act(job_action::lost_state{0, last_.version.step, r.version.step - 1});
-  last_ = r;
-  if (records_.size() == records_kept_max)
-    records_.erase(records_.begin());
-  records_.push_back(r);
-  act(job_action::committed{r, place_ && place_->reporter.peer == config_.self,
-                            false, header_, said.lr, said.tokens, said.took,
-                            said.bubble_permille});
 }
 
 } // namespace shoal::core

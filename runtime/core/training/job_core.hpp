@@ -14,7 +14,10 @@
 // every participant the step is committed: the norm and loss are sums in a fixed
 // order, the same on all. A peer applies it, then runs the next.
 //
-// Another assignment (view_changed) halts everything. When nothing computes
+// Another assignment (view_changed) halts everything; but where all who take
+// part in the one before still can, they finish the step in progress first, or
+// give that up when it takes twice as long as the step before (job_calm.cpp).
+// When nothing computes
 // any more (halted), each of assignment::sealers sends all others one seal:
 // what it holds. From the same seals all draw the same conclusion: the newest
 // version that for every unit someone holds or can roll forward to. They roll
@@ -34,11 +37,12 @@
 // waits longer than hold_max: then the run goes on.
 //
 // Invariants
-// J-1: a peer never votes, applies or runs under an assignment but its own
-//      latest, and never after it has been told of another.
+// J-1: a peer never votes, applies or runs under an assignment but the one that
+//      it has taken up last, and seals under that one alone.
 // J-2: one seal for each (peer, assignment), made while nothing computes.
 // J-3: versions of committed steps only grow at one peer, unless lost_state
-//      was said in between; each is reported exactly once.
+//      was said in between; each is reported exactly once, in order
+//      (job_reports.cpp).
 // J-4: state at version v is only ever rolled forward by gradients reduced
 //      under the assignment that v + 1 names as made.
 // J-5: a peer gives up a unit that the assignment does not ask of it only
@@ -177,6 +181,11 @@ public:
   [[nodiscard]] std::uint64_t step_in_progress() const noexcept {
     return current_;
   }
+  /// The assignment taken up, and what names it; no digest: none.
+  [[nodiscard]] const std::optional<assignment>& place() const noexcept {
+    return place_;
+  }
+  [[nodiscard]] const job_header& under() const noexcept { return header_; }
   /// The units held here, complete, and their versions.
   [[nodiscard]] const std::map<std::uint32_t, state_version>&
   held() const noexcept {
@@ -202,6 +211,8 @@ public:
   [[nodiscard]] arrival_count arrivals() const noexcept;
 
   static constexpr nanoseconds repeat_after = 500'000'000;
+  /// A step in progress is finished before a calm change for so long at most.
+  static constexpr nanoseconds finish_max = 60'000'000'000;
   /// At a boundary, for the view that uses what has arrived: a change of the
   /// view takes some 0.2 s, 2 s on a machine that is very busy. If none comes,
   /// the next wait is later.
@@ -213,6 +224,8 @@ public:
   static constexpr std::size_t records_kept_max = 1024;
   /// Told again at every resume, and more where a seal lacks more.
   static constexpr std::size_t records_told_min = 64;
+  /// Peers asked for steps that were missed here, before they are left out.
+  static constexpr std::uint32_t records_tries_max = 4;
 
 private:
   void on(const job_event::view_changed& e);
@@ -246,7 +259,12 @@ private:
   void take(const peer_id& from, const arrival_wanted& m);
   void take(const peer_id& from, const arrival_begun& m);
   void take(const peer_id& from, const arrival_complete& m);
+  void take(const peer_id& from, const records_wanted& m);
 
+  [[nodiscard]] bool may_finish(const job_event::view_changed& e) const;
+  void take_up(const job_event::view_changed& e);
+  void take_up_if_late();
+  void take_up_if_halted(const peer_id& from);
   void begin_halt();
   void keep_for_later(const peer_id& from, const seal& m);
   void make_seal();
@@ -292,6 +310,12 @@ private:
   [[nodiscard]] bool kept(std::uint64_t step) const;
   [[nodiscard]] bool gate_open() const;
   void publish(const step_record& r, const progress& said);
+  void report(const step_record& r, const progress& said, bool broadcast);
+  void report_all();
+  void remember(const step_record& r);
+  [[nodiscard]] std::optional<peer_id> who_may_tell() const;
+  void ask_for_records();
+  void repeat_records();
   void log_eval(const eval_result& r);
   void release_spare();
 
@@ -314,13 +338,14 @@ private:
   job_actions out_;
   phase phase_ = phase::idle;
 
-  // The latest assignment, and what it asks of us.
+  // The latest assignment taken up, and what it asks of us.
   std::optional<assignment> place_;
   job_header header_;
   std::vector<std::uint32_t> units_;
   std::vector<peer_id> participants_;
   std::vector<peer_id> sealers_;
   std::vector<peer_id> members_;
+  std::optional<job_event::view_changed> next_; ///< when the step has ended
 
   // What is here, and what the shell has been asked to change.
   std::map<std::uint32_t, state_version> held_;
@@ -389,9 +414,16 @@ private:
   std::uint64_t kept_ = 0;            ///< likewise: in a second store
   nanoseconds done_since_ = 0;
   nanoseconds repeated_ = 0;
+  nanoseconds step_began_ = 0;
+  nanoseconds step_took_ = 0; ///< the newest that was committed; 0: none
 
   // History.
-  step_record last_;
+  step_record last_;   ///< the newest known
+  state_version told_; ///< and the newest reported here
+  std::map<std::pair<epoch, std::uint64_t>, std::pair<step_record, progress>>
+    ahead_; ///< known, not reported yet: some before them were missed
+  std::uint32_t records_asked_ = 0; ///< peers, for those
+  nanoseconds records_asked_at_ = 0;
   state_version resumed_; ///< at the last adoption,
   epoch resumed_in_ = 0;  ///< and its assignment
   std::vector<step_record> records_;

@@ -27,6 +27,7 @@ struct view_changed {
   epoch number = 0;
   std::optional<assignment> place;
   std::vector<peer_id> members; ///< of the view, witnesses included
+  bool calm = false; ///< undisturbed() says so of the assignment before
 };
 /// Answers action halt: nothing computes, sends or receives any more, and an
 /// apply or load that had begun is complete and reported, or never happened.
@@ -263,7 +264,8 @@ struct run_checkpoint {
 };
 /// A step is committed: to the log. `publish`: we are the reporter, send it as
 /// `progress` under `on`, with what is measured here, to every other member of
-/// the view. `again`: logged before, only publish.
+/// the view. `again`: not to be logged: it has been,
+/// or its turn has not come (job_reports.cpp).
 struct committed {
   step_record record;
   bool publish = false;

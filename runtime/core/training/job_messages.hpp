@@ -265,11 +265,20 @@ struct arrival_complete {
   operator==(const arrival_complete&, const arrival_complete&) = default;
 };
 
+/// Steps that were committed after this one have not been heard of: tell them,
+/// each as `progress`.
+struct records_wanted {
+  job_header on;
+  state_version after;
+  friend bool
+  operator==(const records_wanted&, const records_wanted&) = default;
+};
+
 using job_message =
   std::variant<vote, seal, have_blobs, progress, eval_result,
                checkpoint_published, drain_request, have_checkpoint,
                shards_written, stall_report, arrival_wanted, arrival_begun,
-               arrival_complete>;
+               arrival_complete, records_wanted>;
 
 /// The header of whatever it is.
 [[nodiscard]] const job_header& header(const job_message& m);

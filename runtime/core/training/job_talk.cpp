@@ -15,8 +15,10 @@ void job_core::on(const job_event::received& e) {
 
 void job_core::take(const peer_id& from, const seal& m) {
   if (!mine(m.on)) {
-    if (m.on.since > header_.since)
+    if (m.on.since > header_.since) {
       keep_for_later(from, m);
+      take_up_if_halted(from);
+    }
     return;
   }
   if (!std::ranges::binary_search(sealers_, from) || from == config_.self)
@@ -198,6 +200,8 @@ void job_core::ask_for_blobs() {
 void job_core::on(const job_event::tick&) {
   if (!place_)
     return;
+  take_up_if_late();
+  repeat_records();
   repeat_arrivals();
   if (now_ - repeated_ < repeat_after)
     return;

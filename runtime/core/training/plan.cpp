@@ -540,4 +540,24 @@ nanoseconds longest_wait(const view& v, const assignment& a) {
   return std::max(predict(v, a).step, transfer);
 }
 
+bool undisturbed(const view& v, const assignment& a) {
+  std::vector<peer_id> at_work;
+  auto there = [&](const member_id& id) {
+    const member* m = find_member(v, id.peer);
+    at_work.push_back(id.peer);
+    return m && m->id == id;
+  };
+  for (const replica_place& r : a.replicas)
+    for (const stage_place& s : r.stages)
+      if (!there(s.where))
+        return false;
+  for (const follower_place& f : a.followers)
+    if (!there(f.where))
+      return false;
+  return std::ranges::none_of(v.cuts, [&](const cut_pair& c) {
+    return std::ranges::find(at_work, c.low.peer) != at_work.end()
+           && std::ranges::find(at_work, c.high.peer) != at_work.end();
+  });
+}
+
 } // namespace shoal::core

@@ -54,6 +54,10 @@ inline constexpr std::size_t keepers_min = 2;
 /// that nothing made under another assignment has effect.
 [[nodiscard]] std::uint64_t digest(const assignment& a);
 
+/// Whether all who take part in `a`, made in an earlier view, still can: they
+/// are members as they were, and none is cut from another.
+[[nodiscard]] bool undisturbed(const view& v, const assignment& a);
+
 /// "1f1b, replica 0: a[0,4) b[4,8); replica 1: ...": how and where a job runs,
 /// for people.
 [[nodiscard]] std::string to_text(const view& v, const assignment& a);

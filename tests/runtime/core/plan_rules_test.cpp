@@ -286,6 +286,40 @@ BOOST_AUTO_TEST_CASE(of_equals_that_are_cut_the_one_at_work_stays) {
   BOOST_TEST((only(w).replicas == a.replicas));
 }
 
+BOOST_AUTO_TEST_CASE(who_is_lost_changed_or_cut_disturbs_an_assignment) {
+  view v = make_view(4);
+  v.jobs[0].want_replicas = 2;
+  v.jobs[0].want_stages = 1;
+  const assignment a = only(v);
+  auto at_work = [&](bool does) {
+    return std::size_t(std::ranges::find_if(v.members,
+                                            [&](const member& m) {
+                                              return workers(a).contains(m.id)
+                                                     == does;
+                                            })
+                       - v.members.begin());
+  };
+  const std::size_t one = at_work(true), idle = at_work(false);
+  BOOST_TEST(undisturbed(v, a));
+  view w = v;
+  cut(w, std::min(one, idle), std::max(one, idle));
+  BOOST_TEST(undisturbed(w, a));
+  w.members.erase(w.members.begin() + std::ptrdiff_t(idle));
+  BOOST_TEST(undisturbed(w, a));
+  w = v;
+  w.members.erase(w.members.begin() + std::ptrdiff_t(one));
+  BOOST_TEST(!undisturbed(w, a));
+  w = v;
+  ++w.members[one].id.incarnation;
+  BOOST_TEST(!undisturbed(w, a));
+  std::vector<std::size_t> both;
+  for (std::size_t i = 0; i < 4; ++i)
+    if (workers(a).contains(v.members[i].id))
+      both.push_back(i);
+  cut(v, both.at(0), both.at(1));
+  BOOST_TEST(!undisturbed(v, a));
+}
+
 BOOST_AUTO_TEST_CASE(a_job_that_never_fits_is_told_in_numbers) {
   view v = make_view(2);
   job_entry j = v.jobs[0];

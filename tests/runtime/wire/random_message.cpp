@@ -372,6 +372,8 @@ core::job_message random_message::job_message(std::size_t kind) {
                                std::uint32_t(below(4)), version()};
   case 11:
     return core::arrival_complete{header(), number()};
+  case 12:
+    return core::records_wanted{header(), version()};
   default:
     return core::drain_request{header()};
   }

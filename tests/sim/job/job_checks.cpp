@@ -84,12 +84,13 @@ void job_world::on(const ptr& p, const act::committed& a) {
     for (const member& m : view_.members)
       if (m.id.peer != p->id)
         send(p, m.id.peer, progress{a.on, r, 0.1, 10, 5});
-  if (a.again)
-    return;
-  auto age = [](const state_version& v) { return std::pair(v.made, v.step); };
-  check(age(r.version) > age(p->reported) && r.version.step > p->reported.step,
-        name(p) + " reports a step out of order");
-  p->reported = r.version;
+  if (!a.again) {
+    auto age = [](const state_version& v) { return std::pair(v.made, v.step); };
+    check(age(r.version) > age(p->reported)
+            && r.version.step > p->reported.step,
+          name(p) + " reports a step out of order");
+    p->reported = r.version;
+  }
   auto [at, fresh] = known_.try_emplace(r.version, r);
   check(at->second.loss == r.loss && at->second.grad_norm == r.grad_norm,
         "a step has two losses or norms");

@@ -170,6 +170,7 @@ void job_world::show_view(const ptr& p, const view& v, const plan& pl) {
     return;
   p->digest_seen = v.number; // newest view shown
   ev::view_changed e{v.number, std::nullopt, {}};
+  e.calm = p->core.place() && undisturbed(v, *p->core.place());
   for (const assignment& a : pl.jobs)
     e.place = a;
   for (const member& x : v.members)

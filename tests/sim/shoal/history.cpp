@@ -35,13 +35,13 @@ void history::stepped(int node, const job_core& core, const job_input& in,
 
 void history::took(int node, const job_core& core, const job_input& in) {
   state& s = nodes_[node];
-  if (const auto* v = std::get_if<ev::view_changed>(&in)) {
-    const std::uint64_t now = v->place ? digest(*v->place) : 0;
-    if (now == s.told)
-      return;
-    s.told = now;
+  if (core.under().digest != s.told) {
+    s.told = core.under().digest;
     s.still = false;
+  }
+  if (const auto* v = std::get_if<ev::view_changed>(&in)) {
     if (v->place) {
+      const std::uint64_t now = digest(*v->place);
       const auto [at, fresh] = digests_.try_emplace(v->place->since, now);
       check(at->second == now, "H-1: two sub-plans of one epoch");
       places_[now] = *v->place;
@@ -221,15 +221,15 @@ const step_record* history::find(const version& v) const {
 }
 
 void history::on(int node, const job_core&, const act::committed& a) {
-  if (a.again)
-    return;
   const step_record& r = a.record;
-  state& s = nodes_[node];
-  const auto age = [](const version& v) { return std::pair(v.made, v.step); };
-  check(age(r.version) > age(s.reported), "H-1: m" + std::to_string(node)
-                                            + " reports " + text(r.version)
-                                            + " after " + text(s.reported));
-  s.reported = r.version;
+  if (!a.again) { // else others are told, or its turn has not come
+    state& s = nodes_[node];
+    const auto age = [](const version& v) { return std::pair(v.made, v.step); };
+    check(age(r.version) > age(s.reported), "H-1: m" + std::to_string(node)
+                                              + " reports " + text(r.version)
+                                              + " after " + text(s.reported));
+    s.reported = r.version;
+  }
   const auto [at, fresh] = known_.try_emplace(r.version, r);
   check(at->second.loss == r.loss && at->second.grad_norm == r.grad_norm
           && at->second.data == r.data,

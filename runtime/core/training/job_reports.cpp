@@ -1,0 +1,163 @@
+// runtime/core/training/job_reports.cpp -- committed steps are reported here in
+// order, each once, and those that were missed are asked for.
+//
+// Who was out for a while, or joins, hears of a new step before it has heard of
+// those between: the new one waits until others have told of them, or until
+// some have been asked in vain. Only the report waits: the step counts as
+// committed at once, and who broadcasts it does.
+#include "runtime/core/training/job_core.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace shoal::core {
+namespace {
+
+std::pair<epoch, std::uint64_t> age(const state_version& v) {
+  return {v.made, v.step};
+}
+
+} // namespace
+
+/// Somebody may have missed steps. The reporter tells them again or, if it has
+/// missed some itself, the first of those who have not.
+void job_core::tell_records() {
+  const seal* teller = &seals_.begin()->second;
+  const seal* oldest = teller;
+  peer_id who = seals_.begin()->first;
+  for (const auto& [peer, s] : seals_) {
+    const bool better = age(s.last.version) > age(teller->last.version)
+                        || (age(s.last.version) == age(teller->last.version)
+                            && peer == place_->reporter.peer);
+    if (better) {
+      teller = &s;
+      who = peer;
+    }
+    if (age(s.last.version) < age(oldest->last.version))
+      oldest = &s;
+  }
+  if (who != config_.self)
+    return;
+  // Those who do not seal may lack the newest, too.
+  const std::size_t newest = std::min(records_.size(), records_told_min);
+  for (std::size_t i = 0; i < records_.size(); ++i)
+    if (i + newest >= records_.size()
+        || records_[i].version.step > oldest->last.version.step)
+      act(job_action::committed{records_[i], true, true, header_, 0, 0, {}});
+}
+
+/// What seals or this peer know as committed may be more than what is left.
+void job_core::say_if_lost(const resume_decision& d) {
+  std::uint64_t last = std::max(d.last, last_.version.step);
+  resumed_ = d.version;
+  resumed_in_ = header_.since;
+  if (d.version.step >= last)
+    return;
+  report_all();
+  act(job_action::lost_state{d.lost_unit, last, d.version.step});
+  std::erase_if(records_, [&](const step_record& r) {
+    return r.version.step > d.version.step;
+  });
+  last_ = {};
+  last_.version = told_ = {d.version.step, header_.since};
+}
+
+/// Takes note of a committed step, and reports it when its turn has come.
+void job_core::publish(const step_record& r, const progress& said) {
+  if (age(r.version) <= age(told_)) // J-3
+    return;
+  // Old news of what was given up since.
+  if (r.version.step > resumed_.step && r.version.made < resumed_in_)
+    return;
+  if (age(r.version) > age(last_.version)) {
+    if (r.version.step <= last_.version.step) // what was ahead is given up
+      report_all();
+    last_ = r;
+  }
+  remember(r);
+  const bool broadcast = place_ && place_->reporter.peer == config_.self;
+  if (r.version.step > told_.step + 1 && told_.step > 0
+      && ahead_.size() < records_kept_max && who_may_tell()) {
+    if (ahead_.try_emplace(age(r.version), r, said).second)
+      act(job_action::committed{r, broadcast, true, header_, said.lr,
+                                said.tokens, said.took, said.bubble_permille});
+    if (records_asked_ == 0)
+      ask_for_records();
+    return;
+  }
+  report(r, said, broadcast);
+  while (!ahead_.empty()
+         && ahead_.begin()->second.first.version.step <= told_.step + 1) {
+    const auto next = ahead_.extract(ahead_.begin()).mapped();
+    report(next.first, next.second, false);
+  }
+  if (ahead_.empty())
+    records_asked_ = 0;
+}
+
+/// For those who miss it; what it replaces is forgotten.
+void job_core::remember(const step_record& r) {
+  std::erase_if(records_, [&](const step_record& old) {
+    return old.version.step >= r.version.step
+           && age(old.version) <= age(r.version);
+  });
+  records_.insert(std::ranges::lower_bound(
+                    records_, age(r.version), {},
+                    [](const step_record& x) { return age(x.version); }),
+                  r);
+  if (records_.size() > records_kept_max)
+    records_.erase(records_.begin());
+}
+
+void job_core::report(const step_record& r, const progress& said,
+                      bool broadcast) {
+  if (age(r.version) <= age(told_))
+    return;
+  if (r.version.step <= told_.step) // we were no sealer
+    act(job_action::lost_state{0, told_.step, r.version.step - 1});
+  told_ = r.version;
+  act(job_action::committed{r, broadcast, false, header_, said.lr, said.tokens,
+                            said.took, said.bubble_permille});
+}
+
+/// Whatever is still missing.
+void job_core::report_all() {
+  for (const auto& [at, what] : std::exchange(ahead_, {}))
+    report(what.first, what.second, false);
+  records_asked_ = 0;
+}
+
+std::optional<peer_id> job_core::who_may_tell() const {
+  std::vector<peer_id> others;
+  if (place_ && place_->reporter.peer != config_.self)
+    others.push_back(place_->reporter.peer);
+  for (const peer_id& p : participants_)
+    if (p != config_.self && (others.empty() || p != others.front()))
+      others.push_back(p);
+  if (others.empty())
+    return {};
+  return others[records_asked_ % others.size()];
+}
+
+/// The first time, and on ticks.
+void job_core::ask_for_records() {
+  const std::optional<peer_id> whom = who_may_tell();
+  if (!whom || records_asked_ >= records_tries_max)
+    return report_all();
+  ++records_asked_;
+  records_asked_at_ = now_;
+  act(job_action::send{*whom, records_wanted{header_, told_}});
+}
+
+void job_core::repeat_records() {
+  if (!ahead_.empty() && now_ - records_asked_at_ >= repeat_after)
+    ask_for_records();
+}
+
+void job_core::take(const peer_id& from, const records_wanted& m) {
+  for (const step_record& r : records_)
+    if (age(r.version) > age(m.after))
+      act(job_action::send{from, progress{header_, r, 0, 0, {}, 0}});
+}
+
+} // namespace shoal::core
