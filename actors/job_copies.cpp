@@ -20,6 +20,7 @@ transport::bulk_tag tag_of(const take_copies& a, std::uint32_t unit) {
 
 } // namespace
 
+/// Made beside the computation, like those that leave (job_arrivals.cpp).
 void job_actor::act(const take_copies& a) {
   const core::assignment& place = crew_.plan()->where;
   for (const std::uint32_t u : a.own) {
@@ -30,14 +31,19 @@ void job_actor::act(const take_copies& a) {
       for (const core::follower_place& f : place.followers)
         if (f.first_unit <= u && u < f.last_unit)
           followers.push_back(f.where.peer);
-    node().device().submit(
+    ++copying_out_;
+    node().reductions().submit(
       [unit, copy](kernels::backend&) {
         copy_state_out(*unit, copy.as<float>());
       },
       [this, post = poster(), links = &node().links(), a, u, copy, followers] {
         for (const core::peer_id& to : followers)
           links->send(to, tag_of(a, u), copy.shared(), [](std::error_code) {});
-        post([this, a, u, copy] { keep_copy(a, u, copy); });
+        post([this, a, u, copy] {
+          keep_copy(a, u, copy);
+          --copying_out_;
+          prepare_if_complete();
+        });
       });
   }
   for (const std::uint32_t u : a.followed) {

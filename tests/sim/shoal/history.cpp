@@ -29,16 +29,17 @@ void history::stepped(int node, const job_core& core, const job_input& in,
   for (const job_output& a : out)
     std::visit([&](const auto& x) { on(node, core, x); }, a);
   restoring_.reset();
-  nodes_[node].phase = core.now_in();
-  nodes_[node].step = core.step_in_progress();
-}
-
-void history::took(int node, const job_core& core, const job_input& in) {
   state& s = nodes_[node];
+  s.phase = core.now_in();
+  s.step = core.step_in_progress();
   if (core.under().digest != s.told) {
     s.told = core.under().digest;
     s.still = false;
   }
+}
+
+void history::took(int node, const job_core& core, const job_input& in) {
+  state& s = nodes_[node];
   if (const auto* v = std::get_if<ev::view_changed>(&in)) {
     if (v->place) {
       const std::uint64_t now = digest(*v->place);
