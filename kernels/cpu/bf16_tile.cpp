@@ -49,45 +49,45 @@ SHOAL_AMX void release_tiles() {
   _tile_release();
 }
 
+inline void ask_soon(const bf16_tile_call& t, std::size_t step) {
+  for (const void* run : t.soon)
+    __builtin_prefetch(static_cast<const std::byte*>(run) + 64 * step, 0, 2);
+}
+
 SHOAL_AMX void tile_amx(const bf16_tile_call& t) {
   memory_is_used();
-  constexpr std::size_t c_stride = tile_side * sizeof(float);
-  float* const c[4] = {t.c, t.c + 16, t.c + 16 * tile_side,
-                       t.c + 16 * tile_side + 16};
+  constexpr int row = 64; // bytes
+  constexpr std::size_t c_piece = 256;
   if (t.add) {
-    _tile_loadd(0, c[0], c_stride);
-    _tile_loadd(1, c[1], c_stride);
-    _tile_loadd(2, c[2], c_stride);
-    _tile_loadd(3, c[3], c_stride);
+    _tile_loadd(0, t.c, row);
+    _tile_loadd(1, t.c + c_piece, row);
+    _tile_loadd(2, t.c + 2 * c_piece, row);
+    _tile_loadd(3, t.c + 3 * c_piece, row);
   } else {
     _tile_zero(0);
     _tile_zero(1);
     _tile_zero(2);
     _tile_zero(3);
   }
-  const auto a_stride = t.a_stride * sizeof(bf16);
-  const bf16* a0 = t.a;
-  const bf16* a1 = t.a + 16 * t.a_stride;
-  const bf16* b0 = t.b;
-  const bf16* b1 = t.b + t.b_stride;
+  const bf16* a = t.a;
+  const bf16* b = t.b;
   for (std::size_t s = 0; s != t.steps; ++s) {
-    _tile_loadd(4, a0, a_stride);
-    _tile_loadd(6, b0, 64);
+    _tile_loadd(6, b, row);
+    _tile_loadd(4, a, row);
+    _tile_loadd(7, b + piece_values, row);
+    _tile_loadd(5, a + piece_values, row);
     _tile_dpbf16ps(0, 4, 6);
-    _tile_loadd(7, b1, 64);
     _tile_dpbf16ps(1, 4, 7);
-    _tile_loadd(5, a1, a_stride);
     _tile_dpbf16ps(2, 5, 6);
     _tile_dpbf16ps(3, 5, 7);
-    a0 += tile_depth;
-    a1 += tile_depth;
-    b0 += 16 * tile_depth;
-    b1 += 16 * tile_depth;
+    ask_soon(t, s);
+    a += step_values;
+    b += step_values;
   }
-  _tile_stored(0, c[0], c_stride);
-  _tile_stored(1, c[1], c_stride);
-  _tile_stored(2, c[2], c_stride);
-  _tile_stored(3, c[3], c_stride);
+  _tile_stored(0, t.c, row);
+  _tile_stored(1, t.c + c_piece, row);
+  _tile_stored(2, t.c + 2 * c_piece, row);
+  _tile_stored(3, t.c + 3 * c_piece, row);
   memory_is_used();
 }
 
@@ -105,34 +105,37 @@ SHOAL_BF16 void tile_avx512(const bf16_tile_call& t) {
   constexpr int rows = 8; // 16 sums, which hide the latency of 4 to 6 cycles
   for (std::size_t m = 0; m != tile_side; m += rows) {
     __m512 sums[rows][2];
-    float* c = t.c + m * tile_side;
+    float* c = t.c + m / 16 * 512 + m % 16 * 16;
     for (int r = 0; r != rows; ++r)
       for (int h = 0; h != 2; ++h)
-        sums[r][h] = t.add ? _mm512_load_ps(c + r * tile_side + 16 * h)
-                           : _mm512_setzero_ps();
-    const bf16* a = t.a + m * t.a_stride;
-    const bf16* b0 = t.b;
-    const bf16* b1 = t.b + t.b_stride;
-    for (std::size_t k = 0; k != t.steps * tile_depth; k += 2) {
-      const __m512bh w0 = pairs_at(b0 + 16 * k);
-      const __m512bh w1 = pairs_at(b1 + 16 * k);
-      for (int r = 0; r != rows; ++r) {
-        const __m512bh x = pair_in_all(a + r * t.a_stride + k);
-        sums[r][0] = _mm512_dpbf16_ps(sums[r][0], x, w0);
-        sums[r][1] = _mm512_dpbf16_ps(sums[r][1], x, w1);
+        sums[r][h] =
+          t.add ? _mm512_load_ps(c + 16 * r + 256 * h) : _mm512_setzero_ps();
+    const bf16* a = t.a + m / 16 * piece_values + m % 16 * tile_depth;
+    const bf16* b = t.b;
+    for (std::size_t s = 0; s != t.steps; ++s) {
+      if (m == 0)
+        ask_soon(t, s);
+      for (std::size_t k = 0; k != tile_depth; k += 2) {
+        const __m512bh w0 = pairs_at(b + 16 * k);
+        const __m512bh w1 = pairs_at(b + piece_values + 16 * k);
+        for (std::size_t r = 0; r != rows; ++r) {
+          const __m512bh x = pair_in_all(a + r * tile_depth + k);
+          sums[r][0] = _mm512_dpbf16_ps(sums[r][0], x, w0);
+          sums[r][1] = _mm512_dpbf16_ps(sums[r][1], x, w1);
+        }
       }
+      a += step_values;
+      b += step_values;
     }
     for (int r = 0; r != rows; ++r)
       for (int h = 0; h != 2; ++h)
-        _mm512_store_ps(c + r * tile_side + 16 * h, sums[r][h]);
+        _mm512_store_ps(c + 16 * r + 256 * h, sums[r][h]);
   }
 }
 
-SHOAL_BF16 void transpose_avx512(const float* from, std::size_t from_stride,
-                                 float* to, std::size_t to_stride) {
-  __m512 r[16], s[16];
-  for (std::size_t i = 0; i != 16; ++i)
-    r[i] = _mm512_loadu_ps(from + i * from_stride);
+/// Turns 16 x 16 words, a row in each register.
+SHOAL_BF16 inline void turn(__m512 (&r)[16]) {
+  __m512 s[16];
   // Pairs of rows, then of pairs, within 128 bits; then those among each
   // other.
   for (int i = 0; i != 16; i += 2) {
@@ -164,22 +167,73 @@ SHOAL_BF16 void transpose_avx512(const float* from, std::size_t from_stride,
     s[j + 4] = _mm512_shuffle_f32x4(c, d, 0x88);
     s[j + 12] = _mm512_shuffle_f32x4(c, d, 0xdd);
   }
-  for (std::size_t i = 0; i != 16; ++i)
-    _mm512_storeu_ps(to + i * to_stride, s[i]);
+  for (int i = 0; i != 16; ++i)
+    r[i] = s[i];
 }
 
-SHOAL_BF16 void round_avx512(const float* from, std::size_t size, bf16* to) {
-  std::size_t i = 0;
-  for (; i + 16 <= size; i += 16)
-    _mm256_storeu_si256(
-      reinterpret_cast<__m256i*>(to + i),
-      reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(_mm512_loadu_ps(from + i))));
-  if (i == size)
-    return;
-  const auto mask = static_cast<__mmask16>((1u << (size - i)) - 1);
-  _mm256_mask_storeu_epi16(to + i, mask,
-                           reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(
-                             _mm512_maskz_loadu_ps(mask, from + i))));
+SHOAL_BF16 void transpose_avx512(const float* from, std::size_t from_stride,
+                                 float* to, std::size_t to_stride) {
+  __m512 r[16];
+  for (std::size_t i = 0; i != 16; ++i)
+    r[i] = _mm512_loadu_ps(from + i * from_stride);
+  turn(r);
+  for (std::size_t i = 0; i != 16; ++i)
+    _mm512_storeu_ps(to + i * to_stride, r[i]);
+}
+
+/// The lanes of 16 below `count` - `from`.
+SHOAL_BF16 inline __mmask16 lanes_left(std::size_t count, std::size_t from) {
+  const std::size_t n = count > from ? count - from : 0;
+  return n >= 16 ? __mmask16(0xffff) : static_cast<__mmask16>((1u << n) - 1);
+}
+
+/// Values [k, k + 32) of a row, rounded, as pairs.
+SHOAL_BF16 inline __m512i
+rounded_pairs(const float* row, std::size_t k, std::size_t cols) {
+  if (k >= cols)
+    return _mm512_setzero_si512();
+  const __m512 low = _mm512_maskz_loadu_ps(lanes_left(cols, k), row + k);
+  const __m512 high =
+    _mm512_maskz_loadu_ps(lanes_left(cols, k + 16), row + k + 16);
+  return reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(high, low));
+}
+
+SHOAL_BF16 void
+round_to_a_avx512(matrix_view<const float> x, piece_writer into) {
+  for (std::size_t r = 0; r != 16; ++r)
+    for (std::size_t s = 0; s != into.steps; ++s)
+      _mm512_storeu_si512(into.to + s * into.stride + r * tile_depth,
+                          r < x.rows
+                            ? rounded_pairs(x.row(r), s * tile_depth, x.cols)
+                            : _mm512_setzero_si512());
+}
+
+SHOAL_BF16 void
+round_to_b_avx512(matrix_view<const float> x, piece_writer into) {
+  for (std::size_t s = 0; s != into.steps; ++s) {
+    __m512 r[16];
+    for (std::size_t i = 0; i != 16; ++i)
+      r[i] =
+        i < x.rows
+          ? _mm512_castsi512_ps(rounded_pairs(x.row(i), s * tile_depth, x.cols))
+          : _mm512_setzero_ps();
+    turn(r);
+    for (std::size_t i = 0; i != 16; ++i)
+      _mm512_storeu_ps(into.to + s * into.stride + i * 32, r[i]);
+  }
+}
+
+SHOAL_BF16 void copy_to_a_avx512(matrix_view<const bf16> w, piece_writer into) {
+  for (std::size_t r = 0; r != 16; ++r)
+    for (std::size_t s = 0; s != into.steps; ++s) {
+      const auto k = s * tile_depth;
+      const auto n = r < w.rows && w.cols > k ? w.cols - k : 0;
+      const auto mask =
+        n >= 32 ? ~__mmask32{} : static_cast<__mmask32>((1u << n) - 1);
+      const bf16* from = n != 0 ? w.row(r) + k : w.data;
+      _mm512_storeu_si512(into.to + s * into.stride + r * tile_depth,
+                          _mm512_maskz_loadu_epi16(mask, from));
+    }
 }
 
 /// Values of inputs 2j and 2j + 1 of 16 outputs, rounded, as pairs.
@@ -190,8 +244,7 @@ store_pairs(bf16* to, __m512 even, __m512 odd, __m512i interleave) {
 }
 
 template <weight_type Type>
-SHOAL_BF16 void unpack_avx512(const std::byte* panel, std::size_t first,
-                              std::size_t last, bf16* to) {
+SHOAL_BF16 void unpack_avx512(const std::byte* panel, piece_writer into) {
   alignas(64) std::uint16_t order[32];
   alignas(64) float levels[16];
   for (std::uint16_t n = 0; n != 16; ++n) {
@@ -203,14 +256,15 @@ SHOAL_BF16 void unpack_avx512(const std::byte* panel, std::size_t first,
   const __m512 table = _mm512_load_ps(levels);
   const __m512i upper = _mm512_set1_epi32(static_cast<int>(0xffff0000u));
   const __m512i flip = _mm512_set1_epi32(static_cast<int>(0x80808080u));
-  for (auto c = first; c != last; ++c) {
-    const auto* chunk = panel + c * chunk_bytes(Type);
+  for (std::size_t s = 0; s != into.steps; s += 2) {
+    const auto* chunk = panel + s / 2 * chunk_bytes(Type);
     const __m512i both = _mm512_loadu_si512(chunk);
     const __m512 scales[2] = {
       _mm512_castsi512_ps(_mm512_slli_epi32(both, 16)),
       _mm512_castsi512_ps(_mm512_and_si512(both, upper))};
     const auto* codes = chunk + scale_bytes;
-    for (int block = 0; block != 2; ++block)
+    for (int block = 0; block != 2; ++block) {
+      auto* to = into.to + (s + std::size_t(block)) * into.stride;
       for (int g = 0; g != 8; ++g) {
         __m512 v[4];
         if (Type == weight_type::q8) {
@@ -239,6 +293,7 @@ SHOAL_BF16 void unpack_avx512(const std::byte* panel, std::size_t first,
         store_pairs(to + 32, v[2], v[3], interleave);
         to += 64;
       }
+    }
   }
 }
 
@@ -266,18 +321,23 @@ void transpose_16(const float* from, std::size_t from_stride, float* to,
   transpose_avx512(from, from_stride, to, to_stride);
 }
 
-void round_row(const float* from, std::size_t size, bf16* to,
-               std::size_t padded) {
-  round_avx512(from, size, to);
-  std::memset(static_cast<void*>(to + size), 0, (padded - size) * sizeof(bf16));
+void round_to_a(matrix_view<const float> x, piece_writer into) {
+  round_to_a_avx512(x, into);
 }
 
-void unpack_chunks(weight_type type, const std::byte* panel, std::size_t first,
-                   std::size_t last, bf16* to) {
+void round_to_b(matrix_view<const float> x, piece_writer into) {
+  round_to_b_avx512(x, into);
+}
+
+void copy_to_a(matrix_view<const bf16> w, piece_writer into) {
+  copy_to_a_avx512(w, into);
+}
+
+void unpack_to_b(weight_type type, const std::byte* panel, piece_writer into) {
   if (type == weight_type::q8)
-    unpack_avx512<weight_type::q8>(panel, first, last, to);
+    unpack_avx512<weight_type::q8>(panel, into);
   else
-    unpack_avx512<weight_type::q4>(panel, first, last, to);
+    unpack_avx512<weight_type::q4>(panel, into);
 }
 
 #else
@@ -298,11 +358,16 @@ void bf16_tiles::operator()(const bf16_tile_call&) const {
 void transpose_16(const float*, std::size_t, float*, std::size_t) {
   absent();
 }
-void round_row(const float*, std::size_t, bf16*, std::size_t) {
+void round_to_a(matrix_view<const float>, piece_writer) {
   absent();
 }
-void unpack_chunks(weight_type, const std::byte*, std::size_t, std::size_t,
-                   bf16*) {
+void round_to_b(matrix_view<const float>, piece_writer) {
+  absent();
+}
+void copy_to_a(matrix_view<const bf16>, piece_writer) {
+  absent();
+}
+void unpack_to_b(weight_type, const std::byte*, piece_writer) {
   absent();
 }
 

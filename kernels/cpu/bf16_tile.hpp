@@ -2,9 +2,12 @@
 //
 //   c[m,n] (+)= sum_k a[m,k] * b[k,n],  m, n < 32, k < 32 * steps
 //
-// a: rows of k. b: panels of 16 columns, in each pairs of k of all columns:
-// value (k, n) at [n / 16][k / 2][n % 16][k % 2], as both the dot products of
-// AVX-512 BF16 and the tiles of AMX take it. c: 32 rows of 32 floats.
+// All three lie in pieces of 1 KiB, which are what a tile of AMX holds, in the
+// order in which they are read; of each step of 32 values of k:
+//   a: two pieces of 16 rows: (m, k) at [m / 16][m % 16][k]
+//   b: two pieces of 16 columns, in them pairs of k of all columns, as the dot
+//      products of AVX-512 BF16 take them: [n / 16][k / 2][n % 16][k % 2]
+//   c: four pieces: (m, n) at [m / 16][n / 16][m % 16][n % 16]
 //
 // Precision: two products and the sum so far are added at a time, by the
 //            processor's rule; AMX and AVX-512 agree within float rounding.
@@ -20,14 +23,24 @@ inline constexpr std::size_t tile_side = 32;
 /// Values of k in one step.
 inline constexpr std::size_t tile_depth = 32;
 
+/// Values of a or b in one step.
+inline constexpr std::size_t step_values = tile_side * tile_depth;
+/// Values in a piece of a or b.
+inline constexpr std::size_t piece_values = step_values / 2;
+
+/// Runs of cache lines, one for each step, that a call asks for meanwhile.
+inline constexpr std::size_t asked_runs = 4;
+
 struct bf16_tile_call {
   const bf16* a;
-  std::size_t a_stride; ///< values
   const bf16* b;
-  std::size_t b_stride; ///< values from one panel to the next
   std::size_t steps;
   float* c; ///< on a boundary of 64 bytes
   bool add; ///< else c is overwritten
+  /// What will be read soon, to be brought to the second-level cache: a line
+  /// of each run a step, since many at once keep what the step itself reads
+  /// from coming. Any address will do.
+  const void* soon[asked_runs];
 };
 
 /// Brackets calls of bf16_tile() on one thread.
@@ -49,12 +62,23 @@ private:
 void transpose_16(const float* from, std::size_t from_stride, float* to,
                   std::size_t to_stride);
 
-/// Rounds `size` floats; `to` is filled up to `padded` with zeros.
-void round_row(const float* from, std::size_t size, bf16* to,
-               std::size_t padded);
+/// Where a run of pieces is written: one for each step.
+struct piece_writer {
+  bf16* to;
+  std::size_t steps;
+  /// Values from the piece of one step to that of the next.
+  std::size_t stride = step_values;
+};
 
-/// Chunks [first, last) of a panel of q8 or q4 as bf16 panels of b.
-void unpack_chunks(weight_type type, const std::byte* panel, std::size_t first,
-                   std::size_t last, bf16* to);
+/// Rounds `rows` <= 16 rows of `cols` floats, rows and columns past the end
+/// become 0: pieces of a, or of b with a column for each row.
+void round_to_a(matrix_view<const float> x, piece_writer into);
+void round_to_b(matrix_view<const float> x, piece_writer into);
+
+/// Copies rows to pieces of a, in the same way.
+void copy_to_a(matrix_view<const bf16> w, piece_writer into);
+
+/// Chunks from `panel` on of q8 or q4 to pieces of b; two steps each.
+void unpack_to_b(weight_type type, const std::byte* panel, piece_writer into);
 
 } // namespace shoal::kernels::cpu

@@ -1,10 +1,12 @@
 // kernels/cpu/many_rows.cpp -- products of many tokens, a part of the outputs
 // at a time.
 //
-// By tiles of bf16: rows of bf16 weights are the left side of the product as
-// they lie, so that they need no turning, and the tokens the right one; what
-// comes out is turned. Of q8 and q4, whose panels are right sides, the tokens
-// are the left side.
+// By tiles of bf16: rows of bf16 weights are the left side of the product, so
+// that they need no turning, and the tokens the right one; what comes out is
+// turned. Of q8 and q4, whose panels are right sides, the tokens are the left
+// side. Both sides are cut into strips of 32 rows or columns of one pass of
+// inputs, 16 KiB each: one strip of tokens stays in the first-level cache
+// while the task's strips of the weight pass by from the second-level one.
 #include "kernels/cpu/many_rows.hpp"
 
 #include "kernels/check.hpp"
@@ -24,13 +26,14 @@ namespace {
 /// in the second-level cache beside what is multiplied, where that has 2 MiB.
 /// AMX needs that; vdpbf16ps is slower than the next cache.
 constexpr std::size_t pass_tokens = 512;
-/// Inputs of one pass: 32 rows of them are 32 KiB, which stay in the
-/// first-level cache while all of the other side passes by.
-constexpr std::size_t pass_inputs = 512;
+/// Inputs of one pass: two strips and the results of one call, 36 KiB, lie in
+/// the first-level cache. More inputs push the strip of tokens out, fewer load
+/// and store the results more often.
+constexpr std::size_t pass_inputs = 256;
 /// Outputs of a task at most; the activations are read once for each task.
-constexpr std::size_t task_outputs = 256;
+constexpr std::size_t task_outputs = 512;
 /// Tasks there should be, so that threads end together.
-constexpr std::size_t tasks_wanted = 8;
+constexpr std::size_t tasks_wanted = 4;
 
 constexpr std::size_t round_up(std::size_t n, std::size_t to) {
   return (n + to - 1) / to * to;
@@ -41,16 +44,11 @@ std::size_t outputs_of_task(std::size_t outputs) {
   return std::clamp(share, tile_side, task_outputs);
 }
 
-/// Aligned memory of one worker, cut into pieces.
+/// Memory of one worker, cut into pieces.
 class arena {
 public:
-  arena(std::vector<std::byte>& memory, std::size_t bytes) {
-    constexpr std::size_t line = 64;
-    if (memory.size() < bytes + line)
-      memory.resize(bytes + line);
-    auto at = reinterpret_cast<std::uintptr_t>(memory.data());
-    next_ = memory.data() + (line - at % line) % line;
-  }
+  arena(scratch_memory& memory, std::size_t bytes)
+    : next_(memory.need(bytes)) {}
   template <class T>
   T* take(std::size_t count) {
     auto* piece = next_;
@@ -71,173 +69,176 @@ struct pass {
   std::size_t tokens = round_up(x_TI.rows, tile_side);
   std::size_t inputs = round_up(x_TI.cols, chunk_cols);
   std::size_t outputs = outputs_of_task(w.rows());
-  /// Of rows of activations; not a multiple of a page, so that rows lie in
-  /// different sets of the caches.
-  std::size_t x_stride = inputs + 32;
 
   bool rows_left() const { return w.type() == weight_type::bf16; }
-  std::size_t x_size() const {
-    return tokens * (rows_left() ? inputs : x_stride);
+  std::size_t token_strips() const { return tokens / tile_side; }
+  std::size_t output_strips() const { return outputs / tile_side; }
+  std::size_t x_size() const { return tokens * inputs; }
+  std::size_t steps_from(std::size_t k) const {
+    return std::min(pass_inputs, inputs - k) / tile_depth;
   }
 };
 
-/// Activations of 16 tokens, rounded: rows, or a panel of pairs.
-void round_tokens(const pass& p, std::size_t panel, bf16* x,
-                  std::vector<std::byte>& memory) {
-  const auto first = panel * 16;
-  const auto row = [&](std::size_t t, bf16* to) {
-    if (first + t < p.x_TI.rows)
-      round_row(p.x_TI.row(first + t), p.x_TI.cols, to, p.inputs);
+/// Activations of 16 tokens, rounded: their pieces of all strips of inputs.
+/// Of the tokens' strips, those of the first pass of inputs come first.
+void round_tokens(const pass& p, std::size_t panel, bf16* x) {
+  const auto first = std::min(p.x_TI.rows, panel * 16);
+  const auto rows = p.x_TI.slice_rows(first, std::min(p.x_TI.rows, first + 16));
+  for (std::size_t k = 0; k < p.inputs; k += pass_inputs) {
+    const auto steps = p.steps_from(k);
+    const auto last = std::min(p.x_TI.cols, k + pass_inputs);
+    const auto part = rows.slice_cols(std::min(k, last), last);
+    const piece_writer into{x + k * p.tokens + panel / 2 * steps * step_values
+                              + panel % 2 * piece_values,
+                            steps};
+    if (p.rows_left())
+      round_to_b(part, into);
     else
-      std::fill_n(to, p.inputs, bf16{});
-  };
-  if (!p.rows_left()) {
-    for (std::size_t t = 0; t != 16; ++t)
-      row(t, x + (first + t) * p.x_stride);
-    return;
+      round_to_a(part, into);
   }
-  arena from(memory, 16 * p.x_stride * sizeof(bf16));
-  auto* rows = from.take<bf16>(16 * p.x_stride);
-  for (std::size_t t = 0; t != 16; ++t)
-    row(t, rows + t * p.x_stride);
-  auto* to = reinterpret_cast<float*>(x + first * p.inputs);
-  for (std::size_t k = 0; k != p.inputs; k += 32)
-    transpose_16(reinterpret_cast<float*>(rows + k), p.x_stride / 2, to + 8 * k,
-                 16);
 }
 
-/// Inputs [k, k + size) of outputs [first, first + p.outputs): rows of
-/// size + 32 values, or panels of size * 16.
-void unpack_weight(const pass& p, std::size_t first, std::size_t k,
-                   std::size_t size, bf16* to) {
-  if (p.rows_left()) {
-    const auto w = p.w.halves();
-    const auto here = std::min(size, w.cols - std::min(w.cols, k));
-    for (std::size_t o = 0; o != p.outputs; ++o, to += size + 32) {
-      const auto copied = first + o < w.rows ? here : 0;
-      if (copied != 0)
-        std::copy_n(w.row(first + o) + k, copied, to);
-      std::fill(to + copied, to + size, bf16{});
+/// The pass of inputs from k on, of outputs [first, first + p.outputs).
+void unpack_weight(const pass& p, std::size_t first, std::size_t k, bf16* to) {
+  const auto steps = p.steps_from(k);
+  for (std::size_t o = 0; o != p.outputs; o += 16) {
+    const piece_writer into{
+      to + o / 32 * steps * step_values + o / 16 % 2 * piece_values, steps};
+    if (p.rows_left()) {
+      const auto w = p.w.halves();
+      const auto row = std::min(w.rows, first + o);
+      const auto col = std::min(w.cols, k + pass_inputs);
+      copy_to_a(w.slice_rows(row, std::min(w.rows, row + 16))
+                  .slice_cols(std::min(k, col), col),
+                into);
+      continue;
     }
-    return;
-  }
-  const auto panels = panels_of(p.w.rows());
-  const auto stride = chunks_of(p.w.cols()) * chunk_bytes(p.w.type());
-  for (auto panel = first / 16; panel != (first + p.outputs) / 16;
-       ++panel, to += size * 16) {
-    if (panel < panels)
-      unpack_chunks(p.w.type(), p.w.data() + panel * stride, k / chunk_cols,
-                    (k + size) / chunk_cols, to);
+    const auto panel = (first + o) / panel_rows;
+    const auto stride = chunks_of(p.w.cols()) * chunk_bytes(p.w.type());
+    if (panel < panels_of(p.w.rows()))
+      unpack_to_b(p.w.type(),
+                  p.w.data() + panel * stride
+                    + k / chunk_cols * chunk_bytes(p.w.type()),
+                  into);
     else
-      std::fill_n(to, size * 16, bf16{});
+      for (std::size_t s = 0; s != steps; ++s)
+        std::fill_n(into.to + s * into.stride, piece_values, bf16{});
   }
 }
 
-/// Asks for part `part` of `parts` of what unpack_weight() will read, so that
-/// it comes while the products before are computed.
-void prefetch_weight(const pass& p, std::size_t first, std::size_t k,
-                     std::size_t size, std::size_t part, std::size_t parts) {
-  constexpr std::size_t line = 64;
-  const auto ask = [](const void* from, std::size_t bytes) {
-    for (std::size_t at = 0; at < bytes; at += line)
-      __builtin_prefetch(static_cast<const std::byte*>(from) + at, 0, 2);
-  };
-  const auto share = [&](std::size_t count) {
-    return std::pair{count * part / parts, count * (part + 1) / parts};
-  };
-  if (k >= p.w.cols())
-    return;
-  if (p.rows_left()) {
-    const auto w = p.w.halves();
-    const auto bytes = std::min(size, w.cols - k) * sizeof(bf16);
-    const auto [low, high] = share(p.outputs);
-    for (auto o = first + low; o < std::min(first + high, w.rows); ++o)
-      ask(w.row(o) + k, bytes);
-    return;
+/// Cache lines in a run of what unpack_weight() will read.
+constexpr std::size_t run_lines = pass_inputs / tile_depth;
+
+/// What a task reads of the weight from input k on, as runs: parts of rows, or
+/// of panels.
+class weight_runs {
+public:
+  weight_runs(const pass& p, std::size_t first, std::size_t k) : p_(p), k_(k) {
+    if (k >= p.w.cols())
+      return;
+    if (p.rows_left()) {
+      first_ = first;
+      count_ = std::min(first + p.outputs, p.w.rows()) - first;
+      return;
+    }
+    first_ = first / panel_rows;
+    const auto last =
+      std::min((first + p.outputs) / panel_rows, panels_of(p.w.rows()));
+    const auto bytes = p.steps_from(k) / 2 * chunk_bytes(p.w.type());
+    runs_ = (bytes + 64 * run_lines - 1) / (64 * run_lines);
+    count_ = (last - first_) * runs_;
   }
-  const auto chunk = chunk_bytes(p.w.type());
-  const auto stride = chunks_of(p.w.cols()) * chunk;
-  const auto [low, high] = share(p.outputs / panel_rows * (size / chunk_cols));
-  for (auto i = low; i != high; ++i) {
-    const auto panel = first / panel_rows + i / (size / chunk_cols);
-    if (panel < panels_of(p.w.rows()))
-      ask(p.w.data() + panel * stride
-            + (k / chunk_cols + i % (size / chunk_cols)) * chunk,
-          chunk);
+  std::size_t size() const { return count_; }
+  const void* operator[](std::size_t i) const {
+    if (p_.rows_left())
+      return p_.w.halves().row(first_ + i) + k_;
+    const auto chunk = chunk_bytes(p_.w.type());
+    return p_.w.data() + (first_ + i / runs_) * chunks_of(p_.w.cols()) * chunk
+           + k_ / chunk_cols * chunk + i % runs_ * 64 * run_lines;
   }
+
+private:
+  const pass& p_;
+  std::size_t k_;
+  std::size_t first_ = 0;
+  std::size_t count_ = 0;
+  std::size_t runs_ = 1; ///< of a panel
+};
+
+/// Of `count` things, those that fall to part `part` of `parts`.
+std::pair<std::size_t, std::size_t>
+share(std::size_t count, std::size_t part, std::size_t parts) {
+  return {count * part / parts, count * (part + 1) / parts};
 }
 
 /// Copies 16 x 16 results to where they belong, as far as that is.
-void put(const pass& p, const float* c, bool turned, std::size_t t,
-         std::size_t o) {
+void put(const pass& p, const float* c, std::size_t t, std::size_t o) {
   if (t >= p.y_TO.rows || o >= p.y_TO.cols)
     return;
   const auto rows = std::min<std::size_t>(16, p.y_TO.rows - t);
   const auto cols = std::min<std::size_t>(16, p.y_TO.cols - o);
   alignas(64) float part[256];
-  std::size_t stride = tile_side;
-  if (turned) {
+  if (p.rows_left()) {
     if (rows == 16 && cols == 16)
-      return transpose_16(c, tile_side, p.y_TO.row(t) + o, p.y_TO.stride);
-    transpose_16(c, tile_side, part, 16);
+      return transpose_16(c, 16, p.y_TO.row(t) + o, p.y_TO.stride);
+    transpose_16(c, 16, part, 16);
     c = part;
-    stride = 16;
   }
   for (std::size_t r = 0; r != rows; ++r)
-    std::copy_n(c + r * stride, cols, p.y_TO.row(t + r) + o);
+    if (cols == 16)
+      std::memcpy(p.y_TO.row(t + r) + o, c + r * 16, 64);
+    else
+      std::copy_n(c + r * 16, cols, p.y_TO.row(t + r) + o);
 }
 
 /// Outputs [first, first + p.outputs) of all tokens of the pass.
 void multiply(const pass& p, const bf16* x, std::size_t first,
-              std::vector<std::byte>& memory) {
-  const auto depth = std::min(pass_inputs, p.inputs);
-  const auto w_size = p.outputs * (depth + 32);
-  const auto c_size = p.outputs * p.tokens;
-  arena from(memory, w_size * sizeof(bf16) + 64 + c_size * sizeof(float));
-  auto* w = from.take<bf16>(w_size);
-  auto* c = from.take<float>(c_size);
+              scratch_memory& memory) {
+  constexpr std::size_t c_size = tile_side * tile_side;
   const bool turned = p.rows_left();
-  const auto token_tiles = p.tokens / tile_side;
-  const auto output_tiles = p.outputs / tile_side;
-  {
-    const bf16_tiles tiles(p.with);
-    for (std::size_t k = 0; k < p.inputs; k += pass_inputs) {
-      const auto size = std::min(pass_inputs, p.inputs - k);
-      unpack_weight(p, first, k, size, w);
-      for (std::size_t i = 0; i != token_tiles; ++i)
-        for (std::size_t j = 0; j != output_tiles; ++j) {
-          bf16_tile_call call;
-          const auto w_stride = turned ? size + 32 : size * 16;
-          const auto x_stride = turned ? p.inputs * 16 : p.x_stride;
-          const auto* w_at =
-            w + j * (turned ? tile_side * w_stride : 2 * w_stride);
-          const auto* x_at = turned ? x + i * 2 * x_stride + k * 16
-                                    : x + i * tile_side * x_stride + k;
-          call.a = turned ? w_at : x_at;
-          call.a_stride = turned ? w_stride : x_stride;
-          call.b = turned ? x_at : w_at;
-          call.b_stride = turned ? x_stride : w_stride;
-          call.steps = size / tile_depth;
-          call.c = c + (i * output_tiles + j) * tile_side * tile_side;
-          call.add = k != 0;
-          tiles(call);
-          const auto next = std::min(pass_inputs, p.inputs - k - size);
-          if (next != 0)
-            prefetch_weight(p, first, k + size, next, i * output_tiles + j,
-                            token_tiles * output_tiles);
-        }
-    }
+  const auto calls = p.token_strips() * p.output_strips();
+  const auto w_size = p.outputs * std::min(pass_inputs, p.inputs);
+  arena from(memory, w_size * sizeof(bf16) + 64 + calls * c_size * 4);
+  auto* w = from.take<bf16>(w_size);
+  auto* c = from.take<float>(calls * c_size);
+  const bf16_tiles tiles(p.with);
+  for (std::size_t k = 0; k < p.inputs; k += pass_inputs) {
+    const weight_runs soon(p, first, k + pass_inputs);
+    bf16_tile_call call;
+    call.steps = p.steps_from(k);
+    call.add = k != 0;
+    unpack_weight(p, first, k, w);
+    for (std::size_t i = 0; i != p.token_strips(); ++i)
+      for (std::size_t j = 0; j != p.output_strips(); ++j) {
+        const auto* w_at = w + j * call.steps * step_values;
+        const auto* x_at = x + k * p.tokens + i * call.steps * step_values;
+        const auto index = i * p.output_strips() + j;
+        call.a = turned ? w_at : x_at;
+        call.b = turned ? x_at : w_at;
+        call.c = c + index * c_size;
+        // A part of the weight's next inputs, and of the next tokens.
+        std::fill_n(call.soon, asked_runs, call.a);
+        std::size_t asked = 0;
+        const auto [low, high] = share(soon.size(), index, calls);
+        for (auto run = low; run != high && asked != asked_runs / 2; ++run)
+          call.soon[asked++] = soon[run];
+        const auto [from, to] = share(32, j, p.output_strips());
+        for (auto run = from; run != to && asked != asked_runs; ++run)
+          call.soon[asked++] = x_at + (32 + run) * call.steps * 32;
+        tiles(call);
+      }
   }
-  for (std::size_t i = 0; i != token_tiles; ++i)
-    for (std::size_t j = 0; j != output_tiles; ++j)
-      for (std::size_t a = 0; a != 2; ++a)
-        for (std::size_t b = 0; b != 2; ++b) {
-          const auto* block = c + (i * output_tiles + j) * tile_side * tile_side
-                              + (turned ? b * 16 * tile_side + a * 16
-                                        : a * 16 * tile_side + b * 16);
-          put(p, block, turned, i * tile_side + a * 16,
-              first + j * tile_side + b * 16);
-        }
+  // 16 tokens at a time, whose rows are written from left to right: more are
+  // more streams than the processor follows.
+  for (std::size_t t = 0; t != p.tokens; t += 16)
+    for (std::size_t o = 0; o != p.outputs; o += 16) {
+      const auto half_t = t / 16 % 2;
+      const auto half_o = o / 16 % 2;
+      const auto* block =
+        c + (t / tile_side * p.output_strips() + o / tile_side) * c_size;
+      put(p, block + (turned ? 2 * half_o + half_t : 2 * half_t + half_o) * 256,
+          t, first + o);
+    }
 }
 
 /// Chunks of a panel as floats: input k of output n at to[k * stride + n].
@@ -266,6 +267,16 @@ void unpack_panel(const packed_weight& w, std::size_t panel, float* to,
 
 } // namespace
 
+std::byte* scratch_memory::need(std::size_t bytes) {
+  // What is smaller is not given large pages.
+  constexpr std::size_t least = std::size_t{4} << 20;
+  if (size_ < bytes) {
+    size_ = std::max(bytes, least);
+    memory_ = allocate_packed(size_);
+  }
+  return memory_.get();
+}
+
 void many_rows_bf16(thread_team& team, many_rows_scratch& scratch,
                     matrix_view<float> y_TO, matrix_view<const float> x_TI,
                     const packed_weight& w_OI, features with) {
@@ -276,14 +287,10 @@ void many_rows_bf16(thread_team& team, many_rows_scratch& scratch,
     const auto last = std::min(y_TO.rows, t + pass_tokens);
     const pass p{y_TO.slice_rows(t, last), x_TI.slice_rows(t, last), w_OI,
                  with};
-    constexpr std::size_t line = 64 / sizeof(bf16);
-    if (scratch.x.size() < p.x_size() + line)
-      scratch.x.resize(p.x_size() + line);
-    const auto at = reinterpret_cast<std::uintptr_t>(scratch.x.data());
-    auto* x = scratch.x.data() + (64 - at % 64) % 64 / sizeof(bf16);
-    team.run(p.tokens / 16, [&](std::size_t panel, unsigned worker) {
-      round_tokens(p, panel, x, scratch.tasks[worker]);
-    });
+    auto* x =
+      reinterpret_cast<bf16*>(scratch.x.need(p.x_size() * sizeof(bf16)));
+    team.run(p.tokens / 16,
+             [&](std::size_t panel, unsigned) { round_tokens(p, panel, x); });
     const auto tasks = (w_OI.rows() + p.outputs - 1) / p.outputs;
     team.run(tasks, [&](std::size_t task, unsigned worker) {
       multiply(p, x, task * p.outputs, scratch.tasks[worker]);

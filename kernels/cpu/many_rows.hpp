@@ -15,10 +15,23 @@
 
 namespace shoal::kernels::cpu {
 
+/// Memory on a boundary of cache lines, in large pages where they are to be
+/// had: pages of 4 KiB lie in the second-level cache as chance has it, and
+/// push each other out before it is full.
+class scratch_memory {
+public:
+  /// At least `bytes`; what it held is lost if it grows.
+  std::byte* need(std::size_t bytes);
+
+private:
+  std::shared_ptr<std::byte> memory_;
+  std::size_t size_ = 0;
+};
+
 /// Memory of the products of many tokens, kept between calls.
 struct many_rows_scratch {
-  std::vector<bf16> x;                       ///< activations, rounded
-  std::vector<std::vector<std::byte>> tasks; ///< of each worker
+  scratch_memory x;                  ///< activations, rounded
+  std::vector<scratch_memory> tasks; ///< of each worker
 };
 
 /// Floats and sgemm: any processor.
