@@ -7,6 +7,7 @@
 #include "kernels/cpu/backend.hpp"
 #include "kernels/cpu/gemm.hpp"
 #include "kernels/cpu/parallel.hpp"
+#include "kernels/cpu/tiled_attention.hpp"
 
 #include <cmath>
 
@@ -300,6 +301,9 @@ void cpu_backend::attention_cached(matrix_view<float> o_TNH,
   const auto N = shape.heads, K = shape.kv_heads, H = shape.head_size;
   if (T == 0)
     return;
+  if (const auto with = usable_features(); can_tile_attention(shape, with))
+    return tiled_attention(team_, many_, o_TNH, q_TNH, k_PKH, v_PKH, shape,
+                           with);
   auto past = k_PKH.rows - T;
   auto group = N / K;
   // One new token: the query heads of a key-value head are the rows of one

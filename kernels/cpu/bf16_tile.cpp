@@ -187,36 +187,45 @@ SHOAL_BF16 inline __mmask16 lanes_left(std::size_t count, std::size_t from) {
   return n >= 16 ? __mmask16(0xffff) : static_cast<__mmask16>((1u << n) - 1);
 }
 
+/// What rounding to bf16 leaves of x.
+SHOAL_BF16 inline __m512 remainder_of(__m512 x) {
+  const auto high = reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(x));
+  return _mm512_sub_ps(
+    x, _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(high), 16)));
+}
+
 /// Values [k, k + 32) of a row, rounded, as pairs.
 SHOAL_BF16 inline __m512i
-rounded_pairs(const float* row, std::size_t k, std::size_t cols) {
+rounded_pairs(const float* row, std::size_t k, std::size_t cols, half of) {
   if (k >= cols)
     return _mm512_setzero_si512();
-  const __m512 low = _mm512_maskz_loadu_ps(lanes_left(cols, k), row + k);
-  const __m512 high =
-    _mm512_maskz_loadu_ps(lanes_left(cols, k + 16), row + k + 16);
-  return reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(high, low));
+  __m512 first = _mm512_maskz_loadu_ps(lanes_left(cols, k), row + k);
+  __m512 second = _mm512_maskz_loadu_ps(lanes_left(cols, k + 16), row + k + 16);
+  if (of == half::low) {
+    first = remainder_of(first);
+    second = remainder_of(second);
+  }
+  return reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(second, first));
 }
 
 SHOAL_BF16 void
-round_to_a_avx512(matrix_view<const float> x, piece_writer into) {
+round_to_a_avx512(matrix_view<const float> x, piece_writer into, half of) {
   for (std::size_t r = 0; r != 16; ++r)
     for (std::size_t s = 0; s != into.steps; ++s)
-      _mm512_storeu_si512(into.to + s * into.stride + r * tile_depth,
-                          r < x.rows
-                            ? rounded_pairs(x.row(r), s * tile_depth, x.cols)
-                            : _mm512_setzero_si512());
+      _mm512_storeu_si512(
+        into.to + s * into.stride + r * tile_depth,
+        r < x.rows ? rounded_pairs(x.row(r), s * tile_depth, x.cols, of)
+                   : _mm512_setzero_si512());
 }
 
 SHOAL_BF16 void
-round_to_b_avx512(matrix_view<const float> x, piece_writer into) {
+round_to_b_avx512(matrix_view<const float> x, piece_writer into, half of) {
   for (std::size_t s = 0; s != into.steps; ++s) {
     __m512 r[16];
     for (std::size_t i = 0; i != 16; ++i)
-      r[i] =
-        i < x.rows
-          ? _mm512_castsi512_ps(rounded_pairs(x.row(i), s * tile_depth, x.cols))
-          : _mm512_setzero_ps();
+      r[i] = i < x.rows ? _mm512_castsi512_ps(
+               rounded_pairs(x.row(i), s * tile_depth, x.cols, of))
+                        : _mm512_setzero_ps();
     turn(r);
     for (std::size_t i = 0; i != 16; ++i)
       _mm512_storeu_ps(into.to + s * into.stride + i * 32, r[i]);
@@ -241,6 +250,27 @@ SHOAL_BF16 inline void
 store_pairs(bf16* to, __m512 even, __m512 odd, __m512i interleave) {
   const auto both = reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(odd, even));
   _mm512_storeu_si512(to, _mm512_permutexvar_epi16(interleave, both));
+}
+
+SHOAL_BF16 void
+round_rows_to_b_avx512(matrix_view<const float> x, bf16* piece, half of) {
+  alignas(64) std::uint16_t order[32];
+  for (std::uint16_t n = 0; n != 16; ++n) {
+    order[2 * n] = n;
+    order[2 * n + 1] = static_cast<std::uint16_t>(16 + n);
+  }
+  const __m512i interleave = _mm512_load_si512(order);
+  const __mmask16 lanes = lanes_left(x.cols, 0);
+  for (std::size_t k = 0; k != tile_depth; k += 2) {
+    __m512 v[2];
+    for (std::size_t i = 0; i != 2; ++i) {
+      v[i] = k + i < x.rows ? _mm512_maskz_loadu_ps(lanes, x.row(k + i))
+                            : _mm512_setzero_ps();
+      if (of == half::low)
+        v[i] = remainder_of(v[i]);
+    }
+    store_pairs(piece + 16 * k, v[0], v[1], interleave);
+  }
 }
 
 template <weight_type Type>
@@ -321,12 +351,16 @@ void transpose_16(const float* from, std::size_t from_stride, float* to,
   transpose_avx512(from, from_stride, to, to_stride);
 }
 
-void round_to_a(matrix_view<const float> x, piece_writer into) {
-  round_to_a_avx512(x, into);
+void round_to_a(matrix_view<const float> x, piece_writer into, half of) {
+  round_to_a_avx512(x, into, of);
 }
 
-void round_to_b(matrix_view<const float> x, piece_writer into) {
-  round_to_b_avx512(x, into);
+void round_to_b(matrix_view<const float> x, piece_writer into, half of) {
+  round_to_b_avx512(x, into, of);
+}
+
+void round_rows_to_b(matrix_view<const float> x, bf16* piece, half of) {
+  round_rows_to_b_avx512(x, piece, of);
 }
 
 void copy_to_a(matrix_view<const bf16> w, piece_writer into) {
@@ -358,10 +392,13 @@ void bf16_tiles::operator()(const bf16_tile_call&) const {
 void transpose_16(const float*, std::size_t, float*, std::size_t) {
   absent();
 }
-void round_to_a(matrix_view<const float>, piece_writer) {
+void round_to_a(matrix_view<const float>, piece_writer, half) {
   absent();
 }
-void round_to_b(matrix_view<const float>, piece_writer) {
+void round_to_b(matrix_view<const float>, piece_writer, half) {
+  absent();
+}
+void round_rows_to_b(matrix_view<const float>, bf16*, half) {
   absent();
 }
 void copy_to_a(matrix_view<const bf16>, piece_writer) {

@@ -70,10 +70,19 @@ struct piece_writer {
   std::size_t stride = step_values;
 };
 
-/// Rounds `rows` <= 16 rows of `cols` floats, rows and columns past the end
-/// become 0: pieces of a, or of b with a column for each row.
-void round_to_a(matrix_view<const float> x, piece_writer into);
-void round_to_b(matrix_view<const float> x, piece_writer into);
+/// A float is the sum of two bf16 values, but for 2^-17 of it.
+enum class half : bool { high, low };
+
+/// Rounds at most 16 rows; rows and columns past the end become 0: pieces of a,
+/// or of b with a column for each row.
+void round_to_a(matrix_view<const float> x, piece_writer into,
+                half of = half::high);
+void round_to_b(matrix_view<const float> x, piece_writer into,
+                half of = half::high);
+/// Rounds at most 32 rows of at most 16 columns to the piece of b in which a
+/// row is a value of k.
+void round_rows_to_b(matrix_view<const float> x, bf16* piece,
+                     half of = half::high);
 
 /// Copies rows to pieces of a, in the same way.
 void copy_to_a(matrix_view<const bf16> w, piece_writer into);

@@ -96,6 +96,7 @@ void sweep_cached(Check check) {
           BOOST_TEST_CONTEXT("past " << past << " " << s) {
             check([=](auto& on) { return cached(on, past + T, s); });
             s.window = 40;
+            check([=](auto& on) { return cached(on, past + T, s); });
             s.softcap = 0.7f;
             check([=](auto& on) { return cached(on, past + T, s); });
           }
