@@ -55,4 +55,17 @@ panel_bytes(weight_type type, std::size_t rows, std::size_t cols) {
 /// it is large. @throws std::bad_alloc
 std::shared_ptr<std::byte> allocate_packed(std::size_t bytes);
 
+/// Memory for many weights, one behind the other: small ones lie in large
+/// pages, too, and what is read ahead of one weight's end is the next one's
+/// beginning. A slab lives as long as any weight in it.
+class packed_memory {
+public:
+  /// @throws std::bad_alloc
+  std::shared_ptr<std::byte> take(std::size_t bytes);
+
+private:
+  std::shared_ptr<std::byte> slab_;
+  std::size_t left_ = 0;
+};
+
 } // namespace shoal::kernels

@@ -135,6 +135,21 @@ std::shared_ptr<std::byte> allocate_packed(std::size_t bytes) {
   return {static_cast<std::byte*>(p), [](std::byte* q) { std::free(q); }};
 }
 
+std::shared_ptr<std::byte> packed_memory::take(std::size_t bytes) {
+  constexpr std::size_t line = 64;
+  constexpr std::size_t slab_bytes = std::size_t{32} << 20;
+  bytes = (bytes + line - 1) / line * line;
+  if (bytes > slab_bytes / 2)
+    return allocate_packed(bytes);
+  if (bytes > left_) {
+    slab_ = allocate_packed(slab_bytes);
+    left_ = slab_bytes;
+  }
+  auto* at = slab_.get() + (slab_bytes - left_);
+  left_ -= bytes;
+  return {slab_, at};
+}
+
 void packed_embedding(matrix_view<float> y_TD, const packed_weight& w_VD,
                       vector_view<const token_id> ids_T) {
   SHOAL_KERNEL_ASSERT(y_TD.rows == ids_T.size && y_TD.cols == w_VD.cols());

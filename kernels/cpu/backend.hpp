@@ -7,6 +7,7 @@
 #include "kernels/backend.hpp"
 #include "kernels/cpu/few_rows.hpp"
 #include "kernels/cpu/many_rows.hpp"
+#include "kernels/packed_layout.hpp"
 #include "kernels/thread_team.hpp"
 
 #include <vector>
@@ -162,6 +163,7 @@ private:
 
   thread_team& team_;
   std::vector<std::vector<float>> scratch_; ///< grows to the largest call
+  packed_memory packed_;                    ///< of weights that are packed next
   paired_rows pairs_;
   quantised_rows codes_;
   many_rows_scratch many_;

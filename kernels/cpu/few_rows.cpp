@@ -29,35 +29,49 @@ load_pairs(words d, const bf16* from, std::size_t values) {
   return hn::Load(d, part);
 }
 
-template <std::size_t T>
-void bf16_rows(matrix_view<float> y_TO, const paired_rows& x,
-               matrix_view<const bf16> w_OI, std::size_t first,
-               std::size_t last) {
+/// Outputs o .. o + Rows - 1.
+template <std::size_t T, std::size_t Rows>
+HWY_INLINE void bf16_outputs(matrix_view<float> y_TO, const paired_rows& x,
+                             matrix_view<const bf16> w_OI, std::size_t o) {
   const tag d;
   const words dw;
   const auto lanes = hn::Lanes(d);
   const auto high = hn::Set(dw, 0xffff0000u);
-  for (auto o = first; o != last; ++o) {
-    const bf16* w = w_OI.row(o);
-    vec sums[T][2];
-    for (auto& sum : sums)
+  vec sums[Rows][T][2];
+  for (auto& of_row : sums)
+    for (auto& sum : of_row)
       sum[0] = sum[1] = hn::Zero(d);
-    for (std::size_t i = 0; i < x.half; i += lanes) {
-      const auto n = std::min(lanes, x.half - i);
-      const auto pairs = load_pairs(dw, w + 2 * i, w_OI.cols - 2 * i);
-      __builtin_prefetch(w + 2 * i + prefetch_bytes / sizeof(bf16));
+  for (std::size_t i = 0; i < x.half; i += lanes) {
+    const auto n = std::min(lanes, x.half - i);
+    for (std::size_t r = 0; r != Rows; ++r) {
+      const bf16* w = w_OI.row(o + r) + 2 * i;
+      const auto pairs = load_pairs(dw, w, w_OI.cols - 2 * i);
+      __builtin_prefetch(w + prefetch_bytes / sizeof(bf16));
       const auto even = hn::BitCast(d, hn::ShiftLeft<16>(pairs));
       const auto odd = hn::BitCast(d, hn::And(pairs, high));
       for (std::size_t t = 0; t != T; ++t) {
         const auto* xe = x.even.data() + t * x.half + i;
         const auto* xo = x.odd.data() + t * x.half + i;
-        sums[t][0] = hn::MulAdd(even, load(d, xe, n), sums[t][0]);
-        sums[t][1] = hn::MulAdd(odd, load(d, xo, n), sums[t][1]);
+        sums[r][t][0] = hn::MulAdd(even, load(d, xe, n), sums[r][t][0]);
+        sums[r][t][1] = hn::MulAdd(odd, load(d, xo, n), sums[r][t][1]);
       }
     }
-    for (std::size_t t = 0; t != T; ++t)
-      y_TO(t, o) = sum_of(hn::Add(sums[t][0], sums[t][1]));
   }
+  for (std::size_t r = 0; r != Rows; ++r)
+    for (std::size_t t = 0; t != T; ++t)
+      y_TO(t, o + r) = sum_of(hn::Add(sums[r][t][0], sums[r][t][1]));
+}
+
+template <std::size_t T>
+void bf16_rows(matrix_view<float> y_TO, const paired_rows& x,
+               matrix_view<const bf16> w_OI, std::size_t first,
+               std::size_t last) {
+  constexpr std::size_t rows = T == 1 ? streams : 1;
+  auto o = first;
+  for (; o + rows <= last; o += rows)
+    bf16_outputs<T, rows>(y_TO, x, w_OI, o);
+  for (; o != last; ++o)
+    bf16_outputs<T, 1>(y_TO, x, w_OI, o);
 }
 
 template <std::size_t T>

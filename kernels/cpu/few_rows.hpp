@@ -20,6 +20,10 @@ inline constexpr std::size_t few_panels = 8;
 /// prefetcher ends at a page. 2 KiB is some 130 ns at 16 GB/s.
 inline constexpr std::size_t prefetch_bytes = 2048;
 
+/// Rows or panels that one token is multiplied with at the same time: the
+/// processor reads several pages ahead better than one.
+inline constexpr std::size_t streams = 2;
+
 /// Activations rounded to 8 bits by blocks: x = scale * code.
 struct quantised_rows {
   std::size_t rows = 0;

@@ -41,12 +41,13 @@ namespace {
 /// enough that threads end together.
 constexpr std::size_t task_bytes = 64 << 10;
 
-/// Calls body(first, last) for ranges of `count` items of `bytes` each.
+/// Calls body(first, last) for ranges of `count` items of `bytes` each; of a
+/// multiple of `together` items, but for the last.
 template <class Body>
 void for_bytes(thread_team& team, std::size_t count, std::size_t bytes,
-               const Body& body) {
-  const auto step =
-    std::max<std::size_t>(1, task_bytes / std::max<std::size_t>(1, bytes));
+               std::size_t together, const Body& body) {
+  const auto least = task_bytes / std::max<std::size_t>(1, bytes);
+  const auto step = (least / together + 1) * together;
   team.run((count + step - 1) / step, [&](std::size_t task, unsigned) {
     body(task * step, std::min(count, (task + 1) * step));
   });
@@ -59,7 +60,7 @@ cpu_backend::pack_weight(weight_type type, std::size_t rows, std::size_t cols,
                          const row_reader& read) {
   prepare_scratch();
   if (type == weight_type::f32) {
-    auto to = allocate_packed(rows * cols * sizeof(float));
+    auto to = packed_.take(rows * cols * sizeof(float));
     auto* values = reinterpret_cast<float*>(to.get());
     for_ranges(team_, rows, cols, [&](std::size_t first, std::size_t last) {
       for (auto r = first; r != last; ++r)
@@ -68,7 +69,7 @@ cpu_backend::pack_weight(weight_type type, std::size_t rows, std::size_t cols,
     return {matrix_view<const float>(values, rows, cols), to};
   }
   if (type == weight_type::bf16) {
-    auto to = allocate_packed(rows * cols * sizeof(bf16));
+    auto to = packed_.take(rows * cols * sizeof(bf16));
     auto* values = reinterpret_cast<bf16*>(to.get());
     team_.run(rows, [&](std::size_t r, unsigned worker) {
       auto& row = scratch_[worker];
@@ -79,7 +80,7 @@ cpu_backend::pack_weight(weight_type type, std::size_t rows, std::size_t cols,
     });
     return {matrix_view<const bf16>(values, rows, cols), to};
   }
-  auto to = allocate_packed(panel_bytes(type, rows, cols));
+  auto to = packed_.take(panel_bytes(type, rows, cols));
   const auto panel = chunks_of(cols) * chunk_bytes(type);
   team_.run(panels_of(rows), [&](std::size_t p, unsigned worker) {
     HWY_DYNAMIC_DISPATCH(pack_one)
@@ -101,7 +102,7 @@ void cpu_backend::packed_matmul(matrix_view<float> y_TO,
   if (type == weight_type::f32) {
     if (T > few_f32)
       return matmul(y_TO, x_TI, w_OI.floats());
-    for_bytes(team_, y_TO.cols, row_bytes,
+    for_bytes(team_, y_TO.cols, row_bytes, 1,
               [&](std::size_t first, std::size_t last) {
                 rows_product_f32(y_TO, x_TI, w_OI.floats(), first, last);
               });
@@ -119,7 +120,7 @@ void cpu_backend::packed_matmul(matrix_view<float> y_TO,
     pairs_.resize(T, x_TI.cols);
     for (std::size_t t = 0; t != T; ++t)
       pair_row(pairs_, t, x_TI.row(t), x_TI.cols);
-    for_bytes(team_, y_TO.cols, row_bytes,
+    for_bytes(team_, y_TO.cols, row_bytes, streams,
               [&](std::size_t first, std::size_t last) {
                 rows_product_bf16(y_TO, pairs_, w_OI.halves(), first, last);
               });
@@ -129,7 +130,7 @@ void cpu_backend::packed_matmul(matrix_view<float> y_TO,
   for (std::size_t t = 0; t != T; ++t)
     quantise_row(codes_, t, x_TI.row(t), x_TI.cols);
   const auto panels = panels_of(y_TO.cols);
-  for_bytes(team_, panels, w_OI.bytes() / panels,
+  for_bytes(team_, panels, w_OI.bytes() / panels, streams,
             [&](std::size_t first, std::size_t last) {
               if (with.vnni)
                 panels_product_vnni(y_TO, codes_, w_OI, first, last);

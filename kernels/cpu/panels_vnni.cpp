@@ -51,54 +51,85 @@ load_chunk(__m512i* w, const std::byte* chunk, __m512i table, __m512i nibble) {
   }
 }
 
+/// What all panels are multiplied with.
+struct constants {
+  __m512i table, nibble, upper;
+};
+
+SHOAL_VNNI inline constants make_constants() {
+  alignas(64) std::uint8_t levels[64];
+  for (int i = 0; i != 64; ++i)
+    levels[i] = static_cast<std::uint8_t>(q4_codes[i % 16] + code_offset);
+  return {_mm512_load_si512(levels), _mm512_set1_epi8(0x0f),
+          _mm512_set1_epi32(static_cast<int>(0xffff0000u))};
+}
+
+/// Adds the products of chunk `c` of a panel to the sums of each token.
 template <weight_type Type, std::size_t T>
+SHOAL_VNNI inline void
+add_chunk(__m512* sums, const quantised_rows& x, std::size_t c,
+          const std::byte* chunk, const constants& with) {
+  for (std::size_t at = 0; at < chunk_bytes(Type); at += 64)
+    _mm_prefetch(reinterpret_cast<const char*>(chunk + at + prefetch_bytes),
+                 _MM_HINT_T0);
+  __m512i w[16];
+  load_chunk<Type>(w, chunk, with.table, with.nibble);
+  const __m512i scales = _mm512_loadu_si512(chunk);
+  const __m512 s0 = _mm512_castsi512_ps(_mm512_slli_epi32(scales, 16));
+  const __m512 s1 = _mm512_castsi512_ps(_mm512_and_si512(scales, with.upper));
+  for (std::size_t t = 0; t != T; ++t) {
+    const auto* codes = x.codes.data() + t * x.padded + c * chunk_cols;
+    const auto at = t * (x.padded / block_cols) + 2 * c;
+    __m512i sum0 = _mm512_set1_epi32(x.offsets[at]);
+    __m512i sum1 = _mm512_set1_epi32(x.offsets[at + 1]);
+    for (int g = 0; g != 8; ++g) {
+      sum0 = _mm512_dpbusd_epi32(sum0, w[g], four(codes + 4 * g));
+      sum1 =
+        _mm512_dpbusd_epi32(sum1, w[8 + g], four(codes + block_cols + 4 * g));
+    }
+    const __m512 by0 = _mm512_mul_ps(s0, _mm512_set1_ps(x.scales[at]));
+    const __m512 by1 = _mm512_mul_ps(s1, _mm512_set1_ps(x.scales[at + 1]));
+    sums[t] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum0), by0, sums[t]);
+    sums[t] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum1), by1, sums[t]);
+  }
+}
+
+/// `Panels` panels at a time.
+template <weight_type Type, std::size_t T, std::size_t Panels>
 SHOAL_VNNI void
 panels(matrix_view<float> y_TO, const quantised_rows& x,
        const packed_weight& w_OI, std::size_t first, std::size_t last) {
   const auto chunks = chunks_of(w_OI.cols());
-  const auto blocks = 2 * chunks;
-  alignas(64) std::uint8_t levels[64];
-  for (int i = 0; i != 64; ++i)
-    levels[i] = static_cast<std::uint8_t>(q4_codes[i % 16] + code_offset);
-  const __m512i table = _mm512_load_si512(levels);
-  const __m512i nibble = _mm512_set1_epi8(0x0f);
-  const __m512i upper = _mm512_set1_epi32(static_cast<int>(0xffff0000u));
-  const auto* chunk = w_OI.data() + first * chunks * chunk_bytes(Type);
-  for (auto p = first; p != last; ++p) {
-    __m512 sums[T];
-    for (auto& sum : sums)
-      sum = _mm512_setzero_ps();
-    for (std::size_t c = 0; c != chunks; ++c) {
-      for (std::size_t at = 0; at < chunk_bytes(Type); at += 64)
-        _mm_prefetch(reinterpret_cast<const char*>(chunk + at + prefetch_bytes),
-                     _MM_HINT_T0);
-      __m512i w[16];
-      load_chunk<Type>(w, chunk, table, nibble);
-      const __m512i scales = _mm512_loadu_si512(chunk);
-      const __m512 s0 = _mm512_castsi512_ps(_mm512_slli_epi32(scales, 16));
-      const __m512 s1 = _mm512_castsi512_ps(_mm512_and_si512(scales, upper));
-      for (std::size_t t = 0; t != T; ++t) {
-        const auto* codes = x.codes.data() + t * x.padded + c * chunk_cols;
-        const auto at = t * blocks + 2 * c;
-        __m512i sum0 = _mm512_set1_epi32(x.offsets[at]);
-        __m512i sum1 = _mm512_set1_epi32(x.offsets[at + 1]);
-        for (int g = 0; g != 8; ++g) {
-          sum0 = _mm512_dpbusd_epi32(sum0, w[g], four(codes + 4 * g));
-          sum1 = _mm512_dpbusd_epi32(sum1, w[8 + g],
-                                     four(codes + block_cols + 4 * g));
-        }
-        const __m512 by0 = _mm512_mul_ps(s0, _mm512_set1_ps(x.scales[at]));
-        const __m512 by1 = _mm512_mul_ps(s1, _mm512_set1_ps(x.scales[at + 1]));
-        sums[t] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum0), by0, sums[t]);
-        sums[t] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum1), by1, sums[t]);
-      }
-      chunk += chunk_bytes(Type);
+  const auto panel = chunks * chunk_bytes(Type);
+  const constants with = make_constants();
+  for (auto p = first; p != last; p += Panels) {
+    const auto* from = w_OI.data() + p * panel;
+    __m512 sums[Panels][T];
+    for (auto& of_panel : sums)
+      for (auto& sum : of_panel)
+        sum = _mm512_setzero_ps();
+    for (std::size_t c = 0; c != chunks; ++c)
+      for (std::size_t i = 0; i != Panels; ++i)
+        add_chunk<Type, T>(sums[i], x, c,
+                           from + i * panel + c * chunk_bytes(Type), with);
+    for (std::size_t i = 0; i != Panels; ++i) {
+      const auto o = (p + i) * panel_rows;
+      const auto outputs = std::min(panel_rows, y_TO.cols - o);
+      const auto mask = static_cast<__mmask16>((1u << outputs) - 1);
+      for (std::size_t t = 0; t != T; ++t)
+        _mm512_mask_storeu_ps(y_TO.row(t) + o, mask, sums[i][t]);
     }
-    const auto outputs = std::min(panel_rows, y_TO.cols - p * panel_rows);
-    const auto mask = static_cast<__mmask16>((1u << outputs) - 1);
-    for (std::size_t t = 0; t != T; ++t)
-      _mm512_mask_storeu_ps(y_TO.row(t) + p * panel_rows, mask, sums[t]);
   }
+}
+
+/// One token: several panels at a time, as long as there are.
+template <weight_type Type>
+void panels_of_one(matrix_view<float> y_TO, const quantised_rows& x,
+                   const packed_weight& w_OI, std::size_t first,
+                   std::size_t last) {
+  const auto whole = first + (last - first) / streams * streams;
+  panels<Type, 1, streams>(y_TO, x, w_OI, first, whole);
+  panels<Type, 1, 1>(y_TO, x, w_OI, whole, last);
 }
 
 template <weight_type Type>
@@ -107,21 +138,21 @@ void panels_any(matrix_view<float> y_TO, const quantised_rows& x,
                 std::size_t last) {
   switch (y_TO.rows) {
   case 1:
-    return panels<Type, 1>(y_TO, x, w_OI, first, last);
+    return panels_of_one<Type>(y_TO, x, w_OI, first, last);
   case 2:
-    return panels<Type, 2>(y_TO, x, w_OI, first, last);
+    return panels<Type, 2, 1>(y_TO, x, w_OI, first, last);
   case 3:
-    return panels<Type, 3>(y_TO, x, w_OI, first, last);
+    return panels<Type, 3, 1>(y_TO, x, w_OI, first, last);
   case 4:
-    return panels<Type, 4>(y_TO, x, w_OI, first, last);
+    return panels<Type, 4, 1>(y_TO, x, w_OI, first, last);
   case 5:
-    return panels<Type, 5>(y_TO, x, w_OI, first, last);
+    return panels<Type, 5, 1>(y_TO, x, w_OI, first, last);
   case 6:
-    return panels<Type, 6>(y_TO, x, w_OI, first, last);
+    return panels<Type, 6, 1>(y_TO, x, w_OI, first, last);
   case 7:
-    return panels<Type, 7>(y_TO, x, w_OI, first, last);
+    return panels<Type, 7, 1>(y_TO, x, w_OI, first, last);
   case 8:
-    return panels<Type, 8>(y_TO, x, w_OI, first, last);
+    return panels<Type, 8, 1>(y_TO, x, w_OI, first, last);
   default:
     return;
   }
