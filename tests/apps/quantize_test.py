@@ -64,7 +64,7 @@ class Quantize(World):
         found = {}
         for kind in "bf16", "q8", "q4":
             found[kind] = json.loads(self.long(
-                "eval", "o/model", "--data", "held", "--quantize", kind,
+                "eval", "o", "--data", "held", "--quantize", kind,
                 "--json"))["perplexity"]
         print(found)
         self.assertLess(found["bf16"], 12)  # it has learnt something

@@ -1,11 +1,13 @@
 # tests/bench/speed_bench.py -- generation and training beside the rivals.
 #
 # Usage: speed_bench.py SHOAL [--rounds N] [--threads 1,2] [--json FILE]
+#                       [--only memory,prefill,decode,train] [--types bf16,..]
 #
 # Rivals are found by path, and "not found" is written where one is not:
-#   SHOAL_BENCH_LLAMA=PROGRAM:MODEL[:MODEL...]   llama-bench, and GGUF files of
-#       the tiny1b shape whose names say BF16, Q8_0 or Q4_0
-#   SHOAL_BENCH_TORCH=PYTHON                     a Python with torch
+#   SHOAL_BENCH_LLAMA=PROGRAM         llama-bench, or a Python with llama_cpp
+#   SHOAL_BENCH_MODELS=FOLDER         where GGUF files of random weights are
+#       kept that this makes (gguf_model.py); else a folder for this run
+#   SHOAL_BENCH_TORCH=PYTHON          a Python with torch
 # Each round runs what is compared once after the other, so that all of them
 # see the same machine; medians are told. "of limit" is per cent of what this
 # machine could do at most, measured by `shoal bench` in the same run.
@@ -16,9 +18,12 @@ import pathlib
 import statistics
 import subprocess
 import sys
+import tempfile
+
+import gguf_model
 
 TYPES = {"bf16": "BF16", "q8": "Q8_0", "q4": "Q4_0"}
-PROMPT, TOKENS = 512, 32
+PROMPT, TOKENS = 512, 16
 SHAPES = ("gpt2-124m", "llama-30m")
 
 
@@ -29,26 +34,59 @@ def shoal(options, *arguments):
     return json.loads(done.stdout)
 
 
-def llama():
-    """(program, {type: model}), or None."""
-    parts = os.environ.get("SHOAL_BENCH_LLAMA", "").split(os.pathsep)
-    if not os.access(parts[0], os.X_OK):
-        return None
-    models = {ours: path for ours, theirs in TYPES.items()
-              for path in parts[1:] if theirs in pathlib.Path(path).name}
-    return parts[0], models
+def is_python(program):
+    return "python" in pathlib.Path(program).name
 
 
-def llama_rate(found, kind, threads, what):
-    if found is None or kind not in found[1]:
-        return None
-    size = ["-p", str(PROMPT), "-n", "0"] if what == "prefill" else [
-        "-p", "0", "-n", str(TOKENS)]
-    done = subprocess.run(
-        [found[0], "-m", found[1][kind], "-t", str(threads), *size, "-r", "1",
-         "-ngl", "0", "-o", "json"], check=True, capture_output=True,
-        text=True)
-    return json.loads(done.stdout)[0]["avg_ts"]
+class Llama:
+    """llama.cpp with one model; None in place of a rate if it is not found."""
+
+    def __init__(self, kind, threads, folder):
+        self.child = None
+        program = os.environ.get("SHOAL_BENCH_LLAMA", "")
+        self.found = os.access(program, os.X_OK)
+        if not self.found:
+            return
+        theirs = TYPES[kind]
+        model = pathlib.Path(folder) / f"tiny1b-{theirs}.gguf"
+        if not model.exists():
+            part = model.with_suffix(".part")
+            gguf_model.write(part, theirs, "tiny1b")
+            part.rename(model)
+        self.command = [program, "-m", str(model), "-t", str(threads)]
+        if is_python(program):
+            script = pathlib.Path(__file__).with_name("llama_rates.py")
+            self.child = subprocess.Popen(
+                [program, str(script), str(model), str(threads)], text=True,
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL)
+            self.line()  # ready
+
+    def line(self):
+        line = self.child.stdout.readline()
+        if not line:
+            raise RuntimeError("llama.cpp ended early")
+        return line
+
+    def rate(self, what):
+        if not self.found:
+            return None
+        count = PROMPT if what == "prefill" else TOKENS
+        if self.child:
+            self.child.stdin.write(f"{what} {count}\n")
+            self.child.stdin.flush()
+            return float(self.line())
+        size = ["-p", str(count), "-n", "0"] if what == "prefill" else [
+            "-p", "0", "-n", str(count)]
+        done = subprocess.run(
+            [*self.command, *size, "-r", "1", "-ngl", "0", "-o", "json"],
+            check=True, capture_output=True, text=True)
+        return json.loads(done.stdout)[0]["avg_ts"]
+
+    def close(self):
+        if self.child:
+            self.child.stdin.close()
+            self.child.wait()
 
 
 def torch():
@@ -85,32 +123,51 @@ def in_turns(rounds, measure, rival):
             statistics.median(theirs) if theirs else None)
 
 
-def rows(options):
-    rival, python = llama(), torch()
-    for threads in options.threads:
-        for row in shoal(options, "memory", "--threads", str(threads)):
-            yield {"what": row["what"], "threads": threads, "unit": row["unit"],
-                   "limit": row["value"]}
+def memory_rows(options, threads):
+    for row in shoal(options, "memory", "--threads", str(threads)):
+        yield {"what": row["what"], "threads": threads, "unit": row["unit"],
+               "limit": row["value"]}
+
+
+def inference_rows(options, threads, folder):
+    for kind in options.types:
+        rival = Llama(kind, threads, folder)
         for what in ("prefill", "decode"):
-            for kind, theirs in TYPES.items():
-                ours, limit, other = in_turns(
-                    options.rounds,
-                    lambda: shoal(options, what, "--type", kind, "--threads",
-                                  str(threads), "--prompt", str(PROMPT),
-                                  "--tokens", str(TOKENS))[0],
-                    lambda: llama_rate(rival, kind, threads, what))
-                yield {"what": f"{what} tiny1b {kind}", "threads": threads,
-                       "unit": "tokens/s", "limit": limit, "shoal": ours,
-                       "rival": f"llama.cpp {theirs}", "rival_rate": other}
-        for shape in SHAPES:
+            if what not in options.only:
+                continue
             ours, limit, other = in_turns(
                 options.rounds,
-                lambda: shoal(options, "train", "--shape", shape, "--threads",
-                              str(threads))[0],
-                lambda: torch_rate(python, shape, threads))
-            yield {"what": f"train {shape} f32", "threads": threads,
+                lambda: shoal(options, what, "--type", kind, "--threads",
+                              str(threads), "--prompt", str(PROMPT),
+                              "--tokens", str(TOKENS))[0],
+                lambda: rival.rate(what))
+            yield {"what": f"{what} tiny1b {kind}", "threads": threads,
                    "unit": "tokens/s", "limit": limit, "shoal": ours,
-                   "rival": "PyTorch", "rival_rate": other}
+                   "rival": f"llama.cpp {TYPES[kind]}", "rival_rate": other}
+        rival.close()
+
+
+def training_rows(options, threads):
+    python = torch()
+    for shape in SHAPES:
+        ours, limit, other = in_turns(
+            options.rounds,
+            lambda: shoal(options, "train", "--shape", shape, "--threads",
+                          str(threads))[0],
+            lambda: torch_rate(python, shape, threads))
+        yield {"what": f"train {shape} f32", "threads": threads,
+               "unit": "tokens/s", "limit": limit, "shoal": ours,
+               "rival": "PyTorch", "rival_rate": other}
+
+
+def rows(options, folder):
+    for threads in options.threads:
+        if "memory" in options.only:
+            yield from memory_rows(options, threads)
+        if "prefill" in options.only or "decode" in options.only:
+            yield from inference_rows(options, threads, folder)
+        if "train" in options.only:
+            yield from training_rows(options, threads)
 
 
 def text_of(row):
@@ -132,14 +189,20 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", default="1,2")
     parser.add_argument("--json", type=pathlib.Path)
+    parser.add_argument("--only", default="memory,prefill,decode,train")
+    parser.add_argument("--types", default=",".join(TYPES))
     options = parser.parse_args()
     cores = len(os.sched_getaffinity(0))
     options.threads = [n for n in map(int, options.threads.split(","))
                        if n <= cores]
+    options.only = options.only.split(",")
+    options.types = options.types.split(",")
     found = []
-    for row in rows(options):
-        found.append(row)
-        print(text_of(row), flush=True)
+    with tempfile.TemporaryDirectory() as made:
+        folder = os.environ.get("SHOAL_BENCH_MODELS", made)
+        for row in rows(options, folder):
+            found.append(row)
+            print(text_of(row), flush=True)
     if options.json:
         options.json.parent.mkdir(parents=True, exist_ok=True)
         options.json.write_text(json.dumps(found, indent=1) + "\n",
