@@ -27,7 +27,7 @@ GOODPUT = {60: 0.95, 15: 0.90}  # by seconds between kills
 MINUTES = {60: 10, 15: 4}
 # 30.4 M parameters.
 FULL = {"width": 512, "mlp": 1280, "blocks": 10, "heads": 8, "seq": 8,
-        "batch": 4, "processors": 0.45, "calm": 20}
+        "batch": 4, "processors": 0.42, "calm": 20}
 SHORT = {"width": 64, "mlp": 176, "blocks": 4, "heads": 4, "seq": 16,
          "batch": 4, "processors": None, "calm": 0.5}
 

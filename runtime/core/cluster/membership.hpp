@@ -80,6 +80,9 @@ struct config {
   nanoseconds heartbeat_interval = 250'000'000;
   nanoseconds suspect_floor = 1'500'000'000; ///< silence before suspicion
   nanoseconds batch_window = 50'000'000;     ///< gathers wishes into one view
+  /// The same of losses, for which others wait: connections that end at one
+  /// time are seen within it; detector::unstable() waits for other deaths.
+  nanoseconds loss_window = 15'000'000;
   nanoseconds rank_delay = 30'000'000;       ///< between the turns of proposers
   nanoseconds ballot_timeout = 300'000'000;
   /// What follows from events of the network is worked out at most once in

@@ -335,7 +335,7 @@ nanoseconds impl::wishes_due() const {
   nanoseconds window = config_.batch_window;
   nanoseconds others = detector_.unstable() ? unstable_patience : 0;
   for (const auto& [id, since] : wishes_.losses)
-    due = std::min(due, since + window + turn + others);
+    due = std::min(due, since + config_.loss_window + turn + others);
   for (const auto& [id, since] : wishes_.seats)
     due = std::min(due, since + window + turn);
   for (const auto& [id, j] : wishes_.joins) {
