@@ -8,6 +8,7 @@
 #include "runtime/store/store.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <iterator>
 #include <memory>
 #include <mutex>
@@ -171,6 +172,16 @@ void fetch_singles(const std::shared_ptr<fetching>& f) {
 bool have_all(runtime::context& node, const blob_set& set) {
   const look l = look_at(set, node.blobs());
   return l.readable && !l.missing;
+}
+
+bool refused_by_disk(std::error_code error) {
+  using std::errc;
+  for (const errc e :
+       {errc::no_space_on_device, errc::read_only_file_system, errc::io_error,
+        errc::permission_denied, errc::file_too_large})
+    if (error == e)
+      return true;
+  return error == std::error_condition(EDQUOT, std::generic_category());
 }
 
 void fetch_all(runtime::context& node, blob_set set,

@@ -39,6 +39,9 @@ struct blob_set {
 /// Everything in the store that `set` asks for?
 bool have_all(runtime::context& node, const blob_set& set);
 
+/// Whether an error of a fetch is the own disk's: no other holder helps.
+bool refused_by_disk(std::error_code error);
+
 void fetch_all(runtime::context& node, blob_set set,
                std::vector<core::peer_id> holders,
                std::function<void(std::error_code)> done);

@@ -79,12 +79,6 @@ gathering* find(checkpointer_actor* self, std::uint64_t step) {
   return at == self->state.under_way.end() ? nullptr : &at->second;
 }
 
-std::string name_of(const job_world& world, const core::peer_id& peer) {
-  const auto view = world.node->view();
-  const core::member* m = view ? core::find_member(*view, peer) : nullptr;
-  return m && !m->name.empty() ? m->name : core::to_hex(peer).substr(0, 8);
-}
-
 void say(checkpointer_actor* self, const checkpointer_config& config,
          checkpoint_written m) {
   m.digest = config.plan->digest;
@@ -93,11 +87,13 @@ void say(checkpointer_actor* self, const checkpointer_config& config,
 
 /// It comes to nothing, or is tried on: the owner hears of it once.
 void fail(checkpointer_actor* self, const checkpointer_config& config,
-          std::uint64_t step, const std::string& why) {
+          std::uint64_t step, const std::string& why,
+          const core::peer_id& at = {}) {
   gathering& g = *find(self, step);
   checkpoint_written m;
   m.step = step;
   m.why = why;
+  m.at = at;
   m.trying = g.last;
   const bool said = std::exchange(g.said, why) == why;
   if (!g.last) {
@@ -181,11 +177,8 @@ void look(checkpointer_actor* self, const checkpointer_config& config,
     return;
   if (g->tally.complete())
     collect(self, config, step);
-  else if (const auto* f = g->tally.failed()) {
-    const bool here = f->at == config.world->node->self();
-    fail(self, config, step,
-         (here ? "" : name_of(*config.world, f->at) + ": ") + f->why);
-  }
+  else if (const auto* f = g->tally.failed())
+    fail(self, config, step, f->why, f->at);
 }
 
 gathering& of_step(checkpointer_actor* self, const checkpointer_config& config,
@@ -210,7 +203,8 @@ void on_ended(checkpointer_actor* self, const checkpointer_config& config,
     return;
   if (!m.why.empty()) {
     const bool last = g->last;
-    fail(self, config, m.step, m.why);
+    config.world->disk_refuses = true;
+    fail(self, config, m.step, m.why, config.world->node->self());
     if (last)
       collect_later(self, m.step);
     return;
@@ -261,8 +255,12 @@ checkpointer(checkpointer_actor* self, const checkpointer_config& config) {
         return;
       }
       const bool last = g->last;
+      const bool refused = refused_by_disk(m.error);
+      if (refused)
+        config.world->disk_refuses = true;
       fail(self, config, m.step,
-           "its shards cannot be gathered: " + m.error.message());
+           "its shards cannot be gathered: " + m.error.message(),
+           refused ? config.world->node->self() : core::peer_id{});
       if (last)
         collect_later(self, m.step);
     },

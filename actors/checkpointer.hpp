@@ -1,8 +1,8 @@
 // actors/checkpointer.hpp -- makes a checkpoint of what the writers have
 // written.
 //
-// One per job, on the member that the plan names. When every unit's shard has
-// been told (runtime/core/training/shards.hpp) it fetches those that its own
+// One on each peer that takes part in a job; of each checkpoint one of them is
+// the publisher (core: publisher_of). When every unit's shard has been told (runtime/core/training/shards.hpp) it fetches those that its own
 // store lacks straight from their writers; then the disk queue writes indexes,
 // small files and, last of all, the manifest (checkpoint_files.hpp). A
 // checkpoint that exists is therefore complete in one store. The run goes on
@@ -14,7 +14,9 @@
 //
 // To its owner: checkpoint_written.
 // Errors: no disk, no space, here or at a writer: told, and the run goes on
-//         without. The last checkpoint of a run is tried until it is written.
+//         without; from here on another publishes, if the own disk refuses.
+//         The last checkpoint of a run is tried until it is written, or all
+//         begin anew so that others write it.
 // Limits: under_way_max.
 #pragma once
 
@@ -44,6 +46,7 @@ struct checkpoint_written {
   published what;
   std::string why;     ///< not good
   bool trying = false; ///< not good yet: another message follows
+  core::peer_id at{};  ///< not good: who could not; zero: nobody in particular
 };
 
 struct checkpointer_config {

@@ -35,10 +35,10 @@ void crew::start(caf::event_based_actor* owner, world_ptr world,
     stage_ = add(spawn_stage(system, {world_, plan_, self, reducer_}));
   if (is_evaluator())
     evaluator_ = add(spawn_evaluator(system, {world_, plan_, self}));
-  if (is_checkpointer())
+  if (reducer_) { // any of them may have to publish
     checkpointer_ = add(spawn_checkpointer(system, {world_, plan_, self}));
-  if (reducer_)
     writer_ = add(spawn_shard_writer(system, {world_, plan_}));
+  }
 }
 
 void crew::add_data_source(std::shared_ptr<const model::corpus> text) {
@@ -78,9 +78,6 @@ bool crew::is_data_source() const {
 bool crew::is_evaluator() const {
   return plan_ && plan_->where.evaluator.peer == world_->node->self();
 }
-bool crew::is_checkpointer() const {
-  return plan_ && plan_->where.checkpointer.peer == world_->node->self();
-}
 
 void crew::begin_step(std::uint64_t step) {
   const actors::begin_step m{step};
@@ -107,7 +104,7 @@ void crew::begin_eval(std::uint64_t step) {
 }
 
 void crew::begin_checkpoint(const core::job_action::run_checkpoint& a) {
-  if (checkpointer_)
+  if (checkpointer_ && a.publisher == world_->node->self())
     owner_->send(checkpointer_,
                  actors::begin_checkpoint{a.step, a.last, a.unable});
 }

@@ -53,7 +53,6 @@ public:
   bool reduces() const noexcept { return reducer_ != nullptr; }
   bool is_data_source() const;
   bool is_evaluator() const;
-  bool is_checkpointer() const;
 
   void begin_step(std::uint64_t step);
   void begin_eval(std::uint64_t step);

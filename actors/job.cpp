@@ -103,7 +103,7 @@ caf::behavior job_actor::make_behavior() {
     [this](const checkpoint_written& m) {
       if (m.digest == digest_)
         feed(event::checkpointed{m.digest, m.step, m.good, m.what.manifest,
-                                 m.what.bytes, m.why, m.trying});
+                                 m.what.bytes, m.why, m.trying, m.at});
       if (m.good)
         hold({m.step, m.what.manifest, since_of(m.digest)});
     },
@@ -115,6 +115,7 @@ caf::behavior job_actor::make_behavior() {
         *config_.alive = steady_now();
       look_for_blobs();
       feed(event::tick{});
+      hand_over_if_refused();
       look_for_stalls();
     },
     [](const job_later& m) { m.run(); },
@@ -233,6 +234,7 @@ void job_actor::act(const halt& a) {
   evaluating_ = 0;
   verified_ = std::make_shared<std::set<core::blob_digest>>();
   noted_.clear();
+  keeping_.clear();
   computed_.reset();
   reduced_.reset();
   trace_reducing(false);
@@ -257,7 +259,7 @@ void job_actor::halted_if_still() {
     // What the queues have still sent: units that are served or saved.
     if (cancelled_ != 0)
       node().links().cancel(cancelled_);
-    feed(event::halted{digest});
+    feed(event::halted{digest, world_->disk_refuses});
   });
 }
 

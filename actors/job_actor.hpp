@@ -82,6 +82,8 @@ private:
   void act(const core::job_action::checkpoint_failed& a);
   void act(const core::job_action::checkpoints_slow& a);
   void act(const core::job_action::keep_checkpoint& a);
+  void act(const core::job_action::checkpoint_given_up& a);
+  void act(const core::job_action::begin_anew& a);
   void act(const core::job_action::lost_state& a);
   void act(const core::job_action::get_blobs& a);
   void act(const core::job_action::waiting& a);
@@ -116,11 +118,13 @@ private:
   void publish(const core::checkpoint_ref& checkpoint);
   core::epoch since_of(std::uint64_t digest) const;
   void find_checkpoints();
-  void drop_old_checkpoints();
+  void drop_old_checkpoints(std::vector<core::checkpoint_ref> old = {});
+  void
+  keep_refused(const core::checkpoint_ref& checkpoint, std::error_code error);
+  void hand_over_if_refused();
   void save(const core::job_action::run_checkpoint& a);
   void copy_units(const core::job_action::run_checkpoint& a,
                   const std::vector<std::uint32_t>& units);
-  void keep(const core::checkpoint_ref& checkpoint, const core::peer_id& at);
   void note(std::uint64_t step, const std::string& text);
   void fail(const std::string& why);
 
@@ -141,6 +145,8 @@ private:
     bool any_plan = false;
     std::function<bool()> wanted; ///< none: always
     std::function<void()> then;
+    /// Of each try; whether it was the last. None: it never is.
+    std::function<bool(std::error_code)> failed = {};
   };
   void fetch_lasting(fetching f);
   /// Loads a unit from a checkpoint: fetches its files, reads and checks them.
@@ -148,8 +154,15 @@ private:
     core::blob_digest manifest{};
     std::vector<core::peer_id> holders;
     std::uint32_t unit = 0;
-    std::uint64_t digest = 0; ///< of the sub-plan
+    std::uint64_t digest = 0;                            ///< of the sub-plan
+    std::optional<core::checkpoint_ref> checkpoint = {}; ///< none: the origin
+    /// Times that it was whole nowhere.
+    std::shared_ptr<int> failures = std::make_shared<int>(0);
   };
+  /// So many such rounds, a second apart, and a checkpoint is given up: a peer
+  /// that comes back with its store makes another sub-plan meanwhile.
+  static constexpr int restore_rounds_max = 3;
+  bool give_up(const loading& l);
   void load_from(loading l);
   void read_files(const loading& l);
   void note_once(const std::string& text);
@@ -206,6 +219,7 @@ private:
   std::optional<step_computed> computed_; ///< here, of the step in progress
   std::optional<step_reduced> reduced_;
   std::vector<core::checkpoint_ref> checkpoints_;
+  std::set<core::checkpoint_ref> keeping_; ///< being fetched, to be kept
   std::set<core::checkpoint_ref> logged_;  ///< has the job's log
   std::set<std::uint64_t> published_;      ///< steps that have a checkpoint
   core::epoch published_since_ = 0;        ///< under the newest sub-plan
@@ -240,9 +254,11 @@ private:
   std::map<std::pair<core::peer_id, std::uint32_t>,
            std::shared_ptr<leaving_unit>>
     leaving_;
-  int copying_out_ = 0;         ///< copies that read the state: no apply
-  bool looking_ = false;        ///< at checkpoints on the disk: inputs wait
-  bool saving_fails_ = false;   ///< and people know it
+  int copying_out_ = 0;       ///< copies that read the state: no apply
+  bool looking_ = false;      ///< at checkpoints on the disk: inputs wait
+  bool saving_fails_ = false; ///< and people know it
+  std::set<core::peer_id> refusing_; ///< whose disks do, as people know
+  core::epoch handed_over_ = 0;      ///< sub-plan that was to begin anew
   std::uint64_t last_step_ = 0; ///< the newest committed one that is logged
   job_holds reported_;
   unsigned ticks_ = 0;

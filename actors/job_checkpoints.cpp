@@ -52,7 +52,8 @@ void job_actor::save(const run_checkpoint& a) {
     delayed_send(this, look_after, job_later{[this, a] { save(a); }});
     return;
   }
-  crew_.pass(refuse_shards{a.step, "the one before is still being written"});
+  crew_.pass(refuse_shards{a.step, "the one before is still being written",
+                           a.publisher});
   copy_units(a, {});
 }
 
@@ -76,12 +77,29 @@ void job_actor::copy_units(const run_checkpoint& a,
     },
     [this, a, copy] {
       if (a.digest == digest_ && !copy->units.empty())
-        crew_.pass(write_shards{a.step, a.last, copy});
+        crew_.pass(write_shards{a.step, a.last, copy, a.publisher});
       feed(event::snapshot_taken{a.digest, a.step});
     });
 }
 
+/// Others are to write and publish the last one: without a vote only another
+/// sub-plan, and the seals before it, can let all know.
+void job_actor::hand_over_if_refused() {
+  if (!world_->disk_refuses || handed_over_ == header_.since
+      || !core_.should_hand_over())
+    return;
+  handed_over_ = header_.since;
+  node().propose_retry(config_.entry.id, header_.since);
+}
+
+void job_actor::act(const begin_anew& a) {
+  node().propose_retry(config_.entry.id, a.since);
+}
+
 void job_actor::act(const checkpoint_known& a) {
+  std::erase_if(refusing_, [&](const core::peer_id& p) {
+    return std::ranges::find(a.unable, p) == a.unable.end();
+  });
   if (std::exchange(saving_fails_, false))
     note(a.checkpoint.step, "checkpoints are written again");
   log_checkpoint(a.checkpoint);
@@ -95,16 +113,20 @@ void job_actor::act(const checkpoint_failed& a) {
     not_saved_.insert(a.step);
     drop_old_checkpoints(); // others need the room
   }
-  const bool again = std::exchange(saving_fails_, true);
-  if (again && !a.trying)
+  const bool news = refusing_.insert(a.at).second;
+  if ((!a.trying || a.others) && (!news || saving_fails_))
     return; // said
+  saving_fails_ = true;
   const std::string at = name_of(a.at);
-  note(a.step, a.trying ? "the model of step " + std::to_string(a.step)
-                            + " cannot be written on " + at + ": " + a.why
-                            + "; trying again until it can (or `shoal cancel`)"
-                        : "the checkpoint of step " + std::to_string(a.step)
-                            + " could not be written on " + at + ": " + a.why
-                            + "; the run goes on");
+  note(a.step, a.trying
+                 ? "the model of step " + std::to_string(a.step)
+                     + " cannot be written on " + at + ": " + a.why
+                     + (a.others ? "; others write it"
+                                 : "; trying again until it can (or `shoal "
+                                   "cancel`)")
+                 : "the checkpoint of step " + std::to_string(a.step)
+                     + " could not be written on " + at + ": " + a.why
+                     + "; the run goes on");
 }
 
 void job_actor::act(const checkpoints_slow& a) {
@@ -146,6 +168,8 @@ void job_actor::publish(const core::checkpoint_ref& checkpoint) {
 /// never have any. It ends when a newer one is here, or when so many exist
 /// that the files may be gone everywhere.
 void job_actor::act(const keep_checkpoint& a) {
+  if (!keeping_.insert(a.checkpoint).second)
+    return;
   fetching f;
   f.set.manifests.push_back(a.checkpoint.manifest);
   if (crew_.active() && !crew_.plan()->where.replicas.empty()) {
@@ -162,12 +186,47 @@ void job_actor::act(const keep_checkpoint& a) {
   f.wanted = [this, c = a.checkpoint] {
     const bool newer_held = std::ranges::any_of(
       checkpoints_, [&](const core::checkpoint_ref& held) { return held > c; });
-    return !newer_held
-           && (published_.empty() || published_.contains(c.step)
-               || *published_.rbegin() < c.step);
+    const bool wanted = !newer_held
+                        && (published_.empty() || published_.contains(c.step)
+                            || *published_.rbegin() < c.step);
+    if (!wanted)
+      keeping_.erase(c);
+    return wanted;
   };
-  f.then = [this, a] { hold(a.checkpoint); };
+  f.failed = [this, c = a.checkpoint](std::error_code error) {
+    if (refused_by_disk(error))
+      keep_refused(c, error);
+    return false;
+  };
+  f.then = [this, a] {
+    keeping_.erase(a.checkpoint);
+    hold(a.checkpoint);
+  };
   fetch_lasting(std::move(f));
+}
+
+/// Another keeps it; it is tried on, since the disk may have room again.
+void job_actor::keep_refused(const core::checkpoint_ref& checkpoint,
+                             std::error_code error) {
+  world_->disk_refuses = true;
+  if (refusing_.insert(node().self()).second)
+    note(checkpoint.step, "checkpoints cannot be kept on "
+                            + name_of(node().self()) + ": " + error.message()
+                            + "; others keep them");
+  feed(event::keep_refused{checkpoint});
+}
+
+/// Its remains go.
+void job_actor::act(const checkpoint_given_up& a) {
+  note(a.checkpoint.step, "the checkpoint of step "
+                            + std::to_string(a.checkpoint.step)
+                            + " is whole in no store: it is given up");
+  std::erase_if(checkpoints_, [&](const core::checkpoint_ref& held) {
+    return held.manifest == a.checkpoint.manifest
+           && held.since <= a.checkpoint.since;
+  });
+  published_.erase(a.checkpoint.step);
+  drop_old_checkpoints({a.checkpoint});
 }
 
 /// It is complete in the own store: only now may older ones go. It may have
@@ -223,8 +282,8 @@ void job_actor::find_checkpoints() {
           note(last_step_, text);
         checkpoints_ = found->held;
         std::ranges::sort(checkpoints_);
-        if (!checkpoints_.empty()) // before all that has waited
-          inputs_.push_front(event::checkpoint_held{checkpoints_.back()});
+        for (auto c = checkpoints_.rbegin(); c != checkpoints_.rend(); ++c)
+          inputs_.push_front(event::checkpoint_held{*c}); // before all else
         feed(event::tick{});
         drop_old_checkpoints();
       });
@@ -234,14 +293,15 @@ void job_actor::find_checkpoints() {
 // Dropped.
 
 /// Of the newest keep_latest_k everything stays that is here, and what is
-/// being written. Others' files go, but those that something else needs.
-void job_actor::drop_old_checkpoints() {
+/// being written. Others' files go, those of `old` too, but those that
+/// something else needs.
+void job_actor::drop_old_checkpoints(std::vector<core::checkpoint_ref> old) {
   const auto keep = std::size_t(run().keep_latest_k);
   std::ranges::sort(checkpoints_);
-  std::vector<core::checkpoint_ref> old;
-  if (checkpoints_.size() > keep) {
-    old.assign(checkpoints_.begin(), checkpoints_.end() - long(keep));
-    checkpoints_.erase(checkpoints_.begin(), checkpoints_.end() - long(keep));
+  while (checkpoints_.size() > keep) {
+    feed(event::checkpoint_dropped{checkpoints_.front()});
+    old.push_back(checkpoints_.front());
+    checkpoints_.erase(checkpoints_.begin());
   }
   while (published_.size() > keep)
     published_.erase(published_.begin()); // the log has them

@@ -12,23 +12,16 @@ namespace shoal::actors {
 namespace {
 
 /// In the order of core::job_input.
-constexpr std::array inputs{"view_changed",
-                            "halted",
-                            "prepared",
-                            "applied",
-                            "loaded",
-                            "copied",
-                            "arrival_copied",
-                            "arrival_reduced",
-                            "arrival_applied",
-                            "evaluated",
-                            "snapshot_taken",
-                            "checkpointed",
-                            "checkpoint_held",
-                            "blobs_held",
-                            "drain",
-                            "received",
-                            "tick"};
+constexpr std::array inputs{"view_changed",    "halted",
+                            "prepared",        "applied",
+                            "loaded",          "copied",
+                            "arrival_copied",  "arrival_reduced",
+                            "arrival_applied", "evaluated",
+                            "snapshot_taken",  "checkpointed",
+                            "checkpoint_held", "checkpoint_dropped",
+                            "keep_refused",    "unrestorable",
+                            "blobs_held",      "drain",
+                            "received",        "tick"};
 static_assert(inputs.size() == std::variant_size_v<core::job_input>);
 
 /// In the order of core::job_message.

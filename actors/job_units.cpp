@@ -3,6 +3,7 @@
 #include "actors/job_actor.hpp"
 #include "actors/link_names.hpp"
 #include "runtime/device_queue.hpp"
+#include "runtime/errc.hpp"
 #include "runtime/links.hpp"
 #include "runtime/store/store.hpp"
 #include "runtime/timeline.hpp"
@@ -69,7 +70,7 @@ void job_actor::act(const serve_unit& a) {
 
 void job_actor::act(const initialise_unit& a) {
   if (config_.entry.origin != core::blob_digest{}) {
-    load_from({config_.entry.origin, members(), a.unit, a.digest});
+    load_from({config_.entry.origin, members(), a.unit, a.digest, {}});
     return;
   }
   unit_ptr unit = world_->units.at(a.unit);
@@ -87,17 +88,32 @@ void job_actor::act(const restore_unit& a) {
   if (!holders.empty()) // not all units from the same one
     std::ranges::rotate(holders,
                         holders.begin() + long(a.unit % holders.size()));
-  load_from({a.checkpoint.manifest, std::move(holders), a.unit, a.digest});
+  load_from({a.checkpoint.manifest, std::move(holders), a.unit, a.digest,
+             a.checkpoint});
 }
 
 void job_actor::load_from(loading l) {
   blob_set set;
   set.parts.push_back({l.manifest, tensors_of(*world_->layout, l.unit)});
-  auto holders = l.holders;
-  fetch_lasting(
-    {std::move(set), std::move(holders), false, {}, [this, l = std::move(l)] {
-       read_files(l);
-     }});
+  fetching f;
+  f.set = std::move(set);
+  f.holders = l.holders;
+  f.failed = [this, l](std::error_code error) {
+    return (error == runtime::errc::not_found
+            || error == runtime::errc::corrupt)
+           && give_up(l);
+  };
+  f.then = [this, l = std::move(l)] { read_files(l); };
+  fetch_lasting(std::move(f));
+}
+
+/// @returns whether it is: then all begin anew
+bool job_actor::give_up(const loading& l) {
+  if (!l.checkpoint || l.digest != digest_
+      || ++*l.failures < restore_rounds_max)
+    return false;
+  feed(event::unrestorable{l.digest, *l.checkpoint});
+  return true;
 }
 
 void job_actor::read_files(const loading& l) {
@@ -114,8 +130,13 @@ void job_actor::read_files(const loading& l) {
       note_once(name
                 + " is damaged here: it was set aside, and is fetched "
                   "from a peer that has it");
-    if (!out->files.damaged.empty())
-      return load_from({l.manifest, members(), l.unit, l.digest});
+    if (!out->files.damaged.empty()) {
+      loading again = l;
+      again.holders = members();
+      if (!give_up(again))
+        load_from(std::move(again));
+      return;
+    }
     if (!out->wrong.empty())
       return fail(out->wrong);
     compute(
@@ -152,6 +173,8 @@ void job_actor::fetch_lasting(fetching f) {
       all->then();
       return;
     }
+    if (all->failed && all->failed(error))
+      return;
     note_once("data of the job cannot be fetched: " + error.message()
               + "; trying again");
     delayed_send(this, std::chrono::seconds(1), job_later{[this, all, turn] {

@@ -36,7 +36,7 @@ constexpr std::chrono::seconds retry_after{2};
 constexpr std::chrono::seconds retry_after_max{60};
 
 /// A message may be lost while a link is down. Twice as long each time: that
-/// the checkpointer's answer is lost is as likely.
+/// the publisher's answer is lost is as likely.
 constexpr std::chrono::seconds tell_after{1};
 constexpr std::chrono::seconds tell_after_max{30};
 
@@ -57,6 +57,7 @@ struct writer_state {
   std::uint64_t told = 0; ///< counts what was told: only the newest again
   std::size_t next = 0;   ///< unit of the snapshot
   std::shared_ptr<shard_snapshot> what;
+  core::peer_id publisher{};
   core::shards_written report;
   std::chrono::seconds wait = retry_after;
   std::chrono::seconds tell_wait = tell_after;
@@ -69,7 +70,7 @@ void tell(writer_actor* self, const shard_writer_config& config) {
   core::shards_written m = s.report;
   if (!m.why.empty())
     m.shards.clear();
-  config.world->node->send(config.plan->where.checkpointer.peer, std::move(m));
+  config.world->node->send(s.publisher, std::move(m));
   self->delayed_send(self, s.tell_wait, tell_again{++s.told});
   s.tell_wait = std::min(2 * s.tell_wait, tell_after_max);
 }
@@ -152,7 +153,7 @@ void on_ended(writer_actor* self, const shard_writer_config& config,
 }
 
 caf::behavior writer(writer_actor* self, const shard_writer_config& config) {
-  auto begin = [=](std::uint64_t step) {
+  auto begin = [=](std::uint64_t step, const core::peer_id& publisher) {
     const std::uint64_t turn = self->state.turn + 1;
     const std::uint64_t told = self->state.told + 1;
     self->state = {};
@@ -161,10 +162,11 @@ caf::behavior writer(writer_actor* self, const shard_writer_config& config) {
     self->state.report.on = {config.world->job, config.plan->digest,
                              config.plan->where.since};
     self->state.report.step = step;
+    self->state.publisher = publisher;
   };
   return {
     [=](write_shards& m) {
-      begin(m.step);
+      begin(m.step, m.publisher);
       self->state.last = m.last;
       self->state.what = std::move(m.what);
       write_next(self, config);
@@ -175,10 +177,10 @@ caf::behavior writer(writer_actor* self, const shard_writer_config& config) {
         no.step = m.step;
         no.shards.clear();
         no.why = m.why;
-        config.world->node->send(config.plan->where.checkpointer.peer, no);
+        config.world->node->send(m.publisher, no);
         return;
       }
-      begin(m.step);
+      begin(m.step, m.publisher);
       self->state.report.why = m.why;
       tell(self, config);
     },
@@ -187,7 +189,7 @@ caf::behavior writer(writer_actor* self, const shard_writer_config& config) {
       if (m.step < s.report.step || s.report.on.digest == 0
           || (s.last && s.what))
         return;
-      begin(s.report.step); // no more of it
+      begin(s.report.step, s.publisher); // no more of it
     },
     [=](const unit_ended& m) { on_ended(self, config, m); },
     [=](const try_again& m) {

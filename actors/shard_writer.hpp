@@ -2,15 +2,15 @@
 //
 // One per peer with stages, or that follows some, for a sub-plan. The job actor has copied the units
 // (shard_snapshot); here they go to the store one by one, on the disk queue,
-// while the run goes on. Then the checkpointer is told their names, again and
-// again until it has said what became of the step.
+// while the run goes on. Then the checkpoint's publisher is told their names,
+// again and again until it has said what became of the step.
 //
 // Message           Effect
 // write_shards      writes a snapshot, then lets go of it
-// refuse_shards     there is none of this step: tells the checkpointer why
-// checkpoint_over   the checkpointer has said what became of a step
+// refuse_shards     there is none of this step: tells the publisher why
+// checkpoint_over   the publisher has said what became of a step
 //
-// Errors: no disk, no space: told to the checkpointer, and the snapshot is let
+// Errors: no disk, no space: told to the publisher, and the snapshot is let
 //         go of. The last one is kept and tried again until it is written:
 //         nothing else holds what was trained.
 #pragma once
@@ -35,10 +35,12 @@ struct write_shards {
   std::uint64_t step = 0;
   bool last = false;
   std::shared_ptr<shard_snapshot> what; ///< also of no units
+  core::peer_id publisher{};            ///< who is told
 };
 struct refuse_shards {
   std::uint64_t step = 0;
   std::string why;
+  core::peer_id publisher{};
 };
 struct checkpoint_over {
   std::uint64_t step = 0;

@@ -209,6 +209,7 @@ int run_attach(const attach_options& o) {
   }
   f.folder = o.out;
   f.keep = run->keep_latest_k;
+  f.at = client_of(o.at);
   f.hooks.stop = [&interrupts] { return interrupts.seen(); };
   follower watch(client, *out, f);
   if (watch.run(job.id))

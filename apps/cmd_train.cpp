@@ -327,6 +327,9 @@ private:
     follow_config f;
     f.folder = o_.out;
     f.keep = run_.keep_latest_k;
+    f.at = client_of(o_.at);
+    f.at.addresses.insert(f.at.addresses.end(), addresses_.begin(),
+                          addresses_.end());
     if (run_.data_tokenizer == "model") {
       for (const char* name : {"tokenizer.json", "tokenizer_config.json"})
         if (const fs::path file = fs::path(run_.model_path) / name;

@@ -1,10 +1,12 @@
 // apps/follow.cpp -- events to lines, checkpoints to files.
 #include "apps/follow.hpp"
 
-#include "actors/checkpoint_export.hpp"
 #include "actors/checkpoint_manifest.hpp"
 
 #include <algorithm>
+#include <charconv>
+#include <string_view>
+#include <utility>
 
 namespace shoal::apps {
 
@@ -12,16 +14,17 @@ namespace fs = std::filesystem;
 using runtime::job_event;
 using runtime::job_event_kind;
 
-/// "step-12" -> 12, or -1.
+/// "step-12" -> 12, or -1; also for "step-12.partial".
 static std::int64_t step_of(const fs::path& folder) {
   const std::string name = folder.filename().string();
-  if (!name.starts_with("step-"))
+  constexpr std::string_view prefix = "step-";
+  std::int64_t step = -1;
+  if (!name.starts_with(prefix))
     return -1;
-  try {
-    return std::stoll(name.substr(5));
-  } catch (const std::exception&) {
-    return -1;
-  }
+  const char* end = name.data() + name.size();
+  const auto [at, error] =
+    std::from_chars(name.data() + prefix.size(), end, step);
+  return error == std::errc() && at == end ? step : -1;
 }
 
 std::vector<std::pair<std::int64_t, fs::path>>
@@ -35,37 +38,86 @@ checkpoints(const fs::path& out) {
   return found;
 }
 
+namespace {
+
+/// Asks by a client of its own: the other one waits for events.
+auto getter(runtime::client_config at) {
+  at.say = {};
+  return [at, client = std::shared_ptr<runtime::client>(),
+          asked = std::string()](
+           const std::string& where, const core::blob_digest& digest,
+           const checkpoint_fetcher::piece& sink, std::string& why) mutable {
+    if (!client || asked != where) { // a folder of this machine, or an address
+      runtime::client_config c = at;
+      if (fs::path(where).is_absolute())
+        c.data_dir = where;
+      else
+        c.addresses.insert(c.addresses.begin(), where);
+      asked = where;
+      client = std::make_shared<runtime::client>(c);
+      if (const auto error = client->connect()) {
+        why = client->text();
+        client = nullptr;
+        return error;
+      }
+    }
+    const auto error = client->get_blob(digest, sink);
+    if (error) {
+      why = client->text();
+      client = nullptr; // the next one begins anew
+    }
+    return error;
+  };
+}
+
+} // namespace
+
 follower::follower(runtime::client& client, progress& out, follow_config config)
   : client_(client), out_(out), config_(std::move(config)) {
+  if (config_.folder.empty())
+    return;
+  checkpoint_fetcher::config f;
+  f.folder = config_.folder / "checkpoint";
+  f.carried = config_.carried;
+  f.get = getter(config_.at);
+  fetcher_ = std::make_unique<checkpoint_fetcher>(std::move(f));
 }
 
 std::error_code follower::run(core::job_id job) {
+  runtime::follow_hooks hooks = config_.hooks;
+  hooks.stop = [this, stop = hooks.stop] {
+    collect();
+    return stop && stop();
+  };
   const auto error = client_.follow(
     job,
     [this](const job_event& e) {
       on(e);
       return true;
     },
-    std::chrono::seconds(60), config_.hooks);
+    std::chrono::seconds(60), hooks);
   fetch_pending();
+  settle();
   out_.settle();
   return error;
 }
 
 void follower::on(const job_event& e) {
+  collect();
   const bool old = events_++ < config_.old;
   job_event shown = e;
+  bool later = false; // shown when it is here
   if (e.kind == job_event_kind::checkpoint) {
     pending_ = e;
     if (!old) {
+      later = fetcher_ != nullptr && e.digest != wanted_digest_;
       fetch_pending();
-      if (newest_step_ == e.step)
-        shown.text = newest_.string();
     }
   } else if (e.kind == job_event_kind::done) {
     state_ = e.text;
     last_step_ = std::max(last_step_, e.step);
     fetch_pending();
+    settle();
     if (!config_.folder.empty()) {
       if (newest_.empty() || newest_step_ != e.step)
         out_.say("notice", "the model of step " + std::to_string(e.step)
@@ -80,73 +132,57 @@ void follower::on(const job_event& e) {
   }
   if (config_.seen)
     config_.seen(e);
-  out_.show(shown);
+  if (!later)
+    out_.show(shown);
 }
 
 void follower::fetch_pending() {
   if (pending_.kind != job_event_kind::checkpoint)
     return;
-  const job_event wanted = std::move(pending_);
-  pending_ = {};
-  if (config_.folder.empty()
-      || (!newest_.empty() && wanted.digest == newest_digest_))
+  const job_event wanted = std::exchange(pending_, {});
+  if (!fetcher_ || wanted.digest == wanted_digest_)
     return; // the last, told of again
-  const fs::path folder = bring_home(wanted);
-  if (folder.empty())
+  wanted_digest_ = wanted.digest;
+  fetcher_->want(wanted, client_.where());
+}
+
+/// Waits for what is still being fetched.
+void follower::settle() {
+  if (fetcher_)
+    fetcher_->settle(config_.hooks.stop);
+  collect();
+}
+
+/// Shows what has been fetched meanwhile.
+void follower::collect() {
+  while (fetcher_) {
+    const auto o = fetcher_->take();
+    if (!o)
+      return;
+    take_home(*o);
+    job_event shown = o->asked;
+    shown.text = o->folder.string();
+    out_.show(shown);
+  }
+}
+
+void follower::take_home(const checkpoint_fetcher::outcome& o) {
+  if (o.folder.empty()) {
+    if (o.asked.digest == wanted_digest_)
+      wanted_digest_ = {}; // if it is told of again
+    if (!o.why.empty() && std::exchange(said_, o.why) != o.why)
+      out_.say("notice", "checkpoint of step " + std::to_string(o.asked.step)
+                           + " not fetched: " + o.why);
     return;
-  newest_ = folder;
-  newest_step_ = wanted.step;
-  newest_digest_ = wanted.digest;
+  }
+  said_.clear();
+  newest_ = o.folder;
+  newest_step_ = o.asked.step;
   const auto all = checkpoints(config_.folder);
   std::error_code ignored;
   for (std::size_t i = 0; i + std::size_t(config_.keep) < all.size(); ++i)
     if (all[i].second != newest_) // a run that went back has fewer steps
       fs::remove_all(all[i].second, ignored);
-}
-
-/// Fetches a checkpoint into OUT/checkpoint/step-N. @returns the folder, or
-/// nothing (that is said).
-fs::path follower::bring_home(const job_event& e) {
-  const fs::path folder =
-    config_.folder / "checkpoint" / ("step-" + std::to_string(e.step));
-  const fs::path partial = folder.string() + ".partial";
-  auto failed = [&](const std::string& why) {
-    out_.say("notice", "checkpoint of step " + std::to_string(e.step)
-                         + " not fetched: " + why);
-    std::error_code ignored;
-    fs::remove_all(partial, ignored);
-    return fs::path{};
-  };
-  std::string json;
-  std::error_code error =
-    client_.get_blob(e.digest, [&](std::span<const std::byte> piece) {
-      json.append(reinterpret_cast<const char*>(piece.data()), piece.size());
-      return json.size() > actors::manifest_bytes_max
-               ? std::make_error_code(std::errc::file_too_large)
-               : std::error_code{};
-    });
-  auto m = actors::parse_manifest(json);
-  if (error || !m)
-    return failed(error ? client_.text() : m.message());
-  std::error_code ignored;
-  fs::remove_all(partial, ignored);
-  fs::create_directories(partial, ignored);
-  for (const actors::manifest_file& f : m->files)
-    if (client_.get_file(f.digest, partial / f.name))
-      return failed(client_.text());
-  if (auto joined = actors::join_shards(partial); !joined)
-    return failed(joined.message());
-  for (const fs::path& file : config_.carried) {
-    fs::copy_file(file, partial / file.filename(),
-                  fs::copy_options::overwrite_existing, error);
-    if (error)
-      return failed(file.string() + ": " + error.message());
-  }
-  fs::remove_all(folder, ignored);
-  fs::rename(partial, folder, error);
-  if (error)
-    return failed(folder.string() + ": " + error.message());
-  return folder;
 }
 
 /// The newest checkpoint without the optimizer, as the model of this run.

@@ -1,18 +1,23 @@
 // apps/follow.hpp -- watches a job and brings home what it makes.
 //
-// Events go to a progress; every checkpoint is fetched below
-// <folder>/checkpoint, of which the newest `keep` stay, and at the end the
-// newest becomes the model in <folder>. Without a folder it only watches.
+// Events go to a progress; checkpoints are fetched below <folder>/checkpoint
+// meanwhile, of which the newest `keep` stay, and at the end the newest becomes
+// the model in <folder>. One is shown when it is here. One that has been
+// overtaken before its turn came is left out, but never the last. Without a
+// folder it only watches.
 //
-// Threads: one. Errors: what cannot be fetched is said and left out.
+// Threads: one, and the fetcher's.
+// Errors:  what cannot be fetched is said, once for each reason, and left out.
 #pragma once
 
+#include "apps/checkpoint_fetcher.hpp"
 #include "apps/progress.hpp"
 #include "runtime/client.hpp"
 
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -31,6 +36,8 @@ struct follow_config {
   std::uint64_t old = 0;
   /// Files that each checkpoint gets beside what the shoal made of it.
   std::vector<std::filesystem::path> carried;
+  /// How checkpoints are fetched, if the node that is followed does not answer.
+  runtime::client_config at;
   runtime::follow_hooks hooks;
   std::function<void(const runtime::job_event&)> seen; ///< may be empty
 };
@@ -51,7 +58,9 @@ public:
 private:
   void on(const runtime::job_event& e);
   void fetch_pending();
-  std::filesystem::path bring_home(const runtime::job_event& e);
+  void settle();
+  void collect();
+  void take_home(const checkpoint_fetcher::outcome& o);
   bool export_model();
 
   runtime::client& client_;
@@ -63,9 +72,11 @@ private:
   bool saved_ = false;
   std::filesystem::path newest_;
   std::uint64_t newest_step_ = 0;
-  core::blob_digest newest_digest_{};
   std::uint64_t last_step_ = 0;
   double last_loss_ = 0;
+  core::blob_digest wanted_digest_{}; ///< newest that was asked for
+  std::string said_;                  ///< why the one before is not here
+  std::unique_ptr<checkpoint_fetcher> fetcher_; ///< none without a folder
 };
 
 } // namespace shoal::apps

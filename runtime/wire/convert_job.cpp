@@ -1,4 +1,5 @@
 // runtime/wire/convert_job.cpp -- what the peers of one job tell each other.
+#include "runtime/core/cluster/membership.hpp" // members_max
 #include "runtime/wire/convert.hpp"
 
 namespace shoal::runtime::codec {
@@ -134,6 +135,11 @@ static void put(wire::JobMessage& out, const core::seal& from) {
   to.set_stop_step(from.stop_step);
   to.set_evaluated(from.evaluated);
   put(*to.mutable_checkpoint(), from.checkpoint);
+  for (const core::checkpoint_ref& c : from.older)
+    put(*to.add_older(), c);
+  for (const core::checkpoint_ref& c : from.given_up)
+    put(*to.add_given_up(), c);
+  to.set_unable(from.unable);
   to.set_has_blobs(from.has_blobs);
   to.set_checkpoint_lag(from.checkpoint_lag);
   to.set_again(from.again);
@@ -164,6 +170,13 @@ static void get(const wire::Seal& from, core::seal& to, checks& c) {
   to.stop_step = c.at_most(from.stop_step(), epoch_max);
   to.evaluated = c.at_most(from.evaluated(), epoch_max);
   get(from.checkpoint(), to.checkpoint, c);
+  if (c.list(from.older_size(), core::checkpoints_told_max))
+    for (const wire::CheckpointRef& r : from.older())
+      get(r, to.older.emplace_back(), c);
+  if (c.list(from.given_up_size(), core::checkpoints_told_max))
+    for (const wire::CheckpointRef& r : from.given_up())
+      get(r, to.given_up.emplace_back(), c);
+  to.unable = from.unable();
   to.has_blobs = from.has_blobs();
   to.checkpoint_lag = c.at_most(from.checkpoint_lag(), epoch_max);
   to.again = from.again();
@@ -218,6 +231,9 @@ static void put(wire::JobMessage& out, const core::checkpoint_published& from) {
   to.set_bytes(from.bytes);
   to.set_why(printable(from.why, text_bytes_max));
   to.set_trying(from.trying);
+  to.set_refused(raw(from.refused));
+  for (const core::peer_id& p : from.unable)
+    to.add_unable(raw(p));
 }
 
 static void get(const wire::CheckpointPublished& from,
@@ -227,18 +243,24 @@ static void get(const wire::CheckpointPublished& from,
   to.bytes = c.at_most(from.bytes(), bytes_max);
   c.text(from.why(), text_bytes_max, to.why);
   to.trying = from.trying();
+  c.id(from.refused(), to.refused);
+  if (c.list(from.unable_size(), core::cluster::members_max))
+    for (const std::string& p : from.unable())
+      c.id(p, to.unable.emplace_back());
 }
 
 static void put(wire::JobMessage& out, const core::have_checkpoint& from) {
   wire::HaveCheckpoint& to = *out.mutable_have_checkpoint();
   put(*to.mutable_on(), from.on);
   put(*to.mutable_checkpoint(), from.checkpoint);
+  to.set_refused(from.refused);
 }
 
 static void
 get(const wire::HaveCheckpoint& from, core::have_checkpoint& to, checks& c) {
   get(from.on(), to.on, c);
   get(from.checkpoint(), to.checkpoint, c);
+  to.refused = from.refused();
 }
 
 static void put(wire::JobMessage& out, const core::shards_written& from) {

@@ -8,6 +8,7 @@
 #include "runtime/core/assert.hpp"
 #include "runtime/core/hex.hpp"
 #include "runtime/device_queue.hpp"
+#include "runtime/errc.hpp"
 #include "runtime/job_journal.hpp"
 #include "runtime/links.hpp"
 #include "runtime/model/corpus.hpp"
@@ -237,6 +238,12 @@ public:
     all_.view_.jobs[0].done_step = step;
     all_.publish();
   }
+  void propose_retry(core::job_id, core::epoch since) override {
+    if (!alive() || all_.view_.jobs[0].retried >= since)
+      return;
+    all_.view_.jobs[0].retried = since;
+    all_.publish();
+  }
   void propose_arrived(core::job_id, core::epoch since) override {
     if (!alive() || all_.view_.jobs[0].arrived >= since)
       return;
@@ -256,12 +263,11 @@ public:
         continue;
       auto writer = store_->write();
       core::blob_digest made{};
-      if (!writer->append(blob->bytes()) && !writer->commit(made, digest)) {
-        done({});
-        return;
-      }
+      error = writer->append(blob->bytes());
+      done(error ? error : writer->commit(made, digest));
+      return;
     }
-    done(std::make_error_code(std::errc::no_such_file_or_directory));
+    done(runtime::errc::not_found);
   }
   const runtime::role_table& roles() const override { return roles_; }
   void bind_role(const std::string&, caf::actor) override {}

@@ -1,14 +1,22 @@
-// runtime/core/training/job_checkpoints.cpp -- when a job's checkpoints begin:
-// what checkpoint_pace hears of votes and seals.
+// runtime/core/training/job_checkpoints.cpp -- a job's checkpoints: when they
+// begin, who makes and keeps them, what is known of them.
+//
+// Votes and seals say whose disk refuses; who is left to publish and to write
+// follows from that and the assignment (shards.hpp), the same everywhere. Who
+// keeps is decided by each for himself from what the publisher has said and
+// what keepers have: a copy too many or too few for a while does no harm.
 #include "runtime/core/training/job_core.hpp"
+#include "runtime/core/training/shards.hpp"
 
 #include <algorithm>
 
 namespace shoal::core {
 
+// Begun.
+
 /// One that is in too few stores is made again.
 void job_core::resume_pace(const resume_decision& d) {
-  unable_.clear(); // until a vote says so again
+  unable_ = d.unable;
   const bool saved = d.checkpoint.manifest != blob_digest{};
   pace_.resume(saved ? d.checkpoint.step : config_.origin_step,
                d.checkpoint_lag);
@@ -17,8 +25,7 @@ void job_core::resume_pace(const resume_decision& d) {
 }
 
 bool job_core::publishing() const {
-  return place_ && place_->checkpointer.peer == config_.self
-         && pace_.under_way(current_);
+  return publisher_ == config_.self && pace_.under_way(current_);
 }
 
 void job_core::note_saving(const std::map<peer_id, vote>& votes) {
@@ -36,6 +43,227 @@ void job_core::note_saving(const std::map<peer_id, vote>& votes) {
     return;
   slow_said_ = true;
   act(job_action::checkpoints_slow{current_, pace_.agreed_lag()});
+}
+
+void job_core::begin_checkpoint(std::uint64_t step) {
+  pace_.begun(step);
+  publisher_ = publisher_of(*place_, unable_);
+  left_out_[step] = unable_;
+  if (left_out_.size() > begun_max)
+    left_out_.erase(left_out_.begin());
+  act(job_action::run_checkpoint{header_.digest, step, last_step(step), unable_,
+                                 publisher_});
+}
+
+/// Of the last one no vote can say that others are to make it.
+bool job_core::should_hand_over() const {
+  return phase_ == phase::done && participant() && !finished_
+         && checkpoint_due(current_ - 1) && checkpoint_told_ < current_
+         && !std::ranges::binary_search(unable_, config_.self)
+         && others_can_save(*place_, config_.self, unable_);
+}
+
+// Published.
+
+void job_core::on(const job_event::checkpointed& e) {
+  if (!decision_ || e.digest != header_.digest || e.step >= current_
+      || !participant())
+    return;
+  // One that took long may end after a later one.
+  const bool late = newer_told(header_, e.step);
+  if (late
+      && (!e.known || last_checkpoint_.checkpoint.manifest != blob_digest{}))
+    return;
+  checkpoint_published m{
+    header_, {e.step, {}, header_.since}, e.bytes, e.why, e.trying, e.refused,
+    {}};
+  if (const auto at = left_out_.find(e.step); at != left_out_.end())
+    m.unable = at->second;
+  if (e.known) {
+    if (!late)
+      pace_.published(e.step, current_);
+    m.checkpoint.manifest = e.manifest;
+    hold(m.checkpoint);
+    act(job_action::checkpoint_known{m.checkpoint, config_.self, e.bytes,
+                                     m.unable});
+  } else {
+    pace_.ended(e.step);
+    say_failed(config_.self, m);
+  }
+  tell(members_, m);
+  if (!late) {
+    last_checkpoint_ = std::move(m);
+    published_by_ = config_.self;
+  }
+  if (e.known || !e.trying)
+    checkpoint_told(e.step);
+  on(job_event::snapshot_taken{e.digest, e.step}); // there is a result
+  finish_if_told();
+}
+
+void job_core::say_failed(const peer_id& from, const checkpoint_published& m) {
+  const peer_id& at = m.refused == peer_id{} ? from : m.refused;
+  const bool others = m.trying && mine(m.on) && !place_->replicas.empty()
+                      && others_can_save(*place_, at, m.unable);
+  act(job_action::checkpoint_failed{m.checkpoint.step, at, m.why, m.trying,
+                                    others});
+}
+
+void job_core::take(const peer_id& from, const checkpoint_published& m) {
+  const bool exists = m.checkpoint.manifest != blob_digest{};
+  const bool repeated = m == last_checkpoint_;
+  if (exists && m.checkpoint != last_checkpoint_.checkpoint)
+    act(job_action::checkpoint_known{m.checkpoint, from, m.bytes, m.unable});
+  if (!exists && !repeated)
+    say_failed(from, m);
+  if (m.on.since >= last_checkpoint_.on.since
+      && !newer_told(m.on, m.checkpoint.step)) {
+    last_checkpoint_ = m;
+    published_by_ = from;
+  }
+  if (exists && keeps_checkpoints(m.unable)) {
+    if (mine(m.on) && checkpoint_ == m.checkpoint)
+      say_kept();
+    else if (!repeated && checkpoint_ < m.checkpoint)
+      act(job_action::keep_checkpoint{m.checkpoint, from});
+  }
+  if (!mine(m.on) || m.trying)
+    return;
+  checkpoint_told(m.checkpoint.step);
+  finish_if_told();
+}
+
+/// What became of a checkpoint is known. For a second store the end waits from
+/// here on.
+void job_core::checkpoint_told(std::uint64_t step) {
+  if (step + 1 <= checkpoint_told_)
+    return;
+  checkpoint_told_ = step + 1;
+  done_since_ = now_;
+}
+
+/// Under this assignment, a checkpoint of a later step has been told of.
+bool job_core::newer_told(const job_header& on, std::uint64_t step) const {
+  return last_checkpoint_.on == on && last_checkpoint_.checkpoint.step > step;
+}
+
+// Kept.
+
+bool job_core::keeps_checkpoints(const std::vector<peer_id>& unable) const {
+  if (!place_)
+    return false;
+  std::vector<peer_id> out(unable);
+  out.insert(out.end(), refusing_.begin(), refusing_.end());
+  return std::ranges::binary_search(checkpoint_keepers(*place_, out),
+                                    config_.self);
+}
+
+/// @pre place_
+std::vector<peer_id> job_core::keepers_of_last() const {
+  std::vector<peer_id> out =
+    last_checkpoint_.on == header_ ? last_checkpoint_.unable : unable_;
+  out.insert(out.end(), refusing_.begin(), refusing_.end());
+  return checkpoint_keepers(*place_, out);
+}
+
+/// Has the last checkpoint reached a second store, or can it not?
+bool job_core::kept(std::uint64_t step) const {
+  const bool failed = last_checkpoint_.on == header_
+                      && last_checkpoint_.checkpoint.manifest == blob_digest{};
+  const peer_id& maker =
+    last_checkpoint_.on == header_ ? published_by_ : publisher_;
+  const bool nobody = std::ranges::all_of(
+    keepers_of_last(), [&](const peer_id& p) { return p == maker; });
+  return failed || nobody || kept_ > step
+         || now_ - done_since_ >= keep_wait_max;
+}
+
+void job_core::take(const peer_id& from, const have_checkpoint& m) {
+  if (!mine(m.on) || from == published_by_
+      || !std::ranges::binary_search(sealers_, from))
+    return;
+  if (m.refused) {
+    if (!refusing_.insert(from).second)
+      return;
+    const checkpoint_ref& last = last_checkpoint_.checkpoint;
+    if (mine(last_checkpoint_.on) && last.manifest != blob_digest{}
+        && published_by_ != config_.self && checkpoint_ < last
+        && keeps_checkpoints(last_checkpoint_.unable))
+      act(job_action::keep_checkpoint{last, published_by_});
+  } else {
+    refusing_.erase(from);
+    kept_ = std::max(kept_, m.checkpoint.step + 1);
+  }
+  finish_if_told();
+}
+
+/// To those who wait for it at the end.
+void job_core::say_kept() {
+  if (published_by_ == config_.self)
+    return;
+  refusing_.erase(config_.self);
+  tell(participants_, have_checkpoint{header_, checkpoint_, false});
+  kept_ = std::max(kept_, checkpoint_.step + 1);
+  finish_if_told();
+}
+
+void job_core::on(const job_event::keep_refused& e) {
+  if (!place_ || e.checkpoint != last_checkpoint_.checkpoint
+      || !mine(last_checkpoint_.on))
+    return;
+  refusing_.insert(config_.self);
+  tell(participants_, have_checkpoint{header_, e.checkpoint, true});
+  finish_if_told();
+}
+
+// Held.
+
+void job_core::on(const job_event::checkpoint_held& e) {
+  if (is_given_up(e.checkpoint, given_up_))
+    return;
+  hold(e.checkpoint);
+  if (checkpoint_ == e.checkpoint && place_ && mine(last_checkpoint_.on)
+      && checkpoint_ == last_checkpoint_.checkpoint)
+    say_kept();
+}
+
+void job_core::hold(const checkpoint_ref& c) {
+  if (c == checkpoint_)
+    return;
+  older_.insert(std::min(c, checkpoint_));
+  checkpoint_ = std::max(c, checkpoint_);
+  older_.erase(checkpoint_ref{});
+  if (older_.size() > older_max)
+    older_.erase(older_.begin());
+}
+
+void job_core::on(const job_event::checkpoint_dropped& e) {
+  older_.erase(e.checkpoint);
+}
+
+// Given up.
+
+void job_core::on(const job_event::unrestorable& e) {
+  if (phase_ != phase::restoring || e.digest != header_.digest
+      || is_given_up(e.checkpoint, given_up_))
+    return;
+  give_up(e.checkpoint);
+  act(job_action::begin_anew{header_.since});
+}
+
+void job_core::give_up(const checkpoint_ref& c) {
+  if (is_given_up(c, given_up_))
+    return;
+  given_up_.push_back(c);
+  if (given_up_.size() > given_up_max)
+    given_up_.erase(given_up_.begin());
+  std::erase_if(older_,
+                [&](const auto& held) { return is_given_up(held, given_up_); });
+  if (is_given_up(checkpoint_, given_up_)) {
+    checkpoint_ = older_.empty() ? checkpoint_ref{} : *older_.rbegin();
+    older_.erase(checkpoint_);
+  }
+  act(job_action::checkpoint_given_up{c});
 }
 
 } // namespace shoal::core

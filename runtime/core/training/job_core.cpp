@@ -107,6 +107,9 @@ void job_core::begin_halt() {
   finished_ = false;
   asked_for_blobs_ = false;
   checkpoint_told_ = kept_ = 0;
+  left_out_.clear();
+  publisher_ = {};
+  refusing_.clear();
   norms_.clear();
   outgoing_.clear();
   arrived_at_.clear();
@@ -142,6 +145,7 @@ void job_core::on(const job_event::halted& e) {
     act(job_action::waiting{place_->why_waiting});
     return;
   }
+  unable_here_ = e.unable;
   make_seal();
 }
 
@@ -163,6 +167,9 @@ void job_core::make_seal() {
   s.stop_step = stop_step_;
   s.evaluated = evaluated_;
   s.checkpoint = checkpoint_;
+  s.older.assign(older_.begin(), older_.end());
+  s.given_up = given_up_;
+  s.unable = unable_here_;
   s.has_blobs = has_blobs_;
   s.checkpoint_lag = pace_.agreed_lag();
   phase_ = phase::sealing;
@@ -180,6 +187,8 @@ void job_core::resume_if_sealed() {
     decide_resume(*place_, config_.blocks, config_.origin_step, seals_);
   const resume_decision& d = *decision_;
   phase_ = phase::restoring;
+  for (const checkpoint_ref& c : d.given_up)
+    give_up(c);
   act(job_action::adopt{header_.digest, *place_, d.version, units_});
   say_if_lost(d);
   keep_copies({d.version, d.copies.value_or(d.version)});
@@ -309,9 +318,7 @@ void job_core::settle() {
     act(job_action::run_eval{header_.digest, step});
   } else if (!checkpoint_settled_) {
     phase_ = phase::checkpointing;
-    pace_.begun(step);
-    act(job_action::run_checkpoint{header_.digest, step, last_step(step),
-                                   unable_});
+    begin_checkpoint(step);
   } else if (last_step(step)) {
     phase_ = phase::done;
     done_since_ = now_;
@@ -346,57 +353,6 @@ void job_core::on(const job_event::snapshot_taken& e) {
     return;
   checkpoint_settled_ = true;
   settle();
-}
-
-void job_core::on(const job_event::checkpointed& e) {
-  if (!decision_ || e.digest != header_.digest || e.step >= current_
-      || place_->checkpointer.peer != config_.self)
-    return;
-  // One that took long may end after a later one.
-  const bool late = newer_told(header_, e.step);
-  if (late
-      && (!e.known || last_checkpoint_.checkpoint.manifest != blob_digest{}))
-    return;
-  checkpoint_published m{
-    header_, {e.step, {}, header_.since}, e.bytes, e.why, e.trying};
-  if (e.known) {
-    if (!late)
-      pace_.published(e.step, current_);
-    m.checkpoint.manifest = e.manifest;
-    checkpoint_ = std::max(checkpoint_, m.checkpoint);
-    act(job_action::checkpoint_known{m.checkpoint, config_.self, e.bytes});
-  } else {
-    pace_.ended(e.step);
-    act(job_action::checkpoint_failed{e.step, config_.self, e.why, e.trying});
-  }
-  tell(members_, m);
-  if (!late)
-    last_checkpoint_ = std::move(m);
-  if (e.known || !e.trying)
-    checkpoint_told(e.step);
-  on(job_event::snapshot_taken{e.digest, e.step}); // there is a result
-  finish_if_told();
-}
-
-/// What became of a checkpoint is known. For a second store the end waits from
-/// here on.
-void job_core::checkpoint_told(std::uint64_t step) {
-  if (step + 1 <= checkpoint_told_)
-    return;
-  checkpoint_told_ = step + 1;
-  done_since_ = now_;
-}
-
-/// Has the last checkpoint reached a second store, or can it not?
-bool job_core::kept(std::uint64_t step) const {
-  const bool failed = last_checkpoint_.on == header_
-                      && last_checkpoint_.checkpoint.manifest == blob_digest{};
-  const bool nobody =
-    std::ranges::all_of(place_->keepers, [this](const member_id& m) {
-      return m.peer == place_->checkpointer.peer;
-    });
-  return failed || nobody || kept_ > step
-         || now_ - done_since_ >= keep_wait_max;
 }
 
 /// The end is reached together: whoever ends the job must not stop a

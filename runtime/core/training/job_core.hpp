@@ -23,7 +23,9 @@
 // version that for every unit someone holds or can roll forward to. They roll
 // forward, fetch what they lack, and run on. If no version is complete, all
 // restore the newest checkpoint that a sealer's store has, else begin at the
-// origin; what is lost by that is said (lost_state). Another change while this
+// origin; what is lost by that is said (lost_state). A checkpoint that turns
+// out to be whole nowhere is given up: all begin anew, and it is named in their
+// seals from then on, so that the one before is used. Another change while this
 // goes on is the same thing again: nothing else recovers.
 //
 // Where the assignment has `arriving` (training/arrivals.hpp), units come to
@@ -111,12 +113,19 @@ struct resume_decision {
   bool evaluated = false;           ///< the version has been
   bool checkpointed = false;        ///< and it is in as many stores as wanted
   std::uint64_t checkpoint_lag = 0; ///< the largest that a seal knows
+  std::vector<peer_id> unable;      ///< to write checkpoints; ascending
+  std::vector<checkpoint_ref> given_up; ///< that some seal says so of
 };
 
 /// @pre one seal for each of place.sealers
 [[nodiscard]] resume_decision
 decide_resume(const assignment& place, std::uint32_t blocks,
               std::uint64_t origin_step, const std::map<peer_id, seal>& seals);
+
+/// Whether a list has a checkpoint, or one of the same files that was told of
+/// later; not one that has been made again since.
+[[nodiscard]] bool is_given_up(const checkpoint_ref& c,
+                               const std::vector<checkpoint_ref>& given_up);
 
 /// norm and loss of a step from one vote per participant, bit-equal whatever
 /// the split: the root of the sums in unit and tensor order, each unit
@@ -195,6 +204,9 @@ public:
   /// Whether it should move: there are others who wait for it, or for whom it
   /// waits, and no files that take as long as they take.
   [[nodiscard]] bool should_move() const;
+  /// Whether a checkpoint that this peer's disk refuses can be had only by
+  /// beginning anew: nothing is to follow it, and others could make it.
+  [[nodiscard]] bool should_hand_over() const;
   /// Another number whenever anything has moved here; repeats do not count.
   [[nodiscard]] std::uint64_t mark() const;
   /// Copies kept here, by version.
@@ -221,6 +233,9 @@ public:
   /// At the end, for a second store that has the last checkpoint.
   static constexpr nanoseconds keep_wait_max = 300'000'000'000;
   static constexpr std::size_t seals_kept_max = 64; ///< of newer assignments
+  static constexpr std::size_t given_up_max = 8;    ///< checkpoints; the newest
+  static constexpr std::size_t older_max = 8;       ///< likewise, of those held
+  static constexpr std::size_t begun_max = 8;       ///< likewise
   static constexpr std::size_t records_kept_max = 1024;
   /// Told again at every resume, and more where a seal lacks more.
   static constexpr std::size_t records_told_min = 64;
@@ -241,6 +256,9 @@ private:
   void on(const job_event::snapshot_taken& e);
   void on(const job_event::checkpointed& e);
   void on(const job_event::checkpoint_held& e);
+  void on(const job_event::checkpoint_dropped& e);
+  void on(const job_event::keep_refused& e);
+  void on(const job_event::unrestorable& e);
   void on(const job_event::blobs_held& e);
   void on(const job_event::drain& e);
   void on(const job_event::received& e);
@@ -301,9 +319,16 @@ private:
   void start_step();
   void commit_if_voted();
   void finish_if_told();
+  void begin_checkpoint(std::uint64_t step);
   void checkpoint_told(std::uint64_t step);
   [[nodiscard]] bool newer_told(const job_header& on, std::uint64_t step) const;
+  void say_failed(const peer_id& from, const checkpoint_published& m);
   void say_kept();
+  void hold(const checkpoint_ref& c);
+  void give_up(const checkpoint_ref& c);
+  [[nodiscard]] bool
+  keeps_checkpoints(const std::vector<peer_id>& unable) const;
+  [[nodiscard]] std::vector<peer_id> keepers_of_last() const;
   void ask_for_blobs();
   void repeat();
   [[nodiscard]] bool keeper() const;
@@ -407,7 +432,13 @@ private:
   bool eval_settled_ = false;   ///< for the state at current_ - 1
   bool checkpoint_settled_ = false;
   bool checkpoint_again_ = false; ///< of the state to resume at
-  std::vector<peer_id> unable_;   ///< to write, as agreed
+  bool unable_here_ = false;      ///< to write, as of the last halt
+  std::vector<peer_id> unable_;   ///< likewise, all, as agreed
+  /// Of checkpoints begun under this assignment, by step, the newest: who had
+  /// no part in them.
+  std::map<std::uint64_t, std::vector<peer_id>> left_out_;
+  peer_id publisher_{};        ///< of the newest of those
+  std::set<peer_id> refusing_; ///< to keep them; likewise
   checkpoint_pace pace_{0};
   bool slow_said_ = false;            ///< once in a life
   std::uint64_t checkpoint_told_ = 0; ///< step + 1, under this assignment
@@ -430,8 +461,11 @@ private:
   std::uint64_t stop_step_ = 0; ///< drained: neither it nor later; 0: not
   std::uint64_t evaluated_ = 0; ///< newest step + 1 evaluated
   eval_result last_eval_;
-  checkpoint_ref checkpoint_;
+  checkpoint_ref checkpoint_;      ///< the newest held here
+  std::set<checkpoint_ref> older_; ///< held too
+  std::vector<checkpoint_ref> given_up_;
   checkpoint_published last_checkpoint_;
+  peer_id published_by_{}; ///< who has said that
   bool drain_ = false;
   bool finished_ = false;
 

@@ -33,6 +33,7 @@ struct view_changed {
 /// apply or load that had begun is complete and reported, or never happened.
 struct halted {
   std::uint64_t digest = 0; ///< as in the action
+  bool unable = false;      ///< as in seal
 };
 /// All own buckets of the step are reduced and kept, those followed too.
 struct prepared {
@@ -69,7 +70,7 @@ struct snapshot_taken {
   std::uint64_t digest = 0;
   std::uint64_t step = 0;
 };
-/// At the checkpointer, while the run goes on: a checkpoint is complete in its
+/// At its publisher, while the run goes on: a checkpoint is complete in the
 /// store, or could not be written. The last one is tried until it can: then
 /// another such event follows.
 struct checkpointed {
@@ -80,6 +81,7 @@ struct checkpointed {
   std::uint64_t bytes = 0;
   std::string why;
   bool trying = false;
+  peer_id refused{}; ///< as in checkpoint_published
 };
 /// A copy of a unit is here: answers take_copies, once for each unit.
 struct copied {
@@ -109,6 +111,19 @@ struct arrival_applied {
 struct checkpoint_held {
   checkpoint_ref checkpoint;
 };
+/// It has it no longer.
+struct checkpoint_dropped {
+  checkpoint_ref checkpoint;
+};
+/// The own disk refuses a checkpoint that is to be kept here; it is tried on.
+struct keep_refused {
+  checkpoint_ref checkpoint;
+};
+/// Nobody has a whole copy of the checkpoint that units are restored from.
+struct unrestorable {
+  std::uint64_t digest = 0;
+  checkpoint_ref checkpoint;
+};
 /// The own store has all blobs of the job.
 struct blobs_held {};
 /// Somebody here asks to stop after the step in progress.
@@ -128,8 +143,10 @@ using job_input =
                job_event::arrival_copied, job_event::arrival_reduced,
                job_event::arrival_applied, job_event::evaluated,
                job_event::snapshot_taken, job_event::checkpointed,
-               job_event::checkpoint_held, job_event::blobs_held,
-               job_event::drain, job_event::received, job_event::tick>;
+               job_event::checkpoint_held, job_event::checkpoint_dropped,
+               job_event::keep_refused, job_event::unrestorable,
+               job_event::blobs_held, job_event::drain, job_event::received,
+               job_event::tick>;
 
 /// What a job_core asks its shell to do, in this order.
 namespace job_action {
@@ -261,6 +278,7 @@ struct run_checkpoint {
   std::uint64_t step = 0;
   bool last = false;
   std::vector<peer_id> unable; ///< to write, as votes have said; ascending
+  peer_id publisher{};
 };
 /// A step is committed: to the log. `publish`: we are the reporter, send it as
 /// `progress` under `on`, with what is measured here, to every other member of
@@ -285,13 +303,15 @@ struct checkpoint_known {
   checkpoint_ref checkpoint;
   peer_id at{};
   std::uint64_t bytes = 0;
+  std::vector<peer_id> unable; ///< had no part in it; ascending
 };
-/// A checkpoint could not be written there: to the log, once for each streak.
+/// A checkpoint could not be written there: to the log, once for each peer.
 struct checkpoint_failed {
   std::uint64_t step = 0;
   peer_id at{};
   std::string why;
   bool trying = false; ///< it tries on
+  bool others = false; ///< then: until others have taken over
 };
 /// The disk cannot keep up with checkpoints: more steps than they are apart
 /// would be lost if all died. Once; the run goes on.
@@ -303,6 +323,14 @@ struct checkpoints_slow {
 struct keep_checkpoint {
   checkpoint_ref checkpoint;
   peer_id at{};
+};
+/// Nobody has a whole copy of this checkpoint: it is of no use. Once.
+struct checkpoint_given_up {
+  checkpoint_ref checkpoint;
+};
+/// Let a view begin the assignment anew.
+struct begin_anew {
+  epoch since = 0;
 };
 /// Committed steps are lost: no peer holds `unit` as of `last`; the run goes
 /// on at `resume`.
@@ -342,7 +370,8 @@ using job_output = std::variant<
   job_action::run_eval, job_action::run_checkpoint, job_action::committed,
   job_action::eval_known, job_action::checkpoint_known,
   job_action::checkpoint_failed, job_action::checkpoints_slow,
-  job_action::keep_checkpoint, job_action::lost_state, job_action::get_blobs,
+  job_action::keep_checkpoint, job_action::checkpoint_given_up,
+  job_action::begin_anew, job_action::lost_state, job_action::get_blobs,
   job_action::waiting, job_action::finished, job_action::ended>;
 using job_actions = std::vector<job_output>;
 

@@ -111,6 +111,8 @@ struct checkpoint_ref {
   }
 };
 
+inline constexpr std::size_t checkpoints_told_max = 16; ///< in one seal
+
 /// What a sealer of the assignment `on` holds, now that it stands still. One
 /// for each assignment, never changed, to all sealers.
 struct seal {
@@ -123,7 +125,10 @@ struct seal {
   std::uint64_t stop_step = 0;   ///< drained: neither it nor later; 0: not
   std::uint64_t evaluated = 0;   ///< newest step + 1 evaluated; 0: none
   checkpoint_ref checkpoint;     ///< newest that this peer's store can serve
-  bool has_blobs = false;        ///< all blobs of the job are in its store
+  std::vector<checkpoint_ref> older;    ///< that it can serve, too; ascending
+  std::vector<checkpoint_ref> given_up; ///< nobody could serve them whole
+  bool unable = false;              ///< its disk refuses parts of checkpoints
+  bool has_blobs = false;           ///< all blobs of the job are in its store
   std::uint64_t checkpoint_lag = 0; ///< as votes have said; 0: they have not
   bool again = false;               ///< a repeat: answer with yours
   friend bool operator==(const seal&, const seal&) = default;
@@ -174,7 +179,7 @@ struct written_shard {
 };
 
 /// The sender's store has its part of a checkpoint, or why not. To the
-/// checkpointer, again and again until it has said what became of the step.
+/// publisher, again and again until it has said what became of the step.
 struct shards_written {
   job_header on;
   std::uint64_t step = 0;
@@ -185,22 +190,25 @@ struct shards_written {
   operator==(const shards_written&, const shards_written&) = default;
 };
 
-/// From the checkpointer to every member. A zero manifest: it failed.
+/// From who publishes checkpoints to every member. A zero manifest: it failed.
 struct checkpoint_published {
   job_header on;
   checkpoint_ref checkpoint; ///< no manifest: it could not be written
   std::uint64_t bytes = 0;
-  std::string why;     ///< then: the reason, for people
-  bool trying = false; ///< and whether the checkpointer tries on
+  std::string why;               ///< then: the reason, for people
+  bool trying = false;           ///< and whether the sender tries on
+  peer_id refused{};             ///< and who could not write; zero: the sender
+  std::vector<peer_id> unable{}; ///< had no part in it; ascending
   friend bool operator==(const checkpoint_published&,
                          const checkpoint_published&) = default;
 };
 
-/// The sender's store has all of this checkpoint. From keepers to all
-/// participants, under the assignment that wrote it.
+/// The sender's store has all of this checkpoint, or its disk refuses it. From
+/// keepers to all participants, under the assignment that wrote it.
 struct have_checkpoint {
   job_header on;
   checkpoint_ref checkpoint;
+  bool refused = false; ///< let another keep it
   friend bool
   operator==(const have_checkpoint&, const have_checkpoint&) = default;
 };

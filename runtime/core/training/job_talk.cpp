@@ -99,52 +99,6 @@ void job_core::tell(const std::vector<peer_id>& whom, const job_message& m) {
       act(job_action::send{to, m});
 }
 
-void job_core::take(const peer_id& from, const checkpoint_published& m) {
-  const bool exists = m.checkpoint.manifest != blob_digest{};
-  const bool repeated = m == last_checkpoint_;
-  if (exists && m.checkpoint != last_checkpoint_.checkpoint)
-    act(job_action::checkpoint_known{m.checkpoint, from, m.bytes});
-  if (!exists && !repeated)
-    act(
-      job_action::checkpoint_failed{m.checkpoint.step, from, m.why, m.trying});
-  if (m.on.since >= last_checkpoint_.on.since
-      && !newer_told(m.on, m.checkpoint.step))
-    last_checkpoint_ = m;
-  if (exists && keeper()) {
-    if (mine(m.on) && checkpoint_ == m.checkpoint)
-      say_kept();
-    else if (!repeated && checkpoint_ < m.checkpoint)
-      act(job_action::keep_checkpoint{m.checkpoint, from});
-  }
-  if (!mine(m.on) || m.trying)
-    return;
-  checkpoint_told(m.checkpoint.step);
-  finish_if_told();
-}
-
-/// Under this assignment, a checkpoint of a later step has been told of.
-bool job_core::newer_told(const job_header& on, std::uint64_t step) const {
-  return last_checkpoint_.on == on && last_checkpoint_.checkpoint.step > step;
-}
-
-void job_core::take(const peer_id& from, const have_checkpoint& m) {
-  auto of_sender = [&](const member_id& id) { return id.peer == from; };
-  if (!mine(m.on) || from == place_->checkpointer.peer
-      || std::ranges::none_of(place_->keepers, of_sender))
-    return;
-  kept_ = std::max(kept_, m.checkpoint.step + 1);
-  finish_if_told();
-}
-
-/// To those who wait for it at the end.
-void job_core::say_kept() {
-  if (place_->checkpointer.peer == config_.self)
-    return;
-  tell(participants_, have_checkpoint{header_, checkpoint_});
-  kept_ = std::max(kept_, checkpoint_.step + 1);
-  finish_if_told();
-}
-
 void job_core::take(const peer_id&, const drain_request& m) {
   if (mine(m.on))
     drain_ = true;
@@ -154,15 +108,6 @@ void job_core::on(const job_event::drain&) {
   drain_ = true;
   if (place_ && !participant())
     tell(participants_, drain_request{header_});
-}
-
-void job_core::on(const job_event::checkpoint_held& e) {
-  if (e.checkpoint < checkpoint_)
-    return;
-  checkpoint_ = e.checkpoint;
-  if (keeper() && mine(last_checkpoint_.on)
-      && checkpoint_ == last_checkpoint_.checkpoint)
-    say_kept();
 }
 
 void job_core::on(const job_event::blobs_held&) {
@@ -265,8 +210,7 @@ void job_core::repeat() {
     finish_if_told();
     if (last_eval_.on == header_ && place_->evaluator.peer == config_.self)
       tell(members_, last_eval_);
-    if (last_checkpoint_.on == header_
-        && place_->checkpointer.peer == config_.self)
+    if (last_checkpoint_.on == header_ && published_by_ == config_.self)
       tell(members_, last_checkpoint_);
   }
 }

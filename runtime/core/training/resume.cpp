@@ -120,7 +120,21 @@ void find_in_step(resume_decision& d, const assignment& place,
   }
 }
 
+std::vector<checkpoint_ref> held_checkpoints(const seal& s) {
+  std::vector<checkpoint_ref> out = s.older;
+  out.push_back(s.checkpoint);
+  std::erase_if(out, [](const auto& c) { return c.manifest == blob_digest{}; });
+  return out;
+}
+
 } // namespace
+
+bool is_given_up(const checkpoint_ref& c,
+                 const std::vector<checkpoint_ref>& given_up) {
+  return std::ranges::any_of(given_up, [&](const checkpoint_ref& g) {
+    return g.manifest == c.manifest && g.since >= c.since;
+  });
+}
 
 const job_header& header(const job_message& m) {
   return std::visit([](const auto& x) -> const job_header& { return x.on; }, m);
@@ -224,10 +238,15 @@ decide_resume(const assignment& place, std::uint32_t blocks,
   resume_decision d;
   reach r = reachable(place, blocks, seals);
   d.copies = newest_copies(blocks, seals);
+  for (auto& [peer, s] : seals) {
+    d.given_up.insert(d.given_up.end(), s.given_up.begin(), s.given_up.end());
+    if (s.unable)
+      d.unable.push_back(peer);
+  }
   for (auto& [peer, s] : seals)
-    d.checkpoint = std::max(d.checkpoint, s.checkpoint.manifest == blob_digest{}
-                                            ? checkpoint_ref{}
-                                            : s.checkpoint);
+    for (const checkpoint_ref& c : held_checkpoints(s))
+      if (!is_given_up(c, d.given_up))
+        d.checkpoint = std::max(d.checkpoint, c);
   bool saved = d.checkpoint.manifest != blob_digest{};
   std::optional<state_version> live = newest_complete(r);
   if (live && !(saved && d.checkpoint.step > live->step)) {
@@ -253,7 +272,9 @@ decide_resume(const assignment& place, std::uint32_t blocks,
   for (auto& [peer, s] : seals) {
     if (age(s.last.version) > age(last))
       last = s.last.version;
-    if (s.checkpoint.manifest == d.checkpoint.manifest && saved)
+    if (saved && std::ranges::any_of(held_checkpoints(s), [&](const auto& c) {
+          return c.manifest == d.checkpoint.manifest;
+        }))
       d.checkpoint_holders.push_back(peer);
     d.stop = d.stop || s.stop_step > 0
              || (s.prepared == d.version && s.prepared_vote.drain);

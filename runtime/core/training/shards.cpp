@@ -62,6 +62,63 @@ std::vector<peer_id> shard_writers(const assignment& place,
   return out;
 }
 
+peer_id
+publisher_of(const assignment& place, const std::vector<peer_id>& unable) {
+  const auto able = [&](const peer_id& p) {
+    return !std::ranges::binary_search(unable, p);
+  };
+  const peer_id& usual = place.checkpointer.peer;
+  if (able(usual))
+    return usual;
+  const std::vector<peer_id> all = participants(place);
+  for (const member_id& k : place.keepers)
+    if (able(k.peer) && std::ranges::binary_search(all, k.peer))
+      return k.peer;
+  const auto first = std::ranges::find_if(all, able);
+  return first == all.end() ? usual : *first;
+}
+
+std::vector<peer_id> checkpoint_keepers(const assignment& place,
+                                        const std::vector<peer_id>& unable) {
+  std::vector<peer_id> out;
+  const auto add = [&](const peer_id& p, bool anyhow = false) {
+    if (out.size() < place.keepers.size()
+        && (anyhow || std::ranges::find(unable, p) == unable.end())
+        && std::ranges::find(out, p) == out.end())
+      out.push_back(p);
+  };
+  for (const member_id& k : place.keepers)
+    add(k.peer);
+  for (const peer_id& p : participants(place))
+    add(p);
+  for (const member_id& k : place.keepers)
+    add(k.peer, true);
+  std::ranges::sort(out);
+  return out;
+}
+
+bool others_can_save(const assignment& place, const peer_id& self,
+                     std::vector<peer_id> unable) {
+  const auto at = std::ranges::lower_bound(unable, self);
+  if (at == unable.end() || *at != self)
+    unable.insert(at, self);
+  const auto able = [&](const peer_id& p) {
+    return !std::ranges::binary_search(unable, p);
+  };
+  if (!able(publisher_of(place, unable)))
+    return false;
+  std::vector<std::uint32_t> left = units_of(place, self);
+  for (const peer_id& p : participants(place)) {
+    if (!able(p))
+      continue;
+    const std::vector<std::uint32_t> theirs = units_of(place, p);
+    std::erase_if(left, [&](std::uint32_t u) {
+      return std::ranges::binary_search(theirs, u);
+    });
+  }
+  return left.empty();
+}
+
 std::vector<std::uint32_t>
 units_written_by(const std::vector<peer_id>& writers, const peer_id& peer) {
   std::vector<std::uint32_t> out;

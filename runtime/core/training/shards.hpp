@@ -4,8 +4,9 @@
 // step's state alone, so any holder of the unit writes the same bytes, and a
 // checkpoint that is made again, also in another layout, has the same names.
 // Each unit is written by one of its holders, so that all write about the same
-// bytes; all peers work this out for themselves. The checkpointer collects
-// what the writers tell (shards_written) until it has every unit.
+// bytes; all peers work this out for themselves. One of them, the publisher,
+// collects what the writers tell (shards_written) until it has every unit. A
+// peer whose disk refuses has no part in any of it, if others can do it.
 //
 // C-1: a unit has exactly one writer, and it holds the unit.
 // C-2: a checkpoint is complete when each unit has been told by its writer;
@@ -35,6 +36,25 @@ namespace shoal::core {
 shard_writers(const assignment& place,
               std::span<const std::uint64_t> unit_bytes,
               const std::vector<peer_id>& unable = {});
+
+/// Who gathers a checkpoint and publishes it: the checkpointer, unless its disk
+/// refuses; then the first participant whose does not, keepers before others.
+/// Where all do, the checkpointer again.
+/// @param unable ascending
+[[nodiscard]] peer_id
+publisher_of(const assignment& place, const std::vector<peer_id>& unable);
+
+/// Whose stores are to have all of it, ascending: the keepers, but for those
+/// who are unable others who take part stand in, if there are any.
+/// @param unable in any order
+[[nodiscard]] std::vector<peer_id>
+checkpoint_keepers(const assignment& place, const std::vector<peer_id>& unable);
+
+/// Whether with these and `self` unable others could make a checkpoint: there
+/// is one to publish it, and for each unit of `self` one who writes it.
+/// @param unable ascending
+[[nodiscard]] bool others_can_save(const assignment& place, const peer_id& self,
+                                   std::vector<peer_id> unable);
 
 /// The units that `peer` writes, ascending.
 [[nodiscard]] std::vector<std::uint32_t>

@@ -27,7 +27,7 @@ job_core at_the_end(const assignment& a, const checkpoint_ref& last) {
   BOOST_REQUIRE(all<act::run_checkpoint>(out).size() == 1u);
   const bool good = last.manifest != blob_digest{};
   out = core.step(
-    ev::checkpointed{digest(a), 1, good, last.manifest, 10, {}, false}, 0);
+    ev::checkpointed{digest(a), 1, good, last.manifest, 10, {}, false, {}}, 0);
   BOOST_TEST(all<act::finished>(out).size() == (good ? 0u : 1u));
   return core;
 }
@@ -81,7 +81,8 @@ BOOST_AUTO_TEST_CASE(the_end_waits_while_the_last_checkpoint_is_tried_again) {
   BOOST_TEST(all<act::checkpoint_failed>(out)[0].why == "disk full");
   out = core.step(ev::tick{}, 100 * job_core::keep_wait_max);
   BOOST_TEST(all<act::finished>(out).empty());
-  out = core.step(ev::checkpointed{digest(a), 1, true, {9}, 10, {}, false}, 0);
+  out =
+    core.step(ev::checkpointed{digest(a), 1, true, {9}, 10, {}, false, {}}, 0);
   BOOST_TEST(all<act::finished>(out).size() == 1u);
 }
 
@@ -125,7 +126,8 @@ BOOST_AUTO_TEST_CASE(the_run_goes_on_while_a_checkpoint_is_written) {
   BOOST_REQUIRE(all<act::run_step>(out).size() == 1u);
   BOOST_TEST(all<act::run_step>(out)[0].step == 3u);
   // The first one ends only now, in the middle of step 3.
-  out = core.step(ev::checkpointed{digest(a), 1, true, {9}, 10, {}, false}, 0);
+  out =
+    core.step(ev::checkpointed{digest(a), 1, true, {9}, 10, {}, false, {}}, 0);
   BOOST_REQUIRE(all<act::checkpoint_known>(out).size() == 1u);
   BOOST_TEST(all<act::checkpoint_known>(out)[0].checkpoint.step == 1u);
   BOOST_TEST(all<act::run_step>(out).empty());
@@ -140,9 +142,10 @@ BOOST_AUTO_TEST_CASE(a_checkpoint_that_ends_late_hides_no_later_one) {
   (void)core.step(make_prepared(a, 1, 1, 2), 0);
   (void)core.step(ev::applied{2}, 0);
   (void)core.step(ev::snapshot_taken{digest(a), 2}, 0);
-  (void)core.step(ev::checkpointed{digest(a), 2, true, {8}, 10, {}, false}, 0);
+  (void)core.step(ev::checkpointed{digest(a), 2, true, {8}, 10, {}, false, {}},
+                  0);
   auto out =
-    core.step(ev::checkpointed{digest(a), 1, true, {9}, 10, {}, false}, 0);
+    core.step(ev::checkpointed{digest(a), 1, true, {9}, 10, {}, false, {}}, 0);
   BOOST_TEST(out.empty());
   // What is said again at the end is the last one.
   out = core.step(ev::tick{}, job_core::repeat_after);
@@ -158,10 +161,11 @@ BOOST_AUTO_TEST_CASE(a_checkpoint_that_ends_late_hides_no_later_one) {
   job_core keeper(make_config(2, 1));
   (void)keeper.step(show(a), 0);
   (void)keeper.step(ev::halted{digest(a)}, 0);
-  const checkpoint_published second{on, {2, {8}}, 10, {}, false};
+  const checkpoint_published second{on, {2, {8}}, 10, {}, false, {}, {}};
   (void)keeper.step(ev::received{peer(1), second}, 0);
   (void)keeper.step(
-    ev::received{peer(1), checkpoint_published{on, {1, {9}}, 10, {}, false}},
+    ev::received{peer(1),
+                 checkpoint_published{on, {1, {9}}, 10, {}, false, {}, {}}},
     0);
   out = keeper.step(ev::received{peer(1), second}, 0);
   BOOST_TEST(out.empty()); // known, and being fetched
@@ -175,8 +179,8 @@ BOOST_AUTO_TEST_CASE(a_keeper_says_what_it_holds_and_again_if_asked_again) {
   job_core core(make_config(2, 1));
   (void)core.step(show(a), 0);
   (void)core.step(ev::halted{digest(a)}, 0);
-  const ev::received told{peer(1),
-                          checkpoint_published{on, made, 10, {}, false}};
+  const ev::received told{
+    peer(1), checkpoint_published{on, made, 10, {}, false, {}, {}}};
   auto out = core.step(told, 0);
   BOOST_TEST(all<act::checkpoint_known>(out).size() == 1u);
   BOOST_TEST(all<act::keep_checkpoint>(out).size() == 1u);
@@ -196,8 +200,8 @@ BOOST_AUTO_TEST_CASE(a_keeper_goes_by_the_latest_assignment_not_by_steps) {
   a.keepers = a.sealers = {id(1), id(2)};
   const job_header on{a.job, digest(a), a.since};
   const checkpoint_ref given_up{20, {{8}}, 4}, made{12, {{9}}, a.since};
-  const ev::received told{peer(1),
-                          checkpoint_published{on, made, 10, {}, false}};
+  const ev::received told{
+    peer(1), checkpoint_published{on, made, 10, {}, false, {}, {}}};
   for (const bool late : {false, true}) {
     job_core core(make_config(2, 1));
     (void)core.step(show(a), 0);
@@ -233,12 +237,13 @@ BOOST_AUTO_TEST_CASE(old_news_of_checkpoints_hides_no_new_ones) {
   a.keepers = a.sealers = {id(1), id(2)};
   job_core core = saving(a, 1);
   (void)core.step(ev::snapshot_taken{digest(a), 1}, 0);
-  (void)core.step(ev::checkpointed{digest(a), 1, true, {9}, 10, {}, false}, 0);
+  (void)core.step(ev::checkpointed{digest(a), 1, true, {9}, 10, {}, false, {}},
+                  0);
   const job_header before{a.job, 77, 4};
-  (void)core.step(
-    ev::received{peer(2),
-                 checkpoint_published{before, {3, {{8}}, 4}, 10, {}, false}},
-    0);
+  (void)core.step(ev::received{peer(2),
+                               checkpoint_published{
+                                 before, {3, {{8}}, 4}, 10, {}, false, {}, {}}},
+                  0);
   bool said = false;
   for (const auto& s :
        all<act::send>(core.step(ev::tick{}, job_core::repeat_after)))
@@ -262,4 +267,80 @@ BOOST_AUTO_TEST_CASE(a_checkpoint_in_one_store_only_is_made_again) {
   seals[peer(2)].checkpoint = {5, {{1}}, 2}; // told of again: the same bytes
   BOOST_TEST(decide_resume(a, 1, 0, seals).checkpointed);
 }
+
+/// What nobody can restore is named in seals, and is not gone on from; what has
+/// been made again since is.
+BOOST_AUTO_TEST_CASE(what_is_given_up_is_not_offered_again) {
+  assignment a = make_place(1, 1, 9);
+  a.keepers = {id(1), id(2)};
+  const checkpoint_ref rotten{6, {{1}}, 3}, before{4, {{2}}, 2};
+  std::map<peer_id, seal> seals;
+  for (std::uint8_t n : {1, 2}) {
+    seals[peer(n)] = make_seal(a, {}, {});
+    seals[peer(n)].checkpoint = rotten;
+    seals[peer(n)].older = {before};
+  }
+  BOOST_TEST((decide_resume(a, 1, 0, seals).checkpoint == rotten));
+  seals[peer(2)].given_up = {rotten};
+  resume_decision d = decide_resume(a, 1, 0, seals);
+  BOOST_TEST((d.checkpoint == before));
+  BOOST_TEST(d.checkpoint_holders.size() == 2u);
+  BOOST_TEST((d.given_up == std::vector{rotten}));
+  seals[peer(1)].checkpoint.since = 2; // told of by an earlier assignment
+  BOOST_TEST((decide_resume(a, 1, 0, seals).checkpoint == before));
+  seals[peer(1)].checkpoint.since = 5;
+  BOOST_TEST(decide_resume(a, 1, 0, seals).checkpoint.step == 6u);
+}
+
+BOOST_AUTO_TEST_CASE(what_can_not_be_restored_makes_all_begin_anew) {
+  assignment a = make_place(1, 1, 9);
+  const checkpoint_ref rotten{6, {{1}}, 3}, before{4, {{2}}, 2};
+  job_core core(make_config(1, 1));
+  (void)core.step(ev::checkpoint_held{before}, 0);
+  (void)core.step(ev::checkpoint_held{rotten}, 0);
+  (void)core.step(show(a), 0);
+  auto out = core.step(ev::halted{digest(a)}, 0);
+  BOOST_REQUIRE(all<act::restore_unit>(out).size() == 3u);
+  BOOST_TEST((all<act::restore_unit>(out)[0].checkpoint == rotten));
+  BOOST_TEST(core.step(ev::unrestorable{digest(a) + 1, rotten}, 0).empty());
+  out = core.step(ev::unrestorable{digest(a), rotten}, 0);
+  BOOST_TEST(all<act::checkpoint_given_up>(out).size() == 1u);
+  BOOST_REQUIRE(all<act::begin_anew>(out).size() == 1u);
+  BOOST_TEST(all<act::begin_anew>(out)[0].since == 9u);
+  BOOST_TEST(core.step(ev::unrestorable{digest(a), rotten}, 0).empty());
+  a.since = 10;
+  (void)core.step(show(a), 0);
+  out = core.step(ev::halted{digest(a)}, 0);
+  BOOST_REQUIRE(all<act::restore_unit>(out).size() == 3u);
+  BOOST_TEST((all<act::restore_unit>(out)[0].checkpoint == before));
+}
+
+/// 1 publishes, 1 and 2 keep; 2's disk refuses, so 3 does.
+BOOST_AUTO_TEST_CASE(what_a_keeper_refuses_another_keeps) {
+  assignment a = make_place(3, 1);
+  a.keepers = {id(1), id(2)};
+  const job_header on{a.job, digest(a), a.since};
+  const checkpoint_ref made{1, {{9}}, a.since};
+  job_core third(make_config(3, 1));
+  (void)third.step(show(a), 0);
+  (void)third.step(ev::halted{digest(a)}, 0);
+  const checkpoint_published told{on, made, 10, {}, false, {}, {}};
+  auto out = third.step(ev::received{peer(1), told}, 0);
+  BOOST_TEST(all<act::keep_checkpoint>(out).empty());
+  const ev::received refused{peer(2), have_checkpoint{on, made, true}};
+  out = third.step(refused, 0);
+  BOOST_REQUIRE(all<act::keep_checkpoint>(out).size() == 1u);
+  BOOST_TEST((all<act::keep_checkpoint>(out)[0].at == peer(1)));
+  BOOST_TEST(third.step(refused, 0).empty()); // known
+
+  job_core second(make_config(2, 1));
+  (void)second.step(show(a), 0);
+  (void)second.step(ev::halted{digest(a)}, 0);
+  out = second.step(ev::received{peer(1), told}, 0);
+  BOOST_TEST(all<act::keep_checkpoint>(out).size() == 1u);
+  const auto said = all<act::send>(second.step(ev::keep_refused{made}, 0));
+  BOOST_REQUIRE(said.size() == 2u);
+  BOOST_TEST(std::get<have_checkpoint>(said[0].message).refused);
+}
+
 BOOST_AUTO_TEST_SUITE_END()

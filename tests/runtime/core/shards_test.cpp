@@ -130,6 +130,35 @@ BOOST_AUTO_TEST_CASE(a_peer_of_several_stages_gets_no_second_share) {
     BOOST_TEST((count(n) >= 7u && count(n) <= 10u));
 }
 
+/// 1 2 | 3 4; 1 is the checkpointer, 1 and 4 keep.
+BOOST_AUTO_TEST_CASE(whose_disk_refuses_does_not_publish_or_keep) {
+  assignment a = make_place(2, 2, 12);
+  a.checkpointer = {peer(1), 1};
+  a.keepers = {{peer(1), 1}, {peer(4), 1}};
+  using peers = std::vector<peer_id>;
+  BOOST_TEST((publisher_of(a, {}) == peer(1)));
+  BOOST_TEST((publisher_of(a, {peer(1)}) == peer(4))); // it keeps them
+  BOOST_TEST((publisher_of(a, {peer(1), peer(4)}) == peer(2)));
+  BOOST_TEST((publisher_of(a, {peer(1), peer(2), peer(3), peer(4)})
+              == peer(1))); // it tries on
+  BOOST_TEST((checkpoint_keepers(a, {}) == peers{peer(1), peer(4)}));
+  BOOST_TEST((checkpoint_keepers(a, {peer(2)}) == peers{peer(1), peer(4)}));
+  BOOST_TEST((checkpoint_keepers(a, {peer(4)}) == peers{peer(1), peer(2)}));
+  BOOST_TEST((checkpoint_keepers(a, {peer(4), peer(2), peer(3)})
+              == peers{peer(1), peer(4)})); // nobody else: it tries on
+}
+
+BOOST_AUTO_TEST_CASE(others_save_what_they_hold) {
+  assignment a = make_place(2, 2, 12); // 1 2 | 3 4
+  a.checkpointer = {peer(1), 1};
+  BOOST_TEST(others_can_save(a, peer(1), {}));
+  BOOST_TEST(others_can_save(a, peer(1), {peer(2)}));
+  BOOST_TEST(!others_can_save(a, peer(1), {peer(3)})); // its units
+  BOOST_TEST(!others_can_save(a, peer(1), {peer(2), peer(3), peer(4)}));
+  const assignment alone = make_place(1, 2, 12);
+  BOOST_TEST(!others_can_save(alone, peer(2), {}));
+}
+
 BOOST_AUTO_TEST_CASE(a_checkpoint_is_complete_when_every_writer_has_told) {
   const std::vector<peer_id> writers{peer(1), peer(2), peer(1)};
   shard_tally tally(writers);

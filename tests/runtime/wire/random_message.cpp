@@ -324,6 +324,10 @@ core::job_message random_message::job_message(std::size_t kind) {
     s.stop_step = number();
     s.evaluated = number();
     s.checkpoint = checkpoint;
+    for (auto* list : {&s.older, &s.given_up})
+      for (std::size_t i = below(3); i > 0; --i)
+        list->push_back({number(), id<core::blob_digest>(), number()});
+    s.unable = coin();
     s.has_blobs = coin();
     s.checkpoint_lag = number();
     s.again = coin();
@@ -337,10 +341,16 @@ core::job_message random_message::job_message(std::size_t kind) {
   case 4:
     return core::eval_result{header(), version(), real(), number()};
   case 5:
-    return core::checkpoint_published{header(), checkpoint, number(), text(),
-                                      coin()};
+    return core::checkpoint_published{
+      header(),
+      checkpoint,
+      number(),
+      text(),
+      coin(),
+      id<core::peer_id>(),
+      {id<core::peer_id>(), id<core::peer_id>()}};
   case 6:
-    return core::have_checkpoint{header(), checkpoint};
+    return core::have_checkpoint{header(), checkpoint, coin()};
   case 7: {
     core::shards_written w{header(), number(), {}, text(), coin()};
     for (std::uint32_t i = 0; i < below(4); ++i)

@@ -122,7 +122,10 @@ void job_world::on(const ptr& p, const act::finished& a) {
   check(!chain_.empty() ? chain_.back().version.step == a.step : a.step == 0,
         "finished at a step that is not committed");
   if (config_.checkpoint_at_end) {
-    auto has_it = [&](auto& n) { return n.second->saved.step == a.step; };
+    auto has_it = [&](auto& n) {
+      return std::ranges::any_of(
+        n.second->saved, [&](const auto& c) { return c.step == a.step; });
+    };
     check(std::size_t(std::ranges::count_if(up_, has_it))
             >= std::min<std::size_t>(2, p->keepers),
           "finished with the last checkpoint in too few stores");

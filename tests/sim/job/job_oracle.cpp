@@ -92,7 +92,9 @@ void job_world::start(std::uint8_t n) {
   job_config c = config_;
   c.self = id;
   bool blobs = up_.contains(n) && up_[n]->blobs; // the store is on disk
-  checkpoint_ref saved = up_.contains(n) ? up_[n]->saved : checkpoint_ref{};
+  std::set<checkpoint_ref> saved;
+  if (up_.contains(n))
+    saved = up_[n]->saved;
   ptr p = std::make_shared<process>(id, view_.number + 1, c);
   p->blobs = blobs;
   up_[n] = p;
@@ -107,8 +109,9 @@ void job_world::start(std::uint8_t n) {
   after(between(0, 200 * ms), [=, this] { tick(p); });
   if (blobs)
     input(p, ev::blobs_held{});
-  if ((p->saved = saved) != checkpoint_ref{})
-    input(p, ev::checkpoint_held{saved});
+  p->saved = saved;
+  for (const checkpoint_ref& c : saved)
+    input(p, ev::checkpoint_held{c});
 }
 
 void job_world::crash(std::uint8_t n) {

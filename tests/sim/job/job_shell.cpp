@@ -34,14 +34,20 @@ void job_world::later(const ptr& p, nanoseconds delay,
   });
 }
 
+/// Whether its disk does, under a sub-plan.
+static bool refuses(const std::shared_ptr<process>& p, std::uint64_t digest) {
+  return mix(digest, p->id[0]) % 4 == 0;
+}
+
 void job_world::on(const ptr& p, const act::halt& a) {
   ++p->generation;
   p->running_digest = 0;
   p->serves.clear();
   p->sends.clear();
   auto answer = [=, this] {
-    later(p, between(0, 15 * ms),
-          [=, this] { input(p, ev::halted{a.digest}); });
+    later(p, between(0, 15 * ms), [=, this] {
+      input(p, ev::halted{a.digest, refuses(p, a.digest)});
+    });
   };
   if (p->applying > 0)
     p->after_apply = answer; // not to be interrupted
@@ -197,13 +203,26 @@ void job_world::on(const ptr& p, const act::initialise_unit& a) {
   });
 }
 
+static std::uint64_t key_of(const checkpoint_ref& c) {
+  std::uint64_t key = 0;
+  for (int i = 0; i < 8; ++i)
+    key |= std::uint64_t{c.manifest[i]} << (8 * i);
+  return key;
+}
+
 void job_world::on(const ptr& p, const act::restore_unit& a) {
   p->state.erase(a.unit);
   check(!a.holders.empty(), "a checkpoint of nobody");
+  check(!p->given_up.contains(a.checkpoint),
+        "restores what it has given up itself");
   later(p, between(1 * ms, 20 * ms), [=, this] {
-    std::uint64_t key = 0;
-    for (int i = 0; i < 8; ++i)
-      key |= std::uint64_t{a.checkpoint.manifest[i]} << (8 * i);
+    const std::uint64_t key = key_of(a.checkpoint);
+    if (rotten_.try_emplace(key, rng_.chance(30)).first->second) {
+      later(p, between(1 * ms, 3'000 * ms), [=, this] {
+        input(p, ev::unrestorable{a.digest, a.checkpoint});
+      });
+      return;
+    }
     check(checkpoints_.contains(key), "an unknown checkpoint");
     p->state[a.unit] = checkpoints_[key].units.at(a.unit);
     input(p, ev::loaded{a.digest, a.unit});
@@ -250,7 +269,7 @@ void job_world::on(const ptr& p, const act::run_step& a) {
       e.losses.push_back(double(mix(mix(a.step, m), a.digest) >> 40) / 1e6);
       e.samples.push_back(mix(a.step, m)); // whoever computes it
     }
-    e.unable = mix(a.digest, p->id[0]) % 4 == 0;
+    e.unable = refuses(p, a.digest);
     e.writing = mix(a.digest, a.step + p->id[0]) % 8 == 0;
     p->gradients_of = a.digest;
     p->reduced_step = a.step;
@@ -271,7 +290,6 @@ void job_world::on(const ptr& p, const act::run_eval& a) {
 
 /// The state is copied, the run goes on, and the checkpointer writes.
 void job_world::on(const ptr& p, const act::run_checkpoint& a) {
-  const assignment* place = assignment_of(a.digest);
   p->running_digest = a.digest;
   p->checkpoint_step = a.step;
   auto& steps = begun_[a.digest]; // C-3: no peer skips one or adds one
@@ -289,7 +307,7 @@ void job_world::on(const ptr& p, const act::run_checkpoint& a) {
         snapshots_[{a.digest, a.step}][u] = hash;
     input(p, ev::snapshot_taken{a.digest, a.step});
   });
-  if (place->checkpointer.peer == p->id)
+  if (a.publisher == p->id)
     write_checkpoint(p, a);
 }
 
@@ -321,16 +339,49 @@ void job_world::write_checkpoint(const ptr& p, const act::run_checkpoint& a) {
   });
 }
 
+void job_world::save(const ptr& p, const checkpoint_ref& c) {
+  constexpr std::size_t kept = 3;
+  p->saved.insert(c);
+  if (p->saved.size() <= kept)
+    return;
+  const checkpoint_ref oldest = *p->saved.begin();
+  p->saved.erase(oldest);
+  after(0, [=, this] { input(p, ev::checkpoint_dropped{oldest}); });
+}
+
 void job_world::on(const ptr& p, const act::checkpoint_known& a) {
   if (a.at == p->id)
-    p->saved = std::max(p->saved, a.checkpoint);
+    save(p, a.checkpoint);
+}
+
+void job_world::on(const ptr& p, const act::checkpoint_given_up& a) {
+  say(name(p) + " gives up the checkpoint of step "
+      + std::to_string(a.checkpoint.step));
+  check(p->given_up.insert(a.checkpoint).second, "given up twice");
+  check(rotten_[key_of(a.checkpoint)], "what is whole is given up");
+  p->saved.erase(a.checkpoint);
+  ++result_.given_up;
+}
+
+void job_world::on(const ptr& p, const act::begin_anew& a) {
+  after(between(1 * ms, 300 * ms), [=, this] {
+    if (done_ || !p->alive || view_.jobs.front().retried >= a.since)
+      return;
+    view_.jobs.front().retried = a.since;
+    new_view();
+  });
 }
 
 void job_world::on(const ptr& p, const act::keep_checkpoint& a) {
   after(between(1 * ms, 1'000 * ms), [=, this] {
     if (!p->alive)
       return;
-    p->saved = std::max(p->saved, a.checkpoint);
+    if (rng_.chance(10)) { // its disk is full for a while
+      input(p, ev::keep_refused{a.checkpoint});
+      on(p, a);
+      return;
+    }
+    save(p, a.checkpoint);
     input(p, ev::checkpoint_held{a.checkpoint});
   });
 }

@@ -11,6 +11,8 @@
 // have equal hashes everywhere; each peer reports a step once and in order;
 // when the faults stop, the job ends and leaves nothing behind.
 //
+// Disks refuse parts of checkpoints, and a checkpoint may rot in all stores.
+//
 // In half of the seeds state is so large that units arrive while steps run:
 // copies take long now and then, and sources give up sending.
 #pragma once
@@ -32,6 +34,7 @@ struct job_sim_result {
   std::uint64_t arrivals = 0;  ///< units that came while steps ran
   std::uint64_t arrived = 0;   ///< views that say so of all that was to come
   std::uint64_t overtaken = 0; ///< units that had to start over
+  std::uint64_t given_up = 0;  ///< checkpoints, by some peer
 };
 
 /// Bugs of a shell that the checks must find.

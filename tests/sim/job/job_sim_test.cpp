@@ -8,13 +8,14 @@
 BOOST_AUTO_TEST_SUITE(job_sim)
 
 BOOST_AUTO_TEST_CASE(the_seeds_reach_what_they_are_for) {
-  std::uint64_t losses = 0, reverts = 0;
+  std::uint64_t losses = 0, reverts = 0, given_up = 0;
   std::uint64_t forwards = 0, arrivals = 0, arrived = 0, overtaken = 0;
   for (std::uint64_t seed = 1; seed <= 100; ++seed) {
     auto r = shoal::sim::run_job_sim(seed, false);
     BOOST_TEST(r.ok, r.error << "; replay: job_sim --seed " << seed);
     losses += r.losses;
     reverts += r.reverts;
+    given_up += r.given_up;
     forwards += r.forwards;
     arrivals += r.arrivals;
     arrived += r.arrived;
@@ -22,6 +23,7 @@ BOOST_AUTO_TEST_CASE(the_seeds_reach_what_they_are_for) {
   }
   BOOST_TEST(losses > 2u);
   BOOST_TEST(reverts > 2u);
+  BOOST_TEST(given_up > 2u);
   BOOST_TEST(forwards > 2u);
   BOOST_TEST(arrivals > 50u);
   BOOST_TEST(arrived > 5u);
@@ -35,8 +37,8 @@ BOOST_AUTO_TEST_CASE(each_planted_bug_is_found_by_its_seed) {
   const struct {
     job_planted bug;
     std::uint64_t seed;
-  } found_by[] = {{job_planted::backlog_not_applied, 5},
-                  {job_planted::copy_too_late, 5}};
+  } found_by[] = {{job_planted::backlog_not_applied, 10},
+                  {job_planted::copy_too_late, 10}};
   for (const auto& [bug, seed] : found_by) {
     BOOST_TEST(shoal::sim::run_job_sim(seed, false).ok);
     const auto r = shoal::sim::run_job_sim(seed, false, bug);

@@ -96,7 +96,8 @@ struct process {
   bool over = false;
   bool must_say = false; ///< that steps reported here are lost
   bool blobs = false;
-  checkpoint_ref saved; ///< on disk
+  std::set<checkpoint_ref> saved;    ///< on disk; the newest
+  std::set<checkpoint_ref> given_up; ///< as the core has said
 };
 
 class job_world {
@@ -187,6 +188,9 @@ private:
   void on(const ptr&, const act::checkpoint_failed&) {}
   void on(const ptr&, const act::checkpoints_slow&) {}
   void on(const ptr& p, const act::keep_checkpoint& a);
+  void save(const ptr& p, const checkpoint_ref& c);
+  void on(const ptr& p, const act::checkpoint_given_up& a);
+  void on(const ptr& p, const act::begin_anew& a);
   void on(const ptr& p, const act::lost_state& a);
   void on(const ptr& p, const act::get_blobs& a);
   void on(const ptr& p, const act::waiting& a) {
@@ -229,6 +233,7 @@ private:
     std::vector<step_record> chain;
   };
   std::map<std::uint64_t, saved_state> checkpoints_;
+  std::map<std::uint64_t, bool> rotten_; ///< in all stores; if restored
   /// Begun, by sub-plan; and each peer's newest (C-3).
   std::map<std::uint64_t, std::set<std::uint64_t>> begun_;
   std::map<std::pair<std::uint64_t, peer_id>, std::uint64_t> begun_by_;

@@ -1,0 +1,320 @@
+// tests/actors/job_checkpoints_test.cpp -- checkpoints of whole runs: who writes
+// them, on disks that are full, torn, or rotten.
+#include "actors/checkpoint_files.hpp"
+#include "actors/job_fixture.hpp"
+
+#include <boost/test/data/monomorphic.hpp>
+#include <boost/test/data/test_case.hpp>
+#include <boost/test/unit_test.hpp>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <ostream>
+#include <regex>
+
+namespace bdata = boost::unit_test::data;
+namespace fs = std::filesystem;
+using namespace shoal::test;
+
+BOOST_AUTO_TEST_SUITE(job_checkpoints)
+
+/// What "[checkpoint] step N: wrote A of B units, C bytes" says: C.
+std::uint64_t bytes_written(const shoal::test::small_shoal& s, std::size_t node,
+                            std::uint64_t step) {
+  const std::string begin =
+    "[checkpoint] step " + std::to_string(step) + ": wrote ";
+  for (const std::string& line : s.said(node))
+    if (line.starts_with(begin))
+      return std::stoull(line.substr(line.find("units, ") + 7));
+  return 0;
+}
+
+BOOST_AUTO_TEST_CASE(each_peer_writes_its_part_of_a_checkpoint) {
+  run_config run = small_run(2, 2);
+  run.model.num_hidden_layers = 24;
+  run.steps = 4;
+  shoal::test::small_shoal s(4, run, some_text());
+  s.submit();
+  BOOST_REQUIRE(s.finish());
+  std::uint64_t total = 0;
+  for (std::size_t n = 0; n < 4; ++n)
+    total += bytes_written(s, n, 4);
+  for (std::size_t n = 0; n < 4; ++n) {
+    const std::uint64_t own = bytes_written(s, n, 4);
+    BOOST_TEST_MESSAGE("peer " << n << ": " << own << " of " << total);
+    BOOST_TEST(own > total * 20 / 100);
+    BOOST_TEST(own < total * 30 / 100);
+  }
+}
+
+using files_of = std::map<std::string, fs::path>;
+
+std::string contents(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+void overwrite(const fs::path& file, const std::string& text) {
+  std::ofstream(file, std::ios::binary | std::ios::trunc) << text;
+}
+
+/// What a disk does to a checkpoint.
+struct damage {
+  const char* name;
+  const char* file; ///< one that is hit
+  void (*act)(const files_of& files);
+};
+std::ostream& operator<<(std::ostream& out, const damage& d) {
+  return out << d.name;
+}
+constexpr char model_2[] = "model-00002-of-00006.safetensors";
+constexpr char optimizer_3[] = "optimizer-00003-of-00006.safetensors";
+const damage damages[] = {
+  {"torn", model_2,
+   [](const files_of& f) {
+     std::string text = contents(f.at(model_2));
+     std::fill(text.begin() + long(text.size() / 2), text.end(), '\0');
+     overwrite(f.at(model_2), text);
+   }},
+  {"bit-flipped", optimizer_3,
+   [](const files_of& f) {
+     std::string text = contents(f.at(optimizer_3));
+     text.back() = char(text.back() ^ 4);
+     overwrite(f.at(optimizer_3), text);
+   }},
+  {"truncated", model_2,
+   [](const files_of& f) {
+     fs::resize_file(f.at(model_2), fs::file_size(f.at(model_2)) / 3);
+   }},
+  {"swapped", optimizer_3,
+   [](const files_of& f) {
+     const std::string text = contents(f.at(model_2));
+     overwrite(f.at(model_2), contents(f.at(optimizer_3)));
+     overwrite(f.at(optimizer_3), text);
+   }},
+  {"a bad manifest", "manifest ",
+   [](const files_of& f) { overwrite(f.at("manifest"), "{}"); }},
+};
+
+/// All die after the checkpoint of step 6; one store or both have been damaged
+/// when they are back. Then the other's copy is used, or the checkpoint before,
+/// of step 5, and the log says which file was damaged and what is used.
+BOOST_DATA_TEST_CASE(damaged_checkpoints_are_not_gone_on_from,
+                     bdata::make(damages) * bdata::make({1, 2}), d, stores) {
+  run_config run = small_run(1, 2);
+  run.checkpoint_interval = 2;
+  run.steps = 9;
+  shoal::test::small_shoal s(2, run, some_text(), true);
+  s.submit();
+  while (s.record(0).losses.size() < 7)
+    s.step();
+  std::vector<files_of> files;
+  for (std::size_t n : {0u, 1u})
+    files.push_back(s.checkpoint(n, 6));
+  s.kill(0);
+  s.kill(1);
+  for (int n = 0; n < stores; ++n)
+    d.act(files[std::size_t(n)]);
+  s.restart(0);
+  s.restart(1);
+  BOOST_REQUIRE(s.finish());
+  BOOST_TEST((s.view().jobs[0].state == shoal::core::job_state::done));
+  const auto r = s.record(0);
+  BOOST_TEST_MESSAGE(r.texts);
+  const auto said = [&](const std::string& what) {
+    return r.texts.find(what) != std::string::npos;
+  };
+  BOOST_TEST(std::regex_search(
+    r.texts, std::regex(std::string(d.file)
+                        + "[0-9a-f]* of the checkpoint of step 6 is damaged "
+                          "here: it was set aside")));
+  BOOST_TEST(said("restoring from the checkpoint of step 6") == (stores == 1));
+  BOOST_TEST(said("restoring from the checkpoint of step 5") == (stores == 2));
+  // One process for all of it has the same losses.
+  run_config whole = small_run(1, 1);
+  whole.checkpoint_interval = 2;
+  whole.steps = 9;
+  shoal::test::small_shoal one(1, whole, some_text());
+  one.submit();
+  BOOST_REQUIRE(one.finish());
+  BOOST_TEST(r.losses == one.record(0).losses,
+             boost::test_tools::per_element());
+}
+
+std::size_t count(const std::string& texts, const std::string& what) {
+  std::size_t out = 0;
+  for (auto at = texts.find(what); at != std::string::npos;
+       at = texts.find(what, at + 1))
+    ++out;
+  return out;
+}
+
+/// Nodes whose stores have all files of a step's checkpoint.
+std::size_t stores_with(const shoal::test::small_shoal& s, std::size_t nodes,
+                        std::uint64_t step) {
+  std::size_t out = 0;
+  for (std::size_t n = 0; n < nodes; ++n) {
+    const files_of files = s.checkpoint(n, step);
+    out += !files.empty() && std::ranges::all_of(files, [](const auto& f) {
+      return fs::exists(f.second);
+    });
+  }
+  return out;
+}
+
+/// A disk that is full for a while, or stays so, costs checkpoints, one warning
+/// and no step: others publish, write and keep what it refuses.
+BOOST_DATA_TEST_CASE(a_full_disk_of_any_peer_costs_no_model,
+                     bdata::xrange(4) * bdata::make({false, true}), n,
+                     to_the_end) {
+  run_config run = small_run(2, 2);
+  run.checkpoint_interval = 1;
+  const auto victim = std::size_t(n);
+  shoal::test::small_shoal s(4, run, some_text());
+  s.submit();
+  while (s.record(0).losses.empty())
+    s.step();
+  s.fill_disk(victim, true);
+  for (int i = 0; i < 100000 && s.record(0).losses.size() < 4; ++i)
+    s.step();
+  BOOST_TEST(s.record(0).losses.size() >= 4u);
+  if (!to_the_end)
+    s.fill_disk(victim, false);
+  BOOST_REQUIRE(s.finish());
+  require_same(s.record(0), false, false);
+  BOOST_TEST(s.record(0).state == "done");
+  BOOST_TEST(stores_with(s, 4, steps) >= 2u);
+  const std::string texts = s.record(0).texts;
+  BOOST_TEST(count(texts, "No space left on device") == 1u, texts);
+}
+
+/// Nobody knows of it before the last checkpoint, which has no later one.
+BOOST_DATA_TEST_CASE(what_a_full_disk_refuses_at_the_end_others_write,
+                     bdata::xrange(4), n) {
+  run_config run = small_run(2, 2);
+  run.checkpoint_interval = 100000;
+  const auto victim = std::size_t(n);
+  shoal::test::small_shoal s(4, run, some_text());
+  s.submit();
+  while (s.record(0).losses.size() < steps - 1)
+    s.step();
+  s.fill_disk(victim, true);
+  BOOST_REQUIRE(s.finish());
+  require_same(s.record(0), false, false);
+  BOOST_TEST(s.record(0).state == "done");
+  BOOST_TEST(s.record(0).checkpoints == 1u);
+  BOOST_TEST(stores_with(s, 4, steps) >= 2u);
+}
+
+/// A peer whose disk stays full: checkpoints come, and the run ends; with
+/// replicas, or with followers alone.
+BOOST_DATA_TEST_CASE(a_disk_that_stays_full_costs_few_checkpoints,
+                     (bdata::make({2, 1}) ^ bdata::make({2, 3}))
+                       * bdata::xrange(4),
+                     replicas, stages, n) {
+  const auto victim = std::size_t(n);
+  run_config run = small_run(replicas, stages);
+  run.checkpoint_interval = 1;
+  run.copy_every = 1;
+  run.steps = 12;
+  run.validation_enable = false;
+  shoal::test::small_shoal s(4, run, some_text());
+  s.submit();
+  while (s.record(0).losses.empty())
+    s.step();
+  s.fill_disk(victim, true);
+  BOOST_REQUIRE(s.finish());
+  const auto r = s.record(victim == 0 ? 1 : 0);
+  BOOST_TEST(r.losses.size() == 12u);
+  BOOST_TEST(r.state == "done");
+  BOOST_TEST(r.checkpoints >= 4u);
+  BOOST_TEST(count(r.texts, "No space left on device") <= 1u, r.texts);
+  BOOST_TEST(stores_with(s, 4, 12) >= 2u);
+}
+
+BOOST_DATA_TEST_CASE(a_disk_that_has_room_again_is_used_again, bdata::xrange(4),
+                     n) {
+  const auto victim = std::size_t(n);
+  run_config run = small_run(2, 2);
+  run.checkpoint_interval = 1;
+  run.steps = 40;
+  run.validation_enable = false;
+  shoal::test::small_shoal s(4, run, some_text());
+  s.submit();
+  while (s.record(0).losses.empty())
+    s.step();
+  s.fill_disk(victim, true);
+  while (s.record(0).losses.size() < 10)
+    s.step();
+  s.fill_disk(victim, false);
+  BOOST_REQUIRE(s.finish());
+  std::uint64_t before = 0, after = 0;
+  for (std::uint64_t step = 5; step <= 10; ++step)
+    before += bytes_written(s, victim, step);
+  for (std::uint64_t step = 11; step <= 40; ++step)
+    after += bytes_written(s, victim, step);
+  BOOST_TEST(before == 0u);
+  BOOST_TEST(after > 0u);
+}
+
+void flip_a_bit(const fs::path& file) {
+  std::string text = contents(file);
+  text.back() = char(text.back() ^ 4);
+  overwrite(file, text);
+}
+
+/// The newest checkpoint rots in all stores while the run goes on, or all of
+/// them do; then a death makes it needed. It is given up, once, and the one
+/// before is gone on from, or nothing.
+BOOST_DATA_TEST_CASE(what_has_rotted_everywhere_is_given_up,
+                     bdata::make({false, true}), all) {
+  run_config run = small_run(1, 2);
+  run.copies = 0; // else nothing would be lost
+  run.checkpoint_interval = 2;
+  run.steps = 9;
+  run.keep_latest_k = 2;
+  shoal::test::small_shoal s(2, run, some_text());
+  s.submit();
+  while (s.record(0).losses.size() < 7)
+    s.step();
+  std::vector<std::uint64_t> kept; // newest first
+  for (std::uint64_t step = 7; step > 0; --step)
+    if (stores_with(s, 2, step) == 2)
+      kept.push_back(step);
+  BOOST_REQUIRE(kept.size() >= 2u);
+  for (const std::uint64_t step : kept)
+    for (const std::size_t n : {0u, 1u})
+      if (all || step == kept.front())
+        for (const auto& [name, file] : s.checkpoint(n, step))
+          if (name.starts_with("model-") || name.starts_with("optimizer-"))
+            flip_a_bit(file);
+  s.kill(0);
+  s.restart(0);
+  BOOST_REQUIRE(s.finish());
+  const auto r = s.record(1);
+  BOOST_TEST_MESSAGE(r.texts);
+  BOOST_TEST(r.state == "done");
+  const auto said = [&](const char* before, std::uint64_t step,
+                        const char* after) {
+    return count(r.texts, before + std::to_string(step) + after);
+  };
+  constexpr char of[] = "the checkpoint of step ";
+  constexpr char given_up[] = " is whole in no store: it is given up\n";
+  BOOST_TEST(said(of, kept[0], given_up) == 1u);
+  BOOST_TEST(said(of, kept[1], given_up) == (all ? 1u : 0u));
+  BOOST_TEST(said("restoring from the checkpoint of step ", kept[0], "\n")
+             == 1u);
+  BOOST_TEST(said("restoring from the checkpoint of step ", kept[1], "\n")
+             == 1u);
+  run_config whole = small_run(1, 1);
+  whole.checkpoint_interval = 2;
+  whole.steps = 9;
+  shoal::test::small_shoal one(1, whole, some_text());
+  one.submit();
+  BOOST_REQUIRE(one.finish());
+  BOOST_TEST(r.losses == one.record(0).losses,
+             boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_SUITE_END()
