@@ -178,6 +178,7 @@ private:
       // The model is made on the device's thread, where all its calls happen.
       device.submit(
         [compute = s.compute, eval, step,
+         factors = runtime::factors_of(config_.world->run),
          trace = &node().trace()](kernels::backend& backend) {
           const runtime::timeline_span span(*trace,
                                             runtime::timeline::queue::device,
@@ -186,8 +187,8 @@ private:
             std::vector<model::unit_state*> units;
             for (const unit_ptr& u : compute->units)
               units.push_back(u.get());
-            compute->stage =
-              std::make_unique<model::stage_model>(std::move(units), backend);
+            compute->stage = std::make_unique<model::stage_model>(
+              std::move(units), backend, nullptr, factors);
           }
           if (!eval)
             for (const unit_ptr& u : compute->units)

@@ -260,7 +260,7 @@ void add_node(CLI::App& app, command_set& set, runners& run) {
     ->check(CLI::IsMember({"tiny1b", "gpt2-124m", "llama-30m"}));
   c->add_option("--type", set.bench.types,
                 "weights of gemm, prefill and decode: f32, bf16, q8, q4; "
-                "several: one after another")
+                "factors of train: f32, bf16; several: one after another")
     ->delimiter(',')
     ->check(CLI::IsMember({"f32", "bf16", "q8", "q4"}));
   c->add_option("--prompt", set.bench.prompt, "tokens, of gemm and prefill")

@@ -160,7 +160,11 @@ compute_options compute_of(const bench_options& o) {
   c.runs = o.runs;
   c.prompt = std::size_t(o.prompt);
   c.tokens = std::size_t(o.tokens);
-  for (const std::string& name : o.types)
+  auto names = o.types;
+  if (names.empty())
+    names = o.what == "train" ? std::vector<std::string>{"f32", "bf16"}
+                              : std::vector<std::string>{"bf16", "q8", "q4"};
+  for (const std::string& name : names)
     for (const auto type : {f32, bf16, q8, q4})
       if (name == kernels::name_of(type))
         c.types.push_back(type);

@@ -176,11 +176,11 @@ struct bench_options {
   int runs = 5;
   std::vector<int> processes = {2, 4}; ///< of allreduce
   std::vector<int> mebibytes = {64, 256};
-  int stages = 2;               ///< of pipeline
-  std::string shape = "tiny1b"; ///< of prefill, decode, train
-  std::vector<std::string> types = {"bf16", "q8", "q4"};
-  int prompt = 512; ///< tokens, of gemm and prefill
-  int tokens = 16;  ///< new ones in a run, of decode
+  int stages = 2;                 ///< of pipeline
+  std::string shape = "tiny1b";   ///< of prefill, decode, train
+  std::vector<std::string> types; ///< empty: all but f32; of train both
+  int prompt = 512;               ///< tokens, of gemm and prefill
+  int tokens = 16;                ///< new ones in a run, of decode
   int threads = 0;
   bool json = false;
 };

@@ -79,6 +79,9 @@ const model_shape& shape_of(const compute_options& o) {
 
 model::model_config config_of(const model_shape& s) {
   model::model_config c;
+  c.model_type = s.family;
+  c = model::family_of(c).usual;
+  c.model_type = s.family;
   c.num_hidden_layers = s.layers;
   c.hidden_size = s.width;
   c.num_attention_heads = s.heads;
@@ -97,17 +100,21 @@ random_model(kernels::backend& on, const model_shape& shape, weight_type type) {
   const auto layout =
     std::make_shared<const model::unit_layout>(config_of(shape));
   std::vector<model::inference_unit> units;
+  const model::family& kind = model::family_of(layout->config());
   std::uint64_t seed = 0;
   for (model::unit_index u = 0; u != layout->unit_count(); ++u) {
     std::vector<kernels::packed_weight> tensors;
     for (const model::tensor_info& t : layout->tensors_of(u)) {
       const bool vector = t.shape.size() == 1;
+      // Inference has every weight as [out, in].
+      const std::size_t turned =
+        kind.in_out_weights && u != 0 && u != layout->head_unit() ? 1 : 0;
       if (t.copy_of)
         tensors.push_back(units.front().matrix(0));
       else
-        tensors.push_back(random_weight(on, vector ? weight_type::f32 : type,
-                                        vector ? 1 : t.shape[0],
-                                        vector ? t.size : t.shape[1], ++seed));
+        tensors.push_back(random_weight(
+          on, vector ? weight_type::f32 : type, vector ? 1 : t.shape[turned],
+          vector ? t.size : t.shape[1 - turned], ++seed));
     }
     units.emplace_back(layout, u, std::move(tensors));
   }
@@ -135,7 +142,7 @@ std::string called(const compute_options& o, weight_type type) {
 const std::vector<model_shape>& model_shapes() {
   static const std::vector<model_shape> shapes{
     {"tiny1b", 22, 2048, 32, 4, 5632, 32000, false},
-    {"gpt2-124m", 12, 768, 12, 12, 2048, 50257, true},
+    {"gpt2-124m", 12, 768, 12, 12, 3072, 50257, true, "gpt2"},
     {"llama-30m", 8, 512, 8, 8, 1376, 8192, true},
   };
   return shapes;
@@ -259,49 +266,95 @@ measure_decode(kernels::thread_team& team, const compute_options& o) {
   return out;
 }
 
-std::vector<compute_figure>
-measure_train(kernels::thread_team& team, const compute_options& o) {
-  constexpr std::size_t sequences = 4, length = 256;
-  const auto on = kernels::make_cpu_backend(team);
-  const auto config = config_of(shape_of(o));
-  const auto layout = std::make_shared<const model::unit_layout>(config);
-  std::vector<model::unit_state> states;
-  std::vector<model::unit_state*> units;
-  double work = 0; // of one token
-  for (model::unit_index u = 0; u != layout->unit_count(); ++u) {
-    states.emplace_back(layout, u, model::purpose::training);
-    fill_quickly(states.back().parameters().data(), states.back().size(), u);
-    work += double(unit_operations(config, u, length));
+namespace {
+
+/// A model that is trained on the same tokens again and again.
+class trained_model {
+public:
+  static constexpr std::size_t sequences = 4, length = 256;
+
+  trained_model(kernels::backend& on, const model::model_config& config,
+                kernels::factor_type factors)
+    : on_(on), layout_(std::make_shared<const model::unit_layout>(config)) {
+    std::vector<model::unit_state*> units;
+    for (model::unit_index u = 0; u != layout_->unit_count(); ++u) {
+      states_.push_back(std::make_unique<model::unit_state>(
+        layout_, u, model::purpose::training));
+      model::initialise(*states_.back(), 1);
+      units.push_back(states_.back().get());
+    }
+    stage_ = std::make_unique<model::stage_model>(units, on_, nullptr, factors);
+    for (std::size_t i = 0; i != ids_.size(); ++i)
+      ids_[i] = model::token_id(i * 7919 % config.vocab_size);
   }
-  for (auto& state : states)
-    units.push_back(&state);
-  model::stage_model stage(units, *on);
-  std::vector<model::token_id> ids(sequences * length);
-  for (std::size_t i = 0; i != ids.size(); ++i)
-    ids[i] = model::token_id(i * 7919 % config.vocab_size);
-  std::uint64_t step = 0;
-  const auto train = [&] {
+
+  void step() {
     model::forward_work f;
     f.sequences = sequences;
     f.tokens = length;
-    f.ids = f.targets = ids;
-    f.loss_scale = 1.0f / float(ids.size());
-    for (auto& state : states)
-      state.zero_gradients();
-    stage.forward(f);
-    stage.input_gradient(0, {}, {});
-    stage.weight_gradient(0);
+    f.ids = f.targets = ids_;
+    f.loss_scale = 1.0f / float(ids_.size());
+    for (auto& state : states_)
+      state->zero_gradients();
+    stage_->forward(f);
+    stage_->input_gradient(0, {}, {});
+    stage_->weight_gradient(0);
+    if (const auto tied = layout_->tied()) {
+      auto& first = *states_.front();
+      auto& last = *states_.back();
+      model::sum_tied(first.tensor(first.gradients(), tied->embedding),
+                      last.tensor(last.gradients(), tied->head));
+    }
     kernels::adamw_options how;
-    how.step = ++step;
+    how.step = ++steps_;
     how.learning_rate = 1e-5;
-    for (auto& state : states)
-      apply(state, *on, how);
-  };
-  const auto [value, limit] = in_turns(
-    o.runs, [&] { return double(ids.size()) / seconds_of(train); },
-    [&] { return measure_peak(team, peak::f32) / work; });
-  return {
-    {o.shape + " f32, 4 x 256", value, "tokens/s", limit, name_of(peak::f32)}};
+    for (auto& state : states_)
+      apply(*state, on_, how);
+  }
+
+  std::size_t tokens() const { return ids_.size(); }
+  /// Operations for one token.
+  double work() const {
+    double sum = 0;
+    for (model::unit_index u = 0; u != layout_->unit_count(); ++u)
+      sum += double(unit_operations(layout_->config(), u, length));
+    return sum;
+  }
+
+private:
+  kernels::backend& on_;
+  std::shared_ptr<const model::unit_layout> layout_;
+  std::vector<std::unique_ptr<model::unit_state>> states_;
+  std::unique_ptr<model::stage_model> stage_;
+  std::vector<model::token_id> ids_ =
+    std::vector<model::token_id>(sequences * length);
+  std::uint64_t steps_ = 0;
+};
+
+} // namespace
+
+std::vector<compute_figure>
+measure_train(kernels::thread_team& team, const compute_options& o) {
+  const auto on = kernels::make_cpu_backend(team);
+  std::vector<compute_figure> out;
+  for (const weight_type type : {weight_type::f32, weight_type::bf16}) {
+    if (std::ranges::find(o.types, type) == o.types.end())
+      continue;
+    const bool rounded = type == weight_type::bf16;
+    trained_model trained(*on, config_of(shape_of(o)),
+                          rounded ? kernels::factor_type::bf16
+                                  : kernels::factor_type::f32);
+    const peak which = peak_of(type);
+    const auto [value, limit] = in_turns(
+      o.runs,
+      [&] {
+        return double(trained.tokens()) / seconds_of([&] { trained.step(); });
+      },
+      [&] { return measure_peak(team, which) / trained.work(); });
+    out.push_back({called(o, type) + ", 4 x 256", value, "tokens/s", limit,
+                   name_of(which)});
+  }
+  return out;
 }
 
 } // namespace shoal::apps

@@ -33,10 +33,10 @@ struct model_shape {
   std::string_view name;
   std::size_t layers, width, heads, kv_heads, hidden, vocabulary;
   bool tied;
+  std::string_view family = "llama"; ///< a model_type
 };
 
-/// tiny1b, gpt2-124m (with the blocks of a Llama, and as many parameters),
-/// llama-30m.
+/// tiny1b, gpt2-124m, llama-30m.
 const std::vector<model_shape>& model_shapes();
 
 struct compute_options {
@@ -59,7 +59,8 @@ measure_prefill(kernels::thread_team& team, const compute_options& o);
 /// New tokens per second, one after the other.
 std::vector<compute_figure>
 measure_decode(kernels::thread_team& team, const compute_options& o);
-/// Tokens per second of training steps of 4 sequences of 256.
+/// Tokens per second of training steps of 4 sequences of 256, with factors of
+/// each type that products of training take (f32, bf16).
 std::vector<compute_figure>
 measure_train(kernels::thread_team& team, const compute_options& o);
 

@@ -10,7 +10,8 @@
 //            row per input (weight_order).
 // Precision: sums in float, in an order that depends on the shapes and
 //            strides alone. Tolerance against reference/: 1e-5 of
-//            sum |x| * |w| (tests/kernels/matmul_test.cpp).
+//            sum |x| * |w| (tests/kernels/matmul_test.cpp). Factors may be
+//            rounded to bf16 before they are multiplied (factor_type).
 // Cost:      2*T*I*O operations each.
 #pragma once
 
@@ -24,13 +25,18 @@ enum class weight_order : std::uint8_t {
   in_out  ///< a row of outputs for each input
 };
 
+/// What both factors of a product are rounded to. A processor without bf16
+/// products takes them as they are: more exact, and slower.
+enum class factor_type : std::uint8_t { f32, bf16 };
+
 /// Part of kernels::backend; any shape, outputs never overlap inputs.
 struct matmul_ops {
   /// Computes y_TO = x_TI * w_OI^T, plus bias_O if it is not empty.
   virtual void
   matmul(matrix_view<float> y_TO, matrix_view<const float> x_TI,
          matrix_view<const float> w_OI, vector_view<const float> bias_O = {},
-         weight_order order = weight_order::out_in) = 0;
+         weight_order order = weight_order::out_in,
+         factor_type factors = factor_type::f32) = 0;
 
   /// Computes dx_TI = dy_TO * w_OI, or adds it to dx_TI.
   virtual void
@@ -38,14 +44,16 @@ struct matmul_ops {
                         matrix_view<const float> dy_TO,
                         matrix_view<const float> w_OI,
                         into mode = into::overwrite,
-                        weight_order order = weight_order::out_in) = 0;
+                        weight_order order = weight_order::out_in,
+                        factor_type factors = factor_type::f32) = 0;
 
   /// Adds dy_TO^T * x_TI to dw_OI, so that microbatches accumulate.
   virtual void
   matmul_weight_gradient(matrix_view<float> dw_OI,
                          matrix_view<const float> dy_TO,
                          matrix_view<const float> x_TI,
-                         weight_order order = weight_order::out_in) = 0;
+                         weight_order order = weight_order::out_in,
+                         factor_type factors = factor_type::f32) = 0;
 
   /// Adds the sum of the rows of dy_TO to db_O.
   virtual void

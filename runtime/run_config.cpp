@@ -301,6 +301,9 @@ const std::vector<run_key>& keys() {
      "sequences in a step; -1: four microbatches"},
     {"training", "max_norm", &r::max_norm, 0, 1e9,
      "gradients are clipped to this norm; 0: not"},
+    {"training", "mixed_precision_param", &r::mixed_precision_param, 0, 0,
+     "\"float32\", or \"bfloat16\": factors of products, where the processor "
+     "has them; parameters and sums stay float32"},
     {"training", "seed", &r::seed, 0, big, "of weights and data order"},
     {"optimizer", "name", &r::optimizer_name, 0, 0, "only \"AdamW\" so far"},
     {"optimizer", "lr", &r::lr, 0, 1e3, "highest learning rate"},
@@ -360,6 +363,11 @@ std::int64_t run_config::warmup() const noexcept {
   if (warmup_steps >= 0)
     return warmup_steps;
   return std::min<std::int64_t>(200, steps / 10);
+}
+
+kernels::factor_type factors_of(const run_config& run) {
+  return run.mixed_precision_param == "bfloat16" ? kernels::factor_type::bf16
+                                                 : kernels::factor_type::f32;
 }
 
 std::optional<core::schedule_kind> wanted_schedule(const run_config& run) {
@@ -432,6 +440,11 @@ model::status check_run(const run_config& run) {
                    + std::to_string(run.virtual_degree) + ", but schedule '"
                    + run.schedule + "' takes "
                    + (several ? "2 or more" : "only 1")};
+  if (run.mixed_precision_param != "float32"
+      && run.mixed_precision_param != "bfloat16")
+    return failure{"training.mixed_precision_param is '"
+                   + run.mixed_precision_param
+                   + "'; must be 'float32' or 'bfloat16'"};
   if (run.decay_type != "linear" && run.decay_type != "sqrt"
       && run.decay_type != "cosine")
     return failure{"lr_scheduler.decay_type is '" + run.decay_type
@@ -484,6 +497,10 @@ std::string to_json(const run_config& run) {
   all["model"] = kept;
   for (const run_key& key : keys())
     all[std::string(key.section)][std::string(key.name)] = value_of(run, key);
+  // Left out where it is the default, so that a run which does not name it has
+  // the bytes that peers of an older version write, and can read.
+  if (factors_of(run) == kernels::factor_type::f32)
+    all["training"].erase("mixed_precision_param");
   for (const role_placement& r : run.roles)
     all["roles"].push_back({{"name", r.name},
                             {"where", r.where},

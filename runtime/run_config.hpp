@@ -12,6 +12,7 @@
 //         for a misspelt key the nearest one that exists.
 #pragma once
 
+#include "kernels/matmul.hpp"
 #include "runtime/core/view.hpp"
 #include "runtime/model/config.hpp"
 #include "runtime/model/result.hpp"
@@ -56,6 +57,7 @@ struct run_config {
   std::int64_t local_batch_size = 4;   ///< sequences in a microbatch
   std::int64_t global_batch_size = -1; ///< sequences in a step; -1: 4 microb.
   double max_norm = 1.0;
+  std::string mixed_precision_param = "float32"; ///< or "bfloat16"
   std::int64_t seed = 0;
 
   // [optimizer]
@@ -116,6 +118,9 @@ std::optional<core::schedule_kind> wanted_schedule(const run_config& run);
 /// The learning rate of step `step` (1 is the first): linear warm-up, then
 /// constant, then decay over the last decay_ratio of the steps.
 double learning_rate(const run_config& run, std::int64_t step);
+
+/// What the factors of products are rounded to.
+kernels::factor_type factors_of(const run_config& run);
 
 /// One key of a run file.
 struct run_key {

@@ -7,6 +7,7 @@
 #include "kernels/backend.hpp"
 #include "kernels/cpu/few_rows.hpp"
 #include "kernels/cpu/many_rows.hpp"
+#include "kernels/cpu/product.hpp"
 #include "kernels/packed_layout.hpp"
 #include "kernels/thread_team.hpp"
 
@@ -24,18 +25,19 @@ public:
   void
   matmul(matrix_view<float> y_TO, matrix_view<const float> x_TI,
          matrix_view<const float> w_OI, vector_view<const float> bias_O = {},
-         weight_order order = weight_order::out_in) override;
-  void
-  matmul_input_gradient(matrix_view<float> dx_TI,
-                        matrix_view<const float> dy_TO,
-                        matrix_view<const float> w_OI,
-                        into mode = into::overwrite,
-                        weight_order order = weight_order::out_in) override;
-  void
-  matmul_weight_gradient(matrix_view<float> dw_OI,
-                         matrix_view<const float> dy_TO,
-                         matrix_view<const float> x_TI,
-                         weight_order order = weight_order::out_in) override;
+         weight_order order = weight_order::out_in,
+         factor_type factors = factor_type::f32) override;
+  void matmul_input_gradient(matrix_view<float> dx_TI,
+                             matrix_view<const float> dy_TO,
+                             matrix_view<const float> w_OI,
+                             into mode = into::overwrite,
+                             weight_order order = weight_order::out_in,
+                             factor_type factors = factor_type::f32) override;
+  void matmul_weight_gradient(matrix_view<float> dw_OI,
+                              matrix_view<const float> dy_TO,
+                              matrix_view<const float> x_TI,
+                              weight_order order = weight_order::out_in,
+                              factor_type factors = factor_type::f32) override;
   void bias_gradient(vector_view<float> db_O,
                      matrix_view<const float> dy_TO) override;
 
@@ -161,8 +163,13 @@ private:
   /// One buffer for each worker of the team.
   void prepare_scratch();
 
+  product_engine engine_for(factor_type factors) const;
+
   thread_team& team_;
+  /// Asked for once: a virtual machine may take 100 us to answer.
+  const features features_ = usable_features();
   std::vector<std::vector<float>> scratch_; ///< grows to the largest call
+  product_scratch products_;
   packed_memory packed_;                    ///< of weights that are packed next
   paired_rows pairs_;
   quantised_rows codes_;

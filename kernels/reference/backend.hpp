@@ -15,18 +15,19 @@ public:
   void
   matmul(matrix_view<float> y_TO, matrix_view<const float> x_TI,
          matrix_view<const float> w_OI, vector_view<const float> bias_O = {},
-         weight_order order = weight_order::out_in) override;
-  void
-  matmul_input_gradient(matrix_view<float> dx_TI,
-                        matrix_view<const float> dy_TO,
-                        matrix_view<const float> w_OI,
-                        into mode = into::overwrite,
-                        weight_order order = weight_order::out_in) override;
-  void
-  matmul_weight_gradient(matrix_view<float> dw_OI,
-                         matrix_view<const float> dy_TO,
-                         matrix_view<const float> x_TI,
-                         weight_order order = weight_order::out_in) override;
+         weight_order order = weight_order::out_in,
+         factor_type factors = factor_type::f32) override;
+  void matmul_input_gradient(matrix_view<float> dx_TI,
+                             matrix_view<const float> dy_TO,
+                             matrix_view<const float> w_OI,
+                             into mode = into::overwrite,
+                             weight_order order = weight_order::out_in,
+                             factor_type factors = factor_type::f32) override;
+  void matmul_weight_gradient(matrix_view<float> dw_OI,
+                              matrix_view<const float> dy_TO,
+                              matrix_view<const float> x_TI,
+                              weight_order order = weight_order::out_in,
+                              factor_type factors = factor_type::f32) override;
   void bias_gradient(vector_view<float> db_O,
                      matrix_view<const float> dy_TO) override;
 

@@ -23,13 +23,23 @@ struct weight {
   }
 };
 
+/// A factor as it is multiplied.
+struct rounding {
+  factor_type to;
+
+  double operator()(float x) const {
+    return to == factor_type::bf16 ? to_float(to_bf16(x)) : x;
+  }
+};
+
 } // namespace
 
 void reference_backend::matmul(matrix_view<float> y_TO,
                                matrix_view<const float> x_TI,
                                matrix_view<const float> w_OI,
                                vector_view<const float> bias_O,
-                               weight_order order) {
+                               weight_order order, factor_type factors) {
+  const rounding at{factors};
   const weight<const float> w{w_OI, order};
   SHOAL_KERNEL_ASSERT(y_TO.rows == x_TI.rows && y_TO.cols == w.outputs()
                       && x_TI.cols == w.inputs()
@@ -38,7 +48,7 @@ void reference_backend::matmul(matrix_view<float> y_TO,
     for (std::size_t o = 0; o != y_TO.cols; ++o) {
       double sum = bias_O.empty() ? 0 : bias_O[o];
       for (std::size_t i = 0; i != x_TI.cols; ++i)
-        sum += double{x_TI(t, i)} * w(o, i);
+        sum += at(x_TI(t, i)) * at(w(o, i));
       y_TO(t, o) = static_cast<float>(sum);
     }
 }
@@ -46,7 +56,9 @@ void reference_backend::matmul(matrix_view<float> y_TO,
 void reference_backend::matmul_input_gradient(matrix_view<float> dx_TI,
                                               matrix_view<const float> dy_TO,
                                               matrix_view<const float> w_OI,
-                                              into mode, weight_order order) {
+                                              into mode, weight_order order,
+                                              factor_type factors) {
+  const rounding at{factors};
   const weight<const float> w{w_OI, order};
   SHOAL_KERNEL_ASSERT(dx_TI.rows == dy_TO.rows && dx_TI.cols == w.inputs()
                       && dy_TO.cols == w.outputs());
@@ -54,7 +66,7 @@ void reference_backend::matmul_input_gradient(matrix_view<float> dx_TI,
     for (std::size_t i = 0; i != dx_TI.cols; ++i) {
       double sum = mode == into::add ? dx_TI(t, i) : 0;
       for (std::size_t o = 0; o != dy_TO.cols; ++o)
-        sum += double{dy_TO(t, o)} * w(o, i);
+        sum += at(dy_TO(t, o)) * at(w(o, i));
       dx_TI(t, i) = static_cast<float>(sum);
     }
 }
@@ -62,7 +74,9 @@ void reference_backend::matmul_input_gradient(matrix_view<float> dx_TI,
 void reference_backend::matmul_weight_gradient(matrix_view<float> dw_OI,
                                                matrix_view<const float> dy_TO,
                                                matrix_view<const float> x_TI,
-                                               weight_order order) {
+                                               weight_order order,
+                                               factor_type factors) {
+  const rounding at{factors};
   const weight<float> dw{dw_OI, order};
   SHOAL_KERNEL_ASSERT(dw.outputs() == dy_TO.cols && dw.inputs() == x_TI.cols
                       && dy_TO.rows == x_TI.rows);
@@ -70,7 +84,7 @@ void reference_backend::matmul_weight_gradient(matrix_view<float> dw_OI,
     for (std::size_t i = 0; i != x_TI.cols; ++i) {
       double sum = dw(o, i);
       for (std::size_t t = 0; t != x_TI.rows; ++t)
-        sum += double{dy_TO(t, o)} * x_TI(t, i);
+        sum += at(dy_TO(t, o)) * at(x_TI(t, i));
       dw(o, i) = static_cast<float>(sum);
     }
 }

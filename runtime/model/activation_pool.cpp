@@ -34,7 +34,7 @@ aligned_buffer activation_pool::take(std::size_t size) {
 void activation_pool::give_back(aligned_buffer buffer) {
   const std::size_t size = buffer.size();
   used_size_ -= size;
-  if (idle_size_ + size > used_size_peak_)
+  if (idle_size_ + size > used_size_peak_ + used_size_peak_ / 8)
     return;
   idle_[size].push_back(std::move(buffer));
   idle_size_ += size;

@@ -2,7 +2,8 @@
 //
 // Microbatches of one shape ask for the same sizes over and over, so a buffer
 // that is given back serves the next of them. At most as much lies idle as
-// was ever in use at once; what is above that goes back to the system.
+// was ever in use at once, and an eighth more, since only equal sizes serve
+// each other; what is above that goes back to the system.
 //
 // Ownership: the pool outlives its buffers. Threads: one at a time.
 #pragma once

@@ -13,13 +13,14 @@ gelu_form form_of(mlp_function function) {
 
 } // namespace
 
-layers::layers(kernels::backend& device, const model_config& config)
+layers::layers(kernels::backend& device, const model_config& config,
+               kernels::factor_type factors)
   : device_(device), eps_(static_cast<float>(config.rms_norm_eps)),
     offset_(family_of(config).norm_offset),
     layer_norm_(family_of(config).layer_norm),
     order_(family_of(config).in_out_weights ? kernels::weight_order::in_out
                                             : kernels::weight_order::out_in),
-    function_(*mlp_function_of(config.hidden_act)) {
+    factors_(factors), function_(*mlp_function_of(config.hidden_act)) {
 }
 
 void layers::norm(matrix y_TD, const_matrix x_TD, norm_view<const float> weight,
@@ -70,7 +71,7 @@ void layers::product(matrix y_TO, const_matrix x_TI, packed_view weight) const {
 void layers::product_weight_gradient(linear_view<float> gradient,
                                      const_matrix dy_TO,
                                      const_matrix x_TI) const {
-  device_.matmul_weight_gradient(gradient.w, dy_TO, x_TI, order_);
+  device_.matmul_weight_gradient(gradient.w, dy_TO, x_TI, order_, factors_);
   if (!gradient.bias.empty())
     device_.bias_gradient(gradient.bias, dy_TO);
 }

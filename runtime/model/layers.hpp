@@ -42,7 +42,11 @@ public:
   using const_matrix = kernels::matrix_view<const float>;
   using into = kernels::into;
 
-  layers(kernels::backend& device, const model_config& config);
+  /// Products of training are of `factors`.
+  layers(kernels::backend& device, const model_config& config,
+         kernels::factor_type factors = kernels::factor_type::f32);
+
+  kernels::factor_type factors() const noexcept { return factors_; }
 
   /// Computes y_TD and, if `stats` is not null, takes its memory from `pool`
   /// and keeps there what the backward pass needs.
@@ -57,13 +61,14 @@ public:
 
   void product(matrix y_TO, const_matrix x_TI,
                linear_view<const float> weight) const {
-    device_.matmul(y_TO, x_TI, weight.w, weight.bias, order_);
+    device_.matmul(y_TO, x_TI, weight.w, weight.bias, order_, factors_);
   }
   void product(matrix y_TO, const_matrix x_TI, packed_view weight) const;
   void product_input_gradient(matrix dx_TI, const_matrix dy_TO,
                               linear_view<const float> weight,
                               into mode = into::overwrite) const {
-    device_.matmul_input_gradient(dx_TI, dy_TO, weight.w, mode, order_);
+    device_.matmul_input_gradient(dx_TI, dy_TO, weight.w, mode, order_,
+                                  factors_);
   }
   void product_weight_gradient(linear_view<float> gradient, const_matrix dy_TO,
                                const_matrix x_TI) const;
@@ -79,6 +84,7 @@ private:
   float offset_;
   bool layer_norm_;
   kernels::weight_order order_;
+  kernels::factor_type factors_;
   mlp_function function_;
 };
 

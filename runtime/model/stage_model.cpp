@@ -17,6 +17,9 @@ enum class phase : std::uint8_t { forward, input_gradient };
 
 } // namespace
 
+/// B of a stage that is the whole model computes nothing: nobody waits for its
+/// input gradient. W then takes B and W of each unit in turn, so that what lies
+/// between them is held for one unit only.
 struct microbatch_state {
   phase done = phase::forward;
   std::size_t sequences = 0;
@@ -30,9 +33,10 @@ struct microbatch_state {
 };
 
 stage_model::stage_model(std::vector<unit_state*> units,
-                         kernels::backend& device, communicator* reducer)
+                         kernels::backend& device, communicator* reducer,
+                         kernels::factor_type factors)
   : units_(std::move(units)), device_(device),
-    reducer_(reducer != nullptr ? *reducer : no_reducer_),
+    reducer_(reducer != nullptr ? *reducer : no_reducer_), factors_(factors),
     pool_(std::make_unique<activation_pool>()) {
   SHOAL_ASSERT(!units_.empty());
   for (std::size_t i = 0; i < units_.size(); ++i) {
@@ -83,7 +87,7 @@ block_context stage_model::context(std::size_t sequences, std::size_t tokens,
           *pool_,
           config(),
           family_of(config()),
-          layers(device_, config()),
+          layers(device_, config(), factors_),
           rope_,
           sequences,
           tokens,
@@ -142,14 +146,13 @@ void stage_model::input_gradient(microbatch_id microbatch,
   auto found = kept_.find(microbatch);
   SHOAL_ASSERT(found != kept_.end() && found->second->done == phase::forward);
   microbatch_state& state = *found->second;
-  auto c = context(state.sequences, state.tokens, state.positions);
+  state.done = phase::input_gradient;
+  if (has_embedding() && has_head()) {
+    SHOAL_ASSERT(d_hidden_out.empty() && d_hidden_in.empty());
+    return;
+  }
+  const auto c = backward_context(state);
   const std::size_t size = c.rows() * config().hidden_size;
-  // The mean over blocks of the balance counts as a loss of each token.
-  c.balance_scale = static_cast<float>(
-    config().router_aux_loss_coef * static_cast<double>(state.loss_scale)
-    * static_cast<double>(c.rows())
-    / static_cast<double>(config().num_hidden_layers));
-
   activation d_TD = c.take(config().hidden_size);
   if (has_head()) {
     SHOAL_ASSERT(d_hidden_out.empty());
@@ -174,7 +177,42 @@ void stage_model::input_gradient(microbatch_id microbatch,
     SHOAL_ASSERT(d_hidden_in.size() == size);
     std::copy_n(d_TD.matrix().data, size, d_hidden_in.data());
   }
-  state.done = phase::input_gradient;
+}
+
+block_context stage_model::backward_context(const microbatch_state& state) {
+  auto c = context(state.sequences, state.tokens, state.positions);
+  // The mean over blocks of the balance counts as a loss of each token.
+  c.balance_scale = static_cast<float>(
+    config().router_aux_loss_coef * static_cast<double>(state.loss_scale)
+    * static_cast<double>(c.rows())
+    / static_cast<double>(config().num_hidden_layers));
+  return c;
+}
+
+void stage_model::whole_gradient(microbatch_state& state,
+                                 const unit_callback& after) {
+  const auto c = backward_context(state);
+  activation d_TD = c.take(config().hidden_size);
+  for (auto it = units_.rbegin(); it != units_.rend(); ++it) {
+    unit_state& unit = **it;
+    SHOAL_ASSERT(unit.trains());
+    if (unit.unit() == layout().head_unit()) {
+      head_input_gradient(c, unit, state.head, d_TD.matrix());
+      head_weight_gradient(c, unit, state.head);
+      state.head = {};
+    } else if (unit.unit() == 0) {
+      embed_weight_gradient(c, unit, state.ids, d_TD.matrix());
+    } else {
+      block_activations& a = state.blocks.back();
+      a.dy_TD = std::move(d_TD);
+      d_TD = c.take(config().hidden_size);
+      block_input_gradient(c, unit, a, d_TD.matrix());
+      block_weight_gradient(c, unit, a);
+      state.blocks.pop_back();
+    }
+    if (after)
+      after(unit.unit());
+  }
 }
 
 void stage_model::weight_gradient(microbatch_id microbatch,
@@ -183,6 +221,11 @@ void stage_model::weight_gradient(microbatch_id microbatch,
   SHOAL_ASSERT(found != kept_.end()
                && found->second->done == phase::input_gradient);
   microbatch_state& state = *found->second;
+  if (has_embedding() && has_head()) {
+    whole_gradient(state, after);
+    kept_.erase(found);
+    return;
+  }
   const auto c = context(state.sequences, state.tokens, state.positions);
   for (auto it = units_.rbegin(); it != units_.rend(); ++it) {
     unit_state& unit = **it;

@@ -13,7 +13,8 @@
 //
 // Shapes:    B sequences of T tokens: ids and targets B*T, hidden states B*T
 //            rows of D, row b*T + t. Positions start at 0 in each sequence.
-// Precision: fp32. Where units are cut into stages changes no arithmetic, nor
+// Precision: fp32, or the factors of products in bf16 and all else in fp32:
+//            parameters, sums, gradients. Where units are cut into stages changes no arithmetic, nor
 //            does the number of threads: the same bits.
 // Threads:   one call at a time.
 // Ownership: the units and the backend belong to the caller and outlive it.
@@ -77,9 +78,11 @@ struct block_context;    // runtime/model/block.hpp
 class stage_model {
 public:
   /// @pre units are consecutive and in order, of one layout, none is null.
-  /// `reducer` may be null: then the stage has whole blocks.
+  /// `reducer` may be null: then the stage has whole blocks. Products, those
+  /// of gradients too, are of `factors`.
   stage_model(std::vector<unit_state*> units, kernels::backend& device,
-              communicator* reducer = nullptr);
+              communicator* reducer = nullptr,
+              kernels::factor_type factors = kernels::factor_type::f32);
   ~stage_model();
   stage_model(const stage_model&) = delete;
   stage_model& operator=(const stage_model&) = delete;
@@ -105,7 +108,7 @@ public:
   input_gradient(microbatch_id microbatch, std::span<const float> d_hidden_out,
                  std::span<float> d_hidden_in);
 
-  /// W. After the last microbatch of a step, `after` tells which units'
+  /// W, and B where the stage is the whole model. After the last microbatch of a step, `after` tells which units'
   /// gradients are final while the others are still computed.
   /// @pre input_gradient() has run for this microbatch
   void
@@ -120,12 +123,16 @@ public:
 private:
   block_context context(std::size_t sequences, std::size_t tokens,
                         std::span<const std::int32_t> positions);
+  block_context backward_context(const microbatch_state& state);
+  /// B and W of the whole model.
+  void whole_gradient(microbatch_state& state, const unit_callback& after);
   void need_positions(std::size_t count);
 
   std::vector<unit_state*> units_;
   kernels::backend& device_;
   communicator no_reducer_;
   communicator& reducer_;
+  kernels::factor_type factors_;
   kernels::rope_table rope_;
   std::unique_ptr<activation_pool> pool_;
   std::map<microbatch_id, std::unique_ptr<microbatch_state>> kept_;

@@ -119,7 +119,8 @@ head_forward(const block_context& c, const unit_state& unit, activation x_TD,
   c.ops.norm(a.h_TD.matrix(), a.x_TD.matrix(), norm_of(c, unit.parameters()),
              &a.r_T, &c.pool);
   c.device.matmul(logits_TV, a.h_TD.matrix(),
-                  matrix_of(unit, tensor_role::head));
+                  matrix_of(unit, tensor_role::head), {},
+                  kernels::weight_order::out_in, c.ops.factors());
   if (!work.logits_out.empty()) {
     SHOAL_ASSERT(work.logits_out.size() == rows * c.config.vocab_size);
     std::copy_n(logits_TV.data, work.logits_out.size(), work.logits_out.data());
@@ -150,16 +151,18 @@ head_forward(const block_context& c, const unit_state& unit, activation x_TD,
 void head_input_gradient(const block_context& c, const unit_state& unit,
                          head_activations& a, matrix_view<float> dx_TD) {
   a.dh_TD = c.take(c.config.hidden_size);
-  c.device.matmul_input_gradient(a.dh_TD.matrix(), a.dlogits_TV.matrix(),
-                                 matrix_of(unit, tensor_role::head));
+  c.device.matmul_input_gradient(
+    a.dh_TD.matrix(), a.dlogits_TV.matrix(), matrix_of(unit, tensor_role::head),
+    kernels::into::overwrite, kernels::weight_order::out_in, c.ops.factors());
   c.ops.norm_input_gradient(dx_TD, a.dh_TD.matrix(), a.x_TD.matrix(),
                             norm_of(c, unit.parameters()), a.r_T);
 }
 
 void head_weight_gradient(const block_context& c, unit_state& unit,
                           const head_activations& a) {
-  c.device.matmul_weight_gradient(gradient_matrix_of(unit, tensor_role::head),
-                                  a.dlogits_TV.matrix(), a.h_TD.matrix());
+  c.device.matmul_weight_gradient(
+    gradient_matrix_of(unit, tensor_role::head), a.dlogits_TV.matrix(),
+    a.h_TD.matrix(), kernels::weight_order::out_in, c.ops.factors());
   c.ops.norm_weight_gradient(norm_of(c, unit.gradients()), a.dh_TD.matrix(),
                              a.x_TD.matrix(), a.r_T);
 }

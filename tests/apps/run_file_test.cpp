@@ -42,4 +42,21 @@ BOOST_DATA_TEST_CASE(any_family_is_read_again, bdata::make(models), text) {
   BOOST_TEST((again->model == run->model), toml);
 }
 
+// A run of the default has the JSON that it had before there was a choice.
+BOOST_AUTO_TEST_CASE(precision_is_written_only_where_it_is_chosen) {
+  const auto usual = runtime::parse_run("{}", "usual");
+  const auto chosen = runtime::parse_run(
+    R"({"training":{"mixed_precision_param":"bfloat16"}})", "chosen");
+  BOOST_REQUIRE(usual);
+  BOOST_REQUIRE(chosen);
+  BOOST_TEST(runtime::to_json(*usual).find("precision") == std::string::npos);
+  BOOST_TEST((runtime::factors_of(*usual) == kernels::factor_type::f32));
+  const auto again = runtime::parse_run(runtime::to_json(*chosen), "again");
+  BOOST_REQUIRE(again);
+  BOOST_TEST((runtime::factors_of(*again) == kernels::factor_type::bf16));
+  runtime::run_config other = *usual;
+  other.mixed_precision_param = "float16";
+  BOOST_TEST(!runtime::check_run(other));
+}
+
 } // namespace shoal::apps

@@ -99,14 +99,63 @@ def torch():
     return python if seen.returncode == 0 else None
 
 
-def torch_rate(python, shape, threads):
-    if python is None:
-        return None
+def output_and_peak(command):
+    """What a command prints as JSON, and the most memory it held, in MiB."""
+    process = subprocess.Popen(command, stdout=subprocess.PIPE,
+                               stderr=subprocess.DEVNULL, text=True)
+    said = process.stdout.read()
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode != 0:
+        raise subprocess.CalledProcessError(process.returncode, command)
+    return json.loads(said), round(used.ru_maxrss / 1024)
+
+
+def shoal_training(options, shape, kind, threads):
+    said, peak = output_and_peak(
+        [options.shoal, "bench", "train", "--shape", shape, "--type", kind,
+         "--threads", str(threads), "--runs", "3", "--json"])
+    return said[0], peak
+
+
+def torch_training(python, shape, kind, threads, compiled):
+    """(tokens a second, MiB); nothing where this Python cannot compile."""
     script = pathlib.Path(__file__).with_name("torch_train.py")
-    done = subprocess.run(
-        [python, str(script), "--shape", shape, "--threads", str(threads)],
-        check=True, capture_output=True, text=True)
-    return json.loads(done.stdout)["tokens_per_s"]
+    command = [python, str(script), "--shape", shape, "--type", kind,
+               "--threads", str(threads)]
+    try:
+        said, peak = output_and_peak(
+            command + (["--compile"] if compiled else []))
+    except subprocess.CalledProcessError:
+        if not compiled:
+            raise
+        return None
+    return said["tokens_per_s"], peak
+
+
+def training(options, python, shape, kind, threads):
+    """One row: in each round ours, then PyTorch's ways; the better counts."""
+    ours, theirs = [], {"eager": [], "compiled": []}
+    for _ in range(options.rounds):
+        ours.append(shoal_training(options, shape, kind, threads))
+        for way, found in theirs.items():
+            one = python and torch_training(python, shape, kind, threads,
+                                            way == "compiled")
+            if one:
+                found.append(one)
+    row = {"what": f"train {shape} {kind}", "threads": threads,
+           "unit": "tokens/s",
+           "limit": statistics.median(r["limit"] for r, _ in ours),
+           "shoal": statistics.median(r["value"] for r, _ in ours),
+           "shoal_mib": max(peak for _, peak in ours),
+           "rival": "PyTorch", "rival_rate": None}
+    rates = {way: statistics.median(rate for rate, _ in found)
+             for way, found in theirs.items() if found}
+    if rates:
+        best = max(rates, key=rates.get)
+        row.update(rival=f"PyTorch {best}", rival_rate=rates[best],
+                   rival_mib=max(peak for _, peak in theirs[best]))
+    return row
 
 
 def in_turns(rounds, measure, rival):
@@ -150,14 +199,8 @@ def inference_rows(options, threads, folder):
 def training_rows(options, threads):
     python = torch()
     for shape in SHAPES:
-        ours, limit, other = in_turns(
-            options.rounds,
-            lambda: shoal(options, "train", "--shape", shape, "--threads",
-                          str(threads))[0],
-            lambda: torch_rate(python, shape, threads))
-        yield {"what": f"train {shape} f32", "threads": threads,
-               "unit": "tokens/s", "limit": limit, "shoal": ours,
-               "rival": "PyTorch", "rival_rate": other}
+        for kind in ("f32", "bf16"):
+            yield training(options, python, shape, kind, threads)
 
 
 def rows(options, folder):
@@ -178,8 +221,11 @@ def text_of(row):
              f"{100 * row['shoal'] / row['limit']:5.1f} % of limit  ")
     if row["rival_rate"] is None:
         return line + f"{row['rival']}: not found"
-    return line + (f"{row['rival']} {row['rival_rate']:.1f}: "
-                   f"{row['shoal'] / row['rival_rate']:.2f}x")
+    line += (f"{row['rival']} {row['rival_rate']:.1f}: "
+             f"{row['shoal'] / row['rival_rate']:.2f}x")
+    if "rival_mib" in row:
+        line += f"  {row['shoal_mib']} MiB, theirs {row['rival_mib']}"
+    return line
 
 
 def main():

@@ -3,6 +3,7 @@
 // Goal: right for any shape and stride, and the same bits for any number of
 // threads, most of all for small outputs with a large depth, where oneDNN
 // would split the sum.
+#include "kernels/cpu/features.hpp"
 #include "tests/kernels/harness.hpp"
 
 #include <boost/test/data/test_case.hpp>
@@ -34,30 +35,50 @@ const product deep_shapes[] = {
   {130, 512, 1408}, {1, 4096, 700}, {7, 300, 4099},
 };
 
-outputs products(kernels::backend& on, const product& p) {
-  auto x = random_values(p.T * p.I, 1);
-  auto w = random_values(p.O * p.I, 2);
-  auto dy = random_values(p.T * p.O, 3);
+using kernels::factor_type;
+
+/// Values in [-1, 1) that bf16 holds.
+floats random_bf16(std::size_t count, std::uint64_t seed) {
+  floats values = random_values(count, seed);
+  for (float& value : values)
+    value = kernels::to_float(kernels::to_bf16(value));
+  return values;
+}
+
+using maker = floats (*)(std::size_t, std::uint64_t);
+
+outputs
+products(kernels::backend& on, const product& p,
+         factor_type factors = factor_type::f32, maker make = random_values) {
+  auto x = make(p.T * p.I, 1);
+  auto w = make(p.O * p.I, 2);
+  auto dy = make(p.T * p.O, 3);
+  const auto order = kernels::weight_order::out_in;
   auto y = random_values(p.T * p.O, 4);
   auto dx = random_values(p.T * p.I, 5);
   auto dx_added = dx;
   auto dw = random_values(p.O * p.I, 6);
   const auto &cx = x, &cw = w, &cdy = dy;
-  on.matmul(matrix(y, p.O), matrix(cx, p.I), matrix(cw, p.I));
-  on.matmul_input_gradient(matrix(dx, p.I), matrix(cdy, p.O), matrix(cw, p.I));
+  on.matmul(matrix(y, p.O), matrix(cx, p.I), matrix(cw, p.I), {}, order,
+            factors);
+  on.matmul_input_gradient(matrix(dx, p.I), matrix(cdy, p.O), matrix(cw, p.I),
+                           kernels::into::overwrite, order, factors);
   on.matmul_input_gradient(matrix(dx_added, p.I), matrix(cdy, p.O),
-                           matrix(cw, p.I), kernels::into::add);
-  on.matmul_weight_gradient(matrix(dw, p.I), matrix(cdy, p.O), matrix(cx, p.I));
+                           matrix(cw, p.I), kernels::into::add, order, factors);
+  on.matmul_weight_gradient(matrix(dw, p.I), matrix(cdy, p.O), matrix(cx, p.I),
+                            order, factors);
   return {y, dx, dx_added, dw};
 }
 
 /// The same with a bias and a weight that lies the other way round, whose
 /// rows are longer than the view.
-outputs in_out_products(kernels::backend& on, const product& p) {
+outputs in_out_products(kernels::backend& on, const product& p,
+                        factor_type factors = factor_type::f32,
+                        maker make = random_values) {
   const auto order = kernels::weight_order::in_out;
-  const auto x = random_values(p.T * p.I, 1);
-  const auto w = random_values(p.I * (p.O + 3), 2);
-  const auto dy = random_values(p.T * p.O, 3);
+  const auto x = make(p.T * p.I, 1);
+  const auto w = make(p.I * (p.O + 3), 2);
+  const auto dy = make(p.T * p.O, 3);
   const auto bias = random_values(p.O, 7);
   auto y = random_values(p.T * p.O, 4);
   auto dx = random_values(p.T * p.I, 5);
@@ -65,13 +86,13 @@ outputs in_out_products(kernels::backend& on, const product& p) {
   auto dw = random_values(p.I * (p.O + 3), 6);
   auto db = random_values(p.O, 8);
   const auto w_IO = matrix(w, p.O + 3).slice_cols(2, 2 + p.O);
-  on.matmul(matrix(y, p.O), matrix(x, p.I), w_IO, bias, order);
+  on.matmul(matrix(y, p.O), matrix(x, p.I), w_IO, bias, order, factors);
   on.matmul_input_gradient(matrix(dx, p.I), matrix(dy, p.O), w_IO,
-                           kernels::into::overwrite, order);
+                           kernels::into::overwrite, order, factors);
   on.matmul_input_gradient(matrix(dx_added, p.I), matrix(dy, p.O), w_IO,
-                           kernels::into::add, order);
+                           kernels::into::add, order, factors);
   on.matmul_weight_gradient(matrix(dw, p.O + 3).slice_cols(2, 2 + p.O),
-                            matrix(dy, p.O), matrix(x, p.I), order);
+                            matrix(dy, p.O), matrix(x, p.I), order, factors);
   on.bias_gradient(db, matrix(dy, p.O));
   return {y, dx, dx_added, dw, db};
 }
@@ -166,6 +187,54 @@ BOOST_AUTO_TEST_CASE(gradients_match_differences) {
                  dy, dx);
   check_gradient([&](auto& on, auto& at) { return product_of(on, x, at); }, w,
                  dy, dw);
+}
+
+// Rounds nothing away, so that every instruction set must give the products of
+// floats: with bf16 instructions and, on processors without, as floats.
+BOOST_DATA_TEST_CASE(factors_that_bf16_holds_match_reference, shapes, shape) {
+  check_matches_reference([&](auto& on) {
+    return products(on, shape, factor_type::bf16, random_bf16);
+  });
+  check_matches_reference([&](auto& on) {
+    return in_out_products(on, shape, factor_type::bf16, random_bf16);
+  });
+}
+
+// Each factor is off by at most 2^-9 of itself, so a product by 2^-8; values
+// in [-1, 1) have sums whose largest is at least about their usual size.
+BOOST_DATA_TEST_CASE(rounded_factors_match_those_of_reference, shapes, shape) {
+  check_matches_reference(
+    [&](auto& on) { return products(on, shape, factor_type::bf16); }, 0x1p-7);
+  check_matches_reference(
+    [&](auto& on) { return in_out_products(on, shape, factor_type::bf16); },
+    0x1p-7);
+}
+
+// AMX, the dot products of AVX-512 and reference round alike.
+BOOST_AUTO_TEST_CASE(bf16_instructions_round_as_reference_does) {
+  if (!kernels::cpu::usable_features().bf16) {
+    BOOST_TEST_MESSAGE("skipped: no bf16 instructions here");
+    return;
+  }
+  const auto reference = kernels::make_reference_backend();
+  const product shape{65, 129, 127};
+  const auto expected = products(*reference, shape, factor_type::bf16);
+  const auto all = kernels::cpu::usable_features();
+  auto without = all;
+  without.amx = false;
+  for (const auto& limit : {all, without}) {
+    kernels::cpu::limit_features(limit);
+    cpu_fixture fixture;
+    const auto got = products(*fixture.cpu, shape, factor_type::bf16);
+    for (std::size_t i = 0; i != expected.size(); ++i)
+      BOOST_TEST(relative_difference(got[i], expected[i]) < float_tolerance);
+  }
+  kernels::cpu::limit_features(all);
+}
+
+BOOST_DATA_TEST_CASE(threads_change_no_bit_of_bf16, deep_shapes, shape) {
+  check_threads_change_nothing(
+    [&](auto& on) { return products(on, shape, factor_type::bf16); });
 }
 
 // The memory of the same tensor lies elsewhere on another peer.

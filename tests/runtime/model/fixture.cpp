@@ -138,13 +138,14 @@ std::vector<std::string> family_names() {
 }
 
 model_rig::model_rig(const model::model_config& config, std::uint64_t seed,
-                     std::vector<unit_index> cuts, unsigned threads)
+                     std::vector<unit_index> cuts, unsigned threads,
+                     kernels::factor_type factors)
   : layout(std::make_shared<const model::unit_layout>(config)) {
   for (unit_index u = 0; u < layout->unit_count(); ++u) {
     units.emplace_back(layout, u, model::purpose::training);
     model::initialise(units.back(), seed);
   }
-  build(cuts, threads);
+  build(cuts, threads, factors);
 }
 
 model_rig::model_rig(model::model_directory directory,
@@ -153,7 +154,8 @@ model_rig::model_rig(model::model_directory directory,
   build(cuts, threads);
 }
 
-void model_rig::build(const std::vector<unit_index>& cuts, unsigned threads) {
+void model_rig::build(const std::vector<unit_index>& cuts, unsigned threads,
+                      kernels::factor_type factors) {
   team = std::make_unique<kernels::thread_team>(threads);
   device = kernels::make_cpu_backend(*team);
   std::vector<unit_index> starts = {0};
@@ -163,7 +165,8 @@ void model_rig::build(const std::vector<unit_index>& cuts, unsigned threads) {
     std::vector<model::unit_state*> part;
     for (unit_index u = starts[s]; u < starts[s + 1]; ++u)
       part.push_back(&units[u]);
-    stages.push_back(std::make_unique<model::stage_model>(part, *device));
+    stages.push_back(
+      std::make_unique<model::stage_model>(part, *device, nullptr, factors));
   }
 }
 

@@ -59,7 +59,8 @@ struct model_rig {
   /// `cuts` are the first units of all stages but the first.
   explicit model_rig(const model::model_config& config, std::uint64_t seed = 1,
                      std::vector<model::unit_index> cuts = {},
-                     unsigned threads = 1);
+                     unsigned threads = 1,
+                     kernels::factor_type factors = kernels::factor_type::f32);
   /// Takes the units of a directory.
   explicit model_rig(model::model_directory directory,
                      std::vector<model::unit_index> cuts = {},
@@ -86,7 +87,8 @@ struct model_rig {
   std::vector<std::unique_ptr<model::stage_model>> stages;
 
 private:
-  void build(const std::vector<model::unit_index>& cuts, unsigned threads);
+  void build(const std::vector<model::unit_index>& cuts, unsigned threads,
+             kernels::factor_type factors = kernels::factor_type::f32);
   double forward(const std::vector<model::token_id>& ids,
                  const std::vector<model::token_id>& targets,
                  std::size_t sequences, float scale, bool keep);
