@@ -61,10 +61,10 @@ const struct {
   planted bug;
   std::uint64_t seed;
 } found_by[] = {
-  {planted::epoch_unchecked, 74},   {planted::answers_dropped, 18},
+  {planted::epoch_unchecked, 393},  {planted::answers_dropped, 1},
   {planted::cursor_off_by_one, 1},  {planted::rollback_forgotten, 27},
   {planted::vote_counted_twice, 4}, {planted::stale_part_summed, 2},
-  {planted::moments_not_moved, 2},  {planted::votes_not_stored, 32},
+  {planted::moments_not_moved, 2},  {planted::votes_not_stored, 77},
   {planted::cancel_forgotten, 25},  {planted::applied_twice, 2},
   {planted::checksum_ignored, 52},  {planted::former_views_shown, 1},
   {planted::loss_unsaid, 1},        {planted::optimizer_restarts, 1},
