@@ -20,6 +20,10 @@ bool job_core::may_finish(const job_event::view_changed& e) const {
       || (phase_ != phase::running && phase_ != phase::voting)
       || !place_->arriving.empty())
     return false;
+  for (const auto& [from, s] : later_) // of those who knew before us
+    if (s.on.since >= e.place->since
+        && std::ranges::binary_search(participants_, from))
+      return false;
   assignment same = *place_;
   same.since = e.place->since;
   return same != *e.place;

@@ -6,12 +6,35 @@
 
 namespace shoal::core {
 
-/// All who take part come to the same answer: it depends on the assignment and
-/// on votes that all have.
+/// Whether the seals show copies of that version wherever this assignment wants
+/// them: then they serve on.
+bool job_core::copied_everywhere(const state_version& v) const {
+  return std::ranges::all_of(participants_, [&](const peer_id& p) {
+    const auto at = seals_.find(p);
+    if (at == seals_.end())
+      return false;
+    std::set<std::uint32_t> here;
+    for (const unit_copy& c : at->second.copies)
+      if (c.version == v)
+        here.insert(c.unit);
+    return std::ranges::includes(here, units_of(*place_, p))
+           && std::ranges::includes(here, followed_units(*place_, p));
+  });
+}
+
+/// All who take part come to the same answer: it depends on the assignment, on
+/// seals and on votes that all have.
 void job_core::take_copies_if_due(const state_version& at) {
   if (place_->copy_every <= 1 || place_->followers.empty()
       || last_step(at.step))
     return;
+  if (!copying_ && decision_ && decision_->copies
+      && copied_everywhere(*decision_->copies)) {
+    copying_ = decision_->copies;
+    copying_under_ = header_;
+    to_copy_.clear();
+    copies_complete_ = true;
+  }
   if (copying_
       && (!copies_complete_ || at.step < copying_->step + place_->copy_every))
     return;

@@ -292,6 +292,7 @@ private:
   void load_units();
   void continue_if_loaded();
   void enter(const state_version& at, bool evaluated, bool checkpointed);
+  [[nodiscard]] bool copied_everywhere(const state_version& v) const;
   void take_copies_if_due(const state_version& at);
   void resume_pace(const resume_decision& d);
   [[nodiscard]] bool publishing() const;

@@ -129,6 +129,14 @@ BOOST_AUTO_TEST_CASE(a_peer_of_the_step_that_has_halted_gives_it_up) {
   BOOST_TEST(all<act::halt>(seal_of(2)).size() == 1u);
 }
 
+BOOST_AUTO_TEST_CASE(who_learns_of_it_after_the_others_does_not_wait) {
+  in_a_step run;
+  const assignment next = run.with_a_third();
+  const ev::received theirs{peer(2), make_seal(next, {}, {})};
+  BOOST_TEST(all<act::halt>(run.core.step(theirs, took)).empty());
+  BOOST_TEST(run.halts(next, true));
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 } // namespace shoal::test
