@@ -145,6 +145,14 @@ bool history::reachable(const version& v, std::uint64_t digest) const {
   const auto seals = seals_.find(digest);
   if (seals == seals_.end())
     return false;
+  // To roll forward takes the step's norm, which only votes tell: those to whom
+  // state arrives have gradients, and none.
+  std::vector<const vote*> votes;
+  for (const auto& [peer, s] : seals->second)
+    if (s.prepared == v)
+      votes.push_back(&s.prepared_vote);
+  const bool norm =
+    tally(votes, shape_.blocks, shape_.microbatches).has_value();
   for (std::uint32_t u = 0; u < shape_.blocks + 2; ++u) {
     const bool found = std::ranges::any_of(seals->second, [&](const auto& s) {
       return std::ranges::any_of(
@@ -152,7 +160,7 @@ bool history::reachable(const version& v, std::uint64_t digest) const {
                [&](const held_unit& h) {
                  return h.unit == u
                         && (h.applied == v
-                            || (h.prepared && s.second.prepared == v
+                            || (norm && h.prepared && s.second.prepared == v
                                 && h.applied.step + 1 == v.step));
                })
              || std::ranges::any_of(s.second.copies, [&](const unit_copy& c) {
