@@ -170,7 +170,7 @@ private:
   const features features_ = usable_features();
   std::vector<std::vector<float>> scratch_; ///< grows to the largest call
   product_scratch products_;
-  packed_memory packed_;                    ///< of weights that are packed next
+  packed_memory packed_; ///< of weights that are packed next
   paired_rows pairs_;
   quantised_rows codes_;
   many_rows_scratch many_;

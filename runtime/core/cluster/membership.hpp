@@ -83,7 +83,7 @@ struct config {
   /// The same of losses, for which others wait: connections that end at one
   /// time are seen within it; detector::unstable() waits for other deaths.
   nanoseconds loss_window = 15'000'000;
-  nanoseconds rank_delay = 30'000'000;       ///< between the turns of proposers
+  nanoseconds rank_delay = 30'000'000; ///< between the turns of proposers
   nanoseconds ballot_timeout = 300'000'000;
   /// What follows from events of the network is worked out at most once in
   /// this time for each member: 10 ms among 1,000. 0: at every event.
