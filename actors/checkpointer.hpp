@@ -2,11 +2,12 @@
 // written.
 //
 // One on each peer that takes part in a job; of each checkpoint one of them is
-// the publisher (core: publisher_of). When every unit's shard has been told (runtime/core/training/shards.hpp) it fetches those that its own
-// store lacks straight from their writers; then the disk queue writes indexes,
-// small files and, last of all, the manifest (checkpoint_files.hpp). A
-// checkpoint that exists is therefore complete in one store. The run goes on
-// meanwhile; a few checkpoints may be under way.
+// the publisher (core: publisher_of). When every unit's shard has been told
+// (runtime/core/training/shards.hpp) it fetches those that its own store lacks
+// straight from their writers; then the disk queue writes indexes, small files
+// and, last of all, the manifest (checkpoint_files.hpp). A checkpoint that
+// exists is therefore complete in one store. The run goes on meanwhile; a few
+// checkpoints may be under way.
 //
 // Message            Effect
 // begin_checkpoint   a checkpoint of this step is wanted

@@ -389,23 +389,23 @@ void job_actor::act(const apply& a) {
     [this, step = a.step] { feed(event::applied{step}); });
 }
 
+void job_actor::act(const step_known& a) {
+  if (a.took.whole > 0) // the reporter's figure, where we did not run it
+    took_ = a.took;
+  else if (step_began_ != 0)
+    took_.whole = steady_now() - step_began_;
+  bubble_permille_ = a.bubble_permille;
+  log_step(a.record);
+  warm_text();
+}
+
 void job_actor::act(const committed& a) {
-  const std::uint64_t step = a.record.version.step;
-  if (!a.again) {
-    if (a.took.whole > 0) // the reporter's figure, where we did not run it
-      took_ = a.took;
-    else if (step_began_ != 0)
-      took_.whole = steady_now() - step_began_;
-    bubble_permille_ = a.bubble_permille;
-    log_step(a.record);
-    warm_text();
-  }
   if (!a.publish)
     return;
   core::progress p;
   p.on = a.on;
   p.record = a.record;
-  p.lr = runtime::learning_rate(run(), std::int64_t(step));
+  p.lr = runtime::learning_rate(run(), std::int64_t(a.record.version.step));
   p.tokens = world_->tokens_per_step();
   p.took = took_;
   p.bubble_permille = bubble_permille_;

@@ -76,6 +76,7 @@ private:
   void act(const core::job_action::run_step& a);
   void act(const core::job_action::run_eval& a);
   void act(const core::job_action::run_checkpoint& a);
+  void act(const core::job_action::step_known& a);
   void act(const core::job_action::committed& a);
   void act(const core::job_action::eval_known& a);
   void act(const core::job_action::checkpoint_known& a);

@@ -1,5 +1,5 @@
-// actors/job_text.cpp -- the text of a job: found, fetched, and loaded where its
-// data source is.
+// actors/job_text.cpp -- the text of a job: found, fetched, and loaded where
+// its data source is.
 #include "actors/data_source.hpp"
 #include "actors/job_actor.hpp"
 #include "runtime/device_queue.hpp"

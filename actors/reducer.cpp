@@ -351,9 +351,10 @@ private:
                     step_);
   }
 
-  // Losses: who has the head in some replicas knows those of their microbatches.
-  // The head of replica 0 merges them and tells the others, and those who
-  // follow it: with their votes alone a step can be rolled forward, too.
+  // Losses: who has the head in some replicas knows those of their
+  // microbatches. The head of replica 0 merges them and tells the others, and
+  // those who follow it: with their votes alone a step can be rolled forward,
+  // too.
 
   bool wants_losses() const { return has_head() || followed_.contains(head_); }
 

@@ -1,9 +1,9 @@
 // actors/shard_writer.hpp -- writes this peer's part of a checkpoint.
 //
-// One per peer with stages, or that follows some, for a sub-plan. The job actor has copied the units
-// (shard_snapshot); here they go to the store one by one, on the disk queue,
-// while the run goes on. Then the checkpoint's publisher is told their names,
-// again and again until it has said what became of the step.
+// One per peer with stages, or that follows some, for a sub-plan. The job actor
+// has copied the units (shard_snapshot); here they go to the store one by one,
+// on the disk queue, while the run goes on. Then the checkpoint's publisher is
+// told their names, again and again until it has said what became of the step.
 //
 // Message           Effect
 // write_shards      writes a snapshot, then lets go of it

@@ -1,10 +1,11 @@
 // actors/stage.hpp -- the stages on this peer, computing.
 //
 // Lives as long as its sub-plan. The stages are of one replica, or of several
-// where this peer stands in for others (detours.hpp in the core). Runs item by item what the schedule says
-// (runtime/core/training/schedule.hpp): an item runs on the device queue when
-// its input has arrived; what it makes goes to the neighbour. Neighbours are
-// known only as links, also where they are stages of this same peer.
+// where this peer stands in for others (detours.hpp in the core). Runs item by
+// item what the schedule says (runtime/core/training/schedule.hpp): an item
+// runs on the device queue when its input has arrived; what it makes goes to
+// the neighbour. Neighbours are known only as links, also where they are stages
+// of this same peer.
 //
 // Message        Effect
 // begin_step     zeroes the gradients, then one training step

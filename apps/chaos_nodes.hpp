@@ -1,4 +1,5 @@
-// apps/chaos_nodes.hpp -- peers to harm: `shoal node` processes on this machine.
+// apps/chaos_nodes.hpp -- peers to harm: `shoal node` processes on this
+// machine.
 //
 // Each is this program again, in a process group of its own, with its own data
 // directory below one throw-away folder (0700), a cluster key of its own shoal,

@@ -1,4 +1,5 @@
-// apps/progress.hpp -- a run's events, for the person who watches and for files.
+// apps/progress.hpp -- a run's events, for the person who watches and for
+// files.
 //
 // On a terminal one line that is rewritten (step, loss, tokens/s, time left),
 // with lasting lines for views, evaluations and notices; plain lines

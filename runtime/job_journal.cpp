@@ -22,8 +22,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// What makes two events the same: step or epoch, and the text of a notice. What
-/// is run again after a loss has another epoch.
+/// What makes two events the same: step or epoch, and the text of a notice.
+/// What is run again after a loss has another epoch.
 using event_key =
   std::tuple<job_event_kind, std::uint64_t, std::uint64_t, std::string>;
 

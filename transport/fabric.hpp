@@ -76,7 +76,8 @@ public:
   virtual void
   connect_failed(const std::string& address, std::error_code why) = 0;
   /// `peer` answers at an `address` that was dialled, and is up, perhaps by an
-  /// earlier connection. After up(). Of tls alone, whose addresses people write.
+  /// earlier connection. After up(). Of tls alone, whose addresses people
+  /// write.
   virtual void reached(const std::string& address, const peer_id& peer) {
     (void)address;
     (void)peer;

@@ -1,4 +1,5 @@
-// runtime/core/chaos.hpp -- which peer is harmed how, and what a run lost by it.
+// runtime/core/chaos.hpp -- which peer is harmed how, and what a run lost by
+// it.
 //
 // Three pure parts of `shoal chaos`: fault_sequence draws faults from a seed,
 // view_watch tells from the peers' views whether all are together again and
@@ -12,7 +13,8 @@
 //   capacity(w) = capacity of all * min(w, processors) / min(peers, processors)
 //
 // for w peers' worth of processes that run. A peer counts again as soon as its
-// process runs, before it has found its way back: that time is the shoal's loss.
+// process runs, before it has found its way back: that time is the shoal's
+// loss.
 //
 // Units:   nanoseconds of one clock; tokens.
 // Threads: plain data and functions.

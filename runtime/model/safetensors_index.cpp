@@ -1,4 +1,5 @@
-// runtime/model/safetensors_index.cpp -- which file of a model has which tensor.
+// runtime/model/safetensors_index.cpp -- which file of a model has which
+// tensor.
 #include "runtime/model/safetensors.hpp"
 
 #include <nlohmann/json.hpp>

@@ -14,9 +14,9 @@
 // Shapes:    B sequences of T tokens: ids and targets B*T, hidden states B*T
 //            rows of D, row b*T + t. Positions start at 0 in each sequence.
 // Precision: fp32, or the factors of products in bf16 and all else in fp32:
-//            parameters, sums, gradients. Where units are cut into stages changes no arithmetic, nor
-//            does the number of threads: the same bits.
-// Threads:   one call at a time.
+//            parameters, sums, gradients. Where units are cut into stages
+//            changes no arithmetic, nor does the number of threads: the same
+// bits. Threads:   one call at a time.
 // Ownership: the units and the backend belong to the caller and outlive it.
 // Errors:    wrong sizes and unknown microbatches are bugs and abort; token
 //            ids must have been checked against the vocabulary (valid_ids()).
@@ -108,9 +108,9 @@ public:
   input_gradient(microbatch_id microbatch, std::span<const float> d_hidden_out,
                  std::span<float> d_hidden_in);
 
-  /// W, and B where the stage is the whole model. After the last microbatch of a step, `after` tells which units'
-  /// gradients are final while the others are still computed.
-  /// @pre input_gradient() has run for this microbatch
+  /// W, and B where the stage is the whole model. After the last microbatch of
+  /// a step, `after` tells which units' gradients are final while the others
+  /// are still computed. @pre input_gradient() has run for this microbatch
   void
   weight_gradient(microbatch_id microbatch, const unit_callback& after = {});
 

@@ -1,4 +1,5 @@
-// runtime/node/address_watcher.hpp -- hears when this machine's addresses change.
+// runtime/node/address_watcher.hpp -- hears when this machine's addresses
+// change.
 //
 // The kernel says so (rtnetlink); nothing is polled, and a machine whose
 // network stays as it is costs nothing. core/address_watch.hpp decides what is

@@ -1,5 +1,5 @@
-// tests/actors/job_checkpoints_test.cpp -- checkpoints of whole runs: who writes
-// them, on disks that are full, torn, or rotten.
+// tests/actors/job_checkpoints_test.cpp -- checkpoints of whole runs: who
+// writes them, on disks that are full, torn, or rotten.
 #include "actors/checkpoint_files.hpp"
 #include "actors/job_fixture.hpp"
 

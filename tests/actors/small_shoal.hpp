@@ -1,4 +1,5 @@
-// tests/actors/small_shoal.hpp -- several nodes' actors on one thread, step by step.
+// tests/actors/small_shoal.hpp -- several nodes' actors on one thread, step by
+// step.
 //
 // The product's supervisor and job actors under CAF's test coordinator. What
 // is around them is the test's: device work runs at once, transfers are copied

@@ -1,4 +1,5 @@
-// tests/conformance/shm_liar_test.cpp -- a peer that lies about where bytes are.
+// tests/conformance/shm_liar_test.cpp -- a peer that lies about where bytes
+// are.
 //
 // The test itself plays the peer: it makes a directory, a channel and an arena
 // by hand and writes frames that no node would.

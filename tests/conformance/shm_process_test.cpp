@@ -1,4 +1,5 @@
-// tests/conformance/shm_process_test.cpp -- shared memory between real processes.
+// tests/conformance/shm_process_test.cpp -- shared memory between real
+// processes.
 //
 // The child is this program started again with SHOAL_SHM_CHILD set to what it
 // shall do; the two exchange addresses over a socket. A child is killed at a

@@ -1,4 +1,5 @@
-// tests/conformance/ucx_tcp_test.cpp -- the fabric suite over UCX-TCP on loopback.
+// tests/conformance/ucx_tcp_test.cpp -- the fabric suite over UCX-TCP on
+// loopback.
 #include "tests/conformance/ucx_pair.hpp"
 
 BOOST_AUTO_TEST_SUITE(ucx_tcp_fabric)

@@ -1,4 +1,5 @@
-// tests/sim/cluster_network.cpp -- connections that half-open and messages that are lost.
+// tests/sim/cluster_network.cpp -- connections that half-open and messages that
+// are lost.
 #include "cluster_world.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// tests/sim/cluster_sim.cpp -- the run of a simulated world, and what must hold after
-// the last fault.
+// tests/sim/cluster_sim.cpp -- the run of a simulated world, and what must hold
+// after the last fault.
 #include "cluster_world.hpp"
 
 #include <algorithm>

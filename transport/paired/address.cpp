@@ -1,8 +1,9 @@
 // transport/paired/address.cpp -- node addresses as text.
 //
-// Little-endian, in this order: medium u8, boot id (length u8, bytes), uid u32, pid
-// namespace u64, pid u32, peer id 32 bytes, role u8, instance u64, capabilities
-// u64, token u64, way (length u16, bytes), XXH3-64 of all before it.
+// Little-endian, in this order: medium u8, boot id (length u8, bytes), uid u32,
+// pid namespace u64, pid u32, peer id 32 bytes, role u8, instance u64,
+// capabilities u64, token u64, way (length u16, bytes), XXH3-64 of all before
+// it.
 
 #include "transport/paired/address.hpp"
 

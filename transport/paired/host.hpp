@@ -1,4 +1,5 @@
-// transport/paired/host.hpp -- what this process must know and do about its host.
+// transport/paired/host.hpp -- what this process must know and do about its
+// host.
 #pragma once
 
 #include "transport/paired/address.hpp"

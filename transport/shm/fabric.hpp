@@ -23,8 +23,8 @@
 // stops all others for ever (once in 120 kills in the middle of bulk), and
 // requests to a dead peer whose queue is full never end (UCX 1.13.1).
 //
-// Threads:   one progress thread. It spins config::spin after work, then sleeps.
-// Ownership: the handler outlives the fabric.
+// Threads:   one progress thread. It spins config::spin after work, then
+// sleeps. Ownership: the handler outlives the fabric.
 // Errors:    the constructor throws std::system_error if there is no memfd,
 //            pipe or /proc.
 #pragma once

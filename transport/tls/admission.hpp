@@ -1,4 +1,5 @@
-// transport/tls/admission.hpp -- who may wait at the door, and whose turn it is.
+// transport/tls/admission.hpp -- who may wait at the door, and whose turn it
+// is.
 //
 // Anybody may connect; only who proves himself stays. Until then a connection
 // holds a place, of which there are few, and its handshake costs processor

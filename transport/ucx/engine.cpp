@@ -117,8 +117,8 @@ void engine::sleep(steady::time_point now) {
   using namespace std::chrono;
   if (!worker_)
     return;
-  // Nothing but a link that changes, and a ping, has a deadline. One that closes may wait
-  // for UCX, which need not signal that it let a request go.
+  // Nothing but a link that changes, and a ping, has a deadline. One that
+  // closes may wait for UCX, which need not signal that it let a request go.
   milliseconds timeout{-1};
   if (settings_.over == medium::rdma && !links_.empty())
     timeout = std::max(ceil<milliseconds>(ping_at_ - now), milliseconds(0));

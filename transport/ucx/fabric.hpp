@@ -11,10 +11,11 @@
 //
 // Bulk bytes travel as UCX active messages, large ones by rendezvous straight
 // into the posted region. The sender's completion runs when the receiver has
-// verified the checksum (over a network) and said so. A dead peer of this machine is noticed by
-// its pidfd within milliseconds, others by a ping or the UCX keepalive, or when
-// something sent is not acknowledged, after seconds; the caller, who may know sooner, and
-// who alone notices a peer that hangs, drops it: then everything ends at once.
+// verified the checksum (over a network) and said so. A dead peer of this
+// machine is noticed by its pidfd within milliseconds, others by a ping or the
+// UCX keepalive, or when something sent is not acknowledged, after seconds; the
+// caller, who may know sooner, and who alone notices a peer that hangs, drops
+// it: then everything ends at once.
 //
 // Threads:   as transport/fabric.hpp. One progress thread owns the UCX worker.
 //            It spins config::spin after work, then sleeps.

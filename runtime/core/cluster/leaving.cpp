@@ -2,8 +2,9 @@
 //
 // The last view that a leaver helps to decide must be known to a quorum of
 // that view before it goes: of two members the other could otherwise wait for
-// ever for a vote that no longer exists. Likewise for shoals that have dissolved
-// while a member was away: if nobody but us can tell it, others are told too.
+// ever for a vote that no longer exists. Likewise for shoals that have
+// dissolved while a member was away: if nobody but us can tell it, others are
+// told too.
 #include "runtime/core/cluster/membership_impl.hpp"
 
 #include <algorithm>

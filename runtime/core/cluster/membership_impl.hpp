@@ -2,7 +2,8 @@
 //
 // Split by mechanism: membership.cpp (events, time), views.cpp (adopting and
 // proposing), contact.cpp (connections, hello, merging), joining.cpp (getting
-// in and letting in), seeds.cpp (given addresses), leaving.cpp. Only these include it.
+// in and letting in), seeds.cpp (given addresses), leaving.cpp. Only these
+// include it.
 #pragma once
 
 #include "runtime/core/cluster/agreement.hpp"
@@ -24,10 +25,10 @@ inline constexpr nanoseconds wish_life = 1500 * milliseconds;
 /// Deaths wait so long for others that have accusers, but too few yet.
 inline constexpr nanoseconds unstable_patience = 500 * milliseconds;
 /// Jobs go on without a member that was lost; one that is restarted at once
-/// would stop them again in the middle of that, for another plan, with the state
-/// that they are moving in vain. So who was no member any more is let in so
-/// long after. A view that comes for another reason takes it along, and so does
-/// the loss itself; and no job waits for members.
+/// would stop them again in the middle of that, for another plan, with the
+/// state that they are moving in vain. So who was no member any more is let in
+/// so long after. A view that comes for another reason takes it along, and so
+/// does the loss itself; and no job waits for members.
 inline constexpr nanoseconds join_hold = 2000 * milliseconds;
 /// A connection attempt without an answer counts as over.
 inline constexpr nanoseconds dial_timeout = 3000 * milliseconds;

@@ -2,8 +2,8 @@
 //
 // A layout that needs state on members that have none of it, or a new follower,
 // would make all wait for the transfer. Where that would take longer than a
-// moment (worth_arriving), the assignment keeps what can run now (the replicas and
-// followers before, with detours.hpp where members are gone) and lists as
+// moment (worth_arriving), the assignment keeps what can run now (the replicas
+// and followers before, with detours.hpp where members are gone) and lists as
 // `arriving` what must come where. Those who only receive are no participants:
 // nobody waits for them.
 //

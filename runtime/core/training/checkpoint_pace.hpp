@@ -12,10 +12,11 @@
 //
 // The lag is the largest of the newest lag_window that the checkpointer has
 // seen, and one more, since it is never quite the same: one that is longer than
-// all of these by two costs the difference. Until it has seen one, half of `every`. While the one before is under way none begins: steps never
-// wait for a disk, and a disk that is late is not given more to do. (One that
-// is still not published `every` steps later holds up no other.) Where that
-// breaks the bound the disk cannot keep up, which is said once (slow).
+// all of these by two costs the difference. Until it has seen one, half of
+// `every`. While the one before is under way none begins: steps never wait for
+// a disk, and a disk that is late is not given more to do. (One that is still
+// not published `every` steps later holds up no other.) Where that breaks the
+// bound the disk cannot keep up, which is said once (slow).
 //
 // C-3: all peers begin the same checkpoints. What decides is agreed: the votes
 //      of a committed step (heard) and the seals (resume).

@@ -1,5 +1,5 @@
-// runtime/core/training/job_calm.cpp -- a change of assignment that nobody's loss
-// has caused: the step in progress is finished first.
+// runtime/core/training/job_calm.cpp -- a change of assignment that nobody's
+// loss has caused: the step in progress is finished first.
 //
 // That is no more than a delay, as any peer may learn of a view late. Whoever
 // has committed the step takes the next assignment up; so do all others, since

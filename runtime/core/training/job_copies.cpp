@@ -1,5 +1,5 @@
-// runtime/core/training/job_copies.cpp -- copies of units as of some steps: when
-// they are taken, and when older ones may go.
+// runtime/core/training/job_copies.cpp -- copies of units as of some steps:
+// when they are taken, and when older ones may go.
 #include "runtime/core/training/job_core.hpp"
 
 #include <algorithm>

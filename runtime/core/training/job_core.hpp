@@ -10,9 +10,10 @@
 // wants (copy_every is 1). Where that would cost too much, all keep a copy of
 // their units as of every so manieth step, and followers get those meanwhile:
 // copies are of one step everywhere, and older ones are forgotten only once
-// all votes of a step have said that the newer are complete. One whose buckets are all there is prepared and votes. With a vote from
-// every participant the step is committed: the norm and loss are sums in a fixed
-// order, the same on all. A peer applies it, then runs the next.
+// all votes of a step have said that the newer are complete. One whose buckets
+// are all there is prepared and votes. With a vote from every participant the
+// step is committed: the norm and loss are sums in a fixed order, the same on
+// all. A peer applies it, then runs the next.
 //
 // Another assignment (view_changed) halts everything; but where all who take
 // part in the one before still can, they finish the step in progress first, or
@@ -30,13 +31,14 @@
 //
 // Where the assignment has `arriving` (training/arrivals.hpp), units come to
 // receivers while steps run. A receiver asks the sources for them, a few at a
-// time, those in the fewest places first. At the next step boundary the source has it copied and sent, and
-// from then on its reduced gradients too; the receiver keeps those until the
-// copy is there, then applies them, step by step, as it hears what has been
-// committed. A unit that falls too far behind starts over. When all are in
-// step, receivers say so with every step: participants stop at a boundary, and
-// once the receivers are at that boundary too, they let the view say so. Nobody
-// waits longer than hold_max: then the run goes on.
+// time, those in the fewest places first. At the next step boundary the source
+// has it copied and sent, and from then on its reduced gradients too; the
+// receiver keeps those until the copy is there, then applies them, step by
+// step, as it hears what has been committed. A unit that falls too far behind
+// starts over. When all are in step, receivers say so with every step:
+// participants stop at a boundary, and once the receivers are at that boundary
+// too, they let the view say so. Nobody waits longer than hold_max: then the
+// run goes on.
 //
 // Invariants
 // J-1: a peer never votes, applies or runs under an assignment but the one that
@@ -336,7 +338,7 @@ private:
   [[nodiscard]] bool kept(std::uint64_t step) const;
   [[nodiscard]] bool gate_open() const;
   void publish(const step_record& r, const progress& said);
-  void report(const step_record& r, const progress& said, bool broadcast);
+  void report(const step_record& r, const progress& said);
   void report_all();
   void remember(const step_record& r);
   [[nodiscard]] std::optional<peer_id> who_may_tell() const;

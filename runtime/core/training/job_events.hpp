@@ -177,7 +177,8 @@ struct apply {
   std::vector<std::uint32_t> units;
 };
 /// Get a unit's state at `step` from a peer that has been told to serve it.
-/// Here, in initialise_unit and restore_unit: what was held of the unit is void from now on.
+/// Here, in initialise_unit and restore_unit: what was held of the unit is void
+/// from now on.
 struct fetch_unit {
   std::uint64_t digest = 0;
   std::uint32_t unit = 0;
@@ -280,19 +281,19 @@ struct run_checkpoint {
   std::vector<peer_id> unable; ///< to write, as votes have said; ascending
   peer_id publisher{};
 };
-/// A step is committed: to the log. `publish`: we are the reporter, send it as
-/// `progress` under `on`, with what is measured here, to every other member of
-/// the view. `again`: not to be logged: it has been,
-/// or its turn has not come (job_reports.cpp).
+/// A committed step, after all those before it (job_reports.cpp): to the log.
+struct step_known {
+  step_record record;
+  step_time took;                    ///< as the reporter said; 0 if not from it
+  std::uint32_t bubble_permille = 0; ///< as measured; 0: not known, or none
+};
+/// A step is committed, whether or not its turn in the log has come. `publish`:
+/// we tell it, maybe once more, as `progress` under `on`, with what is measured
+/// here, to every other member of the view.
 struct committed {
   step_record record;
   bool publish = false;
-  bool again = false;
   job_header on;
-  double lr = 0; ///< these three as the reporter said; 0 if not from it
-  std::uint64_t tokens = 0;
-  step_time took;
-  std::uint32_t bubble_permille = 0; ///< as measured; 0: not known, or none
 };
 /// The result of an evaluation, ours or from the evaluator: to the log.
 struct eval_known {
@@ -367,8 +368,8 @@ using job_output = std::variant<
   job_action::arrivals_complete, job_action::revert_unit,
   job_action::drop_copies, job_action::initialise_unit,
   job_action::restore_unit, job_action::release, job_action::run_step,
-  job_action::run_eval, job_action::run_checkpoint, job_action::committed,
-  job_action::eval_known, job_action::checkpoint_known,
+  job_action::run_eval, job_action::run_checkpoint, job_action::step_known,
+  job_action::committed, job_action::eval_known, job_action::checkpoint_known,
   job_action::checkpoint_failed, job_action::checkpoints_slow,
   job_action::keep_checkpoint, job_action::checkpoint_given_up,
   job_action::begin_anew, job_action::lost_state, job_action::get_blobs,

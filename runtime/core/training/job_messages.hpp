@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -42,6 +43,12 @@ struct state_version {
   epoch made = 0; ///< assignment::since
   friend auto operator<=>(const state_version&, const state_version&) = default;
 };
+
+/// Of two committed steps the one of greater age is the newer: what a later
+/// assignment has committed is, even if a loss has set the steps back.
+constexpr std::pair<epoch, std::uint64_t> age(const state_version& v) {
+  return {v.made, v.step};
+}
 
 /// Sums of squares of the reduced gradients of one unit's tensors, in the
 /// unit's tensor order. A tied tensor is counted in its first unit only.

@@ -11,13 +11,6 @@
 #include <utility>
 
 namespace shoal::core {
-namespace {
-
-std::pair<epoch, std::uint64_t> age(const state_version& v) {
-  return {v.made, v.step};
-}
-
-} // namespace
 
 /// Somebody may have missed steps. The reporter tells them again or, if it has
 /// missed some itself, the first of those who have not.
@@ -43,7 +36,7 @@ void job_core::tell_records() {
   for (std::size_t i = 0; i < records_.size(); ++i)
     if (i + newest >= records_.size()
         || records_[i].version.step > oldest->last.version.step)
-      act(job_action::committed{records_[i], true, true, header_, 0, 0, {}});
+      act(job_action::committed{records_[i], true, header_});
 }
 
 /// What seals or this peer know as committed may be more than what is left.
@@ -79,17 +72,17 @@ void job_core::publish(const step_record& r, const progress& said) {
   if (r.version.step > told_.step + 1 && told_.step > 0
       && ahead_.size() < records_kept_max && who_may_tell()) {
     if (ahead_.try_emplace(age(r.version), r, said).second)
-      act(job_action::committed{r, broadcast, true, header_, said.lr,
-                                said.tokens, said.took, said.bubble_permille});
+      act(job_action::committed{r, broadcast, header_});
     if (records_asked_ == 0)
       ask_for_records();
     return;
   }
-  report(r, said, broadcast);
+  report(r, said);
+  act(job_action::committed{r, broadcast, header_});
   while (!ahead_.empty()
          && ahead_.begin()->second.first.version.step <= told_.step + 1) {
     const auto next = ahead_.extract(ahead_.begin()).mapped();
-    report(next.first, next.second, false);
+    report(next.first, next.second);
   }
   if (ahead_.empty())
     records_asked_ = 0;
@@ -109,21 +102,19 @@ void job_core::remember(const step_record& r) {
     records_.erase(records_.begin());
 }
 
-void job_core::report(const step_record& r, const progress& said,
-                      bool broadcast) {
+void job_core::report(const step_record& r, const progress& said) {
   if (age(r.version) <= age(told_))
     return;
   if (r.version.step <= told_.step) // we were no sealer
     act(job_action::lost_state{0, told_.step, r.version.step - 1});
   told_ = r.version;
-  act(job_action::committed{r, broadcast, false, header_, said.lr, said.tokens,
-                            said.took, said.bubble_permille});
+  act(job_action::step_known{r, said.took, said.bubble_permille});
 }
 
 /// Whatever is still missing.
 void job_core::report_all() {
   for (const auto& [at, what] : std::exchange(ahead_, {}))
-    report(what.first, what.second, false);
+    report(what.first, what.second);
   records_asked_ = 0;
 }
 

@@ -267,7 +267,6 @@ decide_resume(const assignment& place, std::uint32_t blocks,
     d.known = true;
   }
   // Records of later assignments are newer, even if a loss set them back.
-  auto age = [](const state_version& v) { return std::pair(v.made, v.step); };
   state_version last;
   for (auto& [peer, s] : seals) {
     if (age(s.last.version) > age(last))

@@ -2,10 +2,10 @@
 //
 // A replica's stages are given as the layout has placed them. For every
 // schedule that the job allows, with each peer's blocks as one run or, if the
-// job asks for that, dealt out in several (virtual stages), the peers are run against each other on
-// paper (schedule.hpp) with what their memory lets them keep. The shortest step
-// wins; a schedule that keeps more, or sends more, must be faster by
-// schedule_gain_permille.
+// job asks for that, dealt out in several (virtual stages), the peers are run
+// against each other on paper (schedule.hpp) with what their memory lets them
+// keep. The shortest step wins; a schedule that keeps more, or sends more, must
+// be faster by schedule_gain_permille.
 //
 // A job whose peers have too little memory to keep what 1F1B keeps does not
 // fit; that is the layout's to say.

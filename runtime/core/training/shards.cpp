@@ -1,4 +1,5 @@
-// runtime/core/training/shards.cpp -- units to writers, and their words together.
+// runtime/core/training/shards.cpp -- units to writers, and their words
+// together.
 #include "runtime/core/training/shards.hpp"
 
 #include "runtime/core/assert.hpp"

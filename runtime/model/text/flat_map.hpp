@@ -1,4 +1,5 @@
-// runtime/model/text/flat_map.hpp -- a hash table from 64-bit keys, filled once.
+// runtime/model/text/flat_map.hpp -- a hash table from 64-bit keys, filled
+// once.
 //
 // Open addressing in one array, at most half full; for look-ups on the path
 // of every character. No erase. The key ~0 is not allowed.

@@ -1,4 +1,5 @@
-// runtime/model/text/post_processor.cpp -- "post_processor": tokens around a text.
+// runtime/model/text/post_processor.cpp -- "post_processor": tokens around a
+// text.
 #include "runtime/model/text/post_processor.hpp"
 
 namespace shoal::model::text {

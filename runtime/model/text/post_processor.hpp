@@ -1,4 +1,5 @@
-// runtime/model/text/post_processor.hpp -- "post_processor": tokens around a text.
+// runtime/model/text/post_processor.hpp -- "post_processor": tokens around a
+// text.
 //
 // TemplateProcessing, ByteLevel (which changes offsets only), BertProcessing,
 // RobertaProcessing and Sequence of them, for a single text. If none of them

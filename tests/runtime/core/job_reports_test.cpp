@@ -36,9 +36,8 @@ job_actions hear(job_core& core, const progress& p, nanoseconds now = 0) {
 
 std::vector<std::uint64_t> reported(const job_actions& out) {
   std::vector<std::uint64_t> steps;
-  for (const act::committed& a : all<act::committed>(out))
-    if (!a.again)
-      steps.push_back(a.record.version.step);
+  for (const act::step_known& a : all<act::step_known>(out))
+    steps.push_back(a.record.version.step);
   return steps;
 }
 

@@ -1,4 +1,5 @@
-// tests/runtime/node/leftovers_test.cpp -- what is dead, and what only looks so.
+// tests/runtime/node/leftovers_test.cpp -- what is dead, and what only looks
+// so.
 #include "runtime/identity.hpp"
 #include "runtime/leftovers.hpp"
 

@@ -1,4 +1,5 @@
-// tests/sim/job/job_checks.cpp -- what adopting, committing and ending must keep.
+// tests/sim/job/job_checks.cpp -- what adopting, committing and ending must
+// keep.
 #include "runtime/core/training/ledger.hpp"
 #include "tests/sim/job/job_world.hpp"
 
@@ -78,19 +79,19 @@ void job_world::on(const ptr& p, const act::lost_state& a) {
   p->reported.step = a.resume;
 }
 
+void job_world::on(const ptr& p, const act::step_known& a) {
+  const state_version& v = a.record.version;
+  check(age(v) > age(p->reported) && v.step > p->reported.step,
+        name(p) + " reports a step out of order");
+  p->reported = v;
+}
+
 void job_world::on(const ptr& p, const act::committed& a) {
   const step_record& r = a.record;
   if (a.publish)
     for (const member& m : view_.members)
       if (m.id.peer != p->id)
         send(p, m.id.peer, progress{a.on, r, 0.1, 10, 5});
-  if (!a.again) {
-    auto age = [](const state_version& v) { return std::pair(v.made, v.step); };
-    check(age(r.version) > age(p->reported)
-            && r.version.step > p->reported.step,
-          name(p) + " reports a step out of order");
-    p->reported = r.version;
-  }
   auto [at, fresh] = known_.try_emplace(r.version, r);
   check(at->second.loss == r.loss && at->second.grad_norm == r.grad_norm,
         "a step has two losses or norms");

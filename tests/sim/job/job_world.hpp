@@ -3,8 +3,9 @@
 // One queue of events in simulated time, an oracle that makes the views, and a
 // process per peer: its core, and what its shell would hold. Its parts:
 // job_oracle.cpp (views, plans, faults), job_shell.cpp (carries out what the
-// cores ask for), job_arrivals.cpp (of that, units that arrive), job_checks.cpp (what commits, adoptions and the end must
-// keep), job_sim.cpp (the run). Used by these files only.
+// cores ask for), job_arrivals.cpp (of that, units that arrive), job_checks.cpp
+// (what commits, adoptions and the end must keep), job_sim.cpp (the run). Used
+// by these files only.
 #pragma once
 
 #include "runtime/core/training/job_core.hpp"
@@ -182,6 +183,7 @@ private:
   void on(const ptr& p, const act::run_eval& a);
   void on(const ptr& p, const act::run_checkpoint& a);
   void write_checkpoint(const ptr& p, const act::run_checkpoint& a);
+  void on(const ptr& p, const act::step_known& a);
   void on(const ptr& p, const act::committed& a);
   void on(const ptr&, const act::eval_known&) {}
   void on(const ptr& p, const act::checkpoint_known& a);

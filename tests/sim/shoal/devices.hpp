@@ -1,4 +1,5 @@
-// tests/sim/shoal/devices.hpp -- a device queue whose work takes simulated time.
+// tests/sim/shoal/devices.hpp -- a device queue whose work takes simulated
+// time.
 //
 // One piece at a time, in order; a piece has its effect when its time is over.
 // Whoever owns it says how long that is and calls finish() then. A piece may

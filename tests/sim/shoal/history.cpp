@@ -229,16 +229,16 @@ const step_record* history::find(const version& v) const {
   return at == known_.end() ? nullptr : &at->second;
 }
 
+void history::on(int node, const job_core&, const act::step_known& a) {
+  state& s = nodes_[node];
+  const version& v = a.record.version;
+  check(age(v) > age(s.reported), "H-1: m" + std::to_string(node) + " reports "
+                                    + text(v) + " after " + text(s.reported));
+  s.reported = v;
+}
+
 void history::on(int node, const job_core&, const act::committed& a) {
   const step_record& r = a.record;
-  if (!a.again) { // else others are told, or its turn has not come
-    state& s = nodes_[node];
-    const auto age = [](const version& v) { return std::pair(v.made, v.step); };
-    check(age(r.version) > age(s.reported), "H-1: m" + std::to_string(node)
-                                              + " reports " + text(r.version)
-                                              + " after " + text(s.reported));
-    s.reported = r.version;
-  }
   const auto [at, fresh] = known_.try_emplace(r.version, r);
   check(at->second.loss == r.loss && at->second.grad_norm == r.grad_norm
           && at->second.data == r.data,

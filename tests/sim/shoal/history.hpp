@@ -90,6 +90,8 @@ private:
   void
   on(int node, const core::job_core& core, const core::job_action::adopt& a);
   void on(int node, const core::job_core& core,
+          const core::job_action::step_known& a);
+  void on(int node, const core::job_core& core,
           const core::job_action::committed& a);
   void
   on(int node, const core::job_core& core, const core::job_action::run_step& a);

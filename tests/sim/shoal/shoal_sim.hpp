@@ -6,8 +6,8 @@
 // disks and devices are simulated, and all that goes wrong is drawn from the
 // seed: processes are killed between any two events and come back with their
 // disks, stop and wake up late, connections break, ways are cut in one or both
-// directions, disks fill up and lie, devices and transfers hang. A tiny model trains meanwhile with real
-// arithmetic.
+// directions, disks fill up and lie, devices and transfers hang. A tiny model
+// trains meanwhile with real arithmetic.
 //
 // Checked, always: history.hpp (one history of committed steps, equal state at
 // equal versions, each sample once, nothing of an old sub-plan has effect),

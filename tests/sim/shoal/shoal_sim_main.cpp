@@ -1,4 +1,5 @@
-// tests/sim/shoal/shoal_sim_main.cpp -- runs simulated shoals from a command line.
+// tests/sim/shoal/shoal_sim_main.cpp -- runs simulated shoals from a command
+// line.
 //
 //   shoal_sim [--seed N] [--seeds N] [--peers N] [--calm] [--print]
 //             [--plant 1..17]
