@@ -54,6 +54,8 @@ void crew::add_data_source(std::shared_ptr<const model::corpus> text) {
 }
 
 void crew::dismiss() {
+  if (plan_)
+    *plan_->over = true;
   for (caf::actor* a : {&stage_, &reducer_, &data_source_, &evaluator_,
                         &checkpointer_, &writer_}) {
     if (*a)

@@ -223,6 +223,7 @@ void job_actor::act(const halt& a) {
   if (place_)
     predict_waits(*view_, *place_);
   halting_ = a.digest;
+  crew_.dismiss(); // first: what waits on the device shall not begin
   ++turn_;
   if (digest_ != 0)
     node().links().cancel(digest_);
@@ -238,7 +239,6 @@ void job_actor::act(const halt& a) {
   computed_.reset();
   reduced_.reset();
   trace_reducing(false);
-  crew_.dismiss();
   halted_if_still();
 }
 

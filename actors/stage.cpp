@@ -14,6 +14,8 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
+#include <set>
 
 namespace shoal::actors {
 
@@ -171,15 +173,23 @@ private:
                replicas_.front().line, replicas_.front().peer, microbatches())
                   : order_of_step();
     runtime::device_queue& device = node().device();
+    std::set<const model::unit_state*> zeroed; // stages may share units
     for (stage_here& s : here_) {
       if (eval && s.replica->index != 0)
         continue;
       post_receives(s);
+      std::vector<unit_ptr> zero;
+      if (!eval)
+        std::ranges::copy_if(
+          s.compute->units, std::back_inserter(zero),
+          [&](const unit_ptr& u) { return zeroed.insert(u.get()).second; });
       // The model is made on the device's thread, where all its calls happen.
       device.submit(
-        [compute = s.compute, eval, step,
-         factors = runtime::factors_of(config_.world->run),
+        [compute = s.compute, zero = std::move(zero), over = config_.plan->over,
+         step, factors = runtime::factors_of(config_.world->run),
          trace = &node().trace()](kernels::backend& backend) {
+          if (*over)
+            return;
           const runtime::timeline_span span(*trace,
                                             runtime::timeline::queue::device,
                                             "prepare stage", {{"step", step}});
@@ -190,9 +200,8 @@ private:
             compute->stage = std::make_unique<model::stage_model>(
               std::move(units), backend, nullptr, factors);
           }
-          if (!eval)
-            for (const unit_ptr& u : compute->units)
-              u->zero_gradients();
+          for (const unit_ptr& u : zero)
+            u->zero_gradients();
         },
         {});
     }
@@ -296,8 +305,11 @@ private:
     done->made = std::move(made);
     node().device().submit(
       [compute = here(item).compute, done, run, item, step = step_,
+       over = config_.plan->over,
        what = eval_ ? "evaluate" : name_of(item.kind),
        trace = &node().trace()](kernels::backend&) {
+        if (*over)
+          return;
         const runtime::timeline_span span(
           *trace, runtime::timeline::queue::device, what,
           {{"step", step},

@@ -66,6 +66,9 @@ struct sub_plan {
   std::uint64_t digest = 0;
   /// Copied by transfers that write into units, beside work on the queues.
   std::shared_ptr<void> lease;
+  /// Set when the job has halted: work that waits on the device is not wanted.
+  std::shared_ptr<std::atomic<bool>> over =
+    std::make_shared<std::atomic<bool>>(false);
 };
 using sub_plan_ptr = std::shared_ptr<const sub_plan>;
 

@@ -61,7 +61,7 @@ const struct {
   planted bug;
   std::uint64_t seed;
 } found_by[] = {
-  {planted::epoch_unchecked, 393},  {planted::answers_dropped, 1},
+  {planted::epoch_unchecked, 393},  {planted::answers_dropped, 31},
   {planted::cursor_off_by_one, 1},  {planted::rollback_forgotten, 27},
   {planted::vote_counted_twice, 4}, {planted::stale_part_summed, 2},
   {planted::moments_not_moved, 2},  {planted::votes_not_stored, 77},
