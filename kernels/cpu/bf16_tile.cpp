@@ -2,26 +2,14 @@
 #include "kernels/cpu/bf16_tile.hpp"
 
 #include "kernels/check.hpp"
+#include "kernels/cpu/intrinsics.hpp"
 #include "kernels/packed_layout.hpp"
-
-#if defined(__x86_64__)
-#include <immintrin.h>
-#if defined(__GNUC__) && !defined(__clang__)
-// GCC 12 warns of its own headers (its bug 105593).
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#endif
-#endif
 
 #include <cstring>
 
 namespace shoal::kernels::cpu {
 
 #if defined(__x86_64__)
-
-#define SHOAL_BF16                                                             \
-  __attribute__((target("avx512f,avx512bw,avx512vl,avx512bf16")))
-#define SHOAL_AMX __attribute__((target("amx-tile,amx-bf16")))
 
 namespace {
 

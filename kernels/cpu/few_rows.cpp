@@ -146,8 +146,7 @@ void bf16_rows_any(matrix_view<float> y_TO, const paired_rows& x,
 
 using ints = hn::RebindToSigned<tag>;
 
-#if HWY_TARGET == HWY_SSSE3 || HWY_TARGET == HWY_SSE4                          \
-  || HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
+#if HWY_TARGET == HWY_SSSE3 || HWY_TARGET == HWY_SSE4 || HWY_TARGET == HWY_AVX3
 
 using bytes = hn::Repartition<std::uint8_t, tag>;
 using shorts = hn::Repartition<std::int16_t, tag>;
@@ -225,7 +224,7 @@ HWY_INLINE void panel_part(float* sums, const quantised_rows& x, std::size_t t,
   hn::StoreU(sum, d, sums + lane);
 }
 
-#else // one lane, and what has no pairs of products beside each other
+#elif HWY_TARGET != HWY_AVX2 // one lane, and what has no pairs of products
 
 template <weight_type Type>
 void panel_part(float* sums, const quantised_rows& x, std::size_t t,
@@ -257,18 +256,118 @@ void panel_part(float* sums, const quantised_rows& x, std::size_t t,
 
 #endif
 
+#if HWY_TARGET == HWY_AVX2
+
+/// Adds to sums of 8 outputs four signed bytes of w times four of x. The sum
+/// of two products of codes, of 127 at most, fits into 16 bits.
+HWY_INLINE __m256i add_bytes(__m256i sum, __m256i w, __m256i x,
+                             __m256i magnitude_x) {
+  const auto pairs = _mm256_maddubs_epi16(magnitude_x, _mm256_sign_epi8(w, x));
+  return _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+}
+
+HWY_INLINE __m256i load_bytes(const void* from) {
+  return _mm256_loadu_si256(static_cast<const __m256i*>(from));
+}
+
+/// Adds the products of one chunk to the sums of a panel: eight outputs each.
+template <weight_type Type>
+HWY_INLINE void
+add_chunk(__m256 (&sums)[2], const std::byte* chunk, const std::int8_t* codes,
+          const float* scales, __m256i table) {
+  for (std::size_t at = 0; at < chunk_bytes(Type); at += 64)
+    __builtin_prefetch(chunk + at + prefetch_bytes);
+  const auto nibble = _mm256_set1_epi8(0x0f);
+  const auto offset = _mm256_set1_epi8(static_cast<char>(code_offset));
+  const auto four = [](const std::int8_t* from) HWY_ATTR {
+    std::int32_t word;
+    std::memcpy(&word, from, sizeof word);
+    return _mm256_set1_epi32(word);
+  };
+  __m256i dots[2][2] = {}; // of a block and of eight outputs
+  for (std::size_t g = 0; g != 8; ++g) {
+    const auto x0 = four(codes + 4 * g);
+    const auto x1 = four(codes + block_cols + 4 * g);
+    const auto size0 = _mm256_abs_epi8(x0);
+    const auto size1 = _mm256_abs_epi8(x1);
+    for (std::size_t half = 0; half != 2; ++half) {
+      const auto* at = chunk + scale_bytes + 64 * g + 32 * half;
+      __m256i w0 = load_bytes(at), w1;
+      if (Type == weight_type::q8) {
+        w0 = _mm256_xor_si256(w0, offset);
+        w1 = _mm256_xor_si256(load_bytes(at + 64 * 8), offset);
+      } else {
+        w1 = _mm256_and_si256(_mm256_srli_epi32(w0, 4), nibble);
+        w1 = _mm256_shuffle_epi8(table, w1);
+        w0 = _mm256_shuffle_epi8(table, _mm256_and_si256(w0, nibble));
+      }
+      dots[0][half] = add_bytes(dots[0][half], w0, x0, size0);
+      dots[1][half] = add_bytes(dots[1][half], w1, x1, size1);
+    }
+  }
+  for (std::size_t half = 0; half != 2; ++half) {
+    const auto both = load_bytes(chunk + 32 * half);
+    const auto upper = _mm256_set1_epi32(static_cast<int>(0xffff0000u));
+    const __m256i bits[2] = {_mm256_slli_epi32(both, 16),
+                             _mm256_and_si256(both, upper)};
+    for (std::size_t b = 0; b != 2; ++b) {
+      const auto by =
+        _mm256_mul_ps(_mm256_castsi256_ps(bits[b]), _mm256_set1_ps(scales[b]));
+      sums[half] =
+        _mm256_fmadd_ps(_mm256_cvtepi32_ps(dots[b][half]), by, sums[half]);
+    }
+  }
+}
+
+/// `Panels` panels, that lie behind each other, times token t: reading several
+/// streams keeps more of the memory busy than one does.
+template <weight_type Type, std::size_t Panels>
+void panels_times(float* to, const quantised_rows& x, std::size_t t,
+                  const std::byte* panel, std::size_t stride) {
+  __m256 sums[Panels][2] = {};
+  const auto table = _mm256_broadcastsi128_si256(
+    _mm_loadu_si128(reinterpret_cast<const __m128i*>(q4_codes)));
+  const auto* codes = x.codes.data() + t * x.padded;
+  const auto* scales = x.scales.data() + t * (x.padded / block_cols);
+  for (std::size_t c = 0; c != x.padded / chunk_cols; ++c)
+    for (std::size_t i = 0; i != Panels; ++i)
+      add_chunk<Type>(sums[i], panel + i * stride + c * chunk_bytes(Type),
+                      codes + c * chunk_cols, scales + 2 * c, table);
+  for (std::size_t i = 0; i != Panels; ++i)
+    for (std::size_t half = 0; half != 2; ++half)
+      _mm256_storeu_ps(to + i * panel_rows + 8 * half, sums[i][half]);
+}
+
+#else
+
+template <weight_type Type, std::size_t Panels>
+void panels_times(float* to, const quantised_rows& x, std::size_t t,
+                  const std::byte* panel, std::size_t stride) {
+  const auto lanes = std::min(hn::Lanes(tag()), panel_rows);
+  for (std::size_t i = 0; i != Panels; ++i)
+    for (std::size_t lane = 0; lane < panel_rows; lane += lanes)
+      panel_part<Type>(to + i * panel_rows, x, t, panel + i * stride, lane);
+}
+
+#endif
+
 template <weight_type Type>
 void panels(matrix_view<float> y_TO, const quantised_rows& x,
             const packed_weight& w_OI, std::size_t first, std::size_t last) {
   const auto stride = chunks_of(w_OI.cols()) * chunk_bytes(Type);
-  const auto lanes = std::min(hn::Lanes(tag()), panel_rows);
-  for (auto p = first; p != last; ++p) {
-    const auto outputs = std::min(panel_rows, y_TO.cols - p * panel_rows);
+  const auto together = y_TO.rows == 1 ? streams : 1;
+  for (auto p = first; p < last; p += together) {
+    const auto count = std::min(together, last - p);
+    const auto* panel = w_OI.data() + p * stride;
+    const auto o = p * panel_rows;
+    const auto outputs = std::min(count * panel_rows, y_TO.cols - o);
     for (std::size_t t = 0; t != y_TO.rows; ++t) {
-      float sums[panel_rows];
-      for (std::size_t lane = 0; lane < panel_rows; lane += lanes)
-        panel_part<Type>(sums, x, t, w_OI.data() + p * stride, lane);
-      std::copy_n(sums, outputs, y_TO.row(t) + p * panel_rows);
+      float sums[streams * panel_rows];
+      if (count == streams)
+        panels_times<Type, streams>(sums, x, t, panel, stride);
+      else
+        panels_times<Type, 1>(sums, x, t, panel, stride);
+      std::copy_n(sums, outputs, y_TO.row(t) + o);
     }
   }
 }

@@ -15,6 +15,7 @@
 #include "kernels/packed_layout.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <utility>
 
@@ -241,6 +242,14 @@ void multiply(const pass& p, const bf16* x, std::size_t first,
     }
 }
 
+/// A row of bf16 as floats, in a form that compilers turn into vectors.
+void widen_row(const bf16* __restrict from, std::size_t count,
+               float* __restrict to) {
+  for (std::size_t i = 0; i != count; ++i)
+    to[i] =
+      std::bit_cast<float>(static_cast<std::uint32_t>(from[i].bits) << 16);
+}
+
 /// Chunks of a panel as floats: input k of output n at to[k * stride + n].
 void unpack_panel(const packed_weight& w, std::size_t panel, float* to,
                   std::size_t stride) {
@@ -313,8 +322,7 @@ void many_rows_f32(thread_team& team, many_rows_scratch& scratch,
     auto y = y_TO.slice_cols(first, last);
     if (w_OI.type() == weight_type::bf16) {
       for (auto o = first; o != last; ++o)
-        for (std::size_t i = 0; i != K; ++i)
-          w[(o - first) * K + i] = to_float(w_OI.halves()(o, i));
+        widen_row(w_OI.halves().row(o), K, w + (o - first) * K);
       gemm(y, {x_TI.data, x_TI.stride}, {w, K, transposed::yes}, K, 1, 0);
       return;
     }

@@ -39,6 +39,13 @@ void many_rows_f32(thread_team& team, many_rows_scratch& scratch,
                    matrix_view<float> y_TO, matrix_view<const float> x_TI,
                    const packed_weight& w_OI);
 
+/// Whether this instruction set multiplies pairs of 16 bits as the next takes.
+bool has_i16_products();
+/// Whole numbers of 16 bits. @pre has_i16_products(); a weight of q8 or q4
+void many_rows_i16(thread_team& team, many_rows_scratch& scratch,
+                   matrix_view<float> y_TO, matrix_view<const float> x_TI,
+                   const packed_weight& w_OI);
+
 /// @pre with.bf16; any weight but f32
 void many_rows_bf16(thread_team& team, many_rows_scratch& scratch,
                     matrix_view<float> y_TO, matrix_view<const float> x_TI,

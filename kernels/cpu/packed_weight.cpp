@@ -112,6 +112,8 @@ void cpu_backend::packed_matmul(matrix_view<float> y_TO,
   if (T > (type == weight_type::bf16 ? few_bf16 : few_panels)) {
     if (with.bf16)
       many_rows_bf16(team_, many_, y_TO, x_TI, w_OI, with);
+    else if (type != weight_type::bf16 && has_i16_products())
+      many_rows_i16(team_, many_, y_TO, x_TI, w_OI);
     else
       many_rows_f32(team_, many_, y_TO, x_TI, w_OI);
     return;

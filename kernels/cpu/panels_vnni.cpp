@@ -4,16 +4,8 @@
 // products and a block's sum needs no adding across lanes.
 #include "kernels/check.hpp"
 #include "kernels/cpu/few_rows.hpp"
+#include "kernels/cpu/intrinsics.hpp"
 #include "kernels/packed_layout.hpp"
-
-#if defined(__x86_64__)
-#include <immintrin.h>
-#if defined(__GNUC__) && !defined(__clang__)
-// GCC 12 warns of its own headers (its bug 105593).
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#endif
-#endif
 
 #include <algorithm>
 #include <cstring>
@@ -21,9 +13,6 @@
 namespace shoal::kernels::cpu {
 
 #if defined(__x86_64__)
-
-#define SHOAL_VNNI                                                             \
-  __attribute__((target("avx512f,avx512bw,avx512vl,avx512vnni")))
 
 namespace {
 

@@ -6,18 +6,10 @@
 #include "kernels/cpu/tiled_attention.hpp"
 
 #include "kernels/cpu/bf16_tile.hpp"
+#include "kernels/cpu/intrinsics.hpp"
 
 #include <algorithm>
 #include <cmath>
-
-#if defined(__x86_64__)
-#include <immintrin.h>
-#if defined(__GNUC__) && !defined(__clang__)
-// GCC 12 warns of its own headers (its bug 105593).
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#endif
-#endif
 
 namespace shoal::kernels::cpu {
 
@@ -28,9 +20,6 @@ bool can_tile_attention(const attention_shape& shape, features with) {
 #if defined(__x86_64__)
 
 namespace {
-
-#define SHOAL_AVX512                                                           \
-  __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16")))
 
 /// Products of halves that are added: high * high, high * low, low * high.
 constexpr std::size_t terms = 3;
@@ -99,7 +88,7 @@ void split_values(const head_shape& s, matrix_view<const float> v_PKH,
 }
 
 /// 2^t for t <= 0, within 2^-22: Taylor's series of 2^f, |f| <= 1/2.
-SHOAL_AVX512 inline __m512 power_of_two(__m512 t) {
+SHOAL_BF16_DQ inline __m512 power_of_two(__m512 t) {
   const __m512 whole =
     _mm512_roundscale_ps(t, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
   const __m512 f = _mm512_sub_ps(t, whole);
@@ -122,7 +111,7 @@ seen_lanes(std::size_t at, std::size_t first, std::size_t last) {
 /// which is `start`, into probabilities times the sum that is returned:
 /// positions [first, last) are seen. `p` are pieces of the left side, of each
 /// strip high, high and low.
-SHOAL_AVX512 float
+SHOAL_BF16_DQ float
 softmax_row(const float* scores, bf16* p, std::size_t r, std::size_t strips,
             std::size_t start, std::size_t first, std::size_t last,
             float scale) {
