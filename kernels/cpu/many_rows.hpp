@@ -1,8 +1,10 @@
 // kernels/cpu/many_rows.hpp -- products of many tokens with a packed weight.
 //
 // The weight is brought, a part at a time, into the form that the product
-// takes: bf16 for the dot products and tiles of bf16 (AVX-512 BF16, AMX),
-// else floats for sgemm. That costs little against the product of many tokens.
+// takes: bf16 for the dot products and tiles of bf16 (AVX-512 BF16, AMX); else
+// q8 and q4 whole numbers of 16 bits where registers hold pairs of them, and
+// the rest floats for sgemm. That costs little against the product of many
+// tokens.
 //
 //   y_TO = x_TI * w_OI^T, cut into parts of outputs; each part is one task
 //

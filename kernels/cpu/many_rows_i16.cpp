@@ -57,8 +57,7 @@ inline constexpr std::size_t i16_task_scales = i16_chunks * 2 * panel_rows;
 HWY_BEFORE_NAMESPACE();
 namespace shoal::kernels::cpu::HWY_NAMESPACE {
 
-#if HWY_TARGET == HWY_SSSE3 || HWY_TARGET == HWY_SSE4                          \
-  || HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
+#if HWY_TARGET == HWY_SSSE3 || HWY_TARGET == HWY_SSE4 || HWY_TARGET == HWY_AVX2
 
 using ints = hn::RebindToSigned<tag>;
 using words = hn::RebindToUnsigned<tag>;
