@@ -174,6 +174,7 @@ private:
   void record(const core::job_input& input);
   void predict_waits(const core::view& v, const core::assignment& place);
   core::stall_watch::sight sight();
+  void see_disk(core::stall_watch::sight& s);
   void look_for_stalls();
   void on_report(const core::peer_id& from, const core::stall_report& r);
   void carry_out(const core::stall_watch::actions& actions);

@@ -4,6 +4,7 @@
 #include "actors/link_names.hpp"
 #include "runtime/core/training/plan.hpp"
 #include "runtime/device_queue.hpp"
+#include "runtime/store/store.hpp"
 
 #include <algorithm>
 #include <array>
@@ -108,14 +109,26 @@ void job_actor::predict_waits(const core::view& v,
 core::stall_watch::sight job_actor::sight() {
   core::stall_watch::sight s;
   s.on = header_;
+  s.on.job = config_.entry.id;
   if (place_)
     for (const core::member_id& m : place_->sealers)
       s.sealers.push_back(m.peer);
+  if (looking_) // the core has not been told of it
+    if (const auto plan = node().plan())
+      for (const core::assignment& a : plan->jobs)
+        if (a.job == s.on.job) {
+          s.on = {a.job, core::digest(a), a.since};
+          for (const core::member_id& m : a.sealers)
+            s.sealers.push_back(m.peer);
+        }
   const auto at = core_.now_in();
   using phase = core::job_core::phase;
   // The last checkpoint may wait for files, but not while it is copied.
   const core::nanoseconds device = busy_for(node().device());
-  s.active = core_.should_move() || (at == phase::checkpointing && device > 0);
+  s.loading = looking_ || core_.loads()
+              || (loading_text_ && !text_ && crew_.is_data_source());
+  s.active = core_.should_move() || s.loading
+             || (at == phase::checkpointing && device > 0);
   s.halting = at == phase::halting;
   s.steady = alone_
              && (at == phase::running || at == phase::voting
@@ -128,10 +141,36 @@ core::stall_watch::sight job_actor::sight() {
         s.mark += b.sent + b.received;
   if (s.active)
     s.computing = std::max(device, busy_for(node().reductions()));
-  s.predicted = predicted_;
+  s.predicted = s.loading && alone_ ? 0 : predicted_;
+  s.committed = last_step_;
   s.sending_to = sending_to_;
-  s.where = to_text(at);
+  s.where = looking_ ? "looking for checkpoints" : to_text(at);
+  see_disk(s);
   return s;
+}
+
+/// What the disk is at, where others could go on without this peer.
+void job_actor::see_disk(core::stall_watch::sight& s) {
+  const runtime::disk_meter::reading moved = node().blobs().activity();
+  if (s.loading)
+    s.mark += moved.bytes + node().blob_bytes_moved();
+  const bool placed = looking_ || (place_ && !place_->replicas.empty());
+  if (placed && members().size() > 1)
+    s.disk = busy_for(node().disk());
+  if (s.disk > 0 && moved.moved_at > 0)
+    s.disk =
+      std::clamp<core::nanoseconds>(steady_now() - moved.moved_at, 1, s.disk);
+  // The store knows the file that it reads or writes. A unit is made a file
+  // of, or read by the device from a mapped one; the text is parsed at once.
+  std::uint64_t piece = moved.piece_bytes;
+  for (model::unit_index u = 0; u < world_->layout->unit_count(); ++u)
+    piece = std::max<std::uint64_t>(piece, 3 * sizeof(float)
+                                             * world_->layout->unit_size(u));
+  if (loading_text_)
+    piece = std::max(piece, config_.entry.data_bytes);
+  s.disk_predicted = core::stall_watch::piece_time(piece, moved.bytes_per_s);
+  if (!s.loading) // a step may take longer than a piece
+    s.disk_predicted = std::max(s.disk_predicted, took_.whole);
 }
 
 void job_actor::look_for_stalls() {
@@ -214,6 +253,7 @@ void job_actor::tell_verdict(const std::string& text) {
   note_verdict(text);
   core::stall_report r;
   r.on = header_;
+  r.on.job = config_.entry.id;
   r.verdict = text.substr(0, core::stall_verdict_max);
   for (const core::peer_id& peer : members())
     if (peer != node().self())

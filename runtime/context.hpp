@@ -101,6 +101,10 @@ public:
                           std::vector<core::peer_id> holders,
                           std::function<void(std::error_code)> done) = 0;
 
+  /// Bytes of blobs that have come from peers and been sent to them: that
+  /// fetches move.
+  virtual std::uint64_t blob_bytes_moved() const { return 0; }
+
   /// The supervisor says that nothing here is needed any more by any job, so
   /// that a leaving node may go.
   virtual void released() = 0;

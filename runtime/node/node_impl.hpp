@@ -84,6 +84,9 @@ public:
   void fetch_blob(const core::blob_digest& digest,
                   std::vector<core::peer_id> holders,
                   std::function<void(std::error_code)> done) override;
+  std::uint64_t blob_bytes_moved() const override {
+    return exchange_->moved_bytes();
+  }
   void released() override;
   void say(const std::string& line) override;
   timeline& trace() override { return *timeline_; }

@@ -6,6 +6,7 @@
 #include "runtime/serial.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <deque>
 #include <map>
 #include <utility>
@@ -83,6 +84,7 @@ struct state : std::enable_shared_from_this<state> {
   std::map<blob_digest, fetch_ptr> running;
   std::deque<fetch_ptr> waiting;
   std::map<peer_id, std::size_t> served; ///< requests under way
+  std::atomic<std::uint64_t> moved_bytes{0};
 };
 
 void state::fetch(fetch_ptr f) {
@@ -229,6 +231,7 @@ void state::chunk(const peer_id& from, blob_chunk c) {
     return next_holder(f, error);
   }
   f->in_flight.erase(request);
+  moved_bytes += c.bytes.size();
   if (!f->total) {
     f->total = c.total_bytes;
     f->next = c.bytes.size();
@@ -337,6 +340,7 @@ void state::serve(const peer_id& from, blob_request request) {
         const auto at = me.served.find(from);
         if (at != me.served.end() && --at->second == 0)
           me.served.erase(at);
+        me.moved_bytes += answer->bytes.size();
         if (!me.closed) // an error is a lost message: the peer asks again
           (void)me.settings.send_chunk(from, std::move(*answer));
       });
@@ -411,6 +415,7 @@ public:
   void peer_down(const peer_id& peer) override {
     state_->post([peer](state& s) { s.peer_down(peer); });
   }
+  std::uint64_t moved_bytes() const override { return state_->moved_bytes; }
   void tick(core::nanoseconds now) override {
     state_->post([now](state& s) { s.tick(now); });
   }

@@ -57,6 +57,9 @@ public:
   virtual void chunk_received(const core::peer_id& from, blob_chunk chunk) = 0;
   virtual void peer_down(const core::peer_id& peer) = 0;
 
+  /// Bytes of blobs that have come from peers and been sent to them.
+  virtual std::uint64_t moved_bytes() const = 0;
+
   /// Lets requests time out; call some ten times a second.
   virtual void tick(core::nanoseconds now) = 0;
   virtual void close() = 0;

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <mutex>
@@ -23,6 +24,9 @@ namespace fs = std::filesystem;
 using core::blob_digest;
 
 namespace {
+
+/// So much of a file is one step forward.
+constexpr std::size_t block_bytes = std::size_t{4} << 20;
 
 /// SHA-256 piece by piece.
 class hasher {
@@ -101,13 +105,15 @@ public:
     if (bytes_ > store::blob_bytes_max)
       return error_ = errc::too_large;
     hash_.add(bytes);
-    return error_ = posix::write_all(fd_.get(), bytes);
+    return error_ = write(bytes);
   }
 
   std::error_code commit(blob_digest& digest,
                          const std::optional<blob_digest>& expected) override;
 
 private:
+  std::error_code write(std::span<const std::byte> bytes);
+
   disk_store& home_;
   fs::path file_;
   posix::descriptor fd_;
@@ -166,7 +172,7 @@ public:
       if (verified_.contains(digest))
         return found;
     }
-    if (sha256(found->bytes()) != digest) {
+    if (hash_of(found->bytes()) != digest) {
       put_aside(path, digest);
       error = errc::corrupt;
       return nullptr;
@@ -226,6 +232,9 @@ public:
     return folder_ / name.substr(0, 2) / name.substr(2);
   }
 
+  disk_meter::reading activity() const override { return meter_.read(); }
+  disk_meter& meter() { return meter_; }
+
   /// Gives a synced file its name.
   std::error_code adopt(const fs::path& file, const blob_digest& digest) {
     const auto path = path_of(digest);
@@ -245,6 +254,19 @@ public:
   }
 
 private:
+  /// Of a file as it comes from the disk.
+  blob_digest hash_of(std::span<const std::byte> bytes) {
+    disk_meter::piece at_work(meter_, bytes.size());
+    hasher hash;
+    while (!bytes.empty()) {
+      const auto block = bytes.first(std::min(bytes.size(), block_bytes));
+      hash.add(block);
+      at_work.moved(block.size());
+      bytes = bytes.subspan(block.size());
+    }
+    return hash.finish();
+  }
+
   fs::path aside(const blob_digest& digest) const {
     return folder_ / "corrupt" / core::to_hex(digest);
   }
@@ -258,6 +280,7 @@ private:
   }
 
   fs::path folder_;
+  disk_meter meter_;
   std::atomic<std::uint64_t> next_temporary_{0};
   std::mutex mutex_;
   /// Read or written whole by this process; one entry for each of its blobs.
@@ -271,6 +294,19 @@ disk_writer::disk_writer(disk_store& home, fs::path file)
     error_ = posix::last_error();
 }
 
+/// A block at a time, so that the meter sees a large one move.
+std::error_code disk_writer::write(std::span<const std::byte> bytes) {
+  disk_meter::piece at_work(home_.meter(), bytes.size());
+  while (!bytes.empty()) {
+    const auto block = bytes.first(std::min(bytes.size(), block_bytes));
+    if (const auto error = posix::write_all(fd_.get(), block))
+      return error;
+    at_work.moved(block.size());
+    bytes = bytes.subspan(block.size());
+  }
+  return {};
+}
+
 std::error_code
 disk_writer::commit(blob_digest& digest,
                     const std::optional<blob_digest>& expected) {
@@ -280,12 +316,15 @@ disk_writer::commit(blob_digest& digest,
   digest = hash_.finish();
   if (expected && *expected != digest)
     return errc::corrupt;
+  disk_meter::piece at_work(home_.meter(), bytes_);
   if (::fsync(fd_.get()) != 0)
     return posix::last_error();
   if (fd_.close() != 0)
     return posix::last_error();
   const auto error = home_.adopt(file_, digest);
   committed_ = !error;
+  if (committed_)
+    at_work.moved(bytes_);
   return error;
 }
 

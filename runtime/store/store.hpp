@@ -12,6 +12,7 @@
 #pragma once
 
 #include "runtime/core/ids.hpp"
+#include "runtime/store/disk_meter.hpp"
 
 #include <chrono>
 #include <cstddef>
@@ -66,6 +67,8 @@ public:
   virtual bool set_aside(const core::blob_digest& digest) const = 0;
   virtual std::error_code remove(const core::blob_digest& digest) = 0;
   virtual std::vector<core::blob_digest> list() const = 0;
+  /// What its disk does; blobs that were read before cost it nothing.
+  virtual disk_meter::reading activity() const { return {}; }
 
   static constexpr std::uint64_t blob_bytes_max = std::uint64_t{1} << 40;
 };

@@ -306,6 +306,7 @@ static void put(wire::JobMessage& out, const core::stall_report& from) {
   to.set_asks(from.asks);
   to.set_active(from.active);
   to.set_halting(from.halting);
+  to.set_loading(from.loading);
   to.set_idle_ns(std::uint64_t(from.idle));
   to.set_budget_ns(std::uint64_t(from.budget));
   to.set_computing_ns(std::uint64_t(from.computing));
@@ -322,6 +323,7 @@ get(const wire::StallReport& from, core::stall_report& to, checks& c) {
   to.asks = from.asks();
   to.active = from.active();
   to.halting = from.halting();
+  to.loading = from.loading();
   to.idle = core::nanoseconds(c.at_most(from.idle_ns(), epoch_max));
   to.budget = core::nanoseconds(c.at_most(from.budget_ns(), epoch_max));
   to.computing = core::nanoseconds(c.at_most(from.computing_ns(), epoch_max));

@@ -142,6 +142,31 @@ def a_link_that_hangs(cluster, folder):
 
 
 @scenario
+def a_disk_that_hangs_while_data_are_fetched(cluster, folder):
+    """Every peer is a keeper: no step begins before all have the text."""
+    cluster.may_end = True
+    cluster.start_all()
+    cluster.wait_view(len(cluster.peers))
+    victim = cluster.peers[-1]
+    with Held(victim.pid(), "shoal-disk"):
+        held = time.monotonic()
+        run = Run(cluster, folder, steps=20, flags=[
+            "--fault_tolerance.copies", str(len(cluster.peers) - 1)])
+        assert victim.process.wait(BAR_S) != 0
+        print(f"  the held node has ended after {time.monotonic() - held:.1f}"
+              " s", flush=True)
+        run.advance(1, BAR_S)
+    assert any("its disk has been at one piece" in line
+               for line in log_of(victim))
+    others = [p.name for p in cluster.peers if p is not victim]
+    assert not any(run.said(f"{name} holds the job up") for name in others)
+    victim.start()
+    victim.wait_ready()
+    assert run.finish(BAR_S) == 0
+    run.once_each()
+
+
+@scenario
 def a_device_that_wakes_in_time(cluster, folder):
     """Held for less than the budget: nobody is expelled."""
     cluster.start_all()

@@ -206,6 +206,9 @@ public:
   /// Whether it should move: there are others who wait for it, or for whom it
   /// waits, and no files that take as long as they take.
   [[nodiscard]] bool should_move() const;
+  /// Whether it should, as fast as files do: state comes from disks, or the
+  /// job's data, which somebody has, from others' stores.
+  [[nodiscard]] bool loads() const;
   /// Whether a checkpoint that this peer's disk refuses can be had only by
   /// beginning anew: nothing is to follow it, and others could make it.
   [[nodiscard]] bool should_hand_over() const;

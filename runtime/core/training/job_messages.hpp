@@ -241,7 +241,9 @@ struct stall_report {
   bool halting = false;      ///< work of an older assignment has not stopped
   nanoseconds idle = 0;      ///< nothing has changed for so long
   nanoseconds budget = 0;    ///< so long may it be
-  nanoseconds computing = 0; ///< the device is at one piece for so long; 0: no
+  bool loading = false;      ///< state or data come from disks and stores
+  nanoseconds computing = 0; ///< the device is at one piece for so long; 0: no;
+                             ///< or, where it loads, the disk
   std::vector<peer_id> sending_to; ///< transfers there have begun, not ended
   std::string where;               ///< for people
   std::string verdict; ///< not empty: what the sender has wished for, and why

@@ -172,6 +172,14 @@ bool job_core::should_move() const {
   }
 }
 
+bool job_core::loads() const {
+  if (phase_ == phase::gated)
+    return std::ranges::any_of(
+      members_, [this](const peer_id& p) { return blobs_at_.contains(p); });
+  return phase_ == phase::restoring && decision_
+         && decision_->from != resume_decision::source::live;
+}
+
 std::uint64_t job_core::mark() const {
   const auto of_step = votes_.find(current_);
   std::uint64_t h = header_.digest;

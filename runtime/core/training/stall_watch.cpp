@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 namespace shoal::core {
 namespace {
@@ -14,7 +15,8 @@ std::string seconds(nanoseconds t) {
 }
 
 bool over_budget(const stall_report& r) {
-  return r.computing > 0 && r.computing > r.budget;
+  return r.computing > 0 && r.computing > r.budget
+         && (!r.loading || 2 * r.idle >= r.budget); // SW-3
 }
 
 bool can_not_stop(const stall_report& r) {
@@ -34,7 +36,24 @@ std::string why_guilty(const stall_report& r) {
 
 } // namespace
 
+nanoseconds
+stall_watch::piece_time(std::uint64_t bytes, std::uint64_t bytes_per_s) {
+  const double rate =
+    double(bytes_per_s > 0 ? bytes_per_s : assumed_disk_bytes_per_s);
+  return nanoseconds(std::min(double(bytes) * 1e9 / rate, double(budget_max)));
+}
+
+nanoseconds stall_watch::disk_budget(const sight& s) {
+  const nanoseconds piece =
+    std::min(s.disk_predicted, budget_max / budget_factor);
+  return std::max(piece * budget_factor, loading_min);
+}
+
 nanoseconds stall_watch::budget(const sight& s) const {
+  if (s.loading)
+    return std::max(disk_budget(s),
+                    std::min(s.predicted, budget_max / budget_factor)
+                      * budget_factor);
   const bool known = full_ || changes_ >= changes_min;
   nanoseconds longest = std::max(longest_[0], longest_[1]);
   if (!known || !s.steady)
@@ -55,6 +74,11 @@ void stall_watch::look(const sight& s, nanoseconds now) {
     halting_.reset();
   else if (!halting_)
     halting_ = now;
+  if (committed_ != s.committed) {
+    committed_ = s.committed;
+    committed_at_ = now;
+  }
+  const bool loading = std::exchange(loading_, s.loading) || s.loading;
   if (s.on != on_) {
     on_ = s.on;
     longest_ = {std::max(longest_[0], longest_[1]), 0};
@@ -75,6 +99,8 @@ void stall_watch::look(const sight& s, nanoseconds now) {
   if (s.mark == mark_)
     return;
   mark_ = s.mark;
+  if (loading) // says nothing of how long steps may take
+    return moved(now);
   longest_[1] = std::max(longest_[1], now - moved_);
   if (++changes_ == changes_kept) {
     longest_ = {longest_[1], 0};
@@ -94,7 +120,8 @@ stall_watch::report(const sight& s, nanoseconds now, bool asks) const {
   r.halting = s.halting;
   r.idle = now - (s.halting ? halting_.value_or(moved_) : moved_);
   r.budget = budget(s);
-  r.computing = std::max<nanoseconds>(s.computing, 0);
+  r.loading = s.loading;
+  r.computing = std::max<nanoseconds>({s.computing, s.loading ? s.disk : 0, 0});
   r.sending_to = s.sending_to;
   if (r.sending_to.size() > stall_peers_max)
     r.sending_to.resize(stall_peers_max);
@@ -110,6 +137,13 @@ stall_watch::actions stall_watch::tick(const sight& s, nanoseconds now) {
     said_hung_ = true;
     out.emplace_back(
       hung{"the work of this peer can not be stopped: " + why_guilty(own)});
+  }
+  const nanoseconds at_disk = std::min(s.disk, now - committed_at_);
+  if (!said_hung_ && at_disk > disk_budget(s)) {
+    said_hung_ = true;
+    out.emplace_back(hung{
+      "its disk has been at one piece of work for " + seconds(s.disk)
+      + ", budget " + seconds(disk_budget(s)) + " (" + at_step(own) + ")"});
   }
   if (!s.active || now - moved_ <= budget(s))
     return out;
@@ -187,8 +221,8 @@ void stall_watch::judge(const sight& s, nanoseconds now, actions& out) {
     if (r.on == s.on && (over_budget(r) || can_not_stop(r)))
       blame(p, why_guilty(r));
     else if (r.on != s.on || (r.active && 2 * r.idle < now - moved_)
-             || r.computing > 0 || r.halting)
-      patience = true;
+             || r.computing > 0 || r.halting || r.loading)
+      patience = true; // SW-3
   }
   if (!patience && judged_ != now)
     judge_waiting(s, now, out);

@@ -8,11 +8,27 @@
 //            too little of that is known, and where state is moved, x what the
 //            plan predicts, if that is more; budget_min at least
 //
+// While it *loads* (state comes from disks, or the job's data from others'
+// stores) each byte that a disk or the exchange of blobs has moved is a change
+// too, and
+//
+//   budget = budget_factor x the largest piece of work in hand (a file, a unit)
+//            at the slowest rate at which the disk has moved any; loading_min
+//            at least. Where jobs share the device, x what the plan predicts
+//
+// A link is no such piece: what comes over it comes in chunks, each of which is
+// asked of another holder long before (blob_exchange::tries_max).
+//
 // One that has stood still for longer asks all who seal the assignment, and
 // they answer what they see. From the same answers all come to the same end:
 //
 //   somebody does not answer        -> it is hung: expel
 //   a device is over its budget     -> it is hung: expel
+//   so is a device or disk of one
+//   who loads, and nothing moved
+//   there for half of that budget   -> it is hung: expel
+//   somebody loads                  -> patience: what it waits for is found
+//                                      where that hangs, or fetched elsewhere
 //   a peer has moved since, or its
 //   device is within its budget     -> patience: it is slow
 //   all wait for each other         -> something is lost on its way: retry, a
@@ -21,11 +37,17 @@
 //                                      the link that is stuck
 //
 // A verdict is a wish for another view, like any other: who is expelled comes
-// back as a new member, or ends if its work can not be stopped (`hung`).
+// back as a new member, or ends if its work can not be stopped (`hung`). No view
+// mends a disk: a peer ends, too, where its own has been at one piece for longer
+// than the budget while loading, with no byte moved and no step of the job
+// committed meanwhile. Whatever it does then, others may wait for what it alone
+// holds. While steps are committed nobody waits for a disk.
 //
 // SW-1: nobody is expelled by who hears none of two or more others.
 // SW-2: a verdict is of one view: if another comes first, it is void, and the
 //       same is found again after another budget.
+// SW-3: who loads is expelled for its silence or its own piece of work alone,
+//       never for what it waits for.
 //
 // Threads: none. Cost: nothing but a comparison while the job moves.
 #pragma once
@@ -46,6 +68,11 @@ public:
   static constexpr nanoseconds budget_min = 3'000'000'000;
   static constexpr nanoseconds budget_max = 3'600'000'000'000; ///< an hour
   static constexpr nanoseconds budget_factor = 10;
+  /// While it loads: twice what blob_exchange takes to pass over a holder that
+  /// is silent (16 s), and some more.
+  static constexpr nanoseconds loading_min = 40'000'000'000;
+  /// Of a disk that has not been measured: a memory card.
+  static constexpr std::uint64_t assumed_disk_bytes_per_s = 20'000'000;
   /// The longest wait is of the latest changes, so many to twice as many.
   static constexpr std::uint32_t changes_kept = 256;
   /// Fewer changes than this say nothing yet.
@@ -66,10 +93,16 @@ public:
     bool halting = false;         ///< it stops, and then seals
     bool steady = false;    ///< it runs steps: no state is moved, and no other
                             ///< job shares the device
+    bool loading = false;   ///< state or data come from disks and stores
     std::uint64_t step = 0; ///< in progress
     std::uint64_t mark = 0;
     nanoseconds computing = 0; ///< the device is at one piece for so long
-    nanoseconds predicted = 0; ///< longest time without a change, by the plan
+    nanoseconds predicted = 0; ///< longest time without a change, by the plan;
+                               ///< while it loads: if others use the device
+    nanoseconds disk = 0; ///< the disk is at one piece, no byte of which has
+                          ///< moved for so long; 0: nobody could take over
+    nanoseconds disk_predicted = 0;  ///< the largest piece, as rates are
+    std::uint64_t committed = 0;     ///< newest step known
     std::vector<peer_id> sending_to; ///< transfers there have begun, not ended
     std::string where;               ///< for people: "voting", ...
   };
@@ -108,10 +141,15 @@ public:
   [[nodiscard]] actions received(const peer_id& from, const stall_report& r,
                                  const sight& now_here, nanoseconds now);
 
+  /// What the disk takes for so many bytes. @param bytes_per_s 0: not known
+  [[nodiscard]] static nanoseconds
+  piece_time(std::uint64_t bytes, std::uint64_t bytes_per_s);
   /// Whether it has stood still for longer than it may.
   [[nodiscard]] bool asking() const { return asking_.has_value(); }
   /// So long may this peer stand still.
   [[nodiscard]] nanoseconds budget(const sight& now_here) const;
+  /// And so long its disk at one piece, while no step is committed.
+  [[nodiscard]] static nanoseconds disk_budget(const sight& now_here);
 
 private:
   struct answer {
@@ -134,6 +172,9 @@ private:
   nanoseconds moved_ = 0;              ///< when the mark changed
   std::optional<nanoseconds> halting_; ///< since, whatever the assignment
   bool active_ = false;
+  bool loading_ = false;
+  std::optional<std::uint64_t> committed_;
+  nanoseconds committed_at_ = 0;
 
   // How long it took to change: the longest of this window and the last one.
   std::array<nanoseconds, 2> longest_{};

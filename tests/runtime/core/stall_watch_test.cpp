@@ -30,6 +30,7 @@ struct company {
     bool silent = false;
     bool moves = true;
     nanoseconds piece_began = -1; ///< of work on the device; -1: none
+    nanoseconds disk_began = -1;  ///< likewise, on the disk
     nanoseconds pace = 200 * ms;  ///< between changes
     nanoseconds changed = 0;
     bool asked = false, stalled = false, hung = false;
@@ -71,6 +72,7 @@ struct company {
         if (m.moves && now - m.changed >= m.pace) {
           m.changed = now;
           ++m.sees.mark;
+          m.sees.committed += !m.sees.loading;
         }
         if (!m.silent)
           carry(n, m.watch.tick(look(m), now));
@@ -80,6 +82,7 @@ struct company {
 
   stall_watch::sight look(member& m) {
     m.sees.computing = m.piece_began < 0 ? 0 : now - m.piece_began;
+    m.sees.disk = m.disk_began < 0 ? 0 : now - m.disk_began;
     return m.sees;
   }
 
@@ -106,6 +109,17 @@ struct company {
     for (member& m : members)
       m.moves = false;
   }
+
+  /// All load, as after the death of all, and stop at it.
+  void load_all() {
+    for (member& m : members) {
+      m.sees.loading = true;
+      m.sees.steady = false;
+    }
+    stop_all();
+  }
+
+  bool any_hung() const { return std::ranges::any_of(members, &member::hung); }
 
   /// The next view: another assignment, if `digest` says so.
   void next(std::uint64_t digest, nanoseconds pace = 200 * ms) {
@@ -309,6 +323,167 @@ BOOST_AUTO_TEST_CASE(who_has_nothing_to_do_is_not_blamed) {
   s.run(30 * second);
   BOOST_TEST(!s.expelled.contains(3));
   BOOST_TEST(s.retries > 0);
+}
+
+BOOST_AUTO_TEST_CASE(while_it_loads_the_budget_is_of_the_largest_piece) {
+  stall_watch w(peer(0));
+  stall_watch::sight s;
+  s.loading = true;
+  BOOST_TEST(w.budget(s) == stall_watch::loading_min);
+  s.disk_predicted = stall_watch::piece_time(1'400'000'000, 200'000'000);
+  BOOST_TEST(s.disk_predicted == 7 * second);
+  BOOST_TEST(w.budget(s) == 70 * second);
+  BOOST_TEST(stall_watch::disk_budget(s) == 70 * second);
+  s.predicted = 9 * second; // another job is at the device
+  BOOST_TEST(w.budget(s) == 90 * second);
+  BOOST_TEST(stall_watch::disk_budget(s) == 70 * second);
+  BOOST_TEST(stall_watch::piece_time(40'000'000, 0) == 2 * second);
+  s.disk_predicted = stall_watch::piece_time(~std::uint64_t{0}, 1);
+  BOOST_TEST(w.budget(s) == stall_watch::budget_max);
+}
+
+BOOST_AUTO_TEST_CASE(who_loads_is_not_blamed_for_what_it_waits_for) {
+  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+    company s(std::uint8_t(2 + seed % 6), seed);
+    s.load_all();
+    s.members[0].sees.sending_to = {peer(1)};
+    s.run(600 * second);
+    BOOST_TEST_CONTEXT("seed " << seed) {
+      BOOST_TEST(s.members[0].stalled);
+      BOOST_TEST(s.expelled.empty());
+      BOOST_TEST(s.retries == 0);
+      BOOST_TEST(!s.any_hung());
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_disk_that_hangs_while_all_load_ends_its_peer_alone) {
+  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+    company s(std::uint8_t(2 + seed % 6), seed);
+    s.run(60 * second);
+    s.load_all();
+    const std::uint8_t bad = std::uint8_t(seed % s.members.size());
+    s.members[bad].disk_began = s.now;
+    s.run(38 * second);
+    BOOST_TEST_CONTEXT("seed " << seed) {
+      BOOST_TEST(s.expelled.empty());
+      BOOST_TEST(!s.any_hung());
+      s.run(10 * second);
+      BOOST_TEST(s.expelled == std::set<int>{bad});
+      BOOST_TEST(s.retries == 0);
+      for (std::size_t n = 0; n < s.members.size(); ++n)
+        BOOST_TEST(s.members[n].hung == (n == bad));
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_device_that_hangs_while_all_load_is_expelled) {
+  for (std::uint64_t seed = 1; seed <= 100; ++seed) {
+    company s(std::uint8_t(2 + seed % 6), seed);
+    s.load_all();
+    const std::uint8_t bad = std::uint8_t(seed % s.members.size());
+    s.members[bad].piece_began = s.now;
+    s.run(50 * second);
+    BOOST_TEST_CONTEXT("seed " << seed) {
+      BOOST_TEST(s.expelled == std::set<int>{bad});
+      BOOST_TEST(s.retries == 0);
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_large_piece_is_given_its_time) {
+  company s(3, 7);
+  s.load_all();
+  s.members[1].disk_began = s.now;
+  s.members[1].sees.disk_predicted = 12 * second;
+  s.run(115 * second);
+  BOOST_TEST(s.expelled.empty());
+  BOOST_TEST(!s.any_hung());
+  s.run(15 * second);
+  BOOST_TEST(s.members[1].hung);
+  BOOST_TEST(s.expelled == std::set<int>{1});
+}
+
+/// Its device reads a unit for minutes, but chunks of blobs still come.
+BOOST_AUTO_TEST_CASE(who_loads_and_moves_is_not_blamed_for_a_long_piece) {
+  company s(4, 8);
+  s.load_all();
+  s.members[2].piece_began = s.now;
+  s.members[2].moves = true;
+  s.members[2].pace = 5 * second;
+  s.run(600 * second);
+  BOOST_TEST(s.expelled.empty());
+  BOOST_TEST(s.retries == 0);
+}
+
+BOOST_AUTO_TEST_CASE(who_runs_a_step_waits_for_one_who_loads) {
+  for (std::uint64_t seed = 1; seed <= 100; ++seed) {
+    company s(4, seed);
+    s.run(60 * second);
+    s.stop_all();
+    s.members[3].sees.sending_to = {peer(1)};
+    auto& slow = s.members[seed % 4];
+    slow.sees.loading = true;
+    slow.moves = true;
+    slow.pace = 30 * second;
+    s.run(300 * second);
+    BOOST_TEST_CONTEXT("seed " << seed) {
+      BOOST_TEST(s.expelled.empty());
+      BOOST_TEST(s.retries == 0);
+      BOOST_TEST(!s.any_hung());
+      slow.moves = false;
+      slow.disk_began = s.now;
+      s.run(50 * second);
+      BOOST_TEST(s.expelled == std::set<int>{int(seed % 4)});
+      BOOST_TEST(slow.hung);
+      BOOST_TEST(s.retries == 0);
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(loading_says_nothing_of_how_long_steps_may_take) {
+  company s(2, 1);
+  for (auto& m : s.members) {
+    m.sees.loading = true;
+    m.pace = 35 * second;
+  }
+  s.run(1800 * second);
+  BOOST_TEST(!s.members[0].stalled);
+  for (auto& m : s.members) {
+    m.sees.loading = false;
+    m.pace = 200 * ms;
+  }
+  s.run(10 * second);
+  BOOST_TEST(s.members[0].watch.budget(s.members[0].sees)
+             == stall_watch::budget_min);
+}
+
+/// What a disk does then is waited for by nobody.
+BOOST_AUTO_TEST_CASE(a_disk_may_hang_while_steps_are_committed) {
+  company s(3, 2);
+  s.members[1].disk_began = s.now;
+  s.run(600 * second);
+  BOOST_TEST(!s.any_hung());
+  BOOST_TEST(s.expelled.empty());
+  // The last checkpoint, say; or others load what it alone holds.
+  for (auto& m : s.members)
+    m.sees.active = false;
+  s.stop_all();
+  s.run(38 * second);
+  BOOST_TEST(!s.any_hung());
+  s.run(5 * second);
+  BOOST_TEST(s.members[1].hung);
+  BOOST_TEST(!s.members[0].hung);
+}
+
+BOOST_AUTO_TEST_CASE(who_is_silent_while_all_load_is_expelled) {
+  company s(4, 6);
+  s.load_all();
+  s.members[2].silent = true;
+  s.run(39 * second);
+  BOOST_TEST(s.expelled.empty());
+  s.run(6 * second);
+  BOOST_TEST(s.expelled == std::set<int>{2});
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -27,7 +27,7 @@ public:
   }
   void close() override {}
   bool step() {
-    if (queue_.empty())
+    if (queue_.empty() || hangs)
       return false;
     auto [run, done] = std::move(queue_.front());
     queue_.pop_front();
@@ -37,6 +37,7 @@ public:
       done();
     return true;
   }
+  bool hangs = false; ///< at what comes next, for ever
 
 private:
   std::deque<std::pair<work, std::function<void()>>> queue_;
@@ -232,6 +233,24 @@ BOOST_AUTO_TEST_CASE(another_holder_goes_on_where_one_died) {
   BOOST_TEST(!w.result);
   BOOST_TEST(holds(w, 0, digest, blob));
   BOOST_TEST(w.nodes[2]->served < 40u);
+}
+
+BOOST_AUTO_TEST_CASE(another_holder_goes_on_where_a_disk_hangs) {
+  world w(3);
+  const auto blob = noise(40 * blob_exchange::chunk_bytes);
+  const auto digest = w.put(1, blob);
+  w.put(2, blob);
+  w.fetch(0, digest, {1, 2});
+  while (w.nodes[1]->served < 20)
+    w.step();
+  w.nodes[1]->disk.hangs = true; // it is up, and takes requests
+  w.settle();
+  BOOST_TEST(w.ends == 1);
+  BOOST_TEST(!w.result);
+  BOOST_TEST(holds(w, 0, digest, blob));
+  BOOST_TEST(w.nodes[2]->served < 40u);
+  BOOST_TEST(w.nodes[0]->exchange->moved_bytes() >= blob.size());
+  BOOST_TEST(w.nodes[2]->exchange->moved_bytes() > 0u);
 }
 
 BOOST_AUTO_TEST_CASE(a_silent_holder_is_given_up) {

@@ -52,6 +52,30 @@ BOOST_AUTO_TEST_CASE(digests_are_sha_256) {
     == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
 }
 
+BOOST_AUTO_TEST_CASE(what_its_disk_moves_is_counted) {
+  shoal::test::folder f;
+  const std::string text(std::size_t{9} << 20, 'x'); // more than one block
+  blob_digest digest;
+  {
+    auto s = store::open(f.path);
+    BOOST_TEST(s->activity().bytes == 0u);
+    BOOST_TEST(s->activity().bytes_per_s == 0u);
+    digest = put(*s, text);
+    BOOST_TEST(s->activity().bytes >= text.size());
+    BOOST_TEST(s->activity().bytes_per_s > 0u);
+  }
+  auto s = store::open(f.path);
+  std::error_code error;
+  BOOST_REQUIRE(s->read(digest, error));
+  const auto once = s->activity();
+  BOOST_TEST(once.bytes == text.size());
+  BOOST_TEST(once.bytes_per_s > 0u);
+  BOOST_TEST(once.moved_at > 0);
+  BOOST_TEST(once.piece_bytes == 0u); // it is done
+  BOOST_REQUIRE(s->read(digest, error));
+  BOOST_TEST(s->activity().bytes == once.bytes); // no longer from the disk
+}
+
 BOOST_AUTO_TEST_CASE(a_blob_survives_a_restart) {
   shoal::test::folder f;
   blob_digest digest, empty;

@@ -365,6 +365,7 @@ core::job_message random_message::job_message(std::size_t kind) {
     r.asks = coin();
     r.active = coin();
     r.halting = coin();
+    r.loading = coin();
     r.idle = core::nanoseconds(number());
     r.budget = core::nanoseconds(number());
     r.computing = core::nanoseconds(number());
