@@ -35,8 +35,10 @@ public:
   }
 
   std::int64_t busy_since() const override {
-    return pieces_.empty() ? 0 : since_;
+    return pieces_.empty() || hidden_ ? 0 : since_;
   }
+  /// Nobody is told any more how long it has been at a piece.
+  void hide() { hidden_ = true; }
 
   /// The process has died: no work has effect any more. Its end is told, so
   /// that actors which wait for it can end.
@@ -93,6 +95,7 @@ private:
   std::int64_t since_ = 0;
   bool hangs_ = false;
   bool held_ = false;
+  bool hidden_ = false;
   std::deque<piece> pieces_;
   bool running_ = false;
   bool closed_ = false;

@@ -46,6 +46,9 @@ public:
   std::vector<core::blob_digest> list() const override {
     return inner_->list();
   }
+  runtime::disk_meter::reading activity() const override {
+    return inner_->activity();
+  }
 
   /// The process dies after so many calls; negative: it does not.
   void die_after(int calls) { calls_left_ = calls; }

@@ -123,6 +123,52 @@ void shoal_world::hang(int i, nanoseconds time) {
     });
 }
 
+/// Its disk, or more seldom its device, is never done with what it begins from
+/// now on, until the process ends.
+void shoal_world::hang_for_good(int i) {
+  machine& m = machines_[std::size_t(i)];
+  if (!m.node)
+    return;
+  const bool disk = hang_random_.below(3) > 0;
+  say(i, std::string("its ") + (disk ? "disk" : "device") + " hangs for good");
+  if (disk)
+    m.node->hang_disk();
+  else
+    m.node->hang();
+}
+
+/// The job's data are about to be fetched: at any time, or where they matter.
+void shoal_world::hang_while_fetching() {
+  const int i = int(hang_random_.below(machines_.size()));
+  hang_due_ = hang_random_.below(2) == 0;
+  if (!hang_due_)
+    after(nanoseconds(hang_random_.below(300 * millisecond)),
+          [this, i] { hang_for_good(i); });
+}
+
+void shoal_world::loads(int node) {
+  if (!hang_due_ || hang_random_.below(4) > 0)
+    return;
+  hang_due_ = false;
+  hang_for_good(node);
+}
+
+/// What there is of the job's state is on disks; that is all that goes wrong
+/// from here on.
+void shoal_world::hang_after_death_of_all() {
+  for (machine& m : machines_)
+    kill(m.number, true);
+  heal();
+  const int i = int(hang_random_.below(machines_.size()));
+  const auto way = hang_random_.below(4);
+  hang_due_ = way >= 2;
+  if (way == 0) // as it looks for what it has
+    hang_for_good(i);
+  else if (way == 1)
+    after(nanoseconds(hang_random_.below(3 * second)),
+          [this, i] { hang_for_good(i); });
+}
+
 /// SIGSTOP, and SIGCONT later: it wakes up with what it believed.
 void shoal_world::stop_for(int i, nanoseconds time) {
   machine& m = machines_[std::size_t(i)];

@@ -40,6 +40,8 @@ sim_node::sim_node(shoal_world& world, machine& home)
     clock);
   disk_ = std::make_unique<sim_queue>(
     *backend_, [this] { begin_piece(*disk_, world_.disk_time); }, clock);
+  if (world.has(planted::disks_unwatched))
+    disk_->hide();
   std::filesystem::create_directories(home.folder);
   store_ =
     std::make_unique<sim_store>(world, home.number, home.folder / "blobs");
@@ -221,12 +223,18 @@ void sim_node::end_piece(sim_queue& q) {
 
 void sim_node::settle() {
   device_->settle();
+  disk_->settle();
   watched_->lose_next(false);
 }
 
 void sim_node::wake() {
   if (device_->wake())
     enter([this] { end_piece(*device_); });
+}
+
+void sim_node::wake_disk() {
+  if (disk_->wake())
+    enter([this] { end_piece(*disk_); });
 }
 
 void sim_node::pulse() {

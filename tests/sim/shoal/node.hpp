@@ -53,7 +53,9 @@ public:
   void drop(const core::peer_id& peer) { fabric_->drop(peer); }
   /// The device stops in the middle of a piece of work; wakes up again.
   void hang() { device_->hang(); }
+  void hang_disk() { disk_->hang(); }
   void wake();
+  void wake_disk();
   bool hangs() const { return device_->hangs(); }
   /// The next tensor that is sent from here is never heard of again, though
   /// all that is between the two peers is up.
@@ -92,6 +94,9 @@ public:
   void fetch_blob(const core::blob_digest& digest,
                   std::vector<core::peer_id> holders,
                   std::function<void(std::error_code)> done) override;
+  std::uint64_t blob_bytes_moved() const override {
+    return exchange_->moved_bytes();
+  }
   void released() override;
   void say(const std::string& line) override;
 

@@ -43,7 +43,8 @@ const char* name_of(planted bug) {
                                                 "loss_unsaid",
                                                 "optimizer_restarts",
                                                 "tags_without_plan",
-                                                "followers_do_not_apply"};
+                                                "followers_do_not_apply",
+                                                "disks_unwatched"};
   return names[std::size_t(bug)];
 }
 

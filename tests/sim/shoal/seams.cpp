@@ -84,6 +84,8 @@ core::job_actions wrap_step(core::job_core* core, const core::job_input& in,
     sim::mutate(*world, world->at_work, told, out);
     world->note(told.index(), out.size());
     world->past().stepped(world->at_work, *core, told, out);
+    if (core->loads())
+      world->loads(world->at_work);
     all.insert(all.end(), out.begin(), out.end());
   }
   return all;

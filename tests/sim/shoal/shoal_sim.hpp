@@ -6,8 +6,9 @@
 // disks and devices are simulated, and all that goes wrong is drawn from the
 // seed: processes are killed between any two events and come back with their
 // disks, stop and wake up late, connections break, ways are cut in one or both
-// directions, disks fill up and lie, devices and transfers hang. A tiny model
-// trains meanwhile with real arithmetic.
+// directions, disks fill up and lie, devices and transfers hang. In every
+// eighth run a disk or device hangs for good while data are fetched or state is
+// restored. A tiny model trains meanwhile with real arithmetic.
 //
 // Checked, always: history.hpp (one history of committed steps, equal state at
 // equal versions, each sample once, nothing of an old sub-plan has effect),
@@ -31,6 +32,9 @@ inline constexpr nanoseconds second = 1000 * millisecond;
 
 /// After the last fault a run has so long to end.
 inline constexpr nanoseconds finish_time = 60 * second;
+/// So much longer where something hangs while state or data are moved: the
+/// budget there, and a second view where the peer is expelled before it ends.
+inline constexpr nanoseconds hang_time = 60 * second;
 
 inline constexpr int nodes_max = 8;
 
@@ -53,8 +57,9 @@ enum class planted : std::uint8_t {
   optimizer_restarts, ///< its count of steps does, at a resume
   tags_without_plan,  ///< tensors of old sub-plans pass for ones of this
   followers_do_not_apply, ///< what they follow
+  disks_unwatched,        ///< how long they are at a piece is not seen
 };
-inline constexpr int planted_count = 17;
+inline constexpr int planted_count = 18;
 const char* name_of(planted bug);
 
 struct shoal_options {

@@ -18,6 +18,8 @@ namespace {
 
 constexpr nanoseconds birth_time = 15 * second;
 constexpr nanoseconds rest_time = 3 * second;
+/// Which seeds have a hang while data are fetched or state is restored.
+constexpr std::uint64_t hang_seeds = 8, hang_seed = 7;
 
 /// Losses and norms may differ from those of one peer by this, relatively:
 /// replicas add in another order, and the steps carry it on.
@@ -44,6 +46,7 @@ shoal_world::shoal_world(const shoal_options& o, std::uint64_t kind)
        [this](std::span<const std::int32_t> t) { return work_.window_of(t); }},
       [this](const std::string& why) { fail(why); },
       [this](int i, const std::string& what) { say(i, what); }),
+    hang_random_(o.seed ^ 0x68616e67),
     outer_(std::exchange(active_world, this)) {
   const int n =
     o.peers > 0 ? std::min(o.peers, nodes_max) : 3 + int(below(nodes_max - 2));
@@ -60,6 +63,9 @@ shoal_world::shoal_world(const shoal_options& o, std::uint64_t kind)
     m.witness = n > 3 && i == n - 1 && chance(0.2);
     m.voter = n < 4 || i > 0 || chance(0.8);
   }
+  if (!o.calm && o.seed % hang_seeds == hang_seed)
+    moving_hang_ = hang_random_.below(2) == 0 ? moving_hang::fetching
+                                              : moving_hang::restoring;
   auto& f = net_.settings();
   f.delay_min = std::chrono::microseconds(50);
   f.delay_max = std::chrono::microseconds(100 + 100 * below(20));
@@ -324,8 +330,11 @@ shoal_result shoal_world::run() {
     after(between(0, 300 * millisecond), [this, i = m.number] { start(i); });
   if (!step_until(birth_time, [this] { return all_in_one_view(); }))
     fail("the shoal is not born in time");
-  else
+  else {
+    if (moving_hang_ == moving_hang::fetching)
+      hang_while_fetching();
     submit();
+  }
   const auto known = [this] {
     return std::ranges::all_of(machines_, [this](const machine& m) {
       return core::find_job(*m.node->view(), work_.entry.id) != nullptr;
@@ -333,21 +342,31 @@ shoal_result shoal_world::run() {
   };
   if (!step_until(now() + 5 * second, known))
     fail("the job is not agreed on in time");
-  if (!options_.calm) {
+  if (!options_.calm && moving_hang_ != moving_hang::fetching) {
     faults_ = true;
-    const nanoseconds end = now() + between(2 * second, 15 * second);
+    nanoseconds end = now() + between(2 * second, 15 * second);
+    if (moving_hang_ == moving_hang::restoring) // while the job still runs
+      end = now() + second / 2 + nanoseconds(hang_random_.below(4 * second));
     after(between(0, 500 * millisecond), [this] { fault(); });
     step_until(end, [] { return false; });
     say(-1, "the faults stop");
-    heal();
+    if (moving_hang_ == moving_hang::restoring)
+      hang_after_death_of_all();
+    else
+      heal();
   }
   const nanoseconds stopped = now();
-  result_.stuck = !step_until(stopped + finish_time, [&] { return over(&why); })
+  const nanoseconds most =
+    finish_time + (moving_hang_ == moving_hang::none ? 0 : hang_time);
+  result_.stuck = !step_until(stopped + most, [&] { return over(&why); })
                   && failure_.empty() && quorum_gone();
   if (!result_.stuck && !over(&why))
     fail("the run has not ended in time: " + why + " (" + history_.stand()
          + ")");
   result_.ended_after = now() - stopped;
+  for (machine& m : machines_) // that nobody needed
+    if (m.node)
+      m.node->wake_disk();
   step_until(now() + rest_time, [] { return false; });
   if (failure_.empty() && !result_.stuck)
     check_end();

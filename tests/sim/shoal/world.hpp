@@ -84,6 +84,9 @@ public:
   /// Whether this copy of a blob may go bad: one of several, and once.
   bool may_rot(int node, const core::blob_digest& d);
 
+  /// Its job core gets state from disks, or waits for the job's data.
+  void loads(int node);
+
   /// The process has met its end, or shall: it is gone after this event.
   void doom(int i);
 
@@ -125,6 +128,9 @@ private:
   void kill_and_restart(int i);
   void stop_for(int i, nanoseconds time);
   void hang(int i, nanoseconds time);
+  void hang_while_fetching();
+  void hang_after_death_of_all();
+  void hang_for_good(int i);
   void go_on(int i, std::uint64_t start);
   void lose_connection(int i, int j);
   void change_profile(int i);
@@ -149,6 +155,12 @@ private:
   std::string failure_;
   std::uint64_t trace_ = 0xcbf29ce484222325u;
   bool faults_ = false;
+  /// In every eighth run a disk or device hangs for good, from the time on at
+  /// which the job is submitted, or at which all start after all have died.
+  enum class moving_hang : std::uint8_t { none, fetching, restoring };
+  moving_hang moving_hang_ = moving_hang::none;
+  bool hang_due_ = false;             ///< in the first that loads, perhaps
+  core::cluster::random hang_random_; ///< so that other runs stay as they are
   shoal_world* outer_ = nullptr;
   shoal_result result_;
 };
