@@ -69,7 +69,7 @@ const struct {
   {planted::checksum_ignored, 52},  {planted::former_views_shown, 1},
   {planted::loss_unsaid, 1},        {planted::optimizer_restarts, 1},
   {planted::tags_without_plan, 8},  {planted::followers_do_not_apply, 3},
-  {planted::disks_unwatched, 7},
+  {planted::disks_unwatched, 15},
 };
 
 BOOST_AUTO_TEST_CASE(each_planted_bug_is_found_by_its_seed) {
