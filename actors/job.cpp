@@ -277,8 +277,7 @@ void job_actor::act(const adopt& a) {
   adopted_since_ = a.place.since;
   for (std::uint32_t u : a.units)
     if (!world_->units.contains(u))
-      world_->units[u] = std::make_shared<model::unit_state>(
-        world_->layout, u, model::purpose::training, node().links().memory());
+      world_->units[u] = world_->make_unit(u);
   // A step that is rolled forward to, at once, may need their gradients.
   kept_arriving_ = std::exchange(arriving_, {});
   send(this, job_later{[this] { kept_arriving_.clear(); }});
@@ -500,7 +499,10 @@ spawn_job(caf::actor_system& system, job_config config) {
   world->node = config.node;
   world->job = config.entry.id;
   world->run = *run;
-  world->buffers = buffer_pool(config.node->links().memory());
+  const auto shared = config.node->links().memory();
+  world->buffers = buffer_pool(shared);
+  world->state_memory = std::make_shared<model::kept_memory>(nullptr);
+  world->gradient_memory = std::make_shared<model::kept_memory>(shared);
   world->layout = std::make_shared<const model::unit_layout>(run->model);
   if (config.entry.blocks != run->model.num_hidden_layers
       || config.entry.microbatches != run->microbatches_per_step()) {

@@ -41,9 +41,7 @@ runtime::shared_bytes piece_of(const buffer& copy, std::uint32_t piece) {
 void job_actor::act(const receive_unit& a) {
   unit_ptr& unit = world_->units[a.unit];
   if (!unit)
-    unit = std::make_shared<model::unit_state>(world_->layout, a.unit,
-                                               model::purpose::training,
-                                               node().links().memory());
+    unit = world_->make_unit(a.unit);
   arriving_[a.unit] = {a, !a.copy, a.version.step, {}, {}, 0, 0};
   expect_gradient(a.unit);
   if (!a.copy)

@@ -13,6 +13,7 @@
 
 #include "actors/buffers.hpp"
 #include "runtime/core/training/job_core.hpp"
+#include "runtime/model/kept_memory.hpp"
 #include "runtime/model/stage_model.hpp"
 #include "runtime/run_config.hpp"
 
@@ -38,6 +39,8 @@ struct job_world {
   runtime::run_config run;
   std::shared_ptr<const model::unit_layout> layout;
   buffer_pool buffers;
+  /// What units are made of.
+  std::shared_ptr<model::kept_memory> state_memory, gradient_memory;
   std::map<model::unit_index, unit_ptr> units; ///< the job actor's
   /// Copies of states as they were, of units here and of units followed.
   std::map<core::state_version, std::map<model::unit_index, buffer>> copies;
@@ -47,6 +50,11 @@ struct job_world {
   /// Counts what the device has finished for the job: that it moves.
   std::atomic<std::uint64_t> finished{0};
 
+  /// For training, all values 0; null memories: large_pages().
+  unit_ptr make_unit(model::unit_index unit) const {
+    return std::make_shared<model::unit_state>(
+      layout, unit, model::purpose::training, gradient_memory, state_memory);
+  }
   std::size_t tokens_per_microbatch() const {
     return std::size_t(run.local_batch_size * run.seq_len);
   }

@@ -11,13 +11,14 @@ namespace shoal::model {
 
 unit_state::unit_state(std::shared_ptr<const unit_layout> layout,
                        unit_index unit, purpose use,
-                       aligned_buffer::memory_ptr memory)
+                       aligned_buffer::memory_ptr gradients,
+                       const aligned_buffer::memory_ptr& state)
   : layout_(std::move(layout)), unit_(unit),
-    parameters_(layout_->unit_size(unit)) {
+    parameters_(layout_->unit_size(unit), state) {
   if (use == purpose::training) {
-    gradients_ = aligned_buffer(parameters_.size(), std::move(memory));
-    first_moment_ = aligned_buffer(parameters_.size());
-    second_moment_ = aligned_buffer(parameters_.size());
+    gradients_ = aligned_buffer(parameters_.size(), std::move(gradients));
+    first_moment_ = aligned_buffer(parameters_.size(), state);
+    second_moment_ = aligned_buffer(parameters_.size(), state);
   }
 }
 

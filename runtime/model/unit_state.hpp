@@ -27,10 +27,12 @@ enum class purpose {
 /// The values of one unit. Movable, not copyable.
 class unit_state {
 public:
-  /// All values are 0; the gradients are in `memory` (null: large_pages()),
-  /// from which they may be sent. @pre unit < layout->unit_count()
+  /// All values are 0; the gradients are in `gradients`, from which they may be
+  /// sent, all else in `state` (null: large_pages()).
+  /// @pre unit < layout->unit_count()
   unit_state(std::shared_ptr<const unit_layout> layout, unit_index unit,
-             purpose use, aligned_buffer::memory_ptr memory = nullptr);
+             purpose use, aligned_buffer::memory_ptr gradients = nullptr,
+             const aligned_buffer::memory_ptr& state = nullptr);
 
   unit_index unit() const noexcept { return unit_; }
   const unit_layout& layout() const noexcept { return *layout_; }

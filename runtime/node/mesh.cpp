@@ -134,6 +134,36 @@ mesh::send(const core::peer_id& to, std::span<const std::byte> encoded) {
              : make_error_code(transport::errc::peer_lost);
 }
 
+void mesh::send_when_up(const core::peer_id& to, const envelope& message) {
+  std::vector<std::byte> encoded = codec::encode(message);
+  if (send(to, encoded) != transport::errc::peer_lost)
+    return;
+  bool up = false;
+  {
+    std::lock_guard lock(mutex_);
+    auto& late = late_[to];
+    late.push_back(std::move(encoded));
+    if (late.size() > late_messages_max)
+      late.pop_front();
+    up = members_.contains(to);
+  }
+  if (up) // meanwhile
+    send_late(to);
+}
+
+void mesh::send_late(const core::peer_id& to) {
+  std::deque<std::vector<std::byte>> late;
+  {
+    std::lock_guard lock(mutex_);
+    if (const auto at = late_.find(to); at != late_.end()) {
+      late = std::move(at->second);
+      late_.erase(at);
+    }
+  }
+  for (const auto& encoded : late)
+    (void)send(to, encoded);
+}
+
 void mesh::connect(const std::string& address) {
   if (transport::fabric* tls = tls_ready_)
     tls->connect(address);
@@ -174,6 +204,7 @@ void mesh::up(const transport::peer_info& peer) {
     return;
   ways_->peer_up(peer.id);
   links_->peer_up(fabric_kind::tls, peer.id);
+  send_late(peer.id);
   hooks_.up(peer.id, peer.instance);
 }
 
@@ -224,6 +255,11 @@ void mesh::message(const core::peer_id& from,
 }
 
 void mesh::set_members(std::set<core::peer_id> members) {
+  {
+    std::lock_guard lock(mutex_);
+    std::erase_if(late_,
+                  [&](const auto& of) { return !members.contains(of.first); });
+  }
   gate_.members(std::move(members));
 }
 

@@ -19,9 +19,11 @@
 
 #include <atomic>
 #include <chrono>
+#include <deque>
 #include <map>
 #include <mutex>
 #include <set>
+#include <vector>
 
 namespace shoal::runtime {
 
@@ -61,6 +63,12 @@ public:
   std::error_code send(const core::peer_id& to, const envelope& message);
   std::error_code
   send(const core::peer_id& to, std::span<const std::byte> encoded);
+  /// As send(), but to a member that is not connected yet as soon as it is: a
+  /// view may know of a peer before every other has heard of it.
+  void send_when_up(const core::peer_id& to, const envelope& message);
+  /// Of one peer; of more the oldest are forgotten, as they all are when a view
+  /// comes without it.
+  static constexpr std::size_t late_messages_max = 16;
   void connect(const std::string& address);
   void tick(std::chrono::steady_clock::time_point now);
   /// The members of the newest view: theirs alone are credits, requests for
@@ -90,6 +98,7 @@ private:
   void down(const core::peer_id& peer, std::error_code why);
   void message(const core::peer_id& from, std::span<const std::byte> bytes);
   void pass(const core::peer_id& from, envelope&& e);
+  void send_late(const core::peer_id& to);
   void probe(std::chrono::steady_clock::time_point now);
   void drop_old_clients(std::chrono::steady_clock::time_point now);
 
@@ -111,6 +120,8 @@ private:
   std::vector<core::peer_id> old_clients_; ///< that proved a replaced key
   std::chrono::steady_clock::time_point old_clients_go_{};
   std::set<core::peer_id> blamed_; ///< sent what we do not understand
+  /// Encoded, for those who are not connected yet.
+  std::map<core::peer_id, std::deque<std::vector<std::byte>>> late_;
 };
 
 } // namespace shoal::runtime

@@ -30,8 +30,8 @@ void node::impl::send(const core::peer_id& to, core::job_message message) {
   if (to == self_)
     return take(self_, envelope(std::move(message)));
   // A vote that is lost is asked for again (vote::again), as everything else
-  // in the job's protocol.
-  (void)mesh_->send(to, envelope(std::move(message)));
+  // in the job's protocol; but that takes its time.
+  mesh_->send_when_up(to, envelope(std::move(message)));
 }
 
 void node::impl::send_role(const core::peer_id& to, const std::string& role,

@@ -35,7 +35,7 @@ struct world {
     mesh_config c;
     c.listen = "127.0.0.1:0";
     c.identity = tls::make_private_key();
-    c.cluster_key = tls::make_shared_key();
+    c.cluster_key = key;
     c.host = "here";
     tls::config other;
     other.identity = tls::make_private_key();
@@ -55,6 +55,7 @@ struct world {
     BOOST_TEST_REQUIRE(!far->send(node->self(), codec::encode(e)));
   }
 
+  const tls::shared_key key = tls::make_shared_key();
   tests::lines said;
   std::atomic<int> received{0};
   silent heard;
@@ -96,6 +97,52 @@ BOOST_AUTO_TEST_CASE(roles_hear_members_only) {
   BOOST_TEST(swarm::until([&] { return w.received == 1; }));
   w.node->set_members({w.far->id()});
   BOOST_TEST(swarm::until([&] { return w.received == 3; }));
+}
+
+/// A view may know of a peer that this node has yet to connect to.
+BOOST_AUTO_TEST_CASE(what_is_said_to_a_member_too_early_arrives_once_it_is_up) {
+  world w;
+  tls::config other;
+  other.identity = tls::make_private_key();
+  other.cluster_key = w.key;
+  struct : silent {
+    void message(const core::peer_id&, std::span<const std::byte>) override {
+      ++received;
+    }
+    std::atomic<std::size_t> received{0};
+  } heard;
+  tls::fabric late(other, heard);
+  w.node->set_members({late.id()});
+  const std::size_t most = mesh::late_messages_max;
+  for (std::size_t n = 0; n < most + 3; ++n)
+    w.node->send_when_up(late.id(), envelope(core::job_message{}));
+  w.node->send_when_up(w.far->id(), envelope(core::job_message{})); // is up
+  late.connect(w.node->address());
+  BOOST_TEST(swarm::until([&] { return heard.received == most; }));
+  w.node->send_when_up(late.id(), envelope(core::job_message{}));
+  BOOST_TEST(swarm::until([&] { return heard.received == most + 1; }));
+  late.close();
+}
+
+BOOST_AUTO_TEST_CASE(who_is_no_member_any_more_is_told_nothing_late) {
+  world w;
+  tls::config other;
+  other.identity = tls::make_private_key();
+  other.cluster_key = w.key;
+  struct : silent {
+    void message(const core::peer_id&, std::span<const std::byte>) override {
+      ++received;
+    }
+    std::atomic<std::size_t> received{0};
+  } heard;
+  tls::fabric late(other, heard);
+  w.node->send_when_up(late.id(), envelope(core::job_message{}));
+  w.node->set_members({});
+  late.connect(w.node->address());
+  BOOST_TEST_REQUIRE(swarm::until([&] { return w.node->peers().size() == 2; }));
+  w.node->send_when_up(late.id(), envelope(core::cluster::message{}));
+  BOOST_TEST(swarm::until([&] { return heard.received == 1u; }));
+  late.close();
 }
 
 /// A node beside others, and how often it was told that one did not answer.

@@ -1,0 +1,99 @@
+// runtime/model/kept_memory.hpp -- freed arrays, kept for the next of their size.
+//
+// Units come and go with every change of plan, all of a few sizes. A page that
+// the system has to find, clear and map costs some 20 times what writing it
+// does, and as much again when its process has died and it is taken down; so
+// arrays are used again. As much is kept as is in use, kept_bytes_max at most;
+// the rest, and all when nothing is in use, goes back where it came from.
+//
+// Threads:   any.
+// Ownership: outlives what is allocated in it.
+// Cost:      a lock and a map look-up.
+// Errors:    allocate() throws what the memory below throws.
+#pragma once
+
+#include "runtime/model/large_pages.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <memory_resource>
+#include <mutex>
+#include <utility>
+
+namespace shoal::model {
+
+class kept_memory final : public std::pmr::memory_resource {
+public:
+  static constexpr std::size_t kept_bytes_max = std::size_t{1} << 30;
+
+  /// Arrays come from `below`; null: large_pages().
+  explicit kept_memory(std::shared_ptr<std::pmr::memory_resource> below)
+    : below_(std::move(below)) {}
+  kept_memory(const kept_memory&) = delete;
+  kept_memory& operator=(const kept_memory&) = delete;
+  ~kept_memory() override { shrink(0); }
+
+  /// Free, and not given back.
+  std::size_t kept_bytes() const {
+    std::lock_guard lock{mutex_};
+    return kept_bytes_;
+  }
+
+private:
+  using kind = std::pair<std::size_t, std::size_t>; ///< bytes, alignment
+
+  std::pmr::memory_resource* below() const {
+    return below_ ? below_.get() : large_pages();
+  }
+
+  void* do_allocate(std::size_t bytes, std::size_t alignment) override {
+    {
+      std::lock_guard lock{mutex_};
+      if (const auto at = kept_.find({bytes, alignment}); at != kept_.end()) {
+        void* const p = at->second;
+        kept_.erase(at);
+        kept_bytes_ -= bytes;
+        used_bytes_ += bytes;
+        return p;
+      }
+    }
+    void* const p = below()->allocate(bytes, alignment);
+    std::lock_guard lock{mutex_};
+    used_bytes_ += bytes;
+    return p;
+  }
+
+  void
+  do_deallocate(void* p, std::size_t bytes, std::size_t alignment) override {
+    std::lock_guard lock{mutex_};
+    kept_.emplace(kind{bytes, alignment}, p);
+    kept_bytes_ += bytes;
+    used_bytes_ -= bytes;
+    shrink(std::min(used_bytes_, kept_bytes_max));
+  }
+
+  bool do_is_equal(const memory_resource& other) const noexcept override {
+    return this == &other;
+  }
+
+  /// Gives the largest back until no more than that is kept.
+  void shrink(std::size_t most) {
+    while (kept_bytes_ > most) {
+      const auto last = std::prev(kept_.end());
+      const auto [bytes, alignment] = last->first;
+      below()->deallocate(last->second, bytes, alignment);
+      kept_bytes_ -= bytes;
+      kept_.erase(last);
+    }
+  }
+
+  std::shared_ptr<std::pmr::memory_resource> below_;
+  mutable std::mutex mutex_;
+  std::multimap<kind, void*> kept_;
+  std::size_t kept_bytes_ = 0;
+  std::size_t used_bytes_ = 0;
+};
+
+} // namespace shoal::model

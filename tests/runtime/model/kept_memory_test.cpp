@@ -1,0 +1,83 @@
+// tests/runtime/model/kept_memory_test.cpp -- what is freed is used again, and
+// no more is kept than is in use.
+#include "runtime/model/kept_memory.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include <memory>
+#include <memory_resource>
+#include <vector>
+
+using shoal::model::kept_memory;
+
+namespace {
+
+/// Counts what is taken from it.
+class counted final : public std::pmr::memory_resource {
+public:
+  std::size_t taken = 0, bytes = 0;
+
+private:
+  void* do_allocate(std::size_t n, std::size_t alignment) override {
+    ++taken;
+    bytes += n;
+    return std::pmr::new_delete_resource()->allocate(n, alignment);
+  }
+  void do_deallocate(void* p, std::size_t n, std::size_t alignment) override {
+    bytes -= n;
+    std::pmr::new_delete_resource()->deallocate(p, n, alignment);
+  }
+  bool do_is_equal(const memory_resource& other) const noexcept override {
+    return this == &other;
+  }
+};
+
+} // namespace
+
+BOOST_AUTO_TEST_SUITE(kept_arrays)
+
+BOOST_AUTO_TEST_CASE(an_array_of_the_same_size_is_used_again) {
+  const auto below = std::make_shared<counted>();
+  kept_memory m(below);
+  void* const stays = m.allocate(4096, 64);
+  void* const first = m.allocate(4096, 64);
+  m.deallocate(first, 4096, 64);
+  BOOST_TEST(m.kept_bytes() == 4096u);
+  BOOST_TEST(m.allocate(4096, 64) == first);
+  BOOST_TEST(m.kept_bytes() == 0u);
+  BOOST_TEST(below->taken == 2u);
+  void* const other = m.allocate(4096, 128); // aligned otherwise
+  BOOST_TEST(below->taken == 3u);
+  m.deallocate(other, 4096, 128);
+  m.deallocate(first, 4096, 64);
+  m.deallocate(stays, 4096, 64);
+  BOOST_TEST(below->bytes == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(as_much_is_kept_as_is_in_use) {
+  const auto below = std::make_shared<counted>();
+  kept_memory m(below);
+  std::vector<void*> all;
+  for (int i = 0; i < 8; ++i)
+    all.push_back(m.allocate(1000, 64));
+  for (int left = 7; left >= 0; --left) {
+    m.deallocate(all[std::size_t(left)], 1000, 64);
+    BOOST_TEST(m.kept_bytes() <= std::size_t(left) * 1000);
+    BOOST_TEST(below->bytes == std::size_t(left) * 1000 + m.kept_bytes());
+  }
+  BOOST_TEST(below->bytes == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(all_goes_back_at_the_end) {
+  const auto below = std::make_shared<counted>();
+  auto m = std::make_unique<kept_memory>(below);
+  void* const a = m->allocate(100, 64);
+  void* const b = m->allocate(100, 64);
+  m->deallocate(a, 100, 64);
+  BOOST_TEST(m->kept_bytes() == 100u);
+  m->deallocate(b, 100, 64);
+  m.reset();
+  BOOST_TEST(below->bytes == 0u);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
