@@ -46,6 +46,7 @@ class Storm:
         self.kills = []
         self.back = []     # seconds until a member again
         self.waiting = {}  # peer -> when it was started again
+        self.measured = 0  # when a peer was last killed to measure the others
 
     def listen(self):
         """Takes in what those that were started again have said."""
@@ -111,7 +112,8 @@ class Storm:
         """Of all peers, and of all but one."""
         step_time = self.measure()
         victim = self.kill()
-        self.watch.past(self.kills.pop(), 3, HANG_S)
+        self.measured = self.kills.pop()
+        self.watch.past(self.measured, 3, HANG_S)
         self.measure()
         self.start(victim)
         self.together()
@@ -120,6 +122,7 @@ class Storm:
     def rage(self, seconds, every):
         """The figures of the storm proper."""
         self.back = []
+        self.follow(self.measured + every)  # no two kills are closer
         first = self.watch.numbers[-1]
         self.changes = [(self.watch.times[-1], PEERS)]
         next_kill = time.monotonic()

@@ -23,7 +23,9 @@ bool job_core::copied_everywhere(const state_version& v) const {
 }
 
 /// All who take part come to the same answer: it depends on the assignment, on
-/// seals and on votes that all have.
+/// seals and on votes that all have. None are taken before the first step under
+/// an assignment has been committed: all wait for that one, and copies take
+/// time from it.
 void job_core::take_copies_if_due(const state_version& at) {
   if (place_->copy_every <= 1 || place_->followers.empty()
       || last_step(at.step))
@@ -35,6 +37,8 @@ void job_core::take_copies_if_due(const state_version& at) {
     to_copy_.clear();
     copies_complete_ = true;
   }
+  if (!copying_ && !committed_here_)
+    return;
   if (copying_
       && (!copies_complete_ || at.step < copying_->step + place_->copy_every))
     return;

@@ -61,13 +61,13 @@ const struct {
   planted bug;
   std::uint64_t seed;
 } found_by[] = {
-  {planted::epoch_unchecked, 393},  {planted::answers_dropped, 31},
+  {planted::epoch_unchecked, 393},  {planted::answers_dropped, 202},
   {planted::cursor_off_by_one, 1},  {planted::rollback_forgotten, 27},
   {planted::vote_counted_twice, 4}, {planted::stale_part_summed, 2},
   {planted::moments_not_moved, 2},  {planted::votes_not_stored, 77},
   {planted::cancel_forgotten, 25},  {planted::applied_twice, 2},
-  {planted::checksum_ignored, 52},  {planted::former_views_shown, 1},
-  {planted::loss_unsaid, 1},        {planted::optimizer_restarts, 1},
+  {planted::checksum_ignored, 52},  {planted::former_views_shown, 2},
+  {planted::loss_unsaid, 3},        {planted::optimizer_restarts, 1},
   {planted::tags_without_plan, 8},  {planted::followers_do_not_apply, 3},
   {planted::disks_unwatched, 15},
 };
