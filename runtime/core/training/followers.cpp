@@ -139,8 +139,6 @@ void choose_copy_every(assignment& a, const layout_problem& p) {
     return;
   if (p.job.want_copy_every > 0) {
     a.copy_every = p.job.want_copy_every;
-  } else if (makes_detour(a.replicas)) {
-    // It is over when state has moved: sooner than whole copies pay.
   } else if (p.previous && p.previous->replicas == a.replicas
              && p.previous->followers == a.followers) {
     a.copy_every = p.previous->copy_every; // not worth a halt

@@ -10,8 +10,7 @@
 // Every step costs a follower the transfer of its units' gradients and the
 // optimizer once more. Where that is predicted to be more than a fiftieth of
 // the step, whole copies are taken every so manieth step instead, if memory
-// allows; as rarely as they too cost no more. Not where members stand in for
-// others (detours.hpp): that is over sooner than whole copies pay.
+// allows; as rarely as they too cost no more.
 //
 // Units: bytes. Cost: stages x copies x members.
 #pragma once
