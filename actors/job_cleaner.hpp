@@ -12,8 +12,8 @@
 // what was written within `blob_age_min`.
 //
 // Threads: one at a time; remember_blobs() and clean_up() block on the disk:
-//          call them from disk work. Errors: what cannot be removed is tried
-//          again next time.
+//          call them from disk work.
+// Errors:  what cannot be removed is tried again next time.
 #pragma once
 
 #include "runtime/context.hpp"

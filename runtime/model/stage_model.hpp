@@ -16,7 +16,8 @@
 // Precision: fp32, or the factors of products in bf16 and all else in fp32:
 //            parameters, sums, gradients. Where units are cut into stages
 //            changes no arithmetic, nor does the number of threads: the same
-// bits. Threads:   one call at a time.
+//            bits.
+// Threads:   one call at a time.
 // Ownership: the units and the backend belong to the caller and outlive it.
 // Errors:    wrong sizes and unknown microbatches are bugs and abort; token
 //            ids must have been checked against the vocabulary (valid_ids()).

@@ -15,7 +15,8 @@
 // cancelled is free at once. There is no checksum: everything else relies on
 // this memory, too.
 //
-// A dead peer is noticed by its pidfd within milliseconds. One that hangs is
+// A dead peer is noticed by its pidfd as soon as the kernel has taken its memory
+// down, some 0.3 s for each GB in small pages. One that hangs is
 // not noticed here: the caller drops it.
 //
 // Why not UCX, which has shared memory: all peers of its receiver write into
@@ -24,7 +25,8 @@
 // requests to a dead peer whose queue is full never end (UCX 1.13.1).
 //
 // Threads:   one progress thread. It spins config::spin after work, then
-// sleeps. Ownership: the handler outlives the fabric.
+//            sleeps.
+// Ownership: the handler outlives the fabric.
 // Errors:    the constructor throws std::system_error if there is no memfd,
 //            pipe or /proc.
 #pragma once

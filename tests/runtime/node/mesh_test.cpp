@@ -40,12 +40,9 @@ struct world {
     c.identity = tls::make_private_key();
     c.cluster_key = key;
     c.host = "here";
-    tls::config other;
-    other.identity = tls::make_private_key();
-    other.cluster_key = c.cluster_key;
     node = std::make_unique<mesh>(c, std::move(h));
     node->open();
-    far = std::make_unique<tls::fabric>(other, heard);
+    far = std::make_unique<tls::fabric>(another(), heard);
     far->connect(node->address());
     BOOST_TEST_REQUIRE(swarm::until(
       [this] { return heard.is_up && node->peers().size() == 1; }));
@@ -53,6 +50,13 @@ struct world {
   ~world() {
     far->close();
     node->close();
+  }
+  /// A fabric with the cluster key and an identity of its own.
+  tls::config another() const {
+    tls::config other;
+    other.identity = tls::make_private_key();
+    other.cluster_key = key;
+    return other;
   }
   void send(const envelope& e) {
     BOOST_TEST_REQUIRE(!far->send(node->self(), codec::encode(e)));
@@ -105,11 +109,8 @@ BOOST_AUTO_TEST_CASE(roles_hear_members_only) {
 /// A view may know of a peer that this node has yet to connect to.
 BOOST_AUTO_TEST_CASE(what_is_said_to_a_member_too_early_arrives_once_it_is_up) {
   world w;
-  tls::config other;
-  other.identity = tls::make_private_key();
-  other.cluster_key = w.key;
   silent heard;
-  tls::fabric late(other, heard);
+  tls::fabric late(w.another(), heard);
   w.node->set_members({late.id()});
   const std::size_t most = mesh::late_messages_max;
   for (std::size_t n = 0; n < most + 3; ++n)
@@ -124,11 +125,8 @@ BOOST_AUTO_TEST_CASE(what_is_said_to_a_member_too_early_arrives_once_it_is_up) {
 
 BOOST_AUTO_TEST_CASE(who_is_no_member_any_more_is_told_nothing_late) {
   world w;
-  tls::config other;
-  other.identity = tls::make_private_key();
-  other.cluster_key = w.key;
   silent heard;
-  tls::fabric late(other, heard);
+  tls::fabric late(w.another(), heard);
   w.node->send_when_up(late.id(), envelope(core::job_message{}));
   w.node->set_members({});
   late.connect(w.node->address());
