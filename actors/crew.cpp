@@ -35,10 +35,12 @@ void crew::start(caf::event_based_actor* owner, world_ptr world,
     stage_ = add(spawn_stage(system, {world_, plan_, self, reducer_}));
   if (is_evaluator())
     evaluator_ = add(spawn_evaluator(system, {world_, plan_, self}));
-  if (reducer_) { // any of them may have to publish
-    checkpointer_ = add(spawn_checkpointer(system, {world_, plan_, self}));
+  if (reducer_)
     writer_ = add(spawn_shard_writer(system, {world_, plan_}));
-  }
+  // Any that takes part may have to publish, also who only keeps copies.
+  if (std::ranges::binary_search(core::participants(plan_->where),
+                                 world_->node->self()))
+    checkpointer_ = add(spawn_checkpointer(system, {world_, plan_, self}));
 }
 
 void crew::add_data_source(std::shared_ptr<const model::corpus> text) {

@@ -46,7 +46,7 @@ BOOST_AUTO_TEST_CASE(without_faults_runs_end_at_once_and_lose_nothing) {
 
 /// Seeds that have found bugs of the product.
 BOOST_AUTO_TEST_CASE(seeds_that_once_failed_do_no_more) {
-  for (const std::uint64_t seed : {20, 74, 466, 1045}) {
+  for (const std::uint64_t seed : {20, 74, 466, 1045, 930455, 941436}) {
     shoal_options o;
     o.seed = seed;
     const shoal_result r = run_shoal(o);
