@@ -5,6 +5,7 @@
 #include "apps/remote.hpp"
 #include "apps/signals.hpp"
 #include "runtime/client.hpp"
+#include "runtime/memory_keeper.hpp"
 #include "runtime/node.hpp"
 #include "runtime/node/status.hpp" // view_line
 #include "runtime/plugin.hpp"
@@ -255,6 +256,7 @@ int run_node(const node_options& o) {
     return exit_usage;
   }
   signals interrupts;
+  const runtime::memory_keeper keeper;
   printer out(o.json);
   runtime::role_table roles;
   actors::add_builtin(roles);

@@ -13,6 +13,7 @@
 #include "apps/signals.hpp"
 #include "runtime/client.hpp"
 #include "runtime/leftovers.hpp"
+#include "runtime/memory_keeper.hpp"
 #include "runtime/model/bigram.hpp"
 #include "runtime/model/corpus.hpp"
 #include "runtime/node.hpp"
@@ -85,6 +86,7 @@ private:
       throw std::system_error(errno, std::generic_category(), folder.string());
   }
 
+  runtime::memory_keeper keeper_;
   fs::path folder_;
   std::unique_ptr<runtime::node> node_;
 };
