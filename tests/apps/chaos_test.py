@@ -15,8 +15,9 @@ KINDS = {"kill", "stop", "slow", "cut"}
 
 
 class Chaos(World):
-    def processes(self):
-        """Of nodes whose data is in this test's folder."""
+    def processes(self, keepers=False):
+        """Of nodes whose data is in this test's folder; or those that keep
+        such nodes' memory (runtime/memory_keeper.hpp)."""
         found = []
         for entry in os.listdir("/proc"):
             if not entry.isdigit():
@@ -24,12 +25,24 @@ class Chaos(World):
             try:
                 with open(f"/proc/{entry}/cmdline", "rb") as file:
                     words = file.read().split(b"\0")
+                with open(f"/proc/{entry}/comm", encoding="utf-8") as file:
+                    keeper = file.read().strip() == "shoal-memory"
             except OSError:
                 continue  # it has ended
-            if b"node" in words and any(
+            if keeper == keepers and b"node" in words and any(
                     w.startswith(str(self.folder).encode()) for w in words):
                 found.append(int(entry))
         return found
+
+    def assert_ending(self, processes):
+        for pid in processes:
+            try:
+                fd = os.pidfd_open(pid)
+            except ProcessLookupError:
+                continue
+            # Readable when the process has ended.
+            self.assertTrue(self.readable(fd), "a process is left")
+            os.close(fd)
 
     def folders(self):
         return list(self.folder.glob("shoal-chaos-*"))
@@ -71,17 +84,17 @@ class Chaos(World):
         process = self.begun()
         self.assertEqual(process.end(signal.SIGINT), 1)
         self.assertEqual(self.processes(), [])
+        self.assert_ending(self.processes(keepers=True))
         self.assertEqual(self.folders(), [])
 
     def test_after_sigkill_the_nodes_end_and_the_next_removes_the_folder(self):
         process = self.begun()
         left = self.folders()
-        pidfds = [os.pidfd_open(pid) for pid in self.processes()]
+        nodes = self.processes()
         process.end(signal.SIGKILL)
-        for fd in pidfds:  # readable when the process has ended
-            self.assertTrue(self.readable(fd), "a node outlived its parent")
-            os.close(fd)
+        self.assert_ending(nodes)
         self.assertEqual(self.processes(), [])
+        self.assert_ending(self.processes(keepers=True))
         self.assertEqual(self.folders(), left)
         again = self.begun_after(left)
         self.assertEqual(again.end(signal.SIGINT), 1)
