@@ -44,7 +44,7 @@ local_batch_size = 1
 global_batch_size = {batch}
 seed = 7
 [optimizer]
-lr = 1e-3
+lr = {rate}
 [parallelism]
 data_parallel_replicate_degree = {replicas}
 pipeline_parallel_degree = {stages}
@@ -56,10 +56,11 @@ pipeline_parallel_degree = {stages}
 
 
 def run_text(shape, replicas, stages, validation="enable = false",
-             checkpoint="enable = false"):
+             checkpoint="enable = false", rate=1e-3):
     """A run file without an end; `shape`: width, mlp, blocks, ... of RUN."""
     return RUN.format(**{**shape, "replicas": replicas, "stages": stages,
-                         "validation": validation, "checkpoint": checkpoint})
+                         "validation": validation, "checkpoint": checkpoint,
+                         "rate": rate})
 
 
 def percentile(values, share):
