@@ -29,6 +29,9 @@ inline constexpr std::size_t scale_bytes = 64;
 /// What is added to a code in memory.
 inline constexpr int code_offset = 128;
 
+/// Largest scale that counts as 0: its inverse must be finite.
+inline constexpr float scale_min = 1e-30f;
+
 /// The values of the four-bit codes: the 16 levels with the least mean square
 /// error for blocks of 32 normally distributed values whose scale may have
 /// either sign and is the best of nine near the largest value (Lloyd's
@@ -36,6 +39,11 @@ inline constexpr int code_offset = 128;
 /// 0.0072 for 16 equally spaced levels and the largest value as scale.
 inline constexpr std::int8_t q4_codes[16] = {
   -108, -84, -66, -51, -37, -25, -13, -2, 9, 21, 33, 46, 61, 78, 101, 127};
+
+/// The scales tried for a block of q4, relative to the one by which its value
+/// of the largest magnitude is 127.
+inline constexpr float q4_factors[] = {1.0f,  0.94f, 1.06f, 0.97f, 1.03f,
+                                       0.91f, 1.1f,  0.88f, 1.14f};
 
 constexpr std::size_t chunk_bytes(weight_type type) {
   return scale_bytes + (type == weight_type::q8 ? 1024 : 512);

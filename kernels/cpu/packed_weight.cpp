@@ -3,36 +3,10 @@
 
 #include "kernels/check.hpp"
 #include "kernels/cpu/backend.hpp"
+#include "kernels/cpu/pack_panel.hpp"
 #include "kernels/cpu/parallel.hpp"
-#include "kernels/pack_chunk.hpp"
 
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/cpu/packed_weight.cpp"
-// foreach_target.h must come before the others.
-// clang-format off
-#include <hwy/foreach_target.h>
-#include <hwy/highway.h>
-// clang-format on
-
-HWY_BEFORE_NAMESPACE();
-namespace shoal::kernels::cpu::HWY_NAMESPACE {
-
-void pack_one(weight_type type, std::size_t panel, std::size_t rows,
-              std::size_t cols, const row_reader& read,
-              std::vector<float>& scratch, std::byte* to) {
-  if (type == weight_type::q8)
-    pack_panel<weight_type::q8>(panel, rows, cols, read, scratch, to);
-  else
-    pack_panel<weight_type::q4>(panel, rows, cols, read, scratch, to);
-}
-
-} // namespace shoal::kernels::cpu::HWY_NAMESPACE
-HWY_AFTER_NAMESPACE();
-
-#if HWY_ONCE
 namespace shoal::kernels::cpu {
-
-HWY_EXPORT(pack_one);
 
 namespace {
 
@@ -83,8 +57,8 @@ cpu_backend::pack_weight(weight_type type, std::size_t rows, std::size_t cols,
   auto to = packed_.take(panel_bytes(type, rows, cols));
   const auto panel = chunks_of(cols) * chunk_bytes(type);
   team_.run(panels_of(rows), [&](std::size_t p, unsigned worker) {
-    HWY_DYNAMIC_DISPATCH(pack_one)
-    (type, p, rows, cols, read, scratch_[worker], to.get() + p * panel);
+    pack_panel(type, p, rows, cols, read, scratch_[worker],
+               to.get() + p * panel);
   });
   return {type, rows, cols, to};
 }
@@ -142,4 +116,3 @@ void cpu_backend::packed_matmul(matrix_view<float> y_TO,
 }
 
 } // namespace shoal::kernels::cpu
-#endif

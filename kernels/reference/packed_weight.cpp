@@ -2,10 +2,34 @@
 #include "kernels/packed_weight.hpp"
 
 #include "kernels/check.hpp"
-#include "kernels/pack_chunk.hpp"
+#include "kernels/packed_layout.hpp"
 #include "kernels/reference/backend.hpp"
+#include "kernels/reference/pack_block.hpp"
+
+#include <algorithm>
+#include <cstring>
 
 namespace shoal::kernels::reference {
+
+namespace {
+
+/// Puts block `block` of lane `lane` of a panel where packed_layout.hpp says.
+void put_block(std::byte* panel, weight_type type, std::size_t lane,
+               std::size_t block, const packed_block& from) {
+  auto* const chunk = panel + block / 2 * chunk_bytes(type);
+  std::memcpy(chunk + 4 * lane + 2 * (block % 2), &from.scale, sizeof(bf16));
+  auto* const codes = chunk + scale_bytes + 4 * lane;
+  for (std::size_t k = 0; k != block_cols; ++k) {
+    const std::byte code{from.at[k]};
+    const auto group = k / 4;
+    if (type == weight_type::q8)
+      codes[64 * (8 * (block % 2) + group) + k % 4] = code;
+    else
+      codes[64 * group + k % 4] |= code << (4 * (block % 2));
+  }
+}
+
+} // namespace
 
 packed_weight
 reference_backend::pack_weight(weight_type type, std::size_t rows,
@@ -28,13 +52,21 @@ reference_backend::pack_weight(weight_type type, std::size_t rows,
     }
     return {matrix_view<const bf16>(values, rows, cols), to};
   }
-  auto to = allocate_packed(panel_bytes(type, rows, cols));
-  for (std::size_t p = 0; p != panels_of(rows); ++p) {
-    auto* panel = to.get() + p * chunks_of(cols) * chunk_bytes(type);
-    if (type == weight_type::q8)
-      pack_panel<weight_type::q8>(p, rows, cols, read, row, panel);
-    else
-      pack_panel<weight_type::q4>(p, rows, cols, read, row, panel);
+  const auto size = panel_bytes(type, rows, cols);
+  auto to = allocate_packed(size);
+  std::memset(to.get(), 0, size);
+  const auto stride = chunks_of(cols) * chunk_bytes(type);
+  row.resize(chunks_of(cols) * chunk_cols);
+  for (std::size_t r = 0; r != panels_of(rows) * panel_rows; ++r) {
+    std::fill(row.begin(), row.end(), 0.0f);
+    if (r < rows)
+      read(r, row.data());
+    for (std::size_t b = 0; b != row.size() / block_cols; ++b) {
+      const auto* block = row.data() + b * block_cols;
+      put_block(to.get() + r / panel_rows * stride, type, r % panel_rows, b,
+                type == weight_type::q8 ? pack_block_q8(block)
+                                        : pack_block_q4(block));
+    }
   }
   return {type, rows, cols, to};
 }
