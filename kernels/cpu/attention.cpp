@@ -301,7 +301,7 @@ void cpu_backend::attention_cached(matrix_view<float> o_TNH,
   const auto N = shape.heads, K = shape.kv_heads, H = shape.head_size;
   if (T == 0)
     return;
-  if (const auto with = usable_features(); can_tile_attention(shape, with))
+  if (const auto with = features_; can_tile_attention(shape, with))
     return tiled_attention(team_, many_, o_TNH, q_TNH, k_PKH, v_PKH, shape,
                            with);
   auto past = k_PKH.rows - T;

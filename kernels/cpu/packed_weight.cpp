@@ -82,7 +82,7 @@ void cpu_backend::packed_matmul(matrix_view<float> y_TO,
               });
     return;
   }
-  const auto with = usable_features();
+  const auto with = features_;
   if (T > (type == weight_type::bf16 ? few_bf16 : few_panels)) {
     if (with.bf16)
       many_rows_bf16(team_, many_, y_TO, x_TI, w_OI, with);
