@@ -270,53 +270,49 @@ HWY_INLINE __m256i load_bytes(const void* from) {
   return _mm256_loadu_si256(static_cast<const __m256i*>(from));
 }
 
-/// Adds the products of one chunk to the sums of a panel: eight outputs each.
-template <weight_type Type>
+/// Adds the products of block `Block` of a chunk of each of some panels, which
+/// lie `stride` bytes apart, to their sums: eight outputs each.
+template <weight_type Type, std::size_t Block, std::size_t Panels>
 HWY_INLINE void
-add_chunk(__m256 (&sums)[2], const std::byte* chunk, const std::int8_t* codes,
-          const float* scales, __m256i table) {
-  for (std::size_t at = 0; at < chunk_bytes(Type); at += 64)
-    __builtin_prefetch(chunk + at + prefetch_bytes);
+add_block(__m256 (&sums)[Panels][2], const std::byte* chunk, std::size_t stride,
+          const std::int8_t* codes, float x_scale, __m256i table) {
   const auto nibble = _mm256_set1_epi8(0x0f);
   const auto offset = _mm256_set1_epi8(static_cast<char>(code_offset));
-  const auto four = [](const std::int8_t* from) HWY_ATTR {
-    std::int32_t word;
-    std::memcpy(&word, from, sizeof word);
-    return _mm256_set1_epi32(word);
-  };
-  __m256i dots[2][2] = {}; // of a block and of eight outputs
+  __m256i dots[Panels][2] = {};
+  // Not unrolled further: GCC would keep too much in registers at a time.
+#pragma GCC unroll 2
   for (std::size_t g = 0; g != 8; ++g) {
-    const auto x0 = four(codes + 4 * g);
-    const auto x1 = four(codes + block_cols + 4 * g);
-    const auto size0 = _mm256_abs_epi8(x0);
-    const auto size1 = _mm256_abs_epi8(x1);
-    for (std::size_t half = 0; half != 2; ++half) {
-      const auto* at = chunk + scale_bytes + 64 * g + 32 * half;
-      __m256i w0 = load_bytes(at), w1;
-      if (Type == weight_type::q8) {
-        w0 = _mm256_xor_si256(w0, offset);
-        w1 = _mm256_xor_si256(load_bytes(at + 64 * 8), offset);
-      } else {
-        w1 = _mm256_and_si256(_mm256_srli_epi32(w0, 4), nibble);
-        w1 = _mm256_shuffle_epi8(table, w1);
-        w0 = _mm256_shuffle_epi8(table, _mm256_and_si256(w0, nibble));
+    std::int32_t four;
+    std::memcpy(&four, codes + block_cols * Block + 4 * g, sizeof four);
+    const auto x = _mm256_set1_epi32(four);
+    const auto magnitude_x = _mm256_abs_epi8(x);
+#pragma GCC unroll 2
+    for (std::size_t i = 0; i != Panels; ++i)
+#pragma GCC unroll 2
+      for (std::size_t half = 0; half != 2; ++half) {
+        constexpr std::size_t group = Type == weight_type::q8 ? 8 * Block : 0;
+        auto w = load_bytes(chunk + i * stride + scale_bytes + 64 * (group + g)
+                            + 32 * half);
+        if (Type == weight_type::q8) {
+          w = _mm256_xor_si256(w, offset);
+        } else {
+          if (Block == 1)
+            w = _mm256_srli_epi32(w, 4);
+          w = _mm256_shuffle_epi8(table, _mm256_and_si256(w, nibble));
+        }
+        dots[i][half] = add_bytes(dots[i][half], w, x, magnitude_x);
       }
-      dots[0][half] = add_bytes(dots[0][half], w0, x0, size0);
-      dots[1][half] = add_bytes(dots[1][half], w1, x1, size1);
-    }
   }
-  for (std::size_t half = 0; half != 2; ++half) {
-    const auto both = load_bytes(chunk + 32 * half);
-    const auto upper = _mm256_set1_epi32(static_cast<int>(0xffff0000u));
-    const __m256i bits[2] = {_mm256_slli_epi32(both, 16),
-                             _mm256_and_si256(both, upper)};
-    for (std::size_t b = 0; b != 2; ++b) {
+  for (std::size_t i = 0; i != Panels; ++i)
+    for (std::size_t half = 0; half != 2; ++half) {
+      auto bits = load_bytes(chunk + i * stride + 32 * half);
+      bits = Block == 0 ? _mm256_slli_epi32(bits, 16)
+                        : _mm256_and_si256(bits, _mm256_set1_epi32(-65536));
       const auto by =
-        _mm256_mul_ps(_mm256_castsi256_ps(bits[b]), _mm256_set1_ps(scales[b]));
-      sums[half] =
-        _mm256_fmadd_ps(_mm256_cvtepi32_ps(dots[b][half]), by, sums[half]);
+        _mm256_mul_ps(_mm256_castsi256_ps(bits), _mm256_set1_ps(x_scale));
+      sums[i][half] =
+        _mm256_fmadd_ps(_mm256_cvtepi32_ps(dots[i][half]), by, sums[i][half]);
     }
-  }
 }
 
 /// `Panels` panels, that lie behind each other, times token t: reading several
@@ -329,10 +325,19 @@ void panels_times(float* to, const quantised_rows& x, std::size_t t,
     _mm_loadu_si128(reinterpret_cast<const __m128i*>(q4_codes)));
   const auto* codes = x.codes.data() + t * x.padded;
   const auto* scales = x.scales.data() + t * (x.padded / block_cols);
-  for (std::size_t c = 0; c != x.padded / chunk_cols; ++c)
-    for (std::size_t i = 0; i != Panels; ++i)
-      add_chunk<Type>(sums[i], panel + i * stride + c * chunk_bytes(Type),
-                      codes + c * chunk_cols, scales + 2 * c, table);
+  for (std::size_t c = 0; c != x.padded / chunk_cols; ++c) {
+    const auto* chunk = panel + c * chunk_bytes(Type);
+    // To the second-level cache: that far ahead is too early for the first.
+    // For q8 the processor's own prefetcher does better alone.
+    if (Type == weight_type::q4)
+      for (std::size_t i = 0; i != Panels; ++i)
+        for (std::size_t at = 0; at < chunk_bytes(Type); at += 64)
+          __builtin_prefetch(chunk + i * stride + at + prefetch_bytes, 0, 2);
+    add_block<Type, 0>(sums, chunk, stride, codes, scales[0], table);
+    add_block<Type, 1>(sums, chunk, stride, codes, scales[1], table);
+    codes += chunk_cols;
+    scales += 2;
+  }
   for (std::size_t i = 0; i != Panels; ++i)
     for (std::size_t half = 0; half != 2; ++half)
       _mm256_storeu_ps(to + i * panel_rows + 8 * half, sums[i][half]);
@@ -388,19 +393,11 @@ void quantise_block(std::int8_t* codes, float* scale, std::int32_t* offset,
   const ints di;
   const hn::Rebind<std::int8_t, tag> d8;
   const auto lanes = hn::Lanes(d); // divides block_cols
-  auto largest = hn::Zero(d);
-  auto poison = hn::Zero(d); // NaN where a value is not finite
-  for (std::size_t i = 0; i != block_cols; i += lanes) {
-    const auto v = hn::LoadU(d, x + i);
-    largest = hn::Max(largest, hn::Abs(v));
-    poison = hn::MulAdd(v, hn::Zero(d), poison);
-  }
-  const auto top = hn::GetLane(hn::MaxOfLanes(d, largest)) / 127.0f;
-  const auto by = hn::Set(d, top >= 1e-30f ? 1.0f / top : 0.0f); // finite
-  *scale = top + sum_of(poison);
+  const auto by = rounding_of(x, block_cols, 127.0f);
+  *scale = by.scale;
   auto sum = hn::Zero(di);
   for (std::size_t i = 0; i != block_cols; i += lanes) {
-    const auto code = hn::NearestInt(hn::Mul(hn::LoadU(d, x + i), by));
+    const auto code = hn::NearestInt(hn::Mul(hn::LoadU(d, x + i), by.inverse));
     sum = hn::Add(sum, code);
     hn::StoreU(hn::DemoteTo(d8, code), d8, codes + i);
   }

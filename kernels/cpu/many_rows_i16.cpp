@@ -30,14 +30,17 @@ namespace shoal::kernels::cpu {
 
 /// Chunks of inputs of one pass: 16 KiB of widened codes.
 inline constexpr std::size_t i16_chunks = 8;
-/// Rows of activations are a multiple of this, the last ones zeros.
-inline constexpr std::size_t i16_rows = 8;
+/// Tokens whose activations lie side by side; the last ones may be zeros.
+inline constexpr std::size_t i16_rows = 4;
 
-/// Activations of a pass: x = scale * code.
+/// Activations of some chunks of inputs: x = scale * code. In the order in
+/// which they are read: in rows of a whole matrix, those of different tokens
+/// push each other out of the caches.
 struct i16_activations {
-  std::size_t rows, blocks;
-  std::int16_t* codes; ///< [rows][blocks][32]
-  float* scales;       ///< [rows][blocks]
+  std::size_t groups; ///< of i16_rows tokens
+  std::size_t blocks;
+  std::int16_t* codes; ///< [groups][blocks][16 pairs][i16_rows][2]
+  float* scales;       ///< [groups][blocks][i16_rows]
 };
 
 /// What a task keeps.
@@ -77,18 +80,10 @@ void round_block_i16(std::int16_t* codes, float* scale, const float* x) {
   const tag d;
   const hn::Rebind<std::int16_t, tag> d16;
   const auto lanes = hn::Lanes(d); // divides block_cols
-  auto largest = hn::Zero(d);
-  auto poison = hn::Zero(d); // NaN where a value is not finite
+  const auto by = rounding_of(x, block_cols, 32767.0f);
+  *scale = by.scale;
   for (std::size_t i = 0; i != block_cols; i += lanes) {
-    const auto v = hn::LoadU(d, x + i);
-    largest = hn::Max(largest, hn::Abs(v));
-    poison = hn::MulAdd(v, hn::Zero(d), poison);
-  }
-  const auto top = hn::GetLane(hn::MaxOfLanes(d, largest)) / 32767.0f;
-  const auto by = hn::Set(d, top >= 1e-30f ? 1.0f / top : 0.0f); // finite
-  *scale = top + sum_of(poison);
-  for (std::size_t i = 0; i != block_cols; i += lanes) {
-    const auto code = hn::NearestInt(hn::Mul(hn::LoadU(d, x + i), by));
+    const auto code = hn::NearestInt(hn::Mul(hn::LoadU(d, x + i), by.inverse));
     hn::StoreU(hn::DemoteTo(d16, code), d16, codes + i);
   }
 }
@@ -154,17 +149,17 @@ void widen_i16(const i16_task& to, weight_type type, const std::byte* chunk,
   }
 }
 
-/// Adds the products of `blocks` blocks of tile_rows tokens, of which x has
-/// the first's codes, to their sums, or begins these.
-HWY_INLINE void add_tile(float* sums, const i16_task& w, std::size_t blocks,
-                         const std::int16_t* x, const float* x_scales,
-                         std::size_t row_blocks, bool add) {
+/// Adds the products of the blocks of tile_rows tokens, which begin at x and
+/// x_scales, to their sums, or begins these.
+HWY_INLINE void
+add_tile(float* sums, const i16_task& w, std::size_t blocks,
+         const std::int16_t* x, const float* x_scales, bool add) {
   const tag d;
   const ints di;
   const shorts ds;
   const auto lanes = hn::Lanes(d);
-  const auto row = row_blocks * block_cols;
   const std::int16_t* codes = w.codes;
+  const float* scales = w.scales;
   if (!add)
     std::fill_n(sums, tile_rows * panel_rows, 0.0f);
   for (std::size_t b = 0; b != blocks; ++b) {
@@ -185,7 +180,7 @@ HWY_INLINE void add_tile(float* sums, const i16_task& w, std::size_t blocks,
 #pragma GCC unroll 16
       for (std::size_t t = 0; t != tile_rows; ++t) {
         std::int32_t pair;
-        std::memcpy(&pair, x + t * row + b * block_cols + k, sizeof pair);
+        std::memcpy(&pair, x + 2 * t, sizeof pair);
         const auto both = hn::BitCast(ds, hn::Set(di, pair));
 #pragma GCC unroll 16
         for (std::size_t i = 0; i != parts; ++i) {
@@ -194,30 +189,30 @@ HWY_INLINE void add_tile(float* sums, const i16_task& w, std::size_t blocks,
             hn::ReorderWidenMulAccumulate(di, pairs[i], both, dots[t][i], none);
         }
       }
+      x += 2 * i16_rows;
     }
 #pragma GCC unroll 16
     for (std::size_t t = 0; t != tile_rows; ++t) {
-      const auto scale = hn::Set(d, x_scales[t * row_blocks + b]);
+      const auto scale = hn::Set(d, x_scales[t]);
 #pragma GCC unroll 16
       for (std::size_t i = 0; i != parts; ++i) {
         auto* const to = sums + t * panel_rows + i * lanes;
-        const auto by =
-          hn::Mul(hn::Load(d, w.scales + b * panel_rows + i * lanes), scale);
+        const auto by = hn::Mul(hn::Load(d, scales + i * lanes), scale);
         hn::Store(hn::MulAdd(hn::ConvertTo(d, dots[t][i]), by, hn::Load(d, to)),
                   d, to);
       }
     }
+    x_scales += i16_rows;
+    scales += panel_rows;
   }
 }
 
-void multiply_i16(const i16_task& task, const i16_activations& x,
-                  std::size_t first_block, std::size_t blocks) {
-  for (std::size_t t = 0; t != x.rows; t += tile_rows) {
-    const auto at = t * x.blocks + first_block;
-    add_tile(task.sums + t * panel_rows, task, blocks,
-             x.codes + at * block_cols, x.scales + at, x.blocks,
-             first_block != 0);
-  }
+void multiply_i16(const i16_task& task, const i16_activations& x, bool add) {
+  for (std::size_t g = 0; g != x.groups; ++g)
+    for (std::size_t t = 0; t != i16_rows; t += tile_rows)
+      add_tile(task.sums + (g * i16_rows + t) * panel_rows, task, x.blocks,
+               x.codes + g * x.blocks * block_cols * i16_rows + 2 * t,
+               x.scales + g * x.blocks * i16_rows + t, add);
 }
 
 #else
@@ -231,8 +226,7 @@ void round_block_i16(std::int16_t*, float*, const float*) {
 void widen_i16(const i16_task&, weight_type, const std::byte*, std::size_t) {
   // nop
 }
-void multiply_i16(const i16_task&, const i16_activations&, std::size_t,
-                  std::size_t) {
+void multiply_i16(const i16_task&, const i16_activations&, bool) {
   // nop
 }
 
@@ -260,19 +254,21 @@ std::size_t lines(std::size_t bytes) {
   return (bytes + 63) / 64 * 64;
 }
 
-void round_row_i16(const i16_activations& to, std::size_t t, const float* x,
-                   std::size_t cols) {
-  for (std::size_t b = 0; b != to.blocks; ++b) {
-    const auto at = std::min(cols, b * block_cols);
-    const auto size = std::min(block_cols, cols - at);
-    float part[block_cols] = {};
-    if (size != block_cols)
-      std::copy_n(x + at, size, part);
-    const auto index = t * to.blocks + b;
-    HWY_DYNAMIC_DISPATCH(round_block_i16)
-    (to.codes + index * block_cols, to.scales + index,
-     size == block_cols ? x + at : part);
+/// Rounds block `block` of x_I, a row of which it is token t.
+void round_i16(const i16_activations& to, std::size_t t, std::size_t block,
+               const float* x, std::size_t size) {
+  float part[block_cols] = {};
+  if (size != block_cols) {
+    std::copy_n(x, size, part);
+    x = part;
   }
+  const auto index = t / i16_rows * to.blocks + block;
+  std::int16_t codes[block_cols];
+  HWY_DYNAMIC_DISPATCH(round_block_i16)
+  (codes, to.scales + index * i16_rows + t % i16_rows, x);
+  auto* at = to.codes + index * block_cols * i16_rows + 2 * (t % i16_rows);
+  for (std::size_t k = 0; k != block_cols; k += 2, at += 2 * i16_rows)
+    std::memcpy(at, codes + k, 2 * sizeof codes[0]);
 }
 
 } // namespace
@@ -292,26 +288,36 @@ void many_rows_i16(thread_team& team, many_rows_scratch& scratch,
   const auto panels = panels_of(y_TO.cols);
   for (std::size_t t0 = 0; t0 < y_TO.rows; t0 += pass_rows) {
     const auto tokens = std::min(pass_rows, y_TO.rows - t0);
-    i16_activations x;
-    x.rows = (tokens + i16_rows - 1) / i16_rows * i16_rows;
-    x.blocks = 2 * chunks;
+    const auto groups = (tokens + i16_rows - 1) / i16_rows;
+    const auto rows = groups * i16_rows;
     const auto code_bytes =
-      lines(x.rows * x.blocks * block_cols * sizeof(std::int16_t));
+      lines(rows * chunks * chunk_cols * sizeof(std::int16_t));
     auto* const memory =
-      scratch.x.need(code_bytes + x.rows * x.blocks * sizeof(float));
-    x.codes = reinterpret_cast<std::int16_t*>(memory);
-    x.scales = reinterpret_cast<float*>(memory + code_bytes);
-    team.run(x.rows / i16_rows, [&](std::size_t group, unsigned) {
+      scratch.x.need(code_bytes + rows * 2 * chunks * sizeof(float));
+    // Of the chunks from c to the next multiple of i16_chunks.
+    const auto part = [&](std::size_t c) {
+      return i16_activations{
+        groups, 2 * std::min(i16_chunks, chunks - c),
+        reinterpret_cast<std::int16_t*>(memory) + rows * chunk_cols * c,
+        reinterpret_cast<float*>(memory + code_bytes) + rows * 2 * c};
+    };
+    team.run(groups, [&](std::size_t group, unsigned) {
       for (auto t = group * i16_rows; t != (group + 1) * i16_rows; ++t)
-        round_row_i16(x, t, t < tokens ? x_TI.row(t0 + t) : nullptr,
-                      t < tokens ? x_TI.cols : 0);
+        for (std::size_t b = 0; b != 2 * chunks; ++b) {
+          const auto c = b / 2 / i16_chunks * i16_chunks;
+          const auto at = std::min(b * block_cols, x_TI.cols);
+          const auto size = std::min(block_cols, x_TI.cols - at);
+          round_i16(part(c), t, b - 2 * c,
+                    t < tokens ? x_TI.row(t0 + t) + at : nullptr,
+                    t < tokens ? size : 0);
+        }
     });
     const auto each = std::max<std::size_t>(
-      1, task_products / (x.rows * chunks * chunk_cols * panel_rows));
+      1, task_products / (rows * chunks * chunk_cols * panel_rows));
     team.run((panels + each - 1) / each, [&](std::size_t index, unsigned w) {
       auto* next = scratch.tasks[w].need(sizeof(std::int16_t) * i16_task_codes
                                          + sizeof(float) * i16_task_scales
-                                         + x.rows * panel_rows * sizeof(float));
+                                         + rows * panel_rows * sizeof(float));
       i16_task task;
       task.codes = reinterpret_cast<std::int16_t*>(next);
       next += sizeof(std::int16_t) * i16_task_codes;
@@ -325,7 +331,7 @@ void many_rows_i16(thread_team& team, many_rows_scratch& scratch,
           const auto count = std::min(i16_chunks, chunks - c);
           HWY_DYNAMIC_DISPATCH(widen_i16)
           (task, type, panel + c * chunk_bytes(type), count);
-          HWY_DYNAMIC_DISPATCH(multiply_i16)(task, x, 2 * c, 2 * count);
+          HWY_DYNAMIC_DISPATCH(multiply_i16)(task, part(c), c != 0);
         }
         const auto o = p * panel_rows;
         const auto outputs = std::min(panel_rows, y_TO.cols - o);

@@ -59,6 +59,28 @@ HWY_INLINE float sum_of(vec v) {
   return hn::GetLane(hn::SumOfLanes(tag(), v));
 }
 
+/// By what a block of values is rounded: value = scale * code.
+struct block_rounding {
+  vec inverse; ///< what values are multiplied with; finite
+  float scale; ///< NaN if a value is not finite
+};
+
+/// The scale by which the largest magnitude of `count` values becomes
+/// `largest_code`. @pre `count` is a multiple of the lanes
+HWY_INLINE block_rounding rounding_of(const float* x, std::size_t count,
+                                      float largest_code) {
+  const tag d;
+  auto largest = hn::Zero(d);
+  auto poison = hn::Zero(d); // NaN where a value is not finite
+  for (std::size_t i = 0; i != count; i += hn::Lanes(d)) {
+    const auto v = hn::LoadU(d, x + i);
+    largest = hn::Max(largest, hn::Abs(v));
+    poison = hn::MulAdd(v, hn::Zero(d), poison);
+  }
+  const auto top = hn::GetLane(hn::MaxOfLanes(d, largest)) / largest_code;
+  return {hn::Set(d, top >= 1e-30f ? 1.0f / top : 0.0f), top + sum_of(poison)};
+}
+
 } // namespace shoal::kernels::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
