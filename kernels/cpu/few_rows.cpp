@@ -43,10 +43,14 @@ HWY_INLINE void bf16_outputs(matrix_view<float> y_TO, const paired_rows& x,
       sum[0] = sum[1] = hn::Zero(d);
   for (std::size_t i = 0; i < x.half; i += lanes) {
     const auto n = std::min(lanes, x.half - i);
+    // Behind a row's end comes the next of its own stream.
+    constexpr auto values = prefetch_bytes / sizeof(bf16);
+    const auto ahead =
+      values + (2 * i + values < w_OI.cols ? 0 : (Rows - 1) * w_OI.stride);
     for (std::size_t r = 0; r != Rows; ++r) {
       const bf16* w = w_OI.row(o + r) + 2 * i;
       const auto pairs = load_pairs(dw, w, w_OI.cols - 2 * i);
-      __builtin_prefetch(w + prefetch_bytes / sizeof(bf16));
+      __builtin_prefetch(w + ahead);
       const auto even = hn::BitCast(d, hn::ShiftLeft<16>(pairs));
       const auto odd = hn::BitCast(d, hn::And(pairs, high));
       for (std::size_t t = 0; t != T; ++t) {
