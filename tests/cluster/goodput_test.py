@@ -112,17 +112,19 @@ class Storm:
         """Of all peers, and of all but one."""
         step_time = self.measure()
         victim = self.kill()
-        self.measured = self.kills.pop()
-        self.watch.past(self.measured, 3, HANG_S)
+        self.watch.past(self.kills.pop(), 3, HANG_S)
         self.measure()
         self.start(victim)
         self.together()
+        self.whole = time.monotonic()
         return step_time
 
     def rage(self, seconds, every):
         """The figures of the storm proper."""
         self.back = []
-        self.follow(self.measured + every)  # no two kills are closer
+        # In the storm, too, a peer has as long to get its state back: one that
+        # is killed before is the loss of two, of which one has no state yet.
+        self.follow(self.whole + every)
         first = self.watch.numbers[-1]
         self.changes = [(self.watch.times[-1], PEERS)]
         next_kill = time.monotonic()
