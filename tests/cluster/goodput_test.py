@@ -46,7 +46,7 @@ class Storm:
         self.kills = []
         self.back = []     # seconds until a member again
         self.waiting = {}  # peer -> when it was started again
-        self.measured = 0  # when a peer was last killed to measure the others
+        self.whole = 0  # when the peer was back without which was measured
 
     def listen(self):
         """Takes in what those that were started again have said."""
