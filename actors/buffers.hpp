@@ -14,6 +14,10 @@
 #include <memory>
 #include <span>
 
+namespace shoal::model {
+class kept_memory;
+}
+
 namespace shoal::actors {
 
 /// A shared array of floats, doubles or ids; contents are undefined at first.
@@ -48,8 +52,7 @@ public:
   static constexpr std::size_t free_bytes_max = std::size_t{1} << 30;
 
 private:
-  struct shelf;
-  std::shared_ptr<shelf> shelf_;
+  std::shared_ptr<model::kept_memory> memory_;
 };
 
 } // namespace shoal::actors

@@ -3,8 +3,9 @@
 // Units come and go with every change of plan, all of a few sizes. A page that
 // the system has to find, clear and map costs some 20 times what writing it
 // does, and as much again when its process has died and it is taken down; so
-// arrays are used again. As much is kept as is in use, kept_bytes_max at most;
-// the rest, and all when nothing is in use, goes back where it came from.
+// arrays are used again, those freed last first: they are the likeliest to be in
+// a cache. As much is kept as is in use, kept_bytes_max at most, or as its owner
+// says; the rest, the largest first, goes back where it came from.
 //
 // Threads:   any.
 // Ownership: outlives what is allocated in it.
@@ -16,6 +17,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <memory_resource>
@@ -28,9 +30,11 @@ class kept_memory final : public std::pmr::memory_resource {
 public:
   static constexpr std::size_t kept_bytes_max = std::size_t{1} << 30;
 
-  /// Arrays come from `below`; null: large_pages().
-  explicit kept_memory(std::shared_ptr<std::pmr::memory_resource> below)
-    : below_(std::move(below)) {}
+  /// Arrays come from `below`; null: large_pages(). So many bytes are kept also
+  /// while less is in use.
+  explicit kept_memory(std::shared_ptr<std::pmr::memory_resource> below,
+                       std::size_t kept_anyhow = 0)
+    : below_(std::move(below)), kept_anyhow_(kept_anyhow) {}
   kept_memory(const kept_memory&) = delete;
   kept_memory& operator=(const kept_memory&) = delete;
   ~kept_memory() override { shrink(0); }
@@ -51,9 +55,11 @@ private:
   void* do_allocate(std::size_t bytes, std::size_t alignment) override {
     {
       std::lock_guard lock{mutex_};
-      if (const auto at = kept_.find({bytes, alignment}); at != kept_.end()) {
-        void* const p = at->second;
-        kept_.erase(at);
+      const auto [first, end] = kept_.equal_range({bytes, alignment});
+      if (first != end) {
+        const auto last = std::prev(end);
+        void* const p = last->second;
+        kept_.erase(last);
         kept_bytes_ -= bytes;
         used_bytes_ += bytes;
         return p;
@@ -71,7 +77,7 @@ private:
     kept_.emplace(kind{bytes, alignment}, p);
     kept_bytes_ += bytes;
     used_bytes_ -= bytes;
-    shrink(std::min(used_bytes_, kept_bytes_max));
+    shrink(std::max(kept_anyhow_, std::min(used_bytes_, kept_bytes_max)));
   }
 
   bool do_is_equal(const memory_resource& other) const noexcept override {
@@ -90,6 +96,7 @@ private:
   }
 
   std::shared_ptr<std::pmr::memory_resource> below_;
+  std::size_t kept_anyhow_;
   mutable std::mutex mutex_;
   std::multimap<kind, void*> kept_;
   std::size_t kept_bytes_ = 0;

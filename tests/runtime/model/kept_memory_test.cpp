@@ -68,6 +68,18 @@ BOOST_AUTO_TEST_CASE(as_much_is_kept_as_is_in_use) {
   BOOST_TEST(below->bytes == 0u);
 }
 
+BOOST_AUTO_TEST_CASE(an_owner_may_want_more_kept_than_is_in_use) {
+  const auto below = std::make_shared<counted>();
+  kept_memory m(below, 1500);
+  void* const a = m.allocate(1000, 64);
+  void* const b = m.allocate(600, 64);
+  m.deallocate(b, 600, 64);
+  BOOST_TEST(m.kept_bytes() == 600u);
+  m.deallocate(a, 1000, 64); // the largest goes
+  BOOST_TEST(m.kept_bytes() == 600u);
+  BOOST_TEST(below->bytes == 600u);
+}
+
 BOOST_AUTO_TEST_CASE(all_goes_back_at_the_end) {
   const auto below = std::make_shared<counted>();
   auto m = std::make_unique<kept_memory>(below);
