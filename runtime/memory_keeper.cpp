@@ -12,12 +12,19 @@
 #include <atomic>
 #include <ctime>
 
-// Sanitizers keep books on threads and memory that such a clone upsets.
-#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__)                      \
-  && !defined(__SANITIZE_THREAD__)
-#define SHOAL_HAS_MEMORY_KEEPER 1
-#else
+// Sanitizers keep books on threads and memory that such a clone upsets. GCC says
+// by a macro that there is one, clang by a feature.
+#if !defined(__x86_64__) || defined(__SANITIZE_ADDRESS__)                      \
+  || defined(__SANITIZE_THREAD__)
 #define SHOAL_HAS_MEMORY_KEEPER 0
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)        \
+  || __has_feature(memory_sanitizer)
+#define SHOAL_HAS_MEMORY_KEEPER 0
+#endif
+#endif
+#ifndef SHOAL_HAS_MEMORY_KEEPER
+#define SHOAL_HAS_MEMORY_KEEPER 1
 #endif
 
 namespace shoal::runtime {
@@ -56,10 +63,13 @@ long call(long number, Args... args) noexcept {
 int keep(void* of) {
   auto* b = static_cast<birth*>(of);
   const pid_t parent = b->parent;
-  call(SYS_close_range, 0U, ~0U, 0U);
+  // One that holds descriptors, or is not told, would do harm: Linux before 5.9,
+  // or a container that forbids the call.
+  if (call(SYS_close_range, 0U, ~0U, 0U) != 0
+      || call(SYS_prctl, PR_SET_PDEATHSIG, end_signal) != 0)
+    call(SYS_exit, 1);
   call(SYS_setsid);
   call(SYS_prctl, PR_SET_NAME, keeper_name);
-  call(SYS_prctl, PR_SET_PDEATHSIG, end_signal);
   b->ready.store(true,
                  std::memory_order_release); // *b may be gone from here on
   const unsigned long wanted = 1UL << (end_signal - 1);

@@ -12,7 +12,7 @@
 // Threads: the one that makes it has to live as long as the process.
 // Cost:    one process that sleeps; it is listed with the memory of this one.
 // Errors:  where it cannot be made (another processor than x86-64, sanitizers,
-//          no room for a process) all is as without it.
+//          Linux before 5.9, no room for a process) all is as without it.
 #pragma once
 
 #include <sys/types.h>

@@ -37,7 +37,7 @@ public:
     : below_(std::move(below)), kept_anyhow_(kept_anyhow) {}
   kept_memory(const kept_memory&) = delete;
   kept_memory& operator=(const kept_memory&) = delete;
-  ~kept_memory() override { shrink(0); }
+  ~kept_memory() override { give_back(kept_); }
 
   /// Free, and not given back.
   std::size_t kept_bytes() const {
@@ -47,6 +47,7 @@ public:
 
 private:
   using kind = std::pair<std::size_t, std::size_t>; ///< bytes, alignment
+  using shelf = std::multimap<kind, void*>;
 
   std::pmr::memory_resource* below() const {
     return below_ ? below_.get() : large_pages();
@@ -73,32 +74,42 @@ private:
 
   void
   do_deallocate(void* p, std::size_t bytes, std::size_t alignment) override {
-    std::lock_guard lock{mutex_};
-    kept_.emplace(kind{bytes, alignment}, p);
-    kept_bytes_ += bytes;
-    used_bytes_ -= bytes;
-    shrink(std::max(kept_anyhow_, std::min(used_bytes_, kept_bytes_max)));
+    shelf surplus;
+    {
+      std::lock_guard lock{mutex_};
+      kept_.emplace(kind{bytes, alignment}, p);
+      kept_bytes_ += bytes;
+      used_bytes_ -= bytes;
+      surplus =
+        beyond(std::max(kept_anyhow_, std::min(used_bytes_, kept_bytes_max)));
+    }
+    give_back(surplus); // takes its time
   }
 
   bool do_is_equal(const memory_resource& other) const noexcept override {
     return this == &other;
   }
 
-  /// Gives the largest back until no more than that is kept.
-  void shrink(std::size_t most) {
+  /// Takes the largest out until no more than that is kept.
+  shelf beyond(std::size_t most) {
+    shelf out;
     while (kept_bytes_ > most) {
       const auto last = std::prev(kept_.end());
-      const auto [bytes, alignment] = last->first;
-      below()->deallocate(last->second, bytes, alignment);
-      kept_bytes_ -= bytes;
-      kept_.erase(last);
+      kept_bytes_ -= last->first.first;
+      out.insert(kept_.extract(last));
     }
+    return out;
+  }
+
+  void give_back(const shelf& arrays) {
+    for (const auto& [of, p] : arrays)
+      below()->deallocate(p, of.first, of.second);
   }
 
   std::shared_ptr<std::pmr::memory_resource> below_;
   std::size_t kept_anyhow_;
   mutable std::mutex mutex_;
-  std::multimap<kind, void*> kept_;
+  shelf kept_;
   std::size_t kept_bytes_ = 0;
   std::size_t used_bytes_ = 0;
 };

@@ -68,6 +68,7 @@ class Chaos(World):
         self.assertGreater(report["goodput"], 0)
         self.assertGreater(report["capacity_tokens_per_s"], 0)
         self.assertEqual(self.processes(), [])
+        self.assert_ending(self.processes(keepers=True))
         self.assertEqual(self.folders(), [])
 
     def begun(self, *arguments):

@@ -46,7 +46,7 @@ class Storm:
         self.kills = []
         self.back = []     # seconds until a member again
         self.waiting = {}  # peer -> when it was started again
-        self.whole = 0  # when the peer was back without which was measured
+        self.restarted = 0  # when the peer was without which was measured
 
     def listen(self):
         """Takes in what those that were started again have said."""
@@ -114,17 +114,17 @@ class Storm:
         victim = self.kill()
         self.watch.past(self.kills.pop(), 3, HANG_S)
         self.measure()
+        self.restarted = time.monotonic()
         self.start(victim)
         self.together()
-        self.whole = time.monotonic()
         return step_time
 
     def rage(self, seconds, every):
         """The figures of the storm proper."""
         self.back = []
-        # In the storm, too, a peer has as long to get its state back: one that
-        # is killed before is the loss of two, of which one has no state yet.
-        self.follow(self.whole + every)
+        # As in the storm, where a peer starts again when it is killed: a kill
+        # while its state is on its way would be the loss of two at once.
+        self.follow(self.restarted + every)
         first = self.watch.numbers[-1]
         self.changes = [(self.watch.times[-1], PEERS)]
         next_kill = time.monotonic()
