@@ -9,6 +9,7 @@
 // Threads: the team's; other work on the machine lowers the figure.
 #pragma once
 
+#include "kernels/packed_weight.hpp"
 #include "kernels/thread_team.hpp"
 
 #include <cstdint>
@@ -17,13 +18,22 @@
 
 namespace shoal::kernels {
 
-enum class peak : std::uint8_t { f32, bf16, int8 };
+/// int16: pairs of products, and the sum of them in 32 bits, which takes two
+/// instructions.
+enum class peak : std::uint8_t { f32, bf16, int16, int8 };
 
 /// Measures one peak. @returns 0 if the machine has no such instruction
 double measure_peak(thread_team& team, peak which);
 
-/// By which instruction: "FMA", "AMX", "vdpbf16ps", "vpdpbusd"; "" if by none.
+/// By which instruction: "FMA", "AMX", "vdpbf16ps", "vpmaddwd", "vpdpbusd"; ""
+/// if by none.
 std::string instruction_of(peak which);
+
+/// The peak that bounds a product of many tokens with such a weight: that of
+/// what the cpu backend multiplies them by here. Weights of 8 and 4 bits are
+/// widened for it, to bf16, 16 bits or floats; int8 bounds products of few
+/// tokens only, which reading the weight bounds more.
+peak peak_of_products(weight_type type);
 
 /// Memory to read from.
 class read_meter {

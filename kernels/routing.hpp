@@ -7,6 +7,13 @@
 //   y[t]    = sum over e in top(t) of w[t,e] * expert_e(x[t])
 //   balance = E * sum_e (count[e] / T) * mean_t p[t,e]
 //
+// The balance is that of one block over one microbatch. A model's loss takes
+// the mean of it over its blocks (runtime/model), where transformers'
+// load_balancing_loss_func multiplies counts and probabilities that have been
+// averaged over all blocks first: blocks lie on different stages, none of which
+// sees the others' routers. With one block both are the same number; with more
+// ours also asks that each block be balanced on its own, as the source does.
+//
 // Rows are sorted by expert, then by token, so that each expert multiplies
 // consecutive rows: row s of S = T*k belongs to token row_token[s]. Gathering
 // them is embedding.hpp with row_token as ids.

@@ -7,20 +7,25 @@
 // Errors: aborts if oneDNN cannot get memory.
 #pragma once
 
+#include "kernels/packed_weight.hpp"
 #include "kernels/tensor.hpp"
 
 namespace shoal::kernels::cpu {
 
 enum class transposed { no, yes };
 
-/// Computes c = alpha * op(a) * op(b) + beta * c, row-major, where op() is the
-/// transpose if asked for. Sizes are those of c and of the sum, `depth`.
+/// One side of a product, row-major.
 struct gemm_operand {
   const float* data;
   std::size_t stride;
   transposed order = transposed::no;
+  /// In place of `data`, if it is not null; only in product() in fp32, of rows
+  /// that are contiguous along the sum.
+  const bf16* halves = nullptr;
 };
 
+/// Computes c = alpha * op(a) * op(b) + beta * c, where op() is the transpose
+/// if asked for. Sizes are those of c and of the sum, `depth`.
 void gemm(matrix_view<float> c, gemm_operand a, gemm_operand b,
           std::size_t depth, float alpha, float beta);
 

@@ -15,7 +15,6 @@
 #include "kernels/packed_layout.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 #include <utility>
 
@@ -242,14 +241,6 @@ void multiply(const pass& p, const bf16* x, std::size_t first,
     }
 }
 
-/// A row of bf16 as floats, in a form that compilers turn into vectors.
-void widen_row(const bf16* __restrict from, std::size_t count,
-               float* __restrict to) {
-  for (std::size_t i = 0; i != count; ++i)
-    to[i] =
-      std::bit_cast<float>(static_cast<std::uint32_t>(from[i].bits) << 16);
-}
-
 /// Chunks of a panel as floats: input k of output n at to[k * stride + n].
 void unpack_panel(const packed_weight& w, std::size_t panel, float* to,
                   std::size_t stride) {
@@ -310,6 +301,8 @@ void many_rows_bf16(thread_team& team, many_rows_scratch& scratch,
 void many_rows_f32(thread_team& team, many_rows_scratch& scratch,
                    matrix_view<float> y_TO, matrix_view<const float> x_TI,
                    const packed_weight& w_OI) {
+  SHOAL_KERNEL_ASSERT(w_OI.type() == weight_type::q8
+                      || w_OI.type() == weight_type::q4);
   scratch.tasks.resize(
     std::max<std::size_t>(scratch.tasks.size(), team.size()));
   const auto K = w_OI.cols();
@@ -320,12 +313,6 @@ void many_rows_f32(thread_team& team, many_rows_scratch& scratch,
     arena from(scratch.tasks[worker], step * K * sizeof(float));
     auto* w = from.take<float>(step * K);
     auto y = y_TO.slice_cols(first, last);
-    if (w_OI.type() == weight_type::bf16) {
-      for (auto o = first; o != last; ++o)
-        widen_row(w_OI.halves().row(o), K, w + (o - first) * K);
-      gemm(y, {x_TI.data, x_TI.stride}, {w, K, transposed::yes}, K, 1, 0);
-      return;
-    }
     for (auto o = first; o < last; o += panel_rows)
       unpack_panel(w_OI, o / panel_rows, w + (o - first), step);
     gemm(y, {x_TI.data, x_TI.stride}, {w, step}, K, 1, 0);

@@ -2,9 +2,9 @@
 //
 // The weight is brought, a part at a time, into the form that the product
 // takes: bf16 for the dot products and tiles of bf16 (AVX-512 BF16, AMX); else
-// q8 and q4 whole numbers of 16 bits where registers hold pairs of them, and
-// the rest floats for sgemm. That costs little against the product of many
-// tokens.
+// q8 and q4 whole numbers of 16 bits where registers hold pairs of them, or
+// floats for sgemm. That costs little against the product of many tokens.
+// Weights of bf16 without such instructions: product.hpp.
 //
 //   y_TO = x_TI * w_OI^T, cut into parts of outputs; each part is one task
 //
@@ -36,7 +36,7 @@ struct many_rows_scratch {
   std::vector<scratch_memory> tasks; ///< of each worker
 };
 
-/// Floats and sgemm: any processor.
+/// Floats and sgemm: any processor. @pre a weight of q8 or q4
 void many_rows_f32(thread_team& team, many_rows_scratch& scratch,
                    matrix_view<float> y_TO, matrix_view<const float> x_TI,
                    const packed_weight& w_OI);

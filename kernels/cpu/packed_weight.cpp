@@ -86,7 +86,11 @@ void cpu_backend::packed_matmul(matrix_view<float> y_TO,
   if (T > (type == weight_type::bf16 ? few_bf16 : few_panels)) {
     if (with.bf16)
       many_rows_bf16(team_, many_, y_TO, x_TI, w_OI, with);
-    else if (type != weight_type::bf16 && has_i16_products())
+    else if (type == weight_type::bf16)
+      product(team_, products_, f32_engine(), y_TO, {x_TI.data, x_TI.stride},
+              {nullptr, w_OI.cols(), transposed::yes, w_OI.halves().data},
+              x_TI.cols, false);
+    else if (has_i16_products())
       many_rows_i16(team_, many_, y_TO, x_TI, w_OI);
     else
       many_rows_f32(team_, many_, y_TO, x_TI, w_OI);

@@ -2,6 +2,7 @@
 #include "kernels/peaks.hpp"
 
 #include "kernels/cpu/features.hpp"
+#include "kernels/cpu/many_rows.hpp"
 #include "kernels/packed_layout.hpp"
 
 #if defined(__x86_64__)
@@ -55,6 +56,52 @@ double add_products(std::size_t rounds, float* sink) {
   return static_cast<double>(rounds * 12 * 2 * hn::Lanes(d));
 }
 
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_SSSE3
+
+double add_pairs_i16(std::size_t rounds, float* sink) {
+  const hn::RebindToSigned<tag> d;
+  const hn::Repartition<std::int16_t, tag> d16;
+  const auto factor = hn::Set(d16, 3);
+  // A sum is a factor of its next product: else the compiler would take the
+  // product, which is always the same, out of the loop.
+  const auto step = [=](auto s) HWY_ATTR {
+    auto none = hn::Zero(d);
+    return hn::ReorderWidenMulAccumulate(d, hn::BitCast(d16, s), factor, s,
+                                         none);
+  };
+  const auto at = [=](int x) HWY_ATTR { return hn::Set(d, x); };
+  auto s0 = at(0), s1 = at(1), s2 = at(2), s3 = at(3), s4 = at(4), s5 = at(5);
+  auto s6 = at(6), s7 = at(7), s8 = at(8), s9 = at(9), s10 = at(10);
+  auto s11 = at(11);
+  for (std::size_t i = 0; i != rounds; ++i) {
+    s0 = step(s0);
+    s1 = step(s1);
+    s2 = step(s2);
+    s3 = step(s3);
+    s4 = step(s4);
+    s5 = step(s5);
+    s6 = step(s6);
+    s7 = step(s7);
+    s8 = step(s8);
+    s9 = step(s9);
+    s10 = step(s10);
+    s11 = step(s11);
+  }
+  auto sum = hn::Add(hn::Add(hn::Add(s0, s1), hn::Add(s2, s3)),
+                     hn::Add(hn::Add(s4, s5), hn::Add(s6, s7)));
+  sum = hn::Add(sum, hn::Add(hn::Add(s8, s9), hn::Add(s10, s11)));
+  *sink = static_cast<float>(hn::GetLane(hn::SumOfLanes(d, sum)));
+  return static_cast<double>(rounds * 12 * 2 * hn::Lanes(d16));
+}
+
+#else
+
+double add_pairs_i16(std::size_t, float*) {
+  return 0;
+}
+
+#endif
+
 void read_floats(const float* from, std::size_t count, float* sink) {
   const tag d;
   const auto lanes = hn::Lanes(d);
@@ -77,6 +124,7 @@ namespace shoal::kernels {
 namespace cpu {
 
 HWY_EXPORT(add_products);
+HWY_EXPORT(add_pairs_i16);
 HWY_EXPORT(read_floats);
 
 namespace {
@@ -164,16 +212,22 @@ double tile_products(std::size_t) {
 
 #endif
 
+double portable_products(peak which, std::size_t rounds) {
+  float sink = 0;
+  const double done = which == peak::f32
+                        ? HWY_DYNAMIC_DISPATCH(add_products)(rounds, &sink)
+                        : HWY_DYNAMIC_DISPATCH(add_pairs_i16)(rounds, &sink);
+  volatile float kept = sink;
+  static_cast<void>(kept);
+  return done;
+}
+
 double products(peak which, std::size_t rounds) {
   const features with = usable_features();
-  float sink = 0;
   switch (which) {
-  case peak::f32: {
-    const double done = HWY_DYNAMIC_DISPATCH(add_products)(rounds, &sink);
-    volatile float kept = sink;
-    static_cast<void>(kept);
-    return done;
-  }
+  case peak::f32:
+  case peak::int16:
+    return portable_products(which, rounds);
   case peak::bf16:
     return with.amx    ? tile_products(rounds)
            : with.bf16 ? pair_products(rounds)
@@ -218,10 +272,22 @@ std::string instruction_of(peak which) {
     return "FMA";
   case peak::bf16:
     return with.amx ? "AMX" : with.bf16 ? "vdpbf16ps" : "";
+  case peak::int16:
+    return cpu::portable_products(which, 1) > 0 ? "vpmaddwd" : "";
   case peak::int8:
     return with.vnni ? "vpdpbusd" : "";
   }
   return "";
+}
+
+// As packed_matmul() decides (cpu/packed_weight.cpp).
+peak peak_of_products(weight_type type) {
+  if (type == weight_type::f32)
+    return peak::f32;
+  if (cpu::usable_features().bf16)
+    return peak::bf16;
+  return type != weight_type::bf16 && cpu::has_i16_products() ? peak::int16
+                                                              : peak::f32;
 }
 
 read_meter::read_meter(std::size_t bytes) : bytes_(bytes / 4096 * 4096) {

@@ -7,7 +7,8 @@
 // in the order in which the innermost loop reads them, whatever way round the
 // operands were. What a panel is and how two are multiplied is an engine:
 //
-//   f32    Highway, any processor: rows and columns that fill its registers
+//   f32    Highway, any processor: rows and columns that fill its registers;
+//          takes weights of bf16 as well
 //   bf16   both operands rounded to bf16, sums in float: AMX or AVX-512 BF16
 //
 // Threads:   the team's; every value of c is one sum in ascending order of k

@@ -1,4 +1,6 @@
-// kernels/reference/rope.cpp -- rotation of pairs (i, i + H/2), and the table.
+// kernels/reference/rope.cpp -- rotation of floats, and the table.
+#include "kernels/reference/rope.hpp"
+
 #include "kernels/check.hpp"
 #include "kernels/reference/backend.hpp"
 
@@ -93,27 +95,15 @@ namespace reference {
 
 namespace {
 
-/// `direction` is 1 for the rotation and -1 for its inverse.
-void rotate(matrix_view<float> x_TNH,
-            vector_view<const std::int32_t> positions_T,
-            const rope_table& table, float direction) {
+void check(matrix_view<const float> x_TNH,
+           vector_view<const std::int32_t> positions_T,
+           const rope_table& table) {
   SHOAL_KERNEL_ASSERT(positions_T.size == x_TNH.rows
                       && x_TNH.cols % table.head_size == 0);
-  auto half = table.head_size / 2;
-  for (std::size_t t = 0; t != x_TNH.rows; ++t) {
-    SHOAL_KERNEL_ASSERT(positions_T[t] >= 0);
-    auto p = static_cast<std::size_t>(positions_T[t]);
-    SHOAL_KERNEL_ASSERT(p < table.positions);
-    for (std::size_t h = 0; h != x_TNH.cols; h += table.head_size)
-      for (std::size_t i = 0; i != half; ++i) {
-        auto cos = table.cos_PH2[p * half + i];
-        auto sin = table.sin_PH2[p * half + i] * direction;
-        auto a = x_TNH(t, h + i);
-        auto b = x_TNH(t, h + half + i);
-        x_TNH(t, h + i) = a * cos - b * sin;
-        x_TNH(t, h + half + i) = b * cos + a * sin;
-      }
-  }
+  for (std::size_t t = 0; t != positions_T.size; ++t)
+    SHOAL_KERNEL_ASSERT(positions_T[t] >= 0
+                        && static_cast<std::size_t>(positions_T[t])
+                             < table.positions);
 }
 
 } // namespace
@@ -121,13 +111,15 @@ void rotate(matrix_view<float> x_TNH,
 void reference_backend::rope(matrix_view<float> x_TNH,
                              vector_view<const std::int32_t> positions_T,
                              const rope_table& table) {
-  rotate(x_TNH, positions_T, table, 1);
+  check(x_TNH, positions_T, table);
+  loops::rotate<float>(x_TNH, positions_T, table, 1);
 }
 
 void reference_backend::rope_backward(
   matrix_view<float> dx_TNH, vector_view<const std::int32_t> positions_T,
   const rope_table& table) {
-  rotate(dx_TNH, positions_T, table, -1);
+  check(dx_TNH, positions_T, table);
+  loops::rotate<float>(dx_TNH, positions_T, table, -1);
 }
 
 } // namespace reference

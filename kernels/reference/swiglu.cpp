@@ -1,8 +1,8 @@
-// kernels/reference/swiglu.cpp -- silu(gate) * up and its gradients.
+// kernels/reference/swiglu.cpp -- the gate of floats.
+#include "kernels/reference/swiglu.hpp"
+
 #include "kernels/check.hpp"
 #include "kernels/reference/backend.hpp"
-
-#include <cmath>
 
 namespace shoal::kernels::reference {
 
@@ -10,11 +10,7 @@ void reference_backend::swiglu(matrix_view<float> y_TF,
                                matrix_view<const float> gate_TF,
                                matrix_view<const float> up_TF) {
   SHOAL_KERNEL_ASSERT(same_shape(y_TF, gate_TF) && same_shape(y_TF, up_TF));
-  for (std::size_t t = 0; t != y_TF.rows; ++t)
-    for (std::size_t f = 0; f != y_TF.cols; ++f) {
-      double g = gate_TF(t, f);
-      y_TF(t, f) = static_cast<float>(g / (1 + std::exp(-g)) * up_TF(t, f));
-    }
+  loops::swiglu<float>(y_TF, gate_TF, up_TF);
 }
 
 void reference_backend::swiglu_backward(matrix_view<float> dgate_TF,
@@ -25,14 +21,7 @@ void reference_backend::swiglu_backward(matrix_view<float> dgate_TF,
   SHOAL_KERNEL_ASSERT(same_shape(dgate_TF, gate_TF) && same_shape(dup_TF, up_TF)
                       && same_shape(dy_TF, gate_TF)
                       && same_shape(dy_TF, up_TF));
-  for (std::size_t t = 0; t != dy_TF.rows; ++t)
-    for (std::size_t f = 0; f != dy_TF.cols; ++f) {
-      double g = gate_TF(t, f), u = up_TF(t, f), dy = dy_TF(t, f);
-      auto sigmoid = 1 / (1 + std::exp(-g));
-      auto slope = sigmoid * (1 + g * (1 - sigmoid));
-      dgate_TF(t, f) = static_cast<float>(dy * u * slope);
-      dup_TF(t, f) = static_cast<float>(dy * g * sigmoid);
-    }
+  loops::swiglu_backward<float>(dgate_TF, dup_TF, dy_TF, gate_TF, up_TF);
 }
 
 } // namespace shoal::kernels::reference

@@ -1,11 +1,15 @@
 // tests/kernels/attention_test.cpp -- causal attention, trained and cached.
+#include "kernels/reference/attention.hpp"
 #include "tests/kernels/harness.hpp"
 
 #include <boost/test/data/test_case.hpp>
+#include <malloc.h>
 
 #include <algorithm>
 #include <cmath>
+#include <fstream>
 #include <ostream>
+#include <string>
 
 namespace shoal::kernels {
 
@@ -18,6 +22,8 @@ static std::ostream& operator<<(std::ostream& out, const attention_shape& s) {
 } // namespace shoal::kernels
 
 namespace shoal::tests {
+
+namespace loops = kernels::reference::loops;
 
 namespace {
 
@@ -48,6 +54,12 @@ const attention_shape shapes[] = {
   shape_of(1, 66, 1, 1, 8, 1000),
   shape_of(2, 65, 4, 2, 12, 0, 0.5f),
   shape_of(1, 140, 2, 1, 32, 33, 1.5f),
+};
+
+// Of models of 1 to 8 billion parameters: a prompt, or a short sequence.
+const attention_shape real_shapes[] = {
+  shape_of(1, 256, 32, 4, 64),
+  shape_of(1, 256, 32, 4, 128),
 };
 
 const attention_shape differentiated[] = {shape_of(2, 4, 4, 2, 3),
@@ -103,11 +115,38 @@ void sweep_cached(Check check) {
         }
 }
 
+/// Whether Linux forgets how much memory this process had; sandboxes may not.
+bool forget_peak() {
+  std::ofstream out("/proc/self/clear_refs");
+  return static_cast<bool>(out << "5" << std::flush);
+}
+
+boost::test_tools::assertion_result
+can_forget_peak(boost::unit_test::test_unit_id) {
+  boost::test_tools::assertion_result can = forget_peak();
+  can.message() << "/proc/self/clear_refs cannot be written";
+  return can;
+}
+
+/// The most memory that this process has had since.
+std::size_t peak_bytes() {
+  std::ifstream in("/proc/self/status");
+  for (std::string word; in >> word;)
+    if (std::size_t kib = 0; word == "VmHWM:" && in >> kib)
+      return kib << 10;
+  return 0;
+}
+
 } // namespace
 
 BOOST_AUTO_TEST_SUITE(attention)
 
 BOOST_DATA_TEST_CASE(cpu_matches_reference, shapes, shape) {
+  check_matches_reference(
+    [&](auto& on) { return forward_and_backward(on, shape); });
+}
+
+BOOST_DATA_TEST_CASE(cpu_matches_reference_on_real_shapes, real_shapes, shape) {
   check_matches_reference(
     [&](auto& on) { return forward_and_backward(on, shape); });
 }
@@ -128,24 +167,26 @@ BOOST_AUTO_TEST_CASE(threads_change_no_bit_with_a_cache) {
 BOOST_DATA_TEST_CASE(gradients_match_differences, differentiated, s) {
   auto rows = s.batch * s.tokens;
   auto NH = s.heads * s.head_size, KH = s.kv_heads * s.head_size;
-  const auto q = random_values(rows * NH, 1);
-  const auto k = random_values(rows * KH, 2);
-  const auto v = random_values(rows * KH, 3);
-  const auto d_o = random_values(rows * NH, 4);
-  auto value = [&](auto& on, const floats& q, const floats& k,
-                   const floats& v) {
-    floats o(rows * NH);
-    on.attention(matrix(o, NH), {}, matrix(q, NH), matrix(k, KH), matrix(v, KH),
-                 s);
+  const auto q = random_doubles(rows * NH, 1), k = random_doubles(rows * KH, 2);
+  const auto v = random_doubles(rows * KH, 3);
+  const auto d_o = random_doubles(rows * NH, 4);
+  doubles lse(s.batch * s.heads * s.tokens);
+  auto value = [&](const doubles& q, const doubles& k, const doubles& v) {
+    doubles o(rows * NH);
+    loops::attention<double>(matrix(o, NH), matrix(lse, s.tokens),
+                             matrix(q, NH), matrix(k, KH), matrix(v, KH), s);
     return o;
   };
-  auto all = forward_and_backward(*kernels::make_reference_backend(), s);
-  check_gradient([&](auto& on, auto& at) { return value(on, at, k, v); }, q,
-                 d_o, all[2]);
-  check_gradient([&](auto& on, auto& at) { return value(on, q, at, v); }, k,
-                 d_o, all[3]);
-  check_gradient([&](auto& on, auto& at) { return value(on, q, k, at); }, v,
-                 d_o, all[4]);
+  const auto o = value(q, k, v); // sets lse
+  const auto at_lse = lse;
+  doubles dq(q.size()), dk(k.size()), dv(v.size());
+  loops::attention_backward<double>(matrix(dq, NH), matrix(dk, KH),
+                                    matrix(dv, KH), matrix(d_o, NH),
+                                    matrix(q, NH), matrix(k, KH), matrix(v, KH),
+                                    matrix(o, NH), matrix(at_lse, s.tokens), s);
+  check_gradient([&](auto& at) { return value(at, k, v); }, q, d_o, dq);
+  check_gradient([&](auto& at) { return value(q, at, v); }, k, d_o, dk);
+  check_gradient([&](auto& at) { return value(q, k, at); }, v, d_o, dv);
 }
 
 const attention_shape cached_shapes[] = {shape_of(1, 20, 4, 2, 16),
@@ -234,6 +275,30 @@ BOOST_AUTO_TEST_CASE(views_into_one_matrix_work) {
                           in.slice_cols(48, 64), o_view, matrix(clse, 67), s);
     return outputs{o, dqkv};
   });
+}
+
+// All scores of a head would take 256 MiB here, what it is made of 3.
+BOOST_AUTO_TEST_CASE(memory_does_not_grow_with_the_square_of_tokens,
+                     *boost::unit_test::precondition(can_forget_peak)) {
+  const auto s = shape_of(1, 8192, 1, 1, 8);
+  constexpr std::size_t T = 8192, H = 8;
+  const auto q = random_values(T * H, 1), k = random_values(T * H, 2);
+  const auto v = random_values(T * H, 3), d_o = random_values(T * H, 4);
+  floats o(T * H), lse(T), dq(T * H), dk(T * H), dv(T * H);
+  const auto &co = o, &clse = lse;
+  cpu_fixture fixture;
+  ::malloc_trim(0);
+  forget_peak();
+  const auto before = peak_bytes();
+  fixture.cpu->attention(matrix(o, H), matrix(lse, T), matrix(q, H),
+                         matrix(k, H), matrix(v, H), s);
+  fixture.cpu->attention_backward(
+    matrix(dq, H), matrix(dk, H), matrix(dv, H), matrix(d_o, H), matrix(q, H),
+    matrix(k, H), matrix(v, H), matrix(co, H), matrix(clse, T), s);
+  fixture.cpu->attention_cached(matrix(o, H), matrix(q, H), matrix(k, H),
+                                matrix(v, H), s);
+  BOOST_TEST(before > 0u);
+  BOOST_TEST(peak_bytes() - before < T * T * sizeof(float) / 4);
 }
 
 BOOST_AUTO_TEST_CASE(large_scores_do_not_overflow) {

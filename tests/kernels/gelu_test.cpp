@@ -1,4 +1,5 @@
 // tests/kernels/gelu_test.cpp -- both forms, alone and as a gate.
+#include "kernels/reference/gelu.hpp"
 #include "tests/kernels/harness.hpp"
 
 #include <boost/test/data/test_case.hpp>
@@ -15,6 +16,8 @@ static std::ostream& operator<<(std::ostream& out, gelu_form form) {
 } // namespace shoal::kernels
 
 namespace shoal::tests {
+
+namespace loops = kernels::reference::loops;
 
 namespace {
 
@@ -76,32 +79,29 @@ BOOST_AUTO_TEST_CASE(known_values) {
 }
 
 BOOST_DATA_TEST_CASE(gradients_match_differences, forms, form) {
-  auto x = random_values(15, 1);
+  auto x = random_doubles(15, 1);
   for (auto& value : x)
     value *= 3;
   const auto& g = x;
-  const auto u = random_values(15, 2);
-  const auto dy = random_values(15, 3);
-  floats dx(15), dg(15), du(15);
-  const auto reference = kernels::make_reference_backend();
-  reference->gelu_backward(matrix(dx, 5), matrix(dy, 5), matrix(g, 5), form);
-  reference->geglu_backward(matrix(dg, 5), matrix(du, 5), matrix(dy, 5),
-                            matrix(g, 5), matrix(u, 5), form);
-  auto alone = [&](auto& on, const floats& at) {
-    floats y(15);
-    on.gelu(matrix(y, 5), matrix(at, 5), form);
+  const auto u = random_doubles(15, 2), dy = random_doubles(15, 3);
+  doubles dx(15), dg(15), du(15);
+  loops::gelu_backward<double>(matrix(dx, 5), matrix(dy, 5), matrix(g, 5),
+                               form);
+  loops::geglu_backward<double>(matrix(dg, 5), matrix(du, 5), matrix(dy, 5),
+                                matrix(g, 5), matrix(u, 5), form);
+  auto alone = [&](const doubles& at) {
+    doubles y(15);
+    loops::gelu<double>(matrix(y, 5), matrix(at, 5), form);
     return y;
   };
-  auto gated = [&](auto& on, const floats& a, const floats& b) {
-    floats y(15);
-    on.geglu(matrix(y, 5), matrix(a, 5), matrix(b, 5), form);
+  auto gated = [&](const doubles& a, const doubles& b) {
+    doubles y(15);
+    loops::geglu<double>(matrix(y, 5), matrix(a, 5), matrix(b, 5), form);
     return y;
   };
   check_gradient(alone, g, dy, dx);
-  check_gradient([&](auto& on, auto& at) { return gated(on, at, u); }, g, dy,
-                 dg);
-  check_gradient([&](auto& on, auto& at) { return gated(on, g, at); }, u, dy,
-                 du);
+  check_gradient([&](auto& at) { return gated(at, u); }, g, dy, dg);
+  check_gradient([&](auto& at) { return gated(g, at); }, u, dy, du);
 }
 
 BOOST_DATA_TEST_CASE(far_ends_stay_finite, forms, form) {

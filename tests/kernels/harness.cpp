@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 
 namespace shoal::tests {
 
@@ -15,6 +16,11 @@ floats random_values(std::size_t count, std::uint64_t seed) {
   for (auto& value : values)
     value = static_cast<float>(generator.next_unit() * 2 - 1);
   return values;
+}
+
+doubles random_doubles(std::size_t count, std::uint64_t seed) {
+  const auto values = random_values(count, seed);
+  return {values.begin(), values.end()};
 }
 
 std::vector<std::int32_t> random_ids(std::size_t count, std::int32_t low,
@@ -28,32 +34,37 @@ std::vector<std::int32_t> random_ids(std::size_t count, std::int32_t low,
   return ids;
 }
 
-kernels::matrix_view<float> matrix(floats& values, std::size_t cols) {
-  return {values.data(), values.size() / cols, cols};
-}
-
-kernels::matrix_view<const float>
-matrix(const floats& values, std::size_t cols) {
-  return {values.data(), values.size() / cols, cols};
-}
-
 cpu_fixture::cpu_fixture(unsigned threads)
   : team(threads), cpu(kernels::make_cpu_backend(team)) {
   // nop
 }
 
-double relative_difference(const floats& got, const floats& expected) {
+namespace {
+
+template <class Scalar>
+double difference(const std::vector<Scalar>& got,
+                  const std::vector<Scalar>& expected) {
   BOOST_REQUIRE_EQUAL(got.size(), expected.size());
   double worst = 0;
   double largest = 1e-30;
   for (std::size_t i = 0; i != got.size(); ++i) {
-    auto difference = std::abs(double{got[i]} - expected[i]);
-    worst = std::isfinite(difference) ? std::max(worst, difference) : INFINITY;
+    auto apart = std::abs(double{got[i]} - expected[i]);
+    worst = std::isfinite(apart) ? std::max(worst, apart) : INFINITY;
     if (!std::isfinite(worst))
       break;
     largest = std::max(largest, std::abs(double{expected[i]}));
   }
   return worst / largest;
+}
+
+} // namespace
+
+double relative_difference(const floats& got, const floats& expected) {
+  return difference(got, expected);
+}
+
+double relative_difference(const doubles& got, const doubles& expected) {
+  return difference(got, expected);
 }
 
 namespace {
@@ -87,6 +98,12 @@ void for_each_target(Body body) {
 
 } // namespace
 
+void for_each_backend(const std::function<void(kernels::backend&)>& body) {
+  BOOST_TEST_CONTEXT("reference")
+  body(*kernels::make_reference_backend());
+  for_each_target([&] { body(*cpu_fixture{}.cpu); });
+}
+
 void check_matches_reference(const call& run, double tolerance) {
   auto expected = run(*kernels::make_reference_backend());
   for_each_target([&] {
@@ -114,30 +131,27 @@ void check_threads_change_nothing(const call& run) {
   }
 }
 
-void check_gradient(
-  const std::function<floats(kernels::backend&, const floats&)>& value,
-  const floats& x, const floats& weight, const floats& gradient) {
-  auto reference = kernels::make_reference_backend();
-  auto loss = [&](const floats& at) {
-    auto y = value(*reference, at);
+void check_gradient(const std::function<doubles(const doubles&)>& value,
+                    const doubles& x, const doubles& weight,
+                    const doubles& gradient) {
+  auto loss = [&](const doubles& at) {
+    auto y = value(at);
     BOOST_REQUIRE_EQUAL(y.size(), weight.size());
-    double sum = 0;
-    for (std::size_t i = 0; i != y.size(); ++i)
-      sum += double{y[i]} * weight[i];
-    return sum;
+    return std::inner_product(y.begin(), y.end(), weight.begin(), 0.0);
   };
   BOOST_REQUIRE_EQUAL(gradient.size(), x.size());
-  floats expected(x.size());
+  doubles expected(x.size());
   for (std::size_t i = 0; i != x.size(); ++i) {
     auto moved = x;
-    moved[i] = x[i] + difference_step;
+    moved[i] = x[i] + double_difference_step;
     auto above = loss(moved);
-    auto high = double{moved[i]};
-    moved[i] = x[i] - difference_step;
+    auto high = moved[i];
+    moved[i] = x[i] - double_difference_step;
     auto below = loss(moved);
-    expected[i] = static_cast<float>((above - below) / (high - moved[i]));
+    expected[i] = (above - below) / (high - moved[i]);
   }
-  BOOST_TEST(relative_difference(gradient, expected) <= difference_tolerance);
+  BOOST_TEST(relative_difference(gradient, expected)
+             <= double_difference_tolerance);
 }
 
 } // namespace shoal::tests

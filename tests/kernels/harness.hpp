@@ -16,18 +16,29 @@
 namespace shoal::tests {
 
 using floats = std::vector<float>;
+using doubles = std::vector<double>;
 using outputs = std::vector<floats>;
 using call = std::function<outputs(kernels::backend&)>;
 
 /// `count` values in [-1, 1), always the same for a seed.
 floats random_values(std::size_t count, std::uint64_t seed);
+/// The same, as doubles.
+doubles random_doubles(std::size_t count, std::uint64_t seed);
 /// `count` whole numbers in [low, high).
 std::vector<std::int32_t> random_ids(std::size_t count, std::int32_t low,
                                      std::int32_t high, std::uint64_t seed);
 
-kernels::matrix_view<float> matrix(floats& values, std::size_t cols);
-kernels::matrix_view<const float>
-matrix(const floats& values, std::size_t cols);
+/// All values as rows of `cols`.
+template <class Scalar>
+kernels::matrix_view<Scalar>
+matrix(std::vector<Scalar>& values, std::size_t cols) {
+  return {values.data(), values.size() / cols, cols};
+}
+template <class Scalar>
+kernels::matrix_view<const Scalar>
+matrix(const std::vector<Scalar>& values, std::size_t cols) {
+  return {values.data(), values.size() / cols, cols};
+}
 
 /// A backend and its team of `threads`.
 struct cpu_fixture {
@@ -38,6 +49,11 @@ struct cpu_fixture {
 
 /// The largest difference relative to the largest magnitude of `expected`.
 double relative_difference(const floats& got, const floats& expected);
+double relative_difference(const doubles& got, const doubles& expected);
+
+/// Calls `body` with reference, and with cpu held to each instruction set that
+/// this machine has and the kernels were compiled for.
+void for_each_backend(const std::function<void(kernels::backend&)>& body);
 
 /// cpu gives what reference gives.
 void check_matches_reference(const call& run,
@@ -48,9 +64,10 @@ void check_equals_reference(const call& run);
 void check_threads_change_nothing(const call& run);
 
 /// `gradient` is that of sum(weight * value(x)) at x, checked along the
-/// coordinates of x by central differences; `value` runs on reference.
-void check_gradient(
-  const std::function<floats(kernels::backend&, const floats&)>& value,
-  const floats& x, const floats& weight, const floats& gradient);
+/// coordinates of x by central differences. `value` runs the loops of
+/// reference/ on doubles: their formulas, with nothing rounded to float.
+void check_gradient(const std::function<doubles(const doubles&)>& value,
+                    const doubles& x, const doubles& weight,
+                    const doubles& gradient);
 
 } // namespace shoal::tests

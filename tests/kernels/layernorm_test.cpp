@@ -1,9 +1,12 @@
 // tests/kernels/layernorm_test.cpp -- normalization to mean 0, variance 1.
+#include "kernels/reference/layernorm.hpp"
 #include "tests/kernels/harness.hpp"
 
 #include <cmath>
 
 namespace shoal::tests {
+
+namespace loops = kernels::reference::loops;
 
 namespace {
 
@@ -73,30 +76,26 @@ BOOST_AUTO_TEST_CASE(rows_have_mean_0_and_variance_1) {
 
 BOOST_AUTO_TEST_CASE(gradients_match_differences) {
   constexpr std::size_t T = 3, D = 7;
-  auto reference = kernels::make_reference_backend();
-  const auto x = random_values(T * D, 1);
-  const auto w = random_values(D, 2);
-  const auto b = random_values(D, 4);
-  const auto dy = random_values(T * D, 3);
-  floats y(T * D), stats(2 * T), dx(T * D), dw(D), db(D);
+  const auto x = random_doubles(T * D, 1), dy = random_doubles(T * D, 3);
+  const auto w = random_doubles(D, 2), b = random_doubles(D, 4);
+  doubles stats(2 * T), dx(T * D), dw(D), db(D);
   const auto& cstats = stats;
-  reference->layernorm(matrix(y, D), matrix(stats, T), matrix(x, D), w, b, eps);
-  reference->layernorm_input_gradient(matrix(dx, D), matrix(dy, D),
-                                      matrix(x, D), w, matrix(cstats, T));
-  reference->layernorm_weight_gradient(dw, db, matrix(dy, D), matrix(x, D),
-                                       matrix(cstats, T));
-  auto value = [&](auto& on, const floats& at, const floats& weight,
-                   const floats& bias) {
-    floats out(T * D);
-    on.layernorm(matrix(out, D), {}, matrix(at, D), weight, bias, eps);
-    return out;
+  auto value = [&](const doubles& at, const doubles& weight,
+                   const doubles& bias) {
+    doubles y(T * D);
+    loops::layernorm<double>(matrix(y, D), matrix(stats, T), matrix(at, D),
+                             weight, bias, eps);
+    return y;
   };
-  check_gradient([&](auto& on, auto& at) { return value(on, at, w, b); }, x, dy,
-                 dx);
-  check_gradient([&](auto& on, auto& at) { return value(on, x, at, b); }, w, dy,
-                 dw);
-  check_gradient([&](auto& on, auto& at) { return value(on, x, w, at); }, b, dy,
-                 db);
+  value(x, w, b); // sets stats
+  loops::layernorm_input_gradient<double>(matrix(dx, D), matrix(dy, D),
+                                          matrix(x, D), w, matrix(cstats, T),
+                                          kernels::into::overwrite);
+  loops::layernorm_weight_gradient<double>(dw, db, matrix(dy, D), matrix(x, D),
+                                           matrix(cstats, T));
+  check_gradient([&](auto& at) { return value(at, w, b); }, x, dy, dx);
+  check_gradient([&](auto& at) { return value(x, at, b); }, w, dy, dw);
+  check_gradient([&](auto& at) { return value(x, w, at); }, b, dy, db);
 }
 
 // Another microbatch beside it, or another stage, must not change a row.

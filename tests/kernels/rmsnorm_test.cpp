@@ -1,7 +1,13 @@
 // tests/kernels/rmsnorm_test.cpp -- root-mean-square normalization.
+#include "kernels/reference/rmsnorm.hpp"
 #include "tests/kernels/harness.hpp"
 
+#include <boost/test/data/monomorphic.hpp>
+#include <boost/test/data/test_case.hpp>
+
 namespace shoal::tests {
+
+namespace loops = kernels::reference::loops;
 
 namespace {
 
@@ -55,33 +61,24 @@ BOOST_AUTO_TEST_CASE(threads_change_no_bit) {
   sweep([](const call& run) { check_threads_change_nothing(run); });
 }
 
-BOOST_AUTO_TEST_CASE(gradients_match_differences) {
+BOOST_DATA_TEST_CASE(gradients_match_differences,
+                     boost::unit_test::data::make({0.0f, 1.0f}), offset) {
   constexpr std::size_t T = 3, D = 7;
-  auto reference = kernels::make_reference_backend();
-  auto x = random_values(T * D, 1);
-  auto w = random_values(D, 2);
-  auto dy = random_values(T * D, 3);
-  floats r(T), dx(T * D), dw(D);
-  const auto &cx = x, &cdy = dy;
-  auto value = [&](auto& on, const floats& at, const floats& weight) {
-    floats y(T * D);
-    on.rmsnorm(matrix(y, D), r, matrix(at, D), weight, eps);
+  const auto x = random_doubles(T * D, 1), w = random_doubles(D, 2);
+  const auto dy = random_doubles(T * D, 3);
+  doubles r(T), dx(T * D), dw(D);
+  auto value = [&](const doubles& at, const doubles& weight) {
+    doubles y(T * D);
+    loops::rmsnorm<double>(matrix(y, D), r, matrix(at, D), weight, eps, offset);
     return y;
   };
-  check_gradient([&](auto& on, auto& at) { return value(on, x, at); }, w, dy,
-                 [&] {
-                   value(*reference, x, w);
-                   reference->rmsnorm_weight_gradient(dw, matrix(cdy, D),
-                                                      matrix(cx, D), r);
-                   return dw;
-                 }());
-  check_gradient([&](auto& on, auto& at) { return value(on, at, w); }, x, dy,
-                 [&] {
-                   value(*reference, x, w);
-                   reference->rmsnorm_input_gradient(
-                     matrix(dx, D), matrix(cdy, D), matrix(cx, D), w, r);
-                   return dx;
-                 }());
+  value(x, w); // sets r
+  loops::rmsnorm_input_gradient<double>(matrix(dx, D), matrix(dy, D),
+                                        matrix(x, D), w, r,
+                                        kernels::into::overwrite, offset);
+  loops::rmsnorm_weight_gradient<double>(dw, matrix(dy, D), matrix(x, D), r);
+  check_gradient([&](auto& at) { return value(at, w); }, x, dy, dx);
+  check_gradient([&](auto& at) { return value(x, at); }, w, dy, dw);
 }
 
 BOOST_AUTO_TEST_CASE(an_offset_is_added_to_the_weight) {

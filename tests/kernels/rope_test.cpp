@@ -1,9 +1,12 @@
 // tests/kernels/rope_test.cpp -- rotary position embedding.
+#include "kernels/reference/rope.hpp"
 #include "tests/kernels/harness.hpp"
 
 #include <cmath>
 
 namespace shoal::tests {
+
+namespace loops = kernels::reference::loops;
 
 namespace {
 
@@ -58,6 +61,21 @@ BOOST_AUTO_TEST_CASE(backward_undoes_forward) {
   BOOST_TEST(relative_difference(x, before) > 0.1);
   reference->rope_backward(matrix(x, 48), positions, table);
   BOOST_TEST(relative_difference(x, before) <= float_tolerance);
+}
+
+BOOST_AUTO_TEST_CASE(gradient_matches_differences) {
+  const auto table = kernels::make_rope_table(6, 50, 100);
+  const auto x = random_doubles(4 * 12, 1), dy = random_doubles(4 * 12, 2);
+  const auto positions = random_ids(4, 0, 50, 3);
+  auto dx = dy;
+  loops::rotate<double>(matrix(dx, 12), positions, table, -1);
+  check_gradient(
+    [&](auto& at) {
+      auto y = at;
+      loops::rotate<double>(matrix(y, 12), positions, table, 1);
+      return y;
+    },
+    x, dy, dx);
 }
 
 BOOST_AUTO_TEST_CASE(pairs_are_a_half_apart_and_turn_by_the_position) {

@@ -1,4 +1,5 @@
 // tests/kernels/routing_test.cpp -- tokens to experts and back.
+#include "kernels/reference/routing.hpp"
 #include "tests/kernels/harness.hpp"
 
 #include <boost/test/data/monomorphic.hpp>
@@ -11,6 +12,8 @@
 namespace bdata = boost::unit_test::data;
 
 namespace shoal::tests {
+
+namespace loops = kernels::reference::loops;
 
 namespace {
 
@@ -58,7 +61,8 @@ void sweep(Check check) {
 }
 
 /// E * sum_e (count[e] / T) * mean_t p[t,e], with the counts of `by`.
-double balance_of(const routing& by, const floats& p) {
+template <class Scalar>
+double balance_of(const routing& by, const std::vector<Scalar>& p) {
   const auto E = by.experts(), T = by.tokens();
   double sum = 0;
   for (std::size_t e = 0; e != E; ++e) {
@@ -141,35 +145,33 @@ BOOST_AUTO_TEST_CASE(of_equal_experts_the_lower_is_chosen) {
 BOOST_DATA_TEST_CASE(gradients_match_differences, bdata::make({false, true}),
                      normalised) {
   constexpr std::size_t T = 4, E = 5, k = 2, D = 3;
-  floats logits(T * E);
+  doubles logits(T * E);
   for (std::size_t i = 0; i != logits.size(); ++i)
-    logits[i] = 0.3f * static_cast<float>((i * 7) % 5);
-  const auto x = random_values(T * k * D, 2);
-  const auto dy = random_values(T * D, 3);
-  auto reference = kernels::make_reference_backend();
+    logits[i] = 0.3 * static_cast<double>((i * 7) % 5);
+  const auto x = random_doubles(T * k * D, 2), dy = random_doubles(T * D, 3);
   routing by;
-  floats p = logits, weight(T * k), y(T * D), dx(T * k * D), dweight(T * k);
-  reference->route(by, weight, matrix(p, E), k, normalised);
-  reference->combine_backward(matrix(dx, D), dweight, matrix(dy, D),
-                              matrix(x, D), weight, by);
+  doubles p = logits, weight(T * k), dx(T * k * D), dweight(T * k);
+  loops::route<double>(by, weight, matrix(p, E), k, normalised);
+  loops::combine_backward<double>(matrix(dx, D), dweight, matrix(dy, D),
+                                  matrix(x, D), weight, by);
   auto dlogits = p;
-  reference->route_backward(matrix(dlogits, E), dweight, by, normalised, 0.7f);
-  auto value = [&](auto& on, const floats& l, const floats& rows) {
+  loops::route_backward<double>(matrix(dlogits, E), dweight, by, normalised,
+                                0.75f);
+  auto value = [&](const doubles& l, const doubles& rows) {
     routing now;
-    floats q = l, w(T * k), out(T * D);
-    on.route(now, w, matrix(q, E), k, normalised);
+    doubles q = l, w(T * k), y(T * D);
+    loops::route<double>(now, w, matrix(q, E), k, normalised);
     BOOST_REQUIRE(now.token_row == by.token_row);
-    on.combine(matrix(out, D), matrix(rows, D), w, now);
-    // One value more: the balance, with 0.7 as its gradient.
-    out.push_back(static_cast<float>(balance_of(now, q)));
-    return out;
+    loops::combine<double>(matrix(y, D), matrix(rows, D), w, now);
+    // One value more: the balance, with 0.75 as its gradient.
+    y.push_back(balance_of(now, q));
+    return y;
   };
   auto weights = dy;
-  weights.push_back(0.7f);
-  check_gradient([&](auto& on, auto& at) { return value(on, at, x); }, logits,
-                 weights, dlogits);
-  check_gradient([&](auto& on, auto& at) { return value(on, logits, at); }, x,
-                 weights, dx);
+  weights.push_back(0.75);
+  check_gradient([&](auto& at) { return value(at, x); }, logits, weights,
+                 dlogits);
+  check_gradient([&](auto& at) { return value(logits, at); }, x, weights, dx);
 }
 
 BOOST_AUTO_TEST_CASE(an_even_choice_has_the_least_balance) {
