@@ -90,6 +90,7 @@ struct block_context {
   kernels::vector_view<const std::int32_t> positions_T;
   /// What the balance of a block's experts is multiplied with in the loss.
   float balance_scale = 0;
+  logits_budget logits = {};
 
   std::size_t rows() const { return sequences * tokens; }
   kernels::attention_shape attention(unit_index unit) const;

@@ -130,6 +130,10 @@ broken_rule consistent(const model_config& c) {
     return broken;
   if (broken_rule broken = experts_fit(c); broken.key != nullptr)
     return broken;
+  if (const std::uint64_t count = tensor_count(c); count > model_tensors_max)
+    return {c.num_experts != 0 ? "num_experts" : "num_hidden_layers",
+            "with the other sizes makes " + std::to_string(count)
+              + " tensors, more than " + std::to_string(model_tensors_max)};
   auto id = [&](std::int32_t i) {
     return i >= 0 && static_cast<std::uint64_t>(i) < c.vocab_size;
   };
@@ -205,6 +209,20 @@ const family& family_of(const model_config& c) {
   });
   SHOAL_ASSERT(it != all.end());
   return *it;
+}
+
+std::uint64_t tensor_count(const model_config& c) {
+  const family& kind = family_of(c);
+  const std::uint64_t norm = kind.layer_norm ? 2 : 1;
+  const std::uint64_t qkv = kind.qkv_bias || c.attention_bias ? 6 : 3;
+  const std::uint64_t output = kind.output_bias || c.attention_bias ? 2 : 1;
+  const std::uint64_t mlp =
+    (kind.gated ? 3 : 2) * (kind.mlp_bias || c.mlp_bias ? 2 : 1);
+  const std::uint64_t block =
+    2 * norm + qkv + (kind.head_norms ? 2 * norm : 0) + output
+    + (kind.post_norms ? 2 * norm : 0)
+    + (c.num_experts != 0 ? 1 + c.num_experts * mlp : mlp);
+  return (kind.rotary ? 1 : 2) + c.num_hidden_layers * block + norm + 1;
 }
 
 std::optional<mlp_function> mlp_function_of(std::string_view name) {

@@ -25,6 +25,9 @@ inline constexpr std::uint64_t layers_max = 1u << 14;
 inline constexpr std::uint64_t vocabulary_max = 1u << 24;
 inline constexpr std::uint64_t positions_max = 1u << 24;
 inline constexpr std::uint64_t experts_max = 1u << 12;
+/// Tensors of a model: some 200 bytes each, before any weight is looked at.
+/// Mixtures of 400 experts in 60 layers have 72,000.
+inline constexpr std::uint64_t model_tensors_max = 1u << 18;
 /// A config.json of more bytes is refused unread.
 inline constexpr std::uint64_t config_bytes_max = 4u << 20;
 
@@ -111,6 +114,10 @@ const std::vector<family>& families();
 /// The row of a configuration. @pre its model_type is one of them
 const family& family_of(const model_config& config);
 
+/// How many tensors a model has, or a few more for each layer: some families
+/// hold q, k and v in one. unit_layout makes so many descriptions.
+std::uint64_t tensor_count(const model_config& config);
+
 /// What the MLP applies to its hidden values.
 enum class mlp_function : std::uint8_t { silu, gelu, gelu_tanh };
 /// @returns nothing if the name is not known.
@@ -123,9 +130,11 @@ std::uint64_t window_of(const model_config& config, std::uint64_t layer);
 /// Reads the text of a config.json. `where` (a path, or "[model]" of a run
 /// file) begins every failure. Keys without meaning here are ignored, as
 /// files carry many; `known_keys()` lists the others, for callers that want
-/// to refuse misspelt ones.
+/// to refuse misspelt ones. A text without model_type is of `usual_type`, or a
+/// failure if that is empty.
 result<model_config>
-parse_config(std::string_view json, std::string_view where = "config.json");
+parse_config(std::string_view json, std::string_view where = "config.json",
+             std::string_view usual_type = "llama");
 
 /// Checks what parse_config() checks, for a configuration made by hand.
 status check_config(const model_config& config,

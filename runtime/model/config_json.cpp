@@ -1,7 +1,6 @@
 // runtime/model/config_json.cpp -- config.json, read and written.
 #include "runtime/model/config.hpp"
-
-#include <nlohmann/json.hpp>
+#include "runtime/model/json.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -59,7 +58,7 @@ public:
     if (value == nullptr)
       return false;
     if (!value->is_number_unsigned()) {
-      fail(spelled(key), "must be a whole number, is " + value->dump());
+      fail(spelled(key), "must be a whole number, is " + shown(*value));
       return false;
     }
     into = value->get<std::uint64_t>();
@@ -71,7 +70,7 @@ public:
     if (value == nullptr)
       return false;
     if (!value->is_number()) {
-      fail(spelled(key), "must be a number, is " + value->dump());
+      fail(spelled(key), "must be a number, is " + shown(*value));
       return false;
     }
     into = value->get<double>();
@@ -83,7 +82,7 @@ public:
     if (value == nullptr)
       return false;
     if (!value->is_boolean()) {
-      fail(spelled(key), "must be true or false, is " + value->dump());
+      fail(spelled(key), "must be true or false, is " + shown(*value));
       return false;
     }
     into = value->get<bool>();
@@ -95,7 +94,7 @@ public:
     if (value == nullptr)
       return false;
     if (!value->is_string()) {
-      fail(spelled(key), "must be a string, is " + value->dump());
+      fail(spelled(key), "must be a string, is " + shown(*value));
       return false;
     }
     into = value->get<std::string>();
@@ -106,7 +105,7 @@ public:
   void only(const char* key, const json& supported) {
     const json* value = find(key);
     if (value != nullptr && *value != supported)
-      fail(key, value->dump() + " is not supported, only " + supported.dump()
+      fail(key, shown(*value) + " is not supported, only " + supported.dump()
                   + " is");
   }
 
@@ -148,7 +147,7 @@ void read_scaling(reader& r, const model_config& c, kernels::rope_scaling& s) {
   r.read(key, type);
   const auto* const known = std::ranges::find(rope_types, type);
   if (known == std::end(rope_types)) {
-    r.fail(key, json(type).dump(-1, ' ', true, json::error_handler_t::replace)
+    r.fail(key, shown(json(type))
                   + " is not supported, only default, linear, dynamic, llama3 "
                     "and yarn are");
     return;
@@ -185,7 +184,7 @@ void read_rope(reader& r, const json& object, std::string_view where,
     if (value == nullptr)
       continue;
     if (!value->is_object()) {
-      r.fail(key, "must be an object, is " + value->dump());
+      r.fail(key, "must be an object, is " + shown(*value));
       continue;
     }
     reader inner(*value, std::string(where) + ": " + key);
@@ -235,7 +234,7 @@ void read_windows(reader& r, const family& kind, model_config& c) {
     }
     for (std::size_t i = 0; i < layers.size(); ++i) {
       if ((*types)[i] != "sliding_attention" && (*types)[i] != "full_attention")
-        r.fail("layer_types", (*types)[i].dump()
+        r.fail("layer_types", shown((*types)[i])
                                 + " is not supported, only sliding_attention "
                                   "and full_attention are");
       layers[i] = (*types)[i] == "sliding_attention";
@@ -279,15 +278,17 @@ read_ids(reader& r, const json& object, const char* key, std::uint64_t vocab,
   }
   if (it->is_null())
     return {};
-  json list = it->is_array() && many ? *it : json::array({*it});
   std::vector<std::int32_t> ids;
-  for (const json& id : list) {
-    if (!id.is_number_unsigned() || id.get<std::uint64_t>() >= vocab) {
-      r.fail(key, id.dump() + " is not an id below vocab_size");
-      return {};
-    }
-    ids.push_back(id.get<std::int32_t>());
-  }
+  auto add = [&](const json& id) {
+    if (id.is_number_unsigned() && id.get<std::uint64_t>() < vocab)
+      ids.push_back(id.get<std::int32_t>());
+    else
+      r.fail(key, shown(id) + " is not an id below vocab_size");
+  };
+  if (!it->is_array() || !many)
+    add(*it);
+  else
+    std::for_each(it->begin(), it->end(), add);
   return ids;
 }
 
@@ -313,11 +314,9 @@ void read_switches(reader& r, const family& kind, model_config& c) {
   r.only("scale_attn_by_inverse_layer_idx", false);
   r.only("add_cross_attention", false);
   r.only("use_bidirectional_attention", false);
-  if (const json* value = r.find("quantization_config"))
+  if (r.find("quantization_config") != nullptr)
     r.fail("quantization_config",
-           value->dump()
-             + " is not supported: weights must be F32, F16 or "
-               "BF16");
+           "is not supported: weights must be F32, F16 or BF16");
 }
 
 std::string list_of_families() {
@@ -385,27 +384,26 @@ void read_keys(reader& r, const family& kind, const json& object,
 
 } // namespace
 
-result<model_config>
-parse_config(std::string_view text, std::string_view where) {
+result<model_config> parse_config(std::string_view text, std::string_view where,
+                                  std::string_view usual_type) {
   if (text.size() > config_bytes_max)
     return failure{std::string(where) + ": longer than "
                    + std::to_string(config_bytes_max) + " bytes"};
-  const json object = json::parse(text, nullptr, false);
-  if (object.is_discarded())
-    return failure{std::string(where) + ": is not valid JSON"};
-  if (!object.is_object())
-    return failure{std::string(where) + ": is not a JSON object"};
-  std::string type = "llama";
+  const auto parsed = parse_json_object(text, where);
+  if (!parsed)
+    return parsed.why();
+  const json& object = *parsed;
+  std::string type(usual_type);
   reader naming(object, where);
-  naming.read("model_type", type);
+  if (!naming.read("model_type", type) && type.empty())
+    naming.fail("model_type", "is missing; known: " + list_of_families());
   const auto& all = families();
   const auto kind = std::find_if(all.begin(), all.end(), [&](const family& f) {
     return f.model_type == type;
   });
   if (kind == all.end())
-    naming.fail("model_type",
-                json(type).dump(-1, ' ', true, json::error_handler_t::replace)
-                  + " is not supported; known: " + list_of_families());
+    naming.fail("model_type", shown(json(type)) + " is not supported; known: "
+                                + list_of_families());
   if (naming.failed())
     return naming.why();
   reader r(object, where, &*kind);

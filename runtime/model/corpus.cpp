@@ -253,6 +253,8 @@ read_corpus(std::span<const std::string> paths, const corpus_options& options,
   corpus_report own_report;
   corpus_report& counts = report != nullptr ? *report : own_report;
   counts = {};
+  if (options.by != nullptr)
+    counts.notices = options.by->notices();
   auto files = find_files(paths);
   if (!files)
     return files.why();

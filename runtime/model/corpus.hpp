@@ -72,6 +72,7 @@ struct corpus {
 
 /// What was left out while reading.
 struct corpus_report {
+  std::vector<std::string> notices; ///< of the tokenizer
   std::uint64_t files = 0;
   std::uint64_t bytes = 0;
   std::uint64_t skipped_not_text = 0;

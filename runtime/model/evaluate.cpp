@@ -4,8 +4,7 @@
 #include "runtime/model/corpus.hpp"
 #include "runtime/model/decoder.hpp"
 #include "runtime/model/file_io.hpp"
-
-#include <nlohmann/json.hpp>
+#include "runtime/model/json.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -38,17 +37,17 @@ failure needs_tokenizer(const std::string& where) {
 status
 read_line(std::string_view line, const std::string& where,
           const model_config& config, text_encoder* encoder, sequences& into) {
-  const auto object = nlohmann::json::parse(line, nullptr, false);
-  if (!object.is_object())
-    return failure{where + ": is not a JSON object"};
-  if (auto given = object.find("input_ids"); given != object.end()) {
+  const auto object = parse_json_object(line, where);
+  if (!object)
+    return object.why();
+  if (auto given = object->find("input_ids"); given != object->end()) {
     std::vector<token_id> sequence;
     if (!given->is_array())
       return failure{where + ": input_ids is not a list"};
     for (const auto& id : *given) {
       if (!id.is_number_unsigned()
           || id.get<std::uint64_t>() >= config.vocab_size)
-        return failure{where + ": input_ids: " + id.dump()
+        return failure{where + ": input_ids: " + shown(id)
                        + " is not an id below vocab_size ("
                        + std::to_string(config.vocab_size) + ")"};
       sequence.push_back(id.get<token_id>());
@@ -56,8 +55,8 @@ read_line(std::string_view line, const std::string& where,
     into.push_back(std::move(sequence));
     return done{};
   }
-  auto text = object.find("text");
-  if (text == object.end() || !text->is_string())
+  auto text = object->find("text");
+  if (text == object->end() || !text->is_string())
     return failure{where + ": has neither text nor input_ids"};
   if (encoder == nullptr)
     return needs_tokenizer(where);

@@ -3,8 +3,8 @@
 // The loss is the mean negative log likelihood, in nats, over all predicted
 // tokens. Each text file, and each line of a .jsonl file ("text" or
 // "input_ids"), is a sequence of its own; nothing is added to it. A sequence
-// longer than max_position_embeddings is cut into windows of that length that
-// do not overlap; each window predicts all but its first token. A sequence of
+// longer than a window (at most max_position_embeddings) is cut into windows
+// that do not overlap; each predicts all but its first token. A sequence of
 // fewer than two tokens predicts nothing.
 #pragma once
 
@@ -15,6 +15,10 @@
 
 namespace shoal::model {
 
+/// Tokens of a window unless somebody says otherwise: memory and the work of
+/// attention grow with it, and models of 128 k positions would need hours for
+/// what hardly changes a perplexity.
+inline constexpr std::uint64_t window_usual = 2048;
 /// Bytes of one line of a .jsonl file.
 inline constexpr std::size_t jsonl_line_bytes_max = 64u << 20;
 

@@ -2,9 +2,9 @@
 #include "runtime/model/generation_config.hpp"
 
 #include "runtime/model/file_io.hpp"
+#include "runtime/model/json.hpp"
 
-#include <nlohmann/json.hpp>
-
+#include <algorithm>
 #include <cmath>
 
 namespace shoal::model {
@@ -70,22 +70,26 @@ void read_eos(reader& r, generation_defaults& out) {
   if (value == nullptr)
     return;
   out.eos_token_ids.emplace();
-  const json list = value->is_array() ? *value : json::array({*value});
-  for (const json& id : list) {
-    if (!is_id(id))
-      return r.refuse("eos_token_id", "a token id or a list of them");
-    out.eos_token_ids->push_back(id.get<std::int32_t>());
-  }
+  auto add = [&](const json& id) {
+    if (is_id(id))
+      out.eos_token_ids->push_back(id.get<std::int32_t>());
+    else
+      r.refuse("eos_token_id", "a token id or a list of them");
+  };
+  if (value->is_array())
+    std::for_each(value->begin(), value->end(), add);
+  else
+    add(*value);
 }
 
 } // namespace
 
 result<generation_defaults>
 parse_generation_config(std::string_view text, std::string_view where) {
-  const json object = json::parse(text, nullptr, false);
-  if (!object.is_object())
-    return failure{std::string(where) + ": is not a JSON object"};
-  reader r(object, where);
+  const auto object = parse_json_object(text, where);
+  if (!object)
+    return object.why();
+  reader r(*object, where);
   generation_defaults out;
   r.count("max_new_tokens", out.max_tokens, 1, "a number from 1 to 2^24");
   r.number("temperature", out.temperature, "0 or more", [](double x) {

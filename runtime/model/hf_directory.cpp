@@ -20,7 +20,7 @@ result<model_config> load_config(const fs::path& directory) {
   auto text = read_file(path, config_bytes_max);
   if (!text)
     return text.why();
-  return parse_config(*text, path.string());
+  return parse_config(*text, path.string(), "");
 }
 
 namespace {

@@ -28,6 +28,7 @@ struct model_directory {
 };
 
 /// Reads config.json of a directory.
+/// A directory must say of which family it is.
 result<model_config> load_config(const std::filesystem::path& directory);
 
 /// Reads a whole directory.

@@ -85,6 +85,14 @@ in_place(const stored_values& stored, std::size_t rows, std::size_t cols) {
   return std::nullopt;
 }
 
+/// Whether a matrix stays as it is stored: those that are small, and of which a
+/// slight change decides much. A router picks experts by comparing its logits;
+/// each learned position is added to all that is in its place.
+bool keeps_type(const tensor_info& t) {
+  return t.role == tensor_role::router
+         || t.role == tensor_role::position_embedding;
+}
+
 weight_type type_of(stored_type type) {
   return type == stored_type::bf16 ? weight_type::bf16 : weight_type::f32;
 }
@@ -133,9 +141,11 @@ inference_unit::load(std::shared_ptr<const unit_layout> layout, unit_index unit,
     }
     const bool vector = t.shape.size() == 1;
     const std::size_t rows = vector ? 1 : t.shape[0];
+    const weight_choice type = vector          ? weight_type::f32
+                               : keeps_type(t) ? weight_choice()
+                                               : choice;
     out.tensors_.push_back(
-      matrix_of(stored, rows, t.size / rows,
-                vector ? weight_choice(weight_type::f32) : choice, device));
+      matrix_of(stored, rows, t.size / rows, type, device));
     if (info.copy_of || unit == 0)
       packed.emplace(t.name, out.tensors_.back());
   }
@@ -185,10 +195,33 @@ inference_stage::inference_stage(stage_model& stage)
 
 inference_stage::~inference_stage() = default;
 
+namespace {
+
+/// A token has the k of all experts.
+std::size_t
+per_token(const model_config& c, const tensor_info& t, std::size_t size) {
+  return t.expert == no_expert ? size
+                               : size * c.num_experts_per_tok / c.num_experts;
+}
+
+} // namespace
+
 std::size_t inference_stage::bytes_per_token() const noexcept {
   std::size_t sum = 0;
   for (const inference_unit& unit : units_)
-    sum += unit.unit() == 0 ? 0 : unit.bytes();
+    if (const auto infos = layout().tensors_of(unit.unit()); unit.unit() != 0)
+      for (std::size_t i = 0; i != infos.size(); ++i)
+        sum += per_token(config(), infos[i], unit.matrix(i).bytes());
+  return sum;
+}
+
+std::size_t inference_stage::block_products() const noexcept {
+  std::size_t sum = 0;
+  for (const inference_unit& unit : units_)
+    for (const tensor_info& t : layout().tensors_of(unit.unit()))
+      if (unit.unit() != 0 && unit.unit() != layout().head_unit()
+          && t.shape.size() == 2)
+        sum += per_token(config(), t, t.size);
   return sum;
 }
 

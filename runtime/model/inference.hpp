@@ -2,8 +2,9 @@
 //
 // Weights are held in the type in which they are multiplied: as the file has
 // them (F32 and BF16 where they are mapped, without a copy; F16 as floats), or
-// made smaller at load (bf16, q8, q4). Norms are floats always. The embedding
-// and the head are weights like others; tied ones are held once.
+// made smaller at load (bf16, q8, q4). Norms are floats always; routers and
+// learned positions stay as the file has them. The embedding and the head are
+// weights like others; tied ones are held once.
 //
 // Precision: kernels/packed_weight.hpp. Activations and the cache are floats.
 // Threads:   loading uses the team of the device; else one call at a time.
@@ -22,7 +23,8 @@
 
 namespace shoal::model {
 
-/// What matrices become at load; nothing: as they are stored.
+/// What matrices become at load, but for routers and learned positions;
+/// nothing: as they are stored.
 using weight_choice = std::optional<kernels::weight_type>;
 
 /// Weights that are packed already, by name: tied tensors share them.
@@ -80,8 +82,11 @@ public:
   const unit_layout& layout() const noexcept { return units_.front().layout(); }
   const model_config& config() const noexcept { return layout().config(); }
   kernels::backend& device() noexcept { return device_; }
-  /// Bytes of weights that each token reads: all but the embedding.
+  /// Bytes of weights that each token reads: all but the embedding, and of the
+  /// experts as many as a token has.
   std::size_t bytes_per_token() const noexcept;
+  /// Values of the blocks' matrices that each token is multiplied with.
+  std::size_t block_products() const noexcept;
 
 private:
   friend class stage_decoder; // runtime/model/decoder.hpp

@@ -144,6 +144,23 @@ struct tensor_to_save {
 /// tensor after the other; metadata is {"format":"pt"}.
 std::string file_begin(std::span<const tensor_to_save> tensors);
 
+/// A file of some tensors of another one: `begin`, then the values, which lie
+/// in that file's bytes.
+struct file_part {
+  std::vector<std::string> tensors;
+  std::string begin;
+  std::vector<std::span<const std::byte>> values;
+
+  std::uint64_t data_bytes() const;
+};
+
+/// Cuts a whole file's bytes into files of `part_bytes` of data at most, but
+/// for tensors that are larger: tensors in the order in which they lie, of any
+/// type, none cut. @param where names the file in failures
+result<std::vector<file_part>>
+cut_safetensors(std::span<const std::byte> file, std::string_view where,
+                std::uint64_t part_bytes);
+
 /// Writes one file as F32: to a temporary name, synced, then renamed.
 status write_safetensors(const std::filesystem::path& file,
                          std::span<const tensor_to_save> tensors);

@@ -1,8 +1,7 @@
 // runtime/model/safetensors_index.cpp -- which file of a model has which
 // tensor.
+#include "runtime/model/json.hpp"
 #include "runtime/model/safetensors.hpp"
-
-#include <nlohmann/json.hpp>
 
 #include <cstdio>
 
@@ -17,9 +16,11 @@ std::set<std::string> shard_index::files() const {
 
 result<shard_index> parse_index(std::string_view text, std::string_view where) {
   const std::string at(where);
-  const auto json = nlohmann::json::parse(text, nullptr, false);
-  if (!json.is_object() || !json.contains("weight_map")
-      || !json["weight_map"].is_object())
+  const auto parsed = parse_json_object(text, where);
+  if (!parsed)
+    return parsed.why();
+  const nlohmann::json& json = *parsed;
+  if (!json.contains("weight_map") || !json["weight_map"].is_object())
     return failure{at + ": is not a JSON object with weight_map"};
   if (json["weight_map"].size() > tensors_max)
     return failure{at + ": names more than " + std::to_string(tensors_max)

@@ -1,7 +1,6 @@
 // runtime/model/safetensors_parse.cpp -- the header of a file, checked.
+#include "runtime/model/json.hpp"
 #include "runtime/model/safetensors.hpp"
-
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -42,7 +41,7 @@ std::uint64_t little_endian_u64(const std::byte* from) {
 }
 
 /// A name as it may be shown: cut, and without bytes that are not printable.
-std::string shown(std::string_view name) {
+std::string printable(std::string_view name) {
   std::string out(name.substr(0, 80));
   for (char& c : out) {
     if (c < 32 || c > 126)
@@ -57,13 +56,14 @@ json parse_unique(std::string_view text, std::string& fault) {
   auto watch = [&](int depth, json::parse_event_t event, json& value) {
     if (event == json::parse_event_t::key && depth == 1
         && !seen.insert(value.get_ref<const std::string&>()).second)
-      fault = "tensor " + shown(value.get_ref<const std::string&>())
+      fault = "tensor " + printable(value.get_ref<const std::string&>())
               + ": comes twice";
     return true;
   };
-  json header = json::parse(text, watch, false);
-  if (header.is_discarded() || !header.is_object())
-    fault = "the header is not a JSON object";
+  json header = parse_json(text, watch);
+  if (!header.is_object())
+    fault = nests_too_deep(text) ? "the header is nested too deep"
+                                 : "the header is not a JSON object";
   return header;
 }
 
@@ -78,7 +78,7 @@ std::string read_entry(const json& entry, std::uint64_t data_first,
   const json& offsets = entry["data_offsets"];
   if (!dtype.is_string() || !shape.is_array() || !offsets.is_array())
     return "dtype, shape or data_offsets is of the wrong kind";
-  t.type_name = shown(dtype.get_ref<const std::string&>());
+  t.type_name = printable(dtype.get_ref<const std::string&>());
   auto type = std::ranges::find_if(
     types, [&](const type_info& i) { return t.type_name == i.name; });
   if (type == std::end(types))
@@ -123,7 +123,7 @@ std::string misplaced(std::vector<stored_tensor>& tensors,
   std::uint64_t at = data_first;
   for (const stored_tensor& t : tensors) {
     if (t.first != at)
-      return "tensor " + shown(t.name)
+      return "tensor " + printable(t.name)
              + (t.first < at ? ": overlaps the one before it"
                              : ": leaves a hole before it");
     at = t.last;
@@ -170,7 +170,7 @@ parse_safetensors(std::span<const std::byte> file, std::string_view where) {
     t.name = name;
     fault = read_entry(entry, data_first, file.size() - data_first, t);
     if (!fault.empty())
-      return fail("tensor " + shown(name) + ": " + fault);
+      return fail("tensor " + printable(name) + ": " + fault);
     tensors.push_back(std::move(t));
   }
   fault = misplaced(tensors, data_first, file.size());

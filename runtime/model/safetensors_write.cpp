@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <bit>
 
 namespace shoal::model {
@@ -16,31 +17,77 @@ namespace {
 /// Data starts at a multiple of this, so that mapped tensors are aligned.
 constexpr std::size_t header_alignment = 64;
 
-std::string header_of(std::span<const tensor_to_save> tensors) {
-  nlohmann::ordered_json header;
-  header["__metadata__"] = {{"format", "pt"}};
-  std::uint64_t at = 0;
-  for (const tensor_to_save& t : tensors) {
-    const std::uint64_t last = at + t.values.size_bytes();
-    header[t.name] = {
-      {"dtype", "F32"}, {"shape", t.shape}, {"data_offsets", {at, last}}};
-    at = last;
+/// The beginning of a file whose tensors lie one after the other.
+class beginning {
+public:
+  beginning() { header_["__metadata__"] = {{"format", "pt"}}; }
+  void add(const std::string& name, const std::string& type,
+           const std::vector<std::uint64_t>& shape, std::uint64_t bytes) {
+    header_[name] = {
+      {"dtype", type}, {"shape", shape}, {"data_offsets", {at_, at_ + bytes}}};
+    at_ += bytes;
   }
-  std::string text = header.dump();
-  text.resize((text.size() + 8 + header_alignment - 1) / header_alignment
-                  * header_alignment
-                - 8,
-              ' ');
-  return text;
-}
+  std::string text() const {
+    std::string header = header_.dump();
+    header.resize((header.size() + 8 + header_alignment - 1) / header_alignment
+                      * header_alignment
+                    - 8,
+                  ' ');
+    const std::uint64_t length = header.size();
+    std::string out(reinterpret_cast<const char*>(&length), sizeof length);
+    return out += header;
+  }
+
+private:
+  nlohmann::ordered_json header_;
+  std::uint64_t at_ = 0;
+};
 
 } // namespace
 
 std::string file_begin(std::span<const tensor_to_save> tensors) {
-  const std::string header = header_of(tensors);
-  const std::uint64_t length = header.size();
-  std::string out(reinterpret_cast<const char*>(&length), sizeof length);
-  return out += header;
+  beginning begin;
+  for (const tensor_to_save& t : tensors)
+    begin.add(t.name, "F32", t.shape, t.values.size_bytes());
+  return begin.text();
+}
+
+std::uint64_t file_part::data_bytes() const {
+  std::uint64_t sum = 0;
+  for (const auto& v : values)
+    sum += v.size();
+  return sum;
+}
+
+result<std::vector<file_part>>
+cut_safetensors(std::span<const std::byte> file, std::string_view where,
+                std::uint64_t part_bytes) {
+  auto tensors = parse_safetensors(file, where);
+  if (!tensors)
+    return tensors.why();
+  std::ranges::sort(*tensors, {}, &stored_tensor::first);
+  std::vector<file_part> out;
+  beginning begin;
+  std::uint64_t bytes = 0;
+  auto end_part = [&] {
+    if (!out.empty())
+      out.back().begin = begin.text();
+  };
+  for (const stored_tensor& t : *tensors) {
+    const std::uint64_t size = t.last - t.first;
+    if (out.empty() || (bytes > 0 && bytes + size > part_bytes)) {
+      end_part();
+      out.emplace_back();
+      begin = {};
+      bytes = 0;
+    }
+    bytes += size;
+    begin.add(t.name, t.type_name, t.shape, size);
+    out.back().tensors.push_back(t.name);
+    out.back().values.push_back(file.subspan(t.first, size));
+  }
+  end_part();
+  return out;
 }
 
 status write_safetensors(const std::filesystem::path& path,

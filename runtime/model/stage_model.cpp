@@ -34,10 +34,11 @@ struct microbatch_state {
 
 stage_model::stage_model(std::vector<unit_state*> units,
                          kernels::backend& device, communicator* reducer,
-                         kernels::factor_type factors)
+                         kernels::factor_type factors,
+                         const logits_budget& logits)
   : units_(std::move(units)), device_(device),
     reducer_(reducer != nullptr ? *reducer : no_reducer_), factors_(factors),
-    pool_(std::make_unique<activation_pool>()) {
+    logits_(logits), pool_(std::make_unique<activation_pool>()) {
   SHOAL_ASSERT(!units_.empty());
   for (std::size_t i = 0; i < units_.size(); ++i) {
     SHOAL_ASSERT(units_[i] != nullptr
@@ -91,7 +92,9 @@ block_context stage_model::context(std::size_t sequences, std::size_t tokens,
           rope_,
           sequences,
           tokens,
-          positions};
+          positions,
+          0,
+          logits_};
 }
 
 forward_result stage_model::forward(const forward_work& work) {

@@ -80,10 +80,12 @@ class stage_model {
 public:
   /// @pre units are consecutive and in order, of one layout, none is null.
   /// `reducer` may be null: then the stage has whole blocks. Products, those
-  /// of gradients too, are of `factors`.
+  /// of gradients too, are of `factors`. All stages of a model, and whoever
+  /// repeats their work, need the same budget for the same bits.
   stage_model(std::vector<unit_state*> units, kernels::backend& device,
               communicator* reducer = nullptr,
-              kernels::factor_type factors = kernels::factor_type::f32);
+              kernels::factor_type factors = kernels::factor_type::f32,
+              const logits_budget& logits = {});
   ~stage_model();
   stage_model(const stage_model&) = delete;
   stage_model& operator=(const stage_model&) = delete;
@@ -134,6 +136,7 @@ private:
   communicator no_reducer_;
   communicator& reducer_;
   kernels::factor_type factors_;
+  logits_budget logits_;
   kernels::rope_table rope_;
   std::unique_ptr<activation_pool> pool_;
   std::map<microbatch_id, std::unique_ptr<microbatch_state>> kept_;

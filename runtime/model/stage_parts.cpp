@@ -106,40 +106,104 @@ void head_logits(const block_context& c, const inference_unit& unit,
     c.device.softcap(logits_TV, cap_of(c));
 }
 
+namespace {
+
+/// Logits of some rows, without their cap.
+void compute_logits(const block_context& c, const unit_state& unit,
+                    matrix_view<const float> h_RD,
+                    matrix_view<float> logits_RV) {
+  c.device.matmul(logits_RV, h_RD, matrix_of(unit, tensor_role::head), {},
+                  kernels::weight_order::out_in, c.ops.factors());
+}
+
+void logits_input_gradient(const block_context& c, const unit_state& unit,
+                           matrix_view<float> dh_RD,
+                           matrix_view<const float> dlogits_RV) {
+  c.device.matmul_input_gradient(
+    dh_RD, dlogits_RV, matrix_of(unit, tensor_role::head),
+    kernels::into::overwrite, kernels::weight_order::out_in, c.ops.factors());
+}
+
+void logits_weight_gradient(const block_context& c, unit_state& unit,
+                            matrix_view<const float> dlogits_RV,
+                            matrix_view<const float> h_RD) {
+  c.device.matmul_weight_gradient(
+    gradient_matrix_of(unit, tensor_role::head), dlogits_RV, h_RD,
+    kernels::weight_order::out_in, c.ops.factors());
+}
+
+/// Calls body(first, last, block_RV) for each block of rows, with memory for
+/// its logits.
+template <class Body>
+void each_block(const activation& block_RV, std::size_t rows,
+                const Body& body) {
+  const auto all = block_RV.matrix();
+  for (std::size_t first = 0; first < rows; first += all.rows) {
+    const std::size_t last = std::min(rows, first + all.rows);
+    body(first, last, all.slice_rows(0, last - first));
+  }
+}
+
+activation take_block(const block_context& c) {
+  const std::size_t v = c.config.vocab_size;
+  return {c.pool, c.logits.block_rows(c.rows(), v), v};
+}
+
+/// The logits that the caller asked for, of rows from `first` on.
+void copy_logits(const block_context& c, matrix_view<const float> logits_RV,
+                 std::size_t first, std::span<float> all) {
+  if (all.empty())
+    return;
+  SHOAL_ASSERT(all.size() == c.rows() * c.config.vocab_size);
+  float* const into = all.data() + first * logits_RV.cols;
+  std::copy_n(logits_RV.data, logits_RV.rows * logits_RV.cols, into);
+  if (cap_of(c) > 0)
+    c.device.softcap({into, logits_RV.rows, logits_RV.cols}, cap_of(c));
+}
+
+} // namespace
+
 forward_result
 head_forward(const block_context& c, const unit_state& unit, activation x_TD,
              const forward_work& work, head_activations& a) {
   const std::size_t rows = c.rows();
+  const std::size_t d = c.config.hidden_size;
   const bool with_loss = !work.targets.empty();
   SHOAL_ASSERT(with_loss || (!work.keep && !work.logits_out.empty()));
+  SHOAL_ASSERT(!with_loss || work.targets.size() == rows);
+  SHOAL_ASSERT(work.losses_out.empty() || work.losses_out.size() == rows);
   a.x_TD = std::move(x_TD);
-  a.h_TD = c.take(c.config.hidden_size);
-  a.dlogits_TV = c.take(c.config.vocab_size);
-  const auto logits_TV = a.dlogits_TV.matrix();
+  a.h_TD = c.take(d);
+  const bool whole = work.keep && c.logits.keeps(rows, c.config.vocab_size);
+  activation block = whole ? c.take(c.config.vocab_size) : take_block(c);
   c.ops.norm(a.h_TD.matrix(), a.x_TD.matrix(), norm_of(c, unit.parameters()),
              &a.r_T, &c.pool);
-  c.device.matmul(logits_TV, a.h_TD.matrix(),
-                  matrix_of(unit, tensor_role::head), {},
-                  kernels::weight_order::out_in, c.ops.factors());
-  if (!work.logits_out.empty()) {
-    SHOAL_ASSERT(work.logits_out.size() == rows * c.config.vocab_size);
-    std::copy_n(logits_TV.data, work.logits_out.size(), work.logits_out.data());
-    if (cap_of(c) > 0)
-      c.device.softcap({work.logits_out.data(), rows, c.config.vocab_size},
-                       cap_of(c));
+  if (work.keep && !whole) {
+    a.dh_TD = c.take(d);
+    a.targets_T.assign(work.targets.begin(), work.targets.end());
+    a.scale = work.loss_scale;
   }
-  forward_result result;
-  if (!with_loss)
-    return result;
-  SHOAL_ASSERT(work.targets.size() == rows);
-  SHOAL_ASSERT(work.losses_out.empty() || work.losses_out.size() == rows);
   activation own_losses = c.take(1);
   vector_view<float> losses_T = own_losses.vector();
   if (!work.losses_out.empty())
     losses_T = work.losses_out;
-  c.device.cross_entropy(losses_T, work.keep ? logits_TV : matrix_view<float>(),
-                         logits_TV, work.targets, work.loss_scale, cap_of(c));
-  for (std::size_t t = 0; t < rows; ++t) {
+  each_block(block, rows, [&](std::size_t first, std::size_t last, auto x_RV) {
+    compute_logits(c, unit, a.h_TD.matrix().slice_rows(first, last), x_RV);
+    copy_logits(c, x_RV, first, work.logits_out);
+    if (!with_loss)
+      return;
+    c.device.cross_entropy({losses_T.data + first, last - first},
+                           work.keep ? x_RV : matrix_view<float>(), x_RV,
+                           work.targets.subspan(first, last - first),
+                           work.loss_scale, cap_of(c));
+    if (!a.dh_TD.empty())
+      logits_input_gradient(c, unit, a.dh_TD.matrix().slice_rows(first, last),
+                            x_RV);
+  });
+  if (whole)
+    a.dlogits_TV = std::move(block);
+  forward_result result;
+  for (std::size_t t = 0; t < rows && with_loss; ++t) {
     if (work.targets[t] < 0)
       continue;
     result.loss_sum += losses_T[t];
@@ -150,19 +214,32 @@ head_forward(const block_context& c, const unit_state& unit, activation x_TD,
 
 void head_input_gradient(const block_context& c, const unit_state& unit,
                          head_activations& a, matrix_view<float> dx_TD) {
-  a.dh_TD = c.take(c.config.hidden_size);
-  c.device.matmul_input_gradient(
-    a.dh_TD.matrix(), a.dlogits_TV.matrix(), matrix_of(unit, tensor_role::head),
-    kernels::into::overwrite, kernels::weight_order::out_in, c.ops.factors());
+  if (a.dh_TD.empty()) {
+    a.dh_TD = c.take(c.config.hidden_size);
+    logits_input_gradient(c, unit, a.dh_TD.matrix(), a.dlogits_TV.matrix());
+  }
   c.ops.norm_input_gradient(dx_TD, a.dh_TD.matrix(), a.x_TD.matrix(),
                             norm_of(c, unit.parameters()), a.r_T);
 }
 
 void head_weight_gradient(const block_context& c, unit_state& unit,
                           const head_activations& a) {
-  c.device.matmul_weight_gradient(
-    gradient_matrix_of(unit, tensor_role::head), a.dlogits_TV.matrix(),
-    a.h_TD.matrix(), kernels::weight_order::out_in, c.ops.factors());
+  if (!a.dlogits_TV.empty()) {
+    logits_weight_gradient(c, unit, a.dlogits_TV.matrix(), a.h_TD.matrix());
+  } else {
+    const activation losses = c.take(1);
+    each_block(take_block(c), c.rows(),
+               [&](std::size_t first, std::size_t last, auto x_RV) {
+                 const std::size_t count = last - first;
+                 const auto h_RD = a.h_TD.matrix().slice_rows(first, last);
+                 compute_logits(c, unit, h_RD, x_RV);
+                 c.device.cross_entropy(
+                   {losses.vector().data, count}, x_RV, x_RV,
+                   std::span(a.targets_T).subspan(first, count), a.scale,
+                   cap_of(c));
+                 logits_weight_gradient(c, unit, x_RV, h_RD);
+               });
+  }
   c.ops.norm_weight_gradient(norm_of(c, unit.gradients()), a.dh_TD.matrix(),
                              a.x_TD.matrix(), a.r_T);
 }

@@ -1,6 +1,11 @@
 // runtime/model/stage_parts.hpp -- what a model has besides its blocks: the
 // embedding, and the head with final norm, logits and loss.
 //
+// The logits of all rows together are the largest thing that a microbatch has,
+// so those beyond a budget (logits_budget, units.hpp) are never all there: the
+// losses of a block of rows, its dlogits and its dh are made at once, and W
+// makes the block's dlogits again, by the same calls, to the same bits.
+//
 // Private to runtime/model; stage_model is the door. Names as in block.hpp;
 // V is the vocabulary.
 #pragma once
@@ -31,10 +36,13 @@ void head_logits(const block_context& c, const inference_unit& unit,
                  kernels::matrix_view<float> logits_TV);
 
 /// What one microbatch keeps of the head. From the forward pass on,
-/// dlogits_TV holds the gradient of the scaled loss.
+/// dlogits_TV holds the gradient of the scaled loss; or it is empty, dh_TD is
+/// there already, and W needs targets and scale.
 struct head_activations {
   activation x_TD, r_T, h_TD, dlogits_TV; ///< r_T: statistics of the norm
-  activation dh_TD;                       ///< from B on
+  activation dh_TD;                       ///< from B on at the latest
+  std::vector<kernels::token_id> targets_T;
+  float scale = 0;
 };
 
 /// Takes the hidden states of the last block; fills the outputs of `work`.

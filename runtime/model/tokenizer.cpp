@@ -2,9 +2,8 @@
 #include "runtime/model/tokenizer.hpp"
 
 #include "runtime/model/file_io.hpp"
+#include "runtime/model/json.hpp"
 #include "runtime/model/text/utf8.hpp"
-
-#include <nlohmann/json.hpp>
 
 namespace shoal::model {
 
@@ -53,6 +52,10 @@ std::size_t tokenizer::id_count() const {
                : static_cast<std::size_t>(byte_tokenizer::byte_count);
 }
 
+std::vector<std::string> tokenizer::notices() const {
+  return file_ ? file_->notices() : std::vector<std::string>();
+}
+
 result<std::optional<tokenizer>>
 load_tokenizer(const std::filesystem::path& directory) {
   const auto path = directory / "tokenizer_config.json";
@@ -68,13 +71,13 @@ load_tokenizer(const std::filesystem::path& directory) {
   auto text = read_file(path, tokenizer_config_bytes_max);
   if (!text)
     return text.why();
-  const auto json = nlohmann::json::parse(*text, nullptr, false);
-  if (!json.is_object())
-    return failure{path.string() + ": is not a JSON object"};
-  auto name = json.find("tokenizer_class");
-  if (name == json.end() || *name != "ByteTokenizer")
+  const auto json = parse_json_object(*text, path.string());
+  if (!json)
+    return json.why();
+  auto name = json->find("tokenizer_class");
+  if (name == json->end() || *name != "ByteTokenizer")
     return failure{path.string() + ": tokenizer_class: "
-                   + (name == json.end() ? "is missing" : name->dump())
+                   + (name == json->end() ? "is missing" : shown(*name))
                    + "; without a tokenizer.json only \"ByteTokenizer\" is "
                      "supported"};
   return std::optional(tokenizer());

@@ -51,6 +51,8 @@ public:
 
   /// The highest id with text, and one.
   std::size_t id_count() const;
+  /// What of its file is not followed, as lines for people.
+  std::vector<std::string> notices() const;
   /// Null: bytes.
   const text::hf_tokenizer* file() const { return file_ ? &*file_ : nullptr; }
 

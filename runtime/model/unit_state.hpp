@@ -53,6 +53,12 @@ public:
   std::span<const float> gradients() const noexcept {
     return gradients_.span();
   }
+  std::span<const float> first_moment() const noexcept {
+    return first_moment_.span();
+  }
+  std::span<const float> second_moment() const noexcept {
+    return second_moment_.span();
+  }
 
   /// The part of such a buffer that is one tensor.
   /// @pre the tensor belongs to this unit

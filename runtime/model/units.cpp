@@ -216,14 +216,28 @@ std::string_view short_name(const tensor_info& tensor) {
 }
 
 std::uint64_t
-activation_size(const model_config& c, unit_index unit, std::uint64_t tokens) {
+logits_budget::block_rows(std::uint64_t rows, std::uint64_t vocab_size) const {
+  constexpr std::uint64_t step = 64; // of rows, which products like
+  std::uint64_t most = std::max<std::uint64_t>(block_max / vocab_size, 1);
+  if (most >= step)
+    most -= most % step;
+  return std::min(rows, most);
+}
+
+std::uint64_t
+activation_size(const model_config& c, unit_index unit, std::uint64_t tokens,
+                const logits_budget& logits) {
   const family& kind = family_of(c);
   const std::uint64_t d = c.hidden_size;
   const std::uint64_t stats = kind.layer_norm ? 2 : 1; // of one norm
   if (unit == 0) // ids and the gradient of the hidden states
     return tokens * (d + 1);
-  if (unit == c.num_hidden_layers + 1) // input, norm, its gradient, logits
-    return tokens * (3 * d + 1 + stats + c.vocab_size);
+  if (unit == c.num_hidden_layers + 1) { // input, norm, its gradient, logits
+    const std::uint64_t rows = logits.keeps(tokens, c.vocab_size)
+                                 ? tokens
+                                 : logits.block_rows(tokens, c.vocab_size);
+    return tokens * (3 * d + 1 + stats) + rows * c.vocab_size;
+  }
   const std::uint64_t q = c.num_attention_heads * c.head_dim;
   const std::uint64_t kv = c.num_key_value_heads * c.head_dim;
   const std::uint64_t k = c.num_experts_per_tok;

@@ -141,10 +141,31 @@ private:
 /// do: "h.0.ln_1.weight". @returns the name itself if it has no such part
 std::string_view short_name(const tensor_info& tensor);
 
+/// How many logits, or gradients of logits, of a microbatch exist at once, in
+/// floats. All of them, from the forward pass to W, if they are few enough;
+/// else a block of rows at a time, which the forward pass makes for losses and
+/// input gradients, and W once more: a fourth product of the head's three.
+/// What is not trained on is always taken in blocks. Shapes alone decide.
+struct logits_budget {
+  /// 256 MiB: 1,024 tokens of GPT-2 (206 MB), 4,096 of a vocabulary of 16,384.
+  std::uint64_t kept_max = 1u << 26;
+  /// 64 MiB: 320 rows of GPT-2, 128 of Llama 3. Each block packs the head's
+  /// weight anew, about a third of a product of 128 rows.
+  std::uint64_t block_max = 1u << 24;
+
+  bool keeps(std::uint64_t rows, std::uint64_t vocab_size) const {
+    return rows * vocab_size <= kept_max;
+  }
+  /// Rows of a block, at least one; the last block may have fewer.
+  std::uint64_t block_rows(std::uint64_t rows, std::uint64_t vocab_size) const;
+};
+
 /// Floats that a microbatch of `tokens` (sequences * length) keeps for one
-/// unit between forward and W; the planner's figure for memory.
-std::uint64_t activation_size(const model_config& config, unit_index unit,
-                              std::uint64_t tokens);
+/// unit between forward and W, and a block of logits; the planner's figure for
+/// memory.
+std::uint64_t
+activation_size(const model_config& config, unit_index unit,
+                std::uint64_t tokens, const logits_budget& logits = {});
 
 /// Floating-point operations of forward, B and W together for one token of a
 /// sequence of `length`; the mean over all blocks for `unit` of a block.

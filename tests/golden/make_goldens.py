@@ -6,6 +6,9 @@ the results are in the tree, so nobody needs it to build or test.
 
     python3 tests/golden/make_goldens.py [tests/golden [NAME...]]
 
+Last run: 2026-11-23, torch 2.15.0, transformers 5.23.0, safetensors 0.8.0,
+numpy 2.4.6, Python 3.11, one thread.
+
 Each directory is a Hugging Face directory as save_pretrained() writes it,
 plus golden.safetensors (all F32, ids as numbers):
     ids [B,T], logits [B,T,V]        one forward pass
@@ -13,7 +16,7 @@ plus golden.safetensors (all F32, ids as numbers):
     train_ids [20,B,T+1], train_losses [20], train_norms [20]
                                      AdamW steps with clipping at norm 1; the
                                      losses leave out what pulls at routers
-    norm.TENSOR [1]                  of each gradient in the first of them
+    norm.TENSOR [20]                 of each gradient in each step, unclipped
 and rope.safetensors: cos.RULE and sin.RULE [P, H/2] for each way of scaling.
 """
 import pathlib
@@ -86,9 +89,9 @@ def make_model(seed, **keys):
 
 
 @torch.no_grad()
-def forward_goldens(model):
+def forward_goldens(model, length):
     words = model.config.vocab_size
-    ids = torch.randint(0, words, (BATCH, LENGTH))
+    ids = torch.randint(0, words, (BATCH, length))
     prompt = torch.randint(0, words, (1, 5))
     out = prompt
     for _ in range(GREEDY):
@@ -131,14 +134,14 @@ def by_file_names(model):
                     yield f"{stem}{e}.{part}.weight", half
 
 
-def train_goldens(model):
+def train_goldens(model, length):
     # Tokens with a pattern, so that the loss falls.
     words = model.config.vocab_size
     ids = (torch.randint(0, words, (STEPS, BATCH, 1))
-           + 3 * torch.arange(LENGTH + 1)) % words
+           + 3 * torch.arange(length + 1)) % words
     opt = torch.optim.AdamW(model.parameters(), lr=3e-3, betas=(0.9, 0.95),
                             eps=1e-8, weight_decay=0.1, foreach=False)
-    losses, norms, first = [], [], {}
+    losses, norms, each = [], [], {}
     for batch in ids:
         experts = hasattr(model.config, "num_experts_per_tok")
         keys = dict(output_router_logits=True) if experts else {}
@@ -152,24 +155,25 @@ def train_goldens(model):
             total = loss + model.config.router_aux_loss_coef * balance(
                 model.config, out.router_logits)
         total.backward()
-        if not first:
-            first = {"norm." + name: grad.norm().reshape(1)
-                     for name, grad in by_file_names(model)}
+        for name, grad in by_file_names(model):
+            each.setdefault("norm." + name, []).append(grad.norm())
         norms.append(torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0))
         opt.step()
         losses.append(loss.detach())
     return {"train_ids": ids.float(), "train_losses": torch.stack(losses),
-            "train_norms": torch.stack(norms)} | first
+            "train_norms": torch.stack(norms)} | {
+                name: torch.stack(of) for name, of in each.items()}
 
 
-def write(path, model, dtype=torch.float32, train=True, **save):
+def write(path, model, dtype=torch.float32, train=True, length=LENGTH,
+          **save):
     model = model.to(dtype)
     model.save_pretrained(path, **save)
     model = AutoModelForCausalLM.from_pretrained(
         path, dtype=torch.float32, attn_implementation="eager")
-    golden = forward_goldens(model)
+    golden = forward_goldens(model, length)
     if train:
-        golden |= train_goldens(model)
+        golden |= train_goldens(model, length)
     save_file({k: v.contiguous() for k, v in golden.items()},
               path / "golden.safetensors")
     print(path, sum(p.numel() for p in model.parameters()), "parameters,",
@@ -204,10 +208,10 @@ def main():
     small = dict(hidden_size=32, intermediate_size=48, num_attention_heads=4,
                  num_key_value_heads=2)
 
-    def make(name, seed, *dtype, train=True, save={}, **keys):
+    def make(name, seed, *dtype, train=True, length=LENGTH, save={}, **keys):
         if not only or name in only:
             write(root / name, make_model(seed, **keys), *dtype, train=train,
-                  **save)
+                  length=length, **save)
 
     make("tiny_llama", 1, hidden_size=64, intermediate_size=128,
          num_hidden_layers=3, num_attention_heads=4, num_key_value_heads=2)
@@ -220,6 +224,9 @@ def main():
          num_hidden_layers=1)
     for seed, (name, keys) in enumerate(FAMILIES.items(), 5):
         make(name, seed, **keys)
+    # More tokens than a block of tiled attention and of tiled products has.
+    make("tiny_long", 13, **small, num_hidden_layers=2, vocab_size=64,
+         length=75)
     if not only or "rope" in only:
         write_rope(root / "rope.safetensors")
 

@@ -2,6 +2,7 @@
 #include "runtime/model/text/hf_tokenizer.hpp"
 
 #include "runtime/model/file_io.hpp"
+#include "runtime/model/json.hpp"
 #include "runtime/model/text/added_tokens.hpp"
 #include "runtime/model/text/post_processor.hpp"
 #include "runtime/model/text/token_decoder.hpp"
@@ -83,7 +84,7 @@ named_token(const json_view& from, const tokenizer_parts& parts) {
   const std::string content(text.string());
   const auto id = parts.id_of(content);
   if (from.good() && !id)
-    from.fail(nlohmann::json(content).dump() + " is not a token");
+    from.fail(shown(nlohmann::json(content)) + " is not a token");
   return id;
 }
 
@@ -139,15 +140,7 @@ read_object(std::string_view text, std::string_view where,
   if (text.size() > bytes_max)
     return failure{std::string(where) + ": longer than "
                    + std::to_string(bytes_max) + " bytes"};
-  try {
-    auto object = nlohmann::json::parse(text);
-    if (!object.is_object())
-      return failure{std::string(where) + ": is not a JSON object"};
-    return object;
-  } catch (const nlohmann::json::exception& error) {
-    return failure{std::string(where)
-                   + ": is not valid JSON: " + replace_broken(error.what())};
-  }
+  return parse_json_object(text, where);
 }
 
 } // namespace

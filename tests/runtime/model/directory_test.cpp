@@ -137,6 +137,10 @@ BOOST_AUTO_TEST_CASE(a_broken_directory_is_refused_by_file) {
   save();
   write_text(out / "config.json", "{");
   refused("config.json: is not valid JSON");
+  write_text(out / "config.json", "{\"hidden_size\":20}");
+  refused("config.json: model_type: is missing; known: ");
+  write_text(out / "config.json", "{\"model_type\":null}");
+  refused("config.json: model_type: is missing");
   save();
   model_config larger = tiny_config();
   larger.num_hidden_layers = 4;

@@ -139,13 +139,14 @@ std::vector<std::string> family_names() {
 
 model_rig::model_rig(const model::model_config& config, std::uint64_t seed,
                      std::vector<unit_index> cuts, unsigned threads,
-                     kernels::factor_type factors)
+                     kernels::factor_type factors,
+                     const model::logits_budget& logits)
   : layout(std::make_shared<const model::unit_layout>(config)) {
   for (unit_index u = 0; u < layout->unit_count(); ++u) {
     units.emplace_back(layout, u, model::purpose::training);
     model::initialise(units.back(), seed);
   }
-  build(cuts, threads, factors);
+  build(cuts, threads, factors, logits);
 }
 
 model_rig::model_rig(model::model_directory directory,
@@ -155,7 +156,8 @@ model_rig::model_rig(model::model_directory directory,
 }
 
 void model_rig::build(const std::vector<unit_index>& cuts, unsigned threads,
-                      kernels::factor_type factors) {
+                      kernels::factor_type factors,
+                      const model::logits_budget& logits) {
   team = std::make_unique<kernels::thread_team>(threads);
   device = kernels::make_cpu_backend(*team);
   std::vector<unit_index> starts = {0};
@@ -165,8 +167,8 @@ void model_rig::build(const std::vector<unit_index>& cuts, unsigned threads,
     std::vector<model::unit_state*> part;
     for (unit_index u = starts[s]; u < starts[s + 1]; ++u)
       part.push_back(&units[u]);
-    stages.push_back(
-      std::make_unique<model::stage_model>(part, *device, nullptr, factors));
+    stages.push_back(std::make_unique<model::stage_model>(
+      part, *device, nullptr, factors, logits));
   }
 }
 

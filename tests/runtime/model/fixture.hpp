@@ -60,7 +60,8 @@ struct model_rig {
   explicit model_rig(const model::model_config& config, std::uint64_t seed = 1,
                      std::vector<model::unit_index> cuts = {},
                      unsigned threads = 1,
-                     kernels::factor_type factors = kernels::factor_type::f32);
+                     kernels::factor_type factors = kernels::factor_type::f32,
+                     const model::logits_budget& logits = {});
   /// Takes the units of a directory.
   explicit model_rig(model::model_directory directory,
                      std::vector<model::unit_index> cuts = {},
@@ -88,7 +89,8 @@ struct model_rig {
 
 private:
   void build(const std::vector<model::unit_index>& cuts, unsigned threads,
-             kernels::factor_type factors = kernels::factor_type::f32);
+             kernels::factor_type factors = kernels::factor_type::f32,
+             const model::logits_budget& logits = {});
   double forward(const std::vector<model::token_id>& ids,
                  const std::vector<model::token_id>& targets,
                  std::size_t sequences, float scale, bool keep);

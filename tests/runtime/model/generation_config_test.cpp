@@ -41,7 +41,7 @@ BOOST_AUTO_TEST_CASE(do_sample_is_about_temperature) {
 BOOST_AUTO_TEST_CASE(what_is_wrong_is_named) {
   const std::pair<const char*, const char*> wrong[] = {
     {"[]", "is not a JSON object"},
-    {"{", "is not a JSON object"},
+    {"{", "is not valid JSON"},
     {R"({"temperature": -1})", "temperature"},
     {R"({"temperature": 1e39})", "temperature"},
     {R"({"top_k": 1.5})", "top_k"},

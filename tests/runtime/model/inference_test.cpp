@@ -5,6 +5,7 @@
 #include "runtime/model/inference.hpp"
 #include "tests/runtime/model/fixture.hpp"
 
+#include <boost/test/data/monomorphic.hpp>
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 
@@ -15,6 +16,7 @@ namespace shoal::tests {
 
 using namespace model;
 using kernels::weight_type;
+namespace bdata = boost::unit_test::data;
 
 namespace {
 
@@ -39,6 +41,40 @@ struct inference_rig {
       decoder.append(ids.subspan(t, rows), {}, {},
                      std::span(out).subspan(t * config.vocab_size,
                                             rows * config.vocab_size));
+    }
+    return out;
+  }
+
+  /// The same from stages that begin with units 0 and `cuts`, each of which
+  /// knows no more of the others than their hidden states. The logits of all
+  /// tokens, or of the last of each part.
+  std::vector<float>
+  staged_logits(std::span<const token_id> ids, std::size_t part,
+                std::vector<unit_index> cuts, bool all = true) {
+    std::vector<std::unique_ptr<inference_stage>> stages;
+    std::vector<stage_decoder> decoders;
+    cuts.insert(cuts.begin(), 0);
+    cuts.push_back(static_cast<unit_index>(units.size()));
+    for (std::size_t s = 0; s + 1 != cuts.size(); ++s) {
+      stages.push_back(std::make_unique<inference_stage>(
+        std::vector(units.begin() + cuts[s], units.begin() + cuts[s + 1]),
+        *device));
+      decoders.emplace_back(*stages.back(), ids.size());
+    }
+    std::vector<float> out;
+    for (std::size_t t = 0; t < ids.size(); t += part) {
+      const std::size_t rows = std::min(part, ids.size() - t);
+      std::vector<float> hidden, next, logits;
+      for (std::size_t s = 0; s != stages.size(); ++s) {
+        next.assign(stages[s]->has_head() ? 0 : rows * config.hidden_size, -1);
+        logits.assign(
+          stages[s]->has_head() ? (all ? rows : 1) * config.vocab_size : 0, -1);
+        decoders[s].append(s == 0 ? ids.subspan(t, rows)
+                                  : std::span<const token_id>(),
+                           hidden, next, logits);
+        hidden.swap(next);
+      }
+      out.insert(out.end(), logits.begin(), logits.end());
     }
     return out;
   }
@@ -76,9 +112,9 @@ weight_choice choice_of(const std::string& name) {
 
 } // namespace
 
-const char* const families[] = {"tiny_llama3",  "tiny_mistral",  "tiny_qwen2",
-                                "tiny_qwen3",   "tiny_gpt2",     "tiny_gemma2",
-                                "tiny_mixtral", "tiny_qwen3_moe"};
+const char* const families[] = {"tiny_llama3",  "tiny_mistral",   "tiny_qwen2",
+                                "tiny_qwen3",   "tiny_gpt2",      "tiny_gemma2",
+                                "tiny_mixtral", "tiny_qwen3_moe", "tiny_long"};
 
 BOOST_AUTO_TEST_SUITE(inference)
 
@@ -103,6 +139,39 @@ BOOST_DATA_TEST_CASE(any_family_gives_the_logits_of_transformers, families,
   BOOST_TEST_MESSAGE(name << ": logits in q8 differ by " << error);
   BOOST_TEST(error <= 0.15);
   BOOST_TEST(error > 0);
+}
+
+BOOST_DATA_TEST_CASE(stages_give_the_logits_of_the_whole,
+                     bdata::make(families) * bdata::make(choices), name,
+                     choice) {
+  inference_rig rig(golden_folder() / name, choice_of(choice));
+  const auto ids = some_ids(rig.config, 24);
+  const auto head = static_cast<unit_index>(rig.units.size() - 1);
+  for (const std::size_t part : {1, 7, 24}) {
+    const auto whole = rig.logits(ids, part);
+    for (unit_index cut = 1; cut <= head; ++cut) {
+      BOOST_TEST_CONTEXT("parts of " << part << ", cut at " << cut)
+      BOOST_TEST((rig.staged_logits(ids, part, {cut}) == whole));
+    }
+    // The embedding and the head alone, and what is neither.
+    BOOST_TEST((rig.staged_logits(ids, part, {1, 2, head}) == whole));
+  }
+  const auto whole = rig.logits(ids, 24);
+  const auto newest = rig.staged_logits(ids, 24, {2}, false);
+  // The head rounds one token's activations otherwise than many tokens'.
+  const bool rounded = std::string_view(choice) != "as stored";
+  BOOST_TEST(relative_error(newest, std::span(whole).last(newest.size()))
+             <= (rounded ? 2e-2 : 1e-5));
+}
+
+BOOST_AUTO_TEST_CASE(stages_take_a_long_prompt_in_parts) {
+  temporary_folder folder;
+  auto config = tiny_config();
+  config.max_position_embeddings = 1200;
+  save_random(folder / "m", config);
+  inference_rig rig(folder / "m");
+  const auto ids = some_ids(config, 1100); // more than decode_rows_max
+  BOOST_TEST((rig.staged_logits(ids, 1100, {1, 3}) == rig.logits(ids, 1100)));
 }
 
 BOOST_AUTO_TEST_CASE(stored_matrices_are_read_where_they_are_mapped) {
@@ -134,6 +203,37 @@ BOOST_AUTO_TEST_CASE(stored_matrices_are_read_where_they_are_mapped) {
         BOOST_TEST(
           std::equal(row.begin(), row.end(),
                      floats.parameters().data() + t.offset + r * w.cols()));
+      }
+    }
+  }
+}
+
+BOOST_DATA_TEST_CASE(routers_and_positions_stay_as_they_are_stored, families,
+                     name) {
+  const auto directory = golden_folder() / name;
+  auto source = safetensors_source::open(directory);
+  BOOST_REQUIRE(source);
+  for (const auto type :
+       {weight_type::bf16, weight_type::q8, weight_type::q4}) {
+    const inference_rig rig(directory, type);
+    for (const inference_unit& unit : rig.units) {
+      const auto tensors = unit.layout().tensors_of(unit.unit());
+      for (std::size_t i = 0; i != tensors.size(); ++i) {
+        const tensor_info& t = tensors[i];
+        const auto& w = unit.matrix(i);
+        const bool kept = t.role == tensor_role::router
+                          || t.role == tensor_role::position_embedding;
+        BOOST_TEST_CONTEXT(name << ": " << t.name) {
+          if (kept) { // read where its own mapping has it
+            const auto stored = source->stored(t.name).bytes;
+            BOOST_TEST(w.bytes() == stored.size());
+            BOOST_TEST(
+              std::ranges::equal(std::span(w.data(), w.bytes()), stored));
+          }
+          BOOST_TEST(
+            (w.type()
+             == (kept || t.shape.size() == 1 ? weight_type::f32 : type)));
+        }
       }
     }
   }
@@ -240,6 +340,22 @@ BOOST_AUTO_TEST_CASE(each_token_reads_all_but_the_embedding) {
     if (t.unit != 0)
       (t.shape.size() == 1 ? norms : values) += t.size;
   BOOST_TEST(rig.stage->bytes_per_token() == 2 * values + 4 * norms);
+}
+
+BOOST_AUTO_TEST_CASE(each_token_reads_the_experts_that_it_has) {
+  inference_rig rig(golden_folder() / "tiny_mixtral"); // 2 of 4
+  std::size_t values = 0;
+  std::size_t products = 0;
+  for (const tensor_info& t : rig.stage->layout().tensors()) {
+    const std::size_t share = t.expert == no_expert ? t.size : t.size / 2;
+    if (t.unit != 0)
+      values += share;
+    if (t.shape.size() == 2 && t.unit != 0
+        && t.unit != rig.stage->layout().head_unit())
+      products += share;
+  }
+  BOOST_TEST(rig.stage->bytes_per_token() == 4 * values);
+  BOOST_TEST(rig.stage->block_products() == products);
 }
 
 BOOST_AUTO_TEST_CASE(ill_shaped_tensors_are_named) {

@@ -1,4 +1,5 @@
 // tests/runtime/model/safetensors_test.cpp -- good, bad and lying files.
+#include "runtime/model/mapped_file.hpp"
 #include "runtime/model/safetensors.hpp"
 #include "tests/runtime/model/fixture.hpp"
 
@@ -6,6 +7,7 @@
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -157,6 +159,48 @@ BOOST_AUTO_TEST_CASE(what_is_written_is_read_whole_or_in_shards) {
     for (const auto& entry : std::filesystem::directory_iterator(folder.path()))
       BOOST_TEST(entry.path().string().find(".part") == std::string::npos);
   }
+}
+
+BOOST_AUTO_TEST_CASE(a_file_is_cut_between_its_tensors) {
+  const std::vector<float> a = {1, 2, 3};
+  const std::vector<float> b = {4, 5};
+  const std::vector<float> none;
+  const std::vector<float> c = {-0.0f};
+  const std::vector<tensor_to_save> tensors = {
+    tensor("z", a), tensor("b", b), tensor("none", none), tensor("c", c)};
+  const temporary_folder folder;
+  const auto path = folder.path() / "model.safetensors";
+  BOOST_REQUIRE(write_safetensors(path, tensors));
+  const auto file = mapped_file::open(path);
+  BOOST_REQUIRE(file);
+  const std::pair<std::uint64_t, std::size_t> expected[] = {
+    {1, 3}, {12, 2}, {20, 2}, {24, 1}};
+  for (const auto& [limit, parts] : expected) {
+    const auto cut = cut_safetensors((*file)->bytes(), "it", limit);
+    BOOST_REQUIRE_MESSAGE(cut, why(cut));
+    BOOST_TEST(cut->size() == parts);
+    std::vector<std::string> texts;
+    for (const file_part& part : *cut) {
+      texts.push_back(part.begin);
+      for (const auto& v : part.values)
+        texts.back().append(reinterpret_cast<const char*>(v.data()), v.size());
+      BOOST_TEST(texts.back().size() == part.begin.size() + part.data_bytes());
+    }
+    std::vector<file_in_memory> files;
+    for (const std::string& text : texts)
+      files.push_back({"part" + std::to_string(files.size()),
+                       std::as_bytes(std::span(text)), nullptr});
+    const auto source = safetensors_source::open(std::move(files));
+    BOOST_REQUIRE_MESSAGE(source, why(source));
+    BOOST_TEST(source->names().size() == 4u);
+    for (const auto& t : tensors) {
+      std::vector<float> got(t.values.size());
+      BOOST_REQUIRE(source->read(t.name, t.shape, got));
+      BOOST_TEST(std::ranges::equal(got, t.values));
+    }
+  }
+  const auto half = (*file)->bytes().first((*file)->bytes().size() - 1);
+  BOOST_TEST(why(cut_safetensors(half, "it", 12)).find("it") == 0u);
 }
 
 BOOST_AUTO_TEST_CASE(shape_type_and_absence_are_named) {

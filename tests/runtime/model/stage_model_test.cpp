@@ -49,8 +49,8 @@ struct trained {
 
   trained(const model_config& config, std::vector<unit_index> cuts,
           unsigned threads, factor_type factors = factor_type::f32,
-          std::uint64_t steps = 4) {
-    model_rig rig(config, 5, std::move(cuts), threads, factors);
+          std::uint64_t steps = 4, const logits_budget& logits = {}) {
+    model_rig rig(config, 5, std::move(cuts), threads, factors, logits);
     for (std::uint64_t step = 1; step <= steps; ++step) {
       rig.zero_gradients();
       double loss = 0;
@@ -182,6 +182,75 @@ BOOST_DATA_TEST_CASE(losses_with_bf16_products_follow_those_of_floats,
   if (kernels::cpu::usable_features().bf16)
     BOOST_TEST((rounded.losses != exact.losses));
   BOOST_TEST(exact.losses.back() < exact.losses.front());
+}
+
+/// Blocks of so many rows, whatever the microbatch is.
+logits_budget in_blocks(const model_config& config, std::uint64_t rows) {
+  return {0, rows * config.vocab_size};
+}
+
+BOOST_DATA_TEST_CASE(logits_in_blocks_give_the_gradients_of_all_at_once,
+                     bdata::make(family_names()), name) {
+  const model_config config = tiny_family(name);
+  const sample s(3);
+  model_rig all(config, 5);
+  const double loss = all.train(s.ids, s.targets, 2, 0.5f);
+  for (const std::uint64_t rows : {1, 5, 13, 26, 100}) {
+    model_rig some(config, 5, {}, 1, factor_type::f32, in_blocks(config, rows));
+    BOOST_TEST(some.train(s.ids, s.targets, 2, 0.5f) == loss,
+               boost::test_tools::tolerance(1e-6));
+    BOOST_TEST(some.loss(s.ids, s.targets, 2) == loss,
+               boost::test_tools::tolerance(1e-6));
+    for (unit_index u = 0; u < all.units.size(); ++u)
+      BOOST_TEST(
+        relative_error(some.units[u].gradients(), all.units[u].gradients())
+        <= 1e-5);
+  }
+}
+
+BOOST_DATA_TEST_CASE(cuts_and_threads_change_no_bit_of_logits_in_blocks,
+                     bdata::make({"llama", "gemma2"}), name) {
+  const model_config config = tiny_family(name);
+  const auto budget = in_blocks(config, 5);
+  const trained whole(config, {}, 1, factor_type::f32, 4, budget);
+  for (const auto& cuts : layouts)
+    BOOST_TEST(
+      (trained(config, cuts, 2, factor_type::f32, 4, budget) == whole));
+}
+
+BOOST_AUTO_TEST_CASE(logits_in_blocks_are_never_all_there) {
+  model_config config = tiny_config();
+  config.vocab_size = 5000;
+  const std::uint64_t all = 26 * config.vocab_size; // floats
+  const auto budget = in_blocks(config, 4);
+  const sample s(1);
+  model_rig rig(config, 1, {}, 1, factor_type::f32, budget);
+  rig.loss(s.ids, s.targets, 2);
+  BOOST_TEST(rig.whole().activation_bytes() < sizeof(float) * all / 3);
+  rig.train(s.ids, s.targets, 2, 1.0f);
+  const std::size_t held = rig.whole().activation_bytes() / sizeof(float);
+  BOOST_TEST(held < all / 2);
+  std::uint64_t expected = 0;
+  for (unit_index u = 0; u < rig.layout->unit_count(); ++u)
+    expected += activation_size(config, u, 26, budget);
+  BOOST_TEST(held <= expected + expected / 2);
+  model_rig kept(config, 1);
+  kept.train(s.ids, s.targets, 2, 1.0f);
+  BOOST_TEST(kept.whole().activation_bytes() > sizeof(float) * all);
+}
+
+BOOST_AUTO_TEST_CASE(the_budget_of_logits_is_what_it_says) {
+  const logits_budget usual;
+  BOOST_TEST(usual.keeps(1024, 50257)); // GPT-2, 4 x 256
+  BOOST_TEST(!usual.keeps(2048, 50257));
+  BOOST_TEST(usual.block_rows(1u << 20, 50257) == 320u);
+  BOOST_TEST(usual.block_rows(1u << 17, 128256) == 128u); // Llama 3
+  BOOST_TEST(usual.block_rows(10, 128256) == 10u);
+  BOOST_TEST(usual.block_rows(1000, vocabulary_max) == 1u);
+  model_config config = tiny_config();
+  config.vocab_size = 128256;
+  const auto floats = activation_size(config, 4, 1u << 17);
+  BOOST_TEST(floats < (1u << 17) * 100ull + (1u << 24)); // of 16.8e9
 }
 
 BOOST_AUTO_TEST_CASE(interleaved_microbatches_give_the_gradients_of_separate) {

@@ -45,6 +45,9 @@ void check_layout(const model_config& config) {
     BOOST_TEST(layout.unit_size(u) == at);
   }
   BOOST_TEST(seen == layout.tensors().size());
+  const std::uint64_t counted = tensor_count(config);
+  BOOST_TEST(counted >= seen); // q, k and v may be one weight and one bias
+  BOOST_TEST(counted <= seen + 4 * config.num_hidden_layers);
   BOOST_TEST(layout.parameter_count() == parameters);
   BOOST_TEST(layout.tied().has_value() == tied);
   BOOST_TEST(!layout.find("lm_head.bias").has_value());
