@@ -55,7 +55,9 @@ steady_figure::observe(nanoseconds now, std::uint64_t measured) {
     above_ = above;
   }
   seen_[streak_++ % streak_needed] = measured;
-  if (streak_ < streak_needed || now - since_ < streak_time_)
+  const nanoseconds lasted = now - since_;
+  const bool few = lasted >= nanoseconds(streak_ - 1) * far_apart;
+  if (streak_ < streak_needed || lasted < (few ? few_time_ : streak_time_))
     return {};
   return rounded(median(seen_));
 }
@@ -64,7 +66,7 @@ profile_watch::profile_watch(const device_profile& measured_at_start)
   : device_(measured_at_start),
     speed_(measured_at_start.mflops, speed_off_permille, speed_off_for),
     straggler_(measured_at_start.mflops, straggler_off_permille,
-               straggler_off_for) {
+               straggler_off_for, straggler_few_for) {
 }
 
 profile_watch::job_pace& profile_watch::pace_of(job_id job) {

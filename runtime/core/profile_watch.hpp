@@ -7,7 +7,8 @@
 // observations one after another and for long enough, by the median of the
 // latest, rounded to eighths of a power of two; and the device's not twice
 // within `rest`, nor those of links. A device that is off by much (a straggler)
-// is replaced soon; by less, only what lasts is worth the move of state.
+// is replaced soon, within ten steps that take 0.1 s or more; by less, only what
+// lasts is worth the move of state.
 //
 //   steady  --off--> streak of 1, 2, ... --long enough--> new figure, steady
 //              `--within the factor, or off to the other side--> steady
@@ -39,11 +40,16 @@ class steady_figure {
 public:
   static constexpr std::size_t streak_needed = 6;
 
+  /// Observations are few if they are so far apart, on the mean.
+  static constexpr nanoseconds far_apart = 100'000'000;
+
   /// @param off_permille 2000: off if less than half or more than twice
   /// @param streak_time how long it must be off
+  /// @param few_time likewise, where observations are few; 0: as streak_time
   steady_figure(std::uint64_t value, std::uint32_t off_permille,
-                nanoseconds streak_time)
-    : value_(value), off_permille_(off_permille), streak_time_(streak_time) {}
+                nanoseconds streak_time, nanoseconds few_time = 0)
+    : value_(value), off_permille_(off_permille), streak_time_(streak_time),
+      few_time_(few_time > 0 ? few_time : streak_time) {}
 
   std::uint64_t value() const noexcept { return value_; }
   void set(std::uint64_t value) noexcept;
@@ -53,7 +59,7 @@ public:
 private:
   std::uint64_t value_;
   std::uint32_t off_permille_;
-  nanoseconds streak_time_;
+  nanoseconds streak_time_, few_time_;
   bool above_ = false;
   std::size_t streak_ = 0;
   nanoseconds since_ = 0; ///< of the streak
@@ -71,6 +77,9 @@ public:
   static constexpr nanoseconds speed_off_for = 30'000'000'000;
   static constexpr std::uint32_t straggler_off_permille = 3000;
   static constexpr nanoseconds straggler_off_for = 2'000'000'000;
+  /// Of steps that take 0.25 s now, 2 s are nine: too many, with the one that
+  /// has become slow half way and those until a view has changed.
+  static constexpr nanoseconds straggler_few_for = 800'000'000;
   static constexpr std::uint32_t rate_off_permille = 2000;
   static constexpr std::uint32_t latency_off_permille = 4000;
   /// What links carry follows what else a machine does; plans need not.

@@ -32,7 +32,7 @@ struct device_profile {
   std::uint32_t threads = 1;      ///< that the peer may use
   std::uint64_t mflops = 0;       ///< measured fp32 matrix speed, MFLOP/s
   std::uint64_t memory_bytes = 0; ///< that jobs may use
-  std::uint32_t host_threads = 0; ///< of the whole host; 0: not known
+  std::uint32_t host_threads = 0; ///< cores of its host; 0: not known
   std::uint64_t stream_mbps = 0;  ///< measured, of its memory, MB/s; 0: no
   friend bool
   operator==(const device_profile&, const device_profile&) = default;

@@ -3,8 +3,7 @@
 
 #include "runtime/core/hex.hpp"
 #include "runtime/core/ids.hpp"
-
-#include <nlohmann/json.hpp>
+#include "runtime/model/json.hpp"
 
 #include <array>
 #include <cmath>
@@ -120,7 +119,7 @@ std::string to_json_line(const job_event& event) {
 }
 
 bool from_json_line(std::string_view text, job_event& event) {
-  const auto line = json::parse(text, nullptr, false);
+  const auto line = model::parse_json<json>(text);
   if (!line.is_object())
     return false;
   const auto name = line.find("event");

@@ -69,6 +69,7 @@ struct state : std::enable_shared_from_this<state> {
   void peer_down(const peer_id& peer);
   void tick(core::nanoseconds time);
   void close();
+  blob_exchange::queues queues() const;
 
   template <class Event>
   void post(Event e) {
@@ -388,6 +389,23 @@ void state::close() {
     finish(f, why);
 }
 
+blob_exchange::queues state::queues() const {
+  blob_exchange::queues now_is;
+  now_is.fetches = running.size();
+  now_is.waiting = waiting.size();
+  for (const auto& [digest, f] : running) {
+    now_is.joined = std::max(now_is.joined, f->done.size());
+    now_is.fetched_chunks =
+      std::max(now_is.fetched_chunks,
+               f->in_flight.size() + f->arrived.size() + f->on_disk);
+  }
+  for (const auto& f : waiting)
+    now_is.joined = std::max(now_is.joined, f->done.size());
+  for (const auto& [peer, requests] : served)
+    now_is.served = std::max(now_is.served, requests);
+  return now_is;
+}
+
 class exchange final : public blob_exchange {
 public:
   explicit exchange(config c) : state_(std::make_shared<state>(std::move(c))) {}
@@ -418,6 +436,9 @@ public:
   std::uint64_t moved_bytes() const override { return state_->moved_bytes; }
   void tick(core::nanoseconds now) override {
     state_->post([now](state& s) { s.tick(now); });
+  }
+  void list_queues(std::function<void(blob_exchange::queues)> then) override {
+    state_->post([then = std::move(then)](state& s) { then(s.queues()); });
   }
   void close() override {
     const auto keep = state_;

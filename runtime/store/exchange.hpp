@@ -64,6 +64,17 @@ public:
   virtual void tick(core::nanoseconds now) = 0;
   virtual void close() = 0;
 
+  /// How long its queues are: what the limits below hold for.
+  struct queues {
+    std::size_t fetches = 0;
+    std::size_t waiting = 0;
+    std::size_t joined = 0;         ///< of the fetch that has most
+    std::size_t fetched_chunks = 0; ///< on the way, of the fetch that has most
+    std::size_t served = 0;         ///< to the peer that asks for most
+  };
+  /// `then` runs on some thread: it only posts.
+  virtual void list_queues(std::function<void(queues)> then) = 0;
+
   /// A chunk fits a control message four times, so that other messages need
   /// not wait long behind it.
   static constexpr std::uint32_t chunk_bytes = std::uint32_t{256} << 10;

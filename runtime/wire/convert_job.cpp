@@ -48,6 +48,11 @@ static void put(wire::Vote& to, const core::vote& from) {
   to.set_writing(from.writing);
   to.set_unable(from.unable);
   to.set_checkpoint_lag(from.checkpoint_lag);
+  for (const core::unit_digest& d : from.digests) {
+    wire::UnitDigest& digest = *to.add_digests();
+    digest.set_unit(d.unit);
+    digest.set_digest(d.digest);
+  }
 }
 
 static void get(const wire::Vote& from, core::vote& to, checks& c) {
@@ -55,7 +60,8 @@ static void get(const wire::Vote& from, core::vote& to, checks& c) {
   to.step = c.at_most(from.step(), epoch_max);
   if (!c.list(from.units_size(), core::job_units_max)
       || !c.list(from.losses_size(), core::job_microbatches_max)
-      || !c.list(from.samples_size(), core::job_microbatches_max))
+      || !c.list(from.samples_size(), core::job_microbatches_max)
+      || !c.list(from.digests_size(), core::job_units_max))
     return;
   std::size_t tensors = 0;
   for (const wire::UnitSums& u : from.units()) {
@@ -77,6 +83,9 @@ static void get(const wire::Vote& from, core::vote& to, checks& c) {
   to.writing = from.writing();
   to.unable = from.unable();
   to.checkpoint_lag = c.at_most(from.checkpoint_lag(), epoch_max);
+  for (const wire::UnitDigest& d : from.digests())
+    to.digests.push_back(
+      {c.at_most(d.unit(), core::job_units_max - 1), d.digest()});
 }
 
 static void put(wire::StepRecord& to, const core::step_record& from) {
@@ -123,6 +132,8 @@ static void put(wire::JobMessage& out, const core::seal& from) {
     unit.set_unit(u.unit);
     put(*unit.mutable_applied(), u.applied);
     unit.set_prepared(u.prepared);
+    put(*unit.mutable_hashed(), u.hashed);
+    unit.set_digest(u.digest);
   }
   for (const core::unit_copy& u : from.copies) {
     wire::HeldUnit& unit = *to.add_copies();
@@ -154,6 +165,8 @@ static void get(const wire::Seal& from, core::seal& to, checks& c) {
     unit.unit = c.at_most(u.unit(), core::job_units_max - 1);
     get(u.applied(), unit.applied, c);
     unit.prepared = u.prepared();
+    get(u.hashed(), unit.hashed, c);
+    unit.digest = u.digest();
   }
   for (std::size_t i = 1; i < to.units.size(); ++i)
     c.require(to.units[i - 1].unit < to.units[i].unit);

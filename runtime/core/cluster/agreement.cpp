@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace shoal::core::cluster {
 
@@ -48,8 +49,18 @@ void agreement::follow(const view& base, bool may_vote,
   answered_.clear();
   quiet_until_ = 0;
   round_seen_ = promised_.round;
-  failures_ = 0;
+  failures_ = expired_ = 0;
+  yielded_ = false;
   decided_.reset();
+}
+
+nanoseconds agreement::least_timeout() const {
+  return std::max(config_.ballot_timeout, round_trips_per_half * round_trip_);
+}
+
+nanoseconds agreement::timeout() const {
+  const nanoseconds least = least_timeout();
+  return std::max(least, std::min(ballot_timeout_max, least << expired_));
 }
 
 const member* agreement::voter(const peer_id& id) const {
@@ -84,6 +95,8 @@ bool agreement::may_propose(nanoseconds now) const {
 
 void agreement::propose(view value, nanoseconds now, actions& out) {
   SHOAL_ASSERT(may_propose(now));
+  if (std::exchange(yielded_, false))
+    expired_ = std::min(expired_ + 1, expired_max); // it did not get there
   if (is_quorum(*base_, {config_.self})) {
     // Every quorum contains this peer, so its own acceptance is the only one
     // that can bind it, and the persisted view is vote and decision in one.
@@ -104,7 +117,8 @@ void agreement::propose(view value, nanoseconds now, actions& out) {
   proposal_from_ = accepted_;
   stage_ = stage::preparing;
   answered_ = {};
-  give_up_at_ = now + config_.ballot_timeout;
+  asked_at_ = now;
+  give_up_at_ = now + timeout();
   resend_at_ = now + config_.ballot_timeout / 3;
   std::vector<peer_id> to = others();
   answered_.push_back(config_.self);
@@ -173,7 +187,8 @@ void agreement::start_accepting(nanoseconds now, actions& out) {
   value_ = proposal_;
   save(out);
   answered_ = {};
-  give_up_at_ = now + config_.ballot_timeout;
+  asked_at_ = now;
+  give_up_at_ = now + timeout();
   resend_at_ = now + config_.ballot_timeout / 3;
   std::vector<peer_id> to = others();
   answered_.push_back(config_.self);
@@ -223,12 +238,21 @@ void agreement::on(const peer_id&, const refused& m, nanoseconds now,
 void agreement::on_tick(nanoseconds now, actions& out) {
   if (stage_ == stage::idle)
     return;
-  if (now >= give_up_at_) {
-    give_up(now);
-  } else if (now >= resend_at_) {
+  const bool over = now >= give_up_at_;
+  if (over)
+    expired_ = std::min(expired_ + 1, expired_max);
+  if (over && stage_ == stage::preparing)
+    return give_up(now); // what is wished for may be another by now
+  if (over || now >= resend_at_) {
     ask(others(), out);
-    resend_at_ = now + config_.ballot_timeout / 3;
+    // More and more rarely: an answer may wait for a disk.
+    resend_at_ =
+      now + std::clamp(now - asked_at_, config_.ballot_timeout / 3, resend_max);
   }
+  // What was proposed stays so: who has promised more than that refuses it, and
+  // to all others another ballot would only be one more write to disk.
+  if (over)
+    give_up_at_ = now + timeout();
 }
 
 /// Ends our ballot and waits a random time that grows with every failure, so
@@ -236,7 +260,7 @@ void agreement::on_tick(nanoseconds now, actions& out) {
 void agreement::give_up(nanoseconds now) {
   stage_ = stage::idle;
   failures_ = std::min(failures_ + 1, 6);
-  std::uint64_t unit = std::uint64_t(config_.ballot_timeout / 8);
+  std::uint64_t unit = std::uint64_t(least_timeout() / 8);
   quiet_until_ =
     now + nanoseconds(unit / 4) + nanoseconds(random_.below(unit * failures_));
 }
@@ -244,10 +268,10 @@ void agreement::give_up(nanoseconds now) {
 /// Another ballot is above ours: gives it time to finish.
 void agreement::yield_to_other(nanoseconds now) {
   stage_ = stage::idle;
+  yielded_ = true;
+  const nanoseconds t = timeout();
   quiet_until_ = std::max(
-    quiet_until_,
-    now + config_.ballot_timeout
-      + nanoseconds(random_.below(std::uint64_t(config_.ballot_timeout / 2))));
+    quiet_until_, now + t + nanoseconds(random_.below(std::uint64_t(t / 2))));
 }
 
 std::optional<view> agreement::take_decided() {

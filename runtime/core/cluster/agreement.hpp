@@ -33,8 +33,21 @@ struct agreement_config {
   peer_id self{};
   std::uint64_t seed = 0;
   bool stores = true; ///< false: nothing is persisted (an embedded peer)
+  /// A ballot's half, a question and its answers, may take so long at least
+  /// before another ballot is started: on a network of microseconds what takes
+  /// time is two disks and a loaded scheduler. Higher: a proposer that dies is
+  /// overtaken later.
   nanoseconds ballot_timeout = 300'000'000;
 };
+
+/// And after at most so long, however often it was too short: doubled each
+/// time, 300 ms gets there at the fifth. Slower disks than that are broken.
+inline constexpr nanoseconds ballot_timeout_max = 10'000'000'000;
+/// A question without an answer is repeated at least so often.
+inline constexpr nanoseconds resend_max = 1'000'000'000;
+/// So many round trips to most voters, as measured (detector::round_trip), are
+/// given at least: one is needed, and disks and turns take theirs.
+inline constexpr nanoseconds round_trips_per_half = 2;
 
 /// Orders the voters of the view of this number; another order for each view.
 std::uint64_t turn_of(epoch number, const peer_id& id);
@@ -69,6 +82,12 @@ public:
   on(const peer_id& from, const accepted& m, nanoseconds now, actions& out);
   void on(const peer_id& from, const refused& m, nanoseconds now, actions& out);
 
+  /// What a question and its answers from most voters take.
+  void expect_round_trip(nanoseconds t) { round_trip_ = t; }
+  /// How long half a ballot is given now: it has been too short `expired_`
+  /// times for this base, for ours or for another that we waited for.
+  nanoseconds timeout() const;
+
   /// Resends, gives up on a ballot that takes too long.
   void on_tick(nanoseconds now, actions& out);
 
@@ -91,6 +110,9 @@ private:
 
   /// No honest peer gets there: one round takes milliseconds.
   static constexpr std::uint64_t rounds_max = std::uint64_t{1} << 40;
+  /// Enough to double any timeout to the greatest.
+  static constexpr int expired_max = 6;
+  nanoseconds least_timeout() const;
   std::vector<peer_id> others() const;
   void save(actions& out) const;
   void ask(const std::vector<peer_id>& to, actions& out) const;
@@ -114,11 +136,15 @@ private:
   view proposal_;
   ballot proposal_from_; ///< highest accepted ballot among the promises
   std::vector<peer_id> answered_;
+  nanoseconds asked_at_ = 0;
   nanoseconds give_up_at_ = 0;
   nanoseconds resend_at_ = 0;
   nanoseconds quiet_until_ = 0;
   std::uint64_t round_seen_ = 0;
   int failures_ = 0; ///< ballots of ours in a row, for the back-off
+  int expired_ = 0;
+  bool yielded_ = false; ///< to a ballot that may still be under way
+  nanoseconds round_trip_ = 0;
   std::optional<view> decided_;
 };
 

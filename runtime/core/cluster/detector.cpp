@@ -31,6 +31,7 @@ void detector::follow(const view& v, nanoseconds now) {
     w.id = m.id;
     w.index = i;
     w.watch = watch;
+    w.voter = votes(m);
     if (!watch)
       w.suspected = false;
     next.emplace(m.id.peer, std::move(w));
@@ -91,8 +92,13 @@ void detector::on_ack(const peer_id& from, std::uint64_t sequence,
   w.heard_at = now;
   if (w.sequence == sequence && w.sent_at > 0) {
     nanoseconds sample = now - w.sent_at;
-    w.deviation += (std::abs(sample - w.round_trip) - w.deviation) / 4;
-    w.round_trip += (sample - w.round_trip) / 8;
+    if (w.round_trip == 0) {
+      w.round_trip = sample;
+      w.deviation = sample / 2;
+    } else {
+      w.deviation += (std::abs(sample - w.round_trip) - w.deviation) / 4;
+      w.round_trip += (sample - w.round_trip) / 8;
+    }
     w.sent_at = 0;
   }
   if (w.suspected) // it lives, and we were wrong
@@ -273,6 +279,18 @@ void detector::count() {
   confirmed_.clear();
   for (std::uint32_t i : dead)
     confirmed_.push_back(view_->members[i].id);
+}
+
+nanoseconds detector::round_trip() const {
+  std::vector<nanoseconds> all;
+  for (const watched* w : subjects_)
+    if (w->voter && w->linked && !w->suspected && w->round_trip > 0)
+      all.push_back(w->round_trip + 4 * w->deviation);
+  if (all.empty())
+    return 0;
+  const auto middle = all.begin() + std::ptrdiff_t(all.size() / 2);
+  std::ranges::nth_element(all, middle);
+  return *middle;
 }
 
 std::vector<member_id> detector::cut_off(nanoseconds now) const {

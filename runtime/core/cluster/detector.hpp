@@ -47,6 +47,11 @@ inline constexpr int doubts_in_company = 1;
 struct detector_config {
   peer_id self{};
   nanoseconds interval = 250'000'000;
+  /// No deadline is shorter. On a near network it is what counts: a heartbeat
+  /// that is late by a second there says that a scheduler is loaded, not that a
+  /// peer is dead; measured round trips, which an idle moment makes short, must
+  /// not tell otherwise. Above 375 ms of round trip (at these defaults), or
+  /// where they vary much, the measured part is longer and counts.
   nanoseconds floor = 1'500'000'000;
   /// No deadline is longer, however slow the peer and however we doubt.
   nanoseconds ceiling = 10'000'000'000;
@@ -94,6 +99,10 @@ public:
   /// Whether the peer is in contact, and has been for long.
   bool well(const peer_id& peer, nanoseconds now) const;
   int doubts() const { return doubts_; }
+  /// What a question to most voters and their answers may take: the median, of
+  /// those that we watch and do not suspect, of the measured round trip and four
+  /// deviations. 0: nothing is known.
+  nanoseconds round_trip() const;
 
   /// When on_tick has something to do.
   nanoseconds deadline() const;
@@ -102,6 +111,7 @@ private:
   struct watched {
     member_id id;
     std::uint32_t index = 0;
+    bool voter = false;
     bool watch = false; ///< we send it heartbeats
     bool linked = false;
     bool suspected = false;
@@ -109,7 +119,7 @@ private:
     nanoseconds heard_at = 0;
     nanoseconds sent_at = 0; ///< of the heartbeat `sequence`
     std::uint64_t sequence = 0;
-    nanoseconds round_trip = 0; ///< smoothed, 1/8 a sample
+    nanoseconds round_trip = 0; ///< smoothed, 1/8 a sample; 0: none yet
     nanoseconds deviation = 0;  ///< smoothed, 1/4 a sample
     std::set<std::string> refused;
   };

@@ -1,8 +1,9 @@
 // runtime/core/cluster/events.hpp -- what goes into and comes out of the core.
 //
 // The shell feeds events to membership::step() and carries out the actions in
-// their order. The one hard rule: a persist is synced to disk before any later
-// action, of this or a later step, is carried out.
+// their order. The one hard rule: a persist is stored, where it outlives the
+// process, before any later action is carried out that could tell of it, of
+// this or a later step. outbox.hpp knows which those are.
 #pragma once
 
 #include "runtime/core/cluster/messages.hpp"
@@ -185,6 +186,13 @@ struct connect {
   std::string address;
 };
 
+/// Closes every connection with a peer that was expelled, so that whatever
+/// waits for it ends; what was sent before may still leave. It connects again
+/// when it can, and then learns that it is out.
+struct disconnect {
+  peer_id peer{};
+};
+
 /// A view was decided. Numbers only grow in the life of a peer, whatever
 /// shoal it is in. Jobs in it are safe.
 struct new_view {
@@ -233,9 +241,9 @@ struct log {
   std::string text;
 };
 
-using action =
-  std::variant<send, persist, erase_history, connect, new_view, waiting_for,
-               left, dissolved, rejected, use_keys, need_tick_at, log>;
+using action = std::variant<send, persist, erase_history, connect, disconnect,
+                            new_view, waiting_for, left, dissolved, rejected,
+                            use_keys, need_tick_at, log>;
 using actions = std::vector<action>;
 
 } // namespace shoal::core::cluster

@@ -94,6 +94,7 @@ bool membership::impl::may_wait(const event& e) const {
 void membership::impl::settle() {
   settled_at_ = now_;
   take_decision();
+  agreement_.expect_round_trip(detector_.round_trip());
   agreement_.on_tick(now_, *out_);
   detector_.on_tick(now_, *out_);
   update_phase();

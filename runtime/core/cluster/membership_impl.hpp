@@ -81,6 +81,11 @@ struct membership::impl {
     nanoseconds pause = seed_pause;
   };
 
+  /// Peers that a new view has no more.
+  struct parting {
+    std::vector<peer_id> expelled, others;
+  };
+
   /// A new cluster key on its way to all but the peer to be revoked.
   struct offering {
     revoke_peer what;
@@ -127,6 +132,7 @@ struct membership::impl {
   std::size_t running() const;
   void adopt(view v);
   void install(view v, bool seated_now);
+  parting who_parts(const view& next, bool seated_next) const;
   void
   found_alone(std::vector<job_entry> jobs, std::vector<assignment> previous);
   void take_decision();

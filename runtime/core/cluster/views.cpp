@@ -72,6 +72,30 @@ void impl::adopt(view v) {
   }
 }
 
+/// The connected peers that `next` has no more. Expelled is who was sent away,
+/// or lost; who leaves by itself still has to hear that we know.
+impl::parting impl::who_parts(const view& next, bool seated_next) const {
+  parting out;
+  // Of another shoal those are who have not come yet. Who is out itself, or on
+  // its way, judges nobody.
+  const bool judges = next.shoal == view_.shoal && seated_next
+                      && !next.dissolved_into && !leaving_;
+  for (const member& m : view_.members) {
+    const peer_id& id = m.id.peer;
+    const auto l = links_.find(id);
+    if (l == links_.end() || find_member(next, id) != nullptr)
+      continue;
+    const bool leaves =
+      m.state == member_state::leaving && !detector_.suspects(id);
+    // Another process of the same peer may have come since. Whoever is revoked
+    // is cut off by its key.
+    const bool sent_away = judges && !leaves && l->second.instance == m.instance
+                           && !is_revoked(next, id);
+    (sent_away ? out.expelled : out.others).push_back(id);
+  }
+  return out;
+}
+
 void impl::install(view v, bool seated_now) {
   bool was_seated = seated_;
   bool ends = v.dissolved_into.has_value();
@@ -79,10 +103,7 @@ void impl::install(view v, bool seated_now) {
   for (const member& m : v.members)
     if (find_member(view_, m.id.peer) == nullptr)
       added.push_back(m.id.peer);
-  std::vector<peer_id> removed;
-  for (const member& m : view_.members)
-    if (find_member(v, m.id.peer) == nullptr && links_.contains(m.id.peer))
-      removed.push_back(m.id.peer);
+  parting parted = who_parts(v, seated_now);
   const view before = std::exchange(view_, std::move(v));
   seated_ = seated_now && !ends;
   if (view_.shoal != before.shoal && !former_.empty())
@@ -97,11 +118,15 @@ void impl::install(view v, bool seated_now) {
     out_->push_back(persist{view_record{view_, seated_, former_}}); // C-3
   agreement_.follow(view_, seated_, nullptr);
   detector_.follow(view_, now_);
-  if (!removed.empty()) // they wait to hear that we know
+  if (!parted.others.empty()) // they wait to hear that we know
     out_->push_back(
-      send{std::move(removed), heartbeat{view_.shoal, view_.number, 0}});
+      send{std::move(parted.others), heartbeat{view_.shoal, view_.number, 0}});
+  if (!parted.expelled.empty()) // one that is awake may learn it from this
+    out_->push_back(send{parted.expelled, decided{view_}});
   follow_key();
   out_->push_back(new_view{view_, !ends && current_entry()});
+  for (const peer_id& id : parted.expelled)
+    out_->push_back(disconnect{id});
   if (ends) {
     out_->push_back(dissolved{*view_.dissolved_into});
     for (const std::string& a : view_.dissolved_addresses)

@@ -118,7 +118,7 @@ void job_core::take(const peer_id& from, const arrival_begun& m) {
   if (from != in.from || in.now != incoming::state::asked
       || m.attempt != in.attempt)
     return;
-  held_.erase(m.unit);
+  forget(m.unit);
   in.now = incoming::state::copying;
   in.begun = m.version;
   act(job_action::receive_unit{header_.digest, m.unit, m.version, from, true});

@@ -3,6 +3,7 @@
 #include "runtime/core/training/job_core.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace shoal::core {
 
@@ -22,6 +23,23 @@ bool job_core::copied_everywhere(const state_version& v) const {
   });
 }
 
+/// Steps from one copy to the next. Copies are of use when all are there, `lag`
+/// steps after they have begun; steps that are committed until the next are
+/// there would be run again: distance + lag - 1 of them at most, which is to be
+/// copy_every. The newest lag that votes have shown; at first half of that.
+std::uint64_t job_core::copy_distance() const {
+  const std::uint64_t every = place_->copy_every;
+  const std::uint64_t lag = copy_lag_ > 0 ? copy_lag_ : every / 2;
+  return every > lag ? every - std::max<std::uint64_t>(lag, 1) + 1 : 1;
+}
+
+/// Whether the step may not be voted for before the own copies under way are
+/// here: it would be one too many to run again. So the bound holds, however
+/// long copies take; what that costs is the wait.
+bool job_core::copies_late() const {
+  return copying_ && !to_copy_.empty() && current_ > uncopied_max_;
+}
+
 /// All who take part come to the same answer: it depends on the assignment, on
 /// seals and on votes that all have. None are taken before the first step under
 /// an assignment has been committed: all wait for that one, and copies take
@@ -36,11 +54,12 @@ void job_core::take_copies_if_due(const state_version& at) {
     copying_under_ = header_;
     to_copy_.clear();
     copies_complete_ = true;
+    copies_at_ = copying_->step;
   }
   if (!copying_ && !committed_here_)
     return;
   if (copying_
-      && (!copies_complete_ || at.step < copying_->step + place_->copy_every))
+      && (!copies_complete_ || at.step < copying_->step + copy_distance()))
     return;
   copying_ = at;
   copying_under_ = header_;
@@ -57,6 +76,8 @@ void job_core::on(const job_event::copied& e) {
     return;
   copies_[e.version].insert(e.unit);
   to_copy_.erase(e.unit);
+  if (late_ && !copies_late())
+    on(*std::exchange(late_, std::nullopt));
 }
 
 /// Older copies go only when everybody has said that the newer are complete.
@@ -65,8 +86,11 @@ void job_core::note_copies(const std::vector<const vote*>& votes) {
     return;
   copies_complete_ = std::ranges::all_of(
     votes, [&](const vote* v) { return v->copied == copying_->step + 1; });
-  if (copies_complete_)
-    keep_copies({*copying_});
+  if (!copies_complete_)
+    return;
+  copies_at_ = copying_->step;
+  copy_lag_ = current_ - copies_at_;
+  keep_copies({*copying_});
 }
 
 void job_core::keep_copies(std::vector<state_version> versions) {

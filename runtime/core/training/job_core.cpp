@@ -8,6 +8,7 @@
 #include "runtime/core/training/plan.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 namespace shoal::core {
@@ -85,6 +86,7 @@ void job_core::take_up(const job_event::view_changed& e) {
   header_ = {config_.job, digest(*place_), place_->since};
   units_ = units_of(*place_, config_.self);
   participants_ = participants(*place_);
+  find_compared();
   sealers_.clear();
   for (const member_id& m : place_->sealers)
     sealers_.push_back(m.peer);
@@ -103,6 +105,8 @@ void job_core::begin_halt() {
   votes_.clear();
   decision_.reset();
   copies_complete_ = false;
+  copy_lag_ = 0;
+  late_.reset();
   committed_here_ = false;
   finished_ = false;
   asked_for_blobs_ = false;
@@ -153,10 +157,15 @@ void job_core::make_seal() {
   SHOAL_ASSERT(!seals_.contains(config_.self)); // J-2
   seal s;
   s.on = header_;
-  for (auto& [unit, version] : held_)
+  for (auto& [unit, version] : held_) {
     s.units.push_back({unit, version,
                        prepared_.step > 0
                          && std::ranges::binary_search(prepared_units_, unit)});
+    if (const auto at = digests_.find(unit); at != digests_.end()) {
+      s.units.back().hashed = at->second.version;
+      s.units.back().digest = at->second.digest;
+    }
+  }
   for (auto& [version, units] : copies_)
     for (std::uint32_t unit : units)
       s.copies.push_back({unit, version});
@@ -191,6 +200,8 @@ void job_core::resume_if_sealed() {
     give_up(c);
   act(job_action::adopt{header_.digest, *place_, d.version, units_});
   say_if_lost(d);
+  if (!d.differing.empty())
+    act(job_action::state_differs{d.differing});
   keep_copies({d.version, d.copies.value_or(d.version)});
   if (d.stop)
     stop_step_ = d.version.step + 1;
@@ -226,7 +237,7 @@ void job_core::load_units() {
         act(serve);
       }
       if (t.to == config_.self) {
-        held_.erase(t.unit);
+        forget(t.unit);
         loading_[t.unit] = d.version;
         act(job_action::fetch_unit{header_.digest, t.unit, d.version.step,
                                    t.from});
@@ -238,13 +249,13 @@ void job_core::load_units() {
           || (at != held_.end() && at->second == d.version))
         continue;
       SHOAL_ASSERT(copies_.at(d.version).contains(unit));
-      held_.erase(unit);
+      forget(unit);
       loading_[unit] = d.version;
       act(job_action::revert_unit{header_.digest, unit, d.version});
     }
   } else {
     for (std::uint32_t unit : units_) {
-      held_.erase(unit);
+      forget(unit);
       loading_[unit] = d.version;
       if (d.from == resume_decision::source::origin)
         act(job_action::initialise_unit{header_.digest, unit});
@@ -275,6 +286,7 @@ void job_core::continue_if_loaded() {
   }
   const resume_decision& d = *decision_;
   resume_pace(d);
+  copies_at_ = d.version.step;
   enter(d.version, d.evaluated, d.checkpointed);
 }
 
@@ -378,8 +390,9 @@ void job_core::start_step() {
   phase_ = phase::running;
   running_ = header_;
   running_units_ = units_;
+  uncopied_max_ = copies_at_ + place_->copy_every;
   step_began_ = now_;
-  act(job_action::run_step{header_.digest, current_});
+  act(job_action::run_step{header_.digest, current_, digests_due()});
 }
 
 void job_core::on(const job_event::prepared& e) {
@@ -389,6 +402,11 @@ void job_core::on(const job_event::prepared& e) {
       || e.digest != running_.digest || e.step != current_
       || prepared_.step > 0)
     return;
+  if (copies_late()) {
+    if (running)
+      late_ = e;
+    return;
+  }
   prepared_ = {current_, running_.since};
   prepared_units_ = running_units_;
   own_vote_ = {running_,
@@ -403,7 +421,9 @@ void job_core::on(const job_event::prepared& e) {
                e.samples,
                e.writing || publishing(),
                e.unable,
-               pace_.lag()};
+               pace_.lag(),
+               e.digests};
+  note_digests(e.digests);
   if (!running)
     return;
   phase_ = phase::voting;
@@ -449,6 +469,8 @@ void job_core::commit_if_voted() {
   step_took_ = now_ - step_began_;
   publish(*r, measured);
   note_norm(*r);
+  if (std::isfinite(r->loss) && std::isfinite(r->grad_norm))
+    compare_digests(all); // NaNs have many forms
   if (next_)
     take_up(job_event::view_changed(*next_));
 }
@@ -481,7 +503,7 @@ void job_core::release_spare() {
         && !std::ranges::binary_search(arriving, unit))
       spare.push_back(unit);
   for (std::uint32_t unit : spare)
-    held_.erase(unit);
+    forget(unit);
   if (!spare.empty())
     act(job_action::release{std::move(spare)});
 }

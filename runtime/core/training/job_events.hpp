@@ -19,6 +19,15 @@ namespace shoal::core {
 
 enum class stop_reason : std::uint8_t { completed = 1, drained = 2 };
 
+/// A peer whose unit, as of a step, was not what it is elsewhere.
+struct differing_unit {
+  std::uint32_t unit = 0;
+  std::uint64_t step = 0;
+  peer_id at{};
+  friend bool
+  operator==(const differing_unit&, const differing_unit&) = default;
+};
+
 /// What happens to a job_core.
 namespace job_event {
 
@@ -44,8 +53,9 @@ struct prepared {
   std::vector<std::uint64_t> samples; ///< likewise
   nanoseconds busy = 0;               ///< as in vote
   nanoseconds elapsed = 0;
-  bool writing = false; ///< likewise
-  bool unable = false;  ///< likewise
+  bool writing = false;               ///< likewise
+  bool unable = false;                ///< likewise
+  std::vector<unit_digest> digests{}; ///< as asked for
 };
 /// Answers action apply.
 struct applied {
@@ -262,10 +272,12 @@ struct restore_unit {
 struct release {
   std::vector<std::uint32_t> units;
 };
-/// Run the microbatches of a step; answer prepared.
+/// Run the microbatches of a step; answer prepared, with the digests of these
+/// units as they are now.
 struct run_step {
   std::uint64_t digest = 0;
   std::uint64_t step = 0;
+  std::vector<std::uint32_t> digests{};
 };
 /// Evaluate the state at `step`; answer evaluated.
 struct run_eval {
@@ -340,6 +352,11 @@ struct lost_state {
   std::uint64_t last = 0;
   std::uint64_t resume = 0;
 };
+/// Holders of one version of a unit have had other bytes: those named here get
+/// it anew from the others.
+struct state_differs {
+  std::vector<differing_unit> units; ///< not empty
+};
 /// Get the job's blobs into the own store, then say blobs_held.
 struct get_blobs {
   std::vector<peer_id> holders;
@@ -372,8 +389,9 @@ using job_output = std::variant<
   job_action::committed, job_action::eval_known, job_action::checkpoint_known,
   job_action::checkpoint_failed, job_action::checkpoints_slow,
   job_action::keep_checkpoint, job_action::checkpoint_given_up,
-  job_action::begin_anew, job_action::lost_state, job_action::get_blobs,
-  job_action::waiting, job_action::finished, job_action::ended>;
+  job_action::begin_anew, job_action::lost_state, job_action::state_differs,
+  job_action::get_blobs, job_action::waiting, job_action::finished,
+  job_action::ended>;
 using job_actions = std::vector<job_output>;
 
 } // namespace shoal::core

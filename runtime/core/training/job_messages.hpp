@@ -58,6 +58,13 @@ struct unit_sums {
   friend bool operator==(const unit_sums&, const unit_sums&) = default;
 };
 
+/// A hash of a unit's state: of its parameters and moments.
+struct unit_digest {
+  std::uint32_t unit = 0;
+  std::uint64_t digest = 0;
+  friend bool operator==(const unit_digest&, const unit_digest&) = default;
+};
+
 /// "All my buckets of this step are reduced": the commit vote. To all
 /// participants. Participants of one unit send equal sums.
 struct vote {
@@ -74,7 +81,8 @@ struct vote {
     samples;            ///< with losses: their digests (ledger.hpp)
   bool writing = false; ///< the sender still writes its part of a checkpoint
   bool unable = false;  ///< its disk refuses them: let another holder write
-  std::uint64_t checkpoint_lag = 0; ///< from who publishes them; 0: not known
+  std::uint64_t checkpoint_lag = 0;   ///< from who publishes them; 0: not known
+  std::vector<unit_digest> digests{}; ///< of some units, as the step began
   friend bool operator==(const vote&, const vote&) = default;
 };
 
@@ -93,6 +101,10 @@ struct held_unit {
   std::uint32_t unit = 0;
   state_version applied;
   bool prepared = false; ///< the reduced gradients of seal::prepared are held
+  /// What it was at a step before, or at this one: the newest that was hashed.
+  /// A zero `made`: none was.
+  state_version hashed{};
+  std::uint64_t digest = 0;
   friend bool operator==(const held_unit&, const held_unit&) = default;
 };
 

@@ -141,15 +141,12 @@ std::vector<replica_place> evened(std::vector<replica_place> replicas) {
   return replicas;
 }
 
-/// A layout that is kept keeps its schedule too.
-void place_schedule(assignment& a, const layout_problem& p) {
-  if (p.previous && p.previous->replicas == a.replicas) {
-    a.schedule = p.previous->schedule;
-    return;
-  }
+/// What each member has of its host.
+std::map<peer_id, std::uint64_t>
+speeds(const std::vector<replica_place>& replicas, const layout_problem& p) {
   std::map<std::string, std::uint64_t> sharing;
   std::map<peer_id, std::uint64_t> mflops;
-  auto used = workers(a.replicas);
+  auto used = workers(replicas);
   auto is_used = [&](const member* m) {
     return std::ranges::binary_search(used, m->id);
   };
@@ -158,6 +155,16 @@ void place_schedule(assignment& a, const layout_problem& p) {
   for (const member* m : p.members)
     mflops[m->id.peer] =
       m->device.mflops / std::max<std::uint64_t>(1, sharing[m->host]);
+  return mflops;
+}
+
+/// A layout that is kept keeps its schedule too.
+void place_schedule(assignment& a, const layout_problem& p) {
+  if (p.previous && p.previous->replicas == a.replicas) {
+    a.schedule = p.previous->schedule;
+    return;
+  }
+  const auto mflops = speeds(a.replicas, p);
   const std::vector<replica_place> split = a.replicas;
   set_schedule(a, p.job, mflops, p.memory, assumed_hop);
   // A stage with few blocks cannot be cut into the runs that are asked for.
@@ -167,6 +174,22 @@ void place_schedule(assignment& a, const layout_problem& p) {
     a.replicas = evened(split);
     set_schedule(a, p.job, mflops, p.memory, assumed_hop);
   }
+}
+
+/// On a new detour weight gradients wait, whatever the job wants, if memory
+/// allows it: those who stand in have other microbatches that somebody waits
+/// for, and no schedule changes a sum (S-1, S-5).
+void put_off_weights(assignment& a, const layout_problem& p) {
+  if (!makes_detour(a.replicas)
+      || (p.previous && p.previous->replicas == a.replicas))
+    return;
+  job_entry deferring = p.job;
+  deferring.want_schedule = schedule_kind::zero_bubble;
+  deferring.want_virtual = 1; // stages are cut already
+  assignment out = a;
+  set_schedule(out, deferring, speeds(a.replicas, p), p.memory, assumed_hop);
+  if (out.schedule == schedule_kind::zero_bubble && fits_memory(out, p))
+    a = std::move(out);
 }
 
 /// Of those that take part, who should tell the others how the run goes:
@@ -418,6 +441,7 @@ plan make_plan(const view& v) {
     } else {
       place_followers(a, p);
       let_arrive(a, p);
+      put_off_weights(a, p);
     }
     place_roles(a, v, job->submitter, previous);
     place_keepers(a, v, p, previous);

@@ -85,6 +85,41 @@ std::optional<state_version> newest_complete(const reach& r) {
   return std::nullopt;
 }
 
+/// Whether the unit is at the version, or kept so that it will be; a copy of it
+/// does not count.
+bool goes_on(const held_unit& u, const seal& s, const state_version& v) {
+  return u.applied == v
+         || (u.prepared && s.prepared == v && u.applied.step + 1 == v.step);
+}
+
+/// Of those who go on at the version, takes out who had another state of a unit
+/// than most; of as many, than those with the lowest of all.
+void leave_out_differing(resume_decision& d, reach& r,
+                         const std::map<peer_id, seal>& seals) {
+  // By unit, version and digest; the peers ascending.
+  std::map<std::pair<std::uint32_t, state_version>,
+           std::map<std::uint64_t, std::vector<peer_id>>>
+    told;
+  for (auto& [peer, s] : seals)
+    for (const held_unit& u : s.units)
+      if (u.unit < r.size() && u.hashed.made > 0 && goes_on(u, s, d.version)
+          && r[u.unit].at(d.version).contains(peer))
+        told[{u.unit, u.hashed}][u.digest].push_back(peer);
+  for (auto& [what, by_digest] : told) {
+    const auto right =
+      std::ranges::max_element(by_digest, [](const auto& a, const auto& b) {
+        return std::pair(a.second.size(), b.second.front())
+               < std::pair(b.second.size(), a.second.front());
+      });
+    for (auto& [digest, peers] : by_digest)
+      for (const peer_id& p : peers)
+        if (digest != right->first) {
+          r[what.first].at(d.version).erase(p);
+          d.differing.push_back({what.first, what.second.step, p});
+        }
+  }
+}
+
 /// Spreads the transfers over who can serve, the least busy first.
 void plan_transfers(resume_decision& d, const assignment& place,
                     const reach& r) {
@@ -101,22 +136,19 @@ void plan_transfers(resume_decision& d, const assignment& place,
     }
 }
 
-/// What arrives goes on at the version where it is held at it, or kept so that
-/// it will be; a copy of it does not count.
-void find_in_step(resume_decision& d, const assignment& place,
+/// What arrives goes on at the version where it can.
+void find_in_step(resume_decision& d, const assignment& place, const reach& r,
                   const std::map<peer_id, seal>& seals) {
   for (const follower_place& f : place.arriving) {
     const auto at = seals.find(f.where.peer);
     if (at == seals.end())
       continue;
     const seal& s = at->second;
-    for (const held_unit& u : s.units) {
-      const bool there = u.applied == d.version
-                         || (u.prepared && s.prepared == d.version
-                             && u.applied.step + 1 == d.version.step);
-      if (there && f.first_unit <= u.unit && u.unit < f.last_unit)
+    for (const held_unit& u : s.units)
+      if (f.first_unit <= u.unit && u.unit < f.last_unit
+          && goes_on(u, s, d.version)
+          && r[u.unit].at(d.version).contains(f.where.peer))
         d.in_step.push_back({u.unit, f.where.peer});
-    }
   }
 }
 
@@ -252,8 +284,9 @@ decide_resume(const assignment& place, std::uint32_t blocks,
   if (live && !(saved && d.checkpoint.step > live->step)) {
     d.from = resume_decision::source::live;
     d.version = *live;
+    leave_out_differing(d, r, seals);
     plan_transfers(d, place, r);
-    find_in_step(d, place, seals);
+    find_in_step(d, place, r, seals);
   } else if (saved) {
     d.from = resume_decision::source::checkpoint;
     d.version = {d.checkpoint.step, place.since};

@@ -151,10 +151,12 @@ at_or_zero(const std::map<peer_id, std::uint64_t>& of, const peer_id& peer) {
   return at == of.end() ? 0 : at->second;
 }
 
+/// @param shares of each peer's memory that is left: replicas that it is in
 schedule_problem
 problem_of(const replica_place& r, const job_entry& job,
            const std::map<peer_id, std::uint64_t>& mflops,
-           std::map<peer_id, std::uint64_t> memory, nanoseconds hop) {
+           std::map<peer_id, std::uint64_t> memory,
+           const std::map<peer_id, std::uint64_t>& shares, nanoseconds hop) {
   schedule_problem p;
   p.microbatches = r.last_microbatch - r.first_microbatch;
   p.kept_bytes = job.activation_bytes;
@@ -178,7 +180,8 @@ problem_of(const replica_place& r, const job_entry& job,
                        0});
   }
   for (std::size_t s = 0; s < r.stages.size(); ++s)
-    p.parts[s].memory = memory[r.stages[s].where.peer];
+    p.parts[s].memory =
+      memory[r.stages[s].where.peer] / shares.at(r.stages[s].where.peer);
   return p;
 }
 
@@ -190,9 +193,16 @@ void set_schedule(assignment& a, const job_entry& job,
                   nanoseconds hop) {
   if (a.replicas.empty())
     return;
+  std::map<peer_id, std::uint64_t> shares;
+  for (const replica_place& r : a.replicas) {
+    std::set<peer_id> in;
+    for (const stage_place& s : r.stages)
+      if (in.insert(s.where.peer).second)
+        ++shares[s.where.peer];
+  }
   std::vector<schedule_problem> problems;
   for (const replica_place& r : a.replicas)
-    problems.push_back(problem_of(r, job, mflops, memory, hop));
+    problems.push_back(problem_of(r, job, mflops, memory, shares, hop));
   const std::vector<schedule_choice> chosen = choose_schedule(problems);
   a.schedule = chosen.front().kind;
   for (std::size_t r = 0; r < a.replicas.size(); ++r) {

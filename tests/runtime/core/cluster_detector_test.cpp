@@ -159,4 +159,93 @@ BOOST_AUTO_TEST_CASE(who_is_answered_in_time_blames_itself_little) {
   BOOST_TEST(suspects_after(1, 200 * ms) > 7000 * ms); // it may be
 }
 
+/// How long the first of three hears nothing of the last before it suspects
+/// it, when answers have taken so long before, in turn.
+nanoseconds patience_after(std::vector<nanoseconds> round_trips) {
+  view v = shoal_of(3);
+  detector d({v.members[0].id.peer});
+  actions out;
+  d.follow(v, 0);
+  for (std::size_t i = 1; i < 3; ++i)
+    d.link_up(v.members[i].id.peer, 0, out);
+  struct answer {
+    std::size_t from = 0;
+    nanoseconds at = 0;
+    std::uint64_t sequence = 0;
+  };
+  std::vector<answer> on_their_way;
+  nanoseconds last = 0;
+  std::size_t beats = 0;
+  for (nanoseconds now = 0;; now += 5 * ms) {
+    out.clear();
+    d.on_tick(now, out);
+    for (const action& a : out)
+      if (const auto* s = std::get_if<send>(&a))
+        if (const auto* h = std::get_if<heartbeat>(&s->what)) {
+          const nanoseconds rtt = round_trips[beats++ % round_trips.size()];
+          on_their_way.push_back({1, now + rtt, h->sequence});
+          if (now < 30'000 * ms)
+            on_their_way.push_back({2, now + rtt, h->sequence});
+        }
+    for (auto a = on_their_way.begin(); a != on_their_way.end();)
+      if (a->at <= now) {
+        d.on_ack(v.members[a->from].id.peer, a->sequence, now, out);
+        if (a->from == 2)
+          last = now;
+        a = on_their_way.erase(a);
+      } else {
+        ++a;
+      }
+    BOOST_TEST_REQUIRE(!d.suspects(v.members[1].id.peer));
+    if (d.suspects(v.members[2].id.peer))
+      return now - last;
+  }
+}
+
+/// 3 intervals of 250 ms, two round trips and four deviations, and not less
+/// than the floor.
+BOOST_AUTO_TEST_CASE(deadlines_follow_measured_round_trips_above_the_floor) {
+  auto about = [](nanoseconds x, nanoseconds wanted) {
+    return x >= wanted - 20 * ms && x <= wanted + 20 * ms;
+  };
+  BOOST_TEST(about(patience_after({0}), 1500 * ms));
+  BOOST_TEST(about(patience_after({ms}), 1500 * ms));
+  BOOST_TEST(about(patience_after({300 * ms}), 1500 * ms));
+  BOOST_TEST(about(patience_after({600 * ms}), 1950 * ms));
+  BOOST_TEST(about(patience_after({1200 * ms}), 3150 * ms));
+  // As long on average, but it varies.
+  BOOST_TEST(
+    patience_after({300 * ms, 300 * ms, 300 * ms, 900 * ms, 900 * ms, 900 * ms})
+    > 2200 * ms);
+}
+
+BOOST_AUTO_TEST_CASE(no_deadline_is_longer_than_the_ceiling) {
+  view v = shoal_of(2);
+  detector d({v.members[0].id.peer});
+  actions out;
+  d.follow(v, 0);
+  d.link_up(v.members[1].id.peer, 0, out);
+  d.on_tick(ms, out);
+  d.on_ack(v.members[1].id.peer, 1, 9000 * ms, out);
+  BOOST_TEST(d.round_trip() > 9000 * ms);
+  for (nanoseconds t = 9100; t < 9000 + 9900; t += 100)
+    d.on_tick(t * ms, out);
+  BOOST_TEST(!d.suspects(v.members[1].id.peer));
+  for (nanoseconds t = 9000 + 9900; t < 9000 + 10'400; t += 100)
+    d.on_tick(t * ms, out);
+  BOOST_TEST(d.suspects(v.members[1].id.peer));
+}
+
+BOOST_AUTO_TEST_CASE(the_first_round_trip_counts_in_full) {
+  view v = shoal_of(2);
+  detector d({v.members[0].id.peer});
+  actions out;
+  d.follow(v, 0);
+  d.link_up(v.members[1].id.peer, 0, out);
+  BOOST_TEST(d.round_trip() == 0);
+  d.on_tick(ms, out);
+  d.on_ack(v.members[1].id.peer, 1, 401 * ms, out);
+  BOOST_TEST(d.round_trip() == 400 * ms + 4 * 200 * ms);
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -4,6 +4,7 @@
 #include "runtime/core/training/detours.hpp"
 #include "runtime/core/training/followers.hpp"
 #include "runtime/core/training/job_core.hpp"
+#include "runtime/core/training/schedule.hpp"
 
 #include <algorithm>
 #include <random>
@@ -56,9 +57,65 @@ bool needs_no_move(const view& v, const assignment& a) {
   return true;
 }
 
+/// What a member does on a detour where every input is there at once.
+std::vector<work_kind> order_of(const assignment& a, const peer_id& who) {
+  std::vector<pipeline> lines;
+  for (const replica_place& r : a.replicas)
+    lines.push_back(make_pipeline(a.schedule, r));
+  std::vector<pipeline_role> roles;
+  for (std::uint32_t r = 0; r < a.replicas.size(); ++r)
+    if (const auto at = index_of(a.replicas[r], who))
+      roles.push_back({r, &lines[r], *at});
+  work_order order(roles);
+  std::vector<work_kind> out;
+  while (const auto item = order.next([](const work_item&) { return true; }))
+    out.push_back(item->kind);
+  BOOST_TEST(order.finished());
+  return out;
+}
+
+/// Items between the first B and the first W after it.
+std::ptrdiff_t waits(const std::vector<work_kind>& order) {
+  return std::ranges::find(order, work_kind::weight_gradient)
+         - std::ranges::find(order, work_kind::input_gradient) - 1;
+}
+
 } // namespace
 
 BOOST_AUTO_TEST_SUITE(detours)
+
+/// Who stands in has microbatches of two replicas, and what others wait for
+/// comes first; less where its memory cannot keep so much of both.
+BOOST_AUTO_TEST_CASE(weight_gradients_wait_on_a_detour) {
+  for (const bool room : {true, false}) {
+    view four = large(4, 2, 2);
+    four.jobs[0].want_schedule = schedule_kind::one_f_one_b;
+    if (!room) // twelve for each member, less its state
+      four.jobs[0].activation_bytes = 800'000'000'000;
+    const assignment was = only(four);
+    BOOST_TEST((was.schedule == schedule_kind::one_f_one_b));
+    view v = next_view(four);
+    lose(v, was.replicas[1].stages[1].where);
+    const assignment meanwhile = only(v);
+    BOOST_REQUIRE(makes_detour(meanwhile.replicas));
+    BOOST_TEST((meanwhile.schedule == schedule_kind::zero_bubble));
+    for (const replica_place& r : meanwhile.replicas)
+      BOOST_TEST((room ? r.stages[1].kept_max > 1 : r.stages[1].kept_max == 1));
+    const auto other = meanwhile.replicas[0].stages[1].where.peer;
+    const std::ptrdiff_t between = waits(order_of(meanwhile, other));
+    BOOST_TEST((room ? between > 0 : between >= 0));
+
+    v = next_view(v); // some other change
+    BOOST_TEST((only(v).schedule == meanwhile.schedule));
+    v.members = four.members; // and it is back, with its state at once
+    for (member& m : v.members)
+      if (m.id == was.replicas[1].stages[1].where)
+        m.id.incarnation = v.number;
+    job_entry& j = v.jobs[0];
+    j.block_state_bytes = j.embed_state_bytes = j.head_state_bytes = 1'000;
+    BOOST_TEST((only(v).schedule == schedule_kind::one_f_one_b));
+  }
+}
 
 BOOST_AUTO_TEST_CASE(the_same_stage_of_another_replica_stands_in) {
   const view four = large(4, 2, 2);

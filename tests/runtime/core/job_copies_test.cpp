@@ -91,6 +91,126 @@ BOOST_AUTO_TEST_CASE(copies_that_are_not_are_taken_after_a_step) {
   BOOST_TEST(resumed(other, 99).empty());
 }
 
+/// Peer 1 of both_follow(), from its first step on; peer 2 says that it has
+/// copied whenever peer 1 has.
+struct copying_pair {
+  assignment place = both_follow(2);
+  job_core core{[] {
+    job_config c = make_config(1, 2);
+    c.total_steps = 40;
+    return c;
+  }()};
+  std::optional<act::take_copies> last;
+  bool copied = false;
+  std::vector<std::uint64_t> begun; ///< steps
+
+  explicit copying_pair(std::uint32_t every) {
+    place.copy_every = every;
+    (void)run(ev::blobs_held{});
+    (void)run(show(place));
+    (void)run(ev::halted{digest(place)});
+    (void)run(ev::received{peer(2), make_seal(place, {}, {})});
+    (void)run(ev::loaded{digest(place), 0});
+    (void)run(ev::loaded{digest(place), 1});
+  }
+  job_actions run(const job_input& in) {
+    auto out = core.step(in, 0);
+    for (const act::take_copies& t : all<act::take_copies>(out)) {
+      last = t;
+      copied = false;
+      begun.push_back(t.version.step);
+    }
+    return out;
+  }
+  /// Computed, and voted for by the other. @returns whether it is committed
+  bool step(std::uint64_t number) {
+    const ev::prepared e = make_prepared(place, 2, 2, number);
+    vote v;
+    v.on = {place.job, digest(place), place.since};
+    v.step = number;
+    v.units = e.units;
+    v.losses = e.losses;
+    v.copied = copied ? last->version.step + 1 : 0;
+    (void)run(make_prepared(place, 2, 1, number));
+    return end(number, run(ev::received{peer(2), v}));
+  }
+  bool end(std::uint64_t number, const job_actions& out) {
+    if (all<act::apply>(out).empty())
+      return false;
+    (void)run(ev::applied{number});
+    return true;
+  }
+  /// @returns what the last of them leads to
+  job_actions copy() {
+    copied = true;
+    job_actions out;
+    for (std::uint32_t u = 0; u < 4; ++u)
+      out = run(ev::copied{digest(place), last->version, u});
+    return out;
+  }
+};
+
+/// With copies that take three steps, the next begin early enough that five at
+/// most are not in them.
+BOOST_AUTO_TEST_CASE(copies_begin_earlier_by_what_they_take) {
+  copying_pair p(5);
+  std::uint64_t uncopied = 0, complete = 0;
+  for (std::uint64_t step = 1; step <= 30; ++step) {
+    const bool here = p.last && step == p.last->version.step + 3;
+    if (here) {
+      complete = p.last->version.step;
+      (void)p.copy();
+    }
+    BOOST_REQUIRE(p.step(step));
+    uncopied = std::max(uncopied, step - complete);
+  }
+  BOOST_TEST(uncopied <= 5u);
+  BOOST_TEST(p.begun.size() > 8u);
+  BOOST_TEST(p.begun[6] - p.begun[5] == 3u); // 5 - 3 + 1
+}
+
+BOOST_AUTO_TEST_CASE(
+  copies_that_take_no_longer_than_a_step_are_as_rare_as_said) {
+  copying_pair p(5);
+  for (std::uint64_t step = 1; step <= 30; ++step) {
+    if (p.last && !p.copied)
+      (void)p.copy();
+    BOOST_REQUIRE(p.step(step));
+  }
+  BOOST_TEST((p.begun == std::vector<std::uint64_t>{1, 6, 11, 16, 21, 26}));
+}
+
+BOOST_AUTO_TEST_CASE(a_step_too_many_waits_for_copies) {
+  copying_pair p(3);
+  BOOST_REQUIRE(p.step(1));
+  BOOST_REQUIRE(p.last->version.step == 1u);
+  BOOST_REQUIRE(p.step(2));
+  BOOST_REQUIRE(p.step(3)); // would be run again from the start, and two more
+  BOOST_TEST(!p.step(4));
+  BOOST_TEST((p.core.now_in() == job_core::phase::running));
+  for (std::uint32_t u = 0; u < 3; ++u)
+    BOOST_TEST(p.run(ev::copied{digest(p.place), p.last->version, u}).empty());
+  const auto out = p.run(ev::copied{digest(p.place), p.last->version, 3});
+  BOOST_REQUIRE(all<act::send>(out).size() == 1u);
+  const vote v = std::get<vote>(all<act::send>(out)[0].message);
+  BOOST_TEST(v.step == 4u);
+  BOOST_TEST(v.copied == 2u);
+  BOOST_TEST(p.end(4, out)); // the other's vote was here
+}
+
+/// What waits is not prepared: another assignment runs it anew.
+BOOST_AUTO_TEST_CASE(a_step_that_waits_is_not_sealed) {
+  copying_pair p(3);
+  for (std::uint64_t step = 1; step <= 4; ++step)
+    BOOST_TEST(p.step(step) == (step < 4));
+  const assignment next = both_follow(9);
+  (void)p.run(show(next));
+  const auto out = p.run(ev::halted{digest(next)});
+  const auto sent = all<act::send>(out);
+  BOOST_REQUIRE(sent.size() == 1u);
+  BOOST_TEST(std::get<seal>(sent[0].message).prepared.step == 0u);
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 } // namespace shoal::test

@@ -24,6 +24,7 @@ struct worker {
   profile_watch watch{measured()};
   std::uint64_t believed = speed;
   nanoseconds now = 1, expected = 300 * ms;
+  nanoseconds waiting = 0; ///< in each step, beside what the device does
   int proposals = 0;
 
   /// Steps at a speed in permille of what was measured at start.
@@ -31,7 +32,7 @@ struct worker {
   int run(int steps, std::uint64_t permille, job_id job = 1) {
     for (int i = 1; i <= steps; ++i) {
       const nanoseconds took = expected * 1000 / nanoseconds(permille);
-      now += took;
+      now += took + waiting;
       // The plan expects what the profile in the view makes of it.
       watch.step(now, job,
                  nanoseconds(muldiv(std::uint64_t(expected), speed, believed)),
@@ -59,6 +60,25 @@ BOOST_AUTO_TEST_CASE(a_straggler_is_noticed_within_ten_steps_and_forgiven) {
   BOOST_TEST(w.run(100, 250) == 0); // it is known by now
   BOOST_TEST(w.run(40, 1000) > 0);
   BOOST_TEST(w.believed == rounded(speed));
+}
+
+/// With whatever share of a step a device works: one stage of many waits for
+/// the others most of the time.
+BOOST_AUTO_TEST_CASE(no_straggler_has_ten_steps_that_take_a_tenth_of_a_second) {
+  for (const nanoseconds step : {100 * ms, 150 * ms, 300 * ms, 1000 * ms})
+    for (const int stages : {1, 2, 4, 8}) {
+      worker w;
+      w.expected = step / stages;
+      w.waiting = step - w.expected;
+      BOOST_TEST(w.run(100, 1000) == 0);
+      // Two more until another plan is in force.
+      const int slow = w.run(20, 250);
+      BOOST_TEST(slow > 0);
+      BOOST_TEST(slow <= 8, "noticed after " << slow << " steps of "
+                                             << step / ms << " ms by one of "
+                                             << stages);
+      BOOST_TEST(w.believed == rounded(speed / 4));
+    }
 }
 
 // A machine may be less fast at a job than at what it was measured with.

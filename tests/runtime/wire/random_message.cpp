@@ -303,6 +303,8 @@ core::vote random_message::vote() {
   v.writing = coin();
   v.unable = coin();
   v.checkpoint_lag = number();
+  for (std::uint32_t i = 0; i < below(4); ++i)
+    v.digests.push_back({i, engine_()});
   return v;
 }
 
@@ -315,7 +317,7 @@ core::job_message random_message::job_message(std::size_t kind) {
     core::seal s;
     s.on = header();
     for (std::uint32_t i = 0; i < below(5); ++i)
-      s.units.push_back({i, version(), coin()});
+      s.units.push_back({i, version(), coin(), version(), engine_()});
     for (std::uint32_t i = 0; i < below(5); ++i)
       s.copies.push_back({i, version()});
     s.prepared = version();

@@ -1,0 +1,54 @@
+// runtime/core/training/job_digests.cpp -- digests of units: when they are
+// taken, and what follows where those of two holders differ.
+#include "runtime/core/training/job_core.hpp"
+
+#include <algorithm>
+
+namespace shoal::core {
+
+/// What one peer alone holds has nothing to be compared with.
+void job_core::find_compared() {
+  compared_.clear();
+  std::set<std::uint32_t> seen;
+  for (const peer_id& p : participants_)
+    for (const std::uint32_t unit : units_of(*place_, p))
+      if (!seen.insert(unit).second)
+        compared_.insert(unit);
+}
+
+/// Of the state that current_ begins with. The same steps on all who hold the
+/// unit; other units at other steps, so that none takes long.
+std::vector<std::uint32_t> job_core::digests_due() const {
+  std::vector<std::uint32_t> out;
+  for (const std::uint32_t unit : units_)
+    if (config_.digest_every > 0 && compared_.contains(unit)
+        && (current_ - 1 + unit) % config_.digest_every == 0)
+      out.push_back(unit);
+  return out;
+}
+
+void job_core::note_digests(const std::vector<unit_digest>& digests) {
+  for (const unit_digest& d : digests)
+    if (const auto at = held_.find(d.unit); at != held_.end())
+      digests_[d.unit] = {at->second, d.digest};
+}
+
+/// All have these votes, and so ask for the same.
+void job_core::compare_digests(const std::vector<const vote*>& votes) {
+  std::map<std::uint32_t, std::uint64_t> first;
+  const bool differ = std::ranges::any_of(votes, [&](const vote* v) {
+    return std::ranges::any_of(v->digests, [&](const unit_digest& d) {
+      return first.try_emplace(d.unit, d.digest).first->second != d.digest;
+    });
+  });
+  if (differ)
+    act(job_action::begin_anew{header_.since});
+}
+
+/// What is held of the unit is void.
+void job_core::forget(std::uint32_t unit) {
+  held_.erase(unit);
+  digests_.erase(unit);
+}
+
+} // namespace shoal::core
