@@ -2,11 +2,11 @@
 #include "runtime/client.hpp"
 
 #include "runtime/identity.hpp"
+#include "runtime/model/json.hpp"
 #include "runtime/node.hpp" // node_error
 #include "runtime/node/client_link.hpp"
 #include "runtime/store/store.hpp" // sha256
 
-#include <nlohmann/json.hpp>
 #include <openssl/evp.h>
 
 #include <algorithm>
@@ -190,7 +190,7 @@ std::error_code client::impl::learn() {
   client_reply reply;
   if (auto error = ask(ask_status{}, reply))
     return error;
-  auto status = nlohmann::json::parse(reply.text, nullptr, false);
+  auto status = model::parse_json(reply.text);
   if (!status.is_object() || !status.contains("peers"))
     return {};
   std::vector<std::string> addresses;
@@ -304,16 +304,34 @@ std::error_code client::status(std::string& json) {
 
 std::error_code
 client::put_blob(std::span<const std::byte> bytes, core::blob_digest& digest) {
-  digest = sha256(bytes);
-  std::size_t at = 0;
+  return put_pieces({&bytes, 1}, digest);
+}
+
+std::error_code
+client::put_pieces(std::span<const std::span<const std::byte>> pieces,
+                   core::blob_digest& digest) {
+  digest = sha256_joined(pieces);
+  std::uint64_t total = 0;
+  for (const auto& piece : pieces)
+    total += piece.size();
+  std::size_t at = 0; // in the first of `pieces`
   return impl_->put(
     [&](std::span<std::byte> out) {
-      std::copy_n(bytes.begin() + static_cast<std::ptrdiff_t>(at), out.size(),
-                  out.begin());
-      at += out.size();
-      return out.size();
+      std::size_t copied = 0;
+      while (copied < out.size()) {
+        const auto rest = pieces.front().subspan(at);
+        const std::size_t n = std::min(rest.size(), out.size() - copied);
+        std::copy_n(rest.begin(), n, out.begin() + std::ptrdiff_t(copied));
+        copied += n;
+        at += n;
+        if (at == pieces.front().size()) {
+          pieces = pieces.subspan(1);
+          at = 0;
+        }
+      }
+      return copied;
     },
-    bytes.size(), digest);
+    total, digest);
 }
 
 /// SHA-256, piece by piece.
@@ -337,29 +355,6 @@ public:
 private:
   EVP_MD_CTX* context_;
 };
-
-std::error_code
-client::put_file(const fs::path& file, core::blob_digest& digest) {
-  std::ifstream in(file, std::ios::binary);
-  std::error_code error;
-  std::uint64_t size = fs::file_size(file, error);
-  if (!in || error)
-    return impl_->fail(error ? error : make_error_code(errc::not_found),
-                       "cannot read " + file.string());
-  auto read = [&in](std::span<std::byte> out) {
-    in.read(reinterpret_cast<char*>(out.data()),
-            static_cast<std::streamsize>(out.size()));
-    return static_cast<std::size_t>(in.gcount());
-  };
-  hasher hash;
-  std::vector<std::byte> piece(blob_chunk_bytes_max);
-  while (std::size_t n = read(piece))
-    hash.add(std::span(piece).first(n));
-  digest = hash.finish();
-  in.clear();
-  in.seekg(0);
-  return impl_->put(read, size, digest);
-}
 
 std::error_code client::get_blob(
   const core::blob_digest& digest,

@@ -61,8 +61,10 @@ public:
   /// Uploads a blob unless the node has it.
   [[nodiscard]] std::error_code
   put_blob(std::span<const std::byte> bytes, core::blob_digest& digest);
+  /// The same of a blob that lies in several places.
   [[nodiscard]] std::error_code
-  put_file(const std::filesystem::path& file, core::blob_digest& digest);
+  put_pieces(std::span<const std::span<const std::byte>> pieces,
+             core::blob_digest& digest);
 
   /// Fetches a blob, from whichever peer has it, piece by piece.
   [[nodiscard]] std::error_code get_blob(

@@ -114,9 +114,9 @@ std::unique_ptr<device_queue> make_cpu_device(int threads, const char* name) {
                                          name);
 }
 
-std::unique_ptr<device_queue> make_io_device() {
+std::unique_ptr<device_queue> make_io_device(const char* name) {
   return std::make_unique<thread_device>(
-    nullptr, kernels::make_reference_backend(), "shoal-disk");
+    nullptr, kernels::make_reference_backend(), name);
 }
 
 } // namespace shoal::runtime

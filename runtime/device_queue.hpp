@@ -48,6 +48,6 @@ make_cpu_device(int threads, const char* name = "shoal-device");
 
 /// One thread for work that waits for the disk. Its backend is the reference,
 /// for the sake of the interface.
-std::unique_ptr<device_queue> make_io_device();
+std::unique_ptr<device_queue> make_io_device(const char* name = "shoal-disk");
 
 } // namespace shoal::runtime

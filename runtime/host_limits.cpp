@@ -1,9 +1,11 @@
-// runtime/host_limits.cpp -- control groups, versions 1 and 2.
+// runtime/host_limits.cpp -- control groups, versions 1 and 2, and cores.
 #include "runtime/host_limits.hpp"
 
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <fstream>
 #include <limits>
 #include <string>
@@ -16,6 +18,8 @@ namespace {
 
 /// Groups deeper than this are not looked at.
 constexpr int depth_max = 64;
+/// Of one host; a higher number makes no sense.
+constexpr int processors_max = 1 << 16;
 /// Version 1 says "no limit" by a number near 2^63.
 constexpr std::uint64_t memory_no_limit = std::uint64_t{1} << 60;
 
@@ -56,6 +60,41 @@ std::uint64_t bytes_in(const fs::path& file) {
   return value > 0 && std::uint64_t(value) < memory_no_limit
            ? std::uint64_t(value)
            : 0;
+}
+
+/// The processors of a list such as "0-3,8,10-11"; none if it is no such list.
+std::set<int> processors_in(const fs::path& file) {
+  std::ifstream in(file);
+  std::set<int> out;
+  for (std::string range; std::getline(in, range, ',');) {
+    const char* at = range.data();
+    const char* const end = at + range.size();
+    const auto number = [&] {
+      int value = -1;
+      at = std::from_chars(at, end, value).ptr;
+      return value;
+    };
+    const int first = number();
+    const int last = at != end && *at == '-' ? (++at, number()) : first;
+    if (first < 0 || last < first || last >= processors_max
+        || (at != end && *at != '\n'))
+      return {};
+    for (int processor = first; processor <= last; ++processor)
+      out.insert(processor);
+  }
+  return out;
+}
+
+/// The first processor of the core that `processor` is of, or itself.
+int core_of(int processor, const fs::path& topology) {
+  const fs::path folder =
+    topology / ("cpu" + std::to_string(processor)) / "topology";
+  // The second is what Linux called it before 5.3.
+  for (const char* name : {"core_cpus_list", "thread_siblings_list"})
+    if (const auto core = processors_in(folder / name);
+        core.contains(processor))
+      return *core.begin();
+  return processor;
 }
 
 /// Does `what` at base/group, its parent, and so on up to base.
@@ -104,15 +143,32 @@ host_limits read_host_limits(const fs::path& self, const fs::path& mount) {
   return out;
 }
 
+int count_cores(const std::set<int>& processors, const fs::path& topology) {
+  std::set<int> cores;
+  for (const int processor : processors)
+    cores.insert(core_of(processor, topology));
+  return int(cores.size());
+}
+
 int usable_threads(const host_limits& limits) {
   cpu_set_t set;
-  int count =
-    ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+  std::set<int> processors;
+  if (::sched_getaffinity(0, sizeof set, &set) == 0)
+    for (int i = 0; i < CPU_SETSIZE; ++i)
+      if (CPU_ISSET(i, &set))
+        processors.insert(i);
+  int count = count_cores(processors);
   if (limits.processors_milli > 0) {
     const std::uint64_t whole = (limits.processors_milli + 999) / 1000;
     count = int(std::min<std::uint64_t>(std::uint64_t(count), whole));
   }
   return std::max(1, count);
+}
+
+int host_cores(const fs::path& topology) {
+  const auto online = processors_in(topology / "online");
+  return online.empty() ? int(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)))
+                        : count_cores(online, topology);
 }
 
 std::uint64_t

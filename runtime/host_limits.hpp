@@ -5,6 +5,10 @@
 // systemd CPUQuota=. Memory likewise. Both kinds of control groups are read,
 // from the process's own group up to the root: the tightest counts.
 //
+// A core may be several processors (SMT), which share its units for vectors:
+// one thread of matrix products keeps them busy, a second one only takes its
+// caches. So threads are counted by cores.
+//
 // Units:   thousandths of a processor; bytes.
 // Threads: any; reads a few small files.
 // Errors:  none; what cannot be read does not limit.
@@ -12,6 +16,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <set>
 
 namespace shoal::runtime {
 
@@ -26,8 +31,20 @@ struct host_limits {
 read_host_limits(const std::filesystem::path& self = "/proc/self/cgroup",
                  const std::filesystem::path& mount = "/sys/fs/cgroup");
 
-/// Threads that can run at once: at least 1.
+/// The cores that `processors` are of. One of which the system does not say it
+/// counts as a core of its own.
+/// @param topology where it says so: /sys/devices/system/cpu
+[[nodiscard]] int
+count_cores(const std::set<int>& processors,
+            const std::filesystem::path& topology = "/sys/devices/system/cpu");
+
+/// Threads for computation: as many as cores that this process may use, or
+/// fewer within its quota; at least 1.
 [[nodiscard]] int usable_threads(const host_limits& limits);
+
+/// The cores of the whole host: at least 1.
+[[nodiscard]] int
+host_cores(const std::filesystem::path& topology = "/sys/devices/system/cpu");
 
 /// @returns `rate`, which `threads` threads reach without a quota, as it is
 ///          with it

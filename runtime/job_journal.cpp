@@ -1,13 +1,12 @@
-// runtime/job_journal.cpp -- events in memory, their lines on the disk.
+// runtime/job_journal.cpp -- events in memory; their lines: job_lines.
 #include "runtime/job_journal.hpp"
 
 #include "runtime/device_queue.hpp"
+#include "runtime/job_lines.hpp"
 #include "runtime/metrics/event_json.hpp"
-#include "runtime/posix.hpp"
 
 #include <algorithm>
 #include <condition_variable>
-#include <cstdio>
 #include <deque>
 #include <fstream>
 #include <map>
@@ -80,67 +79,21 @@ struct history {
   }
 };
 
-std::string job_name(core::job_id job) {
-  char name[17];
-  std::snprintf(name, sizeof name, "%016llx",
-                static_cast<unsigned long long>(job));
-  return name;
-}
-
-/// Writes lines; outlives the journal while the disk queue has some.
-class line_writer {
-public:
-  explicit line_writer(fs::path folder) : folder_(std::move(folder)) {}
-
-  void append(core::job_id job, const std::string& line) {
-    const auto error = try_append(job, line);
-    if (!error)
-      return;
-    std::lock_guard lock(mutex_);
-    if (!error_)
-      error_ = error;
-  }
-  std::error_code error() const {
-    std::lock_guard lock(mutex_);
-    return error_;
-  }
-  const fs::path& folder() const { return folder_; }
-
-private:
-  std::error_code try_append(core::job_id job, const std::string& line) {
-    const auto folder = folder_ / job_name(job);
-    std::error_code error;
-    fs::create_directories(folder, error);
-    if (error)
-      return error;
-    const posix::descriptor fd(::open((folder / "events.jsonl").c_str(),
-                                      O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC,
-                                      0600));
-    if (!fd)
-      return posix::last_error();
-    // A line that a crash cut off must not spoil the next one.
-    std::string text = line + "\n";
-    const auto end = ::lseek(fd.get(), 0, SEEK_END);
-    char last = '\n';
-    if (end > 0 && ::pread(fd.get(), &last, 1, end - 1) == 1 && last != '\n')
-      text.insert(0, 1, '\n');
-    return posix::write_all(fd.get(), std::as_bytes(std::span(text)));
-  }
-
-  fs::path folder_;
-  mutable std::mutex mutex_;
-  std::error_code error_;
-};
-
 class journal final : public job_journal {
 public:
-  journal(const fs::path& folder, device_queue* disk) : disk_(disk) {
+  journal(const fs::path& folder, device_queue* disk,
+          std::function<void(const std::string&)> say)
+    : disk_(disk) {
     if (folder.empty())
       return;
     fs::create_directories(folder);
     fs::permissions(folder, fs::perms::owner_all);
-    writer_ = std::make_shared<line_writer>(folder);
+    lines_ = std::make_shared<job_lines>(folder, std::move(say));
     load(folder);
+  }
+  ~journal() override {
+    if (lines_)
+      lines_->retry();
   }
 
   void add(core::job_id job, const job_event& event) override {
@@ -152,12 +105,12 @@ public:
       if (!keep(job, e))
         return;
       // Under the lock, so that the lines have the order of the events.
-      if (writer_ && disk_)
-        disk_->submit([w = writer_, job, e](
-                        kernels::backend&) { w->append(job, to_json_line(e)); },
+      if (lines_ && disk_)
+        disk_->submit([l = lines_, job, e](
+                        kernels::backend&) { l->append(job, to_json_line(e)); },
                       {});
-      else if (writer_)
-        writer_->append(job, to_json_line(e));
+      else if (lines_)
+        lines_->append(job, to_json_line(e));
     }
     changed_.notify_all();
     std::shared_lock lock(listeners_mutex_);
@@ -231,8 +184,13 @@ public:
     return found == jobs_.end() ? 0 : found->second.next();
   }
 
-  std::error_code write_error() const override {
-    return writer_ ? writer_->error() : std::error_code{};
+  void retry() override {
+    if (!lines_ || !lines_->waits())
+      return;
+    if (disk_)
+      disk_->submit([l = lines_](kernels::backend&) { l->retry(); }, {});
+    else
+      lines_->retry();
   }
 
 private:
@@ -291,10 +249,22 @@ private:
       if (from_json_line(line, e)) // else cut off by a crash
         keep(job, e);
     }
+    if (!lines_->lacks_lines(job))
+      return;
+    job_event e;
+    e.step = jobs_[job].last_step ? jobs_[job].last_step->step : 0;
+    e.text = "here this log lacks what the disk refused until its node ended";
+    e.unix_ms = std::chrono::duration_cast<std::chrono::milliseconds>(
+                  std::chrono::system_clock::now().time_since_epoch())
+                  .count();
+    if (keep(job, e))
+      lines_->append(job, to_json_line(e));
+    else
+      lines_->retry(); // it ends with `done`
   }
 
   device_queue* disk_;
-  std::shared_ptr<line_writer> writer_;
+  std::shared_ptr<job_lines> lines_; ///< outlives it while the disk has some
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
   std::map<core::job_id, history> jobs_;
@@ -307,8 +277,9 @@ private:
 } // namespace
 
 std::unique_ptr<job_journal>
-open_job_journal(const fs::path& folder, device_queue* disk) {
-  return std::make_unique<journal>(folder, disk);
+open_job_journal(const fs::path& folder, device_queue* disk,
+                 std::function<void(const std::string&)> say) {
+  return std::make_unique<journal>(folder, disk, std::move(say));
 }
 
 } // namespace shoal::runtime

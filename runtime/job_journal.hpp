@@ -7,7 +7,7 @@
 // its epoch, a notice by step and text; `done` comes once and last.
 //
 // Threads: any. Listeners run on the thread that adds and only post.
-// Errors:  what the disk refuses stays in memory; write_error() tells why.
+// Errors:  what the disk refuses is written later, and said once (job_lines.hpp).
 #pragma once
 
 #include "runtime/job_log.hpp"
@@ -43,8 +43,8 @@ public:
   /// The position that the next event will have.
   virtual std::uint64_t next(core::job_id job) const = 0;
 
-  /// The first error of the disk since the start.
-  virtual std::error_code write_error() const = 0;
+  /// Tries again what the disk has refused; call it now and then.
+  virtual void retry() = 0;
 
   /// Jobs kept in memory; the longest ended go first, their files stay.
   static constexpr std::size_t jobs_max = 1024;
@@ -56,8 +56,11 @@ public:
 ///        std::system_error if it cannot be made.
 /// @param disk lines are written there if not null, else at once. It is
 ///        closed before the journal is destroyed, or runs dry.
+/// @param say told when the disk begins to refuse, and when it has recovered, on
+///        the thread that writes; it must not call the journal. May be empty.
 std::unique_ptr<job_journal>
 open_job_journal(const std::filesystem::path& folder,
-                 device_queue* disk = nullptr);
+                 device_queue* disk = nullptr,
+                 std::function<void(const std::string&)> say = {});
 
 } // namespace shoal::runtime

@@ -1,7 +1,8 @@
 // runtime/leftovers.cpp -- names, locks and /proc.
 #include "runtime/leftovers.hpp"
 
-#include "runtime/node_config.hpp" // control_socket, default_data_dir
+#include "runtime/memory_keeper.hpp" // keeper_name
+#include "runtime/node_config.hpp"   // control_socket, default_data_dir
 #include "runtime/posix.hpp"
 
 #include <sys/file.h>
@@ -13,6 +14,8 @@
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
+#include <set>
+#include <sstream>
 
 namespace shoal::runtime {
 
@@ -110,25 +113,123 @@ void find_memory(const leftover_places& in, std::vector<leftover>& out) {
                          "delete it unless another container uses it"});
 }
 
-/// Processes that run a program named shoal and whose data is gone.
-void find_processes(const leftover_places& in, std::vector<leftover>& out) {
-  static const std::string lost = "/lock (deleted)";
-  for (int pid : processes(in.processes)) {
-    const fs::path folder = in.processes / std::to_string(pid);
-    const std::string program = link_of(folder / "exe");
-    const auto name = program.substr(program.rfind('/') + 1);
-    if (name != "shoal" && name != "shoal (deleted)")
+std::string text_of(const fs::path& file) {
+  std::ifstream in(file);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+/// A process that runs, ran or keeps the memory of a program named shoal.
+struct process {
+  int pid = 0;
+  std::string program; ///< empty: it has no memory any more
+  std::string name;    ///< in lists of processes
+  std::vector<std::string> open;
+};
+
+std::string name_of(const fs::path& folder) {
+  std::string name = text_of(folder / "comm");
+  while (!name.empty() && name.back() == '\n')
+    name.pop_back();
+  return name;
+}
+
+std::vector<process> of_shoal(const fs::path& proc) {
+  std::vector<process> out;
+  for (int pid : processes(proc)) {
+    const fs::path folder = proc / std::to_string(pid);
+    process p{pid, link_of(folder / "exe"), name_of(folder), {}};
+    const auto file = p.program.substr(p.program.rfind('/') + 1);
+    if (file != "shoal" && file != "shoal (deleted)"
+        && (!p.program.empty() || p.name != "shoal"))
       continue;
     for (const fs::path& fd : list(folder / "fd"))
-      if (const std::string to = link_of(fd); to.ends_with(lost)) {
-        out.push_back(
-          {kind::process, folder, false,
-           "process " + std::to_string(pid) + " is a node whose data directory "
-             + to.substr(0, to.size() - lost.size())
-             + " was deleted: end it with kill " + std::to_string(pid)});
-        break;
-      }
+      p.open.push_back(link_of(fd));
+    out.push_back(std::move(p));
   }
+  return out;
+}
+
+/// The process that made it, or that has adopted it.
+int parent_of(const fs::path& proc, int pid) {
+  std::istringstream lines(text_of(proc / std::to_string(pid) / "status"));
+  static const std::string key = "PPid:";
+  for (std::string line; std::getline(lines, line);)
+    if (line.starts_with(key))
+      return std::atoi(line.c_str() + key.size());
+  return 0;
+}
+
+/// TCP ports at which it listens: of /proc/PID/net/tcp the third word is the
+/// local address in hexadecimal digits, 0A in the fourth means listening, the
+/// tenth is the socket's number.
+std::set<int> ports_of(const fs::path& proc, const process& p) {
+  std::set<int> out;
+  for (const char* table : {"tcp", "tcp6"}) {
+    std::istringstream lines(
+      text_of(proc / std::to_string(p.pid) / "net" / table));
+    for (std::string line; std::getline(lines, line);) {
+      std::istringstream words(line);
+      const std::vector<std::string> w{
+        std::istream_iterator<std::string>(words), {}};
+      if (w.size() < 10 || w[3] != "0A" || w[1].find(':') == std::string::npos)
+        continue;
+      if (std::ranges::count(p.open, "socket:[" + w[9] + "]") > 0)
+        out.insert(
+          int(std::strtol(w[1].c_str() + w[1].find(':') + 1, nullptr, 16)));
+    }
+  }
+  return out;
+}
+
+std::string list_of(const std::set<int>& ports) {
+  std::string out;
+  for (const int port : ports)
+    out += (out.empty() ? "" : ", ") + std::to_string(port);
+  return out;
+}
+
+/// What is wrong with a process, for people; empty: nothing.
+std::string what_is_left(const leftover_places& in, const process& p) {
+  static const std::string lost = "/lock (deleted)";
+  const std::string pid = std::to_string(p.pid);
+  if (p.name == keeper_name) { // it holds nothing but memory
+    const int parent = parent_of(in.processes, p.pid);
+    const fs::path of = in.processes / std::to_string(parent);
+    return parent > 0 && link_of(of / "exe") != p.program
+             ? "process " + pid
+                 + " keeps the memory of a node that is dead: unless it ends "
+                   "by itself in a moment, end it with kill -9 "
+                 + pid
+             : std::string{};
+  }
+  const auto ports = ports_of(in.processes, p);
+  const std::string listens =
+    ports.empty() ? std::string{} : ", listens at port " + list_of(ports);
+  if (p.program.empty())
+    return ports.empty() ? std::string{}
+                         : "process " + pid
+                             + " is a node that was killed and has not come "
+                               "to its end"
+                             + listens + ": see what its threads wait for";
+  const auto lock = std::ranges::find_if(
+    p.open, [](const std::string& file) { return file.ends_with(lost); });
+  if (lock != p.open.end())
+    return "process " + pid + " is a node whose data directory "
+           + lock->substr(0, lock->size() - lost.size()) + " was deleted"
+           + listens + ": end it with kill " + pid;
+  const bool has_data = std::ranges::any_of(
+    p.open, [](const std::string& file) { return file.ends_with("/lock"); });
+  return ports.empty() || has_data
+           ? std::string{}
+           : "process " + pid + " has no data directory" + listens
+               + ": unless it is a benchmark, end it with kill " + pid;
+}
+
+void find_processes(const leftover_places& in, std::vector<leftover>& out) {
+  for (const process& p : of_shoal(in.processes))
+    if (std::string text = what_is_left(in, p); !text.empty())
+      out.push_back({kind::process, in.processes / std::to_string(p.pid), false,
+                     std::move(text)});
 }
 
 } // namespace

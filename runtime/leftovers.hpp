@@ -4,7 +4,12 @@
 // with them, and so do locks. What can stay is a control socket, until its node
 // starts again; a throw-away folder, until the next one of its kind is made;
 // and, after a benchmark of UCX, its shared memory. Of processes: a node whose
-// data directory was deleted beneath it.
+// data directory was deleted beneath it, one that is killed and does not end,
+// one that listens without a data directory, and a memory keeper whose node is
+// gone. A port ends with the process that listens at it, which is named with it.
+//
+// No leftover: a folder shoal-votes-*, which a killed node's next start needs
+// (vote_file.hpp).
 //
 // A folder is dead when the process in its name is gone and nobody, in any
 // container that sees it, holds the lock in it.

@@ -300,6 +300,11 @@ public:
     });
   }
 
+  void list_queues(std::function<void(queues)> then) override {
+    post(
+      [then = std::move(then)](links::state& s) { then(s.longest_queues()); });
+  }
+
   std::vector<link_stat> stats() const override {
     auto list = state_->all_stats();
     std::uint64_t sum = 0;

@@ -78,6 +78,18 @@ public:
   /// Ends every transfer in canceled; those on a fabric when it is closed.
   virtual void close() = 0;
 
+  /// How long each kind of queue is at the peer where it is longest: what the
+  /// limits below hold for.
+  struct queues {
+    std::size_t transfers = 0;
+    std::size_t early_credits = 0;
+    std::size_t finished = 0;
+    std::size_t outbox = 0;
+    std::size_t cancelled_plans = 0; ///< of all peers
+  };
+  /// `then` runs on some thread: it only posts.
+  virtual void list_queues(std::function<void(queues)> then) = 0;
+
   /// Transfers of one peer and direction that may be under way here.
   static constexpr std::size_t transfers_max = 65536;
   /// Grants of one peer that came before their send(). More than a peer can

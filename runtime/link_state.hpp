@@ -123,6 +123,7 @@ struct state : std::enable_shared_from_this<state> {
   void count(const transfer& t, bool sent);
   std::vector<link_hub::link_stat> all_stats() const;
   std::vector<link_hub::pending> pending_of(std::uint64_t plan) const;
+  link_service::queues longest_queues() const;
   void meter_start(sending& s, std::int64_t now_ns);
   void meter_end(const sending& s, bool arrived);
   transport::fabric* fabric_of(fabric_kind kind) const;

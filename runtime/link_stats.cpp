@@ -1,6 +1,8 @@
 // runtime/link_stats.cpp -- what the links have moved, and how fast.
 #include "runtime/link_state.hpp"
 
+#include <algorithm>
+
 namespace shoal::runtime {
 
 const char* name_of(fabric_kind kind) {
@@ -96,6 +98,19 @@ std::vector<link_hub::pending> state::pending_of(std::uint64_t plan) const {
                      at->second->at == sending::stage::sending});
   }
   return out;
+}
+
+link_service::queues state::longest_queues() const {
+  link_service::queues most;
+  most.cancelled_plans = cancelled.size();
+  for (const auto& [id, p] : peers) {
+    most.transfers =
+      std::max({most.transfers, p.receives.size(), p.sends.size()});
+    most.early_credits = std::max(most.early_credits, p.early.size());
+    most.finished = std::max(most.finished, p.finished_order.size());
+    most.outbox = std::max(most.outbox, p.outbox.size());
+  }
+  return most;
 }
 
 } // namespace links

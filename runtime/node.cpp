@@ -86,7 +86,9 @@ void node::impl::start_services() {
   device_ = make_cpu_device(static_cast<int>(profile_.threads));
   reductions_ = make_cpu_device(1, "shoal-sums");
   disk_ = make_io_device();
-  journal_ = open_job_journal(setup_.data_dir / "jobs", disk_.get());
+  records_ = make_io_device("shoal-records");
+  journal_ = open_job_journal(setup_.data_dir / "jobs", disk_.get(),
+                              [this](const std::string& line) { say(line); });
   blob_exchange::config x;
   x.blobs = store_.get();
   x.disk = disk_.get();
@@ -127,6 +129,7 @@ void node::impl::start_services() {
                               return;
                             next_look_ = now + look_period;
                             look_at_profile();
+                            journal_->retry();
                           }));
 }
 
@@ -153,10 +156,12 @@ void node::impl::start_membership() {
   std::filesystem::path folder;
   if (!config_.embedded)
     folder = setup_.data_dir;
-  cl::history stored = vote_file(folder).load();
+  auto votes = std::make_shared<vote_file>(folder, spare_folders(self_));
+  cl::history stored = votes->load();
   stored.keys = setup_.keys; // unless the user has named another key
   start_watcher(c->self.addresses);
-  caf::anon_send(membership_, cluster_start{c, folder, std::move(stored)});
+  caf::anon_send(membership_, cluster_start{c, std::move(votes), records_.get(),
+                                            std::move(stored)});
 }
 
 void node::impl::start_watcher(std::vector<std::string> told) {
@@ -327,6 +332,8 @@ void node::impl::tear_down() {
     device_->close();
   if (disk_)
     disk_->close();
+  if (records_)
+    records_->close();
   system_->await_all_actors_done();
   watcher_.reset();
   finder_.reset();

@@ -58,7 +58,7 @@ struct node_config {
   std::string join_token;
   bool witness = false; ///< votes, gets no work
   bool voter = true;    ///< false: works, votes only while it is alone
-  int threads = 0;      ///< for computation; 0: all processors
+  int threads = 0;      ///< for computation; 0: all cores
   /// Throw-away identity and data directory, no stored view, not
   /// discoverable: `shoal train` without a running node.
   bool embedded = false;

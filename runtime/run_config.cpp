@@ -3,8 +3,7 @@
 
 #include "runtime/core/view.hpp" // priority_min
 #include "runtime/model/corpus.hpp"
-
-#include <nlohmann/json.hpp>
+#include "runtime/model/json.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -380,6 +379,23 @@ std::optional<core::schedule_kind> wanted_schedule(const run_config& run) {
   return core::schedule_kind::one_f_one_b;
 }
 
+namespace {
+
+/// cos(pi * x) for x in [0, 1], to 1e-15: unlike cos(), the same bits in every
+/// C library and on every processor, as who holds the same state needs them.
+double cos_of_pi_times(double x) {
+  const double y = std::numbers::pi * (0.5 - x); // its sine, |y| <= pi / 2
+  const double square = y * y;
+  double term = y, sum = y;
+  for (int n = 3; n <= 23; n += 2) { // pi / 2 to the 25th, over 25!: 5e-21
+    term *= -square / double((n - 1) * n);
+    sum += term;
+  }
+  return sum;
+}
+
+} // namespace
+
 double learning_rate(const run_config& run, std::int64_t step) {
   const std::int64_t total =
     run.lr_total_steps > 0 ? run.lr_total_steps : run.steps;
@@ -395,15 +411,16 @@ double learning_rate(const run_config& run, std::int64_t step) {
   if (run.decay_type == "sqrt")
     factor = 1 - std::sqrt(progress);
   else if (run.decay_type == "cosine")
-    factor = 0.5 * (1 + std::cos(std::numbers::pi * progress));
+    factor = 0.5 * (1 + cos_of_pi_times(progress));
   return run.lr * (run.min_lr_factor + (1 - run.min_lr_factor) * factor);
 }
 
 model::result<run_config>
 parse_run(std::string_view text, std::string_view source) {
-  json all = json::parse(text, nullptr, false);
-  if (all.is_discarded() || !all.is_object())
-    return failure{std::string(source) + ": not a table of sections"};
+  const auto parsed = model::parse_json_object<json>(text, source);
+  if (!parsed)
+    return parsed.why();
+  const json& all = *parsed;
   run_config run;
   for (const auto& [name, section] : all.items()) {
     model::status read = name == "model" ? read_model(section, source, run)
@@ -487,7 +504,7 @@ model::status check_run(const run_config& run) {
 
 std::string to_json(const run_config& run) {
   json all = json::object();
-  json described = json::parse(model::to_json(run.model));
+  json described = model::parse_json<json>(model::to_json(run.model));
   json kept = json::object();
   for (std::string_view name : model::known_keys())
     if (described.contains(std::string(name)))
@@ -502,14 +519,15 @@ std::string to_json(const run_config& run) {
   if (factors_of(run) == kernels::factor_type::f32)
     all["training"].erase("mixed_precision_param");
   for (const role_placement& r : run.roles)
-    all["roles"].push_back({{"name", r.name},
-                            {"where", r.where},
-                            {"parameters", json::parse(r.parameters)}});
+    all["roles"].push_back(
+      {{"name", r.name},
+       {"where", r.where},
+       {"parameters", model::parse_json<json>(r.parameters)}});
   return all.dump();
 }
 
 std::string to_toml(const run_config& run) {
-  json all = json::parse(to_json(run));
+  json all = model::parse_json<json>(to_json(run));
   std::string text;
   for (const json& r : all.value("roles", json::array())) {
     text += "\n[[roles]]\nname = " + r["name"].dump()

@@ -1,76 +1,87 @@
-// runtime/vote_file.cpp -- records on disk.
+// runtime/vote_file.cpp -- records on disk, or beside it.
 #include "runtime/vote_file.hpp"
 
 #include "runtime/node.hpp" // node_error
-#include "runtime/node/file.hpp"
-#include "runtime/store/store.hpp" // sha256
+#include "runtime/posix.hpp"
 #include "runtime/wire/codec.hpp"
 
-#include <cstring>
+#include <sys/stat.h>
+
+#include <utility>
 
 namespace shoal::runtime {
 
 namespace fs = std::filesystem;
 namespace cl = core::cluster;
 
-static constexpr char magic[9] = "shoalrec";
-static constexpr std::size_t head_bytes = 8 + 8 + 32;
-static constexpr std::size_t file_bytes_max = std::size_t{16} << 20;
-static constexpr const char* view_name = "view.record";
-static constexpr const char* vote_name = "vote.record";
-static constexpr const char* key_name = "key.record";
+namespace {
 
-vote_file::vote_file(fs::path folder) : folder_(std::move(folder)) {
+/// By the kind of record, as the variant has them.
+constexpr const char* names[] = {"view.record", "vote.record", "key.record"};
+
+/// Whether it is a folder that nobody else can write to.
+bool is_own(const fs::path& folder) {
+  struct stat is {};
+  return ::lstat(folder.c_str(), &is) == 0 && S_ISDIR(is.st_mode)
+         && is.st_uid == ::geteuid() && (is.st_mode & 077) == 0;
 }
 
-/// @returns false when there is no such file.
-static bool load_record(const fs::path& file, cl::record& out) {
-  if (!fs::exists(file))
-    return false;
-  auto damaged = [&](const std::string& why) {
-    return node_error(
-      file.string() + " is damaged (" + why
-      + "): this peer may have voted, so it must not start from it. Move the "
-        "data directory away: the node then joins as a new peer");
-  };
-  std::vector<std::byte> bytes;
-  if (auto error = read_file(file, file_bytes_max, bytes))
-    throw node_error("cannot read " + file.string() + ": " + error.message());
-  if (bytes.size() < head_bytes || std::memcmp(bytes.data(), magic, 8) != 0)
-    throw damaged("no record");
-  std::uint64_t size = 0;
-  for (int i = 7; i >= 0; --i)
-    size = size << 8 | static_cast<std::uint8_t>(bytes[8 + i]);
-  auto body = std::span(bytes).subspan(head_bytes);
-  if (size != body.size())
-    throw damaged("cut off");
-  auto sum = sha256(body);
-  if (std::memcmp(bytes.data() + 16, sum.data(), sum.size()) != 0)
-    throw damaged("checksum differs");
-  if (auto error = codec::decode_record(body, out))
-    throw damaged(error.message());
-  return true;
+bool make_own(const fs::path& folder) {
+  return ::mkdir(folder.c_str(), 0700) == 0
+         || (errno == EEXIST && is_own(folder));
 }
 
-cl::history vote_file::load() const {
+template <class Record>
+void take(std::optional<Record>& out, cl::record&& r, const fs::path& file) {
+  if (!std::holds_alternative<Record>(r))
+    throw node_error(file.string() + " holds another kind");
+  out = std::get<Record>(std::move(r));
+}
+
+} // namespace
+
+vote_file::vote_file(fs::path folder, std::vector<fs::path> spare)
+  : folder_(std::move(folder)), spare_(std::move(spare)) {
+  if (!folder_.empty())
+    for (const char* name : names)
+      kinds_.push_back({slot_file(folder_ / name), 0, {}, {}});
+}
+
+cl::history vote_file::load() {
   cl::history out;
-  if (folder_.empty())
-    return out;
-  cl::record r;
-  if (load_record(folder_ / view_name, r)) {
-    if (!std::holds_alternative<cl::view_record>(r))
-      throw node_error((folder_ / view_name).string() + " holds another kind");
-    out.view = std::get<cl::view_record>(std::move(r));
-  }
-  if (load_record(folder_ / vote_name, r)) {
-    if (!std::holds_alternative<cl::vote_record>(r))
-      throw node_error((folder_ / vote_name).string() + " holds another kind");
-    out.vote = std::get<cl::vote_record>(std::move(r));
-  }
-  if (load_record(folder_ / key_name, r)) {
-    if (!std::holds_alternative<cl::key_record>(r))
-      throw node_error((folder_ / key_name).string() + " holds another kind");
-    out.keys = std::get<cl::key_record>(std::move(r));
+  for (std::size_t i = 0; i < kinds_.size(); ++i) {
+    kind& k = kinds_[i];
+    auto newest = k.disk.load();
+    fs::path from = k.disk.path();
+    bool away = false;
+    for (const fs::path& folder : spare_) {
+      if (!is_own(folder))
+        continue;
+      slot_file file(folder / names[i]);
+      auto found = file.load();
+      if (found && (!newest || found->sequence > newest->sequence)) {
+        newest = std::move(found);
+        from = file.path();
+        spare_in_use_ = folder;
+        away = true;
+      }
+    }
+    if (!newest)
+      continue;
+    cl::record r;
+    if (auto error = codec::decode_record(newest->record, r))
+      throw node_error(from.string() + " is damaged (" + error.message() + ")");
+    if (i == 0)
+      take(out.view, std::move(r), from);
+    else if (i == 1)
+      take(out.vote, std::move(r), from);
+    else
+      take(out.keys, std::move(r), from);
+    k.sequence = newest->sequence;
+    if (away) {
+      k.away = std::move(newest->record);
+      k.error = std::make_error_code(std::errc::io_error); // of that time
+    }
   }
   return out;
 }
@@ -78,28 +89,91 @@ cl::history vote_file::load() const {
 std::error_code vote_file::write(const cl::record& r) {
   if (folder_.empty())
     return {};
-  std::vector<std::byte> body = codec::encode_record(r);
-  std::vector<std::byte> bytes(head_bytes);
-  std::memcpy(bytes.data(), magic, 8);
-  for (std::size_t i = 0; i < 8; ++i)
-    bytes[8 + i] = static_cast<std::byte>(body.size() >> (8 * i));
-  auto sum = sha256(body);
-  std::memcpy(bytes.data() + 16, sum.data(), sum.size());
-  bytes.insert(bytes.end(), body.begin(), body.end());
-  const char* name = std::holds_alternative<cl::view_record>(r)   ? view_name
-                     : std::holds_alternative<cl::vote_record>(r) ? vote_name
-                                                                  : key_name;
-  return replace_file(folder_ / name, bytes);
+  kind& k = kinds_[r.index()];
+  ++k.sequence;
+  k.away = codec::encode_record(r);
+  return store(k);
+}
+
+/// On the disk, else in memory.
+std::error_code vote_file::store(kind& k) {
+  k.error = k.disk.write(k.sequence, k.away);
+  if (!k.error) {
+    k.away.clear();
+    clear_spare(k);
+    return {};
+  }
+  for (const fs::path& folder : spare_) {
+    if (!make_own(folder))
+      continue;
+    slot_file file(folder / k.disk.path().filename());
+    try {
+      static_cast<void>(file.load());
+    } catch (const node_error&) {
+      // Of no use any more, whatever it was.
+    }
+    if (!file.write(k.sequence, k.away)) {
+      spare_in_use_ = folder;
+      return {};
+    }
+  }
+  spare_in_use_.clear();
+  return k.error;
+}
+
+void vote_file::clear_spare(const kind& k) {
+  const bool all = !disk_error();
+  for (const fs::path& folder : spare_) {
+    if (!is_own(folder))
+      continue;
+    std::error_code ignored; // it has an older number than the disk
+    fs::remove(folder / k.disk.path().filename(), ignored);
+    if (all)
+      fs::remove(folder, ignored);
+  }
+  if (all)
+    spare_in_use_.clear();
+}
+
+void vote_file::retry() {
+  for (kind& k : kinds_)
+    if (k.error) {
+      k.error = k.disk.write(k.sequence, k.away);
+      if (!k.error) {
+        k.away.clear();
+        clear_spare(k);
+      }
+    }
+}
+
+std::error_code vote_file::disk_error() const {
+  for (const kind& k : kinds_)
+    if (k.error)
+      return k.error;
+  return {};
 }
 
 std::error_code vote_file::erase() {
   if (folder_.empty())
     return {};
-  std::error_code error;
-  fs::remove(folder_ / vote_name, error);
-  if (!error)
-    fs::remove(folder_ / view_name, error);
-  return error ? error : posix::sync_folder(folder_);
+  for (std::size_t i : {0, 1}) { // a view without its vote would count
+    kind& k = kinds_[i];
+    if (auto error = k.disk.remove())
+      return error; // with what is in memory it is still the truth
+    k.away.clear();
+    k.error = {};
+    clear_spare(k);
+  }
+  return posix::sync_folder(folder_);
+}
+
+std::vector<fs::path> spare_folders(const core::peer_id& self) {
+  const std::string name = "shoal-votes-" + core::to_hex(self).substr(0, 16);
+  std::error_code none;
+  std::vector<fs::path> out{fs::path("/dev/shm") / name};
+  if (const fs::path temp = fs::temp_directory_path(none); !none)
+    out.push_back(temp / name);
+  return out;
 }
 
 } // namespace shoal::runtime

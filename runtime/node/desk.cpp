@@ -252,6 +252,8 @@ bool desk::may_wait(client_key who, client_reply& out) const {
 
 bool desk::read_events(const ask_events& r, client_reply& out) {
   std::uint64_t next = r.from;
+  // Asked first: if it ends meanwhile, its last event may not have been read.
+  bool ended = hooks_.journal->ended(r.job);
   out.events = hooks_.journal->read(r.job, r.from, next);
   std::size_t bytes = 0;
   std::size_t fits = 0;
@@ -259,7 +261,7 @@ bool desk::read_events(const ask_events& r, client_reply& out) {
          && bytes < events_bytes_max)
     bytes += out.events[fits++].text.size() + 128;
   next -= out.events.size() - fits;
-  bool ended = fits == out.events.size() && hooks_.journal->ended(r.job);
+  ended = ended && fits == out.events.size();
   out.events.resize(fits);
   out.value = next;
   out.ended = ended;

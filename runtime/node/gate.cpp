@@ -87,6 +87,11 @@ void gate::gone(const core::peer_id& peer) {
     forget(at);
 }
 
+std::size_t gate::held_bytes() const {
+  std::lock_guard lock(mutex_);
+  return all_bytes_;
+}
+
 std::uint64_t gate::dropped() const {
   std::lock_guard lock(mutex_);
   return dropped_;

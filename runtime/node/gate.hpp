@@ -53,6 +53,9 @@ public:
   /// Messages that were not delivered and never will be.
   std::uint64_t dropped() const;
 
+  /// What is held of all peers.
+  std::size_t held_bytes() const;
+
 private:
   struct held {
     envelope message;

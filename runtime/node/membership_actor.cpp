@@ -1,6 +1,8 @@
 // runtime/node/membership_actor.cpp -- events in, actions out.
 #include "runtime/node/membership_actor.hpp"
 
+#include "runtime/core/cluster/outbox.hpp"
+
 #include <caf/all.hpp>
 
 #include <chrono>
@@ -13,9 +15,23 @@ struct cluster_timer {
   core::nanoseconds at = 0;
 };
 
+/// Time to try a disk again that has failed.
+struct record_timer {};
+
+/// What has become of a record, or of another attempt at those before.
+struct record_written {
+  bool again = false;      ///< the latter
+  std::error_code nowhere; ///< it is not stored
+  std::error_code disk;    ///< it is not on the disk
+  std::filesystem::path spare;
+  std::chrono::nanoseconds took{};
+};
+
 } // namespace shoal::runtime
 
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::runtime::cluster_timer)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::runtime::record_timer)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::runtime::record_written)
 
 namespace shoal::runtime {
 
@@ -27,12 +43,15 @@ namespace {
 class shell {
 public:
   shell(caf::event_based_actor* self, membership_hooks hooks)
-    : self_(self), hooks_(std::move(hooks)), origin_(steady_clock::now()),
-      votes_({}) {}
+    : self_(self), hooks_(std::move(hooks)), origin_(steady_clock::now()) {}
 
   void start(cluster_start& s) {
-    votes_ = vote_file(s.folder);
+    votes_ = std::move(s.votes);
+    disk_ = s.disk;
     core_.emplace(*s.config);
+    outbox_.emplace(s.stored);
+    if (votes_->disk_error()) // the process before had a disk that failed
+      try_again();
     step(cl::start{std::move(s.stored)});
     for (cl::event& e : early_)
       step(e);
@@ -56,6 +75,29 @@ public:
       arm();
   }
 
+  void ended(const record_written& w) {
+    report(w);
+    if (!w.again) {
+      outbox_->written(!w.nowhere, ready_);
+      carry_out();
+    }
+    paused_ = bool(w.nowhere);
+    if ((w.disk || w.nowhere) && !std::exchange(retries_, true))
+      self_->delayed_send(self_, record_retry, record_timer{});
+    write();
+  }
+
+  void try_again() {
+    retries_ = paused_ = false;
+    submit([](vote_file& votes) {
+      votes.retry();
+      record_written w;
+      w.again = true;
+      return w;
+    });
+    write();
+  }
+
 private:
   core::nanoseconds now() const {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -64,22 +106,82 @@ private:
   }
 
   void step(const cl::event& e) {
-    if (failed_)
-      return;
     actions_.clear();
     core_->step(e, now(), actions_);
-    for (const cl::action& a : actions_) {
-      std::visit([this](const auto& what) { act(what); }, a);
-      if (failed_)
-        return;
-    }
+    for (cl::action& a : actions_)
+      outbox_->take(std::move(a), ready_);
+    carry_out();
+    write();
     hooks_.stepped(core_->phase(), core_->reachable());
   }
 
+  void carry_out() {
+    for (const cl::action& a : ready_)
+      std::visit([this](const auto& what) { act(what); }, a);
+    ready_.clear();
+  }
+
+  /// Hands the next record to the disk.
+  void write() {
+    if (paused_)
+      return;
+    auto next = outbox_->next();
+    if (!next)
+      return;
+    submit([what = std::move(*next)](vote_file& votes) {
+      record_written w;
+      if (const auto* r = std::get_if<cl::record>(&what))
+        w.nowhere = votes.write(*r);
+      else // who leaves may also keep its history: it is true
+        static_cast<void>(votes.erase());
+      return w;
+    });
+  }
+
+  void submit(std::function<record_written(vote_file&)> work) {
+    auto result = std::make_shared<record_written>();
+    disk_->submit(
+      [result, work = std::move(work), votes = votes_](kernels::backend&) {
+        const auto begin = steady_clock::now();
+        *result = work(*votes);
+        result->took = steady_clock::now() - begin;
+        result->disk = votes->disk_error();
+        result->spare = votes->spare_in_use();
+      },
+      [result, to = caf::actor_cast<caf::actor>(self_)] {
+        caf::anon_send(to, std::move(*result));
+      });
+  }
+
+  /// A state is said when it begins and when it ends.
+  void report(const record_written& w) {
+    const std::string folder = votes_->folder().string();
+    if (w.disk && !std::exchange(disk_failed_, true))
+      hooks_.say("[node] cannot write views and votes to " + folder + ": "
+                 + w.disk.message()
+                 + (w.nowhere ? "" : "; keeping them in " + w.spare.string())
+                 + " until it can be written again");
+    if (w.nowhere && !std::exchange(withholds_, true))
+      hooks_.say("[node] views and votes can be stored nowhere ("
+                 + w.nowhere.message()
+                 + "): this peer votes for nothing until they can");
+    if (!w.again && !w.nowhere)
+      withholds_ = false;
+    if (!w.disk && std::exchange(disk_failed_, false))
+      hooks_.say("[node] views and votes are written to " + folder + " again");
+    if (w.took >= record_slow && !std::exchange(slow_, true))
+      hooks_.say("[node] the disk of " + folder + " is slow: a record took "
+                 + std::to_string(w.took / std::chrono::milliseconds(1))
+                 + " ms");
+    else if (w.took < record_slow / 2)
+      slow_ = false;
+  }
+
   void act(const cl::send& a) { hooks_.send(a.to, a.what); }
-  void act(const cl::persist& a) { keep(votes_.write(a.what)); }
-  void act(const cl::erase_history&) { keep(votes_.erase()); }
+  void act(const cl::persist&) {} // the outbox has it
+  void act(const cl::erase_history&) {}
   void act(const cl::connect& a) { hooks_.connect(a.address); }
+  void act(const cl::disconnect& a) { hooks_.disconnect(a.peer); }
   void act(const cl::new_view& a) { hooks_.new_view(a); }
   void act(const cl::waiting_for& a) { hooks_.waiting(a); }
   void act(const cl::left& a) { hooks_.left(a.clean); }
@@ -106,25 +208,25 @@ private:
                         cluster_timer{timer_});
   }
 
-  void keep(std::error_code error) {
-    if (!error)
-      return;
-    failed_ = true;
-    hooks_.failed("cannot write the vote file: " + error.message());
-  }
-
   static constexpr core::nanoseconds shortest_wait = 1'000'000;
 
   caf::event_based_actor* self_;
   membership_hooks hooks_;
   steady_clock::time_point origin_;
-  vote_file votes_;
+  std::shared_ptr<vote_file> votes_;
+  device_queue* disk_ = nullptr;
   std::optional<cl::membership> core_;
+  std::optional<cl::outbox> outbox_;
   std::deque<cl::event> early_; ///< came before cluster_start
   cl::actions actions_;
+  cl::actions ready_;           ///< to be carried out
   core::nanoseconds wish_ = 0;  ///< when the core wants its next tick
   core::nanoseconds timer_ = 0; ///< of the timer under way; 0: none
-  bool failed_ = false;
+  bool paused_ = false;         ///< the next record waits for record_timer
+  bool retries_ = false;        ///< record_timer is under way
+  bool disk_failed_ = false;    ///< as was said
+  bool withholds_ = false;
+  bool slow_ = false;
 };
 
 caf::behavior
@@ -139,6 +241,8 @@ run_membership(caf::event_based_actor* self, const membership_hooks& hooks,
       state->take(e.what);
     },
     [state](const cluster_timer& t) { state->fired(t.at); },
+    [state](const record_written& w) { state->ended(w); },
+    [state](const record_timer&) { state->try_again(); },
     [self](const cluster_stop&) { self->quit(); },
   };
 }

@@ -2,17 +2,21 @@
 //
 // Message          Effect
 // cluster_start    builds the core; what came before is then given to it
-// cluster_event    one step of the core; its actions are carried out in order
+// cluster_event    one step of the core; its actions are carried out in order,
+//                  but for what waits for the disk (core/cluster/outbox.hpp)
 // cluster_stop     ends the actor
 //
-// The actor is detached (a thread of its own), since a vote must be on disk
-// before the message that tells of it leaves: persist blocks.
+// The actor is detached (a thread of its own): heartbeats are answered however
+// busy the scheduler is. It never waits for the disk: records are written on
+// cluster_start::disk, one at a time.
 //
-// Errors: a record that cannot be written ends the node (hooks::failed): a
-//         peer that cannot remember its votes must not vote.
+// Errors: a disk that takes no records is said once, and once more when it
+//         does again; meanwhile they are elsewhere (vote_file.hpp). While they
+//         can be stored nowhere the peer withholds its votes.
 #pragma once
 
 #include "runtime/core/cluster/membership.hpp"
+#include "runtime/device_queue.hpp"
 #include "runtime/vote_file.hpp"
 
 #include <caf/actor.hpp>
@@ -20,6 +24,7 @@
 #include <caf/fwd.hpp>
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <memory>
 
@@ -32,6 +37,7 @@ struct membership_hooks {
                      const core::cluster::message& what)>
     send;
   std::function<void(const std::string& address)> connect;
+  std::function<void(const core::peer_id& peer)> disconnect;
   std::function<void(const core::cluster::new_view& v)> new_view;
   std::function<void(const core::cluster::waiting_for& w)> waiting;
   std::function<void(bool clean)> left;
@@ -42,18 +48,23 @@ struct membership_hooks {
                      std::vector<core::peer_id> reachable)>
     stepped;
   std::function<void(const std::string& line)> say;
-  std::function<void(const std::string& why)> failed;
 };
 
 struct cluster_start {
   std::shared_ptr<core::cluster::config> config;
-  std::filesystem::path folder; ///< of the records; empty: keeps none
+  std::shared_ptr<vote_file> votes; ///< from now on used on `disk` only
+  device_queue* disk = nullptr;     ///< for records alone; outlives the actor
   core::cluster::history stored;
 };
 struct cluster_event {
   core::cluster::event what;
 };
 struct cluster_stop {};
+
+/// After so long a disk that has failed is tried again.
+inline constexpr std::chrono::milliseconds record_retry{1000};
+/// A record that takes so long is worth a word: an election waits for it.
+inline constexpr std::chrono::milliseconds record_slow{1000};
 
 /// Events that wait for the actor; peers' messages over it are dropped, as
 /// the core expects of a network.

@@ -169,6 +169,12 @@ void mesh::connect(const std::string& address) {
     tls->connect(address);
 }
 
+/// The other fabrics follow TLS: down().
+void mesh::drop(const core::peer_id& peer) {
+  if (transport::fabric* tls = tls_ready_)
+    tls->drop(peer);
+}
+
 std::string mesh::address() const {
   return tls_->local_address();
 }

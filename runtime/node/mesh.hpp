@@ -70,6 +70,9 @@ public:
   /// comes without it.
   static constexpr std::size_t late_messages_max = 16;
   void connect(const std::string& address);
+  /// Closes all connections with a peer; all that is posted or queued for it
+  /// ends.
+  void drop(const core::peer_id& peer);
   void tick(std::chrono::steady_clock::time_point now);
   /// The members of the newest view: theirs alone are credits, requests for
   /// blobs and messages to roles.

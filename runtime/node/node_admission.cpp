@@ -40,8 +40,8 @@ void node::impl::use_keys(const cl::key_record& keys) {
       say("[node] the cluster key was replaced; new machines and "
           "`--cluster-key` need "
           + own_key_file(setup_.data_dir).string());
-    } catch (const node_error& e) {
-      end(e.what());
+    } catch (const node_error& e) { // the records have it too
+      say(std::string("[node] the cluster key was replaced, but ") + e.what());
     }
   if (auto v = view())
     admit(*v);

@@ -92,6 +92,7 @@ membership_hooks node::impl::make_membership_hooks() {
       (void)mesh_->send(peer, bytes); // may be lost, like any message
   };
   h.connect = [this](const std::string& address) { mesh_->connect(address); };
+  h.disconnect = [this](const core::peer_id& peer) { mesh_->drop(peer); };
   h.new_view = [this](const cl::new_view& v) { adopt(v); };
   h.waiting = [this](const cl::waiting_for& w) { show_waiting(w); };
   h.left = [this](bool clean) { has_left(clean); };
@@ -103,7 +104,6 @@ membership_hooks node::impl::make_membership_hooks() {
     reachable_ = std::move(reachable);
   };
   h.say = [this](const std::string& line) { say(line); };
-  h.failed = [this](const std::string& why) { end(why); };
   return h;
 }
 

@@ -197,8 +197,7 @@ measure_profile(int threads, std::uint64_t memory_bytes, std::uint64_t mflops) {
   out.name = processor_name();
   out.threads = static_cast<std::uint32_t>(count);
   out.memory_bytes = memory_bytes > 0 ? memory_bytes : usable_memory(limits);
-  out.host_threads =
-    static_cast<std::uint32_t>(std::max(0L, ::sysconf(_SC_NPROCESSORS_ONLN)));
+  out.host_threads = static_cast<std::uint32_t>(host_cores());
   const rates found =
     mflops > 0 ? rates{mflops, 0} : remembered(out.name, count);
   out.mflops =

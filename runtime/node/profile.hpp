@@ -15,7 +15,7 @@
 
 namespace shoal::runtime {
 
-/// @param threads 0: all processors that this process may use
+/// @param threads 0: all cores that this process may use
 /// @param memory_bytes 0: half of what is free
 /// @param mflops 0: measure
 core::device_profile

@@ -121,7 +121,8 @@ static void choose_data_dir(const node_config& config, node_setup& out) {
 
 /// Follows the chain of replacements from the key that the user names.
 static void follow_replacements(const node_config& config, node_setup& out) {
-  auto kept = vote_file(out.data_dir).load().keys;
+  const auto self = transport::tls::id_of_private(out.identity);
+  auto kept = vote_file(out.data_dir, spare_folders(self)).load().keys;
   auto has = [&](const std::vector<core::cluster_key>& list) {
     return std::ranges::find(list, out.cluster_key) != list.end();
   };

@@ -2,10 +2,8 @@
 #include "runtime/node/status.hpp"
 
 #include "runtime/core/training/detours.hpp"
-
 #include "runtime/job_journal.hpp"
-
-#include <nlohmann/json.hpp>
+#include "runtime/model/json.hpp"
 
 #include <algorithm>
 #include <cstdio>
@@ -57,7 +55,7 @@ static json peer_json(const status_input& in, const core::member& m) {
 
 /// training.steps of a run file, or 0.
 static std::uint64_t steps_of(const core::job_entry& job) {
-  auto run = json::parse(job.run_json, nullptr, false);
+  auto run = model::parse_json<json>(job.run_json);
   if (!run.is_object() || !run.contains("training")
       || !run["training"].is_object())
     return 0;
@@ -116,7 +114,8 @@ static json job_line(const status_input& in, const core::job_entry& job) {
 
 std::string job_json(const status_input& in, const core::job_entry& job) {
   json out = job_line(in, job);
-  out["run"] = json::parse(job.run_json, nullptr, false);
+  json run = model::parse_json<json>(job.run_json);
+  out["run"] = run.is_discarded() ? json() : std::move(run);
   return out.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 

@@ -28,6 +28,52 @@ static core::job_entry small_job() {
   return job;
 }
 
+namespace {
+
+/// A journal in which a job ends just after its events have been read.
+class ends_late final : public job_journal {
+public:
+  explicit ends_late(job_journal& below) : below_(below) {}
+
+  void add(core::job_id job, const job_event& e) override {
+    below_.add(job, e);
+  }
+  std::vector<job_event> read(core::job_id job, std::uint64_t from,
+                              std::uint64_t& next) const override {
+    auto out = below_.read(job, from, next);
+    job_event done;
+    done.kind = job_event_kind::done;
+    if (!below_.ended(job))
+      below_.add(job, done);
+    return out;
+  }
+  std::vector<job_event> read_all(core::job_id job) const override {
+    return below_.read_all(job);
+  }
+  bool wait(core::job_id job, std::uint64_t from,
+            std::chrono::milliseconds timeout) const override {
+    return below_.wait(job, from, timeout);
+  }
+  std::uint64_t listen(std::function<void(core::job_id)> changed) override {
+    return below_.listen(std::move(changed));
+  }
+  void unlisten(std::uint64_t listener) override { below_.unlisten(listener); }
+  bool ended(core::job_id job) const override { return below_.ended(job); }
+  std::vector<core::job_id> jobs() const override { return below_.jobs(); }
+  std::optional<job_event> last_step(core::job_id job) const override {
+    return below_.last_step(job);
+  }
+  std::uint64_t next(core::job_id job) const override {
+    return below_.next(job);
+  }
+  void retry() override { below_.retry(); }
+
+private:
+  job_journal& below_;
+};
+
+} // namespace
+
 BOOST_AUTO_TEST_SUITE(control_requests)
 
 BOOST_AUTO_TEST_CASE(status_is_json_with_the_agreed_view) {
@@ -249,6 +295,27 @@ BOOST_AUTO_TEST_CASE(a_client_has_few_requests_waiting) {
   d.forget(1);
   d.ask(1, {99, ask_events{7, 0}}, reply);
   BOOST_TEST(refused == 3);
+}
+
+BOOST_AUTO_TEST_CASE(nobody_hears_of_the_end_without_the_last_event) {
+  control_hooks hooks;
+  const auto below = open_job_journal({});
+  ends_late journal(*below);
+  hooks.journal = &journal;
+  job_event step;
+  step.kind = job_event_kind::step;
+  step.step = 1;
+  journal.add(7, step);
+  desk d(hooks, [] {});
+  client_reply last;
+  auto reply = [&](const client_reply& r) { last = r; };
+  d.ask(1, {1, ask_events{7, 0}}, reply);
+  BOOST_TEST(last.events.size() == 1);
+  BOOST_TEST(!last.ended);
+  d.ask(1, {2, ask_events{7, last.value}}, reply);
+  BOOST_TEST(last.ended);
+  BOOST_TEST_REQUIRE(last.events.size() == 1);
+  BOOST_TEST((last.events[0].kind == job_event_kind::done));
 }
 
 BOOST_AUTO_TEST_CASE(a_job_is_described_with_its_run_file_and_last_step) {

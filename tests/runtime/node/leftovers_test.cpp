@@ -2,6 +2,7 @@
 // so.
 #include "runtime/identity.hpp"
 #include "runtime/leftovers.hpp"
+#include "runtime/memory_keeper.hpp"
 
 #include <boost/test/unit_test.hpp>
 #include <sys/socket.h>
@@ -153,23 +154,91 @@ BOOST_AUTO_TEST_CASE(memory_of_ucx_is_told_when_nobody_maps_it) {
   BOOST_TEST(!found[0].dead); // another container may map it
 }
 
-BOOST_AUTO_TEST_CASE(a_node_without_its_data_is_told) {
-  world w;
-  auto process = [&](const char* pid, const char* program, const char* file) {
-    const fs::path folder = w.in.processes / pid;
+/// Processes as /proc shows them.
+struct processes : world {
+  fs::path add(const std::string& pid, const std::string& program,
+               const std::string& name, const std::string& parent,
+               const std::vector<std::string>& open) {
+    const fs::path folder = in.processes / pid;
     fs::create_directories(folder / "fd");
-    fs::create_symlink(program, folder / "exe");
-    fs::create_symlink(file, folder / "fd" / "9");
+    fs::create_directories(folder / "net");
+    if (!program.empty())
+      fs::create_symlink(program, folder / "exe");
+    std::ofstream(folder / "comm") << name << "\n";
+    std::ofstream(folder / "status")
+      << "Name:\t" << name << "\nPPid:\t" << parent << "\nUid:\t0\n";
+    for (std::size_t n = 0; n < open.size(); ++n)
+      fs::create_symlink(open[n], folder / "fd" / std::to_string(n));
+    const std::string line = " 00000000:0000 0A 00000000:00000000 00:00000000 "
+                             "00000000     0        0 ";
+    std::ofstream(folder / "net" / "tcp")
+      << "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when "
+         "retrnsmt   uid  timeout inode\n"
+      << "   0: 0100007F:1F90" << line << "501 1\n"
+      << "   1: 0100007F:1F91" << line << "502 1\n"
+      << "   2: 0100007F:1F92 0100007F:1F90 01 00000000:00000000 00:00000000 "
+         "00000000     0        0 503 1\n";
+    std::ofstream(folder / "net" / "tcp6")
+      << "  sl  local_address                         remote_address\n"
+      << "   0: 00000000000000000000000000000000:1B58 "
+         "00000000000000000000000000000000:0000 0A 00000000:00000000 "
+         "00:00000000 00000000     0        0 504 1\n";
     return folder;
-  };
-  const fs::path lost = process("11", "/bin/shoal", "/d/lock (deleted)");
-  process("12", "/bin/shoal", "/d/lock");
-  process("13", "/bin/other", "/d/lock (deleted)");
-  const auto found = find_leftovers(w.in);
-  BOOST_REQUIRE(found.size() == 1u);
-  BOOST_TEST((found[0].path == lost));
-  BOOST_TEST(!found[0].dead);
-  BOOST_TEST(found[0].text.find("kill 11") != std::string::npos);
+  }
+  /// The only leftover.
+  leftover one() const {
+    const auto found = find_leftovers(in);
+    BOOST_TEST_REQUIRE(found.size() == 1u);
+    BOOST_TEST(!found[0].dead); // the user ends it, or not
+    return found[0];
+  }
+};
+
+BOOST_AUTO_TEST_CASE(a_node_without_its_data_is_told_with_its_ports) {
+  processes w;
+  const fs::path lost = w.add(
+    "11", "/bin/shoal", "shoal", "1",
+    {"/d/lock (deleted)", "socket:[501]", "socket:[503]", "socket:[504]"});
+  w.add("12", "/bin/shoal", "shoal", "1", {"/d/lock", "socket:[502]"});
+  w.add("13", "/bin/other", "other", "1",
+        {"/d/lock (deleted)", "socket:[501]"});
+  const leftover found = w.one();
+  BOOST_TEST((found.path == lost));
+  BOOST_TEST(found.text.find("kill 11") != std::string::npos);
+  BOOST_TEST(found.text.find("at port 7000, 8080:") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(a_keeper_of_memory_is_told_when_its_node_is_gone) {
+  processes w;
+  w.add("1", "/sbin/init", "init", "0", {});
+  w.add("11", "/bin/shoal", "shoal", "1", {"/d/lock"});
+  w.add("12", "/bin/shoal", keeper_name, "11", {});
+  BOOST_TEST((w.found() == paths{}));
+  const fs::path left = w.add("13", "/bin/shoal", keeper_name, "1", {});
+  const leftover found = w.one();
+  BOOST_TEST((found.path == left));
+  BOOST_TEST(found.text.find("kill -9 13") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(who_listens_without_a_data_directory_is_told) {
+  processes w;
+  w.add("11", "/bin/shoal", "shoal", "1", {"socket:[503]"}); // a command
+  BOOST_TEST((w.found() == paths{}));
+  const fs::path left =
+    w.add("12", "/bin/shoal", "shoal", "1", {"socket:[501]"});
+  const leftover found = w.one();
+  BOOST_TEST((found.path == left));
+  BOOST_TEST(found.text.find("port 8080") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(a_killed_node_that_does_not_end_is_told) {
+  processes w;
+  w.add("10", "", "kworker/0:1", "2", {}); // has no program either
+  const fs::path left =
+    w.add("11", "", "shoal", "1", {"/d/lock", "socket:[502]"});
+  const leftover found = w.one();
+  BOOST_TEST((found.path == left));
+  BOOST_TEST(found.text.find("port 8081") != std::string::npos);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

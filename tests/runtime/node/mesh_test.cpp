@@ -31,7 +31,7 @@ struct world {
   world() {
     mesh_hooks h;
     h.up = [](const core::peer_id&, std::uint64_t) {};
-    h.down = [](const core::peer_id&) {};
+    h.down = [this](const core::peer_id&) { ++downs; };
     h.connect_failed = [](const std::string&) {};
     h.received = [this](const core::peer_id&, envelope&&) { ++received; };
     h.say = [this](const std::string& line) { said.add(line); };
@@ -65,6 +65,7 @@ struct world {
   const tls::shared_key key = tls::make_shared_key();
   tests::lines said;
   std::atomic<int> received{0};
+  std::atomic<int> downs{0};
   silent heard;
   std::unique_ptr<mesh> node;
   std::unique_ptr<tls::fabric> far;
@@ -135,6 +136,16 @@ BOOST_AUTO_TEST_CASE(who_is_no_member_any_more_is_told_nothing_late) {
   BOOST_TEST(swarm::until([&] { return heard.received > 0u; }));
   BOOST_TEST(heard.received == 1u);
   late.close();
+}
+
+BOOST_AUTO_TEST_CASE(who_is_dropped_is_down_and_may_come_back) {
+  world w;
+  w.node->drop(w.far->id());
+  BOOST_TEST_REQUIRE(swarm::until([&] { return w.downs == 1; }));
+  BOOST_TEST(w.node->peers().empty());
+  w.far->connect(w.node->address());
+  BOOST_TEST(swarm::until([&] { return w.node->peers().size() == 1; }));
+  BOOST_TEST(w.downs == 1);
 }
 
 /// A node beside others, and how often it was told that one did not answer.

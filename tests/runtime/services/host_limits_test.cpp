@@ -1,10 +1,13 @@
-// tests/runtime/services/host_limits_test.cpp -- control groups in a folder.
+// tests/runtime/services/host_limits_test.cpp -- control groups and cores
+// in a folder.
 #include "runtime/host_limits.hpp"
 
 #include <boost/test/unit_test.hpp>
 
 #include <cstdlib>
 #include <fstream>
+#include <map>
+#include <set>
 #include <string>
 
 using namespace shoal::runtime;
@@ -28,6 +31,9 @@ struct groups {
   host_limits read(const std::string& self) const {
     put("self", self);
     return read_host_limits(root / "self", root / "fs");
+  }
+  int cores(const std::set<int>& processors) const {
+    return count_cores(processors, root / "cpu");
   }
 };
 
@@ -74,6 +80,62 @@ BOOST_AUTO_TEST_CASE(a_quota_scales_what_threads_reach) {
   BOOST_TEST(usable_threads({1, 0}) == 1);
   BOOST_TEST(usable_threads({1000, 0}) == 1);
   BOOST_TEST(usable_threads({}) >= 1);
+}
+
+BOOST_AUTO_TEST_CASE(processors_of_one_core_count_once) {
+  // Two cores of two: 0 with 4, as Linux usually numbers them, and 1 with 5.
+  for (const char* name : {"core_cpus_list", "thread_siblings_list"}) {
+    fs::remove_all(root / "cpu");
+    for (const auto& [processor, core] : std::map<int, const char*>{
+           {0, "0,4\n"}, {4, "0,4\n"}, {1, "1,5\n"}, {5, "1,5\n"}})
+      put("cpu/cpu" + std::to_string(processor) + "/topology/" + name, core);
+    BOOST_TEST_CONTEXT(name) {
+      BOOST_TEST(cores({0, 1, 4, 5}) == 2);
+      BOOST_TEST(cores({0, 4}) == 1);
+      BOOST_TEST(cores({0, 1}) == 2);
+      BOOST_TEST(cores({4}) == 1); // half of a pair
+      BOOST_TEST(cores({1, 4}) == 2);
+      BOOST_TEST(cores({0, 1, 4}) == 2);
+      BOOST_TEST(cores({}) == 0);
+    }
+  }
+  // Four of one core, side by side, and how a range is written.
+  for (int processor = 8; processor != 12; ++processor)
+    put("cpu/cpu" + std::to_string(processor) + "/topology/core_cpus_list",
+        "8-11");
+  BOOST_TEST(cores({8, 9, 10, 11}) == 1);
+  BOOST_TEST(cores({0, 9, 11}) == 2);
+}
+
+BOOST_AUTO_TEST_CASE(a_processor_of_an_unknown_core_is_a_core) {
+  BOOST_TEST(cores({0, 1, 2}) == 3); // there is nothing at all
+  for (const char* nonsense :
+       {"", "\n", "none", "1", "-1", "0-", "-", "0,", ",0", "0,,1", "1-0",
+        "0-99999999999999999999", "0-2000000000", "0x1", "0 1", "0;1"}) {
+    for (int processor = 0; processor != 2; ++processor)
+      put("cpu/cpu" + std::to_string(processor) + "/topology/core_cpus_list",
+          nonsense);
+    BOOST_TEST(cores({0, 1}) == 2, nonsense);
+  }
+  // What only the older name says.
+  put("cpu/cpu0/topology/thread_siblings_list", "0-1");
+  put("cpu/cpu1/topology/thread_siblings_list", "0-1");
+  BOOST_TEST(cores({0, 1}) == 1);
+}
+
+BOOST_AUTO_TEST_CASE(a_host_has_the_cores_that_are_on) {
+  for (int processor = 0; processor != 4; ++processor)
+    put("cpu/cpu" + std::to_string(processor) + "/topology/core_cpus_list",
+        processor % 2 == 0 ? "0,2" : "1,3");
+  put("cpu/online", "0-3\n");
+  BOOST_TEST(host_cores(root / "cpu") == 2);
+  put("cpu/online", "0,2\n");
+  BOOST_TEST(host_cores(root / "cpu") == 1);
+  for (const char* nonsense : {"", "all of them"}) {
+    put("cpu/online", nonsense);
+    BOOST_TEST(host_cores(root / "cpu") >= 1);
+  }
+  BOOST_TEST(host_cores() >= usable_threads({}));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -1,6 +1,7 @@
 // tests/runtime/services/job_journal_test.cpp -- each event once, and again
 // after a restart.
 #include "runtime/job_journal.hpp"
+#include "runtime/job_lines.hpp"
 #include "runtime/metrics/event_json.hpp"
 #include "tests/runtime/services/folder.hpp"
 
@@ -69,7 +70,6 @@ BOOST_AUTO_TEST_CASE(a_restart_finds_the_events_again) {
     for (std::uint64_t i = 1; i <= 20; ++i)
       j->add(0xabc, step(i, std::log(2.0) / static_cast<double>(i)));
     j->add(0xabc, event(kind::notice, 3, 2, "\"quoted\"\nlines \xff"));
-    BOOST_TEST(!j->write_error());
   }
   const auto file = f.path / "0000000000000abc" / "events.jsonl";
   std::ofstream(file, std::ios::app) << "{\"event\":\"step\",\"st"; // a crash
@@ -124,13 +124,113 @@ BOOST_AUTO_TEST_CASE(a_waiter_and_a_listener_hear_of_an_event) {
   BOOST_TEST(j->wait(5, 1000, 60s)); // it has ended: no use to wait
 }
 
-BOOST_AUTO_TEST_CASE(a_disk_that_refuses_loses_no_event) {
+/// A journal that tells what it says; the log of job 5 cannot be written while
+/// a folder has its name.
+struct refusing {
+  refusing() { open(); }
+  void open() {
+    journal.reset();
+    journal =
+      open_job_journal(f.path, nullptr, [this](const std::string& line) {
+        said.push_back(line);
+      });
+  }
+  void refuse() const { std::filesystem::create_directories(log); }
+  void recover() const { std::filesystem::remove(log); }
+
   shoal::test::folder f;
-  std::ofstream(f.path / "0000000000000005") << "no folder";
-  const auto j = open_job_journal(f.path);
-  j->add(5, step(1));
-  BOOST_TEST(!!j->write_error());
-  BOOST_TEST(j->read_all(5).size() == 1u);
+  const std::filesystem::path log =
+    f.path / "0000000000000005" / "events.jsonl";
+  std::vector<std::string> said;
+  std::unique_ptr<job_journal> journal;
+};
+
+BOOST_AUTO_TEST_CASE(what_a_disk_refuses_is_written_in_order_when_it_can_be) {
+  refusing w;
+  w.journal->add(6, step(1)); // of another job
+  w.refuse();
+  w.journal->add(5, step(1));
+  w.journal->add(5, step(2));
+  w.journal->retry();
+  BOOST_TEST(w.journal->read_all(5).size() == 2u);
+  BOOST_TEST(w.said.size() == 1u);
+  BOOST_TEST(w.said.at(0).find("is kept in memory") != std::string::npos);
+  w.journal->add(6, step(2)); // is written
+  w.recover();
+  w.journal->add(5, step(3));
+  BOOST_TEST(w.said.size() == 2u);
+  BOOST_TEST(w.said.at(1).find("written again") != std::string::npos);
+  w.open();
+  const auto all = w.journal->read_all(5);
+  BOOST_REQUIRE(all.size() == 3u);
+  for (std::uint64_t i = 0; i < 3; ++i)
+    BOOST_TEST(all[i].step == i + 1);
+  BOOST_TEST(w.journal->read_all(6).size() == 2u);
+  BOOST_TEST(w.said.size() == 2u);
+}
+
+BOOST_AUTO_TEST_CASE(a_line_that_a_full_disk_has_cut_is_written_anew) {
+  refusing w;
+  w.journal->add(5, step(1));
+  std::ofstream(w.log, std::ios::app) << to_json_line(step(2)).substr(0, 20);
+  w.journal->add(5, step(2));
+  w.open();
+  BOOST_TEST(w.journal->read_all(5).size() == 2u);
+}
+
+BOOST_AUTO_TEST_CASE(what_was_refused_is_written_without_another_event) {
+  for (const bool ends : {false, true}) {
+    refusing w;
+    w.refuse();
+    w.journal->add(5, step(1));
+    w.recover();
+    if (!ends) {
+      w.journal->retry();
+      BOOST_TEST(w.said.size() == 2u);
+      BOOST_TEST(std::filesystem::exists(w.log));
+    }
+    w.open();
+    BOOST_TEST(w.journal->read_all(5).size() == 1u);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_log_says_where_it_lacks_lines_that_were_too_many) {
+  refusing w;
+  w.refuse();
+  const std::string text(job_journal::text_bytes_max - 20, 'x');
+  const std::size_t count = job_lines::refused_bytes_max / text.size() + 10;
+  for (std::size_t i = 0; i < count; ++i)
+    w.journal->add(5, event(kind::notice, i, 0, text));
+  w.recover();
+  w.journal->retry();
+  BOOST_TEST(w.said.at(1).find("too many to keep") != std::string::npos);
+  w.open();
+  const auto all = w.journal->read_all(5);
+  BOOST_TEST(all.size() < count);
+  BOOST_TEST(all.front().text.find("lines of this log are missing")
+             != std::string::npos);
+  const auto lost = std::stoull(all.front().text);
+  BOOST_TEST(lost + all.size() - 1 == count);
+  BOOST_TEST(all[1].step == lost);
+}
+
+BOOST_AUTO_TEST_CASE(a_log_says_that_it_ends_before_its_node_did) {
+  refusing w;
+  w.journal->add(5, step(1));
+  std::filesystem::rename(w.log, w.f.path / "kept");
+  w.refuse();
+  w.journal->add(5, step(2));
+  w.journal.reset(); // the disk is full to the end
+  w.recover();
+  std::filesystem::rename(w.f.path / "kept", w.log);
+  for (int again = 0; again < 2; ++again) {
+    w.open();
+    const auto all = w.journal->read_all(5);
+    BOOST_REQUIRE(all.size() == 2u);
+    BOOST_TEST((all[1].kind == kind::notice));
+    BOOST_TEST(all[1].step == 1u);
+    BOOST_TEST(all[1].text.find("lacks") != std::string::npos);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(the_digest_of_samples_comes_back) {
@@ -183,6 +283,9 @@ BOOST_AUTO_TEST_CASE(lines_say_what_the_command_line_prints) {
   for (const auto* bad : {"", "{", "[]", "3", "{}", R"({"event":"other"})",
                           R"({"event":3})", R"({"event":"step","digest":"x"})"})
     BOOST_TEST(!from_json_line(bad, back), bad);
+  const std::string deep = R"({"event":)" + std::string(1'000'000, '[')
+                           + std::string(1'000'000, ']') + "}";
+  BOOST_TEST(!from_json_line(deep, back));
 }
 
 BOOST_AUTO_TEST_SUITE_END()
