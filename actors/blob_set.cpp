@@ -51,6 +51,16 @@ look look_at(const blob_set& set, runtime::store& blobs) {
       return missing.empty() ? look{std::nullopt, false}
                              : look{missing.front()};
   }
+  for (const core::blob_digest& d : set.carried) {
+    if (!blobs.contains(d))
+      return {d};
+    auto m = read_manifest(d, blobs);
+    if (!m)
+      return {std::nullopt, false};
+    for (const manifest_file& f : m->files)
+      if (carried_on(f.name) && !blobs.contains(f.digest))
+        return {f.digest};
+  }
   for (const blob_set::part& p : set.parts)
     if (const look l = look_at(p, blobs); l.missing || !l.readable)
       return l;

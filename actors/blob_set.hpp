@@ -31,6 +31,8 @@ struct blob_set {
     std::vector<std::string> tensors;
   };
   std::vector<part> parts;
+  /// Those files of a manifest that training does not change.
+  std::vector<core::blob_digest> carried;
   /// Who is asked first, by blob or by the name of a manifest's file.
   std::map<core::blob_digest, core::peer_id> first;
   std::map<std::string, core::peer_id> first_by_name;

@@ -119,7 +119,7 @@ model::result<core::written_shard> write_shard(
 model::result<published>
 publish_shards(std::uint64_t step, const model::unit_layout& layout,
                std::span<const core::written_shard> shards, runtime::store& to,
-               bool byte_tokenizer) {
+               bool byte_tokenizer, std::span<const manifest_file> carried) {
   SHOAL_ASSERT(shards.size() == layout.unit_count());
   manifest m;
   m.step = step;
@@ -143,7 +143,9 @@ publish_shards(std::uint64_t step, const model::unit_layout& layout,
       values += 2 * t.size;
     }
   }
+  m.files.insert(m.files.end(), carried.begin(), carried.end());
   auto texts = model::small_files(layout, byte_tokenizer);
+  std::erase_if(texts, [&](const auto& text) { return m.has(text.first); });
   texts.emplace_back(index_name(model_files),
                      model::to_json(weights, parameters * sizeof(float)));
   texts.emplace_back(index_name(optimizer_files),
@@ -214,7 +216,11 @@ std::vector<std::string>
 tensors_of(const model::unit_layout& layout, model::unit_index unit) {
   std::vector<std::string> out;
   for (const model::tensor_info& t : layout.tensors_of(unit)) {
-    out.push_back(t.copy_of ? layout.tensors()[*t.copy_of].name : t.name);
+    const model::tensor_info& source =
+      t.copy_of ? layout.tensors()[*t.copy_of] : t;
+    out.push_back(source.name);
+    if (const auto brief = model::short_name(source); brief != source.name)
+      out.emplace_back(brief);
     out.push_back(first_prefix + t.name);
     out.push_back(second_prefix + t.name);
   }

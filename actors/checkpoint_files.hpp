@@ -56,11 +56,14 @@ model::result<core::written_shard> write_shard(
 /// Puts the indexes, the small files and the manifest into the store: the
 /// checkpoint exists from then on.
 /// @param byte_tokenizer its tokens are bytes: say so in tokenizer_config.json
+/// @param carried files of the model that it began with, in the store; they
+///        take the place of small files of the same name
 /// @pre one shard for each unit, in order
 model::result<published>
 publish_shards(std::uint64_t step, const model::unit_layout& layout,
                std::span<const core::written_shard> shards, runtime::store& to,
-               bool byte_tokenizer = true);
+               bool byte_tokenizer = true,
+               std::span<const manifest_file> carried = {});
 
 /// Reads a manifest from the store.
 model::result<manifest>
@@ -77,7 +80,8 @@ bool complete(const core::blob_digest& digest, runtime::store& from,
 std::vector<std::string>
 verify_checkpoint(const core::blob_digest& digest, runtime::store& in);
 
-/// The tensors that a unit is loaded from; a tied copy from its original.
+/// The tensors that a unit is loaded from, by each name that they may have; a
+/// tied copy from its original.
 std::vector<std::string>
 tensors_of(const model::unit_layout& layout, model::unit_index unit);
 

@@ -2,8 +2,7 @@
 #include "actors/checkpoint_manifest.hpp"
 
 #include "runtime/core/hex.hpp"
-
-#include <nlohmann/json.hpp>
+#include "runtime/model/json.hpp"
 
 #include <algorithm>
 
@@ -34,6 +33,14 @@ bool of_optimizer(const std::string& name) {
   return name.starts_with(optimizer_files);
 }
 
+bool carried_on(const std::string& name) {
+  return std::ranges::find(carried_names, name) != std::end(carried_names);
+}
+
+bool without_tokenizer(const std::string& name) {
+  return name == "generation_config.json";
+}
+
 std::string single_name(const std::string& files) {
   return files + ".safetensors";
 }
@@ -56,7 +63,7 @@ std::string to_json(const manifest& m) {
 model::result<manifest> parse_manifest(std::string_view text) {
   if (text.size() > manifest_bytes_max)
     return failure{"manifest: too long"};
-  const json all = json::parse(text, nullptr, false);
+  const json all = model::parse_json<json>(text);
   if (all.is_discarded() || !all.is_object()
       || all.value("format", json{}) != "shoal-checkpoint-1"
       || !all.contains("step") || !all["step"].is_number_unsigned()

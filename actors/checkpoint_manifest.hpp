@@ -44,6 +44,21 @@ bool plain_name(const std::string& name);
 /// Whether a file has what only the optimizer needs.
 bool of_optimizer(const std::string& name);
 
+/// What a model's maker gives beside its weights: its tokenizer, and how it is
+/// to be used. Training changes none of it.
+inline constexpr const char* carried_names[] = {"tokenizer.json",
+                                                "tokenizer_config.json",
+                                                "tokenizer.model",
+                                                "special_tokens_map.json",
+                                                "added_tokens.json",
+                                                "vocab.json",
+                                                "merges.txt",
+                                                "chat_template.jinja",
+                                                "generation_config.json"};
+bool carried_on(const std::string& name);
+/// Of those, what also belongs to a model that was given another tokenizer.
+bool without_tokenizer(const std::string& name);
+
 std::string to_json(const manifest& m);
 model::result<manifest> parse_manifest(std::string_view json);
 

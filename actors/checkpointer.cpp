@@ -118,10 +118,15 @@ void collect(checkpointer_actor* self, const checkpointer_config& config,
       set->blobs.push_back(d);
       set->first[d] = g.writers[s.unit];
     }
-  std::vector<core::peer_id> holders;
-  for (const core::peer_id& p : core::participants(config.plan->where))
-    if (p != config.world->node->self())
-      holders.push_back(p);
+  std::vector<core::peer_id> holders = core::participants(config.plan->where);
+  if (const core::blob_digest& from = config.world->origin;
+      from != core::blob_digest{}) {
+    set->carried.push_back(from);
+    for (const core::member_id& keeper : config.plan->where.keepers)
+      if (std::ranges::find(holders, keeper.peer) == holders.end())
+        holders.push_back(keeper.peer);
+  }
+  std::erase(holders, config.world->node->self());
   auto done = [to = caf::actor_cast<caf::actor>(self),
                step](std::error_code error) {
     caf::anon_send(to, collected{step, error});
@@ -147,6 +152,25 @@ void collect_later(checkpointer_actor* self, std::uint64_t step) {
   }
 }
 
+/// On the disk queue, when everything is here.
+model::result<published> publish(const job_world& world, std::uint64_t step,
+                                 std::span<const core::written_shard> shards) {
+  runtime::store& blobs = world.node->blobs();
+  std::vector<manifest_file> carried;
+  if (world.origin != core::blob_digest{}) {
+    auto origin = read_manifest(world.origin, blobs);
+    if (!origin)
+      return origin.why();
+    const bool all = world.run.data_tokenizer == "model";
+    std::ranges::copy_if(
+      origin->files, std::back_inserter(carried), [&](const manifest_file& f) {
+        return carried_on(f.name) && (all || without_tokenizer(f.name));
+      });
+  }
+  return publish_shards(step, *world.layout, shards, blobs,
+                        world.run.data_tokenizer == "bytes", carried);
+}
+
 void publish(checkpointer_actor* self, const checkpointer_config& config,
              std::uint64_t step) {
   auto ended = std::make_shared<attempt_ended>();
@@ -157,9 +181,7 @@ void publish(checkpointer_actor* self, const checkpointer_config& config,
       const runtime::timeline_span span(
         world->node->trace(), runtime::timeline::queue::disk,
         "publish checkpoint", {{"step", ended->step}});
-      auto put = publish_shards(ended->step, *world->layout, shards,
-                                world->node->blobs(),
-                                world->run.data_tokenizer == "bytes");
+      auto put = publish(*world, ended->step, shards);
       if (put)
         ended->what = *put;
       else

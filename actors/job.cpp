@@ -301,6 +301,7 @@ void job_actor::act(const core::job_action::send& a) {
 void job_actor::act(const run_step& a) {
   step_began_ = steady_now();
   load_text();
+  take_digests(a);
   crew_.begin_step(a.step);
   if (!crew_.reduces()) // it only keeps copies
     on_reduced({a.step, {}, {}, {}});
@@ -329,7 +330,7 @@ void job_actor::on_reduced(const step_reduced& m) {
 /// the reducer a little before its stage has ended.
 void job_actor::prepare_if_complete() {
   if (!computed_ || !reduced_ || computed_->step != reduced_->step
-      || copying_out_ > 0)
+      || reading_state_ > 0)
     return;
   trace_reducing(false);
   event::prepared vote;
@@ -342,6 +343,7 @@ void job_actor::prepare_if_complete() {
   vote.elapsed = computed_->elapsed;
   vote.writing = !snapshot_.expired();
   vote.unable = world_->disk_refuses;
+  vote.digests = digests_;
   if (!crew_.stages().empty())
     node().worked(config_.entry.id, computed_->busy);
   took_.computing = computed_->elapsed;
@@ -499,6 +501,7 @@ spawn_job(caf::actor_system& system, job_config config) {
   world->node = config.node;
   world->job = config.entry.id;
   world->run = *run;
+  world->origin = config.entry.origin;
   const auto shared = config.node->links().memory();
   world->buffers = buffer_pool(shared);
   world->state_memory = std::make_shared<model::kept_memory>(nullptr);

@@ -2,6 +2,7 @@
 //
 // job.cpp: messages in, actions out. job_units.cpp: how a unit's state gets
 // here and where it goes. job_copies.cpp: copies of it, for when others die.
+// job_digests.cpp: digests of it, for when memory fails.
 // job_arrivals.cpp: units that come and go while steps run.
 // job_checkpoints.cpp: checkpoints, and what of them stays on the disk.
 // job_evaluation.cpp: evaluations. job_stalls.cpp: what is done when nothing
@@ -86,6 +87,7 @@ private:
   void act(const core::job_action::checkpoint_given_up& a);
   void act(const core::job_action::begin_anew& a);
   void act(const core::job_action::lost_state& a);
+  void act(const core::job_action::state_differs& a);
   void act(const core::job_action::get_blobs& a);
   void act(const core::job_action::waiting& a);
   void act(const core::job_action::finished& a);
@@ -106,6 +108,7 @@ private:
   void take_copy(const core::job_action::receive_unit& a, const buffer& copy);
   void send_piece(const std::shared_ptr<leaving_unit>& out);
   void drop_unfinished_arrivals();
+  void take_digests(const core::job_action::run_step& a);
   kernels::adamw_options optimizer(std::uint64_t step, double norm) const;
   void keep_copy(const core::job_action::take_copies& a, std::uint32_t unit,
                  const buffer& copy);
@@ -179,6 +182,7 @@ private:
   void on_report(const core::peer_id& from, const core::stall_report& r);
   void carry_out(const core::stall_watch::actions& actions);
   void note_verdict(const std::string& text);
+  void keep_flight(std::string why);
   void tell_verdict(const std::string& text);
   void write_flight();
   void list_transfers(const std::vector<runtime::link_hub::pending>& all);
@@ -220,6 +224,7 @@ private:
   std::uint32_t bubble_permille_ = 0;     ///< of the same
   std::optional<step_computed> computed_; ///< here, of the step in progress
   std::optional<step_reduced> reduced_;
+  std::vector<core::unit_digest> digests_; ///< of the same, once they are taken
   std::vector<core::checkpoint_ref> checkpoints_;
   std::set<core::checkpoint_ref> keeping_; ///< being fetched, to be kept
   std::set<core::checkpoint_ref> logged_;  ///< has the job's log
@@ -256,7 +261,7 @@ private:
   std::map<std::pair<core::peer_id, std::uint32_t>,
            std::shared_ptr<leaving_unit>>
     leaving_;
-  int copying_out_ = 0;       ///< copies that read the state: no apply
+  int reading_state_ = 0;     ///< copies and digests: no apply meanwhile
   bool looking_ = false;      ///< at checkpoints on the disk: inputs wait
   bool saving_fails_ = false; ///< and people know it
   std::set<core::peer_id> refusing_; ///< whose disks do, as people know
@@ -271,9 +276,10 @@ private:
   bool alone_ = true;               ///< no other job shares the devices
   bool listing_ = false;            ///< transfers: the answer is on its way
   std::vector<core::peer_id> sending_to_;
-  std::vector<std::string> under_way_; ///< transfers, for people
-  std::string flight_why_;             ///< a flight record is to be written
-  int flight_ticks_ = 0;               ///< since then
+  std::vector<std::string> under_way_;     ///< transfers, for people
+  std::string flight_why_;                 ///< a flight record is to be written
+  int flight_ticks_ = 0;                   ///< since then
+  std::optional<std::uint64_t> flight_at_; ///< newest step at the last stall
   bool over_ = false;
 };
 

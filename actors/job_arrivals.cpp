@@ -170,14 +170,14 @@ void job_actor::act(const send_unit& a) {
   out->copy = world_->buffers.get(state_bytes(*unit));
   out->pieces = core::pieces_of(state_bytes(*unit)).count;
   leaving_[{a.to, a.unit}] = out;
-  ++copying_out_;
+  ++reading_state_;
   node().reductions().submit(
     [unit, out](kernels::backend&) {
       copy_state_out(*unit, out->copy.as<float>());
     },
     [this, post = poster(), out] {
       post([this, out] {
-        --copying_out_;
+        --reading_state_;
         prepare_if_complete();
         out->span = open_span("sending state", out->asked.unit);
         for (std::uint32_t i = 0; i < (out->asked.paced ? 1 : pieces_ahead);

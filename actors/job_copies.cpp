@@ -31,7 +31,7 @@ void job_actor::act(const take_copies& a) {
       for (const core::follower_place& f : place.followers)
         if (f.first_unit <= u && u < f.last_unit)
           followers.push_back(f.where.peer);
-    ++copying_out_;
+    ++reading_state_;
     node().reductions().submit(
       [unit, copy](kernels::backend&) {
         copy_state_out(*unit, copy.as<float>());
@@ -41,7 +41,7 @@ void job_actor::act(const take_copies& a) {
           links->send(to, tag_of(a, u), copy.shared(), [](std::error_code) {});
         post([this, a, u, copy] {
           keep_copy(a, u, copy);
-          --copying_out_;
+          --reading_state_;
           prepare_if_complete();
         });
       });

@@ -1,5 +1,7 @@
 // actors/job_stalls.cpp -- what this peer sees of a job that does not move, and
-// what is done about it (runtime/core/training/stall_watch.hpp).
+// what is done about it (runtime/core/training/stall_watch.hpp). Every member of
+// the view keeps its flight record: who finds the stall and who is asked at
+// once, all others when they hear what is to be done.
 #include "actors/job_actor.hpp"
 #include "actors/link_names.hpp"
 #include "runtime/core/training/plan.hpp"
@@ -212,8 +214,12 @@ void job_actor::list_transfers(
 
 void job_actor::on_report(const core::peer_id& from,
                           const core::stall_report& r) {
-  if (!r.verdict.empty())
-    return note_verdict(r.verdict);
+  if (!r.verdict.empty()) {
+    note_verdict(r.verdict);
+    if (flight_at_ != last_step_) // who seals nothing was not asked
+      keep_flight("told by " + name_of(from) + ": " + r.verdict);
+    return;
+  }
   carry_out(watch_.received(from, r, sight(), steady_now()));
 }
 
@@ -223,9 +229,9 @@ void job_actor::carry_out(const core::stall_watch::actions& actions) {
     if (const auto* a = std::get_if<watch::send>(&action)) {
       node().send(a->to, a->report);
     } else if (const auto* a = std::get_if<watch::stalled>(&action)) {
-      flight_why_ = a->why;
+      keep_flight(a->why);
     } else if (const auto* a = std::get_if<watch::asked>(&action)) {
-      flight_why_ = "asked by " + name_of(a->by) + ", where nothing moves";
+      keep_flight("asked by " + name_of(a->by) + ", where nothing moves");
     } else if (const auto* a = std::get_if<watch::expel>(&action)) {
       tell_verdict(name_of(a->peer)
                    + " holds the job up and is expelled: " + a->why);
@@ -234,6 +240,10 @@ void job_actor::carry_out(const core::stall_watch::actions& actions) {
       tell_verdict("the step is begun anew: " + a->why);
       node().propose_retry(config_.entry.id, a->since);
     } else if (const auto* a = std::get_if<watch::hung>(&action)) {
+      if (flight_at_ != last_step_) { // nobody has asked
+        keep_flight(a->why);
+        write_flight();
+      }
       // The others may see no more of it than that we are gone.
       tell_verdict(name_of(node().self())
                    + " holds the job up and is expelled: " + a->why);
@@ -258,6 +268,12 @@ void job_actor::tell_verdict(const std::string& text) {
   for (const core::peer_id& peer : members())
     if (peer != node().self())
       node().send(peer, r);
+}
+
+/// At the next ticks, with what is on its way then.
+void job_actor::keep_flight(std::string why) {
+  flight_why_ = std::move(why);
+  flight_at_ = last_step_;
 }
 
 void job_actor::write_flight() {

@@ -1,6 +1,7 @@
 // actors/training_state.cpp -- who holds what under a sub-plan.
 #include "actors/training_state.hpp"
 
+#include "runtime/bytes_hash.hpp"
 #include "runtime/core/assert.hpp"
 
 #include <algorithm>
@@ -53,6 +54,14 @@ std::size_t state_bytes(const model::unit_state& unit) {
 
 std::size_t gradient_bytes(const model::unit_state& unit) {
   return unit.size() * sizeof(float);
+}
+
+std::uint64_t digest_of(const model::unit_state& unit) {
+  std::uint64_t digest = 0;
+  for (const std::span<const float> part :
+       {unit.parameters(), unit.first_moment(), unit.second_moment()})
+    digest = runtime::hash_of(std::as_bytes(part), digest);
+  return digest;
 }
 
 void copy_state_out(model::unit_state& unit, std::span<float> into) {

@@ -37,6 +37,8 @@ struct job_world {
   runtime::context* node = nullptr; ///< outlives the job
   core::job_id job = 0;
   runtime::run_config run;
+  /// The model it begins with, of which some files stay; zero: there is none.
+  core::blob_digest origin{};
   std::shared_ptr<const model::unit_layout> layout;
   buffer_pool buffers;
   /// What units are made of.
@@ -107,6 +109,8 @@ first_replica_of(const core::assignment& a, const core::peer_id& peer,
 /// A unit as three consecutive arrays: parameters, first and second moment.
 std::size_t state_bytes(const model::unit_state& unit);
 std::size_t gradient_bytes(const model::unit_state& unit);
+/// Of all of it, the same wherever the bits are.
+std::uint64_t digest_of(const model::unit_state& unit);
 void copy_state_out(model::unit_state& unit, std::span<float> into);
 void copy_state_in(std::span<const float> from, model::unit_state& unit);
 

@@ -239,6 +239,25 @@ BOOST_DATA_TEST_CASE(what_is_saved_unit_by_unit_is_loaded_bit_for_bit,
     s.require_loads(d, u);
 }
 
+BOOST_AUTO_TEST_CASE(what_came_with_the_model_goes_with_its_checkpoints) {
+  saved_model s;
+  const std::string text = "its maker's";
+  auto writer = s.store->write();
+  manifest_file carried{"generation_config.json", {}, text.size()};
+  BOOST_REQUIRE(!writer->append(std::as_bytes(std::span(text))));
+  BOOST_REQUIRE(!writer->commit(carried.digest, std::nullopt));
+  std::vector<core::written_shard> shards;
+  for (model::unit_index u = 0; u < s.units.size(); ++u)
+    shards.push_back(s.write(u, *s.store));
+  const auto made =
+    publish_shards(8, *s.layout, shards, *s.store, false, {&carried, 1});
+  BOOST_REQUIRE_MESSAGE(made, why(made));
+  BOOST_TEST(contents(s.file_of(made->manifest, carried.name)) == text);
+  BOOST_TEST(std::ranges::count(s.read(made->manifest).files, carried.name,
+                                &manifest_file::name)
+             == 1);
+}
+
 BOOST_AUTO_TEST_CASE(a_shard_has_the_same_name_whoever_writes_it) {
   saved_model a, b;
   std::vector<core::blob_digest> noted;

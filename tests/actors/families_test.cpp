@@ -1,17 +1,27 @@
 // tests/actors/families_test.cpp -- each model family on different layouts.
 //
 // Goal: a family is nothing but another block: stages change no bit of its
-// losses, replicas agree to rounding.
+// losses and of what the model that comes out says, replicas agree to rounding
+// and say the same.
 #include "actors/job_fixture.hpp"
+#include "kernels/thread_team.hpp"
+#include "runtime/model/decoder.hpp"
+#include "runtime/model/generate.hpp"
+#include "runtime/model/hf_directory.hpp"
 
 #include <boost/test/data/monomorphic.hpp>
 #include <boost/test/data/test_case.hpp>
+
+#include <algorithm>
 
 namespace bdata = boost::unit_test::data;
 using namespace shoal;
 using namespace shoal::test;
 
 namespace {
+
+constexpr std::string_view prompt = "abejq"; // as some_text() begins
+constexpr std::size_t greedy_tokens = 16;
 
 std::vector<std::string> names() {
   std::vector<std::string> out;
@@ -38,7 +48,7 @@ run_config family_run(const std::string& name, std::int64_t replicas,
   const bool rotary = model::family_of(m).rotary;
   m.num_key_value_heads = rotary ? sizes.num_key_value_heads : 2;
   m.head_dim = sizes.head_dim;
-  m.max_position_embeddings = sizes.max_position_embeddings;
+  m.max_position_embeddings = prompt.size() + greedy_tokens;
   m.bos_token_id.reset();
   m.eos_token_ids.clear();
   if (m.num_experts != 0) {
@@ -55,11 +65,71 @@ run_config family_run(const std::string& name, std::int64_t replicas,
   return run;
 }
 
-run_record record_of(std::size_t peers, const run_config& run) {
+/// A run, and what the model that it left says.
+struct trained {
+  run_record record;
+  std::vector<model::token_id> ids; ///< greedy, after the prompt
+  std::vector<float> logits_TV;     ///< by which each of them was chosen
+
+  /// How far the best of a row is above the second, at least.
+  float margin() const {
+    float least = HUGE_VALF;
+    const std::size_t words = logits_TV.size() / ids.size();
+    for (std::size_t t = 0; t < ids.size(); ++t) {
+      std::vector<float> row(&logits_TV[t * words],
+                             &logits_TV[t * words] + words);
+      std::ranges::partial_sort(row, row.begin() + 2, std::greater<>());
+      least = std::min(least, row[0] - row[1]);
+    }
+    return least;
+  }
+};
+
+/// Copies the run's last checkpoint from the peers that hold its files.
+void fetch(const small_shoal& s, std::size_t peers,
+           const std::filesystem::path& to) {
+  namespace fs = std::filesystem;
+  for (std::size_t n = 0; n < peers; ++n)
+    for (const auto& [name, file] : s.checkpoint(n, std::uint64_t(steps)))
+      if (fs::exists(file))
+        fs::copy_file(file, to / name, fs::copy_options::overwrite_existing);
+}
+
+/// Lets the model in a directory go on with the prompt.
+void generate_from(const std::filesystem::path& directory, trained& out) {
+  kernels::thread_team team{1};
+  const auto device = kernels::make_cpu_backend(team);
+  auto loaded = model::load_for_inference(directory, {}, *device);
+  BOOST_REQUIRE_MESSAGE(loaded, (loaded ? "" : loaded.message()));
+  model::inference_stage stage(std::move(loaded->units), *device);
+  std::vector<model::token_id> ids;
+  for (const char c : prompt)
+    ids.push_back(static_cast<unsigned char>(c));
+  model::generate_options options;
+  options.max_tokens = greedy_tokens;
+  options.temperature = 0;
+  const auto made = model::generate(stage, nullptr, ids, options);
+  BOOST_REQUIRE(made);
+  BOOST_REQUIRE_EQUAL(made->ids.size(), greedy_tokens);
+  out.ids = made->ids;
+  ids.insert(ids.end(), out.ids.begin(), out.ids.end() - 1);
+  const std::size_t words = loaded->config.vocab_size;
+  std::vector<float> all(ids.size() * words);
+  model::stage_decoder(stage, ids.size()).append(ids, {}, {}, all);
+  out.logits_TV.assign(all.end() - std::ptrdiff_t(greedy_tokens * words),
+                       all.end());
+}
+
+trained train(std::size_t peers, const run_config& run) {
   small_shoal s(peers, run, some_text());
   s.submit();
   BOOST_REQUIRE(s.finish());
-  return s.record(0);
+  trained out;
+  out.record = s.record(0);
+  const scratch folder("shoal-families");
+  fetch(s, peers, folder.path());
+  generate_from(folder.path(), out);
+  return out;
 }
 
 } // namespace
@@ -74,21 +144,31 @@ BOOST_DATA_TEST_CASE(a_run_of_any_family_travels_as_it_is, bdata::make(names()),
   BOOST_TEST((again->model == run.model));
 }
 
-BOOST_DATA_TEST_CASE(layouts_give_the_losses_of_one_peer, bdata::make(names()),
-                     name) {
-  const run_record want = record_of(1, family_run(name, 1, 1));
-  BOOST_REQUIRE_EQUAL(want.losses.size(), std::size_t(steps));
-  BOOST_TEST(want.state == "done");
-  BOOST_TEST(want.losses.back() < want.losses.front());
-  const run_record staged = record_of(2, family_run(name, 1, 2));
-  BOOST_TEST(staged.losses == want.losses, boost::test_tools::per_element());
-  BOOST_TEST(staged.norms == want.norms, boost::test_tools::per_element());
-  const run_record replicated = record_of(2, family_run(name, 2, 1));
-  BOOST_REQUIRE_EQUAL(replicated.losses.size(), want.losses.size());
-  for (std::size_t i = 0; i < want.losses.size(); ++i) {
-    BOOST_TEST(std::abs(replicated.losses[i] / want.losses[i] - 1) < 1e-5);
-    BOOST_TEST(std::abs(replicated.norms[i] / want.norms[i] - 1) < 1e-5);
+BOOST_DATA_TEST_CASE(layouts_give_the_losses_and_tokens_of_one_peer,
+                     bdata::make(names()), name) {
+  const trained want = train(1, family_run(name, 1, 1));
+  const auto& losses = want.record.losses;
+  const auto& norms = want.record.norms;
+  BOOST_REQUIRE_EQUAL(losses.size(), std::size_t(steps));
+  BOOST_TEST(want.record.state == "done");
+  BOOST_TEST(losses.back() < losses.front());
+  // Rounding must not decide which token is best: with these seeds the second
+  // is a hundred times further off than what replicas differ by.
+  BOOST_TEST(want.margin() > 1e-3);
+
+  const trained staged = train(2, family_run(name, 1, 2));
+  BOOST_TEST(staged.record.losses == losses, boost::test_tools::per_element());
+  BOOST_TEST(staged.record.norms == norms, boost::test_tools::per_element());
+  BOOST_TEST(staged.ids == want.ids, boost::test_tools::per_element());
+  BOOST_TEST((staged.logits_TV == want.logits_TV)); // the last bit
+
+  const trained replicated = train(2, family_run(name, 2, 1));
+  BOOST_REQUIRE_EQUAL(replicated.record.losses.size(), losses.size());
+  for (std::size_t i = 0; i < losses.size(); ++i) {
+    BOOST_TEST(std::abs(replicated.record.losses[i] / losses[i] - 1) < 1e-5);
+    BOOST_TEST(std::abs(replicated.record.norms[i] / norms[i] - 1) < 1e-5);
   }
+  BOOST_TEST(replicated.ids == want.ids, boost::test_tools::per_element());
 }
 
 BOOST_AUTO_TEST_SUITE_END()

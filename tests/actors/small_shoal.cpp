@@ -239,13 +239,13 @@ public:
     all_.publish();
   }
   void propose_retry(core::job_id, core::epoch since) override {
-    if (!alive() || all_.view_.jobs[0].retried >= since)
+    if (!alive() || all_.replaying_ || all_.view_.jobs[0].retried >= since)
       return;
     all_.view_.jobs[0].retried = since;
     all_.publish();
   }
   void propose_arrived(core::job_id, core::epoch since) override {
-    if (!alive() || all_.view_.jobs[0].arrived >= since)
+    if (!alive() || all_.replaying_ || all_.view_.jobs[0].arrived >= since)
       return;
     all_.view_.jobs[0].arrived = since;
     all_.publish();
@@ -367,6 +367,13 @@ void small_shoal::publish() {
     view_.previous = plan_->jobs;
   ++view_.number;
   plan_ = std::make_shared<const core::plan>(core::make_plan(view_));
+  if (!plan_->jobs.empty()
+      && (past_.empty() || past_.back().place.since != plan_->jobs[0].since))
+    past_.push_back({view_, plan_->jobs[0], 0});
+  tell_all();
+}
+
+void small_shoal::tell_all() {
   const runtime::view_changed m{std::make_shared<const core::view>(view_),
                                 plan_};
   for (auto& node : nodes_)
@@ -409,6 +416,25 @@ void small_shoal::kill(std::size_t node) {
   std::erase_if(view_.members,
                 [&](const core::member& m) { return m.id.peer == gone; });
   publish();
+}
+
+void small_shoal::silence(std::size_t node) {
+  nodes_[node]->stop();
+}
+
+void small_shoal::pass(std::size_t from, std::size_t to, core::job_message m) {
+  nodes_[to]->tell(runtime::job_message_in{
+    nodes_[from]->self(),
+    std::make_shared<const core::job_message>(std::move(m))});
+}
+
+std::vector<fs::path> small_shoal::flights(std::size_t node) const {
+  std::vector<fs::path> out;
+  std::error_code none;
+  for (const auto& entry : fs::directory_iterator(
+         folder_.path() / std::to_string(node) / "flight", none))
+    out.push_back(entry.path());
+  return out;
 }
 
 std::vector<fs::path> small_shoal::blobs(std::size_t node) const {
@@ -467,6 +493,41 @@ void small_shoal::restart(std::size_t node) {
   publish();
 }
 
+std::vector<past_view> small_shoal::past(std::size_t node) const {
+  std::vector<past_view> out = past_;
+  for (const runtime::job_event& e : nodes_[node]->log().read_all(1))
+    for (past_view& p : out)
+      if (e.kind == runtime::job_event_kind::step && e.epoch == p.place.since
+          && p.first_step == 0)
+        p.first_step = e.step;
+  return out;
+}
+
+std::uint64_t small_shoal::newest_step() const {
+  std::uint64_t out = 0;
+  for (const auto& node : nodes_)
+    for (const runtime::job_event& e : node->log().read_all(1))
+      if (e.kind == runtime::job_event_kind::step)
+        out = std::max(out, e.step);
+  return out;
+}
+
+bool small_shoal::replay(const std::vector<past_view>& views) {
+  replaying_ = true;
+  nodes_[0]->put(text_);
+  for (const past_view& p : views) {
+    if (p.first_step == 0)
+      continue;
+    while (plan_ && newest_step() + 1 < p.first_step && !ended())
+      step();
+    view_ = p.view;
+    plan_ =
+      std::make_shared<const core::plan>(core::plan{p.view.number, {p.place}});
+    tell_all();
+  }
+  return finish();
+}
+
 void small_shoal::drain() {
   nodes_[0]->tell(runtime::drain_job{job_.id});
 }
@@ -483,6 +544,10 @@ void small_shoal::match(const core::peer_id& from, const core::peer_id& to,
   if (!t->into.bytes.empty())
     std::memcpy(t->into.bytes.data(), t->from.bytes.data(),
                 t->into.bytes.size());
+  if (flipped_ == tag.link >> 26) {
+    flipped_.reset();
+    t->into.bytes[t->into.bytes.size() / 2] ^= std::byte{1};
+  }
   t->received({});
   t->delivered({});
 }

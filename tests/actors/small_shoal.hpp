@@ -23,6 +23,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,13 @@ struct run_record {
   std::size_t lost_states = 0; ///< notices of it
   std::size_t repeated = 0;    ///< steps that were run again
   std::string texts;           ///< of the notices, each a line
+};
+
+/// A view that has changed the job's sub-plan.
+struct past_view {
+  core::view view;
+  core::assignment place;
+  std::uint64_t first_step = 0; ///< that was committed under it; 0: none
 };
 
 class small_shoal {
@@ -62,6 +70,10 @@ public:
 
   /// The node is gone: its messages and transfers too; others get a view.
   void kill(std::size_t node);
+  /// A bit of the next transfer of this kind is another when it has come.
+  void flip_next(actors::link_kind kind) { flipped_ = std::uint32_t(kind); }
+  /// Its actors end, of which nobody hears.
+  void silence(std::size_t node);
   /// Every blob in the store of a node that is gone has a flipped bit.
   void rot(std::size_t node);
   /// The blobs of a node's store, as they lie on its disk.
@@ -78,6 +90,16 @@ public:
   void set_network(core::network_profile n);
   /// It is back with nothing but its store.
   void restart(std::size_t node);
+  /// The views so far that have changed the sub-plan, by what a node has logged.
+  std::vector<past_view> past(std::size_t node) const;
+  /// Instead of submit(): runs to the end under these, each from its first step
+  /// on. Nobody dies, and who is in none of them does nothing.
+  /// @returns false after too long
+  bool replay(const std::vector<past_view>& views);
+  /// A node hears this from another.
+  void pass(std::size_t from, std::size_t to, core::job_message m);
+  /// The flight records of a node.
+  std::vector<std::filesystem::path> flights(std::size_t node) const;
   /// Asks for the end after the step in progress.
   void drain();
 
@@ -93,6 +115,8 @@ private:
   struct transfer; // one end of one
 
   void publish();
+  void tell_all();
+  std::uint64_t newest_step() const;
   void add_member(std::size_t node);
   void match(const core::peer_id& from, const core::peer_id& to,
              transport::bulk_tag tag);
@@ -112,6 +136,9 @@ private:
   std::vector<std::unique_ptr<fake_node>> nodes_, gone_;
   std::map<key, std::shared_ptr<transfer>> transfers_;
   std::map<std::uint32_t, std::size_t> moved_; ///< transfers, by kind
+  std::optional<std::uint32_t> flipped_;       ///< kind
+  std::vector<past_view> past_;
+  bool replaying_ = false; ///< views come from elsewhere
   std::size_t steps_ = 0;
 };
 
