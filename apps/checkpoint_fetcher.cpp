@@ -137,12 +137,6 @@ checkpoint_fetcher::outcome checkpoint_fetcher::fetch(const wish& w) {
   }
   if (auto joined = actors::join_shards(partial); !joined)
     return failed(joined.message());
-  for (const fs::path& file : config_.carried) {
-    fs::copy_file(file, partial / file.filename(),
-                  fs::copy_options::overwrite_existing, error);
-    if (error)
-      return failed(file.string() + ": " + error.message());
-  }
   fs::remove_all(folder, ignored);
   fs::rename(partial, folder, error);
   if (error)

@@ -31,8 +31,6 @@ public:
   using piece = std::function<std::error_code(std::span<const std::byte>)>;
   struct config {
     std::filesystem::path folder; ///< gets step-N/
-    /// Files that each gets beside what the shoal made of it.
-    std::vector<std::filesystem::path> carried;
     /// Fetches a blob, piece by piece, by way of the node `where`; ends with
     /// the error of a piece. `why` says an error for people.
     std::function<std::error_code(const std::string& where,

@@ -213,7 +213,7 @@ void add_node(CLI::App& app, command_set& set, runners& run) {
                 "such as 10.1.0.0/16: whoever is in such a network can read "
                 "and write this process's memory")
     ->delimiter(',');
-  c->add_option("--threads", o.threads, "for computation; 0: all processors")
+  c->add_option("--threads", o.threads, "for computation; 0: all cores")
     ->check(CLI::Range(0, 1024));
   c->add_option("--plugin", o.plugins,
                 "shared library with roles of your own; may be repeated");
@@ -251,23 +251,31 @@ void add_node(CLI::App& app, command_set& set, runners& run) {
                 "fast processes of this machine sum an array of floats; "
                 "pipeline: what part of a step its stages idle, by schedule; "
                 "memory: what memory and processor can do; gemm, prefill, "
-                "decode, train: what is done, and per cent of that")
+                "decode, train: what is done, and per cent of that (of prefill "
+                "and gemm: of the instruction that multiplies such weights)")
     ->required()
     ->check(CLI::IsMember({"link", "allreduce", "pipeline", "memory", "gemm",
                            "prefill", "decode", "train"}));
   c->add_option("--shape", set.bench.shape,
                 "of prefill, decode and train: tiny1b, gpt2-124m, llama-30m")
     ->check(CLI::IsMember({"tiny1b", "gpt2-124m", "llama-30m"}));
+  c->add_option("--model", set.bench.model,
+                "of prefill and decode: a Hugging Face directory, read as "
+                "generate reads it: what need not be made smaller stays mapped "
+                "where the file has it, in pages of the system's cache. "
+                "Default: random weights of --shape in large pages of our own")
+    ->check(CLI::ExistingDirectory);
   c->add_option("--type", set.bench.types,
-                "weights of gemm, prefill and decode: f32, bf16, q8, q4; "
-                "factors of train: f32, bf16; several: one after another")
+                "weights of gemm, prefill and decode: f32, bf16, q8, q4 "
+                "(default with --model: as stored); factors of train: f32, "
+                "bf16; several: one after another")
     ->delimiter(',')
     ->check(CLI::IsMember({"f32", "bf16", "q8", "q4"}));
   c->add_option("--prompt", set.bench.prompt, "tokens, of gemm and prefill")
     ->check(CLI::Range(1, 2048));
   c->add_option("--tokens", set.bench.tokens, "of decode, in one run")
     ->check(CLI::Range(1, 2048));
-  c->add_option("--threads", set.bench.threads, "of those; 0: all processors")
+  c->add_option("--threads", set.bench.threads, "of those; 0: all cores")
     ->check(CLI::Range(0, 1024));
   c->add_option("--processes", set.bench.processes,
                 "of allreduce; several: one after another")
@@ -412,7 +420,7 @@ void add_model(CLI::App& app, command_set& set, runners& run) {
                 "make weights smaller at load: bf16, q8 (8.5 bits each), q4 "
                 "(4.5); default: as the files have them")
     ->check(CLI::IsMember({"bf16", "q8", "q4"}));
-  c->add_option("--threads", g.threads, "0: all processors")
+  c->add_option("--threads", g.threads, "0: all cores")
     ->check(CLI::Range(0, 1024));
   c->add_flag("--json", g.json, "one JSON line per token on stdout");
   run[c] = [&g] { return run_generate(g); };
@@ -423,11 +431,15 @@ void add_model(CLI::App& app, command_set& set, runners& run) {
   c->add_option("--data", e.data,
                 "text, or .jsonl with \"text\" or \"input_ids\"")
     ->required();
+  c->add_option("--window", e.window,
+                "tokens that are read together: longer texts are cut; default: "
+                "max_position_embeddings, at most 2048")
+    ->check(CLI::Range(2, 1 << 24));
   c->add_option("--quantize", e.quantize,
                 "what generation with such weights would give: bf16, q8, q4; "
                 "default: as training computes it, in floats")
     ->check(CLI::IsMember({"bf16", "q8", "q4"}));
-  c->add_option("--threads", e.threads, "0: all processors")
+  c->add_option("--threads", e.threads, "0: all cores")
     ->check(CLI::Range(0, 1024));
   c->add_flag("--json", e.json, "as JSON");
   run[c] = [&e] { return run_eval(e); };

@@ -9,6 +9,7 @@
 #include "apps/pipeline_meter.hpp"
 #include "apps/reduce_meter.hpp"
 #include "runtime/host_limits.hpp"
+#include "runtime/model/mapped_file.hpp"
 #include "transport/shm/fabric.hpp"
 #include "transport/tls/fabric.hpp"
 #include "transport/ucx/fabric.hpp"
@@ -157,11 +158,12 @@ compute_options compute_of(const bench_options& o) {
   using enum kernels::weight_type;
   compute_options c;
   c.shape = o.shape;
+  c.model = o.model;
   c.runs = o.runs;
   c.prompt = std::size_t(o.prompt);
   c.tokens = std::size_t(o.tokens);
   auto names = o.types;
-  if (names.empty())
+  if (names.empty() && o.model.empty())
     names = o.what == "train" ? std::vector<std::string>{"f32", "bf16"}
                               : std::vector<std::string>{"bf16", "q8", "q4"};
   for (const std::string& name : names)
@@ -172,6 +174,12 @@ compute_options compute_of(const bench_options& o) {
 }
 
 int bench_compute(const bench_options& o) {
+  if (!o.model.empty() && o.what != "prefill" && o.what != "decode") {
+    std::cerr << "shoal: bench " << o.what
+              << " measures no directory: --model is for prefill and decode\n";
+    return exit_usage;
+  }
+  model::explain_truncation();
   kernels::thread_team team(o.threads > 0 ? unsigned(o.threads)
                                           : unsigned(runtime::usable_threads(
                                             runtime::read_host_limits())));

@@ -13,9 +13,9 @@
 #include "apps/signals.hpp"
 #include "runtime/core/chaos.hpp"
 #include "runtime/host_limits.hpp"
+#include "runtime/model/json.hpp"
 #include "runtime/node.hpp" // node_error
 
-#include <nlohmann/json.hpp>
 #include <poll.h>
 #include <sys/eventfd.h>
 
@@ -166,9 +166,9 @@ bool session::prepare() {
     return false;
   }
   run_ = *loaded;
-  if (run_.replicate_degree < 2)
-    say("notice", "without replicas each death goes back to the newest "
-                  "checkpoint: steps will be lost");
+  if (run_.replicate_degree < 2 && run_.copies < 1)
+    say("notice", "without replicas and copies each death goes back to the "
+                  "newest checkpoint: steps will be lost");
   return true;
 }
 
@@ -198,7 +198,7 @@ void session::start_nodes() {
 
 /// A line of a node.
 void session::told(std::size_t peer, const std::string& line) {
-  const json e = json::parse(line, nullptr, false);
+  const json e = model::parse_json<json>(line);
   if (!e.is_object() || !e.contains("event"))
     return;
   if (e["event"] == "ready") {

@@ -8,11 +8,11 @@
 #include "runtime/client.hpp"
 #include "runtime/host_limits.hpp"
 #include "runtime/leftovers.hpp"
+#include "runtime/model/json.hpp"
 #include "runtime/node/multicast.hpp"
 #include "runtime/node_config.hpp"
 #include "transport/shm/segment.hpp"
 
-#include <nlohmann/json.hpp>
 #include <unistd.h>
 
 #include <cstdio>
@@ -39,7 +39,7 @@ finding check_kernels() {
   return {"ok", "kernels: " + on->name() + " (" + on->libraries() + "), "
                   + std::to_string(
                     runtime::usable_threads(runtime::read_host_limits()))
-                  + " processors"};
+                  + " cores"};
 }
 
 finding check_data_dir(const fs::path& dir) {
@@ -91,7 +91,9 @@ finding check_node(const node_address& at) {
   std::string text;
   if (client.connect() || client.status(text))
     return {"note", "no node runs here: start one with `shoal node`"};
-  const json s = json::parse(text);
+  const json s = model::parse_json<json>(text);
+  if (!s.is_object() || !s.contains("peers"))
+    return {"note", "the node at " + client.where() + " has no status"};
   return {"ok", "node " + s.value("name", "") + " at " + client.where()
                   + ": epoch " + std::to_string(s.value("epoch", 0ull)) + ", "
                   + std::to_string(s["peers"].size()) + " peers"};

@@ -4,10 +4,9 @@
 #include "apps/remote.hpp"
 #include "apps/signals.hpp"
 #include "runtime/client.hpp"
+#include "runtime/model/json.hpp"
 #include "runtime/node_config.hpp" // leave_deadline
 #include "runtime/run_config.hpp"
-
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cstdio>
@@ -36,7 +35,7 @@ std::optional<json> status_of(runtime::client& client) {
   std::string text;
   if (client.status(text))
     return std::nullopt;
-  json s = json::parse(text, nullptr, false);
+  json s = model::parse_json<json>(text);
   if (!s.is_object() || !s.contains("jobs") || !s.contains("peers"))
     return std::nullopt;
   return s;
@@ -195,7 +194,7 @@ int run_attach(const attach_options& o) {
   follow_config f;
   if (client.job(job.id, text, f.old))
     return fail(client.text());
-  const json about = json::parse(text, nullptr, false);
+  const json about = model::parse_json<json>(text);
   if (!about.is_object() || !about.contains("run"))
     return fail("the node describes job " + job.text + " unreadably");
   auto run = runtime::parse_run(about["run"].dump(), "job " + job.text);

@@ -8,10 +8,10 @@
 #include "runtime/model/generate.hpp"
 #include "runtime/model/generation_config.hpp"
 #include "runtime/model/hf_directory.hpp"
+#include "runtime/model/json.hpp"
 #include "runtime/model/mapped_file.hpp"
 
-#include <nlohmann/json.hpp>
-
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -43,9 +43,14 @@ model::weight_choice choice_of(const std::string& quantize) {
   return std::nullopt;
 }
 
+/// Null if there is none. Says what of its file is not followed.
 template <class Directory>
 const model::tokenizer* tokenizer_of(const Directory& directory) {
-  return directory.tokenizer ? &*directory.tokenizer : nullptr;
+  if (!directory.tokenizer)
+    return nullptr;
+  for (const std::string& notice : directory.tokenizer->notices())
+    std::cerr << "shoal: " << notice << "\n";
+  return &*directory.tokenizer;
 }
 
 int fail(const std::string& text, int code = exit_failed) {
@@ -71,14 +76,14 @@ model::result<std::vector<model::token_id>>
 prompt_of(const generate_command& o, const model::inference_directory& m) {
   std::vector<model::token_id> ids;
   if (!o.prompt_ids.empty()) {
-    const json list = json::parse("[" + o.prompt_ids + "]", nullptr, false);
+    const json list = model::parse_json<json>("[" + o.prompt_ids + "]");
     if (!list.is_array() || list.empty())
       return model::failure{"--prompt-ids is '" + o.prompt_ids
                             + "'; expected ids such as 5,6,7"};
     for (const json& id : list) {
       if (!id.is_number_unsigned()
           || id.get<std::uint64_t>() >= m.config.vocab_size)
-        return model::failure{"--prompt-ids: " + id.dump()
+        return model::failure{"--prompt-ids: " + model::shown(id)
                               + " is not below the vocabulary's "
                               + std::to_string(m.config.vocab_size)};
       ids.push_back(id.get<model::token_id>());
@@ -200,12 +205,33 @@ int run_generate(const generate_command& o) {
 
 namespace {
 
+/// What an evaluation found, and how.
+struct evaluated {
+  model::evaluation found;
+  std::uint64_t window = 0;   ///< tokens
+  double bits_per_weight = 0; ///< of the matrices
+};
+
+/// How many tokens are read together.
+model::result<std::uint64_t>
+eval_window(const eval_command& o, const model::model_config& config) {
+  const std::uint64_t most = config.max_position_embeddings;
+  if (o.window.value_or(0) > most)
+    return model::failure{"--window is " + std::to_string(*o.window)
+                          + ", but the model's max_position_embeddings is "
+                          + std::to_string(most)};
+  return o.window.value_or(std::min(most, model::window_usual));
+}
+
 /// As training computes it.
-model::result<model::evaluation>
+model::result<evaluated>
 evaluate_floats(const eval_command& o, kernels::backend& device) {
   auto m = model::load_directory(o.model);
   if (!m)
     return m.why();
+  const auto window = eval_window(o, m->config);
+  if (!window)
+    return window.why();
   auto sequences = model::read_sequences(o.data, m->config, tokenizer_of(*m));
   if (!sequences)
     return sequences.why();
@@ -213,20 +239,39 @@ evaluate_floats(const eval_command& o, kernels::backend& device) {
   for (model::unit_state& u : m->units)
     units.push_back(&u);
   model::stage_model stage(std::move(units), device);
-  return model::evaluate(stage, *sequences);
+  return evaluated{model::evaluate(stage, *sequences, *window), *window,
+                   8 * sizeof(float)};
+}
+
+double bits_per_weight(const std::vector<model::inference_unit>& units) {
+  double bits = 0;
+  double weights = 0;
+  for (const model::inference_unit& unit : units) {
+    const auto tensors = unit.layout().tensors_of(unit.unit());
+    for (std::size_t i = 0; i < tensors.size(); ++i)
+      if (tensors[i].shape.size() == 2) {
+        bits += 8 * double(unit.matrix(i).bytes());
+        weights += double(tensors[i].size);
+      }
+  }
+  return bits / weights;
 }
 
 /// As generation computes it.
-model::result<model::evaluation>
+model::result<evaluated>
 evaluate_packed(const eval_command& o, kernels::backend& device) {
   auto m = model::load_for_inference(o.model, choice_of(o.quantize), device);
   if (!m)
     return m.why();
+  const auto window = eval_window(o, m->config);
+  if (!window)
+    return window.why();
   auto sequences = model::read_sequences(o.data, m->config, tokenizer_of(*m));
   if (!sequences)
     return sequences.why();
+  const double bits = bits_per_weight(m->units);
   model::inference_stage stage(std::move(m->units), device);
-  return model::evaluate(stage, *sequences);
+  return evaluated{model::evaluate(stage, *sequences, *window), *window, bits};
 }
 
 } // namespace
@@ -234,22 +279,26 @@ evaluate_packed(const eval_command& o, kernels::backend& device) {
 int run_eval(const eval_command& o) {
   model::explain_truncation();
   local_device on(o.threads);
-  const auto evaluated = o.quantize.empty() ? evaluate_floats(o, *on.backend)
-                                            : evaluate_packed(o, *on.backend);
-  if (!evaluated)
-    return fail(evaluated.message());
-  const model::evaluation& e = *evaluated;
+  const auto outcome = o.quantize.empty() ? evaluate_floats(o, *on.backend)
+                                          : evaluate_packed(o, *on.backend);
+  if (!outcome)
+    return fail(outcome.message());
+  const model::evaluation& e = outcome->found;
   if (e.tokens == 0)
     return fail("--data has no sequence of two tokens or more");
   if (o.json)
     std::cout << json{{"loss", e.loss},
                       {"perplexity", e.perplexity},
-                      {"tokens", e.tokens}}
+                      {"tokens", e.tokens},
+                      {"window", outcome->window},
+                      {"bits_per_weight", outcome->bits_per_weight}}
                    .dump()
               << "\n";
   else
-    std::printf("loss %.6f nats  perplexity %.4f  over %llu tokens\n", e.loss,
-                e.perplexity, (unsigned long long)e.tokens);
+    std::printf("loss %.6f nats  perplexity %.4f  over %llu tokens, weights of "
+                "%.2f bits\n",
+                e.loss, e.perplexity, (unsigned long long)e.tokens,
+                outcome->bits_per_weight);
   return exit_done;
 }
 

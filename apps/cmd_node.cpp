@@ -6,12 +6,12 @@
 #include "apps/signals.hpp"
 #include "runtime/client.hpp"
 #include "runtime/memory_keeper.hpp"
+#include "runtime/model/json.hpp"
 #include "runtime/node.hpp"
 #include "runtime/node/status.hpp" // view_line
 #include "runtime/plugin.hpp"
 #include "runtime/wire/codec.hpp" // view_digest
 
-#include <nlohmann/json.hpp>
 #include <unistd.h>
 
 #include <algorithm>
@@ -281,10 +281,16 @@ int run_status(const status_options& o) {
   std::string text;
   if (client.connect() || client.status(text))
     return fail(client);
-  if (o.json)
+  if (o.json) {
     std::cout << text << "\n";
-  else
-    o.links ? print_links(json::parse(text)) : print_status(json::parse(text));
+    return exit_done;
+  }
+  const json status = model::parse_json<json>(text);
+  if (!status.is_object()) {
+    std::cerr << "shoal: the node at " << client.where() << " has no status\n";
+    return exit_failed;
+  }
+  o.links ? print_links(status) : print_status(status);
   return exit_done;
 }
 

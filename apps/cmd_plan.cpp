@@ -10,10 +10,9 @@
 #include "apps/view_file.hpp"
 #include "runtime/client.hpp"
 #include "runtime/core/training/plan.hpp"
+#include "runtime/model/json.hpp"
 #include "runtime/model/units.hpp"
 #include "runtime/node/profile.hpp"
-
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cstdio>
@@ -84,7 +83,9 @@ place running(const node_address& at) {
   runtime::client client(client_of(at));
   std::string status;
   if (!client.connect() && !client.status(status))
-    return {from_status(json::parse(status)), client.where()};
+    if (const json s = model::parse_json<json>(status);
+        s.is_object() && s.contains("peers"))
+      return {from_status(s), client.where()};
   return {alone(), "this machine alone (no node runs)"};
 }
 

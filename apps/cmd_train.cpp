@@ -7,6 +7,7 @@
 #include "actors/supervisor.hpp"
 #include "apps/commands.hpp"
 #include "apps/follow.hpp"
+#include "apps/model_upload.hpp"
 #include "apps/progress.hpp"
 #include "apps/remote.hpp"
 #include "apps/run_file.hpp"
@@ -16,10 +17,10 @@
 #include "runtime/memory_keeper.hpp"
 #include "runtime/model/bigram.hpp"
 #include "runtime/model/corpus.hpp"
+#include "runtime/model/json.hpp"
 #include "runtime/node.hpp"
 #include "runtime/store/store.hpp"
 
-#include <nlohmann/json.hpp>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -90,16 +91,6 @@ private:
   fs::path folder_;
   std::unique_ptr<runtime::node> node_;
 };
-
-/// Files of a model directory or checkpoint; it may hold others, too.
-bool part_of_model(const std::string& name) {
-  return actors::plain_name(name)
-         && (name.ends_with(".safetensors") || name == "config.json"
-             || name == "generation_config.json"
-             || name == actors::index_name(actors::model_files)
-             || name == actors::index_name(actors::optimizer_files)
-             || name.starts_with("tokenizer"));
-}
 
 class training {
 public:
@@ -218,7 +209,7 @@ private:
     std::string text;
     if (client_->status(text))
       return;
-    const auto status = nlohmann::json::parse(text, nullptr, false);
+    const auto status = model::parse_json(text);
     if (!status.is_object() || !status.contains("peers"))
       return;
     for (const auto& peer : status["peers"])
@@ -227,6 +218,8 @@ private:
   }
 
   void describe(const model::corpus& text, const model::corpus_report& report) {
+    for (const std::string& notice : report.notices)
+      out_->say("notice", notice);
     char line[200];
     std::snprintf(line, sizeof line,
                   "text: %llu files, %llu tokens to train on, %llu held out",
@@ -261,27 +254,18 @@ private:
     }
     if (from.empty())
       return model::done{};
-    actors::manifest m;
-    m.step = step;
-    std::error_code error;
-    for (const auto& file : fs::directory_iterator(from, error)) {
-      if (!file.is_regular_file())
-        continue;
-      actors::manifest_file entry_of{
-        file.path().filename().string(), {}, file.file_size()};
-      if (!part_of_model(entry_of.name))
-        continue;
-      if (client_->put_file(file.path(), entry_of.digest))
-        return failure{client_->text()};
-      m.files.push_back(entry_of);
-    }
-    if (error)
-      return failure{from.string() + ": " + error.message()};
-    std::ranges::sort(m.files, {}, &actors::manifest_file::name);
-    const std::string text = actors::to_json(m);
-    if (client_->put_blob(std::as_bytes(std::span{text}), entry.origin))
-      return failure{client_->text()};
-    entry.origin_bytes = m.total_bytes();
+    auto sent =
+      upload_model(from, step,
+                   [this](std::span<const std::span<const std::byte>> pieces,
+                          core::blob_digest& digest) -> model::status {
+                     if (client_->put_pieces(pieces, digest))
+                       return failure{client_->text()};
+                     return model::done{};
+                   });
+    if (!sent)
+      return sent.why();
+    entry.origin = sent->manifest;
+    entry.origin_bytes = sent->bytes;
     entry.origin_step = step;
     return model::done{};
   }
@@ -332,12 +316,6 @@ private:
     f.at = client_of(o_.at);
     f.at.addresses.insert(f.at.addresses.end(), addresses_.begin(),
                           addresses_.end());
-    if (run_.data_tokenizer == "model") {
-      for (const char* name : {"tokenizer.json", "tokenizer_config.json"})
-        if (const fs::path file = fs::path(run_.model_path) / name;
-            fs::exists(file))
-          f.carried.push_back(file);
-    }
     f.hooks.moved = [this] { give_again(); };
     f.seen = [this](const job_event& e) {
       if (e.kind == job_event_kind::step)

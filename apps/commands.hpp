@@ -151,6 +151,8 @@ int run_generate(const generate_command& o);
 struct eval_command {
   std::filesystem::path model;
   std::vector<std::string> data;
+  /// Tokens; left out: 2048, or as many as the model has positions.
+  std::optional<std::uint64_t> window;
   std::string quantize; ///< as above; empty: as in training, in floats
   int threads = 0;
   bool json = false;
@@ -178,6 +180,7 @@ struct bench_options {
   std::vector<int> mebibytes = {64, 256};
   int stages = 2;                 ///< of pipeline
   std::string shape = "tiny1b";   ///< of prefill, decode, train
+  std::string model;              ///< of prefill and decode, for shape
   std::vector<std::string> types; ///< empty: all but f32; of train both
   int prompt = 512;               ///< tokens, of gemm and prefill
   int tokens = 16;                ///< new ones in a run, of decode

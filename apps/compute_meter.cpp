@@ -4,6 +4,7 @@
 #include "kernels/backend.hpp"
 #include "kernels/peaks.hpp"
 #include "runtime/model/decoder.hpp"
+#include "runtime/model/hf_directory.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -121,16 +122,61 @@ random_model(kernels::backend& on, const model_shape& shape, weight_type type) {
   return std::make_unique<model::inference_stage>(std::move(units), on);
 }
 
-/// The peak of the instruction by which products of many tokens are done.
-peak peak_of(weight_type type) {
-  return type != weight_type::f32 && !instruction_of(peak::bf16).empty()
-           ? peak::bf16
-           : peak::f32;
+/// What a figure of prefill or decode is measured with.
+struct measured_model {
+  std::unique_ptr<model::inference_stage> stage;
+  weight_type type; ///< of the matrices of blocks
+  std::string name;
+};
+
+/// The models to measure, one at a time: each is gone when the next is made.
+std::vector<std::function<measured_model()>>
+models_of(kernels::backend& on, const compute_options& o) {
+  std::vector<std::function<measured_model()>> out;
+  if (o.model.empty()) {
+    for (const weight_type type : o.types)
+      out.emplace_back([&on, &o, type] {
+        return measured_model{random_model(on, shape_of(o), type), type,
+                              o.shape + " " + kernels::name_of(type)};
+      });
+    return out;
+  }
+  std::vector<model::weight_choice> choices(o.types.begin(), o.types.end());
+  if (choices.empty())
+    choices.emplace_back(); // as they are stored
+  for (const model::weight_choice& choice : choices)
+    out.emplace_back([&on, &o, choice] {
+      auto loaded = model::load_for_inference(o.model, choice, on);
+      if (!loaded)
+        throw std::runtime_error(loaded.message());
+      const auto block = loaded->layout->tensors_of(1);
+      const auto matrix = std::ranges::find_if(
+        block, [](const model::tensor_info& t) { return t.shape.size() == 2; });
+      const weight_type type =
+        loaded->units[1].matrix(std::size_t(matrix - block.begin())).type();
+      return measured_model{
+        std::make_unique<model::inference_stage>(std::move(loaded->units), on),
+        type, o.model + " " + kernels::name_of(type)};
+    });
+  return out;
+}
+
+/// A cache of that many tokens.
+model::stage_decoder decoder_of(const measured_model& m, std::size_t tokens) {
+  const auto most = m.stage->config().max_position_embeddings;
+  if (tokens > most)
+    throw std::runtime_error(m.name + ": has " + std::to_string(most)
+                             + " positions; asked for "
+                             + std::to_string(tokens));
+  return {*m.stage, tokens};
 }
 
 std::string name_of(peak which) {
-  return which == peak::f32 ? "f32 " + instruction_of(which)
-                            : "bf16 " + instruction_of(which);
+  const char* const type = which == peak::f32     ? "f32"
+                           : which == peak::bf16  ? "bf16"
+                           : which == peak::int16 ? "int16"
+                                                  : "int8";
+  return std::string(type) + " " + instruction_of(which);
 }
 
 std::string called(const compute_options& o, weight_type type) {
@@ -162,8 +208,10 @@ measure_memory(kernels::thread_team& team, const compute_options& o) {
   if (team.size() > 1)
     out.push_back({"read, " + std::to_string(team.size()) + " threads",
                    median(all) / 1e9, "GB/s", 0, ""});
-  const std::pair<peak, const char*> peaks[] = {
-    {peak::f32, "f32"}, {peak::bf16, "bf16"}, {peak::int8, "int8"}};
+  const std::pair<peak, const char*> peaks[] = {{peak::f32, "f32"},
+                                                {peak::bf16, "bf16"},
+                                                {peak::int16, "int16"},
+                                                {peak::int8, "int8"}};
   for (const auto& [which, name] : peaks) {
     std::vector<double> rates;
     for (int run = 0; run != o.runs; ++run)
@@ -179,27 +227,39 @@ measure_memory(kernels::thread_team& team, const compute_options& o) {
 std::vector<compute_figure>
 measure_gemm(kernels::thread_team& team, const compute_options& o) {
   const auto on = kernels::make_cpu_backend(team);
-  const std::size_t rows = o.prompt;
-  const std::size_t width = 2048;
   std::vector<compute_figure> out;
-  std::vector<float> x(rows * width), y(rows * width);
-  fill_quickly(x.data(), x.size(), 1);
-  for (const weight_type type : o.types) {
-    const auto w = random_weight(*on, type, width, width, 2);
-    const peak which = peak_of(type);
+  const auto measure = [&](std::size_t rows, std::size_t width,
+                           const std::string& type, peak which,
+                           const auto& product) {
     const double work = 2.0 * double(rows) * double(width) * double(width);
+    std::vector<float> x(rows * width), y(rows * width);
+    fill_quickly(x.data(), x.size(), 1);
     const auto [value, limit] = in_turns(
       o.runs,
       [&] {
         return work / seconds_of([&] {
-                 on->packed_matmul({y.data(), rows, width},
-                                   {x.data(), rows, width}, w);
+                 product(
+                   kernels::matrix_view<float>(y.data(), rows, width),
+                   kernels::matrix_view<const float>(x.data(), rows, width));
                });
       },
       [&] { return measure_peak(team, which); });
-    out.push_back(
-      {std::to_string(rows) + " x 2048 x 2048 " + kernels::name_of(type),
-       value / 1e9, "G/s", limit / 1e9, name_of(which)});
+    const auto by = std::to_string(width);
+    out.push_back({std::to_string(rows) + " x " + by + " x " + by + " " + type,
+                   value / 1e9, "G/s", limit / 1e9, name_of(which)});
+  };
+  for (const std::size_t side : {512, 1024}) {
+    std::vector<float> w(side * side);
+    fill_quickly(w.data(), w.size(), 2);
+    measure(side, side, "f32, trained", peak::f32, [&](auto y_TO, auto x_TI) {
+      on->matmul(y_TO, x_TI, {w.data(), side, side});
+    });
+  }
+  constexpr std::size_t width = 2048;
+  for (const weight_type type : o.types) {
+    const auto w = random_weight(*on, type, width, width, 2);
+    measure(o.prompt, width, kernels::name_of(type), peak_of_products(type),
+            [&](auto y_TO, auto x_TI) { on->packed_matmul(y_TO, x_TI, w); });
   }
   return out;
 }
@@ -207,23 +267,18 @@ measure_gemm(kernels::thread_team& team, const compute_options& o) {
 std::vector<compute_figure>
 measure_prefill(kernels::thread_team& team, const compute_options& o) {
   const auto on = kernels::make_cpu_backend(team);
-  const model_shape& shape = shape_of(o);
   std::vector<compute_figure> out;
-  for (const weight_type type : o.types) {
-    const auto stage = random_model(*on, shape, type);
-    const auto& layout = stage->layout();
+  for (const auto& make : models_of(*on, o)) {
+    const measured_model m = make();
+    const auto words = m.stage->config().vocab_size;
     // Products of the blocks alone: the head sees the last token only.
-    double values = 0;
-    for (const model::tensor_info& t : layout.tensors())
-      if (t.unit != 0 && t.unit != layout.head_unit() && t.shape.size() == 2)
-        values += double(t.size);
-    const double work = 2 * values;
-    model::stage_decoder decoder(*stage, o.prompt);
+    const double work = 2 * double(m.stage->block_products());
+    auto decoder = decoder_of(m, o.prompt);
     std::vector<model::token_id> ids(o.prompt);
     for (std::size_t i = 0; i != ids.size(); ++i)
-      ids[i] = model::token_id(i * 7919 % shape.vocabulary);
-    std::vector<float> logits(shape.vocabulary);
-    const peak which = peak_of(type);
+      ids[i] = model::token_id(i * 7919 % words);
+    std::vector<float> logits(words);
+    const peak which = peak_of_products(m.type);
     const auto [value, limit] = in_turns(
       o.runs,
       [&] {
@@ -232,8 +287,8 @@ measure_prefill(kernels::thread_team& team, const compute_options& o) {
                / seconds_of([&] { decoder.append(ids, {}, {}, logits); });
       },
       [&] { return measure_peak(team, which) / work; });
-    out.push_back({called(o, type) + ", prompt of " + std::to_string(o.prompt),
-                   value, "tokens/s", limit, name_of(which)});
+    out.push_back({m.name + ", prompt of " + std::to_string(o.prompt), value,
+                   "tokens/s", limit, name_of(which)});
   }
   return out;
 }
@@ -241,27 +296,27 @@ measure_prefill(kernels::thread_team& team, const compute_options& o) {
 std::vector<compute_figure>
 measure_decode(kernels::thread_team& team, const compute_options& o) {
   const auto on = kernels::make_cpu_backend(team);
-  const model_shape& shape = shape_of(o);
   std::vector<compute_figure> out;
   kernels::read_meter memory;
-  for (const weight_type type : o.types) {
-    const auto stage = random_model(*on, shape, type);
-    const auto bytes = double(stage->bytes_per_token());
-    model::stage_decoder decoder(*stage, o.tokens);
-    std::vector<float> logits(shape.vocabulary);
+  for (const auto& make : models_of(*on, o)) {
+    const measured_model m = make();
+    const auto words = m.stage->config().vocab_size;
+    const auto bytes = double(m.stage->bytes_per_token());
+    auto decoder = decoder_of(m, o.tokens);
+    std::vector<float> logits(words);
     const auto [value, limit] = in_turns(
       o.runs,
       [&] {
         decoder.clear();
         return double(o.tokens) / seconds_of([&] {
                  for (std::size_t t = 0; t != o.tokens; ++t) {
-                   const auto id = model::token_id(t * 7919 % shape.vocabulary);
+                   const auto id = model::token_id(t * 7919 % words);
                    decoder.append({&id, 1}, {}, {}, logits);
                  }
                });
       },
       [&] { return memory.measure(team) / bytes; });
-    out.push_back({called(o, type), value, "tokens/s", limit, "memory read"});
+    out.push_back({m.name, value, "tokens/s", limit, "memory read"});
   }
   return out;
 }
@@ -344,7 +399,7 @@ measure_train(kernels::thread_team& team, const compute_options& o) {
     trained_model trained(*on, config_of(shape_of(o)),
                           rounded ? kernels::factor_type::bf16
                                   : kernels::factor_type::f32);
-    const peak which = peak_of(type);
+    const peak which = peak_of_products(type);
     const auto [value, limit] = in_turns(
       o.runs,
       [&] {

@@ -5,7 +5,8 @@
 // multiply-add there is.
 //
 // Units:  as each row says; limits in the same.
-// Errors: std::bad_alloc where a shape is larger than the machine.
+// Errors: std::bad_alloc where a shape is larger than the machine;
+//         std::runtime_error that names what a directory lacks.
 #pragma once
 
 #include "kernels/packed_weight.hpp"
@@ -41,6 +42,9 @@ const std::vector<model_shape>& model_shapes();
 
 struct compute_options {
   std::string shape = "tiny1b";
+  /// A Hugging Face directory that prefill and decode read as generation does,
+  /// instead of random weights of that shape. No types: as they are stored.
+  std::string model;
   std::vector<kernels::weight_type> types;
   int runs = 5;
   std::size_t prompt = 512; ///< tokens of prefill
@@ -50,7 +54,8 @@ struct compute_options {
 /// Reads of one thread and of all; each peak of multiply-adds.
 std::vector<compute_figure>
 measure_memory(kernels::thread_team& team, const compute_options& o);
-/// Products: square ones of floats, and those of a prompt with each type.
+/// Products: square ones of floats as training has them, and those of a prompt
+/// with each type.
 std::vector<compute_figure>
 measure_gemm(kernels::thread_team& team, const compute_options& o);
 /// Tokens of a prompt per second.

@@ -1,7 +1,7 @@
 // apps/follow.cpp -- events to lines, checkpoints to files.
 #include "apps/follow.hpp"
 
-#include "actors/checkpoint_manifest.hpp"
+#include "apps/model_export.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -78,7 +78,6 @@ follower::follower(runtime::client& client, progress& out, follow_config config)
     return;
   checkpoint_fetcher::config f;
   f.folder = config_.folder / "checkpoint";
-  f.carried = config_.carried;
   f.get = getter(config_.at);
   fetcher_ = std::make_unique<checkpoint_fetcher>(std::move(f));
 }
@@ -123,7 +122,7 @@ void follower::on(const job_event& e) {
         out_.say("notice", "the model of step " + std::to_string(e.step)
                              + " could not be saved");
       else
-        saved_ = export_model();
+        saved_ = save_model();
     }
     shown.loss = last_loss_;
   } else if (e.kind == job_event_kind::step) {
@@ -185,37 +184,12 @@ void follower::take_home(const checkpoint_fetcher::outcome& o) {
       fs::remove_all(all[i].second, ignored);
 }
 
-/// The newest checkpoint without the optimizer, as the model of this run.
-bool follower::export_model() {
-  std::error_code error;
-  for (const auto& file : fs::directory_iterator(newest_, error)) {
-    const std::string name = file.path().filename().string();
-    if (actors::of_optimizer(name))
-      continue;
-    const fs::path to = config_.folder / name;
-    const fs::path partial = to.string() + ".partial";
-    fs::remove(partial, error);
-    fs::create_hard_link(file.path(), partial, error);
-    if (error)
-      fs::copy_file(file.path(), partial, fs::copy_options::overwrite_existing,
-                    error);
-    if (!error)
-      fs::rename(partial, to, error);
-    if (error) {
-      out_.say("notice", to.string() + ": " + error.message());
-      return false;
-    }
-  }
-  if (error) {
-    out_.say("notice", newest_.string() + ": " + error.message());
-    return false;
-  }
-  // An earlier model's tokenizer is not this one's.
-  for (const char* name : {"tokenizer.json", "tokenizer_config.json"})
-    if (!fs::exists(newest_ / name, error))
-      fs::remove(config_.folder / name, error);
-  out_.say("notice", "model saved in " + config_.folder.string());
-  return true;
+/// The newest checkpoint becomes the model of this run.
+bool follower::save_model() {
+  const auto saved = export_model(newest_, config_.folder);
+  out_.say("notice", saved ? "model saved in " + config_.folder.string()
+                           : saved.message());
+  return bool(saved);
 }
 
 } // namespace shoal::apps

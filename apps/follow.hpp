@@ -34,8 +34,6 @@ struct follow_config {
   /// Events below this position are old: of their checkpoints only the newest
   /// is fetched.
   std::uint64_t old = 0;
-  /// Files that each checkpoint gets beside what the shoal made of it.
-  std::vector<std::filesystem::path> carried;
   /// How checkpoints are fetched, if the node that is followed does not answer.
   runtime::client_config at;
   runtime::follow_hooks hooks;
@@ -61,7 +59,7 @@ private:
   void settle();
   void collect();
   void take_home(const checkpoint_fetcher::outcome& o);
-  bool export_model();
+  bool save_model();
 
   runtime::client& client_;
   progress& out_;

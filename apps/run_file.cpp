@@ -3,9 +3,8 @@
 
 #include "apps/toml_file.hpp"
 #include "runtime/model/hf_directory.hpp"
+#include "runtime/model/json.hpp"
 #include "runtime/model/units.hpp"
-
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cctype>
@@ -28,17 +27,17 @@ json typed(const std::string& section, const std::string& key,
       return text;
     if (std::holds_alternative<std::vector<std::string> runtime::run_config::*>(
           k.where)) {
-      json list = json::parse(text, nullptr, false);
+      json list = model::parse_json<json>(text);
       return list.is_array() ? list : json::array({text});
     }
     if (std::holds_alternative<
           std::vector<std::int64_t> runtime::run_config::*>(k.where)) {
-      json list = json::parse(text.starts_with("[") ? text : "[" + text + "]",
-                              nullptr, false);
+      json list = model::parse_json<json>(
+        text.starts_with("[") ? text : "[" + text + "]");
       return list.is_discarded() ? json(text) : list;
     }
   }
-  json value = json::parse(text, nullptr, false);
+  json value = model::parse_json<json>(text);
   return value.is_discarded() || key == "path" || key == "model_type"
            ? json(text)
            : value;
@@ -48,7 +47,11 @@ model::result<json> merged(const run_options& o) {
   json all = json::object();
   if (!o.run_file.empty()) {
     try {
-      all = json::parse(toml_to_json(o.run_file));
+      auto read = model::parse_json_object<json>(toml_to_json(o.run_file),
+                                                 o.run_file.string());
+      if (!read)
+        return read.why();
+      all = std::move(*read);
     } catch (const toml_error& e) {
       return failure{e.text};
     }

@@ -1,7 +1,7 @@
 // apps/view_file.cpp -- reads a described shoal.
 #include "apps/view_file.hpp"
 
-#include <nlohmann/json.hpp>
+#include "runtime/model/json.hpp"
 
 #include <algorithm>
 #include <cstdio>
@@ -153,9 +153,10 @@ void add_group(core::view& v, const json& from, const std::string& path,
 
 model::result<core::view>
 parse_view(std::string_view text, const std::string& source) {
-  const json all = json::parse(text, nullptr, false);
-  if (!all.is_object())
-    return failure{source + ": is not a table of keys"};
+  const auto parsed = model::parse_json_object<json>(text, source);
+  if (!parsed)
+    return parsed.why();
+  const json& all = *parsed;
   core::view v;
   v.number = 1;
   std::string error;

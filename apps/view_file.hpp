@@ -8,7 +8,7 @@
 //   tflops = 380.0           # what training reaches, not what is advertised
 //   memory_gib = 180         # for jobs
 //   threads = 16             # of cpu members; default 1
-//   host_threads = 64        # of the whole host; default: not known
+//   host_threads = 64        # cores of its host; default: not known
 //   stream_gb_per_s = 2000   # of its memory; default: not counted
 //   networks = [{ name = "host", latency_us = 5, gb_per_s = 400 },
 //               { name = "ib", latency_us = 8, gb_per_s = 45 }]

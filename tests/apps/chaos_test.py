@@ -2,11 +2,9 @@
 #
 # Only outcomes are judged: what was done, that no committed step was lost,
 # that processes and folders are gone. No time is.
-import os
-import select
 import signal
 
-from support import DEADLINE_S, World, main
+from support import TINY_RUN, World, main
 
 # Its first round, of whatever kinds there are, takes seven seconds: stops and
 # cuts that are long enough for a peer to be missed, and a death.
@@ -15,35 +13,6 @@ KINDS = {"kill", "stop", "slow", "cut"}
 
 
 class Chaos(World):
-    def processes(self, keepers=False):
-        """Of nodes whose data is in this test's folder; or those that keep
-        such nodes' memory (runtime/memory_keeper.hpp)."""
-        found = []
-        for entry in os.listdir("/proc"):
-            if not entry.isdigit():
-                continue
-            try:
-                with open(f"/proc/{entry}/cmdline", "rb") as file:
-                    words = file.read().split(b"\0")
-                with open(f"/proc/{entry}/comm", encoding="utf-8") as file:
-                    keeper = file.read().strip() == "shoal-memory"
-            except OSError:
-                continue  # it has ended
-            if keeper == keepers and b"node" in words and any(
-                    w.startswith(str(self.folder).encode()) for w in words):
-                found.append(int(entry))
-        return found
-
-    def assert_ending(self, processes):
-        for pid in processes:
-            try:
-                fd = os.pidfd_open(pid)
-            except ProcessLookupError:
-                continue
-            # Readable when the process has ended.
-            self.assertTrue(self.readable(fd), "a process is left")
-            os.close(fd)
-
     def folders(self):
         return list(self.folder.glob("shoal-chaos-*"))
 
@@ -108,10 +77,6 @@ class Chaos(World):
         self.assertNotIn(left[0], self.folders())
         return process
 
-    @staticmethod
-    def readable(fd):
-        return bool(select.select([fd], [], [], DEADLINE_S)[0])
-
     def test_wrong_use_is_refused(self):
         self.refuse(2, "chaos", "--only", "burn", names=["--only"])
         self.refuse(2, "chaos", "--peers", "1", names=["--peers"])
@@ -128,6 +93,18 @@ class Chaos(World):
             "--only", "slow", "--calm", "0", "--json"))
         self.assertEqual(events[-1]["steps"], 5)
         self.assertEqual(events[-1]["good"], True)
+
+    def test_that_steps_will_be_lost_is_said_without_any_copies(self):
+        for copies in (0, 1):
+            run = self.write("alone.toml", TINY_RUN + (
+                "[parallelism]\ndata_parallel_replicate_degree = 1\n"
+                f"[fault_tolerance]\ncopies = {copies}\n"))
+            events = self.events(self.succeed(
+                "chaos", run, "--data", self.write_text_files(), "--peers",
+                "2", "--only", "slow", "--calm", "0", "--json"))
+            told = [e for e in events if e["event"] == "notice"
+                    and "steps will be lost" in e["text"]]
+            self.assertEqual(len(told), 1 - copies, events)
 
 
 if __name__ == "__main__":

@@ -177,6 +177,14 @@ BOOST_AUTO_TEST_CASE(who_is_told_to_give_up_does_at_the_next_piece) {
   BOOST_TEST(fs::exists(r.folder / "step-3"));
 }
 
+BOOST_AUTO_TEST_CASE(a_manifest_without_end_of_lists_is_refused) {
+  const std::string deep =
+    std::string(2'000'000, '[') + std::string(2'000'000, ']');
+  BOOST_TEST(!actors::parse_manifest(R"({"format":)" + deep + "}"));
+  BOOST_TEST(!actors::parse_manifest(
+    R"({"format":"shoal-checkpoint-1","step":1,"files":)" + deep + "}"));
+}
+
 BOOST_AUTO_TEST_CASE(an_end_waits_for_no_checkpoint) {
   remote r;
   auto f = std::make_unique<checkpoint_fetcher>(r.config());

@@ -183,7 +183,7 @@ class Cli(World):
                          ["1f1b", "zero_bubble"])
 
     def test_bench_tells_each_figure_with_its_limit(self):
-        for what, rows in (("gemm", 2), ("prefill", 2), ("decode", 2),
+        for what, rows in (("gemm", 4), ("prefill", 2), ("decode", 2),
                            ("train", 1)):
             found = json.loads(self.succeed(
                 "bench", what, "--shape", "llama-30m", "--type", "f32,q4",
@@ -195,6 +195,19 @@ class Cli(World):
                 self.assertGreater(row["limit"], 0)
                 self.assertAlmostEqual(
                     row["percent"], 100 * row["value"] / row["limit"])
+        self.succeed("init", self.tiny_run(), "--out", "m")
+        for what in "prefill", "decode":
+            arguments = ("bench", what, "--model", "m", "--prompt", 16,
+                         "--tokens", 2, "--runs", 1, "--threads", 1, "--json")
+            row, = json.loads(self.succeed(*arguments))
+            self.assertIn("m f32", row["what"])  # as the file has them
+            self.assertGreater(row["percent"], 0)
+            found = json.loads(self.succeed(*arguments, "--type", "bf16,q8"))
+            self.assertEqual(len(found), 2)
+            self.refuse(1, "bench", what, "--model", "m", "--prompt", 300,
+                        "--tokens", 300, "--runs", 1,
+                        names=("m f32", "256 positions", "300"))
+        self.refuse(2, "bench", "gemm", "--model", "m", names=("--model",))
         found = json.loads(self.succeed("bench", "memory", "--runs", 1,
                                         "--json"))
         self.assertIn("read, 1 thread", [row["what"] for row in found])

@@ -1,6 +1,7 @@
 # tests/apps/doctor_test.py -- what killed nodes leave, and who clears it away.
 import json
 import os
+import re
 import shutil
 import signal
 
@@ -87,13 +88,32 @@ class Doctor(World):
         self.doctor("--clean")
         self.assertFalse(left.exists())
 
-    def test_a_node_whose_data_was_deleted_is_told(self):
+    def test_a_node_whose_data_was_deleted_is_told_with_its_port(self):
         [node] = self.nodes(1, "--data-dir", str(self.folder / "gone"))
+        port = re.search(r" at \S+:(\d+),", node.lines[-1])[1]
         shutil.rmtree(self.folder / "gone")
         told = self.doctor()
-        self.assertTrue(any(f"kill {node.child.pid}" in t for t in told), told)
+        self.assertTrue(any(f"kill {node.child.pid}" in t
+                            and f"at port {port}:" in t for t in told), told)
         node.end(signal.SIGKILL)
         self.assertFalse(any(str(node.child.pid) in t for t in self.doctor()))
+
+    def test_a_keeper_of_memory_that_stays_is_told(self):
+        [node] = self.nodes(1, "--data-dir", str(self.folder / "mine"))
+        keepers = self.processes(keepers=True)
+        if not keepers:
+            self.skipTest("no memory keeper here")
+        [keeper] = keepers
+        os.kill(keeper, signal.SIGSTOP)
+        self.assertFalse(any(f"kill -9 {keeper}" in t
+                             for t in self.doctor()))
+        node.end(signal.SIGKILL)
+        told = self.doctor()
+        self.assertTrue(any(f"kill -9 {keeper}" in t for t in told), told)
+        os.kill(keeper, signal.SIGCONT)
+        self.assert_ending([keeper])
+        self.assertFalse(any(f"kill -9 {keeper}" in t
+                             for t in self.doctor()))
 
 
 if __name__ == "__main__":

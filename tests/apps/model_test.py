@@ -47,6 +47,34 @@ class Model(World):
         self.assertEqual(one["tokens"], 3)
         self.assertEqual(one, two)
 
+    def test_windows_are_as_long_as_said(self):
+        data = self.write("a.jsonl", json.dumps({"text": "abcdefgh" * 40}))
+
+        def eval_by(*flags):
+            return json.loads(self.succeed("eval", "m", "--json", "--data",
+                                           data, *flags))
+        for packed in (), ("--quantize", "q8"):
+            usual = eval_by(*packed)  # 320 tokens; the model has 256 positions
+            self.assertEqual(usual["window"], 256)
+            self.assertEqual(usual["tokens"], 320 - 2)
+            self.assertEqual(usual, eval_by("--window", "256", *packed))
+            short = eval_by("--window", "10", *packed)
+            self.assertEqual(short["tokens"], 320 - 32)
+            self.assertNotEqual(short["loss"], usual["loss"])
+        self.refuse(1, "eval", "m", "--data", data, "--window", "257",
+                    names=["--window", "max_position_embeddings", "256"])
+        self.refuse(2, "eval", "m", "--data", data, "--window", "1",
+                    names=["--window"])
+
+    def test_an_unsaid_window_has_2048_tokens_at_most(self):
+        self.succeed("init", self.tiny_run(), "--out", "long",
+                     "--model.max_position_embeddings", "4096")
+        data = self.write("a.jsonl", json.dumps({"text": "abc" * 1000}))
+        e = json.loads(self.succeed("eval", "long", "--json", "--data", data))
+        self.assertEqual(e["window"], 2048)
+        self.assertEqual(e["tokens"], 3000 - 2)
+        self.assertIn("2048", self.succeed("eval", "--help"))
+
     def test_greedy_text_is_the_same_each_time(self):
         arguments = ["--prompt", "The ", "--max-tokens", "20",
                      "--temperature", "0"]
@@ -89,6 +117,9 @@ class Model(World):
             self.assertEqual(packed["tokens"], exact["tokens"])
             self.assertNotEqual(packed["loss"], exact["loss"])
             self.assertAlmostEqual(packed["loss"], exact["loss"], delta=most)
+            if kind == "bf16":
+                self.assertEqual(packed["bits_per_weight"], 16)
+        self.assertEqual(exact["bits_per_weight"], 32)
 
     def test_text_comes_from_smaller_weights_too(self):
         for kind in "bf16", "q8", "q4":
@@ -125,6 +156,44 @@ class Model(World):
         self.assertEqual(len(set(punished)), 60)
         self.assertNotEqual(
             ids({"do_sample": False, "max_new_tokens": 60}), punished)
+
+    def test_each_flag_of_sampling_changes_what_it_should(self):
+        def ids(*flags):
+            return self.generate("--prompt", "The ", "--max-tokens", "60",
+                                 "--seed", "3", *flags)[-1]["ids"]
+        greedy = ids("--temperature", "0")
+        hot = ids("--temperature", "2")  # among 256 that are nearly alike
+        self.assertNotEqual(hot, greedy)
+        # The narrowest of each leaves the likeliest token alone.
+        for flag in ["--top-k", "1"], ["--top-p", "0.0001"], ["--min-p", "1"]:
+            self.assertEqual(ids("--temperature", "2", *flag), greedy, flag)
+        # The widest changes nothing.
+        for flag in (["--top-k", "0"], ["--top-p", "1"], ["--min-p", "0"],
+                     ["--repetition-penalty", "1"]):
+            self.assertEqual(ids("--temperature", "2", *flag), hot, flag)
+        # Between them something else comes out.
+        for flag in ["--top-k", "3"], ["--top-p", "0.3"], ["--min-p", "0.9"]:
+            self.assertNotIn(ids("--temperature", "2", *flag), (greedy, hot),
+                             flag)
+        punished = ids("--temperature", "0", "--repetition-penalty", "1000")
+        self.assertEqual(len(set(punished)), 60)
+        self.assertLess(len(set(greedy)), 60)
+
+    def test_flags_come_before_what_the_maker_says(self):
+        (self.folder / "m/generation_config.json").write_text(json.dumps(
+            {"temperature": 2.0, "top_k": 1, "top_p": 0.0001, "min_p": 1.0,
+             "repetition_penalty": 1000.0, "max_new_tokens": 40}))
+
+        def ids(*flags):
+            return self.generate("--prompt", "The ", "--seed", "3",
+                                 *flags)[-1]["ids"]
+        wide = ["--top-k", "0", "--top-p", "1", "--min-p", "0",
+                "--repetition-penalty", "1"]
+        said, free = ids(), ids(*wide)
+        self.assertEqual(len(set(said)), 40)
+        for i in 0, 2, 4:  # what is left of the file decides again
+            self.assertNotEqual(ids(*wide[:i], *wide[i + 2:]), free)
+        self.assertLess(len(set(free)), 40)
 
     def test_a_bad_generation_config_is_named(self):
         path = self.folder / "m/generation_config.json"

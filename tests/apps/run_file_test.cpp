@@ -7,6 +7,9 @@
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 
+#include <cmath>
+#include <numbers>
+
 namespace bdata = boost::unit_test::data;
 
 namespace shoal::apps {
@@ -57,6 +60,35 @@ BOOST_AUTO_TEST_CASE(precision_is_written_only_where_it_is_chosen) {
   runtime::run_config other = *usual;
   other.mixed_precision_param = "float16";
   BOOST_TEST(!runtime::check_run(other));
+}
+
+// What a peer says may nest until the library that prints it has no stack.
+BOOST_AUTO_TEST_CASE(a_deep_run_is_refused) {
+  const std::string deep =
+    std::string(1'000'000, '[') + std::string(1'000'000, ']');
+  for (const char* begin :
+       {R"({"model":{"vocab_size":)", R"({"roles":[{"parameters":{"a":)"}) {
+    const auto run = runtime::parse_run(begin + deep, "job");
+    BOOST_REQUIRE(!run);
+    BOOST_TEST(run.message() == "job: is nested deeper than 64 levels");
+  }
+}
+
+/// Within a few units of the last place of what the C library's cosine gives,
+/// which is not the same everywhere.
+BOOST_AUTO_TEST_CASE(a_cosine_decay_is_a_cosine) {
+  runtime::run_config run;
+  run.steps = 1000;
+  run.lr = 1;
+  run.warmup_steps = 0;
+  run.decay_ratio = 1;
+  run.decay_type = "cosine";
+  run.min_lr_factor = 0;
+  for (std::int64_t step = 0; step <= run.steps; ++step) {
+    const double want =
+      0.5 * (1 + std::cos(std::numbers::pi * double(step) / 1000));
+    BOOST_TEST(std::abs(runtime::learning_rate(run, step) - want) < 1e-15);
+  }
 }
 
 } // namespace shoal::apps

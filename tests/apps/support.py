@@ -13,6 +13,9 @@ import tempfile
 import threading
 import unittest
 
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "support"))
+import processes  # noqa: E402, pylint: disable=wrong-import-position
+
 # Where everything is emulated, SHOAL_HANG_AFTER says more seconds.
 DEADLINE_S = int(os.environ.get("SHOAL_HANG_AFTER", "120"))
 
@@ -150,6 +153,16 @@ class World(unittest.TestCase):
                 f"The {w} of file {i} is {i * k % 17}.\n"
                 for k, w in enumerate(["cod", "herring", "sprat"] * 12)))
         return self.folder / "text"
+
+    def processes(self, keepers=False):
+        """Of nodes whose data is in this test's folder; or those that keep
+        such nodes' memory."""
+        return processes.of_folder(self.folder, keepers)
+
+    def assert_ending(self, pids):
+        for pid in pids:
+            self.assertTrue(processes.ends(pid, DEADLINE_S),
+                            "a process is left")
 
     def tiny_run(self):
         return self.write("tiny.toml", TINY_RUN)

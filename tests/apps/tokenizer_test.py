@@ -47,10 +47,12 @@ class Tokenizer(World):
         self.assertEqual(text["text"], same["text"])
 
     def test_training_text_is_its_ids_and_the_model_carries_it(self):
+        (self.folder / "m/generation_config.json").write_text(
+            '{"do_sample": true, "temperature": 0.7}\n')
         events = self.train("out")
         config = next(e for e in events if e["event"] == "config")
         self.assertEqual(config["run"]["data"]["tokenizer"], "model")
-        for name in FILES:
+        for name in FILES + ("generation_config.json",):
             for folder in ("out", "out/checkpoint/step-3"):
                 self.assertEqual((self.folder / folder / name).read_text(),
                                  (self.folder / "m" / name).read_text())
@@ -63,6 +65,42 @@ class Tokenizer(World):
         self.assertFalse((self.folder / "out/tokenizer.json").exists())
         config = json.loads((self.folder / "out" / FILES[1]).read_text())
         self.assertEqual(config["tokenizer_class"], "ByteTokenizer")
+
+    def test_what_the_maker_says_of_sampling_is_carried(self):
+        name = "generation_config.json"
+        said = json.dumps({"do_sample": False, "max_new_tokens": 7,
+                           "_of": "the maker"})
+        (self.folder / "m" / name).write_text(said)
+        for out, tokenizer in ("out", "model"), ("raw", "bytes"):
+            self.train(out, "--data.tokenizer", tokenizer)
+            for folder in (out, out + "/checkpoint/step-3"):
+                self.assertEqual((self.folder / folder / name).read_text(),
+                                 said)
+        events = self.events(self.succeed("generate", "out", "--json",
+                                          "--prompt", "a"))
+        self.assertEqual(events[-1]["tokens"], 7)
+
+    def test_what_of_it_is_not_followed_is_said(self):
+        path = self.folder / "m/tokenizer.json"
+        file = json.loads(path.read_text())
+        file["model"]["dropout"] = 0.1
+        file["padding"] = {"strategy": "BatchLongest"}
+        file["truncation"] = {"max_length": 3}
+        path.write_text(json.dumps(file))
+        keys = [f"m/tokenizer.json.{key}"
+                for key in ("model.dropout", "padding", "truncation")]
+        data = self.write_text_files()
+        for command in (["generate", "m", "--prompt", "a", *GREEDY],
+                        ["eval", "m", "--data", data],
+                        ["eval", "m", "--data", data, "--quantize", "q8"]):
+            done = self.run_shoal(*command)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            for key in keys:
+                self.assertEqual(done.stderr.count(key), 1, done.stderr)
+        said = [e["text"] for e in self.train("out")
+                if e["event"] == "notice"]
+        for key in keys:
+            self.assertEqual(len([t for t in said if key in t]), 1, said)
 
     def test_a_tokenizer_that_does_not_fit_is_named(self):
         shutil.copy(GOLDEN / "llama2/tokenizer.json", self.folder / "m")

@@ -38,6 +38,16 @@ class Train(World):
         self.assertLess(loss("out"), loss("raw"))
         self.succeed("generate", "out", "--prompt", "The", "--max-tokens", 4)
 
+    def test_what_hides_the_saved_model_is_removed(self):
+        stale = ["model.safetensors.index.json",
+                 "model-00001-of-00001.safetensors"]
+        for name in stale:
+            self.write("out/" + name, "{}")
+        self.train("out")
+        for name in stale:
+            self.assertFalse((self.folder / "out" / name).exists(), name)
+        self.succeed("generate", "out", "--prompt", "The", "--max-tokens", 4)
+
     def test_threads_and_repetition_do_not_change_a_bit(self):
         first = numbers(self.train("a"))
         self.assertEqual(first, numbers(self.train("b")))

@@ -16,7 +16,6 @@ import os
 import pathlib
 import statistics
 import sys
-import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "cluster"))
@@ -120,19 +119,18 @@ def main():
     parser.add_argument("--bar", type=float, default=0)
     parser.add_argument("--keep", action="store_true")
     options = parser.parse_args()
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="shoal-churn-"))
     cluster = Cluster(options.shoal, 3, ["--threads", "1"], options.keep)
     beside = Cluster(options.shoal, 3, ["--threads", "1"], options.keep)
     try:
         on(0)
         start_two(cluster)
-        run = Timed(cluster, folder, replicas=1, stages=2, width=320)
+        run = Timed(cluster, cluster.work, replicas=1, stages=2, width=320)
         run.advance(10)
         on(1)
         start_two(beside)
         plans = len([e for e in run.events if e["event"] == "view"])
-        churns = {"with them": Churn(cluster, folder),
-                  "with them elsewhere": Churn(beside, folder)}
+        churns = {"with them": Churn(cluster, cluster.work),
+                  "with them elsewhere": Churn(beside, beside.work)}
         found = {"quiet": [], **{name: [] for name in churns}}
         began = time.monotonic()
         while any(c.count < options.events for c in churns.values()):
