@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <iterator>
 #include <utility>
 
 namespace shoal::sim {
@@ -82,6 +83,12 @@ void cluster_world::fault() {
   case 13:
     invite();
     break;
+  }
+  if (real_disks_ && disk_random_.below(4) == 0) {
+    constexpr nanoseconds times[] = {0, 20 * millisecond, 400 * millisecond,
+                                     2 * second};
+    write_max_ = times[disk_random_.below(std::size(times))];
+    write_fails_ = disk_random_.below(2) == 0 ? 0 : 0.5;
   }
   item f;
   f.what = happening::fault;
@@ -174,7 +181,7 @@ void cluster_world::end_job() {
 }
 
 void cluster_world::heal() {
-  faults_ = false;
+  faults_ = false; // of disks too
   loss_ = slow_ = 0;
   std::fill_n(&blocked_[0][0], slots_max * slots_max, false);
   bool some_stay_down = chance(0.2);

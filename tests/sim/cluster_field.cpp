@@ -42,6 +42,7 @@ field::field(const field_options& o) : options_(o), random_(o.seed) {
     c.seed = random_.next();
     c.name_shoal = name;
     at(i).core = std::make_unique<membership>(std::move(c));
+    at(i).outbox = std::make_unique<outbox>(history{});
   }
 }
 
@@ -59,6 +60,8 @@ bool field::agreed(std::size_t members) const {
   for (const one& p : peers_) {
     if (!p.core || p.dark)
       continue;
+    if (!p.seen) // its first is being stored
+      return false;
     const view& v = *p.seen;
     if (v.members.size() != members
         || (all != nullptr
@@ -104,7 +107,26 @@ void field::give(int i, const event& e) {
     return;
   actions out;
   at(i).core->step(e, now_, out);
-  carry_out(i, out);
+  actions ready;
+  for (action& a : out) {
+    at(i).outbox->take(std::move(a), ready);
+    write(i, ready);
+  }
+  carry_out(i, ready);
+}
+
+/// Stores the next record: at once, if disks take no time here.
+void field::write(int i, actions& ready) {
+  while (at(i).outbox->next()) {
+    if (options_.write_max > 0) {
+      const auto span =
+        std::uint64_t(options_.write_max - options_.write_min + 1);
+      queue_.push({now_ + options_.write_min + nanoseconds(random_.below(span)),
+                   ++order_, i, 0, true, nullptr});
+      return;
+    }
+    at(i).outbox->written(true, ready);
+  }
 }
 
 void field::dial(int from, const std::string& address) {
@@ -170,8 +192,14 @@ bool field::next() {
     queue_.push(std::move(i));
     return true;
   }
-  if (i.tick == 0 || i.tick == p.ticks_at)
+  if (!i.what) {
+    actions ready;
+    p.outbox->written(true, ready);
+    write(i.to, ready);
+    carry_out(i.to, ready);
+  } else if (i.tick == 0 || i.tick == p.ticks_at) {
     give(i.to, *i.what);
+  }
   return true;
 }
 

@@ -1,11 +1,13 @@
 // tests/sim/cluster_field.hpp -- many cluster cores on a plain network.
 //
 // Where cluster_world looks for any wrong order of events, a field measures: a
-// shoal of cores with links between all, seeded delays and loss, peers that
-// are killed, stopped or slow, and pairs that are cut. Time is simulated.
+// shoal of cores with links between all, seeded delays and loss, disks that
+// take their time, peers that are killed, stopped or slow, and pairs that are
+// cut. Time is simulated.
 #pragma once
 
 #include "runtime/core/cluster/membership.hpp"
+#include "runtime/core/cluster/outbox.hpp"
 #include "runtime/core/cluster/random.hpp"
 
 #include <functional>
@@ -23,6 +25,8 @@ struct field_options {
   int loss_per_10000 = 0; ///< of messages
   core::nanoseconds delay_min = 50'000;
   core::nanoseconds delay_max = 500'000;
+  core::nanoseconds write_min = 0; ///< what storing a record takes
+  core::nanoseconds write_max = 0; ///< 0: nothing
 };
 
 class field {
@@ -67,6 +71,7 @@ private:
     core::peer_id id{};
     std::uint64_t instance = 0;
     std::unique_ptr<core::cluster::membership> core;
+    std::unique_ptr<core::cluster::outbox> outbox;
     std::shared_ptr<const core::view> seen;
     core::nanoseconds ticks_at = 0;
     core::nanoseconds stopped_until = 0;
@@ -80,7 +85,7 @@ private:
     int to = 0;
     core::nanoseconds tick = 0; ///< of a tick: the time that was asked for
     bool late = false;          ///< has been delayed by a slow peer
-    std::shared_ptr<const core::cluster::event> what;
+    std::shared_ptr<const core::cluster::event> what; ///< null: a disk is ready
   };
   struct later {
     bool operator()(const item& a, const item& b) const {
@@ -95,6 +100,7 @@ private:
   void push(int to, core::nanoseconds delay, core::cluster::event e,
             core::nanoseconds tick = 0);
   void carry_out(int i, core::cluster::actions& out);
+  void write(int i, core::cluster::actions& ready);
   void dial(int from, const std::string& address);
   bool next();
 

@@ -168,6 +168,54 @@ BOOST_AUTO_TEST_CASE(no_member_is_a_sequencer) {
   BOOST_TEST(high - low <= 12, "from " << low << " to " << high << " ms");
 }
 
+/// Kills `dead` of five that gather under `o`. @returns how long the others
+/// take to agree; -1: they do not, or somebody else was expelled
+static nanoseconds loss_time(field_options o, int dead, nanoseconds gather) {
+  field f(o);
+  if (!f.gather(gather))
+    return -1;
+  f.run(20 * s);
+  if (!f.agreed(std::size_t(o.peers)))
+    return -1;
+  for (int i = 0; i < dead; ++i)
+    f.kill(2 * i + 1);
+  const auto took =
+    f.until([&] { return f.agreed(std::size_t(o.peers - dead)); }, 60 * s);
+  f.run(20 * s);
+  return f.agreed(std::size_t(o.peers - dead)) ? took : -1;
+}
+
+BOOST_AUTO_TEST_CASE(a_far_shoal_agrees_as_a_near_one_does) {
+  for (std::uint64_t seed = 1; seed <= 10; ++seed)
+    BOOST_TEST_CONTEXT("seed " << seed) {
+      const auto took = loss_time({.seed = seed,
+                                   .peers = 5,
+                                   .delay_min = 195 * ms,
+                                   .delay_max = 205 * ms},
+                                  2, 120 * s);
+      std::printf("round trip of 400 ms: two of five gone after %.0f ms\n",
+                  in_ms(took));
+      BOOST_TEST(took >= 0);
+      BOOST_TEST(took < 10 * s);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(slow_disks_delay_a_view_and_nobody_is_suspected) {
+  for (nanoseconds slowest : {400 * ms, 1500 * ms, 3000 * ms})
+    for (std::uint64_t seed = 1; seed <= 5; ++seed)
+      BOOST_TEST_CONTEXT("seed " << seed << ", " << in_ms(slowest) << " ms") {
+        const auto took = loss_time({.seed = seed,
+                                     .peers = 5,
+                                     .write_min = slowest / 2,
+                                     .write_max = slowest},
+                                    2, 240 * s);
+        std::printf("disks that take %.0f ms: two of five gone after %.0f ms\n",
+                    in_ms(slowest), in_ms(took));
+        BOOST_TEST(took >= 0);
+        BOOST_TEST(took < 20 * slowest);
+      }
+}
+
 BOOST_AUTO_TEST_CASE(slow_watchers_expel_nobody) {
   // Simulated minutes: 1440 is a day.
   int minutes = from_environment("SHOAL_FIELD_MINUTES", 3);

@@ -1,5 +1,5 @@
 // tests/sim/cluster_machines.cpp -- processes, and disks that keep what was
-// persisted; processes end between any two actions.
+// persisted, after a while; processes end between any two actions.
 #include "cluster_world.hpp"
 
 #include <algorithm>
@@ -56,6 +56,7 @@ void cluster_world::start_machine(int i) {
   c.digest_key = hash_key;
   m.keys = m.disk.keys.value_or(key_record{c.key, {}, {}});
   m.core = std::make_unique<membership>(std::move(c));
+  m.waiting = std::make_unique<outbox>(m.disk);
   m.leaving = false;
   m.ticks_at = 0;
   m.paused_until = 0;
@@ -75,6 +76,7 @@ void cluster_world::crash(int i, bool silent) {
     std::printf("%9.3f m%d crashes\n", double(now_) / 1e9, i);
   ++result_.crashes;
   m.core.reset();
+  m.waiting.reset();
   m.unsynced.clear();
   if (options_.bug == planted::restarts_without_votes)
     m.disk.vote.reset();
@@ -128,7 +130,10 @@ void cluster_world::carry_out(int i, actions& out) {
     if (k == out.size())
       break;
     note(out[k].index());
-    if (carry_out(i, out[k]))
+    actions ready;
+    m.waiting->take(std::move(out[k]), ready);
+    write(i, ready);
+    if (carry_out_ready(i, ready))
       return;
   }
   for (const record& r : m.unsynced) {
@@ -136,6 +141,53 @@ void cluster_world::carry_out(int i, actions& out) {
     keep(w, r);
   }
   m.unsynced.clear();
+}
+
+/// Stores what is next, at once if disks take no time. What such a disk lets go
+/// follows in `ready`.
+void cluster_world::write(int i, actions& ready) {
+  machine& m = machines_[std::size_t(i)];
+  while (auto next = m.waiting->next()) {
+    if (real_disks_ && faults_) {
+      item w;
+      w.what = happening::written;
+      w.to = i;
+      w.token = m.instance;
+      w.stored = std::make_shared<const outbox::write>(std::move(*next));
+      const auto most = std::uint64_t(write_max_);
+      push(std::move(w),
+           millisecond / 20 + nanoseconds(disk_random_.below(most + 1)));
+      return;
+    }
+    store(i, *next);
+    m.waiting->written(true, ready);
+  }
+}
+
+/// A disk has stored what it was given, or has failed to.
+void cluster_world::written(item& i) {
+  machine& m = machines_[std::size_t(i.to)];
+  if (!m.core || m.instance != i.token)
+    return;
+  if (now_ < m.paused_until)
+    return push(std::move(i), m.paused_until - now_);
+  const bool fails =
+    faults_ && double(disk_random_.below(1000)) < write_fails_ * 1000;
+  if (!fails)
+    store(i.to, *i.stored);
+  note(fails ? 77 : 78);
+  actions ready;
+  m.waiting->written(!fails, ready);
+  write(i.to, ready);
+  carry_out_ready(i.to, ready);
+}
+
+/// @returns whether the process has ended.
+bool cluster_world::carry_out_ready(int i, actions& ready) {
+  for (const action& a : ready)
+    if (carry_out(i, a))
+      return true;
+  return false;
 }
 
 /// @returns whether the process has ended.
@@ -147,10 +199,12 @@ bool cluster_world::carry_out(int i, const action& a) {
       for (int j = 0; j < int(machines_.size()); ++j)
         if (machines_[std::size_t(j)].id == id)
           transmit(i, j, body);
-  } else if (const auto* p = std::get_if<persist>(&a)) {
-    store(i, p->what);
   } else if (const auto* c = std::get_if<cluster::connect>(&a)) {
     dial(i, c->address);
+  } else if (const auto* d = std::get_if<disconnect>(&a)) {
+    for (int j = 0; j < int(machines_.size()); ++j)
+      if (machines_[std::size_t(j)].id == d->peer)
+        lose_connection(i, j);
   } else if (const auto* t = std::get_if<need_tick_at>(&a)) {
     m.ticks_at = t->when;
     item k;
@@ -172,10 +226,6 @@ bool cluster_world::carry_out(int i, const action& a) {
               || std::ranges::find(m.keys.pending, key)
                    != m.keys.pending.end()))
         checker_.fail("a peer has the key that excludes it"); // K-1
-  } else if (std::holds_alternative<erase_history>(a)) {
-    m.disk.view.reset();
-    m.disk.vote.reset();
-    m.highest = 0;
   } else if (const auto* l = std::get_if<left>(&a)) {
     if (options_.print)
       std::printf("%9.3f m%d left%s\n", double(now_) / 1e9, i,
@@ -200,8 +250,15 @@ bool cluster_world::carry_out(int i, const action& a) {
   return false;
 }
 
-void cluster_world::store(int i, const record& r) {
+void cluster_world::store(int i, const outbox::write& w) {
   machine& m = machines_[std::size_t(i)];
+  if (std::holds_alternative<erase_history>(w)) {
+    m.disk.view.reset();
+    m.disk.vote.reset();
+    m.highest = 0;
+    return;
+  }
+  const record& r = std::get<record>(w);
   if (const auto* v = std::get_if<vote_record>(&r)) {
     checker_.saw_vote(m.id, *v);
     if (options_.bug == planted::votes_not_stored)
@@ -229,6 +286,9 @@ void cluster_world::saw(int i, const new_view& v) {
                 v.current.dissolved_into ? " dissolved" : "",
                 v.current.jobs.size());
   }
+  note(v.current.number * 64 + v.current.jobs.size());
+  for (const member& x : v.current.members)
+    note(x.instance * 4 + std::uint64_t(x.state));
   drop_strangers(i);
   checker_.saw_view(m.id, v.current);
   if (v.current.number < m.highest)

@@ -185,6 +185,8 @@ void cluster_world::handle(item& i) {
     if (faults_)
       fault();
     return;
+  case happening::written:
+    return written(i);
   case happening::heal:
     if (faults_)
       std::fill_n(&blocked_[0][0], slots_max * slots_max, false);

@@ -15,7 +15,8 @@ constexpr nanoseconds settle_time = 10 * second; // what is promised
 } // namespace
 
 cluster_world::cluster_world(const cluster_options& o)
-  : options_(o), random_(o.seed) {
+  : options_(o), random_(o.seed), real_disks_(o.seed % 2 == 0),
+    disk_random_(o.seed ^ 0x6469736b) {
   int n = o.peers > 0 ? std::min(o.peers, slots_max)
                       : 1 + int(random_.below(slots_max));
   machines_.resize(std::size_t(n));
@@ -45,6 +46,8 @@ bool cluster_world::group_gone(const std::vector<int>& group) {
       known = &m.core->current();
   }
   const view* tip = checker_.tip(known->shoal);
+  if (tip == nullptr)
+    return false; // it is being stored
   return !is_quorum(*tip, ids) || !is_quorum(*known, ids);
 }
 

@@ -2,10 +2,11 @@
 //
 // Runs up to nine membership cores on one event queue with simulated time, a
 // network that loses, delays, reorders, cuts and half-opens connections, and
-// disks that keep exactly what was persisted before a crash; processes crash
-// between any two actions, pause, lose their disks, leave and come back. Jobs
-// are submitted and ended meanwhile. Everything is drawn from the seed, so a
-// run is repeated by its seed alone.
+// disks that keep exactly what was stored before a crash, and that, in every
+// other run, take up to 2 s for it and fail; processes crash between any two
+// actions, pause, lose their disks, leave and come back. Jobs are submitted and
+// ended meanwhile. Everything is drawn from the seed, so a run is repeated by
+// its seed alone.
 //
 // Checked at every decided view: it succeeds the newest view of its shoal by
 // votes of a quorum of that view (C-1), and loses no running job; at every

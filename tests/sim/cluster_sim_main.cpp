@@ -1,10 +1,11 @@
 // tests/sim/cluster_sim_main.cpp -- runs simulated shoals from a command line.
 //
 //   cluster_sim [--seed N] [--seeds N] [--peers N] [--calm] [--print]
-//               [--plant 1..3]
+//               [--plant 1..3] [--twice]
 //
-// --seed is the first seed, --seeds how many follow it. Exit code 1 and the
-// command that repeats the run if one fails.
+// --seed is the first seed, --seeds how many follow it. --twice runs each
+// again, which must give the same trace. Exit code 1 and the command that
+// repeats the run if one fails.
 #include "cluster_sim.hpp"
 
 #include <cstdio>
@@ -16,7 +17,7 @@ namespace {
 int usage(const char* why) {
   std::fprintf(stderr,
                "cluster_sim: %s\nusage: cluster_sim [--seed N] [--seeds N] "
-               "[--peers 1..9] [--calm] [--print] [--plant 1..3]\n",
+               "[--peers 1..9] [--calm] [--print] [--plant 1..3] [--twice]\n",
                why);
   return 2;
 }
@@ -26,12 +27,15 @@ int usage(const char* why) {
 int main(int argc, char** argv) {
   shoal::sim::cluster_options o;
   std::uint64_t seeds = 1;
+  bool twice = false;
   for (int i = 1; i < argc; ++i) {
     auto is = [&](const char* name) { return std::strcmp(argv[i], name) == 0; };
     if (is("--calm")) {
       o.calm = true;
     } else if (is("--print")) {
       o.print = true;
+    } else if (is("--twice")) {
+      twice = true;
     } else if (is("--seed") || is("--seeds") || is("--peers")
                || is("--plant")) {
       if (i + 1 == argc)
@@ -64,6 +68,9 @@ int main(int argc, char** argv) {
   shoal::core::nanoseconds longest = 0;
   for (std::uint64_t last = o.seed + seeds; o.seed < last; ++o.seed) {
     auto r = shoal::sim::run_cluster(o);
+    if (twice && r.failure.empty()
+        && shoal::sim::run_cluster(o).trace != r.trace)
+      r.failure = "another trace, run again";
     events += r.events;
     views += r.views;
     crashes += r.crashes;

@@ -9,6 +9,7 @@
 
 #include "checker.hpp"
 #include "cluster_sim.hpp"
+#include "runtime/core/cluster/outbox.hpp"
 #include "runtime/core/cluster/random.hpp"
 
 #include <map>
@@ -29,6 +30,7 @@ struct machine {
   peer_id id{};
   std::string address;
   std::unique_ptr<membership> core;
+  std::unique_ptr<outbox> waiting; ///< what its process says after a write
   std::uint64_t instance = 0;
   history disk;
   nanoseconds ticks_at = 0; ///< ticks for other times are stale
@@ -58,7 +60,8 @@ enum class happening : std::uint8_t {
   crash,
   fault,
   announce,
-  heal
+  heal,
+  written
 };
 
 struct item {
@@ -70,6 +73,7 @@ struct item {
   std::uint64_t token = 0; ///< generation of the connection, process, or fault
   std::shared_ptr<const message> body;
   std::string address;
+  std::shared_ptr<const outbox::write> stored; ///< what a disk is given
 };
 
 struct later {
@@ -104,7 +108,10 @@ private:
   void give(int i, const event& e);
   void carry_out(int i, actions& out);
   bool carry_out(int i, const action& a);
-  void store(int i, const record& r);
+  bool carry_out_ready(int i, actions& ready);
+  void write(int i, actions& ready);
+  void written(item& i);
+  void store(int i, const outbox::write& w);
   void saw(int i, const new_view& v);
 
   // network
@@ -150,6 +157,12 @@ private:
   bool blocked_[slots_max][slots_max] = {};
   double loss_ = 0;
   double slow_ = 0; ///< share of messages that are delayed a lot
+  /// In every other run disks take their time, and fail. Drawn apart, so that
+  /// other runs are what they were.
+  bool real_disks_ = false;
+  cluster::random disk_random_;
+  nanoseconds write_max_ = 0;
+  double write_fails_ = 0;
   bool faults_ = false;
   bool disk_lost_ = false;
   std::map<cluster_key, peer_id> made_against_; ///< new keys and their subject

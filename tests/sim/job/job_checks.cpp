@@ -10,6 +10,9 @@ namespace shoal::sim {
 
 void job_world::check_version(const ptr& p, std::uint32_t unit) {
   state_version v = p->core.held().at(unit);
+  note(p->state.at(unit));
+  if (rotten(p, unit))
+    return;
   auto [at, fresh] = hashes_.try_emplace({v, unit}, p->state.at(unit));
   check(fresh || at->second == p->state.at(unit),
         name(p) + " holds unit " + std::to_string(unit) + " at step "
@@ -68,6 +71,7 @@ void job_world::on(const ptr& p, const act::adopt& a) {
         return;
       }
     ++result_.forwards;
+    rolled_.insert(a.from);
     check(a.from.step == tip + 1, "rolls forward by more than one step");
   }
 }
@@ -88,6 +92,9 @@ void job_world::on(const ptr& p, const act::step_known& a) {
 
 void job_world::on(const ptr& p, const act::committed& a) {
   const step_record& r = a.record;
+  note(r.loss);
+  note(r.grad_norm);
+  note(r.data);
   if (a.publish)
     for (const member& m : view_.members)
       if (m.id.peer != p->id)
@@ -108,6 +115,7 @@ void job_world::on(const ptr& p, const act::committed& a) {
                                      + " committed after "
                                      + std::to_string(tip));
   chain_.push_back(r);
+  look_for_differences(r);
   ++result_.steps;
 }
 

@@ -13,6 +13,7 @@ void job_world::set_up() {
   config_.eval_every = rng_.chance(50) ? 1 + rng_.below(9) : 0;
   config_.checkpoint_every = rng_.chance(50) ? 2 + rng_.below(9) : 0;
   config_.checkpoint_at_end = rng_.chance(80);
+  config_.digest_every = 4; // runs are short
   barrier_ = rng_.chance(60);
   loss_percent_ = rng_.chance(30) ? 1 + rng_.below(8) : 0;
 
@@ -48,6 +49,7 @@ void job_world::set_up() {
   view_.jobs.push_back(job);
   new_view();
   schedule_faults();
+  schedule_rot();
 }
 
 void job_world::schedule_faults() {

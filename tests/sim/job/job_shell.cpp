@@ -16,7 +16,10 @@ void job_world::tick(const ptr& p) {
 void job_world::input(const ptr& p, const job_input& e) {
   if (!p->alive || p->over)
     return;
-  for (const job_output& a : p->core.step(e, now_))
+  const job_actions out = p->core.step(e, now_);
+  note(std::uint64_t(now_) * 31 + p->id[0]);
+  note(std::uint64_t(e.index() * 1000 + out.size()));
+  for (const job_output& a : out)
     do_action(p, a);
   p->kept.clear();
 }
@@ -106,8 +109,11 @@ void job_world::apply_unit(const ptr& p, std::uint32_t unit, std::uint64_t step,
     check(p->prepared.step == step && p->prepared_units.contains(unit),
           "applies what is not prepared");
   }
+  const bool bad = rotten(p, unit);
   p->state.at(unit) = mix(mix(p->state.at(unit), step),
                           mix(std::bit_cast<std::uint64_t>(norm), gradients));
+  if (bad)
+    rotten_hashes_.insert(p->state.at(unit));
 }
 
 void job_world::applied_one(const ptr& p) {
@@ -124,6 +130,8 @@ void job_world::on(const ptr& p, const act::serve_unit& a) {
 }
 
 void job_world::on(const ptr& p, const act::fetch_unit& a) {
+  if (p->state.contains(a.unit) && rotten(p, a.unit))
+    ++result_.mended;
   p->state.erase(a.unit);
   later(p, between(1 * ms, 60 * ms), [=, this] {
     ptr from = up_[a.from[0]];
@@ -270,6 +278,7 @@ void job_world::on(const ptr& p, const act::run_step& a) {
       e.samples.push_back(mix(a.step, m)); // whoever computes it
     }
     e.unable = refuses(p, a.digest);
+    note_hashes(p, a, e);
     e.writing = mix(a.digest, a.step + p->id[0]) % 8 == 0;
     p->gradients_of = a.digest;
     p->reduced_step = a.step;
@@ -364,6 +373,8 @@ void job_world::on(const ptr& p, const act::checkpoint_given_up& a) {
 }
 
 void job_world::on(const ptr& p, const act::begin_anew& a) {
+  result_.noticed +=
+    differing_.contains(a.since) && anew_.insert(a.since).second;
   after(between(1 * ms, 300 * ms), [=, this] {
     if (done_ || !p->alive || view_.jobs.front().retried >= a.since)
       return;

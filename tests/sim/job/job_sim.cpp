@@ -26,6 +26,7 @@ job_sim_result job_world::run() {
     for (std::size_t i = 0; i < chain_.size(); ++i)
       check(chain_[i].version.step == config_.origin_step + i + 1,
             "the chain has a gap");
+    check_rot();
     result_.ok = true;
   } catch (const std::exception& e) {
     result_.error = "seed " + std::to_string(seed_) + ": " + e.what();

@@ -11,6 +11,9 @@
 // have equal hashes everywhere; each peer reports a step once and in order;
 // when the faults stop, the job ends and leaves nothing behind.
 //
+// In a quarter of the seeds a state rots at one holder: that holders of one
+// version differ must be noticed with the next digests, and mended.
+//
 // Disks refuse parts of checkpoints, and a checkpoint may rot in all stores.
 //
 // In half of the seeds state is so large that units arrive while steps run:
@@ -25,6 +28,8 @@ namespace shoal::sim {
 struct job_sim_result {
   bool ok = false;
   std::string error; ///< the first broken check
+  /// A hash of all that happened: events, losses, norms, state.
+  std::uint64_t trace = 0;
   std::uint64_t steps = 0;
   std::uint64_t views = 0;
   std::uint64_t crashes = 0;
@@ -35,6 +40,9 @@ struct job_sim_result {
   std::uint64_t arrived = 0;   ///< views that say so of all that was to come
   std::uint64_t overtaken = 0; ///< units that had to start over
   std::uint64_t given_up = 0;  ///< checkpoints, by some peer
+  std::uint64_t rots = 0;      ///< states that did
+  std::uint64_t noticed = 0;   ///< sub-plans that began anew for that
+  std::uint64_t mended = 0;    ///< rotten units, got anew
 };
 
 /// Bugs of a shell that the checks must find.
@@ -42,6 +50,7 @@ enum class job_planted : std::uint8_t {
   nothing,
   backlog_not_applied, ///< gradients that came before the copy of their unit
   copy_too_late,       ///< taken when it is sent, not at the boundary
+  state_not_hashed,    ///< digests are always the same
 };
 
 /// Runs one seed; with `trace`, tells on stderr what happens.

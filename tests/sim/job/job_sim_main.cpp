@@ -3,6 +3,7 @@
 //   job_sim [--seeds N] [--first N]   N seeds, from the first on; counted
 //   job_sim --seed N                  one, told step by step on stderr
 //   --plant B                         with a bug (job_planted), to be found
+//   --twice                           each again: its trace must be the same
 //
 // Exit code 1 and the command that repeats the run if one fails.
 #include "tests/sim/job/job_sim.hpp"
@@ -15,7 +16,7 @@ namespace {
 
 int usage() {
   std::fprintf(stderr, "usage: job_sim [--seeds N] [--first N] | --seed N, "
-                       "--plant B\n");
+                       "--plant B, --twice\n");
   return 2;
 }
 
@@ -25,8 +26,14 @@ int main(int argc, char** argv) {
   std::uint64_t first = 1;
   std::uint64_t count = 500;
   bool trace = false;
+  bool twice = false;
   auto bug = shoal::sim::job_planted::nothing;
   for (int i = 1; i < argc; i += 2) {
+    if (std::strcmp(argv[i], "--twice") == 0) {
+      twice = true;
+      --i;
+      continue;
+    }
     char* end = nullptr;
     std::uint64_t n = 0;
     if (i + 1 < argc)
@@ -51,6 +58,11 @@ int main(int argc, char** argv) {
   std::uint64_t failed = 0;
   for (std::uint64_t s = first; s < first + count; ++s) {
     auto r = shoal::sim::run_job_sim(s, trace, bug);
+    if (twice && r.ok
+        && shoal::sim::run_job_sim(s, false, bug).trace != r.trace) {
+      r.ok = false;
+      r.error = "seed " + std::to_string(s) + ": another trace, run again";
+    }
     if (!r.ok) {
       ++failed;
       std::printf("%s\n  repeat: job_sim --seed %llu\n", r.error.c_str(),

@@ -4,14 +4,15 @@
 // process per peer: its core, and what its shell would hold. Its parts:
 // job_oracle.cpp (views, plans, faults), job_shell.cpp (carries out what the
 // cores ask for), job_arrivals.cpp (of that, units that arrive), job_checks.cpp
-// (what commits, adoptions and the end must keep), job_sim.cpp (the run). Used
-// by these files only.
+// (what commits, adoptions and the end must keep), job_rot.cpp (states that
+// rot), job_sim.cpp (the run). Used by these files only.
 #pragma once
 
 #include "runtime/core/training/job_core.hpp"
 #include "runtime/core/training/plan.hpp"
 #include "tests/sim/job/job_sim.hpp"
 
+#include <bit>
 #include <cstdio>
 #include <functional>
 #include <map>
@@ -104,7 +105,8 @@ struct process {
 class job_world {
 public:
   job_world(std::uint64_t seed, bool trace, job_planted bug)
-    : rng_(seed), trace_(trace), seed_(seed), bug_(bug) {
+    : rng_(seed), rot_rng_(mix(seed, 99)), trace_(trace), seed_(seed),
+      bug_(bug) {
     set_up();
   }
 
@@ -128,6 +130,8 @@ private:
   nanoseconds between(nanoseconds a, nanoseconds b) {
     return a + static_cast<nanoseconds>(rng_.below(b - a + 1));
   }
+  void note(std::uint64_t x) { result_.trace = mix(result_.trace, x); }
+  void note(double x) { note(std::bit_cast<std::uint64_t>(x)); }
   void check(bool ok, const std::string& what) {
     if (!ok)
       throw std::runtime_error(what + " at " + std::to_string(now_ / ms)
@@ -194,6 +198,7 @@ private:
   void on(const ptr& p, const act::checkpoint_given_up& a);
   void on(const ptr& p, const act::begin_anew& a);
   void on(const ptr& p, const act::lost_state& a);
+  void on(const ptr& p, const act::state_differs& a);
   void on(const ptr& p, const act::get_blobs& a);
   void on(const ptr& p, const act::waiting& a) {
     say(name(p) + " waits: " + a.why);
@@ -203,6 +208,13 @@ private:
 
   void send(const ptr& from, const peer_id& to, const job_message& m);
   void check_version(const ptr& p, std::uint32_t unit);
+  void schedule_rot();
+  void rot_soon();
+  bool rot();
+  bool rotten(const ptr& p, std::uint32_t unit) const;
+  void note_hashes(const ptr& p, const act::run_step& a, ev::prepared& e);
+  void look_for_differences(const step_record& r);
+  void check_rot() const;
   bool reachable(const state_version& v, const assignment& place);
   const assignment* assignment_of(std::uint64_t d) {
     auto at = assignments_.find(d);
@@ -210,6 +222,7 @@ private:
   }
 
   random_source rng_;
+  random_source rot_rng_; ///< so that seeds do what they did without
   bool trace_;
   std::uint64_t seed_;
   job_planted bug_;
@@ -229,6 +242,13 @@ private:
   std::map<state_version, step_record> known_; ///< every committed one
   std::map<std::pair<state_version, std::uint32_t>, std::uint64_t> hashes_;
   std::set<std::uint64_t> adopted_;
+  std::set<std::uint64_t> rotten_hashes_; ///< and all that came of them
+  /// Of a step of a sub-plan, the digests of each unit that are due.
+  std::map<std::pair<epoch, std::uint64_t>,
+           std::map<std::uint32_t, std::set<std::uint64_t>>>
+    due_;
+  std::set<state_version> rolled_;   ///< forward, from seals
+  std::set<epoch> differing_, anew_; ///< sub-plans; asked to begin anew
   struct saved_state {
     std::uint64_t step = 0;
     unit_hashes units;

@@ -1,5 +1,5 @@
 // tests/sim/shoal/devices.hpp -- a device queue whose work takes simulated
-// time.
+// time, and memory that is counted.
 //
 // One piece at a time, in order; a piece has its effect when its time is over.
 // Whoever owns it says how long that is and calls finish() then. A piece may
@@ -11,6 +11,7 @@
 
 #include <deque>
 #include <functional>
+#include <memory_resource>
 #include <utility>
 
 namespace shoal::sim {
@@ -99,6 +100,27 @@ private:
   std::deque<piece> pieces_;
   bool running_ = false;
   bool closed_ = false;
+};
+
+/// Memory of one process, counted.
+class counted_memory final : public std::pmr::memory_resource {
+public:
+  std::size_t bytes() const noexcept { return bytes_; }
+
+private:
+  void* do_allocate(std::size_t bytes, std::size_t alignment) override {
+    bytes_ += bytes;
+    return std::pmr::new_delete_resource()->allocate(bytes, alignment);
+  }
+  void
+  do_deallocate(void* p, std::size_t bytes, std::size_t alignment) override {
+    bytes_ -= bytes;
+    std::pmr::new_delete_resource()->deallocate(p, bytes, alignment);
+  }
+  bool do_is_equal(const memory_resource& other) const noexcept override {
+    return this == &other;
+  }
+  std::size_t bytes_ = 0;
 };
 
 } // namespace shoal::sim

@@ -97,7 +97,25 @@ void shoal_world::fault() {
     bit_flips = chance(0.5) ? 0 : double(below(50)) / 100;
     break;
   }
+  if (slow_records_ && record_random_.below(4) == 0) {
+    constexpr nanoseconds times[] = {millisecond, 20 * millisecond,
+                                     400 * millisecond, 2 * second};
+    record_max_ = times[record_random_.below(std::size(times))];
+    records_fail_ = record_random_.below(2) == 0 ? 0 : 0.5;
+  }
   after(between(20 * millisecond, 1500 * millisecond), [this] { fault(); });
+}
+
+nanoseconds shoal_world::record_time() {
+  return faults_ && slow_records_ ? 1
+                                      + nanoseconds(record_random_.below(
+                                        std::uint64_t(record_max_) + 1))
+                                  : 0;
+}
+
+bool shoal_world::record_fails() {
+  return faults_ && slow_records_
+         && double(record_random_.below(1000)) < records_fail_ * 1000;
 }
 
 void shoal_world::kill_and_restart(int i) {
@@ -240,7 +258,7 @@ void shoal_world::mend(int a, int b) {
 }
 
 void shoal_world::heal() {
-  faults_ = false;
+  faults_ = false; // and records are stored at once
   lost = disk_full = bit_flips = 0;
   device_time = 2 * millisecond;
   disk_time = millisecond;

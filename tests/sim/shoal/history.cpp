@@ -1,9 +1,11 @@
 // tests/sim/shoal/history.cpp -- the committed steps and the state behind them.
 #include "tests/sim/shoal/history.hpp"
 
+#include "runtime/core/training/arrivals.hpp"
 #include "runtime/core/training/plan.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 namespace shoal::sim {
@@ -77,6 +79,7 @@ void history::took(int node, const job_core& core, const job_input& in) {
 }
 
 void history::unit_is(int node, std::uint32_t unit, std::uint64_t bits) {
+  note_(unit, bits);
   nodes_[node].bits[unit] = bits;
 }
 
@@ -86,9 +89,11 @@ void history::check_unit(int node, const job_core& core, std::uint32_t unit) {
     v = at->second;
   const std::uint64_t bits = nodes_[node].bits[unit];
   const auto [at, fresh] = bits_.try_emplace({v, unit}, bits);
-  check(at->second == bits, "H-3: m" + std::to_string(node) + " holds unit "
-                              + std::to_string(unit) + " at " + text(v)
-                              + " with other bits than the first holder");
+  check(at->second == bits, [&] {
+    return "H-3: m" + std::to_string(node) + " holds unit "
+           + std::to_string(unit) + " at " + text(v)
+           + " with other bits than the first holder";
+  });
 }
 
 std::string history::stand() const {
@@ -113,9 +118,10 @@ const assignment* history::told(int node) const {
 
 void history::uses_plan(int node, std::uint64_t digest) {
   const state& s = nodes_[node];
-  check(!s.still || digest == s.told,
-        "H-4: m" + std::to_string(node)
-          + " moves tensors under a sub-plan that it has left");
+  check(!s.still || digest == s.told, [&] {
+    return "H-4: m" + std::to_string(node)
+           + " moves tensors under a sub-plan that it has left";
+  });
 }
 
 void history::sends_tokens(std::uint64_t digest, std::uint32_t sequence,
@@ -136,7 +142,7 @@ void history::check_samples(const version& v) {
     if (at == sent_.end())
       return fail_("H-5: a microbatch of step " + text(v) + " was never sent");
     check(seen.insert(at->second).second,
-          "H-5: a sample twice in step " + text(v));
+          [&] { return "H-5: a sample twice in step " + text(v); });
   }
 }
 
@@ -192,9 +198,10 @@ void history::on(int node, const job_core&, const act::adopt& a) {
   if (late)
     return; // it woke up late; the others have gone on
   if (a.from.step < tip) {
-    check(!reachable(chain_.back().version, a.digest),
-          "H-1: step " + std::to_string(tip)
-            + " is given up though all of it is there");
+    check(!reachable(chain_.back().version, a.digest), [&] {
+      return "H-1: step " + std::to_string(tip)
+             + " is given up though all of it is there";
+    });
     ++losses_;
   }
   if (a.from.made == a.place.since && a.from.step > 0) { // of a checkpoint
@@ -232,17 +239,25 @@ const step_record* history::find(const version& v) const {
 void history::on(int node, const job_core&, const act::step_known& a) {
   state& s = nodes_[node];
   const version& v = a.record.version;
-  check(age(v) > age(s.reported), "H-1: m" + std::to_string(node) + " reports "
-                                    + text(v) + " after " + text(s.reported));
+  check(age(v) > age(s.reported), [&] {
+    return "H-1: m" + std::to_string(node) + " reports " + text(v) + " after "
+           + text(s.reported);
+  });
   s.reported = v;
 }
 
 void history::on(int node, const job_core&, const act::committed& a) {
   const step_record& r = a.record;
+  note_(std::bit_cast<std::uint64_t>(r.loss),
+        std::bit_cast<std::uint64_t>(r.grad_norm));
+  note_(r.version.step, r.data);
   const auto [at, fresh] = known_.try_emplace(r.version, r);
   check(at->second.loss == r.loss && at->second.grad_norm == r.grad_norm
           && at->second.data == r.data,
-        "H-1: step " + text(r.version) + " has two losses, norms or samples");
+        [&] {
+          return "H-1: step " + text(r.version)
+                 + " has two losses, norms or samples";
+        });
   if (!fresh)
     return;
   say_(node, "step " + text(r.version) + " committed");
@@ -255,22 +270,26 @@ void history::on(int node, const job_core&, const act::committed& a) {
   const bool resumed = std::ranges::any_of(
     resumed_, [&](const auto& x) { return x.second == r.version; });
   for (const peer_id& p : participants(place))
-    check(resumed || prepared_[r.version].contains(number_of(p)),
-          "H-2: step " + text(r.version) + " is committed before m"
-            + std::to_string(number_of(p)) + " is ready");
+    check(resumed || prepared_[r.version].contains(number_of(p)), [&] {
+      return "H-2: step " + text(r.version) + " is committed before m"
+             + std::to_string(number_of(p)) + " is ready";
+    });
   check_samples(r.version);
   // One that wakes up late may learn of a step that the others, who went on
   // without it, could not reach.
   const auto next = adopted_.upper_bound(r.version.made);
   const std::uint64_t tip = chain_.empty() ? 0 : chain_.back().version.step;
   if (next != adopted_.end() && r.version.step != tip + 1) {
-    check(!reachable(r.version, next->second),
-          "H-1: step " + text(r.version) + " was given up though it was there");
+    check(!reachable(r.version, next->second), [&] {
+      return "H-1: step " + text(r.version)
+             + " was given up though it was there";
+    });
     return;
   }
-  check(r.version.step == tip + 1, "H-1: step " + text(r.version)
-                                     + " is committed after "
-                                     + std::to_string(tip));
+  check(r.version.step == tip + 1, [&] {
+    return "H-1: step " + text(r.version) + " is committed after "
+           + std::to_string(tip);
+  });
   chain_.push_back(r);
 }
 
@@ -278,9 +297,18 @@ void history::on(int node, const job_core& core, const act::run_step& a) {
   const state& s = nodes_[node];
   check(a.digest == s.told, "H-4: a step runs under an old sub-plan");
   check(!s.must_say, "H-1: a loss was not said");
-  for (std::uint32_t u : units_of(places_[a.digest], id_of(node)))
+  const assignment& place = places_[a.digest];
+  for (std::uint32_t u : units_of(place, id_of(node)))
     check(core.held().contains(u) && core.held().at(u).step + 1 == a.step,
           "H-1: a step runs on old state");
+  check_holdings(node, core);
+}
+
+void history::check_holdings(int node, const job_core& core) {
+  check(core.copies().size() <= copied_versions_max, [&] {
+    return "H-6: m" + std::to_string(node) + " keeps copies of "
+           + std::to_string(core.copies().size()) + " versions";
+  });
 }
 
 void history::on(int node, const job_core&, const act::send& a) {

@@ -13,6 +13,8 @@
 //      told to leave.
 // H-5: a committed step uses each of its samples once; in the committed history
 //      no window of the text occurs twice in a pass over it.
+// H-6: as a step runs, a peer has copies of copied_versions_max versions at
+//      most.
 #pragma once
 
 #include "runtime/core/training/job_core.hpp"
@@ -23,11 +25,15 @@
 #include <set>
 #include <span>
 #include <string>
+#include <type_traits>
 
 namespace shoal::sim {
 
 class history {
 public:
+  /// The newest that all have, and the one that is being made.
+  static constexpr std::size_t copied_versions_max = 2;
+
   struct shape {
     std::uint64_t steps = 0;
     std::uint32_t blocks = 0;
@@ -39,9 +45,12 @@ public:
     std::function<std::uint64_t(std::span<const std::int32_t>)> window_of;
   };
 
+  /// @param note two numbers that the trace of the run is to hold
   history(shape s, std::function<void(std::string)> fail,
-          std::function<void(int, const std::string&)> say)
-    : shape_(std::move(s)), fail_(std::move(fail)), say_(std::move(say)) {}
+          std::function<void(int, const std::string&)> say,
+          std::function<void(std::uint64_t, std::uint64_t)> note)
+    : shape_(std::move(s)), fail_(std::move(fail)), say_(std::move(say)),
+      note_(std::move(note)) {}
 
   /// A job core of this node has taken a step.
   void stepped(int node, const core::job_core& core, const core::job_input& in,
@@ -112,9 +121,16 @@ private:
 
   void check_unit(int node, const core::job_core& core, std::uint32_t unit);
   void check_samples(const version& v);
+  void check_holdings(int node, const core::job_core& core);
   bool reachable(const version& v, std::uint64_t digest) const;
-  void check(bool ok, const std::string& what) const {
-    if (!ok)
+  /// @param what text, or what makes it: nearly all of them hold
+  template <class What>
+  void check(bool ok, const What& what) const {
+    if (ok) [[likely]]
+      return;
+    if constexpr (std::is_invocable_v<What>)
+      fail_(what());
+    else
       fail_(what);
   }
 
@@ -124,6 +140,7 @@ private:
   shape shape_;
   std::function<void(std::string)> fail_;
   std::function<void(int, const std::string&)> say_;
+  std::function<void(std::uint64_t, std::uint64_t)> note_;
   std::map<int, state> nodes_;
   std::map<std::uint64_t, core::assignment> places_; ///< by digest
   std::map<core::epoch, std::uint64_t> digests_;     ///< by `since`

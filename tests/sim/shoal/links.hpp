@@ -27,6 +27,9 @@ public:
             runtime::shared_bytes from, callback done) override;
   void cancel(std::uint64_t plan) override;
   std::vector<link_stat> stats() const override { return inner_.stats(); }
+  runtime::shared_memory_resource memory() const override {
+    return inner_.memory();
+  }
   void list_pending(std::uint64_t plan,
                     std::function<void(std::vector<pending>)> then) override;
   /// The next transfer that is sent begins, and does not end before its

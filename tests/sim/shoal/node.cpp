@@ -60,6 +60,7 @@ sim_node::sim_node(shoal_world& world, machine& home)
                          const runtime::link_credit& credit) {
     return transmit(to, credit, false);
   };
+  l.memory = memory_;
   links_ = runtime::make_link_service(std::move(l));
   watched_ = std::make_unique<watched_links>(world, home.number, *links_);
   runtime::blob_exchange::config x;
@@ -100,6 +101,7 @@ sim_node::sim_node(shoal_world& world, machine& home)
   core_.emplace(std::move(c));
   if (world.has(planted::votes_not_stored))
     home.disk.vote.reset();
+  outbox_.emplace(home_.disk);
   enter([this] { tell(cl::start{home_.disk}); });
   later(world.between(0, pulse_every), [this] { pulse(); });
 }
@@ -240,6 +242,7 @@ void sim_node::wake_disk() {
 void sim_node::pulse() {
   links_->tick();
   exchange_->tick(world_.now());
+  check_limits();
   later(pulse_every, [this] { pulse(); });
 }
 
@@ -409,29 +412,67 @@ void sim_node::tell(const cl::event& e) {
     end = world_.below(out.size() + 1);
     world_.doom(home_.number);
   }
-  for (std::size_t k = 0; k < end && !dead_; ++k)
-    act(out[k]);
+  for (std::size_t k = 0; k < end && !dead_; ++k) {
+    cl::actions ready;
+    outbox_->take(std::move(out[k]), ready);
+    write(ready);
+    carry_out(ready);
+  }
 }
 
-bool sim_node::act(const cl::action& a) {
+void sim_node::carry_out(cl::actions& ready) {
+  for (const cl::action& a : ready)
+    if (!dead_)
+      act(a);
+}
+
+/// Stores the next records, or gives one to a disk that takes its time.
+void sim_node::write(cl::actions& ready) {
+  while (auto next = outbox_->next()) {
+    if (const nanoseconds time = world_.record_time(); time > 0) {
+      later(time, [this, w = std::move(*next)] { written(w); });
+      return;
+    }
+    store(*next);
+    outbox_->written(true, ready);
+  }
+}
+
+void sim_node::written(const cl::outbox::write& w) {
+  const bool fails = world_.record_fails();
+  world_.note(std::uint64_t(world_.now()), fails ? 77 : 78);
+  if (!fails)
+    store(w);
+  cl::actions ready;
+  outbox_->written(!fails, ready);
+  write(ready);
+  carry_out(ready);
+}
+
+void sim_node::store(const cl::outbox::write& w) {
+  const auto* r = std::get_if<cl::record>(&w);
+  if (r == nullptr) { // it forgets all
+    home_.disk = {};
+  } else if (const auto* v = std::get_if<cl::view_record>(r)) {
+    home_.disk.view = *v;
+  } else if (const auto* k = std::get_if<cl::key_record>(r)) {
+    home_.disk.keys = *k;
+  } else {
+    home_.disk.vote = std::get<cl::vote_record>(*r);
+    world_.views().saw_vote(home_.id, *home_.disk.vote);
+  }
+}
+
+void sim_node::act(const cl::action& a) {
   if (const auto* s = std::get_if<cl::send>(&a)) {
     const auto bytes = runtime::codec::encode(s->what);
     for (const core::peer_id& to : s->to)
       if (!world_.chance(world_.lost))
         static_cast<void>(fabric_->send(to, bytes));
-  } else if (const auto* p = std::get_if<cl::persist>(&a)) {
-    if (const auto* v = std::get_if<cl::view_record>(&p->what)) {
-      home_.disk.view = *v;
-    } else if (const auto* k = std::get_if<cl::key_record>(&p->what)) {
-      home_.disk.keys = *k;
-    } else {
-      home_.disk.vote = std::get<cl::vote_record>(p->what);
-      world_.views().saw_vote(home_.id, *home_.disk.vote);
-    }
-  } else if (std::holds_alternative<cl::erase_history>(a)) {
-    home_.disk = {};
   } else if (const auto* c = std::get_if<cl::connect>(&a)) {
     fabric_->connect(c->address);
+  } else if (const auto* d = std::get_if<cl::disconnect>(&a)) {
+    fabric_->drop(d->peer);
   } else if (const auto* t = std::get_if<cl::need_tick_at>(&a)) {
     tick_at_ = t->when;
     later(std::max<nanoseconds>(t->when - world_.now(), 0)
@@ -450,7 +491,6 @@ bool sim_node::act(const cl::action& a) {
   } else if (const auto* r = std::get_if<cl::rejected>(&a)) {
     say("[cluster] rejected: " + r->reason);
   }
-  return true;
 }
 
 /// As runtime/node does.
@@ -480,16 +520,6 @@ void sim_node::adopt(const cl::new_view& v) {
   for (const core::member& m : view_->members)
     members.insert(m.id.peer);
   gate_.members(std::move(members));
-}
-
-std::string sim_node::left_over() const {
-  if (watched_->open() > 0)
-    return std::to_string(watched_->open()) + " transfers are open ("
-           + watched_->an_open_one() + ")";
-  if (system_->registry().running() != actors_at_rest_)
-    return std::to_string(system_->registry().running() - actors_at_rest_)
-           + " actors are left";
-  return {};
 }
 
 } // namespace shoal::sim

@@ -11,6 +11,7 @@
 
 #include "runtime/context.hpp"
 #include "runtime/core/cluster/membership.hpp"
+#include "runtime/core/cluster/outbox.hpp"
 #include "runtime/job_journal.hpp"
 #include "runtime/link_service.hpp"
 #include "runtime/node/gate.hpp"
@@ -118,12 +119,19 @@ private:
   void begin_piece(sim_queue& q, nanoseconds mean);
   void end_piece(sim_queue& q);
   void pulse();
+  void check_limits();
+  /// Fails the run if there are more than may be.
+  void check_most(std::size_t are, std::size_t most, const char* of_what);
   void run_actors();
   void wake_in_time();
   std::error_code
   transmit(const core::peer_id& to, const runtime::envelope& what, bool lossy);
   void take(const core::peer_id& from, runtime::envelope&& e);
-  bool act(const core::cluster::action& a);
+  void act(const core::cluster::action& a);
+  void carry_out(core::cluster::actions& ready);
+  void write(core::cluster::actions& ready);
+  void written(const core::cluster::outbox::write& w);
+  void store(const core::cluster::outbox::write& w);
   void adopt(const core::cluster::new_view& v);
 
   shoal_world& world_;
@@ -142,6 +150,8 @@ private:
   std::unique_ptr<kernels::backend> backend_;
   std::unique_ptr<sim_queue> device_, reductions_, disk_;
   std::unique_ptr<sim_store> store_;
+  /// Of what travels over links, and of gradients.
+  std::shared_ptr<counted_memory> memory_ = std::make_shared<counted_memory>();
   std::unique_ptr<runtime::job_journal> journal_;
   std::unique_ptr<runtime::link_service> links_;
   std::unique_ptr<watched_links> watched_;
@@ -149,6 +159,7 @@ private:
   std::unique_ptr<runtime::blob_exchange> exchange_;
   runtime::gate gate_;
   std::optional<core::cluster::membership> core_;
+  std::optional<core::cluster::outbox> outbox_;
   std::shared_ptr<const core::view> view_;
   std::shared_ptr<const core::plan> plan_;
   caf::actor_system_config config_;

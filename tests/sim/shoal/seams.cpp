@@ -78,14 +78,23 @@ core::job_actions wrap_step(core::job_core* core, const core::job_input& in,
   sim::shoal_world* world = at_work();
   if (world == nullptr)
     return real_step(core, in, now);
-  core::job_actions all;
-  for (const core::job_input& told : sim::mutate(*world, world->at_work, in)) {
-    core::job_actions out = real_step(core, told, now);
-    sim::mutate(*world, world->at_work, told, out);
+  const auto took = [&](const core::job_input& told,
+                        const core::job_actions& out) {
     world->note(told.index(), out.size());
     world->past().stepped(world->at_work, *core, told, out);
     if (core->loads())
       world->loads(world->at_work);
+  };
+  if (world->has(sim::planted::nothing)) {
+    core::job_actions out = real_step(core, in, now);
+    took(in, out);
+    return out;
+  }
+  core::job_actions all;
+  for (const core::job_input& told : sim::mutate(*world, world->at_work, in)) {
+    core::job_actions out = real_step(core, told, now);
+    sim::mutate(*world, world->at_work, told, out);
+    took(told, out);
     all.insert(all.end(), out.begin(), out.end());
   }
   return all;

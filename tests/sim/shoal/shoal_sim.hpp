@@ -8,7 +8,8 @@
 // disks, stop and wake up late, connections break, ways are cut in one or both
 // directions, disks fill up and lie, devices and transfers hang. In every
 // eighth run a disk or device hangs for good while data are fetched or state is
-// restored. A tiny model trains meanwhile with real arithmetic.
+// restored, in another eighth views and votes take up to 2 s to be stored, and
+// fail to be. A tiny model trains meanwhile with real arithmetic.
 //
 // Checked, always: history.hpp (one history of committed steps, equal state at
 // equal versions, each sample once, nothing of an old sub-plan has effect),
@@ -81,6 +82,8 @@ struct shoal_result {
   std::uint64_t kills = 0;
   bool stuck = false;       ///< the job's shoal has lost its quorum for good
   std::uint64_t losses = 0; ///< times that committed steps were lost
+  std::size_t buffer_bytes_most = 0; ///< of one process, at any time
+  std::size_t transfers_most = 0;    ///< likewise
 };
 
 shoal_result run_shoal(const shoal_options& options);

@@ -84,6 +84,14 @@ training::training(std::uint64_t k, std::uint64_t layout)
   entry.data_bytes = text.size();
 }
 
+std::size_t training::parameter_bytes() const {
+  const model::unit_layout units(run.model);
+  std::size_t all = 0;
+  for (model::unit_index u = 0; u < units.unit_count(); ++u)
+    all += units.unit_size(u) * sizeof(float);
+  return all;
+}
+
 std::uint64_t training::windows() const {
   return std::uint64_t(run.steps * run.sequences_per_step());
 }

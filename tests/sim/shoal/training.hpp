@@ -24,6 +24,9 @@ struct training {
   /// The window that begins with these tokens, or windows().
   std::uint64_t window_of(std::span<const std::int32_t> tokens) const;
 
+  /// Of the parameters of all units.
+  std::size_t parameter_bytes() const;
+
   std::uint64_t kind = 0;
   runtime::run_config run;
   core::job_entry entry; ///< data and submitter are still to be said

@@ -19,7 +19,7 @@ namespace {
 constexpr nanoseconds birth_time = 15 * second;
 constexpr nanoseconds rest_time = 3 * second;
 /// Which seeds have a hang while data are fetched or state is restored.
-constexpr std::uint64_t hang_seeds = 8, hang_seed = 7;
+constexpr std::uint64_t hang_seeds = 8, hang_seed = 7, slow_record_seed = 6;
 
 /// Losses and norms may differ from those of one peer by this, relatively:
 /// replicas add in another order, and the steps carry it on.
@@ -45,8 +45,11 @@ shoal_world::shoal_world(const shoal_options& o, std::uint64_t kind)
        [this](const core::peer_id& id) { return number_of(id); },
        [this](std::span<const std::int32_t> t) { return work_.window_of(t); }},
       [this](const std::string& why) { fail(why); },
-      [this](int i, const std::string& what) { say(i, what); }),
+      [this](int i, const std::string& what) { say(i, what); },
+      [this](std::uint64_t a, std::uint64_t b) { note(a, b); }),
     hang_random_(o.seed ^ 0x68616e67),
+    slow_records_(!o.calm && o.seed % hang_seeds == slow_record_seed),
+    record_random_(o.seed ^ 0x7265636f),
     outer_(std::exchange(active_world, this)) {
   const int n =
     o.peers > 0 ? std::min(o.peers, nodes_max) : 3 + int(below(nodes_max - 2));
@@ -189,6 +192,23 @@ void shoal_world::announce(int i, std::uint64_t start) {
   after(second, [this, i, start] { announce(i, start); });
 }
 
+/// Of all units: the gradients, and of units that leave those too; what arrives
+/// and what is sent of their state, three arrays each; copies of two versions;
+/// and the parts of a reduction, from and to each other replica. Beside that
+/// what all microbatches of a step leave between two stages, both ways, at both
+/// ends of each.
+std::size_t shoal_world::buffer_bytes_max() const {
+  constexpr std::size_t state = 3;
+  const std::size_t peers = machines_.size();
+  const std::size_t arrays =
+    2 + 2 * state + history::copied_versions_max * state + 2 * (peers - 1);
+  const std::size_t hidden =
+    std::size_t(work_.run.sequences_per_step() * work_.run.seq_len
+                * work_.run.model.hidden_size)
+    * sizeof(float);
+  return arrays * work_.parameter_bytes() + 4 * peers * hidden;
+}
+
 bool shoal_world::all_in_one_view() const {
   const core::view* first = nullptr;
   for (const machine& m : machines_) {
@@ -259,21 +279,28 @@ bool shoal_world::over(std::string* why) const {
 /// of their view has gone on without it. A member that was stopped may agree
 /// to its own expulsion when it wakes up, and then be in another shoal before
 /// the others have heard of that view.
-bool shoal_world::quorum_gone() const {
+/// Somebody always knows it, as no disk is ever lost.
+bool shoal_world::quorum_gone() {
   const core::view* known = nullptr;
   for (const machine& m : machines_) {
-    if (!m.node)
-      continue; // it starts again
-    const core::view& v = m.node->member().current();
-    if (core::find_job(v, work_.entry.id)
-        && (known == nullptr || v.number > known->number))
-      known = &v;
+    const core::view* v = nullptr;
+    if (m.node)
+      v = &m.node->member().current();
+    else if (m.disk.view) // it starts again
+      v = &m.disk.view->current;
+    if (v && core::find_job(*v, work_.entry.id)
+        && (known == nullptr || v->number > known->number))
+      known = v;
+  }
+  if (known == nullptr) {
+    fail("the job is forgotten by all");
+    return false;
   }
   std::vector<core::peer_id> ids;
   for (const machine& m : machines_)
-    if (known && m.node && m.node->member().current().shoal == known->shoal)
+    if (m.node && m.node->member().current().shoal == known->shoal)
       ids.push_back(m.id);
-  return known == nullptr || !core::is_quorum(*known, ids);
+  return !core::is_quorum(*known, ids);
 }
 
 /// Everything is over and quiet: what must be so now?
@@ -281,6 +308,8 @@ void shoal_world::check_end() {
   if (const std::string why = history_.finished(); !why.empty())
     return fail(why);
   for (const machine& m : machines_) {
+    if (!m.node)
+      continue; // it was asked to leave before the faults stopped, and has now
     const std::string name = "m" + std::to_string(m.number);
     // Of who had no part in the job the last piece of work, its clean-up, may
     // be the first that hangs.

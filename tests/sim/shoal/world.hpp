@@ -17,6 +17,7 @@
 #include "tests/support/scratch.hpp"
 #include "transport/loopback/fabric.hpp"
 
+#include <algorithm>
 #include <deque>
 #include <filesystem>
 #include <map>
@@ -87,6 +88,15 @@ public:
   /// Its job core gets state from disks, or waits for the job's data.
   void loads(int node);
 
+  /// Bytes that one process may have in buffers and gradients.
+  std::size_t buffer_bytes_max() const;
+  /// What one process holds now.
+  void holds(std::size_t buffer_bytes, std::size_t transfers) {
+    result_.buffer_bytes_most =
+      std::max(result_.buffer_bytes_most, buffer_bytes);
+    result_.transfers_most = std::max(result_.transfers_most, transfers);
+  }
+
   /// The process has met its end, or shall: it is gone after this event.
   void doom(int i);
 
@@ -107,6 +117,12 @@ public:
   nanoseconds device_time = 2 * millisecond;
   nanoseconds disk_time = millisecond;
 
+  /// What storing a view or vote takes now; 0: it is done at once. Of runs in
+  /// which that takes time only, every eighth.
+  nanoseconds record_time();
+  /// Whether the disk refuses a view or vote now.
+  bool record_fails();
+
   double lost = 0;      ///< share of control messages that vanish
   double disk_full = 0; ///< share of writes that the disks refuse
   double bit_flips = 0; ///< share of first reads that find a flipped bit
@@ -122,7 +138,7 @@ private:
   void submit();
   bool step_until(nanoseconds time, const std::function<bool()>& done);
   bool over(std::string* why) const;
-  bool quorum_gone() const;
+  bool quorum_gone();
   void check_end();
   void fault();
   void kill_and_restart(int i);
@@ -161,6 +177,10 @@ private:
   moving_hang moving_hang_ = moving_hang::none;
   bool hang_due_ = false;             ///< in the first that loads, perhaps
   core::cluster::random hang_random_; ///< so that other runs stay as they are
+  bool slow_records_ = false;
+  core::cluster::random record_random_; ///< likewise
+  nanoseconds record_max_ = 0;
+  double records_fail_ = 0;
   shoal_world* outer_ = nullptr;
   shoal_result result_;
 };

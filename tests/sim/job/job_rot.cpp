@@ -1,0 +1,85 @@
+// tests/sim/job/job_rot.cpp -- a state that rots at one of its holders, and
+// what must come of it.
+//
+// Rot shows in the hash of a state; all that is computed from it is rotten too.
+// Where it has got to all holders before a digest was due, it is the state.
+#include "tests/sim/job/job_world.hpp"
+
+namespace shoal::sim {
+
+void job_world::schedule_rot() {
+  if (!rot_rng_.chance(25))
+    return;
+  after(static_cast<nanoseconds>(rot_rng_.below(1'500)) * ms,
+        [this] { rot_soon(); });
+}
+
+/// Once there is a state that can.
+void job_world::rot_soon() {
+  if (!done_ && !rot() && now_ < 3'000 * ms)
+    after(50 * ms, [this] { rot_soon(); });
+}
+
+bool job_world::rotten(const ptr& p, std::uint32_t unit) const {
+  return rotten_hashes_.contains(p->state.at(unit));
+}
+
+/// Of a peer that computes a step.
+bool job_world::rot() {
+  for (auto& [n, p] : up_) {
+    if (!p->alive || p->over || p->core.now_in() != job_core::phase::running
+        || rot_rng_.chance(50))
+      continue;
+    for (auto& [unit, version] : p->core.held()) {
+      if (!p->state.contains(unit) || rot_rng_.chance(70))
+        continue;
+      say(name(p) + ": unit " + std::to_string(unit) + " ROTS");
+      rotten_hashes_.insert(p->state[unit] ^= 1);
+      ++result_.rots;
+      return true;
+    }
+  }
+  return false;
+}
+
+/// The digests that are asked for; what they should be is kept.
+void job_world::note_hashes(const ptr& p, const act::run_step& a,
+                            ev::prepared& e) {
+  const epoch since = assignment_of(a.digest)->since;
+  for (const std::uint32_t u : a.digests) {
+    const std::uint64_t hash = p->state.at(u);
+    due_[{since, a.step}][u].insert(hash);
+    e.digests.push_back({u, bug_ == job_planted::state_not_hashed ? 1 : hash});
+  }
+}
+
+/// Of a step that votes have committed. Where seals have, who differed may be
+/// dead, and else they say it themselves.
+void job_world::look_for_differences(const step_record& r) {
+  const auto at = due_.find({r.version.made, r.version.step});
+  if (at == due_.end() || rolled_.contains(r.version))
+    return;
+  for (auto& [unit, hashes] : at->second)
+    if (hashes.size() > 1)
+      differing_.insert(r.version.made);
+}
+
+void job_world::on(const ptr& p, const act::state_differs& a) {
+  for (const differing_unit& d : a.units)
+    say(name(p) + " hears that unit " + std::to_string(d.unit) + " of p"
+        + std::to_string(d.at[0]) + " differs");
+  check(result_.rots > 0, "states differ, and none has rotted");
+}
+
+/// A state rots once; so many sub-plans may begin before it is mended: the
+/// right holder may die while it serves.
+void job_world::check_rot() const {
+  constexpr std::size_t begun_anew_max = 4;
+  for (const epoch since : differing_)
+    if (!anew_.contains(since))
+      throw std::runtime_error("states that differ are not noticed");
+  if (differing_.size() > begun_anew_max)
+    throw std::runtime_error("a state that has rotted is not mended");
+}
+
+} // namespace shoal::sim
