@@ -5,19 +5,19 @@
 # come again (the bar: those between two checkpoints), and that what is loaded
 # is the newest checkpoint that was complete, and whole: steps that come again
 # have the losses that they had, and no node says that a file is damaged.
-import pathlib
 import random
 import signal
 import sys
-import tempfile
 import time
 
 from bars import Bars, State, options_of, percentile
 from cluster import Cluster
-from lifecycle_support import kill_together, log_of
+from lifecycle_support import kill_together
+from quotas import share_of
 from watch import events_known, train
 
 PEERS = 4
+PROCESSORS = 0.42  # of each, with --bars
 KILLS = 50
 INTERVAL = 10  # steps between checkpoints
 FIRST_STEP_S = 10.0
@@ -50,7 +50,11 @@ TOLERANCE = 1e-4
 
 
 def damaged(cluster):
-    return [line for peer in cluster.peers for line in log_of(peer)
+    """What all processes of all peers have said so far."""
+    logs = [cluster.root / f"{peer.name}.{start}.log"
+            for peer in cluster.peers for start in range(1, peer.starts + 1)]
+    return [line for log in logs
+            for line in log.read_text(encoding="utf-8").splitlines()
             if "damaged" in line or "set aside" in line]
 
 
@@ -61,9 +65,9 @@ def newest(cluster, watch, since, kind):
 
 
 def one(cluster, watch, rng, since):
-    """Kills all; seconds until the first step, steps that came again, whether
-    a complete checkpoint was newer than what was loaded; and when they were
-    started. `since`: when they had been before."""
+    """Kills all; its figures: seconds until the first step, steps that came
+    again, whether a complete checkpoint was newer than what was loaded; and
+    when they were started. `since`: when they had been before."""
     # Between two checkpoints, while one is written: anywhere.
     watch.advance(rng.randint(1, 2 * INTERVAL), DEADLINE_S)
     signal.sigtimedwait([], rng.uniform(0, 2 * watch.step_time(-10)))
@@ -80,7 +84,7 @@ def one(cluster, watch, rng, since):
     older = watch.numbers[first] <= saved
     print(f"  all killed after step {done}: {lost} steps again, the first "
           f"{took:.2f} s after the start", flush=True)
-    return [took, lost, older], started
+    return {"took": took, "lost": lost, "older": older}, started
 
 
 def main():
@@ -88,10 +92,9 @@ def main():
     bars, state = Bars(options), State(options.state)
     kills = KILLS if options.bars else 2
     rng = random.Random(options.seed + len(state.done))
-    with Cluster(options.shoal, PEERS, ["--threads", "1"],
-                 options.keep) as cluster, tempfile.TemporaryDirectory(
-                     prefix="shoal-all-", ignore_cleanup_errors=True) as folder:
-        folder = pathlib.Path(folder)
+    with Cluster(options.shoal, PEERS, ["--threads", "1"], options.keep,
+                 processors=share_of(options, PROCESSORS)) as cluster:
+        folder = cluster.work
         run_file = folder / "run.toml"
         run_file.write_text(RUN.format(interval=INTERVAL), encoding="utf-8")
         cluster.start_all()
@@ -100,29 +103,33 @@ def main():
         watch = train(cluster, run_file, folder / "out", options.data,
                       repeats_max=4 * INTERVAL, tolerance=TOLERANCE, gaps=True)
         watch.advance(INTERVAL + 2, DEADLINE_S)
-        bad, since = [], 0.0
+        bad, since = 0, 0.0
         for number in range(len(state.done), kills):
             figures, since = one(cluster, watch, rng, since)
-            bad += damaged(cluster)
-            state.keep(str(number), [*figures, watch.deviation])
+            found = damaged(cluster)[bad:]
+            for line in found:
+                print(f"  {line}", flush=True)
+            bad += len(found)
+            state.keep(str(number), {**figures, "damaged": len(found),
+                                     "deviation": watch.deviation})
         watch.process.send_signal(signal.SIGINT)
         watch.process.send_signal(signal.SIGINT)
         watch.process.wait(timeout=DEADLINE_S)
     done = list(state.done.values())
+    of = {key: [d[key] for d in done] for key in done[0]}
     bars.show("times that all were killed", len(done))
-    bars.at_most("first step after the start, longest",
-                 max(took for took, *_ in done), FIRST_STEP_S)
+    bars.at_most("first step after the start, longest", max(of["took"]),
+                 FIRST_STEP_S)
     bars.show("first step after the start, median",
-              percentile([took for took, *_ in done], 0.5), "s")
-    bars.at_most("steps that came again, most",
-                 max(lost for _, lost, *_ in done), INTERVAL, "")
+              percentile(of["took"], 0.5), "s")
+    bars.at_most("steps that came again, most", max(of["lost"]), INTERVAL, "")
     bars.show("of these, more than the interval: kills while a checkpoint was "
-              "written", sum(lost > INTERVAL for _, lost, *_ in done))
+              "written", sum(lost > INTERVAL for lost in of["lost"]))
     bars.at_most("loads of an older checkpoint than the newest complete one",
-                 sum(older for _, _, older, _ in done), 0, "", exact=True)
-    bars.at_most("losses of these differ by", max(d for *_, d in done),
+                 sum(of["older"]), 0, "", exact=True)
+    bars.at_most("losses of these differ by", max(of["deviation"]),
                  TOLERANCE, "", exact=True)
-    bars.at_most("damaged files", len(bad), 0, "", exact=True)
+    bars.at_most("damaged files", sum(of["damaged"]), 0, "", exact=True)
     code = bars.finish()
     state.forget()
     return code

@@ -4,19 +4,56 @@
 # Without --bars it is a short run that judges outcomes (no step lost, nothing
 # left behind), and times only ten times as generously, since a loaded machine
 # is slow. With --bars it runs in full and each figure counts; what is done is
-# kept in a file (--state), so that a run that was cut goes on; --results takes
-# the figures as one line of JSON. `python3 bars.py FILE` prints the newest row
-# of each script as a Markdown table. Exit codes: 0; 1: a bar was missed;
-# 77: cannot be run here, and why.
+# kept in a file (--state), so that a run that was cut goes on: it ends by
+# itself after LIMIT_S and says how. --results takes the figures as one line of
+# JSON; with both, what it has of the same program is not measured again.
+# `python3 bars.py FILE` prints the newest row of each script as a
+# Markdown table. Exit codes: 0; 1: a bar was missed; 75: not finished, the same
+# command goes on; 77: cannot be run here, and why.
 import argparse
+import contextlib
 import datetime
+import hashlib
 import json
 import math
 import os
 import pathlib
+import shlex
+import signal
 import sys
 
 SLACK = 10  # of times, without --bars
+#: Each script under 40 minutes, with what it takes to end its processes.
+LIMIT_S = 38 * 60
+UNFINISHED = 75  # exit code
+
+
+class OutOfTime(SystemExit):
+    """The limit is reached: everything is ended in order, what is done stays
+    in the state."""
+
+
+def limit(state):
+    """From now on there is one."""
+
+    def over(*_):
+        print(f"not finished after {LIMIT_S // 60} minutes; what is done is in "
+              f"{state}, the same command goes on from there:\n"
+              f"  {shlex.join([sys.executable, *sys.argv])}", flush=True)
+        raise OutOfTime(UNFINISHED)
+
+    signal.signal(signal.SIGALRM, over)
+    signal.setitimer(signal.ITIMER_REAL, LIMIT_S)
+
+
+@contextlib.contextmanager
+def without_limit():
+    """What must not end in the middle; the limit waits."""
+    left, _ = signal.setitimer(signal.ITIMER_REAL, 0)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, left)
 
 
 def machine():
@@ -86,23 +123,57 @@ def options_of(script, more=None):
         more(parser)
     options = parser.parse_args()
     options.script = script
+    for path in filter(None, (options.state, options.results)):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    State.of = measured(options)
+    if options.bars and options.state:
+        known(options)
+        limit(options.state)
     return options
 
 
+def known(options):
+    """Ends with the row that the results have of just this, if they do."""
+    for row in rows(options.results):
+        if row.get("of") == State.of and row["script"] == options.script:
+            print(f"measured before: {json.dumps(row)}\n"
+                  f"To measure again, remove {options.results}", flush=True)
+            sys.exit(1 if row["missed"] else 0)
+
+
+def measured(options):
+    """What a state is of: the program, and how it is measured."""
+    how = {k: v for k, v in vars(options).items()
+           if k not in ("state", "results", "keep", "shoal")}
+    out = hashlib.sha256(pathlib.Path(options.shoal).read_bytes())
+    out.update(repr(sorted(how.items())).encode())
+    return out.hexdigest()
+
+
 class State:
-    """What a long run has done so far, by name; kept in a file if asked."""
+    """What a long run has done so far, by name; kept in a file if asked.
+    That of another program, or other options, is not gone on with."""
+
+    of = None
 
     def __init__(self, path):
         self.path = path
         self.done = {}
         if path and path.exists():
-            self.done = json.loads(path.read_text(encoding="utf-8"))
+            kept = json.loads(path.read_text(encoding="utf-8"))
+            if kept.get("of") == self.of:
+                self.done = kept["done"]
+                print(f"goes on: {len(self.done)} parts are done", flush=True)
+            else:
+                print(f"{path} is of another program or other options: from "
+                      "the start", flush=True)
 
     def keep(self, name, what):
         self.done[name] = what
         if self.path:
             new = self.path.with_suffix(".new")
-            new.write_text(json.dumps(self.done), encoding="utf-8")
+            new.write_text(json.dumps({"of": self.of, "done": self.done}),
+                           encoding="utf-8")
             new.replace(self.path)
 
     def forget(self):
@@ -153,7 +224,7 @@ class Bars:
                "date": datetime.datetime.now(datetime.timezone.utc)
                .strftime("%Y-%m-%d"),
                "machine": machine(), "load": max(self.loads),
-               "figures": self.rows}
+               "of": State.of, "missed": self.missed, "figures": self.rows}
         if self.options.results:
             with open(self.options.results, "a", encoding="utf-8") as out:
                 out.write(json.dumps(row) + "\n")
@@ -172,11 +243,16 @@ def text_of(value, unit):
     return f"{number} {unit}".strip()
 
 
+def rows(path):
+    if not path or not path.exists():
+        return []
+    return map(json.loads, path.read_text(encoding="utf-8").splitlines())
+
+
 def table(path):
     """The newest full row of each script and variant, as Markdown."""
     newest = {}
-    for line in pathlib.Path(path).read_text(encoding="utf-8").splitlines():
-        row = json.loads(line)
+    for row in rows(path):
         if row["bars"]:
             newest[row["script"], row["variant"]] = row
     out = ["| script | figure: measured (bar) | date, machine, load |",
@@ -195,4 +271,4 @@ def table(path):
 
 
 if __name__ == "__main__":
-    print(table(sys.argv[1]))
+    print(table(pathlib.Path(sys.argv[1])))

@@ -2,22 +2,26 @@
 #
 # A run of a tiny model while processes of no concern to it spin on every
 # processor: nothing dies, stops or loses a link, so the members of the view
-# must stay who they are, and every step comes once.
+# must stay who they are, and every step comes once. What has been seen is kept
+# every STRETCH steps; a run that was cut goes on with as many as are missing.
 import json
 import os
 import pathlib
 import queue
+import statistics
 import subprocess
 import sys
-import tempfile
 
-from bars import Bars, options_of
+from bars import Bars, State, options_of
 from cluster import Cluster
+from quotas import share_of
 from watch import train
 
 PEERS = 4
+PROCESSORS = 0.42  # of each, with --bars
 STEPS = 10_000
 STEPS_SHORT = 200
+STRETCH = 500
 DEADLINE_S = 120
 RUN = """[model]
 hidden_size = 32
@@ -83,46 +87,72 @@ def members(event):
     return sorted(event["names"]) if event["member"] else None
 
 
-def main():
-    options = options_of("clean_test.py")
-    bars = Bars(options)
-    steps = STEPS if options.bars else STEPS_SHORT
-    with Cluster(options.shoal, PEERS, ["--threads", "1"],
-                 options.keep) as cluster, tempfile.TemporaryDirectory(
-                     prefix="shoal-clean-",
-                     ignore_cleanup_errors=True) as folder:
-        folder = pathlib.Path(folder)
+def identities(view):
+    return [(p["id"], p["incarnation"]) for p in view["peers"]]
+
+
+def wrong(cluster):
+    """Of what the nodes have said: what nobody should have seen."""
+    names = sorted(p.name for p in cluster.peers)
+    return [e["text"] for peer in cluster.peers for e in said(peer)
+            if (e["event"] == "view" and members(e) != names)
+            or e["event"] == "waiting" or "expelled" in e["text"]]
+
+
+def run(options, steps, state):
+    """So many steps; keeps what was seen of each stretch of them."""
+    with Cluster(options.shoal, PEERS, ["--threads", "1"], options.keep,
+                 processors=share_of(options, PROCESSORS)) as cluster:
+        folder = cluster.work
         run_file = folder / "run.toml"
         run_file.write_text(RUN.format(steps=steps), encoding="utf-8")
         cluster.start_all()
-        together = cluster.wait_view(PEERS)
+        together = identities(cluster.wait_view(PEERS))
         for peer in cluster.peers:
             said(peer)  # how they found each other
         with Spinning() as spinning:
             watch = train(cluster, run_file, folder / "out", options.data)
             while len(watch.losses) < steps:
-                assert watch.step(DEADLINE_S) is not None, "ended too early"
-            taken = watch.times[-1] - watch.times[0]
-            load = spinning.ticks() / taken
-            watch.finish(DEADLINE_S)
-        names = sorted(p.name for p in cluster.peers)
-        wrong = [e["text"] for peer in cluster.peers for e in said(peer)
-                 if (e["event"] == "view" and members(e) != names)
-                 or e["event"] == "waiting" or "expelled" in e["text"]]
-        after = cluster.wait_view(PEERS)
-        same = ([(p["id"], p["incarnation"]) for p in together["peers"]]
-                == [(p["id"], p["incarnation"]) for p in after["peers"]])
-    for line in wrong[:5]:
-        print(f"  {line}")
-    bars.show("steps, each once", len(watch.losses))
-    bars.show("processors that others used meanwhile", load)
-    bars.show("step time T", watch.step_time(), "s")
-    bars.show("step, longest", max(
-        b - a for a, b in zip(watch.times, watch.times[1:])), "s")
-    bars.at_most("members expelled, or views without one", len(wrong), 0, "",
-                 exact=True)
-    bars.at_most("incarnations that changed", int(not same), 0, "", exact=True)
-    return bars.finish()
+                first, ticks = len(watch.times), spinning.ticks()
+                for _ in range(min(STRETCH, steps - first)):
+                    assert watch.step(DEADLINE_S) is not None, \
+                        "ended too early"
+                if len(watch.losses) == steps:
+                    watch.finish(DEADLINE_S)
+                times = watch.times[max(0, first - 1):]
+                found = wrong(cluster)
+                for line in found[:5]:
+                    print(f"  {line}", flush=True)
+                state.keep(str(len(state.done)), {
+                    "steps": len(watch.times) - first, "wrong": len(found),
+                    "changed": identities(cluster.wait_view(PEERS))
+                    != together,
+                    "ticks": spinning.ticks() - ticks,
+                    "seconds": times[-1] - times[0],
+                    "T": watch.step_time(max(0, first - 1)),
+                    "longest": max(b - a for a, b in zip(times, times[1:]))})
+
+
+def main():
+    options = options_of("clean_test.py")
+    bars, state = Bars(options), State(options.state)
+    steps = STEPS if options.bars else STEPS_SHORT
+    missing = steps - sum(d["steps"] for d in state.done.values())
+    if missing > 0:
+        run(options, missing, state)
+    done = list(state.done.values())
+    bars.show("steps, each once", sum(d["steps"] for d in done))
+    bars.show("processors that others used meanwhile",
+              sum(d["ticks"] for d in done) / sum(d["seconds"] for d in done))
+    bars.show("step time T", statistics.median(d["T"] for d in done), "s")
+    bars.show("step, longest", max(d["longest"] for d in done), "s")
+    bars.at_most("members expelled, or views without one",
+                 sum(d["wrong"] for d in done), 0, "", exact=True)
+    bars.at_most("incarnations that changed",
+                 sum(d["changed"] for d in done), 0, "", exact=True)
+    code = bars.finish()
+    state.forget()
+    return code
 
 
 if __name__ == "__main__":

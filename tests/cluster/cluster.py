@@ -5,8 +5,9 @@
 # hidden, so that no file is shared by accident. Without the right to make
 # namespaces the peers share the file system (isolated is then False).
 #
-# Everything started here is ended by pid in close(); left_behind() says what
-# remained.
+# Everything started here is ended by pid in close(), which says what is left:
+# processes, ports and shared memory (left.py). At the end of a test that went
+# well the logs of all nodes must tell one history (history.py).
 import glob
 import json
 import os
@@ -20,6 +21,9 @@ import tempfile
 import threading
 import time
 
+import history
+import left
+from bars import OutOfTime, without_limit
 from quotas import Quotas
 
 
@@ -86,10 +90,12 @@ class Peer:
         return self.process.pid
 
     def kill(self):
+        self.cluster.held.note(self.pid())
         os.kill(self.pid(), signal.SIGKILL)
         self.process.wait()
 
     def stop(self, seconds=30):
+        self.cluster.held.note(self.pid())
         os.kill(self.pid(), signal.SIGTERM)
         return self.process.wait(timeout=seconds)
 
@@ -127,6 +133,9 @@ class Cluster:
         self.root = pathlib.Path(tempfile.mkdtemp(prefix="shoal-cluster-"))
         self.mine = self.root / "mine"
         self.mine.mkdir()
+        #: For what a test writes; it goes when all have ended.
+        self.work = self.root / "work"
+        self.work.mkdir()
         self.cluster = self.root.name
         self.node_flags = list(node_flags)
         self.keep = keep
@@ -139,6 +148,7 @@ class Cluster:
         self.network = hosts(self.root) if hosts else None
         self.processors = processors
         self.quotas = Quotas(f"{self.cluster}-")
+        self.held = left.Held()
         self.shm_before = set(os.listdir("/dev/shm"))
         self.peers = [Peer(self, n) for n in range(1, peers + 1)]
 
@@ -200,6 +210,7 @@ class Cluster:
             seen = [p.status() for p in self.peers if p.running()]
             if (all(seen) and len({s["epoch"] for s in seen}) == 1
                     and all(len(s["peers"]) == count for s in seen)):
+                self.note_held()
                 return seen[0]
         raise TimeoutError(f"no view of {count} peers: "
                            f"{[s and len(s['peers']) for s in seen]}")
@@ -234,9 +245,11 @@ class Cluster:
     def __enter__(self):
         return self
 
+    @without_limit()
     def __exit__(self, wrong, *_):
         """Ends all peers, in order if nothing was wrong; then nothing may be
-        left behind. Else the logs stay and are named."""
+        left behind, and there was one history. Else the logs stay and are
+        named."""
         good = False
         try:
             if wrong is None:
@@ -245,32 +258,49 @@ class Cluster:
                         code = peer.stop(60)
                         assert code == 0 or self.may_end, (
                             f"{peer.name} ended with {code}")
+                self.one_history()
                 good = True
         finally:
-            self.keep = self.keep or not good
-            left = self.sockets() if good and not self.may_end else []
-            left += self.close()
-            if not good:
+            self.keep = self.keep or not (good or wrong is OutOfTime)
+            remains = self.sockets() if good and not self.may_end else []
+            remains += self.close()
+            if self.keep:
                 print(f"logs: {self.root}", file=sys.stderr)
-        assert not (good and left), f"left behind: {left}"
+        assert not (good and remains), f"left behind: {remains}"
+
+    def one_history(self):
+        """Fails if the logs of the nodes tell of more than one."""
+        wrong = history.forks(self.root)
+        assert not wrong, f"a fork: {wrong}"
+
+    def note_held(self):
+        """What is to be looked for when the nodes are gone."""
+        for peer in self.peers:
+            if peer.running():
+                self.held.note(peer.pid())
 
     def sockets(self):
         """Of nodes that have ended: those in order take theirs along, and
         those that were killed have been started again since."""
         return [str(p) for p in self.root.rglob("*") if p.is_socket()]
 
+    @without_limit()
     def close(self):
+        """Ends all that was started here; what is left of it, in words."""
+        self.note_held()
         for process in self.started:
             if process.poll() is None:
                 process.kill()
                 process.wait()
+        remains = left.processes(self.root) + self.held.left()
         if self.network:
             self.network.close()
         self.quotas.close()
-        left = sorted(name for name in os.listdir("/dev/shm")
-                      if name not in self.shm_before and not in_use(name)
-                      # Another test's: a folder, or gone by now.
-                      and os.path.isfile("/dev/shm/" + name))
+        remains += sorted(
+            "/dev/shm/" + name for name in os.listdir("/dev/shm")
+            if name not in self.shm_before and not in_use(name)
+            # Another test's: a folder, or gone by now.
+            and os.path.isfile("/dev/shm/" + name))
         if not self.keep:
             shutil.rmtree(self.root, ignore_errors=True)
-        return left
+        return remains

@@ -5,10 +5,8 @@
 # two reach each other again the view says so. Hosts are network namespaces
 # (network.py); exit code 77 without the right to make them.
 import argparse
-import pathlib
 import re
 import sys
-import tempfile
 import time
 
 from hosts_test import Hosts, by_multicast, up
@@ -48,32 +46,30 @@ def main():
     with Hosts(options.shoal, count=4) as cluster:
         cluster.keep = options.keep
         up(cluster, by_multicast(cluster))
-        with tempfile.TemporaryDirectory(prefix="shoal-cut-") as folder:
-            run = Run(cluster, pathlib.Path(folder), replicas=2, stages=1,
-                      number=4)
-            run.advance(5)
-            names = sorted(workers(cluster.peers[3]))
-            assert len(names) == 2, names
-            a, b = (p for p in cluster.peers if p.name in names)
-            a.host.cut(b.host)
-            began = time.monotonic()
-            wait_for(lambda: cuts(cluster) == [names], 30)
-            listed = time.monotonic() - began
-            run.advance(1, 30)
-            goes_on = time.monotonic() - began
-            run.advance(5)
-            left = workers(cluster.peers[3])
-            assert not set(names) <= left, f"both ends of the cut work: {left}"
-            print(f"{a.name}-{b.name} cut: listed by all after {listed:.2f} s, "
-                  f"the run goes on after {goes_on:.2f} s with "
-                  f"{', '.join(sorted(left))}", flush=True)
-            a.host.heal(b.host)
-            began = time.monotonic()
-            wait_for(lambda: cuts(cluster) == [], 30)
-            print(f"healed: listed by nobody after "
-                  f"{time.monotonic() - began:.2f} s", flush=True)
-            run.advance(5)
-            run.once_each()
+        run = Run(cluster, cluster.work, replicas=2, stages=1, number=4)
+        run.advance(5)
+        names = sorted(workers(cluster.peers[3]))
+        assert len(names) == 2, names
+        a, b = (p for p in cluster.peers if p.name in names)
+        a.host.cut(b.host)
+        began = time.monotonic()
+        wait_for(lambda: cuts(cluster) == [names], 30)
+        listed = time.monotonic() - began
+        run.advance(1, 30)
+        goes_on = time.monotonic() - began
+        run.advance(5)
+        left = workers(cluster.peers[3])
+        assert not set(names) <= left, f"both ends of the cut work: {left}"
+        print(f"{a.name}-{b.name} cut: listed by all after {listed:.2f} s, "
+              f"the run goes on after {goes_on:.2f} s with "
+              f"{', '.join(sorted(left))}", flush=True)
+        a.host.heal(b.host)
+        began = time.monotonic()
+        wait_for(lambda: cuts(cluster) == [], 30)
+        print(f"healed: listed by nobody after "
+              f"{time.monotonic() - began:.2f} s", flush=True)
+        run.advance(5)
+        run.once_each()
     return 0
 
 

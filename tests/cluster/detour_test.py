@@ -5,19 +5,18 @@
 # at once (runtime/core/training/detours.hpp). The peer comes back, its state
 # arrives while steps run, and the layout is whole again. Each step is committed
 # once, with the samples that it should have; nothing is lost.
-import pathlib
 import signal
-import statistics
 import subprocess
 import sys
-import tempfile
 import time
 
-from bars import Bars, options_of, run_text
+from bars import Bars, State, options_of, run_text
 from cluster import Cluster
+from quotas import share_of
 from watch import train
 
 PEERS = 4
+PROCESSORS = 0.42  # of each, with --bars
 DEADLINE_S = 120
 # 30.4 M parameters.
 SHAPE = {"width": 512, "mlp": 1280, "blocks": 10, "heads": 8, "seq": 32,
@@ -41,13 +40,12 @@ def until(watch, wanted):
     return views(watch)[-1]
 
 
-def one(options, fabric, bars):
+def one(options, fabric):
+    """The figures of one death."""
     with Cluster(options.shoal, PEERS,
-                 ["--threads", "1", "--fabric.force", fabric],
-                 options.keep) as cluster, tempfile.TemporaryDirectory(
-                     prefix="shoal-detour-",
-                     ignore_cleanup_errors=True) as folder:
-        folder = pathlib.Path(folder)
+                 ["--threads", "1", "--fabric.force", fabric], options.keep,
+                 processors=share_of(options, PROCESSORS)) as cluster:
+        folder = cluster.work
         run_file = folder / "run.toml"
         run_file.write_text(run_text(SHAPE, 2, 2), encoding="utf-8")
         cluster.start_all()
@@ -87,21 +85,31 @@ def one(options, fabric, bars):
             [options.shoal, "audit", str(out)], text=True,
             capture_output=True, timeout=DEADLINE_S, check=False)
         print("  " + audit.stdout.strip().splitlines()[-1], flush=True)
+    return {"before": before, "detour": detour, "pause": pause,
+            "lost": len(lost) + len(watch.repeated),
+            "audit": audit.returncode}
+
+
+def judge(bars, fabric, d):
     bars.show(f"{fabric}: step time T of all, of three (median)",
-              f"{before:.3f} s, {detour:.3f} s")
-    bars.at_most(f"{fabric}: pause", pause, 2 + 2 * before)
-    bars.at_most(f"{fabric}: steps lost or repeated",
-                 len(lost) + len(watch.repeated), 0, "", exact=True)
+              f"{d['before']:.3f} s, {d['detour']:.3f} s")
+    bars.at_most(f"{fabric}: pause", d["pause"], 2 + 2 * d["before"])
+    bars.at_most(f"{fabric}: steps lost or repeated", d["lost"], 0, "",
+                 exact=True)
     bars.at_most(f"{fabric}: samples missing, repeated or unknown",
-                 int(audit.returncode != 0), 0, "", exact=True)
+                 int(d["audit"] != 0), 0, "", exact=True)
 
 
 def main():
     options = options_of("detour_test.py")
-    bars = Bars(options)
+    bars, state = Bars(options), State(options.state)
     for fabric in ["shm", "tls"] if options.bars else ["tls"]:
-        one(options, fabric, bars)
-    return bars.finish()
+        if fabric not in state.done:
+            state.keep(fabric, one(options, fabric))
+        judge(bars, fabric, state.done[fabric])
+    code = bars.finish()
+    state.forget()
+    return code
 
 
 if __name__ == "__main__":

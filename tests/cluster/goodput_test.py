@@ -7,13 +7,11 @@
 # a member. Each peer has its share of the processors (quotas.py), so that what
 # a dead one leaves is not used by the others.
 import json
-import pathlib
 import queue
 import random
 import signal
 import statistics
 import sys
-import tempfile
 import time
 
 from bars import Bars, State, options_of, run_text
@@ -22,7 +20,13 @@ from quotas import can_make_quotas
 from watch import train
 
 PEERS = 4
-HANG_S = 30  # without a step; or until a peer is back
+#: Without a step, or until a peer is back: ten times the longest pause that a
+#: kill may cause (2 s + 2 T), at T = 0.5 s. Longer is a hang, which counts.
+HANG_S = 30
+DEADLINE_S = 4 * HANG_S  # longer never ends
+#: From its first view as a member until a peer has its state again: a death
+#: before is one of two at a time.
+STATE_S = 5
 GOODPUT = {60: 0.95, 15: 0.90}  # by seconds between kills
 MINUTES = {60: 10, 15: 4}
 # 30.4 M parameters.
@@ -32,9 +36,8 @@ SHORT = {"width": 64, "mlp": 176, "blocks": 4, "heads": 4, "seq": 16,
          "batch": 4, "processors": None, "calm": 0.5}
 
 
-# Without replicas copies may be rarer than steps (fault_tolerance.copy_every):
-# what is run again then is not counted twice.
-COPIES_MAX = 1000
+# Where two were down at a time, steps may be run again: not counted twice.
+REPEATS_MAX = 1000
 
 
 class Storm:
@@ -44,6 +47,8 @@ class Storm:
         self.changes = []  # (time, peers that count)
         self.speeds = {}   # peers -> tokens per second, measured
         self.kills = []
+        self.alone = {}  # kill -> whether all others were there, with state
+        self.back_at = 0.0  # when the last was a member again
         self.back = []     # seconds until a member again
         self.waiting = {}  # peer -> when it was started again
         self.restarted = 0  # when the peer was without which was measured
@@ -60,6 +65,7 @@ class Storm:
                 event = json.loads(line)
                 if event["event"] == "view" and event["member"]:
                     self.back.append(when - self.waiting.pop(peer))
+                    self.back_at = when
                     self.changes.append((when, PEERS - len(self.waiting)))
                     break
 
@@ -72,16 +78,17 @@ class Storm:
                     0.0, until - time.monotonic()))) is not None, "it ended"
             except TimeoutError:
                 last = max([self.watch.times[-1], *self.kills[-1:]])
-                assert time.monotonic() < last + HANG_S, (
-                    f"no step for {HANG_S} s")
+                assert time.monotonic() < last + DEADLINE_S, (
+                    f"no step for {DEADLINE_S} s")
             for peer, since in self.waiting.items():
-                assert time.monotonic() < since + HANG_S, (
-                    f"{peer.name} is not back after {HANG_S} s")
+                assert time.monotonic() < since + DEADLINE_S, (
+                    f"{peer.name} is not back after {DEADLINE_S} s")
 
     def kill(self):
         victim = self.rng.choice([p for p in self.cluster.peers
                                   if p not in self.waiting])
         now = time.monotonic()
+        self.alone[now] = not self.waiting and now > self.back_at + STATE_S
         victim.kill()
         self.kills.append(now)
         return victim
@@ -94,14 +101,14 @@ class Storm:
         while self.waiting:
             self.follow(time.monotonic() + 0.1)
         self.cluster.wait_view(PEERS)
-        self.watch.advance(3, HANG_S)
+        self.watch.advance(3, DEADLINE_S)
 
     def measure(self):
         """The speed of the peers that there are, undisturbed; keeps it."""
-        self.watch.advance(2, HANG_S)
+        self.watch.advance(2, DEADLINE_S)
         first = len(self.watch.times) - 1
         self.follow(self.watch.times[first] + self.calm_s)
-        self.watch.advance(1, HANG_S)
+        self.watch.advance(1, DEADLINE_S)
         taken = self.watch.times[-1] - self.watch.times[first]
         tokens = self.watch.tokens[-1] - self.watch.tokens[first]
         count = sum(p.running() for p in self.cluster.peers)
@@ -112,7 +119,7 @@ class Storm:
         """Of all peers, and of all but one."""
         step_time = self.measure()
         victim = self.kill()
-        self.watch.past(self.kills.pop(), 3, HANG_S)
+        self.watch.past(self.kills.pop(), 3, DEADLINE_S)
         self.measure()
         self.restarted = time.monotonic()
         self.start(victim)
@@ -139,7 +146,7 @@ class Storm:
         self.follow(end)
         while self.waiting:
             self.follow(time.monotonic() + 0.1)
-        self.watch.past(end, 1, HANG_S)
+        self.watch.past(end, 1, DEADLINE_S)
         last = self.watch.numbers[-1]
         self.watch.fill(self.cluster)
         tokens, times = self.watch.tokens, self.watch.times
@@ -169,12 +176,21 @@ class Storm:
                              if b > since and a < until))
         return found
 
+    def hangs(self, first, end):
+        """Waits that were too long: for a step from the first on, for a peer
+        to come back."""
+        times = [t for t in self.watch.times if first <= t <= end]
+        return (sum(b - a > HANG_S for a, b in zip(times, times[1:]))
+                + sum(took > HANG_S for took in self.back))
 
-def pause_of_death(storm):
-    """The waits for the first step after each kill."""
-    times = storm.watch.times
-    return [next(b - a for a, b in zip(times, times[1:]) if b > killed)
-            for killed in storm.kills]
+    def repeated(self):
+        """Steps that came again, by whether only one peer was down; the other
+        holds what it had."""
+        found = {True: 0, False: 0}
+        for count, when in zip(self.watch.repeated, self.watch.repeated_at):
+            killed = max((k for k in self.alone if k < when), default=None)
+            found[self.alone.get(killed, True)] += count
+        return found
 
 
 def one(options, fabric, every, minutes):
@@ -182,33 +198,36 @@ def one(options, fabric, every, minutes):
     rng = random.Random(f"{options.seed} {fabric} {every}")
     with Cluster(options.shoal, PEERS,
                  ["--threads", "1", "--fabric.force", fabric], options.keep,
-                 processors=shape["processors"]) as cluster, \
-            tempfile.TemporaryDirectory(
-                prefix="shoal-goodput-", ignore_cleanup_errors=True) as folder:
-        folder = pathlib.Path(folder)
+                 processors=shape["processors"]) as cluster:
+        folder = cluster.work
         run_file = folder / "run.toml"
         run_file.write_text(run_text(shape, 2, 2),
                             encoding="utf-8")
         cluster.start_all()
         cluster.wait_view(PEERS)
         watch = train(cluster, run_file, folder / "out", options.data,
-                      gaps=True, repeats_max=COPIES_MAX, tolerance=1e-3)
-        watch.advance(5, HANG_S * 2)
+                      gaps=True, repeats_max=REPEATS_MAX, tolerance=1e-3)
+        watch.advance(5, DEADLINE_S)
         storm = Storm(cluster, watch, rng, shape["calm"])
         step_time = storm.measure_all()
         tokens, changes, end = storm.rage(minutes * 60, every)
-        deaths = pause_of_death(storm)
+        deaths = [watch.pause_since(killed, 2) for killed in storm.kills]
+        hangs = storm.hangs(changes[0][0], end)
         longest = storm.pauses(changes, end)
+        back, repeated = storm.back, storm.repeated()
+        alone = sum(storm.alone[killed] for killed in storm.kills)
         cluster.wait_view(PEERS)
         if options.bars:
             step_time = statistics.mean([step_time, storm.measure_all()])
         watch.process.send_signal(signal.SIGINT)
         watch.process.send_signal(signal.SIGINT)
-        watch.process.wait(timeout=HANG_S)
+        watch.process.wait(timeout=DEADLINE_S)
         return {"goodput": tokens / storm.capacity(changes, end),
                 "kills": len(changes) // 2, "T": step_time,
                 "speeds": storm.speeds, "pauses": deaths,
-                "longest": longest, "back": storm.back}
+                "longest": longest, "back": back, "hangs": hangs,
+                "alone": alone,
+                "repeated": repeated[True], "of_two": repeated[False]}
 
 
 def more(parser):
@@ -233,7 +252,10 @@ def judge(bars, fabric, every, d):
                  0.5 + d["T"])
     bars.show(name + "pause, longest until the next kill", max(d["longest"]),
               "s")
-    bars.at_most(name + "hangs", 0, 0, "", exact=True)  # else it has failed
+    bars.at_most(name + "hangs", d["hangs"], 0, "", exact=True)
+    bars.at_most(f"{name}steps run again, {d['alone']} times that one peer was "
+                 "down alone", d["repeated"], 0, "", exact=True)
+    bars.show(name + "steps run again where two were", d["of_two"])
     bars.at_least(name + "step time T", d["T"], 0.3, "s", judged=False)
 
 

@@ -131,6 +131,15 @@ def a_device_that_hangs(cluster, folder):
 
 
 @scenario
+def a_device_that_hangs_beside_peers_without_work(cluster, folder):
+    """They keep flight records too, once they hear of it."""
+    hold(cluster, folder, "shoal-device")
+
+
+a_device_that_hangs_beside_peers_without_work.peers = 6
+
+
+@scenario
 def sums_that_hang(cluster, folder):
     hold(cluster, folder, "shoal-sums")
 

@@ -14,7 +14,6 @@ import random
 import signal
 import statistics
 import sys
-import tempfile
 import threading
 
 from cluster import Cluster
@@ -131,12 +130,11 @@ def main():
     parser.add_argument("--bars", action="store_true")
     parser.add_argument("--keep", action="store_true")
     options = parser.parse_args()
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="shoal-hostile-"))
     steps = 100000  # the run is stopped when all has been seen
-    run = run_file(folder, options.size, steps)
-
     cluster = Cluster(options.shoal, 4, ["--threads", "1"], options.keep)
     with cluster:
+        folder = cluster.work
+        run = run_file(folder, options.size, steps)
         cluster.start_all()
         view = cluster.wait_view(4)
         first = cluster.peers[0]

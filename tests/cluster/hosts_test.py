@@ -10,6 +10,7 @@ import json
 import pathlib
 import re
 import signal
+import statistics
 import sys
 import tempfile
 import time
@@ -39,8 +40,10 @@ enable = false
 enable = false
 """
 USUAL_STEPS = 10  # what they take is then known
-NOTICED_MAX = 20  # steps at a quarter of the speed; the bar is 10
-NOTICED_MAX_S = 30  # and so many seconds, where steps are short
+NOTICED_MAX = 20  # steps at a quarter of the speed; ten on a quiet machine
+NOTICED_MAX_S = 30  # or so many seconds, where steps took less than:
+SHORT_S = 0.1
+SHARE, QUARTER = 0.4, 0.1  # of a processor: to be had on a busy machine, too
 LAYOUTS = {  # name -> (stages, replicas, exact)
     "8 stages": (8, 1, True),
     "2 x 4": (4, 2, False),
@@ -48,10 +51,12 @@ LAYOUTS = {  # name -> (stages, replicas, exact)
 
 
 class Hosts(Cluster):
-    def __init__(self, shoal, apart=True, count=HOSTS, families="both"):
+    def __init__(self, shoal, apart=True, count=HOSTS, families="both",
+                 processors=None):
         super().__init__(shoal, count, ["--threads", "1"],
                          hosts=lambda root: Network(root, count, apart,
-                                                    families))
+                                                    families),
+                         processors=processors)
         self.key = self.root / "key"
         self.key.write_text("5a" * 32, encoding="utf-8")
         self.key.chmod(0o600)
@@ -109,8 +114,9 @@ def unlike(shoal, data):
 def straggler(shoal, data):
     """A host that becomes four times slower during a run gets less work."""
     with Hosts(shoal, count=2) as cluster:
-        slow = cluster.network.hosts[1]
-        if not slow.limit(1.0):
+        # Both, so that they were alike.
+        usual, slow = cluster.network.hosts
+        if not usual.limit(SHARE) or not slow.limit(SHARE):
             print("straggler: skipped: no control groups")
             return
         up(cluster, by_multicast(cluster))
@@ -125,6 +131,7 @@ def straggler(shoal, data):
                  "--parallelism.pipeline_parallel_degree", "2",
                  "--parallelism.data_parallel_replicate_degree", "1"])
             first, now, slowed_at, step = None, None, None, 0
+            began, usual_s = [], 0
             while now is None or share_of(now) >= share_of(first):
                 _, line = lines.queue.get(timeout=120)
                 assert line is not None, "the run ended"
@@ -134,14 +141,19 @@ def straggler(shoal, data):
                     first = first or now
                 elif event["event"] == "step":
                     step = event["step"]
+                    began.append(time.monotonic())
                 if step >= USUAL_STEPS and slowed_at is None:
-                    slow.limit(0.25)
+                    slow.limit(QUARTER)
                     slowed_at, since = step, time.monotonic()
+                    usual_s = statistics.median(
+                        b - a for a, b in zip(began, began[1:]))
                 assert (slowed_at is None or step <= slowed_at + NOTICED_MAX
-                        or time.monotonic() < since + NOTICED_MAX_S), \
+                        or (usual_s < SHORT_S
+                            and time.monotonic() < since + NOTICED_MAX_S)), \
                     f"{step - slowed_at} steps at a quarter of the speed: {now}"
             print(f"straggler: {first}, a quarter of the speed from step "
-                  f"{slowed_at}; {now} at step {step}", flush=True)
+                  f"{slowed_at}; {now} at step {step} (T = {usual_s:.3f} s)",
+                  flush=True)
             process.send_signal(signal.SIGINT)
             process.send_signal(signal.SIGINT)
             process.wait(timeout=60)

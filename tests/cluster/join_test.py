@@ -7,14 +7,12 @@
 # the transfer, against those before, after how many steps it is of use, and
 # the pauses of the changes of the view. No step is lost or repeated (watch.py).
 #
-# fifth: four peers train, each with its share of the processors, so that the
-# newcomer's start does not take from the others. second: one trains a model of
-# which the state takes longer than a step; it must come while steps run.
+# fifth: four peers train. second: one trains a model of which the state takes
+# longer than a step; it must come while steps run. Each has its share of the
+# processors, so that the newcomer's start does not take from the others.
 # --copies 0: then nobody misses copies, and what arrives is paced.
-import pathlib
 import statistics
 import sys
-import tempfile
 import time
 
 from bars import Bars, State, options_of, run_text
@@ -30,8 +28,7 @@ SLOWER_MAX = 1.1
 USEFUL_STEPS = 2
 DEADLINE_S = 120
 FIFTH = {"peers": 4, "replicas": 5, "arrives": False}
-SECOND = {"peers": 1, "replicas": 2, "arrives": True, "processors": None,
-          "batch": 2, "seq": 16}
+SECOND = {"peers": 1, "replicas": 2, "arrives": True, "batch": 2, "seq": 16}
 CASES = {
     "fifth": {
         True: {**FIFTH, "width": 384, "mlp": 1024, "blocks": 6, "heads": 6,
@@ -39,9 +36,10 @@ CASES = {
         False: {**FIFTH, "width": 64, "mlp": 176, "blocks": 4, "heads": 4,
                 "seq": 16, "batch": 10, "processors": None}},
     "second": {  # 30 and 14 million parameters
-        True: {**SECOND, "width": 512, "mlp": 1408, "blocks": 9, "heads": 8},
+        True: {**SECOND, "width": 512, "mlp": 1408, "blocks": 9, "heads": 8,
+               "processors": 0.85},
         False: {**SECOND, "width": 384, "mlp": 1024, "blocks": 8,
-                "heads": 6}},
+                "heads": 6, "processors": None}},
 }
 
 
@@ -121,10 +119,8 @@ def run(options, shape, fabric, rounds):
     peers = shape["peers"]
     with Cluster(options.shoal, peers + rounds,
                  ["--threads", "1", "--fabric.force", fabric], options.keep,
-                 processors=shape["processors"]) as cluster, \
-            tempfile.TemporaryDirectory(
-                prefix="shoal-join-", ignore_cleanup_errors=True) as folder:
-        folder = pathlib.Path(folder)
+                 processors=shape["processors"]) as cluster:
+        folder = cluster.work
         run_file = folder / "run.toml"
         text = run_text(shape, shape["replicas"], 1)
         if options.copies is not None:
@@ -182,7 +178,7 @@ def more(parser):
 def main():
     options = options_of("join_test.py", more)
     cases = options.case or sorted(CASES)
-    if options.bars and "fifth" in cases and not can_make_quotas():
+    if options.bars and not can_make_quotas():
         print("skipped: no control groups can be made here")
         return 77
     bars, state = Bars(options), State(options.state)

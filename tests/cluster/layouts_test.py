@@ -6,9 +6,7 @@
 # --tls the nodes move tensors by TLS alone.
 import argparse
 import json
-import pathlib
 import sys
-import tempfile
 
 from cluster import Cluster
 
@@ -81,13 +79,12 @@ def main():
     parser.add_argument("--tls", action="store_true")
     parser.add_argument("--data", nargs="*", default=["/usr/include/c++"])
     options = parser.parse_args()
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="shoal-layouts-"))
     flags = ["--threads", "1"]
     if options.tls:
         flags.append("--no-shared-memory")
-    cluster = Cluster(options.shoal, 4, flags)
     failed = []
-    try:
+    with Cluster(options.shoal, 4, flags) as cluster:
+        folder = cluster.work
         cluster.start_all()
         cluster.wait_view(4)
         for tied in ("", "tie_word_embeddings = true"):
@@ -113,9 +110,6 @@ def main():
                       f"{worst:.1e} at most ({plan})", flush=True)
                 if not good:
                     failed.append(name)
-    finally:
-        left = cluster.close()
-    assert not left, f"left in /dev/shm: {left}"
     assert not failed, f"other losses: {failed}"
     return 0
 

@@ -6,11 +6,8 @@ import argparse
 import contextlib
 import json
 import os
-import pathlib
-import shutil
 import signal
 import subprocess
-import tempfile
 import time
 
 from cluster import Cluster
@@ -193,25 +190,23 @@ def run_scenarios():
     bad = []
     for name in options.names or SCENARIOS:
         function = SCENARIOS[name]
-        folder = pathlib.Path(tempfile.mkdtemp(prefix="shoal-scenario-"))
         cluster = Cluster(options.shoal, getattr(function, "peers", 4),
                           ["--threads", "1", *getattr(function, "flags", [])],
                           options.keep)
         began = time.monotonic()
         wrong = None
         try:
-            function(cluster, folder)
+            function(cluster, cluster.work)
+            cluster.one_history()
         except Exception as e:  # whatever it is: what was started must end
             wrong = f"{type(e).__name__}: {e}"
         cluster.keep = cluster.keep or wrong is not None
         left = cluster.close()
         if left and not wrong:
-            wrong = f"left in /dev/shm: {left}"
+            wrong = f"left behind: {left}"
         print(f"{name}: {wrong or 'ok'} ({time.monotonic() - began:.1f} s)",
               flush=True)
         if wrong:
             bad.append(name)
-            print(f"  logs: {cluster.root} {folder}", flush=True)
-        else:
-            shutil.rmtree(folder, ignore_errors=True)
+            print(f"  logs: {cluster.root}", flush=True)
     return 1 if bad else 0

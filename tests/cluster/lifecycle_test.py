@@ -5,6 +5,7 @@
 # lines, what the logs say, what is left on the machine. Names on the command
 # line choose among the scenarios; bounds in seconds are generous, since a
 # loaded machine is slow, except where a bound is the claim.
+import json
 import os
 import pathlib
 import signal
@@ -487,9 +488,19 @@ def mount(*arguments):
     return done.returncode == 0
 
 
+def steps_logged(peer):
+    """In the file that its node keeps of the only job."""
+    [log] = peer.store.glob("jobs/*/events.jsonl")
+    events = [json.loads(line) for line in
+              log.read_text(encoding="utf-8").splitlines()
+              if line.endswith("}")]  # else a full disk has cut it
+    return [e["step"] for e in events if e["event"] == "step"]
+
+
 @scenario
 def full_disks_cost_no_model(cluster, folder):
-    """One warning, then the last model is kept until there is room for it."""
+    """One warning, then the last model is kept until there is room for it, and
+    so is each line of the logs."""
     text = folder / "text"
     text.write_bytes(bytes(32 + (i * i * 7 + i // 3) % 90
                            for i in range(300_000)))
@@ -514,6 +525,10 @@ def full_disks_cost_no_model(cluster, folder):
         assert run.said("checkpoints are written again")
         assert (run.out / "model.safetensors").exists()
         run.once_each()
+        for peer in cluster.peers:
+            wait_for(lambda p=peer: steps_logged(p) == list(range(1, 61)))
+            told = [t for t in log_of(peer) if "what jobs do is not" in t]
+            assert len(told) <= 1, told
     finally:
         for peer in cluster.peers:
             if peer.running():

@@ -7,21 +7,22 @@
 # one view, at most BAR_S later: printed, and judged ten times as generously
 # without --bars, since a loaded machine is slow. Names on the command line
 # choose among the cases; exit code 77 without the right to make namespaces.
-import argparse
 import json
 import math
-import pathlib
 import queue
 import random
 import sys
-import tempfile
 import time
 
+from bars import SLACK, Bars, State, options_of, percentile
+from history import views
 from hosts_test import Hosts, by_multicast, up
 from lifecycle_support import Run
 from network import can_make_namespaces
+from quotas import share_of
 
 BAR_S = 5.0
+PROCESSORS = 0.39  # of each, with --bars
 CASES = {}
 SEED = {"value": 1}
 
@@ -40,6 +41,7 @@ class Shoal:
     def __init__(self, cluster, folder, watch, slack, width=64):
         self.cluster = cluster
         self.slack = slack
+        self.healed = []  # seconds until one view of all, of each time
         self.out = False  # the node where the run is followed, for a while
         self.said = {p.name: [] for p in cluster.peers}  # (time, event)
         up(cluster, by_multicast(cluster))
@@ -132,6 +134,7 @@ class Shoal:
         took = max(0.0, since - healed)
         print(f"  healed: one view of all after {took:.2f} s (bar {BAR_S} s)",
               flush=True)
+        self.healed.append(took)
         assert took <= BAR_S * self.slack, "too long"
         self.run.advance(5)
 
@@ -162,20 +165,10 @@ class Shoal:
         tenth = max(1, len(losses) // 10)
         first, last = sum(losses[:tenth]), sum(losses[-tenth:])
         assert last < first, f"the loss does not fall: {first} {last}"
-        views, tellers = {}, 0
-        for peer in self.cluster.peers:
-            for number in range(1, peer.starts + 1):
-                path = self.cluster.root / f"{peer.name}.{number}.log"
-                for line in path.read_text(encoding="utf-8").splitlines():
-                    event = json.loads(line) if line.startswith("{") else {}
-                    if event.get("event") == "view":
-                        key = event["shoal"], event["epoch"]
-                        views.setdefault(key, set()).add(event["digest"])
-                        tellers += 1
-        forks = [key for key, digests in views.items() if len(digests) > 1]
-        assert not forks, f"two views of one number: {forks}"
-        print(f"  {len(losses)} steps, each once; {tellers} tellings of "
-              f"{len(views)} views, no fork", flush=True)
+        self.cluster.one_history()
+        found, tellings = views(self.cluster.root)
+        print(f"  {len(losses)} steps, each once; {tellings} tellings of "
+              f"{len(found)} views, no fork", flush=True)
 
 
 @case(4)
@@ -343,31 +336,43 @@ def tensors_pass_where_control_messages_do_not(shoal):
     shoal.heal(rest, [off])
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("shoal")
+def one(options, name):
+    """Seconds until all were in one view again, of each time."""
+    function, peers, apart, fabric, watch = CASES[name]
+    with Hosts(options.shoal, apart=apart, count=peers,
+               processors=share_of(options, PROCESSORS)) as cluster:
+        cluster.keep = options.keep
+        cluster.node_flags += ["--fabric.force", fabric]
+        shoal = Shoal(cluster, cluster.work, watch, SLACK)
+        function(shoal)
+        shoal.check()
+    return shoal.healed
+
+
+def more(parser):
     parser.add_argument("names", nargs="*", help="of cases; default: all")
-    parser.add_argument("--seed", type=int, default=1,
-                        help="of ways_that_come_and_go")
-    parser.add_argument("--bars", action="store_true")
-    parser.add_argument("--keep", action="store_true")
-    options = parser.parse_args()
+
+
+def main():
+    options = options_of("partition_test.py", more)
     SEED["value"] = options.seed
     if not can_make_namespaces():
         print("skipped: no right to make network namespaces")
         return 77
+    bars, state = Bars(options), State(options.state)
     for name in options.names or CASES:
-        function, peers, apart, fabric, watch = CASES[name]
-        print(f"{name}:", flush=True)
-        with Hosts(options.shoal, apart=apart, count=peers) as cluster, \
-                tempfile.TemporaryDirectory(prefix="shoal-part-") as folder:
-            cluster.keep = options.keep
-            cluster.node_flags += ["--fabric.force", fabric]
-            shoal = Shoal(cluster, pathlib.Path(folder), watch,
-                          1 if options.bars else 10)
-            function(shoal)
-            shoal.check()
-    return 0
+        if name not in state.done:
+            print(f"{name}:", flush=True)
+            state.keep(name, one(options, name))
+    took = [t for times in state.done.values() for t in times]
+    bars.show("cuts that were healed", len(took))
+    bars.at_most("one view of all after that, longest", max(took), BAR_S)
+    bars.show("one view of all after that, median", percentile(took, 0.5), "s")
+    # Had there been one, the case would have failed.
+    bars.at_most("forks, steps lost or repeated", 0, 0, "", exact=True)
+    code = bars.finish(" ".join(options.names))
+    state.forget()
+    return code
 
 
 if __name__ == "__main__":

@@ -3,21 +3,20 @@
 # Peers train with checkpoints and evaluations; one is killed while it is in
 # the phase that is aimed at (forward, backward, reduction, optimizer,
 # checkpoint), then started again, and one is killed while that joins or while
-# state is on its way. Founder, submitter's node and the holder of each role
-# that exists once are among the victims. In which phase a victim was is read
-# from its trace when it is dead (traces.py): only those count. Checked: the
+# state is on its way. Founder (the oldest member), submitter's node and the
+# holder of each role that exists once are among the victims; one that was
+# missed is aimed at again. In which phase a victim was is read from its trace
+# when it is dead (traces.py): only those count. Checked: the
 # survivors go on as the processes that they are, no committed step is lost or
 # said twice, the last loss is that of an undisturbed run, and the pauses.
 #
 # Each phase is a run of its own, so that a long run can be cut between them.
 import json
 import os
-import pathlib
 import queue
 import random
 import signal
 import sys
-import tempfile
 import threading
 import time
 
@@ -38,6 +37,14 @@ PHASES = {  # spans of the trace
     "transfer": ["fetching state", "sending state"],
 }
 ONCE = ["data_source", "evaluator", "checkpointer", "reporter"]
+SUBMITTER = 2  # number of its node
+#: Who must be among the victims of a phase, in full. Who joins is no founder
+#: and has no role yet; whose state moves is the plan's affair.
+NAMED = {phase: {"founder", "submitter", *ONCE}
+         for phase in ("forward", "backward", "reduction", "optimizer",
+                       "checkpoint")}
+NAMED["join"] = NAMED["transfer"] = {"submitter"}
+AIMS_MAX = 6  # at one of them
 KILLS = 20  # in each phase
 TRIES_MAX = 3  # for each kill: the phase may be over when the signal comes
 TRANSFER_S = 15  # until state is on its way to who came back
@@ -173,47 +180,53 @@ class Killing:
     def wait(seconds):
         signal.sigtimedwait([], seconds)
 
-    def victims(self):
-        """Founder, submitter's node, holders of single roles; then any."""
-        first = ["founder", "submitter", *ONCE]
+    def victims(self, phase):
+        """Those that must be among them until each was one; then any."""
+        first = sorted(NAMED[phase])
         self.rng.shuffle(first)
-        for name in first:
-            yield name
+        for _ in range(AIMS_MAX):
+            for name in first:
+                if (phase, name) not in self.aimed_at:
+                    yield name
         while True:
             yield "any"
 
-    def who(self, name):
+    def names(self, others):
+        """What the peers are at the moment, as one of these tells: name ->
+        peer."""
         peers = self.cluster.peers
-        if name == "founder":
-            return peers[0]
-        if name == "submitter":
-            return peers[1]
-        roles = next(peer for peer in peers if peer.running()).status()[
-            "jobs"][0].get("roles", {})
-        return next((p for p in peers if p.name == roles.get(name)),
-                    self.rng.choice(peers))
+        status = next(s for p in others if (s := p.status()) and s["jobs"])
+        by_name = {p.name: p for p in peers}
+        oldest = min(status["peers"], key=lambda p: p["incarnation"])
+        roles = status["jobs"][0].get("roles", {})
+        return {"founder": by_name[oldest["name"]],
+                "submitter": peers[SUBMITTER - 1],
+                **{role: by_name[roles[role]] for role in ONCE
+                   if roles.get(role) in by_name}}
 
-    def note(self, phase, what, peer, killed, hit, watch):
+    def note(self, phase, names, peer, killed, hit, watch):
         watch.past(killed, 2, DEADLINE_S)
         pause = watch.pause_since(killed)
-        counts = phase in hit and self.counts[phase] < self.kills
-        if counts:
-            self.counts[phase] += 1
-            self.pauses.append(pause)
-            self.aimed_at.add((phase, what))
+        if phase in hit:
+            self.aimed_at |= {(phase, name) for name in names}
+            if self.counts[phase] < self.kills:
+                self.counts[phase] += 1
+                self.pauses.append(pause)
         phases = ", ".join(sorted(hit)) or "-"
-        print(f"  {peer.name} ({what}) killed in {phases} after step "
-              f"{watch.before_time(killed)}: a pause of "
+        print(f"  {peer.name} ({', '.join(names) or 'any'}) killed in {phases} "
+              f"after step {watch.before_time(killed)}: a pause of "
               f"{pause:.2f} s", flush=True)
 
     def round(self, watch, phase, what):
         """One kill in the phase; all are together again afterwards."""
         late = phase in ("join", "transfer")
+        names = self.names(self.cluster.peers)
+        peer = names.get(what) or self.rng.choice(self.cluster.peers)
         if late:  # some other death comes first
-            peer = self.rng.choice(self.cluster.peers)
             self.kill(peer)
             watch.advance(1, DEADLINE_S)
             others = [p for p in self.cluster.peers if p is not peer]
+            names = self.names(others)
             self.start(peer)
             if phase == "join":
                 victim, when = peer, None
@@ -221,13 +234,13 @@ class Killing:
                           * percentile(self.joins[-10:], 0.5))
             else:
                 victim, when = self.in_phase(phase, self.rng.choice(
-                    [[peer], others])) or (peer, None)
-            what = "the joiner" if victim is peer else "a holder"
+                    [[peer], others]) if what == "any" else [peer]) or (
+                        peer, None)
         else:
-            peer = self.who(what)
             victim, when = self.in_phase(phase, [peer])
         killed, hit = self.kill(victim, when)
-        self.note(phase, what, victim, killed, hit, watch)
+        self.note(phase, sorted(n for n, p in names.items() if p is victim),
+                  victim, killed, hit, watch)
         for peer in self.cluster.peers:
             if not peer.running():
                 self.start(peer)
@@ -246,14 +259,15 @@ class Killing:
             self.joined(peer)
         self.cluster.wait_view(len(self.cluster.peers), DEADLINE_S)
         watch = train(self.cluster, run_file, self.folder / "killed", data,
-                      number=2, gaps=True)
+                      number=SUBMITTER, gaps=True)
         watch.advance(8, DEADLINE_S)
         for phase in phases:
-            whom = self.victims()
+            whom = self.victims(phase)
             for _ in range(kills * TRIES_MAX if self.bars.options.bars else 1):
-                if self.counts[phase] >= kills:
+                what = next(whom)
+                if what == "any" and self.counts[phase] >= kills:
                     break
-                self.round(watch, phase, next(whom))
+                self.round(watch, phase, what)
         watch.advance(1, DEADLINE_S)
         last = watch.numbers[-1]
         watch.fill(self.cluster)
@@ -284,10 +298,8 @@ def segment(options, bars, name, phases, kills):
     shape = FULL if options.bars else SHORT
     rng = random.Random(f"{options.seed} {name}")
     with Cluster(options.shoal, shape["peers"], ["--threads", "1"],
-                 options.keep, processors=shape["processors"]) as cluster, \
-            tempfile.TemporaryDirectory(
-                prefix="shoal-phases-", ignore_cleanup_errors=True) as folder:
-        folder = pathlib.Path(folder)
+                 options.keep, processors=shape["processors"]) as cluster:
+        folder = cluster.work
         run_file = folder / "run.toml"
         run_file.write_text(run_text(
             shape, shape["replicas"], 2, "enable = true\nfreq = 5\nsteps = 2",
@@ -325,6 +337,12 @@ def main():
         hit = sum(d["counts"][phase] for d in done)
         bars.at_least(f"kills in {phase}", hit, KILLS if options.bars else 1,
                       judged=False)
+    hit = {tuple(victim) for d in done for victim in d["victims"]}
+    wanted = {(phase, name) for phase in PHASES for name in NAMED[phase]}
+    if options.bars and wanted - hit:
+        print(f"not among the victims: {sorted(wanted - hit)}")
+    bars.at_least("founder, submitter's node and single roles, by phase",
+                  len(wanted & hit), len(wanted), judged=False)
     bars.show("step time T", step_time, "s")
     if pauses:
         bars.at_most("pause, p99", percentile(pauses, 0.99), 2 + 2 * step_time)

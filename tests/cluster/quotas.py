@@ -50,6 +50,19 @@ class Quotas:
         self.groups = []
 
 
+def share_of(options, processors):
+    """What each node of a script gets: with --bars so many processors, where
+    groups can be made, so that capacity does not depend on who else is
+    awake; else all."""
+    if not options.bars:
+        return None
+    if not can_make_quotas():
+        print("no control groups can be made here: the nodes share all "
+              "processors")
+        return None
+    return processors
+
+
 def can_make_quotas():
     """Whether this user may: scripts say "skipped" otherwise."""
     probe = Quotas(f"shoal-probe-{os.getpid()}-")

@@ -3,27 +3,28 @@
 # SIGSTOP; the wire pulled out while bytes are on their way; and the control
 # connections cut while shared memory still works. Measured from then on: when
 # the others have agreed on a view without the peer, and when what was pending
-# has completed: a submission made at that moment is answered, and a step is
-# committed without the peer, which begins only when all transfers of the step
-# before it have ended. Then it comes back, and no step is lost, said twice or
-# made by two. Hosts are network namespaces (network.py); exit code 77 without
-# the right to make them.
+# has completed: a submission made at that moment is answered, a blob that the
+# peer was asked for is given up, and a step is committed without the peer, which
+# begins only when all transfers of the step before it have ended. Then it comes
+# back, and no step is lost, said twice or made by two. Hosts are network
+# namespaces (network.py); exit code 77 without the right to make them.
 import json
 import os
-import pathlib
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 
 from bars import Bars, State, options_of, percentile
+from fetch import Fetch
 from hosts_test import Hosts
 from lifecycle_support import MODEL
 from network import can_make_namespaces, ip
 from partition_test import Shoal
+from quotas import share_of
 
 PEERS = 4
+PROCESSORS = 0.42  # of each, with --bars
 AGREED_S = 3.0
 PENDING_S = 4.0
 ROUNDS = 6  # of each case, with --bars
@@ -155,6 +156,7 @@ def silent(shoal, how, folder):
     how.begin()
     pending = how.on_their_way()
     asked = submission(shoal, rest[-1], folder)
+    wanted = Fetch(rest[-1])  # of all, the silent one among them
     came = {}
 
     def look():
@@ -164,14 +166,16 @@ def silent(shoal, how, folder):
             came.setdefault("agreed", when)
         if asked.poll() is not None:
             came.setdefault("submission", now)
+        if "fetch" not in came and wanted.ended():
+            came["fetch"] = now
         step = next((e for e in shoal.run.events if e["event"] == "step"
                      and e["epoch"] > epoch), None)
         if step:
             came.setdefault("step", step["unix_ms"] / 1e3 - clock)
-        return len(came) == 3
+        return len(came) == 4
 
     try:
-        shoal.wait("an agreement, an answer and a step without it", look,
+        shoal.wait("an agreement, answers and a step without it", look,
                    DEADLINE_S)
     except AssertionError as e:
         raise AssertionError(f"{e}; what came: {came}") from None
@@ -187,12 +191,11 @@ def silent(shoal, how, folder):
 def case(options, name, rounds):
     how, apart, fabric, width = CASES[name]
     found = []
-    with Hosts(options.shoal, apart=apart, count=PEERS) as cluster, \
-            tempfile.TemporaryDirectory(prefix="shoal-stopped-",
-                                        ignore_cleanup_errors=True) as folder:
+    with Hosts(options.shoal, apart=apart, count=PEERS,
+               processors=share_of(options, PROCESSORS)) as cluster:
         cluster.keep = options.keep
         cluster.node_flags += ["--fabric.force", fabric]
-        folder = pathlib.Path(folder)
+        folder = cluster.work
         shoal = Shoal(cluster, folder, 0, 1 if options.bars else 10, width)
         for number in range(rounds):
             victim = shoal.peers[1 + number % (PEERS - 1)]
@@ -210,8 +213,10 @@ def judge(bars, name, found):
     bars.show(f"{name}: agreed, median",
               percentile([f["agreed"] for f in found], 0.5), "s")
     bars.at_most(f"{name}: all that was pending completed, longest",
-                 max(max(f["submission"], f["step"]) for f in found),
-                 PENDING_S)
+                 max(max(f["submission"], f["fetch"], f["step"])
+                     for f in found), PENDING_S)
+    bars.show(f"{name}: of these, a fetch from the peer, longest",
+              max(f["fetch"] for f in found), "s")
     if name.startswith("link down"):
         bars.at_least(f"{name}: times with bytes on their way",
                       sum(f["bytes"] >= IN_FLIGHT_MIN for f in found),

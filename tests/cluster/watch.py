@@ -23,6 +23,7 @@ class Watch:
         self.before = {}  # of steps that came again
         self.tokens, self.others = [], []
         self.repeats_max, self.repeated = repeats_max, []
+        self.repeated_at = []  # when the first of these was there again
         self.tolerance, self.deviation = tolerance, 0.0
         self.gaps = gaps
         self.next = 1  # step
@@ -47,6 +48,7 @@ class Watch:
         number = event["step"]
         if self.next - self.repeats_max <= number < self.next:
             self.go_back(number)
+            self.repeated_at.append(event["unix_ms"] / 1e3 - self.clock)
         elif number < self.next or (number > self.next and not self.gaps):
             raise AssertionError(f"step {number} came, {self.next} was due")
         self.next = number + 1
@@ -109,11 +111,12 @@ class Watch:
             if self.step(seconds) is None:
                 raise AssertionError("the run ended too early")
 
-    def pause_since(self, killed):
-        """The longest wait for a step that the kill can have caused. @pre
-        past(killed)"""
+    def pause_since(self, killed, count=None):
+        """The longest wait for a step that the kill can have caused, of so
+        many steps after it: the first of them may have been agreed when it
+        came. None: of all so far. @pre past(killed)"""
         times = ([t for t in self.times if t <= killed][-1:]
-                 + [t for t in self.times if t > killed])
+                 + [t for t in self.times if t > killed][:count])
         return max(b - a for a, b in zip(times, times[1:]))
 
     def before_time(self, when):

@@ -74,14 +74,13 @@ def main():
     if not can_make_namespaces():
         print("skipped: no right to make network namespaces")
         return 77
-    cluster = Cluster(options.shoal, 2, ["--threads", "1"],
-                      hosts=lambda root: Network(root, 2))
-    key = cluster.root / "key"
-    key.write_text("5a" * 32, encoding="utf-8")
-    key.chmod(0o600)
-    cluster.node_flags += ["--cluster-key", str(key)]
     wrong = []
-    try:
+    with Cluster(options.shoal, 2, ["--threads", "1"],
+                 hosts=lambda root: Network(root, 2)) as cluster:
+        key = cluster.root / "key"
+        key.write_text("5a" * 32, encoding="utf-8")
+        key.chmod(0o600)
+        cluster.node_flags += ["--cluster-key", str(key)]
         for peer in cluster.peers:
             peer.start(["--listen", f"{peer.host.address}:0"])
         for peer in cluster.peers:
@@ -101,8 +100,6 @@ def main():
                       flush=True)
                 if abs(step / need - 1) > 0.02:
                     wrong.append(layout)
-    finally:
-        cluster.close()
     assert not wrong, f"more than needed, or less: {wrong}"
     return 0
 

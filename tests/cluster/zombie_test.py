@@ -4,20 +4,27 @@
 # about to do changes nothing: it learns that it is out and comes back as
 # another member (a later incarnation); every step of the run comes once, and
 # the losses are those of a run that nobody disturbed. Names on the command
-# line choose among the scenarios. SHOAL_ZOMBIE_SECONDS: how long a peer sleeps at
-# least; the steps that the others make meanwhile are waited for in any case.
+# line choose among the scenarios. With --bars a peer sleeps for half a minute,
+# else until the others have made some steps without it. The nodes have no
+# shares of the processors: nothing here is measured against a capacity.
 import os
 import shutil
 import signal
 import sys
 import time
 
-from lifecycle_support import (Run, log_of, places, run_scenarios, scenario,
-                               wait_for)
+from bars import Bars, State, options_of
+from cluster import Cluster
+from lifecycle_support import (SCENARIOS, Run, log_of, places, run_scenarios,
+                               scenario, wait_for)
 
 WIDTH = 128
-SLEEP_S = float(os.environ.get("SHOAL_ZOMBIE_SECONDS", "0"))
-STEPS = 250 + int(60 * SLEEP_S)  # it goes on while they sleep
+STEPS = 250
+BARS = ["a_zombie_changes_nothing", "a_zombie_changes_nothing_over_tls",
+        "two_zombies_change_nothing"]
+SLEEP_S = 30  # with --bars, at least
+STEPS_ASLEEP = 60 * SLEEP_S  # as many more: the run goes on while they sleep
+BACK_S = 5.0  # until all are in one view again
 
 
 def members(peer):
@@ -25,7 +32,7 @@ def members(peer):
     return {p["name"]: p["incarnation"] for p in peer.status()["peers"]}
 
 
-def undisturbed(cluster, folder, steps=STEPS):
+def undisturbed(cluster, folder, steps):
     calm = folder / "calm"
     calm.mkdir()
     run = Run(cluster, calm, steps=steps, width=WIDTH)
@@ -34,9 +41,9 @@ def undisturbed(cluster, folder, steps=STEPS):
     return run.losses
 
 
-def sleep_and_wake(cluster, run, zombies, followed):
-    """Stops them until they are expelled and more steps are made; wakes them.
-    Returns when all are together again."""
+def sleep_and_wake(cluster, run, zombies, followed, seconds):
+    """Stops them until they are expelled and more steps are made, so long at
+    least; wakes them. Returns when all are together again: after how long."""
     before = members(followed)
     for peer in zombies:
         os.kill(peer.pid(), signal.SIGSTOP)
@@ -44,15 +51,16 @@ def sleep_and_wake(cluster, run, zombies, followed):
     left = len(cluster.peers) - len(zombies)
     wait_for(lambda: len(followed.status()["peers"]) == left, 60)
     run.advance(5)
-    while time.monotonic() < stopped + SLEEP_S:
+    while time.monotonic() < stopped + seconds:
         run.advance(1)
     assert len(followed.status()["peers"]) == left
     for peer in zombies:
         os.kill(peer.pid(), signal.SIGCONT)
     woken = time.monotonic()
     cluster.wait_view(len(cluster.peers), 60)
-    print(f"  asleep for {woken - stopped:.1f} s, back after "
-          f"{time.monotonic() - woken:.2f} s", flush=True)
+    back = time.monotonic() - woken
+    print(f"  asleep for {woken - stopped:.1f} s, back after {back:.2f} s",
+          flush=True)
     after = members(followed)
     for peer in cluster.peers:
         if peer in zombies:
@@ -60,6 +68,7 @@ def sleep_and_wake(cluster, run, zombies, followed):
             assert any("expelled" in t for t in log_of(peer)), peer.name
         else:
             assert after[peer.name] == before[peer.name], (before, after)
+    return back
 
 
 def finish(run, calm):
@@ -73,35 +82,41 @@ def finish(run, calm):
           "most", flush=True)
     # Another number of replicas adds in another order, and steps gather that.
     assert worst <= 1e-3, "other losses"
+    return worst
 
 
 def zombies_of(cluster, folder, count, rounds=1):
-    """Peers that work, others than the one where the run is followed."""
+    """Peers that work, others than the one where the run is followed; after
+    how long they were back, and how far the losses are off."""
+    seconds = getattr(cluster, "asleep_s", 0)
+    steps = STEPS + (STEPS_ASLEEP if seconds else 0)
     cluster.start_all()
     cluster.wait_view(len(cluster.peers))
-    calm = undisturbed(cluster, folder)
-    run = Run(cluster, folder, steps=STEPS, width=WIDTH)
+    calm = undisturbed(cluster, folder, steps)
+    run = Run(cluster, folder, steps=steps, width=WIDTH)
     run.advance(5)
     followed = cluster.peers[0]
+    back = []
     for _ in range(rounds):
         # Of each stage one at most: another copy stays awake.
         chosen = [next(n for n in names if n != followed.name)
                   for names in places(cluster, followed).values()][:count]
-        sleep_and_wake(cluster, run,
-                       [p for p in cluster.peers if p.name in chosen],
-                       followed)
-    finish(run, calm)
+        back.append(sleep_and_wake(
+            cluster, run, [p for p in cluster.peers if p.name in chosen],
+            followed, seconds))
+    worst = finish(run, calm)
     shutil.rmtree(folder / "calm", ignore_errors=True)
+    return {"zombies": count * rounds, "back": back, "off": worst}
 
 
 @scenario
 def a_zombie_changes_nothing(cluster, folder):
-    zombies_of(cluster, folder, 1, rounds=2)
+    return zombies_of(cluster, folder, 1, rounds=2)
 
 
 @scenario
 def a_zombie_changes_nothing_over_tls(cluster, folder):
-    zombies_of(cluster, folder, 1)
+    return zombies_of(cluster, folder, 1)
 
 
 a_zombie_changes_nothing_over_tls.flags = ["--fabric.force", "tls"]
@@ -109,7 +124,7 @@ a_zombie_changes_nothing_over_tls.flags = ["--fabric.force", "tls"]
 
 @scenario
 def two_zombies_change_nothing(cluster, folder):
-    zombies_of(cluster, folder, 2)
+    return zombies_of(cluster, folder, 2)
 
 
 two_zombies_change_nothing.peers = 5
@@ -167,5 +182,38 @@ def a_minority_that_stays_awake_waits_for_the_zombies(cluster, folder):
     run.once_each()
 
 
+def half_a_minute(options, name):
+    """One scenario in full; its figures."""
+    function = SCENARIOS[name]
+    with Cluster(options.shoal, getattr(function, "peers", 4),
+                 ["--threads", "1", *getattr(function, "flags", [])],
+                 options.keep) as cluster:
+        cluster.asleep_s = SLEEP_S
+        return function(cluster, cluster.work)
+
+
+def main():
+    if "--bars" not in sys.argv:
+        return run_scenarios()
+    options = options_of("zombie_test.py")
+    bars, state = Bars(options), State(options.state)
+    for name in BARS:
+        if name not in state.done:
+            print(f"{name}:", flush=True)
+            state.keep(name, half_a_minute(options, name))
+    done = state.done.values()
+    bars.show(f"peers asleep for {SLEEP_S} s, expelled, back as new members",
+              sum(d["zombies"] for d in done))
+    bars.at_most("one view of all after they woke, longest",
+                 max(t for d in done for t in d["back"]), BACK_S)
+    # Had there been one, the scenario would have failed.
+    bars.at_most("steps lost or repeated", 0, 0, "", exact=True)
+    bars.at_most("losses off by", max(d["off"] for d in done), 1e-3, "",
+                 exact=True)
+    code = bars.finish()
+    state.forget()
+    return code
+
+
 if __name__ == "__main__":
-    sys.exit(run_scenarios())
+    sys.exit(main())

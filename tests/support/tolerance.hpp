@@ -15,4 +15,10 @@ inline constexpr double float_tolerance = 1e-5;
 inline constexpr double difference_tolerance = 2e-3;
 inline constexpr float difference_step = 1e-2f;
 
+/// The same of formulas that are computed in double: the error is about
+/// 2^-53 / step + step^2. The tolerance leaves room for values and third
+/// derivatives of some hundreds.
+inline constexpr double double_difference_tolerance = 1e-7;
+inline constexpr double double_difference_step = 1e-5;
+
 } // namespace shoal::tests
