@@ -4,8 +4,9 @@
 #   apps -> actors -> runtime -> { transport, kernels };  runtime/core: plain C++
 #
 # Checks every #include of the product against what its folder may include,
-# that tests do not sleep, that each folder's README exists and is short, that
-# files are short, and that every folder the README's table names exists.
+# that tests do not sleep, that JSON is parsed with a bound of its depth, that
+# each folder's README exists and is short, that files are short, and that every
+# folder the README's table names exists.
 # Prints "file:line: what is wrong" and exits with 1 if anything is.
 import pathlib
 import re
@@ -54,6 +55,9 @@ RULES = {
 }
 SLEEP = re.compile(r"\b(sleep_for|sleep_until|usleep|nanosleep)\s*\(|"
                    r"(?<![\w.])::?sleep\s*\(")
+# Foreign JSON may nest so deep that the library uses up the stack.
+PARSE = re.compile(r"\bjson::(parse|accept|sax_parse)\s*\(", re.I)
+PARSE_HOME = "runtime/model/json.hpp"
 INCLUDE = re.compile(r'\s*#\s*include\s+(["<][^">]+[">])')
 errors = []
 
@@ -108,6 +112,10 @@ def main():
                         errors.append(f"{relative}:{number}: a test sleeps")
             elif path.suffix in (".hpp", ".cpp"):
                 check_includes(relative, lines)
+                for number, line in enumerate(lines, 1):
+                    if PARSE.search(line) and str(relative) != PARSE_HOME:
+                        errors.append(f"{relative}:{number}: JSON is parsed "
+                                      f"by {PARSE_HOME} only")
     for readme in sorted(ROOT.glob("*/README.md")):
         length = len(readme.read_text(encoding="utf-8").splitlines())
         if length > README_LINES_MAX:
