@@ -85,6 +85,14 @@ struct trained {
   }
 };
 
+/// The largest difference of two logits of the same place.
+float furthest(const trained& a, const trained& b) {
+  float most = 0;
+  for (std::size_t i = 0; i < a.logits_TV.size(); ++i)
+    most = std::max(most, std::abs(a.logits_TV[i] - b.logits_TV[i]));
+  return most;
+}
+
 /// Copies the run's last checkpoint from the peers that hold its files.
 void fetch(const small_shoal& s, std::size_t peers,
            const std::filesystem::path& to) {
@@ -152,10 +160,6 @@ BOOST_DATA_TEST_CASE(layouts_give_the_losses_and_tokens_of_one_peer,
   BOOST_REQUIRE_EQUAL(losses.size(), std::size_t(steps));
   BOOST_TEST(want.record.state == "done");
   BOOST_TEST(losses.back() < losses.front());
-  // Rounding must not decide which token is best: with these seeds the second
-  // is a hundred times further off than what replicas differ by.
-  BOOST_TEST(want.margin() > 1e-3);
-
   const trained staged = train(2, family_run(name, 1, 2));
   BOOST_TEST(staged.record.losses == losses, boost::test_tools::per_element());
   BOOST_TEST(staged.record.norms == norms, boost::test_tools::per_element());
@@ -168,6 +172,10 @@ BOOST_DATA_TEST_CASE(layouts_give_the_losses_and_tokens_of_one_peer,
     BOOST_TEST(std::abs(replicated.record.losses[i] / losses[i] - 1) < 1e-5);
     BOOST_TEST(std::abs(replicated.record.norms[i] / norms[i] - 1) < 1e-5);
   }
+  // With these seeds the second best token is much further off than what the
+  // sums of replicas change, on any processor: rounding does not decide.
+  BOOST_REQUIRE_EQUAL(replicated.logits_TV.size(), want.logits_TV.size());
+  BOOST_TEST(want.margin() > 10 * furthest(replicated, want));
   BOOST_TEST(replicated.ids == want.ids, boost::test_tools::per_element());
 }
 

@@ -18,13 +18,34 @@ from lifecycle_support import (Run, log_of, places, run_scenarios, scenario,
                                wait_for)
 
 WALL = 0x40000000
-PTRACE_SEIZE, PTRACE_INTERRUPT, PTRACE_DETACH = 0x4206, 0x4207, 17
+PTRACE_CONT, PTRACE_DETACH = 7, 17
+PTRACE_SEIZE, PTRACE_INTERRUPT = 0x4206, 0x4207
+FUTEX, FUTEX_WAKE = 202, 1
+# read, write, poll, pread64, pwrite64, fsync, fdatasync, epoll_wait, epoll_pwait
+QUIET = {FUTEX, 0, 1, 7, 17, 18, 74, 75, 232, 281}  # of x86-64
 BAR_S = 10 * 30  # what tests wait for: ten times what it should take
 
 
+def holds_a_lock(task):
+    """Whether a stopped thread may have a lock that all others wait for: it is
+    in a library (malloc), or in a call that neither waits nor moves data."""
+    number, *rest = (task / "syscall").read_text(encoding="utf-8").split()
+    if int(number) >= 0:
+        waking = (int(number) == FUTEX
+                  and int(rest[1], 16) & 0x7f == FUTEX_WAKE)
+        return int(number) not in QUIET or waking
+    at = int(rest[-1], 16)
+    for line in (task / "maps").read_text(encoding="utf-8").splitlines():
+        first, last = (int(x, 16) for x in line.split()[0].split("-"))
+        if first <= at < last:
+            return any(name in line for name in ("/libc", "/libstdc", "[vdso"))
+    return False
+
+
 class Held:
-    """Threads of a process that stand still. All calls of ptrace must come
-    from one thread."""
+    """Threads of a process that stand still, each at its own work, so that the
+    others have all that they need. All calls of ptrace must come from one
+    thread."""
 
     def __init__(self, pid, name):
         self.threads = []
@@ -46,10 +67,11 @@ class Held:
         libc = ctypes.CDLL(None, use_errno=True)
         libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p,
                                 ctypes.c_void_p]
-        for thread in self.threads:
-            for request in (PTRACE_SEIZE, PTRACE_INTERRUPT):
-                if libc.ptrace(request, thread, None, None) != 0:
-                    self.wrong = OSError(ctypes.get_errno(), "ptrace")
+        try:
+            for thread in self.threads:
+                self._stop(libc, thread)
+        except OSError as wrong:
+            self.wrong = wrong
         self.holding.set()
         while not self.release.wait(0.1):
             for thread in self.threads:  # one that has ended must be taken
@@ -57,6 +79,19 @@ class Held:
                     os.waitpid(thread, WALL | os.WNOHANG)
         for thread in self.threads:
             libc.ptrace(PTRACE_DETACH, thread, None, None)
+
+    @staticmethod
+    def _stop(libc, thread):
+        def ask(request):
+            if libc.ptrace(request, thread, None, None) != 0:
+                raise OSError(ctypes.get_errno(), "ptrace")
+        ask(PTRACE_SEIZE)
+        while True:
+            ask(PTRACE_INTERRUPT)
+            os.waitpid(thread, WALL)
+            if not holds_a_lock(pathlib.Path(f"/proc/{thread}")):
+                return
+            ask(PTRACE_CONT)
 
     def __enter__(self):
         return self
