@@ -27,8 +27,11 @@ BOOST_AUTO_TEST_CASE(the_trace_holds_losses_norms_and_state) {
   r.loss = 3.25;
   r.grad_norm = 0.5;
   r.data = 4711;
-  h.stepped(0, core::job_core({.microbatches = 1}), core::job_event::tick{},
-            {core::job_action::committed{.record = r}});
+  core::job_config one;
+  one.microbatches = 1;
+  core::job_action::committed done;
+  done.record = r;
+  h.stepped(0, core::job_core(one), core::job_event::tick{}, {done});
   h.unit_is(0, 1, 77);
   for (const std::uint64_t x :
        {std::bit_cast<std::uint64_t>(r.loss),
