@@ -115,6 +115,13 @@ in_order(const fetching& f, const core::blob_digest& blob) {
   return out;
 }
 
+void fetch(const std::shared_ptr<fetching>& f, const core::blob_digest& blob,
+           std::function<void(std::error_code)> done) {
+  if (f->set.memory_will_do)
+    f->node->blobs().may_stay_in_memory(blob);
+  f->node->fetch_blob(blob, in_order(*f, blob), std::move(done));
+}
+
 void go_on(const std::shared_ptr<fetching>& f) {
   f->node->disk().submit(
     [f](kernels::backend&) {
@@ -124,13 +131,12 @@ void go_on(const std::shared_ptr<fetching>& f) {
                            : std::make_error_code(std::errc::bad_message));
         return;
       }
-      f->node->fetch_blob(*l.missing, in_order(*f, *l.missing),
-                          [f](std::error_code error) {
-                            if (error)
-                              f->done(error);
-                            else
-                              go_on(f);
-                          });
+      fetch(f, *l.missing, [f](std::error_code error) {
+        if (error)
+          f->done(error);
+        else
+          go_on(f);
+      });
     },
     {});
 }
@@ -141,7 +147,7 @@ void fetch_single(const std::shared_ptr<fetching>& f) {
   if (!f->error && f->next < f->missing.size()) {
     const core::blob_digest blob = f->missing[f->next++];
     lock.unlock();
-    f->node->fetch_blob(blob, in_order(*f, blob), [f](std::error_code error) {
+    fetch(f, blob, [f](std::error_code error) {
       {
         std::lock_guard guard(f->mutex);
         if (!f->error)

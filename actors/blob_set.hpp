@@ -36,6 +36,7 @@ struct blob_set {
   /// Who is asked first, by blob or by the name of a manifest's file.
   std::map<core::blob_digest, core::peer_id> first;
   std::map<std::string, core::peer_id> first_by_name;
+  bool memory_will_do = false; ///< where the own disk takes nothing
 };
 
 /// Everything in the store that `set` asks for?

@@ -187,6 +187,7 @@ private:
   void write_flight();
   void list_transfers(const std::vector<runtime::link_hub::pending>& all);
   blob_set job_blobs() const;
+  blob_set needed_blobs() const; ///< the same, by the role
 
   job_config config_;
   world_ptr world_;

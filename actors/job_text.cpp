@@ -17,11 +17,19 @@ namespace {
 /// A text of more is not kept in memory by those who may need it only later.
 constexpr std::uint64_t warm_text_bytes_max = std::uint64_t{256} << 20;
 
+/// Ticks between two tries to write what is in memory alone.
+constexpr unsigned settle_ticks = 50;
+
 } // namespace
 
 /// A client may give this node what its first one took to the grave.
 void job_actor::look_for_blobs() {
-  if (++ticks_ % 5 == 0 && !core_.has_blobs()
+  if (++ticks_ % settle_ticks == 0
+      && node().blobs().in_memory(config_.entry.data))
+    node().disk().submit(
+      [world = world_](kernels::backend&) { world->node->blobs().settle(); },
+      {});
+  if (ticks_ % 5 == 0 && !core_.has_blobs()
       && node().blobs().contains(config_.entry.data)
       && have_all(node(), job_blobs()))
     feed(event::blobs_held{});
@@ -106,10 +114,19 @@ void job_actor::read_text() {
     });
 }
 
+/// The data source has to have them, whatever its disk says: it is followed
+/// by another only when it is gone.
+blob_set job_actor::needed_blobs() const {
+  blob_set out = job_blobs();
+  out.memory_will_do =
+    place_ && place_->data_source.peer == config_.node->self();
+  return out;
+}
+
 /// Others have it too.
 void job_actor::fetch_text() {
   loading_text_ = true;
-  fetch_lasting({job_blobs(), members(), true, {}, [this] {
+  fetch_lasting({needed_blobs(), members(), true, {}, [this] {
                    loading_text_ = false;
                    load_text();
                  }});

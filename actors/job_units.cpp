@@ -202,7 +202,10 @@ void job_actor::act(const release& a) {
 }
 
 void job_actor::act(const get_blobs& a) {
-  fetch_lasting({job_blobs(), a.holders, false, {}, [this] {
+  fetch_lasting({needed_blobs(), a.holders, false, {}, [this] {
+                   if (node().blobs().in_memory(config_.entry.data))
+                     note_once("the disk takes nothing: the text is held in "
+                               "memory here");
                    feed(event::blobs_held{});
                    load_text();
                  }});

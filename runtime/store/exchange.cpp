@@ -250,7 +250,7 @@ void state::write_arrived(const fetch_ptr& f) {
     f->written += at->second.size();
     ++f->on_disk;
     if (!f->writer)
-      f->writer = settings.blobs->write(); // a name in a folder, no more
+      f->writer = settings.blobs->write_of(f->digest); // a name, no more
     auto bytes =
       std::make_shared<std::vector<std::byte>>(std::move(at->second));
     auto result = std::make_shared<std::error_code>();
@@ -279,7 +279,7 @@ void state::written(const fetch_ptr& f, std::uint64_t attempt,
 void state::commit(const fetch_ptr& f) {
   f->committing = true;
   if (!f->writer)
-    f->writer = settings.blobs->write();
+    f->writer = settings.blobs->write_of(f->digest);
   auto result = std::make_shared<std::error_code>();
   settings.disk->submit(
     [writer = f->writer, result, digest = f->digest](kernels::backend&) {

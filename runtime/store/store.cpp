@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
+#include <map>
 #include <mutex>
 #include <set>
 #include <stdexcept>
@@ -68,6 +69,17 @@ private:
   std::size_t bytes_;
 };
 
+/// Where the disk takes nothing.
+class memory_blob final : public blob {
+public:
+  explicit memory_blob(std::vector<std::byte> bytes)
+    : bytes_(std::move(bytes)) {}
+  std::span<const std::byte> bytes() const noexcept override { return bytes_; }
+
+private:
+  std::vector<std::byte> bytes_;
+};
+
 std::shared_ptr<const blob> map(const fs::path& file, std::error_code& error) {
   const posix::descriptor fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
   struct stat info {};
@@ -91,7 +103,7 @@ class disk_store;
 
 class disk_writer final : public blob_writer {
 public:
-  disk_writer(disk_store& home, fs::path file);
+  disk_writer(disk_store& home, fs::path file, bool memory_will_do);
   ~disk_writer() override {
     fd_.close();
     if (!committed_)
@@ -105,7 +117,13 @@ public:
     if (bytes_ > store::blob_bytes_max)
       return error_ = errc::too_large;
     hash_.add(bytes);
-    return error_ = write(bytes);
+    if (copy_ && bytes_ > store::memory_blob_bytes_max)
+      copy_.reset();
+    if (copy_)
+      copy_->insert(copy_->end(), bytes.begin(), bytes.end());
+    if (!refused_)
+      refused_ = write(bytes);
+    return error_ = copy_ ? std::error_code{} : refused_;
   }
 
   std::error_code commit(blob_digest& digest,
@@ -113,6 +131,7 @@ public:
 
 private:
   std::error_code write(std::span<const std::byte> bytes);
+  std::error_code sync_and_adopt(const blob_digest& digest);
 
   disk_store& home_;
   fs::path file_;
@@ -120,6 +139,9 @@ private:
   hasher hash_;
   std::uint64_t bytes_ = 0;
   std::error_code error_;
+  std::error_code refused_; ///< by the disk
+  /// All of it, where memory will do.
+  std::optional<std::vector<std::byte>> copy_;
   bool committed_ = false;
 };
 
@@ -134,10 +156,12 @@ public:
   }
 
   bool contains(const blob_digest& digest) const override {
-    return ::access(path_of(digest).c_str(), F_OK) == 0;
+    return ::access(path_of(digest).c_str(), F_OK) == 0 || in_memory(digest);
   }
 
   std::uint64_t size(const blob_digest& digest) const override {
+    if (const auto held = in_memory_at(digest))
+      return held->bytes().size();
     std::error_code none;
     const auto bytes = fs::file_size(path_of(digest), none);
     return none ? 0 : bytes;
@@ -151,15 +175,43 @@ public:
                   fs::file_time_type::clock::now() - written);
   }
 
-  std::unique_ptr<blob_writer> write() override {
-    const auto name =
-      std::to_string(::getpid()) + "-" + std::to_string(next_temporary_++);
-    return std::make_unique<disk_writer>(*this, folder_ / "tmp" / name);
+  std::unique_ptr<blob_writer> write() override { return writer(false); }
+
+  std::unique_ptr<blob_writer> write_of(const blob_digest& digest) override {
+    std::unique_lock lock(mutex_);
+    const bool memory_will_do = needed_.contains(digest);
+    lock.unlock();
+    return writer(memory_will_do);
+  }
+
+  void may_stay_in_memory(const blob_digest& digest) override {
+    std::lock_guard lock(mutex_);
+    needed_.insert(digest);
+  }
+
+  bool in_memory(const blob_digest& digest) const override {
+    return in_memory_at(digest) != nullptr;
+  }
+
+  void settle() override {
+    std::unique_lock lock(mutex_);
+    const auto all = in_memory_;
+    lock.unlock();
+    for (const auto& [digest, held] : all) {
+      const auto to_disk = writer(false);
+      blob_digest made{};
+      if (to_disk->append(held->bytes()) || to_disk->commit(made, digest))
+        continue;
+      std::lock_guard guard(mutex_);
+      in_memory_.erase(digest);
+    }
   }
 
   std::shared_ptr<const blob>
   read(const blob_digest& digest, std::error_code& error) override {
     error = {};
+    if (auto held = in_memory_at(digest))
+      return held;
     const auto path = path_of(digest);
     auto found = map(path, error);
     if (!found) {
@@ -197,10 +249,14 @@ public:
   }
 
   std::error_code remove(const blob_digest& digest) override {
+    bool held = false;
     {
       std::lock_guard lock(mutex_);
       verified_.erase(digest);
+      held = in_memory_.erase(digest) > 0;
     }
+    if (held)
+      return {};
     if (::unlink(path_of(digest).c_str()) != 0) {
       const auto error = posix::last_error();
       return error == std::errc::no_such_file_or_directory
@@ -224,6 +280,9 @@ public:
           found.push_back(digest);
       }
     }
+    std::lock_guard lock(mutex_);
+    for (const auto& [digest, held] : in_memory_)
+      found.push_back(digest);
     return found;
   }
 
@@ -234,6 +293,12 @@ public:
 
   disk_meter::reading activity() const override { return meter_.read(); }
   disk_meter& meter() { return meter_; }
+
+  void hold(const blob_digest& digest, std::vector<std::byte> bytes) {
+    auto held = std::make_shared<memory_blob>(std::move(bytes));
+    std::lock_guard lock(mutex_);
+    in_memory_.insert_or_assign(digest, std::move(held));
+  }
 
   /// Gives a synced file its name.
   std::error_code adopt(const fs::path& file, const blob_digest& digest) {
@@ -254,6 +319,19 @@ public:
   }
 
 private:
+  std::unique_ptr<blob_writer> writer(bool memory_will_do) {
+    const auto name =
+      std::to_string(::getpid()) + "-" + std::to_string(next_temporary_++);
+    return std::make_unique<disk_writer>(*this, folder_ / "tmp" / name,
+                                         memory_will_do);
+  }
+
+  std::shared_ptr<const blob> in_memory_at(const blob_digest& digest) const {
+    std::lock_guard lock(mutex_);
+    const auto at = in_memory_.find(digest);
+    return at == in_memory_.end() ? nullptr : at->second;
+  }
+
   /// Of a file as it comes from the disk.
   blob_digest hash_of(std::span<const std::byte> bytes) {
     disk_meter::piece at_work(meter_, bytes.size());
@@ -282,16 +360,22 @@ private:
   fs::path folder_;
   disk_meter meter_;
   std::atomic<std::uint64_t> next_temporary_{0};
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   /// Read or written whole by this process; one entry for each of its blobs.
   std::set<blob_digest> verified_;
+  std::set<blob_digest> needed_; ///< memory will do
+  std::map<blob_digest, std::shared_ptr<const blob>> in_memory_;
 };
 
-disk_writer::disk_writer(disk_store& home, fs::path file)
+disk_writer::disk_writer(disk_store& home, fs::path file, bool memory_will_do)
   : home_(home), file_(std::move(file)),
     fd_(::open(file_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600)) {
   if (!fd_)
-    error_ = posix::last_error();
+    refused_ = posix::last_error();
+  if (memory_will_do)
+    copy_.emplace();
+  else
+    error_ = refused_;
 }
 
 /// A block at a time, so that the meter sees a large one move.
@@ -316,6 +400,15 @@ disk_writer::commit(blob_digest& digest,
   digest = hash_.finish();
   if (expected && *expected != digest)
     return errc::corrupt;
+  if (!refused_)
+    refused_ = sync_and_adopt(digest);
+  if (!refused_ || !copy_)
+    return refused_;
+  home_.hold(digest, std::move(*copy_));
+  return {};
+}
+
+std::error_code disk_writer::sync_and_adopt(const blob_digest& digest) {
   disk_meter::piece at_work(home_.meter(), bytes_);
   if (::fsync(fd_.get()) != 0)
     return posix::last_error();

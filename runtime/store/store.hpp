@@ -57,6 +57,19 @@ public:
   /// Since it was written; 0 if it is not here.
   virtual std::chrono::seconds age(const core::blob_digest& digest) const = 0;
   virtual std::unique_ptr<blob_writer> write() = 0;
+
+  /// From now on, where the disk refuses this blob it is held in memory, if it
+  /// has no more than memory_blob_bytes_max: for what this node cannot go on
+  /// without. It is in the store like any other until the process ends.
+  virtual void may_stay_in_memory(const core::blob_digest&) {}
+  /// As write(), for a blob of this name.
+  virtual std::unique_ptr<blob_writer> write_of(const core::blob_digest&) {
+    return write();
+  }
+  virtual bool in_memory(const core::blob_digest&) const { return false; }
+  /// Writes what is in memory to the disk, as far as that takes it now.
+  virtual void settle() {}
+
   [[nodiscard]] virtual std::shared_ptr<const blob>
   read(const core::blob_digest& digest, std::error_code& error) = 0;
   /// Hashes a blob again, also if this process has read it before.
@@ -71,6 +84,7 @@ public:
   virtual disk_meter::reading activity() const { return {}; }
 
   static constexpr std::uint64_t blob_bytes_max = std::uint64_t{1} << 40;
+  static constexpr std::uint64_t memory_blob_bytes_max = std::uint64_t{1} << 30;
 };
 
 core::blob_digest sha256(std::span<const std::byte> bytes);

@@ -189,6 +189,35 @@ BOOST_DATA_TEST_CASE(a_full_disk_of_any_peer_costs_no_model,
   BOOST_TEST(count(texts, "No space left on device") == 1u, texts);
 }
 
+/// Who submitted keeps the text and computes nothing; all disks are full, and
+/// the other keeper dies: who reads the text from then on holds it in memory.
+BOOST_AUTO_TEST_CASE(a_text_that_no_disk_takes_is_held_in_memory) {
+  shoal::test::small_shoal s(4, small_run(2, 1), some_text());
+  s.make_witness(0);
+  s.submit();
+  while (s.record(0).losses.empty())
+    s.step();
+  for (std::size_t i = 0; i < 4; ++i)
+    s.fill_disk(i, true);
+  std::size_t victim = 1; // the only one that keeps the text and computes
+  while (s.blobs(victim).empty())
+    ++victim;
+  s.kill(victim);
+  const std::size_t before = s.record(0).losses.size();
+  for (int i = 0; i < 100000 && s.record(0).losses.size() < before + 2; ++i)
+    s.step();
+  BOOST_TEST(s.record(0).losses.size() >= before + 2);
+  std::size_t told = 0;
+  for (std::size_t i = 0; i < 4; ++i)
+    if (i != victim)
+      told += count(s.record(i).texts, "held in memory");
+  BOOST_TEST(told == 1u);
+  for (std::size_t i = 0; i < 4; ++i)
+    s.fill_disk(i, false);
+  BOOST_REQUIRE(s.finish());
+  require_same(s.record(0), false, false);
+}
+
 /// Nobody knows of it before the last checkpoint, which has no later one.
 BOOST_DATA_TEST_CASE(what_a_full_disk_refuses_at_the_end_others_write,
                      bdata::xrange(4), n) {

@@ -2,6 +2,7 @@
 #include "actors/small_shoal.hpp"
 
 #include "actors/checkpoint_files.hpp"
+#include "actors/small_store.hpp"
 #include "actors/supervisor.hpp"
 #include "kernels/backend.hpp"
 #include "kernels/thread_team.hpp"
@@ -13,7 +14,6 @@
 #include "runtime/links.hpp"
 #include "runtime/model/corpus.hpp"
 #include "runtime/model/units.hpp"
-#include "runtime/store/store.hpp"
 
 #include <caf/all.hpp>
 
@@ -126,56 +126,6 @@ private:
   bool dead_ = false;
 };
 
-/// A store whose disk may be full.
-class small_store : public runtime::store {
-public:
-  explicit small_store(const fs::path& folder)
-    : inner_(runtime::store::open(folder)) {}
-  bool contains(const core::blob_digest& d) const override {
-    return inner_->contains(d);
-  }
-  std::uint64_t size(const core::blob_digest& d) const override {
-    return inner_->size(d);
-  }
-  std::chrono::seconds age(const core::blob_digest& d) const override {
-    return inner_->age(d);
-  }
-  std::unique_ptr<runtime::blob_writer> write() override {
-    if (full)
-      return std::make_unique<no_room>();
-    return inner_->write();
-  }
-  std::shared_ptr<const runtime::blob>
-  read(const core::blob_digest& d, std::error_code& error) override {
-    return inner_->read(d, error);
-  }
-  std::error_code verify(const core::blob_digest& d) override {
-    return inner_->verify(d);
-  }
-  bool set_aside(const core::blob_digest& d) const override {
-    return inner_->set_aside(d);
-  }
-  std::error_code remove(const core::blob_digest& d) override {
-    return inner_->remove(d);
-  }
-  std::vector<core::blob_digest> list() const override {
-    return inner_->list();
-  }
-  bool full = false;
-
-private:
-  struct no_room : runtime::blob_writer {
-    std::error_code append(std::span<const std::byte>) override {
-      return std::make_error_code(std::errc::no_space_on_device);
-    }
-    std::error_code commit(core::blob_digest&,
-                           const std::optional<core::blob_digest>&) override {
-      return std::make_error_code(std::errc::no_space_on_device);
-    }
-  };
-  std::unique_ptr<runtime::store> inner_;
-};
-
 class fake_node : public runtime::context {
   friend class small_shoal;
 
@@ -261,7 +211,7 @@ public:
       auto blob = node->store_->read(digest, error);
       if (!blob)
         continue;
-      auto writer = store_->write();
+      auto writer = store_->write_of(digest);
       core::blob_digest made{};
       error = writer->append(blob->bytes());
       done(error ? error : writer->commit(made, digest));
@@ -360,6 +310,11 @@ void small_shoal::set_network(core::network_profile n) {
   networks_ = {std::move(n)};
   for (core::member& m : view_.members)
     m.networks = networks_;
+}
+
+void small_shoal::make_witness(std::size_t node) {
+  for (core::member& m : view_.members)
+    m.witness = m.witness || m.id.peer == nodes_[node]->self();
 }
 
 void small_shoal::publish() {

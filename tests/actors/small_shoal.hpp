@@ -88,6 +88,8 @@ public:
   core::job_entry& entry() { return job_; }
   /// All reach each other over this, by their profiles.
   void set_network(core::network_profile n);
+  /// It does not compute; before submit().
+  void make_witness(std::size_t node);
   /// It is back with nothing but its store.
   void restart(std::size_t node);
   /// The views so far that have changed the sub-plan, by what a node has logged.

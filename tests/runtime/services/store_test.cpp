@@ -170,19 +170,80 @@ BOOST_AUTO_TEST_CASE(a_corrupt_blob_is_set_aside) {
   BOOST_TEST(!!s->read(digest, error));
 }
 
-// A limit on the length of files stands in for a full disk.
+/// A limit on the length of files stands in for a full disk.
+class full_disk {
+public:
+  full_disk() : before_(std::signal(SIGXFSZ, SIG_IGN)) {
+    ::getrlimit(RLIMIT_FSIZE, &old_);
+    const rlimit small{4096, old_.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &small);
+  }
+  ~full_disk() {
+    ::setrlimit(RLIMIT_FSIZE, &old_);
+    std::signal(SIGXFSZ, before_);
+  }
+
+private:
+  void (*before_)(int);
+  rlimit old_{};
+};
+
+BOOST_AUTO_TEST_CASE(what_is_needed_is_held_in_memory_by_a_full_disk) {
+  shoal::test::folder f;
+  auto s = store::open(f.path);
+  const std::string text(10000, 'x');
+  const auto digest = sha256(bytes_of(text));
+  blob_digest made;
+  std::error_code error;
+  s->may_stay_in_memory(digest);
+  {
+    const full_disk full;
+    auto w = s->write_of(digest);
+    for (std::size_t at = 0; at < text.size(); at += 1000) // also what fitted
+      BOOST_TEST(!w->append(bytes_of(text.substr(at, 1000))));
+    BOOST_TEST(!w->commit(made, digest));
+    s->settle(); // not yet
+    BOOST_TEST(s->in_memory(digest));
+  }
+  BOOST_TEST(s->contains(digest));
+  BOOST_TEST(s->size(digest) == text.size());
+  BOOST_TEST(s->list() == std::vector{digest});
+  const auto held = s->read(digest, error);
+  BOOST_TEST(text_of(*held) == text);
+  BOOST_TEST(!std::filesystem::exists(file_of(f.path, digest)));
+  s->settle();
+  BOOST_TEST(!s->in_memory(digest));
+  BOOST_TEST(std::filesystem::exists(file_of(f.path, digest)));
+  BOOST_TEST(text_of(*s->read(digest, error)) == text);
+  BOOST_TEST(text_of(*held) == text); // as long as somebody reads it
+}
+
+BOOST_AUTO_TEST_CASE(memory_is_for_what_is_needed_and_not_corrupt) {
+  shoal::test::folder f;
+  auto s = store::open(f.path);
+  const std::string text(10000, 'x'), other(10000, 'y');
+  const auto digest = sha256(bytes_of(text));
+  s->may_stay_in_memory(digest);
+  const full_disk full;
+  blob_digest made;
+  auto w = s->write_of(digest);
+  BOOST_TEST(!w->append(bytes_of(other)));
+  BOOST_TEST((w->commit(made, digest) == errc::corrupt));
+  BOOST_TEST(!s->contains(digest));
+  w = s->write_of(sha256(bytes_of(other)));
+  BOOST_TEST((w->append(bytes_of(other)) == std::errc::file_too_large));
+}
+
 BOOST_AUTO_TEST_CASE(a_full_disk_is_an_error_code) {
   shoal::test::folder f;
   auto s = store::open(f.path);
-  const auto before = std::signal(SIGXFSZ, SIG_IGN);
-  rlimit old{};
-  ::getrlimit(RLIMIT_FSIZE, &old);
-  const rlimit small{4096, old.rlim_max};
-  ::setrlimit(RLIMIT_FSIZE, &small);
-  auto w = s->write();
-  const std::error_code error = w->append(bytes_of(std::string(10000, 'x')));
-  ::setrlimit(RLIMIT_FSIZE, &old);
-  std::signal(SIGXFSZ, before);
+  std::unique_ptr<blob_writer> w;
+  std::error_code error;
+  {
+    const full_disk full;
+    w = s->write();
+    error = w->append(bytes_of(std::string(10000, 'x')));
+  }
   BOOST_TEST((error == std::errc::file_too_large));
   blob_digest digest;
   BOOST_TEST((w->commit(digest, std::nullopt) == std::errc::file_too_large));
