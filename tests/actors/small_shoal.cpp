@@ -449,12 +449,15 @@ void small_shoal::restart(std::size_t node) {
 }
 
 std::vector<past_view> small_shoal::past(std::size_t node) const {
-  std::vector<past_view> out = past_;
+  std::map<std::uint64_t, core::epoch> made; // steps, by who made them last
   for (const runtime::job_event& e : nodes_[node]->log().read_all(1))
-    for (past_view& p : out)
-      if (e.kind == runtime::job_event_kind::step && e.epoch == p.place.since
-          && p.first_step == 0)
-        p.first_step = e.step;
+    if (e.kind == runtime::job_event_kind::step)
+      made[e.step] = e.epoch;
+  std::vector<past_view> out = past_;
+  for (past_view& p : out)
+    for (const auto& [step, epoch] : made)
+      if (epoch == p.place.since && p.first_step == 0)
+        p.first_step = step;
   return out;
 }
 

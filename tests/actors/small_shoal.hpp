@@ -48,7 +48,8 @@ struct run_record {
 struct past_view {
   core::view view;
   core::assignment place;
-  std::uint64_t first_step = 0; ///< that was committed under it; 0: none
+  /// That was committed under it, and not run again later; 0: none.
+  std::uint64_t first_step = 0;
 };
 
 class small_shoal {
