@@ -69,7 +69,7 @@ BOOST_AUTO_TEST_SUITE(replay)
 /// A death and a return, at any message.
 BOOST_DATA_TEST_CASE(the_views_of_a_run_give_its_bits,
                      bdata::make(layouts) * bdata::make({false, true})
-                       * bdata::xrange(0, 600, 101),
+                       * bdata::xrange(0, 600, 201),
                      l, tied, when) {
   const run_config run =
     long_run(l, tied, when % 2 == 0 ? "1f1b" : "zero_bubble");
@@ -85,7 +85,7 @@ BOOST_DATA_TEST_CASE(the_views_of_a_run_give_its_bits,
 
 /// Several deaths and returns, some of them while others stand in.
 BOOST_DATA_TEST_CASE(the_views_of_many_deaths_give_the_bits,
-                     bdata::make(layouts) * bdata::xrange(1, 9), l, seed) {
+                     bdata::make(layouts) * bdata::xrange(1, 5), l, seed) {
   const run_config run =
     long_run(l, seed % 2 == 0, seed % 3 == 0 ? "zero_bubble" : "1f1b");
   small_shoal s(l.peers, run, some_text());
