@@ -9,6 +9,7 @@ import json
 import statistics
 import time
 
+LOG_S = 10  # until what was told of a step is in a file, too
 
 class Watch:
     """Follows a run's JSON lines; checks that every step comes once."""
@@ -128,16 +129,25 @@ class Watch:
         times = self.times[first:last]
         return statistics.median(b - a for a, b in zip(times, times[1:]))
 
-    def fill(self, cluster):
-        """Looks in the logs of all nodes for the steps that were not told;
-        then the times are those of whoever committed a step first."""
+    def _known(self, cluster):
+        """Each step of ours as who logged it first has it."""
         found = {}
         for event in events_known(cluster):
             first = found.get(event["step"])
             if event["step"] < self.next and (
                     not first or event["unix_ms"] < first["unix_ms"]):
                 found[event["step"]] = event
-        lost = [s for s in range(1, self.next) if s not in found]
+        return found
+
+    def fill(self, cluster):
+        """Looks in the logs of all nodes for the steps that were not told;
+        then the times are those of whoever committed a step first."""
+        deadline = time.monotonic() + LOG_S
+        while True:
+            found = self._known(cluster)
+            lost = [s for s in range(1, self.next) if s not in found]
+            if not lost or time.monotonic() > deadline:
+                break
         assert not lost, f"nobody knows of steps {lost}"
         ordered = [found[s] for s in range(1, self.next)]
         self.numbers = [e["step"] for e in ordered]
