@@ -11,6 +11,7 @@ import time
 
 LOG_S = 10  # until what was told of a step is in a file, too
 
+
 class Watch:
     """Follows a run's JSON lines; checks that every step comes once."""
 
