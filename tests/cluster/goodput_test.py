@@ -198,7 +198,7 @@ def one(options, fabric, every, minutes):
     rng = random.Random(f"{options.seed} {fabric} {every}")
     with Cluster(options.shoal, PEERS,
                  ["--threads", "1", "--fabric.force", fabric], options.keep,
-                 processors=shape["processors"]) as cluster:
+                 processors=shape["processors"] and options.share) as cluster:
         folder = cluster.work
         run_file = folder / "run.toml"
         run_file.write_text(run_text(shape, 2, 2),
@@ -237,6 +237,9 @@ def more(parser):
                         default=list(GOODPUT), help="seconds between kills")
     parser.add_argument("--minutes", type=float,
                         help="for each; default: 10, or 4 with 15 s")
+    parser.add_argument("--share", type=float, default=FULL["processors"],
+                        help="of a processor, for each peer; on a fast one "
+                             "less makes a step of 0.3 s (%(default)s)")
 
 
 def judge(bars, fabric, every, d):
