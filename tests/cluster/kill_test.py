@@ -8,6 +8,7 @@
 # paused, and that nothing is left behind. Pauses are printed and held against
 # the bar (2 s + 2 T) only with --bars, since a loaded machine is slow.
 import argparse
+import math
 import random
 import statistics
 import sys
@@ -42,9 +43,12 @@ local_batch_size = 2
 global_batch_size = 8
 """),
 }
+#: From a kill until who was killed is back: a run is to last so long for each,
+#: on any machine.
+CYCLE_S = 4
 COMMON = """seed = 7
 [optimizer]
-lr = 1e-3
+lr = 3e-4
 [validation]
 enable = false
 [checkpoint]
@@ -80,18 +84,28 @@ def main():
     parser.add_argument("--bars", action="store_true")
     parser.add_argument("--keep", action="store_true")
     options = parser.parse_args()
-    steps = options.steps or 60 * options.kills
     rng = random.Random(options.seed)
     count = options.replicas * options.stages
 
     cluster = Cluster(options.shoal, count, ["--threads", "1"], options.keep)
     with cluster:
-        run = run_file(cluster.work, options.size, steps, options.replicas,
-                       options.stages, options.copy_every)
         ready = cluster.start_all()
         cluster.wait_view(count)
         print(f"view of all {time.monotonic() - ready:.2f} s after the last "
               f"was ready; isolated: {cluster.isolated}")
+
+        def run_of(steps):
+            return run_file(cluster.work, options.size, steps,
+                            options.replicas, options.stages,
+                            options.copy_every)
+        steps = options.steps
+        if not steps:
+            tried = train(cluster, run_of(20), cluster.work / "tried",
+                          options.data)
+            tried.finish(120)
+            steps = options.kills * (options.between + 10 + math.ceil(
+                CYCLE_S / tried.step_time()))
+        run = run_of(steps)
         calm = train(cluster, run, cluster.work / "calm", options.data)
         calm.finish(120)
         gaps = [b - a for a, b in zip(calm.times, calm.times[1:])]

@@ -30,15 +30,19 @@ class Watch:
         self.gaps = gaps
         self.next = 1  # step
         self.done = False
+        self.over = False  # no line follows
         self.clock = time.time() - time.monotonic()
 
     def step(self, seconds):
         """Waits for the next committed step; its number, or None at the end."""
         deadline = time.monotonic() + seconds
         while True:
+            if self.over:
+                return None
             when, line = self.lines.next(deadline)
             if line is None:
-                return None
+                self.over = True
+                continue
             event = json.loads(line)
             if event["event"] == "step":
                 return self.took(event)
