@@ -117,7 +117,7 @@ public:
     if (bytes_ > store::blob_bytes_max)
       return error_ = errc::too_large;
     hash_.add(bytes);
-    if (copy_ && bytes_ > store::memory_blob_bytes_max)
+    if (copy_ && bytes_ > store::memory_bytes_max)
       copy_.reset();
     if (copy_)
       copy_->insert(copy_->end(), bytes.begin(), bytes.end());
@@ -202,8 +202,11 @@ public:
       blob_digest made{};
       if (to_disk->append(held->bytes()) || to_disk->commit(made, digest))
         continue;
-      std::lock_guard guard(mutex_);
-      in_memory_.erase(digest);
+      std::unique_lock guard(mutex_);
+      const bool wanted = in_memory_.erase(digest) > 0;
+      guard.unlock();
+      if (!wanted) // removed meanwhile
+        static_cast<void>(remove(digest));
     }
   }
 
@@ -253,15 +256,14 @@ public:
     {
       std::lock_guard lock(mutex_);
       verified_.erase(digest);
+      needed_.erase(digest);
       held = in_memory_.erase(digest) > 0;
     }
-    if (held)
-      return {};
     if (::unlink(path_of(digest).c_str()) != 0) {
       const auto error = posix::last_error();
-      return error == std::errc::no_such_file_or_directory
-               ? make_error_code(errc::not_found)
-               : error;
+      if (error != std::errc::no_such_file_or_directory)
+        return error;
+      return held ? std::error_code{} : make_error_code(errc::not_found);
     }
     return {};
   }
@@ -294,10 +296,17 @@ public:
   disk_meter::reading activity() const override { return meter_.read(); }
   disk_meter& meter() { return meter_; }
 
-  void hold(const blob_digest& digest, std::vector<std::byte> bytes) {
+  /// @returns false beyond memory_bytes_max
+  bool hold(const blob_digest& digest, std::vector<std::byte> bytes) {
     auto held = std::make_shared<memory_blob>(std::move(bytes));
     std::lock_guard lock(mutex_);
+    std::uint64_t sum = held->bytes().size();
+    for (const auto& [other, blob] : in_memory_)
+      sum += other == digest ? 0 : blob->bytes().size();
+    if (sum > memory_bytes_max)
+      return false;
     in_memory_.insert_or_assign(digest, std::move(held));
+    return true;
   }
 
   /// Gives a synced file its name.
@@ -402,9 +411,8 @@ disk_writer::commit(blob_digest& digest,
     return errc::corrupt;
   if (!refused_)
     refused_ = sync_and_adopt(digest);
-  if (!refused_ || !copy_)
+  if (!refused_ || !copy_ || !home_.hold(digest, std::move(*copy_)))
     return refused_;
-  home_.hold(digest, std::move(*copy_));
   return {};
 }
 

@@ -58,8 +58,8 @@ public:
   virtual std::chrono::seconds age(const core::blob_digest& digest) const = 0;
   virtual std::unique_ptr<blob_writer> write() = 0;
 
-  /// From now on, where the disk refuses this blob it is held in memory, if it
-  /// has no more than memory_blob_bytes_max: for what this node cannot go on
+  /// From now on, where the disk refuses this blob it is held in memory, as far
+  /// as memory_bytes_max for all of them allows: for what this node cannot go on
   /// without. It is in the store like any other until the process ends.
   virtual void may_stay_in_memory(const core::blob_digest&) {}
   /// As write(), for a blob of this name.
@@ -84,7 +84,7 @@ public:
   virtual disk_meter::reading activity() const { return {}; }
 
   static constexpr std::uint64_t blob_bytes_max = std::uint64_t{1} << 40;
-  static constexpr std::uint64_t memory_blob_bytes_max = std::uint64_t{1} << 30;
+  static constexpr std::uint64_t memory_bytes_max = std::uint64_t{1} << 30;
 };
 
 core::blob_digest sha256(std::span<const std::byte> bytes);

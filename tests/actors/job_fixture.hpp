@@ -7,6 +7,8 @@
 
 #include <cmath>
 #include <map>
+#include <random>
+#include <set>
 #include <string>
 
 namespace shoal::test {
@@ -88,6 +90,26 @@ inline bool die_and_return(small_shoal& s, std::size_t victim, int when) {
     s.restart(victim);
   BOOST_REQUIRE(s.finish());
   return true;
+}
+
+/// Kills and starts random nodes after random numbers of messages, until the
+/// run has ended or `turns` are over. Node 0 stays, and so many at least.
+inline void deaths_and_returns(small_shoal& s, std::size_t peers, int seed,
+                               int turns, std::size_t alive_min) {
+  std::mt19937 rng{unsigned(seed)};
+  const auto below = [&](std::size_t n) { return std::size_t(rng() % n); };
+  std::set<std::size_t> dead;
+  for (int turn = 0; turn < turns && !s.ended(); ++turn) {
+    for (std::size_t left = below(400); left > 0 && !s.ended(); --left)
+      s.step();
+    const std::size_t who = 1 + below(peers - 1);
+    if (s.ended())
+      break;
+    if (dead.erase(who) > 0)
+      s.restart(who);
+    else if (dead.size() + 1 + alive_min <= peers && dead.insert(who).second)
+      s.kill(who);
+  }
 }
 
 } // namespace shoal::test

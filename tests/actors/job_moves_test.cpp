@@ -9,8 +9,6 @@
 
 #include <cmath>
 #include <ostream>
-#include <random>
-#include <set>
 
 namespace bdata = boost::unit_test::data;
 using namespace shoal::test;
@@ -188,20 +186,7 @@ BOOST_DATA_TEST_CASE(any_deaths_and_returns_give_the_same_losses,
   s.entry().block_state_bytes = large_state;
   s.set_network(fast_network);
   s.submit();
-  std::mt19937 rng{unsigned(seed)};
-  const auto below = [&](std::size_t n) { return std::size_t(rng() % n); };
-  std::set<std::size_t> dead;
-  for (int turn = 0; turn < 8 && !s.ended(); ++turn) {
-    for (std::size_t left = below(400); left > 0 && !s.ended(); --left)
-      s.step();
-    const std::size_t who = 1 + below(r.peers - 1); // the witness stays
-    if (s.ended())
-      break;
-    if (dead.erase(who) > 0)
-      s.restart(who);
-    else if (dead.size() + 2 < r.peers && dead.insert(who).second)
-      s.kill(who);
-  }
+  deaths_and_returns(s, r.peers, seed, 8, 2);
   BOOST_REQUIRE(s.finish());
   // What was run again took the place of what was given up.
   require_undisturbed({2, r.stages, r.peers}, seed % 2 == 0, s.record(0));

@@ -7,8 +7,6 @@
 #include <boost/test/unit_test.hpp>
 
 #include <ostream>
-#include <random>
-#include <set>
 
 namespace bdata = boost::unit_test::data;
 using namespace shoal::test;
@@ -91,20 +89,7 @@ BOOST_DATA_TEST_CASE(the_views_of_many_deaths_give_the_bits,
   small_shoal s(l.peers, run, some_text());
   prepare(s);
   s.submit();
-  std::mt19937 rng{unsigned(seed)};
-  const auto below = [&](std::size_t n) { return std::size_t(rng() % n); };
-  std::set<std::size_t> dead;
-  for (int turn = 0; turn < 6 && !s.ended(); ++turn) {
-    for (std::size_t left = below(400); left > 0 && !s.ended(); --left)
-      s.step();
-    const std::size_t who = 1 + below(l.peers - 1); // the witness stays
-    if (s.ended())
-      break;
-    if (dead.erase(who) > 0)
-      s.restart(who);
-    else if (dead.size() + 2 <= l.peers && dead.insert(who).second)
-      s.kill(who);
-  }
+  deaths_and_returns(s, l.peers, seed, 6, 1);
   BOOST_REQUIRE(s.finish());
   require_same_bits(s, l.peers, run);
 }

@@ -218,6 +218,28 @@ BOOST_AUTO_TEST_CASE(what_is_needed_is_held_in_memory_by_a_full_disk) {
   BOOST_TEST(text_of(*held) == text); // as long as somebody reads it
 }
 
+BOOST_AUTO_TEST_CASE(what_is_removed_is_not_in_memory_either) {
+  shoal::test::folder f;
+  auto s = store::open(f.path);
+  const std::string text(10000, 'x');
+  const auto digest = sha256(bytes_of(text));
+  s->may_stay_in_memory(digest);
+  blob_digest made;
+  {
+    const full_disk full;
+    auto w = s->write_of(digest);
+    BOOST_TEST(!w->append(bytes_of(text)));
+    BOOST_TEST(!w->commit(made, digest));
+  }
+  BOOST_TEST(!s->remove(digest));
+  BOOST_TEST(!s->contains(digest));
+  s->settle();
+  BOOST_TEST(!s->contains(digest));
+  BOOST_TEST((s->remove(digest) == errc::not_found));
+  const full_disk full; // nor is it needed any more
+  BOOST_TEST(!!s->write_of(digest)->append(bytes_of(text)));
+}
+
 BOOST_AUTO_TEST_CASE(memory_is_for_what_is_needed_and_not_corrupt) {
   shoal::test::folder f;
   auto s = store::open(f.path);
