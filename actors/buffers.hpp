@@ -43,7 +43,7 @@ private:
 
 class buffer_pool {
 public:
-  /// Buffers come from `memory`; null: large_pages().
+  /// Buffers come from `memory`; null: ready_pages().
   explicit buffer_pool(runtime::shared_memory_resource memory = nullptr);
   /// @returns `bytes` of memory on a cache-line boundary.
   buffer get(std::size_t bytes);

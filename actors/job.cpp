@@ -504,6 +504,7 @@ spawn_job(caf::actor_system& system, job_config config) {
   world->origin = config.entry.origin;
   const auto shared = config.node->links().memory();
   world->buffers = buffer_pool(shared);
+  world->state_buffers = buffer_pool(config.node->links().memory_for_copies());
   world->state_memory = std::make_shared<model::kept_memory>(nullptr);
   world->gradient_memory = std::make_shared<model::kept_memory>(shared);
   world->layout = std::make_shared<const model::unit_layout>(run->model);

@@ -47,7 +47,7 @@ void job_actor::act(const receive_unit& a) {
   if (!a.copy)
     return;
   arriving_unit& in = arriving_.at(a.unit);
-  in.copy = world_->buffers.get(state_bytes(*unit));
+  in.copy = world_->state_buffers.get(state_bytes(*unit));
   in.pieces_left = core::pieces_of(state_bytes(*unit)).count;
   const auto span = open_span("fetching state", a.unit);
   for (std::uint32_t i = 0; i < pieces_ahead; ++i)
@@ -167,7 +167,7 @@ void job_actor::act(const send_unit& a) {
   unit_ptr unit = world_->units.at(a.unit);
   auto out = std::make_shared<leaving_unit>();
   out->asked = a;
-  out->copy = world_->buffers.get(state_bytes(*unit));
+  out->copy = world_->state_buffers.get(state_bytes(*unit));
   out->pieces = core::pieces_of(state_bytes(*unit)).count;
   leaving_[{a.to, a.unit}] = out;
   ++reading_state_;

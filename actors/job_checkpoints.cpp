@@ -63,7 +63,8 @@ void job_actor::copy_units(const run_checkpoint& a,
   std::vector<unit_ptr> from;
   for (std::uint32_t u : units) {
     from.push_back(world_->units.at(u));
-    copy->units.emplace_back(u, world_->buffers.get(state_bytes(*from.back())));
+    copy->units.emplace_back(
+      u, world_->state_buffers.get(state_bytes(*from.back())));
   }
   if (!units.empty())
     snapshot_ = copy;

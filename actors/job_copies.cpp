@@ -25,7 +25,7 @@ void job_actor::act(const take_copies& a) {
   const core::assignment& place = crew_.plan()->where;
   for (const std::uint32_t u : a.own) {
     unit_ptr unit = world_->units.at(u);
-    buffer copy = world_->buffers.get(state_bytes(*unit));
+    buffer copy = world_->state_buffers.get(state_bytes(*unit));
     std::vector<core::peer_id> followers;
     if (holder_of(place, 0, u) == node().self())
       for (const core::follower_place& f : place.followers)
@@ -47,8 +47,8 @@ void job_actor::act(const take_copies& a) {
       });
   }
   for (const std::uint32_t u : a.followed) {
-    buffer into =
-      world_->buffers.get(3 * sizeof(float) * world_->layout->unit_size(u));
+    buffer into = world_->state_buffers.get(3 * sizeof(float)
+                                            * world_->layout->unit_size(u));
     node().links().expect(
       holder_of(place, 0, u), tag_of(a, u), into.shared(),
       [this, post = poster(), a, u, into](std::error_code error) {

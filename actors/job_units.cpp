@@ -25,7 +25,7 @@ blob_set job_actor::job_blobs() const {
 
 void job_actor::act(const fetch_unit& a) {
   unit_ptr unit = world_->units.at(a.unit);
-  buffer into = world_->buffers.get(state_bytes(*unit));
+  buffer into = world_->state_buffers.get(state_bytes(*unit));
   node().trace().open(config_.entry.id, "fetching state", {{"unit", a.unit}});
   auto arrived_here = [this, unit, into, a](std::error_code error) {
     node().trace().close(config_.entry.id, "fetching state");
@@ -57,7 +57,7 @@ void job_actor::act(const serve_unit& a) {
     return;
   }
   unit_ptr unit = world_->units.at(a.unit);
-  buffer from = world_->buffers.get(state_bytes(*unit));
+  buffer from = world_->state_buffers.get(state_bytes(*unit));
   node().device().submit(
     [unit, from](kernels::backend&) {
       copy_state_out(*unit, from.as<float>());

@@ -41,6 +41,7 @@ struct job_world {
   core::blob_digest origin{};
   std::shared_ptr<const model::unit_layout> layout;
   buffer_pool buffers;
+  buffer_pool state_buffers; ///< for copies of units
   /// What units are made of.
   std::shared_ptr<model::kept_memory> state_memory, gradient_memory;
   std::map<model::unit_index, unit_ptr> units; ///< the job actor's
@@ -52,7 +53,7 @@ struct job_world {
   /// Counts what the device has finished for the job: that it moves.
   std::atomic<std::uint64_t> finished{0};
 
-  /// For training, all values 0; null memories: large_pages().
+  /// For training, all values 0; null memories: ready_pages().
   unit_ptr make_unit(model::unit_index unit) const {
     return std::make_shared<model::unit_state>(
       layout, unit, model::purpose::training, gradient_memory, state_memory);

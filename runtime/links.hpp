@@ -17,7 +17,7 @@
 // Errors:    transport::errc; canceled after cancel(plan).
 #pragma once
 
-#include "runtime/model/large_pages.hpp"
+#include "runtime/model/ready_pages.hpp"
 #include "transport/fabric.hpp" // bulk_tag, peer_id
 
 #include <cstddef>
@@ -56,6 +56,12 @@ public:
   /// then copy it once, from where it is. Any memory can be sent.
   virtual shared_memory_resource memory() const {
     return {std::shared_ptr<void>(), model::large_pages()};
+  }
+
+  /// Where to allocate what is large and is sent once, or only received: memory
+  /// that costs little to get, as that which peers may read does not.
+  virtual shared_memory_resource memory_for_copies() const {
+    return {std::shared_ptr<void>(), model::ready_pages()};
   }
 
   /// Ends every transfer of that sub-plan, on both sides of this node; later

@@ -13,7 +13,7 @@
 // Errors:    allocate() throws what the memory below throws.
 #pragma once
 
-#include "runtime/model/large_pages.hpp"
+#include "runtime/model/ready_pages.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -30,7 +30,7 @@ class kept_memory final : public std::pmr::memory_resource {
 public:
   static constexpr std::size_t kept_bytes_max = std::size_t{1} << 30;
 
-  /// Arrays come from `below`; null: large_pages(). So many bytes are kept also
+  /// Arrays come from `below`; null: ready_pages(). So many bytes are kept also
   /// while less is in use.
   explicit kept_memory(std::shared_ptr<std::pmr::memory_resource> below,
                        std::size_t kept_anyhow = 0)
@@ -50,7 +50,7 @@ private:
   using shelf = std::multimap<kind, void*>;
 
   std::pmr::memory_resource* below() const {
-    return below_ ? below_.get() : large_pages();
+    return below_ ? below_.get() : ready_pages();
   }
 
   void* do_allocate(std::size_t bytes, std::size_t alignment) override {

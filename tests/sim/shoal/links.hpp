@@ -30,6 +30,10 @@ public:
   runtime::shared_memory_resource memory() const override {
     return inner_.memory();
   }
+  /// The same, so that all is counted.
+  runtime::shared_memory_resource memory_for_copies() const override {
+    return inner_.memory();
+  }
   void list_pending(std::uint64_t plan,
                     std::function<void(std::vector<pending>)> then) override;
   /// The next transfer that is sent begins, and does not end before its
