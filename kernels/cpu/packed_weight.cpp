@@ -6,21 +6,28 @@
 #include "kernels/cpu/pack_panel.hpp"
 #include "kernels/cpu/parallel.hpp"
 
+#include <algorithm>
+
 namespace shoal::kernels::cpu {
 
 namespace {
 
-/// Bytes of weights that one task of a product of few tokens reads at least:
+/// Bytes of weights that one task of a product of few tokens reads: at least
 /// some 4 us at 16 GB/s, several times what it costs to take a task, and few
-/// enough that threads end together.
-constexpr std::size_t task_bytes = 64 << 10;
+/// enough that threads end together; up to four times that where there are
+/// many, since what is asked for ahead of a task's end is another's.
+constexpr std::size_t task_bytes = 64 << 10, task_bytes_max = 256 << 10;
+constexpr std::size_t tasks_of_thread = 8;
 
 /// Calls body(first, last) for ranges of `count` items of `bytes` each; of a
 /// multiple of `together` items, but for the last.
 template <class Body>
 void for_bytes(thread_team& team, std::size_t count, std::size_t bytes,
                std::size_t together, const Body& body) {
-  const auto least = task_bytes / std::max<std::size_t>(1, bytes);
+  const auto of_task =
+    std::clamp(count * bytes / (team.size() * tasks_of_thread), task_bytes,
+               task_bytes_max);
+  const auto least = of_task / std::max<std::size_t>(1, bytes);
   const auto step = (least / together + 1) * together;
   team.run((count + step - 1) / step, [&](std::size_t task, unsigned) {
     body(task * step, std::min(count, (task + 1) * step));

@@ -59,8 +59,9 @@ SHOAL_VNNI inline void
 add_chunk(__m512* sums, const quantised_rows& x, std::size_t c,
           const std::byte* chunk, const constants& with) {
   for (std::size_t at = 0; at < chunk_bytes(Type); at += 64)
-    _mm_prefetch(reinterpret_cast<const char*>(chunk + at + prefetch_bytes),
-                 _MM_HINT_T0);
+    _mm_prefetch(
+      reinterpret_cast<const char*>(chunk + at + prefetch_bytes_wide),
+      _MM_HINT_T0);
   __m512i w[16];
   load_chunk<Type>(w, chunk, with.table, with.nibble);
   const __m512i scales = _mm512_loadu_si512(chunk);
