@@ -221,7 +221,27 @@ void history::on(int node, const job_core&, const act::adopt& a) {
   }
   while (!chain_.empty() && chain_.back().version.step > a.from.step)
     chain_.pop_back();
+  if (tip == 0 && known_.contains(a.from)) {
+    // All had lost it, begun anew, and got nowhere: who slept through that has
+    // it. Were there a newer step, to go back would be a fork.
+    chain_ = chain_to(a.from);
+    return;
+  }
   check(a.from.step <= tip + 1, "H-1: rolls forward by more than one step");
+}
+
+/// The steps that led to `v`, which is committed.
+std::vector<step_record> history::chain_to(version v) const {
+  std::vector<step_record> chain;
+  for (auto at = known_.find(v); at != known_.end(); at = known_.find(v)) {
+    chain.push_back(at->second);
+    const version from = resumed_.at(digests_.at(v.made));
+    v = from.step + 1 == v.step ? from : version{v.step - 1, v.made};
+    if (const auto was = same_.find(v); was != same_.end())
+      v = was->second;
+  }
+  std::ranges::reverse(chain);
+  return chain;
 }
 
 void history::on(int node, const job_core&, const act::lost_state& a) {
@@ -276,10 +296,10 @@ void history::on(int node, const job_core&, const act::committed& a) {
     });
   check_samples(r.version);
   // One that wakes up late may learn of a step that the others, who went on
-  // without it, could not reach.
+  // without it, could not reach; theirs may be at the one before by then.
   const auto next = adopted_.upper_bound(r.version.made);
   const std::uint64_t tip = chain_.empty() ? 0 : chain_.back().version.step;
-  if (next != adopted_.end() && r.version.step != tip + 1) {
+  if (next != adopted_.end() && (!resumed || r.version.step != tip + 1)) {
     check(!reachable(r.version, next->second), [&] {
       return "H-1: step " + text(r.version)
              + " was given up though it was there";

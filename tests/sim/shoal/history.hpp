@@ -121,6 +121,7 @@ private:
 
   void check_unit(int node, const core::job_core& core, std::uint32_t unit);
   void check_samples(const version& v);
+  std::vector<core::step_record> chain_to(version v) const;
   void check_holdings(int node, const core::job_core& core);
   bool reachable(const version& v, std::uint64_t digest) const;
   /// @param what text, or what makes it: nearly all of them hold
