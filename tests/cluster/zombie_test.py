@@ -23,7 +23,7 @@ STEPS = 250
 BARS = ["a_zombie_changes_nothing", "a_zombie_changes_nothing_over_tls",
         "two_zombies_change_nothing"]
 SLEEP_S = 30  # with --bars, at least
-STEPS_ASLEEP = 60 * SLEEP_S  # as many more: the run goes on while they sleep
+SLACK = 2  # as many more steps as would be made while they sleep
 BACK_S = 5.0  # until all are in one view again
 
 
@@ -33,12 +33,23 @@ def members(peer):
 
 
 def undisturbed(cluster, folder, steps):
+    """Losses by step, and seconds of a step."""
     calm = folder / "calm"
     calm.mkdir()
     run = Run(cluster, calm, steps=steps, width=WIDTH)
     assert run.finish(300) == 0
     run.once_each()
-    return run.losses
+    shutil.rmtree(calm)
+    made = [e["unix_ms"] for e in run.events if e["event"] == "step"]
+    return run.losses, (made[-1] - made[0]) / 1000 / (len(made) - 1)
+
+
+def enough(cluster, folder, seconds):
+    """Steps that are not over while peers sleep for so long."""
+    if seconds == 0:
+        return STEPS
+    _, step_time = undisturbed(cluster, folder, STEPS)
+    return STEPS + int(SLACK * seconds / step_time)
 
 
 def sleep_and_wake(cluster, run, zombies, followed, seconds):
@@ -89,10 +100,10 @@ def zombies_of(cluster, folder, count, rounds=1):
     """Peers that work, others than the one where the run is followed; after
     how long they were back, and how far the losses are off."""
     seconds = getattr(cluster, "asleep_s", 0)
-    steps = STEPS + (STEPS_ASLEEP if seconds else 0)
     cluster.start_all()
     cluster.wait_view(len(cluster.peers))
-    calm = undisturbed(cluster, folder, steps)
+    steps = enough(cluster, folder, rounds * seconds)
+    calm, _ = undisturbed(cluster, folder, steps)
     run = Run(cluster, folder, steps=steps, width=WIDTH)
     run.advance(5)
     followed = cluster.peers[0]
@@ -105,7 +116,6 @@ def zombies_of(cluster, folder, count, rounds=1):
             cluster, run, [p for p in cluster.peers if p.name in chosen],
             followed, seconds))
     worst = finish(run, calm)
-    shutil.rmtree(folder / "calm", ignore_errors=True)
     return {"zombies": count * rounds, "back": back, "off": worst}
 
 
