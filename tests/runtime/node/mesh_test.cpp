@@ -18,7 +18,7 @@ using tests::swarm;
 class silent final : public transport::fabric_handler {
 public:
   void up(const transport::peer_info&) override { is_up = true; }
-  void down(const core::peer_id&, std::error_code) override {}
+  void down(const core::peer_id&, std::error_code) override { is_up = false; }
   void message(const core::peer_id&, std::span<const std::byte>) override {
     ++received;
   }
@@ -143,6 +143,8 @@ BOOST_AUTO_TEST_CASE(who_is_dropped_is_down_and_may_come_back) {
   w.node->drop(w.far->id());
   BOOST_TEST_REQUIRE(swarm::until([&] { return w.downs == 1; }));
   BOOST_TEST(w.node->peers().empty());
+  // Who still takes the other for up has nothing to connect.
+  BOOST_TEST_REQUIRE(swarm::until([&] { return !w.heard.is_up; }));
   w.far->connect(w.node->address());
   BOOST_TEST(swarm::until([&] { return w.node->peers().size() == 1; }));
   BOOST_TEST(w.downs == 1);
