@@ -41,10 +41,12 @@ struct fetching {
   std::uint64_t next = 0;    ///< first byte that nobody was asked for
   std::uint64_t written = 0; ///< bytes handed to the disk
   std::size_t on_disk = 0;   ///< chunks that the disk has not finished
-  bool committing = false;
+  bool goes_on = false;      ///< an earlier fetch wrote the first of them
+  bool at_disk = false;      ///< which opens or commits it: all else waits
   std::map<std::uint64_t, asked> in_flight;                ///< by number
   std::map<std::uint64_t, std::vector<std::byte>> arrived; ///< by offset
-  std::shared_ptr<blob_writer> writer;
+  /// The disk's: opened with the first bytes.
+  std::shared_ptr<std::unique_ptr<blob_writer>> writer;
 };
 
 using fetch_ptr = std::shared_ptr<fetching>;
@@ -56,6 +58,7 @@ struct state : std::enable_shared_from_this<state> {
   void begin_waiting();
   void go_on(const fetch_ptr& f);
   bool ask(fetching& f);
+  void take_begun(const fetch_ptr& f);
   void restart(fetching& f);
   void next_holder(const fetch_ptr& f, std::error_code why);
   void chunk(const peer_id& from, blob_chunk c);
@@ -127,8 +130,34 @@ void state::begin_waiting() {
       continue;
     }
     restart(*f);
-    go_on(f);
+    if (settings.blobs->begun(f->digest) > 0)
+      take_begun(f);
+    else
+      go_on(f);
   }
+}
+
+/// Goes on where an earlier fetch was cut.
+void state::take_begun(const fetch_ptr& f) {
+  f->at_disk = true;
+  settings.disk->submit(
+    [blobs = settings.blobs, digest = f->digest,
+     writer = f->writer](kernels::backend&) { *writer = blobs->go_on(digest); },
+    [s = shared_from_this(), f] {
+      s->post([f](state& me) {
+        const auto found = me.running.find(f->digest);
+        if (found == me.running.end() || found->second != f)
+          return;
+        f->at_disk = false;
+        if (*f->writer) {
+          f->goes_on = true;
+          f->next = f->written = (*f->writer)->written();
+          if (f->total && f->written > *f->total)
+            me.restart(*f);
+        }
+        me.go_on(f);
+      });
+    });
 }
 
 /// From the first byte.
@@ -138,13 +167,14 @@ void state::restart(fetching& f) {
   f.next = 0;
   f.written = 0;
   f.on_disk = 0;
+  f.goes_on = false;
   f.in_flight.clear();
   f.arrived.clear();
-  f.writer = nullptr;
+  f.writer = std::make_shared<std::unique_ptr<blob_writer>>();
 }
 
 void state::go_on(const fetch_ptr& f) {
-  if (f->committing)
+  if (f->at_disk)
     return;
   if (f->total && f->written == *f->total) {
     if (f->on_disk == 0)
@@ -164,11 +194,13 @@ bool state::ask(fetching& f) {
                 < blob_exchange::window;
   };
   while (more()) {
-    auto bytes = blob_exchange::chunk_bytes;
+    // Of a blob that goes on the size alone: it may be smaller than that.
+    auto bytes = f.goes_on && !f.total ? 0 : blob_exchange::chunk_bytes;
+    const auto offset = f.total || !f.goes_on ? f.next : 0;
     if (f.total)
       bytes = static_cast<std::uint32_t>(
         std::min<std::uint64_t>(bytes, *f.total - f.next));
-    const blob_request request{++numbers, f.digest, f.next, bytes};
+    const blob_request request{++numbers, f.digest, offset, bytes};
     f.in_flight.emplace(
       request.number, asked{request, now + blob_exchange::request_timeout, 1});
     f.next += bytes;
@@ -235,7 +267,9 @@ void state::chunk(const peer_id& from, blob_chunk c) {
   moved_bytes += c.bytes.size();
   if (!f->total) {
     f->total = c.total_bytes;
-    f->next = c.bytes.size();
+    f->next = f->written + c.bytes.size();
+    if (f->next > c.total_bytes) // what went on is not of this blob
+      restart(*f);
   }
   if (!c.bytes.empty())
     f->arrived.emplace(c.offset, std::move(c.bytes));
@@ -249,14 +283,15 @@ void state::write_arrived(const fetch_ptr& f) {
        at = f->arrived.erase(at)) {
     f->written += at->second.size();
     ++f->on_disk;
-    if (!f->writer)
-      f->writer = settings.blobs->write_of(f->digest); // a name, no more
     auto bytes =
       std::make_shared<std::vector<std::byte>>(std::move(at->second));
     auto result = std::make_shared<std::error_code>();
     settings.disk->submit(
-      [writer = f->writer, bytes, result](kernels::backend&) {
-        *result = writer->append(*bytes);
+      [blobs = settings.blobs, digest = f->digest, writer = f->writer, bytes,
+       result](kernels::backend&) {
+        if (!*writer)
+          *writer = blobs->write_of(digest);
+        *result = (*writer)->append(*bytes);
       },
       [s = shared_from_this(), f, attempt = f->attempt, result] {
         s->post(
@@ -277,23 +312,28 @@ void state::written(const fetch_ptr& f, std::uint64_t attempt,
 }
 
 void state::commit(const fetch_ptr& f) {
-  f->committing = true;
-  if (!f->writer)
-    f->writer = settings.blobs->write_of(f->digest);
+  f->at_disk = true;
   auto result = std::make_shared<std::error_code>();
   settings.disk->submit(
-    [writer = f->writer, result, digest = f->digest](kernels::backend&) {
+    [blobs = settings.blobs, writer = f->writer, result,
+     digest = f->digest](kernels::backend&) {
+      if (!*writer) // it is empty
+        *writer = blobs->write_of(digest);
       core::blob_digest real;
-      *result = writer->commit(real, digest);
+      *result = (*writer)->commit(real, digest);
     },
     [s = shared_from_this(), f, result] {
       s->post([f, result](state& me) {
         const auto found = me.running.find(f->digest);
         if (found == me.running.end() || found->second != f)
           return;
-        f->committing = false;
+        f->at_disk = false;
         if (*result != errc::corrupt)
           return me.finish(f, *result);
+        if (f->goes_on) { // what there was may be to blame
+          me.restart(*f);
+          return me.go_on(f);
+        }
         if (!f->alone && f->holders.size() > 1) {
           f->doubted = true;
           f->holder = f->holders.size() - 1; // the second round begins
@@ -351,7 +391,7 @@ void state::serve(const peer_id& from, blob_request request) {
 void state::peer_down(const peer_id& peer) {
   std::vector<fetch_ptr> hit;
   for (const auto& [digest, f] : running)
-    if (!f->committing && f->holders[f->holder] == peer
+    if (!f->at_disk && f->holders[f->holder] == peer
         && !(f->total && f->written == *f->total))
       hit.push_back(f);
   for (const auto& f : hit)

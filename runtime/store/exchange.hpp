@@ -1,8 +1,8 @@
 // runtime/store/exchange.hpp -- blobs from peer to peer, chunk by chunk.
 //
 // Who wants a blob asks its holders in turn, several chunks in flight; when
-// one dies or falls silent the next goes on where it stopped. The whole is
-// hashed before it gets its name. If it does not hash to it, somebody lied:
+// one dies or falls silent the next goes on where it stopped, and so does the
+// next fetch when this process dies. The whole is hashed before it gets its name. If it does not hash to it, somebody lied:
 // every holder is then asked once more, alone and from the start.
 //
 // Whoever holds a blob serves it; a peer over its share of work is not

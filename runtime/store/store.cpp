@@ -4,6 +4,7 @@
 #include "runtime/core/hex.hpp"
 #include "runtime/errc.hpp"
 #include "runtime/posix.hpp"
+#include "runtime/store/parts.hpp"
 
 #include <fcntl.h>
 #include <openssl/evp.h>
@@ -104,23 +105,18 @@ class disk_store;
 class disk_writer final : public blob_writer {
 public:
   disk_writer(disk_store& home, fs::path file, bool memory_will_do);
+  disk_writer(disk_store& home, std::unique_ptr<part_files::part> part,
+              bool memory_will_do);
   ~disk_writer() override {
     fd_.close();
-    if (!committed_)
+    const bool stays = part_ && bytes_ > 0 && !error_ && !refused_;
+    if (!committed_ && !stays)
       ::unlink(file_.c_str());
   }
 
   std::error_code append(std::span<const std::byte> bytes) override {
-    if (error_)
+    if (error_ || count(bytes))
       return error_;
-    bytes_ += bytes.size();
-    if (bytes_ > store::blob_bytes_max)
-      return error_ = errc::too_large;
-    hash_.add(bytes);
-    if (copy_ && bytes_ > store::memory_bytes_max)
-      copy_.reset();
-    if (copy_)
-      copy_->insert(copy_->end(), bytes.begin(), bytes.end());
     if (!refused_)
       refused_ = write(bytes);
     return error_ = copy_ ? std::error_code{} : refused_;
@@ -129,11 +125,18 @@ public:
   std::error_code commit(blob_digest& digest,
                          const std::optional<blob_digest>& expected) override;
 
+  std::uint64_t written() const override { return bytes_; }
+
+  /// Takes what is in the file already.
+  std::error_code take_begun();
+
 private:
+  std::error_code count(std::span<const std::byte> bytes);
   std::error_code write(std::span<const std::byte> bytes);
   std::error_code sync_and_adopt(const blob_digest& digest);
 
   disk_store& home_;
+  std::unique_ptr<part_files::part> part_; ///< null: a temporary file
   fs::path file_;
   posix::descriptor fd_;
   hasher hash_;
@@ -147,7 +150,8 @@ private:
 
 class disk_store final : public store {
 public:
-  explicit disk_store(fs::path folder) : folder_(std::move(folder)) {
+  explicit disk_store(fs::path folder)
+    : folder_(std::move(folder)), parts_(folder_ / "parts") {
     fs::create_directories(folder_ / "tmp");
     fs::permissions(folder_, fs::perms::owner_all); // text of the user's
     // What a process that died has left half written.
@@ -178,10 +182,23 @@ public:
   std::unique_ptr<blob_writer> write() override { return writer(false); }
 
   std::unique_ptr<blob_writer> write_of(const blob_digest& digest) override {
-    std::unique_lock lock(mutex_);
-    const bool memory_will_do = needed_.contains(digest);
-    lock.unlock();
-    return writer(memory_will_do);
+    auto part = parts_.begin(digest);
+    return part ? std::make_unique<disk_writer>(*this, std::move(part),
+                                                needed(digest))
+                : writer(needed(digest));
+  }
+
+  std::uint64_t begun(const blob_digest& digest) const override {
+    return parts_.bytes(digest);
+  }
+
+  std::unique_ptr<blob_writer> go_on(const blob_digest& digest) override {
+    auto part = parts_.go_on(digest);
+    if (!part)
+      return nullptr;
+    auto writer =
+      std::make_unique<disk_writer>(*this, std::move(part), needed(digest));
+    return writer->take_begun() ? nullptr : std::move(writer);
   }
 
   void may_stay_in_memory(const blob_digest& digest) override {
@@ -259,6 +276,7 @@ public:
       needed_.erase(digest);
       held = in_memory_.erase(digest) > 0;
     }
+    parts_.remove(digest);
     if (::unlink(path_of(digest).c_str()) != 0) {
       const auto error = posix::last_error();
       if (error != std::errc::no_such_file_or_directory)
@@ -324,6 +342,7 @@ public:
       std::lock_guard lock(mutex_);
       verified_.insert(digest);
     }
+    parts_.remove(digest);
     return posix::sync_folder(path.parent_path());
   }
 
@@ -333,6 +352,11 @@ private:
       std::to_string(::getpid()) + "-" + std::to_string(next_temporary_++);
     return std::make_unique<disk_writer>(*this, folder_ / "tmp" / name,
                                          memory_will_do);
+  }
+
+  bool needed(const blob_digest& digest) const {
+    std::lock_guard lock(mutex_);
+    return needed_.contains(digest);
   }
 
   std::shared_ptr<const blob> in_memory_at(const blob_digest& digest) const {
@@ -367,6 +391,7 @@ private:
   }
 
   fs::path folder_;
+  part_files parts_;
   disk_meter meter_;
   std::atomic<std::uint64_t> next_temporary_{0};
   mutable std::mutex mutex_;
@@ -385,6 +410,43 @@ disk_writer::disk_writer(disk_store& home, fs::path file, bool memory_will_do)
     copy_.emplace();
   else
     error_ = refused_;
+}
+
+disk_writer::disk_writer(disk_store& home,
+                         std::unique_ptr<part_files::part> part,
+                         bool memory_will_do)
+  : home_(home), part_(std::move(part)), file_(part_->file),
+    fd_(std::move(part_->fd)) {
+  if (memory_will_do)
+    copy_.emplace();
+}
+
+std::error_code disk_writer::take_begun() {
+  std::error_code error;
+  const auto begun = map(file_, error);
+  if (!begun)
+    return error_ = error;
+  for (auto bytes = begun->bytes(); !bytes.empty() && !error_;) {
+    const auto block = bytes.first(std::min(bytes.size(), block_bytes));
+    disk_meter::piece at_work(home_.meter(), block.size());
+    count(block);
+    at_work.moved(block.size());
+    bytes = bytes.subspan(block.size());
+  }
+  return error_;
+}
+
+/// What is, or will be, in the file.
+std::error_code disk_writer::count(std::span<const std::byte> bytes) {
+  bytes_ += bytes.size();
+  if (bytes_ > store::blob_bytes_max)
+    return error_ = errc::too_large;
+  hash_.add(bytes);
+  if (copy_ && bytes_ > store::memory_bytes_max)
+    copy_.reset();
+  if (copy_)
+    copy_->insert(copy_->end(), bytes.begin(), bytes.end());
+  return {};
 }
 
 /// A block at a time, so that the meter sees a large one move.

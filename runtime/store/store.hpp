@@ -37,13 +37,16 @@ public:
 /// Writes one blob piece by piece.
 class blob_writer {
 public:
-  virtual ~blob_writer() = default; ///< Without commit(): nothing remains.
+  /// Without commit(): nothing remains, but see store::write_of().
+  virtual ~blob_writer() = default;
   [[nodiscard]] virtual std::error_code
   append(std::span<const std::byte> bytes) = 0;
   /// @returns the digest; with `expected` set, errc::corrupt if it differs.
   [[nodiscard]] virtual std::error_code
   commit(core::blob_digest& digest,
          const std::optional<core::blob_digest>& expected) = 0;
+  /// Bytes in it.
+  virtual std::uint64_t written() const = 0;
 };
 
 class store {
@@ -62,9 +65,16 @@ public:
   /// as memory_bytes_max for all of them allows: for what this node cannot go on
   /// without. It is in the store like any other until the process ends.
   virtual void may_stay_in_memory(const core::blob_digest&) {}
-  /// As write(), for a blob of this name.
+  /// As write(), for a blob of this name. What it has written stays without
+  /// commit(), also beyond this process, unless the disk refused some.
   virtual std::unique_ptr<blob_writer> write_of(const core::blob_digest&) {
     return write();
+  }
+  /// Bytes that a writer has left of a blob. Cheap.
+  virtual std::uint64_t begun(const core::blob_digest&) const { return 0; }
+  /// As write_of(), behind them, which it reads. Null: there are none.
+  virtual std::unique_ptr<blob_writer> go_on(const core::blob_digest&) {
+    return nullptr;
   }
   virtual bool in_memory(const core::blob_digest&) const { return false; }
   /// Writes what is in memory to the disk, as far as that takes it now.

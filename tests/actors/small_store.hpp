@@ -67,6 +67,7 @@ private:
                            const std::optional<core::blob_digest>&) override {
       return std::make_error_code(std::errc::no_space_on_device);
     }
+    std::uint64_t written() const override { return 0; }
   };
   std::unique_ptr<runtime::store> inner_;
   std::set<core::blob_digest> needed_; ///< in memory, if the disk is full

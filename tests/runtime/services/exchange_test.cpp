@@ -1,5 +1,6 @@
 // tests/runtime/services/exchange_test.cpp -- a blob arrives whole while one
 // honest holder lives, and never otherwise.
+#include "runtime/core/hex.hpp"
 #include "runtime/device_queue.hpp"
 #include "runtime/errc.hpp"
 #include "runtime/store/exchange.hpp"
@@ -8,6 +9,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include <deque>
+#include <fstream>
 #include <map>
 #include <random>
 #include <set>
@@ -37,6 +39,7 @@ public:
       done();
     return true;
   }
+  void clear() { queue_.clear(); }
   bool hangs = false; ///< at what comes next, for ever
 
 private:
@@ -61,34 +64,48 @@ struct world {
     bool boasts = false; ///< claims another size
     bool mute = false;   ///< never answers
     std::size_t served = 0;
+    std::uint64_t served_bytes = 0;
   };
 
   explicit world(std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) {
       nodes.push_back(std::make_unique<node>());
-      blob_exchange::config c;
-      c.blobs = nodes[i]->blobs.get();
-      c.disk = &nodes[i]->disk;
-      c.send_request = [this, i](const peer_id& to, const blob_request& r) {
-        return post(i, to, [i, r](node& n) {
-          n.exchange->request_received(id_of(i), r);
-        });
-      };
-      c.send_chunk = [this, i](const peer_id& to, blob_chunk chunk) {
-        auto& me = *nodes[i];
-        ++me.served;
-        if (me.mute)
-          return std::error_code{};
-        if (me.lies && !chunk.bytes.empty())
-          chunk.bytes[chunk.bytes.size() / 2] ^= std::byte{1};
-        if (me.boasts)
-          chunk.total_bytes += 10;
-        return post(i, to, [i, chunk = std::move(chunk)](node& n) {
-          n.exchange->chunk_received(id_of(i), chunk);
-        });
-      };
-      nodes[i]->exchange = make_blob_exchange(std::move(c));
+      start(i);
     }
+  }
+  void start(std::size_t i) {
+    blob_exchange::config c;
+    c.blobs = nodes[i]->blobs.get();
+    c.disk = &nodes[i]->disk;
+    c.send_request = [this, i](const peer_id& to, const blob_request& r) {
+      return post(
+        i, to, [i, r](node& n) { n.exchange->request_received(id_of(i), r); });
+    };
+    c.send_chunk = [this, i](const peer_id& to, blob_chunk chunk) {
+      auto& me = *nodes[i];
+      ++me.served;
+      me.served_bytes += chunk.bytes.size();
+      if (me.mute)
+        return std::error_code{};
+      if (me.lies && !chunk.bytes.empty())
+        chunk.bytes[chunk.bytes.size() / 2] ^= std::byte{1};
+      if (me.boasts)
+        chunk.total_bytes += 10;
+      return post(i, to, [i, chunk = std::move(chunk)](node& n) {
+        n.exchange->chunk_received(id_of(i), chunk);
+      });
+    };
+    nodes[i]->exchange = make_blob_exchange(std::move(c));
+  }
+  /// Its process dies, and another one opens what it has left.
+  void restart(std::size_t i) {
+    auto& n = *nodes[i];
+    n.exchange->close();
+    wire.clear();
+    n.disk.clear();
+    n.blobs = nullptr;
+    n.blobs = store::open(n.place.path);
+    start(i);
   }
   ~world() {
     for (auto& n : nodes)
@@ -251,6 +268,73 @@ BOOST_AUTO_TEST_CASE(another_holder_goes_on_where_a_disk_hangs) {
   BOOST_TEST(w.nodes[2]->served < 40u);
   BOOST_TEST(w.nodes[0]->exchange->moved_bytes() >= blob.size());
   BOOST_TEST(w.nodes[2]->exchange->moved_bytes() > 0u);
+}
+
+/// A fetch whose process dies when some 20 of 40 chunks are on the disk.
+struct cut_fetch {
+  explicit cut_fetch(bool known)
+    : size(known ? std::optional<std::uint64_t>(blob.size()) : std::nullopt) {
+    digest = w.put(1, blob);
+    w.put(2, blob);
+    w.fetch(0, digest, {1, 2}, size);
+    while (w.nodes[1]->served < 20)
+      w.step();
+    w.restart(0);
+    w.ends = 0;
+    w.nodes[1]->served_bytes = 0;
+    begun = w.nodes[0]->blobs->begun(digest);
+    BOOST_TEST_REQUIRE(begun > 0u);
+  }
+  void go_on() {
+    w.fetch(0, digest, {1, 2}, size);
+    w.settle();
+    BOOST_TEST(w.ends == 1);
+    BOOST_TEST(!w.result, w.result.message());
+    BOOST_TEST(holds(w, 0, digest, blob));
+    BOOST_TEST(w.nodes[0]->blobs->begun(digest) == 0u);
+  }
+  std::uint64_t fetched() const { return w.nodes[1]->served_bytes; }
+  std::filesystem::path part() const {
+    return w.nodes[0]->place.path / "parts" / core::to_hex(digest);
+  }
+
+  world w{3};
+  const std::vector<std::byte> blob = noise(40 * blob_exchange::chunk_bytes);
+  std::optional<std::uint64_t> size;
+  blob_digest digest{};
+  std::uint64_t begun = 0;
+};
+
+BOOST_AUTO_TEST_CASE(the_next_process_goes_on_where_one_died) {
+  for (const bool known : {false, true}) {
+    cut_fetch f(known);
+    f.go_on();
+    BOOST_TEST(f.fetched() == f.blob.size() - f.begun);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_holder_that_dies_while_the_disk_reads_is_passed_over) {
+  cut_fetch f(false);
+  f.w.fetch(0, f.digest, {1, 2});
+  f.w.kill(1);
+  f.w.settle();
+  BOOST_TEST(!f.w.result);
+  BOOST_TEST(holds(f.w, 0, f.digest, f.blob));
+  BOOST_TEST(f.w.nodes[2]->served_bytes == f.blob.size() - f.begun);
+}
+
+BOOST_AUTO_TEST_CASE(a_begun_blob_that_lies_is_fetched_from_the_start) {
+  for (const bool known : {false, true})
+    for (const bool long_one : {false, true})
+      BOOST_TEST_CONTEXT("known " << known << " long " << long_one) {
+        cut_fetch f(known);
+        if (long_one)
+          std::filesystem::resize_file(f.part(), f.blob.size() + 1);
+        else
+          std::ofstream(f.part(), std::ios::in) << "other bytes";
+        f.go_on();
+        BOOST_TEST(f.fetched() >= f.blob.size());
+      }
 }
 
 BOOST_AUTO_TEST_CASE(a_silent_holder_is_given_up) {

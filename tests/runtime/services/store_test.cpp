@@ -1,5 +1,6 @@
 // tests/runtime/services/store_test.cpp -- blobs keep their bytes and names.
 #include "runtime/errc.hpp"
+#include "runtime/store/parts.hpp"
 #include "runtime/store/store.hpp"
 #include "tests/runtime/services/folder.hpp"
 
@@ -27,6 +28,12 @@ blob_digest put(store& s, const std::string& text) {
   return digest;
 }
 
+/// What a writer leaves that was not told to commit.
+void begin(store& s, const std::string& all, std::size_t bytes) {
+  BOOST_TEST(
+    !s.write_of(sha256(bytes_of(all)))->append(bytes_of(all).first(bytes)));
+}
+
 std::string text_of(const blob& b) {
   const auto bytes = b.bytes();
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -37,6 +44,24 @@ file_of(const std::filesystem::path& folder, const blob_digest& digest) {
   const auto name = to_hex(digest);
   return folder / name.substr(0, 2) / name.substr(2);
 }
+
+/// A limit on the length of files stands in for a full disk.
+class full_disk {
+public:
+  full_disk() : before_(std::signal(SIGXFSZ, SIG_IGN)) {
+    ::getrlimit(RLIMIT_FSIZE, &old_);
+    const rlimit small{4096, old_.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &small);
+  }
+  ~full_disk() {
+    ::setrlimit(RLIMIT_FSIZE, &old_);
+    std::signal(SIGXFSZ, before_);
+  }
+
+private:
+  void (*before_)(int);
+  rlimit old_{};
+};
 
 } // namespace
 
@@ -154,6 +179,92 @@ BOOST_AUTO_TEST_CASE(what_was_not_committed_leaves_nothing) {
   BOOST_TEST(count() == 0u);
 }
 
+BOOST_AUTO_TEST_CASE(what_was_begun_is_gone_on_with) {
+  shoal::test::folder f;
+  const std::string text(std::size_t{9} << 20, 'x'); // more than one block
+  const auto digest = sha256(bytes_of(text));
+  const std::size_t half = text.size() / 2;
+  begin(*store::open(f.path), text, half);
+  auto s = store::open(f.path);
+  BOOST_TEST(s->begun(digest) == half);
+  BOOST_TEST(!s->contains(digest));
+  BOOST_TEST(s->list().empty());
+  auto w = s->go_on(digest);
+  BOOST_REQUIRE(w);
+  BOOST_TEST(w->written() == half);
+  BOOST_TEST(!s->go_on(digest)); // one at a time
+  blob_digest made;
+  BOOST_TEST(!w->append(bytes_of(text).subspan(half)));
+  BOOST_TEST(!w->commit(made, digest));
+  BOOST_TEST((made == digest));
+  w = nullptr;
+  std::error_code error;
+  BOOST_TEST(text_of(*s->read(digest, error)) == text);
+  BOOST_TEST(s->begun(digest) == 0u);
+  BOOST_TEST(!s->go_on(digest));
+}
+
+BOOST_AUTO_TEST_CASE(what_was_begun_can_begin_anew) {
+  shoal::test::folder f;
+  auto s = store::open(f.path);
+  const std::string text = "some text";
+  const auto digest = sha256(bytes_of(text));
+  blob_digest made;
+  begin(*s, text, 4);
+  {
+    auto other = s->go_on(digest);
+    auto w = s->write_of(digest); // beside it
+    BOOST_TEST(w->written() == 0u);
+    BOOST_TEST(!w->append(bytes_of("some")));
+  }
+  BOOST_TEST(s->begun(digest) == 4u);
+  auto w = s->write_of(digest);
+  BOOST_TEST(!w->append(bytes_of(text)));
+  BOOST_TEST(!w->commit(made, digest));
+  std::error_code error;
+  BOOST_TEST(text_of(*s->read(digest, error)) == text);
+}
+
+BOOST_AUTO_TEST_CASE(nothing_stays_of_what_is_wrong_removed_or_refused) {
+  shoal::test::folder f;
+  auto s = store::open(f.path);
+  const std::string text(10000, 'x');
+  const auto digest = sha256(bytes_of(text));
+  blob_digest made;
+  {
+    auto w = s->write_of(digest);
+    BOOST_TEST(!w->append(bytes_of("other")));
+    BOOST_TEST((w->commit(made, digest) == errc::corrupt));
+  }
+  BOOST_TEST(s->begun(digest) == 0u);
+  begin(*s, text, 10);
+  BOOST_TEST((s->remove(digest) == errc::not_found));
+  BOOST_TEST(s->begun(digest) == 0u);
+  const full_disk full;
+  {
+    auto w = s->write_of(digest);
+    BOOST_TEST(!!w->append(bytes_of(text)));
+  }
+  BOOST_TEST(s->begun(digest) == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(what_was_begun_does_not_stay_for_ever) {
+  shoal::test::folder f;
+  const std::string old = "old text", text = "some text";
+  begin(*store::open(f.path), old, 3);
+  const auto file = f.path / "parts" / to_hex(sha256(bytes_of(old)));
+  std::filesystem::last_write_time(file, std::filesystem::last_write_time(file)
+                                           - part_files::age_max);
+  auto s = store::open(f.path);
+  BOOST_TEST(s->begun(sha256(bytes_of(old))) == 0u);
+  for (std::size_t n = 0; n < part_files::files_max + 10; ++n)
+    begin(*s, std::to_string(n) + text, 3);
+  std::size_t left = 0;
+  for (const auto& e : std::filesystem::directory_iterator(f.path / "parts"))
+    left += e.is_regular_file();
+  BOOST_TEST(left == part_files::files_max + 1); // and the last that was begun
+}
+
 BOOST_AUTO_TEST_CASE(a_corrupt_blob_is_set_aside) {
   shoal::test::folder f;
   auto s = store::open(f.path);
@@ -169,24 +280,6 @@ BOOST_AUTO_TEST_CASE(a_corrupt_blob_is_set_aside) {
   BOOST_TEST((put(*s, "some text") == digest));
   BOOST_TEST(!!s->read(digest, error));
 }
-
-/// A limit on the length of files stands in for a full disk.
-class full_disk {
-public:
-  full_disk() : before_(std::signal(SIGXFSZ, SIG_IGN)) {
-    ::getrlimit(RLIMIT_FSIZE, &old_);
-    const rlimit small{4096, old_.rlim_max};
-    ::setrlimit(RLIMIT_FSIZE, &small);
-  }
-  ~full_disk() {
-    ::setrlimit(RLIMIT_FSIZE, &old_);
-    std::signal(SIGXFSZ, before_);
-  }
-
-private:
-  void (*before_)(int);
-  rlimit old_{};
-};
 
 BOOST_AUTO_TEST_CASE(what_is_needed_is_held_in_memory_by_a_full_disk) {
   shoal::test::folder f;

@@ -33,6 +33,8 @@ public:
     return error;
   }
 
+  std::uint64_t written() const override { return inner_->written(); }
+
 private:
   static std::error_code no_space() {
     return std::make_error_code(std::errc::no_space_on_device);
@@ -80,6 +82,23 @@ std::unique_ptr<runtime::blob_writer> sim_store::write() {
   return std::make_unique<sim_writer>(*this, inner_->write());
 }
 
+std::unique_ptr<runtime::blob_writer>
+sim_store::write_of(const core::blob_digest& d) {
+  return std::make_unique<sim_writer>(*this, inner_->write_of(d));
+}
+
+std::unique_ptr<runtime::blob_writer>
+sim_store::go_on(const core::blob_digest& d) {
+  step();
+  if (world_.faulty() && world_.chance(world_.bit_flips)) {
+    world_.say(node_, "a bit flips in what there is of a blob");
+    flip_a_bit(folder_ / "parts" / core::to_hex(d), inner_->begun(d));
+  }
+  auto inner = inner_->go_on(d);
+  return inner ? std::make_unique<sim_writer>(*this, std::move(inner))
+               : nullptr;
+}
+
 fs::path sim_store::file_of(const core::blob_digest& d) const {
   const std::string name = core::to_hex(d);
   return folder_ / name.substr(0, 2) / name.substr(2);
@@ -90,9 +109,12 @@ void sim_store::rot_perhaps(const core::blob_digest& d) {
       || !world_.chance(world_.bit_flips) || !world_.may_rot(node_, d))
     return;
   world_.say(node_, "a bit flips in blob " + core::to_hex(d).substr(0, 12));
-  const auto at = std::streamoff(world_.below(inner_->size(d)));
-  std::fstream file(file_of(d),
-                    std::ios::in | std::ios::out | std::ios::binary);
+  flip_a_bit(file_of(d), inner_->size(d));
+}
+
+void sim_store::flip_a_bit(const fs::path& name, std::uint64_t bytes) {
+  const auto at = std::streamoff(world_.below(bytes));
+  std::fstream file(name, std::ios::in | std::ios::out | std::ios::binary);
   file.seekg(at);
   const char byte = char(file.get() ^ (1 << world_.below(8)));
   file.seekp(at);

@@ -33,6 +33,13 @@ public:
     return std::chrono::seconds{0};
   }
   std::unique_ptr<runtime::blob_writer> write() override;
+  std::unique_ptr<runtime::blob_writer>
+  write_of(const core::blob_digest& d) override;
+  std::uint64_t begun(const core::blob_digest& d) const override {
+    return inner_->begun(d);
+  }
+  std::unique_ptr<runtime::blob_writer>
+  go_on(const core::blob_digest& d) override;
   std::shared_ptr<const runtime::blob>
   read(const core::blob_digest& d, std::error_code& error) override;
   std::error_code verify(const core::blob_digest& d) override;
@@ -61,6 +68,7 @@ public:
 private:
   std::filesystem::path file_of(const core::blob_digest& d) const;
   void rot_perhaps(const core::blob_digest& d);
+  void flip_a_bit(const std::filesystem::path& file, std::uint64_t bytes);
 
   shoal_world& world_;
   int node_;
