@@ -7,7 +7,8 @@
 // Shapes:    T tokens, F values of the hidden layer.
 // Precision: exp to a few ulp, erf to 1e-6. Tolerance against reference/: 1e-5
 //            relative to the largest value (tests/kernels/gelu_test.cpp).
-// Traffic:   2*T*F values forward, 3*T*F backward; geglu 3*T*F and 5*T*F.
+// Traffic:   2*T*F values forward, 3*T*F backward; geglu 3*T*F and 5*T*F. T*F
+//            more for the value again.
 // Source:    D. Hendrycks, K. Gimpel: Gaussian Error Linear Units, 2016;
 //            N. Shazeer: GLU Variants Improve Transformer, 2020.
 #pragma once
@@ -25,22 +26,26 @@ struct gelu_ops {
   virtual void gelu(matrix_view<float> y_TF, matrix_view<const float> x_TF,
                     gelu_form form) = 0;
 
-  /// Computes the gradient of the input; dx_TF may be one of the inputs.
+  /// Computes the gradient of the input; dx_TF may be one of the inputs. If
+  /// y_TF is not empty, it gets what gelu() gave; it may be dy_TF.
   virtual void
   gelu_backward(matrix_view<float> dx_TF, matrix_view<const float> dy_TF,
-                matrix_view<const float> x_TF, gelu_form form) = 0;
+                matrix_view<const float> x_TF, gelu_form form,
+                matrix_view<float> y_TF = {}) = 0;
 
   /// Computes y_TF = gelu(gate_TF) * up_TF; y_TF may be one of the inputs.
   virtual void geglu(matrix_view<float> y_TF, matrix_view<const float> gate_TF,
                      matrix_view<const float> up_TF, gelu_form form) = 0;
 
   /// Computes the gradients of both inputs. Outputs may be the same memory as
-  /// inputs of the same place, but dgate_TF is not dup_TF.
+  /// inputs of the same place, but dgate_TF is not dup_TF. If y_TF is not empty,
+  /// it gets what geglu() gave; it may be dy_TF.
   virtual void
   geglu_backward(matrix_view<float> dgate_TF, matrix_view<float> dup_TF,
                  matrix_view<const float> dy_TF,
                  matrix_view<const float> gate_TF,
-                 matrix_view<const float> up_TF, gelu_form form) = 0;
+                 matrix_view<const float> up_TF, gelu_form form,
+                 matrix_view<float> y_TF = {}) = 0;
 
 protected:
   ~gelu_ops() = default;

@@ -5,7 +5,7 @@
 // Shapes:    T tokens, F values of the hidden layer.
 // Precision: exp to a few ulp. Tolerance against reference/: 1e-5 relative to
 //            the largest value (tests/kernels/swiglu_test.cpp).
-// Traffic:   3*T*F values forward, 5*T*F backward.
+// Traffic:   3*T*F values forward, 5*T*F backward; T*F more for the value again.
 // Source:    N. Shazeer: GLU Variants Improve Transformer, 2020.
 #pragma once
 
@@ -20,12 +20,14 @@ struct swiglu_ops {
                       matrix_view<const float> up_TF) = 0;
 
   /// Computes the gradients of both inputs. Outputs may be the same memory as
-  /// inputs of the same place, but dgate_TF is not dup_TF.
+  /// inputs of the same place, but dgate_TF is not dup_TF. If y_TF is not empty,
+  /// it gets what swiglu() gave; it may be dy_TF.
   virtual void
   swiglu_backward(matrix_view<float> dgate_TF, matrix_view<float> dup_TF,
                   matrix_view<const float> dy_TF,
                   matrix_view<const float> gate_TF,
-                  matrix_view<const float> up_TF) = 0;
+                  matrix_view<const float> up_TF,
+                  matrix_view<float> y_TF = {}) = 0;
 
 protected:
   ~swiglu_ops() = default;

@@ -111,18 +111,21 @@ public:
   void swiglu_backward(matrix_view<float> dgate_TF, matrix_view<float> dup_TF,
                        matrix_view<const float> dy_TF,
                        matrix_view<const float> gate_TF,
-                       matrix_view<const float> up_TF) override;
+                       matrix_view<const float> up_TF,
+                       matrix_view<float> y_TF) override;
 
   void gelu(matrix_view<float> y_TF, matrix_view<const float> x_TF,
             gelu_form form) override;
   void gelu_backward(matrix_view<float> dx_TF, matrix_view<const float> dy_TF,
-                     matrix_view<const float> x_TF, gelu_form form) override;
+                     matrix_view<const float> x_TF, gelu_form form,
+                     matrix_view<float> y_TF) override;
   void geglu(matrix_view<float> y_TF, matrix_view<const float> gate_TF,
              matrix_view<const float> up_TF, gelu_form form) override;
   void geglu_backward(matrix_view<float> dgate_TF, matrix_view<float> dup_TF,
                       matrix_view<const float> dy_TF,
                       matrix_view<const float> gate_TF,
-                      matrix_view<const float> up_TF, gelu_form form) override;
+                      matrix_view<const float> up_TF, gelu_form form,
+                      matrix_view<float> y_TF) override;
 
   void
   route(routing& to, vector_view<float> weight_S, matrix_view<float> logits_TE,

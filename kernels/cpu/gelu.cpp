@@ -78,19 +78,26 @@ void gelu_row(float* y, const float* x, const float* up, std::size_t size,
   });
 }
 
-/// `up` and `dup` may be null.
-void gelu_row_gradient(float* dx, float* dup, const float* dy, const float* x,
-                       const float* up, std::size_t size, gelu_form form) {
+/// `up` and `dup` may be null, and so may `y`.
+void gelu_row_gradient(float* dx, float* dup, float* y, const float* dy,
+                       const float* x, const float* up, std::size_t size,
+                       gelu_form form) {
   const tag d;
   each_vector(size, [=](std::size_t i, std::size_t n) HWY_ATTR {
     auto g = gelu_at(d, load(d, x + i, n), form);
     auto dv = load(d, dy + i, n);
     auto slope = hn::Mul(dv, g.slope);
-    if (up != nullptr)
-      slope = hn::Mul(slope, load(d, up + i, n));
+    auto value = g.value;
+    if (up != nullptr) {
+      auto u = load(d, up + i, n);
+      slope = hn::Mul(slope, u);
+      value = hn::Mul(value, u);
+    }
     store(slope, d, dx + i, n);
     if (dup != nullptr)
       store(hn::Mul(dv, g.value), d, dup + i, n);
+    if (y != nullptr)
+      store(value, d, y + i, n);
   });
 }
 
@@ -116,15 +123,17 @@ void cpu_backend::gelu(matrix_view<float> y_TF, matrix_view<const float> x_TF,
 
 void cpu_backend::gelu_backward(matrix_view<float> dx_TF,
                                 matrix_view<const float> dy_TF,
-                                matrix_view<const float> x_TF, gelu_form form) {
+                                matrix_view<const float> x_TF, gelu_form form,
+                                matrix_view<float> y_TF) {
   SHOAL_KERNEL_ASSERT(same_shape(dx_TF, x_TF) && same_shape(dy_TF, x_TF));
+  SHOAL_KERNEL_ASSERT(y_TF.empty() || same_shape(y_TF, dy_TF));
   auto row = HWY_DYNAMIC_DISPATCH(gelu_row_gradient);
-  for_ranges(team_, dy_TF.rows, dy_TF.cols,
-             [&](std::size_t first, std::size_t last) {
-               for (auto t = first; t != last; ++t)
-                 row(dx_TF.row(t), nullptr, dy_TF.row(t), x_TF.row(t), nullptr,
-                     dy_TF.cols, form);
-             });
+  for_ranges(
+    team_, dy_TF.rows, dy_TF.cols, [&](std::size_t first, std::size_t last) {
+      for (auto t = first; t != last; ++t)
+        row(dx_TF.row(t), nullptr, y_TF.empty() ? nullptr : y_TF.row(t),
+            dy_TF.row(t), x_TF.row(t), nullptr, dy_TF.cols, form);
+    });
 }
 
 void cpu_backend::geglu(matrix_view<float> y_TF,
@@ -143,16 +152,18 @@ void cpu_backend::geglu_backward(matrix_view<float> dgate_TF,
                                  matrix_view<float> dup_TF,
                                  matrix_view<const float> dy_TF,
                                  matrix_view<const float> gate_TF,
-                                 matrix_view<const float> up_TF,
-                                 gelu_form form) {
+                                 matrix_view<const float> up_TF, gelu_form form,
+                                 matrix_view<float> y_TF) {
   SHOAL_KERNEL_ASSERT(same_shape(dgate_TF, gate_TF) && same_shape(dup_TF, up_TF)
                       && same_shape(dy_TF, gate_TF)
                       && same_shape(dy_TF, up_TF));
+  SHOAL_KERNEL_ASSERT(y_TF.empty() || same_shape(y_TF, dy_TF));
   auto row = HWY_DYNAMIC_DISPATCH(gelu_row_gradient);
   for_ranges(team_, dy_TF.rows, dy_TF.cols,
              [&](std::size_t first, std::size_t last) {
                for (auto t = first; t != last; ++t)
-                 row(dgate_TF.row(t), dup_TF.row(t), dy_TF.row(t),
+                 row(dgate_TF.row(t), dup_TF.row(t),
+                     y_TF.empty() ? nullptr : y_TF.row(t), dy_TF.row(t),
                      gate_TF.row(t), up_TF.row(t), dy_TF.cols, form);
              });
 }

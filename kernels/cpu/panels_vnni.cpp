@@ -53,15 +53,15 @@ SHOAL_VNNI inline constants make_constants() {
           _mm512_set1_epi32(static_cast<int>(0xffff0000u))};
 }
 
-/// Adds the products of chunk `c` of a panel to the sums of each token.
+/// Adds the products of chunk `c` of a panel to the sums of each token; asks
+/// for the one that lies `ahead` bytes behind it.
 template <weight_type Type, std::size_t T>
 SHOAL_VNNI inline void
 add_chunk(__m512* sums, const quantised_rows& x, std::size_t c,
-          const std::byte* chunk, const constants& with) {
+          const std::byte* chunk, std::size_t ahead, const constants& with) {
   for (std::size_t at = 0; at < chunk_bytes(Type); at += 64)
-    _mm_prefetch(
-      reinterpret_cast<const char*>(chunk + at + prefetch_bytes_wide),
-      _MM_HINT_T0);
+    _mm_prefetch(reinterpret_cast<const char*>(chunk + at + ahead),
+                 _MM_HINT_T0);
   __m512i w[16];
   load_chunk<Type>(w, chunk, with.table, with.nibble);
   const __m512i scales = _mm512_loadu_si512(chunk);
@@ -98,10 +98,15 @@ panels(matrix_view<float> y_TO, const quantised_rows& x,
     for (auto& of_panel : sums)
       for (auto& sum : of_panel)
         sum = _mm512_setzero_ps();
-    for (std::size_t c = 0; c != chunks; ++c)
+    for (std::size_t c = 0; c != chunks; ++c) {
+      // Behind a panel's end comes the next of its own stream.
+      const auto at = c * chunk_bytes(Type);
+      const auto ahead =
+        prefetch_bytes_wide
+        + (at + prefetch_bytes_wide < panel ? 0 : (Panels - 1) * panel);
       for (std::size_t i = 0; i != Panels; ++i)
-        add_chunk<Type, T>(sums[i], x, c,
-                           from + i * panel + c * chunk_bytes(Type), with);
+        add_chunk<Type, T>(sums[i], x, c, from + i * panel + at, ahead, with);
+    }
     for (std::size_t i = 0; i != Panels; ++i) {
       const auto o = (p + i) * panel_rows;
       const auto outputs = std::min(panel_rows, y_TO.cols - o);

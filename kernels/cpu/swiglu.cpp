@@ -34,7 +34,8 @@ void swiglu_row(float* y, const float* gate, const float* up,
   });
 }
 
-void swiglu_row_gradient(float* dgate, float* dup, const float* dy,
+/// `y` may be null.
+void swiglu_row_gradient(float* dgate, float* dup, float* y, const float* dy,
                          const float* gate, const float* up, std::size_t size) {
   const tag d;
   auto one = hn::Set(d, 1.0f);
@@ -46,6 +47,8 @@ void swiglu_row_gradient(float* dgate, float* dup, const float* dy,
     auto slope = hn::Mul(s, hn::MulAdd(g, hn::Sub(one, s), one));
     store(hn::Mul(hn::Mul(dv, u), slope), d, dgate + i, n);
     store(hn::Mul(hn::Mul(dv, g), s), d, dup + i, n);
+    if (y != nullptr)
+      store(hn::Mul(hn::Mul(g, s), u), d, y + i, n);
   });
 }
 
@@ -74,15 +77,18 @@ void cpu_backend::swiglu_backward(matrix_view<float> dgate_TF,
                                   matrix_view<float> dup_TF,
                                   matrix_view<const float> dy_TF,
                                   matrix_view<const float> gate_TF,
-                                  matrix_view<const float> up_TF) {
+                                  matrix_view<const float> up_TF,
+                                  matrix_view<float> y_TF) {
   SHOAL_KERNEL_ASSERT(same_shape(dgate_TF, gate_TF) && same_shape(dup_TF, up_TF)
                       && same_shape(dy_TF, gate_TF)
                       && same_shape(dy_TF, up_TF));
+  SHOAL_KERNEL_ASSERT(y_TF.empty() || same_shape(y_TF, dy_TF));
   auto row = HWY_DYNAMIC_DISPATCH(swiglu_row_gradient);
   for_ranges(team_, dy_TF.rows, dy_TF.cols,
              [&](std::size_t first, std::size_t last) {
                for (auto t = first; t != last; ++t)
-                 row(dgate_TF.row(t), dup_TF.row(t), dy_TF.row(t),
+                 row(dgate_TF.row(t), dup_TF.row(t),
+                     y_TF.empty() ? nullptr : y_TF.row(t), dy_TF.row(t),
                      gate_TF.row(t), up_TF.row(t), dy_TF.cols);
              });
 }

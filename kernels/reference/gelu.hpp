@@ -40,11 +40,16 @@ void gelu(matrix_view<Scalar> y_TF, matrix_view<const Scalar> x_TF,
 
 template <class Scalar>
 void gelu_backward(matrix_view<Scalar> dx_TF, matrix_view<const Scalar> dy_TF,
-                   matrix_view<const Scalar> x_TF, gelu_form form) {
+                   matrix_view<const Scalar> x_TF, gelu_form form,
+                   matrix_view<Scalar> y_TF = {}) {
   for (std::size_t t = 0; t != x_TF.rows; ++t)
-    for (std::size_t f = 0; f != x_TF.cols; ++f)
-      dx_TF(t, f) =
-        static_cast<Scalar>(dy_TF(t, f) * gelu_at(x_TF(t, f), form).slope);
+    for (std::size_t f = 0; f != x_TF.cols; ++f) {
+      const double dy = dy_TF(t, f);
+      const auto [value, slope] = gelu_at(x_TF(t, f), form);
+      dx_TF(t, f) = static_cast<Scalar>(dy * slope);
+      if (!y_TF.empty())
+        y_TF(t, f) = static_cast<Scalar>(value);
+    }
 }
 
 template <class Scalar>
@@ -60,7 +65,8 @@ template <class Scalar>
 void geglu_backward(matrix_view<Scalar> dgate_TF, matrix_view<Scalar> dup_TF,
                     matrix_view<const Scalar> dy_TF,
                     matrix_view<const Scalar> gate_TF,
-                    matrix_view<const Scalar> up_TF, gelu_form form) {
+                    matrix_view<const Scalar> up_TF, gelu_form form,
+                    matrix_view<Scalar> y_TF = {}) {
   for (std::size_t t = 0; t != dy_TF.rows; ++t)
     for (std::size_t f = 0; f != dy_TF.cols; ++f) {
       const double dy = dy_TF(t, f);
@@ -68,6 +74,8 @@ void geglu_backward(matrix_view<Scalar> dgate_TF, matrix_view<Scalar> dup_TF,
       const auto [value, slope] = gelu_at(gate_TF(t, f), form);
       dgate_TF(t, f) = static_cast<Scalar>(dy * up * slope);
       dup_TF(t, f) = static_cast<Scalar>(dy * value);
+      if (!y_TF.empty())
+        y_TF(t, f) = static_cast<Scalar>(value * up);
     }
 }
 

@@ -24,7 +24,8 @@ template <class Scalar>
 void swiglu_backward(matrix_view<Scalar> dgate_TF, matrix_view<Scalar> dup_TF,
                      matrix_view<const Scalar> dy_TF,
                      matrix_view<const Scalar> gate_TF,
-                     matrix_view<const Scalar> up_TF) {
+                     matrix_view<const Scalar> up_TF,
+                     matrix_view<Scalar> y_TF = {}) {
   for (std::size_t t = 0; t != dy_TF.rows; ++t)
     for (std::size_t f = 0; f != dy_TF.cols; ++f) {
       double g = gate_TF(t, f), u = up_TF(t, f), dy = dy_TF(t, f);
@@ -32,6 +33,8 @@ void swiglu_backward(matrix_view<Scalar> dgate_TF, matrix_view<Scalar> dup_TF,
       auto slope = sigmoid * (1 + g * (1 - sigmoid));
       dgate_TF(t, f) = static_cast<Scalar>(dy * u * slope);
       dup_TF(t, f) = static_cast<Scalar>(dy * g * sigmoid);
+      if (!y_TF.empty())
+        y_TF(t, f) = static_cast<Scalar>(g * sigmoid * u);
     }
 }
 

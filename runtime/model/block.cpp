@@ -110,20 +110,18 @@ void attention_forward(const block_context& c, const unit_state& unit,
   const model_config& m = c.config;
   const std::size_t nh = m.num_attention_heads * m.head_dim;
   const std::size_t kh = m.num_key_value_heads * m.head_dim;
-  a.h1_TD = c.take(m.hidden_size);
+  const activation h1_TD = c.take(m.hidden_size);
   a.q_TNH = c.take(nh);
   a.k_TKH = c.take(kh);
   a.v_TKH = c.take(kh);
   a.o_TNH = c.take(nh);
   a.lse_NT = activation(c.pool, c.sequences * m.num_attention_heads, c.tokens);
   a.x2_TD = c.take(m.hidden_size);
-  c.ops.norm(a.h1_TD.matrix(), a.x_TD.matrix(), w.attention_norm, &a.r1_T,
+  c.ops.norm(h1_TD.matrix(), a.x_TD.matrix(), w.attention_norm, &a.r1_T,
              &c.pool);
-  project_heads(c, a.q_TNH.matrix(), a.h1_TD.matrix(), w.q, w.q_norm_H,
-                a.q_norm);
-  project_heads(c, a.k_TKH.matrix(), a.h1_TD.matrix(), w.k, w.k_norm_H,
-                a.k_norm);
-  c.ops.product(a.v_TKH.matrix(), a.h1_TD.matrix(), w.v);
+  project_heads(c, a.q_TNH.matrix(), h1_TD.matrix(), w.q, w.q_norm_H, a.q_norm);
+  project_heads(c, a.k_TKH.matrix(), h1_TD.matrix(), w.k, w.k_norm_H, a.k_norm);
+  c.ops.product(a.v_TKH.matrix(), h1_TD.matrix(), w.v);
   dev.attention(a.o_TNH.matrix(), a.lse_NT.matrix(), a.q_TNH.matrix(),
                 a.k_TKH.matrix(), a.v_TKH.matrix(), c.attention(unit.unit()));
   if (c.kind.post_norms)
@@ -135,35 +133,36 @@ void attention_forward(const block_context& c, const unit_state& unit,
            &a.ra_T);
 }
 
-/// One MLP on all rows: sum_TD from a.h2_TD.
+/// One MLP on all rows: sum_TD from h2_TD.
 void mlp_forward(const block_context& c,
                  const mlp_tensors<linear_view<const float>>& w,
-                 block_activations& a, matrix_view<float> sum_TD) {
+                 block_activations& a, matrix_view<const float> h2_TD,
+                 matrix_view<float> sum_TD) {
   const model_config& m = c.config;
   if (c.kind.gated)
     a.gate_TF = c.take(m.intermediate_size);
   a.up_TF = c.take(m.intermediate_size);
-  a.act_TF = c.take(m.intermediate_size);
+  const activation act_TF = c.take(m.intermediate_size);
   if (c.kind.gated)
-    c.ops.product(a.gate_TF.matrix(), a.h2_TD.matrix(), w.gate);
-  c.ops.product(a.up_TF.matrix(), a.h2_TD.matrix(), w.up);
-  c.ops.mlp(a.act_TF.matrix(), a.gate_TF.matrix(), a.up_TF.matrix());
-  c.ops.product(sum_TD, a.act_TF.matrix(), w.down);
+    c.ops.product(a.gate_TF.matrix(), h2_TD, w.gate);
+  c.ops.product(a.up_TF.matrix(), h2_TD, w.up);
+  c.ops.mlp(act_TF.matrix(), a.gate_TF.matrix(), a.up_TF.matrix());
+  c.ops.product(sum_TD, act_TF.matrix(), w.down);
 }
 
 /// The second half of a block: y_TD from a.x2_TD.
 void second_half(const block_context& c, const unit_state& unit,
                  const block_tensors<const float>& w, block_activations& a,
                  matrix_view<float> y_TD) {
-  a.h2_TD = c.take(c.config.hidden_size);
-  c.ops.norm(a.h2_TD.matrix(), a.x2_TD.matrix(), w.mlp_norm, &a.r2_T, &c.pool);
+  const activation h2_TD = c.take(c.config.hidden_size);
+  c.ops.norm(h2_TD.matrix(), a.x2_TD.matrix(), w.mlp_norm, &a.r2_T, &c.pool);
   if (c.kind.post_norms)
     a.m_TD = c.take(c.config.hidden_size);
   const auto sum_TD = c.kind.post_norms ? a.m_TD.matrix() : y_TD;
   if (w.experts.empty())
-    mlp_forward(c, w.mlp, a, sum_TD);
+    mlp_forward(c, w.mlp, a, h2_TD.matrix(), sum_TD);
   else
-    experts_forward(c, w, a.experts, a.h2_TD.matrix(), sum_TD);
+    experts_forward(c, w, a.experts, h2_TD.matrix(), sum_TD);
   c.reducer.reduce(reduce_point::mlp_output, unit.unit(), sum_TD);
   add_half(c, y_TD, a.x2_TD.matrix(), sum_TD, w.mlp_post_norm, &a.rm_T);
 }
@@ -193,13 +192,13 @@ half_gradient(const block_context& c, const activation& dy_TD,
   return d_TD.matrix();
 }
 
-/// a.dh2_TD from dm_TD, the gradient of the MLP's sum.
+/// a.dh2_TD from dm_TD, the gradient of the MLP's sum; and a.act_TF.
 void mlp_input_gradient(const block_context& c,
                         const mlp_tensors<linear_view<const float>>& w,
                         block_activations& a, matrix_view<const float> dm_TD) {
-  activation dact_TF = c.take(c.config.intermediate_size);
-  c.ops.product_input_gradient(dact_TF.matrix(), dm_TD, w.down);
-  c.ops.mlp_backward(a.gate_TF.matrix(), a.up_TF.matrix(), dact_TF.matrix());
+  a.act_TF = c.take(c.config.intermediate_size); // its gradient first
+  c.ops.product_input_gradient(a.act_TF.matrix(), dm_TD, w.down);
+  c.ops.mlp_backward(a.gate_TF.matrix(), a.up_TF.matrix(), a.act_TF.matrix());
   if (c.kind.gated)
     c.ops.product_input_gradient(a.dh2_TD.matrix(), a.gate_TF.matrix(), w.gate);
   c.ops.product_input_gradient(a.dh2_TD.matrix(), a.up_TF.matrix(), w.up,
@@ -273,11 +272,12 @@ namespace {
 void mlp_weight_gradient(const block_context& c,
                          const mlp_tensors<linear_view<float>>& g,
                          const block_activations& a,
+                         matrix_view<const float> h2_TD,
                          matrix_view<const float> dm_TD) {
   c.ops.product_weight_gradient(g.down, dm_TD, a.act_TF.matrix());
-  c.ops.product_weight_gradient(g.up, a.up_TF.matrix(), a.h2_TD.matrix());
+  c.ops.product_weight_gradient(g.up, a.up_TF.matrix(), h2_TD);
   if (c.kind.gated)
-    c.ops.product_weight_gradient(g.gate, a.gate_TF.matrix(), a.h2_TD.matrix());
+    c.ops.product_weight_gradient(g.gate, a.gate_TF.matrix(), h2_TD);
 }
 
 } // namespace
@@ -285,14 +285,18 @@ void mlp_weight_gradient(const block_context& c,
 void block_weight_gradient(const block_context& c, unit_state& unit,
                            const block_activations& a) {
   const auto g = block_gradients(unit);
+  const auto w = block_parameters(unit);
   const bool post = c.kind.post_norms;
+  const activation again_TD = c.take(c.config.hidden_size);
+  const auto h_TD = again_TD.matrix();
   if (post)
     c.ops.norm_weight_gradient(g.mlp_post_norm, a.dy_TD.matrix(),
                                a.m_TD.matrix(), a.rm_T);
+  c.ops.norm(h_TD, a.x2_TD.matrix(), w.mlp_norm, nullptr, nullptr);
   if (g.experts.empty())
-    mlp_weight_gradient(c, g.mlp, a, (post ? a.dm_TD : a.dy_TD).matrix());
+    mlp_weight_gradient(c, g.mlp, a, h_TD, (post ? a.dm_TD : a.dy_TD).matrix());
   else
-    experts_weight_gradient(c, g, a.experts, a.h2_TD.matrix());
+    experts_weight_gradient(c, g, a.experts, h_TD);
   c.ops.norm_weight_gradient(g.mlp_norm, a.dh2_TD.matrix(), a.x2_TD.matrix(),
                              a.r2_T);
   if (post)
@@ -300,9 +304,10 @@ void block_weight_gradient(const block_context& c, unit_state& unit,
                                a.a_TD.matrix(), a.ra_T);
   c.ops.product_weight_gradient(g.o, (post ? a.da_TD : a.dx2_TD).matrix(),
                                 a.o_TNH.matrix());
-  c.ops.product_weight_gradient(g.v, a.dv_TKH.matrix(), a.h1_TD.matrix());
-  c.ops.product_weight_gradient(g.k, a.dk_TKH.matrix(), a.h1_TD.matrix());
-  c.ops.product_weight_gradient(g.q, a.dq_TNH.matrix(), a.h1_TD.matrix());
+  c.ops.norm(h_TD, a.x_TD.matrix(), w.attention_norm, nullptr, nullptr);
+  c.ops.product_weight_gradient(g.v, a.dv_TKH.matrix(), h_TD);
+  c.ops.product_weight_gradient(g.k, a.dk_TKH.matrix(), h_TD);
+  c.ops.product_weight_gradient(g.q, a.dq_TNH.matrix(), h_TD);
   heads_weight_gradient(c, g.k_norm_H, a.k_norm);
   heads_weight_gradient(c, g.q_norm_H, a.q_norm);
   c.ops.norm_weight_gradient(g.attention_norm, a.dh1_TD.matrix(),

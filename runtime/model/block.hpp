@@ -59,21 +59,23 @@ struct head_norm_activations {
 /// of the values, as those of the outputs do.
 struct expert_activations {
   kernels::routing by;
-  activation p_TE, weight_S, dweight_S, x_SD, gate_SF, up_SF, act_SF, y_SD;
+  activation p_TE, weight_S, dweight_S, x_SD, gate_SF, up_SF, y_SD;
+  activation act_SF; ///< from B on, which computes it again
 };
 
-/// What one microbatch keeps of one block.
+/// What one microbatch keeps of one block. What its norms and its MLP's
+/// function give is computed again, which takes less time than it is memory.
 struct block_activations {
-  activation x_TD, r1_T, h1_TD, q_TNH, k_TKH, v_TKH, o_TNH, lse_NT;
+  activation x_TD, r1_T, q_TNH, k_TKH, v_TKH, o_TNH, lse_NT;
   head_norm_activations q_norm, k_norm;
   activation a_TD, ra_T; ///< the attention's sum before its post-norm
-  activation x2_TD, r2_T, h2_TD, gate_TF, up_TF, act_TF;
+  activation x2_TD, r2_T, gate_TF, up_TF;
   expert_activations experts; ///< instead of gate, up and act
   activation m_TD, rm_T;      ///< the MLP's sum before its post-norm
   // From B on; the gradients of gate and up lie in gate_TF and up_TF. Those
   // of the sums before post-norms are empty where there are none.
-  activation dy_TD, dm_TD, dh2_TD, dx2_TD, da_TD, dq_TNH, dk_TKH, dv_TKH,
-    dh1_TD;
+  activation act_TF, dy_TD, dm_TD, dh2_TD, dx2_TD, da_TD, dq_TNH, dk_TKH,
+    dv_TKH, dh1_TD;
 };
 
 /// All that a pass through a block needs besides its activations.

@@ -30,7 +30,7 @@ void forward(const block_context& c, const Tensors& w, expert_activations& a,
   a.x_SD = take(m.hidden_size);
   a.gate_SF = take(m.intermediate_size);
   a.up_SF = take(m.intermediate_size);
-  a.act_SF = take(m.intermediate_size);
+  const activation act_SF = take(m.intermediate_size);
   a.y_SD = take(m.hidden_size);
   c.ops.product(a.p_TE.matrix(), h_TD, w.router);
   c.device.route(a.by, a.weight_S.vector(), a.p_TE.matrix(),
@@ -42,9 +42,9 @@ void forward(const block_context& c, const Tensors& w, expert_activations& a,
     const auto x = rows_of(a.x_SD, a.by, e);
     c.ops.product(rows_of(a.gate_SF, a.by, e), x, w.experts[e].gate);
     c.ops.product(rows_of(a.up_SF, a.by, e), x, w.experts[e].up);
-    c.ops.mlp(rows_of(a.act_SF, a.by, e), rows_of(a.gate_SF, a.by, e),
+    c.ops.mlp(rows_of(act_SF, a.by, e), rows_of(a.gate_SF, a.by, e),
               rows_of(a.up_SF, a.by, e));
-    c.ops.product(rows_of(a.y_SD, a.by, e), rows_of(a.act_SF, a.by, e),
+    c.ops.product(rows_of(a.y_SD, a.by, e), rows_of(act_SF, a.by, e),
                   w.experts[e].down);
   }
   c.device.combine(y_TD, a.y_SD.matrix(), a.weight_S.vector(), a.by);
@@ -72,20 +72,20 @@ void experts_input_gradient(const block_context& c,
   const model_config& m = c.config;
   const std::size_t rows = a.by.rows();
   activation dx_SD(c.pool, rows, m.hidden_size);
-  activation dact_SF(c.pool, rows, m.intermediate_size);
+  a.act_SF = activation(c.pool, rows, m.intermediate_size);
   a.dweight_S = activation(c.pool, rows, 1);
   c.device.combine_backward(a.y_SD.matrix(), a.dweight_S.vector(), dy_TD,
                             a.y_SD.matrix(), a.weight_S.vector(), a.by);
   for (std::size_t e = 0; e < w.experts.size(); ++e) {
     if (a.by.rows_of(e) == 0)
       continue;
-    const auto dact = rows_of(dact_SF, a.by, e);
+    const auto act = rows_of(a.act_SF, a.by, e); // its gradient first
     const auto gate = rows_of(a.gate_SF, a.by, e);
     const auto up = rows_of(a.up_SF, a.by, e);
     const auto dx = rows_of(dx_SD, a.by, e);
-    c.ops.product_input_gradient(dact, rows_of(a.y_SD, a.by, e),
+    c.ops.product_input_gradient(act, rows_of(a.y_SD, a.by, e),
                                  w.experts[e].down);
-    c.ops.mlp_backward(gate, up, dact);
+    c.ops.mlp_backward(gate, up, act);
     c.ops.product_input_gradient(dx, gate, w.experts[e].gate);
     c.ops.product_input_gradient(dx, up, w.experts[e].up, into::add);
   }

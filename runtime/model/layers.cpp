@@ -85,15 +85,14 @@ void layers::mlp(matrix y_TF, const_matrix gate_TF, const_matrix up_TF) const {
     device_.geglu(y_TF, gate_TF, up_TF, form_of(function_));
 }
 
-void layers::mlp_backward(matrix gate_TF, matrix up_TF,
-                          const_matrix dy_TF) const {
+void layers::mlp_backward(matrix gate_TF, matrix up_TF, matrix dy_TF) const {
   if (gate_TF.empty())
-    device_.gelu_backward(up_TF, dy_TF, up_TF, form_of(function_));
+    device_.gelu_backward(up_TF, dy_TF, up_TF, form_of(function_), dy_TF);
   else if (function_ == mlp_function::silu)
-    device_.swiglu_backward(gate_TF, up_TF, dy_TF, gate_TF, up_TF);
+    device_.swiglu_backward(gate_TF, up_TF, dy_TF, gate_TF, up_TF, dy_TF);
   else
     device_.geglu_backward(gate_TF, up_TF, dy_TF, gate_TF, up_TF,
-                           form_of(function_));
+                           form_of(function_), dy_TF);
 }
 
 } // namespace shoal::model

@@ -75,8 +75,8 @@ public:
 
   /// y = act(gate) * up, or act(up) if `gate` is empty. y may be an input.
   void mlp(matrix y_TF, const_matrix gate_TF, const_matrix up_TF) const;
-  /// Replaces gate and up by their gradients.
-  void mlp_backward(matrix gate_TF, matrix up_TF, const_matrix dy_TF) const;
+  /// Replaces gate and up by their gradients, and dy by y.
+  void mlp_backward(matrix gate_TF, matrix up_TF, matrix dy_TF) const;
 
 private:
   kernels::backend& device_;

@@ -246,7 +246,7 @@ activation_size(const model_config& c, unit_index unit, std::uint64_t tokens,
     k == 0 ? (kind.gated ? 3 : 2) * c.intermediate_size
            : k * (2 * d + 1 + 3 * c.intermediate_size) + c.num_experts;
   std::uint64_t forward =
-    4 * d + 2 * stats + 2 * q + 2 * kv + c.num_attention_heads + inner;
+    2 * d + 2 * stats + 2 * q + 2 * kv + c.num_attention_heads + inner;
   std::uint64_t backward = 4 * d + q + 2 * kv + k;
   if (kind.head_norms) { // the values and gradients before and after
     forward += q + kv + c.num_attention_heads + c.num_key_value_heads;

@@ -63,6 +63,30 @@ BOOST_DATA_TEST_CASE(threads_change_no_bit, forms, form) {
   sweep(form, [](const call& run) { check_threads_change_nothing(run); });
 }
 
+BOOST_DATA_TEST_CASE(the_value_again_takes_the_place_of_its_gradient, forms,
+                     form) {
+  for (std::size_t F : {1, 33, 130}) {
+    for_each_backend([&](kernels::backend& on) {
+      const auto g = random_values(5 * F, 1), u = random_values(5 * F, 2);
+      const auto dy = random_values(5 * F, 3);
+      floats y(5 * F), z(5 * F), dx(5 * F), dg(5 * F), du(5 * F);
+      floats ay = dy, az = dy, ax = g, ag = g, au = u;
+      on.gelu(matrix(y, F), matrix(g, F), form);
+      on.gelu_backward(matrix(dx, F), matrix(dy, F), matrix(g, F), form);
+      on.gelu_backward(matrix(ax, F), matrix(ay, F), matrix(ax, F), form,
+                       matrix(ay, F));
+      on.geglu(matrix(z, F), matrix(g, F), matrix(u, F), form);
+      on.geglu_backward(matrix(dg, F), matrix(du, F), matrix(dy, F),
+                        matrix(g, F), matrix(u, F), form);
+      on.geglu_backward(matrix(ag, F), matrix(au, F), matrix(az, F),
+                        matrix(ag, F), matrix(au, F), form, matrix(az, F));
+      BOOST_TEST(relative_difference(ay, y) <= 2e-7);
+      BOOST_TEST(relative_difference(az, z) <= 2e-7);
+      BOOST_TEST((ax == dx && ag == dg && au == du));
+    });
+  }
+}
+
 // Values of torch.nn.functional.gelu.
 BOOST_AUTO_TEST_CASE(known_values) {
   const auto reference = kernels::make_reference_backend();

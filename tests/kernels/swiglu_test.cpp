@@ -42,6 +42,23 @@ BOOST_AUTO_TEST_CASE(threads_change_no_bit) {
   sweep([](const call& run) { check_threads_change_nothing(run); });
 }
 
+BOOST_AUTO_TEST_CASE(the_value_again_takes_the_place_of_its_gradient) {
+  for (std::size_t F : {1, 33, 130}) {
+    for_each_backend([&](kernels::backend& on) {
+      const auto g = random_values(5 * F, 1), u = random_values(5 * F, 2);
+      const auto dy = random_values(5 * F, 3);
+      floats y(5 * F), dg(5 * F), du(5 * F), again = dy, ag = g, au = u;
+      on.swiglu(matrix(y, F), matrix(g, F), matrix(u, F));
+      on.swiglu_backward(matrix(dg, F), matrix(du, F), matrix(dy, F),
+                         matrix(g, F), matrix(u, F));
+      on.swiglu_backward(matrix(ag, F), matrix(au, F), matrix(again, F),
+                         matrix(ag, F), matrix(au, F), matrix(again, F));
+      BOOST_TEST(relative_difference(again, y) <= 2e-7);
+      BOOST_TEST((ag == dg && au == du));
+    });
+  }
+}
+
 BOOST_AUTO_TEST_CASE(gradients_match_differences) {
   const auto g = random_doubles(15, 1), u = random_doubles(15, 2);
   const auto dy = random_doubles(15, 3);
