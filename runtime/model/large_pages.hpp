@@ -3,9 +3,11 @@
 // The state of a stage is hundreds of megabytes, which a peer that takes it
 // over allocates while all wait. In pages of 4 KiB the kernel's work for it is
 // most of that time; it is asked for pages of 2 MiB where an array is large.
+// What does not fill one at the end has small ones.
 //
 // Threads: any. Errors: std::bad_alloc.
-// Cost:    up to page_bytes more than asked for, from large_bytes on.
+// Cost:    up to page_bytes more of addresses, not of memory, from large_bytes
+//          on.
 #pragma once
 
 #include <sys/mman.h>
@@ -32,7 +34,8 @@ private:
     void* const p = std::aligned_alloc(page_bytes, whole);
     if (p == nullptr)
       throw std::bad_alloc();
-    static_cast<void>(::madvise(p, whole, MADV_HUGEPAGE)); // or small ones
+    const std::size_t filled = bytes / page_bytes * page_bytes;
+    static_cast<void>(::madvise(p, filled, MADV_HUGEPAGE)); // or small ones
     return p;
   }
   void

@@ -7,8 +7,8 @@
 // the machine keeps, cost what they always do. So an array is touched large
 // page by large page as long as that is quick, and has small ones from there on.
 //
-// Threads: any. Errors: std::bad_alloc. Cost: up to a large page more than
-// asked for, from large_bytes on; the time of one slow page.
+// Threads: any. Errors: std::bad_alloc. Cost: up to a large page more of
+// addresses, not of memory, from large_bytes on; the time of one slow page.
 #pragma once
 
 #include "runtime/model/large_pages.hpp"
@@ -54,9 +54,10 @@ private:
     if (before > 0)
       ::munmap(mapped, before);
     ::munmap(array + size, page_bytes - before);
-    touch(array, size);
+    touch(array, bytes / page_bytes * page_bytes);
     return array;
   }
+  /// What fills large pages.
   static void touch(char* array, std::size_t size) {
     if (::madvise(array, size, MADV_HUGEPAGE) != 0)
       return;

@@ -1,6 +1,7 @@
 // tests/runtime/model/large_pages_test.cpp -- memory of any size, to its last
 // byte.
 #include "runtime/model/large_pages.hpp"
+#include "runtime/model/ready_pages.hpp"
 
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
@@ -58,6 +59,20 @@ BOOST_AUTO_TEST_CASE(large_pages_are_asked_for_large_arrays_alone) {
   else
     BOOST_TEST(flags.find(" hg") != std::string::npos);
   large_pages()->deallocate(large, limit, 64);
+}
+
+BOOST_AUTO_TEST_CASE(an_end_that_fills_none_does_not_take_one) {
+  const std::size_t bytes = limit + 1000;
+  for (auto* from : {static_cast<std::pmr::memory_resource*>(large_pages()),
+                     shoal::model::ready_pages()}) {
+    auto* const p = static_cast<char*>(from->allocate(bytes, 64));
+    const std::string end = flags_of(p + bytes - 1);
+    if (end.empty())
+      BOOST_TEST_MESSAGE("the kernel does not say");
+    else
+      BOOST_TEST(end.find(" hg") == std::string::npos);
+    from->deallocate(p, bytes, 64);
+  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()
