@@ -180,7 +180,7 @@ def a_text_outlives_the_node_that_took_it(cluster, folder):
     # Room for one of the two jobs: ours waits, and only the submitter's node
     # has its text.
     for p in cluster.peers[:3]:
-        p.start(["--memory", "9M"])
+        p.start(["--memory", "8M"])
     for p in cluster.peers[:3]:
         p.wait_ready()
     cluster.wait_view(3)
