@@ -2,8 +2,10 @@
 //
 // Who wants a blob asks its holders in turn, several chunks in flight; when
 // one dies or falls silent the next goes on where it stopped, and so does the
-// next fetch when this process dies. The whole is hashed before it gets its name. If it does not hash to it, somebody lied:
-// every holder is then asked once more, alone and from the start.
+// next process when this one dies (store::go_on()). The whole is hashed before
+// it gets its name. If it does not hash to it, somebody lied: every holder is
+// then asked once more, alone and from the start. What an earlier process has
+// left is doubted first.
 //
 // Whoever holds a blob serves it; a peer over its share of work is not
 // answered and asks again after a while.

@@ -3,7 +3,8 @@
 // A fetch that is cut, be it by the end of its process, goes on where it
 // stopped: its bytes so far are in a file that the blob's digest names. They
 // are not synced; what a power failure makes of them, the hash of the whole
-// finds out. One writer at a time has a part.
+// finds out. One writer at a time has a part. Old ones go when the store is
+// opened and when another is begun.
 //
 // Threads: any. All but bytes() block on the disk.
 // Errors:  none; a part that cannot be had, or kept, is none.
@@ -22,6 +23,7 @@
 
 namespace shoal::runtime {
 
+/// The parts of one store; private to runtime/store.
 class part_files {
   struct writers {
     std::mutex mutex;
