@@ -175,6 +175,7 @@ private:
   product_scratch products_;
   packed_memory packed_; ///< of weights that are packed next
   paired_rows pairs_;
+  rounded_rows halves_;
   quantised_rows codes_;
   many_rows_scratch many_;
 };

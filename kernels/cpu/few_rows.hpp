@@ -48,6 +48,16 @@ struct paired_rows {
   void resize(std::size_t row_count, std::size_t cols);
 };
 
+/// Activations rounded to bf16.
+struct rounded_rows {
+  std::size_t padded = 0;   ///< inputs of a row, whole lines of 32
+  std::vector<bf16> values; ///< [T][padded], 0 past the end
+
+  void resize(std::size_t row_count, std::size_t cols);
+  /// Rounds row t. @pre usable_features().bf16
+  void set(std::size_t t, const float* x_I, std::size_t cols);
+};
+
 void quantise_row(quantised_rows& to, std::size_t t, const float* x_I,
                   std::size_t cols);
 void pair_row(paired_rows& to, std::size_t t, const float* x_I,
@@ -57,10 +67,14 @@ void pair_row(paired_rows& to, std::size_t t, const float* x_I,
 void rows_product_f32(matrix_view<float> y_TO, matrix_view<const float> x_TI,
                       matrix_view<const float> w_OI, std::size_t first,
                       std::size_t last);
-/// @pre T <= few_bf16
+/// In float, by the instructions of all. @pre T <= few_bf16
 void rows_product_bf16(matrix_view<float> y_TO, const paired_rows& x,
                        matrix_view<const bf16> w_OI, std::size_t first,
                        std::size_t last);
+/// By vdpbf16ps. @pre T <= few_bf16; usable_features().bf16
+void rows_product_dot(matrix_view<float> y_TO, const rounded_rows& x,
+                      matrix_view<const bf16> w_OI, std::size_t first,
+                      std::size_t last);
 /// Outputs of panels [first, last) of y_TO, by the instructions of all.
 /// @pre T <= few_panels
 void panels_product(matrix_view<float> y_TO, const quantised_rows& x,

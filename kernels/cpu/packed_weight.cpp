@@ -103,6 +103,16 @@ void cpu_backend::packed_matmul(matrix_view<float> y_TO,
       many_rows_f32(team_, many_, y_TO, x_TI, w_OI);
     return;
   }
+  if (type == weight_type::bf16 && with.bf16) {
+    halves_.resize(T, x_TI.cols);
+    for (std::size_t t = 0; t != T; ++t)
+      halves_.set(t, x_TI.row(t), x_TI.cols);
+    for_bytes(team_, y_TO.cols, row_bytes, 1,
+              [&](std::size_t first, std::size_t last) {
+                rows_product_dot(y_TO, halves_, w_OI.halves(), first, last);
+              });
+    return;
+  }
   if (type == weight_type::bf16) {
     pairs_.resize(T, x_TI.cols);
     for (std::size_t t = 0; t != T; ++t)

@@ -124,12 +124,12 @@ struct block_source {
   std::size_t first, count, first_k, depth;
 };
 
-SHOAL_BF16 void pack_left_block(const block_source& s, bf16* to,
-                                std::size_t stride, __m512i order) {
+SHOAL_BF16 void
+pack_left_block(const block_source& s, bf16* to, std::size_t stride) {
   if (s.from.order == transposed::yes) {
     alignas(64) std::uint32_t pairs[256];
     pairs_32(s.from.data + s.first_k * s.from.stride + s.first, s.from.stride,
-             s.count, s.depth, order, pairs);
+             s.count, s.depth, interleave_order(), pairs);
     turn(pairs, to, stride);
     return;
   }
@@ -139,8 +139,7 @@ SHOAL_BF16 void pack_left_block(const block_source& s, bf16* to,
   clear_rows(to + s.count * stride, stride, 16 - s.count);
 }
 
-SHOAL_BF16 void
-pack_right_block(const block_source& s, bf16* to, __m512i order) {
+SHOAL_BF16 void pack_right_block(const block_source& s, bf16* to) {
   if (s.from.order == transposed::yes) {
     alignas(64) std::uint32_t rows[256];
     rows_32(s.from.data + s.first * s.from.stride + s.first_k, s.from.stride,
@@ -149,7 +148,8 @@ pack_right_block(const block_source& s, bf16* to, __m512i order) {
     return;
   }
   pairs_32(s.from.data + s.first_k * s.from.stride + s.first, s.from.stride,
-           s.count, s.depth, order, reinterpret_cast<std::uint32_t*>(to));
+           s.count, s.depth, interleave_order(),
+           reinterpret_cast<std::uint32_t*>(to));
 }
 
 /// All blocks of all panels; those beside each other first, since where the
@@ -167,27 +167,25 @@ void each_block(const panel_source& s, const Pack& pack) {
 
 SHOAL_BF16 void pack_left_bf16(const panel_source& s, std::byte* to) {
   const std::size_t stride = left_stride(s.depth);
-  const __m512i order = interleave_order();
   each_block(s, [&](const block_source& b, std::size_t i, std::size_t k) {
     auto* const at = reinterpret_cast<bf16*>(to + i / tile_side * s.panel_bytes)
                      + i % tile_side * stride + k;
     if (b.count == 0)
       clear_rows(at, stride, 16);
     else
-      pack_left_block(b, at, stride, order);
+      pack_left_block(b, at, stride);
   });
 }
 
 SHOAL_BF16 void pack_right_bf16(const panel_source& s, std::byte* to) {
   const std::size_t part = half_cols * padded(s.depth);
-  const __m512i order = interleave_order();
   each_block(s, [&](const block_source& b, std::size_t i, std::size_t k) {
     auto* const at = reinterpret_cast<bf16*>(to + i / tile_side * s.panel_bytes)
                      + i % tile_side / half_cols * part + k * half_cols;
     if (b.count == 0)
       clear_rows(at, 2 * half_cols, 16);
     else
-      pack_right_block(b, at, order);
+      pack_right_block(b, at);
   });
 }
 
