@@ -127,16 +127,16 @@ publish_shards(std::uint64_t step, const model::unit_layout& layout,
   std::uint64_t parameters = 0, values = 0;
   for (const core::written_shard& s : shards) {
     const auto& a = m.files.emplace_back(
-      model::shard_name(model_files, s.unit, shards.size()), s.model,
-      s.model_bytes);
+      manifest_file{model::shard_name(model_files, s.unit, shards.size()),
+                    s.model, s.model_bytes});
     for (const model::tensor_info& t : layout.tensors_of(s.unit))
       if (!t.copy_of) {
         weights.weights[t.name] = a.name;
         parameters += t.size;
       }
     const auto& b = m.files.emplace_back(
-      model::shard_name(optimizer_files, s.unit, shards.size()), s.optimizer,
-      s.optimizer_bytes);
+      manifest_file{model::shard_name(optimizer_files, s.unit, shards.size()),
+                    s.optimizer, s.optimizer_bytes});
     for (const model::tensor_info& t : layout.tensors_of(s.unit)) {
       state.weights[first_prefix + t.name] = b.name;
       state.weights[second_prefix + t.name] = b.name;

@@ -86,8 +86,8 @@ void job_actor::act(const restore_unit& a) {
             + std::to_string(a.checkpoint.step));
   std::vector<core::peer_id> holders = a.holders;
   if (!holders.empty()) // not all units from the same one
-    std::ranges::rotate(holders,
-                        holders.begin() + long(a.unit % holders.size()));
+    std::rotate(holders.begin(),
+                holders.begin() + long(a.unit % holders.size()), holders.end());
   load_from({a.checkpoint.manifest, std::move(holders), a.unit, a.digest,
              a.checkpoint});
 }

@@ -137,11 +137,13 @@ floats normal_values(std::size_t count, std::uint64_t seed) {
 BOOST_AUTO_TEST_SUITE(packed_weight)
 
 BOOST_DATA_TEST_CASE(cpu_packs_the_bits_of_reference, types, type) {
-  for (auto [rows, cols] : {std::pair{1, 1}, std::pair{17, 33},
-                            std::pair{48, 192}, std::pair{31, 500}}) {
-    auto w = normal_values(static_cast<std::size_t>(rows * cols), 7);
+  using size = std::pair<std::size_t, std::size_t>;
+  for (const auto& by :
+       {size{1, 1}, size{17, 33}, size{48, 192}, size{31, 500}}) {
+    const auto cols = by.second;
+    auto w = normal_values(by.first * cols, 7);
     check_equals_reference([&](auto& on) {
-      const auto packed = pack(on, type, w, static_cast<std::size_t>(cols));
+      const auto packed = pack(on, type, w, cols);
       floats bytes;
       for (std::size_t i = 0; i != packed.bytes(); ++i)
         bytes.push_back(static_cast<float>(packed.data()[i]));

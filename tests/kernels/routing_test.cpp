@@ -47,17 +47,16 @@ outputs all(kernels::backend& on, std::size_t T, std::size_t E, std::size_t k,
 
 template <class Check>
 void sweep(Check check) {
+  using size = std::pair<std::size_t, std::size_t>; // E, k
   for (std::size_t T : {1, 7, 130})
-    for (auto [E, k] :
-         {std::pair{2, 1}, std::pair{8, 2}, std::pair{8, 8}, std::pair{60, 4}})
+    for (const auto& of : {size{2, 1}, size{8, 2}, size{8, 8}, size{60, 4}})
       for (std::size_t D : {1, 33, 192})
         for (bool normalised : {false, true})
-          BOOST_TEST_CONTEXT("T " << T << " E " << E << " k " << k << " D " << D
-                                  << " normalised " << normalised)
-  check([=](auto& on) {
-    return all(on, T, static_cast<std::size_t>(E), static_cast<std::size_t>(k),
-               D, normalised);
-  });
+          BOOST_TEST_CONTEXT("T " << T << " E " << of.first << " k "
+                                  << of.second << " D " << D << " normalised "
+                                  << normalised)
+  check(
+    [=](auto& on) { return all(on, T, of.first, of.second, D, normalised); });
 }
 
 /// E * sum_e (count[e] / T) * mean_t p[t,e], with the counts of `by`.

@@ -85,7 +85,8 @@ bool engine::receive_guests(steady::time_point now) {
       guests_[endpoint] = now + guest_timeout;
   }
   for (auto next = guests_.begin(); next != guests_.end();) {
-    const auto [endpoint, deadline] = *next;
+    const ucp_ep_h endpoint = next->first;
+    const auto deadline = next->second;
     if (!closing_ && now < deadline) {
       ++next;
       continue;

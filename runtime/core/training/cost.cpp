@@ -323,7 +323,8 @@ cost_model::reduction_ns(std::span<const replica> replicas) const {
     if (shared) {
       distinct = holders;
       std::ranges::sort(distinct);
-      distinct.erase(std::ranges::unique(distinct).begin(), distinct.end());
+      distinct.erase(std::unique(distinct.begin(), distinct.end()),
+                     distinct.end());
     }
     const std::uint64_t parts = sum_up.size();
     const link l = between(sum_up);
