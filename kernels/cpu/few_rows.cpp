@@ -437,7 +437,10 @@ void quantise_block(std::int8_t* codes, float* scale, std::int32_t* offset,
     sum = hn::Add(sum, code);
     hn::StoreU(hn::DemoteTo(d8, code), d8, codes + i);
   }
-  *offset = -code_offset * hn::GetLane(hn::SumOfLanes(di, sum));
+  // Codes of what is not finite add up to anything; its scale is NaN.
+  const auto total =
+    static_cast<std::uint32_t>(hn::GetLane(hn::SumOfLanes(di, sum)));
+  *offset = static_cast<std::int32_t>(0u - code_offset * total);
 }
 
 void quantise_any(quantised_rows& to, std::size_t t, const float* x,

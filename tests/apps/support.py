@@ -119,16 +119,16 @@ class World(unittest.TestCase):
         self._processes.append(process)
         return process
 
-    def run_shoal(self, *arguments, env=None):
+    def run_shoal(self, *arguments, env=None, within=DEADLINE_S):
         return subprocess.run(
             [self.program, *map(str, arguments)], cwd=self.folder,
             env={**self.env, **(env or {})}, stdin=subprocess.DEVNULL,
-            capture_output=True, text=True, timeout=DEADLINE_S,
+            capture_output=True, text=True, timeout=within,
             errors="replace", check=False)
 
-    def succeed(self, *arguments, env=None):
+    def succeed(self, *arguments, env=None, within=DEADLINE_S):
         """Runs, expects 0; returns stdout."""
-        done = self.run_shoal(*arguments, env=env)
+        done = self.run_shoal(*arguments, env=env, within=within)
         self.assertEqual(done.returncode, 0, done.stderr + done.stdout)
         return done.stdout
 

@@ -4,6 +4,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include <algorithm>
+#include <functional>
 #include <string>
 
 namespace shoal::transport::loopback {
@@ -20,6 +21,8 @@ public:
   }
   void down(const peer_id& peer, std::error_code) override {
     note("down " + std::to_string(peer[0]));
+    if (on_down)
+      on_down();
   }
   void message(const peer_id&, std::span<const std::byte> bytes) override {
     note("message " + std::to_string(std::to_integer<int>(bytes[0])));
@@ -35,6 +38,7 @@ public:
 
   std::string text;
   std::vector<int> order;
+  std::function<void()> on_down;
 
 private:
   network& net_;
@@ -235,6 +239,33 @@ BOOST_AUTO_TEST_CASE(a_restart_under_the_same_name_is_down_then_up) {
   BOOST_TEST(down != std::string::npos);
   BOOST_TEST(p.da.text.find("up 2", down) != std::string::npos);
   BOOST_TEST(again.text.find("up 1") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(
+  what_is_canceled_has_ended_when_its_peer_is_down_or_it_is_closed) {
+  for (const bool closes : {false, true}) {
+    result received, sent;
+    std::byte bytes[8] = {};
+    pair p(1);
+    p.join();
+    BOOST_REQUIRE(!p.a->post_receive({2}, {7, 0, 0}, bytes, received.done()));
+    BOOST_REQUIRE(!p.a->send_bulk({2}, {7, 1, 0}, bytes, sent.done()));
+    p.da.on_down = [&] { BOOST_TEST(received.runs + sent.runs == 2); };
+    if (!closes) // the peer is lost in the same moment, but before
+      p.b->close();
+    p.a->cancel(7);
+    if (closes)
+      p.a->close();
+    else
+      p.net.run_until(1s);
+    BOOST_TEST(received.runs == 1);
+    BOOST_TEST(sent.runs == 1);
+    BOOST_TEST(received.error == make_error_code(errc::canceled));
+    BOOST_TEST(sent.error == make_error_code(errc::canceled));
+    while (p.net.step()) {
+    }
+    BOOST_TEST(received.runs + sent.runs == 2);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(a_name_or_id_is_used_by_one_live_fabric) {

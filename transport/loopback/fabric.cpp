@@ -6,12 +6,15 @@
 
 #include <cstring>
 #include <stdexcept>
+#include <utility>
 
 namespace shoal::transport::loopback {
 
 std::vector<due> take_pending(peer_entry& entry, const std::uint64_t* plan,
                               std::error_code result) {
   std::vector<due> list;
+  if (!plan)
+    list = std::exchange(entry.canceled, {});
   auto receive = entry.receives.begin();
   auto end = entry.receives.end();
   if (plan) {
@@ -307,14 +310,20 @@ fabric::send_bulk(const peer_id& to, bulk_tag tag,
 
 void fabric::cancel(std::uint64_t plan) {
   lock l(net_->mutex);
-  std::vector<due> list;
+  bool any = false;
   for (auto& [id, peer] : self_->peers) {
     const auto some = take_pending(peer, &plan, errc::canceled);
-    list.insert(list.end(), some.begin(), some.end());
+    peer.canceled.insert(peer.canceled.end(), some.begin(), some.end());
+    any = any || !some.empty();
   }
-  if (list.empty())
+  if (!any)
     return;
-  net_->push(net_->clock, [list = std::move(list)](lock& held) {
+  net_->push(net_->clock, [self = self_](lock& held) {
+    std::vector<due> list;
+    for (auto& [id, peer] : self->peers) {
+      const auto some = std::exchange(peer.canceled, {});
+      list.insert(list.end(), some.begin(), some.end());
+    }
     network::state::complete(held, list);
   });
 }

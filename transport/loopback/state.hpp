@@ -51,6 +51,7 @@ struct peer_entry {
   std::string name;
   std::multimap<bulk_tag, posted> receives;
   std::list<std::shared_ptr<transfer>> sends;
+  std::vector<due> canceled; ///< not yet told
   std::size_t messages = 0;
   std::size_t message_bytes = 0;
   traffic moved;
@@ -134,7 +135,7 @@ struct network::state {
   node_ptr find(const std::string& name) const;
 };
 
-/// Takes out what matches `plan`, or all when it is empty.
+/// Takes out what matches `plan`; if it is null all, what is canceled first.
 std::vector<due> take_pending(peer_entry& entry, const std::uint64_t* plan,
                               std::error_code result);
 
