@@ -215,6 +215,7 @@ BOOST_DATA_TEST_CASE(a_read_that_comes_too_late_counts_as_nothing,
   large.scribble();
   late.skip_middle();
   BOOST_REQUIRE(late.in.wait());
+  BOOST_REQUIRE(small_out.wait());
   BOOST_TEST(late.in.result
              == (what == action::cancel ? errc::canceled : errc::peer_lost));
 }

@@ -92,6 +92,9 @@ BOOST_AUTO_TEST_CASE(a_cancel_before_the_first_byte_begins_nothing) {
   BOOST_REQUIRE(!t.a.send_bulk(t.id_b, {8, 0, 0}, sent, out_again.done()));
   BOOST_REQUIRE((in_again.wait() && out_again.wait()));
   BOOST_TEST((!in_again.result && !out_again.result));
+  t.b.cancel(7); // no byte has come for it
+  BOOST_REQUIRE(in.wait());
+  BOOST_TEST(in.result == errc::canceled);
   BOOST_TEST((t.heard_a.downs.empty() && t.heard_b.downs.empty()));
 }
 
