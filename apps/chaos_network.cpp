@@ -119,7 +119,7 @@ std::string chaos_network::why_not() {
     ::_exit(0);
   }
   to.reset();
-  const std::string why = all_of(from.get());
+  std::string why = all_of(from.get());
   while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
   }
   return why;

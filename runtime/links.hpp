@@ -26,6 +26,7 @@
 #include <memory_resource>
 #include <span>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 namespace shoal::runtime {
@@ -100,7 +101,8 @@ public:
   /// `then` runs on some thread: it only posts.
   virtual void list_pending(std::uint64_t /*plan*/,
                             std::function<void(std::vector<pending>)> then) {
-    then({});
+    const auto tell = std::move(then);
+    tell({});
   }
   static constexpr std::size_t pending_max = 16;
 

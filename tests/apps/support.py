@@ -75,6 +75,13 @@ class Process:
             if matches(line):
                 return line
 
+    def said(self):
+        """Its last lines, those that nobody has waited for too."""
+        seen = list(self.lines)
+        while not self._queue.empty():
+            seen.append(self._queue.get() or "(ended)")
+        return seen[-40:]
+
     def end(self, signal=None):
         """Signals, waits and returns the exit code."""
         if signal is not None and self.child.poll() is None:
@@ -129,7 +136,10 @@ class World(unittest.TestCase):
     def succeed(self, *arguments, env=None, within=DEADLINE_S):
         """Runs, expects 0; returns stdout."""
         done = self.run_shoal(*arguments, env=env, within=within)
-        self.assertEqual(done.returncode, 0, done.stderr + done.stdout)
+        if done.returncode != 0:
+            said = ["\n".join(p.said()) for p in self._processes]
+            self.fail("\n---\n".join([f"exit code {done.returncode}",
+                                      done.stderr + done.stdout, *said]))
         return done.stdout
 
     def refuse(self, code, *arguments, names=(), env=None):
