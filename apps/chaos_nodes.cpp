@@ -39,6 +39,7 @@ std::vector<std::string> environment(const fs::path& folder) {
 
 std::vector<char*> pointers(const std::vector<std::string>& all) {
   std::vector<char*> out;
+  out.reserve(all.size() + 1);
   for (const std::string& s : all)
     out.push_back(const_cast<char*>(s.c_str()));
   out.push_back(nullptr);

@@ -86,7 +86,7 @@ private:
   void complete();
   int report();
 
-  void say(const char* event, const std::string& text, json more = {});
+  void say(const char* event, const std::string& text, const json& more = {});
   void pump(nanoseconds until);
   template <class Done>
   void wait(Done done, nanoseconds patience, const std::string& what);
@@ -129,7 +129,8 @@ private:
   nanoseconds last_progress_ = 0;
 };
 
-void session::say(const char* event, const std::string& text, json more) {
+void session::say(const char* event, const std::string& text,
+                  const json& more) {
   const double at = seconds(now() - began_);
   if (!o_.json) {
     std::printf("%7.1f s  %s\n", at, text.c_str());

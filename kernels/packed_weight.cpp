@@ -112,12 +112,13 @@ void packed_weight::unpack_row(std::size_t row,
     bf16 scale;
     std::memcpy(&scale, chunk + 4 * lane + 2 * block, sizeof scale);
     const auto* codes = chunk + scale_bytes + 4 * lane + j;
-    int code;
-    if (type_ == weight_type::q8)
-      code = static_cast<int>(codes[64 * (8 * block + g)]) - code_offset;
-    else
-      code = q4_codes[static_cast<int>(codes[64 * g]) >> (4 * block) & 15];
-    into[i] = to_float(scale) * static_cast<float>(code);
+    const auto code =
+      type_ == weight_type::q8
+        ? static_cast<float>(static_cast<int>(codes[64 * (8 * block + g)])
+                             - code_offset)
+        : static_cast<float>(
+          q4_codes[static_cast<int>(codes[64 * g]) >> (4 * block) & 15]);
+    into[i] = to_float(scale) * code;
   }
 }
 

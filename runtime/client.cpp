@@ -252,6 +252,7 @@ client::impl::missed(core::job_id job, std::uint64_t last, std::uint64_t next) {
       break;
   }
   std::vector<job_event> out;
+  out.reserve(found.size());
   for (auto& [key, e] : found)
     out.push_back(std::move(e));
   return out;

@@ -61,7 +61,7 @@ flight_record::write(const std::filesystem::path& folder, const reason& why,
   const std::int64_t now = now_us();
   const std::string name =
     std::to_string(now) + "-step" + std::to_string(why.step);
-  const std::filesystem::path path = folder / (name + ".jsonl");
+  std::filesystem::path path = folder / (name + ".jsonl");
   const std::filesystem::path unfinished = folder / (name + ".part");
   {
     std::ofstream out(unfinished, std::ios::binary | std::ios::trunc);

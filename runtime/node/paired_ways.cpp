@@ -153,7 +153,7 @@ make_tensor_memory(const fabric_choice& may,
 /// Why `w` must not be opened; empty if it may be.
 std::string paired_ways::reason_to_close(const way& w) const {
   const fabric_choice& may = config_.may;
-  if (const auto why = turned_off(may, w.kind); !why.empty())
+  if (auto why = turned_off(may, w.kind); !why.empty())
     return why;
   if (w.kind == fabric_kind::shm)
     return "";

@@ -60,7 +60,7 @@ layout choose_layout(const layout_problem& p, const view& v) {
     was = score(p, before);
   if (!was)
     return best;
-  const layout kept{before, *was};
+  layout kept{before, *was};
   if (working_state(v) == member_state::leaving)
     return kept; // not worth a move
   std::uint64_t percent = keep_percent;

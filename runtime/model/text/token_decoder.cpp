@@ -83,7 +83,7 @@ void end_run(std::string& run, texts& out) {
 }
 
 struct whole_applier {
-  texts operator()(byte_level_decoding, texts all) const {
+  texts operator()(byte_level_decoding, const texts& all) const {
     std::string bytes;
     for (const std::string& text : all)
       append_from_byte_level(text, bytes);
@@ -103,7 +103,7 @@ struct whole_applier {
     end_run(run, out);
     return out;
   }
-  texts operator()(fuse_decoding, texts all) const {
+  texts operator()(fuse_decoding, const texts& all) const {
     std::string one;
     for (const std::string& text : all)
       one += text;
