@@ -58,7 +58,7 @@ inline caf::actor on_node(caf::actor_system& system, runtime::context& node) {
 /// Where a run file's [[roles]] says.
 inline caf::actor in_job(caf::actor_system& system, runtime::context& node,
                          const runtime::placed_role& role) {
-  auto run = [&node, role]() -> caf::behavior {
+  auto run = [&node](const runtime::placed_role& role) -> caf::behavior {
     return {[&node, role](const runtime::job_place& m) {
               node.say("[hello] " + role.address + " with " + role.parameters
                        + "; the job runs at "
@@ -66,7 +66,7 @@ inline caf::actor in_job(caf::actor_system& system, runtime::context& node,
             },
             [](const runtime::role_message_in&) {}};
   };
-  return system.spawn(run);
+  return system.spawn(run, role);
 }
 
 inline void add(runtime::role_table& roles) {
