@@ -20,8 +20,9 @@
 //            the number of threads. Activations may be rounded on the way: to
 //            bf16 (bf16 weights, where the processor multiplies bf16), to 8
 //            bits and a scale for each block of 32 (q8, q4 and few tokens); the
-//            weights of q8 and q4 to bf16 (many tokens). Tolerances against reference/, which
-//            rounds nothing, are in tests/kernels/packed_weight_test.cpp.
+//            weights of q8 and q4 to bf16 (many tokens). Tolerances against
+//            reference/, which rounds nothing, are in
+//            tests/kernels/packed_weight_test.cpp.
 // Traffic:   few tokens: the bytes of the weight once, and nothing else that
 //            counts. Many: as a product of bf16 matrices.
 // Ownership: a packed_weight shares what it reads; copies are cheap.
