@@ -194,6 +194,7 @@ void node::impl::refused(transport::tls::refusal why,
                  "come back");
   if (why != refusal::duplicate)
     return; // the transport has said it
+  tell_cluster(cl::doubted{});
   bool over = false;
   bool first = false;
   bool seated = false; // the others know this process: it is not the second

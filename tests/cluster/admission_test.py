@@ -271,6 +271,9 @@ def of_two_copies_that_meet_the_later_one_goes(cluster, folder):
     first.wait_ready()
     copy_store(first, copy)
     copy.start(["--no-discovery", "--join", address(first)])
+    assert ends([copy], 30) == [1]  # it was told before it was ready
+    assert says(copy, "identity"), log_of(copy)
+    copy.start(["--no-discovery"])  # alone, as far as it knows
     copy.wait_ready()
     hosts.write_text(copy.status()["address"] + "\n", encoding="utf-8")
     assert ends([copy], 30) == [1]

@@ -146,6 +146,15 @@ bool impl::connected_to(const std::string& address) const {
   return false;
 }
 
+/// Whether it was not dialled yet, or not for the first time to the end.
+bool impl::dial_is_open(const std::string& address) const {
+  if (connected_to(address))
+    return false;
+  auto at = dials_.find(address);
+  return at == dials_.end()
+         || (at->second.failures == 0 && now_ < at->second.pending_until);
+}
+
 void impl::dial_now(const std::string& address, bool once) {
   auto at = dials_.find(address);
   auto waits = [&](const dial& d) {
@@ -283,7 +292,7 @@ void impl::vote(const peer_id& from, const Message& m) {
     send_to(from, decided{view_});
   } else if (m.base > view_.number) {
     send_to(from, view_request{view_.shoal, view_.number});
-  } else {
+  } else if (!may_be_a_copy(reachable())) {
     agreement_.on(from, m, now_, *out_);
   }
 }

@@ -70,6 +70,9 @@ struct peer_down {
 struct connect_failed {
   std::string address;
 };
+/// A peer that was dialled knows another process of this peer's identity.
+/// Comes before the connect_failed of that attempt.
+struct doubted {};
 struct received {
   peer_id from{};
   message what;
@@ -162,11 +165,11 @@ struct redeem_invite {
 };
 
 using event =
-  std::variant<start, peer_up, peer_down, connect_failed, received, tick,
-               discovered, reached, submit_job, set_job_state, job_arrived,
-               retry_job, expel_member, leave, leave_now, update_profile,
-               update_addresses, recover_force, revoke_peer, add_invite,
-               redeem_invite>;
+  std::variant<start, peer_up, peer_down, connect_failed, doubted, received,
+               tick, discovered, reached, submit_job, set_job_state,
+               job_arrived, retry_job, expel_member, leave, leave_now,
+               update_profile, update_addresses, recover_force, revoke_peer,
+               add_invite, redeem_invite>;
 
 // Actions --------------------------------------------------------------------
 

@@ -85,6 +85,7 @@ bool membership::impl::may_wait(const event& e) const {
                     || std::holds_alternative<peer_up>(e)
                     || std::holds_alternative<peer_down>(e)
                     || std::holds_alternative<connect_failed>(e)
+                    || std::holds_alternative<doubted>(e)
                     || std::holds_alternative<discovered>(e)
                     || std::holds_alternative<reached>(e);
   return of_network && now_ < settled_at_ + pace() && !agreement_.has_decided();
@@ -122,6 +123,7 @@ void membership::impl::settle() {
 }
 
 void membership::impl::on(const start& e) {
+  started_at_ = now_;
   keys_.current = config_.key;
   if (e.stored.keys)
     keys_ = *e.stored.keys;
@@ -330,6 +332,10 @@ void membership::impl::ask_for_tick() {
   soon(wishes_due());
   soon(agreement_.quiet_until());
   soon(say_waiting_at_);
+  if (seated_ && !current_entry()) {
+    soon(doubted_until_);
+    soon(started_at_ + config_.suspect_floor);
+  }
   if (leaving_now_)
     soon(leave_until_);
   if (leaving_)

@@ -37,6 +37,9 @@ inline constexpr nanoseconds dial_pause_max = 2000 * milliseconds;
 /// whoever comes back there dials by itself.
 inline constexpr int eager_dials = 30;
 inline constexpr nanoseconds dial_pause_idle = 10'000 * milliseconds;
+/// A doubt whether we are the only process of our identity lasts so long if it
+/// is not repeated: longer than a pause between two dials.
+inline constexpr nanoseconds doubt_life = dial_pause_max + 500 * milliseconds;
 /// Those who come with us from a shoal that has dissolved have done so by then:
 /// whoever is still missing may have to hear of its end from others.
 inline constexpr nanoseconds former_patience = 10'000 * milliseconds;
@@ -105,6 +108,7 @@ struct membership::impl {
   void on(const peer_up& e);
   void on(const peer_down& e);
   void on(const connect_failed& e);
+  void on(const doubted&) { doubted_until_ = now_ + doubt_life; }
   void on(const received& e);
   void on(const tick&) {}
   void on(const submit_job& e);
@@ -149,6 +153,7 @@ struct membership::impl {
   void forward_changes();
   void wish(change c);
   void update_phase();
+  bool may_be_a_copy(const std::vector<peer_id>& here) const;
   std::vector<peer_id> reachable() const;
 
   // contact.cpp
@@ -160,6 +165,7 @@ struct membership::impl {
   void dial_now(const std::string& address, bool once);
   void dial_due();
   bool connected_to(const std::string& address) const;
+  bool dial_is_open(const std::string& address) const;
   std::vector<std::string> wanted_addresses() const;
   void heard(const peer_id& from, const shoal_id& shoal, epoch number);
   bool believable(const peer_id& from, const view& v) const;
@@ -249,6 +255,8 @@ struct membership::impl {
   std::string refusal_; ///< the last that was reported
   nanoseconds leave_until_ = 0;
   nanoseconds join_not_before_ = 0;
+  nanoseconds started_at_ = 0;
+  nanoseconds doubted_until_ = 0;
   nanoseconds in_touch_at_ = 0; ///< while leaving: when others were there
   nanoseconds homeless_since_ = 0;
   nanoseconds retry_at_ = 0;

@@ -41,14 +41,35 @@ std::vector<peer_id> impl::reachable() const {
   return out;
 }
 
+/// Whether this process, which has come back with records of a seat, may run
+/// beside the one that has the seat: its records were copied. It acts for
+/// nobody then, and for itself alone only when those that could know better
+/// have been asked.
+bool impl::may_be_a_copy(const std::vector<peer_id>& here) const {
+  if (current_entry())
+    return false;
+  if (now_ < doubted_until_)
+    return true;
+  return here.size() == 1 && now_ < started_at_ + config_.suspect_floor
+         && std::ranges::any_of(view_.members, [this](const member& m) {
+              return m.id.peer != config_.self.id.peer
+                     && !links_.contains(m.id.peer)
+                     && std::ranges::any_of(m.addresses, [this](const auto& a) {
+                          return dial_is_open(a);
+                        });
+            });
+}
+
 void impl::update_phase() {
   cluster::phase was = phase_;
   if (phase_ == phase::gone)
     return;
+  const auto here = reachable();
   if (!seated_)
     phase_ = phase::homeless;
   else
-    phase_ = is_quorum(view_, reachable()) ? phase::member : phase::waiting;
+    phase_ = is_quorum(view_, here) && !may_be_a_copy(here) ? phase::member
+                                                            : phase::waiting;
   if (phase_ == was)
     return;
   for (auto& [id, l] : links_)
