@@ -82,35 +82,65 @@ struct chunk {
   std::size_t first_block, blocks;
 };
 
-void pack_left(plan& p, const chunk& part, std::byte* left) {
-  const std::size_t rows = p.engine.left_rows;
-  const std::size_t groups = parts_of(part.panels, panels_packed);
-  p.run(groups * part.blocks, [&](std::size_t task, unsigned) {
-    const std::size_t panel = task % groups * panels_packed;
-    const std::size_t k = task / groups;
-    const std::size_t block = part.first_block + k;
-    const std::size_t row = (part.first_panel + panel) * rows;
-    const std::size_t last =
-      (part.first_panel + std::min(part.panels, panel + panels_packed)) * rows;
-    p.engine.pack_left({p.a, row, std::min(p.c.rows, last) - row,
-                        block * p.block, p.depth_of(block), p.left_bytes},
-                       left + (k * part.panels + panel) * p.left_bytes);
-  });
-}
+/// Tiles of a chunk.
+struct tiling {
+  std::size_t across, down;
+  std::size_t panels_each; ///< of the left operand, in a tile
+};
 
-void multiply_tiles(plan& p, const chunk& part, const std::byte* left) {
-  const product_engine& e = p.engine;
-  const std::size_t across = parts_of(p.c.cols, e.tile_cols);
+tiling tiles_of(const plan& p, const chunk& part) {
+  const std::size_t across = parts_of(p.c.cols, p.engine.tile_cols);
   std::size_t down = 1;
   if (!p.alone)
     down = std::clamp<std::size_t>(
       parts_of(tiles_per_thread * p.team.size(), across), 1, part.panels);
   const std::size_t panels_each = parts_of(part.panels, down);
-  down = parts_of(part.panels, panels_each);
+  return {across, parts_of(part.panels, panels_each), panels_each};
+}
+
+/// Packs the left operand of a chunk and, if several tiles need the same
+/// columns, the right one: `right` is null if not.
+void pack(plan& p, const chunk& part, std::byte* left, std::byte* right) {
+  const product_engine& e = p.engine;
+  const std::size_t left_groups = parts_of(part.panels, panels_packed);
+  const std::size_t right_panels = parts_of(p.c.cols, e.right_cols);
+  const std::size_t right_groups =
+    right == nullptr ? 0 : parts_of(right_panels, panels_packed);
+  const std::size_t groups = left_groups + right_groups;
+  p.run(groups * part.blocks, [&](std::size_t task, unsigned) {
+    const std::size_t k = task / groups;
+    const std::size_t block = part.first_block + k;
+    const bool is_left = task % groups < left_groups;
+    const std::size_t panel =
+      (is_left ? task % groups : task % groups - left_groups) * panels_packed;
+    if (is_left) {
+      const std::size_t row = (part.first_panel + panel) * e.left_rows;
+      const std::size_t last =
+        part.first_panel + std::min(part.panels, panel + panels_packed);
+      e.pack_left({p.a, row, std::min(p.c.rows, last * e.left_rows) - row,
+                   block * p.block, p.depth_of(block), p.left_bytes},
+                  left + (k * part.panels + panel) * p.left_bytes);
+    } else {
+      const std::size_t col = panel * e.right_cols;
+      const std::size_t last = col + panels_packed * e.right_cols;
+      e.pack_right({p.b, col, std::min(p.c.cols, last) - col, block * p.block,
+                    p.depth_of(block), p.right_bytes},
+                   right + (k * right_panels + panel) * p.right_bytes);
+    }
+  });
+}
+
+/// `all_right` is what pack() was given.
+void multiply_tiles(plan& p, const chunk& part, const tiling& tiles,
+                    const std::byte* left, const std::byte* all_right) {
+  const product_engine& e = p.engine;
+  const auto [across, down, panels_each] = tiles;
   const std::size_t first_row = part.first_panel * e.left_rows;
+  const std::size_t right_panels = parts_of(p.c.cols, e.right_cols);
   const std::size_t tile_bytes =
     parts_of(std::min(e.tile_cols, p.c.cols), e.right_cols) * p.right_bytes;
-  p.run(across * down, [&](std::size_t task, unsigned worker) {
+  const auto tile = [&, down = down, panels_each = panels_each](
+                      std::size_t task, unsigned worker) {
     const std::size_t col = task / down * e.tile_cols;
     const std::size_t cols = std::min(e.tile_cols, p.c.cols - col);
     const std::size_t panel = task % down * panels_each;
@@ -118,19 +148,27 @@ void multiply_tiles(plan& p, const chunk& part, const std::byte* left) {
     const std::size_t rows =
       std::min(panels_each * e.left_rows,
                std::min(p.c.rows, first_row + part.panels * e.left_rows) - row);
-    std::byte* const right = p.scratch.right[worker].at_least(tile_bytes);
+    std::byte* const own = all_right != nullptr
+                             ? nullptr
+                             : p.scratch.right[worker].at_least(tile_bytes);
     for (std::size_t k = 0; k != part.blocks; ++k) {
       const std::size_t block = part.first_block + k;
       const std::size_t depth = p.depth_of(block);
-      e.pack_right({p.b, col, cols, block * p.block, depth, p.right_bytes},
-                   right);
+      if (own != nullptr)
+        e.pack_right({p.b, col, cols, block * p.block, depth, p.right_bytes},
+                     own);
+      const std::byte* const right =
+        own != nullptr
+          ? own
+          : all_right + (k * right_panels + col / e.right_cols) * p.right_bytes;
       const bool begins = block == 0 && !p.start.empty();
       e.multiply({left + (k * part.panels + panel) * p.left_bytes, right,
                   p.left_bytes, p.right_bytes, depth,
                   p.c.slice_rows(row, row + rows).slice_cols(col, col + cols),
                   p.add || block != 0, begins ? p.start.data + col : nullptr});
     }
-  });
+  };
+  p.run(across * down, tile);
 }
 
 /// c of a sum of nothing.
@@ -172,6 +210,7 @@ void product(thread_team& team, product_scratch& scratch,
   if (scratch.right.size() < team.size())
     scratch.right.resize(team.size());
   const std::size_t panels = parts_of(c.rows, engine.left_rows);
+  const std::size_t right_panels = parts_of(c.cols, engine.right_cols);
   const std::size_t together = std::min(p.blocks, blocks_together);
   const std::size_t panels_max = std::clamp<std::size_t>(
     left_bytes_max / (p.left_bytes * together), 1, panels);
@@ -183,8 +222,13 @@ void product(thread_team& team, product_scratch& scratch,
     for (std::size_t block = 0; block < p.blocks; block += blocks_max) {
       const chunk part{panel, std::min(panels_max, panels - panel), block,
                        std::min(blocks_max, p.blocks - block)};
-      pack_left(p, part, left);
-      multiply_tiles(p, part, left);
+      const tiling tiles = tiles_of(p, part);
+      std::byte* const right = tiles.down == 1
+                                 ? nullptr
+                                 : scratch.right_of_all.at_least(
+                                   part.blocks * right_panels * p.right_bytes);
+      pack(p, part, left, right);
+      multiply_tiles(p, part, tiles, left, right);
     }
 }
 

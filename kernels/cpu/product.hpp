@@ -3,9 +3,10 @@
 //   c[m,n] (+)= sum_k a[m,k] * b[k,n]
 //
 // The sum is cut into blocks of k. The left operand is packed once into panels
-// of rows, the right one, a tile at a time, into panels of columns; both lie
-// in the order in which the innermost loop reads them, whatever way round the
-// operands were. What a panel is and how two are multiplied is an engine:
+// of rows, the right one into panels of columns: once too where several tiles
+// need the same columns, else by the tile. Both then lie in the order in which
+// the innermost loop reads them, whatever way round the operands were. What a
+// panel is and how two are multiplied is an engine:
 //
 //   f32    Highway, any processor: rows and columns that fill its registers;
 //          takes weights of bf16 as well
@@ -46,7 +47,8 @@ private:
 /// Kept between products.
 struct product_scratch {
   growing_bytes left;
-  std::vector<growing_bytes> right; ///< of each worker
+  growing_bytes right_of_all;       ///< columns that several tiles need
+  std::vector<growing_bytes> right; ///< of each worker: those of one tile
 };
 
 /// A part of an operand that is packed as panels beside each other; the last

@@ -20,9 +20,13 @@ namespace shoal::kernels::cpu {
 
 namespace {
 
-/// Both operands of a step of a tile pass through the first-level cache.
-constexpr std::size_t bf16_depth_max = 512;
-/// Columns of a tile: 256 KiB of the second-level cache.
+/// The left panel of a tile of AMX stays in the first-level cache.
+constexpr std::size_t amx_depth_max = 512;
+/// Eight rows do where a register takes them: 16 KiB. vdpbf16ps waits for the
+/// right panel from the second level no longer than for its sums, and c is
+/// added to half as often.
+constexpr std::size_t avx512_depth_max = 1024;
+/// Columns of a tile: 512 KiB of the second-level cache at most.
 constexpr std::size_t bf16_tile_cols = 256;
 /// Columns of a half of a panel of the right operand.
 constexpr std::size_t half_cols = 16;
@@ -329,11 +333,14 @@ void multiply_bf16(const panel_product& p) {
 } // namespace
 
 product_engine bf16_engine(features with) {
-  return {
-    tile_side,       tile_side,
-    bf16_depth_max,  bf16_tile_cols,
-    panel_bytes,     pack_left_bf16,
-    pack_right_bf16, with.amx ? multiply_bf16<true> : multiply_bf16<false>};
+  return {tile_side,
+          tile_side,
+          with.amx ? amx_depth_max : avx512_depth_max,
+          bf16_tile_cols,
+          panel_bytes,
+          pack_left_bf16,
+          pack_right_bf16,
+          with.amx ? multiply_bf16<true> : multiply_bf16<false>};
 }
 
 #else
