@@ -527,8 +527,8 @@ private:
       tied_is_local() || !head ? tied_span(false) : other.as<float>();
     std::span<float> b = head ? tied_span(true) : other.as<float>();
     node().device().submit(
-      [a, b, other, kept = states_](kernels::backend&) {
-        model::sum_tied(a, b);
+      [a, b, other, kept = states_](kernels::backend& backend) {
+        model::sum_tied(a, b, backend);
       },
       [self = caf::actor_cast<caf::actor>(this), step = step_] {
         caf::anon_send(self, tied_done{step});

@@ -201,7 +201,7 @@ private:
               std::move(units), backend, nullptr, factors);
           }
           for (const unit_ptr& u : zero)
-            u->zero_gradients();
+            u->zero_gradients(backend);
         },
         {});
     }

@@ -350,7 +350,7 @@ public:
     f.ids = f.targets = ids_;
     f.loss_scale = 1.0f / float(ids_.size());
     for (auto& state : states_)
-      state->zero_gradients();
+      state->zero_gradients(on_);
     stage_->forward(f);
     stage_->input_gradient(0, {}, {});
     stage_->weight_gradient(0);
@@ -358,7 +358,7 @@ public:
       auto& first = *states_.front();
       auto& last = *states_.back();
       model::sum_tied(first.tensor(first.gradients(), tied->embedding),
-                      last.tensor(last.gradients(), tied->head));
+                      last.tensor(last.gradients(), tied->head), on_);
     }
     kernels::adamw_options how;
     how.step = ++steps_;

@@ -1,7 +1,8 @@
-// kernels/add.hpp -- the sum of two matrices (residual connections).
+// kernels/add.hpp -- sums of two arrays (residual connections, gradients of
+// weights that two layers share), and what they begin with.
 //
 // Precision: cpu equals reference/ to the last bit.
-// Traffic:   3*T*D values.
+// Traffic:   add 3*T*D values, add_both 4*P, clear P.
 #pragma once
 
 #include "kernels/tensor.hpp"
@@ -13,6 +14,12 @@ struct add_ops {
   /// Computes y_TD = a_TD + b_TD; y_TD may be one of the inputs.
   virtual void add(matrix_view<float> y_TD, matrix_view<const float> a_TD,
                    matrix_view<const float> b_TD) = 0;
+
+  /// Computes s_P = a_P + b_P and puts it into both. @pre they do not overlap
+  virtual void add_both(vector_view<float> a_P, vector_view<float> b_P) = 0;
+
+  /// Makes all values 0.
+  virtual void clear(vector_view<float> x_P) = 0;
 
 protected:
   ~add_ops() = default;

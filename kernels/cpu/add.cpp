@@ -1,4 +1,4 @@
-// kernels/cpu/add.cpp -- the sum of two matrices.
+// kernels/cpu/add.cpp -- sums of two arrays.
 #include "kernels/check.hpp"
 #include "kernels/cpu/backend.hpp"
 #include "kernels/cpu/parallel.hpp"
@@ -22,6 +22,15 @@ void add_row(float* y, const float* a, const float* b, std::size_t size) {
   });
 }
 
+void add_both_values(float* a, float* b, std::size_t size) {
+  const tag d;
+  each_vector(size, [=](std::size_t i, std::size_t n) HWY_ATTR {
+    const auto sum = hn::Add(load(d, a + i, n), load(d, b + i, n));
+    store(sum, d, a + i, n);
+    store(sum, d, b + i, n);
+  });
+}
+
 } // namespace shoal::kernels::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -29,6 +38,7 @@ HWY_AFTER_NAMESPACE();
 namespace shoal::kernels::cpu {
 
 HWY_EXPORT(add_row);
+HWY_EXPORT(add_both_values);
 
 void cpu_backend::add(matrix_view<float> y_TD, matrix_view<const float> a_TD,
                       matrix_view<const float> b_TD) {
@@ -39,6 +49,20 @@ void cpu_backend::add(matrix_view<float> y_TD, matrix_view<const float> a_TD,
                for (auto t = first; t != last; ++t)
                  row(y_TD.row(t), a_TD.row(t), b_TD.row(t), y_TD.cols);
              });
+}
+
+void cpu_backend::add_both(vector_view<float> a_P, vector_view<float> b_P) {
+  SHOAL_KERNEL_ASSERT(a_P.size == b_P.size);
+  auto values = HWY_DYNAMIC_DISPATCH(add_both_values);
+  for_ranges(team_, a_P.size, 1, [&](std::size_t first, std::size_t last) {
+    values(a_P.data + first, b_P.data + first, last - first);
+  });
+}
+
+void cpu_backend::clear(vector_view<float> x_P) {
+  for_ranges(team_, x_P.size, 1, [&](std::size_t first, std::size_t last) {
+    std::fill(x_P.data + first, x_P.data + last, 0.0f);
+  });
 }
 
 } // namespace shoal::kernels::cpu

@@ -1,4 +1,4 @@
-// kernels/reference/add.cpp -- the sum of two matrices.
+// kernels/reference/add.cpp -- sums of two arrays.
 #include "kernels/check.hpp"
 #include "kernels/reference/backend.hpp"
 
@@ -11,6 +11,18 @@ void reference_backend::add(matrix_view<float> y_TD,
   for (std::size_t t = 0; t != y_TD.rows; ++t)
     for (std::size_t d = 0; d != y_TD.cols; ++d)
       y_TD(t, d) = a_TD(t, d) + b_TD(t, d);
+}
+
+void reference_backend::add_both(vector_view<float> a_P,
+                                 vector_view<float> b_P) {
+  SHOAL_KERNEL_ASSERT(a_P.size == b_P.size);
+  for (std::size_t p = 0; p != a_P.size; ++p)
+    a_P[p] = b_P[p] = a_P[p] + b_P[p];
+}
+
+void reference_backend::clear(vector_view<float> x_P) {
+  for (std::size_t p = 0; p != x_P.size; ++p)
+    x_P[p] = 0;
 }
 
 } // namespace shoal::kernels::reference

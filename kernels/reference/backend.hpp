@@ -141,6 +141,8 @@ public:
 
   void add(matrix_view<float> y_TD, matrix_view<const float> a_TD,
            matrix_view<const float> b_TD) override;
+  void add_both(vector_view<float> a_P, vector_view<float> b_P) override;
+  void clear(vector_view<float> x_P) override;
 
   void
   adamw(vector_view<float> w_P, vector_view<float> m_P, vector_view<float> v_P,

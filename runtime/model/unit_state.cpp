@@ -36,8 +36,8 @@ unit_state::tensor(std::span<const float> buffer, tensor_index t) const {
   return buffer.subspan(info.offset, info.size);
 }
 
-void unit_state::zero_gradients() {
-  std::ranges::fill(gradients(), 0.0f);
+void unit_state::zero_gradients(kernels::backend& device) {
+  device.clear({gradients().data(), gradients().size()});
 }
 
 namespace {
@@ -106,12 +106,11 @@ status load(unit_state& state, const safetensors_source& from) {
   return done{};
 }
 
-void sum_tied(std::span<float> embedding, std::span<float> head) {
+void sum_tied(std::span<float> embedding, std::span<float> head,
+              kernels::backend& device) {
   SHOAL_ASSERT(embedding.size() == head.size());
-  for (std::size_t i = 0; i < embedding.size(); ++i) {
-    embedding[i] = embedding[i] + head[i];
-    head[i] = embedding[i];
-  }
+  device.add_both({embedding.data(), embedding.size()},
+                  {head.data(), head.size()});
 }
 
 std::vector<double>

@@ -66,7 +66,7 @@ public:
   std::span<const float>
   tensor(std::span<const float> buffer, tensor_index t) const;
 
-  void zero_gradients();
+  void zero_gradients(kernels::backend& device);
 
 private:
   std::shared_ptr<const unit_layout> layout_;
@@ -98,7 +98,8 @@ status load(unit_state& state, const safetensors_source& from);
 /// into both: gradient = embedding + head. Both spans are the gradients of
 /// tied()->embedding and tied()->head; one of them may be a received copy.
 /// @pre equal sizes
-void sum_tied(std::span<float> embedding, std::span<float> head);
+void sum_tied(std::span<float> embedding, std::span<float> head,
+              kernels::backend& device);
 
 /// The sum of squares of each tensor's gradient, in the order of
 /// tensors_of(unit). A copy (see units.hpp) gives 0: its original counts.

@@ -1,4 +1,4 @@
-// tests/kernels/add_test.cpp -- the sum of two matrices.
+// tests/kernels/add_test.cpp -- sums of two arrays.
 #include "tests/kernels/harness.hpp"
 
 namespace shoal::tests {
@@ -15,9 +15,32 @@ outputs sum(kernels::backend& on, std::size_t T, std::size_t D) {
   return {y, a};
 }
 
+outputs both(kernels::backend& on, std::size_t P) {
+  auto a = random_values(P, 1);
+  auto b = random_values(P, 2);
+  on.add_both(a, b);
+  floats before = a;
+  on.clear(a);
+  return {before, a, b};
+}
+
 } // namespace
 
 BOOST_AUTO_TEST_SUITE(add)
+
+BOOST_AUTO_TEST_CASE(both_get_the_sum_and_nothing_is_left) {
+  for (std::size_t P : {0, 1, 15, 16, 513, 40000}) {
+    auto run = [=](auto& on) { return both(on, P); };
+    check_equals_reference(run);
+    check_threads_change_nothing(run);
+    const auto reference = kernels::make_reference_backend();
+    const auto got = both(*reference, P);
+    const auto a = random_values(P, 1), b = random_values(P, 2);
+    for (std::size_t p = 0; p != P; ++p)
+      BOOST_REQUIRE(got[0][p] == a[p] + b[p] && got[1][p] == 0
+                    && got[2][p] == got[0][p]);
+  }
+}
 
 BOOST_AUTO_TEST_CASE(cpu_equals_reference_and_threads_change_no_bit) {
   for (std::size_t T : {1, 3, 257})

@@ -222,7 +222,7 @@ double model_rig::train(const std::vector<token_id>& ids,
 
 void model_rig::zero_gradients() {
   for (auto& unit : units)
-    unit.zero_gradients();
+    unit.zero_gradients(*device);
 }
 
 double model_rig::step(kernels::adamw_options options, double norm_max) {
@@ -230,7 +230,7 @@ double model_rig::step(kernels::adamw_options options, double norm_max) {
     auto& first = units.front();
     auto& last = units.back();
     model::sum_tied(first.tensor(first.gradients(), tied->embedding),
-                    last.tensor(last.gradients(), tied->head));
+                    last.tensor(last.gradients(), tied->head), *device);
   }
   std::vector<std::vector<double>> sums;
   for (const auto& unit : units)

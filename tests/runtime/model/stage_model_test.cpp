@@ -92,7 +92,8 @@ void check_differences(model_config config) {
   rig.train(s.ids, s.targets, 2, 1.0f);
   if (const auto pair = rig.layout->tied())
     sum_tied(rig.units[0].tensor(rig.units[0].gradients(), pair->embedding),
-             rig.units[4].tensor(rig.units[4].gradients(), pair->head));
+             rig.units[4].tensor(rig.units[4].gradients(), pair->head),
+             *rig.device);
   for (tensor_index t = 0; t < rig.layout->tensors().size(); ++t) {
     const tensor_info& info = rig.layout->tensors()[t];
     if (info.copy_of)
