@@ -292,7 +292,7 @@ void impl::vote(const peer_id& from, const Message& m) {
     send_to(from, decided{view_});
   } else if (m.base > view_.number) {
     send_to(from, view_request{view_.shoal, view_.number});
-  } else if (!may_be_a_copy(reachable())) {
+  } else if (!may_be_a_copy()) {
     agreement_.on(from, m, now_, *out_);
   }
 }

@@ -153,7 +153,7 @@ struct membership::impl {
   void forward_changes();
   void wish(change c);
   void update_phase();
-  bool may_be_a_copy(const std::vector<peer_id>& here) const;
+  bool may_be_a_copy() const;
   std::vector<peer_id> reachable() const;
 
   // contact.cpp

@@ -45,12 +45,12 @@ std::vector<peer_id> impl::reachable() const {
 /// beside the one that has the seat: its records were copied. It acts for
 /// nobody then, and for itself alone only when those that could know better
 /// have been asked.
-bool impl::may_be_a_copy(const std::vector<peer_id>& here) const {
+bool impl::may_be_a_copy() const {
   if (current_entry())
     return false;
   if (now_ < doubted_until_)
     return true;
-  return here.size() == 1 && now_ < started_at_ + config_.suspect_floor
+  return now_ < started_at_ + config_.suspect_floor && reachable().size() == 1
          && std::ranges::any_of(view_.members, [this](const member& m) {
               return m.id.peer != config_.self.id.peer
                      && !links_.contains(m.id.peer)
@@ -64,12 +64,12 @@ void impl::update_phase() {
   cluster::phase was = phase_;
   if (phase_ == phase::gone)
     return;
-  const auto here = reachable();
   if (!seated_)
     phase_ = phase::homeless;
+  else if (is_quorum(view_, reachable()) && !may_be_a_copy())
+    phase_ = phase::member;
   else
-    phase_ = is_quorum(view_, here) && !may_be_a_copy(here) ? phase::member
-                                                            : phase::waiting;
+    phase_ = phase::waiting;
   if (phase_ == was)
     return;
   for (auto& [id, l] : links_)
