@@ -20,10 +20,10 @@ namespace shoal::kernels::cpu::HWY_NAMESPACE {
 using words = hn::RebindToUnsigned<tag>;
 
 /// Where the processor does not multiply bf16 (rows_bf16.cpp is for those that
-/// do): rows of bf16 at a time, and how far ahead. With AVX-512 one after the other
-/// is faster: 14.3 tokens/s beside 13.3 with two and 12.5 with four, 10.5 where
-/// only 2 KiB are asked for; 16.9 when the loop is unrolled (1.1B Llama shape,
-/// one thread of an EPYC, `shoal bench decode`, 2026-11-23).
+/// do): rows of bf16 at a time, and how far ahead. With AVX-512 one after the
+/// other is faster: 14.3 tokens/s beside 13.3 with two and 12.5 with four, 10.5
+/// where only 2 KiB are asked for; 16.9 when the loop is unrolled (1.1B Llama
+/// shape, one thread of an EPYC, `shoal bench decode`, 2026-11-23).
 #if HWY_TARGET <= HWY_AVX3
 constexpr std::size_t bf16_streams = 1, ahead_bytes = prefetch_bytes_wide;
 #else

@@ -296,6 +296,10 @@ void membership::impl::on(const recover_force&) {
       rejected{"this peer does not wait for a quorum; nothing to recover"});
     return;
   }
+  if (now_ < doubted_until_) {
+    out_->push_back(rejected{"another process has this peer's identity"});
+    return;
+  }
   say("a new shoal by force, without the quorum of epoch "
       + std::to_string(view_.number));
   std::vector<assignment> previous;
@@ -305,7 +309,8 @@ void membership::impl::on(const recover_force&) {
 }
 
 void membership::impl::say_waiting() {
-  if (phase_ != phase::waiting) {
+  // Whoever is doubted waits for no quorum, and is not to be forced.
+  if (phase_ != phase::waiting || now_ < doubted_until_) {
     say_waiting_at_ = time_max;
     return;
   }
