@@ -40,9 +40,6 @@ struct plan {
 
 /// So much faster must a new layout be to replace one that works.
 inline constexpr std::uint64_t keep_percent = 10;
-/// So many members keep a job's blobs, or one more than the copies that it
-/// wants of its state, where there are so many.
-inline constexpr std::size_t keepers_min = 2;
 
 [[nodiscard]] plan make_plan(const view& v);
 
