@@ -39,12 +39,18 @@ core::job_config core_config(const job_config& c, const job_world& w) {
     w.run.validation_enable ? std::uint64_t(w.run.validation_freq) : 0;
   out.checkpoint_every =
     w.run.checkpoint_enable ? std::uint64_t(w.run.checkpoint_interval) : 0;
+  out.checkpoint_patience = w.run.checkpoint_patience_seconds * 1'000'000'000;
   // What an earlier life of this peer has reported.
   for (const runtime::job_event& e : c.node->log().read_all(c.entry.id))
     if (e.kind == runtime::job_event_kind::step
         && std::pair(e.epoch, e.step)
              > std::pair(out.last.version.made, out.last.version.step))
       out.last = {{e.step, e.epoch}, e.loss, e.grad_norm, e.peers, 1, e.data};
+  // Steps of before a loss that was accepted are further ahead.
+  for (const runtime::job_event& e : c.node->log().read_all(c.entry.id))
+    if (e.kind == runtime::job_event_kind::step
+        && e.step <= out.last.version.step + out.checkpoint_every)
+      out.top = std::max(out.top, e.step);
   return out;
 }
 
@@ -86,8 +92,12 @@ caf::behavior job_actor::make_behavior() {
         on_report(m.from, *r);
       else
         feed(event::received{m.from, *m.message});
+      if (std::holds_alternative<core::drain_request>(*m.message))
+        cancel_if_at_rest();
     },
     [this](const runtime::drain_job&) { on_drain(); },
+    [this](const runtime::stop_waiting_job&) { feed(event::stop_waiting{}); },
+    [this](const runtime::checkpoint_offered& m) { on_offer(m); },
     [this](const step_computed& m) { on_computed(m); },
     [this](const step_reduced& m) { on_reduced(m); },
     [this](const eval_computed& m) {
@@ -140,14 +150,19 @@ void job_actor::feed(core::job_input input) {
   report_holds();
 }
 
-/// A job that waits has no step to end with: what is newer than its last
-/// checkpoint goes.
 void job_actor::on_drain() {
   feed(event::drain{});
+  cancel_if_at_rest();
+}
+
+/// A job that waits has no step to end with: what is newer than its last
+/// checkpoint goes.
+void job_actor::cancel_if_at_rest() {
   using phase = core::job_core::phase;
   const phase at = core_.now_in();
   const bool nowhere = place_ && place_->replicas.empty();
-  if (nowhere || (at == phase::gated && core_.step_in_progress() <= 1))
+  if (nowhere || core_.awaits_checkpoint()
+      || (at == phase::gated && core_.step_in_progress() <= 1))
     node().propose_job_state(config_.entry.id, core::job_state::cancelled,
                              last_step_, 0);
 }
@@ -163,6 +178,10 @@ void job_actor::report_holds() {
 
 void job_actor::on_view(const job_view& m) {
   view_ = m.view;
+  if (names_.size() > names_max)
+    names_.clear();
+  for (const core::member& member : view_->members)
+    names_[member.id.peer] = member.name;
   if (m.place && m.place->since != logged_since_) {
     logged_since_ = m.place->since;
     runtime::job_event e;
@@ -189,8 +208,8 @@ std::vector<core::peer_id> job_actor::members() const {
 }
 
 std::string job_actor::name_of(const core::peer_id& peer) const {
-  const core::member* m = view_ ? core::find_member(*view_, peer) : nullptr;
-  return m ? m->name : core::short_name(peer);
+  const auto at = names_.find(peer);
+  return at == names_.end() ? core::short_name(peer) : at->second;
 }
 
 std::function<void(std::function<void()>)> job_actor::poster() {

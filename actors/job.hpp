@@ -9,6 +9,8 @@
 // job_message_in     a control message of another peer; what is written of a
 //                    checkpoint (shards_written) goes to the checkpointer
 // drain_job          stop after the step in progress, with a checkpoint
+// stop_waiting_job   go on without the checkpoint that it waits for
+// checkpoint_offered a checkpoint that it has made is in the store again
 // step_reduced, eval_computed, eval_summed, checkpoint_written
 //                    from the crew
 // (private)          completions of device and disk work and of transfers

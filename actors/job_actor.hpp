@@ -1,7 +1,8 @@
 // actors/job_actor.hpp -- the inside of actors/job.hpp.
 //
 // job.cpp: messages in, actions out. job_units.cpp: how a unit's state gets
-// here and where it goes. job_copies.cpp: copies of it, for when others die.
+// here and where it goes. job_restore.cpp: how a checkpoint does, before it is
+// restored. job_copies.cpp: copies of it, for when others die.
 // job_digests.cpp: digests of it, for when memory fails.
 // job_arrivals.cpp: units that come and go while steps run.
 // job_checkpoints.cpp: checkpoints, and what of them stays on the disk.
@@ -56,6 +57,7 @@ private:
   void trace_reducing(bool now);
   void report_holds();
   void on_drain();
+  void cancel_if_at_rest();
 
   // One for each action.
   void act(const core::job_action::halt& a);
@@ -72,6 +74,7 @@ private:
   void act(const core::job_action::revert_unit& a);
   void act(const core::job_action::drop_copies& a);
   void act(const core::job_action::initialise_unit& a);
+  void act(const core::job_action::fetch_checkpoint& a);
   void act(const core::job_action::restore_unit& a);
   void act(const core::job_action::release& a);
   void act(const core::job_action::run_step& a);
@@ -85,6 +88,7 @@ private:
   void act(const core::job_action::checkpoints_slow& a);
   void act(const core::job_action::keep_checkpoint& a);
   void act(const core::job_action::checkpoint_given_up& a);
+  void act(const core::job_action::checkpoint_awaited& a);
   void act(const core::job_action::begin_anew& a);
   void act(const core::job_action::lost_state& a);
   void act(const core::job_action::state_differs& a);
@@ -160,13 +164,11 @@ private:
     std::uint32_t unit = 0;
     std::uint64_t digest = 0;                            ///< of the sub-plan
     std::optional<core::checkpoint_ref> checkpoint = {}; ///< none: the origin
-    /// Times that it was whole nowhere.
-    std::shared_ptr<int> failures = std::make_shared<int>(0);
   };
-  /// So many such rounds, a second apart, and a checkpoint is given up: a peer
-  /// that comes back with its store makes another sub-plan meanwhile.
-  static constexpr int restore_rounds_max = 3;
-  bool give_up(const loading& l);
+  void say_missing(const loading& l);
+  void on_offer(const runtime::checkpoint_offered& m);
+  void fetch_again(const core::job_action::fetch_checkpoint& a);
+  void verify_fetched(const core::job_action::fetch_checkpoint& a);
   void load_from(loading l);
   void read_files(const loading& l);
   void note_once(const std::string& text);
@@ -237,7 +239,9 @@ private:
   /// Files that were hashed for the units of this sub-plan; the disk queue's.
   std::shared_ptr<std::set<core::blob_digest>> verified_ =
     std::make_shared<std::set<core::blob_digest>>();
-  std::set<std::string> noted_; ///< under this sub-plan
+  std::set<std::string> noted_;                ///< under this sub-plan
+  std::map<core::peer_id, std::string> names_; ///< of members, former ones too
+  static constexpr std::size_t names_max = 4096; ///< of more only the members
   /// A unit that arrives here.
   struct arriving_unit {
     core::job_action::receive_unit asked;

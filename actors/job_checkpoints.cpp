@@ -219,9 +219,9 @@ void job_actor::keep_refused(const core::checkpoint_ref& checkpoint,
 
 /// Its remains go.
 void job_actor::act(const checkpoint_given_up& a) {
-  note(a.checkpoint.step, "the checkpoint of step "
-                            + std::to_string(a.checkpoint.step)
-                            + " is whole in no store: it is given up");
+  note(a.checkpoint.step,
+       "the checkpoint of step " + std::to_string(a.checkpoint.step)
+         + " is given up: no peer that is here has it whole");
   std::erase_if(checkpoints_, [&](const core::checkpoint_ref& held) {
     return held.manifest == a.checkpoint.manifest
            && held.since <= a.checkpoint.since;
@@ -283,8 +283,11 @@ void job_actor::find_checkpoints() {
           note(last_step_, text);
         checkpoints_ = found->held;
         std::ranges::sort(checkpoints_);
+        // Before all else.
         for (auto c = checkpoints_.rbegin(); c != checkpoints_.rend(); ++c)
-          inputs_.push_front(event::checkpoint_held{*c}); // before all else
+          inputs_.push_front(event::checkpoint_held{*c});
+        for (const core::checkpoint_ref& c : logged_)
+          inputs_.push_front(event::checkpoint_heard{c});
         feed(event::tick{});
         drop_old_checkpoints();
       });

@@ -15,16 +15,29 @@ namespace shoal::actors {
 namespace {
 
 /// In the order of core::job_input.
-constexpr std::array inputs{"view_changed",    "halted",
-                            "prepared",        "applied",
-                            "loaded",          "copied",
-                            "arrival_copied",  "arrival_reduced",
-                            "arrival_applied", "evaluated",
-                            "snapshot_taken",  "checkpointed",
-                            "checkpoint_held", "checkpoint_dropped",
-                            "keep_refused",    "unrestorable",
-                            "blobs_held",      "drain",
-                            "received",        "tick"};
+constexpr std::array inputs{"view_changed",
+                            "halted",
+                            "prepared",
+                            "applied",
+                            "loaded",
+                            "copied",
+                            "arrival_copied",
+                            "arrival_reduced",
+                            "arrival_applied",
+                            "evaluated",
+                            "snapshot_taken",
+                            "checkpointed",
+                            "checkpoint_held",
+                            "checkpoint_dropped",
+                            "keep_refused",
+                            "checkpoint_heard",
+                            "checkpoint_fetched",
+                            "checkpoint_missing",
+                            "stop_waiting",
+                            "blobs_held",
+                            "drain",
+                            "received",
+                            "tick"};
 static_assert(inputs.size() == std::variant_size_v<core::job_input>);
 
 /// In the order of core::job_message.
@@ -41,7 +54,9 @@ constexpr std::array messages{"vote received",
                               "arrival_wanted received",
                               "arrival_begun received",
                               "arrival_complete received",
-                              "records_wanted received"};
+                              "records_wanted received",
+                              "restorable received",
+                              "stop_waiting received"};
 static_assert(messages.size() == std::variant_size_v<core::job_message>);
 
 constexpr std::array kinds{"?",

@@ -99,21 +99,18 @@ void job_actor::load_from(loading l) {
   f.set = std::move(set);
   f.holders = l.holders;
   f.failed = [this, l](std::error_code error) {
-    return (error == runtime::errc::not_found
-            || error == runtime::errc::corrupt)
-           && give_up(l);
+    if (error == runtime::errc::not_found || error == runtime::errc::corrupt)
+      say_missing(l);
+    return l.digest != digest_;
   };
   f.then = [this, l = std::move(l)] { read_files(l); };
   fetch_lasting(std::move(f));
 }
 
-/// @returns whether it is: then all begin anew
-bool job_actor::give_up(const loading& l) {
-  if (!l.checkpoint || l.digest != digest_
-      || ++*l.failures < restore_rounds_max)
-    return false;
-  feed(event::unrestorable{l.digest, *l.checkpoint});
-  return true;
+/// It was here a moment ago, and is whole nowhere any more.
+void job_actor::say_missing(const loading& l) {
+  if (l.checkpoint && l.digest == digest_)
+    feed(event::checkpoint_missing{l.digest, *l.checkpoint});
 }
 
 void job_actor::read_files(const loading& l) {
@@ -133,9 +130,7 @@ void job_actor::read_files(const loading& l) {
     if (!out->files.damaged.empty()) {
       loading again = l;
       again.holders = members();
-      if (!give_up(again))
-        load_from(std::move(again));
-      return;
+      return load_from(std::move(again));
     }
     if (!out->wrong.empty())
       return fail(out->wrong);

@@ -70,6 +70,14 @@ public:
         if (auto at = jobs_.find(m.job); at != jobs_.end())
           send(at->second.actor, m);
       },
+      [this](const runtime::stop_waiting_job& m) {
+        if (auto at = jobs_.find(m.job); at != jobs_.end())
+          send(at->second.actor, m);
+      },
+      [this](const runtime::checkpoint_offered& m) {
+        if (auto at = jobs_.find(m.job); at != jobs_.end())
+          send(at->second.actor, m);
+      },
       [this](const job_holds& m) {
         if (auto at = jobs_.find(m.job); at != jobs_.end())
           at->second.holds = m;

@@ -233,6 +233,9 @@ void add_node(CLI::App& app, command_set& set, runners& run) {
 
   c = app.add_subcommand("recover",
                          "go on without peers that will not come back");
+  c->add_option("JOB", set.recover.job,
+                "let this job go on without the checkpoint that it waits for "
+                "(id, the beginning of one, or name)");
   add_node_to_ask(*c, set.recover.at);
   c->add_flag("--force", set.recover.force,
               "make a new shoal of this node alone; it keeps the jobs");

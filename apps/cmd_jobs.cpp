@@ -177,6 +177,34 @@ int run_cancel(const cancel_options& o) {
   }
 }
 
+int run_recover(const recover_options& o) {
+  if (o.force == !o.job.empty())
+    return fail("recover needs either a job, to go on without the checkpoint "
+                "that it waits for, or --force, to make a new shoal of this "
+                "node alone, which never merges with the old one",
+                exit_usage);
+  runtime::client client(client_of(o.at));
+  if (client.connect())
+    return fail(client.text());
+  if (o.force) {
+    if (client.recover_force())
+      return fail(client.text());
+    std::cout << "a new shoal was made; its members may join again\n";
+    return exit_done;
+  }
+  const auto status = status_of(client);
+  if (!status)
+    return fail(client.text());
+  const found_job job = find_job(*status, o.job);
+  if (!job.wrong.empty())
+    return fail(job.wrong);
+  if (client.wait_no_longer(job.id))
+    return fail(client.text());
+  std::cout << "job " << job.text
+            << " no longer waits for checkpoints of peers that are not here\n";
+  return exit_done;
+}
+
 int run_attach(const attach_options& o) {
   signals interrupts;
   runtime::client_config c = client_of(o.at);

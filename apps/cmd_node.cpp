@@ -294,17 +294,4 @@ int run_status(const status_options& o) {
   return exit_done;
 }
 
-int run_recover(const recover_options& o) {
-  if (!o.force) {
-    std::cerr << "shoal: recover needs --force: it makes a new shoal of this "
-                 "node alone, which never merges with the old one\n";
-    return exit_usage;
-  }
-  runtime::client client(client_of(o.at));
-  if (client.connect() || client.recover_force())
-    return fail(client);
-  std::cout << "a new shoal was made; its members may join again\n";
-  return exit_done;
-}
-
 } // namespace shoal::apps

@@ -88,6 +88,7 @@ int run_leave(const leave_options& o);
 
 struct recover_options {
   node_address at;
+  std::string job; ///< id, the beginning of one, or name
   bool force = false;
 };
 int run_recover(const recover_options& o);

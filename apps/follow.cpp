@@ -83,6 +83,7 @@ follower::follower(runtime::client& client, progress& out, follow_config config)
 }
 
 std::error_code follower::run(core::job_id job) {
+  job_ = job;
   runtime::follow_hooks hooks = config_.hooks;
   hooks.stop = [this, stop = hooks.stop] {
     collect();
@@ -125,6 +126,9 @@ void follower::on(const job_event& e) {
         saved_ = save_model();
     }
     shown.loss = last_loss_;
+  } else if (e.kind == job_event_kind::notice && e.digest != core::blob_digest{}
+             && !old && !newest_.empty()) {
+    offer_.begin(config_.at, job_, newest_, newest_step_);
   } else if (e.kind == job_event_kind::step) {
     last_loss_ = e.loss;
     last_step_ = e.step;
@@ -154,6 +158,8 @@ void follower::settle() {
 
 /// Shows what has been fetched meanwhile.
 void follower::collect() {
+  if (const auto line = offer_.take())
+    out_.say("notice", *line);
   while (fetcher_) {
     const auto o = fetcher_->take();
     if (!o)

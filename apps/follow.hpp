@@ -4,13 +4,15 @@
 // meanwhile, of which the newest `keep` stay, and at the end the newest becomes
 // the model in <folder>. One is shown when it is here. One that has been
 // overtaken before its turn came is left out, but never the last. Without a
-// folder it only watches.
+// folder it only watches. Where the job waits for a checkpoint that no peer has,
+// it is offered the newest that is here.
 //
 // Threads: one, and the fetcher's.
 // Errors:  what cannot be fetched is said, once for each reason, and left out.
 #pragma once
 
 #include "apps/checkpoint_fetcher.hpp"
+#include "apps/checkpoint_offer.hpp"
 #include "apps/progress.hpp"
 #include "runtime/client.hpp"
 
@@ -74,6 +76,8 @@ private:
   double last_loss_ = 0;
   core::blob_digest wanted_digest_{}; ///< newest that was asked for
   std::string said_;                  ///< why the one before is not here
+  core::job_id job_ = 0;
+  checkpoint_offer offer_;
   std::unique_ptr<checkpoint_fetcher> fetcher_; ///< none without a folder
 };
 

@@ -516,6 +516,24 @@ std::error_code client::recover_force() {
   return impl_->ask(request, reply);
 }
 
+std::error_code client::wait_no_longer(core::job_id job) {
+  client_reply reply;
+  struct wait_no_longer request {
+    job
+  };
+  return impl_->ask(request, reply);
+}
+
+std::error_code
+client::offer_checkpoint(core::job_id job, const core::blob_digest& manifest,
+                         std::uint64_t step) {
+  client_reply reply;
+  struct offer_checkpoint request {
+    job, manifest, step
+  };
+  return impl_->ask(request, reply);
+}
+
 std::error_code client::invite(std::uint32_t seconds, std::string& token) {
   client_reply reply;
   if (auto error = impl_->ask(make_invite{seconds}, reply))

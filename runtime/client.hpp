@@ -114,6 +114,12 @@ public:
 
   /// Makes a new shoal of what this node can reach.
   [[nodiscard]] std::error_code recover_force();
+  /// A job goes on without the checkpoint that it waits for.
+  [[nodiscard]] std::error_code wait_no_longer(core::job_id job);
+  /// The asked node has been given all files of a checkpoint of the job.
+  [[nodiscard]] std::error_code
+  offer_checkpoint(core::job_id job, const core::blob_digest& manifest,
+                   std::uint64_t step);
 
   /// The last error, for people: "no node answers in DIR: start one with ...".
   const std::string& text() const noexcept;

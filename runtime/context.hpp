@@ -144,6 +144,16 @@ struct node_stopping {
 struct drain_job {
   core::job_id job = 0;
 };
+/// A client asked a job to go on without the checkpoint that it waits for.
+struct stop_waiting_job {
+  core::job_id job = 0;
+};
+/// A client has put all files of a checkpoint of a job into the store.
+struct checkpoint_offered {
+  core::job_id job = 0;
+  core::blob_digest manifest{};
+  std::uint64_t step = 0;
+};
 
 /// An actor that a run file's [[roles]] puts here. It gets job_place at once
 /// and whenever the job's place changes, and exit_msg when it is no longer
@@ -187,4 +197,6 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::runtime::job_message_in)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::runtime::role_message_in)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::runtime::node_stopping)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::runtime::drain_job)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::runtime::stop_waiting_job)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::runtime::checkpoint_offered)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::runtime::job_place)

@@ -22,7 +22,8 @@ enum class job_event_kind : std::uint8_t {
   view,       ///< another view or plan took effect
   eval,       ///< held-out loss at a step
   checkpoint, ///< published; `digest` names its manifest in the store
-  notice,     ///< text for people
+  notice,     ///< text for people; `digest`: of a checkpoint that the job
+              ///< waits for, zero if for none
   done,       ///< the job ended: state in `text`; no event follows
 };
 

@@ -344,6 +344,9 @@ const std::vector<run_key>& keys() {
      "earlier by as many steps as one was seen to take, the first at half"},
     {"checkpoint", "keep_latest_k", &r::keep_latest_k, 1, 1e6,
      "older ones are removed"},
+    {"checkpoint", "patience_seconds", &r::checkpoint_patience_seconds, 0, 1e9,
+     "how long the run waits for absent peers that hold the newest checkpoint, "
+     "if going on without them repeats more than interval steps"},
     {"metrics", "log_freq", &r::log_freq, 1, 1e9,
      "steps between lines for people"},
     {"metrics", "enable_tensorboard", &r::enable_tensorboard, 0, 0,

@@ -90,6 +90,7 @@ struct run_config {
   bool checkpoint_enable = true;
   std::int64_t checkpoint_interval = 500;
   std::int64_t keep_latest_k = 10;
+  std::int64_t checkpoint_patience_seconds = 600;
 
   // [metrics]
   std::int64_t log_freq = 1;

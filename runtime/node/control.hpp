@@ -59,6 +59,13 @@ struct control_hooks {
   std::function<void(std::uint64_t token, const revoke& r)> revoke_peer;
   /// @returns why not, or nothing.
   std::function<std::string(core::job_id job, bool drain)> stop_job;
+  /// A job goes on without the checkpoint that it waits for.
+  /// @returns why not, or nothing.
+  std::function<std::string(core::job_id job)> wait_no_longer;
+  /// A checkpoint of a job is in the store, given by a client.
+  /// @returns why not, or nothing.
+  std::function<std::string(const offer_checkpoint& r)> offer;
+
   /// Fetches a blob from peers; `done` runs on any thread.
   std::function<void(const core::blob_digest& digest,
                      std::function<void(std::error_code)> done)>

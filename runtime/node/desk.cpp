@@ -225,6 +225,19 @@ void desk::on(client_key, const stop_job& r, client_reply& out) {
     refuse(out, std::move(why), reply_code::not_found);
 }
 
+void desk::on(client_key, const wait_no_longer& r, client_reply& out) {
+  if (std::string why = hooks_.wait_no_longer(r.job); !why.empty())
+    refuse(out, std::move(why), reply_code::not_found);
+}
+
+void desk::on(client_key, const offer_checkpoint& r, client_reply& out) {
+  if (!hooks_.blobs->contains(r.manifest))
+    return refuse(out, "the checkpoint's manifest is not in this node's store",
+                  reply_code::not_found);
+  if (std::string why = hooks_.offer(r); !why.empty())
+    refuse(out, std::move(why), reply_code::not_found);
+}
+
 void desk::on(client_key, const ask_job& r, client_reply& out) {
   out.value = hooks_.journal->next(r.job);
   out.text = hooks_.describe(r.job);

@@ -63,6 +63,8 @@ private:
   void on(client_key who, const put_commit& r, client_reply& out);
   void on(client_key who, const get_blob& r, client_reply& out);
   void on(client_key who, const stop_job& r, client_reply& out);
+  void on(client_key who, const wait_no_longer& r, client_reply& out);
+  void on(client_key who, const offer_checkpoint& r, client_reply& out);
   void on(client_key who, const ask_job& r, client_reply& out);
   void on(client_key who, const leave_shoal& r, client_reply& out);
   bool may_wait(client_key who, client_reply& out) const;

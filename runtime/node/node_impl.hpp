@@ -146,6 +146,9 @@ private:
   void submit(std::uint64_t token, core::job_entry job);
   void recover(std::uint64_t token);
   std::string stop_job(core::job_id job, bool drain);
+  /// To the supervisor, about a job that runs. @returns why not, or nothing
+  template <class Message>
+  std::string tell_job(core::job_id job, Message m);
   void rejected(const core::cluster::rejected& r);
   status_input now() const;
   std::string describe(core::job_id job) const;

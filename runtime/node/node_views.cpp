@@ -275,6 +275,19 @@ std::string node::impl::stop_job(core::job_id job, bool drain) {
   return {};
 }
 
+template <class Message>
+std::string node::impl::tell_job(core::job_id job, Message m) {
+  const auto now = view();
+  const core::job_entry* entry = now ? core::find_job(*now, job) : nullptr;
+  if (!entry || entry->state != core::job_state::running)
+    return "no such job runs";
+  const caf::actor supervisor = role("supervisor");
+  if (!supervisor)
+    return "this node runs no jobs";
+  caf::anon_send(supervisor, std::move(m));
+  return {};
+}
+
 status_input node::impl::now() const {
   status_input in;
   in.self = self_;
@@ -326,6 +339,13 @@ control_hooks node::impl::make_control_hooks() {
   h.stop_job = [this](core::job_id job, bool drain) {
     return stop_job(job, drain);
   };
+  h.wait_no_longer = [this](core::job_id job) {
+    return tell_job(job, stop_waiting_job{job});
+  };
+  h.offer = [this](const offer_checkpoint& r) {
+    return tell_job(r.job, checkpoint_offered{r.job, r.manifest, r.step});
+  };
+
   h.fetch = [this](const core::blob_digest& digest,
                    std::function<void(std::error_code)> done) {
     exchange_->fetch(digest, std::nullopt, mesh_->peers(), std::move(done));

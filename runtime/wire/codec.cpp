@@ -8,7 +8,7 @@
 namespace shoal::runtime::codec {
 
 /// Another number means that the fields below have another meaning.
-static constexpr std::uint32_t wire_version = 1;
+static constexpr std::uint32_t wire_version = 2;
 /// A vote file's record holds a view and those of dissolved shoals.
 static constexpr std::size_t record_bytes_max =
   message_bytes_max * (core::cluster::former_max + 1);

@@ -37,7 +37,14 @@ static void put(wire::ClientRequest& to, const stop_job& from) {
 static void put(wire::ClientRequest& to, const recover_force&) {
   to.mutable_recover_force();
 }
-
+static void put(wire::ClientRequest& to, const wait_no_longer& from) {
+  to.mutable_wait_no_longer()->set_job(from.job);
+}
+static void put(wire::ClientRequest& to, const offer_checkpoint& from) {
+  to.mutable_offer_checkpoint()->set_job(from.job);
+  to.mutable_offer_checkpoint()->set_manifest(raw(from.manifest));
+  to.mutable_offer_checkpoint()->set_step(from.step);
+}
 static void put(wire::ClientRequest& to, const ask_job& from) {
   to.mutable_ask_job()->set_job(from.job);
 }
@@ -107,6 +114,15 @@ void get(const wire::ClientRequest& from, client_request& to, checks& c) {
   case wire::ClientRequest::kRecoverForce:
     to.body.emplace<recover_force>();
     return;
+  case wire::ClientRequest::kWaitNoLonger:
+    to.body.emplace<wait_no_longer>().job = from.wait_no_longer().job();
+    return;
+  case wire::ClientRequest::kOfferCheckpoint: {
+    auto& body = to.body.emplace<offer_checkpoint>();
+    body.job = from.offer_checkpoint().job();
+    body.step = c.at_most(from.offer_checkpoint().step(), epoch_max);
+    return c.id(from.offer_checkpoint().manifest(), body.manifest);
+  }
   case wire::ClientRequest::kAskJob:
     to.body.emplace<ask_job>().job = from.ask_job().job();
     return;

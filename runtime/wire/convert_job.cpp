@@ -150,6 +150,10 @@ static void put(wire::JobMessage& out, const core::seal& from) {
     put(*to.add_older(), c);
   for (const core::checkpoint_ref& c : from.given_up)
     put(*to.add_given_up(), c);
+  for (const core::checkpoint_ref& c : from.heard)
+    put(*to.add_heard(), c);
+  put(*to.mutable_known(), from.known);
+  to.set_top(from.top);
   to.set_unable(from.unable);
   to.set_has_blobs(from.has_blobs);
   to.set_checkpoint_lag(from.checkpoint_lag);
@@ -189,6 +193,11 @@ static void get(const wire::Seal& from, core::seal& to, checks& c) {
   if (c.list(from.given_up_size(), core::checkpoints_told_max))
     for (const wire::CheckpointRef& r : from.given_up())
       get(r, to.given_up.emplace_back(), c);
+  if (c.list(from.heard_size(), core::checkpoints_told_max))
+    for (const wire::CheckpointRef& r : from.heard())
+      get(r, to.heard.emplace_back(), c);
+  get(from.known(), to.known, c);
+  to.top = c.at_most(from.top(), epoch_max);
   to.unable = from.unable();
   to.has_blobs = from.has_blobs();
   to.checkpoint_lag = c.at_most(from.checkpoint_lag(), epoch_max);
@@ -407,6 +416,23 @@ get(const wire::RecordsWanted& from, core::records_wanted& to, checks& c) {
   get(from.after(), to.after, c);
 }
 
+static void put(wire::JobMessage& out, const core::restorable& from) {
+  wire::Restorable& to = *out.mutable_restorable();
+  put(*to.mutable_on(), from.on);
+  put(*to.mutable_checkpoint(), from.checkpoint);
+  to.set_again(from.again);
+}
+
+static void get(const wire::Restorable& from, core::restorable& to, checks& c) {
+  get(from.on(), to.on, c);
+  get(from.checkpoint(), to.checkpoint, c);
+  to.again = from.again();
+}
+
+static void put(wire::JobMessage& out, const core::stop_waiting& from) {
+  put(*out.mutable_stop_waiting()->mutable_on(), from.on);
+}
+
 void put(wire::JobMessage& to, const core::job_message& from) {
   std::visit([&](const auto& what) { put(to, what); }, from);
 }
@@ -444,6 +470,11 @@ void get(const wire::JobMessage& from, core::job_message& to, checks& c) {
                c);
   case wire::JobMessage::kRecordsWanted:
     return get(from.records_wanted(), to.emplace<core::records_wanted>(), c);
+  case wire::JobMessage::kRestorable:
+    return get(from.restorable(), to.emplace<core::restorable>(), c);
+  case wire::JobMessage::kStopWaiting:
+    return get(from.stop_waiting().on(), to.emplace<core::stop_waiting>().on,
+               c);
   case wire::JobMessage::BODY_NOT_SET:
     break;
   }

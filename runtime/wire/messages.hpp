@@ -158,6 +158,24 @@ struct recover_force {
   friend bool operator==(const recover_force&, const recover_force&) = default;
 };
 
+/// Makes a job go on without the checkpoint that it waits for; see `shoal
+/// recover JOB`.
+struct wait_no_longer {
+  core::job_id job = 0;
+  friend bool
+  operator==(const wait_no_longer&, const wait_no_longer&) = default;
+};
+/// The asked node's store has been given all files of a checkpoint of the job,
+/// and a manifest that names them: it may be restored from there. The job has
+/// no use for one of a step that it has published none of.
+struct offer_checkpoint {
+  core::job_id job = 0;
+  core::blob_digest manifest{};
+  std::uint64_t step = 0;
+  friend bool
+  operator==(const offer_checkpoint&, const offer_checkpoint&) = default;
+};
+
 /// One job as JSON with its resolved run file; the reply's value is the
 /// position of its next event.
 struct ask_job {
@@ -191,7 +209,8 @@ struct client_request {
   std::uint64_t number = 0;
   std::variant<ask_status, put_begin, put_chunk, put_commit, get_blob,
                submit_job, ask_events, stop_job, recover_force, ask_job,
-               leave_shoal, make_invite, use_invite, revoke>
+               wait_no_longer, offer_checkpoint, leave_shoal, make_invite,
+               use_invite, revoke>
     body;
   friend bool
   operator==(const client_request&, const client_request&) = default;

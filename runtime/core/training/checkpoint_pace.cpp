@@ -5,11 +5,13 @@
 
 namespace shoal::core {
 
-void checkpoint_pace::resume(std::uint64_t newest, std::uint64_t lag) {
+void checkpoint_pace::resume(std::uint64_t newest, std::uint64_t lag,
+                             bool restored) {
   begun_ = newest;
   ended_ = newest + 1;
   lag_ = lag;
   writing_ = false;
+  restored_ = restored;
 }
 
 void checkpoint_pace::heard(std::uint64_t lag, bool writing) {
@@ -27,7 +29,8 @@ void checkpoint_pace::published(std::uint64_t begun, std::uint64_t now) {
 }
 
 std::uint64_t checkpoint_pace::distance() const noexcept {
-  const std::uint64_t ahead = lag_ > 0 ? lag_ + 1 : every_ / 2;
+  const std::uint64_t unknown = restored_ ? every_ - every_ / 4 : every_ / 2;
+  const std::uint64_t ahead = lag_ > 0 ? lag_ + 1 : unknown;
   return every_ > ahead ? every_ - ahead : 1;
 }
 

@@ -13,7 +13,8 @@
 // The lag is the largest of the newest lag_window that the checkpointer has
 // seen, and one more, since it is never quite the same: one that is longer than
 // all of these by two costs the difference. Until it has seen one, half of
-// `every`. While the one before is under way none begins: steps never wait for
+// `every`; three quarters if the state was restored from a disk, since then all
+// caches are cold. While the one before is under way none begins: steps never wait for
 // a disk, and a disk that is late is not given more to do. (One that is still
 // not published `every` steps later holds up no other.) Where that breaks the
 // bound the disk cannot keep up, which is said once (slow).
@@ -38,8 +39,9 @@ public:
   explicit checkpoint_pace(std::uint64_t every) : every_(every) {}
 
   /// Another assignment: what was under way comes to nothing. `newest` is
-  /// published, or the run's origin; `lag` is agreed too, 0 if not known.
-  void resume(std::uint64_t newest, std::uint64_t lag);
+  /// published, or the run's origin; `lag` is agreed too, 0 if not known, and so
+  /// is whether the state was `restored` from it.
+  void resume(std::uint64_t newest, std::uint64_t lag, bool restored = false);
   /// What the votes of a committed step say: of the checkpointer, its lag();
   /// of anybody, whether he still writes, or it is under_way().
   void heard(std::uint64_t lag, bool writing);
@@ -71,6 +73,7 @@ private:
   std::uint64_t ended_ = 0; ///< step + 1
   std::uint64_t lag_ = 0;   ///< agreed
   bool writing_ = false;    ///< likewise
+  bool restored_ = false;   ///< likewise
   std::deque<std::uint64_t> seen_;
 };
 

@@ -19,7 +19,7 @@ void job_core::resume_pace(const resume_decision& d) {
   unable_ = d.unable;
   const bool saved = d.checkpoint.manifest != blob_digest{};
   pace_.resume(saved ? d.checkpoint.step : config_.origin_step,
-               d.checkpoint_lag);
+               d.checkpoint_lag, d.from == resume_decision::source::checkpoint);
   checkpoint_again_ = saved && d.checkpoint.step == d.version.step
                       && !d.checkpointed && config_.checkpoint_every > 0;
 }
@@ -111,6 +111,8 @@ void job_core::say_failed(const peer_id& from, const checkpoint_published& m) {
 
 void job_core::take(const peer_id& from, const checkpoint_published& m) {
   const bool exists = m.checkpoint.manifest != blob_digest{};
+  if (exists)
+    hear(m.checkpoint, {from});
   const bool repeated = m == last_checkpoint_;
   if (exists && m.checkpoint != last_checkpoint_.checkpoint)
     act(job_action::checkpoint_known{m.checkpoint, from, m.bytes, m.unable});
@@ -126,6 +128,9 @@ void job_core::take(const peer_id& from, const checkpoint_published& m) {
       say_kept();
     else if (!repeated && checkpoint_ < m.checkpoint)
       act(job_action::keep_checkpoint{m.checkpoint, from});
+  } else if (exists && mine(m.on) && refusing_.contains(config_.self)) {
+    // Whoever is to keep it instead may not have heard.
+    tell(sealers_, have_checkpoint{header_, m.checkpoint, true});
   }
   if (!mine(m.on) || m.trying)
     return;
@@ -166,6 +171,15 @@ std::vector<peer_id> job_core::keepers_of_last() const {
   return checkpoint_keepers(*place_, out);
 }
 
+/// A new keeper gets what those before it had: their disks may go next.
+void job_core::keep_newest() {
+  const resume_decision& d = *decision_;
+  if (d.checkpoint_holders.empty() || checkpoint_ >= d.checkpoint
+      || !keeps_checkpoints(d.unable))
+    return;
+  act(job_action::keep_checkpoint{d.checkpoint, d.checkpoint_holders.front()});
+}
+
 /// Has the last checkpoint reached a second store, or can it not?
 bool job_core::kept(std::uint64_t step) const {
   const bool failed = last_checkpoint_.on == header_
@@ -192,6 +206,7 @@ void job_core::take(const peer_id& from, const have_checkpoint& m) {
       act(job_action::keep_checkpoint{last, published_by_});
   } else {
     refusing_.erase(from);
+    hear(m.checkpoint, {from});
     kept_ = std::max(kept_, m.checkpoint.step + 1);
   }
   finish_if_told();
@@ -212,7 +227,7 @@ void job_core::on(const job_event::keep_refused& e) {
       || !mine(last_checkpoint_.on))
     return;
   refusing_.insert(config_.self);
-  tell(participants_, have_checkpoint{header_, e.checkpoint, true});
+  tell(sealers_, have_checkpoint{header_, e.checkpoint, true});
   finish_if_told();
 }
 
@@ -222,12 +237,17 @@ void job_core::on(const job_event::checkpoint_held& e) {
   if (is_given_up(e.checkpoint, given_up_))
     return;
   hold(e.checkpoint);
+  // It may make it needless to wait for another one.
+  if (awaits_checkpoint() && e.checkpoint.step > decision_->otherwise
+      && e.checkpoint.manifest != awaited_.manifest)
+    act(job_action::begin_anew{header_.since});
   if (checkpoint_ == e.checkpoint && place_ && mine(last_checkpoint_.on)
       && checkpoint_ == last_checkpoint_.checkpoint)
     say_kept();
 }
 
 void job_core::hold(const checkpoint_ref& c) {
+  hear(c, {config_.self});
   if (c == checkpoint_)
     return;
   older_.insert(std::min(c, checkpoint_));
@@ -243,14 +263,6 @@ void job_core::on(const job_event::checkpoint_dropped& e) {
 
 // Given up.
 
-void job_core::on(const job_event::unrestorable& e) {
-  if (phase_ != phase::restoring || e.digest != header_.digest
-      || is_given_up(e.checkpoint, given_up_))
-    return;
-  give_up(e.checkpoint);
-  act(job_action::begin_anew{header_.since});
-}
-
 void job_core::give_up(const checkpoint_ref& c) {
   if (is_given_up(c, given_up_))
     return;
@@ -263,6 +275,9 @@ void job_core::give_up(const checkpoint_ref& c) {
     checkpoint_ = older_.empty() ? checkpoint_ref{} : *older_.rbegin();
     older_.erase(checkpoint_);
   }
+  std::erase_if(heard_, [&](const auto& told) {
+    return is_given_up(told.first, given_up_);
+  });
   act(job_action::checkpoint_given_up{c});
 }
 

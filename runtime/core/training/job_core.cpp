@@ -18,6 +18,7 @@ job_core::job_core(job_config config) : config_(config) {
   pace_ = checkpoint_pace(config_.checkpoint_every);
   last_ = config_.last;
   told_ = last_.version;
+  top_ = config_.top;
 }
 
 job_actions job_core::step(const job_input& event, nanoseconds now) {
@@ -104,6 +105,8 @@ void job_core::begin_halt() {
   seals_.clear();
   votes_.clear();
   decision_.reset();
+  restorable_.clear();
+  missing_rounds_ = 0;
   copies_complete_ = false;
   copy_lag_ = 0;
   late_.reset();
@@ -173,6 +176,13 @@ void job_core::make_seal() {
   if (prepared_.step > 0)
     s.prepared_vote = own_vote_;
   s.last = last_;
+  // What was published was committed, whatever we have missed of that.
+  for (const auto& [c, at] : heard_) {
+    s.heard.push_back(c);
+    if (c.step > s.last.version.step && c.since >= s.last.version.made)
+      s.known = {c.step, c.since};
+  }
+  s.top = std::max(top_, last_.version.step);
   s.stop_step = stop_step_;
   s.evaluated = evaluated_;
   s.checkpoint = checkpoint_;
@@ -192,12 +202,24 @@ void job_core::make_seal() {
 void job_core::resume_if_sealed() {
   if (phase_ != phase::sealing || seals_.size() < sealers_.size())
     return;
-  decision_ =
-    decide_resume(*place_, config_.blocks, config_.origin_step, seals_);
+  decision_ = decide_resume(*place_, config_.blocks, config_.origin_step,
+                            config_.checkpoint_every, seals_);
+  for (const checkpoint_ref& c : decision_->given_up)
+    give_up(c);
+  for (const checkpoint_ref& c : decision_->heard)
+    hear(c, {});
+  ask_for_blobs();
+  if (decision_->from == resume_decision::source::checkpoint)
+    begin_fetch();
+  else
+    take_effect();
+}
+
+/// From here on there is no way back to what was held before.
+void job_core::take_effect() {
   const resume_decision& d = *decision_;
   phase_ = phase::restoring;
-  for (const checkpoint_ref& c : d.given_up)
-    give_up(c);
+  awaited_ = {};
   act(job_action::adopt{header_.digest, *place_, d.version, units_});
   say_if_lost(d);
   if (!d.differing.empty())
@@ -208,14 +230,16 @@ void job_core::resume_if_sealed() {
   tell_records();
   if (d.known)
     publish(d.record, {});
-  ask_for_blobs();
-  bool behind = prepared_.step > 0 && prepared_ == d.version;
+  keep_newest();
+  // Gradients of what arrives come without votes: with no record of the step
+  // its norm is not known, and the state is fetched (reachable() counts no
+  // others).
+  const bool behind = d.known && prepared_.step > 0 && prepared_ == d.version;
   if (!behind) {
     prepared_ = {};
     load_units();
     return;
   }
-  SHOAL_ASSERT(d.known); // reachable() counts no others
   applying_ = prepared_;
   applying_units_ = prepared_units_;
   act(job_action::apply{prepared_.step, d.record.grad_norm, applying_units_});

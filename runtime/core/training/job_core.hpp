@@ -26,10 +26,22 @@
 // version that for every unit someone holds or can roll forward to. They roll
 // forward, fetch what they lack, and run on. If no version is complete, all
 // restore the newest checkpoint that a sealer's store has, else begin at the
-// origin; what is lost by that is said (lost_state). A checkpoint that turns
-// out to be whole nowhere is given up: all begin anew, and it is named in their
-// seals from then on, so that the one before is used. Another change while this
-// goes on is the same thing again: nothing else recovers.
+// origin; what is lost by that is said (lost_state). Restoring takes two steps:
+// each participant gets what it needs of the checkpoint into its own store and
+// verifies it; only when all have said so (restorable) does anybody void what
+// it holds. Another change while this goes on is the same thing again: nothing
+// else recovers.
+//
+// Seals also say which checkpoint is the newest that was published. If no
+// sealer has it, and going on without it would begin at the origin or run more
+// steps again than a checkpoint interval has, the same first step waits for it:
+// it goes on asking all members, and whoever comes back with it is asked, too. It ends when the
+// patience of any participant does, or a person says so (stop_waiting). The
+// same goes for a checkpoint that turns out to be whole nowhere; where going on
+// without it is cheap, patience is a few rounds. Such a checkpoint is given up:
+// all begin anew, and seals name it from then on, so that the one before is
+// used. A checkpoint of a later step than any sealer knows to be committed is
+// not believed.
 //
 // Where the assignment has `arriving` (training/arrivals.hpp), units come to
 // receivers while steps run. A receiver asks the sources for them, a few at a
@@ -93,12 +105,18 @@ struct job_config {
   std::uint64_t eval_every = 0;   ///< 0: never; also at origin and end
   std::uint64_t checkpoint_every = 0; ///< see pace; 0: only at the end
   bool checkpoint_at_end = true;
+  /// How long the run waits for a checkpoint whose holders are not here, where
+  /// going on without it costs more than checkpoint_every steps. Higher: a
+  /// machine may take longer to come back, at the cost of a longer pause where
+  /// none does.
+  nanoseconds checkpoint_patience = 600'000'000'000;
   /// Of each unit that is in several places, all hash their state every so many
   /// steps, a unit at a time; 0: never. Higher: what differs is noticed later.
   /// A parameter has 12 bytes, so 30M of them take 36 ms of a processor at 10
   /// GB/s: 1.1 ms a step, of at least 300 ms.
   std::uint64_t digest_every = 32;
-  step_record last; ///< the newest that an earlier life here has reported
+  step_record last;      ///< the newest that an earlier life here has reported
+  std::uint64_t top = 0; ///< the largest step of those, as in seal
 };
 
 /// What a set of seals leads to: the same on every sealer. See resume.cpp.
@@ -109,7 +127,10 @@ struct resume_decision {
   step_record record;    ///< of version, if `known`
   bool known = false;    ///< record holds norm and loss
   checkpoint_ref checkpoint;
-  std::vector<peer_id> checkpoint_holders;
+  std::vector<peer_id> checkpoint_holders; ///< none: no sealer has it
+  std::uint64_t otherwise = 0; ///< step to go on from without the checkpoint
+  bool costly = false; ///< that is the origin, or more than an interval back
+  std::vector<checkpoint_ref> heard; ///< that are credible; ascending
   struct transfer {
     std::uint32_t unit = 0;
     peer_id from{};
@@ -124,6 +145,7 @@ struct resume_decision {
   std::vector<differing_unit> differing; ///< not to be gone on from
   std::optional<state_version> copies;   ///< the newest complete ones
   std::uint64_t last = 0;           ///< newest committed step that a seal knows
+  std::uint64_t top = 0;            ///< as in seal
   std::uint32_t lost_unit = 0;      ///< if version.step < last
   bool stop = false;                ///< drained: nothing runs after the version
   bool evaluated = false;           ///< the version has been
@@ -133,10 +155,13 @@ struct resume_decision {
   std::vector<checkpoint_ref> given_up; ///< that some seal says so of
 };
 
+/// @param interval steps that may be run again rather than wait for a
+///        checkpoint that no sealer has; 0: none
 /// @pre one seal for each of place.sealers
 [[nodiscard]] resume_decision
 decide_resume(const assignment& place, std::uint32_t blocks,
-              std::uint64_t origin_step, const std::map<peer_id, seal>& seals);
+              std::uint64_t origin_step, std::uint64_t interval,
+              const std::map<peer_id, seal>& seals);
 
 /// Whether a list has a checkpoint, or one of the same files that was told of
 /// later; not one that has been made again since.
@@ -190,6 +215,7 @@ public:
     idle,      ///< not a sealer, or no assignment yet
     halting,   ///< waiting for halted
     sealing,   ///< waiting for seals
+    fetching,  ///< until what is restored is in all stores that need it
     restoring, ///< rolling forward, loading
     gated,     ///< all here but the job's blobs
     evaluating,
@@ -203,6 +229,10 @@ public:
     over,     ///< the job has left the view
   };
   [[nodiscard]] phase now_in() const noexcept { return phase_; }
+  /// Whether it waits for a checkpoint that nobody here has.
+  [[nodiscard]] bool awaits_checkpoint() const noexcept {
+    return phase_ == phase::fetching && absent_;
+  }
   [[nodiscard]] std::uint64_t step_in_progress() const noexcept {
     return current_;
   }
@@ -255,6 +285,10 @@ public:
   static constexpr std::size_t given_up_max = 8;    ///< checkpoints; the newest
   static constexpr std::size_t older_max = 8;       ///< likewise, of those held
   static constexpr std::size_t begun_max = 8;       ///< likewise
+  static constexpr std::size_t heard_max = 8;       ///< likewise
+  /// Rounds in which nobody has the checkpoint whole, a second apart, before it
+  /// is given up where that is cheap, and before people hear of a wait.
+  static constexpr std::uint32_t missing_rounds_max = 3;
   static constexpr std::size_t records_kept_max = 1024;
   /// Told again at every resume, and more where a seal lacks more.
   static constexpr std::size_t records_told_min = 64;
@@ -277,7 +311,10 @@ private:
   void on(const job_event::checkpoint_held& e);
   void on(const job_event::checkpoint_dropped& e);
   void on(const job_event::keep_refused& e);
-  void on(const job_event::unrestorable& e);
+  void on(const job_event::checkpoint_heard& e);
+  void on(const job_event::checkpoint_fetched& e);
+  void on(const job_event::checkpoint_missing& e);
+  void on(const job_event::stop_waiting& e);
   void on(const job_event::blobs_held& e);
   void on(const job_event::drain& e);
   void on(const job_event::received& e);
@@ -297,6 +334,8 @@ private:
   void take(const peer_id& from, const arrival_begun& m);
   void take(const peer_id& from, const arrival_complete& m);
   void take(const peer_id& from, const records_wanted& m);
+  void take(const peer_id& from, const restorable& m);
+  void take(const peer_id& from, const stop_waiting& m);
 
   [[nodiscard]] bool may_finish(const job_event::view_changed& e) const;
   void take_up(const job_event::view_changed& e);
@@ -306,6 +345,9 @@ private:
   void keep_for_later(const peer_id& from, const seal& m);
   void make_seal();
   void resume_if_sealed();
+  void begin_fetch();
+  void restore_if_fetched();
+  void take_effect();
   void say_if_lost(const resume_decision& d);
   void tell_records();
   void load_units();
@@ -352,7 +394,11 @@ private:
   void say_failed(const peer_id& from, const checkpoint_published& m);
   void say_kept();
   void hold(const checkpoint_ref& c);
+  void keep_newest();
+  void hear(const checkpoint_ref& c, const std::vector<peer_id>& at);
   void give_up(const checkpoint_ref& c);
+  void go_on_without(const checkpoint_ref& c);
+  void say_awaited();
   [[nodiscard]] bool
   keeps_checkpoints(const std::vector<peer_id>& unable) const;
   [[nodiscard]] std::vector<peer_id> keepers_of_last() const;
@@ -463,6 +509,13 @@ private:
   std::map<peer_id, seal> seals_;
   std::map<peer_id, seal> later_; ///< of newer assignments
   std::optional<resume_decision> decision_;
+  std::set<peer_id> restorable_; ///< whose stores have what they restore
+  std::uint32_t missing_rounds_ = 0;
+  /// A checkpoint that is waited for, kept over assignments.
+  checkpoint_ref awaited_;
+  nanoseconds awaited_since_ = 0;
+  bool awaited_said_ = false;
+  bool absent_ = false; ///< nobody who is here has it whole
 
   // The step in progress.
   std::uint64_t current_ = 0;
@@ -496,10 +549,13 @@ private:
   nanoseconds records_asked_at_ = 0;
   state_version resumed_; ///< at the last adoption,
   epoch resumed_in_ = 0;  ///< and its assignment
+  std::uint64_t top_ = 0; ///< as in seal
   std::vector<step_record> records_;
   std::uint64_t stop_step_ = 0; ///< drained: neither it nor later; 0: not
   std::uint64_t evaluated_ = 0; ///< newest step + 1 evaluated
   eval_result last_eval_;
+  /// The newest that were published, and who has them, as far as told here.
+  std::map<checkpoint_ref, std::set<peer_id>> heard_;
   checkpoint_ref checkpoint_;      ///< the newest held here
   std::set<checkpoint_ref> older_; ///< held too
   std::vector<checkpoint_ref> given_up_;

@@ -129,11 +129,24 @@ struct checkpoint_dropped {
 struct keep_refused {
   checkpoint_ref checkpoint;
 };
-/// Nobody has a whole copy of the checkpoint that units are restored from.
-struct unrestorable {
+/// It was published once: a log of this peer says so.
+struct checkpoint_heard {
+  checkpoint_ref checkpoint;
+};
+/// Answers fetch_checkpoint: all that was asked for is in the own store,
+/// verified.
+struct checkpoint_fetched {
   std::uint64_t digest = 0;
   checkpoint_ref checkpoint;
 };
+/// All members were asked, and together they have no whole copy of what was
+/// asked for of the checkpoint. Once for each round; the shell goes on asking.
+struct checkpoint_missing {
+  std::uint64_t digest = 0;
+  checkpoint_ref checkpoint;
+};
+/// Somebody here asks the job to go on without the checkpoint it waits for.
+struct stop_waiting {};
 /// The own store has all blobs of the job.
 struct blobs_held {};
 /// Somebody here asks to stop after the step in progress.
@@ -154,9 +167,10 @@ using job_input =
                job_event::arrival_applied, job_event::evaluated,
                job_event::snapshot_taken, job_event::checkpointed,
                job_event::checkpoint_held, job_event::checkpoint_dropped,
-               job_event::keep_refused, job_event::unrestorable,
-               job_event::blobs_held, job_event::drain, job_event::received,
-               job_event::tick>;
+               job_event::keep_refused, job_event::checkpoint_heard,
+               job_event::checkpoint_fetched, job_event::checkpoint_missing,
+               job_event::stop_waiting, job_event::blobs_held, job_event::drain,
+               job_event::received, job_event::tick>;
 
 /// What a job_core asks its shell to do, in this order.
 namespace job_action {
@@ -256,12 +270,23 @@ struct revert_unit {
 struct drop_copies {
   std::vector<state_version> keep;
 };
+/// Get what these units are restored from into the own store and verify it:
+/// first from `holders`, then from all members, again and again until it is
+/// there (checkpoint_fetched); say so of each round in vain
+/// (checkpoint_missing). What is held stays valid meanwhile.
+struct fetch_checkpoint {
+  std::uint64_t digest = 0;
+  checkpoint_ref checkpoint;
+  std::vector<peer_id> holders; ///< of a whole copy; none: no sealer has one
+  std::vector<std::uint32_t> units;
+};
 /// Make a unit's state from the job's origin (its weights, or the seed).
 struct initialise_unit {
   std::uint64_t digest = 0;
   std::uint32_t unit = 0;
 };
-/// Load a unit's state from a checkpoint; `holders` have it in their stores.
+/// Load a unit's state from a checkpoint, after fetch_checkpoint; `holders` have
+/// it in their stores.
 struct restore_unit {
   std::uint64_t digest = 0;
   std::uint32_t unit = 0;
@@ -341,6 +366,16 @@ struct keep_checkpoint {
 struct checkpoint_given_up {
   checkpoint_ref checkpoint;
 };
+/// The peers that hold the newest checkpoint are not here, and going on without
+/// it would cost more steps than the interval: the run waits for them. Once for
+/// each checkpoint.
+struct checkpoint_awaited {
+  checkpoint_ref checkpoint;
+  std::vector<peer_id> holders; ///< as far as known here
+  std::uint64_t last = 0;       ///< newest committed step known
+  std::uint64_t otherwise = 0;  ///< step to go on from without it
+  nanoseconds patience = 0;     ///< until the run goes on without it
+};
 /// Let a view begin the assignment anew.
 struct begin_anew {
   epoch since = 0;
@@ -383,12 +418,13 @@ using job_output = std::variant<
   job_action::fetch_unit, job_action::serve_unit, job_action::take_copies,
   job_action::receive_unit, job_action::send_unit, job_action::apply_arrived,
   job_action::arrivals_complete, job_action::revert_unit,
-  job_action::drop_copies, job_action::initialise_unit,
-  job_action::restore_unit, job_action::release, job_action::run_step,
-  job_action::run_eval, job_action::run_checkpoint, job_action::step_known,
-  job_action::committed, job_action::eval_known, job_action::checkpoint_known,
-  job_action::checkpoint_failed, job_action::checkpoints_slow,
-  job_action::keep_checkpoint, job_action::checkpoint_given_up,
+  job_action::drop_copies, job_action::fetch_checkpoint,
+  job_action::initialise_unit, job_action::restore_unit, job_action::release,
+  job_action::run_step, job_action::run_eval, job_action::run_checkpoint,
+  job_action::step_known, job_action::committed, job_action::eval_known,
+  job_action::checkpoint_known, job_action::checkpoint_failed,
+  job_action::checkpoints_slow, job_action::keep_checkpoint,
+  job_action::checkpoint_given_up, job_action::checkpoint_awaited,
   job_action::begin_anew, job_action::lost_state, job_action::state_differs,
   job_action::get_blobs, job_action::waiting, job_action::finished,
   job_action::ended>;

@@ -146,7 +146,11 @@ struct seal {
   checkpoint_ref checkpoint;     ///< newest that this peer's store can serve
   std::vector<checkpoint_ref> older;    ///< that it can serve, too; ascending
   std::vector<checkpoint_ref> given_up; ///< nobody could serve them whole
-  bool unable = false;              ///< its disk refuses parts of checkpoints
+  std::vector<checkpoint_ref> heard;    ///< published, here or not; ascending
+  state_version known; ///< that was committed, perhaps with no record; 0: last
+  std::uint64_t top = 0; ///< the largest step ever committed that was not given
+                         ///< up for good: losses count from there
+  bool unable = false;   ///< its disk refuses parts of checkpoints
   bool has_blobs = false;           ///< all blobs of the job are in its store
   std::uint64_t checkpoint_lag = 0; ///< as votes have said; 0: they have not
   bool again = false;               ///< a repeat: answer with yours
@@ -222,14 +226,31 @@ struct checkpoint_published {
                          const checkpoint_published&) = default;
 };
 
-/// The sender's store has all of this checkpoint, or its disk refuses it. From
-/// keepers to all participants, under the assignment that wrote it.
+/// The sender's store has all of this checkpoint: from keepers to all
+/// participants, under the assignment that wrote it. Or its disk refuses it: to
+/// all sealers, since any of them may have to keep it instead.
 struct have_checkpoint {
   job_header on;
   checkpoint_ref checkpoint;
   bool refused = false; ///< let another keep it
   friend bool
   operator==(const have_checkpoint&, const have_checkpoint&) = default;
+};
+
+/// All that the sender restores from this checkpoint is in its store, verified.
+/// To all participants: none voids what it holds before all have said so.
+struct restorable {
+  job_header on;
+  checkpoint_ref checkpoint;
+  bool again = false; ///< a repeat: answer with yours
+  friend bool operator==(const restorable&, const restorable&) = default;
+};
+
+/// Go on without the checkpoint that the job waits for. From the peer that was
+/// asked by a person, to all sealers.
+struct stop_waiting {
+  job_header on;
+  friend bool operator==(const stop_waiting&, const stop_waiting&) = default;
 };
 
 /// Stop after the step in progress: from whoever was asked, to all
@@ -307,7 +328,7 @@ using job_message =
   std::variant<vote, seal, have_blobs, progress, eval_result,
                checkpoint_published, drain_request, have_checkpoint,
                shards_written, stall_report, arrival_wanted, arrival_begun,
-               arrival_complete, records_wanted>;
+               arrival_complete, records_wanted, restorable, stop_waiting>;
 
 /// The header of whatever it is.
 [[nodiscard]] const job_header& header(const job_message& m);

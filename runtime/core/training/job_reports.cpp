@@ -44,6 +44,9 @@ void job_core::say_if_lost(const resume_decision& d) {
   std::uint64_t last = std::max(d.last, last_.version.step);
   resumed_ = d.version;
   resumed_in_ = header_.since;
+  // A loss of more than an interval was accepted: nobody came back in time.
+  const bool accepted = d.top > d.version.step + config_.checkpoint_every;
+  top_ = accepted ? d.version.step : std::max(top_, d.top);
   if (d.version.step >= last)
     return;
   report_all();

@@ -164,7 +164,7 @@ bool job_core::should_move() const {
   case phase::applying:
     return true;
   case phase::restoring:
-    return decision_ && decision_->from == resume_decision::source::live;
+    return decision_->from == resume_decision::source::live;
   case phase::checkpointing:
     return !last_step(current_ - 1); // the last waits for the one before
   default:
@@ -176,7 +176,9 @@ bool job_core::loads() const {
   if (phase_ == phase::gated)
     return std::ranges::any_of(
       members_, [this](const peer_id& p) { return blobs_at_.contains(p); });
-  return phase_ == phase::restoring && decision_
+  if (phase_ == phase::fetching) // nobody here can hurry who is not here
+    return participant() && !absent_;
+  return phase_ == phase::restoring
          && decision_->from != resume_decision::source::live;
 }
 
@@ -186,9 +188,9 @@ std::uint64_t job_core::mark() const {
   for (const std::uint64_t part :
        {std::uint64_t(phase_), current_, std::uint64_t(seals_.size()),
         std::uint64_t(of_step == votes_.end() ? 0 : of_step->second.size()),
-        std::uint64_t(loading_.size()), std::uint64_t(to_copy_.size()),
-        std::uint64_t(applying_.has_value()), kept_, checkpoint_told_,
-        evaluated_})
+        std::uint64_t(restorable_.size()), std::uint64_t(loading_.size()),
+        std::uint64_t(to_copy_.size()), std::uint64_t(applying_.has_value()),
+        kept_, checkpoint_told_, evaluated_})
     h = (h ^ part) * 0x100000001b3; // FNV-1a, by words
   return h;
 }
@@ -205,6 +207,10 @@ void job_core::repeat() {
     s.again = true;
     tell(missing(sealers_, seals_), s);
   }
+  if (phase_ == phase::fetching
+      && (restorable_.contains(config_.self) || !participant()))
+    tell(missing(participants_, restorable_),
+         restorable{header_, decision_->checkpoint, true});
   if (phase_ == phase::voting) {
     vote v = own_vote_;
     v.again = true;
@@ -232,6 +238,8 @@ const char* to_text(job_core::phase p) {
     return "halting";
   case phase::sealing:
     return "sealing";
+  case phase::fetching:
+    return "getting the checkpoint";
   case phase::restoring:
     return "restoring";
   case phase::gated:

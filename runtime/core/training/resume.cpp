@@ -152,11 +152,82 @@ void find_in_step(resume_decision& d, const assignment& place, const reach& r,
   }
 }
 
+bool exists(const checkpoint_ref& c) {
+  return c.manifest != blob_digest{};
+}
+
 std::vector<checkpoint_ref> held_checkpoints(const seal& s) {
   std::vector<checkpoint_ref> out = s.older;
   out.push_back(s.checkpoint);
-  std::erase_if(out, [](const auto& c) { return c.manifest == blob_digest{}; });
+  std::erase_if(out, [](const auto& c) { return !exists(c); });
   return out;
+}
+
+/// The newest committed step that a seal knows. Records of later assignments
+/// are newer, even if a loss has set them back.
+state_version newest_known(const std::map<peer_id, seal>& seals) {
+  state_version last;
+  for (auto& [peer, s] : seals)
+    for (const state_version& v : {s.last.version, s.known})
+      if (age(v) > age(last))
+        last = v;
+  return last;
+}
+
+/// Chooses what to go on from: d.from, d.version and d.checkpoint.
+void choose(resume_decision& d, const assignment& place,
+            std::uint64_t origin_step, std::uint64_t interval,
+            const std::optional<state_version>& live,
+            const std::map<peer_id, seal>& seals) {
+  std::set<checkpoint_ref> held, heard;
+  const auto credible = [&](const checkpoint_ref& c) {
+    return exists(c) && c.step <= d.last && !is_given_up(c, d.given_up);
+  };
+  for (auto& [peer, s] : seals) {
+    for (const checkpoint_ref& c : held_checkpoints(s))
+      if (credible(c))
+        held.insert(c);
+    std::ranges::copy_if(s.heard, std::inserter(heard, heard.end()), credible);
+  }
+  heard.insert(held.begin(), held.end());
+  d.heard.assign(heard.begin(), heard.end());
+  using source = resume_decision::source;
+  const auto best = [&](source& from, checkpoint_ref& checkpoint) {
+    checkpoint = held.empty() ? checkpoint_ref{} : *held.rbegin();
+    const bool saved = !held.empty();
+    if (live && !(saved && checkpoint.step > live->step)) {
+      from = source::live;
+      return live->step;
+    }
+    from = saved ? source::checkpoint : source::origin;
+    return saved ? checkpoint.step : origin_step;
+  };
+  const auto costs = [&](source from, std::uint64_t step) {
+    d.otherwise = step;
+    return from == source::origin || d.top > step + interval;
+  };
+  const std::uint64_t reached = best(d.from, d.checkpoint);
+  d.costly = costs(d.from, reached);
+  const checkpoint_ref newest =
+    heard.empty() ? checkpoint_ref{} : *heard.rbegin();
+  const bool absent =
+    exists(newest) && std::ranges::none_of(held, [&](const checkpoint_ref& c) {
+      return c.manifest == newest.manifest;
+    });
+  if (absent && newest.step > reached && d.costly) {
+    d.from = source::checkpoint;
+    d.checkpoint = newest;
+  } else if (d.from == source::checkpoint) {
+    held.erase(d.checkpoint);
+    source from{};
+    checkpoint_ref before;
+    const std::uint64_t step = best(from, before);
+    d.costly = costs(from, step);
+  }
+  d.version = d.from == source::live ? *live
+              : d.from == source::checkpoint
+                ? state_version{d.checkpoint.step, place.since}
+                : state_version{origin_step, place.since};
 }
 
 } // namespace
@@ -263,9 +334,9 @@ std::uint32_t bubble_permille(const std::vector<const vote*>& votes) {
   return peers == 0 ? 0 : std::uint32_t(1000 - 1000 * busy / (longest * peers));
 }
 
-resume_decision
-decide_resume(const assignment& place, std::uint32_t blocks,
-              std::uint64_t origin_step, const std::map<peer_id, seal>& seals) {
+resume_decision decide_resume(const assignment& place, std::uint32_t blocks,
+                              std::uint64_t origin_step, std::uint64_t interval,
+                              const std::map<peer_id, seal>& seals) {
   SHOAL_ASSERT(!seals.empty());
   resume_decision d;
   reach r = reachable(place, blocks, seals);
@@ -275,35 +346,23 @@ decide_resume(const assignment& place, std::uint32_t blocks,
     if (s.unable)
       d.unable.push_back(peer);
   }
+  const state_version last = newest_known(seals);
+  d.last = d.top = last.step;
   for (auto& [peer, s] : seals)
-    for (const checkpoint_ref& c : held_checkpoints(s))
-      if (!is_given_up(c, d.given_up))
-        d.checkpoint = std::max(d.checkpoint, c);
-  bool saved = d.checkpoint.manifest != blob_digest{};
-  std::optional<state_version> live = newest_complete(r);
-  if (live && !(saved && d.checkpoint.step > live->step)) {
-    d.from = resume_decision::source::live;
-    d.version = *live;
+    d.top = std::max(d.top, s.top);
+  choose(d, place, origin_step, interval, newest_complete(r), seals);
+  if (d.from == resume_decision::source::live) {
     leave_out_differing(d, r, seals);
     plan_transfers(d, place, r);
     find_in_step(d, place, r, seals);
-  } else if (saved) {
-    d.from = resume_decision::source::checkpoint;
-    d.version = {d.checkpoint.step, place.since};
-  } else {
-    d.from = resume_decision::source::origin;
-    d.version = {origin_step, place.since};
   }
   if (std::optional<step_record> known =
         record_of(d.version, place, blocks, seals)) {
     d.record = *known;
     d.known = true;
   }
-  // Records of later assignments are newer, even if a loss set them back.
-  state_version last;
+  const bool saved = exists(d.checkpoint);
   for (auto& [peer, s] : seals) {
-    if (age(s.last.version) > age(last))
-      last = s.last.version;
     if (saved && std::ranges::any_of(held_checkpoints(s), [&](const auto& c) {
           return c.manifest == d.checkpoint.manifest;
         }))
@@ -317,7 +376,6 @@ decide_resume(const assignment& place, std::uint32_t blocks,
   d.checkpointed = saved && d.checkpoint.step == d.version.step
                    && d.checkpoint_holders.size()
                         >= std::min<std::size_t>(2, place.keepers.size());
-  d.last = last.step;
   for (std::uint32_t u = 0; u < r.size(); ++u)
     if (!r[u].contains(last)) {
       d.lost_unit = u;

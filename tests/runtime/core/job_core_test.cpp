@@ -195,7 +195,7 @@ BOOST_AUTO_TEST_CASE(fetches_spread_over_those_who_hold_the_state) {
   seals[peer(2)] = make_seal(a, {0, 1, 2, 3, 4, 5}, at);
   seals[peer(3)] = make_seal(a, {0, 1, 2, 3, 4, 5}, at);
   seals[peer(4)] = make_seal(a, {}, at);
-  auto d = decide_resume(a, 4, 0, seals);
+  auto d = decide_resume(a, 4, 0, 0, seals);
   BOOST_TEST((d.version == at));
   std::map<peer_id, int> served;
   for (auto& t : d.transfers)
@@ -221,7 +221,7 @@ BOOST_AUTO_TEST_CASE(a_step_that_all_prepared_is_rolled_forward) {
     s.prepared_vote.losses = e.losses;
     seals[peer(p)] = s;
   }
-  auto d = decide_resume(a, 2, 0, seals);
+  auto d = decide_resume(a, 2, 0, 0, seals);
   BOOST_TEST((d.version == state_version{5, 2}));
   BOOST_TEST(d.known);
   BOOST_TEST(d.record.loss == (1.1 + 2.2 + 3.3 + 4.5) / 4);
@@ -230,7 +230,7 @@ BOOST_AUTO_TEST_CASE(a_step_that_all_prepared_is_rolled_forward) {
   seals[peer(2)].prepared = {};
   for (auto& u : seals[peer(2)].units)
     u.prepared = false;
-  d = decide_resume(a, 2, 0, seals);
+  d = decide_resume(a, 2, 0, 0, seals);
   BOOST_TEST((d.version == state_version{4, 2}));
 }
 
@@ -239,7 +239,7 @@ BOOST_AUTO_TEST_CASE(the_same_step_of_two_assignments_is_not_mixed) {
   std::map<peer_id, seal> seals;
   seals[peer(1)] = make_seal(a, {0, 1}, {4, 2});
   seals[peer(2)] = make_seal(a, {2, 3}, {4, 3});
-  auto d = decide_resume(a, 2, 0, seals);
+  auto d = decide_resume(a, 2, 0, 0, seals);
   BOOST_TEST((d.from == resume_decision::source::origin));
   BOOST_TEST(d.version.step == 0u);
   BOOST_TEST(d.last == 4u);
@@ -252,7 +252,7 @@ BOOST_AUTO_TEST_CASE(a_lost_unit_leads_to_the_newest_checkpoint_held) {
   seals[peer(2)] = make_seal(a, {}, {});
   seals[peer(1)].checkpoint = {20, {{1}}};
   seals[peer(2)].checkpoint = {30, {{2}}};
-  auto d = decide_resume(a, 2, 0, seals);
+  auto d = decide_resume(a, 2, 0, 0, seals);
   BOOST_TEST((d.from == resume_decision::source::checkpoint));
   BOOST_TEST((d.version == state_version{30, 9}));
   BOOST_TEST(d.lost_unit == 2u);

@@ -27,7 +27,7 @@ seals_of(const assignment& a, const std::vector<std::uint64_t>& digests) {
 std::vector<std::pair<peer_id, peer_id>>
 mended(const std::vector<std::uint64_t>& digests) {
   const assignment a = make_place(std::uint32_t(digests.size()), 1, 3);
-  const resume_decision d = decide_resume(a, 1, 0, seals_of(a, digests));
+  const resume_decision d = decide_resume(a, 1, 0, 0, seals_of(a, digests));
   BOOST_TEST((d.version == state_version{9, 2}));
   BOOST_TEST(d.differing.size() == d.transfers.size());
   std::vector<std::pair<peer_id, peer_id>> out;
@@ -110,9 +110,9 @@ BOOST_AUTO_TEST_CASE(digests_of_other_versions_are_not_compared) {
   const assignment a = make_place(2, 1, 3);
   auto seals = seals_of(a, {5, 6});
   seals[peer(2)].units[1].hashed = {7, 2};
-  BOOST_TEST(decide_resume(a, 1, 0, seals).differing.empty());
+  BOOST_TEST(decide_resume(a, 1, 0, 0, seals).differing.empty());
   seals[peer(2)].units[1].hashed = {8, 1};
-  BOOST_TEST(decide_resume(a, 1, 0, seals).differing.empty());
+  BOOST_TEST(decide_resume(a, 1, 0, 0, seals).differing.empty());
 }
 
 /// What only one can go on from is gone on from, whatever others had.
@@ -122,7 +122,7 @@ BOOST_AUTO_TEST_CASE(no_step_is_lost_for_a_digest) {
   for (const std::uint8_t n : {1, 2})
     for (held_unit& u : seals[peer(n)].units)
       u.applied = {8, 2};
-  const resume_decision d = decide_resume(a, 1, 0, seals);
+  const resume_decision d = decide_resume(a, 1, 0, 0, seals);
   BOOST_TEST((d.version == state_version{9, 2}));
   BOOST_TEST(d.differing.empty());
 }

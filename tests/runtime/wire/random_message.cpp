@@ -326,9 +326,11 @@ core::job_message random_message::job_message(std::size_t kind) {
     s.stop_step = number();
     s.evaluated = number();
     s.checkpoint = checkpoint;
-    for (auto* list : {&s.older, &s.given_up})
+    for (auto* list : {&s.older, &s.given_up, &s.heard})
       for (std::size_t i = below(3); i > 0; --i)
         list->push_back({number(), id<core::blob_digest>(), number()});
+    s.known = version();
+    s.top = number();
     s.unable = coin();
     s.has_blobs = coin();
     s.checkpoint_lag = number();
@@ -387,6 +389,10 @@ core::job_message random_message::job_message(std::size_t kind) {
     return core::arrival_complete{header(), number()};
   case 12:
     return core::records_wanted{header(), version()};
+  case 13:
+    return core::restorable{header(), checkpoint, coin()};
+  case 14:
+    return core::stop_waiting{header()};
   default:
     return core::drain_request{header()};
   }
@@ -434,6 +440,12 @@ client_request random_message::request(std::size_t kind) {
     break;
   case 12:
     r.body = revoke{text()};
+    break;
+  case 13:
+    r.body = wait_no_longer{engine_()};
+    break;
+  case 14:
+    r.body = offer_checkpoint{engine_(), id<core::blob_digest>(), number()};
     break;
   default:
     r.body = recover_force{};

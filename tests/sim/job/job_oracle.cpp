@@ -13,7 +13,8 @@ void job_world::set_up() {
   config_.eval_every = rng_.chance(50) ? 1 + rng_.below(9) : 0;
   config_.checkpoint_every = rng_.chance(50) ? 2 + rng_.below(9) : 0;
   config_.checkpoint_at_end = rng_.chance(80);
-  config_.digest_every = 4; // runs are short
+  config_.digest_every = 4;                 // runs are short
+  config_.checkpoint_patience = 5'000 * ms; // who comes back does so sooner
   barrier_ = rng_.chance(60);
   loss_percent_ = rng_.chance(30) ? 1 + rng_.below(8) : 0;
 
@@ -94,9 +95,14 @@ void job_world::start(std::uint8_t n) {
   job_config c = config_;
   c.self = id;
   bool blobs = up_.contains(n) && up_[n]->blobs; // the store is on disk
-  std::set<checkpoint_ref> saved;
-  if (up_.contains(n))
+  std::set<checkpoint_ref> saved, heard;
+  if (up_.contains(n)) {
     saved = up_[n]->saved;
+    heard = up_[n]->heard;
+    c.last = up_[n]->last;
+    if (up_[n]->top <= c.last.version.step + c.checkpoint_every)
+      c.top = up_[n]->top;
+  }
   ptr p = std::make_shared<process>(id, view_.number + 1, c);
   p->blobs = blobs;
   up_[n] = p;
@@ -112,6 +118,11 @@ void job_world::start(std::uint8_t n) {
   if (blobs)
     input(p, ev::blobs_held{});
   p->saved = saved;
+  p->heard = heard;
+  p->last = c.last;
+  p->top = c.top;
+  for (const checkpoint_ref& c : heard)
+    input(p, ev::checkpoint_heard{c});
   for (const checkpoint_ref& c : saved)
     input(p, ev::checkpoint_held{c});
 }

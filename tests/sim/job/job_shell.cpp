@@ -45,6 +45,7 @@ static bool refuses(const std::shared_ptr<process>& p, std::uint64_t digest) {
 void job_world::on(const ptr& p, const act::halt& a) {
   ++p->generation;
   p->running_digest = 0;
+  p->fetched.clear();
   p->serves.clear();
   p->sends.clear();
   auto answer = [=, this] {
@@ -218,20 +219,51 @@ static std::uint64_t key_of(const checkpoint_ref& c) {
   return key;
 }
 
-void job_world::on(const ptr& p, const act::restore_unit& a) {
-  p->state.erase(a.unit);
-  check(!a.holders.empty(), "a checkpoint of nobody");
+/// Of anybody; `here`: of a member that runs.
+bool job_world::on_some_disk(const checkpoint_ref& c, bool here) const {
+  return std::ranges::any_of(up_, [&](const auto& n) {
+    const ptr& p = n.second;
+    return (!here || (p->alive && find_member(view_, p->id)))
+           && std::ranges::any_of(p->saved, [&](const checkpoint_ref& saved) {
+                return saved.manifest == c.manifest;
+              });
+  });
+}
+
+bool job_world::is_rotten(const checkpoint_ref& c) const {
+  const auto at = rotten_.find(key_of(c));
+  return at != rotten_.end() && at->second;
+}
+
+/// In rounds, like the product's.
+void job_world::on(const ptr& p, const act::fetch_checkpoint& a) {
   check(!p->given_up.contains(a.checkpoint),
-        "restores what it has given up itself");
+        "fetches what it has given up itself");
+  const std::uint64_t key = key_of(a.checkpoint);
   later(p, between(1 * ms, 20 * ms), [=, this] {
-    const std::uint64_t key = key_of(a.checkpoint);
-    if (rotten_.try_emplace(key, rng_.chance(30)).first->second) {
-      later(p, between(1 * ms, 3'000 * ms), [=, this] {
-        input(p, ev::unrestorable{a.digest, a.checkpoint});
-      });
+    const bool rotten = rotten_.try_emplace(key, rng_.chance(30)).first->second;
+    if (!rotten && on_some_disk(a.checkpoint, true)) {
+      p->fetched.insert(key);
+      input(p, ev::checkpoint_fetched{a.digest, a.checkpoint});
       return;
     }
-    check(checkpoints_.contains(key), "an unknown checkpoint");
+    input(p, ev::checkpoint_missing{a.digest, a.checkpoint});
+    later(p, 1'000 * ms, [=, this] {
+      if (!p->given_up.contains(a.checkpoint))
+        on(p, a);
+    });
+  });
+}
+
+void job_world::on(const ptr& p, const act::restore_unit& a) {
+  p->state.erase(a.unit);
+  const std::uint64_t key = key_of(a.checkpoint);
+  check(checkpoints_.contains(key), "an unknown checkpoint");
+  for (const peer_id& q : participants(*p->core.place()))
+    check(up_[q[0]]->fetched.contains(key)
+            || up_[q[0]]->core.under() != p->core.under(),
+          "restores before all have what they need");
+  later(p, between(1 * ms, 20 * ms), [=, this] {
     p->state[a.unit] = checkpoints_[key].units.at(a.unit);
     input(p, ev::loaded{a.digest, a.unit});
     check_version(p, a.unit);
@@ -359,6 +391,7 @@ void job_world::save(const ptr& p, const checkpoint_ref& c) {
 }
 
 void job_world::on(const ptr& p, const act::checkpoint_known& a) {
+  p->heard.insert(a.checkpoint);
   if (a.at == p->id)
     save(p, a.checkpoint);
 }
@@ -367,9 +400,19 @@ void job_world::on(const ptr& p, const act::checkpoint_given_up& a) {
   say(name(p) + " gives up the checkpoint of step "
       + std::to_string(a.checkpoint.step));
   check(p->given_up.insert(a.checkpoint).second, "given up twice");
-  check(rotten_[key_of(a.checkpoint)], "what is whole is given up");
+  check(rotten_[key_of(a.checkpoint)] || !on_some_disk(a.checkpoint, true),
+        "what is whole is given up");
   p->saved.erase(a.checkpoint);
   ++result_.given_up;
+}
+
+void job_world::on(const ptr& p, const act::checkpoint_awaited& a) {
+  say(name(p) + " awaits the checkpoint of step "
+      + std::to_string(a.checkpoint.step));
+  check(a.last > a.otherwise + config_.checkpoint_every
+          || a.otherwise == config_.origin_step,
+        "waits to save less than an interval");
+  ++result_.awaited;
 }
 
 void job_world::on(const ptr& p, const act::begin_anew& a) {

@@ -15,6 +15,9 @@
 // version differ must be noticed with the next digests, and mended.
 //
 // Disks refuse parts of checkpoints, and a checkpoint may rot in all stores.
+// Any peers may die together; all come back with their disks. No more steps are
+// run again than an interval, or than the newest checkpoint lacks of which a
+// sealer has heard.
 //
 // In half of the seeds state is so large that units arrive while steps run:
 // copies take long now and then, and sources give up sending.
@@ -40,6 +43,7 @@ struct job_sim_result {
   std::uint64_t arrived = 0;   ///< views that say so of all that was to come
   std::uint64_t overtaken = 0; ///< units that had to start over
   std::uint64_t given_up = 0;  ///< checkpoints, by some peer
+  std::uint64_t awaited = 0;   ///< likewise
   std::uint64_t rots = 0;      ///< states that did
   std::uint64_t noticed = 0;   ///< sub-plans that began anew for that
   std::uint64_t mended = 0;    ///< rotten units, got anew

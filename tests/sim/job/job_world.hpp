@@ -100,6 +100,10 @@ struct process {
   bool blobs = false;
   std::set<checkpoint_ref> saved;    ///< on disk; the newest
   std::set<checkpoint_ref> given_up; ///< as the core has said
+  std::set<checkpoint_ref> heard;    ///< published, as its log says
+  step_record last;                  ///< newest in its log
+  std::uint64_t top = 0;             ///< the largest
+  std::set<std::uint64_t> fetched;   ///< checkpoints, under the sub-plan
 };
 
 class job_world {
@@ -180,6 +184,10 @@ private:
   void applied_one(const ptr& p);
   void on(const ptr& p, const act::revert_unit& a);
   void on(const ptr& p, const act::drop_copies& a);
+  void on(const ptr& p, const act::fetch_checkpoint& a);
+  bool on_some_disk(const checkpoint_ref& c, bool here = false) const;
+  bool is_rotten(const checkpoint_ref& c) const;
+  void check_loss(const act::adopt& a, std::uint64_t tip);
   void on(const ptr& p, const act::initialise_unit& a);
   void on(const ptr& p, const act::restore_unit& a);
   void on(const ptr& p, const act::release& a);
@@ -196,6 +204,7 @@ private:
   void on(const ptr& p, const act::keep_checkpoint& a);
   void save(const ptr& p, const checkpoint_ref& c);
   void on(const ptr& p, const act::checkpoint_given_up& a);
+  void on(const ptr& p, const act::checkpoint_awaited& a);
   void on(const ptr& p, const act::begin_anew& a);
   void on(const ptr& p, const act::lost_state& a);
   void on(const ptr& p, const act::state_differs& a);
@@ -247,8 +256,9 @@ private:
   std::map<std::pair<epoch, std::uint64_t>,
            std::map<std::uint32_t, std::set<std::uint64_t>>>
     due_;
-  std::set<state_version> rolled_;   ///< forward, from seals
-  std::set<epoch> differing_, anew_; ///< sub-plans; asked to begin anew
+  std::set<state_version> two_norms_; ///< where state has rotted
+  std::set<state_version> rolled_;    ///< forward, from seals
+  std::set<epoch> differing_, anew_;  ///< sub-plans; asked to begin anew
   struct saved_state {
     std::uint64_t step = 0;
     unit_hashes units;

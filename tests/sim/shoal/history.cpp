@@ -203,12 +203,15 @@ void history::on(int node, const job_core&, const act::adopt& a) {
              + " is given up though all of it is there";
     });
     ++losses_;
+    check_loss(a, tip);
   }
   if (a.from.made == a.place.since && a.from.step > 0) { // of a checkpoint
     checkpoint_ref from = restoring_.value_or(checkpoint_ref{});
     if (!restoring_)
       for (const auto& [peer, seal] : seals_[a.digest])
-        from = std::max(from, seal.checkpoint);
+        for (const checkpoint_ref& c : seal.heard)
+          if (c.step == a.from.step && saved_.contains(c.manifest))
+            from = std::max(from, c);
     const auto kept = saved_.find(from.manifest);
     if (kept == saved_.end())
       return fail_("H-1: resumes from a checkpoint that nobody wrote");
@@ -228,6 +231,35 @@ void history::on(int node, const job_core&, const act::adopt& a) {
     return;
   }
   check(a.from.step <= tip + 1, "H-1: rolls forward by more than one step");
+}
+
+/// Whatever has died comes back with its disk: of the checkpoints in this
+/// history that a sealer was ever told of, the newest bounds what is lost.
+void history::check_loss(const act::adopt& a, std::uint64_t tip) {
+  std::uint64_t newest = 0;
+  for (const member_id& m : a.place.sealers)
+    for (const checkpoint_ref& c : told_of_[number_of(m.peer)]) {
+      const auto saved = saved_.find(c.manifest);
+      if (saved == saved_.end() || given_up_.contains(c.manifest)
+          || c.step > tip || saved->second.empty())
+        continue;
+      const version v = saved->second.back().version;
+      if (chain_[c.step - 1].version == v)
+        newest = std::max(newest, c.step);
+    }
+  check(a.from.step >= newest || tip <= a.from.step + shape_.interval, [&] {
+    return "H-7: goes back from step " + std::to_string(tip) + " to "
+           + std::to_string(a.from.step) + " though a checkpoint of step "
+           + std::to_string(newest) + " was published";
+  });
+}
+
+void history::on(int node, const job_core&, const act::checkpoint_known& a) {
+  told_of_[node].insert(a.checkpoint);
+}
+
+void history::on(int, const job_core&, const act::checkpoint_given_up& a) {
+  given_up_.insert(a.checkpoint.manifest);
 }
 
 /// The steps that led to `v`, which is committed.

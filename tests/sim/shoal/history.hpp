@@ -15,6 +15,8 @@
 //      no window of the text occurs twice in a pass over it.
 // H-6: as a step runs, a peer has copies of copied_versions_max versions at
 //      most.
+// H-7: no deaths cost more steps than a checkpoint interval has, or than the
+//      newest checkpoint lacks of which a sealer has heard.
 #pragma once
 
 #include "runtime/core/training/job_core.hpp"
@@ -38,7 +40,8 @@ public:
     std::uint64_t steps = 0;
     std::uint32_t blocks = 0;
     std::uint32_t microbatches = 0;
-    std::uint64_t windows = 0; ///< of the text; steps use each once
+    std::uint64_t interval = 0; ///< of checkpoints
+    std::uint64_t windows = 0;  ///< of the text; steps use each once
     std::function<core::peer_id(int)> id_of;
     std::function<int(const core::peer_id&)> number_of;
     /// The window that begins with these tokens.
@@ -116,9 +119,14 @@ private:
           const core::job_action::lost_state& a);
   void on(int node, const core::job_core& core,
           const core::job_action::run_checkpoint& a);
+  void on(int node, const core::job_core& core,
+          const core::job_action::checkpoint_known& a);
+  void on(int node, const core::job_core& core,
+          const core::job_action::checkpoint_given_up& a);
   template <class Other>
   void on(int, const core::job_core&, const Other&) {}
 
+  void check_loss(const core::job_action::adopt& a, std::uint64_t tip);
   void check_unit(int node, const core::job_core& core, std::uint32_t unit);
   void check_samples(const version& v);
   std::vector<core::step_record> chain_to(version v) const;
@@ -155,6 +163,8 @@ private:
   std::vector<core::step_record> ended_; ///< when somebody finished
   /// By manifest.
   std::map<core::blob_digest, std::vector<core::step_record>> saved_;
+  std::map<int, std::set<core::checkpoint_ref>> told_of_; ///< in all its lives
+  std::set<core::blob_digest> given_up_;
   std::optional<core::checkpoint_ref> restoring_; ///< by the step at hand
   std::map<version, version> same_; ///< made by restoring -> as it was made
   std::map<core::epoch, std::uint64_t> adopted_;

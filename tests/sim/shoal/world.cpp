@@ -40,8 +40,8 @@ shoal_world::shoal_world(const shoal_options& o, std::uint64_t kind)
     folder_("shoal-sim"),
     history_(
       {std::uint64_t(work_.run.steps), work_.entry.blocks,
-       work_.entry.microbatches, work_.windows(),
-       [this](int i) { return machines_[std::size_t(i)].id; },
+       work_.entry.microbatches, std::uint64_t(work_.run.checkpoint_interval),
+       work_.windows(), [this](int i) { return machines_[std::size_t(i)].id; },
        [this](const core::peer_id& id) { return number_of(id); },
        [this](std::span<const std::int32_t> t) { return work_.window_of(t); }},
       [this](const std::string& why) { fail(why); },

@@ -1,0 +1,131 @@
+// runtime/core/training/job_restore.cpp -- a checkpoint is got before it is
+// restored, and waited for where its holders are not here.
+//
+//                     sealing
+//   live or origin |      | checkpoint
+//                  |   fetching --- whole nowhere ---> go on asking, or give it
+//                  |      | all participants              up and begin anew
+//                  |      | are restorable
+//                  `-> restoring: what was held is void
+#include "runtime/core/training/job_core.hpp"
+
+#include <algorithm>
+
+namespace shoal::core {
+
+void job_core::begin_fetch() {
+  const resume_decision& d = *decision_;
+  phase_ = phase::fetching;
+  if (awaited_ != d.checkpoint) {
+    // Patience is for all that are waited for one after the other.
+    if (awaited_ == checkpoint_ref{} || !is_given_up(awaited_, given_up_))
+      awaited_since_ = now_;
+    awaited_ = d.checkpoint;
+    awaited_said_ = false;
+  }
+  absent_ = d.checkpoint_holders.empty();
+  if (absent_)
+    say_awaited();
+  if (participant()) // the others hear from those what becomes of it
+    act(job_action::fetch_checkpoint{header_.digest, d.checkpoint,
+                                     d.checkpoint_holders, units_});
+  restore_if_fetched();
+}
+
+void job_core::on(const job_event::checkpoint_fetched& e) {
+  if (phase_ != phase::fetching || e.digest != header_.digest
+      || e.checkpoint != decision_->checkpoint)
+    return;
+  restorable_.insert(config_.self);
+  absent_ = false;
+  tell(sealers_, restorable{header_, e.checkpoint, false});
+  restore_if_fetched();
+}
+
+void job_core::take(const peer_id& from, const restorable& m) {
+  if (!mine(m.on) || from == config_.self)
+    return;
+  if (m.again && restorable_.contains(config_.self))
+    act(job_action::send{from, restorable{header_, m.checkpoint, false}});
+  if (!std::ranges::binary_search(participants_, from))
+    return;
+  absent_ = false; // whoever has it is here
+  restorable_.insert(from);
+  restore_if_fetched();
+}
+
+void job_core::restore_if_fetched() {
+  if (phase_ == phase::fetching
+      && std::ranges::includes(restorable_, participants_))
+    take_effect();
+}
+
+void job_core::say_awaited() {
+  if (awaited_said_)
+    return;
+  awaited_said_ = true;
+  std::vector<peer_id> holders = decision_->checkpoint_holders;
+  if (const auto told = heard_.find(awaited_);
+      holders.empty() && told != heard_.end())
+    std::ranges::copy_if(told->second, std::back_inserter(holders),
+                         [&](const peer_id& p) { return p != config_.self; });
+  act(job_action::checkpoint_awaited{awaited_, std::move(holders),
+                                     decision_->last, decision_->otherwise,
+                                     config_.checkpoint_patience});
+}
+
+void job_core::on(const job_event::checkpoint_missing& e) {
+  const bool here =
+    phase_ == phase::fetching
+    || (phase_ == phase::restoring
+        && decision_->from == resume_decision::source::checkpoint);
+  if (!here || e.digest != header_.digest
+      || e.checkpoint != decision_->checkpoint
+      || is_given_up(e.checkpoint, given_up_)
+      || ++missing_rounds_ < missing_rounds_max)
+    return;
+  const bool waits = phase_ == phase::fetching && decision_->costly;
+  absent_ = waits;
+  if (!waits)
+    return go_on_without(e.checkpoint);
+  say_awaited();
+  if (now_ - awaited_since_ >= config_.checkpoint_patience)
+    go_on_without(e.checkpoint);
+}
+
+void job_core::go_on_without(const checkpoint_ref& c) {
+  give_up(c);
+  act(job_action::begin_anew{header_.since});
+}
+
+/// Those that find it missing give it up.
+void job_core::on(const job_event::stop_waiting&) {
+  if (!place_)
+    return;
+  take(config_.self, stop_waiting{header_});
+  tell(sealers_, stop_waiting{header_});
+}
+
+void job_core::take(const peer_id&, const stop_waiting& m) {
+  if (!mine(m.on) || !awaits_checkpoint() || is_given_up(awaited_, given_up_))
+    return;
+  awaited_since_ = now_ - config_.checkpoint_patience; // for older ones, too
+  go_on_without(awaited_);
+}
+
+// Heard of.
+
+void job_core::on(const job_event::checkpoint_heard& e) {
+  hear(e.checkpoint, {});
+}
+
+/// It was published, and these have it.
+void job_core::hear(const checkpoint_ref& c, const std::vector<peer_id>& at) {
+  if (c.manifest == blob_digest{} || is_given_up(c, given_up_))
+    return;
+  heard_[c].insert(at.begin(), at.end());
+  if (heard_.size() > heard_max)
+    heard_.erase(heard_.begin());
+}
+
+} // namespace shoal::core
