@@ -4,6 +4,7 @@
 #include "runtime/job_journal.hpp"
 #include "runtime/node/desk.hpp"
 #include "runtime/node/frames.hpp"
+#include "runtime/node/unix_socket.hpp"
 #include "runtime/wire/codec.hpp"
 
 #include <poll.h>

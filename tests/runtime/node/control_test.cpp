@@ -3,6 +3,7 @@
 #include "runtime/job_journal.hpp"
 #include "runtime/node/desk.hpp"
 #include "runtime/node/frames.hpp"
+#include "runtime/node/unix_socket.hpp"
 #include "runtime/wire/messages.hpp"
 
 #include <boost/test/unit_test.hpp>
