@@ -28,6 +28,9 @@ class job_journal;
 class store;
 
 inline constexpr std::size_t control_connections_max = 64;
+/// How long no connection is accepted after the process had no descriptor for
+/// one: without a pause, the thread would turn for as long as that lasts.
+inline constexpr std::chrono::milliseconds control_accept_pause{100};
 inline constexpr std::size_t control_far_requests_max = 256;
 inline constexpr std::size_t control_uploads_max = 16; ///< of one client
 /// Requests of one client that wait for events or views; more are refused.
