@@ -34,8 +34,12 @@ struct connection {
   client_key key = 0;
   frame_reader in;
   std::vector<std::byte> out;
-  bool busy = false; ///< a request is under way: no other is read
+  bool busy = false; ///< a request is under way
   bool dead = false;
+
+  /// Whether more is read: not before all that was asked is answered, and the
+  /// answers are with the client.
+  bool reads() const { return !busy && out.empty() && !in.whole(); }
 };
 
 } // namespace
@@ -125,7 +129,7 @@ private:
     fds.push_back({listener_.get(), short(accepts ? POLLIN : 0), 0});
     for (connection& c : near_)
       fds.push_back({c.fd.get(),
-                     static_cast<short>((!c.busy ? POLLIN : 0)
+                     static_cast<short>((c.reads() ? POLLIN : 0)
                                         | (c.out.empty() ? 0 : POLLOUT)),
                      0});
     ::poll(fds.data(), fds.size(), timeout_ms(now, accepts));
@@ -185,10 +189,11 @@ private:
     serve(c);
   }
 
-  /// Takes the next request that has arrived whole, unless one is under way.
+  /// Takes the next request that has arrived whole, unless one is under way
+  /// or its answer is.
   void serve(connection& c) {
     std::vector<std::byte> bytes;
-    if (c.busy || c.dead || !c.in.next(bytes)) {
+    if (c.busy || c.dead || !c.out.empty() || !c.in.next(bytes)) {
       c.dead = c.dead || c.in.broken();
       return;
     }

@@ -3,8 +3,10 @@
 // Near: a Unix socket (0600) in the data directory; every request and reply is
 // a frame of 4 bytes length (little end first) and an encoded envelope. Far:
 // clients of the TLS fabric; the node hands their requests over by ask(). A
-// near client has one request under way at a time, a far one a few, so that
-// nothing piles up; whoever is one too many is told so.
+// near client has one request under way at a time, a far one a few. The next
+// request of a near client is read when its socket has taken the whole reply
+// to the one before. So nothing piles up for a client that does not read. A
+// client that is one too many is told so.
 //
 // Threads: one own, which also reads and writes blobs for clients; ask(),
 //          answered() and poke() from any thread.

@@ -90,6 +90,48 @@ void ask_once(const unique_fd& fd, frame_reader& in, std::uint64_t number) {
 
 BOOST_AUTO_TEST_SUITE(control_socket)
 
+/// The client writes for as long as anything is taken. It has been stopped when
+/// nothing is, however often the control thread has turned.
+BOOST_AUTO_TEST_CASE(a_client_that_does_not_read_is_not_read) {
+  desk_without_node d;
+  const unique_fd deaf = connect_unix(d.socket);
+  const unique_fd other = connect_unix(d.socket);
+  BOOST_TEST_REQUIRE(bool(deaf));
+  BOOST_TEST_REQUIRE(bool(other));
+  frame_reader other_in;
+  constexpr std::size_t taken_max = std::size_t{16} << 20;
+  constexpr std::uint64_t turns = 50;
+  std::vector<std::byte> waiting;
+  std::size_t taken = 0;
+  std::uint64_t sent = 0, number = 0, still = 0;
+  while (still < turns && taken < taken_max) {
+    if (waiting.empty())
+      waiting = request(++sent);
+    const auto n = ::send(deaf.get(), waiting.data(), waiting.size(),
+                          MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (n > 0) {
+      waiting.erase(waiting.begin(), waiting.begin() + n);
+      taken += std::size_t(n);
+      still = 0;
+    } else {
+      BOOST_TEST_REQUIRE((errno == EAGAIN || errno == EWOULDBLOCK));
+      ++still;
+      ask_once(other, other_in, ++number);
+    }
+  }
+  BOOST_TEST(taken < taken_max);
+
+  // Nothing is lost: it reads at last, and all is answered in order.
+  const std::uint64_t whole = sent - (waiting.empty() ? 0 : 1);
+  BOOST_TEST_REQUIRE(whole > 0);
+  frame_reader in;
+  for (std::uint64_t i = 1; i <= whole; ++i) {
+    const client_reply r = reply_of(deaf, in);
+    BOOST_TEST_REQUIRE(r.number == i);
+    BOOST_TEST_REQUIRE(r.text == status_text);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(it_does_not_turn_while_no_descriptor_is_left) {
   desk_without_node d;
   const unique_fd known = connect_unix(d.socket);
@@ -111,6 +153,34 @@ BOOST_AUTO_TEST_CASE(it_does_not_turn_while_no_descriptor_is_left) {
   no_descriptors = false;
   frame_reader late;
   ask_once(waits, late, 1); // and it is accepted
+}
+
+BOOST_AUTO_TEST_CASE(what_was_read_and_not_handed_out_is_bounded) {
+  frame_reader in;
+  const auto small = request(1);
+  std::vector<std::byte> bytes;
+  BOOST_TEST(!in.whole());
+  for (std::size_t i = 0; i < small.size(); ++i) {
+    BOOST_TEST(!in.whole());
+    in.add(std::span(small).subspan(i, 1));
+  }
+  BOOST_TEST(in.whole());
+  BOOST_TEST(in.next(bytes));
+  BOOST_TEST(!in.whole());
+  BOOST_TEST(in.bytes() == 0);
+
+  const auto largest =
+    frame(std::vector<std::byte>(codec::message_bytes_max, std::byte{7}));
+  in.add(largest);
+  BOOST_TEST(in.whole());
+  BOOST_TEST(in.next(bytes));
+  BOOST_TEST(bytes.size() == codec::message_bytes_max);
+
+  // A length over the limit: no need to wait for so much.
+  in.add(std::vector<std::byte>{std::byte{1}, {}, std::byte{16}, {}});
+  BOOST_TEST(in.whole());
+  BOOST_TEST(!in.next(bytes));
+  BOOST_TEST(in.broken());
 }
 
 BOOST_AUTO_TEST_SUITE_END()
