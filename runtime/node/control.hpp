@@ -35,6 +35,17 @@ inline constexpr std::size_t control_connections_max = 64;
 inline constexpr std::chrono::milliseconds control_accept_pause{100};
 inline constexpr std::size_t control_far_requests_max = 256;
 inline constexpr std::size_t control_uploads_max = 16; ///< of one client
+/// Uploads of one client that it has begun and not committed, together: the
+/// largest text (model::corpus_bytes_max, 64 GiB) and a model's files beside
+/// it. They go when the client does.
+inline constexpr std::uint64_t control_upload_bytes_max = std::uint64_t{1}
+                                                          << 37;
+/// Uploads leave so much of the disk free: this share of it, and no more than
+/// the bytes below. A node that trains writes checkpoints, and a system whose
+/// disk is full misbehaves. A share, because disks may be small: 1/20 is what
+/// ext4 keeps for root; and with 1 GiB a system gets by on a disk of any size.
+inline constexpr std::uint64_t control_free_share = 20;
+inline constexpr std::uint64_t control_free_bytes_min = std::uint64_t{1} << 30;
 /// Requests of one client that wait for events or views; more are refused.
 inline constexpr std::size_t control_waiting_max = 8;
 /// Requests of one far client that are not yet looked at; more are refused.

@@ -311,6 +311,12 @@ public:
     return folder_ / name.substr(0, 2) / name.substr(2);
   }
 
+  space room() const override {
+    std::error_code error;
+    const auto is = fs::space(folder_, error);
+    return error ? space{} : space{is.available, is.capacity};
+  }
+
   disk_meter::reading activity() const override { return meter_.read(); }
   disk_meter& meter() { return meter_; }
 
