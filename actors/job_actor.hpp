@@ -151,6 +151,7 @@ private:
     std::function<void()> then;
     /// Of each try; whether it was the last. None: it never is.
     std::function<bool(std::error_code)> failed = {};
+    int unreadable = 0; ///< tries that found a manifest or index without sense
   };
   void fetch_lasting(fetching f);
   /// Loads a unit from a checkpoint: fetches its files, reads and checks them.
@@ -164,7 +165,9 @@ private:
     std::shared_ptr<int> failures = std::make_shared<int>(0);
   };
   /// So many such rounds, a second apart, and a checkpoint is given up: a peer
-  /// that comes back with its store makes another sub-plan meanwhile.
+  /// that comes back with its store makes another sub-plan meanwhile. So many
+  /// rounds in which a manifest makes no sense, too: its bytes are the same on
+  /// all peers, so a damaged one has been replaced by then.
   static constexpr int restore_rounds_max = 3;
   bool give_up(const loading& l);
   void load_from(loading l);

@@ -99,8 +99,8 @@ void job_actor::load_from(loading l) {
   f.set = std::move(set);
   f.holders = l.holders;
   f.failed = [this, l](std::error_code error) {
-    return (error == runtime::errc::not_found
-            || error == runtime::errc::corrupt)
+    return (error == runtime::errc::not_found || error == runtime::errc::corrupt
+            || error == std::errc::bad_message)
            && give_up(l);
   };
   f.then = [this, l = std::move(l)] { read_files(l); };
@@ -175,6 +175,10 @@ void job_actor::fetch_lasting(fetching f) {
     }
     if (all->failed && all->failed(error))
       return;
+    if (error == std::errc::bad_message
+        && ++all->unreadable >= restore_rounds_max)
+      return fail("the model that it was given says nowhere where its weights "
+                  "are: submit it again from a whole directory");
     note_once("data of the job cannot be fetched: " + error.message()
               + "; trying again");
     delayed_send(this, std::chrono::seconds(1), job_later{[this, all, turn] {
