@@ -20,23 +20,34 @@ namespace {
 /// What a look at the store says of a set.
 struct look {
   std::optional<core::blob_digest> missing; ///< the next blob to fetch
-  bool readable = true; ///< else a manifest or index says nonsense
+  std::error_code wrong; ///< a manifest or index that is here is of no use
 };
+
+/// Of one that could not be read, or understood: a peer may have a good one
+/// where it lies; else it makes no sense, or the disk does not read it now.
+look look_at_unusable(const core::blob_digest& d, runtime::store& blobs) {
+  std::error_code error;
+  if (blobs.read(d, error))
+    return {std::nullopt, std::make_error_code(std::errc::bad_message)};
+  if (!blobs.contains(d))
+    return {d, {}};
+  return {std::nullopt, error};
+}
 
 look look_at(const blob_set::part& p, runtime::store& blobs) {
   if (!blobs.contains(p.manifest))
-    return {p.manifest};
+    return {p.manifest, {}};
   auto m = read_manifest(p.manifest, blobs);
   if (!m)
-    return {std::nullopt, false};
+    return look_at_unusable(p.manifest, blobs);
   auto chosen = files_with(*m, p.tensors, blobs);
   if (!chosen)
-    return {std::nullopt, false};
+    return {std::nullopt, std::make_error_code(std::errc::bad_message)};
   for (const core::blob_digest& d : chosen->unread)
-    return {d, blobs.contains(d) ? false : true};
+    return look_at_unusable(d, blobs);
   for (const manifest_file& f : chosen->files)
     if (!blobs.contains(f.digest))
-      return {f.digest};
+      return {f.digest, {}};
   return {};
 }
 
@@ -44,25 +55,25 @@ look look_at(const blob_set::part& p, runtime::store& blobs) {
 look look_at(const blob_set& set, runtime::store& blobs) {
   for (const core::blob_digest& d : set.blobs)
     if (!blobs.contains(d))
-      return {d};
+      return {d, {}};
   for (const core::blob_digest& d : set.manifests) {
     std::vector<core::blob_digest> missing;
     if (!complete(d, blobs, &missing))
-      return missing.empty() ? look{std::nullopt, false}
-                             : look{missing.front()};
+      return missing.empty() ? look_at_unusable(d, blobs)
+                             : look{missing.front(), {}};
   }
   for (const core::blob_digest& d : set.carried) {
     if (!blobs.contains(d))
-      return {d};
+      return {d, {}};
     auto m = read_manifest(d, blobs);
     if (!m)
-      return {std::nullopt, false};
+      return look_at_unusable(d, blobs);
     for (const manifest_file& f : m->files)
       if (carried_on(f.name) && !blobs.contains(f.digest))
-        return {f.digest};
+        return {f.digest, {}};
   }
   for (const blob_set::part& p : set.parts)
-    if (const look l = look_at(p, blobs); l.missing || !l.readable)
+    if (const look l = look_at(p, blobs); l.missing || l.wrong)
       return l;
   return {};
 }
@@ -126,9 +137,8 @@ void go_on(const std::shared_ptr<fetching>& f) {
   f->node->disk().submit(
     [f](kernels::backend&) {
       const look l = look_at(f->set, f->node->blobs());
-      if (!l.readable || !l.missing) {
-        f->done(l.readable ? std::error_code{}
-                           : std::make_error_code(std::errc::bad_message));
+      if (!l.missing) {
+        f->done(l.wrong);
         return;
       }
       fetch(f, *l.missing, [f](std::error_code error) {
@@ -187,7 +197,7 @@ void fetch_singles(const std::shared_ptr<fetching>& f) {
 
 bool have_all(runtime::context& node, const blob_set& set) {
   const look l = look_at(set, node.blobs());
-  return l.readable && !l.missing;
+  return !l.wrong && !l.missing;
 }
 
 bool refused_by_disk(std::error_code error) {

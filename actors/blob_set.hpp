@@ -5,7 +5,8 @@
 // some tensors only when the indexes are.
 //
 // Threads: any; `done` runs on some thread and only posts a message.
-// Errors:  the first failure ends it.
+// Errors:  the first failure ends it. std::errc::bad_message: a manifest or an
+//          index that is here makes no sense, the same on all peers.
 #pragma once
 
 #include "runtime/core/ids.hpp"

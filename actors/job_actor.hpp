@@ -155,6 +155,7 @@ private:
     std::function<void()> then;
     /// Of each try; whether it was the last. None: it never is.
     std::function<bool(std::error_code)> failed = {};
+    int unreadable = 0; ///< tries that found a manifest or index without sense
   };
   void fetch_lasting(fetching f);
   /// Loads a unit from a checkpoint: fetches its files, reads and checks them.
@@ -169,6 +170,10 @@ private:
   void on_offer(const runtime::checkpoint_offered& m);
   void fetch_again(const core::job_action::fetch_checkpoint& a);
   void verify_fetched(const core::job_action::fetch_checkpoint& a);
+  /// So many rounds in which a manifest makes no sense, a second apart, and the
+  /// job fails: its bytes are the same on all peers, so a damaged one has been
+  /// replaced by then.
+  static constexpr int unreadable_rounds_max = 3;
   void load_from(loading l);
   void read_files(const loading& l);
   void note_once(const std::string& text);

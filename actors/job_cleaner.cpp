@@ -143,7 +143,7 @@ private:
   /// What remember_blobs wrote: "data <hex>" and "origin <hex>".
   digests listed(const fs::path& file) const {
     digests out;
-    std::ifstream in(file);
+    std::ifstream in = runtime::posix::open_text(file);
     for (std::string kind, hex; in >> kind >> hex;) {
       core::blob_digest d{};
       if (!core::from_hex(hex, d))
@@ -185,9 +185,8 @@ void remember_blobs(runtime::context& node, const core::job_entry& entry) {
   std::string text = "data " + core::to_hex(entry.data) + "\n";
   if (entry.origin != core::blob_digest{})
     text += "origin " + core::to_hex(entry.origin) + "\n";
-  const runtime::posix::descriptor fd(
-    ::open((folder / list_name).c_str(),
-           O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  const runtime::posix::descriptor fd = runtime::posix::open_regular(
+    folder / list_name, O_WRONLY | O_CREAT | O_TRUNC, error);
   if (fd) // else what it lists stays
     (void)runtime::posix::write_all(fd.get(), std::as_bytes(std::span(text)));
 }

@@ -88,6 +88,12 @@ const char* kind_of(const transport::bulk_tag& tag) {
 /// Verdicts and other notices under one sub-plan: others' words take room.
 constexpr std::size_t noted_max = 64;
 
+/// A thread of the links that does not turn for so long is at a piece of work,
+/// as a device may be: it is held against the same budget. It turns some
+/// hundred thousand times a second while it works, and takes turns of
+/// milliseconds at most; a host may not give it a core for some time.
+constexpr core::nanoseconds links_silent_min = 1'000'000'000;
+
 /// Ticks until a flight record is written without a list of transfers.
 constexpr int flight_ticks_max = 5;
 
@@ -156,12 +162,16 @@ core::stall_watch::sight job_actor::sight() {
     for (const runtime::link_hub::job_bytes& b : l.jobs)
       if (b.job == config_.entry.id)
         s.mark += b.sent + b.received;
+  const core::nanoseconds silent = node().links().silent_for().count();
   if (s.active)
-    s.computing = std::max(device, busy_for(node().reductions()));
+    s.computing = std::max({device, busy_for(node().reductions()),
+                            silent < links_silent_min ? 0 : silent});
   s.predicted = s.loading && alone_ ? 0 : predicted_;
   s.committed = last_step_;
   s.sending_to = sending_to_;
   s.where = looking_ ? "looking for checkpoints" : to_text(at);
+  if (s.active && silent >= links_silent_min && s.computing == silent)
+    s.where = "its links stand still";
   see_disk(s);
   return s;
 }

@@ -99,7 +99,8 @@ void job_actor::load_from(loading l) {
   f.set = std::move(set);
   f.holders = l.holders;
   f.failed = [this, l](std::error_code error) {
-    if (error == runtime::errc::not_found || error == runtime::errc::corrupt)
+    if (error == runtime::errc::not_found || error == runtime::errc::corrupt
+        || (l.checkpoint && error == std::errc::bad_message))
       say_missing(l);
     return l.digest != digest_;
   };
@@ -170,6 +171,10 @@ void job_actor::fetch_lasting(fetching f) {
     }
     if (all->failed && all->failed(error))
       return;
+    if (error == std::errc::bad_message
+        && ++all->unreadable >= unreadable_rounds_max)
+      return fail("the model that it was given says nowhere where its weights "
+                  "are: submit it again from a whole directory");
     note_once("data of the job cannot be fetched: " + error.message()
               + "; trying again");
     delayed_send(this, std::chrono::seconds(1), job_later{[this, all, turn] {

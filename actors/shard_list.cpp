@@ -30,10 +30,10 @@ std::error_code
 write_list(const fs::path& file, const std::string& text, int flags) {
   std::error_code error;
   fs::create_directories(file.parent_path(), error);
-  const runtime::posix::descriptor fd(
-    ::open(file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | flags, 0600));
-  if (!fd)
-    return runtime::posix::last_error();
+  const runtime::posix::descriptor fd =
+    runtime::posix::open_regular(file, O_WRONLY | O_CREAT | flags, error);
+  if (error)
+    return error;
   return runtime::posix::write_all(fd.get(), std::as_bytes(std::span(text)));
 }
 
@@ -57,7 +57,7 @@ std::error_code note_shard(runtime::context& node, core::job_id job,
 
 std::vector<listed_shard> read_shards(const fs::path& list) {
   std::vector<listed_shard> out;
-  std::ifstream in(list);
+  std::ifstream in = runtime::posix::open_text(list);
   for (std::string line; std::getline(in, line);) {
     std::istringstream words(line);
     listed_shard s;

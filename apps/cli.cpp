@@ -183,8 +183,13 @@ void add_node(CLI::App& app, command_set& set, runners& run) {
                 "again");
   c->add_flag("--slurm", o.slurm,
               "contact the nodes of this Slurm job (SLURM_JOB_NODELIST)");
-  c->add_option("--join-token", o.join_token,
-                "what `shoal invite` printed: brings the cluster key, once");
+  CLI::Option* token = c->add_option(
+    "--join-token", o.join_token,
+    "what `shoal invite` printed: brings the cluster key, once. Other users of "
+    "this machine can see it in `ps`: better by a file, or SHOAL_JOIN_TOKEN");
+  c->add_option("--join-token-file", o.join_token_file,
+                "a file whose first line is the join token; - reads stdin")
+    ->excludes(token);
   c->add_option("--cluster", o.cluster, "shoals of other names are ignored");
   CLI::Option* witness =
     c->add_flag("--witness", o.witness, "vote, but take no work");

@@ -75,7 +75,8 @@ int run_invite(const invite_options& o) {
   std::cout << token << std::endl;
   std::cerr << "for one peer, until " << when << ", from "
             << core::to_hex(parsed->inviter)
-            << "\nthere: shoal node --join-token TOKEN\n";
+            << "\nthere: shoal node --join-token-file -, and paste it (or "
+               "name a file that holds it)\n";
   return exit_done;
 }
 

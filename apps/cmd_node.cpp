@@ -5,6 +5,7 @@
 #include "apps/remote.hpp"
 #include "apps/signals.hpp"
 #include "runtime/client.hpp"
+#include "runtime/invite.hpp" // parse_token
 #include "runtime/memory_keeper.hpp"
 #include "runtime/model/json.hpp"
 #include "runtime/node.hpp"
@@ -15,7 +16,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstdio>
+#include <fstream>
 #include <iostream>
 #include <optional>
 
@@ -91,6 +94,26 @@ private:
                                               "them");
                     }};
 };
+
+/// The first line of a file, or of stdin; nothing if it holds no token. May
+/// wait: for a user who pastes the token, or for another program.
+std::optional<std::string> read_token(const std::filesystem::path& file) {
+  std::ifstream in;
+  if (file != "-")
+    in.open(file);
+  std::istream& from = file == "-" ? std::cin : in;
+  std::string text;
+  for (char c = 0; text.size() <= runtime::token_text_max && from.get(c);) {
+    if (c == '\n')
+      break;
+    text += c;
+  }
+  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back())))
+    text.pop_back();
+  if (runtime::parse_token(text))
+    return text;
+  return std::nullopt;
+}
 
 runtime::node_config
 config_of(const node_options& o, std::uint64_t memory, printer& out) {
@@ -248,12 +271,24 @@ std::filesystem::path data_dir_of(const node_address& at) {
   return at.data_dir.empty() ? runtime::default_data_dir(at.name) : at.data_dir;
 }
 
-int run_node(const node_options& o) {
+int run_node(node_options o) {
   const auto memory = parse_bytes(o.memory);
   if (!memory) {
     std::cerr << "shoal: --memory is '" << o.memory
               << "'; expected bytes such as 8G or 512M\n";
     return exit_usage;
+  }
+  if (!o.join_token_file.empty()) {
+    const auto token = read_token(o.join_token_file);
+    if (!token) {
+      std::cerr << "shoal: --join-token-file: the first line of "
+                << (o.join_token_file == "-" ? "stdin"
+                                             : o.join_token_file.string())
+                << " is no join token: it must hold all that `shoal invite` "
+                   "has printed on stdout\n";
+      return exit_usage;
+    }
+    o.join_token = *token;
   }
   signals interrupts;
   const runtime::memory_keeper keeper;

@@ -8,6 +8,7 @@
 #include "apps/commands.hpp"
 #include "apps/follow.hpp"
 #include "apps/model_upload.hpp"
+#include "apps/orderly_stop.hpp"
 #include "apps/progress.hpp"
 #include "apps/remote.hpp"
 #include "apps/run_file.hpp"
@@ -297,18 +298,43 @@ private:
     return exit_done;
   }
 
+  /// The watching client is busy: asks by another one.
+  void stop_job(bool drain) {
+    runtime::client_config c;
+    c.data_dir = embedded_ ? embedded_->folder() : data_dir_of(o_.at);
+    c.addresses = addresses_; // its node may be gone by now
+    c.cluster_key_file = o_.at.cluster_key;
+    runtime::client asking(c);
+    if (asking.connect() || asking.stop_job(job_, drain))
+      std::cerr << "shoal: " << asking.text() << "\n";
+  }
+
+  /// Asked again and again while the job is watched. @returns whether to end
+  bool look_at_stop() {
+    const auto now = orderly_stop::clock::now();
+    if (interrupts_.seen())
+      stop_.ask(now);
+    const auto seconds =
+      std::chrono::ceil<std::chrono::seconds>(stop_.patience()).count();
+    switch (stop_.next(now)) {
+    case orderly_stop::action::end_at_once:
+      std::cerr << "shoal: no step has ended for " << seconds
+                << " s: the job ends at once, without a checkpoint\n";
+      stop_job(false);
+      return false;
+    case orderly_stop::action::give_up:
+      return true;
+    case orderly_stop::action::none:
+      break;
+    }
+    return false;
+  }
+
   int follow() {
     interrupts_.on_first([this] {
       std::cerr << "\nshoal: stopping after this step, with a checkpoint "
                    "(again: stop at once)\n";
-      // The watching client is busy: ask by another one.
-      runtime::client_config c;
-      c.data_dir = embedded_ ? embedded_->folder() : data_dir_of(o_.at);
-      c.addresses = addresses_; // its node may be gone by now
-      c.cluster_key_file = o_.at.cluster_key;
-      runtime::client asking(c);
-      if (asking.connect() || asking.stop_job(job_, true))
-        std::cerr << "shoal: " << asking.text() << "\n";
+      stop_job(true);
     });
     follow_config f;
     f.folder = o_.out;
@@ -317,15 +343,27 @@ private:
     f.at.addresses.insert(f.at.addresses.end(), addresses_.begin(),
                           addresses_.end());
     f.hooks.moved = [this] { give_again(); };
+    const follower* watching = nullptr;
+    f.hooks.stop = [this, &watching] {
+      const bool runs = watching && watching->state().empty();
+      return runs && look_at_stop();
+    };
     f.seen = [this](const job_event& e) {
-      if (e.kind == job_event_kind::step)
-        text_ = {}; // others have it by now
+      if (e.kind != job_event_kind::step)
+        return;
+      text_ = {}; // others have it by now
+      stop_.stepped(orderly_stop::clock::now());
     };
     follower watch(*client_, *out_, f);
+    watching = &watch;
     if (watch.run(job_))
       return fail(client_->text());
+    if (watch.state().empty() && stop_.at_once())
+      return fail("the job was to end, and nobody has answered: it may go on; "
+                  "see `shoal jobs`, and `shoal cancel "
+                  + job_text() + " --now`");
     if (watch.state() == "cancelled" && interrupts_.seen())
-      return exit_done;
+      return stop_.at_once() ? exit_failed : exit_done;
     if (watch.state() == "done")
       return watch.saved() ? exit_done
                            : fail("the run is done, but its model is not in "
@@ -358,6 +396,7 @@ private:
   std::unique_ptr<embedded_node> embedded_;
   std::unique_ptr<runtime::client> client_;
   core::job_id job_ = 0;
+  orderly_stop stop_;
   std::vector<std::string> addresses_; ///< of the shoal, when submitted
   std::vector<std::byte> text_;        ///< the job's data, until the first step
 };

@@ -35,6 +35,7 @@ struct node_options {
   std::filesystem::path hosts;
   bool slurm = false;
   std::string join_token;
+  std::filesystem::path join_token_file; ///< "-": stdin
   bool witness = false;
   bool non_voting = false;
   bool no_discovery = false;
@@ -49,7 +50,7 @@ struct node_options {
   std::filesystem::path trace;
   bool json = false;
 };
-int run_node(const node_options& o);
+int run_node(node_options o);
 
 struct status_options {
   node_address at;

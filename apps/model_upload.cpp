@@ -29,6 +29,8 @@ public:
 
   model::result<uploaded_model> run(std::uint64_t step) {
     all_.step = step;
+    if (auto fine = check_files(); !fine)
+      return fine.why();
     for (const char* kind : {actors::model_files, actors::optimizer_files})
       if (auto done = put_weights(kind); !done)
         return done.why();
@@ -46,6 +48,30 @@ public:
 
 private:
   using mapped_ptr = std::shared_ptr<const model::mapped_file>;
+
+  /// What goes by name must be a file, or the job would lack it: a FIFO, say,
+  /// or a link to nothing. And there is no model without weights.
+  model::status check_files() const {
+    std::vector<std::string> names{"config.json"};
+    std::ranges::copy(actors::carried_names, std::back_inserter(names));
+    for (const char* kind : {actors::model_files, actors::optimizer_files}) {
+      names.push_back(actors::single_name(kind));
+      names.push_back(actors::index_name(kind));
+    }
+    for (const std::string& name : names) {
+      std::error_code error;
+      const auto is = fs::symlink_status(directory_ / name, error);
+      if (fs::exists(is) && !has(name))
+        return failure{(directory_ / name).string()
+                       + ": is not a regular file"};
+    }
+    const std::string single = actors::single_name(actors::model_files);
+    const std::string index = actors::index_name(actors::model_files);
+    if (!has(single) && !has(index))
+      return failure{directory_.string() + ": holds no model: there is neither "
+                     + single + " nor " + index};
+    return model::done{};
+  }
 
   bool has(const std::string& name) const {
     std::error_code error;

@@ -30,6 +30,8 @@ public:
       return "connection lost";
     case errc::no_quorum:
       return "too few voters are in contact";
+    case errc::not_regular:
+      return "not a regular file";
     }
     return "unknown error";
   }

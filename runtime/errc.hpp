@@ -16,6 +16,7 @@ enum class errc {
   timed_out,   ///< no answer in time
   lost,        ///< the connection ended
   no_quorum,   ///< too few of the last view's voters are here
+  not_regular, ///< a FIFO, folder, device or socket where a file should be
 };
 
 const std::error_category& runtime_category() noexcept;

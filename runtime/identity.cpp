@@ -24,13 +24,14 @@ using transport::tls::shared_key;
 namespace {
 
 std::array<std::uint8_t, 32> read_key(const fs::path& file) {
-  unique_fd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd)
-    throw node_error("cannot read key file " + file.string() + ": "
-                     + std::strerror(errno));
+  std::error_code error;
+  const unique_fd fd = posix::open_regular(file, O_RDONLY, error);
   struct stat info {};
-  if (::fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode))
-    throw node_error("key file " + file.string() + " is no regular file");
+  if (!error && ::fstat(fd.get(), &info) != 0)
+    error = posix::last_error();
+  if (error)
+    throw node_error("cannot read key file " + file.string() + ": "
+                     + error.message());
   if ((info.st_mode & 077) != 0)
     throw node_error("key file " + file.string()
                      + " can be read by others: run chmod 600 on it");
@@ -162,10 +163,11 @@ bool mend_data_dir(const fs::path& folder) {
 data_dir_lock::data_dir_lock(const fs::path& folder) {
   make_private_dir(folder);
   fs::path file = folder / "lock";
-  unique_fd fd(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  if (!fd)
+  std::error_code error;
+  unique_fd fd = posix::open_regular(file, O_RDWR | O_CREAT, error);
+  if (error)
     throw node_error("cannot use data directory " + folder.string() + ": "
-                     + std::strerror(errno));
+                     + file.string() + ": " + error.message());
   char pid[32] = {};
   if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
     ssize_t size = ::read(fd.get(), pid, sizeof pid - 1);

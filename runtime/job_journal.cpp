@@ -4,6 +4,7 @@
 #include "runtime/device_queue.hpp"
 #include "runtime/job_lines.hpp"
 #include "runtime/metrics/event_json.hpp"
+#include "runtime/posix.hpp"
 
 #include <algorithm>
 #include <condition_variable>
@@ -243,7 +244,7 @@ private:
         || name.find_first_not_of("0123456789abcdef") != std::string::npos)
       return;
     const core::job_id job = std::stoull(name, nullptr, 16);
-    std::ifstream in(file);
+    std::ifstream in = posix::open_text(file);
     for (std::string line; std::getline(in, line);) {
       job_event e;
       if (from_json_line(line, e)) // else cut off by a crash

@@ -134,8 +134,7 @@ std::error_code job_lines::write_all_of(core::job_id job, refused& r) {
   if (!error && r.marked) {
     fs::remove(mark(job), none);
   } else if (error && !r.marked) { // takes no room, where there is a folder
-    r.marked = bool(posix::descriptor(
-      ::open(mark(job).c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600)));
+    r.marked = bool(posix::open_regular(mark(job), O_WRONLY | O_CREAT, none));
   }
   return error;
 }
@@ -146,10 +145,10 @@ std::error_code job_lines::write(core::job_id job, const std::string& line) {
   fs::create_directories(path.parent_path(), error);
   if (error)
     return error;
-  const posix::descriptor fd(
-    ::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
-  if (!fd)
-    return posix::last_error();
+  const posix::descriptor fd =
+    posix::open_regular(path, O_RDWR | O_CREAT | O_APPEND, error);
+  if (error)
+    return error;
   // A line that a crash or a full disk cut off must not spoil the next one.
   std::string text = line + "\n";
   const auto end = ::lseek(fd.get(), 0, SEEK_END);

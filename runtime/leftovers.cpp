@@ -32,8 +32,9 @@ bool is_mine(const fs::path& path, mode_t type) {
 
 /// The lock of a folder, held; empty if somebody has it, or there is none.
 posix::descriptor lock_of(const fs::path& folder) {
-  posix::descriptor fd(
-    ::open((folder / "lock").c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+  std::error_code none;
+  posix::descriptor fd =
+    posix::open_regular(folder / "lock", O_RDWR | O_NOFOLLOW, none);
   if (fd && ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0)
     fd.reset();
   return fd;

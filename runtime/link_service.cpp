@@ -305,6 +305,15 @@ public:
       [then = std::move(then)](links::state& s) { then(s.longest_queues()); });
   }
 
+  /// Not an event: who stands still may be the one that runs them.
+  std::chrono::nanoseconds silent_for() override {
+    std::lock_guard lock(fabrics_mutex_);
+    std::chrono::nanoseconds longest{0};
+    for (transport::fabric* f : fabrics_)
+      longest = std::max(longest, f->silent_for());
+    return longest;
+  }
+
   std::vector<link_stat> stats() const override {
     auto list = state_->all_stats();
     std::uint64_t sum = 0;
@@ -327,6 +336,11 @@ public:
   }
 
   void add_fabric(fabric_kind kind, transport::fabric& f) override {
+    {
+      std::lock_guard lock(fabrics_mutex_);
+      if (!closed_)
+        fabrics_.push_back(&f);
+    }
     post([kind, &f](links::state& s) { s.add_fabric(kind, f); });
   }
   void peer_up(fabric_kind kind, const transport::peer_id& peer) override {
@@ -344,6 +358,11 @@ public:
   }
   void close() override {
     local_.close();
+    {
+      std::lock_guard lock(fabrics_mutex_);
+      closed_ = true;
+      fabrics_.clear();
+    }
     const auto keep = state_;
     keep->events.run([s = keep.get()] { s->close(); });
   }
@@ -357,6 +376,9 @@ private:
 
   std::shared_ptr<links::state> state_;
   links::local local_;
+  std::mutex fabrics_mutex_; ///< guards what follows
+  std::vector<transport::fabric*> fabrics_;
+  bool closed_ = false;
 };
 
 } // namespace

@@ -20,6 +20,7 @@
 #include "runtime/model/ready_pages.hpp"
 #include "transport/fabric.hpp" // bulk_tag, peer_id
 
+#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -105,6 +106,10 @@ public:
     tell({});
   }
   static constexpr std::size_t pending_max = 16;
+
+  /// For how long a thread that moves tensors has stood still; 0: none does.
+  /// Call it some times a second: fabric::silent_for().
+  virtual std::chrono::nanoseconds silent_for() { return {}; }
 
   static constexpr int retries_max = 3;
 };

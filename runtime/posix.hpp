@@ -1,14 +1,21 @@
 // runtime/posix.hpp -- files as the system has them, with error codes.
 //
+// What a node reads or writes of its own is opened by open_regular() or
+// open_text(): whatever lies in its place, the node does not wait for it.
+//
 // Threads: any.
 #pragma once
 
+#include "runtime/errc.hpp"
+
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstddef>
 #include <filesystem>
+#include <fstream>
 #include <span>
 #include <system_error>
 #include <utility>
@@ -47,6 +54,41 @@ public:
 private:
   int fd_ = -1;
 };
+
+/// Opens a file as open(2) does, and never waits: for what must be a regular
+/// file. A FIFO would hold up its opener until another process opens it, too.
+/// @returns none with `error` set: of the system, or errc::not_regular
+inline descriptor open_regular(const std::filesystem::path& file, int flags,
+                               std::error_code& error) noexcept {
+  descriptor fd(
+    ::open(file.c_str(), flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0600));
+  struct stat is {};
+  if (!fd || ::fstat(fd.get(), &is) != 0) {
+    error = last_error();
+    // Of a FIFO that nobody reads, of a socket; and of a folder, to be written.
+    if (errno == ENXIO || errno == EISDIR)
+      error = errc::not_regular;
+    return {};
+  }
+  if (!S_ISREG(is.st_mode)) {
+    error = errc::not_regular;
+    return {};
+  }
+  error = {};
+  return fd;
+}
+
+/// Reads a regular file as text. Anything else reads as a file that is not
+/// there.
+inline std::ifstream open_text(const std::filesystem::path& file) {
+  std::error_code none;
+  std::ifstream in;
+  if (std::filesystem::is_regular_file(file, none))
+    in.open(file);
+  else
+    in.setstate(std::ios::failbit);
+  return in;
+}
 
 inline std::error_code
 write_all(int fd, std::span<const std::byte> bytes) noexcept {

@@ -116,6 +116,7 @@ std::error_code vote_file::store(kind& k) {
       spare_in_use_ = folder;
       return {};
     }
+    ::rmdir(folder.c_str()); // only if it is empty: it was made for this record
   }
   spare_in_use_.clear();
   return k.error;

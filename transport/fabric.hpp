@@ -27,6 +27,7 @@
 #include "transport/errc.hpp"
 #include "transport/peer.hpp"
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -138,6 +139,13 @@ public:
   virtual void drop(const peer_id& peer) = 0;
 
   virtual traffic traffic_with(const peer_id& peer) const = 0;
+
+  /// For how long the progress thread has not turned, though it was asked to by
+  /// an earlier call of this; 0: it turns, as far as is known. Asks it again
+  /// once every look_every at most, so call it at least as often. A fabric
+  /// whose silence others notice (tls: by heartbeats) may always say 0.
+  virtual std::chrono::nanoseconds silent_for() { return {}; }
+  static constexpr std::chrono::seconds look_every{1};
 
   /// Drops all peers, runs all completions, ends the progress thread. Later
   /// calls answer canceled; a second close does nothing.

@@ -2,6 +2,7 @@
 #include "runtime/node/client_link.hpp"
 
 #include "runtime/node/frames.hpp"
+#include "runtime/node/unix_socket.hpp"
 #include "runtime/wire/codec.hpp"
 #include "transport/tls/fabric.hpp"
 

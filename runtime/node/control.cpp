@@ -4,6 +4,7 @@
 #include "runtime/job_journal.hpp"
 #include "runtime/node/desk.hpp"
 #include "runtime/node/frames.hpp"
+#include "runtime/node/unix_socket.hpp"
 #include "runtime/wire/codec.hpp"
 
 #include <poll.h>
@@ -17,6 +18,7 @@
 #include <list>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 namespace shoal::runtime {
@@ -32,8 +34,12 @@ struct connection {
   client_key key = 0;
   frame_reader in;
   std::vector<std::byte> out;
-  bool busy = false; ///< a request is under way: no other is read
+  bool busy = false; ///< a request is under way
   bool dead = false;
+
+  /// Whether more is read: not before all that was asked is answered, and the
+  /// answers are with the client.
+  bool reads() const { return !busy && out.empty() && !in.whole(); }
 };
 
 } // namespace
@@ -116,20 +122,17 @@ private:
   }
 
   void wait() {
+    const clock::time_point now = clock::now();
+    const bool accepts = accept_again_ <= now;
     std::vector<pollfd> fds;
     fds.push_back({wake_.get(), POLLIN, 0});
-    fds.push_back({listener_.get(), POLLIN, 0});
+    fds.push_back({listener_.get(), short(accepts ? POLLIN : 0), 0});
     for (connection& c : near_)
       fds.push_back({c.fd.get(),
-                     static_cast<short>((c.busy ? 0 : POLLIN)
+                     static_cast<short>((c.reads() ? POLLIN : 0)
                                         | (c.out.empty() ? 0 : POLLOUT)),
                      0});
-    int timeout = -1;
-    if (auto due = desk_.due())
-      timeout = static_cast<int>(std::max<long>(
-        0, std::chrono::ceil<std::chrono::milliseconds>(*due - clock::now())
-             .count()));
-    ::poll(fds.data(), fds.size(), timeout);
+    ::poll(fds.data(), fds.size(), timeout_ms(now, accepts));
     if (fds[0].revents) {
       std::uint64_t count = 0;
       [[maybe_unused]] ssize_t n = ::read(wake_.get(), &count, sizeof count);
@@ -144,11 +147,25 @@ private:
       accept();
   }
 
+  /// Until something has to be done that no descriptor tells of; -1: nothing.
+  int timeout_ms(clock::time_point now, bool accepts) const {
+    std::optional<clock::time_point> due = desk_.due();
+    if (!accepts)
+      due = std::min(due.value_or(accept_again_), accept_again_);
+    if (!due)
+      return -1;
+    return static_cast<int>(std::max<long>(
+      0, std::chrono::ceil<std::chrono::milliseconds>(*due - now).count()));
+  }
+
   void accept() {
     int fd = ::accept4(listener_.get(), nullptr, nullptr,
                        SOCK_NONBLOCK | SOCK_CLOEXEC);
-    if (fd < 0)
+    if (fd < 0) {
+      if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
+        accept_again_ = clock::now() + control_accept_pause;
       return;
+    }
     if (near_.size() >= control_connections_max) {
       unique_fd one_too_many(fd);
       client_reply busy; // number 0: to whatever it asks
@@ -172,10 +189,11 @@ private:
     serve(c);
   }
 
-  /// Takes the next request that has arrived whole, unless one is under way.
+  /// Takes the next request that has arrived whole, unless one is under way
+  /// or its answer is.
   void serve(connection& c) {
     std::vector<std::byte> bytes;
-    if (c.busy || c.dead || !c.in.next(bytes)) {
+    if (c.busy || c.dead || !c.out.empty() || !c.in.next(bytes)) {
       c.dead = c.dead || c.in.broken();
       return;
     }
@@ -246,6 +264,7 @@ private:
   std::list<connection> near_;
   std::map<core::peer_id, client_key> far_;
   client_key last_key_ = 0;
+  clock::time_point accept_again_{}; ///< not before
   std::uint64_t listening_ = 0;
   std::mutex mutex_;
   std::deque<far_request> asked_;

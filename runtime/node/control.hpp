@@ -3,8 +3,10 @@
 // Near: a Unix socket (0600) in the data directory; every request and reply is
 // a frame of 4 bytes length (little end first) and an encoded envelope. Far:
 // clients of the TLS fabric; the node hands their requests over by ask(). A
-// near client has one request under way at a time, a far one a few, so that
-// nothing piles up; whoever is one too many is told so.
+// near client has one request under way at a time, a far one a few. The next
+// request of a near client is read when its socket has taken the whole reply
+// to the one before. So nothing piles up for a client that does not read. A
+// client that is one too many is told so.
 //
 // Threads: one own, which also reads and writes blobs for clients; ask(),
 //          answered() and poke() from any thread.
@@ -28,8 +30,22 @@ class job_journal;
 class store;
 
 inline constexpr std::size_t control_connections_max = 64;
+/// How long no connection is accepted after the process had no descriptor for
+/// one: without a pause, the thread would turn for as long as that lasts.
+inline constexpr std::chrono::milliseconds control_accept_pause{100};
 inline constexpr std::size_t control_far_requests_max = 256;
 inline constexpr std::size_t control_uploads_max = 16; ///< of one client
+/// Uploads of one client that it has begun and not committed, together: the
+/// largest text (model::corpus_bytes_max, 64 GiB) and a model's files beside
+/// it. They go when the client does.
+inline constexpr std::uint64_t control_upload_bytes_max = std::uint64_t{1}
+                                                          << 37;
+/// Uploads leave so much of the disk free: this share of it, and no more than
+/// the bytes below. A node that trains writes checkpoints, and a system whose
+/// disk is full misbehaves. A share, because disks may be small: 1/20 is what
+/// ext4 keeps for root; and with 1 GiB a system gets by on a disk of any size.
+inline constexpr std::uint64_t control_free_share = 20;
+inline constexpr std::uint64_t control_free_bytes_min = std::uint64_t{1} << 30;
 /// Requests of one client that wait for events or views; more are refused.
 inline constexpr std::size_t control_waiting_max = 8;
 /// Requests of one far client that are not yet looked at; more are refused.

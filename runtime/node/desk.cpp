@@ -128,14 +128,51 @@ void desk::on(client_key, const ask_status&, client_reply& out) {
   out.text = hooks_.status();
 }
 
+/// "12 GiB" or "700 MiB".
+static std::string size_text(std::uint64_t bytes) {
+  constexpr int mebi = 20, gibi = 30;
+  return bytes >> gibi >= 10 ? std::to_string(bytes >> gibi) + " GiB"
+                             : std::to_string(bytes >> mebi) + " MiB";
+}
+
+bool desk::may_upload(std::uint64_t announced, std::uint64_t bytes,
+                      client_reply& out) const {
+  if (announced > control_upload_bytes_max) {
+    refuse(out, "unfinished uploads of one client may have "
+                  + size_text(control_upload_bytes_max)
+                  + " together (control_upload_bytes_max), not "
+                  + size_text(announced));
+    return false;
+  }
+  const store::space disk = hooks_.blobs->room();
+  const std::uint64_t floor =
+    std::min(disk.all_bytes / control_free_share, control_free_bytes_min);
+  if (disk.all_bytes > 0
+      && (disk.free_bytes < floor || bytes > disk.free_bytes - floor)) {
+    refuse(out, "the disk of this node has too little room: "
+                  + size_text(disk.free_bytes) + " are free, the upload needs "
+                  + size_text(bytes) + ", and " + size_text(floor)
+                  + " stay free (control_free_bytes_min): make room, or "
+                    "upload to another node");
+    return false;
+  }
+  return true;
+}
+
 void desk::on(client_key who, const put_begin& r, client_reply& out) {
   std::size_t own = 0;
+  std::uint64_t announced = r.total_bytes;
   for (const auto& [number, u] : uploads_)
-    own += u.owner == who;
+    if (u.owner == who) {
+      ++own;
+      announced += u.total_bytes;
+    }
   if (own >= control_uploads_max)
     return refuse(out, "too many uploads at a time");
   if (r.total_bytes > store::blob_bytes_max)
     return refuse(out, "larger than a blob may be");
+  if (!may_upload(announced, r.total_bytes, out))
+    return;
   out.value = ++last_token_;
   uploads_[out.value] = upload{who, hooks_.blobs->write(), 0, r.total_bytes};
 }
@@ -156,6 +193,11 @@ void desk::on(client_key who, const put_chunk& r, client_reply& out) {
   if (r.offset != u->bytes || r.bytes.size() > u->total_bytes - u->bytes) {
     uploads_.erase(r.upload);
     return refuse(out, "a piece of the upload is out of order");
+  }
+  // Asked again: others fill the disk, too, and announce what they like.
+  if (!may_upload(0, r.bytes.size(), out)) {
+    uploads_.erase(r.upload);
+    return;
   }
   if (auto error = u->writer->append(r.bytes)) {
     uploads_.erase(r.upload);

@@ -69,6 +69,10 @@ private:
   void on(client_key who, const leave_shoal& r, client_reply& out);
   bool may_wait(client_key who, client_reply& out) const;
   bool read_events(const ask_events& r, client_reply& out);
+  /// Whether `bytes` more may be written for this client's uploads, which have
+  /// announced `announced` bytes; else `out` says why not.
+  bool may_upload(std::uint64_t announced, std::uint64_t bytes,
+                  client_reply& out) const;
   upload* find_upload(client_key who, std::uint64_t number, client_reply& out);
 
   control_hooks& hooks_;

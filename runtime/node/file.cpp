@@ -26,11 +26,12 @@ void make_private_dir(const fs::path& folder) {
 
 static std::error_code
 write_file(const fs::path& file, int flags, std::span<const std::byte> bytes) {
-  unique_fd fd(
-    ::open(file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | flags, 0600));
-  if (!fd)
-    return last_error();
-  if (auto error = posix::write_all(fd.get(), bytes))
+  std::error_code error;
+  const unique_fd fd =
+    posix::open_regular(file, O_WRONLY | O_CREAT | flags, error);
+  if (error)
+    return error;
+  if (error = posix::write_all(fd.get(), bytes); error)
     return error;
   return ::fsync(fd.get()) == 0 ? std::error_code{} : last_error();
 }
@@ -53,9 +54,12 @@ replace_file(const fs::path& file, std::span<const std::byte> bytes) {
 
 std::error_code read_file(const fs::path& file, std::size_t bytes_max,
                           std::vector<std::byte>& out) {
-  unique_fd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  std::error_code error;
+  const unique_fd fd = posix::open_regular(file, O_RDONLY, error);
   struct stat info {};
-  if (!fd || ::fstat(fd.get(), &info) != 0)
+  if (error)
+    return error;
+  if (::fstat(fd.get(), &info) != 0)
     return last_error();
   if (static_cast<std::uint64_t>(info.st_size) > bytes_max)
     return std::make_error_code(std::errc::file_too_large);

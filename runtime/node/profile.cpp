@@ -163,8 +163,8 @@ static rates remembered(const std::string& processor, int threads) {
       || (fs::create_directories(folder, error), !fs::is_directory(folder)))
     return measure(threads);
   fs::path file = folder / ("rates-" + std::to_string(threads) + ".txt");
-  unique_fd lock(::open((folder / "measure.lock").c_str(),
-                        O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  unique_fd lock =
+    posix::open_regular(folder / "measure.lock", O_RDWR | O_CREAT, error);
   if (lock && ::flock(lock.get(), LOCK_EX) != 0)
     lock.reset();
   std::vector<std::byte> bytes;

@@ -156,18 +156,20 @@ slot_file::grow(std::uint64_t sequence, std::span<const std::byte> record) {
 
 std::error_code slot_file::write_slot(std::uint64_t sequence,
                                       std::span<const std::byte> record) {
-  const posix::descriptor fd(::open(file_.c_str(), O_WRONLY | O_CLOEXEC));
-  if (!fd && errno == ENOENT)
+  std::error_code error;
+  const posix::descriptor fd = posix::open_regular(file_, O_WRONLY, error);
+  if (error == std::errc::no_such_file_or_directory)
     room_ = 0; // somebody has removed it
-  if (!fd)
-    return posix::last_error();
+  if (error)
+    return error;
   const int to = 1 - newest_;
   const std::size_t at = std::size_t(to) * (record_at + room_);
   const std::vector<std::byte> whole = image(sequence, record);
   const auto parts = std::span(whole);
-  if (auto error = write_at(fd.get(), at, parts.first(head_bytes)))
-    return error;
-  if (auto error = write_at(fd.get(), at + record_at, parts.subspan(record_at)))
+  error = write_at(fd.get(), at, parts.first(head_bytes));
+  if (!error)
+    error = write_at(fd.get(), at + record_at, parts.subspan(record_at));
+  if (error)
     return error;
   if (::fdatasync(fd.get()) != 0)
     return posix::last_error();

@@ -93,7 +93,9 @@ static json job_line(const status_input& in, const core::job_entry& job) {
               {"steps", steps_of(job)},
               {"done_step", job.done_step}};
   if (auto last = in.journal ? in.journal->last_step(job.id) : std::nullopt) {
-    out["step"] = last->step;
+    // A node that was away when a job ended knows of its end by the view, and
+    // may know fewer steps.
+    out["step"] = std::max(last->step, job.done_step);
     out["loss"] = last->loss;
     out["tokens_per_s"] = last->tokens_per_s;
   }

@@ -63,8 +63,9 @@ part_files::open(const blob_digest& digest, int flags) {
       return nullptr;
   }
   auto file = file_of(digest);
-  posix::descriptor fd(
-    ::open(file.c_str(), O_WRONLY | O_CLOEXEC | flags, 0600));
+  std::error_code none;
+  posix::descriptor fd =
+    posix::open_regular(file, O_WRONLY | O_NOFOLLOW | flags, none);
   const bool is_open = bool(fd);
   auto opened =
     std::make_unique<part>(writers_, digest, std::move(file), std::move(fd));

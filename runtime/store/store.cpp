@@ -82,12 +82,12 @@ private:
 };
 
 std::shared_ptr<const blob> map(const fs::path& file, std::error_code& error) {
-  const posix::descriptor fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  const posix::descriptor fd = posix::open_regular(file, O_RDONLY, error);
   struct stat info {};
-  if (!fd || ::fstat(fd.get(), &info) != 0) {
+  if (!error && ::fstat(fd.get(), &info) != 0)
     error = posix::last_error();
+  if (error)
     return nullptr;
-  }
   const auto bytes = static_cast<std::size_t>(info.st_size);
   void* at = nullptr;
   if (bytes > 0) {
@@ -237,6 +237,10 @@ public:
     if (!found) {
       if (error == std::errc::no_such_file_or_directory)
         error = errc::not_found;
+      if (error == errc::not_regular) { // it has no bytes of its own
+        put_aside(path, digest);
+        error = errc::corrupt;
+      }
       return nullptr;
     }
     {
@@ -309,6 +313,12 @@ public:
   fs::path path_of(const blob_digest& digest) const {
     const auto name = core::to_hex(digest);
     return folder_ / name.substr(0, 2) / name.substr(2);
+  }
+
+  space room() const override {
+    std::error_code error;
+    const auto is = fs::space(folder_, error);
+    return error ? space{} : space{is.available, is.capacity};
   }
 
   disk_meter::reading activity() const override { return meter_.read(); }

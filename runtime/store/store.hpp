@@ -90,6 +90,12 @@ public:
   virtual bool set_aside(const core::blob_digest& digest) const = 0;
   virtual std::error_code remove(const core::blob_digest& digest) = 0;
   virtual std::vector<core::blob_digest> list() const = 0;
+  /// Of the file system that it lies on, for this user. Both 0: not known.
+  struct space {
+    std::uint64_t free_bytes = 0;
+    std::uint64_t all_bytes = 0;
+  };
+  virtual space room() const { return {}; }
   /// What its disk does; blobs that were read before cost it nothing.
   virtual disk_meter::reading activity() const { return {}; }
 

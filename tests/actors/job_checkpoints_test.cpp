@@ -1,6 +1,7 @@
 // tests/actors/job_checkpoints_test.cpp -- checkpoints of whole runs: who
 // writes them, on disks that are full, torn, or rotten.
 #include "actors/checkpoint_files.hpp"
+#include "actors/checkpoint_manifest.hpp"
 #include "actors/job_fixture.hpp"
 
 #include <boost/test/data/monomorphic.hpp>
@@ -344,6 +345,28 @@ BOOST_DATA_TEST_CASE(what_has_rotted_everywhere_is_given_up,
   BOOST_REQUIRE(one.finish());
   BOOST_TEST(r.losses == one.record(0).losses,
              boost::test_tools::per_element());
+}
+
+/// What a client has given says nowhere where the weights are, which is the
+/// same on all peers: the job ends, and says why.
+BOOST_DATA_TEST_CASE(a_model_without_weights_fails_its_job,
+                     bdata::make({false, true}), listed) {
+  shoal::test::small_shoal s(2, small_run(1, 2), some_text());
+  shoal::actors::manifest all;
+  if (listed) { // in an index that makes no sense
+    const std::string index = "{}";
+    all.files.push_back({shoal::actors::index_name(shoal::actors::model_files),
+                         s.upload(0, index), index.size()});
+  }
+  s.entry().origin = s.upload(0, shoal::actors::to_json(all));
+  s.entry().origin_bytes = all.total_bytes();
+  s.submit();
+  BOOST_REQUIRE(s.finish(20000));
+  const auto r = s.record(0);
+  BOOST_TEST(r.state == "failed");
+  BOOST_TEST(r.texts.find("says nowhere where its weights are")
+               != std::string::npos,
+             r.texts);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

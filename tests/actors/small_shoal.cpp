@@ -343,6 +343,11 @@ void small_shoal::submit() {
   publish();
 }
 
+core::blob_digest
+small_shoal::upload(std::size_t node, const std::string& text) {
+  return nodes_[node]->put(std::as_bytes(std::span(text)));
+}
+
 void small_shoal::step() {
   ++steps_;
   if (!scheduler_->try_run_once())

@@ -87,6 +87,8 @@ public:
   /// What a node has said.
   const std::vector<std::string>& said(std::size_t node) const;
   core::job_entry& entry() { return job_; }
+  /// Puts a blob into a node's store, as a client does.
+  core::blob_digest upload(std::size_t node, const std::string& text);
   /// All reach each other over this, by their profiles.
   void set_network(core::network_profile n);
   /// It does not compute; before submit().

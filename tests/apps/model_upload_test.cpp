@@ -7,6 +7,7 @@
 #include "runtime/store/store.hpp"
 
 #include <boost/test/unit_test.hpp>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -67,6 +68,15 @@ struct directory {
     for (const actors::manifest_file& f : all.files)
       BOOST_TEST(blobs.at(f.digest).size() == f.bytes);
     return *done;
+  }
+  /// Why it cannot be uploaded; empty: it can.
+  std::string refused() const {
+    const auto done = apps::upload_model(
+      path, 0,
+      [](std::span<const std::span<const std::byte>>,
+         core::blob_digest&) -> model::status { return model::done{}; },
+      apps::upload_part_bytes);
+    return done ? std::string{} : done.message();
   }
   const std::string& text(const std::string& name) const {
     BOOST_REQUIRE_MESSAGE(all.has(name), name);
@@ -129,6 +139,30 @@ BOOST_AUTO_TEST_CASE(what_is_small_goes_as_it_is) {
   std::ifstream in(d.path / "model.safetensors", std::ios::binary);
   const std::string file{std::istreambuf_iterator<char>(in), {}};
   BOOST_TEST((d.text("model.safetensors") == file));
+}
+
+BOOST_AUTO_TEST_CASE(what_is_no_file_is_named_and_not_left_out) {
+  for (const std::string name :
+       {"model.safetensors", "optimizer.safetensors", "tokenizer.json"}) {
+    directory d;
+    BOOST_REQUIRE(
+      model::write_safetensors(d.path / "model.safetensors", d.tensors()));
+    fs::remove(d.path / name);
+    BOOST_REQUIRE(::mkfifo((d.path / name).c_str(), 0600) == 0);
+    BOOST_TEST(d.refused()
+               == (d.path / name).string() + ": is not a regular file");
+    fs::remove(d.path / name);
+    fs::create_symlink("/dev/zero", d.path / name);
+    BOOST_TEST(d.refused()
+               == (d.path / name).string() + ": is not a regular file");
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_folder_without_weights_is_no_model) {
+  directory d;
+  d.write("config.json", "{}");
+  BOOST_TEST(d.refused().find("neither model.safetensors nor")
+             != std::string::npos);
 }
 
 BOOST_AUTO_TEST_CASE(a_file_that_lies_is_named) {

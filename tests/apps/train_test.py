@@ -1,5 +1,6 @@
 # tests/apps/train_test.py -- `shoal train` in one process, and its bits.
 import json
+import os
 import shutil
 
 from support import World, main, numbers
@@ -85,6 +86,20 @@ class Train(World):
         self.refuse(1, "train", self.tiny_run(), "--resume", "--out", "new",
                     "--data", self.write_text_files(),
                     names=["--resume", "checkpoint"])
+
+    def test_a_checkpoint_that_is_no_file_is_refused(self):
+        self.train("out")
+        weights = self.folder / "out/checkpoint/step-5/model.safetensors"
+        weights.unlink()
+        again = ["train", self.tiny_run(), "--training.steps", 9, "--resume",
+                 "--out", "out", "--data", self.folder / "text"]
+        os.mkfifo(weights)
+        self.refuse(1, *again, names=[weights.name, "not a regular file"])
+        weights.unlink()
+        weights.symlink_to("/dev/zero")
+        self.refuse(1, *again, names=[weights.name, "not a regular file"])
+        weights.unlink()
+        self.refuse(1, *again, names=["holds no model"])
 
     def test_a_saved_model_is_a_start(self):
         self.train("a")

@@ -3,6 +3,7 @@
 # Real processes on loopback addresses, without multicast unless it is the
 # claim. Names on the command line choose among the scenarios.
 import os
+import pathlib
 import shutil
 import stat
 import subprocess
@@ -141,6 +142,37 @@ def an_invite_lets_one_peer_in(cluster, folder):
 
 
 an_invite_lets_one_peer_in.peers = 3
+
+
+@scenario
+def a_token_in_a_file_is_in_no_command_line(cluster, folder):
+    inviter, by_file, by_stdin = cluster.peers
+    key, _ = make_key(cluster)
+    mine = ["--listen", "127.0.0.1:0", "--no-discovery"]
+    inviter.start(["--cluster-key", str(key), *mine])
+    inviter.wait_ready()
+    tokens = []
+    for peer in (by_file, by_stdin):
+        made = ask(cluster, inviter, "invite")
+        assert made.returncode == 0, made.stderr
+        assert "--join-token-file -" in made.stderr, made.stderr
+        tokens.append(folder / f"token-{peer.number}")
+        tokens[-1].write_text(made.stdout)
+    by_file.start(["--join-token-file", str(tokens[0]), *mine])
+    by_file.wait_ready()
+    with tokens[1].open(encoding="ascii") as stdin:
+        by_stdin.start(["--join-token-file", "-", *mine], stdin=stdin)
+    by_stdin.wait_ready()
+    cluster.wait_view(3)
+    secrets = [t.read_text(encoding="ascii").strip() for t in tokens]
+    for peer in cluster.peers:
+        line = pathlib.Path(f"/proc/{peer.pid()}/cmdline").read_text(
+            encoding="utf-8")
+        assert "node" in line, line
+        assert not any(s in line for s in secrets), line
+
+
+a_token_in_a_file_is_in_no_command_line.peers = 3
 
 
 @scenario

@@ -63,7 +63,7 @@ class Peer:
         self.host = cluster.network.hosts[number - 1] if cluster.network \
             else None
 
-    def start(self, flags=()):
+    def start(self, flags=(), stdin=None):
         self.starts += 1
         log = open(self.cluster.root / f"{self.name}.{self.starts}.log", "w",
                    encoding="utf-8")
@@ -72,7 +72,8 @@ class Peer:
                    "--cluster", self.cluster.cluster, "--json",
                    *self.cluster.node_flags, *flags]
         self.process = self.cluster.spawn(command, self.number, share=True,
-                                          stdout=subprocess.PIPE, stderr=log)
+                                          stdin=stdin, stdout=subprocess.PIPE,
+                                          stderr=log)
         self.lines = Lines(self.process.stdout, log)
 
     def wait_ready(self, seconds=20):

@@ -181,8 +181,10 @@ def sums_that_hang(cluster, folder):
 
 @scenario
 def a_link_that_hangs(cluster, folder):
-    """Shared memory is not served any more; control messages are."""
-    hold(cluster, folder, "shoal-shm")
+    """Shared memory is not served any more; control messages are. Its node
+    finds out by a budget of its own, not when it cannot stop later."""
+    run = hold(cluster, folder, "shoal-shm")
+    assert run.said("its links stand still")
 
 
 @scenario

@@ -75,6 +75,22 @@ bool commands::close(bool& wake) {
   return true;
 }
 
+std::chrono::nanoseconds
+commands::silent_for(std::chrono::steady_clock::time_point now, bool& wake) {
+  std::lock_guard hold(lock_);
+  if (closed_)
+    return {};
+  if (asked_)
+    return now - *asked_;
+  if (now < look_again_)
+    return {};
+  asked_ = now;
+  look_again_ = now + fabric::look_every;
+  wake = std::exchange(asleep_, false);
+  any_.store(true, std::memory_order_release);
+  return {};
+}
+
 void commands::take(std::vector<command>& out) {
   out.clear();
   if (!any_.load(std::memory_order_acquire))
@@ -82,6 +98,7 @@ void commands::take(std::vector<command>& out) {
   std::lock_guard hold(lock_);
   any_.store(false, std::memory_order_relaxed);
   asleep_ = false;
+  asked_.reset();
   if (queue_.empty())
     return;
   std::swap(out, queue_);
@@ -90,7 +107,7 @@ void commands::take(std::vector<command>& out) {
 
 bool commands::may_sleep() {
   std::lock_guard hold(lock_);
-  return asleep_ = queue_.empty();
+  return asleep_ = queue_.empty() && !asked_;
 }
 
 void commands::enter(const peer_id& peer, std::uint64_t connection,

@@ -14,9 +14,11 @@
 #include "transport/limits.hpp"
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 namespace shoal::transport::paired {
@@ -60,6 +62,11 @@ public:
   /// As push_control() of a close; false if it was closed before.
   bool close(bool& wake);
 
+  /// For how long the progress thread has not come to take(); 0: it does. Asks
+  /// it to, if need be: see fabric::silent_for().
+  std::chrono::nanoseconds
+  silent_for(std::chrono::steady_clock::time_point now, bool& wake);
+
   /// Takes all that is queued, in order.
   void take(std::vector<command>& out);
   /// Whether nothing is queued. If so the next call to queue something says
@@ -92,6 +99,9 @@ private:
   std::vector<command> queue_;
   std::map<peer_id, entry> peers_;
   std::atomic<bool> any_ = false; ///< in queue_; spares take() the lock
+  /// Since when take() is waited for; not before look_again_.
+  std::optional<std::chrono::steady_clock::time_point> asked_;
+  std::chrono::steady_clock::time_point look_again_{};
   bool closed_ = false;
   bool asleep_ = false; ///< the progress thread, or nearly
 };

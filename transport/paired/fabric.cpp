@@ -82,6 +82,14 @@ public:
     signal(wake);
   }
 
+  std::chrono::nanoseconds silent_for() {
+    bool wake = false;
+    const auto silent =
+      queue_.silent_for(std::chrono::steady_clock::now(), wake);
+    signal(wake);
+    return silent;
+  }
+
   traffic traffic_with(const peer_id& peer) const {
     return queue_.traffic_with(peer);
   }
@@ -191,6 +199,10 @@ void fabric::drop(const peer_id& peer) {
 
 traffic fabric::traffic_with(const peer_id& peer) const {
   return impl_->traffic_with(peer);
+}
+
+std::chrono::nanoseconds fabric::silent_for() {
+  return impl_->silent_for();
 }
 
 void fabric::close() {

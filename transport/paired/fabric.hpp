@@ -47,6 +47,7 @@ public:
   void cancel(std::uint64_t plan) override;
   void drop(const peer_id& peer) override;
   traffic traffic_with(const peer_id& peer) const override;
+  std::chrono::nanoseconds silent_for() override;
   void close() override;
 
 protected:

@@ -4,6 +4,7 @@
 
 #include "transport/assert.hpp"
 #include "transport/paired/host.hpp"
+#include "transport/shm/foreign.hpp"
 
 #include <sched.h>
 #include <sys/epoll.h>
@@ -186,15 +187,9 @@ void engine::ready(std::uint64_t cookie) {
 bool engine::anything_new() const {
   for (const auto& [id, l] : links_) {
     if (l->now == link::state::connecting) {
-      if (l->peer_head != nullptr
-          && l->peer_head->hears.load(std::memory_order_acquire)
-               == l->connection
-          && l->peer_head->closed.load(std::memory_order_acquire) == 0)
+      if ((l->peer_head != nullptr && hears(*l->peer_head, l->connection))
+          || channel_for(*directory_of(*l), token_, l->peer_connection))
         return true;
-      for (const auto& e : directory_of(*l)->entries)
-        if (e.to.load(std::memory_order_acquire) == token_
-            && e.connection != l->peer_connection)
-          return true;
       continue;
     }
     if (l->peer_head->written.load(std::memory_order_acquire)

@@ -9,6 +9,7 @@
 #include "transport/assert.hpp"
 #include "transport/paired/host.hpp"
 #include "transport/shm/engine.hpp"
+#include "transport/shm/foreign.hpp"
 
 #include <sys/epoll.h>
 #include <unistd.h>
@@ -58,10 +59,7 @@ std::optional<view> open_directory(const paired::node_address& a) {
   if (!way)
     return {};
   auto seen = view::open(a.pid, (*way)[0], sizeof(directory));
-  if (!seen)
-    return {};
-  const auto theirs = reinterpret_cast<const directory*>(seen->bytes().data());
-  if (theirs->magic != magic || theirs->token != a.token)
+  if (!seen || !directory_in(seen->bytes(), a.token))
     return {};
   return seen;
 }
@@ -189,28 +187,24 @@ bool engine::open(link& l) {
 /// Maps the channel that the peer has made for us, the newest that there is.
 /// @returns whether there was one that we had not yet
 bool engine::find_channel(link& l) {
-  for (const auto& e : directory_of(l)->entries) {
-    if (e.to.load(std::memory_order_acquire) != token_)
-      continue;
-    const std::uint64_t connection = e.connection;
-    if (connection == l.peer_connection || connection == 0)
-      continue;
-    // Whatever comes of it, it is not looked at again.
-    l.peer_connection = connection;
-    auto seen = view::open(l.peer.pid, e.descriptor, channel_bytes);
-    if (!seen)
-      return false;
-    auto head = reinterpret_cast<const channel_head*>(seen->bytes().data());
-    if (head->magic != magic || head->from != l.peer.token || head->to != token_
-        || head->connection != connection)
-      return false;
-    l.peer_channel = std::move(*seen);
-    l.peer_head = head;
-    l.reader = ring_reader(l.peer_channel.bytes().subspan(ring_offset));
-    l.head->hears.store(connection, std::memory_order_release);
-    return true;
-  }
-  return false;
+  const auto found = channel_for(*directory_of(l), token_, l.peer_connection);
+  if (!found)
+    return false;
+  // Whatever comes of it, it is not looked at again.
+  l.peer_connection = found->connection;
+  auto seen = view::open(l.peer.pid, found->descriptor, channel_bytes);
+  if (!seen)
+    return false;
+  const auto* head =
+    channel_in(seen->bytes(), l.peer.token, token_, found->connection);
+  if (head == nullptr)
+    return false;
+  l.peer_channel = std::move(*seen);
+  l.peer_head = head;
+  l.reader =
+    ring_reader(l.peer_channel.bytes().subspan(ring_offset, ring_bytes));
+  l.head->hears.store(found->connection, std::memory_order_release);
+  return true;
 }
 
 bool engine::advance_connecting(link& l) {
@@ -218,9 +212,7 @@ bool engine::advance_connecting(link& l) {
   if (l.peer_head == nullptr
       || l.peer_head->closed.load(std::memory_order_acquire) != 0)
     work = find_channel(l);
-  if (l.peer_head != nullptr
-      && l.peer_head->closed.load(std::memory_order_acquire) == 0
-      && l.peer_head->hears.load(std::memory_order_acquire) == l.connection) {
+  if (l.peer_head != nullptr && hears(*l.peer_head, l.connection)) {
     go_up(l);
     work = true;
   } else if (steady::now() >= l.deadline) {

@@ -5,6 +5,7 @@
 // which the ring is read, so that messages pass.
 
 #include "transport/shm/engine.hpp"
+#include "transport/shm/foreign.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -14,11 +15,10 @@ namespace shoal::transport::shm {
 
 /// Maps what the peer says is its arena; without it, it sends by its ring.
 void engine::map_arena(link& l) {
-  const directory& theirs = *directory_of(l);
-  const std::uint64_t bytes = theirs.arena_bytes;
-  if (bytes == 0 || bytes > arena_bytes_max)
+  const auto theirs = arena_of(*directory_of(l), arena_bytes_max);
+  if (!theirs)
     return;
-  auto seen = view::open(l.peer.pid, theirs.arena_descriptor, bytes);
+  auto seen = view::open(l.peer.pid, theirs->descriptor, theirs->bytes);
   if (seen)
     l.peer_arena = std::move(*seen);
   else

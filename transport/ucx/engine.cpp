@@ -223,29 +223,22 @@ engine::on_frame(void* self, const void* header, std::size_t header_bytes,
                  const ucp_am_recv_param_t* param) noexcept {
   // UCS_OK for what is not ours: UCX then drops it, rendezvous included, and
   // its sender gets no answer.
-  frame f;
-  if (header_bytes != sizeof f)
-    return UCS_OK;
-  std::memcpy(&f, header, sizeof f);
-  return static_cast<engine*>(self)->handle_frame(f, data, bytes, *param);
+  auto* e = static_cast<engine*>(self);
+  const auto f =
+    frame_of({static_cast<const std::byte*>(header), header_bytes}, e->token_);
+  return f ? e->handle_frame(*f, data, bytes, *param) : UCS_OK; // E-3
 }
 
 /// Whether `f` belongs to the connection that is now; a first answer to our
 /// hello tells the other's number.
 bool engine::learn(link& l, const frame& f) {
-  if (l.now == link::state::closing || f.to_connection != l.connection)
-    return false;
-  if (l.peer_connection == 0)
-    l.peer_connection = f.from_connection;
-  return l.peer_connection == f.from_connection;
+  return l.now != link::state::closing
+         && belongs(f, l.connection, l.peer_connection);
 }
 
 ucs_status_t engine::handle_frame(const frame& f, void* data, std::size_t bytes,
                                   const ucp_am_recv_param_t& param) {
   auto found = by_token_.find(f.from_token);
-  if (f.version != frame{}.version || f.to_token != token_
-      || f.from_connection == 0)
-    return UCS_OK; // E-3
   if (found == by_token_.end()) {
     if (f.kind == frame_kind::hello)
       keep_early(f, param);

@@ -21,6 +21,7 @@
 #pragma once
 
 #include "transport/ucx/fabric.hpp"
+#include "transport/ucx/guest_list.hpp"
 #include "transport/ucx/link.hpp"
 #include "transport/ucx/listener.hpp"
 #include "transport/ucx/worker.hpp"
@@ -144,15 +145,9 @@ private:
   std::map<peer_id, std::unique_ptr<link>> links_;
   std::unordered_map<std::uint64_t, link*> by_token_;
   std::vector<std::unique_ptr<link>> buried_; ///< see bury()
-  /// A hello that came before we were told of its sender.
-  struct early {
-    std::uint64_t connection = 0;
-    ucp_ep_h endpoint = nullptr;
-  };
   std::unique_ptr<listeners> doors_;
   std::vector<std::pair<ucp_listener_h, ucp_conn_request_h>> knocks_;
-  std::unordered_map<ucp_ep_h, steady::time_point> guests_; ///< with deadlines
-  std::unordered_map<std::uint64_t, early> early_;          ///< by token
+  guest_list guests_;
   std::vector<void*> leaving_; ///< requests of guests' closes
   std::vector<std::string> to_connect_;
   std::vector<command> batch_;

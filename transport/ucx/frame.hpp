@@ -8,7 +8,11 @@
 #include "transport/fabric.hpp"
 
 #include <bit>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <optional>
+#include <span>
 #include <type_traits>
 
 namespace shoal::transport::ucx {
@@ -44,6 +48,30 @@ struct frame {
 static_assert(std::endian::native == std::endian::little);
 static_assert(std::is_trivially_copyable_v<frame>);
 static_assert(sizeof(frame) == 80, "no padding goes over the wire");
+
+/// The frame that a header is; empty unless it is one of this version, to the
+/// node `token`, of a connection. What else it says is its sender's word.
+inline std::optional<frame>
+frame_of(std::span<const std::byte> header, std::uint64_t token) {
+  frame f;
+  if (header.size() != sizeof f)
+    return {};
+  std::memcpy(&f, header.data(), sizeof f);
+  if (f.version != frame{}.version || f.to_token != token
+      || f.from_connection == 0)
+    return {};
+  return f;
+}
+
+/// Whether a frame is of the connection that its ends call `own` and `peers`;
+/// the first answer tells what the other end calls it (0: not known yet).
+inline bool belongs(const frame& f, std::uint64_t own, std::uint64_t& peers) {
+  if (f.to_connection != own)
+    return false;
+  if (peers == 0)
+    peers = f.from_connection;
+  return peers == f.from_connection;
+}
 
 inline bulk_tag tag_of(const frame& f) {
   return {f.plan, f.link, f.sequence};

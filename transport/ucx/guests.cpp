@@ -33,41 +33,32 @@ void engine::on_knock(ucp_listener_h door, ucp_conn_request_h request) {
 
 /// The guest on whom a frame came is the endpoint of `l` from now on.
 void engine::adopt(link& l, ucp_ep_h endpoint) {
-  if (guests_.erase(endpoint) != 0)
+  if (guests_.adopt(endpoint))
     l.endpoint = endpoint;
 }
 
 /// A hello of somebody whom we were not told of, or whose last link has not
 /// quite ended: the next connect() takes it.
 void engine::keep_early(const frame& f, const ucp_am_recv_param_t& param) {
-  if ((param.recv_attr & UCP_AM_RECV_ATTR_FIELD_REPLY_EP) != 0
-      && guests_.contains(param.reply_ep)) {
-    std::erase_if(early_, [&](const auto& kept) { // one for each guest
-      return kept.second.endpoint == param.reply_ep;
-    });
-    early_[f.from_token] = {f.from_connection, param.reply_ep};
-  }
+  if ((param.recv_attr & UCP_AM_RECV_ATTR_FIELD_REPLY_EP) != 0)
+    guests_.keep_early(param.reply_ep, f.from_token, f.from_connection);
 }
 
 void engine::take_early(link& l) {
-  const auto found = early_.find(l.peer.token);
-  if (found == early_.end() || l.endpoint != nullptr)
+  if (l.endpoint != nullptr)
     return;
-  const early kept = found->second;
-  early_.erase(found);
-  adopt(l, kept.endpoint);
-  if (l.endpoint == nullptr)
+  const auto kept = guests_.take_early(l.peer.token);
+  if (!kept)
     return;
-  l.peer_connection = kept.connection;
+  adopt(l, kept->from);
+  l.peer_connection = kept->connection;
   send_ack(l);
   send_hello(l);
 }
 
 /// If `endpoint` is a guest's, it leaves.
 void engine::guest_failed(ucp_ep_h endpoint) {
-  const auto found = guests_.find(endpoint);
-  if (found != guests_.end())
-    found->second = steady::time_point{}; // receive_guests() closes it
+  guests_.failed(endpoint); // receive_guests() closes it
 }
 
 /// Lets in who knocks, sends away who says nothing. Not from UCX callbacks.
@@ -82,20 +73,10 @@ bool engine::receive_guests(steady::time_point now) {
       (void)ucp_listener_reject(door, request);
     else if (worker_->accept(request, &engine::on_failure, this, endpoint)
              == UCS_OK)
-      guests_[endpoint] = now + guest_timeout;
+      guests_.enter(endpoint, now + guest_timeout);
   }
-  for (auto next = guests_.begin(); next != guests_.end();) {
-    const ucp_ep_h endpoint = next->first;
-    const auto deadline = next->second;
-    if (!closing_ && now < deadline) {
-      ++next;
-      continue;
-    }
+  for (const ucp_ep_h endpoint : guests_.take_overdue(now, closing_)) {
     work = true;
-    next = guests_.erase(next);
-    std::erase_if(early_, [&](const auto& kept) {
-      return kept.second.endpoint == endpoint;
-    });
     if (auto request = worker_->force_close(endpoint))
       leaving_.push_back(request);
   }
@@ -115,9 +96,7 @@ bool engine::receive_guests(steady::time_point now) {
 
 /// When receive_guests() has something to do; never: max().
 steady::time_point engine::guests_due(steady::time_point now) const {
-  auto due = steady::time_point::max();
-  for (const auto& [endpoint, deadline] : guests_)
-    due = std::min(due, deadline);
+  const auto due = guests_.due();
   return leaving_.empty() ? due
                           : std::min(due, now + std::chrono::milliseconds(1));
 }

@@ -10,7 +10,7 @@
 // Threads: the progress thread only.
 #pragma once
 
-#include "transport/ucx/devices.hpp"
+#include "transport/ucx/place.hpp"
 
 #include <sys/socket.h>
 #include <ucp/api/ucp.h>
@@ -51,9 +51,5 @@ private:
   std::vector<std::unique_ptr<door>> doors_;
   std::vector<std::byte> way_;
 };
-
-/// The first of `way` in a network of `trusted`.
-std::optional<sockaddr_storage>
-door_of(std::span<const std::byte> way, std::span<const network> trusted);
 
 } // namespace shoal::transport::ucx

@@ -3,6 +3,8 @@
 #include "runtime/job_journal.hpp"
 #include "runtime/node/desk.hpp"
 #include "runtime/node/frames.hpp"
+#include "runtime/node/status.hpp"
+#include "runtime/node/unix_socket.hpp"
 #include "runtime/wire/messages.hpp"
 
 #include <boost/test/unit_test.hpp>
@@ -345,6 +347,26 @@ BOOST_AUTO_TEST_CASE(a_job_is_described_with_its_run_file_and_last_step) {
   BOOST_TEST(about["priority"] == -3);
   BOOST_TEST(about["run"]["training"]["steps"] == 50);
   BOOST_TEST(client->job(id + 1, text, next) == errc::not_found);
+}
+
+/// A node that was away while a job ran to its end.
+BOOST_AUTO_TEST_CASE(a_job_that_is_done_shows_its_last_step) {
+  auto journal = open_job_journal({});
+  job_event e;
+  e.kind = job_event_kind::step;
+  e.step = 2380;
+  e.loss = 2.5;
+  journal->add(7, e);
+  status_input in;
+  in.journal = journal.get();
+  auto job = small_job();
+  job.id = 7;
+  BOOST_TEST(json::parse(job_json(in, job))["step"] == 2380);
+  job.state = core::job_state::done;
+  job.done_step = 2500;
+  BOOST_TEST(json::parse(job_json(in, job))["step"] == 2500);
+  job.done_step = 2000; // it was cancelled, and two of its peers went on
+  BOOST_TEST(json::parse(job_json(in, job))["step"] == 2380);
 }
 
 BOOST_AUTO_TEST_CASE(a_client_makes_a_node_leave) {

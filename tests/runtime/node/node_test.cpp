@@ -1,12 +1,17 @@
 // tests/runtime/node/node_test.cpp -- nodes find, lose and keep each other.
 #include "node/swarm.hpp"
 #include "runtime/identity.hpp"
+#include "runtime/job_log.hpp"
 #include "runtime/node.hpp"
+#include "runtime/posix.hpp"
 
 #include <boost/test/unit_test.hpp>
 #include <caf/all.hpp>
+#include <sys/stat.h>
 
+#include <atomic>
 #include <fstream>
+#include <thread>
 
 namespace shoal::runtime {
 
@@ -200,6 +205,58 @@ BOOST_AUTO_TEST_CASE(a_key_that_others_can_read_is_refused) {
   BOOST_TEST(load_cluster_key(file)[0] == 0xaa);
   std::ofstream(file) << "short";
   BOOST_CHECK_THROW(load_cluster_key(file), node_error);
+}
+
+/// Each file of a node in turn is a FIFO when it starts again. It need not
+/// start, but it says so: nobody ever opens the other end.
+BOOST_AUTO_TEST_CASE(a_node_does_not_wait_for_a_fifo_in_its_folder) {
+  namespace fs = std::filesystem;
+  swarm s;
+  node_config c = s.config("a");
+  c.mflops = 0; // so that it looks for the rates that it has measured
+  std::vector<fs::path> files;
+  {
+    node& n = s.start(c);
+    BOOST_TEST_REQUIRE(swarm::until([&] { return s.agree(1); }));
+    job_event e;
+    e.kind = job_event_kind::step;
+    e.step = 1;
+    n.world().log().add(7, e);
+    BOOST_TEST_REQUIRE(swarm::until([&] {
+      return fs::exists(n.data_dir() / "jobs/0000000000000007/events.jsonl");
+    }));
+    s.nodes.clear();
+  }
+  for (const auto& f : fs::recursive_directory_iterator(s.root))
+    if (f.is_regular_file())
+      files.push_back(f.path());
+  BOOST_TEST(files.size() >= 6U); // keys, lock, records, rates, events
+  for (const fs::path& file : files) {
+    BOOST_TEST_CONTEXT(file) {
+      const fs::path away = s.root / "away";
+      fs::rename(file, away);
+      BOOST_TEST_REQUIRE(::mkfifo(file.c_str(), 0600) == 0);
+      std::atomic<bool> over{false};
+      std::thread starts([&] {
+        try {
+          node(c, {}).stop();
+        } catch (const node_error& e) {
+          s.said.add(e.what());
+        }
+        over = true;
+      });
+      const bool waited = !swarm::until([&] { return over.load(); });
+      BOOST_TEST(!waited);
+      while (waited && !over) // lets it go on
+        posix::descriptor(
+          ::open(file.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
+      starts.join();
+      fs::remove(file);
+      fs::rename(away, file);
+    }
+  }
+  BOOST_TEST(!s.said.wait_for("identity.key: not a regular file").empty());
+  BOOST_TEST(!s.said.wait_for("view.record: not a regular file").empty());
 }
 
 BOOST_AUTO_TEST_CASE(all_who_make_the_users_key_at_once_get_the_same) {

@@ -4,8 +4,10 @@
 #include "runtime/vote_file.hpp"
 
 #include <boost/test/unit_test.hpp>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
+#include <csignal>
 #include <fstream>
 
 namespace shoal::runtime {
@@ -247,6 +249,23 @@ BOOST_AUTO_TEST_CASE(what_is_stored_nowhere_is_an_error_until_it_is_stored) {
   }
   BOOST_TEST(!votes.write(vote_of(1, 2)));
   BOOST_TEST(vote_file(disk).load().vote->promised.round == 2U);
+}
+
+/// Files may have no byte: what a process without descriptors, or a machine
+/// without memory, meets as well.
+BOOST_AUTO_TEST_CASE(a_spare_folder_that_takes_no_record_is_not_left_behind) {
+  vote_file votes(disk, {spare});
+  const auto before = std::signal(SIGXFSZ, SIG_IGN);
+  rlimit old{};
+  BOOST_TEST_REQUIRE(::getrlimit(RLIMIT_FSIZE, &old) == 0);
+  const rlimit none{0, old.rlim_max};
+  BOOST_TEST_REQUIRE(::setrlimit(RLIMIT_FSIZE, &none) == 0);
+  const auto error = votes.write(vote_of(1, 1));
+  ::setrlimit(RLIMIT_FSIZE, &old);
+  std::signal(SIGXFSZ, before);
+  BOOST_TEST(error != std::error_code{});
+  BOOST_TEST(!fs::exists(spare));
+  BOOST_TEST(!votes.write(vote_of(1, 1)));
 }
 
 BOOST_AUTO_TEST_SUITE_END()
