@@ -56,6 +56,29 @@ private:
   std::thread thread_;
 };
 
+/// A port that somebody may dial.
+class listener {
+public:
+  listener() : fd_(::socket(AF_INET, SOCK_STREAM, 0)) {
+    sockaddr_in at{};
+    at.sin_family = AF_INET;
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t length = sizeof at;
+    auto* address = reinterpret_cast<sockaddr*>(&at);
+    BOOST_REQUIRE(::bind(fd_, address, length) == 0);
+    BOOST_REQUIRE(::listen(fd_, 8) == 0);
+    BOOST_REQUIRE(::getsockname(fd_, address, &length) == 0);
+    where_ = "127.0.0.1:" + std::to_string(ntohs(at.sin_port));
+  }
+  ~listener() { ::close(fd_); }
+  int fd() const { return fd_; }
+  const std::string& where() const { return where_; }
+
+private:
+  int fd_;
+  std::string where_;
+};
+
 /// A server that shakes hands with everybody who dials, then says something
 /// and reads until it is left alone.
 class hostile_server {
@@ -63,34 +86,21 @@ public:
   using speech = std::function<hostile_tls::bytes(SSL*)>;
 
   explicit hostile_server(speech say, bool with_tickets = false)
-    : door_(::socket(AF_INET, SOCK_STREAM, 0)),
-      context_(make_context(make_private_key())) {
+    : context_(make_context(make_private_key())) {
     if (with_tickets)
       SSL_CTX_clear_options(context_.get(), SSL_OP_NO_TICKET);
-    sockaddr_in at{};
-    at.sin_family = AF_INET;
-    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t length = sizeof at;
-    auto* address = reinterpret_cast<sockaddr*>(&at);
-    BOOST_REQUIRE(::bind(door_, address, length) == 0);
-    BOOST_REQUIRE(::listen(door_, 8) == 0);
-    BOOST_REQUIRE(::getsockname(door_, address, &length) == 0);
-    where_ = "127.0.0.1:" + std::to_string(ntohs(at.sin_port));
     thread_ = std::thread([this, say] { serve(say); });
   }
   ~hostile_server() {
-    ::shutdown(door_, SHUT_RDWR);
+    ::shutdown(door_.fd(), SHUT_RDWR);
     thread_.join();
-    ::close(door_);
   }
-  const std::string& where() const { return where_; }
-  /// How many it has flooded until they left.
-  int left_by() const { return left_by_; }
+  const std::string& where() const { return door_.where(); }
 
 private:
   void serve(const speech& say) {
     for (;;) {
-      const int fd = ::accept(door_, nullptr, nullptr);
+      const int fd = ::accept(door_.fd(), nullptr, nullptr);
       if (fd < 0)
         return;
       const timeval limit{hang_after.count(), 0};
@@ -101,20 +111,15 @@ private:
         const auto words = say(ssl.get());
         (void)::send(fd, words.data(), words.size(), MSG_NOSIGNAL);
         std::array<char, 4096> waste{};
-        ssize_t got = 0;
-        while ((got = ::recv(fd, waste.data(), waste.size(), 0)) > 0)
+        while (::recv(fd, waste.data(), waste.size(), 0) > 0)
           ;
-        if (got == 0 || errno == ECONNRESET)
-          ++left_by_;
       }
       ::close(fd);
     }
   }
 
-  int door_;
+  listener door_;
   ssl_ctx_ptr context_;
-  std::string where_;
-  std::atomic<int> left_by_{0};
   std::thread thread_;
 };
 
@@ -182,6 +187,22 @@ BOOST_AUTO_TEST_CASE(a_hello_in_tiny_records_ends_at_the_limit_of_bytes) {
   BOOST_TEST(::recv(small.fd(), &first, 1, 0) == 1);
   BOOST_TEST((first == std::byte{22}));
   h.still_serves();
+}
+
+BOOST_AUTO_TEST_CASE(work_before_the_proof_has_a_limit_per_connection) {
+  config c;
+  c.unproved_work_max = std::chrono::milliseconds(0);
+  host h(c);
+  raw_socket s(h.where());
+  s.write(
+    view_of(hostile_tls::in_records(hostile_tls::client_hello(10, 10), 16384)));
+  BOOST_TEST(s.closed());
+  BOOST_TEST(h.logged("too much work before the proof"));
+  // The same for one that we dial, here one that never answers.
+  const listener mute;
+  h.node->connect(mute.where());
+  BOOST_REQUIRE(h.notes.wait([&] { return h.heard.failed.size() == 1; }));
+  BOOST_TEST(h.heard.failed.front().second == errc::refused);
 }
 
 BOOST_AUTO_TEST_CASE(a_server_that_we_dial_floods_in_vain) {
