@@ -300,14 +300,12 @@ void stranger::key_updates() {
   const auto ssl = w ? shaken(*w) : nullptr;
   if (!ssl)
     return;
+  auto updates = hostile_tls::key_updates(
+    ssl.get(), tally_.tries % 8 == 1 ? updates_ahead : more_updates);
   const auto begun = clock_type::now();
-  auto count = tally_.tries % 8 == 1 ? updates_ahead : more_updates;
-  while (!over()) {
-    const auto updates = hostile_tls::key_updates(ssl.get(), count);
-    if (!w->send(updates))
-      break;
+  while (!over() && w->send(updates)) {
     tally_.bytes += updates.size();
-    count = more_updates;
+    updates = hostile_tls::key_updates(ssl.get(), more_updates);
   }
   const std::chrono::duration<double> took = clock_type::now() - begun;
   tally_.longest_s = std::max(tally_.longest_s, took.count());
