@@ -81,6 +81,7 @@ mesh::mesh(mesh_config config, mesh_hooks hooks)
     return send(to, envelope(address));
   };
   ways.say = hooks_.say;
+  ways.complain = [this](const std::string& line) { complain(line); };
   ways_ = std::make_unique<paired_ways>(std::move(ways));
   link_prober::config probes;
   probes.self = self();
@@ -220,6 +221,7 @@ void mesh::down(const core::peer_id& peer, std::error_code) {
     std::lock_guard lock(mutex_);
     client = clients_.erase(peer) > 0;
     members_.erase(peer);
+    blamed_.erase(peer);
   }
   if (client)
     return hooks_.client_gone(peer);
@@ -228,6 +230,17 @@ void mesh::down(const core::peer_id& peer, std::error_code) {
   prober_->gone(peer);
   links_->peer_down(fabric_kind::tls, peer);
   hooks_.down(peer);
+}
+
+void mesh::complain(const std::string& line) {
+  std::optional<std::string> text;
+  {
+    std::lock_guard lock(mutex_);
+    text = complaints_.pass(
+      line, std::chrono::steady_clock::now().time_since_epoch());
+  }
+  if (text)
+    hooks_.say(*text);
 }
 
 void mesh::message(const core::peer_id& from,
@@ -245,8 +258,8 @@ void mesh::message(const core::peer_id& from,
     first = error && blamed_.insert(from).second;
   }
   if (first)
-    hooks_.say("[node] peer " + core::short_name(from)
-               + " sends messages that are ignored here: " + error.message());
+    complain("[node] peer " + core::short_name(from)
+             + " sends messages that are ignored here: " + error.message());
   if (error)
     return;
   if (auto* request = std::get_if<client_request>(&e)) {

@@ -15,6 +15,7 @@
 #include "runtime/node/link_prober.hpp"
 #include "runtime/node/paired_ways.hpp"
 #include "runtime/wire/codec.hpp"
+#include "transport/line_budget.hpp"
 #include "transport/tls/fabric.hpp"
 
 #include <atomic>
@@ -95,6 +96,9 @@ public:
   };
   std::vector<pair_status> pairs() const; ///< one for each of peers()
 
+  /// Logs what a peer has done wrong, within the budget of such lines.
+  void complain(const std::string& line);
+
 private:
   class tls_handler;
   void up(const transport::peer_info& peer);
@@ -122,7 +126,8 @@ private:
   std::map<core::peer_id, transport::peer_role> clients_;
   std::vector<core::peer_id> old_clients_; ///< that proved a replaced key
   std::chrono::steady_clock::time_point old_clients_go_{};
-  std::set<core::peer_id> blamed_; ///< sent what we do not understand
+  std::set<core::peer_id> blamed_; ///< are up, sent what we do not understand
+  transport::line_budget complaints_;
   /// Encoded, for those who are not connected yet.
   std::map<core::peer_id, std::deque<std::vector<std::byte>>> late_;
 };

@@ -13,6 +13,9 @@ namespace shoal::runtime {
 
 namespace cl = core::cluster;
 
+/// The built-in role. What peers say to it are job messages.
+static constexpr std::string_view supervisor_role = "supervisor";
+
 void node::impl::tell_cluster(cl::event e) {
   caf::anon_send(membership_, cluster_event{std::move(e)});
 }
@@ -38,6 +41,10 @@ void node::impl::take(const core::peer_id& from, envelope&& e) {
         job_message_in{
           from, std::make_shared<const core::job_message>(std::move(*job))});
   } else if (auto* custom = std::get_if<role_message>(&e)) {
+    if (custom->role == supervisor_role)
+      return mesh_->complain("[node] peer " + core::short_name(from)
+                             + " sent a message for \"supervisor\", which "
+                               "takes none of peers; it is ignored");
     if (caf::actor actor = role(custom->role))
       caf::anon_send(
         actor,

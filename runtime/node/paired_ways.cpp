@@ -239,9 +239,9 @@ void paired_ways::take(const core::peer_id& from,
   // A fabric believes the name in an address; TLS has proved the sender's.
   if (!parsed || parsed->peer != from
       || parsed->role != transport::peer_role::member) {
-    config_.say("[node] peer " + core::short_name(from)
-                + " sent an address that is not its own; its tensors go by "
-                  "TLS");
+    config_.complain("[node] peer " + core::short_name(from)
+                     + " sent an address that is not its own; its tensors go "
+                       "by TLS");
     return give_up(from);
   }
   for (const auto& w : ways_) {

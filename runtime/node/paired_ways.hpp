@@ -73,6 +73,7 @@ public:
     std::function<std::error_code(const core::peer_id&, const paired_address&)>
       send;
     std::function<void(const std::string&)> say;
+    std::function<void(const std::string&)> complain; ///< of a peer
   };
 
   explicit paired_ways(config c);

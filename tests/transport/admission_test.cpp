@@ -3,7 +3,9 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <map>
 #include <random>
+#include <set>
 
 namespace shoal::transport::tls {
 namespace {
@@ -49,6 +51,23 @@ BOOST_AUTO_TEST_CASE(a_full_house_sends_away_one_of_the_largest_crowd) {
   BOOST_TEST((gone == 2u || gone == 5u));
 }
 
+// Of crowds that are equal, an address says nothing about who came far.
+BOOST_AUTO_TEST_CASE(of_equal_crowds_the_one_that_came_least_far_goes) {
+  for (int silent = 1; silent <= 8; ++silent) {
+    admission a(small());
+    for (int i = 1; i <= 8; ++i) {
+      const auto who = static_cast<admission::ticket>(i);
+      a.arrive(who, std::string(1, static_cast<char>('a' + i)));
+      if (i != silent)
+        a.advance(who, progress::secured);
+    }
+    BOOST_TEST((a.arrive(9, "z") == static_cast<admission::ticket>(silent)));
+    // All others have come as far: the oldest.
+    a.advance(9, progress::secured);
+    BOOST_TEST((a.arrive(10, "y") == (silent == 1 ? 2u : 1u)));
+  }
+}
+
 BOOST_AUTO_TEST_CASE(who_has_come_far_goes_last) {
   admission a(small());
   for (admission::ticket t = 1; t <= 4; ++t)
@@ -78,6 +97,52 @@ BOOST_AUTO_TEST_CASE(handshakes_begin_at_a_bounded_rate) {
   BOOST_TEST(!a.next(5s + 100ms));
   BOOST_TEST((a.next(10s) == 4u));
   BOOST_TEST(!a.due());
+}
+
+BOOST_AUTO_TEST_CASE(turns_stop_while_they_have_cost_too_much) {
+  auto l = small();
+  l.handshakes_burst = 100;
+  l.work_permille = 100;
+  l.work_burst = 10ms;
+  admission a(l);
+  for (admission::ticket t = 1; t <= 2; ++t) {
+    a.arrive(t, "here");
+    a.ask(t);
+  }
+  BOOST_TEST((a.next(1s) == 1u));
+  a.spend(9ms);
+  BOOST_TEST((a.next(1s) == 2u)); // there is a millisecond left
+  a.spend(5ms);
+  // Two that go on need no new handshake, but time.
+  a.ask(2);
+  a.ask(1);
+  a.ask(2);
+  BOOST_TEST(!a.next(1s));
+  BOOST_TEST((a.due() == 1s + 40ms + 1ns));
+  BOOST_TEST(!a.next(1s + 40ms));
+  BOOST_TEST((a.next(*a.due()) == 2u));
+  BOOST_TEST((a.next(1s + 50ms) == 1u));
+  BOOST_TEST(!a.next(100s)); // each asked once
+  BOOST_TEST(!a.due());
+  // What was not used is not saved beyond the burst.
+  a.spend(11ms);
+  a.ask(1);
+  BOOST_TEST(!a.next(100s));
+  a.spend(std::chrono::hours(1'000'000));
+  a.spend(-1s);
+  BOOST_TEST(!a.next(200s));
+  BOOST_TEST((a.next(*a.due()) == 1u));
+}
+
+BOOST_AUTO_TEST_CASE(nobody_falls_back) {
+  admission a(small());
+  for (admission::ticket t = 1; t <= 4; ++t)
+    a.arrive(t, "here");
+  a.advance(1, progress::secured);
+  a.advance(1, progress::speaking); // it has sent more
+  for (admission::ticket t = 2; t <= 4; ++t)
+    a.advance(t, progress::speaking);
+  BOOST_TEST((a.arrive(5, "here") == 2u));
 }
 
 BOOST_AUTO_TEST_CASE(addresses_take_turns) {
@@ -145,7 +210,7 @@ BOOST_AUTO_TEST_CASE(a_member_gets_in_through_a_flood_of_its_own_address) {
   }
 }
 
-// whatever happens.
+// whatever happens.
 BOOST_AUTO_TEST_CASE(the_limits_hold_in_any_order_of_events) {
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     BOOST_TEST_CONTEXT("seed " << seed) {
@@ -153,6 +218,8 @@ BOOST_AUTO_TEST_CASE(the_limits_hold_in_any_order_of_events) {
       admission a(small());
       std::map<admission::ticket, std::string> here;
       std::deque<admission::time> begun;
+      std::set<admission::ticket> known; // who has begun
+      admission::time spent{0}, dearest{0};
       admission::ticket last = 0;
       admission::time now{0};
       for (int i = 0; i < 2000; ++i) {
@@ -174,7 +241,17 @@ BOOST_AUTO_TEST_CASE(the_limits_hold_in_any_order_of_events) {
         }
         while (const auto who = a.next(now)) {
           BOOST_REQUIRE(here.contains(*who));
-          begun.push_back(now);
+          if (known.insert(*who).second)
+            begun.push_back(now);
+          const admission::time cost{
+            static_cast<std::int64_t>(random() % 8'000'000)};
+          a.spend(cost);
+          spent += cost;
+          dearest = std::max(dearest, cost);
+          BOOST_REQUIRE(spent <= dearest + admission_limits{}.work_burst
+                                   + now * 80 / 1000);
+          if (random() % 2 == 0)
+            a.ask(*who); // it has sent more
         }
         while (!begun.empty() && begun.front() <= now - 1s)
           begun.pop_front();

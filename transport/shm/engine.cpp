@@ -88,9 +88,11 @@ engine::~engine() {
   ::close(epoll_);
 }
 
-void engine::say(const std::string& line) const {
-  if (settings_.log)
-    settings_.log("[shm] " + line);
+void engine::say(const std::string& line) {
+  const auto now = steady::now().time_since_epoch();
+  if (const auto text = lines_.pass("[shm] " + line, now);
+      text && settings_.log)
+    settings_.log(*text);
 }
 
 void engine::run() {

@@ -22,6 +22,7 @@
 // Threads: constructed, run and destroyed on one thread.
 #pragma once
 
+#include "transport/line_budget.hpp"
 #include "transport/shm/arena.hpp"
 #include "transport/shm/fabric.hpp"
 #include "transport/shm/link.hpp"
@@ -60,7 +61,8 @@ private:
   bool anything_new() const;
   void ready(std::uint64_t cookie);
   void wake(link& l);
-  void say(const std::string& line) const;
+  /// Within the budget of lines: a peer is behind each.
+  void say(const std::string& line);
   const directory* directory_of(const link& l) const;
 
   // links.cpp
@@ -121,6 +123,7 @@ private:
   std::string address_;
 
   std::map<peer_id, std::unique_ptr<link>> links_;
+  line_budget lines_; ///< of say()
   std::vector<std::string> to_connect_;
   std::vector<paired::command> batch_;
   steady::time_point poll_at_{};

@@ -1,7 +1,8 @@
 // transport/tls/accept.cpp -- the door: accepting, and whose handshake is next.
 //
 // One that has connected costs a descriptor, until it says something. Then it
-// waits for its turn; only with that it gets memory of OpenSSL.
+// waits for its turn, and again whenever it has said more; only with the first
+// it gets memory of OpenSSL.
 #include "transport/tls/engine.hpp"
 
 #include <algorithm>
@@ -78,26 +79,25 @@ void engine::spoke(const std::shared_ptr<connection>& c) {
     return;
   door_.advance(c->ticket, admission::progress::speaking);
   door_.ask(c->ticket);
-  begin_handshakes();
+  give_turns();
 }
 
 void engine::secured(const connection& c) {
   door_.advance(c.ticket, admission::progress::secured);
 }
 
-void engine::begin_handshakes() {
-  while (const auto who = door_.next(now())) {
-    const auto at = unproved_.find(*who);
-    if (at == unproved_.end())
-      continue; // the fabric is closing
-    const auto c = at->second;
-    c->start();
-  }
+/// One turn, so that peers are heard between two of them.
+void engine::give_turns() {
+  if (const auto who = door_.next(now()))
+    if (const auto at = unproved_.find(*who); at != unproved_.end()) {
+      const auto c = at->second;
+      c->work();
+    }
   if (const auto due = door_.due()) {
     turn_.expires_at(std::chrono::steady_clock::time_point(*due));
     turn_.async_wait([this](auto canceled) {
       if (!canceled)
-        begin_handshakes();
+        give_turns();
     });
   }
 }

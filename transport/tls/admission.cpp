@@ -9,14 +9,24 @@ namespace shoal::transport::tls {
 namespace {
 
 constexpr std::uint64_t one_token = 1'000'000'000;
+constexpr std::int64_t one_ns = 1000;
+/// What is spent beyond counts no more: an hour of one turn is a clock's error.
+constexpr admission::time cost_max = std::chrono::hours(1);
+
+admission::time least(std::uint64_t missing, std::uint64_t per_ns) {
+  return admission::time(
+    static_cast<std::int64_t>((missing + per_ns - 1) / per_ns));
+}
 
 } // namespace
 
 admission::admission(admission_limits limits)
-  : limits_(limits), tokens_(limits.handshakes_burst * one_token) {
+  : limits_(limits), tokens_(limits.handshakes_burst * one_token),
+    work_(time(limits.work_burst).count() * one_ns) {
   SHOAL_ASSERT(limits.unproved > 0 && limits.unproved_per_address > 0
                && limits.handshakes_burst > 0
-               && limits.handshakes_per_second > 0);
+               && limits.handshakes_per_second > 0 && limits.work_permille > 0
+               && limits.work_burst.count() > 0);
 }
 
 admission::ticket admission::push_out(group& from) {
@@ -35,7 +45,10 @@ admission::arrive(ticket who, const std::string& address) {
   } else if (where_.size() >= limits_.unproved) {
     const auto most = std::max_element(
       groups_.begin(), groups_.end(), [](const auto& a, const auto& b) {
-        return a.second.places.size() < b.second.places.size();
+        const auto& one = a.second.places;
+        const auto& other = b.second.places;
+        return one.size() != other.size() ? one.size() < other.size()
+                                          : *one.begin() > *other.begin();
       });
     gone = push_out(most->second);
   }
@@ -46,7 +59,7 @@ admission::arrive(ticket who, const std::string& address) {
 
 void admission::advance(ticket who, progress to) {
   const auto at = where_.find(who);
-  if (at == where_.end())
+  if (at == where_.end() || to <= at->second.at)
     return;
   auto& places = groups_.at(at->second.address).places;
   places.erase({at->second.at, who});
@@ -57,27 +70,37 @@ void admission::advance(ticket who, progress to) {
 void admission::ask(ticket who) {
   const auto at = where_.find(who);
   SHOAL_ASSERT(at != where_.end());
+  if (std::exchange(at->second.asks, true))
+    return;
   group& g = groups_.at(at->second.address);
   if (g.asking.empty())
     turns_.push_back(at->second.address);
   g.asking.push_back(who);
 }
 
-std::optional<admission::ticket> admission::next(time now) {
+void admission::refill(time now) {
   if (!started_)
     counted_ = now;
   started_ = true;
-  if (now > counted_) {
-    const auto most = limits_.handshakes_burst * one_token;
-    const auto rate = limits_.handshakes_per_second;
-    const auto passed = static_cast<std::uint64_t>((now - counted_).count());
-    tokens_ =
-      passed >= most / rate ? most : std::min(most, tokens_ + passed * rate);
-    counted_ = now;
-  }
-  if (turns_.empty() || tokens_ < one_token)
+  if (now <= counted_)
+    return;
+  const auto passed = static_cast<std::uint64_t>((now - counted_).count());
+  counted_ = now;
+  const auto most = limits_.handshakes_burst * one_token;
+  const auto rate = limits_.handshakes_per_second;
+  tokens_ =
+    passed >= most / rate ? most : std::min(most, tokens_ + passed * rate);
+  const auto full = time(limits_.work_burst).count() * one_ns;
+  const auto lacks = static_cast<std::uint64_t>(full - work_);
+  work_ = passed >= lacks / limits_.work_permille
+            ? full
+            : work_ + static_cast<std::int64_t>(passed * limits_.work_permille);
+}
+
+std::optional<admission::ticket> admission::next(time now) {
+  refill(now);
+  if (turns_.empty() || tokens_ < one_token || work_ <= 0)
     return {};
-  tokens_ -= one_token;
   const auto address = std::move(turns_.front());
   turns_.pop_front();
   group& g = groups_.at(address);
@@ -85,18 +108,29 @@ std::optional<admission::ticket> admission::next(time now) {
   g.asking.pop_front();
   if (!g.asking.empty())
     turns_.push_back(address);
+  place& p = where_.at(who);
+  p.asks = false;
+  if (!std::exchange(p.begun, true))
+    tokens_ -= one_token;
   return who;
+}
+
+void admission::spend(time cost) {
+  work_ -= std::clamp(cost, time(0), cost_max).count() * one_ns;
+  // Far from the end of the numbers, whatever is spent.
+  work_ = std::max(work_, -cost_max.count() * one_ns);
 }
 
 std::optional<admission::time> admission::due() const {
   if (turns_.empty())
     return {};
-  if (tokens_ >= one_token)
-    return counted_;
-  const auto rate = limits_.handshakes_per_second;
-  return counted_
-         + time(
-           static_cast<std::int64_t>((one_token - tokens_ + rate - 1) / rate));
+  time wait{0};
+  if (tokens_ < one_token)
+    wait = least(one_token - tokens_, limits_.handshakes_per_second);
+  if (work_ <= 0)
+    wait = std::max(wait, least(static_cast<std::uint64_t>(1 - work_),
+                                limits_.work_permille));
+  return counted_ + wait;
 }
 
 void admission::leave(ticket who) {

@@ -20,6 +20,8 @@ namespace {
 /// to fill a disk with lines.
 constexpr std::chrono::seconds failure_log_pause{60};
 constexpr std::size_t failures_logged_max = 256;
+/// How long after a line was left out its number is said, if no other is.
+constexpr std::chrono::seconds rest_log_pause{10};
 
 void must(const boost::system::error_code& error, const std::string& what) {
   if (error)
@@ -145,10 +147,32 @@ void engine::log_failure(const std::string& address, bool dialled,
     ++f.left_out;
     return;
   }
+  const auto line = lines_.pass(
+    address + ": " + reason + "; connection closed"
+      + (f.left_out ? " (and " + std::to_string(f.left_out) + " times before)"
+                    : ""),
+    now.time_since_epoch());
+  if (!line)
+    return say_rest_later();
   f.quiet_until = now + failure_log_pause;
-  const auto more = std::exchange(f.left_out, 0);
-  log(address + ": " + reason + "; connection closed"
-      + (more ? " (and " + std::to_string(more) + " times before)" : ""));
+  f.left_out = 0;
+  log(*line);
+}
+
+void engine::say_rest_later() {
+  if (std::exchange(rest_due_, true))
+    return;
+  rest_.expires_after(rest_log_pause);
+  rest_.async_wait([this](auto canceled) {
+    rest_due_ = false;
+    if (canceled)
+      return;
+    const auto now = std::chrono::steady_clock::now().time_since_epoch();
+    if (const auto line = lines_.rest(now))
+      log(*line);
+    else if (lines_.left_out() > 0)
+      say_rest_later();
+  });
 }
 
 // ---- dialling ----
@@ -214,7 +238,7 @@ void engine::resolved(const std::shared_ptr<connection>& c,
                           return;
                         if (error)
                           return c->fail(errc::unreachable, error.message());
-                        c->start();
+                        c->work();
                       });
 }
 
@@ -445,6 +469,7 @@ void engine::shut_down() {
   acceptor_.close(ignored);
   again_.cancel();
   turn_.cancel();
+  rest_.cancel();
   resolver_.cancel();
   due_list none;
   for (const auto& c : std::exchange(unopened_, {}))

@@ -21,11 +21,13 @@
 // Only .cpp files of this folder include it: it pulls in Asio.
 #pragma once
 
+#include "transport/line_budget.hpp"
 #include "transport/tls/admission.hpp"
 #include "transport/tls/context.hpp"
 #include "transport/tls/fabric.hpp"
 #include "transport/tls/frame.hpp"
 #include "transport/tls/proof.hpp"
+#include "transport/tls/session.hpp"
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -130,8 +132,9 @@ public:
   void start_deadline();
   /// Waits for the first bytes of one that dialled us, for engine::spoke().
   void listen();
-  /// @pre the socket is connected
-  void start();
+  /// Goes on until there is nothing to do or the connection is open: TLS,
+  /// then the proof. Counts what that costs. @pre the socket is connected
+  void work();
   void read_some();
   void write_some();
   /// Ends all transfers of `plan`; what must run is added to `out`.
@@ -162,6 +165,9 @@ public:
 
 private:
   enum class stage { connecting, handshake, proof, open, closed };
+  bool unproved() const {
+    return stage_ != stage::open && stage_ != stage::closed;
+  }
   struct sending {
     explicit sending(const queued_bulk& q) : what(q), hash(q.bytes.size()) {}
     queued_bulk what;
@@ -179,6 +185,10 @@ private:
     hasher hash;
   };
 
+  /// There is work(); of one that dialled us, when it is its turn.
+  void ready();
+  void count_work();
+  void start();
   void handshake();
   void secured();
   void read_proof();
@@ -188,10 +198,10 @@ private:
   void proved(const claim& what);
   void wait_read(void (connection::*next)());
   void wait_write(void (connection::*next)());
-  /// What to do after an SSL call that did not succeed.
-  void retry(int result, void (connection::*next)());
+  /// What to do after a call of `tls_` that did not succeed.
+  void retry(const session::outcome& o, void (connection::*next)());
+  std::string reason_of(const session::outcome& o) const;
   void set_options();
-  bool too_much_read() const;
   void prepare_open();
 
   void answer();
@@ -219,7 +229,7 @@ private:
   engine& engine_;
   tcp::socket socket_;
   asio::steady_timer deadline_;
-  ssl_ptr ssl_;
+  std::optional<session> tls_;
   side side_;
   stage stage_ = stage::connecting;
   std::uint8_t stream_ = 0;
@@ -228,6 +238,8 @@ private:
   exporter binding_{};
   shared_key key_{}; ///< that both ends prove
   std::chrono::steady_clock::time_point heard_at_{};
+  std::chrono::nanoseconds worked_{0}; ///< of this thread, before the proof
+  std::optional<std::chrono::nanoseconds> working_since_; ///< within work()
   proof_frame proof_{};
   std::size_t proof_fill_ = 0;
   bool waiting_read_ = false;
@@ -259,8 +271,10 @@ public:
   // Progress thread.
   void dial(const std::string& address);
   void accept();
-  /// One that we accepted has sent its first bytes.
+  /// One that we accepted and that is not proved has sent bytes.
   void spoke(const std::shared_ptr<connection>& c);
+  /// What the work() of one of them has cost.
+  void worked(std::chrono::nanoseconds cost) { door_.spend(cost); }
   void secured(const connection& c); ///< its handshake has ended
   /// The peer at the other end of `c` wants so many bulk streams.
   void streams_asked(const std::shared_ptr<connection>& c, std::size_t count);
@@ -281,7 +295,8 @@ public:
   void unlist(connection& c);
   void log(const std::string& line) const;
   /// Logs the end of a connection that was no peer's; the same again for the
-  /// same address is counted, and said after failure_log_pause.
+  /// same address is counted, and said after failure_log_pause. All of them
+  /// share one budget of lines.
   void log_failure(const std::string& address, bool dialled,
                    const std::string& reason);
   void cancel(std::uint64_t plan);
@@ -318,7 +333,8 @@ private:
                 const std::vector<tcp::endpoint>& where);
   void forget_dial(const std::string& address);
   void admit(tcp::socket socket, const tcp::endpoint& remote);
-  void begin_handshakes();
+  void give_turns();
+  void say_rest_later();
   bool
   stream_opened(const std::shared_ptr<connection>& c, const peer_info& info);
   void stream_ended(const std::shared_ptr<connection>& c);
@@ -334,7 +350,7 @@ private:
   std::size_t scopes_turn_ = 0;
   admission::ticket last_ticket_ = 0;
   std::map<admission::ticket, std::shared_ptr<connection>> unproved_;
-  asio::steady_timer turn_{io}; ///< of the next handshake
+  asio::steady_timer turn_{io}; ///< of the next one at the door
   std::size_t open_ = 0;
   struct failure {
     std::chrono::steady_clock::time_point quiet_until{};
@@ -342,6 +358,9 @@ private:
   };
   std::map<std::string, std::size_t> refusals_; ///< by address
   std::map<std::string, failure> failures_;     ///< by address and reason
+  line_budget lines_;
+  asio::steady_timer rest_{io};
+  bool rest_due_ = false;
 };
 
 std::string to_string(const tcp::endpoint& e);

@@ -51,8 +51,13 @@ struct config {
   std::chrono::milliseconds handshake_max{5000};
   /// Places and handshakes of those who have not proved themselves.
   admission_limits door{};
-  /// Bytes that one may send before that. An honest one sends 1,500.
+  /// Bytes that one may send before that, and a server that we dial. An
+  /// honest one sends 1,500.
   std::size_t unproved_bytes_max = 8192;
+  /// Processor time that one may cost before that. An honest one costs 1 ms;
+  /// the bytes above, 2 ms whatever they are. So this is a second line, far
+  /// enough for slow and emulated machines.
+  std::chrono::milliseconds unproved_work_max{50};
   std::size_t connections_max = 1024; ///< all together; more are closed
   /// That bulk is sent over, per peer, 1 .. 15. More may carry more over long
   /// ways, where each socket's window is the limit, at the cost of sockets.

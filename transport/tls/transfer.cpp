@@ -8,10 +8,8 @@
 #include "transport/tls/engine.hpp"
 
 #include <boost/asio/post.hpp>
-#include <openssl/err.h>
 
 #include <algorithm>
-#include <cerrno>
 
 namespace shoal::transport::tls {
 namespace {
@@ -21,6 +19,12 @@ namespace {
 constexpr std::size_t record_bytes = 16384;
 /// Bytes read or written before other connections get their turn: 0.1 ms.
 constexpr std::size_t turn_bytes = std::size_t{256} << 10;
+/// What the library may take from the socket meanwhile: only bytes that are no
+/// data make up the difference.
+constexpr std::size_t turn_intake_bytes = 2 * turn_bytes;
+/// What a read counts for at least, so that a peer of many tiny records does
+/// not hold up the others: each costs 0.5 us or more.
+constexpr std::size_t read_cost_bytes = 256;
 /// After a read of less, the socket is taken to be empty: asking it costs as
 /// much as being told that it is not.
 constexpr std::size_t short_read_bytes = 4096;
@@ -59,25 +63,21 @@ void run(const due_list& list) noexcept {
 void connection::read_some() {
   const auto self = shared_from_this();
   bool drained = false;
+  tls_->allow(turn_intake_bytes);
   for (std::size_t turn = 0; turn < turn_bytes && !closed() && !drained;) {
     const auto room = reader_.room();
     const auto want = std::min<std::size_t>(room.size(), 1u << 30);
-    ERR_clear_error();
-    errno = 0;
-    const int result =
-      SSL_read(ssl_.get(), room.data(), static_cast<int>(want));
-    if (result <= 0) {
+    const auto o = tls_->read(room.first(want));
+    if (o.what != session::result::done) {
       count_traffic();
-      retry(result, &connection::read_some);
+      retry(o, &connection::read_some);
       return answer();
     }
-    const auto bytes = static_cast<std::size_t>(result);
-    turn += bytes;
-    read_bytes_ += bytes;
-    if (const auto* wrong = reader_.commit(bytes))
+    turn += std::max(o.bytes, read_cost_bytes);
+    read_bytes_ += o.bytes;
+    if (const auto* wrong = reader_.commit(o.bytes))
       return fail(errc::peer_lost, std::string("malformed frame: ") + wrong);
-    drained =
-      bytes < short_read_bytes && !closed() && SSL_has_pending(ssl_.get()) == 0;
+    drained = o.bytes < short_read_bytes && !closed() && !tls_->pending();
   }
   if (closed())
     return;
@@ -140,20 +140,16 @@ bool connection::write_piece() {
   auto bytes = std::min(rest.size(), record_bytes);
   if (retry_bytes_ != 0)
     bytes = std::exchange(retry_bytes_, 0);
-  ERR_clear_error();
-  errno = 0;
-  const int result =
-    SSL_write(ssl_.get(), rest.data(), static_cast<int>(bytes));
-  if (result <= 0) {
+  const auto o = tls_->write(rest.first(bytes));
+  if (o.what != session::result::done) {
     retry_bytes_ = bytes;
-    retry(result, &connection::write_some);
+    retry(o, &connection::write_some);
     return false;
   }
-  const auto written = static_cast<std::size_t>(result);
-  written_bytes_ += written;
+  written_bytes_ += o.bytes;
   if (!small) {
-    payload_ = payload_.subspan(written);
-  } else if ((out_done_ += written) == out_.size()) {
+    payload_ = payload_.subspan(o.bytes);
+  } else if ((out_done_ += o.bytes) == out_.size()) {
     out_.clear();
     out_done_ = 0;
   }

@@ -76,9 +76,11 @@ void engine::drop_worker() {
   buried_.clear();
 }
 
-void engine::say(const std::string& line) const {
-  if (settings_.log)
-    settings_.log("[ucx] " + line);
+void engine::say(const std::string& line) {
+  const auto now = steady::now().time_since_epoch();
+  if (const auto text = lines_.pass("[ucx] " + line, now);
+      text && settings_.log)
+    settings_.log(*text);
 }
 
 void engine::run() {

@@ -20,6 +20,7 @@
 // Threads: constructed, run and destroyed on one thread.
 #pragma once
 
+#include "transport/line_budget.hpp"
 #include "transport/ucx/fabric.hpp"
 #include "transport/ucx/guest_list.hpp"
 #include "transport/ucx/link.hpp"
@@ -73,7 +74,8 @@ private:
   void sleep(steady::time_point now);
   void ready(std::uint64_t cookie);
   bool learn(link& l, const frame& f);
-  void say(const std::string& line) const;
+  /// Within the budget of lines: a peer is behind each.
+  void say(const std::string& line);
 
   // links.cpp
   static void
@@ -149,6 +151,7 @@ private:
   std::vector<std::pair<ucp_listener_h, ucp_conn_request_h>> knocks_;
   guest_list guests_;
   std::vector<void*> leaving_; ///< requests of guests' closes
+  line_budget lines_;          ///< of say()
   std::vector<std::string> to_connect_;
   std::vector<command> batch_;
   steady::time_point poll_at_{};

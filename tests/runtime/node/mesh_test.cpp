@@ -96,6 +96,20 @@ BOOST_AUTO_TEST_CASE(a_paired_address_of_somebody_else_is_not_used) {
   BOOST_TEST(!w.said.wait_for("an address that is not its own").empty());
 }
 
+BOOST_AUTO_TEST_CASE(many_wrong_addresses_write_few_lines) {
+  world w;
+  w.node->set_members({w.far->id()});
+  core::peer_id victim{};
+  victim[0] = 7;
+  for (int i = 0; i < 300; ++i)
+    w.send(address_of(victim));
+  w.send(core::cluster::message{}); // the last
+  BOOST_TEST(swarm::until([&] { return w.received == 1; }));
+  const auto said = w.said.count("an address that is not its own");
+  BOOST_TEST(said >= 1);
+  BOOST_TEST(said < 100); // as many at once as there may be, and one a second
+}
+
 BOOST_AUTO_TEST_CASE(roles_hear_members_only) {
   world w;
   w.send(role_message{"role", {}});

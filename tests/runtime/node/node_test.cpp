@@ -191,6 +191,47 @@ BOOST_AUTO_TEST_CASE(a_custom_role_hears_from_every_peer) {
     BOOST_TEST(!heard.wait_for(core::to_hex(n->self()) + " hi").empty());
 }
 
+/// Tells the supervisor of its own node, again and again, what is none of its
+/// business; then itself.
+static caf::behavior
+nuisance(caf::event_based_actor*, context* world, tests::lines* heard) {
+  return {
+    [world](const view_changed&) {
+      for (int i = 0; i < 300; ++i)
+        world->send_role(world->self(), "supervisor", {std::byte{1}});
+      world->send_role(world->self(), "nuisance", {std::byte{1}});
+    },
+    [heard](const role_message_in&) { heard->add("nuisance"); },
+  };
+}
+
+static caf::behavior
+supervisor(caf::event_based_actor* self, tests::lines* heard) {
+  self->set_default_handler(caf::drop);
+  return {[heard](const role_message_in&) { heard->add("supervisor"); }};
+}
+
+BOOST_AUTO_TEST_CASE(peers_do_not_talk_to_the_supervisor) {
+  tests::lines heard; // outlives the nodes
+  swarm s;
+  role_table roles;
+  roles["nuisance"] = [&heard](caf::actor_system& system, context& world) {
+    return system.spawn(nuisance, &world, &heard);
+  };
+  roles["supervisor"] = [&heard](caf::actor_system& system, context&) {
+    return system.spawn(supervisor, &heard);
+  };
+  tests::lines said;
+  auto c = s.config("a");
+  c.observer.say = [&said](const std::string& line) { said.add(line); };
+  s.start(c, roles);
+  BOOST_TEST(!heard.wait_for("nuisance").empty());
+  BOOST_TEST(!said.wait_for("a message for \"supervisor\"").empty());
+  BOOST_TEST(said.count("a message for \"supervisor\"") < 100);
+  s.nodes.clear();
+  BOOST_TEST(heard.count("supervisor") == 0);
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_AUTO_TEST_SUITE(identities)

@@ -10,6 +10,7 @@
 #include <boost/test/unit_test.hpp>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
@@ -44,6 +45,15 @@ public:
       return !found.empty();
     });
     return found;
+  }
+
+  /// How many lines have `part` in them.
+  std::size_t count(const std::string& part) {
+    std::lock_guard lock(mutex_);
+    return static_cast<std::size_t>(
+      std::count_if(lines_.begin(), lines_.end(), [&](const auto& line) {
+        return line.find(part) != std::string::npos;
+      }));
   }
 
 private:
