@@ -1,7 +1,7 @@
 // runtime/model/text/added_tokens.cpp -- "added_tokens": found before all else.
 #include "runtime/model/text/added_tokens.hpp"
 
-#include "runtime/model/text/utf8.hpp"
+#include "runtime/core/utf8.hpp"
 
 #include <algorithm>
 #include <unordered_map>
@@ -129,20 +129,20 @@ added_tokens::cut(std::string_view text, bool normalized) const {
     if (token.single_word) {
       std::size_t before = first;
       std::size_t after = last;
-      if ((first > 0 && is_word(previous_code(text, before)))
-          || (last < text.size() && is_word(next_code(text, after))))
+      if ((first > 0 && is_word(core::previous_code(text, before)))
+          || (last < text.size() && is_word(core::next_code(text, after))))
         continue;
     }
     if (token.lstrip) {
       for (std::size_t to = first; to > 0; first = to) {
-        if (!is_space(previous_code(text, to)))
+        if (!is_space(core::previous_code(text, to)))
           break;
       }
       first = std::max(first, covered); // what a token before it took
     }
     if (token.rstrip) {
       for (std::size_t to = last; to < text.size(); last = to) {
-        if (!is_space(next_code(text, to)))
+        if (!is_space(core::next_code(text, to)))
           break;
       }
     }

@@ -1,6 +1,6 @@
 // runtime/model/text/bpe_parse.cpp -- "model" of a tokenizer.json, checked.
+#include "runtime/core/utf8.hpp"
 #include "runtime/model/text/bpe.hpp"
-#include "runtime/model/text/utf8.hpp"
 
 #include <algorithm>
 #include <cstdio>
@@ -14,7 +14,7 @@ std::optional<char32_t> only_code(std::string_view text) {
   std::size_t at = 0;
   if (text.empty())
     return std::nullopt;
-  const char32_t code = next_code(text, at);
+  const char32_t code = core::next_code(text, at);
   return at == text.size() ? std::optional(code) : std::nullopt;
 }
 
@@ -93,8 +93,8 @@ void bpe::add_merge(const json_view& at, std::string_view left,
   merges_.set(pair_key(l->second, r->second), {rank, joined->second});
   std::size_t end = left.size();
   std::size_t begin = 0;
-  const token_id* a = characters_.find(previous_code(left, end));
-  const token_id* b = characters_.find(next_code(right, begin));
+  const token_id* a = characters_.find(core::previous_code(left, end));
+  const token_id* b = characters_.find(core::next_code(right, begin));
   if (a != nullptr && b != nullptr) // else it never comes to this merge
     joins_.set(pair_key(*a, *b), 1);
   for (const token_id id : {l->second, r->second})

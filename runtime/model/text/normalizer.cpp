@@ -1,7 +1,7 @@
 // runtime/model/text/normalizer.cpp -- "normalizer": text into other text.
 #include "runtime/model/text/normalizer.hpp"
 
-#include "runtime/model/text/utf8.hpp"
+#include "runtime/core/utf8.hpp"
 
 namespace shoal::model::text {
 
@@ -11,11 +11,11 @@ status strip(const strip_step& step, std::string& text, bool& cut_left) {
   std::size_t first = 0;
   std::size_t last = text.size();
   for (std::size_t at = 0; step.left && at < text.size(); first = at) {
-    if (!is_space(next_code(text, at)))
+    if (!is_space(core::next_code(text, at)))
       break;
   }
   for (std::size_t at = last; step.right && at > first; last = at) {
-    if (!is_space(previous_code(text, at)))
+    if (!is_space(core::previous_code(text, at)))
       break;
   }
   cut_left = cut_left || first > 0;

@@ -1,7 +1,7 @@
 // runtime/model/text/regex.cpp -- the patterns of tokenizer.json.
 #include "runtime/model/text/regex.hpp"
 
-#include "runtime/model/text/utf8.hpp"
+#include "runtime/core/utf8.hpp"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
@@ -26,7 +26,7 @@ std::string error_text(int code) {
 std::string shown(std::string_view pattern) {
   constexpr std::size_t shown_bytes_max = 120;
   std::string text = "regular expression '";
-  text += replace_broken(pattern.substr(0, shown_bytes_max));
+  text += core::replace_broken(pattern.substr(0, shown_bytes_max));
   return text + (pattern.size() > shown_bytes_max ? "...'" : "'");
 }
 
@@ -126,7 +126,7 @@ status regex::find(std::string_view text, std::vector<text_part>& into) const {
       if (first == last && matched && matched_to == last) {
         // An empty match just after a match does not count.
         if (from < text.size())
-          next_code(text, from);
+          core::next_code(text, from);
         else
           ++from;
         continue;

@@ -1,8 +1,8 @@
 // runtime/model/text/token_decoder.cpp -- "decoder": tokens' texts as one text.
 #include "runtime/model/text/token_decoder.hpp"
 
+#include "runtime/core/utf8.hpp"
 #include "runtime/model/text/byte_level.hpp"
-#include "runtime/model/text/utf8.hpp"
 
 #include <optional>
 
@@ -35,7 +35,7 @@ std::optional<char> byte_of(std::string_view token) {
 std::string stripped(const strip_decoding& step, const std::string& text) {
   std::u32string codes;
   for (std::size_t at = 0; at < text.size();)
-    codes.push_back(next_code(text, at));
+    codes.push_back(core::next_code(text, at));
   std::size_t first = 0;
   while (first < codes.size() && first < step.start
          && codes[first] == step.content)
@@ -46,7 +46,7 @@ std::string stripped(const strip_decoding& step, const std::string& text) {
     --last;
   std::string out;
   for (std::size_t i = first; i < last; ++i)
-    append_code(out, codes[i]);
+    core::append_code(out, codes[i]);
   return out;
 }
 
@@ -75,10 +75,10 @@ std::string replaced(const replace_step& step, std::string text) {
 void end_run(std::string& run, texts& out) {
   if (run.empty())
     return;
-  if (is_utf8(run))
+  if (core::is_utf8(run))
     out.push_back(run);
   else
-    out.insert(out.end(), run.size(), std::string(replacement_character));
+    out.insert(out.end(), run.size(), std::string(core::replacement_character));
   run.clear();
 }
 
@@ -87,7 +87,7 @@ struct whole_applier {
     std::string bytes;
     for (const std::string& text : all)
       append_from_byte_level(text, bytes);
-    return {replace_broken(bytes)};
+    return {core::replace_broken(bytes)};
   }
   texts operator()(byte_fallback_decoding, texts all) const {
     texts out;
@@ -165,7 +165,7 @@ void token_decoder::add(const json_view& from, int depth) {
     step.stop = from["stop"].number(strip_characters_max);
     std::size_t at = 0;
     if (!content.empty())
-      step.content = next_code(content, at);
+      step.content = core::next_code(content, at);
     if (content.empty() || at != content.size())
       from["content"].fail("is not one character");
     steps_.emplace_back(step);
@@ -234,14 +234,14 @@ std::string text_stream::bytes_of_run(std::size_t step, bool at_end) {
   std::string out;
   std::string_view rest = run;
   while (!rest.empty()) {
-    const character c = first_character(rest);
-    if (c.is == character::kind::cut_off && !at_end)
+    const core::character c = core::first_character(rest);
+    if (c.is == core::character::kind::cut_off && !at_end)
       break;
-    if (c.is == character::kind::whole)
+    if (c.is == core::character::kind::whole)
       out += rest.substr(0, c.bytes);
     else
       for (std::size_t i = 0; i < (each ? c.bytes : 1); ++i)
-        out += replacement_character;
+        out += core::replacement_character;
     rest.remove_prefix(c.bytes);
   }
   run = std::string(rest);
@@ -278,8 +278,8 @@ void text_stream::pass(std::size_t step, std::string text, std::string& out) {
       std::size_t at = 0;
       while (at < text.size() && own.cutting) {
         std::size_t next = at;
-        own.cutting =
-          own.cut < strip->start && next_code(text, next) == strip->content;
+        own.cutting = own.cut < strip->start
+                      && core::next_code(text, next) == strip->content;
         own.cut += own.cutting;
         at = own.cutting ? next : at;
       }
