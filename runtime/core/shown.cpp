@@ -58,8 +58,7 @@ shown(std::string_view text, std::size_t bytes_max, line_ends ends) {
       if (c.is != character::kind::whole)
         put = replacement_character;
       else if (!is_kept(next_code(text, at), ends))
-        put = put == "\t" || put == "\n" || put == "\r" ? " "
-                                                        : replacement_character;
+        put = " ";
     }
     if (put.size() > bytes_max - out.size())
       break;
@@ -80,7 +79,7 @@ std::string escape_controls(std::string json) {
     const char32_t code =
       c.is == character::kind::whole ? next_code(rest, at) : U'\0';
     if (code >= 0x7F && is_control(code)) {
-      char text[8];
+      char text[16];
       std::snprintf(text, sizeof text, "\\u%04x", static_cast<unsigned>(code));
       out += text;
     } else {

@@ -29,9 +29,8 @@ enum class line_ends {
 [[nodiscard]] bool
 is_shown(std::string_view text, line_ends ends = line_ends::none);
 
-/// @returns the text as it may be shown: a space for each of '\t', '\n' and
-/// '\r' that `ends` does not keep, and U+FFFD for each other control and for
-/// each maximal part that is not UTF-8.
+/// @returns the text as it may be shown: a space for each control that `ends`
+/// does not keep, U+FFFD for each maximal part that is not UTF-8.
 [[nodiscard]] std::string
 shown(std::string_view text, line_ends ends = line_ends::none);
 

@@ -44,7 +44,7 @@ std::string byte_tokenizer::to_json(const model_config& config) const {
   o["add_bos_token"] = false;
   o["add_eos_token"] = false;
   o["model_max_length"] = config.max_position_embeddings;
-  return o.dump(2) + "\n";
+  return json_text(o, 2) + "\n";
 }
 
 std::size_t tokenizer::id_count() const {

@@ -27,11 +27,11 @@ BOOST_AUTO_TEST_CASE(what_is_not_utf8_is_replaced) {
 }
 
 BOOST_AUTO_TEST_CASE(controls_are_replaced) {
-  BOOST_TEST(shown("a\x1b]0;title\x07z") == "a\uFFFD]0;title\uFFFDz");
-  BOOST_TEST(shown("a\u009b2Jz") == "a\uFFFD2Jz");
-  BOOST_TEST(shown("a\u202ez\u2066\u061c") == "a\uFFFDz\uFFFD\uFFFD");
-  BOOST_TEST(shown("a\x7fz\u2028") == "a\uFFFDz\uFFFD");
-  BOOST_TEST(shown(std::string_view("a\0z", 3)) == "a\uFFFDz");
+  BOOST_TEST(shown("a\x1b]0;title\x07z") == "a ]0;title z");
+  BOOST_TEST(shown("a\u009b2Jz") == "a 2Jz");
+  BOOST_TEST(shown("a\u202ez\u2066\u061c") == "a z  ");
+  BOOST_TEST(shown("a\x7fz\u2028") == "a z ");
+  BOOST_TEST(shown(std::string_view("a\0z", 3)) == "a z");
 }
 
 BOOST_AUTO_TEST_CASE(lines_stay_only_where_a_text_may_have_lines) {
