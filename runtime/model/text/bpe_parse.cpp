@@ -1,5 +1,6 @@
 // runtime/model/text/bpe_parse.cpp -- "model" of a tokenizer.json, checked.
 #include "runtime/core/utf8.hpp"
+#include "runtime/model/json.hpp"
 #include "runtime/model/text/bpe.hpp"
 
 #include <algorithm>
@@ -31,7 +32,7 @@ std::uint64_t pair_key(token_id left, token_id right) {
 
 /// A text of the file inside a message.
 std::string in_quotes(std::string_view text) {
-  return nlohmann::json(text).dump();
+  return shown(nlohmann::json(text));
 }
 
 } // namespace
@@ -47,6 +48,9 @@ void bpe::read_vocabulary(const json_view& from) {
   std::vector<const std::string*> owner(id_max + 1, nullptr);
   vocabulary_.reserve(count);
   for (const auto& [token, value] : from.raw().items()) {
+    if (token.size() > token_bytes_max)
+      return from.fail("the token " + in_quotes(token) + " has more than "
+                       + std::to_string(token_bytes_max) + " bytes");
     if (!value.is_number_unsigned() || value.get<std::uint64_t>() > id_max)
       return from.fail("the id of " + in_quotes(token)
                        + " is not a whole number up to "

@@ -142,15 +142,31 @@ status regex::find(std::string_view text, std::vector<text_part>& into) const {
   return done{};
 }
 
-status
-replace_all(const regex& pattern, std::string_view content, std::string& text) {
+failure grows_too_much(std::string_view step, std::size_t bytes_max) {
+  return failure{"the step " + std::string(step)
+                 + " of tokenizer.json makes more than "
+                 + std::to_string(bytes_max)
+                 + " bytes of a text (grown_bytes_max): repair the file or use "
+                   "another tokenizer"};
+}
+
+status replace_all(const regex& pattern, std::string_view content,
+                   std::size_t bytes_max, std::string& text) {
   std::vector<text_part> parts;
   if (status found = pattern.find(text, parts); !found)
     return found;
   if (parts.empty() || (parts.size() == 1 && !parts.front().match))
     return done{};
+  std::size_t bytes = 0;
+  for (const text_part& part : parts) {
+    const std::size_t more =
+      part.match ? content.size() : part.last - part.first;
+    if (more > bytes_max - bytes)
+      return grows_too_much("Replace", bytes_max);
+    bytes += more;
+  }
   std::string out;
-  out.reserve(text.size());
+  out.reserve(bytes);
   for (const text_part& part : parts)
     out += part.match ? content
                       : std::string_view(text).substr(part.first,
