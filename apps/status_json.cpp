@@ -155,11 +155,14 @@ core::view view_of(const status_json& status) {
     }
     v.members.push_back(m);
   }
-  std::ranges::sort(v.members, {},
-                    [](const core::member& m) { return m.id.peer; });
-  const auto same = std::ranges::unique(
-    v.members, {}, [](const core::member& m) { return m.id.peer; });
-  v.members.erase(same.begin(), same.end());
+  const auto id_of = [](const core::member& m) { return m.id.peer; };
+  std::ranges::sort(v.members, {}, id_of);
+  v.members.erase(
+    std::unique(v.members.begin(), v.members.end(),
+                [&](const core::member& a, const core::member& b) {
+                  return id_of(a) == id_of(b);
+                }),
+    v.members.end());
   return v;
 }
 
