@@ -55,9 +55,8 @@ std::string to_json(const manifest& m) {
     files.push_back({{"name", f.name},
                      {"sha256", core::to_hex(f.digest)},
                      {"bytes", f.bytes}});
-  return json{
-    {"format", "shoal-checkpoint-1"}, {"step", m.step}, {"files", files}}
-    .dump();
+  return model::json_text(
+    json{{"format", "shoal-checkpoint-1"}, {"step", m.step}, {"files", files}});
 }
 
 model::result<manifest> parse_manifest(std::string_view text) {

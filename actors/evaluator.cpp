@@ -11,8 +11,12 @@
 namespace shoal::actors {
 namespace {
 
-caf::behavior
-evaluator(caf::event_based_actor* self, const evaluator_config& config) {
+struct evaluator_name {
+  const char* name = "evaluator";
+};
+
+caf::behavior evaluator(caf::stateful_actor<evaluator_name>* self,
+                        const evaluator_config& config) {
   return {
     [=](const begin_eval& m) {
       const core::assignment& place = config.plan->where;

@@ -1,6 +1,8 @@
 // apps/chaos_report.cpp -- figures as text and JSON.
 #include "apps/chaos_report.hpp"
 
+#include "runtime/model/json.hpp"
+
 #include <nlohmann/json.hpp>
 
 #include <cinttypes>
@@ -45,7 +47,7 @@ void print_json(const chaos_figures& f) {
                   {"processors", f.capacity.processors},
                   {"goodput", f.account.goodput},
                   {"loss", f.loss}};
-  std::cout << line.dump() << std::endl;
+  std::cout << model::json_text(line) << std::endl;
 }
 
 void print_pauses(std::string_view name, const chaos::pauses& p) {

@@ -7,6 +7,7 @@
 #include "apps/commands.hpp"
 #include "apps/pipeline_meter.hpp"
 #include "apps/reduce_meter.hpp"
+#include "apps/shown_stream.hpp"
 #include "apps/toml_file.hpp"
 #include "runtime/run_config.hpp"
 
@@ -493,6 +494,7 @@ int run_chosen(CLI::App& app, const runners& run,
 } // namespace
 
 int run_cli(int argc, char** argv) {
+  const shown_stream errors(std::cerr);
   CLI::App app{"shoal -- equal peers that train language models together.\n"
                "Start one `shoal node` on each machine; they find each other. "
                "Then `shoal train`."};

@@ -9,6 +9,7 @@
 #include "apps/pipeline_meter.hpp"
 #include "apps/reduce_meter.hpp"
 #include "runtime/host_limits.hpp"
+#include "runtime/model/json.hpp"
 #include "runtime/model/mapped_file.hpp"
 #include "transport/shm/fabric.hpp"
 #include "transport/tls/fabric.hpp"
@@ -100,7 +101,7 @@ void print_json(const std::vector<measured>& all) {
     row["round_trip_of_threads_us"] = median(m.threads);
     out.push_back(row);
   }
-  std::cout << out.dump() << "\n";
+  std::cout << model::json_text(out) << "\n";
 }
 
 int bench_all_reduce(const bench_options& o) {
@@ -123,7 +124,7 @@ int bench_all_reduce(const bench_options& o) {
       std::fflush(stdout);
     }
   if (o.json)
-    std::cout << out.dump() << "\n";
+    std::cout << model::json_text(out) << "\n";
   return exit_done;
 }
 
@@ -140,7 +141,7 @@ int bench_pipeline(const bench_options& o) {
                                   {"step_seconds", f.step},
                                   {"computing_seconds", f.computing},
                                   {"bubble_percent", f.bubble}});
-    std::cout << out.dump() << "\n";
+    std::cout << model::json_text(out) << "\n";
     return exit_done;
   }
   std::printf("%d stages, %d microbatches\n%-12s %9s %12s %8s\n", t.stages,
@@ -209,7 +210,7 @@ int bench_compute(const bench_options& o) {
     out.push_back(row);
   }
   if (o.json)
-    std::cout << out.dump() << "\n";
+    std::cout << model::json_text(out) << "\n";
   return exit_done;
 }
 

@@ -12,6 +12,7 @@
 #include "apps/run_file.hpp"
 #include "apps/signals.hpp"
 #include "runtime/core/chaos.hpp"
+#include "runtime/core/shown.hpp"
 #include "runtime/host_limits.hpp"
 #include "runtime/model/json.hpp"
 #include "runtime/node.hpp" // node_error
@@ -133,15 +134,14 @@ void session::say(const char* event, const std::string& text,
                   const json& more) {
   const double at = seconds(now() - began_);
   if (!o_.json) {
-    std::printf("%7.1f s  %s\n", at, text.c_str());
+    std::printf("%7.1f s  %s\n", at, core::shown(text).c_str());
     std::fflush(stdout);
     return;
   }
   json line{{"event", event}, {"seconds", at}, {"text", text}};
   if (more.is_object())
     line.update(more);
-  std::cout << line.dump(-1, ' ', false, json::error_handler_t::replace)
-            << std::endl;
+  std::cout << model::json_text(line) << std::endl;
 }
 
 /// What can be done here, of what was asked for.

@@ -3,9 +3,11 @@
 // Each check is one line: ok, note (works, but), or bad (with what to do).
 #include "apps/commands.hpp"
 #include "apps/remote.hpp"
+#include "apps/status_json.hpp"
 #include "kernels/backend.hpp"
 #include "kernels/thread_team.hpp"
 #include "runtime/client.hpp"
+#include "runtime/core/shown.hpp"
 #include "runtime/host_limits.hpp"
 #include "runtime/leftovers.hpp"
 #include "runtime/model/json.hpp"
@@ -91,12 +93,13 @@ finding check_node(const node_address& at) {
   std::string text;
   if (client.connect() || client.status(text))
     return {"note", "no node runs here: start one with `shoal node`"};
-  const json s = model::parse_json<json>(text);
-  if (!s.is_object() || !s.contains("peers"))
-    return {"note", "the node at " + client.where() + " has no status"};
-  return {"ok", "node " + s.value("name", "") + " at " + client.where()
-                  + ": epoch " + std::to_string(s.value("epoch", 0ull)) + ", "
-                  + std::to_string(s["peers"].size()) + " peers"};
+  const auto status = parse_status(text);
+  if (!status)
+    return {"note", "the node at " + client.where() + ": " + status.message()};
+  const json& s = *status;
+  return {"ok", "node " + s["name"].get<std::string>() + " at " + client.where()
+                  + ": epoch " + std::to_string(s["epoch"].get<std::uint64_t>())
+                  + ", " + std::to_string(s["peers"].size()) + " peers"};
 }
 
 finding check_environment() {
@@ -144,10 +147,10 @@ int run_doctor(const doctor_options& o) {
     bad = bad || std::strcmp(f.grade, "bad") == 0;
     list.push_back({{"grade", f.grade}, {"text", f.what}});
     if (!o.json)
-      std::printf("%-5s %s\n", f.grade, f.what.c_str());
+      std::printf("%-5s %s\n", f.grade, core::shown(f.what).c_str());
   }
   if (o.json)
-    std::cout << list.dump() << "\n";
+    std::cout << model::json_text(list) << "\n";
   return bad ? exit_failed : exit_done;
 }
 

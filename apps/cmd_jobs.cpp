@@ -3,12 +3,16 @@
 #include "apps/follow.hpp"
 #include "apps/remote.hpp"
 #include "apps/signals.hpp"
+#include "apps/status_text.hpp"
 #include "runtime/client.hpp"
+#include "runtime/core/hex.hpp"
+#include "runtime/core/shown.hpp"
 #include "runtime/model/json.hpp"
 #include "runtime/node_config.hpp" // leave_deadline
 #include "runtime/run_config.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <iostream>
 #include <optional>
@@ -30,21 +34,15 @@ int fail(const std::string& text, int code = exit_failed) {
   return code;
 }
 
-/// What `shoal status --json` prints; nothing on failure (client.text()).
-std::optional<json> status_of(runtime::client& client) {
+model::result<status_json> status_of(runtime::client& client) {
   std::string text;
   if (client.status(text))
-    return std::nullopt;
-  json s = model::parse_json<json>(text);
-  if (!s.is_object() || !s.contains("jobs") || !s.contains("peers"))
-    return std::nullopt;
-  return s;
+    return model::failure{client.text()};
+  return parse_status(text);
 }
 
-std::string text_of(const json& j, const char* key) {
-  const auto at = j.find(key);
-  return at != j.end() && at->is_string() ? at->get<std::string>()
-                                          : std::string{};
+const std::string& text_of(const json& j, const char* key) {
+  return j[key].get_ref<const std::string&>();
 }
 
 struct found_job {
@@ -81,30 +79,10 @@ found_job find_job(const json& status, const std::string& wanted) {
     return {0, {}, "several jobs are called '" + wanted + "':" + ids};
   }
   const std::string id = text_of(*fit.front(), "id");
+  std::array<std::uint8_t, sizeof(core::job_id)> bytes{};
+  if (!core::from_hex(id, bytes))
+    return {0, {}, "the node calls the job '" + id + "', which is no id"};
   return {std::stoull(id, nullptr, 16), id, {}};
-}
-
-void print_jobs(const json& jobs) {
-  std::printf("%-16s  %-16s %4s  %-9s %15s %9s %10s  %s\n", "JOB", "NAME",
-              "PRIO", "STATE", "STEP", "LOSS", "TOKENS/S", "WHERE");
-  for (const json& j : jobs) {
-    const bool waits = j.contains("waiting");
-    const bool runs = text_of(j, "state") == "running";
-    char loss[24] = "-";
-    char speed[24] = "-";
-    if (j.contains("loss") && j["loss"].is_number())
-      std::snprintf(loss, sizeof loss, "%.4f", j["loss"].get<double>());
-    if (runs && !waits && j.contains("tokens_per_s"))
-      std::snprintf(speed, sizeof speed, "%.0f",
-                    j["tokens_per_s"].get<double>());
-    const std::string step = std::to_string(j.value("step", 0ull)) + "/"
-                             + std::to_string(j.value("steps", 0ull));
-    std::printf("%-16s  %-16s %4d  %-9s %15s %9s %10s  %s\n",
-                text_of(j, "id").c_str(), text_of(j, "name").c_str(),
-                j.value("priority", 0),
-                waits ? "waits" : text_of(j, "state").c_str(), step.c_str(),
-                loss, speed, text_of(j, waits ? "waiting" : "plan").c_str());
-  }
 }
 
 /// The entry of a peer by name, id or the beginning of an id.
@@ -129,13 +107,17 @@ int run_jobs(const jobs_options& o) {
   runtime::client client(client_of(o.at));
   if (client.connect())
     return fail(client.text());
-  const auto status = status_of(client);
-  if (!status)
+  std::string text;
+  if (client.status(text))
     return fail(client.text());
+  const auto status = parse_status(text);
+  if (!status)
+    return fail("the node at " + client.where() + ": " + status.message());
   if (o.json)
-    std::cout << (*status)["jobs"].dump() << "\n";
+    std::cout << model::json_text(model::parse_json<json>(text)["jobs"])
+              << "\n";
   else
-    print_jobs((*status)["jobs"]);
+    std::cout << core::shown(jobs_table(*status), core::line_ends::kept);
   return exit_done;
 }
 
@@ -146,7 +128,7 @@ int run_cancel(const cancel_options& o) {
     return fail(client.text());
   auto status = status_of(client);
   if (!status)
-    return fail(client.text());
+    return fail(status.message());
   const found_job job = find_job(*status, o.job);
   if (!job.wrong.empty())
     return fail(job.wrong);
@@ -173,7 +155,7 @@ int run_cancel(const cancel_options& o) {
     std::this_thread::sleep_for(look_again);
     if (status = status_of(client); !status)
       return fail("job " + job.text + " was asked to end, but "
-                  + client.text());
+                  + status.message());
   }
 }
 
@@ -214,7 +196,7 @@ int run_attach(const attach_options& o) {
     return fail(client.text());
   const auto status = status_of(client);
   if (!status)
-    return fail(client.text());
+    return fail(status.message());
   const found_job job = find_job(*status, o.job);
   if (!job.wrong.empty())
     return fail(job.wrong);
@@ -225,7 +207,8 @@ int run_attach(const attach_options& o) {
   const json about = model::parse_json<json>(text);
   if (!about.is_object() || !about.contains("run"))
     return fail("the node describes job " + job.text + " unreadably");
-  auto run = runtime::parse_run(about["run"].dump(), "job " + job.text);
+  auto run =
+    runtime::parse_run(model::json_text(about["run"]), "job " + job.text);
   if (!run)
     return fail(run.message());
   std::unique_ptr<progress> out;
@@ -259,7 +242,7 @@ int run_leave(const leave_options& o) {
     return fail(local.text());
   auto status = status_of(local);
   if (!status)
-    return fail(local.text());
+    return fail(status.message());
   std::string id = text_of(*status, "self");
   runtime::client* asked = &local;
   std::optional<runtime::client> far;
@@ -273,8 +256,7 @@ int run_leave(const leave_options& o) {
       runtime::client_config c;
       c.cluster_key_file = o.at.cluster_key;
       for (const json& a : (*peer)["addresses"])
-        if (a.is_string())
-          c.addresses.push_back(a.get<std::string>());
+        c.addresses.push_back(a.get<std::string>());
       far.emplace(c);
       if (far->connect())
         return fail("peer " + o.member + ": " + far->text());
@@ -290,7 +272,7 @@ int run_leave(const leave_options& o) {
     if (!status && asked == &local)
       break; // it has ended
     if (!status)
-      return fail("it was asked to leave, but " + local.text());
+      return fail("it was asked to leave, but " + status.message());
     const json& peers = (*status)["peers"];
     const bool in_view = std::ranges::any_of(
       peers, [&](const json& p) { return text_of(p, "id") == id; });

@@ -3,6 +3,7 @@
 #include "apps/run_file.hpp"
 #include "kernels/backend.hpp"
 #include "kernels/thread_team.hpp"
+#include "runtime/core/shown.hpp"
 #include "runtime/host_limits.hpp"
 #include "runtime/model/evaluate.hpp"
 #include "runtime/model/generate.hpp"
@@ -10,6 +11,8 @@
 #include "runtime/model/hf_directory.hpp"
 #include "runtime/model/json.hpp"
 #include "runtime/model/mapped_file.hpp"
+
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -154,22 +157,26 @@ int run_generate(const generate_command& o) {
   const auto began = clock::now();
   auto first = began;
   std::size_t count = 0;
+  // A file gets the bytes of the model; a terminal, what cannot steer it.
+  const bool terminal = isatty(STDOUT_FILENO) == 1;
+  const auto shown = [terminal](const std::string& text) {
+    return terminal ? core::shown(text, core::line_ends::kept) : text;
+  };
   if (!o.json && !o.prompt.empty())
-    std::cout << o.prompt << std::flush;
+    std::cout << shown(o.prompt) << std::flush;
   model::inference_stage stage(std::move(m->units), *on.backend);
   auto result = model::generate(
     stage, tokenizer, *prompt, options, [&](const model::generated_token& t) {
       if (count++ == 0)
         first = clock::now();
       if (o.json)
-        std::cout << json{{"event", "token"},
-                          {"id", t.id},
-                          {"logprob", t.logprob},
-                          {"text", t.text}}
-                       .dump(-1, ' ', false, json::error_handler_t::replace)
+        std::cout << model::json_text(json{{"event", "token"},
+                                           {"id", t.id},
+                                           {"logprob", t.logprob},
+                                           {"text", t.text}})
                   << "\n";
       else if (tokenizer != nullptr)
-        std::cout << t.text << std::flush;
+        std::cout << shown(t.text) << std::flush;
       else
         std::cout << (count > 1 ? "," : "") << t.id << std::flush;
       return bool(std::cout);
@@ -183,16 +190,16 @@ int run_generate(const generate_command& o) {
   const double decode = seconds(clock::now() - first);
   const double rate = count > 1 && decode > 0 ? double(count - 1) / decode : 0;
   if (o.json) {
-    std::cout << json{{"event", "done"},
-                      {"finish_reason", name_of(result->finish)},
-                      {"prompt_tokens", prompt->size()},
-                      {"tokens", result->ids.size()},
-                      {"ids", result->ids},
-                      {"logprobs", result->logprobs},
-                      {"text", result->text},
-                      {"prefill_seconds", prefill},
-                      {"tokens_per_s", rate}}
-                   .dump(-1, ' ', false, json::error_handler_t::replace)
+    std::cout << model::json_text(
+      json{{"event", "done"},
+           {"finish_reason", name_of(result->finish)},
+           {"prompt_tokens", prompt->size()},
+           {"tokens", result->ids.size()},
+           {"ids", result->ids},
+           {"logprobs", result->logprobs},
+           {"text", result->text},
+           {"prefill_seconds", prefill},
+           {"tokens_per_s", rate}})
               << "\n";
   } else {
     std::cout << "\n";
@@ -287,12 +294,12 @@ int run_eval(const eval_command& o) {
   if (e.tokens == 0)
     return fail("--data has no sequence of two tokens or more");
   if (o.json)
-    std::cout << json{{"loss", e.loss},
-                      {"perplexity", e.perplexity},
-                      {"tokens", e.tokens},
-                      {"window", outcome->window},
-                      {"bits_per_weight", outcome->bits_per_weight}}
-                   .dump()
+    std::cout << model::json_text(
+      json{{"loss", e.loss},
+           {"perplexity", e.perplexity},
+           {"tokens", e.tokens},
+           {"window", outcome->window},
+           {"bits_per_weight", outcome->bits_per_weight}})
               << "\n";
   else
     std::printf("loss %.6f nats  perplexity %.4f  over %llu tokens, weights of "

@@ -4,7 +4,9 @@
 #include "apps/line_printer.hpp"
 #include "apps/remote.hpp"
 #include "apps/signals.hpp"
+#include "apps/status_text.hpp"
 #include "runtime/client.hpp"
+#include "runtime/core/shown.hpp"
 #include "runtime/invite.hpp" // parse_token
 #include "runtime/memory_keeper.hpp"
 #include "runtime/model/json.hpp"
@@ -58,7 +60,7 @@ class printer {
 public:
   explicit printer(bool as_json) : json_(as_json) {}
   void line(const char* event, const std::string& text) {
-    out_.line(shape(event, text));
+    out_.line(shape(event, core::shown(text)));
   }
 
   /// A view; as JSON with its numbers, too.
@@ -79,12 +81,13 @@ public:
                    {"jobs", std::ranges::count(v.jobs, core::job_state::running,
                                                &core::job_entry::state)},
                    {"member", member}};
-    out_.line(shaped.dump(-1, ' ', false, json::error_handler_t::replace));
+    out_.line(model::json_text(shaped));
   }
 
 private:
   std::string shape(const char* event, const std::string& text) const {
-    return json_ ? json{{"event", event}, {"text", text}}.dump() : text;
+    return json_ ? model::json_text(json{{"event", event}, {"text", text}})
+                 : text;
   }
 
   bool json_;
@@ -149,106 +152,6 @@ config_of(const node_options& o, std::uint64_t memory, printer& out) {
   c.observer.say = to("say");
   c.observer.stopped = to("stopped");
   return c;
-}
-
-void print_status(const json& s) {
-  std::printf(
-    "shoal %s  epoch %llu  %s\n", s.value("id", "").substr(0, 12).c_str(),
-    (unsigned long long)s.value("epoch", 0ull), s.value("state", "").c_str());
-  std::printf("%-10s %-16s %-12s %-22s %s\n", "PEER", "NAME", "STATE",
-              "ADDRESS", "DEVICES");
-  for (const json& p : s["peers"]) {
-    std::string devices;
-    for (const json& d : p["devices"])
-      devices += (devices.empty() ? "" : ", ") + d.value("kind", "") + " "
-                 + std::to_string(d.value("threads", 0)) + " threads "
-                 + std::to_string(d.value("mflops", 0ull) / 1000) + " GFLOP/s "
-                 + std::to_string(d.value("memory_bytes", 0ull) >> 20) + " MiB";
-    const std::string address =
-      p["addresses"].empty() ? "" : p["addresses"][0].get<std::string>();
-    std::printf("%-10s %-16s %-12s %-22s %s\n",
-                p.value("id", "").substr(0, 8).c_str(),
-                p.value("name", "").c_str(), p.value("state", "").c_str(),
-                address.c_str(),
-                p.value("witness", false) ? "witness"
-                : p.value("voter", true)  ? devices.c_str()
-                                          : (devices + ", no vote").c_str());
-  }
-  for (const json& cut : s["cuts"])
-    std::printf("no way between %s and %s\n",
-                cut[0].get<std::string>().substr(0, 8).c_str(),
-                cut[1].get<std::string>().substr(0, 8).c_str());
-  for (const json& j : s["jobs"])
-    std::printf("job %s  %s  %s  %s\n", j.value("id", "").c_str(),
-                j.value("name", "").c_str(), j.value("state", "").c_str(),
-                j.value("plan", j.value("waiting", "")).c_str());
-}
-
-std::string size_text(std::uint64_t bytes) {
-  static const char* const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-  double value = double(bytes);
-  std::size_t unit = 0;
-  for (; value >= 1024 && unit + 1 < std::size(units); ++unit)
-    value /= 1024;
-  char text[32];
-  std::snprintf(text, sizeof text, unit == 0 ? "%.0f %s" : "%.1f %s", value,
-                units[unit]);
-  return text;
-}
-
-/// A speed of a link, or "-" while nothing has measured it.
-std::string speed_text(const json& value, double per, const char* unit) {
-  if (!value.is_number())
-    return "-";
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f %s", value.get<double>() / per, unit);
-  return text;
-}
-
-std::string name_of(const json& status, const std::string& id) {
-  for (const json& p : status["peers"])
-    if (p.value("id", "") == id && !p.value("name", "").empty())
-      return p.value("name", "");
-  return id.substr(0, 8);
-}
-
-/// One line for each fabric that has carried something, the one in use first.
-void print_links(const json& s) {
-  std::printf("%-16s %-6s %10s %12s %11s %11s  %s\n", "PEER", "FABRIC",
-              "LATENCY", "BANDWIDTH", "SENT", "RECEIVED", "WHY NOT BETTER");
-  for (const json& l : s["links"]) {
-    std::string why;
-    for (const json& r : l["instead_of"])
-      why += (why.empty() ? "" : "; ") + r.value("fabric", "") + ": "
-             + r.value("why", "");
-    const std::string used = l.value("fabric", "");
-    json now = {{"fabric", used}, {"jobs", json::array()}};
-    std::vector<json> lines{now};
-    for (const json& m : l["moved"])
-      if (m.value("fabric", "") == used)
-        lines[0] = m;
-      else
-        lines.push_back(m);
-    const std::string peer = name_of(s, l.value("peer", ""));
-    for (std::size_t i = 0; i < lines.size(); ++i) {
-      const json& m = lines[i];
-      std::printf(
-        "%-16s %-6s %10s %12s %11s %11s  %s\n", peer.c_str(),
-        m.value("fabric", "").c_str(),
-        speed_text(m.value("latency_ns", json()), 1e3, "us").c_str(),
-        speed_text(m.value("bytes_per_s", json()), 1e6, "MB/s").c_str(),
-        size_text(m.value("sent_bytes", 0ull)).c_str(),
-        size_text(m.value("received_bytes", 0ull)).c_str(),
-        i == 0 ? why.c_str() : "before");
-      for (const json& j : m["jobs"])
-        std::printf(
-          "  %-38s %20s %11s\n",
-          (j.value("job", "").empty() ? "no job" : "job " + j.value("job", ""))
-            .c_str(),
-          size_text(j.value("sent_bytes", 0ull)).c_str(),
-          size_text(j.value("received_bytes", 0ull)).c_str());
-    }
-  }
 }
 
 int fail(const runtime::client& c) {
@@ -316,16 +219,18 @@ int run_status(const status_options& o) {
   std::string text;
   if (client.connect() || client.status(text))
     return fail(client);
-  if (o.json) {
-    std::cout << text << "\n";
-    return exit_done;
-  }
-  const json status = model::parse_json<json>(text);
-  if (!status.is_object()) {
-    std::cerr << "shoal: the node at " << client.where() << " has no status\n";
+  const auto status = parse_status(text);
+  if (!status) {
+    std::cerr << "shoal: the node at " << client.where() << ": "
+              << status.message() << "\n";
     return exit_failed;
   }
-  o.links ? print_links(status) : print_status(status);
+  if (o.json)
+    std::cout << model::json_text(model::parse_json<json>(text)) << "\n";
+  else
+    std::cout << core::shown(o.links ? links_table(*status)
+                                     : status_table(*status),
+                             core::line_ends::kept);
   return exit_done;
 }
 

@@ -6,9 +6,11 @@
 #include "apps/commands.hpp"
 #include "apps/remote.hpp"
 #include "apps/run_file.hpp"
+#include "apps/status_json.hpp"
 #include "apps/toml_file.hpp"
 #include "apps/view_file.hpp"
 #include "runtime/client.hpp"
+#include "runtime/core/shown.hpp"
 #include "runtime/core/training/plan.hpp"
 #include "runtime/model/json.hpp"
 #include "runtime/model/units.hpp"
@@ -36,36 +38,6 @@ core::view alone() {
   return v;
 }
 
-core::view from_status(const json& s) {
-  core::view v;
-  v.number = s.value("epoch", std::uint64_t{1});
-  for (const json& p : s["peers"]) {
-    core::member m;
-    const std::string id = p.value("id", "");
-    for (std::size_t i = 0; i < m.id.peer.size() && 2 * i + 1 < id.size(); ++i)
-      m.id.peer[i] = std::uint8_t(std::stoul(id.substr(2 * i, 2), nullptr, 16));
-    m.id.incarnation = p.value("incarnation", std::uint64_t{1});
-    m.name = p.value("name", "");
-    m.host = p.value("host", "");
-    m.witness = p.value("witness", false);
-    if (p.value("state", "") == "leaving")
-      m.state = core::member_state::leaving;
-    for (const json& d : p["devices"]) {
-      m.device.kind = d.value("kind", "cpu");
-      m.device.name = d.value("name", "");
-      m.device.threads = d.value("threads", 1u);
-      m.device.host_threads = d.value("host_threads", 0u);
-      m.device.mflops = d.value("mflops", std::uint64_t{0});
-      m.device.stream_mbps = d.value("stream_mbps", std::uint64_t{0});
-      m.device.memory_bytes = d.value("memory_bytes", std::uint64_t{0});
-    }
-    v.members.push_back(m);
-  }
-  std::ranges::sort(v.members, {},
-                    [](const core::member& m) { return m.id.peer; });
-  return v;
-}
-
 /// Where a plan is for, and what to call it.
 struct place {
   core::view view;
@@ -83,9 +55,8 @@ place running(const node_address& at) {
   runtime::client client(client_of(at));
   std::string status;
   if (!client.connect() && !client.status(status))
-    if (const json s = model::parse_json<json>(status);
-        s.is_object() && s.contains("peers"))
-      return {from_status(s), client.where()};
+    if (const auto s = parse_status(status))
+      return {view_of(*s), client.where()};
   return {alone(), "this machine alone (no node runs)"};
 }
 
@@ -129,12 +100,12 @@ void print(const json& d) {
                 replica["last_microbatch"].get<int>());
     for (const json& s : replica["stages"])
       std::printf("  %-20s blocks %d-%d\n",
-                  s["peer"].get<std::string>().c_str(),
+                  core::shown(s["peer"].get<std::string>()).c_str(),
                   s["first_block"].get<int>(), s["last_block"].get<int>());
   }
   for (const json& m : d["memory"])
     std::printf("%-22s needs %.1f MiB, has %.1f MiB\n",
-                m["peer"].get<std::string>().c_str(),
+                core::shown(m["peer"].get<std::string>()).c_str(),
                 m["needs_bytes"].get<double>() / 1048576,
                 m["has_bytes"].get<double>() / 1048576);
   std::printf("predicted step time %.3f s\n", d["step_seconds"].get<double>());
@@ -174,11 +145,12 @@ int run_plan(const plan_options& o) {
   json d = describe(v, plan.jobs[0], core::predict(v, plan.jobs[0]));
   d["parameters"] = layout.parameter_count();
   if (o.json) {
-    std::cout << d.dump() << "\n";
+    std::cout << model::json_text(d) << "\n";
     return exit_done;
   }
   std::printf("%llu parameters, on %s\n",
-              (unsigned long long)layout.parameter_count(), where.name.c_str());
+              (unsigned long long)layout.parameter_count(),
+              core::shown(where.name).c_str());
   print(d);
   return exit_done;
 }

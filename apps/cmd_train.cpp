@@ -13,6 +13,7 @@
 #include "apps/remote.hpp"
 #include "apps/run_file.hpp"
 #include "apps/signals.hpp"
+#include "apps/status_json.hpp"
 #include "runtime/client.hpp"
 #include "runtime/leftovers.hpp"
 #include "runtime/memory_keeper.hpp"
@@ -210,10 +211,10 @@ private:
     std::string text;
     if (client_->status(text))
       return;
-    const auto status = model::parse_json(text);
-    if (!status.is_object() || !status.contains("peers"))
+    const auto status = parse_status(text);
+    if (!status)
       return;
-    for (const auto& peer : status["peers"])
+    for (const auto& peer : (*status)["peers"])
       for (const auto& address : peer["addresses"])
         addresses_.push_back(address.get<std::string>());
   }

@@ -1,9 +1,11 @@
 // apps/progress.cpp -- one line per event.
 #include "apps/progress.hpp"
 
+#include "runtime/core/shown.hpp"
 #include "runtime/metrics/event_json.hpp"
 #include "runtime/metrics/metrics_jsonl.hpp"
 #include "runtime/metrics/tensorboard.hpp"
+#include "runtime/model/json.hpp"
 
 #include <nlohmann/json.hpp>
 #include <unistd.h>
@@ -63,7 +65,7 @@ void progress::lasting(const std::string& text) {
   if (open_line_)
     std::cout << "\r\x1b[K";
   open_line_ = false;
-  std::cout << text << std::endl;
+  std::cout << core::shown(text, core::line_ends::kept) << std::endl;
 }
 
 void progress::say(const std::string& event, const std::string& text,
@@ -78,9 +80,7 @@ void progress::say(const std::string& event, const std::string& text,
   nlohmann::ordered_json line{{"event", event}, {"text", text}};
   if (!job.empty())
     line["job"] = job;
-  std::cout << line.dump(-1, ' ', false,
-                         nlohmann::json::error_handler_t::replace)
-            << std::endl;
+  std::cout << model::json_text(line) << std::endl;
 }
 
 void progress::step(const job_event& e) {

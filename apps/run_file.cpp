@@ -2,9 +2,12 @@
 #include "apps/run_file.hpp"
 
 #include "apps/toml_file.hpp"
+#include "runtime/core/shown.hpp"
+#include "runtime/core/utf8.hpp"
 #include "runtime/model/hf_directory.hpp"
 #include "runtime/model/json.hpp"
 #include "runtime/model/units.hpp"
+#include "runtime/wire/codec.hpp" // name_bytes_max
 
 #include <algorithm>
 #include <cctype>
@@ -43,6 +46,13 @@ json typed(const std::string& section, const std::string& key,
            : value;
 }
 
+/// A run is kept and sent as JSON and TOML, which hold only UTF-8.
+failure not_utf8(const std::string& flag, const std::string& text) {
+  return failure{flag + ": '" + core::shown(text)
+                 + "' is not UTF-8, as run files must be: rename it, or give "
+                   "a link to it"};
+}
+
 model::result<json> merged(const run_options& o) {
   json all = json::object();
   if (!o.run_file.empty()) {
@@ -56,16 +66,22 @@ model::result<json> merged(const run_options& o) {
       return failure{e.text};
     }
     // Alone first, so that an error names the file and not a flag.
-    if (auto alone = runtime::parse_run(all.dump(), o.run_file.string());
+    if (auto alone =
+          runtime::parse_run(model::json_text(all), o.run_file.string());
         !alone)
       return alone.why();
   }
   for (const auto& [name, text] : o.overrides) {
+    if (!core::is_utf8(text))
+      return not_utf8("--" + name, text);
     const auto dot = name.find('.');
     const std::string section = name.substr(0, dot);
     const std::string key = name.substr(dot + 1);
     all[section][key] = typed(section, key, text);
   }
+  for (const std::string& path : o.data)
+    if (!core::is_utf8(path))
+      return not_utf8("--data", path);
   if (!o.data.empty())
     all["data"]["paths"] = o.data;
   return all;
@@ -84,7 +100,7 @@ model::result<runtime::run_config> load_run(const run_options& o) {
     return failure{source
                    + ": model.path and other keys of [model] exclude "
                      "each other: the directory says what the model is"};
-  auto run = runtime::parse_run(all->dump(), source);
+  auto run = runtime::parse_run(model::json_text(*all), source);
   if (!run)
     return run;
   if (run->model_path.empty() && !m.contains("vocab_size"))
@@ -151,7 +167,8 @@ make_entry(const runtime::run_config& run, const std::string& name) {
   // Parameters, gradients and two moments, four bytes each.
   auto state = [&](model::unit_index u) { return 16 * layout.unit_size(u); };
   core::job_entry entry;
-  entry.name = name.empty() ? "run" : name.substr(0, 128); // the wire's limit
+  entry.name =
+    name.empty() ? "run" : core::shown(name, runtime::codec::name_bytes_max);
   entry.run_json = runtime::to_json(run);
   entry.blocks = std::uint32_t(run.model.num_hidden_layers);
   entry.microbatches = std::uint32_t(run.microbatches_per_step());

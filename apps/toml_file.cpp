@@ -21,7 +21,7 @@ toml::table parse_text(std::string_view text, const std::string& name) {
   }
 }
 
-toml::table parse(const std::filesystem::path& file) {
+std::string text_of(const std::filesystem::path& file) {
   std::error_code error;
   const auto bytes = std::filesystem::file_size(file, error);
   if (error)
@@ -32,7 +32,7 @@ toml::table parse(const std::filesystem::path& file) {
   std::ostringstream text;
   if (!in || !(bytes == 0 || text << in.rdbuf()))
     throw toml_error{file.string() + ": cannot be read"};
-  return parse_text(text.str(), file.string());
+  return text.str();
 }
 
 std::string scalar(const toml::node& node) {
@@ -69,11 +69,16 @@ void add(const toml::table& table, const std::string& prefix,
 } // namespace
 
 toml_table toml_table::read(const std::filesystem::path& file) {
+  return parse(text_of(file), file.string());
+}
+
+toml_table
+toml_table::parse(std::string_view text, const std::string& file_name) {
   toml_table out;
-  for (const auto& [name, node] : parse(file)) {
+  for (const auto& [name, node] : parse_text(text, file_name)) {
     const toml::table* table = node.as_table();
     if (table == nullptr)
-      throw toml_error{file.string() + ": '" + std::string(name.str())
+      throw toml_error{file_name + ": '" + std::string(name.str())
                        + "' stands outside a table such as [node]"};
     add(*table, "", out.tables_[std::string(name.str())]);
   }
@@ -95,7 +100,7 @@ std::string toml_text_to_json(std::string_view text, const std::string& name) {
 
 std::string toml_to_json(const std::filesystem::path& file) {
   std::ostringstream out;
-  out << toml::json_formatter{parse(file)};
+  out << toml::json_formatter{parse_text(text_of(file), file.string())};
   return out.str();
 }
 

@@ -23,6 +23,8 @@ class toml_table {
 public:
   /// Throws toml_error.
   static toml_table read(const std::filesystem::path& file);
+  /// Throws toml_error; `name` is for the errors.
+  static toml_table parse(std::string_view text, const std::string& name);
 
   /// Keys of a table; a scalar has one value.
   const std::map<std::string, std::vector<std::string>>&

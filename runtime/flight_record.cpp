@@ -1,6 +1,8 @@
 // runtime/flight_record.cpp -- a ring, and files of it.
 #include "runtime/flight_record.hpp"
 
+#include "runtime/model/json.hpp"
+
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -72,8 +74,7 @@ flight_record::write(const std::filesystem::path& folder, const reason& why,
     head["peer"] = core::to_hex(why.peer);
     head["unix_us"] = now;
     head["under_way"] = why.under_way;
-    const auto replace = nlohmann::json::error_handler_t::replace;
-    out << head.dump(-1, ' ', false, replace) << '\n';
+    out << model::json_text(head) << '\n';
     for (const event& e : events()) {
       nlohmann::json line;
       line["unix_us"] = e.unix_us;
@@ -84,7 +85,7 @@ flight_record::write(const std::filesystem::path& folder, const reason& why,
       line["b"] = e.b;
       if (e.peer != std::array<std::uint8_t, 4>{})
         line["peer"] = core::to_hex(e.peer);
-      out << line.dump() << '\n';
+      out << model::json_text(line) << '\n';
     }
     out.flush();
     if (!out)

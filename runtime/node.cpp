@@ -2,10 +2,12 @@
 #include "runtime/node.hpp"
 
 #include "runtime/address_finder.hpp"
+#include "runtime/core/shown.hpp"
 #include "runtime/device_queue.hpp"
 #include "runtime/discovery.hpp"
 #include "runtime/node/node_impl.hpp"
 #include "runtime/node/profile.hpp"
+#include "runtime/uncaught.hpp"
 
 #include <caf/all.hpp>
 #include <unistd.h>
@@ -26,9 +28,28 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::runtime::pulse_due)
 
 namespace shoal::runtime {
 
+/// What `tell` is told holds names and paths: it hears what may be shown.
+static void make_shown(std::function<void(const std::string&)>& tell) {
+  if (tell)
+    tell = [tell = std::move(tell)](const std::string& line) {
+      tell(core::shown(line));
+    };
+}
+
+static node_config with_shown_lines(node_config config) {
+  node_observer& o = config.observer;
+  for (auto* tell : {&o.ready, &o.view, &o.waiting, &o.say, &o.stopped})
+    make_shown(*tell);
+  return config;
+}
+
+struct pulse_name {
+  const char* name = "pulse";
+};
+
 /// Calls `beat` ten times a second. It must not wait.
-static caf::behavior
-pulse(caf::event_based_actor* self, const std::function<void()>& beat) {
+static caf::behavior pulse(caf::stateful_actor<pulse_name>* self,
+                           const std::function<void()>& beat) {
   self->delayed_send(self, pulse_period, pulse_due{});
   return {
     [self, beat](const pulse_due&) {
@@ -39,8 +60,9 @@ pulse(caf::event_based_actor* self, const std::function<void()>& beat) {
 }
 
 node::impl::impl(node_config config, role_table roles)
-  : config_(std::move(config)), roles_(std::move(roles)),
+  : config_(with_shown_lines(std::move(config))), roles_(std::move(roles)),
     pending_events_(std::make_shared<std::atomic<std::size_t>>(0)) {
+  report_uncaught();
   set_up(config_, setup_);
   if (setup_.loopback_only && config_.cluster_key_file.empty()
       && !config_.embedded)

@@ -1,6 +1,7 @@
 // runtime/run_config.cpp -- the table of a run file's keys, read and written.
 #include "runtime/run_config.hpp"
 
+#include "runtime/core/shown.hpp"
 #include "runtime/core/view.hpp" // priority_min
 #include "runtime/model/corpus.hpp"
 #include "runtime/model/json.hpp"
@@ -154,8 +155,8 @@ read_model(const json& section, std::string_view source, run_config& run) {
   json keys = json::object();
   for (const auto& [name, value] : section.items()) {
     if (std::ranges::find(known, name) == known.end())
-      return failure{std::string(source) + ": unknown key model." + name
-                     + nearest(name, known)};
+      return failure{std::string(source) + ": unknown key model."
+                     + core::shown(name) + nearest(name, known)};
     if (name != "path")
       keys[name] = value;
   }
@@ -163,8 +164,8 @@ read_model(const json& section, std::string_view source, run_config& run) {
     return model::done{};
   if (!keys.contains("model_type"))
     keys["model_type"] = "llama";
-  auto parsed =
-    model::parse_config(keys.dump(), std::string(source) + ": [model]");
+  auto parsed = model::parse_config(model::json_text(keys),
+                                    std::string(source) + ": [model]");
   if (!parsed)
     return parsed.why();
   run.model = *parsed;
@@ -182,7 +183,7 @@ model::status read_section(const std::string& name, const json& section,
       names.push_back(k.name);
   }
   if (names.empty())
-    return failure{where + "unknown section [" + name + "]"
+    return failure{where + "unknown section [" + core::shown(name) + "]"
                    + nearest(name, sections)};
   if (!section.is_object())
     return failure{where + "[" + name + "] must be a table"};
@@ -192,7 +193,7 @@ model::status read_section(const std::string& name, const json& section,
       return k.section == name && k.name == key_name;
     });
     if (at == keys().end())
-      return failure{where + "unknown key " + name + "." + key_name
+      return failure{where + "unknown key " + name + "." + core::shown(key_name)
                      + nearest(key_name, names)};
     std::string wrong =
       std::visit(put_value{run, *at, item.value()}, at->where);
@@ -219,9 +220,9 @@ read_roles(const json& list, std::string_view source, run_config& run) {
       if (key == "parameters") {
         if (!value.is_object())
           return failure{where + "parameters must be a table"};
-        made.parameters = value.dump();
+        made.parameters = model::json_text(value);
       } else if (key != "name" && key != "where") {
-        return failure{where + "has no key '" + key
+        return failure{where + "has no key '" + core::shown(key)
                        + "': name, where, parameters"};
       } else if (!value.is_string()) {
         return failure{where + key + " must be a string"};
@@ -256,12 +257,12 @@ std::string inline_toml(const json& value) {
   std::string out;
   if (value.is_object()) {
     for (const auto& [key, item] : value.items())
-      out += (out.empty() ? "{ " : ", ") + json(key).dump() + " = "
+      out += (out.empty() ? "{ " : ", ") + model::json_text(json(key)) + " = "
              + inline_toml(item);
     return out.empty() ? "{}" : out + " }";
   }
   if (!value.is_array())
-    return value.dump();
+    return model::json_text(value);
   for (const json& item : value)
     out += (out.empty() ? "[" : ", ") + inline_toml(item);
   return out.empty() ? "[]" : out + "]";
@@ -526,15 +527,15 @@ std::string to_json(const run_config& run) {
       {{"name", r.name},
        {"where", r.where},
        {"parameters", model::parse_json<json>(r.parameters)}});
-  return all.dump();
+  return model::json_text(all);
 }
 
 std::string to_toml(const run_config& run) {
   json all = model::parse_json<json>(to_json(run));
   std::string text;
   for (const json& r : all.value("roles", json::array())) {
-    text += "\n[[roles]]\nname = " + r["name"].dump()
-            + "\nwhere = " + r["where"].dump() + "\n";
+    text += "\n[[roles]]\nname = " + model::json_text(r["name"])
+            + "\nwhere = " + model::json_text(r["where"]) + "\n";
     if (!r["parameters"].empty())
       text += "parameters = " + inline_toml(r["parameters"]) + "\n";
   }

@@ -1,6 +1,8 @@
 // runtime/timeline.cpp -- trace events, written as they happen.
 #include "runtime/timeline.hpp"
 
+#include "runtime/model/json.hpp"
+
 #include <fcntl.h>
 #include <nlohmann/json.hpp>
 #include <unistd.h>
@@ -55,11 +57,8 @@ timeline::timeline(const std::filesystem::path& file, const std::string& name) {
   file_ = fd;
   put("[\n");
   const nlohmann::json shown{{"name", name}};
-  write(
-    'M',
-    name_of("process_name") + ",\"args\":"
-      + shown.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace),
-    {});
+  write('M', name_of("process_name") + ",\"args\":" + model::json_text(shown),
+        {});
   for (unsigned q = 1; q < std::size(queue_names); ++q)
     write('M',
           thread_of(queue(q)) + name_of("thread_name")

@@ -4,9 +4,10 @@
 #   apps -> actors -> runtime -> { transport, kernels };  runtime/core: plain C++
 #
 # Checks every #include of the product against what its folder may include,
-# that tests do not sleep, that JSON is parsed with a bound of its depth, that
-# each folder's README exists and is short, that files are short, and that every
-# folder the README's table names exists.
+# that tests do not sleep, that JSON is parsed with a bound of its depth and
+# written without throwing at a text that is not UTF-8, that each folder's
+# README exists and is short, that files are short, and that every folder the
+# README's table names exists.
 # Prints "file:line: what is wrong" and exits with 1 if anything is.
 import pathlib
 import re
@@ -57,7 +58,9 @@ SLEEP = re.compile(r"\b(sleep_for|sleep_until|usleep|nanosleep)\s*\(|"
                    r"(?<![\w.])::?sleep\s*\(")
 # Foreign JSON may nest so deep that the library uses up the stack.
 PARSE = re.compile(r"\bjson::(parse|accept|sax_parse)\s*\(", re.I)
-PARSE_HOME = "runtime/model/json.hpp"
+# It throws where it prints a text that is not UTF-8, such as a file's name.
+DUMP = re.compile(r"(\.|->)\s*dump\s*\(")
+JSON_HOME = "runtime/model/json.hpp"
 INCLUDE = re.compile(r'\s*#\s*include\s+(["<][^">]+[">])')
 errors = []
 
@@ -92,6 +95,18 @@ def check_includes(path, lines):
                 break
 
 
+def check_json(path, lines):
+    if str(path) == JSON_HOME:
+        return
+    for number, line in enumerate(lines, 1):
+        if PARSE.search(line):
+            errors.append(f"{path}:{number}: JSON is parsed by {JSON_HOME} "
+                          "only")
+        if DUMP.search(line):
+            errors.append(f"{path}:{number}: JSON is written by json_text() "
+                          f"of {JSON_HOME} only")
+
+
 def main():
     for folder in FOLDERS + ["tests"]:
         for path in sorted((ROOT / folder).rglob("*")):
@@ -112,10 +127,7 @@ def main():
                         errors.append(f"{relative}:{number}: a test sleeps")
             elif path.suffix in (".hpp", ".cpp"):
                 check_includes(relative, lines)
-                for number, line in enumerate(lines, 1):
-                    if PARSE.search(line) and str(relative) != PARSE_HOME:
-                        errors.append(f"{relative}:{number}: JSON is parsed "
-                                      f"by {PARSE_HOME} only")
+                check_json(relative, lines)
     for readme in sorted(ROOT.glob("*/README.md")):
         length = len(readme.read_text(encoding="utf-8").splitlines())
         if length > README_LINES_MAX:

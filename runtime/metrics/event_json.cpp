@@ -8,6 +8,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 namespace shoal::runtime {
 
@@ -60,15 +61,44 @@ std::uint64_t data_of(const std::string& text) {
   return digest;
 }
 
+/// @returns false for a value that no event has there. What is left out stays
+/// as it is.
 template <class Number>
-void read(const json& from, const char* name, Number& into) {
+bool read(const json& from, const char* name, Number& into) {
   const auto found = from.find(name);
   if (found == from.end())
-    return;
-  if (found->is_number())
-    into = found->get<Number>();
-  else if constexpr (std::is_floating_point_v<Number>)
-    into = std::numeric_limits<Number>::quiet_NaN();
+    return true;
+  if constexpr (std::is_floating_point_v<Number>) {
+    into = found->is_number() ? found->get<Number>()
+                              : std::numeric_limits<Number>::quiet_NaN();
+    return found->is_number() || found->is_null();
+  } else {
+    // As 64 bits: the library would cut a number to fewer in silence.
+    if (found->is_number_unsigned()) {
+      const auto value = found->get<std::uint64_t>();
+      into = static_cast<Number>(value);
+      return std::in_range<Number>(value);
+    }
+    if (!found->is_number_integer())
+      return false;
+    const auto value = found->get<std::int64_t>();
+    into = static_cast<Number>(value);
+    return std::in_range<Number>(value);
+  }
+}
+
+/// All numbers of an event.
+bool read_numbers(const json& line, job_event& event) {
+  return read(line, "step", event.step) && read(line, "epoch", event.epoch)
+         && read(line, "loss", event.loss)
+         && read(line, "grad_norm", event.grad_norm)
+         && read(line, "lr", event.lr) && read(line, "tokens", event.tokens)
+         && read(line, "tokens_per_s", event.tokens_per_s)
+         && read(line, "bubble_percent", event.bubble)
+         && read(line, "computing_seconds", event.computing_s)
+         && read(line, "reducing_seconds", event.reducing_s)
+         && read(line, "peers", event.peers)
+         && read(line, "unix_ms", event.unix_ms);
 }
 
 } // namespace
@@ -115,7 +145,7 @@ std::string to_json_line(const job_event& event) {
   if (event.digest != core::blob_digest{})
     line["digest"] = core::to_hex(event.digest);
   line["unix_ms"] = event.unix_ms;
-  return line.dump(-1, ' ', false, json::error_handler_t::replace);
+  return model::json_text(line);
 }
 
 bool from_json_line(std::string_view text, job_event& event) {
@@ -132,21 +162,13 @@ bool from_json_line(std::string_view text, job_event& event) {
       event.kind = k.kind;
       known = true;
     }
-  read(line, "step", event.step);
-  read(line, "epoch", event.epoch);
-  read(line, "loss", event.loss);
-  read(line, "grad_norm", event.grad_norm);
+  if (!known || !read_numbers(line, event))
+    return false;
+  if (event.kind == job_event_kind::step && !line.contains("step"))
+    return false;
   if (const auto found = line.find("data");
       found != line.end() && found->is_string())
     event.data = data_of(found->get_ref<const std::string&>());
-  read(line, "lr", event.lr);
-  read(line, "tokens", event.tokens);
-  read(line, "tokens_per_s", event.tokens_per_s);
-  read(line, "bubble_percent", event.bubble);
-  read(line, "computing_seconds", event.computing_s);
-  read(line, "reducing_seconds", event.reducing_s);
-  read(line, "peers", event.peers);
-  read(line, "unix_ms", event.unix_ms);
   const auto said = line.find(text_name(event.kind));
   if (said != line.end() && said->is_string())
     event.text = said->get<std::string>();
@@ -155,7 +177,7 @@ bool from_json_line(std::string_view text, job_event& event) {
       && (!digest->is_string()
           || !core::from_hex(digest->get<std::string>(), event.digest)))
     return false;
-  return known;
+  return true;
 }
 
 } // namespace shoal::runtime

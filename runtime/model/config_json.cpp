@@ -105,8 +105,8 @@ public:
   void only(const char* key, const json& supported) {
     const json* value = find(key);
     if (value != nullptr && *value != supported)
-      fail(key, shown(*value) + " is not supported, only " + supported.dump()
-                  + " is");
+      fail(key, shown(*value) + " is not supported, only "
+                  + json_text(supported) + " is");
   }
 
 private:
@@ -556,7 +556,7 @@ std::string to_json(const model_config& c) {
     o["eos_token_id"] = c.eos_token_ids;
   o["pad_token_id"] = nullptr;
   o["use_cache"] = true;
-  return o.dump(2) + "\n";
+  return json_text(o, 2) + "\n";
 }
 
 } // namespace shoal::model

@@ -9,7 +9,7 @@
 #pragma once
 
 #include "runtime/model/inference.hpp"
-#include "runtime/model/tokenizer.hpp"
+#include "runtime/model/sequences.hpp"
 
 #include <filesystem>
 
@@ -19,8 +19,6 @@ namespace shoal::model {
 /// attention grow with it, and models of 128 k positions would need hours for
 /// what hardly changes a perplexity.
 inline constexpr std::uint64_t window_usual = 2048;
-/// Bytes of one line of a .jsonl file.
-inline constexpr std::size_t jsonl_line_bytes_max = 64u << 20;
 
 struct evaluation {
   double loss = 0;          ///< nats per predicted token
@@ -36,12 +34,6 @@ struct evaluation_sum {
   void add(double loss, std::uint64_t predicted);
   evaluation mean() const; ///< zeros if nothing was predicted
 };
-
-/// Reads the sequences of files, folders and globs (as corpus.hpp finds
-/// them). `by` may be null: then only input_ids are possible.
-result<std::vector<std::vector<token_id>>>
-read_sequences(std::span<const std::string> paths, const model_config& config,
-               const tokenizer* by);
 
 /// Adds one sequence to `sum`. Windows are at most `window` tokens long (0 =
 /// max_position_embeddings). @pre the stage has all units; ids are valid

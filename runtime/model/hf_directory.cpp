@@ -2,6 +2,7 @@
 #include "runtime/model/hf_directory.hpp"
 
 #include "runtime/model/file_io.hpp"
+#include "runtime/model/json.hpp"
 
 #include <fcntl.h>
 #include <nlohmann/json.hpp>
@@ -115,7 +116,7 @@ std::string generation_config(const model_config& config) {
     o["eos_token_id"] = config.eos_token_ids.front();
   else if (!config.eos_token_ids.empty())
     o["eos_token_id"] = config.eos_token_ids;
-  return o.dump(2) + "\n";
+  return json_text(o, 2) + "\n";
 }
 
 status write_files(const fs::path& into, const unit_layout& layout,

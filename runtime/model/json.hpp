@@ -1,15 +1,19 @@
-// runtime/model/json.hpp -- JSON that others have written, of bounded depth.
+// runtime/model/json.hpp -- JSON with foreign text in it, read and written.
 //
 // The library parses and frees values of any depth, but recurses where it
 // copies, compares or prints one: a few hundred thousand brackets would use up
 // the stack. So foreign text is parsed by what is here and nowhere else: what
 // nests deeper than json_depth_max is refused before it is parsed.
 //
+// It throws where it prints a text that is not UTF-8, such as the name of a
+// file. So JSON is written by json_text() and nothing else.
+//
 // Errors: parse_json() gives a discarded value, parse_json_object() a failure
 //         that begins with `where`.
 // Cost:   one more pass over the text.
 #pragma once
 
+#include "runtime/core/shown.hpp"
 #include "runtime/model/result.hpp"
 
 #include <nlohmann/json.hpp>
@@ -75,6 +79,15 @@ result<Json> parse_json_object(std::string_view text, std::string_view where) {
   } catch (const typename Json::exception&) { // a number out of range
     return failure{at + ": is not valid JSON"};
   }
+}
+
+/// A value as JSON, for a file, a line or a peer: UTF-8 without raw controls,
+/// whatever its texts hold. What is not UTF-8 in them is replaced by U+FFFD.
+/// @param indent  spaces for each level; -1: all on one line
+template <class Json>
+std::string json_text(const Json& value, int indent = -1) {
+  return core::escape_controls(
+    value.dump(indent, ' ', false, Json::error_handler_t::replace));
 }
 
 /// A value for an error: a scalar as it is written, long texts cut, others by

@@ -25,17 +25,20 @@ result<shard_index> parse_index(std::string_view text, std::string_view where) {
   if (json["weight_map"].size() > tensors_max)
     return failure{at + ": names more than " + std::to_string(tensors_max)
                    + " tensors"};
+  const auto fault_of = [&at](const std::string& tensor, const char* what) {
+    return failure{at + ": weight_map: tensor "
+                   + core::shown(tensor, json_shown_max) + ": " + what};
+  };
   shard_index index;
   for (const auto& [name, file] : json["weight_map"].items()) {
     if (!file.is_string())
-      return failure{at + ": weight_map: tensor " + name
-                     + ": is not the name of a file"};
+      return fault_of(name, "is not the name of a file");
     const auto& text_name = file.get_ref<const std::string&>();
     if (text_name.empty() || text_name == "." || text_name == ".."
-        || text_name.find('/') != std::string::npos
-        || text_name.find('\0') != std::string::npos)
-      return failure{at + ": weight_map: tensor " + name
-                     + ": a file must lie beside the index"};
+        || text_name.find('/') != std::string::npos)
+      return fault_of(name, "a file must lie beside the index");
+    if (!core::is_shown(text_name)) // errors name it
+      return fault_of(name, "the name of its file has a control character");
     index.weights[name] = text_name;
   }
   if (index.files().size() > shards_max)
@@ -48,7 +51,7 @@ std::string to_json(const shard_index& index, std::uint64_t total_bytes) {
   nlohmann::ordered_json out;
   out["metadata"] = {{"total_size", total_bytes}};
   out["weight_map"] = index.weights;
-  return out.dump(2) + "\n";
+  return json_text(out, 2) + "\n";
 }
 
 std::string

@@ -40,23 +40,14 @@ std::uint64_t little_endian_u64(const std::byte* from) {
   return value;
 }
 
-/// A name as it may be shown: cut, and without bytes that are not printable.
-std::string printable(std::string_view name) {
-  std::string out(name.substr(0, 80));
-  for (char& c : out) {
-    if (c < 32 || c > 126)
-      c = '?';
-  }
-  return out;
-}
-
 /// Parses the header; finds names that come twice.
 json parse_unique(std::string_view text, std::string& fault) {
   std::set<std::string> seen;
   auto watch = [&](int depth, json::parse_event_t event, json& value) {
     if (event == json::parse_event_t::key && depth == 1
         && !seen.insert(value.get_ref<const std::string&>()).second)
-      fault = "tensor " + printable(value.get_ref<const std::string&>())
+      fault = "tensor "
+              + core::shown(value.get_ref<const std::string&>(), json_shown_max)
               + ": comes twice";
     return true;
   };
@@ -78,7 +69,8 @@ std::string read_entry(const json& entry, std::uint64_t data_first,
   const json& offsets = entry["data_offsets"];
   if (!dtype.is_string() || !shape.is_array() || !offsets.is_array())
     return "dtype, shape or data_offsets is of the wrong kind";
-  t.type_name = printable(dtype.get_ref<const std::string&>());
+  t.type_name =
+    core::shown(dtype.get_ref<const std::string&>(), json_shown_max);
   auto type = std::ranges::find_if(
     types, [&](const type_info& i) { return t.type_name == i.name; });
   if (type == std::end(types))
@@ -101,13 +93,13 @@ std::string read_entry(const json& entry, std::uint64_t data_first,
   const auto first = offsets[0].get<std::uint64_t>();
   const auto last = offsets[1].get<std::uint64_t>();
   if (first > last || last > data_bytes)
-    return "data_offsets " + offsets.dump() + " lie outside the "
+    return "data_offsets " + json_text(offsets) + " lie outside the "
            + std::to_string(data_bytes) + " bytes of data";
   std::uint64_t bits = 0;
   if (__builtin_mul_overflow(t.count, type->bits, &bits)
       || bits / 8 != last - first)
     return "has " + std::to_string(last - first) + " bytes, but " + t.type_name
-           + " of shape " + shape.dump() + " needs others";
+           + " of shape " + json_text(shape) + " needs others";
   t.first = data_first + first;
   t.last = data_first + last;
   return {};
@@ -123,7 +115,7 @@ std::string misplaced(std::vector<stored_tensor>& tensors,
   std::uint64_t at = data_first;
   for (const stored_tensor& t : tensors) {
     if (t.first != at)
-      return "tensor " + printable(t.name)
+      return "tensor " + core::shown(t.name, json_shown_max)
              + (t.first < at ? ": overlaps the one before it"
                              : ": leaves a hole before it");
     at = t.last;
@@ -170,7 +162,7 @@ parse_safetensors(std::span<const std::byte> file, std::string_view where) {
     t.name = name;
     fault = read_entry(entry, data_first, file.size() - data_first, t);
     if (!fault.empty())
-      return fail("tensor " + printable(name) + ": " + fault);
+      return fail("tensor " + core::shown(name, json_shown_max) + ": " + fault);
     tensors.push_back(std::move(t));
   }
   fault = misplaced(tensors, data_first, file.size());

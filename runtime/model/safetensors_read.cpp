@@ -1,5 +1,7 @@
 // runtime/model/safetensors_read.cpp -- files of weights, mapped.
+#include "runtime/core/shown.hpp"
 #include "runtime/model/file_io.hpp"
+#include "runtime/model/json.hpp" // json_shown_max
 #include "runtime/model/mapped_file.hpp"
 #include "runtime/model/safetensors.hpp"
 
@@ -82,7 +84,8 @@ safetensors_source::open(const std::filesystem::path& path) {
     auto at = source.tensors_.find(name);
     if (at == source.tensors_.end()
         || source.files_[at->second.file].name != (path / file_name).string())
-      return failure{index_path.string() + ": tensor " + name + ": is not in "
+      return failure{index_path.string() + ": tensor "
+                     + core::shown(name, json_shown_max) + ": is not in "
                      + file_name};
   }
   return source;

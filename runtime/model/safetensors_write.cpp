@@ -1,5 +1,6 @@
 // runtime/model/safetensors_write.cpp -- weights into files.
 #include "runtime/model/file_io.hpp"
+#include "runtime/model/json.hpp"
 #include "runtime/model/safetensors.hpp"
 
 #include <nlohmann/json.hpp>
@@ -28,7 +29,7 @@ public:
     at_ += bytes;
   }
   std::string text() const {
-    std::string header = header_.dump();
+    std::string header = json_text(header_);
     header.resize((header.size() + 8 + header_alignment - 1) / header_alignment
                       * header_alignment
                     - 8,

@@ -1,9 +1,9 @@
 // runtime/model/tokenizer.cpp -- text to token ids and back.
 #include "runtime/model/tokenizer.hpp"
 
+#include "runtime/core/utf8.hpp"
 #include "runtime/model/file_io.hpp"
 #include "runtime/model/json.hpp"
-#include "runtime/model/text/utf8.hpp"
 
 namespace shoal::model {
 
@@ -44,7 +44,7 @@ std::string byte_tokenizer::to_json(const model_config& config) const {
   o["add_bos_token"] = false;
   o["add_eos_token"] = false;
   o["model_max_length"] = config.max_position_embeddings;
-  return o.dump(2) + "\n";
+  return json_text(o, 2) + "\n";
 }
 
 std::size_t tokenizer::id_count() const {
@@ -115,11 +115,11 @@ std::string utf8_stream::push(std::string_view bytes) {
   std::string out;
   std::string_view rest = pending_;
   while (!rest.empty()) {
-    const text::character c = text::first_character(rest);
-    if (c.is == text::character::kind::cut_off)
+    const core::character c = core::first_character(rest);
+    if (c.is == core::character::kind::cut_off)
       break;
-    out += c.is == text::character::kind::whole ? rest.substr(0, c.bytes)
-                                                : text::replacement_character;
+    out += c.is == core::character::kind::whole ? rest.substr(0, c.bytes)
+                                                : core::replacement_character;
     rest.remove_prefix(c.bytes);
   }
   pending_ = std::string(rest);
@@ -129,7 +129,7 @@ std::string utf8_stream::push(std::string_view bytes) {
 std::string utf8_stream::finish() {
   const bool cut_off = !pending_.empty();
   pending_.clear();
-  return cut_off ? std::string(text::replacement_character) : std::string();
+  return cut_off ? std::string(core::replacement_character) : std::string();
 }
 
 } // namespace shoal::model

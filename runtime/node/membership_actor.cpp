@@ -229,8 +229,13 @@ private:
   bool slow_ = false;
 };
 
+struct membership_name {
+  const char* name = "membership";
+};
+
 caf::behavior
-run_membership(caf::event_based_actor* self, const membership_hooks& hooks,
+run_membership(caf::stateful_actor<membership_name>* self,
+               const membership_hooks& hooks,
                const std::shared_ptr<std::atomic<std::size_t>>& pending) {
   auto state = std::make_shared<shell>(self, hooks);
   return {

@@ -4,6 +4,7 @@
 #include "runtime/discovery.hpp"
 #include "runtime/node/node_impl.hpp"
 #include "runtime/node/status.hpp"
+#include "runtime/uncaught.hpp"
 
 #include <caf/all.hpp>
 
@@ -183,7 +184,10 @@ void node::impl::adopt(const cl::new_view& v) {
 void node::impl::start_roles() {
   std::map<std::string, caf::actor> actors;
   for (const auto& [name, make] : roles_)
-    actors.emplace(name, make(*system_, *this));
+    if (caf::actor actor = make(*system_, *this)) {
+      name_actor(actor.id(), name);
+      actors.emplace(name, std::move(actor));
+    }
   std::lock_guard lock(mutex_);
   actors_ = std::move(actors);
 }

@@ -1,6 +1,8 @@
 // runtime/node/setup.cpp -- checks a node's configuration and loads its keys.
 #include "runtime/node/setup.hpp"
 
+#include "runtime/core/shown.hpp"
+#include "runtime/core/utf8.hpp"
 #include "runtime/host_list.hpp"
 #include "runtime/invite.hpp"
 #include "runtime/leftovers.hpp"
@@ -49,14 +51,25 @@ static void check_text(const std::string& text, const char* flag) {
   if (text.size() > codec::name_bytes_max)
     throw node_error(std::string(flag) + " is longer than "
                      + std::to_string(codec::name_bytes_max) + " bytes");
-  for (unsigned char c : text)
-    if (c < 32 || c == 127)
-      throw node_error(std::string(flag) + " has a control character");
+  // What is not UTF-8 is mended first: that alone is no control character.
+  if (!core::is_shown(core::replace_broken(text)))
+    throw node_error(std::string(flag) + " has a control character");
+}
+
+/// Two names that differ only in what is not UTF-8 would become one: shoals
+/// must not meet by that.
+static void check_cluster(const std::string& name) {
+  check_text(name, "--cluster");
+  if (name.empty())
+    throw node_error("--cluster is empty");
+  if (!core::is_utf8(name))
+    throw node_error("--cluster '" + name
+                     + "' is not UTF-8: give a name that is");
 }
 
 static std::string checked_host(const std::string& address) {
   std::string host = host_of(address);
-  if (host.empty())
+  if (host.empty() || !core::is_shown(address))
     throw node_error("address '" + address
                      + "' is no host:port or [IPv6 address]:port");
   return host;
@@ -170,13 +183,11 @@ static bool choose_key(const node_config& config, node_setup& out) {
 
 void set_up(const node_config& config, node_setup& out) {
   check_text(config.name, "--name");
-  check_text(config.cluster, "--cluster");
+  check_cluster(config.cluster);
   if (config.name.find('/') != std::string::npos || config.name == "."
       || config.name == "..")
     throw node_error("--name '" + config.name
                      + "' is no plain name: leave out '/'");
-  if (config.cluster.empty())
-    throw node_error("--cluster is empty");
   check(fabric_choice{config.shared_memory, config.force_fabric, config.ucx_tcp,
                       config.exclude_fabrics, config.trusted_networks});
   if (config.threads < 0)
@@ -198,9 +209,12 @@ void set_up(const node_config& config, node_setup& out) {
     throw node_error("--listen " + out.listen
                      + " reaches other machines: give all peers one key by "
                        "--cluster-key FILE");
-  out.name = !config.name.empty() ? config.name
-             : config.embedded    ? "train-" + std::to_string(::getpid())
-                                  : host_name();
+  // The others refuse a name that is not UTF-8.
+  out.name =
+    core::shown(!config.name.empty() ? config.name
+                : config.embedded    ? "train-" + std::to_string(::getpid())
+                                     : host_name(),
+                codec::name_bytes_max);
 }
 
 std::vector<std::string> reachable_addresses(const std::string& bound) {

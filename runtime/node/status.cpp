@@ -118,7 +118,7 @@ std::string job_json(const status_input& in, const core::job_entry& job) {
   json out = job_line(in, job);
   json run = model::parse_json<json>(job.run_json);
   out["run"] = run.is_discarded() ? json() : std::move(run);
-  return out.dump(-1, ' ', false, json::error_handler_t::replace);
+  return model::json_text(out);
 }
 
 /// Bytes by one fabric, and by job. Speeds are null while not known.
@@ -185,7 +185,7 @@ std::string status_json(const status_input& in) {
                               {"fabric", l.fabric},
                               {"instead_of", json::array()},
                               {"moved", json::array({moved_json(l)})}});
-  return out.dump(-1, ' ', false, json::error_handler_t::replace);
+  return model::json_text(out);
 }
 
 std::string view_line(const core::view& v, bool member) {

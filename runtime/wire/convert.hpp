@@ -6,6 +6,7 @@
 // that the rules read as a list; the caller looks at checks::error once.
 #pragma once
 
+#include "runtime/core/shown.hpp"
 #include "runtime/wire/cluster.pb.h"
 #include "runtime/wire/codec.hpp"
 #include "runtime/wire/job.pb.h"
@@ -47,10 +48,9 @@ public:
       return fail(errc::corrupt);
     std::memcpy(out.data(), in.data(), N);
   }
-  /// Text that may be printed: no control characters but, in `lines`, line
-  /// ends and tabs.
+  /// Text that may be shown as it is (runtime/core/shown.hpp).
   void text(const std::string& in, std::size_t max, std::string& out,
-            bool lines = false);
+            core::line_ends ends = core::line_ends::none);
   void
   bytes(const std::string& in, std::size_t max, std::vector<std::byte>& out);
   /// @returns whether a list of `count` may be read.
@@ -80,10 +80,6 @@ template <std::size_t N>
 std::string raw(const std::array<std::uint8_t, N>& id) {
   return {reinterpret_cast<const char*>(id.data()), N};
 }
-
-/// `text` cut to `max` bytes, without control characters.
-std::string
-printable(const std::string& text, std::size_t max, bool lines = false);
 
 /// A list of ids or keys, each of a fixed length.
 template <class List, class Id>

@@ -58,7 +58,7 @@ static void put(wire::ClientRequest& to, const use_invite& from) {
   to.mutable_use_invite()->set_token(raw(from.token));
 }
 static void put(wire::ClientRequest& to, const revoke& from) {
-  to.mutable_revoke()->set_peer(from.peer);
+  to.mutable_revoke()->set_peer(core::shown(from.peer, name_bytes_max));
 }
 
 void put(wire::ClientRequest& to, const client_request& from) {
@@ -155,7 +155,8 @@ static void put(wire::JobEvent& to, const job_event& from) {
   to.set_tokens(from.tokens);
   to.set_tokens_per_s(from.tokens_per_s);
   to.set_peers(from.peers);
-  to.set_text(printable(from.text, event_text_bytes_max, true));
+  to.set_text(
+    core::shown(from.text, event_text_bytes_max, core::line_ends::kept));
   to.set_digest(raw(from.digest));
   to.set_unix_ms(from.unix_ms);
   to.set_bubble(from.bubble);
@@ -175,7 +176,7 @@ static void get(const wire::JobEvent& from, job_event& to, checks& c) {
   to.tokens = from.tokens();
   to.tokens_per_s = from.tokens_per_s();
   to.peers = from.peers();
-  c.text(from.text(), event_text_bytes_max, to.text, true);
+  c.text(from.text(), event_text_bytes_max, to.text, core::line_ends::kept);
   c.id(from.digest(), to.digest);
   to.unix_ms = from.unix_ms();
   to.bubble = from.bubble();
@@ -186,7 +187,7 @@ static void get(const wire::JobEvent& from, job_event& to, checks& c) {
 void put(wire::ClientReply& to, const client_reply& from) {
   to.set_number(from.number);
   to.set_code(static_cast<std::uint32_t>(from.code));
-  to.set_text(printable(from.text, status_bytes_max, true));
+  to.set_text(core::shown(from.text, status_bytes_max, core::line_ends::kept));
   to.set_value(from.value);
   to.set_digest(raw(from.digest));
   to.set_bytes(from.bytes.data(), from.bytes.size());
@@ -198,7 +199,7 @@ void put(wire::ClientReply& to, const client_reply& from) {
 void get(const wire::ClientReply& from, client_reply& to, checks& c) {
   to.number = from.number();
   c.enumerator(from.code(), reply_code::ok, reply_code::again_later, to.code);
-  c.text(from.text(), status_bytes_max, to.text, true);
+  c.text(from.text(), status_bytes_max, to.text, core::line_ends::kept);
   to.value = from.value();
   c.id(from.digest(), to.digest);
   c.bytes(from.bytes(), blob_chunk_bytes_max, to.bytes);

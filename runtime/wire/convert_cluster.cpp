@@ -72,7 +72,7 @@ static void put(wire::ClusterMessage& out, const cl::join_answer& from) {
     to.set_into(raw(*from.into));
   for (const std::string& a : from.addresses)
     to.add_addresses(a);
-  to.set_reason(printable(from.reason, text_bytes_max));
+  to.set_reason(core::shown(from.reason, text_bytes_max));
 }
 
 static void get(const wire::JoinAnswer& from, cl::join_answer& to, checks& c) {

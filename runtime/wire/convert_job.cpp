@@ -251,7 +251,7 @@ static void put(wire::JobMessage& out, const core::checkpoint_published& from) {
   put(*to.mutable_on(), from.on);
   put(*to.mutable_checkpoint(), from.checkpoint);
   to.set_bytes(from.bytes);
-  to.set_why(printable(from.why, text_bytes_max));
+  to.set_why(core::shown(from.why, text_bytes_max));
   to.set_trying(from.trying);
   to.set_refused(raw(from.refused));
   for (const core::peer_id& p : from.unable)
@@ -297,7 +297,7 @@ static void put(wire::JobMessage& out, const core::shards_written& from) {
     shard.set_optimizer(raw(s.optimizer));
     shard.set_optimizer_bytes(s.optimizer_bytes);
   }
-  to.set_why(printable(from.why, text_bytes_max));
+  to.set_why(core::shown(from.why, text_bytes_max));
   to.set_trying(from.trying);
 }
 
@@ -334,8 +334,8 @@ static void put(wire::JobMessage& out, const core::stall_report& from) {
   to.set_computing_ns(std::uint64_t(from.computing));
   for (const core::peer_id& p : from.sending_to)
     to.add_sending_to(raw(p));
-  to.set_where(printable(from.where, core::stall_where_max));
-  to.set_verdict(printable(from.verdict, core::stall_verdict_max));
+  to.set_where(core::shown(from.where, core::stall_where_max));
+  to.set_verdict(core::shown(from.verdict, core::stall_verdict_max));
 }
 
 static void

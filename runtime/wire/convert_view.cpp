@@ -14,12 +14,11 @@ using core::member_id;
 using core::view;
 
 void checks::text(const std::string& in, std::size_t max, std::string& out,
-                  bool lines) {
+                  core::line_ends ends) {
   if (in.size() > max)
     return fail(errc::too_large);
-  for (unsigned char ch : in)
-    if ((ch < 32 && !(lines && (ch == '\n' || ch == '\t'))) || ch == 127)
-      return fail(errc::corrupt);
+  if (!core::is_shown(in, ends))
+    return fail(errc::corrupt);
   out = in;
 }
 
@@ -29,16 +28,6 @@ void checks::bytes(const std::string& in, std::size_t max,
     return fail(errc::too_large);
   auto data = reinterpret_cast<const std::byte*>(in.data());
   out.assign(data, data + in.size());
-}
-
-std::string printable(const std::string& text, std::size_t max, bool lines) {
-  std::string out = text.substr(0, max);
-  for (char& ch : out) {
-    auto u = static_cast<unsigned char>(ch);
-    if ((u < 32 && !(lines && (u == '\n' || u == '\t'))) || u == 127)
-      ch = ' ';
-  }
-  return out;
 }
 
 void put(wire::MemberId& to, const member_id& from) {
@@ -158,7 +147,8 @@ void get(const wire::JobEntry& from, job_entry& to, checks& c) {
   c.text(from.name(), name_bytes_max, to.name);
   c.enumerator(from.state(), core::job_state::running, core::job_state::failed,
                to.state);
-  c.text(from.run_json(), core::cluster::run_json_bytes_max, to.run_json, true);
+  c.text(from.run_json(), core::cluster::run_json_bytes_max, to.run_json,
+         core::line_ends::kept);
   c.id(from.data(), to.data);
   to.data_bytes = c.at_most(from.data_bytes(), bytes_max);
   c.id(from.origin(), to.origin);

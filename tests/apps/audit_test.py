@@ -1,8 +1,49 @@
 # tests/apps/audit_test.py -- `shoal audit` of runs that did as they should, and
 # of metrics that somebody has changed.
 import json
+import os
+import random
 
 from support import World, main
+
+SEED = int(os.environ.get("SHOAL_SEED", "1"))
+CHANGED_FILES = 150
+# What no step is, and what a parser may stumble over.
+STRANGE = [0, -1, 1, 6, 2 ** 53, 2 ** 63, 2 ** 64 - 1, 2 ** 64, 10 ** 12, 1e300,
+           3.5, None, True, "3", "x" * 5000, [], [[[[1]]]], {}, {"a": {}},
+           "d8fd84daa3b02436", "\u0000", "\ud800"]
+
+
+def changed(rng, text):
+    """The metrics of a run with one to three changes."""
+    lines = text.splitlines()
+    for _ in range(rng.randint(1, 3)):
+        at = rng.randrange(len(lines))
+        kind = rng.randrange(7)
+        if kind == 0:
+            lines.insert(at, rng.choice(lines))
+        elif kind == 1:
+            lines[at] = lines[at][:rng.randrange(len(lines[at]) + 1)]
+        elif kind == 2:
+            lines.pop(at)
+            lines = lines or [""]
+        elif kind == 3:
+            other = rng.randrange(len(lines))
+            lines[at], lines[other] = lines[other], lines[at]
+        elif kind == 4 and lines[at]:
+            byte = rng.randrange(len(lines[at]))
+            lines[at] = (lines[at][:byte] + chr(rng.randrange(1, 256))
+                         + lines[at][byte + 1:])
+        else:
+            try:
+                event = json.loads(lines[at])
+                event[rng.choice([*event, "step", "data"])] = (
+                    rng.choice(STRANGE))
+                lines[at] = json.dumps(event)
+            except (ValueError, TypeError, AttributeError):
+                pass
+    end = rng.choice(["\n", "\n", ""])
+    return ("\n".join(lines) + end).encode("latin-1", errors="replace")
 
 
 class Audit(World):
@@ -58,6 +99,48 @@ class Audit(World):
         (self.folder / "other" / "a.txt").write_text("another text " * 5000)
         found = self.audit(1, "out", "--data", "other")
         self.assertEqual(found["other"], [1, 2, 3, 4, 5])
+
+    # A step of 0 ended the audit by an assertion; one of 2^63 had it make a
+    # list until the memory was full.
+    def test_a_line_that_no_run_writes_is_a_finding(self):
+        self.train("out")
+        file = self.folder / "out" / "metrics.jsonl"
+        whole = file.read_text()
+        number = len(whole.splitlines()) + 1
+        for step in ("0", "-1", "null", '"3"', "3.5", "6", "1e30",
+                     str(2 ** 63), str(2 ** 64)):
+            with self.subTest(step=step):
+                file.write_text(
+                    whole + '{"event":"step","step":' + step
+                    + ',"loss":1,"data":"d8fd84daa3b02436"}\n')
+                found = self.audit(1, "out")
+                self.assertEqual(found["impossible_lines"], [number])
+                self.assertEqual(found["findings"], 1)
+                self.assertFalse(found["proven"])
+        for line in ("nonsense", "", '{"event":"other"}', "[" * 500_000,
+                     "x" * 3_000_000, '{"event":"step","st'):
+            file.write_text(whole + line + "\n" + whole)
+            self.assertEqual(self.audit(1, "out")["impossible_lines"],
+                             [number], line[:40])
+        text = self.run_shoal("audit", "out").stdout
+        self.assertIn(f"cannot have written: {number}\n", text)
+        self.assertIn("not proven", text)
+
+    def test_no_change_of_the_metrics_ends_the_audit(self):
+        self.train("out")
+        file = self.folder / "out" / "metrics.jsonl"
+        whole = file.read_text()
+        for n in range(CHANGED_FILES):
+            seed = f"{SEED}.{n}"
+            file.write_bytes(changed(random.Random(seed), whole))
+            with self.subTest(seed=seed):
+                done = self.run_shoal("audit", "out", "--json")
+                self.assertIn(done.returncode, (0, 1, 2), done.stderr)
+                if done.returncode == 2:
+                    self.assertIn("has no steps", done.stderr)
+                else:
+                    found = json.loads(done.stdout)
+                    self.assertEqual(found["proven"], done.returncode == 0)
 
     def test_bad_input_is_named(self):
         self.refuse(2, "audit", "nowhere", names=["nowhere"])

@@ -1,7 +1,7 @@
 # tests/apps/plugin_test.py -- roles from shared libraries, on real nodes.
 #
-# Usage: plugin_test.py SHOAL HELLO OTHER_ABI OTHER_LAYOUT NAME_TAKEN, the
-# last four plug-ins; see plugins/.
+# Usage: plugin_test.py SHOAL HELLO OTHER_ABI OTHER_LAYOUT NAME_TAKEN THROWING,
+# the last five plug-ins; see plugins/.
 import os
 import pathlib
 import shutil
@@ -10,7 +10,7 @@ import sys
 
 from support import TINY_RUN, World, main
 
-HELLO = OTHER_ABI = OTHER_LAYOUT = NAME_TAKEN = None
+HELLO = OTHER_ABI = OTHER_LAYOUT = NAME_TAKEN = THROWING = None
 
 
 class Plugin(World):
@@ -85,6 +85,26 @@ where = "every_peer"
         self.assertTrue([e for e in events if "--plugin" in e.get("text", "")])
         self.assertEqual(node.end(signal.SIGTERM), 0)
 
+    # Without its actor a process would answer and hold its seat, but do
+    # nothing: it must end, with a line, and the others go on.
+    def test_an_exception_that_nobody_catches_ends_the_process(self):
+        for where, thrower in (("role", "the role throwing"),
+                               ("child", r"the actor child \(\d+\)"),
+                               ("thread", "the thread thrower")):
+            with self.subTest(where=where):
+                other = self.node(f"other-{where}")
+                self.env["SHOAL_TEST_THROWS_IN"] = where
+                node = self.start("node", "--threads", 1, "--name", where,
+                                  "--plugin", THROWING, "--json")
+                line = node.wait_line(lambda line: "internal error" in line)
+                self.assertRegex(
+                    line, thrower + r" threw std::out_of_range: no  \[2J such "
+                    "\ufffd place")
+                self.assertIn("start it again", line)
+                self.assertNotEqual(node.end(), 0)
+                other.wait_line(lambda line: ": 1 peer (" in line)
+                self.assertEqual(other.end(signal.SIGTERM), 0)
+
     def refuse_plugin(self, file, *names):
         return self.refuse(1, "node", "--name", "none", "--plugin", file,
                            names=names)
@@ -114,6 +134,6 @@ where = "every_peer"
 
 
 if __name__ == "__main__":
-    HELLO, OTHER_ABI, OTHER_LAYOUT, NAME_TAKEN = (
-        str(pathlib.Path(sys.argv.pop(2)).resolve()) for _ in range(4))
+    HELLO, OTHER_ABI, OTHER_LAYOUT, NAME_TAKEN, THROWING = (
+        str(pathlib.Path(sys.argv.pop(2)).resolve()) for _ in range(5))
     main()

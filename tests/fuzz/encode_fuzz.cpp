@@ -4,9 +4,9 @@
 // by fallback, with marks for spaces; and one that composes (NFC). The first
 // two must give the text back; every encoder must give the same twice, the
 // second time from its memory; and any ids must decode to UTF-8.
+#include "runtime/core/utf8.hpp"
 #include "runtime/model/text/byte_level.hpp"
 #include "runtime/model/text/hf_tokenizer.hpp"
-#include "runtime/model/text/utf8.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -94,9 +94,9 @@ void try_text(const hf_tokenizer& tokenizer, encoder& each,
   check(bool(ids));
   check(*each.encode(text) == *ids);
   const std::string back = tokenizer.decode(*ids, false);
-  check(is_utf8(back));
+  check(shoal::core::is_utf8(back));
   if (comes_back)
-    check(back == replace_broken(text));
+    check(back == shoal::core::replace_broken(text));
 }
 
 } // namespace
@@ -119,11 +119,11 @@ LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size) {
   for (std::size_t i = 0; i + 1 < size; i += 2)
     ids.push_back(data[i] << 1 | data[i + 1] >> 7);
   for (const hf_tokenizer* of : {&bytes, &fallback}) {
-    check(is_utf8(of->decode(ids)));
+    check(shoal::core::is_utf8(of->decode(ids)));
     decode_stream stream(*of);
     for (const token_id id : ids)
-      check(is_utf8(stream.push(id)));
-    check(is_utf8(stream.finish()));
+      check(shoal::core::is_utf8(stream.push(id)));
+    check(shoal::core::is_utf8(stream.finish()));
   }
   return 0;
 }

@@ -3,8 +3,8 @@
 // Up to a NUL byte the input is the file, behind it a text. What is accepted
 // must encode the text or say why not, give ids of its own, and decode them to
 // UTF-8, whole or one by one.
+#include "runtime/core/utf8.hpp"
 #include "runtime/model/text/hf_tokenizer.hpp"
-#include "runtime/model/text/utf8.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -28,10 +28,11 @@ LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size) {
     for (const token_id id : *ids) {
       if (id < 0 || static_cast<std::size_t>(id) >= made->id_count())
         std::abort();
-      if (!is_utf8(stream.push(id)))
+      if (!shoal::core::is_utf8(stream.push(id)))
         std::abort();
     }
-    if (!is_utf8(stream.finish()) || !is_utf8(made->decode(*ids)))
+    if (!shoal::core::is_utf8(stream.finish())
+        || !shoal::core::is_utf8(made->decode(*ids)))
       std::abort();
   }
   return 0;

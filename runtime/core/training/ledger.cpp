@@ -31,6 +31,12 @@ std::uint64_t digest_of_step(std::span<const std::uint64_t> samples) noexcept {
   return h == 0 ? 1 : h;
 }
 
+void findings::add(std::uint64_t first, std::uint64_t last) {
+  count += last - first;
+  for (; first < last && listed.size() < listed_max; ++first)
+    listed.push_back(first);
+}
+
 audit audit_run(
   const data_order& order, std::uint32_t microbatches, std::size_t seq_len,
   const std::vector<used_data>& log,
@@ -50,9 +56,8 @@ audit audit_run(
   std::vector<std::int32_t> batch(sequences * seq_len);
   std::uint64_t due = newest.begin()->first;
   for (const auto& [step, data] : newest) {
-    for (; due < step; ++due)
-      out.missing.push_back(due);
-    ++due;
+    out.missing.add(due, step);
+    due = step + 1;
     std::vector<std::uint64_t> samples;
     for (std::uint32_t m = 0; m < microbatches; ++m) {
       for (std::uint32_t b = 0; b < sequences; ++b) {
@@ -62,7 +67,7 @@ audit audit_run(
         std::vector<bool>& seen = used[epoch];
         seen.resize(order.windows());
         if (seen[window])
-          out.repeated.push_back(window);
+          out.repeated.add(window);
         seen[window] = true;
         if (++count[epoch] == order.windows())
           ++out.epochs;
@@ -72,9 +77,9 @@ audit audit_run(
     }
     out.samples += order.samples_per_step();
     if (data == 0)
-      out.unknown.push_back(step);
+      out.unknown.add(step);
     else if (data != digest_of_step(samples))
-      out.other.push_back(step);
+      out.other.add(step);
     // Epochs before the one of this step are over.
     while (used.size() > 2)
       used.erase(used.begin());

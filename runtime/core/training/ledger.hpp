@@ -37,23 +37,39 @@ struct used_data {
   std::uint64_t data = 0; ///< 0: not known
 };
 
+/// Steps, lines or windows that something is wrong with: the first of them, and
+/// how many there are.
+struct findings {
+  /// More tell a reader nothing, and a log that names steps 1 and 10^12 lacks
+  /// all between.
+  static constexpr std::size_t listed_max = 1000;
+
+  std::vector<std::uint64_t> listed;
+  std::uint64_t count = 0;
+
+  void add(std::uint64_t number) { add(number, number + 1); }
+  /// Adds [first, last).
+  void add(std::uint64_t first, std::uint64_t last);
+};
+
 /// What an audit has found.
 struct audit {
-  std::uint64_t steps = 0;             ///< committed, first to last
-  std::uint64_t samples = 0;           ///< windows that they have used
-  std::uint64_t epochs = 0;            ///< data epochs that are complete
-  std::vector<std::uint64_t> missing;  ///< steps that the log lacks
-  std::vector<std::uint64_t> other;    ///< steps that used other samples
-  std::vector<std::uint64_t> unknown;  ///< steps without a digest
-  std::vector<std::uint64_t> repeated; ///< windows twice in a data epoch
+  std::uint64_t steps = 0;   ///< committed, first to last
+  std::uint64_t samples = 0; ///< windows that they have used
+  std::uint64_t epochs = 0;  ///< data epochs that are complete
+  findings missing;          ///< steps that the log lacks
+  findings other;            ///< steps that used other samples
+  findings unknown;          ///< steps without a digest
+  findings repeated;         ///< windows twice in a data epoch
   [[nodiscard]] bool proven() const {
-    return steps > 0 && missing.empty() && other.empty() && unknown.empty()
-           && repeated.empty();
+    return steps > 0 && missing.count == 0 && other.count == 0
+           && unknown.count == 0 && repeated.count == 0;
   }
 };
 
 /// @param order         of the run
 /// @param microbatches  of a step; samples_per_step is a multiple of it
+/// @pre                 1 <= step < 2^63 / samples_per_step, in all of the log
 /// @param log           in any order; of a step the last entry counts
 /// @param targets       fills the targets of the window, seq_len of them
 /// Cost: all tokens of the steps once; a bit for each window.

@@ -1,7 +1,8 @@
 // runtime/model/text/added_tokens.cpp -- "added_tokens": found before all else.
 #include "runtime/model/text/added_tokens.hpp"
 
-#include "runtime/model/text/utf8.hpp"
+#include "runtime/core/utf8.hpp"
+#include "runtime/model/json.hpp"
 
 #include <algorithm>
 #include <unordered_map>
@@ -75,7 +76,7 @@ void added_tokens::add(const json_view& from, const vocabulary& tokens,
     ++next_id;
   if (id != expected)
     return from["id"].fail("is " + std::to_string(id) + ", but "
-                           + nlohmann::json(token.content).dump() + " has "
+                           + shown(nlohmann::json(token.content)) + " has "
                            + std::to_string(expected)
                            + " by the vocabulary or the order of added tokens");
   token.id = static_cast<token_id>(id);
@@ -85,6 +86,11 @@ void added_tokens::add(const json_view& from, const vocabulary& tokens,
     if (status done = normal.apply(token.form, cut_left); !done)
       return from["content"].fail(done.message());
   }
+  forms_bytes_ += token.form.size();
+  if (forms_bytes_ > added_forms_bytes_max)
+    return from["content"].fail("the normalizer makes more than "
+                                + std::to_string(added_forms_bytes_max)
+                                + " bytes of the tokens up to here");
   (token.normalized ? normalized_ : plain_).add(token.form, all_.size());
   all_.push_back(std::move(token));
 }
@@ -129,20 +135,20 @@ added_tokens::cut(std::string_view text, bool normalized) const {
     if (token.single_word) {
       std::size_t before = first;
       std::size_t after = last;
-      if ((first > 0 && is_word(previous_code(text, before)))
-          || (last < text.size() && is_word(next_code(text, after))))
+      if ((first > 0 && is_word(core::previous_code(text, before)))
+          || (last < text.size() && is_word(core::next_code(text, after))))
         continue;
     }
     if (token.lstrip) {
       for (std::size_t to = first; to > 0; first = to) {
-        if (!is_space(previous_code(text, to)))
+        if (!is_space(core::previous_code(text, to)))
           break;
       }
       first = std::max(first, covered); // what a token before it took
     }
     if (token.rstrip) {
       for (std::size_t to = last; to < text.size(); last = to) {
-        if (!is_space(next_code(text, to)))
+        if (!is_space(core::next_code(text, to)))
           break;
       }
     }

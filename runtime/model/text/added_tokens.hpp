@@ -22,9 +22,11 @@
 
 namespace shoal::model::text {
 
-/// Added tokens of a file; bytes of one.
+/// Added tokens of a file; bytes of one; bytes of all, as the normalizer makes
+/// them: four times a file of the largest size could not hold more.
 inline constexpr std::size_t added_tokens_max = 1u << 18;
 inline constexpr std::size_t added_token_bytes_max = 4096;
+inline constexpr std::size_t added_forms_bytes_max = 512u << 20;
 
 struct added_token {
   std::string content;
@@ -81,6 +83,7 @@ private:
            const normalizer& normal, std::uint64_t& next_id);
 
   std::vector<added_token> all_;
+  std::size_t forms_bytes_ = 0; ///< of all their forms
   tree plain_;
   tree normalized_;
 };

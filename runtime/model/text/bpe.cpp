@@ -1,7 +1,7 @@
 // runtime/model/text/bpe.cpp -- byte pair encoding of one piece of text.
 #include "runtime/model/text/bpe.hpp"
 
-#include "runtime/model/text/utf8.hpp"
+#include "runtime/core/utf8.hpp"
 
 #include <algorithm>
 #include <cstdio>
@@ -112,7 +112,7 @@ status bpe::read_characters(reading& r) const {
   };
   for (std::size_t at = 0; at < r.piece.size();) {
     const std::size_t first = at;
-    const char32_t code = next_code(r.piece, at);
+    const char32_t code = core::next_code(r.piece, at);
     if (const token_id* id = characters_.find(code)) {
       if (status added = flush(); !added)
         return added;

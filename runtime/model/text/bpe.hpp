@@ -36,9 +36,11 @@ namespace shoal::model::text {
 
 using kernels::token_id;
 
-/// Entries of a vocabulary; merges; how far ids may leave numbers out;
+/// Entries of a vocabulary; bytes of one, of which a decoder shows as many as
+/// ids are asked for (known files have some hundred at most); merges; how far ids may leave numbers out;
 /// characters of a word (most of 2 GiB of memory).
 inline constexpr std::size_t vocabulary_tokens_max = 1u << 22;
+inline constexpr std::size_t token_bytes_max = 1u << 16;
 inline constexpr std::size_t merges_max = 1u << 23;
 inline constexpr std::size_t id_gap_max = 1u << 16;
 inline constexpr std::size_t word_symbols_max = 1u << 25;

@@ -1,6 +1,7 @@
 // runtime/model/text/bpe_parse.cpp -- "model" of a tokenizer.json, checked.
+#include "runtime/core/utf8.hpp"
+#include "runtime/model/json.hpp"
 #include "runtime/model/text/bpe.hpp"
-#include "runtime/model/text/utf8.hpp"
 
 #include <algorithm>
 #include <cstdio>
@@ -14,7 +15,7 @@ std::optional<char32_t> only_code(std::string_view text) {
   std::size_t at = 0;
   if (text.empty())
     return std::nullopt;
-  const char32_t code = next_code(text, at);
+  const char32_t code = core::next_code(text, at);
   return at == text.size() ? std::optional(code) : std::nullopt;
 }
 
@@ -31,7 +32,7 @@ std::uint64_t pair_key(token_id left, token_id right) {
 
 /// A text of the file inside a message.
 std::string in_quotes(std::string_view text) {
-  return nlohmann::json(text).dump();
+  return shown(nlohmann::json(text));
 }
 
 } // namespace
@@ -47,6 +48,9 @@ void bpe::read_vocabulary(const json_view& from) {
   std::vector<const std::string*> owner(id_max + 1, nullptr);
   vocabulary_.reserve(count);
   for (const auto& [token, value] : from.raw().items()) {
+    if (token.size() > token_bytes_max)
+      return from.fail("the token " + in_quotes(token) + " has more than "
+                       + std::to_string(token_bytes_max) + " bytes");
     if (!value.is_number_unsigned() || value.get<std::uint64_t>() > id_max)
       return from.fail("the id of " + in_quotes(token)
                        + " is not a whole number up to "
@@ -93,8 +97,8 @@ void bpe::add_merge(const json_view& at, std::string_view left,
   merges_.set(pair_key(l->second, r->second), {rank, joined->second});
   std::size_t end = left.size();
   std::size_t begin = 0;
-  const token_id* a = characters_.find(previous_code(left, end));
-  const token_id* b = characters_.find(next_code(right, begin));
+  const token_id* a = characters_.find(core::previous_code(left, end));
+  const token_id* b = characters_.find(core::next_code(right, begin));
   if (a != nullptr && b != nullptr) // else it never comes to this merge
     joins_.set(pair_key(*a, *b), 1);
   for (const token_id id : {l->second, r->second})

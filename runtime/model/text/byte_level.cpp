@@ -1,7 +1,7 @@
 // runtime/model/text/byte_level.cpp -- bytes as printable characters, GPT-2's.
 #include "runtime/model/text/byte_level.hpp"
 
-#include "runtime/model/text/utf8.hpp"
+#include "runtime/core/utf8.hpp"
 
 namespace shoal::model::text {
 
@@ -24,7 +24,7 @@ struct tables {
     char32_t next = 256;
     for (unsigned b = 0; b < 256; ++b) {
       const char32_t code = shows(b) ? static_cast<char32_t>(b) : next++;
-      append_code(text[b], code);
+      core::append_code(text[b], code);
       byte[code] = static_cast<int>(b);
     }
   }
@@ -48,7 +48,7 @@ std::string to_byte_level(std::string_view bytes) {
 void append_from_byte_level(std::string_view text, std::string& bytes) {
   const std::size_t before = bytes.size();
   for (std::size_t at = 0; at < text.size();) {
-    const char32_t code = next_code(text, at);
+    const char32_t code = core::next_code(text, at);
     if (code >= characters_end || both().byte[code] < 0) {
       bytes.resize(before);
       bytes += text;

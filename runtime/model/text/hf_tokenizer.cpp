@@ -1,12 +1,12 @@
 // runtime/model/text/hf_tokenizer.cpp -- tokenizer.json: text to ids and back.
 #include "runtime/model/text/hf_tokenizer.hpp"
 
+#include "runtime/core/utf8.hpp"
 #include "runtime/model/file_io.hpp"
 #include "runtime/model/json.hpp"
 #include "runtime/model/text/added_tokens.hpp"
 #include "runtime/model/text/post_processor.hpp"
 #include "runtime/model/text/token_decoder.hpp"
-#include "runtime/model/text/utf8.hpp"
 
 #include <unordered_set>
 
@@ -256,8 +256,8 @@ encoder::encode(std::string_view raw, bool add_special) {
                    + " bytes; more than " + std::to_string(text_bytes_max)
                    + " are not possible"};
   std::string mended;
-  if (!is_utf8(raw))
-    mended = replace_broken(raw);
+  if (!core::is_utf8(raw))
+    mended = core::replace_broken(raw);
   const std::string_view whole = mended.empty() ? raw : mended;
   std::vector<token_id> ids;
   piece_list& list = memory_->list;

@@ -21,6 +21,7 @@
 
 #include "kernels/tensor.hpp"
 #include "runtime/model/result.hpp"
+#include "runtime/model/text/regex.hpp" // text_bytes_max
 
 #include <cstdint>
 #include <filesystem>
@@ -35,10 +36,9 @@ namespace shoal::model::text {
 
 using kernels::token_id;
 
-/// Larger files are refused unread, longer texts unsplit.
+/// Larger files are refused unread. Longer texts: text_bytes_max of regex.hpp.
 inline constexpr std::uint64_t tokenizer_bytes_max = 128u << 20;
 inline constexpr std::uint64_t tokenizer_config_bytes_max = 16u << 20;
-inline constexpr std::size_t text_bytes_max = 1u << 30;
 
 struct tokenizer_parts; // private
 

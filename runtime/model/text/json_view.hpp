@@ -8,6 +8,7 @@
 //         folder's sources (nlohmann/json).
 #pragma once
 
+#include "runtime/core/shown.hpp"
 #include "runtime/model/result.hpp"
 
 #include <nlohmann/json.hpp>
@@ -21,6 +22,8 @@ namespace shoal::model::text {
 /// Nested "Sequence" components and the components of one file.
 inline constexpr int nesting_max = 8;
 inline constexpr std::size_t components_max = 256;
+/// Of a fault, behind the path: a sentence with two or three texts of the file.
+inline constexpr std::size_t fault_bytes_max = 1024;
 
 class json_view {
 public:
@@ -44,9 +47,10 @@ public:
 
   bool good() const { return fault_->empty(); }
   failure why() const { return {*fault_}; }
+  /// @param what may hold texts of the file
   void fail(std::string_view what) const {
     if (fault_->empty())
-      *fault_ = path_ + ": " + std::string(what);
+      *fault_ = path_ + ": " + core::shown(what, fault_bytes_max);
   }
 
   bool is_null() const { return value_->is_null(); }

@@ -1,7 +1,7 @@
 // runtime/model/text/normalizer.cpp -- "normalizer": text into other text.
 #include "runtime/model/text/normalizer.hpp"
 
-#include "runtime/model/text/utf8.hpp"
+#include "runtime/core/utf8.hpp"
 
 namespace shoal::model::text {
 
@@ -11,11 +11,11 @@ status strip(const strip_step& step, std::string& text, bool& cut_left) {
   std::size_t first = 0;
   std::size_t last = text.size();
   for (std::size_t at = 0; step.left && at < text.size(); first = at) {
-    if (!is_space(next_code(text, at)))
+    if (!is_space(core::next_code(text, at)))
       break;
   }
   for (std::size_t at = last; step.right && at > first; last = at) {
-    if (!is_space(previous_code(text, at)))
+    if (!is_space(core::previous_code(text, at)))
       break;
   }
   cut_left = cut_left || first > 0;
@@ -25,6 +25,7 @@ status strip(const strip_step& step, std::string& text, bool& cut_left) {
 
 struct applier {
   std::string& text;
+  std::size_t bytes_max;
   bool& cut_left;
 
   status operator()(normal_form form) const {
@@ -35,12 +36,15 @@ struct applier {
     return done{};
   }
   status operator()(const prepend_step& step) const {
-    if (!text.empty())
-      text.insert(0, step.text);
+    if (text.empty())
+      return done{};
+    if (step.text.size() > bytes_max - text.size())
+      return grows_too_much("Prepend", bytes_max);
+    text.insert(0, step.text);
     return done{};
   }
   status operator()(const replace_step& step) const {
-    return replace_all(step.pattern, step.content, text);
+    return replace_all(step.pattern, step.content, bytes_max, text);
   }
   status operator()(lowercase_step) const {
     text = lower_case(text);
@@ -122,9 +126,13 @@ void normalizer::add(const json_view& from, int depth) {
 }
 
 status normalizer::apply(std::string& text, bool& cut_left) const {
+  const std::size_t bytes_max = grown_bytes_max(text.size());
   for (const normalizer_step& step : steps_) {
-    if (status applied = std::visit(applier{text, cut_left}, step); !applied)
+    if (status applied = std::visit(applier{text, bytes_max, cut_left}, step);
+        !applied)
       return applied;
+    if (text.size() > bytes_max) // by a normal form, a few times at most
+      return grows_too_much("of a normal form", bytes_max);
   }
   return done{};
 }

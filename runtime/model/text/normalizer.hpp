@@ -3,7 +3,8 @@
 // NFC, NFD, NFKC, NFKD, Prepend, Replace, Lowercase, Strip, StripAccents and
 // Sequence of them. Immutable: safe from several threads.
 //
-// Errors: parse: an unknown type is named. apply: what regex and utf8proc say.
+// Errors: parse: an unknown type is named. apply: what regex and utf8proc say,
+//         and a text that grows beyond grown_bytes_max (regex.hpp).
 #pragma once
 
 #include "runtime/model/text/json_view.hpp"

@@ -1,10 +1,10 @@
 // runtime/model/text/pre_tokenizer.cpp -- "pre_tokenizer": text into pieces.
 #include "runtime/model/text/pre_tokenizer.hpp"
 
+#include "runtime/core/utf8.hpp"
 #include "runtime/model/text/byte_level.hpp"
 #include "runtime/model/text/normalizer.hpp"
 #include "runtime/model/text/unicode.hpp"
-#include "runtime/model/text/utf8.hpp"
 
 #include <algorithm>
 
@@ -51,7 +51,7 @@ void find_characters(std::string_view text, Condition is,
   std::size_t done_to = 0;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t first = at;
-    if (!is(next_code(text, at)))
+    if (!is(core::next_code(text, at)))
       continue;
     if (done_to < first)
       into.push_back({done_to, first, false});
@@ -213,7 +213,7 @@ metaspace_step parse_metaspace(const json_view& from) {
   std::size_t one = 0;
   if (from.good()
       && (step.replacement.empty()
-          || (next_code(step.replacement, one), one)
+          || (core::next_code(step.replacement, one), one)
                != step.replacement.size()))
     from["replacement"].fail("is not one character");
   const json_view scheme = from["prepend_scheme"];
@@ -281,9 +281,12 @@ void pre_tokenizer::add(const json_view& from, int depth) {
 }
 
 status pre_tokenizer::apply(piece_list& pieces) const {
+  const std::size_t bytes_max = grown_bytes_max(pieces.text.size());
   for (const pre_tokenizer_step& step : steps_) {
     if (status applied = std::visit(applier{pieces}, step); !applied)
       return applied;
+    if (pieces.text.size() > bytes_max) // eightfold by one step, at most
+      return grows_too_much("ByteLevel or Metaspace", bytes_max);
   }
   return done{};
 }

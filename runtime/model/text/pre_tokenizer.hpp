@@ -5,7 +5,8 @@
 // text, which a step may also rewrite. Immutable: safe from several threads.
 //
 // Cost:   one pass over the text for each step.
-// Errors: parse: an unknown type is named. apply: what regex says.
+// Errors: parse: an unknown type is named. apply: what regex says, and a text
+//         that grows beyond grown_bytes_max (regex.hpp).
 #pragma once
 
 #include "runtime/model/text/json_view.hpp"

@@ -1,7 +1,7 @@
 // runtime/model/text/regex.cpp -- the patterns of tokenizer.json.
 #include "runtime/model/text/regex.hpp"
 
-#include "runtime/model/text/utf8.hpp"
+#include "runtime/core/utf8.hpp"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
@@ -26,7 +26,7 @@ std::string error_text(int code) {
 std::string shown(std::string_view pattern) {
   constexpr std::size_t shown_bytes_max = 120;
   std::string text = "regular expression '";
-  text += replace_broken(pattern.substr(0, shown_bytes_max));
+  text += core::replace_broken(pattern.substr(0, shown_bytes_max));
   return text + (pattern.size() > shown_bytes_max ? "...'" : "'");
 }
 
@@ -126,7 +126,7 @@ status regex::find(std::string_view text, std::vector<text_part>& into) const {
       if (first == last && matched && matched_to == last) {
         // An empty match just after a match does not count.
         if (from < text.size())
-          next_code(text, from);
+          core::next_code(text, from);
         else
           ++from;
         continue;
@@ -142,15 +142,31 @@ status regex::find(std::string_view text, std::vector<text_part>& into) const {
   return done{};
 }
 
-status
-replace_all(const regex& pattern, std::string_view content, std::string& text) {
+failure grows_too_much(std::string_view step, std::size_t bytes_max) {
+  return failure{"the step " + std::string(step)
+                 + " of tokenizer.json makes more than "
+                 + std::to_string(bytes_max)
+                 + " bytes of a text (grown_bytes_max): repair the file or use "
+                   "another tokenizer"};
+}
+
+status replace_all(const regex& pattern, std::string_view content,
+                   std::size_t bytes_max, std::string& text) {
   std::vector<text_part> parts;
   if (status found = pattern.find(text, parts); !found)
     return found;
   if (parts.empty() || (parts.size() == 1 && !parts.front().match))
     return done{};
+  std::size_t bytes = 0;
+  for (const text_part& part : parts) {
+    const std::size_t more =
+      part.match ? content.size() : part.last - part.first;
+    if (more > bytes_max - bytes)
+      return grows_too_much("Replace", bytes_max);
+    bytes += more;
+  }
   std::string out;
-  out.reserve(text.size());
+  out.reserve(bytes);
   for (const text_part& part : parts)
     out += part.match ? content
                       : std::string_view(text).substr(part.first,

@@ -55,9 +55,29 @@ private:
   std::shared_ptr<const void> code_; ///< null: a literal
 };
 
-/// The same text with every match replaced by `content`.
-status
-replace_all(const regex& pattern, std::string_view content, std::string& text);
+/// Longer texts are refused, whether a caller gives them or a step makes them.
+inline constexpr std::size_t text_bytes_max = 1u << 30;
+
+/// Bytes that the steps of a tokenizer.json may make of a text, all together:
+/// 32 times its own and 4 KiB. What families do stays far below: NFKC makes 33
+/// bytes of the 3 of U+FDFA, ByteLevel 4 of 2, a mark for a space 3 of 1, and
+/// what is put before a text has a few. A file of a few lines can ask for
+/// more: ten steps that replace "a" by "aaaaaaaa" make 1 GiB of one letter.
+constexpr std::size_t grown_bytes_max(std::size_t bytes) noexcept {
+  constexpr std::size_t added_bytes = 4096;
+  constexpr std::size_t factor = 32;
+  return bytes > (text_bytes_max - added_bytes) / factor
+           ? text_bytes_max
+           : bytes * factor + added_bytes;
+}
+
+/// The failure of a step that would make more than that of a text.
+failure grows_too_much(std::string_view step, std::size_t bytes_max);
+
+/// The same text with every match replaced by `content`. A result of more than
+/// `bytes_max` bytes is a failure, is not built, and leaves the text as it is.
+status replace_all(const regex& pattern, std::string_view content,
+                   std::size_t bytes_max, std::string& text);
 
 /// The translation that compile() makes; for tests.
 result<std::string> to_pcre2(std::string_view pattern);

@@ -1,9 +1,10 @@
 // runtime/model/text/token_decoder.cpp -- "decoder": tokens' texts as one text.
 #include "runtime/model/text/token_decoder.hpp"
 
+#include "runtime/core/utf8.hpp"
 #include "runtime/model/text/byte_level.hpp"
-#include "runtime/model/text/utf8.hpp"
 
+#include <algorithm>
 #include <optional>
 
 namespace shoal::model::text {
@@ -35,7 +36,7 @@ std::optional<char> byte_of(std::string_view token) {
 std::string stripped(const strip_decoding& step, const std::string& text) {
   std::u32string codes;
   for (std::size_t at = 0; at < text.size();)
-    codes.push_back(next_code(text, at));
+    codes.push_back(core::next_code(text, at));
   std::size_t first = 0;
   while (first < codes.size() && first < step.start
          && codes[first] == step.content)
@@ -46,7 +47,7 @@ std::string stripped(const strip_decoding& step, const std::string& text) {
     --last;
   std::string out;
   for (std::size_t i = first; i < last; ++i)
-    append_code(out, codes[i]);
+    core::append_code(out, codes[i]);
   return out;
 }
 
@@ -67,27 +68,37 @@ with_spaces(const metaspace_step& step, std::string_view text, bool first) {
   return out;
 }
 
-std::string replaced(const replace_step& step, std::string text) {
-  (void)replace_all(step.pattern, step.content, text);
+std::string
+replaced(const replace_step& step, std::size_t bytes_max, std::string text) {
+  (void)replace_all(step.pattern, step.content, bytes_max, text);
   return text;
+}
+
+std::size_t bytes_of(const texts& all) {
+  std::size_t bytes = 0;
+  for (const std::string& text : all)
+    bytes += text.size();
+  return bytes;
 }
 
 void end_run(std::string& run, texts& out) {
   if (run.empty())
     return;
-  if (is_utf8(run))
+  if (core::is_utf8(run))
     out.push_back(run);
   else
-    out.insert(out.end(), run.size(), std::string(replacement_character));
+    out.insert(out.end(), run.size(), std::string(core::replacement_character));
   run.clear();
 }
 
 struct whole_applier {
+  std::size_t bytes_max; ///< of all texts together
+
   texts operator()(byte_level_decoding, const texts& all) const {
     std::string bytes;
     for (const std::string& text : all)
       append_from_byte_level(text, bytes);
-    return {replace_broken(bytes)};
+    return {core::replace_broken(bytes)};
   }
   texts operator()(byte_fallback_decoding, texts all) const {
     texts out;
@@ -115,8 +126,13 @@ struct whole_applier {
     return all;
   }
   texts operator()(const replace_step& step, texts all) const {
-    for (std::string& text : all)
-      text = replaced(step, std::move(text));
+    std::size_t bytes = bytes_of(all);
+    for (std::string& text : all) {
+      const std::size_t others = bytes - text.size();
+      text = replaced(step, bytes_max - std::min(bytes_max, others),
+                      std::move(text));
+      bytes = others + text.size();
+    }
     return all;
   }
   texts operator()(const metaspace_step& step, texts all) const {
@@ -165,7 +181,7 @@ void token_decoder::add(const json_view& from, int depth) {
     step.stop = from["stop"].number(strip_characters_max);
     std::size_t at = 0;
     if (!content.empty())
-      step.content = next_code(content, at);
+      step.content = core::next_code(content, at);
     if (content.empty() || at != content.size())
       from["content"].fail("is not one character");
     steps_.emplace_back(step);
@@ -183,10 +199,10 @@ void token_decoder::add(const json_view& from, int depth) {
 }
 
 std::string token_decoder::decode(std::vector<std::string> tokens) const {
+  const whole_applier apply{grown_bytes_max(bytes_of(tokens))};
   for (const decoder_step& step : steps_)
     tokens = std::visit(
-      [&](const auto& s) { return whole_applier()(s, std::move(tokens)); },
-      step);
+      [&](const auto& s) { return apply(s, std::move(tokens)); }, step);
   std::string out;
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     if (!given_ && i > 0)
@@ -214,7 +230,7 @@ std::string text_stream::push(std::string_view token) {
   if (hold_)
     held_.emplace_back(token);
   else
-    pass(0, std::string(token), out);
+    pass(0, std::string(token), grown_bytes_max(token.size()), out);
   return out;
 }
 
@@ -234,14 +250,14 @@ std::string text_stream::bytes_of_run(std::size_t step, bool at_end) {
   std::string out;
   std::string_view rest = run;
   while (!rest.empty()) {
-    const character c = first_character(rest);
-    if (c.is == character::kind::cut_off && !at_end)
+    const core::character c = core::first_character(rest);
+    if (c.is == core::character::kind::cut_off && !at_end)
       break;
-    if (c.is == character::kind::whole)
+    if (c.is == core::character::kind::whole)
       out += rest.substr(0, c.bytes);
     else
       for (std::size_t i = 0; i < (each ? c.bytes : 1); ++i)
-        out += replacement_character;
+        out += core::replacement_character;
     rest.remove_prefix(c.bytes);
   }
   run = std::string(rest);
@@ -249,7 +265,8 @@ std::string text_stream::bytes_of_run(std::size_t step, bool at_end) {
 }
 
 /// Gives a text to a step, and what comes of it to the next.
-void text_stream::pass(std::size_t step, std::string text, std::string& out) {
+void text_stream::pass(std::size_t step, std::string text,
+                       std::size_t bytes_max, std::string& out) {
   if (step == decoder_->steps_.size()) {
     if (!decoder_->given_ && states_[step].started)
       out.push_back(' ');
@@ -269,7 +286,7 @@ void text_stream::pass(std::size_t step, std::string text, std::string& out) {
       if (text.empty())
         return;
     } else if (!own.pending.empty()) {
-      pass(step + 1, bytes_of_run(step, true), out);
+      pass(step + 1, bytes_of_run(step, true), bytes_max, out);
     }
   } else if (const auto* strip = std::get_if<strip_decoding>(&what)) {
     if (!fused_[step]) {
@@ -278,27 +295,30 @@ void text_stream::pass(std::size_t step, std::string text, std::string& out) {
       std::size_t at = 0;
       while (at < text.size() && own.cutting) {
         std::size_t next = at;
-        own.cutting =
-          own.cut < strip->start && next_code(text, next) == strip->content;
+        own.cutting = own.cut < strip->start
+                      && core::next_code(text, next) == strip->content;
         own.cut += own.cutting;
         at = own.cutting ? next : at;
       }
       text.erase(0, at);
     }
   } else if (const auto* replace = std::get_if<replace_step>(&what)) {
-    text = replaced(*replace, std::move(text));
+    text = replaced(*replace, bytes_max, std::move(text));
   } else if (const auto* space = std::get_if<metaspace_step>(&what)) {
     text = with_spaces(*space, text, !own.started);
     own.started = true;
   }
-  pass(step + 1, std::move(text), out);
+  pass(step + 1, std::move(text), bytes_max, out);
 }
 
 void text_stream::end(std::size_t step, std::string& out) {
   if (step == decoder_->steps_.size())
     return;
-  if (!states_[step].pending.empty())
-    pass(step + 1, bytes_of_run(step, true), out);
+  if (!states_[step].pending.empty()) {
+    std::string rest = bytes_of_run(step, true);
+    const std::size_t bytes_max = grown_bytes_max(rest.size());
+    pass(step + 1, std::move(rest), bytes_max, out);
+  }
   end(step + 1, out);
 }
 

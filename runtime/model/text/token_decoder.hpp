@@ -12,7 +12,8 @@
 //
 // Threads: token_decoder is immutable; a stream belongs to one thread, and
 //          its decoder outlives it.
-// Errors:  parse: an unknown type is named. A pattern that gives up (regex)
+// Errors:  parse: an unknown type is named. A pattern that gives up (regex), or
+//          a Replace by which the text would grow beyond grown_bytes_max,
 //          leaves the text as it is.
 #pragma once
 
@@ -75,7 +76,9 @@ private:
     std::size_t cut = 0;  ///< characters that were stripped at the start
     bool cutting = true;
   };
-  void pass(std::size_t step, std::string text, std::string& out);
+  /// @param bytes_max that may be made of the token's text
+  void pass(std::size_t step, std::string text, std::size_t bytes_max,
+            std::string& out);
   void end(std::size_t step, std::string& out);
   std::string bytes_of_run(std::size_t step, bool at_end);
 

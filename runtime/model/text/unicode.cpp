@@ -1,7 +1,7 @@
 // runtime/model/text/unicode.cpp -- what characters are, and normal forms.
 #include "runtime/model/text/unicode.hpp"
 
-#include "runtime/model/text/utf8.hpp"
+#include "runtime/core/utf8.hpp"
 
 #include <utf8proc.h>
 
@@ -56,12 +56,13 @@ std::string lower_case(std::string_view text) {
   std::string out;
   out.reserve(text.size());
   for (std::size_t at = 0; at < text.size();) {
-    const char32_t code = next_code(text, at);
-    append_code(out, code == 0x130 ? U'i' // the only one that becomes two
-                                   : static_cast<char32_t>(utf8proc_tolower(
-                                     static_cast<utf8proc_int32_t>(code))));
+    const char32_t code = core::next_code(text, at);
+    core::append_code(out, code == 0x130
+                             ? U'i' // the only one that becomes two
+                             : static_cast<char32_t>(utf8proc_tolower(
+                               static_cast<utf8proc_int32_t>(code))));
     if (code == 0x130)
-      append_code(out, 0x307);
+      core::append_code(out, 0x307);
   }
   return out;
 }
@@ -70,9 +71,9 @@ std::string without_marks(std::string_view text) {
   std::string out;
   out.reserve(text.size());
   for (std::size_t at = 0; at < text.size();) {
-    const char32_t code = next_code(text, at);
+    const char32_t code = core::next_code(text, at);
     if (!is_mark(code))
-      append_code(out, code);
+      core::append_code(out, code);
   }
   return out;
 }

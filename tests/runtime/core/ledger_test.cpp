@@ -62,11 +62,11 @@ BOOST_AUTO_TEST_CASE(what_is_wrong_is_named) {
   log.erase(log.begin() + 11);
   const audit a = look(order, log);
   BOOST_TEST(!a.proven());
-  BOOST_TEST(a.other == std::vector<std::uint64_t>{5},
+  BOOST_TEST(a.other.listed == std::vector<std::uint64_t>{5},
              boost::test_tools::per_element());
-  BOOST_TEST(a.unknown == std::vector<std::uint64_t>{8},
+  BOOST_TEST(a.unknown.listed == std::vector<std::uint64_t>{8},
              boost::test_tools::per_element());
-  BOOST_TEST(a.missing == std::vector<std::uint64_t>{12},
+  BOOST_TEST(a.missing.listed == std::vector<std::uint64_t>{12},
              boost::test_tools::per_element());
 }
 
@@ -74,7 +74,7 @@ BOOST_AUTO_TEST_CASE(a_step_that_used_the_samples_of_another_is_found) {
   const data_order order(3, 100, samples);
   auto log = honest(order, 20);
   log[9].data = log[8].data;
-  BOOST_TEST(look(order, log).other == std::vector<std::uint64_t>{10},
+  BOOST_TEST(look(order, log).other.listed == std::vector<std::uint64_t>{10},
              boost::test_tools::per_element());
 }
 
@@ -90,9 +90,23 @@ BOOST_AUTO_TEST_CASE(of_steps_that_were_run_again_the_last_counts) {
 BOOST_AUTO_TEST_CASE(another_seed_or_order_of_microbatches_is_another_digest) {
   const data_order order(3, 100, samples), other(4, 100, samples);
   const auto log = honest(order, 20);
-  BOOST_TEST(look(other, log).other.size() == 20u);
+  BOOST_TEST(look(other, log).other.count == 20u);
   const std::uint64_t ab[] = {1, 2}, ba[] = {2, 1};
   BOOST_TEST(digest_of_step(ab) != digest_of_step(ba));
+}
+
+// The audit once made a list of all steps between: it ended with its memory.
+BOOST_AUTO_TEST_CASE(steps_far_apart_are_counted_not_listed) {
+  const data_order order(3, 20, samples);
+  auto log = honest(order, 1);
+  log.push_back({1'000'000'000'000, 5});
+  const audit a = look(order, log);
+  BOOST_TEST(a.missing.count == 999'999'999'998u);
+  BOOST_TEST(a.missing.listed.size() == findings::listed_max);
+  BOOST_TEST(a.missing.listed.front() == 2u);
+  BOOST_TEST(a.other.listed == std::vector<std::uint64_t>{1'000'000'000'000},
+             boost::test_tools::per_element());
+  BOOST_TEST(!a.proven());
 }
 
 BOOST_AUTO_TEST_CASE(nothing_proves_nothing) {

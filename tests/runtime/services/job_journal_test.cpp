@@ -283,6 +283,18 @@ BOOST_AUTO_TEST_CASE(lines_say_what_the_command_line_prints) {
   for (const auto* bad : {"", "{", "[]", "3", "{}", R"({"event":"other"})",
                           R"({"event":3})", R"({"event":"step","digest":"x"})"})
     BOOST_TEST(!from_json_line(bad, back), bad);
+  for (const char* step :
+       {"null", "\"3\"", "-3", "3.5", "1e300", "[3]", "18446744073709551616"})
+    BOOST_TEST(!from_json_line(R"({"event":"step","loss":1,"step":)"
+                                 + std::string(step) + "}",
+                               back),
+               step);
+  for (const char* bad :
+       {R"({"event":"step","loss":1})",
+        R"({"event":"step","step":3,"loss":"x"})",
+        R"({"event":"view","step":0,"peers":4294967296})",
+        R"({"event":"notice","step":1,"unix_ms":9223372036854775808})"})
+    BOOST_TEST(!from_json_line(bad, back), bad);
   const std::string deep = R"({"event":)" + std::string(1'000'000, '[')
                            + std::string(1'000'000, ']') + "}";
   BOOST_TEST(!from_json_line(deep, back));

@@ -157,6 +157,28 @@ BOOST_AUTO_TEST_CASE(control_characters_in_a_name_are_refused) {
              == errc::corrupt);
 }
 
+// A node whose lines are JSON ended at a name that was not UTF-8.
+BOOST_AUTO_TEST_CASE(a_name_that_may_not_be_shown_is_refused) {
+  for (const char* name :
+       {"Jos\xe9", "\xed\xa0\x80", "a\u009b2J", "a\u202ez", "a\nb"}) {
+    BOOST_TEST_CONTEXT(name) {
+      cl::hello hello;
+      hello.name = name;
+      envelope out;
+      BOOST_TEST(codec::decode(codec::encode(cl::message(hello)), out)
+                 == errc::corrupt);
+      core::view v = tests::random_message(3).view();
+      v.members[0].name = name;
+      BOOST_TEST(codec::decode(codec::encode(cl::message(cl::decided{v})), out)
+                 == errc::corrupt);
+    }
+  }
+  cl::hello hello;
+  hello.name = "Jos\u00e9";
+  envelope out;
+  BOOST_TEST(!codec::decode(codec::encode(cl::message(hello)), out));
+}
+
 BOOST_AUTO_TEST_CASE(a_chunk_beyond_its_blob_is_refused) {
   blob_chunk chunk;
   chunk.total_bytes = 10;
@@ -184,6 +206,24 @@ BOOST_AUTO_TEST_CASE(text_for_people_is_cleaned_when_sent) {
   envelope out;
   BOOST_TEST_REQUIRE(!codec::decode(codec::encode(reply), out));
   BOOST_TEST(std::get<client_reply>(out).text == "a b\nc");
+  reply.text = "/data/lat\xe9\u202e: \u009bno such file";
+  BOOST_TEST_REQUIRE(!codec::decode(codec::encode(reply), out));
+  BOOST_TEST(std::get<client_reply>(out).text
+             == "/data/lat\uFFFD :  no such file");
+  envelope asked;
+  client_request request{1, revoke{"Jos\xe9"}};
+  BOOST_TEST_REQUIRE(!codec::decode(codec::encode(request), asked));
+}
+
+BOOST_AUTO_TEST_CASE(a_text_is_cut_between_characters_when_sent) {
+  job_event event;
+  event.text = std::string(event_text_bytes_max - 1, 'a') + "\u00e9";
+  client_reply reply;
+  reply.events = {event};
+  envelope out;
+  BOOST_TEST_REQUIRE(!codec::decode(codec::encode(reply), out));
+  BOOST_TEST(std::get<client_reply>(out).events[0].text
+             == std::string(event_text_bytes_max - 1, 'a'));
 }
 
 BOOST_AUTO_TEST_CASE(canonical_bytes_tell_views_apart) {

@@ -2,8 +2,8 @@
 //
 // Vocabularies and texts from a seed; the oracle looks for the lowest rank,
 // leftmost first, over the whole piece again and again.
+#include "runtime/core/utf8.hpp"
 #include "runtime/model/text/bpe.hpp"
-#include "runtime/model/text/utf8.hpp"
 
 #include <boost/test/unit_test.hpp>
 
@@ -66,7 +66,7 @@ std::vector<token_id> symbols(const tiny& t, const std::string& text) {
   bool in_unknown = false;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t first = at;
-    next_code(text, at);
+    shoal::core::next_code(text, at);
     const std::string one = text.substr(first, at - first);
     auto it = t.vocabulary.find(one);
     if (it != t.vocabulary.end()) {

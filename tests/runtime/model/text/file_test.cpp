@@ -1,5 +1,7 @@
 // tests/runtime/model/text/file_test.cpp -- files that ask for what is not
 // there, and tokenizer_config.json.
+#include "runtime/core/shown.hpp"
+#include "runtime/model/text/json_view.hpp"
 #include "tests/runtime/model/text/golden.hpp"
 
 #include <boost/test/unit_test.hpp>
@@ -122,6 +124,92 @@ BOOST_AUTO_TEST_CASE(what_is_no_json_is_refused) {
   json file = minimal();
   file["normalizer"] = nested;
   BOOST_TEST(fault_of(file).find("too deep") != std::string::npos);
+}
+
+json sequence_of(const json& step, const char* key, std::size_t count) {
+  return {{"type", "Sequence"}, {key, std::vector<json>(count, step)}};
+}
+
+/// Makes eight letters of each.
+const json grow = {
+  {"type", "Replace"}, {"pattern", {{"String", "a"}}}, {"content", "aaaaaaaa"}};
+
+BOOST_AUTO_TEST_CASE(a_normalizer_that_multiplies_a_text_is_refused) {
+  const json prepend = {{"type", "Prepend"},
+                        {"prepend", std::string(3000, 'b')}};
+  for (const json& normal : {sequence_of(grow, "normalizers", 40),
+                             sequence_of(prepend, "normalizers", 200)}) {
+    json file = minimal();
+    file["normalizer"] = normal;
+    const auto made = hf_tokenizer::parse(file.dump());
+    BOOST_TEST_REQUIRE(bool(made));
+    encoder each(*made);
+    const auto ids = each.encode("a");
+    BOOST_TEST_REQUIRE(!ids);
+    BOOST_TEST(ids.message().find("grown_bytes_max") != std::string::npos);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_pre_tokenizer_that_multiplies_a_text_is_refused) {
+  json file = minimal();
+  file["pre_tokenizer"] = sequence_of(
+    {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", false}},
+    "pretokenizers", 60);
+  const auto made = hf_tokenizer::parse(file.dump());
+  BOOST_TEST_REQUIRE(bool(made));
+  encoder each(*made);
+  const auto ids = each.encode("\u00e9");
+  BOOST_TEST_REQUIRE(!ids);
+  BOOST_TEST(ids.message().find("grown_bytes_max") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(a_decoder_that_multiplies_a_text_stops) {
+  json file = minimal();
+  file["decoder"] = sequence_of(grow, "decoders", 40);
+  const auto made = hf_tokenizer::parse(file.dump());
+  BOOST_TEST_REQUIRE(bool(made));
+  const std::vector<token_id> ids(100, 0); // "a"
+  const std::string whole = made->decode(ids);
+  BOOST_TEST(whole.size() <= grown_bytes_max(100));
+  BOOST_TEST(whole.size() >= 100u);
+  decode_stream stream(*made);
+  for (const token_id id : ids)
+    BOOST_TEST(stream.push(id).size() <= grown_bytes_max(1));
+  BOOST_TEST(stream.finish().empty());
+}
+
+BOOST_AUTO_TEST_CASE(an_added_token_that_the_normalizer_multiplies_is_refused) {
+  json file = minimal();
+  file["normalizer"] = sequence_of(grow, "normalizers", 40);
+  file["added_tokens"][1]["content"] = "aaa";
+  file["added_tokens"][1]["special"] = false;
+  const std::string fault = fault_of(file);
+  BOOST_TEST(fault.find("added_tokens[1].content") != std::string::npos, fault);
+  BOOST_TEST(fault.find("grown_bytes_max") != std::string::npos, fault);
+}
+
+// The most that a normal form makes of a text.
+BOOST_AUTO_TEST_CASE(what_families_do_stays_within_the_limit) {
+  json file = minimal();
+  file["normalizer"] = {{"type", "NFKC"}};
+  const auto made = hf_tokenizer::parse(file.dump());
+  BOOST_TEST_REQUIRE(bool(made));
+  encoder each(*made);
+  std::string ligatures; // 18 letters each
+  for (int i = 0; i < 5000; ++i)
+    ligatures += "\uFDFA";
+  const auto ids = each.encode(ligatures);
+  BOOST_TEST(
+    (ids || ids.message().find("grown_bytes_max") == std::string::npos));
+}
+
+BOOST_AUTO_TEST_CASE(names_in_a_fault_may_be_shown) {
+  json file = minimal();
+  file["normalizer"] = {
+    {"type", "\x1b[2J\n\u009b\u202e" + std::string(10'000, 'x')}};
+  const std::string fault = fault_of(file);
+  BOOST_TEST(shoal::core::is_shown(fault));
+  BOOST_TEST(fault.size() < 2 * fault_bytes_max);
 }
 
 BOOST_AUTO_TEST_CASE(what_is_left_out_is_said) {

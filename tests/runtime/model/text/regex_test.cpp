@@ -1,8 +1,8 @@
 // tests/runtime/model/text/regex_test.cpp -- patterns, splits, characters.
+#include "runtime/core/utf8.hpp"
 #include "runtime/model/text/pre_tokenizer.hpp"
 #include "runtime/model/text/regex.hpp"
 #include "runtime/model/text/unicode.hpp"
-#include "runtime/model/text/utf8.hpp"
 
 #include <boost/test/unit_test.hpp>
 

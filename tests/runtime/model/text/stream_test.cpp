@@ -1,6 +1,6 @@
 // tests/runtime/model/text/stream_test.cpp -- ids decoded one by one.
+#include "runtime/core/utf8.hpp"
 #include "runtime/model/text/token_decoder.hpp"
-#include "runtime/model/text/utf8.hpp"
 #include "tests/runtime/model/text/golden.hpp"
 
 #include <boost/test/data/monomorphic.hpp>
@@ -20,11 +20,11 @@ streamed(const hf_tokenizer& tokenizer, const std::vector<token_id>& ids) {
   std::string all;
   for (const token_id id : ids) {
     const std::string part = stream.push(id);
-    BOOST_TEST(is_utf8(part));
+    BOOST_TEST(shoal::core::is_utf8(part));
     all += part;
   }
   const std::string last = stream.finish();
-  BOOST_TEST(is_utf8(last));
+  BOOST_TEST(shoal::core::is_utf8(last));
   return all + last;
 }
 

@@ -1,4 +1,4 @@
-// runtime/model/text/utf8.hpp -- characters of a text, one by one.
+// runtime/core/utf8.hpp -- characters of a text, one by one.
 //
 // Errors: none; what is not UTF-8 is reported (first_character) or replaced
 //         by U+FFFD, one for each maximal broken part.
@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-namespace shoal::model::text {
+namespace shoal::core {
 
 inline constexpr std::string_view replacement_character = "\xEF\xBF\xBD";
 
@@ -37,4 +37,4 @@ char32_t previous_code(std::string_view text, std::size_t& at);
 /// @pre code is a Unicode scalar value
 void append_code(std::string& text, char32_t code);
 
-} // namespace shoal::model::text
+} // namespace shoal::core

@@ -1,7 +1,7 @@
-// runtime/model/text/utf8.cpp -- characters of a text, one by one.
-#include "runtime/model/text/utf8.hpp"
+// runtime/core/utf8.cpp -- characters of a text, one by one.
+#include "runtime/core/utf8.hpp"
 
-namespace shoal::model::text {
+namespace shoal::core {
 
 character first_character(std::string_view text) {
   auto byte = [&](std::size_t i) {
@@ -108,4 +108,4 @@ void append_code(std::string& text, char32_t code) {
   }
 }
 
-} // namespace shoal::model::text
+} // namespace shoal::core

@@ -1,0 +1,184 @@
+// apps/status_text.cpp -- columns.
+#include "apps/status_text.hpp"
+
+#include "runtime/core/shown.hpp"
+
+#include <cstdarg>
+#include <cstdio>
+#include <iterator>
+#include <vector>
+
+namespace shoal::apps {
+namespace {
+
+using json = status_json;
+
+/// Appends as printf prints.
+[[gnu::format(printf, 2, 3)]] void
+put(std::string& out, const char* format, ...) {
+  va_list arguments, again;
+  va_start(arguments, format);
+  va_copy(again, arguments);
+  const int bytes = std::vsnprintf(nullptr, 0, format, arguments);
+  va_end(arguments);
+  if (bytes > 0) {
+    const std::size_t begin = out.size();
+    out.resize(begin + std::size_t(bytes) + 1); // and vsnprintf's '\0'
+    std::vsnprintf(out.data() + begin, std::size_t(bytes) + 1, format, again);
+    out.pop_back();
+  }
+  va_end(again);
+}
+
+const std::string& text_of(const json& from, const char* key) {
+  return from[key].get_ref<const std::string&>();
+}
+
+const char* text(const json& from, const char* key) {
+  return text_of(from, key).c_str();
+}
+
+/// The first bytes of an id, or of what a node calls one.
+std::string begin_of(const json& id, std::size_t bytes) {
+  return core::shown(id.get_ref<const std::string&>(), bytes);
+}
+
+unsigned long long number(const json& from, const char* key) {
+  return from[key].get<std::uint64_t>();
+}
+
+std::string devices_of(const json& peer) {
+  if (peer["witness"].get<bool>())
+    return "witness";
+  std::string out;
+  for (const json& d : peer["devices"])
+    put(out, "%s%s %llu threads %llu GFLOP/s %llu MiB", out.empty() ? "" : ", ",
+        text(d, "kind"), number(d, "threads"), number(d, "mflops") / 1000,
+        number(d, "memory_bytes") >> 20);
+  return peer["voter"].get<bool>() ? out : out + ", no vote";
+}
+
+std::string size_text(std::uint64_t bytes) {
+  static const char* const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  double value = double(bytes);
+  std::size_t unit = 0;
+  for (; value >= 1024 && unit + 1 < std::size(units); ++unit)
+    value /= 1024;
+  std::string out;
+  if (unit == 0)
+    put(out, "%.0f %s", value, units[unit]);
+  else
+    put(out, "%.1f %s", value, units[unit]);
+  return out;
+}
+
+/// A speed of a link, or "-" while nothing has measured it.
+std::string speed_text(const json& value, double per, const char* unit) {
+  std::string out;
+  if (value.is_number())
+    put(out, "%.1f %s", value.get<double>() / per, unit);
+  return out.empty() ? "-" : out;
+}
+
+std::string name_of(const json& status, const std::string& id) {
+  for (const json& p : status["peers"])
+    if (text_of(p, "id") == id && !text_of(p, "name").empty())
+      return text_of(p, "name");
+  return begin_of(id, 8);
+}
+
+void put_moved(std::string& out, const std::string& peer, const json& moved,
+               const std::string& why) {
+  put(out, "%-16s %-6s %10s %12s %11s %11s  %s\n", peer.c_str(),
+      text(moved, "fabric"), speed_text(moved["latency_ns"], 1e3, "us").c_str(),
+      speed_text(moved["bytes_per_s"], 1e6, "MB/s").c_str(),
+      size_text(number(moved, "sent_bytes")).c_str(),
+      size_text(number(moved, "received_bytes")).c_str(), why.c_str());
+  for (const json& j : moved["jobs"]) {
+    const std::string& job = text_of(j, "job");
+    put(out, "  %-38s %20s %11s\n",
+        job.empty() ? "no job" : ("job " + job).c_str(),
+        size_text(number(j, "sent_bytes")).c_str(),
+        size_text(number(j, "received_bytes")).c_str());
+  }
+}
+
+} // namespace
+
+std::string status_table(const status_json& status) {
+  std::string out;
+  put(out, "shoal %s  epoch %llu  %s\n", begin_of(status["id"], 12).c_str(),
+      number(status, "epoch"), text(status, "state"));
+  put(out, "%-10s %-16s %-12s %-22s %s\n", "PEER", "NAME", "STATE", "ADDRESS",
+      "DEVICES");
+  for (const json& p : status["peers"]) {
+    const json& addresses = p["addresses"];
+    put(out, "%-10s %-16s %-12s %-22s %s\n", begin_of(p["id"], 8).c_str(),
+        text(p, "name"), text(p, "state"),
+        addresses.empty() ? "" : addresses[0].get<std::string>().c_str(),
+        devices_of(p).c_str());
+  }
+  for (const json& cut : status["cuts"])
+    if (cut.size() == 2)
+      put(out, "no way between %s and %s\n", begin_of(cut[0], 8).c_str(),
+          begin_of(cut[1], 8).c_str());
+  for (const json& j : status["jobs"])
+    put(out, "job %s  %s  %s  %s\n", text(j, "id"), text(j, "name"),
+        text(j, "state"),
+        j.contains("plan")      ? text(j, "plan")
+        : j.contains("waiting") ? text(j, "waiting")
+                                : "");
+  return out;
+}
+
+std::string links_table(const status_json& status) {
+  std::string out;
+  put(out, "%-16s %-6s %10s %12s %11s %11s  %s\n", "PEER", "FABRIC", "LATENCY",
+      "BANDWIDTH", "SENT", "RECEIVED", "WHY NOT BETTER");
+  for (const json& l : status["links"]) {
+    std::string why;
+    for (const json& r : l["instead_of"])
+      why += (why.empty() ? "" : "; ") + text_of(r, "fabric") + ": "
+             + text_of(r, "why");
+    const json unused = {{"fabric", l["fabric"]}, {"sent_bytes", 0u},
+                         {"received_bytes", 0u},  {"latency_ns", json()},
+                         {"bytes_per_s", json()}, {"jobs", json::array()}};
+    std::vector<const json*> lines{&unused};
+    for (const json& m : l["moved"])
+      if (m["fabric"] == l["fabric"])
+        lines[0] = &m;
+      else
+        lines.push_back(&m);
+    const std::string peer = name_of(status, text_of(l, "peer"));
+    for (const json* m : lines)
+      put_moved(out, peer, *m, m == lines[0] ? why : "before");
+  }
+  return out;
+}
+
+std::string jobs_table(const status_json& status) {
+  std::string out;
+  put(out, "%-16s  %-16s %4s  %-9s %15s %9s %10s  %s\n", "JOB", "NAME", "PRIO",
+      "STATE", "STEP", "LOSS", "TOKENS/S", "WHERE");
+  for (const json& j : status["jobs"]) {
+    const bool waits = j.contains("waiting");
+    const bool runs = text_of(j, "state") == "running";
+    std::string loss, speed;
+    if (j["loss"].is_number())
+      put(loss, "%.4f", j["loss"].get<double>());
+    if (runs && !waits && j["tokens_per_s"].is_number())
+      put(speed, "%.0f", j["tokens_per_s"].get<double>());
+    const std::string step = std::to_string(number(j, "step")) + "/"
+                             + std::to_string(number(j, "steps"));
+    put(out, "%-16s  %-16s %4d  %-9s %15s %9s %10s  %s\n", text(j, "id"),
+        text(j, "name"), j["priority"].get<int>(),
+        waits ? "waits" : text(j, "state"), step.c_str(),
+        loss.empty() ? "-" : loss.c_str(), speed.empty() ? "-" : speed.c_str(),
+        waits                ? text(j, "waiting")
+        : j.contains("plan") ? text(j, "plan")
+                             : "");
+  }
+  return out;
+}
+
+} // namespace shoal::apps

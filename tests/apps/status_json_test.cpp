@@ -1,0 +1,78 @@
+// tests/apps/status_json_test.cpp -- what a node that lies answers to `status`.
+#define BOOST_TEST_MODULE status_json
+#include "apps/status_text.hpp"
+#include "runtime/core/shown.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include <string>
+
+using namespace shoal::apps;
+
+namespace {
+
+std::string tables_of(const std::string& text) {
+  const auto status = parse_status(text);
+  BOOST_TEST_REQUIRE(bool(status), text);
+  static_cast<void>(view_of(*status));
+  return status_table(*status) + links_table(*status) + jobs_table(*status);
+}
+
+} // namespace
+
+BOOST_AUTO_TEST_CASE(what_is_no_status_is_refused) {
+  for (const char* text :
+       {"", "{", "[]", "3", "{}", R"({"peers":[]})", R"({"jobs":[]})"})
+    BOOST_TEST(!parse_status(text), text);
+}
+
+BOOST_AUTO_TEST_CASE(what_is_missing_or_of_another_kind_is_not_known) {
+  for (const char* text :
+       {R"({"peers":3,"jobs":null})",
+        R"({"peers":[3,null,[],{}],"jobs":["a",{}]})",
+        R"({"peers":[{"devices":[3,{}],"addresses":[7]}],"jobs":[{"loss":"x",
+            "step":-1,"steps":1e300,"priority":1e300,"tokens_per_s":[]}]})",
+        R"({"peers":[],"jobs":[],"cuts":[3,[],["a"],["a","b","c"]],
+            "links":[{"moved":[{}],"instead_of":[3]},7],"epoch":-5})"})
+    BOOST_TEST_CONTEXT(text)
+  tables_of(text);
+}
+
+BOOST_AUTO_TEST_CASE(what_is_there_is_shown) {
+  const std::string tables = tables_of(
+    R"({"id":"9f86d081884c7d65","epoch":7,"state":"member","peers":[{
+        "id":"6c613112000000000000000000000000","name":"anna","state":"active",
+        "addresses":["127.0.0.1:7"],"voter":true,"witness":false,
+        "devices":[{"kind":"cpu","threads":2,"mflops":3000,
+                    "memory_bytes":4194304}]}],
+        "jobs":[{"id":"00000000000000ab","name":"run","state":"running",
+                 "priority":-3,"step":4,"steps":9,"loss":1.5,
+                 "tokens_per_s":100,"plan":"1 x 2"}]})");
+  for (const char* part :
+       {"epoch 7", "anna", "127.0.0.1:7", "cpu 2 threads 3 GFLOP/s 4 MiB",
+        "00000000000000ab", "-3", "4/9", "1.5000", "100", "1 x 2"})
+    BOOST_TEST(tables.find(part) != std::string::npos, part << tables);
+}
+
+BOOST_AUTO_TEST_CASE(texts_are_fit_to_be_shown_and_numbers_bounded) {
+  const auto status = parse_status(
+    R"({"peers":[{"name":"\u001b[2J\u009b\u202e\ud800","devices":[
+        {"mflops":18446744073709551615,"threads":99999999999}]}],
+        "jobs":[],"epoch":18446744073709551615})");
+  // A surrogate alone is no JSON for the library: then nothing is taken.
+  BOOST_TEST(!status);
+  const auto mended = parse_status(
+    R"({"peers":[{"id":"6c6131120000000000000000000000006c613112000000000000000000000000",
+        "name":"\u001b[2J\u009b\u202e","devices":[
+        {"mflops":18446744073709551615,"threads":99999999999}]}],
+        "jobs":[],"epoch":18446744073709551615})");
+  BOOST_TEST_REQUIRE(bool(mended));
+  BOOST_TEST(
+    shoal::core::is_shown((*mended)["peers"][0]["name"].get<std::string>()));
+  const auto view = view_of(*mended);
+  BOOST_TEST(view.number == std::uint64_t{1} << 56);
+  for (const auto& m : view.members) {
+    BOOST_TEST(m.device.threads == 65536u);
+    BOOST_TEST(m.device.mflops == std::uint64_t{1} << 40);
+  }
+}
