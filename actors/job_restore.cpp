@@ -5,6 +5,7 @@
 #include "actors/job_actor.hpp"
 #include "runtime/device_queue.hpp"
 #include "runtime/errc.hpp"
+#include "runtime/job_log.hpp"
 #include "runtime/store/store.hpp"
 
 #include <chrono>

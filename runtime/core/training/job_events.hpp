@@ -372,7 +372,7 @@ struct checkpoint_given_up {
 struct checkpoint_awaited {
   checkpoint_ref checkpoint;
   std::vector<peer_id> holders; ///< as far as known here
-  std::uint64_t last = 0;       ///< newest committed step known
+  std::uint64_t last = 0;       ///< largest committed step known
   std::uint64_t otherwise = 0;  ///< step to go on from without it
   nanoseconds patience = 0;     ///< until the run goes on without it
 };

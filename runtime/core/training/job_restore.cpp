@@ -70,7 +70,7 @@ void job_core::say_awaited() {
     std::ranges::copy_if(told->second, std::back_inserter(holders),
                          [&](const peer_id& p) { return p != config_.self; });
   act(job_action::checkpoint_awaited{awaited_, std::move(holders),
-                                     decision_->last, decision_->otherwise,
+                                     decision_->top, decision_->otherwise,
                                      config_.checkpoint_patience});
 }
 

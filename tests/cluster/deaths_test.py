@@ -1,0 +1,149 @@
+# tests/cluster/deaths_test.py -- several peers die at once, with what they hold.
+#
+# Those that compute a job die together, or with all that hold its newest
+# checkpoint, and come back seconds later with their disks; pairs of four peers
+# die in turn, and in a storm. Checked: no more steps come again than lie
+# between two checkpoints, with the losses that they had, whoever has died; where
+# the run waits for a checkpoint, it says for whom.
+import random
+import signal
+import sys
+import time
+
+from all_killed_test import RUN, TOLERANCE, newest
+from bars import Bars, State, options_of
+from cluster import Cluster
+from lifecycle_support import kill_together
+from watch import events_known, train
+
+INTERVAL = 20  # steps between checkpoints
+DEADLINE_S = 100
+SEEDS = 20  # of each row, with --bars
+
+# name: peers, replicas, stages, who dies, seconds until they are back, times
+ROWS = {
+    "5 peers, 2 replicas: both die": (5, 2, 1, "workers", 3.0, 1),
+    "5 peers, 2 replicas: both die, soon back": (5, 2, 1, "workers", 0.3, 1),
+    "4 peers, 2 replicas: both die": (4, 2, 1, "workers", 3.0, 1),
+    "6 peers, 2 replicas: both and another die": (6, 2, 1, "one more", 3.0, 1),
+    "7 peers, 2 replicas: all that hold the checkpoint die":
+        (7, 2, 1, "holders", 3.0, 1),
+    "4 peers, 2 x 2: pairs in turn": (4, 2, 2, "in turn", 3.0, 4),
+    "4 peers, 2 x 2: a storm of pairs": (4, 2, 2, "storm", 0.5, 6),
+}
+SHORT = ("5 peers, 2 replicas: both die, soon back",
+         "7 peers, 2 replicas: all that hold the checkpoint die",
+         "4 peers, 2 x 2: a storm of pairs")
+
+
+def workers(cluster):
+    """The peers that compute the job, by its plan."""
+    for peer in cluster.peers:
+        if peer.running():
+            plan = peer.status()["jobs"][0]["plan"]
+            return [p for p in cluster.peers if f" {p.name}[" in plan]
+    raise AssertionError("no peer runs")
+
+
+def holders(cluster):
+    """The peers whose stores have the newest published checkpoint."""
+    known = max((e for e in events_known(cluster, "checkpoint")),
+                key=lambda e: (e["epoch"], e["step"]))
+    return [p for p in cluster.peers
+            if any((cluster.root / "stores" / p.name).rglob(known["digest"]))]
+
+
+def victims(cluster, who, rng, number):
+    computing = workers(cluster)
+    if who == "workers":
+        return computing
+    if who == "one more":
+        return computing + [rng.choice([p for p in cluster.peers
+                                        if p not in computing])]
+    if who == "holders":
+        return computing + [p for p in holders(cluster) if p not in computing]
+    if who == "in turn":
+        return [cluster.peers[number % 4], cluster.peers[(number + 1) % 4]]
+    return rng.sample(cluster.peers, 2)
+
+
+def one(cluster, watch, rng, row, number, since):
+    """Kills; the steps that came again, and when all were started again."""
+    _, _, _, who, back_s, _ = row
+    watch.advance(rng.randint(2 * INTERVAL, 4 * INTERVAL), DEADLINE_S)
+    dead = victims(cluster, who, rng, number)
+    kill_together(dead)
+    done = newest(cluster, watch, since, "step")
+    signal.sigtimedwait([], back_s)
+    started = time.monotonic()
+    for peer in dead:
+        peer.start()
+    cluster.wait_view(len(cluster.peers), 60)
+    watch.past(time.monotonic(), 2, DEADLINE_S)
+    lost = watch.repeated[-1] if watch.repeated_at and \
+        watch.repeated_at[-1] > since else 0
+    print(f"  {', '.join(p.name for p in dead)} killed after step {done}: "
+          f"{lost} steps again", flush=True)
+    return lost, started
+
+
+def run(options, name, seed):
+    row = ROWS[name]
+    peers, replicas, stages, who, _, times = row
+    rng = random.Random(seed)
+    with Cluster(options.shoal, peers, ["--threads", "1"],
+                 options.keep) as cluster:
+        folder = cluster.work
+        run_file = folder / "run.toml"
+        run_file.write_text(
+            RUN.format(interval=INTERVAL)
+            .replace("replicate_degree = 2", f"replicate_degree = {replicas}")
+            .replace("parallel_degree = 2", f"parallel_degree = {stages}"),
+            encoding="utf-8")
+        cluster.start_all()
+        cluster.wait_view(peers)
+        # More is allowed for, so that it is counted, not fatal.
+        watch = train(cluster, run_file, folder / "out", options.data,
+                      repeats_max=1000 * INTERVAL, tolerance=TOLERANCE,
+                      gaps=True)
+        watch.advance(INTERVAL, DEADLINE_S)
+        lost, since = [], 0.0
+        for number in range(times):
+            again, since = one(cluster, watch, rng, row, number, since)
+            lost.append(again)
+        said = any("waiting for the checkpoint" in e["text"]
+                   for e in events_known(cluster, "notice"))
+        watch.process.send_signal(signal.SIGINT)
+        watch.process.send_signal(signal.SIGINT)
+        watch.process.wait(timeout=DEADLINE_S)
+    return {"lost": lost, "said": said, "deviation": watch.deviation}
+
+
+def main():
+    options = options_of("deaths_test.py",
+                         lambda p: p.add_argument("--row", choices=ROWS))
+    bars, state = Bars(options), State(options.state)
+    names = [options.row] if options.row else ROWS if options.bars else SHORT
+    for name in names:
+        for seed in range(options.seed,
+                          options.seed + (SEEDS if options.bars else 1)):
+            if f"{name} {seed}" not in state.done:
+                print(f"{name}, seed {seed}", flush=True)
+                state.keep(f"{name} {seed}", run(options, name, seed))
+        of = [what for key, what in state.done.items()
+              if key.rsplit(" ", 1)[0] == name]
+        bars.at_most(f"{name}: steps again, most",
+                     max(max(o["lost"]) for o in of), INTERVAL, "", exact=True)
+        if ROWS[name][3] == "holders":
+            bars.at_least(f"{name}: runs that said for whom they wait",
+                          sum(o["said"] for o in of), len(of))
+        bars.at_most(f"{name}: losses of these differ by",
+                     max(o["deviation"] for o in of), TOLERANCE, "",
+                     exact=True)
+    code = bars.finish()
+    state.forget()
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())
