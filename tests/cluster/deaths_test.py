@@ -50,7 +50,7 @@ def holders(cluster):
     known = max((e for e in events_known(cluster, "checkpoint")),
                 key=lambda e: (e["epoch"], e["step"]))
     return [p for p in cluster.peers
-            if any((cluster.root / "stores" / p.name).rglob(known["digest"]))]
+            if any((cluster.root / "stores" / str(p.number)).rglob(known["digest"][2:]))]
 
 
 def victims(cluster, who, rng, number):
