@@ -327,6 +327,12 @@ void put(wire::View& to, const view& from) {
     to.add_lapsed(raw(id));
   for (const core::invitation& i : from.invites)
     put(*to.add_invites(), i);
+  for (const core::stalled_peer& s : from.stalled) {
+    wire::StalledPeer& stalled = *to.add_stalled();
+    stalled.set_peer(raw(s.peer));
+    stalled.set_times(s.times);
+    stalled.set_since(s.since);
+  }
 }
 
 void get(const wire::View& from, view& to, checks& c) {
@@ -367,6 +373,13 @@ void get(const wire::View& from, view& to, checks& c) {
   if (c.list(from.invites_size(), core::cluster::invites_max))
     for (const wire::Invitation& i : from.invites())
       get(i, to.invites.emplace_back(), c);
+  if (c.list(from.stalled_size(), core::cluster::stalled_max))
+    for (const wire::StalledPeer& s : from.stalled()) {
+      core::stalled_peer& stalled = to.stalled.emplace_back();
+      c.id(s.peer(), stalled.peer);
+      stalled.times = c.at_most(s.times(), core::cluster::stall_times_max);
+      stalled.since = c.at_most(s.since(), epoch_max);
+    }
   for (std::size_t i = 1; i < to.members.size(); ++i) // V-1
     c.require(to.members[i - 1].id.peer < to.members[i].id.peer);
   for (std::size_t i = 1; i < to.jobs.size(); ++i) // V-2

@@ -80,6 +80,13 @@ void impl::on(const peer_id& from, const join_request& m) {
       "the shoal is full: " + std::to_string(members_max) + " members";
   else if (old == nullptr && !has_room(view_, bytes_bound(m.draft)))
     no.reason = no_room;
+  else if (old == nullptr && stays_out(from)) {
+    no.later = true;
+    no.reason = "this peer was expelled for holding up a job; it is let in "
+                "again "
+                + std::to_string(pause_of(from) / (1000 * milliseconds))
+                + " s after that";
+  }
   if (!no.reason.empty()) {
     send_to(from, std::move(no));
     return;
@@ -97,6 +104,8 @@ void impl::on(const peer_id&, const join_answer& m) {
     return;
   for (const std::string& a : m.addresses)
     dial_now(a, true);
+  if (m.later)
+    homeless_since_ = now_; // somebody will have us: no shoal of our own
   if (!m.reason.empty() && m.reason != refusal_) { // said once, not per retry
     refusal_ = m.reason;
     out_->push_back(rejected{m.reason});

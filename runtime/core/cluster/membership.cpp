@@ -137,6 +137,7 @@ void membership::impl::on(const start& e) {
   agreement_.follow(view_, seated_, e.stored.vote ? &*e.stored.vote : nullptr);
   detector_.follow(view_, now_);
   detector_.be_patient_until(now_ + config_.suspect_floor);
+  note_stalls();
   phase_ = seated_ ? phase::waiting : phase::homeless;
   homeless_since_ = now_;
   if (!former_.empty())
@@ -264,6 +265,7 @@ void membership::impl::on(const expel_member& e) {
   c.kind = change_kind::expel;
   c.subject = m->id;
   c.since = e.number;
+  c.afresh = was_well(e.peer);
   if (!settled(c, view_))
     wish(std::move(c));
 }

@@ -2,8 +2,8 @@
 //
 // Split by mechanism: membership.cpp (events, time), views.cpp (adopting and
 // proposing), contact.cpp (connections, hello, merging), joining.cpp (getting
-// in and letting in), seeds.cpp (given addresses), leaving.cpp. Only these
-// include it.
+// in and letting in), stalls.cpp (who is let in later), seeds.cpp (given
+// addresses), leaving.cpp. Only these include it.
 #pragma once
 
 #include "runtime/core/cluster/agreement.hpp"
@@ -82,6 +82,14 @@ struct membership::impl {
   struct seed {
     nanoseconds next_at = 0;
     nanoseconds pause = seed_pause;
+  };
+
+  /// A peer that has held up a job: until when it stays out, or since when it
+  /// is back.
+  struct stall {
+    epoch since = 0; ///< the view that has expelled it
+    nanoseconds until = 0;
+    nanoseconds back_since = time_max; ///< time_max: it is out
   };
 
   /// Peers that a new view has no more.
@@ -199,6 +207,12 @@ struct membership::impl {
   void on(const peer_id& from, const join_answer& m);
   void on(const peer_id& from, const change_request& m);
 
+  // stalls.cpp
+  void note_stalls();
+  bool stays_out(const peer_id& who) const;
+  bool was_well(const peer_id& who) const;
+  nanoseconds pause_of(const peer_id& who) const;
+
   // keys.cpp
   void on(const revoke_peer& e);
   void on(const add_invite& e);
@@ -241,6 +255,12 @@ struct membership::impl {
   std::map<std::string, dial> dials_;
   std::map<std::string, seed> seeds_;      ///< that were tried in company
   std::map<std::string, peer_id> reached_; ///< who answered there
+  /// Whose word is that we were revoked: not dialled again before a new view.
+  std::set<std::string> barred_;
+  std::string accuser_; ///< one of them; empty: nobody, or we were admitted
+  nanoseconds shut_out_at_ = time_max; ///< when its word counts
+  std::map<peer_id, stall> stalls_;    ///< of those that the view counts
+  bool jobs_wait_ = false; ///< for members; known while somebody is out so
 
   key_record keys_;
   std::optional<offering> offer_;

@@ -130,6 +130,8 @@ void impl::install(view v, bool seated_now) {
   if (view_.shoal != before.shoal && !former_.empty())
     hand_on_at_ = now_ + former_patience;
   hold_joins(before);
+  note_stalls();
+  barred_.clear(); // who is where, and who is believed, may be another now
   if (ends) {
     former_.push_back(view_);
     if (former_.size() > former_max)

@@ -109,6 +109,20 @@ void grant_invite(view& v, const change& c) {
   v.invites.push_back(c.invite);
 }
 
+/// Who is expelled although it answers comes back after a pause.
+void remember_stall(view& v, const peer_id& id, bool afresh) {
+  auto at = std::ranges::find(v.stalled, id, &stalled_peer::peer);
+  stalled_peer s{id, 1, v.number};
+  if (at != v.stalled.end()) {
+    if (!afresh)
+      s.times = std::min(at->times + 1, stall_times_max);
+    v.stalled.erase(at);
+  }
+  v.stalled.push_back(s);
+  if (v.stalled.size() > stalled_max)
+    v.stalled.erase(v.stalled.begin());
+}
+
 void grant(view& v, const change& c) {
   member* m = find(v, c.subject.peer);
   if (m != nullptr && m->id != c.subject)
@@ -146,6 +160,9 @@ void grant(view& v, const change& c) {
         j.retried = std::max(j.retried, c.since);
     break;
   case change_kind::expel: // still of its view, or it would be settled
+    if (m != nullptr)
+      remember_stall(v, c.subject.peer, c.afresh);
+    [[fallthrough]];
   case change_kind::remove:
     if (m != nullptr)
       std::erase_if(v.members,

@@ -163,6 +163,9 @@ core::view random_message::view() {
     v.lapsed.push_back(id<core::peer_id>());
   for (std::size_t i = below(3); i > 0; --i)
     v.invites.push_back(invitation());
+  for (std::size_t i = below(3); i > 0; --i)
+    v.stalled.push_back(
+      {id<core::peer_id>(), static_cast<std::uint32_t>(below(99)), number()});
   return v;
 }
 
