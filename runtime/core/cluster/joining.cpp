@@ -116,6 +116,10 @@ void impl::on(const peer_id& from, const change_request& m) {
   if (m.shoal != view_.shoal || find_member(view_, from) == nullptr || !i_vote()
       || settled(m.what, view_))
     return;
+  // Of a view that we do not know yet: then it asks again. A number that no
+  // view has would settle all that is wished for later.
+  if (m.what.since > view_.number)
+    return;
   for (auto& w : wishes_.changes)
     if (w.what == m.what) {
       if (!w.own)

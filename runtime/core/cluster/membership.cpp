@@ -2,10 +2,12 @@
 #include "runtime/core/cluster/membership.hpp"
 
 #include "runtime/core/assert.hpp"
+#include "runtime/core/cluster/credible.hpp"
 #include "runtime/core/cluster/membership_impl.hpp"
 #include "runtime/core/view_size.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace shoal::core::cluster {
 
@@ -132,6 +134,10 @@ void membership::impl::on(const start& e) {
     return;
   }
   view_ = e.stored.view->current;
+  if (view_.number > believed_max(view_.number))
+    say("the stored view has number " + std::to_string(view_.number)
+        + ", which a lying peer has made up: nothing can be decided after it. "
+          "Move the data directories of this shoal away");
   seated_ = e.stored.view->seated;
   former_ = e.stored.view->former;
   agreement_.follow(view_, seated_, e.stored.vote ? &*e.stored.vote : nullptr);
@@ -201,8 +207,14 @@ void membership::impl::on(const connect_failed& e) {
 }
 
 void membership::impl::on(const received& e) {
-  if (links_.contains(e.from))
-    std::visit([&](const auto& m) { on(e.from, m); }, e.what);
+  if (!links_.contains(e.from))
+    return;
+  if (credible(e.what, view_.number))
+    return std::visit([&](const auto& m) { on(e.from, m); }, e.what);
+  if (!std::exchange(warned_far_, true))
+    say("peer " + short_name(e.from) + " names views far above ours (number "
+        + std::to_string(view_.number)
+        + "), which no honest peer does: such messages are ignored");
 }
 
 void membership::impl::on(const submit_job& e) {

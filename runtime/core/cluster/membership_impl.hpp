@@ -272,6 +272,7 @@ struct membership::impl {
   bool handed_on_ = false;   ///< what the others need not ask us for then
   bool lingering_ = false;   ///< out of the view; tells the others
   bool warned_apart_ = false;
+  bool warned_far_ = false;
   std::string refusal_; ///< the last that was reported
   nanoseconds leave_until_ = 0;
   nanoseconds join_not_before_ = 0;

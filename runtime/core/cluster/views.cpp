@@ -204,7 +204,7 @@ void impl::hold_joins(const view& before) {
 void impl::found_alone(std::vector<job_entry> jobs,
                        std::vector<assignment> previous) {
   view v;
-  v.number = view_.number + 1;
+  v.number = std::min(view_.number + 1, epoch_max);
   v.cluster = config_.cluster;
   v.jobs = std::move(jobs);
   v.key = view_.key;
@@ -402,7 +402,8 @@ nanoseconds impl::wishes_due() const {
 }
 
 void impl::propose() {
-  if (!i_vote() || phase_ != phase::member || !agreement_.may_propose(now_))
+  if (!i_vote() || phase_ != phase::member || !agreement_.may_propose(now_)
+      || view_.number >= epoch_max)
     return;
   bool ripe = wishes_due() <= now_;
   if (!ripe && !agreement_.unfinished())

@@ -2,6 +2,7 @@
 #include "runtime/core/cluster/wishes.hpp"
 
 #include "runtime/core/assert.hpp"
+#include "runtime/core/cluster/credible.hpp"
 #include "runtime/core/cluster/membership.hpp" // the limits
 #include "runtime/core/view_size.hpp"
 
@@ -305,7 +306,7 @@ next_view(const view& base, const wishes& w,
   view v = base;
   ++v.number;
   for (const auto& [peer, join] : w.joins)
-    if (join.request.floor < v.number + floor_lead_max)
+    if (join.request.floor < believed_max(base.number))
       v.number = std::max(v.number, join.request.floor + 1); // C-2
   for (const auto& [id, since] : w.losses)
     if (!w.joins.contains(id.peer))
