@@ -39,7 +39,7 @@ void impl::ask_for_entry() {
   peer_id who{};
   const link* l = best_contact(&who);
   nanoseconds waited = now_ - homeless_since_;
-  if (waited >= config_.homeless_patience
+  if (waited >= config_.homeless_patience && accuser_.empty()
       && (l == nullptr || waited >= 3 * config_.homeless_patience)) {
     say("nobody admits this peer; founding a new shoal");
     found_alone({}, {});

@@ -87,6 +87,7 @@ bool membership::impl::may_wait(const event& e) const {
                     || std::holds_alternative<peer_up>(e)
                     || std::holds_alternative<peer_down>(e)
                     || std::holds_alternative<connect_failed>(e)
+                    || std::holds_alternative<turned_away>(e)
                     || std::holds_alternative<doubted>(e)
                     || std::holds_alternative<discovered>(e)
                     || std::holds_alternative<reached>(e);
@@ -102,6 +103,8 @@ void membership::impl::settle() {
   detector_.on_tick(now_, *out_);
   update_phase();
   refresh_leaving();
+  if (phase_ != phase::gone)
+    end_if_shut_out();
   if (phase_ == phase::gone)
     return;
   follow_key();
@@ -365,6 +368,7 @@ void membership::impl::ask_for_tick() {
   soon(hand_on_at_);
   soon(seeds_due());
   soon(ask_key_at_);
+  soon(shut_out_at_);
   if (offer_) {
     soon(offer_->next_at);
     soon(offer_->patient_until);

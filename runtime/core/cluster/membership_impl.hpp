@@ -11,6 +11,9 @@
 #include "runtime/core/cluster/membership.hpp"
 #include "runtime/core/cluster/wishes.hpp"
 
+#include <map>
+#include <set>
+
 namespace shoal::core::cluster {
 
 inline constexpr nanoseconds milliseconds = 1'000'000;
@@ -55,6 +58,8 @@ inline constexpr nanoseconds seed_pause = 5'000 * milliseconds;
 inline constexpr nanoseconds seed_pause_max = 60'000 * milliseconds;
 inline constexpr std::size_t seeds_max = 512;
 inline constexpr std::size_t reached_max = 1088;
+/// Addresses of members and some that were discovered; more are not listened to.
+inline constexpr std::size_t barred_max = 1088;
 
 /// What another shoal's cluster key is to ours.
 enum class key_age { same, newer, older, unrelated };
@@ -116,6 +121,7 @@ struct membership::impl {
   void on(const peer_up& e);
   void on(const peer_down& e);
   void on(const connect_failed& e);
+  void on(const turned_away& e);
   void on(const doubted&) { doubted_until_ = now_ + doubt_life; }
   void on(const received& e);
   void on(const tick&) {}
@@ -174,6 +180,8 @@ struct membership::impl {
   void dial_due();
   bool connected_to(const std::string& address) const;
   bool dial_is_open(const std::string& address) const;
+  void end_if_shut_out();
+  bool needs_admission() const;
   std::vector<std::string> wanted_addresses() const;
   void heard(const peer_id& from, const shoal_id& shoal, epoch number);
   bool believable(const peer_id& from, const view& v) const;
