@@ -171,18 +171,16 @@ void get(const wire::JobEntry& from, job_entry& to, checks& c) {
   to.embed_state_bytes = c.at_most(from.embed_state_bytes(), bytes_max);
   to.head_state_bytes = c.at_most(from.head_state_bytes(), bytes_max);
   to.activation_bytes = c.at_most(from.activation_bytes(), bytes_max);
-  to.want_replicas =
-    c.at_most(from.want_replicas(), static_cast<int>(replicas_max));
-  to.want_stages = c.at_most(from.want_stages(), static_cast<int>(stages_max));
+  to.want_replicas = c.at_most(from.want_replicas(), want_replicas_max);
+  to.want_stages = c.at_most(from.want_stages(), want_stages_max);
   c.require(to.want_replicas >= -1 && to.want_stages >= -1);
-  if (c.list(from.want_blocks_size(), stages_max))
+  if (c.list(from.want_blocks_size(), std::size_t(want_stages_max)))
     for (std::uint32_t n : from.want_blocks())
       to.want_blocks.push_back(c.at_most(n, blocks_max));
   if (from.want_schedule() != 0)
     c.enumerator(from.want_schedule(), core::schedule_kind::one_f_one_b,
                  core::schedule_kind::zero_bubble, to.want_schedule.emplace());
-  to.want_virtual =
-    c.at_most(from.want_virtual(), static_cast<int>(stages_max));
+  to.want_virtual = c.at_most(from.want_virtual(), want_virtual_max);
   c.require(to.want_virtual >= -1);
   to.want_copies = c.at_most(from.want_copies(), core::copies_max);
   to.want_copy_every = c.at_most(from.want_copy_every(), core::copy_every_max);
@@ -235,7 +233,7 @@ void put(wire::Assignment& to, const assignment& from) {
   put(*to.mutable_evaluator(), from.evaluator);
   put(*to.mutable_checkpointer(), from.checkpointer);
   put(*to.mutable_reporter(), from.reporter);
-  to.set_why_waiting(from.why_waiting);
+  to.set_why_waiting(printable(from.why_waiting, text_bytes_max));
   to.set_schedule(static_cast<std::uint32_t>(from.schedule));
   for (const core::follower_place& f : from.followers)
     put(*to.add_followers(), f);

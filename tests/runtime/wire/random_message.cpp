@@ -216,7 +216,7 @@ cl::message random_message::cluster(std::size_t kind) {
   case 1:
     return cl::join_request{shoal, member(), coin(), number()};
   case 2: {
-    cl::join_answer m{shoal, {}, texts(), text()};
+    cl::join_answer m{shoal, {}, texts(), text(), coin()};
     if (coin())
       m.into = id<core::shoal_id>();
     return m;
