@@ -161,13 +161,15 @@ void grant(view& v, const change& c) {
         j.retried = std::max(j.retried, c.since);
     break;
   case change_kind::expel: // still of its view, or it would be settled
-    if (m != nullptr)
-      remember_stall(v, c.subject.peer, c.afresh);
-    [[fallthrough]];
   case change_kind::remove:
-    if (m != nullptr)
-      std::erase_if(v.members,
-                    [&](const member& x) { return x.id == c.subject; });
+    // Nobody could decide anything without the only voter: it stays, so that
+    // other wishes are granted.
+    if (m == nullptr || !may_stop_voting(v, *m))
+      break;
+    if (c.kind == change_kind::expel)
+      remember_stall(v, c.subject.peer, c.afresh);
+    std::erase_if(v.members,
+                  [&](const member& x) { return x.id == c.subject; });
     break;
   case change_kind::update:
     if (m != nullptr) {

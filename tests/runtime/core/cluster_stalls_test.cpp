@@ -182,6 +182,20 @@ BOOST_AUTO_TEST_CASE(where_all_jobs_run_on_it_waits) {
   BOOST_TEST(expel_and_wait() >= 4 * s);
 }
 
+// The wish to expel it would hold up all others.
+BOOST_AUTO_TEST_CASE(the_only_voter_is_not_expelled) {
+  b.c.self.voter = false;
+  meet();
+  give(b, expel_member{peer(1), b.core->current().number});
+  run(s);
+  job_entry j;
+  j.id = 3;
+  give(b, submit_job{j});
+  run(s);
+  BOOST_TEST(together());
+  BOOST_TEST(find_job(a.core->current(), 3) != nullptr);
+}
+
 BOOST_AUTO_TEST_CASE(the_view_remembers_so_many_at_most) {
   begin(a);
   wishes w;
