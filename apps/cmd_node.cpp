@@ -281,6 +281,11 @@ public:
     if (early_)
       node.leave(runtime::leave_deadline);
   }
+  /// Before the node goes.
+  void ended() {
+    std::lock_guard lock(mutex_);
+    node_ = nullptr;
+  }
 
 private:
   std::mutex mutex_;
@@ -316,6 +321,7 @@ int run_node(const node_options& o) {
   interrupts.started(*node);
   while (!node->wait_stopped(std::chrono::hours(1))) {
   }
+  interrupts.ended();
   return node->failed() ? exit_failed : exit_done;
 }
 

@@ -124,6 +124,16 @@ void remember_stall(view& v, const peer_id& id, bool afresh) {
     v.stalled.erase(v.stalled.begin());
 }
 
+/// Nobody could decide anything without the only voter: it stays, so that other
+/// wishes are granted.
+void grant_removal(view& v, const member* m, const change& c) {
+  if (m == nullptr || !may_stop_voting(v, *m))
+    return;
+  if (c.kind == change_kind::expel)
+    remember_stall(v, c.subject.peer, c.afresh);
+  std::erase_if(v.members, [&](const member& x) { return x.id == c.subject; });
+}
+
 void grant(view& v, const change& c) {
   member* m = find(v, c.subject.peer);
   if (m != nullptr && m->id != c.subject)
@@ -162,14 +172,7 @@ void grant(view& v, const change& c) {
     break;
   case change_kind::expel: // still of its view, or it would be settled
   case change_kind::remove:
-    // Nobody could decide anything without the only voter: it stays, so that
-    // other wishes are granted.
-    if (m == nullptr || !may_stop_voting(v, *m))
-      break;
-    if (c.kind == change_kind::expel)
-      remember_stall(v, c.subject.peer, c.afresh);
-    std::erase_if(v.members,
-                  [&](const member& x) { return x.id == c.subject; });
+    grant_removal(v, m, c);
     break;
   case change_kind::update:
     if (m != nullptr) {
