@@ -1,19 +1,22 @@
 // tests/fuzz/record_fuzz.cpp -- files of records: any bytes as one, and records
 // of a core that was told any views.
 //
-// First byte even: the rest is a file. Loading ends in a record, in none, or in
-// a sentence. Odd: the rest is a record, which is told to a core as a view that
-// was decided; all that the core then stores must be readable (encode_record
-// asserts it), from the file too.
+// The first byte says what the rest is. A file: loading ends in a record, in
+// none, or in a sentence. A record in a file that is whole. A record, or choices
+// that make one (wild_view), which is told to a core as views that were decided
+// and as votes: all that the core then stores must be readable (encode_record
+// asserts it).
 #include "runtime/core/assert.hpp"
 #include "runtime/core/cluster/membership.hpp"
 #include "runtime/node.hpp" // node_error
 #include "runtime/node/slot_file.hpp"
 #include "runtime/wire/codec.hpp"
+#include "wire/wild_view.hpp"
 
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -65,6 +68,8 @@ void try_slots(const std::filesystem::path& file, std::string_view bytes) {
   std::filesystem::remove(file);
   slot_file slots(file);
   const auto record = std::as_bytes(std::span(bytes.data(), bytes.size()));
+  if (record.empty())
+    return; // no record is
   SHOAL_ASSERT(!slots.write(1, record));
   const auto found = slot_file(file).load();
   SHOAL_ASSERT(found && std::ranges::equal(found->record, record));
@@ -74,12 +79,32 @@ core::shoal_id name(const core::view&, std::uint64_t) {
   return {1};
 }
 
+/// Choices of what a liar says.
+cl::record made_of(std::string_view bytes) {
+  std::size_t at = 0;
+  const auto below = [&](std::uint64_t n) -> std::uint64_t {
+    std::uint64_t x = 0;
+    for (std::uint64_t most = n; most > 1 && at < bytes.size(); most >>= 8)
+      x = x << 8 | std::uint8_t(bytes[at++]);
+    return n == 0 ? 0 : x % n;
+  };
+  const auto round = [&] {
+    return below(2) == 0 ? below(9) : below(1ull << 63);
+  };
+  if (below(2) == 0) {
+    cl::view_record r;
+    r.current = tests::wild_view(below, 4);
+    return r;
+  }
+  cl::vote_record r;
+  r.promised = {std::min(round(), core::epoch_max), {2}};
+  r.accepted = {std::min(round(), core::epoch_max), {2}};
+  r.value = tests::wild_view(below, 4);
+  return r;
+}
+
 /// What a member says to a peer of its shoal, which stores what follows.
-void try_core(std::string_view bytes) {
-  cl::record record;
-  const auto raw = std::as_bytes(std::span(bytes.data(), bytes.size()));
-  if (codec::decode_record(raw, record))
-    return;
+void try_core(const cl::record& record) {
   cl::config c;
   c.self.id.peer = {1};
   c.self.instance = 1;
@@ -99,9 +124,20 @@ void try_core(std::string_view bytes) {
   const auto tell = [&](cl::message m) {
     give(cl::received{{2}, std::move(m)});
   };
-  const auto as_ours = [&](core::view v) {
+  const auto as_ours = [&](core::view v) { // with us, and with the liar
     v.shoal = core.current().shoal;
     v.cluster = c.cluster;
+    v.cuts.clear();
+    std::erase_if(v.members, [](const core::member& m) {
+      return m.id.peer == core::peer_id{1} || m.id.peer == core::peer_id{2};
+    });
+    for (std::uint8_t n : {2, 1}) {
+      core::member m = core.current().members[0];
+      m.id.peer = {n};
+      m.instance = n;
+      v.members.push_back(m);
+    }
+    std::ranges::sort(v.members, {}, &core::member::id);
     return v;
   };
   if (const auto* v = std::get_if<cl::view_record>(&record)) {
@@ -144,8 +180,15 @@ LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   case 1:
     try_slots(temporary.path / "b.record", rest);
     break;
+  case 2: {
+    cl::record record;
+    if (!codec::decode_record(
+          std::as_bytes(std::span(rest.data(), rest.size())), record))
+      try_core(record);
+    break;
+  }
   default:
-    try_core(rest);
+    try_core(made_of(rest));
   }
   return 0;
 }
