@@ -527,7 +527,13 @@ int run_cli(int argc, char** argv) {
     std::cerr << "shoal: " << e.text << "\n";
     return exit_usage;
   } catch (const std::exception& e) {
-    std::cerr << "shoal: " << e.what() << "\n";
+    const auto* s = dynamic_cast<const std::system_error*>(&e);
+    std::cerr << "shoal: " << e.what()
+              << (s && s->code() == std::errc::resource_unavailable_try_again
+                    ? ": the system allows no more threads; raise the limit on "
+                      "this user's processes (ulimit -u)"
+                    : "")
+              << "\n";
     return exit_failed;
   }
 }

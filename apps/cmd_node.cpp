@@ -19,9 +19,11 @@
 
 #include <algorithm>
 #include <cctype>
+#include <csignal>
 #include <cstdio>
 #include <fstream>
 #include <iostream>
+#include <mutex>
 #include <optional>
 
 namespace shoal::apps {
@@ -174,6 +176,52 @@ std::filesystem::path data_dir_of(const node_address& at) {
   return at.data_dir.empty() ? runtime::default_data_dir(at.name) : at.data_dir;
 }
 
+namespace {
+
+/// From a signal that comes while the node starts to the end of the process.
+constexpr unsigned start_end_s = 20;
+
+/// Hands the first signal to the node, or keeps it until there is one: a start
+/// that never ends is then ended by SIGALRM, for which no thread is needed.
+class node_signals {
+public:
+  node_signals() {
+    std::signal(SIGALRM, [](int) {
+      constexpr char line[] = "shoal: stopped before the node had started\n";
+      (void)!::write(STDERR_FILENO, line, sizeof line - 1);
+      ::_exit(exit_failed);
+    });
+    signals_.on_first([this] {
+      std::lock_guard lock(mutex_);
+      early_ = node_ == nullptr;
+      if (early_)
+        ::alarm(start_end_s);
+      else
+        node_->leave(runtime::leave_deadline);
+    });
+  }
+  void started(runtime::node& node) {
+    std::lock_guard lock(mutex_);
+    node_ = &node;
+    ::alarm(0);
+    if (early_)
+      node.leave(runtime::leave_deadline);
+  }
+  /// Before the node goes.
+  void ended() {
+    std::lock_guard lock(mutex_);
+    node_ = nullptr;
+  }
+
+private:
+  std::mutex mutex_;
+  runtime::node* node_ = nullptr;
+  bool early_ = false;
+  signals signals_; // last: its thread uses the others
+};
+
+} // namespace
+
 int run_node(node_options o) {
   const auto memory = parse_bytes(o.memory);
   if (!memory) {
@@ -193,7 +241,7 @@ int run_node(node_options o) {
     }
     o.join_token = *token;
   }
-  signals interrupts;
+  node_signals interrupts;
   const runtime::memory_keeper keeper;
   printer out(o.json);
   runtime::role_table roles;
@@ -208,9 +256,10 @@ int run_node(node_options o) {
     std::cerr << "shoal: " << e.what() << "\n";
     return exit_failed;
   }
-  interrupts.on_first([&node] { node->leave(runtime::leave_deadline); });
+  interrupts.started(*node);
   while (!node->wait_stopped(std::chrono::hours(1))) {
   }
+  interrupts.ended();
   return node->failed() ? exit_failed : exit_done;
 }
 

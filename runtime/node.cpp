@@ -7,12 +7,15 @@
 #include "runtime/discovery.hpp"
 #include "runtime/node/node_impl.hpp"
 #include "runtime/node/profile.hpp"
+#include "runtime/thread_room.hpp"
 #include "runtime/uncaught.hpp"
 
 #include <caf/all.hpp>
 #include <unistd.h>
 
 #include <cstdio>
+#include <new>
+#include <system_error>
 
 namespace shoal::runtime {
 
@@ -59,6 +62,21 @@ static caf::behavior pulse(caf::stateful_actor<pulse_name>* self,
   };
 }
 
+/// For what cannot end in order, since its parts wait for each other.
+[[noreturn]] static void end_process(const std::string& why) {
+  std::fprintf(stderr, "shoal: %s\n", why.c_str());
+  std::fflush(nullptr);
+  ::_exit(1);
+}
+
+/// Whether `e` says that the system gave no thread, or memory for one. What has
+/// been started then waits for what has not: no end in order is possible.
+static bool lacks_threads(const std::exception& e) {
+  const auto* s = dynamic_cast<const std::system_error*>(&e);
+  return dynamic_cast<const std::bad_alloc*>(&e)
+         || (s && s->code() == std::errc::resource_unavailable_try_again);
+}
+
 node::impl::impl(node_config config, role_table roles)
   : config_(with_shown_lines(std::move(config))), roles_(std::move(roles)),
     pending_events_(std::make_shared<std::atomic<std::size_t>>(0)) {
@@ -77,30 +95,68 @@ node::impl::impl(node_config config, role_table roles)
   self_ = transport::tls::id_of_private(setup_.identity);
   profile_ =
     measure_profile(config_.threads, config_.memory_bytes, config_.mflops);
+  require_threads();
+  reaper_ = std::thread([this] { reap(); });
+  watchdog_ = std::thread([this] { watch_shutdown(); });
+  try {
+    start_parts();
+  } catch (const std::exception& e) {
+    if (lacks_threads(e))
+      end_process(std::string("the node cannot start its threads: ")
+                  + e.what());
+    begin_shutdown();
+    tear_down(); // the actor system waits for its actors; the watchdog for it
+    end_shutdown();
+    reaper_.join();
+    watchdog_.join();
+    throw;
+  }
+  {
+    std::lock_guard lock(life_mutex_);
+    started_ = true;
+  }
+  life_.notify_all();
+}
+
+/// All threads of a node but those that compute: reaper, watchdog, three of the
+/// actor system, four queues, membership; TLS and its names, shared memory,
+/// RDMA and UCX-TCP with one of UCX; control, discovery, finder, addresses. The
+/// rest is for work that jobs start.
+static constexpr std::size_t own_threads = 20;
+static constexpr std::size_t spare_threads = 2;
+
+void node::impl::require_threads() const {
+  const std::size_t wanted = own_threads + spare_threads + profile_.threads - 1;
+  const std::size_t found = try_threads(wanted);
+  if (found < wanted)
+    throw node_error(
+      "a node with --threads " + std::to_string(profile_.threads) + " needs "
+      + std::to_string(wanted) + " more threads, and the system allows "
+      + std::to_string(found)
+      + ": raise the limit on this user's processes (ulimit -u) or on those of "
+        "its container (pids.max), or use fewer --threads");
+}
+
+void node::impl::start_parts() {
   // Workers of the default scheduler poll, or sleep for 10 ms while a message
   // waits; those of this one sleep on a condition variable.
   system_config_.set("scheduler.policy", caf::atom("sharing"));
   system_config_.set("scheduler.max-threads", std::size_t{2});
   system_config_.set("scheduler.max-throughput", std::size_t{50});
   system_ = std::make_unique<caf::actor_system>(system_config_);
-  try {
-    start_services();
-    start_discovery();
-    start_finder();
-    start_membership();
-  } catch (...) {
-    tear_down(); // the actor system waits for its actors
-    throw;
-  }
+  start_services();
+  start_discovery();
+  start_finder();
+  start_membership();
   // This thread has used the system and so holds its logger, for which the
   // system's end on another thread would wait for ever.
   caf::logger::set_current_actor_system(nullptr);
-  reaper_ = std::thread([this] { reap(); });
 }
 
 node::impl::~impl() {
   stop();
   reaper_.join();
+  watchdog_.join();
 }
 
 void node::impl::start_services() {
@@ -134,6 +190,8 @@ void node::impl::start_services() {
   try {
     mesh_->open();
   } catch (const std::exception& e) {
+    if (lacks_threads(e))
+      throw; // another address does not help
     throw node_error("cannot listen on " + setup_.listen + ": " + e.what()
                      + "; choose another --listen");
   }
@@ -288,11 +346,15 @@ void node::impl::stop() {
   life_.wait(lock, [this] { return stopped_; });
 }
 
-/// Waits for the end and carries it out.
+/// Waits for the end and carries it out. Of a node that could not start, its
+/// constructor does.
 void node::impl::reap() {
   std::string why;
   {
     std::unique_lock lock(life_mutex_);
+    life_.wait(lock, [this] { return started_ || shutdown_at_; });
+    if (!started_)
+      return;
     while (!ending_) {
       if (!deadline_)
         life_.wait(lock);
@@ -304,28 +366,35 @@ void node::impl::reap() {
     }
     why = why_.empty() ? "stopped" : why_;
   }
-  bool done = false;
-  std::thread watchdog([this, &done] {
-    std::unique_lock lock(life_mutex_);
-    const auto most = hung_ ? hung_shutdown_max : shutdown_max;
-    if (life_.wait_for(lock, most, [&done] { return done; }))
-      return;
-    std::fprintf(stderr, "shoal: the shutdown hangs; exiting\n");
-    std::fflush(nullptr);
-    ::_exit(1);
-  });
+  begin_shutdown();
   tear_down();
-  {
-    std::lock_guard lock(life_mutex_);
-    done = true;
-  }
-  life_.notify_all();
-  watchdog.join();
+  end_shutdown();
   if (config_.observer.stopped)
     config_.observer.stopped(why);
   std::lock_guard lock(life_mutex_);
   stopped_ = true;
   life_.notify_all();
+}
+
+void node::impl::begin_shutdown() {
+  std::lock_guard lock(life_mutex_);
+  shutdown_at_ = steady_clock::now();
+  life_.notify_all();
+}
+
+void node::impl::end_shutdown() {
+  std::lock_guard lock(life_mutex_);
+  down_ = true;
+  life_.notify_all();
+}
+
+void node::impl::watch_shutdown() {
+  std::unique_lock lock(life_mutex_);
+  life_.wait(lock, [this] { return shutdown_at_.has_value(); });
+  const auto most = hung_ ? hung_shutdown_max : shutdown_max;
+  if (life_.wait_until(lock, *shutdown_at_ + most, [this] { return down_; }))
+    return;
+  end_process("the shutdown hangs; exiting");
 }
 
 /// From the outside to the inside: nobody is called who has ended.
@@ -356,7 +425,8 @@ void node::impl::tear_down() {
     disk_->close();
   if (records_)
     records_->close();
-  system_->await_all_actors_done();
+  if (system_)
+    system_->await_all_actors_done();
   watcher_.reset();
   finder_.reset();
   discovery_.reset();
@@ -364,7 +434,8 @@ void node::impl::tear_down() {
   pulse_ = {};
   membership_ = {};
   // A timer holds its actor, and the thread of a detached actor ends with it.
-  system_->clock().cancel_all();
+  if (system_)
+    system_->clock().cancel_all();
   system_.reset();
 }
 

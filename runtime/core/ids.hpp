@@ -15,6 +15,10 @@ using peer_id = std::array<std::uint8_t, 32>;
 
 /// Grows by one with every agreed view; 0 means none.
 using epoch = std::uint64_t;
+/// The end of the numbers that are said, stored and read again, here and in
+/// the wire format. Far below the end of the type, so that sums of two do not
+/// overflow; a thousand views a second get there in 146 million years.
+inline constexpr epoch epoch_max = epoch{1} << 62;
 
 /// Hash of a shoal's first view: two shoals never share one.
 using shoal_id = std::array<std::uint8_t, 16>;

@@ -212,6 +212,15 @@ struct invitation {
   friend bool operator==(const invitation&, const invitation&) = default;
 };
 
+/// A peer that was expelled because a job did not move for its sake, though it
+/// answered. It comes back after a pause, which grows with `times`.
+struct stalled_peer {
+  peer_id peer{};
+  std::uint32_t times = 0; ///< one soon after the other
+  epoch since = 0;         ///< the view that has expelled it last
+  friend bool operator==(const stalled_peer&, const stalled_peer&) = default;
+};
+
 struct view {
   shoal_id shoal{};
   epoch number = 0;
@@ -229,7 +238,8 @@ struct view {
   std::vector<peer_id> revoked; ///< never admitted again; newest last
   /// Former members, newest last: they may come back with a replaced key.
   std::vector<peer_id> lapsed;
-  std::vector<invitation> invites; ///< oldest first
+  std::vector<invitation> invites;   ///< oldest first
+  std::vector<stalled_peer> stalled; ///< members or not; the latest last
   friend bool operator==(const view&, const view&) = default;
 };
 

@@ -32,9 +32,9 @@ std::size_t without_previous(const view& v) {
     sum += bytes_bound(m);
   for (const job_entry& j : v.jobs)
     sum += bytes_bound(j);
-  sum +=
-    framed + sizeof v.key + (v.revoked.size() + v.lapsed.size()) * peer
-    + v.invites.size() * (2 * framed + sizeof(cluster_key) + number + peer);
+  sum += framed + sizeof v.key + (v.revoked.size() + v.lapsed.size()) * peer
+         + v.invites.size() * (2 * framed + sizeof(cluster_key) + number + peer)
+         + v.stalled.size() * (framed + peer + 2 * number);
   return sum + v.cuts.size() * (framed + 2 * place);
 }
 

@@ -185,6 +185,7 @@ private:
   void act(const cl::new_view& a) { hooks_.new_view(a); }
   void act(const cl::waiting_for& a) { hooks_.waiting(a); }
   void act(const cl::left& a) { hooks_.left(a.clean); }
+  void act(const cl::shut_out& a) { hooks_.shut_out(a.address); }
   void act(const cl::dissolved& a) {
     hooks_.say("[cluster] this shoal joins shoal "
                + core::to_hex(a.into).substr(0, 8));

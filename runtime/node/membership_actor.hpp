@@ -41,6 +41,7 @@ struct membership_hooks {
   std::function<void(const core::cluster::new_view& v)> new_view;
   std::function<void(const core::cluster::waiting_for& w)> waiting;
   std::function<void(bool clean)> left;
+  std::function<void(const std::string& address)> shut_out;
   std::function<void(const core::cluster::rejected& r)> rejected;
   std::function<void(const core::cluster::key_record& keys)> use_keys;
   /// After every step: for status.

@@ -189,9 +189,7 @@ void node::impl::refused(transport::tls::refusal why,
                          const std::string& address) {
   using transport::tls::refusal;
   if (why == refusal::revoked)
-    return end("this node was revoked by its shoal (" + address
-               + " says so): give it a new --data-dir and an invite if it may "
-                 "come back");
+    return tell_cluster(cl::turned_away{address});
   if (why != refusal::duplicate)
     return; // the transport has said it
   tell_cluster(cl::doubted{});

@@ -118,7 +118,12 @@ private:
   void start_discovery();
   void start_finder();
   void start_watcher(std::vector<std::string> told);
+  void require_threads() const;
+  void start_parts();
   void reap();
+  void watch_shutdown();
+  void begin_shutdown();
+  void end_shutdown();
   void tear_down();
   void end(const std::string& why);
 
@@ -208,10 +213,15 @@ private:
   bool leaving_ = false;
   bool released_ = false; ///< no job needs this peer
   bool ending_ = false;   ///< stop as soon as possible
+  bool started_ = false;  ///< all parts are there: the reaper may end them
   bool stopped_ = false;
   std::string why_;
+  /// From when on the parts are taken down; and whether they are.
+  std::optional<std::chrono::steady_clock::time_point> shutdown_at_;
+  bool down_ = false;
   std::optional<std::chrono::steady_clock::time_point> deadline_;
-  std::thread reaper_;
+  std::thread reaper_;   ///< both are made first: the end needs no new thread
+  std::thread watchdog_; ///< ends the process if the shutdown hangs
 };
 
 } // namespace shoal::runtime

@@ -104,6 +104,11 @@ membership_hooks node::impl::make_membership_hooks() {
   h.new_view = [this](const cl::new_view& v) { adopt(v); };
   h.waiting = [this](const cl::waiting_for& w) { show_waiting(w); };
   h.left = [this](bool clean) { has_left(clean); };
+  h.shut_out = [this](const std::string& address) {
+    end("nobody admits this node, and " + address
+        + " says that it was revoked: if so, give it a new --data-dir and an "
+          "invite; if not, start it again when others can be reached");
+  };
   h.rejected = [this](const cl::rejected& r) { rejected(r); };
   h.use_keys = [this](const cl::key_record& keys) { use_keys(keys); };
   h.stepped = [this](cl::phase p, std::vector<core::peer_id> reachable) {

@@ -181,7 +181,12 @@ std::error_code decode(std::span<const std::byte> bytes, envelope& out) {
 std::vector<std::byte> encode_record(const core::cluster::record& r) {
   wire::Record to;
   put(to, r);
-  return serialize(to);
+  auto bytes = serialize(to);
+  // What cannot be read again would be found at the next start, when it is too
+  // late: the limits of both directions are the same ones.
+  core::cluster::record again;
+  SHOAL_ASSERT(!decode_record(bytes, again));
+  return bytes;
 }
 
 std::error_code

@@ -10,6 +10,7 @@
 #include "runtime/wire/cluster.pb.h"
 #include "runtime/wire/codec.hpp"
 #include "runtime/wire/job.pb.h"
+#include "runtime/wire/limits.hpp"
 #include "runtime/wire/node.pb.h"
 
 #include <array>
@@ -17,17 +18,6 @@
 #include <string>
 
 namespace shoal::runtime::codec {
-
-// Limits on numbers: what any machine or model has, and small enough that the
-// planner's products fit its integers.
-inline constexpr std::uint64_t epoch_max = std::uint64_t{1} << 62;
-inline constexpr std::uint64_t bytes_max = std::uint64_t{1} << 48;
-inline constexpr std::uint64_t flops_max = std::uint64_t{1} << 56;
-inline constexpr std::uint64_t mflops_max = std::uint64_t{1} << 40;
-inline constexpr std::uint32_t threads_max = 65536;
-inline constexpr std::uint64_t latency_max = std::uint64_t{1} << 40;
-inline constexpr std::uint32_t blocks_max = 4096;
-inline constexpr std::uint32_t microbatches_max = 1 << 20;
 
 /// Remembers the first broken rule.
 class checks {

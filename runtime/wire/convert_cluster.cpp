@@ -73,6 +73,7 @@ static void put(wire::ClusterMessage& out, const cl::join_answer& from) {
   for (const std::string& a : from.addresses)
     to.add_addresses(a);
   to.set_reason(core::shown(from.reason, text_bytes_max));
+  to.set_later(from.later);
 }
 
 static void get(const wire::JoinAnswer& from, cl::join_answer& to, checks& c) {
@@ -81,6 +82,7 @@ static void get(const wire::JoinAnswer& from, cl::join_answer& to, checks& c) {
     c.id(from.into(), to.into.emplace());
   get_addresses(from.addresses(), to.addresses, c);
   c.text(from.reason(), text_bytes_max, to.reason);
+  to.later = from.later();
 }
 
 template <class Wire, class Beat>
@@ -247,6 +249,7 @@ static void put(wire::ClusterMessage& out, const cl::change_request& from) {
   if (from.what.invite != core::invitation{})
     put(*to.mutable_invite(), from.what.invite);
   to.set_since(from.what.since);
+  to.set_afresh(from.what.afresh);
 }
 
 static void
@@ -274,6 +277,7 @@ get(const wire::ChangeRequest& request, cl::change_request& out, checks& c) {
   if (from.has_invite())
     get(from.invite(), to.invite, c);
   to.since = c.at_most(from.since(), epoch_max);
+  to.afresh = from.afresh();
 }
 
 static void put(wire::ClusterMessage& out, const cl::key_offer& from) {

@@ -1,5 +1,6 @@
 // runtime/wire/convert_view.cpp -- views and what they hold.
 #include "runtime/core/cluster/membership.hpp" // limits
+#include "runtime/core/shown.hpp"
 #include "runtime/wire/convert.hpp"
 
 #include <algorithm>
@@ -161,18 +162,16 @@ void get(const wire::JobEntry& from, job_entry& to, checks& c) {
   to.embed_state_bytes = c.at_most(from.embed_state_bytes(), bytes_max);
   to.head_state_bytes = c.at_most(from.head_state_bytes(), bytes_max);
   to.activation_bytes = c.at_most(from.activation_bytes(), bytes_max);
-  to.want_replicas =
-    c.at_most(from.want_replicas(), static_cast<int>(replicas_max));
-  to.want_stages = c.at_most(from.want_stages(), static_cast<int>(stages_max));
+  to.want_replicas = c.at_most(from.want_replicas(), want_replicas_max);
+  to.want_stages = c.at_most(from.want_stages(), want_stages_max);
   c.require(to.want_replicas >= -1 && to.want_stages >= -1);
-  if (c.list(from.want_blocks_size(), stages_max))
+  if (c.list(from.want_blocks_size(), std::size_t(want_stages_max)))
     for (std::uint32_t n : from.want_blocks())
       to.want_blocks.push_back(c.at_most(n, blocks_max));
   if (from.want_schedule() != 0)
     c.enumerator(from.want_schedule(), core::schedule_kind::one_f_one_b,
                  core::schedule_kind::zero_bubble, to.want_schedule.emplace());
-  to.want_virtual =
-    c.at_most(from.want_virtual(), static_cast<int>(stages_max));
+  to.want_virtual = c.at_most(from.want_virtual(), want_virtual_max);
   c.require(to.want_virtual >= -1);
   to.want_copies = c.at_most(from.want_copies(), core::copies_max);
   to.want_copy_every = c.at_most(from.want_copy_every(), core::copy_every_max);
@@ -225,7 +224,7 @@ void put(wire::Assignment& to, const assignment& from) {
   put(*to.mutable_evaluator(), from.evaluator);
   put(*to.mutable_checkpointer(), from.checkpointer);
   put(*to.mutable_reporter(), from.reporter);
-  to.set_why_waiting(from.why_waiting);
+  to.set_why_waiting(core::shown(from.why_waiting, text_bytes_max));
   to.set_schedule(static_cast<std::uint32_t>(from.schedule));
   for (const core::follower_place& f : from.followers)
     put(*to.add_followers(), f);
@@ -317,6 +316,12 @@ void put(wire::View& to, const view& from) {
     to.add_lapsed(raw(id));
   for (const core::invitation& i : from.invites)
     put(*to.add_invites(), i);
+  for (const core::stalled_peer& s : from.stalled) {
+    wire::StalledPeer& stalled = *to.add_stalled();
+    stalled.set_peer(raw(s.peer));
+    stalled.set_times(s.times);
+    stalled.set_since(s.since);
+  }
 }
 
 void get(const wire::View& from, view& to, checks& c) {
@@ -357,6 +362,13 @@ void get(const wire::View& from, view& to, checks& c) {
   if (c.list(from.invites_size(), core::cluster::invites_max))
     for (const wire::Invitation& i : from.invites())
       get(i, to.invites.emplace_back(), c);
+  if (c.list(from.stalled_size(), core::cluster::stalled_max))
+    for (const wire::StalledPeer& s : from.stalled()) {
+      core::stalled_peer& stalled = to.stalled.emplace_back();
+      c.id(s.peer(), stalled.peer);
+      stalled.times = c.at_most(s.times(), core::cluster::stall_times_max);
+      stalled.since = c.at_most(s.since(), epoch_max);
+    }
   for (std::size_t i = 1; i < to.members.size(); ++i) // V-1
     c.require(to.members[i - 1].id.peer < to.members[i].id.peer);
   for (std::size_t i = 1; i < to.jobs.size(); ++i) // V-2

@@ -1,9 +1,32 @@
 # tests/apps/node_test.py -- `shoal node` and its data directory.
+import contextlib
 import json
+import os
+import pathlib
+import shutil
 import signal
+import subprocess
 import time
 
 from support import World, main
+
+
+def free_user():
+    """The number of a user who has no process and no name; None if this cannot
+    be found, or become it."""
+    tools = all(map(shutil.which, ("setpriv", "prlimit")))
+    if os.geteuid() != 0 or not tools:
+        return None
+    taken = set()
+    for process in pathlib.Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            taken.add(process.stat().st_uid)
+    uid = next(u for u in range(64000, 65000) if u not in taken)
+    tried = subprocess.run(
+        ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups",
+         "--inh-caps=-all", "--bounding-set=-all", "true"],
+        capture_output=True, check=False)
+    return uid if tried.returncode == 0 else None
 
 
 class Node(World):
@@ -45,6 +68,44 @@ class Node(World):
         self.assertTrue((self.folder / "out/model.safetensors").exists())
         for node in nodes:
             self.assertEqual(node.end(signal.SIGTERM), 0)
+
+    def limited(self, processes, uid):
+        """A node of the user `uid`, who may have so many processes and threads
+        in all."""
+        home = self.folder / str(processes)
+        home.mkdir()
+        os.chown(home, uid, uid)
+        self.env["HOME"] = self.env["TMPDIR"] = str(home)
+        return self.start(
+            f"--nproc={processes}:{processes}", "setpriv", f"--reuid={uid}",
+            f"--regid={uid}", "--clear-groups", "--inh-caps=-all",
+            "--bounding-set=-all", self.program_of_all, "node", "--threads", 1,
+            "--no-discovery", "--name", "few", program="prlimit")
+
+    def test_with_any_number_of_threads_it_runs_and_stops_or_says_why(self):
+        uid = free_user()
+        if uid is None:
+            self.skipTest("needs root, setpriv and a user without processes")
+        self.folder.chmod(0o755)  # the program is read by another user
+        self.program_of_all = self.folder / "shoal"
+        shutil.copy(self.program, self.program_of_all)
+        ran = set()
+        for processes in [*range(4, 21), 24, 28, 32]:
+            with self.subTest(processes=processes):
+                node = self.limited(processes, uid)
+                try:
+                    node.wait_line(lambda line: line.startswith("ready:"))
+                except AssertionError:  # it has ended
+                    self.assertEqual(node.end(), 1, node.lines)
+                    why = [line for line in node.lines
+                           if line.startswith("shoal: ")]
+                    self.assertEqual(len(why), 1, node.lines)
+                    self.assertIn("ulimit -u", why[0])
+                    self.assertNotIn(True, ran)  # more is never worse
+                    continue
+                ran.add(True)
+                self.assertEqual(node.end(signal.SIGTERM), 0, node.lines)
+        self.assertIn(True, ran)
 
     def pair(self, name):
         """The link of a node that has one peer."""

@@ -287,6 +287,56 @@ def the_new_key_outlives_a_restart_of_all(cluster, folder):
     assert newest.strip() not in afar.stdout
 
 
+def lie_that_it_was_revoked(cluster, liar, where, key, victim):
+    """The node `liar`, which has been revoked, listens where it was again, with
+    its identity and the key of that time. In a shoal of its own it has revoked
+    `victim`, and tells it so."""
+    for record in liar.store.glob("*.record"):
+        record.unlink()
+    liar.start(["--cluster-key", str(key), "--no-discovery", "--listen", where])
+    liar.wait_ready()
+    done = ask(cluster, liar, "revoke", victim)
+    assert done.returncode == 0, done.stderr
+
+
+@scenario
+def a_revoked_peer_ends_nobody_by_its_word(cluster, folder):
+    stays, gone, away = cluster.peers
+    key, _ = make_key(cluster)
+    flags = ["--cluster-key", str(key), "--no-discovery", "--listen",
+             "127.0.0.1:0"]
+    stays.start(flags)
+    stays.wait_ready()
+    for peer in (gone, away):
+        peer.start([*flags, "--join", address(stays)])
+        peer.wait_ready()
+    cluster.wait_view(3)
+    where, victim = address(gone), away.status()["self"]
+    away.kill()
+    shutil.copytree(away.store, folder / "before",
+                    ignore=shutil.ignore_patterns("lock", "control.sock"))
+    cluster.wait_view(2)
+    assert ask(cluster, stays, "revoke", gone.name).returncode == 0
+    assert ends([gone], 20) == [1]
+    lie_that_it_was_revoked(cluster, gone, where, key, victim)
+    away.start(flags)  # it knows both addresses from its records
+    away.wait_ready()
+    wait_for(lambda: len(stays.status()["peers"]) == 2)
+    assert says(away, where + " says that this peer was revoked"), log_of(away)
+    for peer in (away, stays):
+        peer.kill()
+    shutil.rmtree(away.store)  # as before, but now there is nobody else
+    shutil.copytree(folder / "before", away.store)
+    away.start(flags)
+    assert ends([away], 60) == [1]
+    assert says(away, "nobody admits this node"), log_of(away)
+    stays.start(flags)
+    stays.wait_ready()
+
+
+a_revoked_peer_ends_nobody_by_its_word.peers = 3
+
+
 def copy_store(first, copy):
     shutil.rmtree(copy.store)
     shutil.copytree(first.store, copy.store,

@@ -130,6 +130,7 @@ void cluster_world::carry_out(int i, actions& out) {
     if (k == out.size())
       break;
     note(out[k].index());
+    check_pauses(out[k]);
     actions ready;
     m.waiting->take(std::move(out[k]), ready);
     write(i, ready);
@@ -215,9 +216,13 @@ bool cluster_world::carry_out(int i, const action& a) {
   } else if (const auto* v = std::get_if<new_view>(&a)) {
     saw(i, *v);
     if (is_revoked(v->current, m.id)) { // as a node does
+      m.revoked = true;
       crash(i, false);
       return true;
     }
+  } else if (std::holds_alternative<cluster::shut_out>(a)) {
+    shut_out(i);
+    return true;
   } else if (const auto* k = std::get_if<use_keys>(&a)) {
     m.keys = k->keys;
     for (const auto& [key, subject] : made_against_)

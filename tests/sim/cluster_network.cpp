@@ -98,6 +98,7 @@ void cluster_world::accept(item& i) {
   const auto& pending = f.keys.pending; // tried in turn with the current one
   bool other = !pending.empty() && chance(0.5);
   const cluster_key& proves = other ? pending.back() : f.keys.current;
+  const bool revoked = calls_revoked(i);
   if (m != nullptr && m->core && !admits(*m, f, proves))
     m = nullptr;
   bool cut = m == nullptr || blocked_[i.from][i.to] || blocked_[i.to][i.from];
@@ -107,7 +108,8 @@ void cluster_world::accept(item& i) {
     r.to = i.from;
     r.token = f.instance;
     r.address = i.address;
-    push(std::move(r), cut ? second : millisecond / 5);
+    r.turned_away = revoked;
+    push(std::move(r), cut && !revoked ? second : millisecond / 5);
     return;
   }
   if (ends_.up[i.from][i.to] != 0
@@ -164,6 +166,8 @@ void cluster_world::handle(item& i) {
     }
     return;
   case happening::refuse:
+    if (m->core && m->instance == i.token && i.turned_away)
+      turned_away(i);
     if (m->core && m->instance == i.token)
       give(i.to, connect_failed{i.address});
     return;
@@ -187,6 +191,9 @@ void cluster_world::handle(item& i) {
     return;
   case happening::written:
     return written(i);
+  case happening::lie:
+    lies_ ? lie() : expel();
+    return push(i, nanoseconds(lie_random_.below(std::uint64_t(second))));
   case happening::heal:
     if (faults_)
       std::fill_n(&blocked_[0][0], slots_max * slots_max, false);

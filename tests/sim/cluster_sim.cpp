@@ -16,7 +16,9 @@ constexpr nanoseconds settle_time = 10 * second; // what is promised
 
 cluster_world::cluster_world(const cluster_options& o)
   : options_(o), random_(o.seed), real_disks_(o.seed % 2 == 0),
-    disk_random_(o.seed ^ 0x6469736b) {
+    disk_random_(o.seed ^ 0x6469736b), lie_random_(o.seed ^ 0x6c696573),
+    lies_(o.seed % 5 == 3 || o.bug >= planted::lies_with_near_numbers),
+    stalls_(o.seed % 5 == 4 && !lies_) {
   int n = o.peers > 0 ? std::min(o.peers, slots_max)
                       : 1 + int(random_.below(slots_max));
   machines_.resize(std::size_t(n));
@@ -126,6 +128,10 @@ cluster_result cluster_world::run() {
     item f;
     f.what = happening::fault;
     push(std::move(f), rough_birth ? 0 : 2 * second);
+    item l;
+    l.what = happening::lie;
+    if (lies_ || stalls_)
+      push(std::move(l), second);
   }
   bool healed = false;
   std::string why = "nothing ran";
@@ -133,7 +139,7 @@ cluster_result cluster_world::run() {
   while (!queue_.empty() && checker_.failure().empty()) {
     if (!healed && queue_.top().at >= chaos_end) {
       healed = true;
-      now_ = chaos_end;
+      now_ = healed_at_ = chaos_end;
       if (options_.print)
         std::printf("%9.3f the faults stop\n", double(now_) / 1e9);
       heal();

@@ -6,11 +6,14 @@
 // other run, take up to 2 s for it and fail; processes crash between any two
 // actions, pause, lose their disks, leave and come back. Jobs are submitted and
 // ended meanwhile. Everything is drawn from the seed, so a run is repeated by
-// its seed alone.
+// its seed alone. In every fifth run somebody lies: peers are told numbers at the
+// end of their range, and who was revoked tells those who dial it that they were.
+// In another fifth members are expelled for holding up jobs.
 //
 // Checked at every decided view: it succeeds the newest view of its shoal by
 // votes of a quorum of that view (C-1), and loses no running job; at every
-// peer: numbers only grow (C-2). Checked at the end: within 10 s after the
+// peer: numbers only grow (C-2), and a lie ends nobody; who was expelled for a
+// job's sake comes back no sooner than its pause says. Checked at the end: within 10 s after the
 // faults stop all running peers share one view that holds exactly them,
 // except where the quorum itself is gone or two shoals both run jobs.
 #pragma once
@@ -27,12 +30,15 @@ using core::nanoseconds;
 inline constexpr nanoseconds second = 1'000'000'000;
 inline constexpr nanoseconds millisecond = 1'000'000;
 
-/// Bugs of a shell that the checks must find.
+/// Bugs of a shell that the checks must find; and lies that a core believes,
+/// since nothing but their size tells them from the truth.
 enum class planted : std::uint8_t {
   nothing = 0,
   votes_not_stored = 1,       ///< vote records never reach the disk
   stores_too_late = 2,        ///< records reach the disk after the sends
   restarts_without_votes = 3, ///< votes are kept, but not read again
+  lies_with_near_numbers = 4, ///< of views that nobody has decided
+  ends_at_one_word = 5,       ///< of an address that calls it revoked
 };
 
 struct cluster_options {

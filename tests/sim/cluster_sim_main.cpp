@@ -1,7 +1,7 @@
 // tests/sim/cluster_sim_main.cpp -- runs simulated shoals from a command line.
 //
 //   cluster_sim [--seed N] [--seeds N] [--peers N] [--calm] [--print]
-//               [--plant 1..3] [--twice]
+//               [--plant 1..5] [--twice]
 //
 // --seed is the first seed, --seeds how many follow it. --twice runs each
 // again, which must give the same trace. Exit code 1 and the command that
@@ -17,7 +17,7 @@ namespace {
 int usage(const char* why) {
   std::fprintf(stderr,
                "cluster_sim: %s\nusage: cluster_sim [--seed N] [--seeds N] "
-               "[--peers 1..9] [--calm] [--print] [--plant 1..3] [--twice]\n",
+               "[--peers 1..9] [--calm] [--print] [--plant 1..5] [--twice]\n",
                why);
   return 2;
 }

@@ -40,6 +40,7 @@ struct machine {
   key_record keys; ///< in use by the process
   bool leaving = false;
   std::vector<record> unsynced; ///< of a planted bug
+  bool revoked = false;         ///< its process has ended for that
 };
 
 /// One direction's view of a connection: 0 = down, else its generation.
@@ -61,7 +62,8 @@ enum class happening : std::uint8_t {
   fault,
   announce,
   heal,
-  written
+  written,
+  lie
 };
 
 struct item {
@@ -74,6 +76,7 @@ struct item {
   std::shared_ptr<const message> body;
   std::string address;
   std::shared_ptr<const outbox::write> stored; ///< what a disk is given
+  bool turned_away = false; ///< the refusal says: you were revoked
 };
 
 struct later {
@@ -142,6 +145,16 @@ private:
   void end_job();
   void heal();
 
+  // lies, true refusals, and members that hold up jobs
+  void lie();
+  message false_message(int from, int to);
+  bool calls_revoked(const item& i) const;
+  bool is_truly_revoked(const machine& m) const;
+  void turned_away(const item& i);
+  void shut_out(int i);
+  void expel();
+  void check_pauses(const action& a);
+
   bool settled(std::string* why);
   bool group_gone(const std::vector<int>& group);
 
@@ -163,6 +176,14 @@ private:
   cluster::random disk_random_;
   nanoseconds write_max_ = 0;
   double write_fails_ = 0;
+  cluster::random lie_random_;
+  bool lies_ = false;
+  bool stalls_ = false;
+  nanoseconds healed_at_ = 0;
+  /// Of each shoal and peer: how often it was expelled for a job's sake, and
+  /// when the first core knew.
+  std::map<std::pair<shoal_id, peer_id>, std::pair<std::uint32_t, nanoseconds>>
+    expelled_;
   bool faults_ = false;
   bool disk_lost_ = false;
   std::map<cluster_key, peer_id> made_against_; ///< new keys and their subject

@@ -199,17 +199,21 @@ void engine::dial(const std::string& address) {
   const auto literal = asio::ip::make_address(host, error);
   if (!error)
     return resolved(c, on_every_network(tcp::endpoint(literal, port)));
-  resolver_.async_resolve(
-    host, std::to_string(port), [this, c](auto failed, auto results) {
-      if (c->closed())
-        return;
-      if (failed)
-        return c->fail(errc::unreachable, failed.message());
-      std::vector<tcp::endpoint> where;
-      for (const auto& r : results)
-        where.push_back(r.endpoint());
-      resolved(c, where);
-    });
+  const auto found = [this, c](auto failed, auto results) {
+    if (c->closed())
+      return;
+    if (failed)
+      return c->fail(errc::unreachable, failed.message());
+    std::vector<tcp::endpoint> where;
+    for (const auto& r : results)
+      where.push_back(r.endpoint());
+    resolved(c, where);
+  };
+  try { // the first name takes a thread, which the system may refuse
+    resolver_.async_resolve(host, std::to_string(port), found);
+  } catch (const std::system_error& e) {
+    c->fail(errc::unreachable, e.what());
+  }
 }
 
 std::vector<tcp::endpoint> engine::on_every_network(const tcp::endpoint& e) {

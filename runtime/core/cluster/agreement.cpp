@@ -2,6 +2,7 @@
 #include "runtime/core/cluster/agreement.hpp"
 
 #include "runtime/core/assert.hpp"
+#include "runtime/core/cluster/credible.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -90,7 +91,8 @@ void agreement::save(actions& out) const {
 }
 
 bool agreement::may_propose(nanoseconds now) const {
-  return may_vote_ && stage_ == stage::idle && !decided_ && now >= quiet_until_;
+  return may_vote_ && stage_ == stage::idle && !decided_ && now >= quiet_until_
+         && highest_round() < epoch_max;
 }
 
 void agreement::propose(view value, nanoseconds now, actions& out) {
@@ -109,7 +111,7 @@ void agreement::propose(view value, nanoseconds now, actions& out) {
     start_accepting(now, out);
     return;
   }
-  own_ = {std::max(round_seen_, promised_.round) + 1, config_.self};
+  own_ = {highest_round() + 1, config_.self};
   round_seen_ = own_.round;
   promised_ = own_;
   save(out);
@@ -136,8 +138,13 @@ void agreement::ask(const std::vector<peer_id>& to, actions& out) const {
 /// Whether `from` may propose with this ballot: a voter, in its own name, in a
 /// round that honest peers can reach, which is 0 for one of them only.
 bool agreement::proposes(const peer_id& from, const ballot& b) const {
-  return b.proposer == from && b.round <= rounds_max && voter(from) != nullptr
-         && (b.round > 0 || from == first_);
+  return b.proposer == from && b.round <= believed_max(highest_round())
+         && voter(from) != nullptr && (b.round > 0 || from == first_);
+}
+
+/// That we know of: a ballot of ours goes above it.
+std::uint64_t agreement::highest_round() const {
+  return std::max(round_seen_, promised_.round);
 }
 
 bool agreement::owns_round_0() const {
@@ -171,6 +178,9 @@ void agreement::on(const peer_id& from, const promise& m, nanoseconds now,
   if (stage_ != stage::preparing || m.ballot != own_
       || !counts(from, m.incarnation))
     return;
+  // It had accepted that before it promised ours, as what can follow.
+  if (m.accepted > own_ || (m.value && !can_follow(*base_, *m.value)))
+    return;
   if (m.value && m.accepted > proposal_from_) {
     proposal_ = *m.value;
     proposal_from_ = m.accepted;
@@ -197,7 +207,7 @@ void agreement::start_accepting(nanoseconds now, actions& out) {
 
 void agreement::on(const peer_id& from, const accept& m, nanoseconds now,
                    actions& out) {
-  if (!proposes(from, m.ballot))
+  if (!proposes(from, m.ballot) || !can_follow(*base_, m.value))
     return;
   round_seen_ = std::max(round_seen_, m.ballot.round);
   if (!may_vote_ || decided_)
@@ -228,8 +238,11 @@ void agreement::on(const peer_id& from, const accepted& m, nanoseconds,
   }
 }
 
-void agreement::on(const peer_id&, const refused& m, nanoseconds now,
+void agreement::on(const peer_id& from, const refused& m, nanoseconds now,
                    actions&) {
+  if (voter(from) == nullptr
+      || m.promised.round > believed_max(highest_round()))
+    return;
   round_seen_ = std::max(round_seen_, m.promised.round);
   if (stage_ != stage::idle && m.ballot == own_)
     give_up(now);

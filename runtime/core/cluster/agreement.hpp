@@ -106,10 +106,9 @@ private:
   const member* voter(const peer_id& id) const;
   bool counts(const peer_id& from, epoch incarnation) const;
   bool proposes(const peer_id& from, const ballot& b) const;
+  std::uint64_t highest_round() const;
   bool owns_round_0() const;
 
-  /// No honest peer gets there: one round takes milliseconds.
-  static constexpr std::uint64_t rounds_max = std::uint64_t{1} << 40;
   /// Enough to double any timeout to the greatest.
   static constexpr int expired_max = 6;
   nanoseconds least_timeout() const;

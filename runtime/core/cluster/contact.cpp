@@ -148,7 +148,7 @@ bool impl::connected_to(const std::string& address) const {
 
 /// Whether it was not dialled yet, or not for the first time to the end.
 bool impl::dial_is_open(const std::string& address) const {
-  if (connected_to(address))
+  if (connected_to(address) || barred_.contains(address))
     return false;
   auto at = dials_.find(address);
   return at == dials_.end()
@@ -160,8 +160,8 @@ void impl::dial_now(const std::string& address, bool once) {
   auto waits = [&](const dial& d) {
     return now_ < d.pending_until || (!once && now_ < d.next_at);
   };
-  if (address.empty() || (at != dials_.end() && waits(at->second))
-      || connected_to(address))
+  if (address.empty() || barred_.contains(address)
+      || (at != dials_.end() && waits(at->second)) || connected_to(address))
     return;
   if (at == dials_.end()) {
     if (dials_.size() >= dials_max)
@@ -193,6 +193,36 @@ std::vector<std::string> impl::wanted_addresses() const {
 void impl::dial_due() {
   for (const std::string& a : wanted_addresses())
     dial_now(a, false);
+}
+
+/// Whoever was revoked keeps its address in old views and a key that those who
+/// were away still have. So its word ends nobody: it only bars the address, and
+/// counts if nobody else is there for long.
+void impl::on(const turned_away& e) {
+  if (barred_.size() >= barred_max || !barred_.insert(e.address).second)
+    return;
+  const bool alone = needs_admission() && links_.empty();
+  say(e.address + " says that this peer was revoked: it is not dialled again"
+      + (alone ? ", and this peer ends unless another admits it" : ""));
+  if (alone && accuser_.empty()) {
+    accuser_ = e.address;
+    shut_out_at_ = now_ + config_.shut_out_patience;
+  }
+}
+
+/// A member in contact with its quorum, even if that is itself, asks nobody.
+bool impl::needs_admission() const {
+  return phase_ != phase::member || !current_entry();
+}
+
+void impl::end_if_shut_out() {
+  if (!links_.empty() || !needs_admission()) {
+    accuser_.clear();
+    shut_out_at_ = time_max;
+  } else if (now_ >= shut_out_at_) {
+    out_->push_back(shut_out{accuser_});
+    phase_ = phase::gone;
+  }
 }
 
 /// A connected peer has shown which view it is in: whoever is behind gets the

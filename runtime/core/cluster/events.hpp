@@ -70,6 +70,12 @@ struct peer_down {
 struct connect_failed {
   std::string address;
 };
+/// Who answers there says that this peer was revoked, by a proof under a key
+/// that may have been replaced: it may be the one that was revoked. Comes before
+/// the connect_failed of that attempt.
+struct turned_away {
+  std::string address;
+};
 /// A peer that was dialled knows another process of this peer's identity.
 /// Comes before the connect_failed of that attempt.
 struct doubted {};
@@ -165,8 +171,8 @@ struct redeem_invite {
 };
 
 using event =
-  std::variant<start, peer_up, peer_down, connect_failed, doubted, received,
-               tick, discovered, reached, submit_job, set_job_state,
+  std::variant<start, peer_up, peer_down, connect_failed, turned_away, doubted,
+               received, tick, discovered, reached, submit_job, set_job_state,
                job_arrived, retry_job, expel_member, leave, leave_now,
                update_profile, update_addresses, recover_force, revoke_peer,
                add_invite, redeem_invite>;
@@ -221,6 +227,12 @@ struct left {
                       ///< but to tell late members of a shoal that dissolved
 };
 
+/// Nobody admits this peer, and `address` says that it was revoked: the process
+/// is of no use any more.
+struct shut_out {
+  std::string address;
+};
+
 /// The shoal ended by agreement; its members join another. Follows new_view.
 struct dissolved {
   shoal_id into{};
@@ -245,8 +257,8 @@ struct log {
 };
 
 using action = std::variant<send, persist, erase_history, connect, disconnect,
-                            new_view, waiting_for, left, dissolved, rejected,
-                            use_keys, need_tick_at, log>;
+                            new_view, waiting_for, left, shut_out, dissolved,
+                            rejected, use_keys, need_tick_at, log>;
 using actions = std::vector<action>;
 
 } // namespace shoal::core::cluster

@@ -39,7 +39,7 @@ void impl::ask_for_entry() {
   peer_id who{};
   const link* l = best_contact(&who);
   nanoseconds waited = now_ - homeless_since_;
-  if (waited >= config_.homeless_patience
+  if (waited >= config_.homeless_patience && accuser_.empty()
       && (l == nullptr || waited >= 3 * config_.homeless_patience)) {
     say("nobody admits this peer; founding a new shoal");
     found_alone({}, {});
@@ -80,6 +80,13 @@ void impl::on(const peer_id& from, const join_request& m) {
       "the shoal is full: " + std::to_string(members_max) + " members";
   else if (old == nullptr && !has_room(view_, bytes_bound(m.draft)))
     no.reason = no_room;
+  else if (old == nullptr && stays_out(from)) {
+    no.later = true;
+    no.reason = "this peer was expelled for holding up a job; it is let in "
+                "again "
+                + std::to_string(pause_of(from) / (1000 * milliseconds))
+                + " s after that";
+  }
   if (!no.reason.empty()) {
     send_to(from, std::move(no));
     return;
@@ -97,6 +104,8 @@ void impl::on(const peer_id&, const join_answer& m) {
     return;
   for (const std::string& a : m.addresses)
     dial_now(a, true);
+  if (m.later)
+    homeless_since_ = now_; // somebody will have us: no shoal of our own
   if (!m.reason.empty() && m.reason != refusal_) { // said once, not per retry
     refusal_ = m.reason;
     out_->push_back(rejected{m.reason});
@@ -106,6 +115,10 @@ void impl::on(const peer_id&, const join_answer& m) {
 void impl::on(const peer_id& from, const change_request& m) {
   if (m.shoal != view_.shoal || find_member(view_, from) == nullptr || !i_vote()
       || settled(m.what, view_))
+    return;
+  // Of a view that we do not know yet: then it asks again. A number that no
+  // view has would settle all that is wished for later.
+  if (m.what.since > view_.number)
     return;
   for (auto& w : wishes_.changes)
     if (w.what == m.what) {

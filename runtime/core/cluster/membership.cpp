@@ -2,10 +2,12 @@
 #include "runtime/core/cluster/membership.hpp"
 
 #include "runtime/core/assert.hpp"
+#include "runtime/core/cluster/credible.hpp"
 #include "runtime/core/cluster/membership_impl.hpp"
 #include "runtime/core/view_size.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace shoal::core::cluster {
 
@@ -85,6 +87,7 @@ bool membership::impl::may_wait(const event& e) const {
                     || std::holds_alternative<peer_up>(e)
                     || std::holds_alternative<peer_down>(e)
                     || std::holds_alternative<connect_failed>(e)
+                    || std::holds_alternative<turned_away>(e)
                     || std::holds_alternative<doubted>(e)
                     || std::holds_alternative<discovered>(e)
                     || std::holds_alternative<reached>(e);
@@ -100,6 +103,8 @@ void membership::impl::settle() {
   detector_.on_tick(now_, *out_);
   update_phase();
   refresh_leaving();
+  if (phase_ != phase::gone)
+    end_if_shut_out();
   if (phase_ == phase::gone)
     return;
   follow_key();
@@ -132,11 +137,16 @@ void membership::impl::on(const start& e) {
     return;
   }
   view_ = e.stored.view->current;
+  if (view_.number > believed_max(view_.number))
+    say("the stored view has number " + std::to_string(view_.number)
+        + ", which a lying peer has made up: nothing can be decided after it. "
+          "Move the data directories of this shoal away");
   seated_ = e.stored.view->seated;
   former_ = e.stored.view->former;
   agreement_.follow(view_, seated_, e.stored.vote ? &*e.stored.vote : nullptr);
   detector_.follow(view_, now_);
   detector_.be_patient_until(now_ + config_.suspect_floor);
+  note_stalls();
   phase_ = seated_ ? phase::waiting : phase::homeless;
   homeless_since_ = now_;
   if (!former_.empty())
@@ -200,8 +210,14 @@ void membership::impl::on(const connect_failed& e) {
 }
 
 void membership::impl::on(const received& e) {
-  if (links_.contains(e.from))
-    std::visit([&](const auto& m) { on(e.from, m); }, e.what);
+  if (!links_.contains(e.from))
+    return;
+  if (credible(e.what, view_.number))
+    return std::visit([&](const auto& m) { on(e.from, m); }, e.what);
+  if (!std::exchange(warned_far_, true))
+    say("peer " + short_name(e.from) + " names views far above ours (number "
+        + std::to_string(view_.number)
+        + "), which no honest peer does: such messages are ignored");
 }
 
 void membership::impl::on(const submit_job& e) {
@@ -264,6 +280,7 @@ void membership::impl::on(const expel_member& e) {
   c.kind = change_kind::expel;
   c.subject = m->id;
   c.since = e.number;
+  c.afresh = was_well(e.peer);
   if (!settled(c, view_))
     wish(std::move(c));
 }
@@ -351,6 +368,7 @@ void membership::impl::ask_for_tick() {
   soon(hand_on_at_);
   soon(seeds_due());
   soon(ask_key_at_);
+  soon(shut_out_at_);
   if (offer_) {
     soon(offer_->next_at);
     soon(offer_->patient_until);

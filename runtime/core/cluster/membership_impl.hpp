@@ -2,14 +2,17 @@
 //
 // Split by mechanism: membership.cpp (events, time), views.cpp (adopting and
 // proposing), contact.cpp (connections, hello, merging), joining.cpp (getting
-// in and letting in), seeds.cpp (given addresses), leaving.cpp. Only these
-// include it.
+// in and letting in), stalls.cpp (who is let in later), seeds.cpp (given
+// addresses), leaving.cpp. Only these include it.
 #pragma once
 
 #include "runtime/core/cluster/agreement.hpp"
 #include "runtime/core/cluster/detector.hpp"
 #include "runtime/core/cluster/membership.hpp"
 #include "runtime/core/cluster/wishes.hpp"
+
+#include <map>
+#include <set>
 
 namespace shoal::core::cluster {
 
@@ -55,6 +58,8 @@ inline constexpr nanoseconds seed_pause = 5'000 * milliseconds;
 inline constexpr nanoseconds seed_pause_max = 60'000 * milliseconds;
 inline constexpr std::size_t seeds_max = 512;
 inline constexpr std::size_t reached_max = 1088;
+/// Addresses of members and some that were discovered; more are not listened to.
+inline constexpr std::size_t barred_max = 1088;
 
 /// What another shoal's cluster key is to ours.
 enum class key_age { same, newer, older, unrelated };
@@ -84,6 +89,14 @@ struct membership::impl {
     nanoseconds pause = seed_pause;
   };
 
+  /// A peer that has held up a job: until when it stays out, or since when it
+  /// is back.
+  struct stall {
+    epoch since = 0; ///< the view that has expelled it
+    nanoseconds until = 0;
+    nanoseconds back_since = time_max; ///< time_max: it is out
+  };
+
   /// Peers that a new view has no more.
   struct parting {
     std::vector<peer_id> expelled, others;
@@ -108,6 +121,7 @@ struct membership::impl {
   void on(const peer_up& e);
   void on(const peer_down& e);
   void on(const connect_failed& e);
+  void on(const turned_away& e);
   void on(const doubted&) { doubted_until_ = now_ + doubt_life; }
   void on(const received& e);
   void on(const tick&) {}
@@ -166,6 +180,8 @@ struct membership::impl {
   void dial_due();
   bool connected_to(const std::string& address) const;
   bool dial_is_open(const std::string& address) const;
+  void end_if_shut_out();
+  bool needs_admission() const;
   std::vector<std::string> wanted_addresses() const;
   void heard(const peer_id& from, const shoal_id& shoal, epoch number);
   bool believable(const peer_id& from, const view& v) const;
@@ -198,6 +214,12 @@ struct membership::impl {
   void on(const peer_id& from, const join_request& m);
   void on(const peer_id& from, const join_answer& m);
   void on(const peer_id& from, const change_request& m);
+
+  // stalls.cpp
+  void note_stalls();
+  bool stays_out(const peer_id& who) const;
+  bool was_well(const peer_id& who) const;
+  nanoseconds pause_of(const peer_id& who) const;
 
   // keys.cpp
   void on(const revoke_peer& e);
@@ -241,6 +263,12 @@ struct membership::impl {
   std::map<std::string, dial> dials_;
   std::map<std::string, seed> seeds_;      ///< that were tried in company
   std::map<std::string, peer_id> reached_; ///< who answered there
+  /// Whose word is that we were revoked: not dialled again before a new view.
+  std::set<std::string> barred_;
+  std::string accuser_; ///< one of them; empty: nobody, or we were admitted
+  nanoseconds shut_out_at_ = time_max; ///< when its word counts
+  std::map<peer_id, stall> stalls_;    ///< of those that the view counts
+  bool jobs_wait_ = false; ///< for members; known while somebody is out so
 
   key_record keys_;
   std::optional<offering> offer_;
@@ -252,6 +280,7 @@ struct membership::impl {
   bool handed_on_ = false;   ///< what the others need not ask us for then
   bool lingering_ = false;   ///< out of the view; tells the others
   bool warned_apart_ = false;
+  bool warned_far_ = false;
   std::string refusal_; ///< the last that was reported
   nanoseconds leave_until_ = 0;
   nanoseconds join_not_before_ = 0;

@@ -58,6 +58,7 @@ struct join_answer {
   std::optional<shoal_id> into;       ///< it has dissolved into this one
   std::vector<std::string> addresses; ///< where to find that
   std::string reason;                 ///< for people
+  bool later = false;                 ///< it will be, after a pause: ask on
 };
 
 struct heartbeat {
@@ -155,6 +156,7 @@ struct change {
   key_digest old_key{}; ///< void if the view names another one
   invitation invite;
   epoch since = 0;
+  bool afresh = false; ///< of an expulsion: those before are long ago
   friend bool operator==(const change&, const change&) = default;
 };
 

@@ -130,6 +130,8 @@ void impl::install(view v, bool seated_now) {
   if (view_.shoal != before.shoal && !former_.empty())
     hand_on_at_ = now_ + former_patience;
   hold_joins(before);
+  note_stalls();
+  barred_.clear(); // who is where, and who is believed, may be another now
   if (ends) {
     former_.push_back(view_);
     if (former_.size() > former_max)
@@ -202,7 +204,7 @@ void impl::hold_joins(const view& before) {
 void impl::found_alone(std::vector<job_entry> jobs,
                        std::vector<assignment> previous) {
   view v;
-  v.number = view_.number + 1;
+  v.number = std::min(view_.number + 1, epoch_max);
   v.cluster = config_.cluster;
   v.jobs = std::move(jobs);
   v.key = view_.key;
@@ -400,7 +402,8 @@ nanoseconds impl::wishes_due() const {
 }
 
 void impl::propose() {
-  if (!i_vote() || phase_ != phase::member || !agreement_.may_propose(now_))
+  if (!i_vote() || phase_ != phase::member || !agreement_.may_propose(now_)
+      || view_.number >= epoch_max)
     return;
   bool ripe = wishes_due() <= now_;
   if (!ripe && !agreement_.unfinished())

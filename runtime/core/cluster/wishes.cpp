@@ -2,6 +2,7 @@
 #include "runtime/core/cluster/wishes.hpp"
 
 #include "runtime/core/assert.hpp"
+#include "runtime/core/cluster/credible.hpp"
 #include "runtime/core/cluster/membership.hpp" // the limits
 #include "runtime/core/view_size.hpp"
 
@@ -109,6 +110,30 @@ void grant_invite(view& v, const change& c) {
   v.invites.push_back(c.invite);
 }
 
+/// Who is expelled although it answers comes back after a pause.
+void remember_stall(view& v, const peer_id& id, bool afresh) {
+  auto at = std::ranges::find(v.stalled, id, &stalled_peer::peer);
+  stalled_peer s{id, 1, v.number};
+  if (at != v.stalled.end()) {
+    if (!afresh)
+      s.times = std::min(at->times + 1, stall_times_max);
+    v.stalled.erase(at);
+  }
+  v.stalled.push_back(s);
+  if (v.stalled.size() > stalled_max)
+    v.stalled.erase(v.stalled.begin());
+}
+
+/// Nobody could decide anything without the only voter: it stays, so that other
+/// wishes are granted.
+void grant_removal(view& v, const member* m, const change& c) {
+  if (m == nullptr || !may_stop_voting(v, *m))
+    return;
+  if (c.kind == change_kind::expel)
+    remember_stall(v, c.subject.peer, c.afresh);
+  std::erase_if(v.members, [&](const member& x) { return x.id == c.subject; });
+}
+
 void grant(view& v, const change& c) {
   member* m = find(v, c.subject.peer);
   if (m != nullptr && m->id != c.subject)
@@ -147,9 +172,7 @@ void grant(view& v, const change& c) {
     break;
   case change_kind::expel: // still of its view, or it would be settled
   case change_kind::remove:
-    if (m != nullptr)
-      std::erase_if(v.members,
-                    [&](const member& x) { return x.id == c.subject; });
+    grant_removal(v, m, c);
     break;
   case change_kind::update:
     if (m != nullptr) {
@@ -288,7 +311,7 @@ next_view(const view& base, const wishes& w,
   view v = base;
   ++v.number;
   for (const auto& [peer, join] : w.joins)
-    if (join.request.floor < v.number + floor_lead_max)
+    if (join.request.floor < believed_max(base.number))
       v.number = std::max(v.number, join.request.floor + 1); // C-2
   for (const auto& [id, since] : w.losses)
     if (!w.joins.contains(id.peer))

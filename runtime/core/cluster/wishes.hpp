@@ -15,9 +15,6 @@
 
 namespace shoal::core::cluster {
 
-/// A joiner's views may be ahead of ours by so many, not by any number.
-inline constexpr epoch floor_lead_max = epoch{1} << 32;
-
 struct wish {
   change what;
   bool own = false;

@@ -199,6 +199,24 @@ bool runs_all(const job_entry& job,
   return next == job.microbatches;
 }
 
+bool is_sound(const job_entry& job, const assignment& a) {
+  const auto units = [&](const follower_place& f) {
+    return f.first_unit <= f.last_unit && f.last_unit <= job.blocks + 2;
+  };
+  const auto stage = [&](const stage_place& s) {
+    return s.first_block <= s.last_block && s.last_block <= job.blocks;
+  };
+  const auto replica = [&](const replica_place& r) {
+    return !r.stages.empty() && std::ranges::all_of(r.stages, stage)
+           && r.first_microbatch <= r.last_microbatch
+           && r.last_microbatch <= job.microbatches;
+  };
+  return std::ranges::all_of(a.replicas, replica)
+         && std::ranges::all_of(a.followers, units)
+         && std::ranges::all_of(a.arriving, units)
+         && (a.arriving.empty() || runs_all(job, a.replicas));
+}
+
 std::vector<replica_place> detour(const layout_problem& p) {
   if (!p.previous || !runs_all(p.job, p.previous->replicas))
     return {};

@@ -44,6 +44,10 @@ inline constexpr std::uint32_t deals_max = 1024;
 [[nodiscard]] bool
 runs_all(const job_entry& job, const std::vector<replica_place>& replicas);
 
+/// Whether `a` can be planned from: its numbers are in range and in order, and
+/// what arrives does so beside replicas that run. A view may hold any.
+[[nodiscard]] bool is_sound(const job_entry& job, const assignment& a);
+
 /// p.previous with every member that is gone replaced by such that hold its
 /// units; the previous replicas themselves, if nobody is. @returns nothing if
 /// some unit is held by nobody, or they were no layout of the job

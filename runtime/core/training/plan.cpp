@@ -289,7 +289,10 @@ plan make_plan(const view& v) {
   std::vector<planned> all;
   for (const job_entry* job : in_order(v)) {
     auto was = std::ranges::find(v.previous, job->id, &assignment::job);
-    const assignment* previous = was == v.previous.end() ? nullptr : &*was;
+    // What a view says of the one before need not be true: no more is taken
+    // from it than what a plan can be.
+    const assignment* previous =
+      was == v.previous.end() || !is_sound(*job, *was) ? nullptr : &*was;
     auto& [p, a, kept] =
       all.emplace_back(planned{books.problem(v, *job, previous), {}, false});
     a.job = job->id;

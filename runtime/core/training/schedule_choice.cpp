@@ -139,10 +139,15 @@ try_schedule(const schedule_problem& p, schedule_kind kind,
 
 namespace {
 
+/// No third of a block takes longer, whatever a job or a member claims: of a
+/// step's 2^12 microbatches, 2^12 blocks and three parts (wire/limits.hpp) the
+/// sum is then less than 2^60 ns. It is 17 s.
+constexpr std::uint64_t third_max = std::uint64_t{1} << 34;
+
 std::uint64_t per_third(std::uint64_t flops, std::uint64_t mflops) {
   __extension__ using wide = unsigned __int128;
-  return std::uint64_t(wide(flops) * 1000 / 3
-                       / std::max<std::uint64_t>(1, mflops));
+  return std::uint64_t(std::min<wide>(
+    third_max, wide(flops) * 1000 / 3 / std::max<std::uint64_t>(1, mflops)));
 }
 
 std::uint64_t

@@ -163,6 +163,9 @@ core::view random_message::view() {
     v.lapsed.push_back(id<core::peer_id>());
   for (std::size_t i = below(3); i > 0; --i)
     v.invites.push_back(invitation());
+  for (std::size_t i = below(3); i > 0; --i)
+    v.stalled.push_back(
+      {id<core::peer_id>(), static_cast<std::uint32_t>(below(99)), number()});
   return v;
 }
 
@@ -213,7 +216,7 @@ cl::message random_message::cluster(std::size_t kind) {
   case 1:
     return cl::join_request{shoal, member(), coin(), number()};
   case 2: {
-    cl::join_answer m{shoal, {}, texts(), text()};
+    cl::join_answer m{shoal, {}, texts(), text(), coin()};
     if (coin())
       m.into = id<core::shoal_id>();
     return m;
