@@ -193,6 +193,7 @@ void job_actor::on_view(const job_view& m) {
     node().log().add(config_.entry.id, e);
   }
   event::view_changed change{m.view->number, m.place, members()};
+  change.former = view_->lapsed;
   change.calm = place_ && core::undisturbed(*view_, *place_);
   feed(std::move(change));
   if (place_)

@@ -59,6 +59,7 @@ void job_core::on(const job_event::view_changed& e) {
   if (phase_ == phase::over)
     return;
   members_ = e.members;
+  former_ = e.former;
   if (e.place && place_ && header_.digest == digest(*e.place)) {
     next_.reset();
     return;

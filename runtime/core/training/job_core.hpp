@@ -443,6 +443,7 @@ private:
   std::vector<peer_id> participants_;
   std::vector<peer_id> sealers_;
   std::vector<peer_id> members_;
+  std::vector<peer_id> former_; ///< members of before, that may come back
   std::optional<job_event::view_changed> next_; ///< when the step has ended
 
   // What is here, and what the shell has been asked to change.

@@ -37,6 +37,7 @@ struct view_changed {
   std::optional<assignment> place;
   std::vector<peer_id> members; ///< of the view, witnesses included
   bool calm = false; ///< undisturbed() says so of the assignment before
+  std::vector<peer_id> former{}; ///< members that may come back
 };
 /// Answers action halt: nothing computes, sends or receives any more, and an
 /// apply or load that had begun is complete and reported, or never happened.

@@ -24,7 +24,7 @@ void job_core::begin_fetch() {
     awaited_said_ = false;
   }
   absent_ = d.checkpoint_holders.empty();
-  if (absent_)
+  if (absent_ && !former_.empty())
     say_awaited();
   if (participant()) // the others hear from those what becomes of it
     act(job_action::fetch_checkpoint{header_.digest, d.checkpoint,
@@ -84,7 +84,9 @@ void job_core::on(const job_event::checkpoint_missing& e) {
       || is_given_up(e.checkpoint, given_up_)
       || ++missing_rounds_ < missing_rounds_max)
     return;
-  const bool waits = phase_ == phase::fetching && decision_->costly;
+  // Of nobody who is away there is nothing to be hoped for.
+  const bool waits =
+    phase_ == phase::fetching && decision_->costly && !former_.empty();
   absent_ = waits;
   if (!waits)
     return go_on_without(e.checkpoint);

@@ -20,6 +20,13 @@ std::map<peer_id, seal> bereft(const assignment& a) {
   return seals;
 }
 
+/// Peer 3 is away, and may come back.
+ev::view_changed show_one_away(const assignment& a) {
+  ev::view_changed e = show(a);
+  e.former = {peer(3)};
+  return e;
+}
+
 /// Peer 1 of two stages, up to the decision: peer 2 seals what is given.
 struct sealed {
   explicit sealed(const assignment& place, seal theirs,
@@ -29,7 +36,7 @@ struct sealed {
     for (const checkpoint_ref& c : held)
       (void)core.step(ev::checkpoint_held{c}, 0);
     (void)core.step(ev::checkpoint_heard{heard}, 0);
-    (void)core.step(show(a), 0);
+    (void)core.step(show_one_away(a), 0);
     (void)core.step(ev::halted{digest(a)}, 0);
     theirs.on = {a.job, digest(a), a.since};
     out = core.step(ev::received{peer(2), theirs}, 0);
@@ -216,7 +223,7 @@ BOOST_AUTO_TEST_CASE(a_wait_is_said_once_and_ends_with_patience) {
   BOOST_TEST(!p.core.loads());
   // Another view does not begin the patience anew, nor is it said again.
   a.since = 10;
-  (void)p.core.step(show(a), 30 * s);
+  (void)p.core.step(show_one_away(a), 30 * s);
   (void)p.core.step(ev::halted{digest(a)}, 30 * s);
   seal theirs = nothing_at(404);
   theirs.on = {a.job, digest(a), a.since};
@@ -227,6 +234,16 @@ BOOST_AUTO_TEST_CASE(a_wait_is_said_once_and_ends_with_patience) {
   BOOST_TEST(p.missing(newest, 58 * s).empty());
   BOOST_TEST(p.missing(newest, 59 * s).empty());
   BOOST_TEST(all<act::begin_anew>(p.missing(newest, 61 * s)).size() == 1u);
+}
+
+/// Where nobody is away, nobody will bring it.
+BOOST_AUTO_TEST_CASE(what_all_that_were_ever_members_lack_is_given_up_soon) {
+  const assignment a = make_place(1, 2, 9);
+  sealed p(a, nothing_at(404), {}, newest);
+  (void)p.core.step(show(a), 0); // the same assignment: nothing begins anew
+  BOOST_TEST(p.missing(newest, 1).empty());
+  BOOST_TEST(p.missing(newest, 2).empty());
+  BOOST_TEST(all<act::begin_anew>(p.missing(newest, 3)).size() == 1u);
 }
 
 BOOST_AUTO_TEST_CASE(a_person_may_end_the_wait_at_any_peer) {

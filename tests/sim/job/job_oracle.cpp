@@ -191,6 +191,9 @@ void job_world::show_view(const ptr& p, const view& v, const plan& pl) {
     e.place = a;
   for (const member& x : v.members)
     e.members.push_back(x.id.peer);
+  for (const auto& [number, other] : up_)
+    if (!find_member(v, other->id))
+      e.former.push_back(other->id);
   if (p->blobs)
     input(p, ev::blobs_held{});
   input(p, e);
