@@ -4,17 +4,19 @@
 # checkpoint, and come back seconds later with their disks; pairs of four peers
 # die in turn, and in a storm. Checked: no more steps come again than lie
 # between two checkpoints, with the losses that they had, whoever has died; where
-# the run waits for a checkpoint, it says for whom.
+# the run waits for a checkpoint, it says for whom. Where nobody comes back, the
+# copy of the command that follows the run is restored, or a person ends the wait.
 import random
 import signal
+import subprocess
 import sys
 import time
 
 from all_killed_test import RUN, TOLERANCE, newest
 from bars import Bars, State, options_of
-from cluster import Cluster
+from cluster import Cluster, Lines
 from lifecycle_support import kill_together
-from watch import events_known, train
+from watch import Watch, events_known, train
 
 INTERVAL = 20  # steps between checkpoints
 DEADLINE_S = 100
@@ -31,6 +33,8 @@ ROWS = {
     "4 peers, 2 x 2: pairs in turn": (4, 2, 2, "in turn", 3.0, 4),
     "4 peers, 2 x 2: a storm of pairs": (4, 2, 2, "storm", 0.5, 6),
 }
+# Those that hold the checkpoint die for good, and this ends the wait.
+ENDS = ("the copy at home", "a person")
 SHORT = ("5 peers, 2 replicas: both die, soon back",
          "7 peers, 2 replicas: all that hold the checkpoint die",
          "4 peers, 2 x 2: a storm of pairs")
@@ -111,12 +115,80 @@ def run(options, name, seed):
         for number in range(times):
             again, since = one(cluster, watch, rng, row, number, since)
             lost.append(again)
-        said = any("waiting for the checkpoint" in e["text"]
+        waited = any("waiting for the checkpoint" in e["text"]
                    for e in events_known(cluster, "notice"))
         watch.process.send_signal(signal.SIGINT)
         watch.process.send_signal(signal.SIGINT)
         watch.process.wait(timeout=DEADLINE_S)
-    return {"lost": lost, "said": said, "deviation": watch.deviation}
+    return {"lost": lost, "said": waited, "deviation": watch.deviation}
+
+
+def follow(cluster, run_file, folder, data, how):
+    """The run by who submits it, or by a command without a copy at home."""
+    if how != "a person":
+        return train(cluster, run_file, folder / "out", data,
+                     repeats_max=1000 * INTERVAL, tolerance=TOLERANCE,
+                     gaps=True)
+    done = cluster.run(["train", str(run_file), "--data", *data, "--detach",
+                        "--data-dir", str(cluster.mine)], 1)
+    assert done.returncode == 0, done.stderr
+    log = open(cluster.root / "attach.log", "a", encoding="utf-8")
+    process = cluster.spawn(
+        [cluster.shoal, "attach", "run", "--json", "--data-dir",
+         str(cluster.mine)], 1, stdout=subprocess.PIPE, stderr=log)
+    return Watch(process, Lines(process.stdout, log),
+                 repeats_max=1000 * INTERVAL, tolerance=TOLERANCE, gaps=True)
+
+
+def said(watch, what):
+    """Reads on until the run says so; the line."""
+    while True:
+        for _, event in watch.others:
+            if what in event.get("text", ""):
+                return event["text"]
+        try:
+            watch.step(0.2)
+        except TimeoutError:
+            pass
+
+
+def nobody_comes_back(options, how):
+    """All that hold the newest checkpoint die for good."""
+    with Cluster(options.shoal, 7, ["--threads", "1"],
+                 options.keep) as cluster:
+        folder = cluster.work
+        run_file = folder / "run.toml"
+        run_file.write_text(
+            RUN.format(interval=INTERVAL)
+            .replace("pipeline_parallel_degree = 2",
+                     "pipeline_parallel_degree = 1"), encoding="utf-8")
+        cluster.start_all()
+        cluster.wait_view(7)
+        watch = follow(cluster, run_file, folder, options.data, how)
+        watch.advance(3 * INTERVAL, DEADLINE_S)
+        last = watch.next - 1
+        dead = victims(cluster, "holders", random.Random(1), 0)
+        kill_together(dead)
+        said(watch, "waiting for the checkpoint")
+        if how == "a person":
+            there = next(p for p in cluster.peers if p.running())
+            done = cluster.run(["recover", "run", "--data-dir",
+                                str(cluster.mine)], there.number)
+            assert done.returncode == 0, done.stderr
+        else:
+            said(watch, "is offered to the job")
+        # Their text has died, too: no step follows before they are back.
+        line = said(watch, "resuming at step")
+        print(f"{how}: {line}", flush=True)
+        step = int(line.split("resuming at step ")[1].split(",")[0])
+        assert step == 0 if how == "a person" else step > last - 2 * INTERVAL
+        for peer in dead:
+            peer.start()
+        cluster.wait_view(7, 60)
+        watch.past(time.monotonic(), 2, DEADLINE_S)
+        watch.process.send_signal(signal.SIGINT)
+        watch.process.send_signal(signal.SIGINT)
+        watch.process.wait(timeout=DEADLINE_S)
 
 
 def main():
@@ -140,6 +212,8 @@ def main():
         bars.at_most(f"{name}: losses of these differ by",
                      max(o["deviation"] for o in of), TOLERANCE, "",
                      exact=True)
+    for how in () if options.row else ENDS:
+        nobody_comes_back(options, how)
     code = bars.finish()
     state.forget()
     return code
