@@ -161,11 +161,14 @@ def damaged(cluster, folder, act, everywhere):
     for peer in cluster.peers:
         for step, files in checkpoints(peer).items():
             held.setdefault(step, {})[peer] = files
-    # The newest may have reached one store only.
+    # The newest may have reached one store only. Then the other has parts of
+    # it, of which all together would be enough.
     newest = max(step for step, by in held.items() if len(by) == 2)
     for step in [s for s in held if s > newest]:
         for files in held.pop(step).values():
-            files[FILE].unlink()
+            for peer in cluster.peers:
+                blob = peer.store.joinpath(*files[FILE].parts[-3:])
+                blob.unlink(missing_ok=True)
     victims = list(held[newest].items())[:None if everywhere else 1]
     for _, files in victims:
         before = files[FILE].read_bytes()
