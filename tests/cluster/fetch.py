@@ -7,7 +7,7 @@ import os
 import socket
 import struct
 
-VERSION = 1
+VERSION = 2
 NOT_FOUND, AGAIN_LATER = 3, 4  # reply_code of runtime/wire/messages.hpp
 DIGEST_BYTES = 32
 
