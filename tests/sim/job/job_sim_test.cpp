@@ -44,8 +44,8 @@ BOOST_AUTO_TEST_CASE(each_planted_bug_is_found_by_its_seed) {
   const struct {
     job_planted bug;
     std::uint64_t seed;
-  } found_by[] = {{job_planted::backlog_not_applied, 10},
-                  {job_planted::copy_too_late, 10},
+  } found_by[] = {{job_planted::backlog_not_applied, 12},
+                  {job_planted::copy_too_late, 12},
                   {job_planted::state_not_hashed, 4}};
   for (const auto& [bug, seed] : found_by) {
     BOOST_TEST(shoal::sim::run_job_sim(seed, false).ok);
