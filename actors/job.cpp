@@ -41,13 +41,14 @@ core::job_config core_config(const job_config& c, const job_world& w) {
     w.run.checkpoint_enable ? std::uint64_t(w.run.checkpoint_interval) : 0;
   out.checkpoint_patience = w.run.checkpoint_patience_seconds * 1'000'000'000;
   // What an earlier life of this peer has reported.
-  for (const runtime::job_event& e : c.node->log().read_all(c.entry.id))
+  const auto events = c.node->log().read_all(c.entry.id);
+  for (const runtime::job_event& e : events)
     if (e.kind == runtime::job_event_kind::step
         && std::pair(e.epoch, e.step)
              > std::pair(out.last.version.made, out.last.version.step))
       out.last = {{e.step, e.epoch}, e.loss, e.grad_norm, e.peers, 1, e.data};
-  // Steps of before a loss that was accepted are further ahead.
-  for (const runtime::job_event& e : c.node->log().read_all(c.entry.id))
+  // Steps far above the newest one were run before a loss that was accepted.
+  for (const runtime::job_event& e : events)
     if (e.kind == runtime::job_event_kind::step
         && e.step <= out.last.version.step + out.checkpoint_every)
       out.top = std::max(out.top, e.step);

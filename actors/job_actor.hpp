@@ -170,9 +170,9 @@ private:
   void on_offer(const runtime::checkpoint_offered& m);
   void fetch_again(const core::job_action::fetch_checkpoint& a);
   void verify_fetched(const core::job_action::fetch_checkpoint& a);
-  /// So many rounds in which a manifest makes no sense, a second apart, and the
-  /// job fails: its bytes are the same on all peers, so a damaged one has been
-  /// replaced by then.
+  /// After this many rounds, a second apart, in which a manifest makes no sense,
+  /// the job fails. Its bytes are the same on all peers: a damaged copy would
+  /// have been replaced by then.
   static constexpr int unreadable_rounds_max = 3;
   void load_from(loading l);
   void read_files(const loading& l);

@@ -1,6 +1,6 @@
-// actors/job_restore.cpp -- a checkpoint gets here before it is restored: what
-// this peer needs of it is fetched and verified, from whoever has it, for as
-// long as the core waits for it.
+// actors/job_restore.cpp -- fetches a checkpoint before it is restored: the
+// files that this peer needs are fetched from the members that have them and
+// verified, again and again until the core gives the checkpoint up.
 #include "actors/checkpoint_files.hpp"
 #include "actors/job_actor.hpp"
 #include "runtime/device_queue.hpp"
@@ -17,8 +17,8 @@ namespace event = core::job_event;
 
 namespace {
 
-/// Between two rounds in which all members are asked. Whoever comes back waits
-/// for so long at most; more often costs requests on the others.
+/// Pause between two rounds in which all members are asked. Higher: a peer that
+/// comes back is asked later, at the gain of fewer requests to the others.
 constexpr std::chrono::seconds ask_again_after{1};
 
 std::string minutes(core::nanoseconds t) {

@@ -9,7 +9,9 @@ namespace shoal::apps {
 namespace {
 
 std::string send(runtime::client_config at, core::job_id job,
-                 const std::filesystem::path& folder, std::uint64_t step) {
+                 const std::filesystem::path& folder, std::uint64_t step,
+                 const std::atomic<bool>& stop) {
+  at.say = {}; // the command has one connection that talks
   const std::string what =
     "the checkpoint of step " + std::to_string(step) + " in " + folder.string();
   runtime::client client(std::move(at));
@@ -17,8 +19,8 @@ std::string send(runtime::client_config at, core::job_id job,
     return what + " cannot be offered to the job: " + client.text();
   const auto sent =
     upload_model(folder, step,
-                 [&client](std::span<const std::span<const std::byte>> pieces,
-                           core::blob_digest& digest) -> model::status {
+                 [&](std::span<const std::span<const std::byte>> pieces,
+                     core::blob_digest& digest) -> model::status {
                    if (client.put_pieces(pieces, digest))
                      return model::failure{client.text()};
                    return model::done{};
@@ -33,6 +35,7 @@ std::string send(runtime::client_config at, core::job_id job,
 } // namespace
 
 checkpoint_offer::~checkpoint_offer() {
+  stop_ = true;
   if (thread_.joinable())
     thread_.join();
 }
@@ -48,7 +51,7 @@ void checkpoint_offer::begin(const runtime::client_config& at, core::job_id job,
   if (thread_.joinable())
     thread_.join();
   thread_ = std::thread([this, at, job, folder, step] {
-    std::string line = send(at, job, folder, step);
+    std::string line = send(at, job, folder, step, stop_);
     std::lock_guard lock(mutex_);
     outcome_ = std::move(line);
     under_way_ = false;

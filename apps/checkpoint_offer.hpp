@@ -6,12 +6,13 @@
 // is better than what it can reach otherwise.
 //
 // Threads: call it from one; the files are sent on a thread of its own.
-// Errors:  the outcome is a line for people.
+// Errors:  the outcome is one line, to be shown to the user.
 // Limits:  one under way.
 #pragma once
 
 #include "runtime/client.hpp"
 
+#include <atomic>
 #include <filesystem>
 #include <mutex>
 #include <optional>
@@ -23,6 +24,7 @@ namespace shoal::apps {
 class checkpoint_offer {
 public:
   checkpoint_offer() = default;
+  /// Sends no further file; waits for the one under way.
   ~checkpoint_offer();
   checkpoint_offer(const checkpoint_offer&) = delete;
   checkpoint_offer& operator=(const checkpoint_offer&) = delete;
@@ -39,6 +41,7 @@ private:
   std::mutex mutex_; ///< guards what follows
   bool under_way_ = false;
   std::optional<std::string> outcome_;
+  std::atomic<bool> stop_{false};
   std::thread thread_;
 };
 

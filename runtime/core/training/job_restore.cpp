@@ -84,7 +84,7 @@ void job_core::on(const job_event::checkpoint_missing& e) {
       || is_given_up(e.checkpoint, given_up_)
       || ++missing_rounds_ < missing_rounds_max)
     return;
-  // Of nobody who is away there is nothing to be hoped for.
+  // If no former member is away, nobody can bring it.
   const bool waits =
     phase_ == phase::fetching && decision_->costly && !former_.empty();
   absent_ = waits;
