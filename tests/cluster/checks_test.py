@@ -49,8 +49,8 @@ class Left(unittest.TestCase):
         self.root.cleanup()
 
     def end(self):
-        if self.node.poll() is None:
-            self.node.communicate("", timeout=60)
+        self.node.stdin.close()
+        self.node.wait(timeout=60)
 
     def processes(self):
         return left.processes(self.root.name, 0)
