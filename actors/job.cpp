@@ -466,12 +466,14 @@ void job_actor::log_step(const core::step_record& r) {
 
 // For people, and the end.
 
-void job_actor::note(std::uint64_t step, const std::string& text) {
+void job_actor::note(std::uint64_t step, const std::string& text,
+                     const core::blob_digest& wanted) {
   runtime::job_event e;
   e.kind = runtime::job_event_kind::notice;
   e.step = step;
   e.epoch = view_ ? view_->number : 0;
   e.text = text;
+  e.digest = wanted;
   e.unix_ms = unix_ms();
   node().log().add(config_.entry.id, e);
   node().say("[job] " + text);
@@ -492,7 +494,8 @@ void job_actor::act(const lost_state& a) {
 }
 
 void job_actor::act(const waiting& a) {
-  note(core_.step_in_progress(), "waiting: " + a.why);
+  note(core_.step_in_progress(), "waiting: " + a.why,
+       a.for_data ? config_.entry.data : core::blob_digest{});
 }
 
 void job_actor::act(const finished& a) {

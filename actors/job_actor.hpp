@@ -133,7 +133,9 @@ private:
   void save(const core::job_action::run_checkpoint& a);
   void copy_units(const core::job_action::run_checkpoint& a,
                   const std::vector<std::uint32_t>& units);
-  void note(std::uint64_t step, const std::string& text);
+  /// @param wanted bytes that whoever follows the job may give; zero: none
+  void note(std::uint64_t step, const std::string& text,
+            const core::blob_digest& wanted = {});
   void fail(const std::string& why);
 
   /// Device work, then `then` in this actor.

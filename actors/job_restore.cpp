@@ -142,22 +142,16 @@ void job_actor::act(const checkpoint_awaited& a) {
     who += who.empty() ? "" : ", ";
     who += name_of(p) + " (" + core::short_name(p) + ")";
   }
-  runtime::job_event e;
-  e.kind = runtime::job_event_kind::notice;
-  e.step = a.last;
-  e.epoch = view_ ? view_->number : 0;
-  e.digest = a.checkpoint.manifest;
-  e.unix_ms = unix_ms();
-  e.text = "waiting for the checkpoint of step "
-           + std::to_string(a.checkpoint.step) + ": "
-           + (who.empty() ? "no peer that is here has it" : "held by " + who)
-           + ". Without it the run goes back from step "
-           + std::to_string(a.last) + " to " + std::to_string(a.otherwise)
-           + "; it does so after " + minutes(a.patience)
-           + " (checkpoint.patience_seconds), or on `shoal recover "
-           + config_.entry.name + "`";
-  node().log().add(config_.entry.id, e);
-  node().say("[job] " + e.text);
+  note(a.last,
+       "waiting for the checkpoint of step " + std::to_string(a.checkpoint.step)
+         + ": "
+         + (who.empty() ? "no peer that is here has it" : "held by " + who)
+         + ". Without it the run goes back from step " + std::to_string(a.last)
+         + " to " + std::to_string(a.otherwise) + "; it does so after "
+         + minutes(a.patience)
+         + " (checkpoint.patience_seconds), or on `shoal recover "
+         + config_.entry.name + "`",
+       a.checkpoint.manifest);
 }
 
 } // namespace shoal::actors

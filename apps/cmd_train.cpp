@@ -198,7 +198,10 @@ private:
     text_ = model::serialise(*text);
     if (client_->put_blob(text_, entry.data))
       return failure{client_->text()};
+    data_ = entry.data;
     entry.data_bytes = text_.size();
+    if (auto found = find_origin(); !found)
+      return found;
     if (auto put = put_origin(entry); !put)
       return put;
     if (client_->submit(entry, job_))
@@ -237,27 +240,30 @@ private:
     out_->say("bigram", line);
   }
 
-  /// Weights or a checkpoint to start from.
-  model::status put_origin(core::job_entry& entry) {
-    fs::path from = run_.model_path;
-    std::uint64_t step = 0;
+  /// Weights or a checkpoint to start from: origin_, origin_step_.
+  model::status find_origin() {
+    origin_ = run_.model_path;
     if (o_.resume) {
       const auto found = checkpoints(o_.out);
       if (found.empty())
         return failure{"--resume: no checkpoint in "
                        + (o_.out / "checkpoint").string()};
-      step = std::uint64_t(found.back().first);
-      from = found.back().second;
-      if (step >= std::uint64_t(run_.steps))
-        return failure{"--resume: " + from.string() + " is at step "
-                       + std::to_string(step)
+      origin_step_ = std::uint64_t(found.back().first);
+      origin_ = found.back().second;
+      if (origin_step_ >= std::uint64_t(run_.steps))
+        return failure{"--resume: " + origin_.string() + " is at step "
+                       + std::to_string(origin_step_)
                        + " of training.steps = " + std::to_string(run_.steps)};
-      out_->say("notice", "resuming from " + from.string());
+      out_->say("notice", "resuming from " + origin_.string());
     }
-    if (from.empty())
+    return model::done{};
+  }
+
+  model::status put_origin(core::job_entry& entry) {
+    if (origin_.empty())
       return model::done{};
     auto sent =
-      upload_model(from, step,
+      upload_model(origin_, origin_step_,
                    [this](std::span<const std::span<const std::byte>> pieces,
                           core::blob_digest& digest) -> model::status {
                      if (client_->put_pieces(pieces, digest))
@@ -268,7 +274,7 @@ private:
       return sent.why();
     entry.origin = sent->manifest;
     entry.origin_bytes = sent->bytes;
-    entry.origin_step = step;
+    entry.origin_step = origin_step_;
     return model::done{};
   }
 
@@ -343,7 +349,16 @@ private:
     f.at = client_of(o_.at);
     f.at.addresses.insert(f.at.addresses.end(), addresses_.begin(),
                           addresses_.end());
-    f.hooks.moved = [this] { give_again(); };
+    f.hooks.moved = [this] {
+      if (!text_.empty()) // until the first step
+        give_again();
+    };
+    f.give = [this](const core::blob_digest& wanted) {
+      if (wanted != data_)
+        return false;
+      read_again();
+      return true;
+    };
     const follower* watching = nullptr;
     f.hooks.stop = [this, &watching] {
       const bool runs = watching && watching->state().empty();
@@ -378,16 +393,35 @@ private:
     return fail("the job ended as " + watch.state());
   }
 
-  /// Until the first step only the node that took the job may have its data,
-  /// and that one is gone.
+  /// Until the first step only the node that took the job may have its data;
+  /// later all peers that had it may be gone.
   void give_again() {
-    if (text_.empty())
-      return;
     core::blob_digest same{};
     core::job_entry again;
     if (client_->put_blob(text_, same) || !put_origin(again))
       out_->say("notice", "the job's data could not be given to "
                             + client_->where() + ": " + client_->text());
+    else
+      out_->say("notice", "the job's data is given to " + client_->where()
+                            + " again");
+  }
+
+  /// The files may have changed since: then the job cannot use them.
+  void read_again() {
+    if (text_.empty()) {
+      const auto text = read_text(run_, nullptr);
+      if (text)
+        text_ = model::serialise(*text);
+      if (!text || runtime::sha256(text_) != data_) {
+        text_ = {};
+        out_->say("notice",
+                  "no peer has the job's data, and it cannot be given again: "
+                    + (text ? "its files have changed since it was submitted"
+                            : text.message()));
+        return;
+      }
+    }
+    give_again();
   }
 
   const train_options& o_;
@@ -399,7 +433,10 @@ private:
   core::job_id job_ = 0;
   orderly_stop stop_;
   std::vector<std::string> addresses_; ///< of the shoal, when submitted
-  std::vector<std::byte> text_;        ///< the job's data, until the first step
+  fs::path origin_; ///< of the weights to start from; empty: none
+  std::uint64_t origin_step_ = 0;
+  core::blob_digest data_{};           ///< of the job's data
+  std::vector<std::byte> text_; ///< the job's data, until the next step
 };
 
 } // namespace

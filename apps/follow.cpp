@@ -127,8 +127,9 @@ void follower::on(const job_event& e) {
     }
     shown.loss = last_loss_;
   } else if (e.kind == job_event_kind::notice && e.digest != core::blob_digest{}
-             && !old && !newest_.empty()) {
-    offer_.begin(config_.at, job_, newest_, newest_step_);
+             && !old) {
+    if (!(config_.give && config_.give(e.digest)) && !newest_.empty())
+      offer_.begin(config_.at, job_, newest_, newest_step_);
   } else if (e.kind == job_event_kind::step) {
     last_loss_ = e.loss;
     last_step_ = e.step;

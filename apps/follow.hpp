@@ -40,6 +40,9 @@ struct follow_config {
   runtime::client_config at;
   runtime::follow_hooks hooks;
   std::function<void(const runtime::job_event&)> seen; ///< may be empty
+  /// The job wants bytes of this digest that no peer has. Returns whether they
+  /// are its data; else it is offered the newest checkpoint. May be empty.
+  std::function<bool(const core::blob_digest&)> give;
 };
 
 class follower {

@@ -177,14 +177,18 @@ def nobody_comes_back(options, how):
             assert done.returncode == 0, done.stderr
         else:
             said(watch, "is offered to the job")
-        # Their text has died, too: no step follows before they are back.
         line = said(watch, "resuming at step")
         print(f"{how}: {line}", flush=True)
         step = int(line.split("resuming at step ")[1].split(",")[0])
         assert step == 0 if how == "a person" else step > last - 2 * INTERVAL
-        for peer in dead:
-            peer.start()
-        cluster.wait_view(7, 60)
+        # The text has died, too. Who has submitted the run gives it again.
+        print(f"{how}: {said(watch, 'here has the job')}", flush=True)
+        if how == "a person":
+            for peer in dead:
+                peer.start()
+            cluster.wait_view(7, 60)
+        else:
+            said(watch, "the job's data is given to")
         watch.past(time.monotonic(), 2, DEADLINE_S)
         watch.process.send_signal(signal.SIGINT)
         watch.process.send_signal(signal.SIGINT)

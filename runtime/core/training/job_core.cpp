@@ -343,12 +343,23 @@ bool job_core::gate_open() const {
          || std::ranges::all_of(place_->keepers, has);
 }
 
+void job_core::say_what_data_is_missing() {
+  const bool lost = std::ranges::none_of(
+    members_, [this](const peer_id& p) { return blobs_at_.contains(p); });
+  act(job_action::waiting{
+    lost ? "no peer that is here has the job's data: a command that follows "
+           "the job and has the data gives it again; otherwise a peer that "
+           "had it must come back"
+         : "the job's data is being copied to the peers that need it",
+    lost});
+}
+
 /// Does what is left to do at the state current_ - 1, then starts current_.
 void job_core::settle() {
   std::uint64_t step = current_ - 1;
   if (!gate_open()) {
     if (phase_ != phase::gated)
-      act(job_action::waiting{"the job's data is not yet on its keepers"});
+      say_what_data_is_missing();
     phase_ = phase::gated;
   } else if (!eval_settled_) {
     phase_ = phase::evaluating;

@@ -407,6 +407,7 @@ private:
   [[nodiscard]] bool keeper() const;
   [[nodiscard]] bool kept(std::uint64_t step) const;
   [[nodiscard]] bool gate_open() const;
+  void say_what_data_is_missing();
   void publish(const step_record& r, const progress& said);
   void report(const step_record& r, const progress& said);
   void report_all();

@@ -400,6 +400,7 @@ struct get_blobs {
 /// For people: what the job waits for.
 struct waiting {
   std::string why;
+  bool for_data = false; ///< no member has the job's data
 };
 /// The run ended after `step`, its last evaluation and checkpoint done and the
 /// checkpoint in two stores where there are two keepers. Once for each
