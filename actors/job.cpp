@@ -91,6 +91,8 @@ caf::behavior job_actor::make_behavior() {
       } else if (const auto* r =
                    std::get_if<core::stall_report>(m.message.get()))
         on_report(m.from, *r);
+      else if (const auto* r = std::get_if<core::remark>(m.message.get()))
+        log_remark(*r);
       else
         feed(event::received{m.from, *m.message});
       if (std::holds_alternative<core::drain_request>(*m.message))
@@ -125,6 +127,7 @@ caf::behavior job_actor::make_behavior() {
       if (config_.alive)
         *config_.alive = steady_now();
       look_for_blobs();
+      repeat_wait();
       feed(event::tick{});
       hand_over_if_refused();
       look_for_stalls();
@@ -321,6 +324,7 @@ void job_actor::act(const core::job_action::send& a) {
 
 void job_actor::act(const run_step& a) {
   step_began_ = steady_now();
+  wait_.reset();
   load_text();
   take_digests(a);
   crew_.begin_step(a.step);
@@ -417,6 +421,7 @@ void job_actor::act(const step_known& a) {
   else if (step_began_ != 0)
     took_.whole = steady_now() - step_began_;
   bubble_permille_ = a.bubble_permille;
+  wait_.reset();
   log_step(a.record);
   warm_text();
 }
@@ -464,25 +469,12 @@ void job_actor::log_step(const core::step_record& r) {
   node().log().add(config_.entry.id, e);
 }
 
-// For people, and the end.
-
-void job_actor::note(std::uint64_t step, const std::string& text,
-                     const core::blob_digest& wanted) {
-  runtime::job_event e;
-  e.kind = runtime::job_event_kind::notice;
-  e.step = step;
-  e.epoch = view_ ? view_->number : 0;
-  e.text = text;
-  e.digest = wanted;
-  e.unix_ms = unix_ms();
-  node().log().add(config_.entry.id, e);
-  node().say("[job] " + text);
-}
+// The end.
 
 void job_actor::fail(const std::string& why) {
-  note(core_.step_in_progress(), "failed: " + why);
+  note_own(core_.step_in_progress(), "failed: " + why);
   node().propose_job_state(config_.entry.id, core::job_state::failed,
-                           core_.step_in_progress(), header_.since);
+                           core_.step_in_progress(), header_.since, why);
 }
 
 void job_actor::act(const lost_state& a) {
@@ -494,8 +486,8 @@ void job_actor::act(const lost_state& a) {
 }
 
 void job_actor::act(const waiting& a) {
-  note(core_.step_in_progress(), "waiting: " + a.why,
-       a.for_data ? config_.entry.data : core::blob_digest{});
+  note_wait(core_.step_in_progress(), "waiting: " + a.why,
+            a.for_data ? config_.entry.data : core::blob_digest{});
 }
 
 void job_actor::act(const finished& a) {
@@ -515,10 +507,10 @@ void job_actor::act(const ended&) {
 }
 
 std::optional<caf::actor>
-spawn_job(caf::actor_system& system, job_config config) {
+spawn_job(caf::actor_system& system, job_config config, std::string& why) {
   auto run = runtime::parse_run(config.entry.run_json, "job");
   if (!run) {
-    config.node->say("[job] refused: " + run.message());
+    why = run.message();
     return std::nullopt;
   }
   auto world = std::make_shared<job_world>();
@@ -534,7 +526,7 @@ spawn_job(caf::actor_system& system, job_config config) {
   world->layout = std::make_shared<const model::unit_layout>(run->model);
   if (config.entry.blocks != run->model.num_hidden_layers
       || config.entry.microbatches != run->microbatches_per_step()) {
-    config.node->say("[job] refused: the entry and its run file disagree");
+    why = "the job's entry and its run file disagree";
     return std::nullopt;
   }
   return system.spawn<job_actor>(std::move(config), std::move(world));

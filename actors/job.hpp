@@ -53,7 +53,7 @@ struct job_config {
 
 /// @returns nothing if the job's run description cannot be read; that is said.
 std::optional<caf::actor>
-spawn_job(caf::actor_system& system, job_config config);
+spawn_job(caf::actor_system& system, job_config config, std::string& why);
 
 } // namespace shoal::actors
 

@@ -133,9 +133,20 @@ private:
   void save(const core::job_action::run_checkpoint& a);
   void copy_units(const core::job_action::run_checkpoint& a,
                   const std::vector<std::uint32_t>& units);
+  /// Logs a line for people. Where all peers of the job come to say the same,
+  /// its reporter tells the members that do not.
+  void note(std::uint64_t step, const std::string& text);
+  /// The same of what this peer alone knows: it tells all members.
+  void note_own(std::uint64_t step, const std::string& text);
+  /// The same of what the job waits for; again on ticks, as members come.
   /// @param wanted bytes that whoever follows the job may give; zero: none
-  void note(std::uint64_t step, const std::string& text,
-            const core::blob_digest& wanted = {});
+  void note_wait(std::uint64_t step, const std::string& why,
+                 const core::blob_digest& wanted = {});
+  void log_remark(const core::remark& r);
+  void tell_members(const core::remark& r);
+  void repeat_wait();
+  bool reports() const; ///< for the job, under the present assignment
+  core::remark remark_of(std::uint64_t step, const std::string& text) const;
   void fail(const std::string& why);
 
   /// Device work, then `then` in this actor.
@@ -284,6 +295,7 @@ private:
 
   core::stall_watch watch_;
   core::job_header header_;         ///< of place_
+  std::optional<core::remark> wait_; ///< what the job waits for
   core::nanoseconds predicted_ = 0; ///< longest time without a change
   bool alone_ = true;               ///< no other job shares the devices
   bool listing_ = false;            ///< transfers: the answer is on its way

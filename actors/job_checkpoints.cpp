@@ -149,6 +149,7 @@ void job_actor::log_checkpoint(const core::checkpoint_ref& checkpoint) {
   e.step = checkpoint.step;
   e.epoch = checkpoint.since;
   e.digest = checkpoint.manifest;
+  e.unix_ms = unix_ms();
   node().log().add(config_.entry.id, e);
 }
 
@@ -211,7 +212,7 @@ void job_actor::keep_refused(const core::checkpoint_ref& checkpoint,
                              std::error_code error) {
   world_->disk_refuses = true;
   if (refusing_.insert(node().self()).second)
-    note(checkpoint.step, "checkpoints cannot be kept on "
+    note_own(checkpoint.step, "checkpoints cannot be kept on "
                             + name_of(node().self()) + ": " + error.message()
                             + "; others keep them");
   feed(event::keep_refused{checkpoint});

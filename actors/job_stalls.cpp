@@ -56,7 +56,8 @@ constexpr std::array messages{"vote received",
                               "arrival_complete received",
                               "records_wanted received",
                               "restorable received",
-                              "stop_waiting received"};
+                              "stop_waiting received",
+                              "remark received"};
 static_assert(messages.size() == std::variant_size_v<core::job_message>);
 
 constexpr std::array kinds{"?",

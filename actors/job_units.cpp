@@ -191,11 +191,6 @@ void job_actor::fetch_lasting(fetching f) {
 }
 
 /// For people, once under a sub-plan: many units have the same to say.
-void job_actor::note_once(const std::string& text) {
-  if (noted_.insert(text).second)
-    note(core_.step_in_progress(), text);
-}
-
 void job_actor::act(const release& a) {
   for (std::uint32_t u : a.units)
     world_->units.erase(u);

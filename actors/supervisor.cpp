@@ -148,10 +148,13 @@ private:
     if (at == jobs_.end()) {
       auto alive =
         std::make_shared<std::atomic<core::nanoseconds>>(steady_now());
+      std::string why;
       auto actor = spawn_job(
-        system(), {&node_, entry, caf::actor_cast<caf::actor>(this), alive});
+        system(), {&node_, entry, caf::actor_cast<caf::actor>(this), alive},
+        why);
       if (!actor) {
-        node_.propose_job_state(entry.id, core::job_state::failed, 0, 0);
+        node_.say("[job] refused: " + why);
+        node_.propose_job_state(entry.id, core::job_state::failed, 0, 0, why);
         return;
       }
       at =
@@ -198,6 +201,7 @@ private:
     e.step = entry.done_step;
     e.epoch = view_->number;
     e.text = core::to_text(entry.state);
+    e.cause = entry.cause;
     e.unix_ms = unix_ms();
     node_.log().add(entry.id, e);
   }

@@ -229,6 +229,10 @@ int run_attach(const attach_options& o) {
               << "` watches it again\n";
     return exit_done;
   }
+  if (watch.state() == "failed" && !watch.saved())
+    return fail("the job failed"
+                + (watch.cause().empty() ? "" : ": " + watch.cause())
+                + "; there is no model to fetch");
   if (!o.out.empty() && !watch.saved())
     return fail("the job ended as " + watch.state()
                 + ", but its model is not in " + o.out.string());

@@ -390,7 +390,8 @@ private:
                   + " (by `shoal cancel`, or its last peers left); the same "
                     "command with --resume goes on from "
                   + watch.newest().string());
-    return fail("the job ended as " + watch.state());
+    return fail("the job ended as " + watch.state()
+                + (watch.cause().empty() ? "" : ": " + watch.cause()));
   }
 
   /// Until the first step only the node that took the job may have its data;

@@ -115,11 +115,14 @@ void follower::on(const job_event& e) {
     }
   } else if (e.kind == job_event_kind::done) {
     state_ = e.text;
+    cause_ = e.cause;
     last_step_ = std::max(last_step_, e.step);
     fetch_pending();
     settle();
     if (!config_.folder.empty()) {
-      if (newest_.empty() || newest_step_ != e.step)
+      if (e.text == "failed" && newest_.empty())
+        ; // the cause says it
+      else if (newest_.empty() || newest_step_ != e.step)
         out_.say("notice", "the model of step " + std::to_string(e.step)
                              + " could not be saved");
       else

@@ -53,6 +53,7 @@ public:
   std::error_code run(core::job_id job);
 
   const std::string& state() const { return state_; } ///< at the end; "done"
+  const std::string& cause() const { return cause_; } ///< of a failure
   bool saved() const { return saved_; } ///< the model is in the folder
   /// The newest checkpoint here, or empty.
   const std::filesystem::path& newest() const { return newest_; }
@@ -71,7 +72,7 @@ private:
   follow_config config_;
   std::uint64_t events_ = 0;
   runtime::job_event pending_; ///< an old checkpoint that may be the newest
-  std::string state_;
+  std::string state_, cause_;
   bool saved_ = false;
   std::filesystem::path newest_;
   std::uint64_t newest_step_ = 0;

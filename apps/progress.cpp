@@ -151,6 +151,7 @@ void progress::show(const job_event& e) {
                   bubble_sum_
                     / double(std::max<std::uint64_t>(1, bubble_steps_)));
     lasting(e.text + " after step " + std::to_string(e.step)
+            + (e.cause.empty() ? "" : ": " + e.cause)
             + (bubble_steps_ > 0 ? text : ""));
     break;
   }

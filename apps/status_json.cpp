@@ -31,7 +31,7 @@ const json& pattern() {
   static const json job = {
     {"id", ""},    {"name", ""},    {"state", ""}, {"priority", -1},
     {"step", 0u},  {"steps", 0u},   {"loss", 0.5}, {"tokens_per_s", 0.5},
-    {"plan?", ""}, {"waiting?", ""}};
+    {"plan?", ""}, {"waiting?", ""}, {"cause?", ""}};
   static const json device = {{"kind", "cpu"},     {"name", ""},
                               {"threads", 1u},     {"host_threads", 0u},
                               {"mflops", 0u},      {"stream_mbps", 0u},

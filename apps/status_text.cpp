@@ -127,6 +127,7 @@ std::string status_table(const status_json& status) {
         text(j, "state"),
         j.contains("plan")      ? text(j, "plan")
         : j.contains("waiting") ? text(j, "waiting")
+        : j.contains("cause")   ? text(j, "cause")
                                 : "");
   return out;
 }
@@ -175,8 +176,9 @@ std::string jobs_table(const status_json& status) {
         waits ? "waits" : text(j, "state"), step.c_str(),
         loss.empty() ? "-" : loss.c_str(), speed.empty() ? "-" : speed.c_str(),
         waits                ? text(j, "waiting")
-        : j.contains("plan") ? text(j, "plan")
-                             : "");
+        : j.contains("cause") ? text(j, "cause")
+        : j.contains("plan")  ? text(j, "plan")
+                              : "");
   }
   return out;
 }

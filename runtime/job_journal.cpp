@@ -52,6 +52,7 @@ struct history {
   /// Of each kind, all up to here have been seen and forgotten.
   std::map<job_event_kind, std::uint64_t> forgotten;
   std::optional<job_event> last_step;
+  std::optional<job_event> awaited; ///< since then
   bool ended = false;
   std::uint64_t order = 0; ///< of the last event, among all jobs
 
@@ -66,6 +67,10 @@ struct history {
     events.push_back(e);
     if (e.kind == job_event_kind::step)
       last_step = e; // also one that is run again after a loss
+    if (e.waits)
+      awaited = e;
+    else if (e.kind == job_event_kind::step || e.kind == job_event_kind::done)
+      awaited.reset();
     ended = e.kind == job_event_kind::done;
     if (events.size() > job_log::events_max) {
       const auto oldest = key_of(events.front());
@@ -177,6 +182,12 @@ public:
     std::lock_guard lock(mutex_);
     const auto found = jobs_.find(job);
     return found == jobs_.end() ? std::nullopt : found->second.last_step;
+  }
+
+  std::optional<job_event> awaited(core::job_id job) const override {
+    std::lock_guard lock(mutex_);
+    const auto found = jobs_.find(job);
+    return found == jobs_.end() ? std::nullopt : found->second.awaited;
   }
 
   std::uint64_t next(core::job_id job) const override {

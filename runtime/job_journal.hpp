@@ -40,6 +40,9 @@ public:
 
   /// The newest committed step, if any is known; cheap.
   virtual std::optional<job_event> last_step(core::job_id job) const = 0;
+  /// What the job waits for, by the newest event that says so, unless a step
+  /// has come since.
+  virtual std::optional<job_event> awaited(core::job_id job) const = 0;
   /// The position that the next event will have.
   virtual std::uint64_t next(core::job_id job) const = 0;
 

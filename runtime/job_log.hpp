@@ -22,9 +22,9 @@ enum class job_event_kind : std::uint8_t {
   view,       ///< another view or plan took effect
   eval,       ///< held-out loss at a step
   checkpoint, ///< published; `digest` names its manifest in the store
-  notice,     ///< text for people; `digest`: of a checkpoint that the job
-              ///< waits for, zero if for none
-  done,       ///< the job ended: state in `text`; no event follows
+  notice,     ///< text for people; `digest`: of bytes that whoever follows the
+              ///< job may give, zero if none are wanted
+  done,       ///< the job ended: state in `text`, `cause`; no event follows
 };
 
 struct job_event {
@@ -44,6 +44,8 @@ struct job_event {
   std::uint32_t peers = 0;
   std::uint64_t data = 0; ///< of a step: digest of its samples; 0: not known
   std::string text;       ///< plan, path, reason
+  std::string cause;      ///< of a failure
+  bool waits = false; ///< no step ends until what the text says has happened
   core::blob_digest digest{};
   std::int64_t unix_ms = 0;
 };

@@ -148,6 +148,9 @@ enum class job_state : std::uint8_t {
 inline constexpr std::int32_t priority_min = -100;
 inline constexpr std::int32_t priority_max = 100;
 
+/// One line for people, with a path or two.
+inline constexpr std::size_t job_cause_bytes_max = 512;
+
 /// A job as agreed: small, complete, immutable but for its state. What is
 /// large (text, tokens, weights) is in the store under its digest.
 struct job_entry {
@@ -188,6 +191,7 @@ struct job_entry {
   epoch retried = 0;
   epoch arrived = 0; ///< all that arrives under the assignment since then is
                      ///< where it should be
+  std::string cause; ///< why it failed, of job_cause_bytes_max at most
   friend bool operator==(const job_entry&, const job_entry&) = default;
 };
 

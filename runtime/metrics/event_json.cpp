@@ -126,7 +126,7 @@ std::string to_json_line(const job_event& event) {
     if (event.data != 0)
       line["data"] = data_text(event.data);
   }
-  if (measured) {
+  if (measured && event.kind != job_event_kind::done) {
     line["tokens"] = event.tokens;
     line["tokens_per_s"] = event.tokens_per_s;
     if (event.bubble != 0)
@@ -142,6 +142,10 @@ std::string to_json_line(const job_event& event) {
     line["peers"] = event.peers;
   if (!event.text.empty())
     line[text_name(event.kind)] = event.text;
+  if (!event.cause.empty())
+    line["cause"] = event.cause;
+  if (event.waits)
+    line["waits"] = true;
   if (event.digest != core::blob_digest{})
     line["digest"] = core::to_hex(event.digest);
   line["unix_ms"] = event.unix_ms;
@@ -164,6 +168,12 @@ bool from_json_line(std::string_view text, job_event& event) {
     }
   if (!known || !read_numbers(line, event))
     return false;
+  if (const auto found = line.find("cause");
+      found != line.end() && found->is_string())
+    event.cause = found->get<std::string>();
+  if (const auto found = line.find("waits");
+      found != line.end() && found->is_boolean())
+    event.waits = found->get<bool>();
   if (event.kind == job_event_kind::step && !line.contains("step"))
     return false;
   if (const auto found = line.find("data");

@@ -75,7 +75,8 @@ public:
   void bind_role(const std::string& address, caf::actor actor) override;
   void worked(core::job_id job, core::nanoseconds busy) override;
   void propose_job_state(core::job_id job, core::job_state state,
-                         std::uint64_t done_step, core::epoch since) override;
+                         std::uint64_t done_step, core::epoch since,
+                         const std::string& cause = {}) override;
   void propose_retry(core::job_id job, core::epoch since) override;
   void
   propose_expulsion(const core::peer_id& peer, core::epoch number) override;

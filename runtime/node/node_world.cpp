@@ -78,8 +78,10 @@ void node::impl::look_at_profile() {
 }
 
 void node::impl::propose_job_state(core::job_id job, core::job_state state,
-                                   std::uint64_t done_step, core::epoch since) {
-  tell_cluster(core::cluster::set_job_state{job, state, done_step, since});
+                                   std::uint64_t done_step, core::epoch since,
+                                   const std::string& cause) {
+  tell_cluster(
+    core::cluster::set_job_state{job, state, done_step, since, cause});
 }
 
 void node::impl::propose_retry(core::job_id job, core::epoch since) {

@@ -99,6 +99,11 @@ static json job_line(const status_input& in, const core::job_entry& job) {
     out["loss"] = last->loss;
     out["tokens_per_s"] = last->tokens_per_s;
   }
+  if (!job.cause.empty())
+    out["cause"] = job.cause;
+  if (job.state == core::job_state::running && in.journal)
+    if (const auto awaited = in.journal->awaited(job.id))
+      out["waiting"] = awaited->text;
   if (!in.plan)
     return out;
   for (const core::assignment& a : in.plan->jobs)

@@ -111,8 +111,10 @@ void writer::value(const core::job_entry& job) {
   number(job.changed);
   number(static_cast<std::uint64_t>(std::int64_t{job.priority}));
   number(job.retried);
-  if (job.arrived != 0)
+  if (job.arrived != 0 || !job.cause.empty())
     number(job.arrived);
+  if (!job.cause.empty())
+    text(job.cause);
 }
 
 void writer::value(const core::assignment& a) {

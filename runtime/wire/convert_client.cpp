@@ -162,6 +162,8 @@ static void put(wire::JobEvent& to, const job_event& from) {
   to.set_bubble(from.bubble);
   to.set_computing_s(from.computing_s);
   to.set_reducing_s(from.reducing_s);
+  to.set_cause(core::shown(from.cause, core::job_cause_bytes_max));
+  to.set_waits(from.waits);
 }
 
 static void get(const wire::JobEvent& from, job_event& to, checks& c) {
@@ -182,6 +184,8 @@ static void get(const wire::JobEvent& from, job_event& to, checks& c) {
   to.bubble = from.bubble();
   to.computing_s = from.computing_s();
   to.reducing_s = from.reducing_s();
+  c.text(from.cause(), core::job_cause_bytes_max, to.cause);
+  to.waits = from.waits();
 }
 
 void put(wire::ClientReply& to, const client_reply& from) {

@@ -250,6 +250,7 @@ static void put(wire::ClusterMessage& out, const cl::change_request& from) {
     put(*to.mutable_invite(), from.what.invite);
   to.set_since(from.what.since);
   to.set_afresh(from.what.afresh);
+  to.set_cause(from.what.cause);
 }
 
 static void
@@ -278,6 +279,7 @@ get(const wire::ChangeRequest& request, cl::change_request& out, checks& c) {
     get(from.invite(), to.invite, c);
   to.since = c.at_most(from.since(), epoch_max);
   to.afresh = from.afresh();
+  c.text(from.cause(), core::job_cause_bytes_max, to.cause);
 }
 
 static void put(wire::ClusterMessage& out, const cl::key_offer& from) {

@@ -429,6 +429,23 @@ static void get(const wire::Restorable& from, core::restorable& to, checks& c) {
   to.again = from.again();
 }
 
+static void put(wire::JobMessage& out, const core::remark& from) {
+  wire::Remark& to = *out.mutable_remark();
+  put(*to.mutable_on(), from.on);
+  to.set_step(from.step);
+  to.set_text(core::shown(from.text, core::remark_bytes_max));
+  to.set_wanted(raw(from.wanted));
+  to.set_waits(from.waits);
+}
+
+static void get(const wire::Remark& from, core::remark& to, checks& c) {
+  get(from.on(), to.on, c);
+  to.step = c.at_most(from.step(), epoch_max);
+  c.text(from.text(), core::remark_bytes_max, to.text);
+  c.id(from.wanted(), to.wanted);
+  to.waits = from.waits();
+}
+
 static void put(wire::JobMessage& out, const core::stop_waiting& from) {
   put(*out.mutable_stop_waiting()->mutable_on(), from.on);
 }
@@ -472,6 +489,8 @@ void get(const wire::JobMessage& from, core::job_message& to, checks& c) {
     return get(from.records_wanted(), to.emplace<core::records_wanted>(), c);
   case wire::JobMessage::kRestorable:
     return get(from.restorable(), to.emplace<core::restorable>(), c);
+  case wire::JobMessage::kRemark:
+    return get(from.remark(), to.emplace<core::remark>(), c);
   case wire::JobMessage::kStopWaiting:
     return get(from.stop_waiting().on(), to.emplace<core::stop_waiting>().on,
                c);

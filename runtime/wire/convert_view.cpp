@@ -141,6 +141,7 @@ void put(wire::JobEntry& to, const job_entry& from) {
   to.set_block_traffic_bytes(from.block_traffic_bytes);
   to.set_head_traffic_bytes(from.head_traffic_bytes);
   to.set_arrived(from.arrived);
+  to.set_cause(from.cause);
 }
 
 void get(const wire::JobEntry& from, job_entry& to, checks& c) {
@@ -186,6 +187,7 @@ void get(const wire::JobEntry& from, job_entry& to, checks& c) {
   to.block_traffic_bytes = c.at_most(from.block_traffic_bytes(), bytes_max);
   to.head_traffic_bytes = c.at_most(from.head_traffic_bytes(), bytes_max);
   to.arrived = c.at_most(from.arrived(), epoch_max);
+  c.text(from.cause(), core::job_cause_bytes_max, to.cause);
 }
 
 static void put(wire::FollowerPlace& to, const core::follower_place& from) {

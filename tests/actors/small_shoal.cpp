@@ -181,11 +181,13 @@ public:
   void send_role(const core::peer_id&, const std::string&,
                  std::vector<std::byte>) override {}
   void propose_job_state(core::job_id, core::job_state state,
-                         std::uint64_t step, core::epoch) override {
+                         std::uint64_t step, core::epoch,
+                         const std::string& cause) override {
     if (!alive() || all_.view_.jobs[0].state != core::job_state::running)
       return;
     all_.view_.jobs[0].state = state;
     all_.view_.jobs[0].done_step = step;
+    all_.view_.jobs[0].cause = cause;
     all_.publish();
   }
   void propose_retry(core::job_id, core::epoch since) override {

@@ -111,7 +111,7 @@ public:
   const runtime::role_table& roles() const override { return roles_; }
   void bind_role(const std::string&, caf::actor) override {}
   void propose_job_state(core::job_id, core::job_state, std::uint64_t,
-                         core::epoch) override {}
+                         core::epoch, const std::string&) override {}
   void propose_arrived(core::job_id, core::epoch) override {}
   void fetch_blob(const core::blob_digest&, std::vector<core::peer_id>,
                   std::function<void(std::error_code)>) override {}

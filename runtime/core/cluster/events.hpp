@@ -109,6 +109,7 @@ struct set_job_state {
   job_state state = job_state::done;
   std::uint64_t done_step = 0;
   epoch since = 0; ///< of the assignment; 0: of any
+  std::string cause{}; ///< of a failure, for people
 };
 /// All that arrives under the job's assignment `since` is where it should be.
 struct job_arrived {

@@ -4,6 +4,7 @@
 #include "runtime/core/assert.hpp"
 #include "runtime/core/cluster/credible.hpp"
 #include "runtime/core/cluster/membership_impl.hpp"
+#include "runtime/core/shown.hpp"
 #include "runtime/core/view_size.hpp"
 
 #include <algorithm>
@@ -256,6 +257,7 @@ void membership::impl::on(const set_job_state& e) {
   c.id = e.id;
   c.state = e.state;
   c.done_step = e.done_step;
+  c.cause = shown(e.cause, job_cause_bytes_max);
   c.since = e.since;
   if (speaks_of_assignment(c) && config_.plan_jobs != nullptr
       && outdated(c, config_.plan_jobs(view_)))

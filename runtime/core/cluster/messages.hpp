@@ -123,8 +123,8 @@ struct view_request {
 
 enum class change_kind : std::uint8_t {
   submit_job = 1, ///< `job`
-  end_job = 2,  ///< `id`, `state`, `done_step`; `since`: of any assignment, or
-                ///< void under another
+  end_job = 2,  ///< `id`, `state`, `done_step`, `cause`; `since`: of any
+                ///< assignment, or void under another
   leave = 3,    ///< `subject` becomes leaving
   remove = 4,   ///< `subject` goes
   update = 5,   ///< `subject` takes `device`, `addresses`, `networks`, `voter`
@@ -157,6 +157,7 @@ struct change {
   invitation invite;
   epoch since = 0;
   bool afresh = false; ///< of an expulsion: those before are long ago
+  std::string cause{};
   friend bool operator==(const change&, const change&) = default;
 };
 

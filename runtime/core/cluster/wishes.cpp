@@ -152,6 +152,7 @@ void grant(view& v, const change& c) {
       if (j.id == c.id && j.state == job_state::running) {
         j.state = c.state;
         j.done_step = c.done_step;
+        j.cause = c.cause;
         j.changed = v.number;
       }
     }

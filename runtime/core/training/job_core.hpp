@@ -330,6 +330,7 @@ private:
   void take(const peer_id& from, const have_checkpoint& m);
   void take(const peer_id&, const shards_written&) {} ///< its checkpointer's
   void take(const peer_id&, const stall_report&) {}   ///< a stall_watch's
+  void take(const peer_id&, const remark&) {}         ///< for people
   void take(const peer_id& from, const arrival_wanted& m);
   void take(const peer_id& from, const arrival_begun& m);
   void take(const peer_id& from, const arrival_complete& m);

@@ -324,11 +324,24 @@ struct records_wanted {
   operator==(const records_wanted&, const records_wanted&) = default;
 };
 
+inline constexpr std::size_t remark_bytes_max = 1024;
+
+/// What the sender has to say of the job to people, who may ask any member.
+struct remark {
+  job_header on;
+  std::uint64_t step = 0;
+  std::string text;
+  blob_digest wanted{}; ///< bytes that whoever follows the job may give
+  bool waits = false;   ///< no step ends until what the text says has happened
+  friend bool operator==(const remark&, const remark&) = default;
+};
+
 using job_message =
   std::variant<vote, seal, have_blobs, progress, eval_result,
                checkpoint_published, drain_request, have_checkpoint,
                shards_written, stall_report, arrival_wanted, arrival_begun,
-               arrival_complete, records_wanted, restorable, stop_waiting>;
+               arrival_complete, records_wanted, restorable, stop_waiting,
+               remark>;
 
 /// The header of whatever it is.
 [[nodiscard]] const job_header& header(const job_message& m);

@@ -65,6 +65,9 @@ public:
   std::optional<job_event> last_step(core::job_id job) const override {
     return below_.last_step(job);
   }
+  std::optional<job_event> awaited(core::job_id job) const override {
+    return below_.awaited(job);
+  }
   std::uint64_t next(core::job_id job) const override {
     return below_.next(job);
   }

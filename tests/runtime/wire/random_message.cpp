@@ -99,6 +99,7 @@ core::job_entry random_message::job() {
   j.arrived = number();
   j.priority = core::priority_min + static_cast<std::int32_t>(below(201));
   j.retried = number();
+  j.cause = text();
   return j;
 }
 
@@ -271,6 +272,7 @@ cl::message random_message::cluster(std::size_t kind) {
     c.other = member_id();
     c.voter = coin();
     c.since = number();
+    c.cause = text();
     return cl::change_request{shoal, c};
   }
   }
@@ -396,6 +398,9 @@ core::job_message random_message::job_message(std::size_t kind) {
     return core::restorable{header(), checkpoint, coin()};
   case 14:
     return core::stop_waiting{header()};
+  case 15:
+    return core::remark{header(), number(), text(), id<core::blob_digest>(),
+                        coin()};
   default:
     return core::drain_request{header()};
   }
@@ -471,6 +476,8 @@ job_event random_message::event() {
   e.reducing_s = real();
   e.peers = 4;
   e.text = text();
+  e.cause = text();
+  e.waits = coin();
   fill(e.digest);
   e.unix_ms = static_cast<std::int64_t>(number());
   return e;
@@ -494,9 +501,9 @@ envelope random_message::any(std::size_t kind) {
   if (kind < 17)
     return cluster(kind);
   kind -= 17;
-  if (kind < 13)
+  if (kind < 17)
     return job_message(kind);
-  kind -= 13;
+  kind -= 17;
   if (kind < 14)
     return request(kind);
   switch (kind - 14) {

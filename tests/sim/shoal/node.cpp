@@ -325,13 +325,14 @@ void sim_node::fetch_blob(const core::blob_digest& digest,
 }
 
 void sim_node::propose_job_state(core::job_id job, core::job_state state,
-                                 std::uint64_t done_step, core::epoch since) {
+                                 std::uint64_t done_step, core::epoch since,
+                                 const std::string& cause) {
   if (dead_)
     return;
   if (state != core::job_state::done)
-    world_.fail("the job is given up");
+    world_.fail("the job is given up: " + cause);
   later(0, [=, this] {
-    tell(cl::set_job_state{job, state, done_step, since});
+    tell(cl::set_job_state{job, state, done_step, since, cause});
   });
 }
 

@@ -86,7 +86,8 @@ public:
   const runtime::role_table& roles() const override { return roles_; }
   void bind_role(const std::string&, caf::actor) override {}
   void propose_job_state(core::job_id job, core::job_state state,
-                         std::uint64_t done_step, core::epoch since) override;
+                         std::uint64_t done_step, core::epoch since,
+                         const std::string& cause) override;
   void propose_arrived(core::job_id job, core::epoch since) override;
   void propose_retry(core::job_id job, core::epoch since) override;
   void

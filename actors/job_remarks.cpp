@@ -1,0 +1,85 @@
+// actors/job_remarks.cpp -- what a job says to people: in this node's log of the
+// job, and in those of the members that do not see it for themselves.
+//
+// The log keeps one of equal lines of a step, whoever says them.
+#include "actors/job_actor.hpp"
+#include "runtime/job_log.hpp"
+
+namespace shoal::actors {
+
+namespace {
+
+/// Ticks between two times that a wait is told: a member that comes, or a
+/// message that is lost, has it so much later. Higher: fewer messages.
+constexpr unsigned repeat_wait_ticks = 50;
+
+} // namespace
+
+void job_actor::log_remark(const core::remark& r) {
+  runtime::job_event e;
+  e.kind = runtime::job_event_kind::notice;
+  e.step = r.step;
+  e.epoch = view_ ? view_->number : 0;
+  e.text = r.text;
+  e.waits = r.waits;
+  e.digest = r.wanted;
+  e.unix_ms = unix_ms();
+  node().log().add(config_.entry.id, e);
+}
+
+void job_actor::tell_members(const core::remark& r) {
+  for (const core::peer_id& peer : members())
+    if (peer != node().self())
+      node().send(peer, r);
+}
+
+void job_actor::note(std::uint64_t step, const std::string& text) {
+  const core::remark r = remark_of(step, text);
+  log_remark(r);
+  node().say("[job] " + text);
+  if (reports())
+    tell_members(r);
+}
+
+void job_actor::note_own(std::uint64_t step, const std::string& text) {
+  const core::remark r = remark_of(step, text);
+  log_remark(r);
+  node().say("[job] " + text);
+  tell_members(r);
+}
+
+void job_actor::note_wait(std::uint64_t step, const std::string& why,
+                          const core::blob_digest& wanted) {
+  wait_ = remark_of(step, why);
+  wait_->wanted = wanted;
+  wait_->waits = true;
+  log_remark(*wait_);
+  node().say("[job] " + why);
+  if (reports())
+    tell_members(*wait_);
+}
+
+void job_actor::repeat_wait() {
+  if (wait_ && ticks_ % repeat_wait_ticks == 0 && reports())
+    tell_members(*wait_);
+}
+
+void job_actor::note_once(const std::string& text) {
+  if (!noted_.insert(text).second)
+    return;
+  log_remark(remark_of(core_.step_in_progress(), text));
+  node().say("[job] " + text);
+}
+
+core::remark
+job_actor::remark_of(std::uint64_t step, const std::string& text) const {
+  core::remark r{header_, step, text, {}, false};
+  r.on.job = config_.entry.id;
+  return r;
+}
+
+bool job_actor::reports() const {
+  return place_ && place_->reporter.peer == config_.node->self();
+}
+
+} // namespace shoal::actors
