@@ -2,6 +2,7 @@
 #include "tests/sim/shoal/disk.hpp"
 
 #include "runtime/errc.hpp"
+#include "runtime/metrics/event_json.hpp"
 #include "tests/sim/shoal/world.hpp"
 
 #include <fstream>
@@ -137,6 +138,22 @@ std::error_code sim_store::verify(const core::blob_digest& d) {
     return inner_->contains(d) ? std::error_code{}
                                : make_error_code(runtime::errc::not_found);
   return inner_->verify(d);
+}
+
+std::set<core::blob_digest> logged_checkpoints(const fs::path& jobs) {
+  std::set<core::blob_digest> out;
+  std::error_code none;
+  for (fs::directory_iterator job(jobs, none), end; !none && job != end;
+       job.increment(none)) {
+    std::ifstream in(job->path() / "events.jsonl", std::ios::binary);
+    for (std::string line; std::getline(in, line);) {
+      runtime::job_event e;
+      if (runtime::from_json_line(line, e)
+          && e.kind == runtime::job_event_kind::checkpoint)
+        out.insert(e.digest);
+    }
+  }
+  return out;
 }
 
 void tear_journals(const fs::path& jobs, std::uint64_t random) {

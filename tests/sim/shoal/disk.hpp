@@ -78,6 +78,10 @@ private:
   std::set<core::blob_digest> seen_;
 };
 
+/// The checkpoints that the jobs' journals have on the disk.
+std::set<core::blob_digest>
+logged_checkpoints(const std::filesystem::path& jobs);
+
 /// A kill has cut off the end of the last line of a job's journal.
 void tear_journals(const std::filesystem::path& jobs, std::uint64_t random);
 

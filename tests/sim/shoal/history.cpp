@@ -233,6 +233,14 @@ void history::on(int node, const job_core&, const act::adopt& a) {
   check(a.from.step <= tip + 1, "H-1: rolls forward by more than one step");
 }
 
+/// What it was told a moment before, and its disk had not taken, is forgotten.
+void history::died(int node, const std::set<blob_digest>& logged) {
+  nodes_.erase(node);
+  std::erase_if(told_of_[node], [&](const checkpoint_ref& c) {
+    return !logged.contains(c.manifest);
+  });
+}
+
 /// Whatever has died comes back with its disk: of the checkpoints in this
 /// history that a sealer was ever told of, the newest bounds what is lost.
 void history::check_loss(const act::adopt& a, std::uint64_t tip) {

@@ -59,7 +59,8 @@ public:
   void stepped(int node, const core::job_core& core, const core::job_input& in,
                const core::job_actions& out);
   /// The process has ended.
-  void died(int node) { nodes_.erase(node); }
+  /// @param logged the checkpoints that its log has on the disk
+  void died(int node, const std::set<core::blob_digest>& logged);
   /// A unit's parameters and moments are these now.
   void unit_is(int node, std::uint32_t unit, std::uint64_t bits);
   /// A transfer is posted or sent.

@@ -145,7 +145,7 @@ void shoal_world::kill(int i, bool silent) {
   m.node.reset();
   if (chance(0.3))
     tear_journals(m.folder / "jobs", random_.next());
-  history_.died(i);
+  history_.died(i, logged_checkpoints(m.folder / "jobs"));
   for (auto at = bytes_.begin(); at != bytes_.end();)
     at = std::get<1>(at->first) == i ? bytes_.erase(at) : std::next(at);
 }
