@@ -13,6 +13,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
+#include <cstdio>
 #include <utility>
 
 namespace shoal::actors {
@@ -39,6 +41,7 @@ core::job_config core_config(const job_config& c, const job_world& w) {
     w.run.validation_enable ? std::uint64_t(w.run.validation_freq) : 0;
   out.checkpoint_every =
     w.run.checkpoint_enable ? std::uint64_t(w.run.checkpoint_interval) : 0;
+  out.max_bad_steps = std::uint32_t(w.run.max_bad_steps);
   out.checkpoint_patience = w.run.checkpoint_patience_seconds * 1'000'000'000;
   // What an earlier life of this peer has reported.
   const auto events = c.node->log().read_all(c.entry.id);
@@ -46,7 +49,10 @@ core::job_config core_config(const job_config& c, const job_world& w) {
     if (e.kind == runtime::job_event_kind::step
         && std::pair(e.epoch, e.step)
              > std::pair(out.last.version.made, out.last.version.step))
-      out.last = {{e.step, e.epoch}, e.loss, e.grad_norm, e.peers, 1, e.data};
+      out.last = {{e.step, e.epoch}, e.loss, e.grad_norm, e.peers, 1, e.data,
+                  std::isfinite(e.loss) && std::isfinite(e.grad_norm)
+                    ? 0
+                    : std::min(out.last.bad + 1, core::bad_steps_max)};
   // Steps far above the newest one were run before a loss that was accepted.
   for (const runtime::job_event& e : events)
     if (e.kind == runtime::job_event_kind::step
@@ -399,6 +405,11 @@ void job_actor::act(const apply& a) {
     if (const auto at = kept_arriving_.find(u); at != kept_arriving_.end())
       gradients = at->second.gradients.at(a.step);
   }
+  if (!std::isfinite(a.grad_norm)) { // the step leaves the state as it is
+    compute([](kernels::backend&) {},
+            [this, step = a.step] { feed(event::applied{step}); });
+    return;
+  }
   compute(
     [units, options = optimizer(a.step, a.grad_norm),
      trace = &node().trace()](kernels::backend& d) {
@@ -423,7 +434,23 @@ void job_actor::act(const step_known& a) {
   bubble_permille_ = a.bubble_permille;
   wait_.reset();
   log_step(a.record);
+  log_if_bad(a.record);
   warm_text();
+}
+
+/// Each member that logs the step says so for itself.
+void job_actor::log_if_bad(const core::step_record& r) {
+  if (r.bad == 0)
+    return;
+  char text[240];
+  std::snprintf(text, sizeof text,
+                "step %llu is not applied: its loss (%g) or gradient norm (%g) "
+                "is not finite; %u in a row, of %lld the run fails "
+                "(training.max_bad_steps)",
+                static_cast<unsigned long long>(r.version.step), r.loss,
+                r.grad_norm, r.bad,
+                static_cast<long long>(run().max_bad_steps));
+  log_remark(remark_of(r.version.step, text));
 }
 
 void job_actor::act(const committed& a) {
@@ -491,6 +518,16 @@ void job_actor::act(const waiting& a) {
 }
 
 void job_actor::act(const finished& a) {
+  if (a.reason == core::stop_reason::diverged) {
+    const std::string bad = std::to_string(run().max_bad_steps);
+    node().propose_job_state(
+      config_.entry.id, core::job_state::failed, a.step, a.since,
+      "the run has diverged: the loss or the gradient norm of " + bad
+        + " steps in a row was not finite (training.max_bad_steps); their "
+          "changes were not applied. Try a lower optimizer.lr, or a "
+          "training.max_norm, and --resume from the last checkpoint");
+    return;
+  }
   node().propose_job_state(config_.entry.id,
                            a.reason == core::stop_reason::completed
                              ? core::job_state::done

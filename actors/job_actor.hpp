@@ -145,6 +145,7 @@ private:
   void log_remark(const core::remark& r);
   void tell_members(const core::remark& r);
   void repeat_wait();
+  void log_if_bad(const core::step_record& r);
   bool reports() const; ///< for the job, under the present assignment
   core::remark remark_of(std::uint64_t step, const std::string& text) const;
   void fail(const std::string& why);

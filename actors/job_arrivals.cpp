@@ -9,6 +9,7 @@
 #include "runtime/timeline.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace shoal::actors {
 
@@ -140,9 +141,11 @@ void job_actor::act(const apply_arrived& a) {
   arriving_unit& in = arriving_.at(a.unit);
   compute(
     [unit = world_->units.at(a.unit), gradients = in.gradients.at(a.step),
+     norm = a.grad_norm,
      options = optimizer(a.step, a.grad_norm)](kernels::backend& device) {
       std::ranges::copy(gradients.as<const float>(), unit->gradients().begin());
-      model::apply(*unit, device, options);
+      if (std::isfinite(norm)) // else the step leaves the state as it is
+        model::apply(*unit, device, options);
     },
     [this, a] {
       const auto at = arriving_.find(a.unit);

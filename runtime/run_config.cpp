@@ -2,6 +2,7 @@
 #include "runtime/run_config.hpp"
 
 #include "runtime/core/shown.hpp"
+#include "runtime/core/training/job_messages.hpp" // bad_steps_max
 #include "runtime/core/view.hpp" // priority_min
 #include "runtime/model/corpus.hpp"
 #include "runtime/model/json.hpp"
@@ -301,6 +302,9 @@ const std::vector<run_key>& keys() {
      "sequences in a step; -1: four microbatches"},
     {"training", "max_norm", &r::max_norm, 0, 1e9,
      "gradients are clipped to this norm; 0: not"},
+    {"training", "max_bad_steps", &r::max_bad_steps, 1, core::bad_steps_max,
+     "steps in a row whose loss or gradient norm is not finite end the run as "
+     "failed; such a step changes nothing"},
     {"training", "mixed_precision_param", &r::mixed_precision_param, 0, 0,
      "\"float32\", or \"bfloat16\": factors of products, where the processor "
      "has them; parameters and sums stay float32"},

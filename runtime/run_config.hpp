@@ -57,6 +57,7 @@ struct run_config {
   std::int64_t local_batch_size = 4;   ///< sequences in a microbatch
   std::int64_t global_batch_size = -1; ///< sequences in a step; -1: 4 microb.
   double max_norm = 1.0;
+  std::int64_t max_bad_steps = 10;
   std::string mixed_precision_param = "float32"; ///< or "bfloat16"
   std::int64_t seed = 0;
 

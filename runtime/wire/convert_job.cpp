@@ -95,6 +95,7 @@ static void put(wire::StepRecord& to, const core::step_record& from) {
   to.set_replicas(from.replicas);
   to.set_stages(from.stages);
   to.set_data(from.data);
+  to.set_bad(from.bad);
 }
 
 static void
@@ -105,6 +106,7 @@ get(const wire::StepRecord& from, core::step_record& to, checks& c) {
   to.replicas = c.at_most(from.replicas(), replicas_max);
   to.stages = c.at_most(from.stages(), stages_max);
   to.data = from.data();
+  to.bad = c.at_most(from.bad(), core::bad_steps_max);
 }
 
 static void put(wire::CheckpointRef& to, const core::checkpoint_ref& from) {

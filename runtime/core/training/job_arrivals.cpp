@@ -196,7 +196,7 @@ void job_core::note_norm(const step_record& r) {
   if (!place_ || place_->arriving.empty() || phase_ == phase::halting
       || r.version.made != header_.since || r.replicas == 0)
     return;
-  norms_[r.version.step] = r.grad_norm;
+  norms_[r.version.step] = applied_norm(r);
   const std::uint64_t newest = norms_.rbegin()->first;
   while (norms_.begin()->first + arrival_backlog_max + 1 < newest)
     norms_.erase(norms_.begin());

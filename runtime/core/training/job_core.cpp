@@ -50,6 +50,8 @@ bool job_core::eval_due(std::uint64_t step) const noexcept {
 bool job_core::checkpoint_due(std::uint64_t step) const noexcept {
   if (last_step(step))
     return config_.checkpoint_at_end;
+  if (bad_run_ > 0) // nothing is new, and older ones would go for it
+    return false;
   return step != config_.origin_step && pace_.due(step);
 }
 
@@ -221,6 +223,7 @@ void job_core::take_effect() {
   const resume_decision& d = *decision_;
   phase_ = phase::restoring;
   awaited_ = {};
+  bad_run_ = d.known ? d.record.bad : 0;
   act(job_action::adopt{header_.digest, *place_, d.version, units_});
   say_if_lost(d);
   if (!d.differing.empty())
@@ -243,7 +246,8 @@ void job_core::take_effect() {
   }
   applying_ = prepared_;
   applying_units_ = prepared_units_;
-  act(job_action::apply{prepared_.step, d.record.grad_norm, applying_units_});
+  act(
+    job_action::apply{prepared_.step, applied_norm(d.record), applying_units_});
 }
 
 void job_core::load_units() {
@@ -367,7 +371,7 @@ void job_core::settle() {
   } else if (!checkpoint_settled_) {
     phase_ = phase::checkpointing;
     begin_checkpoint(step);
-  } else if (last_step(step)) {
+  } else if (last_step(step) || diverged()) {
     phase_ = phase::done;
     done_since_ = now_;
     finish_if_told();
@@ -414,8 +418,9 @@ void job_core::finish_if_told() {
   finished_ = true;
   report_all();
   act(job_action::finished{step,
-                           step >= config_.total_steps ? stop_reason::completed
-                                                       : stop_reason::drained,
+                           diverged()                    ? stop_reason::diverged
+                           : step >= config_.total_steps ? stop_reason::completed
+                                                         : stop_reason::drained,
                            header_.since});
 }
 
@@ -499,13 +504,16 @@ void job_core::commit_if_voted() {
   phase_ = phase::applying;
   applying_ = prepared_;
   applying_units_ = prepared_units_;
-  act(job_action::apply{current_, r->grad_norm, applying_units_});
+  if (r->bad > 0)
+    r->bad += bad_run_;
+  bad_run_ = r->bad;
+  act(job_action::apply{current_, applied_norm(*r), applying_units_});
   progress measured;
   measured.bubble_permille = bubble_permille(all);
   step_took_ = now_ - step_began_;
   publish(*r, measured);
   note_norm(*r);
-  if (std::isfinite(r->loss) && std::isfinite(r->grad_norm))
+  if (r->bad == 0)
     compare_digests(all); // NaNs have many forms
   if (next_)
     take_up(job_event::view_changed(*next_));

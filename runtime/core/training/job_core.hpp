@@ -102,6 +102,8 @@ struct job_config {
   std::uint64_t total_steps = 0;  ///< the last step
   std::uint64_t origin_step = 0;  ///< of the weights to start from
   std::uint32_t copies = 1;       ///< places beside the first that state wants
+  /// So many steps in a row that are not finite end the job; > 0.
+  std::uint32_t max_bad_steps = 10;
   std::uint64_t eval_every = 0;   ///< 0: never; also at origin and end
   std::uint64_t checkpoint_every = 0; ///< see pace; 0: only at the end
   bool checkpoint_at_end = true;
@@ -408,6 +410,9 @@ private:
   [[nodiscard]] bool keeper() const;
   [[nodiscard]] bool kept(std::uint64_t step) const;
   [[nodiscard]] bool gate_open() const;
+  [[nodiscard]] bool diverged() const noexcept {
+    return bad_run_ >= config_.max_bad_steps;
+  }
   void say_what_data_is_missing();
   void publish(const step_record& r, const progress& said);
   void report(const step_record& r, const progress& said);
@@ -569,6 +574,7 @@ private:
 
   // Blobs.
   bool has_blobs_ = false;
+  std::uint32_t bad_run_ = 0; ///< step_record::bad of the step current_ - 1
   bool asked_for_blobs_ = false;
   std::map<peer_id, bool> blobs_at_;
 };

@@ -17,7 +17,11 @@
 
 namespace shoal::core {
 
-enum class stop_reason : std::uint8_t { completed = 1, drained = 2 };
+enum class stop_reason : std::uint8_t {
+  completed = 1,
+  drained = 2,
+  diverged = 3, ///< too many steps in a row were not finite
+};
 
 /// A peer whose unit, as of a step, was not what it is elsewhere.
 struct differing_unit {
@@ -198,7 +202,7 @@ struct adopt {
 /// interrupted.
 struct apply {
   std::uint64_t step = 0;
-  double grad_norm = 0; ///< before clipping
+  double grad_norm = 0; ///< before clipping; NaN: the units stay as they are
   std::vector<std::uint32_t> units;
 };
 /// Get a unit's state at `step` from a peer that has been told to serve it.
@@ -255,7 +259,7 @@ struct apply_arrived {
   std::uint64_t digest = 0;
   std::uint32_t unit = 0;
   std::uint64_t step = 0;
-  double grad_norm = 0; ///< before clipping
+  double grad_norm = 0; ///< before clipping; NaN: the unit stays as it is
 };
 /// All that arrives under the assignment is there: let a view say so.
 struct arrivals_complete {

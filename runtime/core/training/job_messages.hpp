@@ -94,8 +94,17 @@ struct step_record {
   std::uint32_t replicas = 0; ///< of the assignment that ran it
   std::uint32_t stages = 0;
   std::uint64_t data = 0; ///< digest of the samples it used; 0: not known
+  /// Steps in a row, up to this one, whose loss or norm was not finite: each
+  /// counts as a step, and leaves the state as it was. 0: this one was applied.
+  std::uint32_t bad = 0;
   friend bool operator==(const step_record&, const step_record&) = default;
 };
+
+/// More than any job may ask for in a row.
+inline constexpr std::uint32_t bad_steps_max = 1'000'000;
+
+/// The norm that the step is applied with; NaN: the state stays as it was.
+[[nodiscard]] double applied_norm(const step_record& r);
 
 struct held_unit {
   std::uint32_t unit = 0;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <set>
 
 namespace shoal::core {
@@ -34,8 +35,13 @@ record_of(const state_version& v, const assignment& place, std::uint32_t blocks,
   for (const replica_place& r : place.replicas)
     microbatches = std::max(microbatches, r.last_microbatch);
   std::optional<step_record> r = tally(votes, blocks, microbatches);
-  if (r)
-    r->version = v;
+  if (!r)
+    return r;
+  r->version = v;
+  for (auto& [peer, s] : seals)
+    if (r->bad == 1 && s.last.replicas > 0
+        && s.last.version.step + 1 == v.step)
+      r->bad += s.last.bad;
   return r;
 }
 
@@ -316,7 +322,12 @@ tally(const std::vector<const vote*>& votes, std::uint32_t blocks,
   r.replicas = 1; // known; the caller says better
   if (head->samples.size() == microbatches)
     r.data = digest_of_step(head->samples);
+  r.bad = std::isfinite(r.loss) && std::isfinite(r.grad_norm) ? 0 : 1;
   return r;
+}
+
+double applied_norm(const step_record& r) {
+  return r.bad == 0 ? r.grad_norm : std::numeric_limits<double>::quiet_NaN();
 }
 
 std::uint32_t bubble_permille(const std::vector<const vote*>& votes) {

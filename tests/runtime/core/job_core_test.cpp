@@ -260,4 +260,71 @@ BOOST_AUTO_TEST_CASE(a_lost_unit_leads_to_the_newest_checkpoint_held) {
   BOOST_TEST((d.checkpoint_holders[0] == peer(2)));
 }
 
+// A loss or a norm that is not finite: the vote says so to all alike.
+
+namespace {
+/// Prepares step `n` with such a first loss; what follows, up to `applied`.
+job_actions
+step_with(job_core& core, const assignment& a, std::uint64_t n, double loss) {
+  ev::prepared e = make_prepared(a, 1, 1, n);
+  e.losses = {loss, 2.2, 3.3, 4.5};
+  job_actions out = core.step(e, 0);
+  auto then = core.step(ev::applied{n}, 0);
+  out.insert(out.end(), then.begin(), then.end());
+  return out;
+}
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+} // namespace
+
+BOOST_AUTO_TEST_CASE(a_step_that_is_not_finite_counts_but_changes_nothing) {
+  const assignment a = make_place(1, 1);
+  job_core core = started(a, 1, [](job_config& c) { c.total_steps = 9; });
+  auto out = step_with(core, a, 1, nan);
+  BOOST_TEST(std::isnan(all<act::apply>(out)[0].grad_norm));
+  BOOST_TEST(all<act::committed>(out)[0].record.bad == 1u);
+  BOOST_TEST(all<act::run_step>(out)[0].step == 2u); // the next samples
+  BOOST_TEST(core.held().at(0).step == 1u);
+  out = step_with(core, a, 2, 1.1);
+  BOOST_TEST(std::isfinite(all<act::apply>(out)[0].grad_norm));
+  BOOST_TEST(all<act::committed>(out)[0].record.bad == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(too_many_such_steps_in_a_row_end_the_job) {
+  const assignment a = make_place(1, 1);
+  job_core core = started(a, 1, [](job_config& c) {
+    c.total_steps = 9;
+    c.max_bad_steps = 2;
+    c.checkpoint_every = 1;
+    c.checkpoint_at_end = true;
+  });
+  auto out = step_with(core, a, 1, nan);
+  BOOST_TEST(all<act::run_checkpoint>(out).empty()); // it would be the same
+  out = step_with(core, a, 2, nan);
+  BOOST_TEST(all<act::run_checkpoint>(out).empty());
+  BOOST_TEST(all<act::run_step>(out).empty());
+  const auto ended = all<act::finished>(out);
+  BOOST_TEST_REQUIRE(ended.size() == 1u);
+  BOOST_TEST((ended[0].reason == stop_reason::diverged));
+  BOOST_TEST(ended[0].step == 2u);
+}
+
+BOOST_AUTO_TEST_CASE(bad_steps_in_a_row_are_counted_through_a_resume) {
+  const assignment a = make_place(1, 1, 9);
+  seal s = make_seal(a, {0, 1, 2}, {6, 2});
+  s.last.bad = 3;
+  s.last.loss = nan;
+  auto d = decide_resume(a, 1, 0, 0, {{peer(1), s}});
+  BOOST_TEST(d.record.bad == 3u);
+  for (held_unit& u : s.units)
+    u.prepared = true;
+  s.prepared = {7, 2};
+  s.prepared_vote.step = 7;
+  s.prepared_vote.losses = {nan, 1, 1, 1};
+  for (std::uint32_t u = 0; u < 3; ++u)
+    s.prepared_vote.units.push_back({u, {0.5}});
+  d = decide_resume(a, 1, 0, 0, {{peer(1), s}});
+  BOOST_TEST(d.version.step == 7u);
+  BOOST_TEST(d.record.bad == 4u);
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -7,6 +7,7 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <functional>
 #include <vector>
 
 namespace shoal::test {
@@ -85,8 +86,13 @@ inline ev::prepared make_prepared(const assignment& a, std::uint32_t blocks,
 }
 
 /// A lone peer up to run_step(1).
-inline job_core started(const assignment& a, std::uint32_t blocks) {
-  job_core core(make_config(1, blocks));
+inline job_core
+started(const assignment& a, std::uint32_t blocks,
+        const std::function<void(job_config&)>& change = {}) {
+  job_config c = make_config(1, blocks);
+  if (change)
+    change(c);
+  job_core core(c);
   (void)core.step(ev::blobs_held{}, 0);
   (void)core.step(show(a), 0);
   auto out = core.step(ev::halted{digest(a)}, 0);

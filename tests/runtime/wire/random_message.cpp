@@ -287,7 +287,8 @@ core::state_version random_message::version() {
 }
 
 core::step_record random_message::step() {
-  return {version(), real(), real(), 2, 3, engine_()};
+  return {version(), real(), real(), 2, 3, engine_(),
+          static_cast<std::uint32_t>(below(9))};
 }
 
 core::vote random_message::vote() {

@@ -4,6 +4,8 @@
 #include "tests/sim/job/job_world.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <utility>
 
 namespace shoal::sim {
@@ -128,7 +130,9 @@ void job_world::on(const ptr& p, const act::committed& a) {
   auto [at, fresh] = known_.try_emplace(r.version, r);
   // Where state has rotted, the norms of its holders differ, and what of a step
   // that was prepared is left may be the other one.
-  if (at->second.loss != r.loss || at->second.grad_norm != r.grad_norm) {
+  const auto bits = [](double x) { return std::bit_cast<std::uint64_t>(x); };
+  if (bits(at->second.loss) != bits(r.loss)
+      || bits(at->second.grad_norm) != bits(r.grad_norm)) {
     check(result_.rots > 0
             && std::ranges::any_of(
               resumed_, [&](const auto& to) { return to.second == r.version; }),
@@ -147,6 +151,12 @@ void job_world::on(const ptr& p, const act::committed& a) {
   check(r.version.step == tip + 1, "step " + std::to_string(r.version.step)
                                      + " committed after "
                                      + std::to_string(tip));
+  check(r.bad > 0
+          == !(std::isfinite(r.loss) && std::isfinite(r.grad_norm)),
+        "a step that is not finite is not marked, or another one is");
+  check(r.bad <= (chain_.empty() ? 0 : chain_.back().bad) + 1,
+        "more bad steps in a row than there were");
+  result_.bad += r.bad > 0;
   chain_.push_back(r);
   look_for_differences(r);
   ++result_.steps;
@@ -154,8 +164,11 @@ void job_world::on(const ptr& p, const act::committed& a) {
 
 void job_world::on(const ptr& p, const act::finished& a) {
   say(name(p) + " finished " + std::to_string(a.step));
-  bool completed = a.reason == stop_reason::completed;
-  check(completed ? a.step == config_.total_steps : drained_,
+  const bool completed = a.reason == stop_reason::completed;
+  const bool diverged = a.reason == stop_reason::diverged;
+  check(completed  ? a.step == config_.total_steps
+        : diverged ? chain_.back().bad >= config_.max_bad_steps
+                   : drained_,
         "finished for no reason");
   const assignment* place = assignment_of(
     digest(view_.previous.empty() ? assignment{} : view_.previous.front()));
@@ -163,7 +176,8 @@ void job_world::on(const ptr& p, const act::finished& a) {
     return;
   check(!chain_.empty() ? chain_.back().version.step == a.step : a.step == 0,
         "finished at a step that is not committed");
-  if (config_.checkpoint_at_end) {
+  result_.diverged += diverged;
+  if (config_.checkpoint_at_end && !diverged) {
     auto has_it = [&](auto& n) {
       return std::ranges::any_of(
         n.second->saved, [&](const auto& c) { return c.step == a.step; });

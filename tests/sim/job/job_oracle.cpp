@@ -15,6 +15,12 @@ void job_world::set_up() {
   config_.checkpoint_at_end = rng_.chance(80);
   config_.digest_every = 4;                 // runs are short
   config_.checkpoint_patience = 5'000 * ms; // who comes back does so sooner
+  config_.max_bad_steps = 3;
+  // From the seed, so that others do what they did without.
+  if (mix(seed_, 1) % 4 == 0)
+    bad_one_in_ = 4;
+  if (mix(seed_, 2) % 16 == 0)
+    bad_from_ = 5 + mix(seed_, 3) % 20;
   barrier_ = rng_.chance(60);
   loss_percent_ = rng_.chance(30) ? 1 + rng_.below(8) : 0;
 

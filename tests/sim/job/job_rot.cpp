@@ -57,8 +57,8 @@ void job_world::note_hashes(const ptr& p, const act::run_step& a,
 /// dead, and else they say it themselves.
 void job_world::look_for_differences(const step_record& r) {
   const auto at = due_.find({r.version.made, r.version.step});
-  if (at == due_.end() || rolled_.contains(r.version))
-    return;
+  if (at == due_.end() || rolled_.contains(r.version) || r.bad > 0)
+    return; // of a bad step nothing is compared
   for (auto& [unit, hashes] : at->second)
     if (hashes.size() > 1)
       differing_.insert(r.version.made);

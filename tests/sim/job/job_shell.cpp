@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
+#include <limits>
 
 namespace shoal::sim {
 
@@ -110,6 +112,8 @@ void job_world::apply_unit(const ptr& p, std::uint32_t unit, std::uint64_t step,
     check(p->prepared.step == step && p->prepared_units.contains(unit),
           "applies what is not prepared");
   }
+  if (!std::isfinite(norm)) // the step leaves the state as it was
+    return;
   const bool bad = rotten(p, unit);
   p->state.at(unit) = mix(mix(p->state.at(unit), step),
                           mix(std::bit_cast<std::uint64_t>(norm), gradients));
@@ -306,7 +310,9 @@ void job_world::on(const ptr& p, const act::run_step& a) {
       head = head || u == config_.blocks + 1;
     }
     for (std::uint32_t m = 0; head && m < config_.microbatches; ++m) {
-      e.losses.push_back(double(mix(mix(a.step, m), a.digest) >> 40) / 1e6);
+      e.losses.push_back(
+        is_bad(a.step) ? std::numeric_limits<double>::quiet_NaN()
+                       : double(mix(mix(a.step, m), a.digest) >> 40) / 1e6);
       e.samples.push_back(mix(a.step, m)); // whoever computes it
     }
     e.unable = refuses(p, a.digest);

@@ -36,6 +36,8 @@ struct job_sim_result {
   std::uint64_t steps = 0;
   std::uint64_t views = 0;
   std::uint64_t crashes = 0;
+  std::uint64_t bad = 0;       ///< steps that were not finite
+  std::uint64_t diverged = 0;  ///< too many of them in a row ended the job
   std::uint64_t losses = 0;    ///< of committed steps, all with good reason
   std::uint64_t reverts = 0;   ///< of units to copies
   std::uint64_t forwards = 0;  ///< steps rolled forward from seals

@@ -72,6 +72,8 @@ int main(int argc, char** argv) {
     sum.views += r.views;
     sum.crashes += r.crashes;
     sum.losses += r.losses;
+    sum.bad += r.bad;
+    sum.diverged += r.diverged;
     sum.reverts += r.reverts;
     sum.forwards += r.forwards;
     sum.arrivals += r.arrivals;

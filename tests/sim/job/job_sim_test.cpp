@@ -8,13 +8,15 @@
 BOOST_AUTO_TEST_SUITE(job_sim)
 
 BOOST_AUTO_TEST_CASE(the_seeds_reach_what_they_are_for) {
-  std::uint64_t losses = 0, reverts = 0, given_up = 0;
+  std::uint64_t bad = 0, diverged = 0, losses = 0, reverts = 0, given_up = 0;
   std::uint64_t rots = 0, noticed = 0, mended = 0;
   std::uint64_t forwards = 0, arrivals = 0, arrived = 0, overtaken = 0;
   for (std::uint64_t seed = 1; seed <= 100; ++seed) {
     auto r = shoal::sim::run_job_sim(seed, false);
     BOOST_TEST(r.ok, r.error << "; replay: job_sim --seed " << seed);
     losses += r.losses;
+    bad += r.bad;
+    diverged += r.diverged;
     reverts += r.reverts;
     given_up += r.given_up;
     forwards += r.forwards;
@@ -26,6 +28,8 @@ BOOST_AUTO_TEST_CASE(the_seeds_reach_what_they_are_for) {
     mended += r.mended;
   }
   BOOST_TEST(losses > 2u);
+  BOOST_TEST(bad > 100u);
+  BOOST_TEST(diverged > 2u);
   BOOST_TEST(reverts > 2u);
   BOOST_TEST(given_up > 2u);
   BOOST_TEST(forwards > 2u);

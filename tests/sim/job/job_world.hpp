@@ -244,6 +244,12 @@ private:
   std::map<std::uint64_t, assignment> assignments_;
   job_config config_;
   bool barrier_ = true;
+  std::uint64_t bad_one_in_ = 0; ///< steps that are not finite; 0: none
+  std::uint64_t bad_from_ = ~std::uint64_t{0}; ///< all steps from here on are
+  bool is_bad(std::uint64_t step) const {
+    return step >= bad_from_
+           || (bad_one_in_ != 0 && mix(step, seed_) % bad_one_in_ == 0);
+  }
   std::uint64_t loss_percent_ = 0;
   std::map<std::pair<peer_id, peer_id>, nanoseconds> link_free_;
 
