@@ -442,13 +442,12 @@ void job_actor::act(const step_known& a) {
 void job_actor::log_if_bad(const core::step_record& r) {
   if (r.bad == 0)
     return;
+  const char* what = std::isfinite(r.loss) ? "gradient norm" : "loss";
   char text[240];
   std::snprintf(text, sizeof text,
-                "step %llu is not applied: its loss (%g) or gradient norm (%g) "
-                "is not finite; %u in a row, of %lld the run fails "
-                "(training.max_bad_steps)",
-                static_cast<unsigned long long>(r.version.step), r.loss,
-                r.grad_norm, r.bad,
+                "step %llu is not applied: its %s is not finite (bad step %u "
+                "in a row; the run fails at %lld, training.max_bad_steps)",
+                static_cast<unsigned long long>(r.version.step), what, r.bad,
                 static_cast<long long>(run().max_bad_steps));
   log_remark(remark_of(r.version.step, text));
 }

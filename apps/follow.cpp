@@ -120,8 +120,12 @@ void follower::on(const job_event& e) {
     fetch_pending();
     settle();
     if (!config_.folder.empty()) {
-      if (e.text == "failed" && newest_.empty())
-        ; // the cause says it
+      if (e.text == "failed") // the cause is said by the command
+        out_.say("notice", newest_.empty()
+                             ? "there is no checkpoint to go on from"
+                             : "the newest checkpoint, of step "
+                                 + std::to_string(newest_step_) + ", is in "
+                                 + newest_.string());
       else if (newest_.empty() || newest_step_ != e.step)
         out_.say("notice", "the model of step " + std::to_string(e.step)
                              + " could not be saved");

@@ -102,7 +102,8 @@ void progress::step(const job_event& e) {
     text, sizeof text,
     "step %llu/%lld  loss %.4f  grad_norm %.3f  lr %.2e  "
     "%.0f tokens/s  ETA %s",
-    (unsigned long long)e.step, (long long)run_.steps, e.loss, e.grad_norm,
+    (unsigned long long)e.step, (long long)run_.steps, e.loss,
+    std::abs(e.grad_norm), // "nan", without a sign
     e.lr, e.tokens_per_s,
     clock_text(seconds_per_step_ * double(run_.steps - std::int64_t(e.step)))
       .c_str());
@@ -151,7 +152,6 @@ void progress::show(const job_event& e) {
                   bubble_sum_
                     / double(std::max<std::uint64_t>(1, bubble_steps_)));
     lasting(e.text + " after step " + std::to_string(e.step)
-            + (e.cause.empty() ? "" : ": " + e.cause)
             + (bubble_steps_ > 0 ? text : ""));
     break;
   }

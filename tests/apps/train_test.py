@@ -29,6 +29,32 @@ class Train(World):
                 (out / "metrics.jsonl").read_text().splitlines()]
         self.assertEqual(numbers(kept), numbers(events))
 
+    # The weights that such a step would have made are in no checkpoint.
+    def test_a_run_that_diverges_fails_at_the_last_good_checkpoint(self):
+        done = self.run_shoal(
+            "train", self.tiny_run(), "--data", self.folder / "text", "--out",
+            "out", "--json", "--training.steps", 40, "--optimizer.lr", 1000,
+            "--training.max_norm", 0, "--training.max_bad_steps", 4,
+            "--checkpoint.interval", 2)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        events = [json.loads(line) for line in done.stdout.splitlines()]
+        end = events[-1]
+        self.assertEqual(end["state"], "failed")
+        self.assertIn("diverged", end["cause"])
+        self.assertIn("training.max_bad_steps", done.stderr)
+        steps = {e["step"]: e for e in events if e["event"] == "step"}
+        bad = [n for n, e in sorted(steps.items())
+               if None in (e["loss"], e["grad_norm"])]
+        self.assertEqual(bad[-4:], list(range(end["step"] - 3,
+                                              end["step"] + 1)))
+        kept = sorted((self.folder / "out" / "checkpoint").iterdir())
+        self.assertTrue(kept)
+        for folder in kept:
+            self.assertNotIn(int(folder.name.split("-")[1]), bad)
+        told = " ".join(e.get("text", "") for e in events)
+        self.assertIn("is not applied", told)
+        self.assertIn("the newest checkpoint, of step", told)
+
     def test_the_saved_model_evaluates_and_generates(self):
         self.train("out")
         self.succeed("init", self.tiny_run(), "--out", "raw")

@@ -39,7 +39,7 @@ void job_core::note_saving(const std::map<peer_id, vote>& votes) {
       unable_.push_back(peer);
   }
   pace_.heard(lag, writing);
-  if (slow_said_ || !pace_.slow(current_))
+  if (slow_said_ || bad_run_ > 0 || !pace_.slow(current_))
     return;
   slow_said_ = true;
   act(job_action::checkpoints_slow{current_, pace_.agreed_lag()});
