@@ -2,6 +2,7 @@
 #include "apps/commands.hpp"
 #include "apps/metrics_log.hpp"
 #include "apps/run_file.hpp"
+#include "apps/run_record.hpp"
 #include "runtime/core/training/ledger.hpp"
 #include "runtime/model/corpus.hpp"
 #include "runtime/model/json.hpp"
@@ -57,18 +58,20 @@ void print(const core::audit& a, const core::findings& impossible,
 } // namespace
 
 int run_audit(const audit_options& o) {
-  run_options from;
-  from.run_file = o.out / "run.toml";
-  from.data = o.data;
-  from.resolved = true;
-  if (!std::filesystem::exists(from.run_file))
-    return refuse(from.run_file.string() + " does not exist");
-  const auto run = load_run(from);
-  if (!run)
-    return refuse(run.message());
+  if (auto fine = check_data(o.data); !fine)
+    return refuse(fine.message());
+  auto record = read_record(o.out);
+  if (!record)
+    return refuse(record.message()
+                  + ": `shoal audit` needs the folder that `shoal train` or "
+                    "`shoal attach` has written");
+  runtime::run_config* const run = &record->run;
+  if (!o.data.empty())
+    run->data_paths = o.data;
   const auto metrics = o.out / "metrics.jsonl";
   std::ifstream in(metrics, std::ios::binary);
-  const auto [log, impossible] = read_metrics(in, std::uint64_t(run->steps));
+  const auto [log, impossible] =
+    read_metrics(in, std::uint64_t(record->steps_max));
   if (!in.eof())
     return refuse(metrics.string() + " cannot be read");
   if (log.empty())

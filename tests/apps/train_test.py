@@ -42,9 +42,10 @@ class Train(World):
     def test_what_hides_the_saved_model_is_removed(self):
         stale = ["model.safetensors.index.json",
                  "model-00001-of-00001.safetensors"]
+        self.train("out")
         for name in stale:
             self.write("out/" + name, "{}")
-        self.train("out")
+        self.train("out", "--resume", "--training.steps", 6)
         for name in stale:
             self.assertFalse((self.folder / "out" / name).exists(), name)
         self.succeed("generate", "out", "--prompt", "The", "--max-tokens", 4)
