@@ -143,7 +143,7 @@ status out_folder::prepare() {
   std::error_code error;
   if (fs::exists(path(), error) && !fs::is_directory(path(), error))
     return failure{path().string() + " is not a folder: choose another --out"};
-  if (fs::exists(path() / lock_name, error)) {
+  if (fs::exists(path() / model::results_lock, error)) {
     if (auto locked = lock(); !locked)
       return locked;
     return decide();
@@ -160,7 +160,7 @@ status out_folder::prepare() {
 }
 
 status out_folder::lock() {
-  const fs::path file = path() / lock_name;
+  const fs::path file = path() / model::results_lock;
   for (int tries = 0; tries < lock_tries_max; ++tries) {
     std::error_code error;
     posix::descriptor fd = posix::open_regular(file, O_RDWR | O_CREAT, error);
@@ -392,7 +392,7 @@ void out_folder::take_back() noexcept {
       fs::remove(path() / "run.toml", ignored);
     }
     if (made_lock_)
-      fs::remove(path() / lock_name, ignored);
+      fs::remove(path() / model::results_lock, ignored);
     for (; !made_.empty(); made_.pop_back())
       fs::remove(made_.back(), ignored); // unless others use it by now
     if (!aside_.empty() && !fs::exists(real_, ignored))

@@ -25,6 +25,7 @@
 #pragma once
 
 #include "apps/run_record.hpp"
+#include "runtime/model/corpus.hpp" // results_lock
 #include "runtime/posix.hpp"
 
 #include <filesystem>
@@ -34,8 +35,6 @@
 #include <vector>
 
 namespace shoal::apps {
-
-inline constexpr char lock_name[] = "run.lock";
 
 struct out_request {
   enum class purpose { new_run, resume, attach };

@@ -116,6 +116,16 @@ class OutFolder(World):
         self.succeed(*first, "--resume", "--training.steps", 6)
         self.succeed("audit", "out")
 
+    # A run that lies in its folder of text would read what it writes.
+    def test_results_in_a_folder_of_text_are_no_text(self):
+        self.write_text_files()
+        for out in ("text/outputs", "text/more/second"):
+            train = self.arguments(out, data="text")
+            self.succeed(*train)
+            said = self.succeed(*train, "--resume", "--training.steps", 6)
+            self.assertIn("text: 12 files", said)
+            self.succeed("audit", out)
+
     def test_lines_that_matter_come_first(self):
         lines = self.succeed(*self.arguments("out")).splitlines()
         self.assertLess(len([s for s in lines if s.startswith("[")]), 1, lines)
