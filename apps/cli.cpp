@@ -342,11 +342,11 @@ void add_jobs(CLI::App& app, command_set& set, runners& run) {
   c->add_option("JOB", set.attach.job, "id, the beginning of one, or name")
     ->required();
   c->add_option("--out", set.attach.out,
-                "folder for the model, checkpoints, metrics: this job's own, "
-                "or new, or without such files; default: only watch");
-  c->add_flag("--overwrite", set.attach.overwrite,
-              "move all that --out holds aside, to DIR.old-N, if it is in the "
-              "way");
+                "folder for the model, checkpoints and metrics of this job "
+                "alone; default: only watch");
+  c->add_flag(
+    "--overwrite", set.attach.overwrite,
+    "if --out holds another run or model, move it to DIR.old-N first");
   c->add_flag("--json", set.attach.json, "one JSON line per event on stdout");
   run[c] = [&set] { return run_attach(set.attach); };
 
@@ -368,17 +368,16 @@ void add_train(CLI::App& app, command_set& set, runners& run) {
   add_node_to_ask(*c, o.at);
   add_run(*c, o.run);
   c->add_option("--out", o.out,
-                "folder for the model, checkpoints, metrics: of one run, new "
-                "or without such files; default: outputs");
-  c->add_flag("--overwrite", o.overwrite,
-              "move all that --out holds aside, to DIR.old-N, if it is in the "
-              "way");
+                "folder for the model, checkpoints and metrics of this run "
+                "alone; default: outputs");
+  c->add_flag(
+    "--overwrite", o.overwrite,
+    "if --out holds another run or model, move it to DIR.old-N first");
   c->add_flag("--resume", o.resume,
-              "go on with the run in --out, from its newest checkpoint; steps, "
-              "learning rate and layout may change, model, text, seed and "
-              "batch may not");
+              "continue the run in --out from its newest checkpoint; model, "
+              "text, seed and batch must be as before");
   c->add_flag("--detach", o.detach,
-              "submit and return, without writing to --out; `shoal attach` "
+              "submit and return; nothing is written to --out; `shoal attach` "
               "fetches what it makes");
   c->add_option_function<std::string>(
      "--priority",

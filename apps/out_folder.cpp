@@ -34,6 +34,10 @@ constexpr std::size_t named_max = 3;
 /// Folders that are tried for what is moved aside: DIR.old-1 and on.
 constexpr int aside_max = 10000;
 
+/// The way out where a run cannot be continued.
+constexpr char new_run[] = "start a new run: choose another --out, or use "
+                           "--overwrite instead of --resume";
+
 bool run_writes(const std::string& name) {
   static constexpr const char* own[] = {record_name,     "run.toml",
                                         "metrics.jsonl", "tb",
@@ -186,7 +190,7 @@ status out_folder::lock() {
     return done{};
   }
   return failure{path().string()
-                 + " is moved by others all the time: choose "
+                 + " is moved again and again by other commands: choose "
                    "another --out"};
 }
 
@@ -205,9 +209,9 @@ status out_folder::decide() {
   }
   if (request_.what == purpose::resume)
     return decide_resume();
-  const bool new_run = request_.what == purpose::new_run;
+  const bool fresh = request_.what == purpose::new_run;
   const fs::path start = request_.run.model_path;
-  if (new_run && !start.empty() && without_links(start) == real_)
+  if (fresh && !start.empty() && without_links(start) == real_)
     return failure{path().string()
                    + " is model.path, which this run starts from: choose "
                      "another --out"};
@@ -223,31 +227,27 @@ status out_folder::decide() {
 }
 
 status out_folder::decide_resume() {
-  const std::string again = ": start a new run in another --out instead; "
-                            "model.path = \"DIR/checkpoint/step-N\" makes it "
-                            "begin with the weights of a checkpoint";
+  const std::string again =
+    ": start a new run in another --out; with model.path = "
+    "\"DIR/checkpoint/step-N\" it begins with the weights of a checkpoint";
   if (!damage_.empty())
     return failure{"--resume: " + damage_ + again};
   if (!found_)
     return failure{"--resume: " + (path() / record_name).string()
-                   + ", which says what run it is, does not exist" + again};
+                   + ", which names the run, does not exist" + again};
   const auto all = changes(found_->run, request_.run);
   const std::string refused = to_text(all, change_kind::refused);
   if (!refused.empty())
-    return failure{"--resume: " + path().string()
-                   + " is another run: " + refused
-                   + ". Take the old values, or start a new run: "
-                     "choose another --out, or move this one aside by "
-                     "--overwrite in place of --resume"};
+    return failure{"--resume: this is not the run in " + path().string() + ": "
+                   + refused + ". Restore the old values, or " + new_run};
   if (const auto told = to_text(all, change_kind::told); !told.empty())
-    notices_.push_back("going on with other values than before: " + told);
+    notices_.push_back("continuing with changed values: " + told);
   return done{};
 }
 
 std::string out_folder::ways_out() const {
-  return "choose another --out, or give --overwrite, which moves all that is "
-         "there aside, to "
-         + path().string() + ".old-N";
+  return "choose another --out, or move the folder aside with --overwrite (to "
+         + path().string() + ".old-N)";
 }
 
 status out_folder::refuse(const std::vector<std::string>& names) const {
@@ -257,14 +257,14 @@ status out_folder::refuse(const std::vector<std::string>& names) const {
                    + ways_out()};
   if (!found_)
     return failure{folder
-                   + " holds files of others that this run would "
-                     "overwrite ("
+                   + " holds files that are not this run's and would be "
+                     "overwritten ("
                    + list(names) + "): " + ways_out()};
   const std::string owner =
     found_->jobs.empty() ? "a run" : "the run of job " + found_->jobs.back();
   if (request_.what == purpose::new_run)
     return failure{folder + " belongs to " + owner
-                   + ": go on with that one by --resume, " + ways_out()};
+                   + ": continue it with --resume, " + ways_out()};
   const std::string differs =
     to_text(changes(found_->run, request_.run), change_kind::refused);
   return failure{folder + " belongs to " + owner + ", not to job "
@@ -313,12 +313,10 @@ status out_folder::check_text(const std::string& text) const {
     return done{};
   const std::string by =
     to_text(changes(found_->run, request_.run), change_kind::text);
-  return failure{"--resume: the text is not that of the run in "
-                 + path().string() + " ("
-                 + (by.empty() ? "its files have changed" : by)
-                 + "). Its steps would use other samples. Give the old text, "
-                   "or start a new run: choose another --out, or move this one "
-                   "aside by --overwrite in place of --resume"};
+  return failure{
+    "--resume: the text is not that of the run in " + path().string() + " ("
+    + (by.empty() ? "its files have changed" : by)
+    + "): its steps would use other samples. Give the old text, or " + new_run};
 }
 
 status out_folder::claim(const std::string& text) {
