@@ -173,7 +173,8 @@ private:
     const auto found = checkpoints(o_.out);
     if (found.empty())
       return failure{"--resume: no checkpoint in "
-                     + (o_.out / "checkpoint").string()};
+                     + (o_.out / "checkpoint").string()
+                     + ": start anew, with --overwrite in place of --resume"};
     step_ = std::uint64_t(found.back().first);
     from_ = found.back().second;
     if (step_ >= std::uint64_t(run_.steps))

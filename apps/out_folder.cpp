@@ -144,6 +144,8 @@ out_folder::open(out_request request) {
 
 /// Decides before anything is made, and once more when nobody else can.
 status out_folder::prepare() {
+  if (path().empty())
+    return failure{"--out is empty: name a folder"};
   std::error_code error;
   if (fs::exists(path(), error) && !fs::is_directory(path(), error))
     return failure{path().string() + " is not a folder: choose another --out"};

@@ -77,7 +77,9 @@ class OutFolder(World):
 
     def test_what_fails_early_makes_no_folder(self):
         train = self.arguments("new/deep")
-        self.leaves("new", 1, *train, "--resume", names=["no checkpoint"])
+        self.leaves("new", 1, *self.arguments(  # before it reads any text
+            "new/deep", "--resume", data="nowhere"), names=["no checkpoint"])
+        self.leaves("", 1, *self.arguments(""), names=["--out"])
         self.leaves("", 1, *self.arguments("new/deep", data="nowhere"),
                     names=["nowhere"])
         self.write("used/config.json", "{}")
