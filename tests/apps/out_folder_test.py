@@ -131,8 +131,9 @@ class OutFolder(World):
     def test_lines_that_matter_come_first(self):
         lines = self.succeed(*self.arguments("out")).splitlines()
         self.assertLess(len([s for s in lines if s.startswith("[")]), 1, lines)
-        self.assertRegex(lines[0], r"^run: llama of [\d.]+ K parameters, 5 steps of"
-                         " 8 sequences of 32 tokens; all keys in out/run.toml")
+        self.assertRegex(lines[0], r"^run: llama of [\d.]+ K parameters, "
+                         "5 steps of 8 sequences of 32 tokens; all keys in "
+                         "out/run.toml")
         self.assertRegex(lines[1], r"^text: 12 files, ")
         self.assertIn("[optimizer]",
                       (self.folder / "out/run.toml").read_text())
@@ -174,9 +175,8 @@ class OutFolder(World):
                     names=["model.intermediate_size was 48 and is 64"])
         self.write("other/a.txt", "another text " * 5000)
         self.leaves("out", 1, *self.arguments("out", *more, data="other"),
-                    names=[
-            "the text is not that", "data.paths was", "other",
-            "--overwrite"])
+                    names=["the text is not that", "data.paths was", "other",
+                           "--overwrite"])
         self.leaves("out", 1, *train, "--resume",
                     names=["step-5", "raise training.steps"])
         (self.folder / "moved").symlink_to("text")  # the same text
