@@ -290,8 +290,8 @@ status out_folder::may_move() const {
                      + path.string()
                      + ", which this run reads: choose another --out"};
   if (is_within(without_links("."), real_))
-    return failure{"--overwrite: this command runs within "
-                   + request_.folder.string() + ": choose another --out"};
+    return failure{"--overwrite: this command runs within " + real_.string()
+                   + ": choose another --out"};
   return done{};
 }
 

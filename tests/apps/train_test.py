@@ -112,6 +112,10 @@ class Train(World):
         evals = [e for e in events if e["event"] == "eval"]
         self.assertEqual(evals[0]["step"], 0)
         self.assertLess(evals[0]["loss"], 5)
+        # What it saved is a run file, too.
+        self.succeed("train", "b/run.toml", "--out", "b", "--resume",
+                     "--training.steps", 2, "--threads", 1)
+        self.succeed("audit", "b")
 
 
 if __name__ == "__main__":
