@@ -342,8 +342,11 @@ void add_jobs(CLI::App& app, command_set& set, runners& run) {
   c->add_option("JOB", set.attach.job, "id, the beginning of one, or name")
     ->required();
   c->add_option("--out", set.attach.out,
-                "folder for the model, checkpoints, metrics; without it only "
-                "watch");
+                "folder for the model, checkpoints and metrics of this job "
+                "alone; default: only watch");
+  c->add_flag(
+    "--overwrite", set.attach.overwrite,
+    "if --out holds another run or model, move it to DIR.old-N first");
   c->add_flag("--json", set.attach.json, "one JSON line per event on stdout");
   run[c] = [&set] { return run_attach(set.attach); };
 
@@ -364,11 +367,18 @@ void add_train(CLI::App& app, command_set& set, runners& run) {
              "runs");
   add_node_to_ask(*c, o.at);
   add_run(*c, o.run);
-  c->add_option("--out", o.out, "folder for the model, checkpoints, metrics");
+  c->add_option("--out", o.out,
+                "folder for the model, checkpoints and metrics of this run "
+                "alone; default: outputs");
+  c->add_flag(
+    "--overwrite", o.overwrite,
+    "if --out holds another run or model, move it to DIR.old-N first");
   c->add_flag("--resume", o.resume,
-              "go on from the newest checkpoint in --out");
+              "continue the run in --out from its newest checkpoint; model, "
+              "text, seed and batch must be as before");
   c->add_flag("--detach", o.detach,
-              "submit and return; `shoal attach` fetches what it makes");
+              "submit and return; nothing is written to --out; `shoal attach` "
+              "fetches what it makes");
   c->add_option_function<std::string>(
      "--priority",
      [&o](const std::string& v) { o.run.overrides["job.priority"] = v; },
@@ -456,10 +466,10 @@ void add_model(CLI::App& app, command_set& set, runners& run) {
   audit_options& a = set.audit;
   c = app.add_subcommand(
     "audit", "prove from a run's metrics that each sample was used once");
-  c->add_option("OUT_DIR", a.out, "where `shoal train` has written to")
+  c->add_option("OUT_DIR", a.out, "--out of `shoal train` or `shoal attach`")
     ->required();
   c->add_option("--data", a.data,
-                "the text that it trained on; default: as its run.toml says");
+                "the text that it trained on; default: as its run.json says");
   c->add_flag("--json", a.json, "as JSON");
   run[c] = [&a] { return run_audit(a); };
 }

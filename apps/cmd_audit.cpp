@@ -2,9 +2,11 @@
 #include "apps/commands.hpp"
 #include "apps/metrics_log.hpp"
 #include "apps/run_file.hpp"
+#include "apps/run_record.hpp"
 #include "runtime/core/training/ledger.hpp"
 #include "runtime/model/corpus.hpp"
 #include "runtime/model/json.hpp"
+#include "runtime/store/store.hpp" // sha256
 
 #include <nlohmann/json.hpp>
 
@@ -32,7 +34,8 @@ std::string list(const core::findings& all) {
 }
 
 void print(const core::audit& a, const core::findings& impossible,
-           const runtime::run_config& run, std::uint64_t first) {
+           const runtime::run_config& run, std::uint64_t first,
+           bool same_text) {
   std::printf("%llu steps (%llu to %llu) of %lld sequences of %lld tokens: "
               "%llu samples, %llu data epochs complete\n",
               (unsigned long long)a.steps, (unsigned long long)first,
@@ -47,6 +50,9 @@ void print(const core::audit& a, const core::findings& impossible,
   say("steps that used other samples than their own", a.other);
   say("steps whose samples are not known", a.unknown);
   say("samples used twice in a data epoch", a.repeated);
+  if (!same_text)
+    std::printf("the text is not the one that the run was given: give that by "
+                "--data\n");
   say("lines of metrics.jsonl that this run cannot have written", impossible);
   const bool proven = a.proven() && impossible.count == 0;
   std::printf("%s\n", proven ? "proven: each step was committed with its "
@@ -57,18 +63,20 @@ void print(const core::audit& a, const core::findings& impossible,
 } // namespace
 
 int run_audit(const audit_options& o) {
-  run_options from;
-  from.run_file = o.out / "run.toml";
-  from.data = o.data;
-  from.resolved = true;
-  if (!std::filesystem::exists(from.run_file))
-    return refuse(from.run_file.string() + " does not exist");
-  const auto run = load_run(from);
-  if (!run)
-    return refuse(run.message());
+  if (auto fine = check_data(o.data); !fine)
+    return refuse(fine.message());
+  auto record = read_record(o.out);
+  if (!record)
+    return refuse(record.message()
+                  + ": `shoal audit` needs the folder that `shoal train` or "
+                    "`shoal attach` has written");
+  runtime::run_config* const run = &record->run;
+  if (!o.data.empty())
+    run->data_paths = o.data;
   const auto metrics = o.out / "metrics.jsonl";
   std::ifstream in(metrics, std::ios::binary);
-  const auto [log, impossible] = read_metrics(in, std::uint64_t(run->steps));
+  const auto [log, impossible] =
+    read_metrics(in, std::uint64_t(record->steps_max));
   if (!in.eof())
     return refuse(metrics.string() + " cannot be read");
   if (log.empty())
@@ -76,6 +84,9 @@ int run_audit(const audit_options& o) {
   const auto text = read_text(*run);
   if (!text)
     return refuse("data: " + text.message());
+  const bool same_text =
+    record->text.empty()
+    || record->text == core::to_hex(runtime::sha256(model::serialise(*text)));
   const auto length = std::size_t(run->seq_len);
   const std::uint64_t windows = core::windows_in(text->train_size(), length);
   if (windows == 0)
@@ -101,13 +112,14 @@ int run_audit(const audit_options& o) {
     out["other"] = a.other.listed;
     out["unknown"] = a.unknown.listed;
     out["repeated"] = a.repeated.listed;
+    out["same_text"] = same_text;
     out["impossible_lines"] = impossible.listed;
     out["findings"] = a.missing.count + a.other.count + a.unknown.count
                       + a.repeated.count + impossible.count;
     out["proven"] = proven;
     std::printf("%s\n", model::json_text(out).c_str());
   } else {
-    print(a, impossible, *run, first);
+    print(a, impossible, *run, first, same_text);
   }
   return proven ? 0 : 1;
 }

@@ -1,6 +1,7 @@
 // apps/cmd_jobs.cpp -- jobs, cancel, attach, leave: what runs, and its end.
 #include "apps/commands.hpp"
 #include "apps/follow.hpp"
+#include "apps/out_folder.hpp"
 #include "apps/remote.hpp"
 #include "apps/signals.hpp"
 #include "apps/status_text.hpp"
@@ -187,6 +188,45 @@ int run_recover(const recover_options& o) {
   return exit_done;
 }
 
+namespace {
+
+/// The folder of --out, the job's from now on; none without one.
+model::result<std::unique_ptr<out_folder>>
+folder_for(const attach_options& o, const std::string& job,
+           const runtime::run_config& run, const json& about, progress& out) {
+  if (o.out.empty())
+    return std::unique_ptr<out_folder>();
+  out_request request;
+  request.folder = o.out;
+  request.what = out_request::purpose::attach;
+  request.run = run;
+  request.job = job;
+  request.overwrite = o.overwrite;
+  auto folder = out_folder::open(std::move(request));
+  if (!folder)
+    return folder;
+  core::blob_digest text{}; // not known by a node of an older version
+  const auto told = about.find("text");
+  const bool known = told != about.end() && told->is_string()
+                     && core::from_hex(told->get<std::string>(), text);
+  const bool again = (*folder)->has_job();
+  auto claimed = (*folder)->claim(known ? core::to_hex(text) : "");
+  if (claimed)
+    claimed = (*folder)->keep(job);
+  if (!claimed)
+    return claimed.why();
+  for (const std::string& notice : (*folder)->take_notices())
+    out.say("notice", notice);
+  try {
+    out.write_to(o.out, again);
+  } catch (const std::system_error& e) {
+    return model::failure{o.out.string() + ": " + e.what()};
+  }
+  return folder;
+}
+
+} // namespace
+
 int run_attach(const attach_options& o) {
   signals interrupts;
   runtime::client_config c = client_of(o.at);
@@ -211,17 +251,15 @@ int run_attach(const attach_options& o) {
     runtime::parse_run(model::json_text(about["run"]), "job " + job.text);
   if (!run)
     return fail(run.message());
-  std::unique_ptr<progress> out;
-  try {
-    out = std::make_unique<progress>(*run, o.out, o.json);
-  } catch (const std::system_error& e) {
-    return fail(o.out.string() + ": " + e.what());
-  }
+  progress out(*run, o.json);
+  auto folder = folder_for(o, job.text, *run, about, out);
+  if (!folder)
+    return fail(folder.message());
   f.folder = o.out;
   f.keep = run->keep_latest_k;
   f.at = client_of(o.at);
   f.hooks.stop = [&interrupts] { return interrupts.seen(); };
-  follower watch(client, *out, f);
+  follower watch(client, out, f);
   if (watch.run(job.id))
     return fail(client.text());
   if (watch.state().empty()) {

@@ -1,7 +1,8 @@
 // apps/cmd_train.cpp -- train: submit a run, watch it, bring home its results.
 //
 // The text, the weights to start from and the description go to a node's
-// store; the shoal does the rest. Without a local node one is started in this
+// store; the shoal does the rest. What comes back goes to a folder of the run's
+// own (out_folder.hpp). Without a local node one is started in this
 // process: the same view, plan and actors, in a throw-away directory.
 #include "actors/checkpoint_manifest.hpp"
 #include "actors/supervisor.hpp"
@@ -9,6 +10,7 @@
 #include "apps/follow.hpp"
 #include "apps/model_upload.hpp"
 #include "apps/orderly_stop.hpp"
+#include "apps/out_folder.hpp"
 #include "apps/progress.hpp"
 #include "apps/remote.hpp"
 #include "apps/run_file.hpp"
@@ -20,6 +22,7 @@
 #include "runtime/model/bigram.hpp"
 #include "runtime/model/corpus.hpp"
 #include "runtime/model/json.hpp"
+#include "runtime/model/units.hpp"
 #include "runtime/node.hpp"
 #include "runtime/store/store.hpp"
 
@@ -43,6 +46,21 @@ namespace {
 
 /// How long --detach waits for a job to begin: it may have to wait for room.
 constexpr std::chrono::seconds detach_patience{30};
+
+/// "28.6 K", "1.1 B"
+std::string count_text(std::uint64_t count) {
+  const bool b = count >= 1'000'000'000, m = count >= 1'000'000;
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f %s",
+                double(count)
+                  / (b   ? 1e9
+                     : m ? 1e6
+                         : 1e3),
+                b   ? "B"
+                : m ? "M"
+                    : "K");
+  return text;
+}
 
 /// A node in this process and its directory, both gone at the end.
 class embedded_node {
@@ -99,27 +117,22 @@ public:
   explicit training(const train_options& o) : o_(o) {}
 
   int run() {
+    if (o_.resume && o_.overwrite)
+      return fail("--resume goes on with the run in --out, and --overwrite "
+                  "moves it aside: give one of them",
+                  exit_usage);
     auto loaded = load_run(o_.run);
     if (!loaded)
       return fail(loaded.message(), exit_usage);
     run_ = *loaded;
     if (run_.data_paths.empty())
       return fail("no text: give --data PATH or [data] paths", exit_usage);
-    try {
-      out_ = std::make_unique<progress>(run_, o_.out, o_.json);
-    } catch (const std::system_error& e) {
-      return fail(o_.out.string() + ": " + e.what());
-    }
+    out_ = std::make_unique<progress>(run_, o_.json);
+    if (auto ready = open_folder(); !ready)
+      return fail(ready.message());
     if (run_.model.wants_dropout)
       out_->say("notice", "the model's dropout is taken as 0");
-    std::ofstream(o_.out / "run.toml") << runtime::to_toml(run_);
-    if (o_.json)
-      std::cout << R"({"event":"config","run":)" << runtime::to_json(run_)
-                << "}" << std::endl;
-    else
-      std::cout << runtime::to_toml(run_) << "\n";
-    if (!o_.resume)
-      set_aside_checkpoints();
+    introduce();
     if (auto sent = submit(); !sent)
       return fail(sent.message());
     if (o_.detach)
@@ -128,21 +141,70 @@ public:
   }
 
 private:
-  /// Those of an earlier run must not be taken for this one's.
-  void set_aside_checkpoints() {
-    if (checkpoints(o_.out).empty())
+  /// Decides all about --out that can be decided without the text. A run that
+  /// others will watch has no folder yet, unless it goes on in one.
+  model::status open_folder() {
+    if (o_.resume)
+      if (auto found = find_checkpoint(); !found)
+        return found;
+    if (o_.detach && !o_.resume)
+      return model::done{};
+    out_request request;
+    request.folder = o_.out;
+    request.what =
+      o_.resume ? out_request::purpose::resume : out_request::purpose::new_run;
+    request.run = run_;
+    request.overwrite = o_.overwrite;
+    auto opened = out_folder::open(std::move(request));
+    if (!opened)
+      return opened.why();
+    folder_ = *std::move(opened);
+    say_notices();
+    return model::done{};
+  }
+
+  void say_notices() {
+    for (const std::string& notice : folder_->take_notices())
+      out_->say("notice", notice);
+  }
+
+  /// The newest checkpoint in --out, to go on from.
+  model::status find_checkpoint() {
+    const auto found = checkpoints(o_.out);
+    if (found.empty())
+      return failure{"--resume: no checkpoint in "
+                     + (o_.out / "checkpoint").string()
+                     + ": start anew, with --overwrite in place of --resume"};
+    step_ = std::uint64_t(found.back().first);
+    from_ = found.back().second;
+    if (step_ >= std::uint64_t(run_.steps))
+      return failure{"--resume: " + from_.string() + " is at step "
+                     + std::to_string(step_)
+                     + " of training.steps = " + std::to_string(run_.steps)
+                     + ": raise training.steps to go on"};
+    return model::done{};
+  }
+
+  /// What is about to run: all of it as JSON, or a line of what matters most.
+  void introduce() {
+    if (o_.json) {
+      std::cout << R"({"event":"config","run":)" << runtime::to_json(run_)
+                << "}" << std::endl;
       return;
-    std::error_code error;
-    fs::path aside;
-    for (int n = 1; aside.empty() || fs::exists(aside, error); ++n)
-      aside = o_.out / ("checkpoint.old-" + std::to_string(n));
-    fs::rename(o_.out / "checkpoint", aside, error);
-    out_->say("notice",
-              error
-                ? (o_.out / "checkpoint").string() + ": " + error.message()
-                : "checkpoints of an earlier run are now in " + aside.string()
-                    + " (--resume goes on from "
-                      "them)");
+    }
+    char line[200];
+    std::snprintf(
+      line, sizeof line,
+      "run: %s of %s parameters, %lld steps of %lld sequences of %lld "
+      "tokens",
+      run_.model.model_type.c_str(),
+      count_text(model::unit_layout(run_.model).parameter_count()).c_str(),
+      (long long)run_.steps, (long long)run_.sequences_per_step(),
+      (long long)run_.seq_len);
+    out_->say("run",
+              folder_ && !o_.detach
+                ? line + ("; all keys in " + (o_.out / "run.toml").string())
+                : line);
   }
 
   int fail(const std::string& text, int code = exit_failed) {
@@ -192,34 +254,77 @@ private:
       return failure{"data: only " + std::to_string(text->train_size())
                      + " tokens to train on, fewer than training.seq_len + 1"};
     describe(*text, report);
+    text_ = model::serialise(*text);
+    const std::string digest = core::to_hex(runtime::sha256(text_));
+    if (folder_)
+      if (auto same = folder_->check_text(digest); !same)
+        return same;
     if (auto connected = connect(); !connected)
       return connected;
+    if (auto idle = check_jobs(); !idle)
+      return idle;
     core::job_entry entry = make_entry(run_, o_.run.run_file.stem().string());
-    text_ = model::serialise(*text);
     if (client_->put_blob(text_, entry.data))
       return failure{client_->text()};
     data_ = entry.data;
     entry.data_bytes = text_.size();
-    if (auto found = find_origin(); !found)
-      return found;
+    if (o_.resume)
+      out_->say("notice", "resuming from " + from_.string());
     if (auto put = put_origin(entry); !put)
       return put;
+    if (folder_)
+      if (auto claimed = folder_->claim(digest); !claimed)
+        return claimed;
     if (client_->submit(entry, job_))
       return failure{client_->text()};
-    learn_addresses();
+    keep_folder();
     return model::done{};
   }
 
-  void learn_addresses() {
+  /// The job is submitted: from now on its folder stays. It runs all the same
+  /// where the folder's disk fills up in this moment.
+  void keep_folder() {
+    if (!folder_)
+      return;
+    if (auto kept = folder_->keep(job_text()); !kept)
+      out_->say("notice", kept.message());
+    say_notices();
+    if (o_.detach) { // others watch it: they may have the folder
+      folder_.reset();
+      return;
+    }
+    try {
+      out_->write_to(o_.out, false);
+    } catch (const std::system_error& e) {
+      out_->say("notice", "no metrics are kept: " + std::string(e.what()));
+    }
+  }
+
+  /// Learns the shoal's addresses, and that no job of this run is under way.
+  model::status check_jobs() {
     std::string text;
     if (client_->status(text))
-      return;
+      return model::done{};
     const auto status = parse_status(text);
     if (!status)
-      return;
+      return model::done{};
     for (const auto& peer : (*status)["peers"])
       for (const auto& address : peer["addresses"])
         addresses_.push_back(address.get<std::string>());
+    if (!o_.resume)
+      return model::done{};
+    for (const auto& job : (*status)["jobs"]) {
+      const auto id = job["id"].get<std::string>();
+      if (job["state"] == "running"
+          && std::ranges::find(folder_->jobs(), id) != folder_->jobs().end())
+        return failure{"--resume: job " + id
+                       + " of this run is under way: "
+                         "`shoal attach "
+                       + id + " --out " + o_.out.string()
+                       + "` goes on watching it, `shoal cancel " + id
+                       + "` ends it"};
+    }
+    return model::done{};
   }
 
   void describe(const model::corpus& text, const model::corpus_report& report) {
@@ -240,30 +345,13 @@ private:
     out_->say("bigram", line);
   }
 
-  /// Weights or a checkpoint to start from: origin_, origin_step_.
-  model::status find_origin() {
-    origin_ = run_.model_path;
-    if (o_.resume) {
-      const auto found = checkpoints(o_.out);
-      if (found.empty())
-        return failure{"--resume: no checkpoint in "
-                       + (o_.out / "checkpoint").string()};
-      origin_step_ = std::uint64_t(found.back().first);
-      origin_ = found.back().second;
-      if (origin_step_ >= std::uint64_t(run_.steps))
-        return failure{"--resume: " + origin_.string() + " is at step "
-                       + std::to_string(origin_step_)
-                       + " of training.steps = " + std::to_string(run_.steps)};
-      out_->say("notice", "resuming from " + origin_.string());
-    }
-    return model::done{};
-  }
-
+  /// Weights or a checkpoint to start from.
   model::status put_origin(core::job_entry& entry) {
-    if (origin_.empty())
+    const fs::path from = o_.resume ? from_ : fs::path(run_.model_path);
+    if (from.empty())
       return model::done{};
     auto sent =
-      upload_model(origin_, origin_step_,
+      upload_model(from, step_,
                    [this](std::span<const std::span<const std::byte>> pieces,
                           core::blob_digest& digest) -> model::status {
                      if (client_->put_pieces(pieces, digest))
@@ -274,7 +362,7 @@ private:
       return sent.why();
     entry.origin = sent->manifest;
     entry.origin_bytes = sent->bytes;
-    entry.origin_step = origin_step_;
+    entry.origin_step = step_;
     return model::done{};
   }
 
@@ -429,13 +517,14 @@ private:
   signals interrupts_; // before any thread
   runtime::run_config run_;
   std::unique_ptr<progress> out_;
+  std::unique_ptr<out_folder> folder_; ///< none: nothing is written here
   std::unique_ptr<embedded_node> embedded_;
   std::unique_ptr<runtime::client> client_;
   core::job_id job_ = 0;
+  fs::path from_;          ///< checkpoint to go on from, of --resume
+  std::uint64_t step_ = 0; ///< its step
   orderly_stop stop_;
   std::vector<std::string> addresses_; ///< of the shoal, when submitted
-  fs::path origin_; ///< of the weights to start from; empty: none
-  std::uint64_t origin_step_ = 0;
   core::blob_digest data_{};           ///< of the job's data
   std::vector<std::byte> text_; ///< the job's data, until the next step
 };

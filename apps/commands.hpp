@@ -76,6 +76,7 @@ struct attach_options {
   node_address at;
   std::string job;
   std::filesystem::path out; ///< empty: only watch
+  bool overwrite = false;    ///< move aside what --out holds
   bool json = false;
 };
 int run_attach(const attach_options& o);
@@ -100,8 +101,6 @@ struct run_options {
   /// "section.key" -> value, as text; from flags.
   std::map<std::string, std::string> overrides;
   std::vector<std::string> data; ///< replaces data.paths
-  /// The file is what an earlier run wrote: model.path and what came of it.
-  bool resolved = false;
 };
 
 struct train_options {
@@ -109,6 +108,7 @@ struct train_options {
   run_options run;
   std::filesystem::path out = "outputs";
   bool resume = false;
+  bool overwrite = false; ///< move aside what --out holds
   bool detach = false;
   bool json = false;
   std::vector<std::string> join; ///< of the embedded node
@@ -162,7 +162,7 @@ struct eval_command {
 int run_eval(const eval_command& o);
 
 struct audit_options {
-  std::filesystem::path out;     ///< of `shoal train`: metrics.jsonl, run.toml
+  std::filesystem::path out; ///< of train or attach: metrics.jsonl, run.json
   std::vector<std::string> data; ///< replaces data.paths
   bool json = false;
 };

@@ -6,10 +6,8 @@
 #include <string>
 
 namespace shoal::apps {
-namespace {
 
-/// As std::getline, but keeps only the beginning of a line that is too long.
-bool next_line(std::istream& in, std::string& line) {
+bool next_metrics_line(std::istream& in, std::string& line) {
   line.clear();
   std::streambuf& bytes = *in.rdbuf();
   for (;;) {
@@ -26,13 +24,11 @@ bool next_line(std::istream& in, std::string& line) {
   }
 }
 
-} // namespace
-
 metrics_log read_metrics(std::istream& in, std::uint64_t steps) {
   metrics_log out;
   runtime::job_event event;
   std::string line;
-  for (std::uint64_t number = 1; next_line(in, line); ++number) {
+  for (std::uint64_t number = 1; next_metrics_line(in, line); ++number) {
     const bool known = line.size() <= metrics_line_bytes_max
                        && runtime::from_json_line(line, event);
     const bool step = known && event.kind == runtime::job_event_kind::step;

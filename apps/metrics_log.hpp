@@ -11,12 +11,16 @@
 
 #include <cstdint>
 #include <istream>
+#include <string>
 #include <vector>
 
 namespace shoal::apps {
 
 /// A longer line is no event: their texts have some KiB.
 inline constexpr std::size_t metrics_line_bytes_max = 1u << 20;
+
+/// As std::getline, but keeps only the beginning of a line that is too long.
+bool next_metrics_line(std::istream& in, std::string& line);
 
 struct metrics_log {
   std::vector<core::used_data> steps; ///< in the order of the file

@@ -1,6 +1,7 @@
 // apps/progress.cpp -- one line per event.
 #include "apps/progress.hpp"
 
+#include "apps/metrics_log.hpp"
 #include "runtime/core/shown.hpp"
 #include "runtime/metrics/event_json.hpp"
 #include "runtime/metrics/metrics_jsonl.hpp"
@@ -14,7 +15,9 @@
 #include <cmath>
 #include <cstdio>
 #include <ctime>
+#include <fstream>
 #include <iostream>
+#include <tuple>
 
 namespace shoal::apps {
 
@@ -22,6 +25,18 @@ using runtime::job_event;
 using runtime::job_event_kind;
 
 namespace {
+
+/// Said before a job has an id: a few notices of text, node and folder. A
+/// command that writes no files keeps no more.
+constexpr std::size_t early_max = 100;
+
+/// Jobs that train one run after each other each have an end.
+runtime::event_key identity_of(const job_event& e) {
+  runtime::event_key key = runtime::key_of(e);
+  if (e.kind == job_event_kind::done)
+    std::get<1>(key) = e.step;
+  return key;
+}
 
 std::string clock_text(double seconds) {
   char text[32];
@@ -36,23 +51,42 @@ std::string clock_text(double seconds) {
 
 } // namespace
 
-progress::progress(const runtime::run_config& run,
-                   const std::filesystem::path& out, bool as_json)
+progress::progress(const runtime::run_config& run, bool as_json)
   : run_(run), json_(as_json),
     terminal_(!as_json && isatty(STDOUT_FILENO) == 1) {
-  if (out.empty())
-    return;
-  std::filesystem::create_directories(out);
-  metrics_ = std::make_unique<runtime::metrics_jsonl>(out / "metrics.jsonl");
-  if (run.enable_tensorboard) {
-    std::filesystem::create_directories(out / "tb");
-    tensorboard_ = std::make_unique<runtime::tensorboard_writer>(
-      out / "tb", std::int64_t(std::time(nullptr)));
-  }
 }
 
 progress::~progress() {
   settle();
+}
+
+void progress::write_to(const std::filesystem::path& out, bool replayed) {
+  if (replayed) {
+    std::ifstream in(out / "metrics.jsonl", std::ios::binary);
+    job_event e;
+    for (std::string line; next_metrics_line(in, line);)
+      if (runtime::from_json_line(line, e))
+        recorded_.insert(identity_of(e));
+  }
+  metrics_ = std::make_unique<runtime::metrics_jsonl>(out / "metrics.jsonl");
+  if (run_.enable_tensorboard) {
+    std::filesystem::create_directories(out / "tb");
+    tensorboard_ = std::make_unique<runtime::tensorboard_writer>(
+      out / "tb", std::int64_t(std::time(nullptr)));
+  }
+  for (const job_event& e : early_)
+    record(e);
+  early_.clear();
+}
+
+/// Into the files. A full disk must not end the watching.
+void progress::record(const job_event& e) {
+  if (!recorded_.empty() && !recorded_.insert(identity_of(e)).second)
+    return;
+  if (metrics_)
+    static_cast<void>(metrics_->add(e));
+  if (tensorboard_)
+    static_cast<void>(tensorboard_->add(e));
 }
 
 void progress::settle() {
@@ -70,11 +104,13 @@ void progress::lasting(const std::string& text) {
 
 void progress::say(const std::string& event, const std::string& text,
                    const std::string& job) {
-  job_event kept; // a notice; a full disk must not end the watching
+  job_event kept; // a notice
   kept.text = text;
   kept.unix_ms = std::int64_t(std::time(nullptr)) * 1000;
   if (metrics_)
-    static_cast<void>(metrics_->add(kept));
+    record(kept);
+  else if (early_.size() < early_max)
+    early_.push_back(kept);
   if (!json_)
     return lasting(text);
   nlohmann::ordered_json line{{"event", event}, {"text", text}};
@@ -116,11 +152,7 @@ void progress::step(const job_event& e) {
 }
 
 void progress::show(const job_event& e) {
-  // A full disk must not end the watching.
-  if (metrics_)
-    static_cast<void>(metrics_->add(e));
-  if (tensorboard_)
-    static_cast<void>(tensorboard_->add(e));
+  record(e);
   if (json_) {
     std::cout << runtime::to_json_line(e) << std::endl;
     return;

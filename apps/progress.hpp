@@ -3,8 +3,9 @@
 //
 // On a terminal one line that is rewritten (step, loss, tokens/s, time left),
 // with lasting lines for views, evaluations and notices; plain lines
-// otherwise; with --json every event as a line of JSON and nothing else. The
-// run's folder gets metrics.jsonl and TensorBoard event files.
+// otherwise; with --json every event as a line of JSON and nothing else. A
+// folder that is named by write_to() gets metrics.jsonl and TensorBoard event
+// files.
 //
 // Threads: one.
 #pragma once
@@ -15,7 +16,9 @@
 #include <chrono>
 #include <filesystem>
 #include <memory>
+#include <set>
 #include <string>
+#include <vector>
 
 namespace shoal::runtime {
 class metrics_jsonl;
@@ -26,11 +29,14 @@ namespace shoal::apps {
 
 class progress {
 public:
-  /// Throws std::system_error if the folder cannot be written. Without a
-  /// folder no file is written.
-  progress(const runtime::run_config& run, const std::filesystem::path& out,
-           bool as_json);
+  progress(const runtime::run_config& run, bool as_json);
   ~progress();
+
+  /// Writes files below `out` from now on, and what was said before. Throws
+  /// std::system_error if that folder cannot be written.
+  /// @param replayed  events that its metrics.jsonl has already come again;
+  ///                  each is kept once
+  void write_to(const std::filesystem::path& out, bool replayed);
 
   void show(const runtime::job_event& e);
   /// A lasting line, or {"event": event, "text": text}, with "job" if given.
@@ -41,6 +47,7 @@ public:
 
 private:
   void step(const runtime::job_event& e);
+  void record(const runtime::job_event& e);
   void lasting(const std::string& text);
 
   const runtime::run_config& run_;
@@ -50,6 +57,8 @@ private:
   double seconds_per_step_ = 0; ///< smoothed
   double bubble_sum_ = 0;       ///< per cent, of the steps that know theirs
   std::uint64_t bubble_steps_ = 0;
+  std::vector<runtime::job_event> early_; ///< said before write_to()
+  std::set<runtime::event_key> recorded_; ///< of events that are replayed
   std::unique_ptr<runtime::metrics_jsonl> metrics_;
   std::unique_ptr<runtime::tensorboard_writer> tensorboard_;
 };

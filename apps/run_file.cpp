@@ -79,15 +79,21 @@ model::result<json> merged(const run_options& o) {
     const std::string key = name.substr(dot + 1);
     all[section][key] = typed(section, key, text);
   }
-  for (const std::string& path : o.data)
-    if (!core::is_utf8(path))
-      return not_utf8("--data", path);
+  if (auto fine = check_data(o.data); !fine)
+    return fine.why();
   if (!o.data.empty())
     all["data"]["paths"] = o.data;
   return all;
 }
 
 } // namespace
+
+model::status check_data(const std::vector<std::string>& paths) {
+  for (const std::string& path : paths)
+    if (!core::is_utf8(path))
+      return not_utf8("--data", path);
+  return model::done{};
+}
 
 model::result<runtime::run_config> load_run(const run_options& o) {
   auto all = merged(o);
@@ -96,7 +102,7 @@ model::result<runtime::run_config> load_run(const run_options& o) {
   const json& m = all->contains("model") ? (*all)["model"] : json::object();
   const std::string source =
     o.overrides.empty() && !o.run_file.empty() ? o.run_file.string() : "flags";
-  if (m.contains("path") && m.size() > 1 && !o.resolved)
+  if (m.contains("path") && m.size() > 1)
     return failure{source
                    + ": model.path and other keys of [model] exclude "
                      "each other: the directory says what the model is"};

@@ -15,6 +15,9 @@ namespace shoal::apps {
 /// "model" or "bytes".
 model::result<runtime::run_config> load_run(const run_options& o);
 
+/// Whether --data can stand in a run file.
+model::status check_data(const std::vector<std::string>& paths);
+
 /// Reads the text of a run as tokens. @pre load_run() made it
 model::result<model::corpus> read_text(const runtime::run_config& run,
                                        model::corpus_report* report = nullptr);

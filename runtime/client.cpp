@@ -33,21 +33,6 @@ static constexpr milliseconds refresh_period{5000};
 /// A blob whose next piece does not come for so long is given up.
 static constexpr milliseconds blob_patience{60000};
 
-/// As job_journal tells events apart.
-using event_key = std::tuple<int, std::uint64_t, std::string>;
-static event_key key_of(const job_event& e) {
-  bool by_epoch = e.kind == job_event_kind::view;
-  bool by_text = e.kind == job_event_kind::notice;
-  // What is run again after a loss has another epoch.
-  bool by_both = e.kind == job_event_kind::step
-                 || e.kind == job_event_kind::eval
-                 || e.kind == job_event_kind::checkpoint;
-  return {static_cast<int>(e.kind), by_epoch ? e.epoch : e.step,
-          by_text   ? e.text
-          : by_both ? std::to_string(e.epoch)
-                    : std::string{}};
-}
-
 std::vector<fs::path> local_nodes(const fs::path& first) {
   std::vector<fs::path> out;
   auto add = [&](const fs::path& folder) {

@@ -20,13 +20,6 @@ namespace shoal::runtime {
 
 namespace fs = std::filesystem;
 
-namespace {
-
-/// What makes two events the same: step or epoch, and the text of a notice.
-/// What is run again after a loss has another epoch.
-using event_key =
-  std::tuple<job_event_kind, std::uint64_t, std::uint64_t, std::string>;
-
 event_key key_of(const job_event& e) {
   switch (e.kind) {
   case job_event_kind::view:
@@ -43,6 +36,8 @@ event_key key_of(const job_event& e) {
     return {e.kind, e.step, 0, {}};
   }
 }
+
+namespace {
 
 /// One job's events; positions count on when the oldest are gone.
 struct history {

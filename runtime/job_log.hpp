@@ -2,8 +2,8 @@
 //
 // Every member keeps the log of every job: participants write what they see
 // committed, the others what the reporter broadcasts. A command follows a job
-// on any node and moves to another when its node dies; events are keyed by
-// (kind, step), so one that arrives twice is kept once.
+// on any node and moves to another when its node dies; events have keys, so one
+// that arrives twice is kept once.
 //
 // Threads: any. Bounded: events_max per job, the oldest go first.
 #pragma once
@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace shoal::runtime {
@@ -49,6 +50,12 @@ struct job_event {
   core::blob_digest digest{};
   std::int64_t unix_ms = 0;
 };
+
+/// What makes two events the same: step or epoch, and the text of a notice.
+/// What is run again after a loss has another epoch.
+using event_key =
+  std::tuple<job_event_kind, std::uint64_t, std::uint64_t, std::string>;
+event_key key_of(const job_event& e);
 
 class job_log {
 public:

@@ -546,6 +546,8 @@ std::string to_toml(const run_config& run) {
   const std::string placed = text;
   text.clear();
   all.erase("roles");
+  if (!run.model_path.empty()) // it says the rest, and excludes it in a file
+    all["model"] = {{"path", run.model_path}};
   for (const auto& [section, values] : all.items()) {
     text += (text.empty() ? "[" : "\n[") + section + "]\n";
     for (const auto& [name, value] : values.items())

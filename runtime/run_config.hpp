@@ -153,7 +153,7 @@ model::status check_run(const run_config& run);
 /// Everything, resolved; parse_run reads it back to the same value.
 std::string to_json(const run_config& run);
 
-/// As TOML, for people: what a run prints and saves.
+/// As a run file: what a run saves. Of [model] it has either `path` or the keys.
 std::string to_toml(const run_config& run);
 
 } // namespace shoal::runtime

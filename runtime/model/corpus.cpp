@@ -44,7 +44,9 @@ status add_folder(const fs::path& folder, std::vector<corpus_file>& into) {
     return failure{folder.string() + ": " + error.message()};
   for (; it != fs::recursive_directory_iterator(); it.increment(error)) {
     std::error_code ignored;
-    if (it.depth() >= folder_depth_max)
+    if (it.depth() >= folder_depth_max
+        || (it->is_directory(ignored)
+            && fs::exists(it->path() / results_lock, ignored)))
       it.disable_recursion_pending();
     if (!it->is_regular_file(ignored))
       continue;

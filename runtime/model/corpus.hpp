@@ -3,7 +3,8 @@
 // Files are put one after the other, sorted by relative path. The held-out
 // split is by file: a file is validation text if a hash of its relative path
 // says so, so that a file never changes sides when others come or go. Files
-// with a NUL byte are not text and are skipped.
+// with a NUL byte are not text and are skipped, and so is a folder with a run's
+// results that lies in a folder of text: a run would read what it writes.
 //
 // The blob is what travels and is stored: header, file boundaries, train
 // tokens, validation tokens; one byte a token if the vocabulary has at most
@@ -34,6 +35,9 @@ inline constexpr std::uint64_t corpus_file_bytes_max = 1ull << 30;
 inline constexpr std::uint64_t corpus_bytes_max = 1ull << 36;
 inline constexpr std::size_t corpus_path_bytes_max = 4096;
 
+/// Who writes a run's results to a folder has locked this file in it.
+inline constexpr char results_lock[] = "run.lock";
+
 /// A file that was found: where it is, and its name in the corpus.
 struct corpus_file {
   std::string path;
@@ -41,7 +45,7 @@ struct corpus_file {
 };
 
 /// Finds regular files: a path may be a file, a folder (all below it, links
-/// to folders not followed) or a glob. Sorted by relative path, each file
+/// to folders not followed, folders of results left out) or a glob. Sorted by relative path, each file
 /// once. A path that names nothing is a failure.
 result<std::vector<corpus_file>> find_files(std::span<const std::string> paths);
 

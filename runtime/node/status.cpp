@@ -121,6 +121,7 @@ static json job_line(const status_input& in, const core::job_entry& job) {
 
 std::string job_json(const status_input& in, const core::job_entry& job) {
   json out = job_line(in, job);
+  out["text"] = core::to_hex(job.data); // by which a folder knows its run
   json run = model::parse_json<json>(job.run_json);
   out["run"] = run.is_discarded() ? json() : std::move(run);
   return model::json_text(out);

@@ -99,6 +99,10 @@ class Audit(World):
         (self.folder / "other" / "a.txt").write_text("another text " * 5000)
         found = self.audit(1, "out", "--data", "other")
         self.assertEqual(found["other"], [1, 2, 3, 4, 5])
+        self.assertFalse(found["same_text"])
+        self.assertIn("the text is not the one", self.run_shoal(
+            "audit", "out", "--data", "other").stdout)
+        self.assertTrue(self.audit(0, "out")["same_text"])
 
     # A step of 0 ended the audit by an assertion; one of 2^63 had it make a
     # list until the memory was full.
@@ -143,7 +147,8 @@ class Audit(World):
                     self.assertEqual(found["proven"], done.returncode == 0)
 
     def test_bad_input_is_named(self):
-        self.refuse(2, "audit", "nowhere", names=["nowhere"])
+        self.refuse(2, "audit", "nowhere", names=["nowhere/run.json",
+                                                  "shoal attach"])
         self.train("out")
         (self.folder / "out" / "metrics.jsonl").write_text("nonsense\n")
         self.refuse(2, "audit", "out", names=["metrics.jsonl"])

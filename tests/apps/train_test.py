@@ -68,9 +68,10 @@ class Train(World):
     def test_what_hides_the_saved_model_is_removed(self):
         stale = ["model.safetensors.index.json",
                  "model-00001-of-00001.safetensors"]
+        self.train("out")
         for name in stale:
             self.write("out/" + name, "{}")
-        self.train("out")
+        self.train("out", "--resume", "--training.steps", 6)
         for name in stale:
             self.assertFalse((self.folder / "out" / name).exists(), name)
         self.succeed("generate", "out", "--prompt", "The", "--max-tokens", 4)
@@ -137,6 +138,10 @@ class Train(World):
         evals = [e for e in events if e["event"] == "eval"]
         self.assertEqual(evals[0]["step"], 0)
         self.assertLess(evals[0]["loss"], 5)
+        # What it saved is a run file, too.
+        self.succeed("train", "b/run.toml", "--out", "b", "--resume",
+                     "--training.steps", 2, "--threads", 1)
+        self.succeed("audit", "b")
 
 
 if __name__ == "__main__":

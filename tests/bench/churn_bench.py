@@ -19,7 +19,7 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "cluster"))
-from cluster import Cluster  # noqa: E402
+from cluster import Cluster, train_command  # noqa: E402
 from lifecycle_support import MODEL, Run, wait_for  # noqa: E402
 
 
@@ -73,10 +73,10 @@ class Churn:
         self.next = self.submit
 
     def submit(self):
-        client = [self.cluster.shoal, "train", str(self.file), "--data",
-                  "/etc/services", "--data.validation_permille", "0",
-                  "--out", str(self.out), "--data-dir",
-                  str(self.cluster.mine), "--json"]
+        client = [self.cluster.shoal, *train_command(
+            [str(self.file), "--data", "/etc/services",
+             "--data.validation_permille", "0", "--out", str(self.out),
+             "--data-dir", str(self.cluster.mine)])]
         log = open(self.cluster.root / "unrelated.log", "a", encoding="utf-8")
         process = self.cluster.spawn(client, 1, stdout=log, stderr=log)
         wait_for(lambda: any(j["name"] == "unrelated"

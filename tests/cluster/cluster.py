@@ -121,6 +121,13 @@ def in_use(shared):
     return False
 
 
+def train_command(arguments):
+    """`shoal train --json`. What an earlier run has left in --out is moved
+    aside: many tests train again and again."""
+    return ["train", *arguments, "--json",
+            *([] if "--resume" in arguments else ["--overwrite"])]
+
+
 class Cluster:
     #: Whether a node may end by itself, or at its end by the watchdog, so that
     #: its socket stays.
@@ -220,7 +227,7 @@ class Cluster:
         """Starts `shoal train --json`; returns (process, lines)."""
         log = open(self.root / "train.log", "a", encoding="utf-8")
         process = self.spawn(
-            [self.shoal, "train", *arguments, "--json", "--data-dir",
+            [self.shoal, *train_command(arguments), "--data-dir",
              str(self.mine)], number, stdout=subprocess.PIPE, stderr=log)
         return process, Lines(process.stdout, log)
 
@@ -238,7 +245,7 @@ class Cluster:
         """`shoal train --json` without a node: in the command's process."""
         log = open(self.root / "train.log", "a", encoding="utf-8")
         process = subprocess.Popen(
-            [self.shoal, "train", *arguments, "--json"], text=True,
+            [self.shoal, *train_command(arguments)], text=True,
             env=self.environment, stdout=subprocess.PIPE, stderr=log)
         self.started.append(process)
         return process, Lines(process.stdout, log)

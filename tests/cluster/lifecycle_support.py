@@ -121,12 +121,12 @@ class Run:
 
 def train_alone(cluster, arguments):
     """`shoal train` without a node: no node's directory is in sight."""
-    from cluster import Lines
+    from cluster import Lines, train_command
     home = cluster.root / "alone"
     home.mkdir(exist_ok=True)
     log = open(cluster.root / "alone.log", "a", encoding="utf-8")
     process = subprocess.Popen(
-        [cluster.shoal, "train", *arguments, "--json"], text=True,
+        [cluster.shoal, *train_command(arguments)], text=True,
         env=dict(cluster.environment, XDG_DATA_HOME=str(home)),
         stdout=subprocess.PIPE, stderr=log)
     cluster.started.append(process)

@@ -46,6 +46,11 @@ BOOST_AUTO_TEST_CASE(files_folders_and_globs_are_found_sorted_and_once) {
   BOOST_TEST(find_files(paths{root + "/f1/t1.txt"})->front().relative
              == "t1.txt");
   BOOST_TEST(!find_files(paths{root + "/nothing"}));
+  // Results of a run are no text, unless they are asked for by name.
+  write_text(folder / "f0/out/run.lock", "");
+  write_text(folder / "f0/out/more/metrics.jsonl", "{}");
+  BOOST_TEST(find_files(paths{root})->size() == 22u);
+  BOOST_TEST(find_files(paths{root + "/f0/out"})->size() == 2u);
   BOOST_TEST(!find_files(paths{root + "/*.none"}));
 }
 

@@ -1,0 +1,262 @@
+# tests/apps/out_folder_test.py -- a folder of --out belongs to one run: what
+# train, attach, --resume and --detach refuse, and what they leave as it is.
+import hashlib
+import json
+import os
+import shutil
+import signal
+
+from support import TINY_RUN, World, main
+
+LONG = ["--training.steps", 100_000, "--validation.enable", "false"]
+
+
+class OutFolder(World):
+    def contents(self, name):
+        """Path -> digest of all below a folder, but locks and what nodes
+        keep."""
+        top = self.folder / name
+        return {path: file.is_file()
+                and hashlib.sha256(file.read_bytes()).hexdigest()
+                for file in top.rglob("*")
+                if file.name != "run.lock" and not
+                (path := str(file.relative_to(top))).startswith(".")}
+
+    def arguments(self, out, *more, data=None):
+        return ["train", self.tiny_run(), "--data",
+                data or self.write_text_files(), "--out", out, "--threads", 1,
+                *more]
+
+    def metrics(self, out):
+        file = self.folder / out / "metrics.jsonl"
+        return [json.loads(line) for line in file.read_text().splitlines()]
+
+    def leaves(self, out, code, *arguments, names):
+        """The command is refused, and changes nothing."""
+        before = self.contents(".")
+        said = self.refuse(code, *arguments, names=[str(out), *names])
+        self.assertEqual(self.contents("."), before, said)
+        return said
+
+    # A model that somebody had trained elsewhere was overwritten.
+    def test_what_is_not_the_runs_own_is_left_as_it_is(self):
+        self.succeed("init", self.tiny_run(), "--out", "base")
+        both = ["--overwrite", "another --out"]
+        train = self.arguments("base")
+        self.leaves("base", 1, *train, names=["config.json", *both])
+        tune = self.write("tune.toml", '[model]\npath = "base"\n[training]\n'
+                          "steps = 2\nseq_len = 32\n")
+        for more in ([], ["--overwrite"]):
+            self.leaves("base", 1, "train", tune, *train[2:], *more,
+                        names=["model.path", "another --out"])
+        for name in ["run.toml", "metrics.jsonl", "tokenizer.json",
+                     "checkpoint/step-9/config.json", "run.json"]:
+            with self.subTest(name=name):
+                self.write(f"used {name[:3]}/{name}", "keep")
+                self.leaves(f"used {name[:3]}", 1,
+                            *self.arguments(f"used {name[:3]}"),
+                            names=[name.split("/")[0], *both])
+        self.write("file", "")
+        self.leaves("file", 1, *self.arguments("file"), names=["not a folder"])
+
+    def test_what_must_stay_is_not_moved(self):
+        self.write("config.json", "{}")
+        self.leaves("", 1, *self.arguments(self.folder, "--overwrite"),
+                    names=["--overwrite", "text"])
+        self.write("used/config.json", "{}")
+        shutil.move(self.write_text_files(), self.folder / "used/text")
+        for data in ("used/text", "used/*/*.txt", "used"):
+            self.leaves("used", 1,
+                        *self.arguments("used", "--overwrite", data=data),
+                        names=["--overwrite", data])
+
+    def test_a_folder_with_notes_is_used_and_they_stay(self):
+        self.write("out/README", "mine")
+        self.train("out")
+        self.assertEqual((self.folder / "out/README").read_text(), "mine")
+
+    def test_what_fails_early_makes_no_folder(self):
+        train = self.arguments("new/deep")
+        self.leaves("new", 1, *self.arguments(  # before it reads any text
+            "new/deep", "--resume", data="nowhere"), names=["no checkpoint"])
+        self.leaves("", 1, *self.arguments(""), names=["--out"])
+        self.leaves("", 1, *self.arguments("new/deep", data="nowhere"),
+                    names=["nowhere"])
+        self.write("used/config.json", "{}")
+        self.leaves("", 1, *self.arguments("used", "--overwrite",
+                                           data="nowhere"), names=["nowhere"])
+        self.leaves("", 1, *train, "--detach", names=["--detach"])
+        self.leaves("", 2, *train, "--resume", "--overwrite",
+                    names=["--resume", "--overwrite"])
+
+    def test_a_new_run_leaves_the_old_one_whole(self):
+        first = self.arguments("out")
+        self.succeed(*first)
+        old = self.contents("out")
+        self.assertIn("run.json", old)
+        self.leaves("out", 1, *first,
+                    names=["belongs to", "--resume", "--overwrite",
+                           "another --out"])
+        # By a link, which stays, as the folder may be on another disk.
+        (self.folder / "link").symlink_to("out")
+        said = self.succeed("train", *first[1:4], "--out", "link/",
+                            "--overwrite", "--training.seed", 7)
+        self.assertIn(str(self.folder / "out.old-1"), said)
+        self.assertEqual(self.contents("out.old-1"), old)
+        self.assertTrue((self.folder / "link").is_symlink())
+        steps = [e["step"] for e in self.metrics("out")
+                 if e["event"] == "step"]
+        self.assertEqual(steps, [1, 2, 3, 4, 5])
+        self.assertEqual(len(list((self.folder / "out/tb").iterdir())), 1)
+        self.succeed(*first, "--overwrite")
+        self.assertTrue((self.folder / "out.old-2").exists())
+        for folder in ("out", "out.old-1", "out.old-2"):
+            self.succeed("audit", folder)
+        # The run that was moved aside goes on there.
+        shutil.rmtree(self.folder / "out")
+        (self.folder / "out.old-1").rename(self.folder / "out")
+        self.succeed(*first, "--resume", "--training.steps", 6)
+        self.succeed("audit", "out")
+
+    # A run that lies in its folder of text would read what it writes.
+    def test_results_in_a_folder_of_text_are_no_text(self):
+        self.write_text_files()
+        for out in ("text/outputs", "text/more/second"):
+            train = self.arguments(out, data="text")
+            self.succeed(*train)
+            said = self.succeed(*train, "--resume", "--training.steps", 6)
+            self.assertIn("text: 12 files", said)
+            self.succeed("audit", out)
+
+    def test_lines_that_matter_come_first(self):
+        lines = self.succeed(*self.arguments("out")).splitlines()
+        self.assertLess(len([s for s in lines if s.startswith("[")]), 1, lines)
+        self.assertRegex(lines[0], r"^run: llama of [\d.]+ K parameters, "
+                         "5 steps of 8 sequences of 32 tokens; all keys in "
+                         "out/run.toml")
+        self.assertRegex(lines[1], r"^text: 12 files, ")
+        self.assertIn("[optimizer]",
+                      (self.folder / "out/run.toml").read_text())
+
+    def test_two_commands_do_not_write_one_folder(self):
+        first = self.start(*self.arguments("out", *LONG))
+        first.wait_line(lambda line: line.startswith("step 2/"))
+        for more in ([], ["--overwrite"]):
+            self.refuse(1, *self.arguments("out", *more), names=[
+                "out is in use by process", str(first.child.pid),
+                "another --out"])
+        self.assertIn(first.end(signal.SIGINT), (0, 130))
+        self.succeed(*self.arguments("out", "--resume", *LONG[2:]),
+                     "--training.steps", 1 + max(
+                         e["step"] for e in self.metrics("out")
+                         if e["event"] == "step"))
+        self.succeed("audit", "out")
+        # A killed one leaves no lock.
+        killed = self.start(*self.arguments("out", "--overwrite", *LONG))
+        killed.wait_line(lambda line: line.startswith("step 2/"))
+        killed.end(signal.SIGKILL)
+        self.succeed(*self.arguments("out", "--overwrite"))
+
+    def test_a_run_that_goes_on_is_the_same_run(self):
+        train = self.arguments("out")
+        self.succeed(*train)
+        more = ["--resume", "--training.steps", 7]
+        again = [*train, *more]
+        for key, was, now in [("training.seed", "0", "3"),
+                              ("training.seq_len", "32", "16"),
+                              ("training.local_batch_size", "2", "4"),
+                              ("training.global_batch_size", "8", "16"),
+                              ("model.hidden_size", "32", "64")]:
+            self.leaves("out", 1, *again, f"--{key}", now, names=[
+                "--resume", f"{key} was {was} and is {now}",
+                "--overwrite", "another --out"])
+        wide = self.write("wide.toml", TINY_RUN.replace("= 48", "= 64"))
+        self.leaves("out", 1, "train", wide, *again[2:],
+                    names=["model.intermediate_size was 48 and is 64"])
+        self.write("other/a.txt", "another text " * 5000)
+        self.leaves("out", 1, *self.arguments("out", *more, data="other"),
+                    names=["the text is not that", "data.paths was", "other",
+                           "--overwrite"])
+        self.leaves("out", 1, *train, "--resume",
+                    names=["step-5", "raise training.steps"])
+        (self.folder / "moved").symlink_to("text")  # the same text
+        moved = self.arguments("out", *more, data="moved")
+        said = self.succeed(*moved, "--optimizer.lr", "1e-3",
+                            "--checkpoint.interval", 3,
+                            "--parallelism.pipeline_parallel_degree", 1)
+        self.assertIn("optimizer.lr was 0.01 and is 0.001", said)
+        self.assertIn("training.steps was 5 and is 7", said)
+        self.assertNotIn("interval", said)
+        found = json.loads(self.succeed("audit", "out", "--json"))
+        self.assertEqual((found["proven"], found["steps"]), (True, 7))
+        # Another text, when it is known only by its bytes.
+        (self.folder / "text/0.txt").write_text("new " * 999)
+        self.leaves("out", 1, *moved[:-1], 9,
+                    names=["its files have changed"])
+
+    def submit(self, *more):
+        """Detaches a job; its id."""
+        events = self.events(self.succeed(
+            "train", self.tiny_run(), "--data", self.write_text_files(),
+            "--detach", "--json", "--name", "one", *more))
+        return next(e["job"] for e in events if e["event"] == "submitted")
+
+    def attach(self, job, out, *more):
+        return self.succeed("attach", job, "--name", "one", "--out", out,
+                            "--json", *more)
+
+    # attach mixed two runs in a folder, and audit could not judge what it
+    # brought; --detach moved a folder to which it wrote nothing.
+    def test_attach_fetches_into_the_folder_of_its_job(self):
+        node = self.start("node", "--threads", 1, "--name", "one")
+        node.wait_line(lambda line: line.startswith("ready:"))
+        self.write("outputs/checkpoint/step-3/config.json", "{}")
+        before = self.contents("outputs")
+        job = self.submit()
+        self.submit("--out", "never")
+        self.assertEqual(self.contents("outputs"), before)
+        self.assertFalse((self.folder / "never").exists())
+        other = self.submit("--training.seed", 5)
+        self.attach(job, "out")
+        self.assertTrue(json.loads(
+            self.succeed("audit", "out", "--json"))["proven"])
+        with open(self.folder / "out/run.toml", encoding="utf-8") as file:
+            self.assertIn("seq_len = 32", file.read())
+        self.leaves("out", 1, "attach", other, "--name", "one", "--out", "out",
+                    names=[job, other, "training.seed was 0 and is 5",
+                           "--overwrite", "another --out"])
+        # The same job once more: what is there stays, each event once.
+        events = [e for e in self.metrics("out") if e["event"] == "step"]
+        self.attach(job, "out")
+        self.assertEqual(events, [e for e in self.metrics("out")
+                                  if e["event"] == "step"])
+        self.attach(other, "out", "--overwrite")
+        for folder in ("out", "out.old-1"):
+            self.succeed("audit", folder)
+        # Goes on, detached; the same folder takes what that makes.
+        third = self.submit("--training.seed", 5, "--training.steps", 7,
+                            "--resume", "--out", "out")
+        self.attach(third, "out")
+        found = json.loads(self.succeed("audit", "out", "--json"))
+        self.assertEqual((found["proven"], found["steps"]), (True, 7))
+        self.leaves("out", 1, "attach", job, "--name", "one", "--out", "out",
+                    names=[job, third])
+        # Nor beside a job of the run that is under way.
+        endless = self.submit("--training.seed", 5, *LONG, "--resume",
+                              "--out", "out")
+        self.refuse(1, *self.arguments("out", "--resume", *LONG), "--name",
+                    "one", "--training.seed", 5, names=[
+                        endless, "under way", "shoal attach", "shoal cancel"])
+        self.succeed("cancel", endless, "--now", "--name", "one")
+        self.assertEqual(node.end(signal.SIGTERM), 0)
+
+    def test_a_folder_that_cannot_be_written_is_named(self):
+        (self.folder / "file").write_text("")
+        self.refuse(1, *self.arguments("file/out"), names=["file/out"])
+        if os.geteuid() != 0:
+            (self.folder / "closed").mkdir(mode=0o500)
+            self.refuse(1, *self.arguments("closed/out"), names=["closed/out"])
+
+
+if __name__ == "__main__":
+    main()
