@@ -142,6 +142,8 @@ model::result<runtime::run_config> load_run(const run_options& o) {
     return failure{source + ": model.vocab_size is "
                    + std::to_string(run->model.vocab_size)
                    + ", the bytes tokenizer needs at least 256"};
+  if (auto fits = runtime::check_trainable(run->model); !fits)
+    return failure{source + ": " + fits.message()};
   return run;
 }
 

@@ -70,8 +70,10 @@ public:
   std::unique_ptr<client_link> dial(const std::string& address);
   bool try_address(const std::string& address);
   std::error_code learn();
-  /// Moves to another node until `until`.
-  bool move(steady_clock::time_point until);
+  enum class moved { yes, no, stopped };
+  /// Tries to reach another node, or the same again, for so long, or until
+  /// `stop` says so.
+  moved move(milliseconds patience, const std::function<bool()>& stop);
   /// What other nodes know of the steps after `last` and before `next`, in
   /// order. Nobody knows: nothing.
   std::vector<job_event>
@@ -189,19 +191,29 @@ std::error_code client::impl::learn() {
   return {};
 }
 
-bool client::impl::move(steady_clock::time_point until) {
-  std::string before = where_;
-  for (;;) {
+client::impl::moved
+client::impl::move(milliseconds patience, const std::function<bool()>& stop) {
+  const std::string before = where_;
+  const auto until = steady_clock::now() + patience;
+  for (bool said = false;; said = true) {
     if (!connect(true)) {
       (void)learn();
       if (link_) {
         if (config_.say && where_ != before)
           config_.say("[client] lost " + before + "; going on with " + where_);
-        return true;
+        return moved::yes;
       }
     }
     if (steady_clock::now() >= until)
-      return false;
+      return moved::no;
+    if (stop && stop())
+      return moved::stopped;
+    if (config_.say && !said)
+      config_.say(
+        "[client] lost " + before + ", and no other node answers; trying for "
+        + std::to_string(std::chrono::ceil<std::chrono::seconds>(patience)
+                           .count())
+        + " s (a node that is started again goes on with the job)");
     std::this_thread::sleep_for(pause);
   }
 }
@@ -355,7 +367,9 @@ std::error_code client::get_blob(
     };
     if (auto error = impl_->ask(request, reply)) {
       bool gone = error == errc::lost || error == errc::timed_out;
-      if (gone && impl_->move(until))
+      const auto left = std::chrono::duration_cast<milliseconds>(
+        until - steady_clock::now());
+      if (gone && impl_->move(left, {}) == impl::moved::yes)
         continue;
       return error;
     }
@@ -445,7 +459,10 @@ client::follow(core::job_id job,
     if (auto error = impl_->ask(ask_events{job, next}, reply)) {
       if (error == errc::refused || error == errc::not_found)
         return error;
-      if (!impl_->move(steady_clock::now() + patience))
+      const auto moved = impl_->move(patience, hooks.stop);
+      if (moved == impl::moved::stopped)
+        return {};
+      if (moved == impl::moved::no)
         return impl_->fail(errc::no_node, impl_->text_);
       next = 0; // positions are those of one node
       if (hooks.moved)

@@ -443,6 +443,25 @@ parse_run(std::string_view text, std::string_view source) {
   return run;
 }
 
+model::status check_trainable(const model::model_config& m) {
+  model::model_config taller = m;
+  ++taller.num_hidden_layers;
+  const std::uint64_t all = model::tensor_count(m);
+  const std::uint64_t block = model::tensor_count(taller) - all;
+  const auto refused = [](const std::string& has, std::size_t most) {
+    return failure{has + " tensors; at most " + std::to_string(most)
+                   + " can be trained, since each vote on a step holds a "
+                     "number for each tensor"};
+  };
+  if (block > core::job_tensors_per_unit_max)
+    return refused("a block of this model has " + std::to_string(block),
+                   core::job_tensors_per_unit_max);
+  if (all > core::job_tensors_max)
+    return refused("this model has " + std::to_string(all),
+                   core::job_tensors_max);
+  return model::done{};
+}
+
 model::status check_run(const run_config& run) {
   if (run.data_tokenizer != "bytes" && run.data_tokenizer != "model"
       && run.data_tokenizer != "auto")

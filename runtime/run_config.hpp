@@ -147,6 +147,10 @@ const std::vector<run_key>& keys();
 model::result<run_config>
 parse_run(std::string_view json, std::string_view source);
 
+/// Whether votes on steps can hold a number for each of the model's tensors
+/// (core/training/job_messages.hpp).
+model::status check_trainable(const model::model_config& model);
+
 /// Checks what concerns several keys (batch sizes divide, seq_len fits, ...).
 model::status check_run(const run_config& run);
 

@@ -149,6 +149,7 @@ private:
   void adopt(const core::cluster::new_view& v);
   void start_roles();
   void show_waiting(const core::cluster::waiting_for& w);
+  void log_waiting(const std::string& text);
   void submit(std::uint64_t token, core::job_entry job);
   void recover(std::uint64_t token);
   std::string stop_job(core::job_id job, bool drain);

@@ -202,10 +202,33 @@ void node::impl::show_waiting(const cl::waiting_for& w) {
   for (const core::member& m : w.missing)
     names += (names.empty() ? "" : ", ") + (m.name.empty() ? "" : m.name + " ")
              + "(" + core::short_name(m.id.peer) + ")";
+  const std::string text =
+    "no quorum for view " + std::to_string(w.number) + ": cannot reach " + names
+    + "; if they are gone for good, run `shoal recover --force`";
   if (config_.observer.waiting)
-    config_.observer.waiting(
-      "waiting for a quorum of view " + std::to_string(w.number) + ": misses "
-      + names + "; if they are gone for good, run `shoal recover --force`");
+    config_.observer.waiting(text);
+  log_waiting(text);
+}
+
+/// Whoever follows a job is to know, too, why none of its steps end.
+void node::impl::log_waiting(const std::string& text) {
+  const auto now = view();
+  if (!now)
+    return;
+  for (const core::job_entry& job : now->jobs) {
+    if (job.state != core::job_state::running)
+      continue;
+    job_event e;
+    if (const auto last = journal_->last_step(job.id))
+      e.step = last->step;
+    e.epoch = now->number;
+    e.text = text;
+    e.waits = true;
+    e.unix_ms = std::chrono::duration_cast<std::chrono::milliseconds>(
+                  std::chrono::system_clock::now().time_since_epoch())
+                  .count();
+    journal_->add(job.id, e);
+  }
 }
 
 void node::impl::submit(std::uint64_t token, core::job_entry job) {

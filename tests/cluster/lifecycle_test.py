@@ -259,7 +259,7 @@ def one_of_each_stage_dies(cluster, folder):
     alive = [p for p in cluster.peers if p.running()]
     time_out = time.monotonic() + 15
     while time.monotonic() < time_out:
-        if any("waiting for a quorum" in t for t in log_of(alive[0])):
+        if any("no quorum for view" in t for t in log_of(alive[0])):
             break
         if len(alive[0].status()["peers"]) == 2:
             break
@@ -317,7 +317,7 @@ def a_killed_majority(cluster, folder):
     kill_together(cluster.peers[1:])
 
     def waiting_lines():
-        return [t for t in log_of(alone) if "waiting for a quorum" in t]
+        return [t for t in log_of(alone) if "no quorum for view" in t]
     wait_for(waiting_lines)
     assert alone.status()["state"] == "waiting"
     table = cluster.run(["status", "--data-dir", str(cluster.mine)], 1).stdout

@@ -117,7 +117,7 @@ BOOST_AUTO_TEST_CASE(a_node_without_its_quorum_says_whom_it_misses) {
   const std::size_t low = s.nodes[1]->self() < s.nodes[0]->self() ? 1 : 0;
   node& left = *s.nodes[1 - low];
   s.nodes[low]->stop();
-  std::string line = s.said.wait_for("waiting for a quorum");
+  std::string line = s.said.wait_for("no quorum for view");
   BOOST_TEST(line.find("recover --force") != std::string::npos);
   BOOST_TEST(line.find(core::short_name(s.nodes[low]->self()))
              != std::string::npos);
