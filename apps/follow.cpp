@@ -118,7 +118,9 @@ void follower::on(const job_event& e) {
     last_step_ = std::max(last_step_, e.step);
     fetch_pending();
     settle();
-    if (!config_.folder.empty()) {
+    // Of a job that has failed without a checkpoint there is nothing to save.
+    const bool nothing = e.text == "failed" && newest_.empty();
+    if (!config_.folder.empty() && !nothing) {
       if (newest_.empty() || newest_step_ != e.step)
         out_.say("notice", "the model of step " + std::to_string(e.step)
                              + " could not be saved");

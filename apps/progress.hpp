@@ -6,7 +6,7 @@
 // otherwise; with --json every event as a line of JSON and nothing else. The
 // run's folder gets metrics.jsonl and TensorBoard event files.
 //
-// Threads: one.
+// Threads: one, but for aside().
 #pragma once
 
 #include "runtime/job_log.hpp"
@@ -15,6 +15,7 @@
 #include <chrono>
 #include <filesystem>
 #include <memory>
+#include <mutex>
 #include <string>
 
 namespace shoal::runtime {
@@ -36,6 +37,9 @@ public:
   /// A lasting line, or {"event": event, "text": text}, with "job" if given.
   void say(const std::string& event, const std::string& text,
            const std::string& job = {});
+  /// A line of the node in this process, to stderr: between the lines of the
+  /// run, not in the middle of one. Any thread.
+  void aside(const std::string& text);
   /// Ends a line that is being rewritten.
   void settle();
 
@@ -46,7 +50,8 @@ private:
   const runtime::run_config& run_;
   bool json_;
   bool terminal_;
-  bool open_line_ = false;
+  std::mutex lines_;            ///< guards open_line_ and the terminal
+  bool open_line_ = false;      ///< the one that is being rewritten
   double seconds_per_step_ = 0; ///< smoothed
   double bubble_sum_ = 0;       ///< per cent, of the steps that know theirs
   std::uint64_t bubble_steps_ = 0;
