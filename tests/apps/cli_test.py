@@ -74,6 +74,8 @@ class Cli(World):
         others = {"SHOAL_PORT": "tcp://10.0.0.1:18372",
                   "SHOAL_SERVICE_HOST": "10.0.0.1"}
         told = self.succeed("doctor", env={**others, "SHOAL_THREADS": "1"})
+        for part in ("memory: ", "limits: ", "network: ", "port 18372", "GiB"):
+            self.assertIn(part, told)
         line = next(x for x in told.splitlines() if "SHOAL_PORT" in x)
         self.assertIn("mean nothing", line)
         self.assertIn("SHOAL_SERVICE_HOST", line)

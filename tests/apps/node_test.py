@@ -83,7 +83,16 @@ class Node(World):
             "--parallelism.pipeline_parallel_degree", 2))
         self.assertEqual(events[-1]["state"], "done")
         self.assertTrue((self.folder / "out/model.safetensors").exists())
-        # One that another peer has told the command of is named by its name.
+        # A name that fits two jobs picks neither.
+        self.succeed("train", self.tiny_run(), "--name", "two", "--out",
+                     "other", "--data", self.folder / "text",
+                     "--training.steps", 1)
+        jobs = json.loads(self.succeed("jobs", "--json"))
+        self.assertEqual([j["name"] for j in jobs], ["tiny", "tiny"])
+        for command in ("attach", "cancel"):
+            self.refuse(1, command, "tiny",
+                        names=["several jobs", *(j["id"] for j in jobs)])
+        # `leave` may name a node of this machine by its name alone.
         self.assertIn("has left", self.succeed("leave", "two"))
         self.assertEqual(nodes[1].end(), 0)
         self.assertEqual(nodes[0].end(signal.SIGTERM), 0)
