@@ -132,7 +132,7 @@ unknown_word(const CLI::App& app, int argc, const char* const* argv) {
       return (command ? "`shoal " + command->get_name() + "`"
                       : std::string("shoal"))
              + " has no option --" + core::shown(name)
-             + core::did_you_mean(name, views(options));
+             + core::did_you_mean(name, views(options), "--");
   }
   return {};
 }

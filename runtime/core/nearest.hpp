@@ -24,8 +24,10 @@ nearest(std::string_view word, const std::vector<std::string_view>& known,
         std::size_t distance_max);
 
 /// "; did you mean 'X'?", or "" where no known word is near: more than three
-/// changes (or a third of a long word) make another word.
+/// changes (or a third of a long word) make another word. @param prefix what
+/// stands before each known word, such as "--"
 [[nodiscard]] std::string
-did_you_mean(std::string_view word, const std::vector<std::string_view>& known);
+did_you_mean(std::string_view word, const std::vector<std::string_view>& known,
+             std::string_view prefix = {});
 
 } // namespace shoal::core

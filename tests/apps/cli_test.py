@@ -54,9 +54,9 @@ class Cli(World):
                 (["tarin"], "'tarin'", "'train'"),
                 (["--config", "none", "tarin"], "'tarin'", "'train'"),
                 (["train", "--training.stpes", "5"], "--training.stpes",
-                 "'training.steps'"),
-                (["status", "--nmae=x"], "--nmae", "'name'"),
-                (["--verison"], "--verison", "'version'"),
+                 "'--training.steps'"),
+                (["status", "--nmae=x"], "--nmae", "'--name'"),
+                (["--verison"], "--verison", "'--version'"),
                 (["frobnicate"], "'frobnicate'", "--help")):
             said = self.refuse(2, *words, names=says)
             self.assertEqual(said.count("\n"), 1, said)

@@ -23,6 +23,7 @@ BOOST_AUTO_TEST_CASE(the_nearest_known_word_is_meant_if_it_is_near) {
   BOOST_TEST(nearest("nmae", known, 1) == "name");
   BOOST_TEST(nearest("port", known, 1).empty());
   BOOST_TEST(did_you_mean("nmae", known) == "; did you mean 'name'?");
+  BOOST_TEST(did_you_mean("jion", known, "--") == "; did you mean '--join'?");
   BOOST_TEST(did_you_mean("something-else", known).empty());
   BOOST_TEST(did_you_mean("x", {}).empty());
 }
