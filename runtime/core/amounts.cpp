@@ -13,10 +13,12 @@ std::string size_text(std::uint64_t bytes) {
   std::size_t unit = 0;
   for (; value >= 1024 && unit + 1 < std::size(units); ++unit)
     value /= 1024;
-  char text[40];
-  std::snprintf(text, sizeof text, unit == 0 ? "%.0f %s" : "%.1f %s", value,
-                units[unit]);
-  return text;
+  char digits[40];
+  std::snprintf(digits, sizeof digits, "%.1f", value);
+  std::string text = digits;
+  if (text.ends_with(".0"))
+    text.resize(text.size() - 2);
+  return text + " " + units[unit];
 }
 
 std::string count_text(std::uint64_t count, std::string_view noun) {

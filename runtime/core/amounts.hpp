@@ -10,7 +10,8 @@
 
 namespace shoal::core {
 
-/// "512 B", "1.5 MiB", "16.0 GiB": the unit that leaves at most four digits.
+/// "512 B", "1.5 MiB", "16 GiB": the unit that leaves at most four digits before
+/// the point, and one after it if it is not 0.
 [[nodiscard]] std::string size_text(std::uint64_t bytes);
 
 /// "1 file", "2 files".

@@ -51,7 +51,7 @@ BOOST_AUTO_TEST_CASE(what_is_there_is_shown) {
                  "priority":-3,"step":4,"steps":9,"loss":1.5,
                  "tokens_per_s":100,"plan":"1 x 2"}]})");
   for (const char* part :
-       {"epoch 7", "anna", "127.0.0.1:7", "cpu 2 threads 3 GFLOP/s 4.0 MiB",
+       {"epoch 7", "anna", "127.0.0.1:7", "cpu 2 threads 3 GFLOP/s 4 MiB",
         "6c613112* ", "* the node that was asked (anna)",
         "39 announcements of nodes with another", "00000000000000ab", "-3",
         "4/9", "1.5000", "100", "1 x 2"})

@@ -16,7 +16,8 @@ BOOST_AUTO_TEST_CASE(a_size_has_the_unit_that_leaves_few_digits) {
   BOOST_TEST(size_text(1536) == "1.5 KiB");
   BOOST_TEST(size_text(std::uint64_t{10752} << 20) == "10.5 GiB");
   BOOST_TEST(size_text(std::numeric_limits<std::uint64_t>::max())
-             == "16777216.0 TiB");
+             == "16777216 TiB");
+  BOOST_TEST(size_text(std::uint64_t{16} << 30) == "16 GiB");
 }
 
 BOOST_AUTO_TEST_CASE(one_thing_is_no_plural) {
