@@ -90,15 +90,15 @@ BOOST_AUTO_TEST_CASE(a_token_that_no_other_machine_can_use_is_known) {
 }
 
 BOOST_AUTO_TEST_CASE(an_address_without_a_port_means_the_usual_one) {
-  for (const auto& [given, meant] : std::map<std::string, std::string>{
-         {"anna", "anna:18372"},
-         {"10.0.0.1", "10.0.0.1:18372"},
-         {"[::1]", "[::1]:18372"},
-         {"fd00::1", "[fd00::1]:18372"},
-         {"anna:7", "anna:7"},
-         {"[::1]:7", "[::1]:7"},
-         {"a:b:c", "a:b:c"},
-         {"", ""}})
+  for (const auto& [given, meant] :
+       std::map<std::string, std::string>{{"anna", "anna:18372"},
+                                          {"10.0.0.1", "10.0.0.1:18372"},
+                                          {"[::1]", "[::1]:18372"},
+                                          {"fd00::1", "[fd00::1]:18372"},
+                                          {"anna:7", "anna:7"},
+                                          {"[::1]:7", "[::1]:7"},
+                                          {"a:b:c", "a:b:c"},
+                                          {"", ""}})
     BOOST_TEST(with_node_port(given) == meant);
 }
 
