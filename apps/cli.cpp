@@ -4,7 +4,9 @@
 // <flag> in the subcommand's table of the configuration file (--config FILE,
 // by default shoal/shoal.toml below the user's configuration directory).
 // The flags of a run file's keys are made from the table in run_config.hpp.
+#include "apps/cli_words.hpp"
 #include "apps/commands.hpp"
+#include "apps/help_format.hpp"
 #include "apps/pipeline_meter.hpp"
 #include "apps/reduce_meter.hpp"
 #include "apps/shown_stream.hpp"
@@ -17,93 +19,73 @@
 #include <cstdlib>
 #include <functional>
 #include <iostream>
+#include <iterator>
 #include <memory>
+#include <variant>
 
 namespace shoal::apps {
 namespace {
 
-/// A wrong flag, variable or key; the text says which.
-struct usage_error {
-  std::string text;
-};
-
-std::string variable_of(const std::string& flag) {
-  std::string name = "SHOAL_";
-  for (char c : flag)
-    name += c == '-' || c == '.' ? '_' : char(std::toupper(c));
-  return name;
-}
-
-void add_values(CLI::Option& option, const std::vector<std::string>& values,
-                const std::string& source) {
-  try {
-    for (const std::string& value : values)
-      option.add_result(value);
-    option.run_callback();
-  } catch (const CLI::Error& e) {
-    throw usage_error{source + ": " + e.what()};
-  }
-}
-
-/// Variables first, then the file, for what the command line left out.
-void fill_in(CLI::App& command, const toml_table& file,
-             const std::string& file_name) {
-  for (const auto& [key, values] : file.values(command.get_name())) {
-    const std::string flag = "--" + key;
-    if (command.get_option_no_throw(flag) == nullptr || key == "config")
-      throw usage_error{file_name + ": [" + command.get_name()
-                        + "] has no key '" + key + "'"};
-  }
-  for (CLI::Option* option : command.get_options()) {
-    const auto names = option->get_lnames();
-    if (names.empty() || option->count() > 0 || names[0] == "help")
-      continue;
-    const std::string variable = variable_of(names[0]);
-    if (const char* value = std::getenv(variable.c_str()); value && *value) {
-      add_values(*option, {value}, variable);
-      continue;
-    }
-    for (const auto& [key, values] : file.values(command.get_name()))
-      if (key == names[0])
-        add_values(*option, values, file_name + ": " + key);
-  }
-}
-
 void add_address(CLI::App& c, node_address& at) {
-  c.add_option("--name", at.name, "the node's name: its own data directory");
-  c.add_option("--data-dir", at.data_dir, "the node's data directory");
+  c.add_option("--name", at.name,
+               "name of the node; each name has its own data directory "
+               "(default: this host's name, in the directory 'default')");
+  c.add_option("--data-dir", at.data_dir,
+               "the node's data directory "
+               "(default: ~/.local/share/shoal/NAME)");
   c.add_option("--cluster-key", at.cluster_key,
-               "file with the key that all peers share");
+               "file with the key that all peers share; without it a node "
+               "serves this machine only "
+               "(default: your own, ~/.config/shoal/cluster.key)");
 }
 
 /// For commands that only ask: they may ask a node elsewhere.
 void add_node_to_ask(CLI::App& c, node_address& at) {
   add_address(c, at);
   c.add_option("--peer", at.peers,
-               "host:port of nodes to ask instead of the local one")
+               "host[:port] of nodes to ask over the network, port 18372 if "
+               "left out (default: the local node)")
     ->delimiter(',');
+}
+
+/// What the help shows for a value of the key.
+const char* type_of(const runtime::run_key& key) {
+  constexpr const char* types[] = {"TEXT",       "X",        "N",
+                                   "true|false", "TEXT,...", "N,..."};
+  static_assert(std::size(types)
+                == std::variant_size_v<runtime::run_key::place>);
+  return types[key.where.index()];
 }
 
 /// One flag for each key of a run file; the values are read as text here and
 /// checked by the run file's own parser.
 void add_run(CLI::App& c, run_options& o, const char* names = "RUN") {
-  c.add_option(names, o.run_file, "run file (TOML)");
-  c.add_option("--data", o.data, "files, folders or globs of text")
+  c.add_option(names, o.run_file,
+               "run file (TOML; default: the defaults of all keys below)");
+  c.add_option("--data", o.data,
+               "files, folders or globs of text (default: data.paths)")
     ->type_name("PATH");
-  auto add = [&](const std::string& key, const std::string& help,
-                 const std::string& group) {
+  auto add = [&](const std::string& section, std::string_view name,
+                 const std::string& help, const std::string& usual,
+                 const std::string& type) {
+    const std::string key = section + "." + std::string(name);
+    const bool bare = !help.empty() && usual.empty()
+                      && help.find("default") == std::string::npos;
     c.add_option_function<std::string>(
        "--" + key, [&o, key](const std::string& v) { o.overrides[key] = v; },
-       help)
-      ->group(group)
-      ->type_name("");
+       bare ? help + " (default: none)" : help)
+      ->group("[" + section + "]")
+      ->type_name(type)
+      ->default_str(usual);
   };
   for (const runtime::run_key& k : runtime::keys())
-    add(std::string(k.section) + "." + std::string(k.name), std::string(k.help),
-        "[" + std::string(k.section) + "]");
-  add("model.path", "start from this Hugging Face directory", "[model]");
+    add(std::string(k.section), k.name, std::string(k.help),
+        runtime::default_text(k), type_of(k));
+  add("model", "path",
+      "start from this Hugging Face directory (default: random weights)", "",
+      "DIR");
   for (std::string_view k : model::known_keys())
-    add("model." + std::string(k), "as in config.json", "[model]");
+    add("model", k, "", runtime::model_default_text(k), "VALUE");
 }
 
 struct command_set {
@@ -136,31 +118,33 @@ void add_chaos(CLI::App& app, chaos_options& o, runners& run) {
     "chaos", "train on a throw-away shoal of processes on this machine while "
              "killing, stopping, slowing and cutting peers; say what it cost");
   add_run(*c, o.run, "RUN,--run");
-  c->add_option("--peers", o.peers, "how many; default 4")
+  c->add_option("--peers", o.peers, "number of peers")
     ->check(CLI::Range(2, chaos_peers_max));
-  c->add_option("--seed", o.seed, "the same seed does the same in this order");
-  CLI::Option* steps =
-    c->add_option("--steps", o.steps, "train so many; overrides the run file")
-      ->check(CLI::PositiveNumber);
+  c->add_option("--seed", o.seed, "the same seed gives the same faults");
+  CLI::Option* steps = c->add_option("--steps", o.steps,
+                                     "optimizer steps to train "
+                                     "(default: as the run file says)")
+                         ->check(CLI::PositiveNumber);
   c->add_option("--minutes", o.minutes,
-                "about how long it takes; default 2, or as the run file says")
+                "about how long it takes, in minutes "
+                "(default: 2, or as the run file says)")
     ->check(CLI::Range(0.5, 10000.0))
     ->excludes(steps);
   c->add_option("--every", o.every,
                 "seconds from one fault to the next; longer if the shoal is "
-                "not whole again; default 10")
+                "not whole again")
     ->check(CLI::Range(0.0, 86400.0));
   c->add_option("--calm", o.calm,
                 "seconds that it first trains undisturbed, to know what it "
-                "could do; default 10")
+                "could do")
     ->check(CLI::Range(0.0, 86400.0));
   c->add_option("--only", o.only,
-                "of kill, stop, slow, cut; default: all that can be done here")
+                "kinds of faults (default: all that can be done here)")
     ->delimiter(',')
     ->check(CLI::IsMember({"kill", "stop", "slow", "cut"}));
   c->add_option("--fabric", o.fabric,
-                "what carries tensors: auto, tls, shm; default tls with cuts "
-                "(shared memory passes them), else auto")
+                "what carries tensors (default: tls with cuts, since shared "
+                "memory passes them, else auto)")
     ->check(CLI::IsMember({"auto", "tls", "shm"}));
   c->add_flag("--json", o.json, "one JSON line per event on stdout");
   run[c] = [&o] { return run_chaos(o); };
@@ -172,76 +156,89 @@ void add_node(CLI::App& app, command_set& set, runners& run) {
   node_options& o = set.node;
   add_address(*c, o.at);
   c->add_option("--listen", o.listen,
-                "ADDR:PORT or [IPv6 ADDR]:PORT; port 0: any free one. Without "
-                "a cluster key only loopback");
+                "ADDR:PORT or [IPv6 ADDR]:PORT to listen at, TCP; port 0: any "
+                "free one (default: port 18372 of every address, or any free "
+                "one if that is taken; without a cluster key any free port of "
+                "loopback)");
   c->add_option("--join", o.join,
-                "host:port or [IPv6 address]:port of peers to contact, also "
-                "later when they are not connected; a name stands for all of "
-                "its addresses; [fe80::1%eth0]:port names the interface")
+                "host[:port] or [IPv6 address][:port] of peers to contact, "
+                "port 18372 if left out; also later when they are not "
+                "connected. A name stands for all of its addresses; "
+                "[fe80::1%eth0] names the interface "
+                "(default: peers are found by multicast, UDP port 18372)")
     ->delimiter(',');
   c->add_option("--hosts", o.hosts,
-                "file of hosts to contact, one host or host:port a line; read "
-                "again");
+                "file of hosts to contact, one host[:port] a line; read again "
+                "when it changes (default: none)");
   c->add_flag("--slurm", o.slurm,
               "contact the nodes of this Slurm job (SLURM_JOB_NODELIST)");
   CLI::Option* token = c->add_option(
     "--join-token", o.join_token,
-    "what `shoal invite` printed: brings the cluster key, once. Other users of "
-    "this machine can see it in `ps`: better by a file, or SHOAL_JOIN_TOKEN");
+    "what `shoal invite` printed: brings the cluster key and the cluster's "
+    "name, once. Other users of this machine can see it in `ps`: better by a "
+    "file, or SHOAL_JOIN_TOKEN (default: none)");
   c->add_option("--join-token-file", o.join_token_file,
-                "a file whose first line is the join token; - reads stdin")
+                "a file whose first line is the join token; - reads stdin "
+                "(default: none)")
     ->excludes(token);
-  c->add_option("--cluster", o.cluster, "shoals of other names are ignored");
-  CLI::Option* witness =
-    c->add_flag("--witness", o.witness, "vote, but take no work");
+  c->add_option("--cluster", o.cluster,
+                "name of the shoal; others on the network are ignored "
+                "(default: as the join token says, else shoal)");
+  CLI::Option* witness = c->add_flag("--witness", o.witness,
+                                     "only help form a quorum; do not train");
   c->add_flag("--non-voting", o.non_voting,
-              "take work, but no vote: for machines that come and go")
+              "train, but do not count for the quorum (laptops, spot "
+              "machines)")
     ->excludes(witness);
   c->add_flag("--no-discovery", o.no_discovery,
-              "do not use multicast (IPv4 and IPv6)");
+              "do not look for peers by multicast (IPv4 and IPv6)");
   c->add_flag("--no-shared-memory", o.no_shared_memory,
-              "move tensors by TLS between peers of one host, too");
+              "move tensors by TLS between peers of one host as well");
   c->add_option(
      "--fabric.force", o.force_fabric,
-     "auto, or tensors only by tls, shm (shared memory), rdma or ucx-tcp, and "
-     "by TLS where that cannot be")
+     "move tensors only by this fabric (shm: shared memory), and by TLS "
+     "where it cannot be used; auto: the best that works")
     ->check(CLI::IsMember({"auto", "tls", "shm", "rdma", "ucx-tcp"}));
   c->add_flag("--fabric.ucx_tcp", o.ucx_tcp,
               "tensors by UCX-TCP, not encrypted, where there is neither "
               "shared memory nor RDMA. Twice as fast as TLS, but UCX 1.13 may "
               "end the process when a peer goes while it connects");
   c->add_option("--fabric.exclude", o.exclude_fabrics,
-                "of shm, rdma and ucx-tcp, which not to use")
+                "fabrics not to use (default: none)")
     ->delimiter(',')
     ->check(CLI::IsMember({"shm", "rdma", "ucx-tcp"}));
   c->add_option("--fabric.trusted_networks", o.trusted_networks,
                 "where RDMA and UCX-TCP (which does not encrypt) may be used, "
-                "such as 10.1.0.0/16: whoever is in such a network can read "
-                "and write this process's memory")
+                "such as 10.1.0.0/16. Every machine in such a network can read "
+                "and write this process's memory (default: none)")
     ->delimiter(',');
-  c->add_option("--threads", o.threads, "for computation; 0: all cores")
+  c->add_option("--threads", o.threads, "threads for computation; 0: all cores")
     ->check(CLI::Range(0, 1024));
   c->add_option("--plugin", o.plugins,
-                "shared library with roles of your own; may be repeated");
-  c->add_option("--memory", o.memory, "that jobs may use, such as 8G");
+                "shared library with roles of your own; repeatable "
+                "(default: none)");
+  c->add_option("--memory", o.memory,
+                "memory that jobs may use, such as 8G "
+                "(default: half of what is free)");
   c->add_option("--trace", o.trace,
-                "file for what this node does when, to be looked at with "
-                "ui.perfetto.dev");
+                "file that records what this node does when, for "
+                "ui.perfetto.dev (default: none)");
   c->add_flag("--json", o.json, "one JSON line per event on stdout");
   run[c] = [&o] { return run_node(o); };
 
   c = app.add_subcommand("status", "show the shoal as the local node sees it");
   add_node_to_ask(*c, set.status.at);
   c->add_flag("--links", set.status.links,
-              "what carries tensors to each peer, why, how fast, how much");
+              "show what carries tensors to each peer, why, how fast, how "
+              "much");
   c->add_flag("--json", set.status.json, "as JSON");
   run[c] = [&set] { return run_status(set.status); };
 
   c = app.add_subcommand("recover",
                          "go on without peers that will not come back");
   c->add_option("JOB", set.recover.job,
-                "let this job go on without the checkpoint that it waits for "
-                "(id, the beginning of one, or name)");
+                "job that is to go on without the checkpoint that it waits "
+                "for: id, beginning of an id, or name (default: none)");
   add_node_to_ask(*c, set.recover.at);
   c->add_flag("--force", set.recover.force,
               "make a new shoal of this node alone; it keeps the jobs");
@@ -252,7 +249,10 @@ void add_node(CLI::App& app, command_set& set, runners& run) {
   c->add_flag("--clean", set.doctor.clean,
               "remove what nodes that were killed have left");
   c->add_flag("--json", set.doctor.json, "as JSON");
-  run[c] = [&set] { return run_doctor(set.doctor); };
+  run[c] = [&set, &app] {
+    set.doctor.unknown_variables = unknown_variables(app);
+    return run_doctor(set.doctor);
+  };
 
   c = app.add_subcommand("bench", "measure what this machine can do");
   c->add_option("WHAT", set.bench.what,
@@ -266,34 +266,37 @@ void add_node(CLI::App& app, command_set& set, runners& run) {
     ->check(CLI::IsMember({"link", "allreduce", "pipeline", "memory", "gemm",
                            "prefill", "decode", "train"}));
   c->add_option("--shape", set.bench.shape,
-                "of prefill, decode and train: tiny1b, gpt2-124m, llama-30m")
+                "model of prefill, decode and train")
     ->check(CLI::IsMember({"tiny1b", "gpt2-124m", "llama-30m"}));
   c->add_option("--model", set.bench.model,
                 "of prefill and decode: a Hugging Face directory, read as "
-                "generate reads it: what need not be made smaller stays mapped "
-                "where the file has it, in pages of the system's cache. "
-                "Default: random weights of --shape in large pages of our own")
+                "generate reads it: weights that need no conversion stay "
+                "mapped from the file "
+                "(default: random weights of --shape, in large pages)")
     ->check(CLI::ExistingDirectory);
   c->add_option("--type", set.bench.types,
-                "weights of gemm, prefill and decode: f32, bf16, q8, q4 "
-                "(default with --model: as stored); factors of train: f32, "
-                "bf16; several: one after another")
+                "weights of gemm, prefill and decode, or factors of train "
+                "(f32, bf16); several: one after another (default: bf16,q8,q4; "
+                "with --model as stored; for train f32,bf16)")
     ->delimiter(',')
     ->check(CLI::IsMember({"f32", "bf16", "q8", "q4"}));
-  c->add_option("--prompt", set.bench.prompt, "tokens, of gemm and prefill")
+  c->add_option("--prompt", set.bench.prompt,
+                "prompt length of gemm and prefill, in tokens")
     ->check(CLI::Range(1, 2048));
-  c->add_option("--tokens", set.bench.tokens, "of decode, in one run")
+  c->add_option("--tokens", set.bench.tokens,
+                "tokens that decode generates in a run")
     ->check(CLI::Range(1, 2048));
-  c->add_option("--threads", set.bench.threads, "of those; 0: all cores")
+  c->add_option("--threads", set.bench.threads, "threads to use; 0: all cores")
     ->check(CLI::Range(0, 1024));
   c->add_option("--processes", set.bench.processes,
-                "of allreduce; several: one after another")
+                "processes of allreduce; several: one after another")
     ->check(CLI::Range(2, reduce_processes_max));
-  c->add_option("--mib", set.bench.mebibytes, "sizes of allreduce's array")
+  c->add_option("--mib", set.bench.mebibytes,
+                "sizes of allreduce's array, in MiB")
     ->check(CLI::Range(1, 65536));
-  c->add_option("--stages", set.bench.stages, "of pipeline, a core each")
+  c->add_option("--stages", set.bench.stages, "stages of pipeline, a core each")
     ->check(CLI::Range(2, pipeline_stages_max));
-  c->add_option("--runs", set.bench.runs, "medians of so many are shown")
+  c->add_option("--runs", set.bench.runs, "number of runs; the median is shown")
     ->check(CLI::Range(1, 1000));
   c->add_flag("--json", set.bench.json, "as JSON");
   run[c] = [&set] { return run_bench(set.bench); };
@@ -301,29 +304,31 @@ void add_node(CLI::App& app, command_set& set, runners& run) {
   c = app.add_subcommand("invite", "print a token by which one peer may join");
   add_node_to_ask(*c, set.invite.at);
   c->add_option("--expires", set.invite.expires,
-                "how long it may be used: 90s, 30m, 12h, 7d");
+                "how long it may be used, up to 31d: 90s, 30m, 12h, 7d");
   run[c] = [&set] { return run_invite(set.invite); };
 
   c = app.add_subcommand("revoke", "remove a peer for good and replace the "
                                    "cluster key");
   add_node_to_ask(*c, set.revoke.at);
-  c->add_option("PEER", set.revoke.peer, "its name, or first digits of its id")
+  c->add_option("PEER", set.revoke.peer, "name, or the first digits of the id")
     ->required();
   run[c] = [&set] { return run_revoke(set.revoke); };
 
-  c = app.add_subcommand("key", "make a cluster key, or tell which one a file "
-                                "holds");
+  c = app.add_subcommand("key", "create a cluster key, or print a key file's "
+                                "fingerprint");
   c->add_option("ACTION", set.key.action,
-                "new: make FILE (0600); show: print its fingerprint")
+                "new: create FILE (mode 0600); show: print its fingerprint")
     ->required()
     ->check(CLI::IsMember({"new", "show"}));
   c->add_option("FILE", set.key.file,
-                "new: cluster.key; show: your own key, if left out");
+                "the key file (default: cluster.key for new, your own key for "
+                "show)");
   run[c] = [&set] { return run_key(set.key); };
 }
 
 void add_jobs(CLI::App& app, command_set& set, runners& run) {
-  CLI::App* c = app.add_subcommand("jobs", "list what runs, waits and ended");
+  CLI::App* c =
+    app.add_subcommand("jobs", "list the jobs that run, wait or have ended");
   add_node_to_ask(*c, set.jobs.at);
   c->add_flag("--json", set.jobs.json, "as JSON");
   run[c] = [&set] { return run_jobs(set.jobs); };
@@ -331,7 +336,7 @@ void add_jobs(CLI::App& app, command_set& set, runners& run) {
   c = app.add_subcommand("cancel", "end a job after the step under way, with "
                                    "a checkpoint, and wait for that");
   add_node_to_ask(*c, set.cancel.at);
-  c->add_option("JOB", set.cancel.job, "id, the beginning of one, or name")
+  c->add_option("JOB", set.cancel.job, "id, beginning of an id, or name")
     ->required();
   c->add_flag("--now", set.cancel.now, "at once, without a checkpoint");
   run[c] = [&set] { return run_cancel(set.cancel); };
@@ -339,11 +344,11 @@ void add_jobs(CLI::App& app, command_set& set, runners& run) {
   c = app.add_subcommand("attach", "watch a job that runs or has ended, and "
                                    "fetch what it made");
   add_node_to_ask(*c, set.attach.at);
-  c->add_option("JOB", set.attach.job, "id, the beginning of one, or name")
+  c->add_option("JOB", set.attach.job, "id, beginning of an id, or name")
     ->required();
   c->add_option("--out", set.attach.out,
-                "folder for the model, checkpoints and metrics of this job "
-                "alone; default: only watch");
+                 "folder for the model, checkpoints and metrics of this job "
+                 "alone (default: none, only watch)");
   c->add_flag(
     "--overwrite", set.attach.overwrite,
     "if --out holds another run or model, move it to DIR.old-N first");
@@ -354,9 +359,10 @@ void add_jobs(CLI::App& app, command_set& set, runners& run) {
                                   "shoal and end");
   add_node_to_ask(*c, set.leave.at);
   c->add_option("MEMBER", set.leave.member,
-                "name or id of another peer; default: the node that is asked");
+                "name or id of another peer (default: the node that is asked)");
   c->add_flag("--now", set.leave.now,
-              "end jobs that nobody else can go on with without a checkpoint");
+              "end jobs that run on no other peer at once, without a "
+              "checkpoint");
   run[c] = [&set] { return run_leave(set.leave); };
 }
 
@@ -382,14 +388,18 @@ void add_train(CLI::App& app, command_set& set, runners& run) {
   c->add_option_function<std::string>(
      "--priority",
      [&o](const std::string& v) { o.run.overrides["job.priority"] = v; },
-     "jobs of higher priority take what they need first; default 0")
-    ->type_name("N");
+     "jobs of higher priority take what they need first")
+    ->type_name("N")
+    ->default_str("0");
   c->add_flag("--json", o.json, "one JSON line per event on stdout");
   c->add_flag("--bigram", o.bigram,
               "print the held-out loss of a byte-bigram model, too");
-  c->add_option("--join", o.join, "peers, when no local node runs")
+  c->add_option("--join", o.join,
+                "host[:port] of peers to train with when no local node runs "
+                "(default: none, train alone)")
     ->delimiter(',');
-  c->add_option("--threads", o.threads, "when no local node runs; 0: all")
+  c->add_option("--threads", o.threads,
+                "threads for computation when no local node runs; 0: all cores")
     ->check(CLI::Range(0, 1024));
   run[c] = [&o] { return run_train(o); };
 
@@ -397,7 +407,8 @@ void add_train(CLI::App& app, command_set& set, runners& run) {
   add_node_to_ask(*c, set.plan.at);
   add_run(*c, set.plan.run);
   c->add_option("--view", set.plan.view,
-                "plan for the shoal that this file (TOML) describes")
+                "plan for the shoal that this file (TOML) describes "
+                "(default: the shoal of the local node)")
     ->check(CLI::ExistingFile);
   c->add_flag("--json", set.plan.json, "as JSON");
   run[c] = [&set] { return run_plan(set.plan); };
@@ -413,33 +424,41 @@ void add_model(CLI::App& app, command_set& set, runners& run) {
   generate_command& g = set.generate;
   CLI::App* c = app.add_subcommand("generate", "continue a prompt");
   c->add_option("MODEL_DIR", g.model, "Hugging Face directory")->required();
-  c->add_option("--prompt", g.prompt, "text");
-  c->add_option("--prompt-ids", g.prompt_ids, "token ids, such as 5,6,7");
+  c->add_option_function<std::string>(
+     "--prompt", [&g](const std::string& text) { g.prompt = text; },
+     "text to continue (default: none; or --prompt-ids)")
+    ->type_name("TEXT");
+  c->add_option("--prompt-ids", g.prompt_ids,
+                "token ids to continue, such as 5,6,7 (default: none)");
   c->add_option("--max-tokens", g.max_tokens,
-                "new tokens at most; default: as generation_config.json says, "
-                "else 128")
+                "most tokens to generate "
+                "(default: as generation_config.json says, else 128)")
     ->check(CLI::Range(1, 1 << 24));
   c->add_option("--temperature", g.temperature,
-                "0: always the likeliest; default: as that file, else 0.8");
+                "randomness of sampling; 0: greedy "
+                "(default: as generation_config.json says, else 0.8)");
   c->add_option("--top-k", g.top_k,
-                "sample among so many; 0: all; default: as that file, else 0")
+                "keep the k most likely tokens; 0: all "
+                "(default: as generation_config.json says, else 0)")
     ->check(CLI::Range(0, 1 << 24));
   c->add_option("--top-p", g.top_p,
-                "sample among this much probability; default: as that file, "
-                "else 1");
+                "nucleus: keep the smallest set of tokens with this "
+                "probability mass; 1: all "
+                "(default: as generation_config.json says, else 1)");
   c->add_option("--min-p", g.min_p,
-                "sample among those of this share of the likeliest's "
-                "probability; default: as that file, else 0");
+                "drop tokens below this fraction of the top probability; 0: "
+                "none (default: as generation_config.json says, else 0)");
   c->add_option("--repetition-penalty", g.repetition_penalty,
-                "above 1: rather not what was there; default: as that file, "
-                "else 1");
+                "penalize tokens that already occurred (> 1); 1: off "
+                "(default: as generation_config.json says, else 1)");
   c->add_option("--seed", g.seed, "the same seed gives the same text");
-  c->add_option("--stop", g.stop, "text to stop before");
+  c->add_option("--stop", g.stop,
+                "stop before this text; repeatable (default: none)");
   c->add_option("--quantize", g.quantize,
-                "make weights smaller at load: bf16, q8 (8.5 bits each), q4 "
-                "(4.5); default: as the files have them")
+                "convert weights at load; q8: 8.5 bits each, q4: 4.5 "
+                "(default: as the files have them)")
     ->check(CLI::IsMember({"bf16", "q8", "q4"}));
-  c->add_option("--threads", g.threads, "0: all cores")
+  c->add_option("--threads", g.threads, "threads for computation; 0: all cores")
     ->check(CLI::Range(0, 1024));
   c->add_flag("--json", g.json, "one JSON line per token on stdout");
   run[c] = [&g] { return run_generate(g); };
@@ -451,14 +470,14 @@ void add_model(CLI::App& app, command_set& set, runners& run) {
                 "text, or .jsonl with \"text\" or \"input_ids\"")
     ->required();
   c->add_option("--window", e.window,
-                "tokens that are read together: longer texts are cut; default: "
-                "max_position_embeddings, at most 2048")
+                "tokens that are read together; longer texts are cut "
+                "(default: max_position_embeddings, at most 2048)")
     ->check(CLI::Range(2, 1 << 24));
   c->add_option("--quantize", e.quantize,
-                "what generation with such weights would give: bf16, q8, q4; "
-                "default: as training computes it, in floats")
+                "evaluate with weights converted as `generate --quantize` does "
+                "(default: in floats, as training computes)")
     ->check(CLI::IsMember({"bf16", "q8", "q4"}));
-  c->add_option("--threads", e.threads, "0: all cores")
+  c->add_option("--threads", e.threads, "threads for computation; 0: all cores")
     ->check(CLI::Range(0, 1024));
   c->add_flag("--json", e.json, "as JSON");
   run[c] = [&e] { return run_eval(e); };
@@ -469,7 +488,8 @@ void add_model(CLI::App& app, command_set& set, runners& run) {
   c->add_option("OUT_DIR", a.out, "--out of `shoal train` or `shoal attach`")
     ->required();
   c->add_option("--data", a.data,
-                "the text that it trained on; default: as its run.json says");
+                 "the text that it trained on "
+                 "(default: as its run.json says)");
   c->add_flag("--json", a.json, "as JSON");
   run[c] = [&a] { return run_audit(a); };
 }
@@ -494,6 +514,10 @@ int run_chosen(CLI::App& app, const runners& run,
     table = toml_table::read(file);
   else if (file = default_config(); std::filesystem::exists(file, error))
     table = toml_table::read(file);
+  if (auto wrong = mistyped_variable(app); !wrong.empty())
+    throw usage_error{wrong};
+  if (auto wrong = unknown_key(app, table, file.string()); !wrong.empty())
+    throw usage_error{wrong};
   for (CLI::App* command : app.get_subcommands()) {
     fill_in(*command, table, file.string());
     return run.at(command)();
@@ -510,11 +534,19 @@ int run_cli(int argc, char** argv) {
                "Then `shoal train`."};
   app.name("shoal");
   app.require_subcommand(1);
+  app.formatter(make_help_format());
+  app.option_defaults()->always_capture_default();
+  app.footer(
+    std::string("`shoal COMMAND --help` lists a command's options, with "
+                "their defaults.\n")
+    + exit_codes_text);
+  app.set_help_flag("-h,--help", "print this help");
   app.set_version_flag("--version", "shoal " SHOAL_VERSION);
   std::filesystem::path config;
   app
     .add_option("--config", config,
-                "configuration file; a table for each subcommand")
+                "configuration file with a table for each command "
+                "(default: ~/.config/shoal/shoal.toml)")
     ->check(CLI::ExistingFile);
   command_set set;
   runners run;
@@ -522,13 +554,18 @@ int run_cli(int argc, char** argv) {
   add_jobs(app, set, run);
   add_train(app, set, run);
   add_model(app, set, run);
+  for (auto& [command, unused] : run)
+    command->footer("Each option is also a variable (" + variable_of("out")
+                    + " for --out) and a key of [" + command->get_name()
+                    + "] in shoal.toml.");
   try {
     app.parse(argc, argv);
     return run_chosen(app, run, config);
   } catch (const CLI::Success& e) {
     return app.exit(e);
   } catch (const CLI::ParseError& e) {
-    app.exit(e);
+    const std::string unknown = unknown_word(app, argc, argv);
+    std::cerr << "shoal: " << (unknown.empty() ? e.what() : unknown) << "\n";
     return exit_usage;
   } catch (const usage_error& e) {
     std::cerr << "shoal: " << e.text << "\n";

@@ -18,7 +18,7 @@ namespace shoal::apps {
 namespace {
 
 int refuse(const std::string& why) {
-  std::cerr << "shoal audit: " << why << "\n";
+  std::cerr << "shoal: " << why << "\n";
   return 2;
 }
 

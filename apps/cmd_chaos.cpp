@@ -113,8 +113,8 @@ private:
   const nanoseconds began_;
   std::vector<chaos::fault_kind> kinds_;
   std::unique_ptr<chaos_network> network_;
-  std::unique_ptr<signals> interrupts_;
-  runtime::posix::descriptor bell_; ///< of a signal
+  runtime::posix::descriptor bell_;     ///< of a signal
+  std::unique_ptr<signals> interrupts_; ///< uses the bell
   std::unique_ptr<chaos_nodes> nodes_;
   runtime::run_config run_;
   std::vector<std::byte> text_;
@@ -510,6 +510,7 @@ int run_chaos(const chaos_options& o) {
     return session(o).run();
   } catch (const interrupted&) {
     std::cerr << "shoal: interrupted; nothing is left behind\n";
+    return exit_interrupted;
   } catch (const std::exception& e) {
     std::cerr << "shoal: " << e.what() << "\n";
   }

@@ -7,16 +7,23 @@
 #include "kernels/backend.hpp"
 #include "kernels/thread_team.hpp"
 #include "runtime/client.hpp"
+#include "runtime/core/amounts.hpp"
 #include "runtime/core/shown.hpp"
 #include "runtime/host_limits.hpp"
+#include "runtime/host_list.hpp" // node_port
 #include "runtime/leftovers.hpp"
 #include "runtime/model/json.hpp"
 #include "runtime/node/multicast.hpp"
 #include "runtime/node_config.hpp"
+#include "runtime/posix.hpp"
 #include "transport/shm/segment.hpp"
 
+#include <netinet/in.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -51,7 +58,7 @@ finding check_data_dir(const fs::path& dir) {
     return {"bad", "data directory " + dir.string() + ": " + error.message()
                      + "; choose another with --data-dir"};
   const auto space = fs::space(dir, error);
-  const std::string free = std::to_string(space.available >> 20) + " MiB free";
+  const std::string free = core::size_text(space.available) + " free";
   if (access(dir.c_str(), W_OK) != 0)
     return {"bad", "data directory " + dir.string() + " cannot be written"};
   return {space.available < (1u << 30) ? "note" : "ok",
@@ -92,25 +99,108 @@ finding check_node(const node_address& at) {
   runtime::client client(client_of(at));
   std::string text;
   if (client.connect() || client.status(text))
-    return {"note", "no node runs here: start one with `shoal node`"};
+    return {"note", client.text()};
   const auto status = parse_status(text);
   if (!status)
     return {"note", "the node at " + client.where() + ": " + status.message()};
   const json& s = *status;
   return {"ok", "node " + s["name"].get<std::string>() + " at " + client.where()
                   + ": epoch " + std::to_string(s["epoch"].get<std::uint64_t>())
-                  + ", " + std::to_string(s["peers"].size()) + " peers"};
+                  + ", " + core::count_text(s["peers"].size(), "peer")};
 }
 
-finding check_environment() {
-  std::string set;
+std::vector<finding> check_environment(const doctor_options& o) {
+  std::string set, unknown;
   for (char** at = environ; *at != nullptr; ++at) {
     const std::string_view v(*at);
+    const std::string name(v.substr(0, v.find('=')));
+    if (std::ranges::find(o.unknown_variables, name)
+        != o.unknown_variables.end()) {
+      unknown += " " + name;
+      continue;
+    }
     for (const char* prefix : {"SHOAL_", "UCX_", "OMP_", "NCCL_"})
       if (v.starts_with(prefix))
-        set += " " + std::string(v.substr(0, v.find('=')));
+        set += " " + name;
   }
-  return {"ok", "variables set:" + (set.empty() ? " none" : set)};
+  std::vector<finding> out{
+    {"ok", "variables set:" + (set.empty() ? " none" : set)}};
+  if (!unknown.empty())
+    out.push_back({"note", "variables that mean nothing to shoal:" + unknown});
+  return out;
+}
+
+/// What jobs may use is half of what is free when a node starts.
+finding check_memory() {
+  const long pages = ::sysconf(_SC_PHYS_PAGES);
+  const long free = ::sysconf(_SC_AVPHYS_PAGES);
+  const long page = ::sysconf(_SC_PAGESIZE);
+  const auto limit = runtime::read_host_limits().memory_bytes;
+  if (pages <= 0 || page <= 0)
+    return {"note", "the size of the memory is not known"};
+  return {
+    "ok",
+    "memory: " + core::size_text(std::uint64_t(pages) * std::uint64_t(page))
+      + ", of which unused "
+      + core::size_text(std::uint64_t(std::max(0L, free)) * std::uint64_t(page))
+      + (limit ? "; this process may have " + core::size_text(limit)
+               : std::string())};
+}
+
+/// Descriptors for the links of a few dozen peers, each with four streams, and
+/// for the files of a store: what a usual system allows, and more than enough.
+constexpr rlim_t descriptors_wanted = 1024;
+/// A node has some 20 threads and those that compute.
+constexpr rlim_t processes_wanted = 256;
+
+finding check_limits() {
+  rlimit files{}, processes{};
+  ::getrlimit(RLIMIT_NOFILE, &files);
+  ::getrlimit(RLIMIT_NPROC, &processes);
+  const auto text = [](rlim_t n) {
+    return n == RLIM_INFINITY ? std::string("unlimited") : std::to_string(n);
+  };
+  const bool few = files.rlim_cur < descriptors_wanted
+                   || processes.rlim_cur < processes_wanted;
+  return {few ? "note" : "ok",
+          "limits: " + text(files.rlim_cur) + " open files, "
+            + text(processes.rlim_cur) + " processes and threads of this user"
+            + (few ? "; raise them (ulimit -n "
+                       + std::to_string(descriptors_wanted) + ", ulimit -u "
+                       + std::to_string(processes_wanted) + ")"
+                   : "")};
+}
+
+/// Whether a node that serves other machines could have its usual port.
+bool port_is_free() {
+  const runtime::posix::descriptor fd(
+    ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const int yes = 1;
+  sockaddr_in any{};
+  any.sin_family = AF_INET;
+  any.sin_port = htons(runtime::node_port);
+  ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  return ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&any), sizeof any)
+           == 0
+         && ::listen(fd.get(), 1) == 0;
+}
+
+finding check_network() {
+  std::string addresses;
+  for (const runtime::network_interface& i : runtime::list_interfaces())
+    for (const runtime::ip_address& a : i.addresses)
+      if (!i.loopback && !runtime::is_loopback(a) && !runtime::is_link_local(a))
+        addresses += (addresses.empty() ? "" : ", ")
+                     + runtime::host_of(runtime::to_text({a, 0}, 1));
+  const std::string port = std::to_string(runtime::node_port);
+  if (addresses.empty())
+    return {"note",
+            "network: no address but loopback, so that no other machine "
+            "can reach a node here"};
+  return {"ok", "network: " + addresses + "; port " + port + " is "
+                  + (port_is_free() ? "free" : "in use (by a node?)")
+                  + ". Firewalls must let TCP and UDP port " + port
+                  + " through; they are not checked"};
 }
 
 /// One for each thing that is left, or one that there is none.
@@ -136,9 +226,12 @@ std::vector<finding> check_leftovers(const doctor_options& o) {
 
 int run_doctor(const doctor_options& o) {
   std::vector<finding> all{
-    check_kernels(),     check_data_dir(data_dir_of(o.at)),
-    check_multicast(),   check_shared_memory(),
-    check_environment(), check_node(o.at)};
+    check_kernels(),       check_memory(),
+    check_limits(),        check_data_dir(data_dir_of(o.at)),
+    check_network(),       check_multicast(),
+    check_shared_memory(), check_node(o.at)};
+  for (finding& f : check_environment(o))
+    all.push_back(std::move(f));
   for (finding& f : check_leftovers(o))
     all.push_back(std::move(f));
   bool bad = false;

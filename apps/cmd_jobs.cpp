@@ -52,9 +52,13 @@ struct found_job {
   std::string wrong;
 };
 
-/// The job that a person means: an id, the beginning of one, or a name; of
-/// several with one name the one that runs.
-found_job find_job(const json& status, const std::string& wanted) {
+enum class which { any, running };
+
+/// The job that a person means: an id, the beginning of one, or a name. Which of
+/// several is meant, nobody guesses: they are listed. What concerns `running`
+/// jobs looks at others only to say that they have ended.
+found_job find_job(const json& status, const std::string& wanted,
+                   which among = which::any) {
   std::vector<const json*> fit;
   for (const json& j : status["jobs"])
     if (!wanted.empty() && text_of(j, "id").starts_with(wanted))
@@ -63,21 +67,21 @@ found_job find_job(const json& status, const std::string& wanted) {
     for (const json& j : status["jobs"])
       if (text_of(j, "name") == wanted)
         fit.push_back(&j);
-  if (fit.size() > 1) {
-    std::vector<const json*> running;
-    for (const json* j : fit)
-      if (text_of(*j, "state") == "running")
-        running.push_back(j);
-    if (running.size() == 1)
-      fit = running;
-  }
+  const auto ended = [](const json* j) {
+    return text_of(*j, "state") != "running";
+  };
+  if (among == which::running && !std::ranges::all_of(fit, ended))
+    std::erase_if(fit, ended);
   if (fit.empty())
     return {0, {}, "no job '" + wanted + "'; see `shoal jobs`"};
   if (fit.size() > 1) {
-    std::string ids;
+    std::string list;
     for (const json* j : fit)
-      ids += " " + text_of(*j, "id");
-    return {0, {}, "several jobs are called '" + wanted + "':" + ids};
+      list += "\n  " + text_of(*j, "id") + "  " + text_of(*j, "name") + "  "
+              + text_of(*j, "state") + " at step "
+              + std::to_string((*j)["step"].get<std::uint64_t>());
+    return {
+      0, {}, "'" + wanted + "' fits several jobs; give more of the id:" + list};
   }
   const std::string id = text_of(*fit.front(), "id");
   std::array<std::uint8_t, sizeof(core::job_id)> bytes{};
@@ -130,7 +134,7 @@ int run_cancel(const cancel_options& o) {
   auto status = status_of(client);
   if (!status)
     return fail(status.message());
-  const found_job job = find_job(*status, o.job);
+  const found_job job = find_job(*status, o.job, which::running);
   if (!job.wrong.empty())
     return fail(job.wrong);
   auto asked = std::chrono::steady_clock::time_point{};
@@ -152,7 +156,8 @@ int run_cancel(const cancel_options& o) {
       asked = now;
     }
     if (interrupts.seen())
-      return fail("job " + job.text + " was asked to end; not waiting for it");
+      return fail("job " + job.text + " was asked to end; not waiting for it",
+                  exit_interrupted);
     std::this_thread::sleep_for(look_again);
     if (status = status_of(client); !status)
       return fail("job " + job.text + " was asked to end, but "
@@ -166,6 +171,8 @@ int run_recover(const recover_options& o) {
                 "that it waits for, or --force, to make a new shoal of this "
                 "node alone, which never merges with the old one",
                 exit_usage);
+  if (auto why = needs_a_name(o.at, "recover"); !why.empty())
+    return fail(why, exit_usage);
   runtime::client client(client_of(o.at));
   if (client.connect())
     return fail(client.text());
@@ -178,7 +185,7 @@ int run_recover(const recover_options& o) {
   const auto status = status_of(client);
   if (!status)
     return fail(client.text());
-  const found_job job = find_job(*status, o.job);
+  const found_job job = find_job(*status, o.job, which::running);
   if (!job.wrong.empty())
     return fail(job.wrong);
   if (client.wait_no_longer(job.id))
@@ -265,21 +272,55 @@ int run_attach(const attach_options& o) {
   if (watch.state().empty()) {
     std::cerr << "shoal: the job goes on; `shoal attach " << job.text
               << "` watches it again\n";
-    return exit_done;
+    return exit_interrupted;
   }
   if (watch.state() == "failed" && !watch.saved())
     return fail("the job failed"
                 + (watch.cause().empty() ? "" : ": " + watch.cause())
                 + "; there is no model to fetch");
   if (!o.out.empty() && !watch.saved())
-    return fail("the job ended as " + watch.state()
-                + ", but its model is not in " + o.out.string());
+    return fail(
+      watch.state() == "done"
+        ? "job " + job.text + " is done, but its model could not be fetched to "
+            + o.out.string()
+        : "job " + job.text
+            + (watch.state() == "failed" ? " failed" : " was " + watch.state())
+            + ": there is no model to fetch");
   return watch.state() == "failed" ? exit_failed : exit_done;
 }
 
+namespace {
+
+/// Says which jobs end with a node, since no other peer can go on with them.
+void tell_of_ends(const json& status, const std::string& id, bool now) {
+  const auto works = [&id](const json& p) {
+    return text_of(p, "id") != id && !p["witness"].get<bool>()
+           && text_of(p, "state") == "active";
+  };
+  if (std::ranges::any_of(status["peers"], works))
+    return;
+  for (const json& j : status["jobs"]) {
+    if (text_of(j, "state") != "running")
+      continue;
+    const std::string job = text_of(j, "id");
+    std::cerr << "shoal: job " << job << " (" << text_of(j, "name")
+              << ") runs on no other peer, so it ends with this node, "
+              << (now ? "without a checkpoint"
+                      : "after the step under way and with a checkpoint. Once "
+                        "the node is started again, `shoal attach "
+                          + job + " --out DIR` fetches it")
+              << "\n";
+  }
+}
+
+} // namespace
+
 int run_leave(const leave_options& o) {
+  const node_address at = address_of(o.at, o.member);
+  if (auto why = needs_a_name(at, "leave"); !why.empty())
+    return fail(why, exit_usage);
   signals interrupts;
-  runtime::client local(client_of(o.at));
+  runtime::client local(client_of(at));
   if (local.connect())
     return fail(local.text());
   auto status = status_of(local);
@@ -305,6 +346,7 @@ int run_leave(const leave_options& o) {
       asked = &*far;
     }
   }
+  tell_of_ends(*status, id, o.now);
   if (asked->leave(!o.now))
     return fail(asked->text());
   const auto until = std::chrono::steady_clock::now() + runtime::leave_deadline
@@ -321,7 +363,8 @@ int run_leave(const leave_options& o) {
     if (!in_view && asked != &local)
       break;
     if (interrupts.seen() || std::chrono::steady_clock::now() >= until)
-      return fail("it was asked to leave and has not yet; see `shoal status`");
+      return fail("it was asked to leave and has not yet; see `shoal status`",
+                  interrupts.seen() ? exit_interrupted : exit_failed);
     std::this_thread::sleep_for(look_again);
   }
   std::cout << "peer " << id.substr(0, 8) << " has left\n";

@@ -2,6 +2,7 @@
 #include "apps/commands.hpp"
 #include "apps/remote.hpp"
 #include "runtime/client.hpp"
+#include "runtime/core/shown.hpp"
 #include "runtime/identity.hpp"
 #include "runtime/invite.hpp"
 #include "runtime/node.hpp"          // node_error
@@ -77,17 +78,28 @@ int run_invite(const invite_options& o) {
             << core::to_hex(parsed->inviter)
             << "\nthere: shoal node --join-token-file -, and paste it (or "
                "name a file that holds it)\n";
+  if (runtime::is_local(*parsed))
+    std::cerr << "shoal: this token works on this machine only: its node "
+                 "listens at "
+              << core::shown(parsed->addresses.front())
+              << ". For other machines start the node with --cluster-key FILE "
+                 "(see `shoal key new`)\n";
   return exit_done;
 }
 
 int run_revoke(const revoke_options& o) {
+  if (auto why = needs_a_name(o.at, "revoke PEER"); !why.empty()) {
+    std::cerr << "shoal: " << why << "\n";
+    return exit_usage;
+  }
   runtime::client client(client_of(o.at));
   std::string id;
   if (client.connect() || client.revoke(o.peer, id))
     return fail(client);
   std::cout << "revoked " << id
-            << "; the cluster key was replaced, see the nodes' lines for the "
-               "new one's file\n";
+            << "; the cluster key was replaced. Each node has stored the new "
+               "one in its data directory and says where; copies of the old "
+               "file no longer work\n";
   return exit_done;
 }
 

@@ -3,6 +3,7 @@
 #include "apps/run_file.hpp"
 #include "kernels/backend.hpp"
 #include "kernels/thread_team.hpp"
+#include "runtime/core/amounts.hpp"
 #include "runtime/core/shown.hpp"
 #include "runtime/host_limits.hpp"
 #include "runtime/model/evaluate.hpp"
@@ -75,6 +76,21 @@ const char* name_of(model::finish_reason r) {
   return "none";
 }
 
+/// For people. @param full the model has no position for another token
+const char* why_ended(model::finish_reason r, bool full) {
+  switch (r) {
+  case model::finish_reason::length:
+    return full ? "stopped: the model's context is full"
+                : "stopped: --max-tokens reached";
+  case model::finish_reason::stop:
+    return "the text is at its end";
+  case model::finish_reason::none:
+  case model::finish_reason::aborted:
+    break;
+  }
+  return "aborted";
+}
+
 model::result<std::vector<model::token_id>>
 prompt_of(const generate_command& o, const model::inference_directory& m) {
   std::vector<model::token_id> ids;
@@ -96,12 +112,15 @@ prompt_of(const generate_command& o, const model::inference_directory& m) {
   if (!m.tokenizer)
     return model::failure{"the model has no tokenizer: use --prompt-ids ("
                           + m.no_text + ")"};
-  auto encoded = model::text_encoder(*m.tokenizer).encode(o.prompt);
+  auto encoded = model::text_encoder(*m.tokenizer).encode(*o.prompt);
   if (!encoded)
     return model::failure{"--prompt: " + encoded.message()};
   ids = std::move(*encoded);
   if (ids.empty())
-    return model::failure{"--prompt is empty"};
+    return model::failure{
+      "--prompt is empty, and this model's tokenizer has no "
+      "token for the beginning of a text: give at least "
+      "one character"};
   return ids;
 }
 
@@ -135,7 +154,7 @@ options_of(const generate_command& o, const model::generation_defaults& said) {
 } // namespace
 
 int run_generate(const generate_command& o) {
-  if (o.prompt.empty() == o.prompt_ids.empty())
+  if (o.prompt.has_value() != o.prompt_ids.empty())
     return fail("generate needs either --prompt or --prompt-ids", exit_usage);
   const auto said = model::load_generation_config(o.model);
   if (!said)
@@ -162,8 +181,8 @@ int run_generate(const generate_command& o) {
   const auto shown = [terminal](const std::string& text) {
     return terminal ? core::shown(text, core::line_ends::kept) : text;
   };
-  if (!o.json && !o.prompt.empty())
-    std::cout << shown(o.prompt) << std::flush;
+  if (!o.json && o.prompt)
+    std::cout << shown(*o.prompt) << std::flush;
   model::inference_stage stage(std::move(m->units), *on.backend);
   auto result = model::generate(
     stage, tokenizer, *prompt, options, [&](const model::generated_token& t) {
@@ -188,11 +207,15 @@ int run_generate(const generate_command& o) {
   };
   const double prefill = seconds(first - began);
   const double decode = seconds(clock::now() - first);
+  const bool full =
+    result->finish == model::finish_reason::length
+    && prompt->size() + result->ids.size() >= m->config.max_position_embeddings;
   const double rate = count > 1 && decode > 0 ? double(count - 1) / decode : 0;
   if (o.json) {
     std::cout << model::json_text(
       json{{"event", "done"},
            {"finish_reason", name_of(result->finish)},
+           {"context_full", full},
            {"prompt_tokens", prompt->size()},
            {"tokens", result->ids.size()},
            {"ids", result->ids},
@@ -203,9 +226,9 @@ int run_generate(const generate_command& o) {
               << "\n";
   } else {
     std::cout << "\n";
-    std::fprintf(stderr, "[%zu tokens after %zu, %.1f tokens/s, %s]\n",
-                 result->ids.size(), prompt->size(), rate,
-                 name_of(result->finish));
+    std::fprintf(stderr, "[%s from a %zu-token prompt, %.0f tokens/s; %s]\n",
+                 core::count_text(result->ids.size(), "token").c_str(),
+                 prompt->size(), rate, why_ended(result->finish, full));
   }
   return exit_done;
 }
@@ -304,8 +327,11 @@ int run_eval(const eval_command& o) {
   else
     std::printf("loss %.6f nats  perplexity %.4f  over %llu tokens, weights of "
                 "%.2f bits\n",
-                e.loss, e.perplexity, (unsigned long long)e.tokens,
-                outcome->bits_per_weight);
+                core::printable(e.loss), core::printable(e.perplexity),
+                (unsigned long long)e.tokens, outcome->bits_per_weight);
+  if (!std::isfinite(e.loss))
+    return fail("the loss is no number: the run has diverged that made "
+                + o.model.string() + ", or its weights are damaged");
   return exit_done;
 }
 

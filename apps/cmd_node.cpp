@@ -7,7 +7,7 @@
 #include "apps/status_text.hpp"
 #include "runtime/client.hpp"
 #include "runtime/core/shown.hpp"
-#include "runtime/invite.hpp" // parse_token
+#include "runtime/invite.hpp" // decode_token
 #include "runtime/memory_keeper.hpp"
 #include "runtime/model/json.hpp"
 #include "runtime/node.hpp"
@@ -100,9 +100,9 @@ private:
                     }};
 };
 
-/// The first line of a file, or of stdin; nothing if it holds no token. May
-/// wait: for a user who pastes the token, or for another program.
-std::optional<std::string> read_token(const std::filesystem::path& file) {
+/// The first line of a file, or of stdin. May wait: for a user who pastes the
+/// token, or for another program.
+std::string read_line(const std::filesystem::path& file) {
   std::ifstream in;
   if (file != "-")
     in.open(file);
@@ -115,9 +115,7 @@ std::optional<std::string> read_token(const std::filesystem::path& file) {
   }
   while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back())))
     text.pop_back();
-  if (runtime::parse_token(text))
-    return text;
-  return std::nullopt;
+  return text;
 }
 
 runtime::node_config
@@ -161,23 +159,6 @@ int fail(const runtime::client& c) {
   return exit_failed;
 }
 
-} // namespace
-
-runtime::client_config client_of(const node_address& at) {
-  runtime::client_config c;
-  if (at.peers.empty())
-    c.data_dir = data_dir_of(at);
-  c.addresses = at.peers;
-  c.cluster_key_file = at.cluster_key;
-  return c;
-}
-
-std::filesystem::path data_dir_of(const node_address& at) {
-  return at.data_dir.empty() ? runtime::default_data_dir(at.name) : at.data_dir;
-}
-
-namespace {
-
 /// From a signal that comes while the node starts to the end of the process.
 constexpr unsigned start_end_s = 20;
 
@@ -189,7 +170,7 @@ public:
     std::signal(SIGALRM, [](int) {
       constexpr char line[] = "shoal: stopped before the node had started\n";
       (void)!::write(STDERR_FILENO, line, sizeof line - 1);
-      ::_exit(exit_failed);
+      ::_exit(exit_interrupted);
     });
     signals_.on_first([this] {
       std::lock_guard lock(mutex_);
@@ -230,16 +211,16 @@ int run_node(node_options o) {
     return exit_usage;
   }
   if (!o.join_token_file.empty()) {
-    const auto token = read_token(o.join_token_file);
-    if (!token) {
+    o.join_token = read_line(o.join_token_file);
+    try {
+      (void)runtime::decode_token(o.join_token);
+    } catch (const runtime::usage_error& e) {
       std::cerr << "shoal: --join-token-file: the first line of "
                 << (o.join_token_file == "-" ? "stdin"
                                              : o.join_token_file.string())
-                << " is no join token: it must hold all that `shoal invite` "
-                   "has printed on stdout\n";
+                << " is wrong: " << e.what() << "\n";
       return exit_usage;
     }
-    o.join_token = *token;
   }
   node_signals interrupts;
   const runtime::memory_keeper keeper;
@@ -252,6 +233,9 @@ int run_node(node_options o) {
       out.line("plugin", "plug-in " + runtime::load_plugin(file, roles) + " ("
                            + file.string() + ") loaded");
     node = std::make_unique<runtime::node>(config_of(o, *memory, out), roles);
+  } catch (const runtime::usage_error& e) {
+    std::cerr << "shoal: " << e.what() << "\n";
+    return exit_usage;
   } catch (const runtime::node_error& e) {
     std::cerr << "shoal: " << e.what() << "\n";
     return exit_failed;

@@ -19,6 +19,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <iostream>
+#include <stdexcept>
 
 namespace shoal::apps {
 
@@ -54,7 +55,9 @@ model::result<place> described(const std::filesystem::path& file) {
 place running(const node_address& at) {
   runtime::client client(client_of(at));
   std::string status;
-  if (!client.connect() && !client.status(status))
+  if (client.connect() && says_which(at))
+    throw std::runtime_error(client.text());
+  if (!client.status(status))
     if (const auto s = parse_status(status))
       return {view_of(*s), client.where()};
   return {alone(), "this machine alone (no node runs)"};

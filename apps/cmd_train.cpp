@@ -17,6 +17,8 @@
 #include "apps/signals.hpp"
 #include "apps/status_json.hpp"
 #include "runtime/client.hpp"
+#include "runtime/core/amounts.hpp"
+#include "runtime/core/shown.hpp"
 #include "runtime/leftovers.hpp"
 #include "runtime/memory_keeper.hpp"
 #include "runtime/model/bigram.hpp"
@@ -30,6 +32,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <fstream>
 #include <iostream>
@@ -79,10 +82,7 @@ public:
     c.threads = o.threads;
     c.embedded = true;
     c.discover = false;
-    c.observer.say = [&out](const std::string& text) {
-      static_cast<void>(out);
-      std::cerr << text << "\n";
-    };
+    c.observer.say = [&out](const std::string& text) { out.aside(text); };
     runtime::role_table roles;
     actors::add_builtin(roles);
     node_ = std::make_unique<runtime::node>(c, roles);
@@ -330,13 +330,12 @@ private:
   void describe(const model::corpus& text, const model::corpus_report& report) {
     for (const std::string& notice : report.notices)
       out_->say("notice", notice);
+    out_->say("corpus", "text: " + core::count_text(report.files, "file") + ", "
+                          + core::count_text(text.train_size(), "token")
+                          + " to train on, "
+                          + std::to_string(text.validation_size())
+                          + " held out");
     char line[200];
-    std::snprintf(line, sizeof line,
-                  "text: %llu files, %llu tokens to train on, %llu held out",
-                  (unsigned long long)report.files,
-                  (unsigned long long)text.train_size(),
-                  (unsigned long long)text.validation_size());
-    out_->say("corpus", line);
     if (!o_.bigram || !text.narrow())
       return;
     std::snprintf(line, sizeof line,
@@ -393,19 +392,31 @@ private:
     return exit_done;
   }
 
-  /// The watching client is busy: asks by another one.
-  void stop_job(bool drain) {
+  /// The watching client is busy: asks by another one. @returns whether a node
+  /// has answered
+  bool stop_job(bool drain) {
     runtime::client_config c;
-    c.data_dir = embedded_ ? embedded_->folder() : data_dir_of(o_.at);
+    if (embedded_)
+      c.data_dir = embedded_->folder();
+    else if (o_.at.peers.empty())
+      c.data_dir = data_dir_of(o_.at);
     c.addresses = addresses_; // its node may be gone by now
     c.cluster_key_file = o_.at.cluster_key;
     runtime::client asking(c);
-    if (asking.connect() || asking.stop_job(job_, drain))
-      std::cerr << "shoal: " << asking.text() << "\n";
+    auto error = asking.connect();
+    if (!error)
+      error = asking.stop_job(job_, drain);
+    if (!error)
+      return true;
+    std::cerr << "shoal: " << asking.text() << "\n";
+    return error == runtime::errc::refused
+           || error == runtime::errc::not_found; // it has ended, say
   }
 
   /// Asked again and again while the job is watched. @returns whether to end
   bool look_at_stop() {
+    if (unheard_)
+      return true;
     const auto now = orderly_stop::clock::now();
     if (interrupts_.seen())
       stop_.ask(now);
@@ -426,10 +437,34 @@ private:
   }
 
   int follow() {
+    say_at_second(false);
+    const int code = watch();
+    interrupts_.end_first(); // it uses what goes now
+    return code;
+  }
+
+  /// What a second signal says. @param ends the job has been asked to end
+  void say_at_second(bool ends) {
+    const std::string job = job_text();
+    const std::string out = o_.out.string();
+    interrupts_.on_second(core::shown(
+      embedded_
+        ? "stopped; steps after the newest checkpoint in " + out + " are lost"
+        : "stopped watching; job " + job
+            + (ends ? " ends after its step"
+                    : " may go on: `shoal cancel " + job + "` ends it")
+            + ". `shoal attach " + job + " --out " + out
+            + "` fetches the checkpoint that its peers keep"));
+  }
+
+  int watch() {
     interrupts_.on_first([this] {
       std::cerr << "\nshoal: stopping after this step, with a checkpoint "
                    "(again: stop at once)\n";
-      stop_job(true);
+      if (stop_job(true))
+        say_at_second(true);
+      else
+        unheard_ = true;
     });
     follow_config f;
     f.folder = o_.out;
@@ -462,12 +497,17 @@ private:
     watching = &watch;
     if (watch.run(job_))
       return fail(client_->text());
+    if (watch.state().empty() && unheard_)
+      return fail("no node has taken the request to end job " + job_text()
+                    + ": it may go on; see `shoal jobs`, and `shoal cancel "
+                    + job_text() + "`",
+                  exit_interrupted);
     if (watch.state().empty() && stop_.at_once())
       return fail("the job was to end, and nobody has answered: it may go on; "
                   "see `shoal jobs`, and `shoal cancel "
                   + job_text() + " --now`");
     if (watch.state() == "cancelled" && interrupts_.seen())
-      return stop_.at_once() ? exit_failed : exit_done;
+      return stop_.at_once() ? exit_failed : exit_interrupted;
     if (watch.state() == "done")
       return watch.saved() ? exit_done
                            : fail("the run is done, but its model is not in "
@@ -478,7 +518,9 @@ private:
                   + " (by `shoal cancel`, or its last peers left); the same "
                     "command with --resume goes on from "
                   + watch.newest().string());
-    return fail("the job ended as " + watch.state()
+    return fail("job " + job_text() + " "
+                + (watch.state() == "failed" ? "failed"
+                                             : "was " + watch.state())
                 + (watch.cause().empty() ? "" : ": " + watch.cause()));
   }
 
@@ -524,6 +566,7 @@ private:
   fs::path from_;          ///< checkpoint to go on from, of --resume
   std::uint64_t step_ = 0; ///< its step
   orderly_stop stop_;
+  std::atomic<bool> unheard_{false};   ///< no node was there to end the job
   std::vector<std::string> addresses_; ///< of the shoal, when submitted
   core::blob_digest data_{};           ///< of the job's data
   std::vector<std::byte> text_; ///< the job's data, until the next step

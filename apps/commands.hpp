@@ -1,9 +1,11 @@
 // apps/commands.hpp -- what the program can do, one function per subcommand.
 //
 // cli.cpp turns the command line, the environment and the configuration file
-// into these structs; each run_* does the work and returns the exit code:
-// 0 done, 1 failed (the world), 2 wrong use (the message says what to do).
+// into these structs; each run_* does the work and returns one of the exit
+// codes; where it is not exit_done, a line on stderr says what to do.
 #pragma once
+
+#include "apps/exit_codes.hpp"
 
 #include <cstdint>
 #include <filesystem>
@@ -13,10 +15,6 @@
 #include <vector>
 
 namespace shoal::apps {
-
-inline constexpr int exit_done = 0;
-inline constexpr int exit_failed = 1;
-inline constexpr int exit_usage = 2;
 
 /// Where the local node is, and how to prove oneself to others.
 struct node_address {
@@ -31,7 +29,7 @@ struct node_options {
   node_address at;
   std::string listen;
   std::vector<std::string> join;
-  std::string cluster = "shoal";
+  std::optional<std::string> cluster; ///< left out: as the token says
   std::filesystem::path hosts;
   bool slurm = false;
   std::string join_token;
@@ -133,7 +131,7 @@ int run_init(const init_options& o);
 
 struct generate_command {
   std::filesystem::path model;
-  std::string prompt;
+  std::optional<std::string> prompt;
   std::string prompt_ids; ///< "5,6,7"
   // Left out: as generation_config.json says, else 128, 0.8, 0, 1, 0, 1.
   std::optional<std::int64_t> max_tokens;
@@ -220,6 +218,7 @@ int run_revoke(const revoke_options& o);
 
 struct doctor_options {
   node_address at;
+  std::vector<std::string> unknown_variables; ///< SHOAL_..., set by others
   bool clean = false; ///< remove what dead nodes have left
   bool json = false;
 };

@@ -179,6 +179,11 @@ std::string name_of(peak which) {
   return std::string(type) + " " + instruction_of(which);
 }
 
+/// A billion multiplications and additions a second, each counted.
+const char* unit_of(peak which) {
+  return which == peak::f32 || which == peak::bf16 ? "GFLOP/s" : "GOP/s";
+}
+
 std::string called(const compute_options& o, weight_type type) {
   return o.shape + " " + kernels::name_of(type);
 }
@@ -219,7 +224,7 @@ measure_memory(kernels::thread_team& team, const compute_options& o) {
     const auto by = instruction_of(which);
     if (!by.empty())
       out.push_back({std::string(name) + " peak, " + by, median(rates) / 1e9,
-                     "G/s", 0, ""});
+                     unit_of(which), 0, ""});
   }
   return out;
 }
@@ -246,7 +251,7 @@ measure_gemm(kernels::thread_team& team, const compute_options& o) {
       [&] { return measure_peak(team, which); });
     const auto by = std::to_string(width);
     out.push_back({std::to_string(rows) + " x " + by + " x " + by + " " + type,
-                   value / 1e9, "G/s", limit / 1e9, name_of(which)});
+                   value / 1e9, unit_of(which), limit / 1e9, name_of(which)});
   };
   for (const std::size_t side : {512, 1024}) {
     std::vector<float> w(side * side);

@@ -2,6 +2,7 @@
 #include "apps/progress.hpp"
 
 #include "apps/metrics_log.hpp"
+#include "runtime/core/amounts.hpp"
 #include "runtime/core/shown.hpp"
 #include "runtime/metrics/event_json.hpp"
 #include "runtime/metrics/metrics_jsonl.hpp"
@@ -49,6 +50,13 @@ std::string clock_text(double seconds) {
   return text;
 }
 
+void make_folder(const std::filesystem::path& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error)
+    throw std::system_error(error, "the folder cannot be made");
+}
+
 } // namespace
 
 progress::progress(const runtime::run_config& run, bool as_json)
@@ -90,12 +98,22 @@ void progress::record(const job_event& e) {
 }
 
 void progress::settle() {
+  std::lock_guard lock(lines_);
   if (open_line_)
     std::cout << "\n" << std::flush;
   open_line_ = false;
 }
 
+void progress::aside(const std::string& text) {
+  std::lock_guard lock(lines_);
+  if (open_line_)
+    std::cout << "\r\x1b[K" << std::flush;
+  open_line_ = false;
+  std::cerr << text << std::endl;
+}
+
 void progress::lasting(const std::string& text) {
+  std::lock_guard lock(lines_);
   if (open_line_)
     std::cout << "\r\x1b[K";
   open_line_ = false;
@@ -138,11 +156,11 @@ void progress::step(const job_event& e) {
     text, sizeof text,
     "step %llu/%lld  loss %.4f  grad_norm %.3f  lr %.2e  "
     "%.0f tokens/s  ETA %s",
-    (unsigned long long)e.step, (long long)run_.steps, e.loss,
-    std::abs(e.grad_norm), // "nan", without a sign
-    e.lr, e.tokens_per_s,
+    (unsigned long long)e.step, (long long)run_.steps, core::printable(e.loss),
+    core::printable(e.grad_norm), e.lr, e.tokens_per_s,
     clock_text(seconds_per_step_ * double(run_.steps - std::int64_t(e.step)))
       .c_str());
+  std::lock_guard lock(lines_);
   if (!terminal_) {
     std::cout << text << std::endl;
     return;
@@ -163,13 +181,14 @@ void progress::show(const job_event& e) {
     step(e);
     break;
   case job_event_kind::view:
-    lasting("view " + std::to_string(e.epoch) + ": " + std::to_string(e.peers)
-            + " peers; " + e.text);
+    lasting("view " + std::to_string(e.epoch) + ": "
+            + core::count_text(e.peers, "peer") + "; " + e.text);
     break;
   case job_event_kind::eval:
     std::snprintf(text, sizeof text,
                   "step %llu  held-out loss %.4f  perplexity %.3f",
-                  (unsigned long long)e.step, e.loss, std::exp(e.loss));
+                  (unsigned long long)e.step, core::printable(e.loss),
+                  std::exp(core::printable(e.loss)));
     lasting(text);
     break;
   case job_event_kind::checkpoint:

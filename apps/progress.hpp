@@ -7,7 +7,7 @@
 // folder that is named by write_to() gets metrics.jsonl and TensorBoard event
 // files.
 //
-// Threads: one.
+// Threads: one, but for aside().
 #pragma once
 
 #include "runtime/job_log.hpp"
@@ -16,6 +16,7 @@
 #include <chrono>
 #include <filesystem>
 #include <memory>
+#include <mutex>
 #include <set>
 #include <string>
 #include <vector>
@@ -42,6 +43,9 @@ public:
   /// A lasting line, or {"event": event, "text": text}, with "job" if given.
   void say(const std::string& event, const std::string& text,
            const std::string& job = {});
+  /// A line of the node in this process, to stderr: between the lines of the
+  /// run, not in the middle of one. Any thread.
+  void aside(const std::string& text);
   /// Ends a line that is being rewritten.
   void settle();
 
@@ -53,7 +57,8 @@ private:
   const runtime::run_config& run_;
   bool json_;
   bool terminal_;
-  bool open_line_ = false;
+  std::mutex lines_;            ///< guards open_line_ and the terminal
+  bool open_line_ = false;      ///< the one that is being rewritten
   double seconds_per_step_ = 0; ///< smoothed
   double bubble_sum_ = 0;       ///< per cent, of the steps that know theirs
   std::uint64_t bubble_steps_ = 0;

@@ -29,9 +29,10 @@ constexpr std::uint64_t number_max = std::uint64_t{1} << 56;
 /// 0.5 for one with a fraction or null.
 const json& pattern() {
   static const json job = {
-    {"id", ""},    {"name", ""},    {"state", ""}, {"priority", -1},
-    {"step", 0u},  {"steps", 0u},   {"loss", 0.5}, {"tokens_per_s", 0.5},
-    {"plan?", ""}, {"waiting?", ""}, {"cause?", ""}};
+    {"id", ""},       {"name", ""},     {"state", ""},
+    {"priority", -1}, {"changed", 0u},  {"step", 0u},
+    {"steps", 0u},    {"loss", 0.5},    {"tokens_per_s", 0.5},
+    {"plan?", ""},    {"waiting?", ""}, {"cause?", ""}};
   static const json device = {{"kind", "cpu"},     {"name", ""},
                               {"threads", 1u},     {"host_threads", 0u},
                               {"mflops", 0u},      {"stream_mbps", 0u},
@@ -63,6 +64,7 @@ const json& pattern() {
                            {"self", ""},
                            {"name", ""},
                            {"state", ""},
+                           {"beacons", {{"strange", 0u}}},
                            {"peers", json::array({peer})},
                            {"jobs", json::array({job})},
                            {"cuts", json::array({json::array({""})})},

@@ -1,11 +1,14 @@
 // apps/status_text.cpp -- columns.
 #include "apps/status_text.hpp"
 
+#include "runtime/core/amounts.hpp"
 #include "runtime/core/shown.hpp"
 
+#include <algorithm>
 #include <cstdarg>
 #include <cstdio>
 #include <iterator>
+#include <tuple>
 #include <vector>
 
 namespace shoal::apps {
@@ -52,24 +55,12 @@ std::string devices_of(const json& peer) {
     return "witness";
   std::string out;
   for (const json& d : peer["devices"])
-    put(out, "%s%s %llu threads %llu GFLOP/s %llu MiB", out.empty() ? "" : ", ",
-        text(d, "kind"), number(d, "threads"), number(d, "mflops") / 1000,
-        number(d, "memory_bytes") >> 20);
+    put(out, "%s%s %s %llu GFLOP/s %s", out.empty() ? "" : ", ",
+        text(d, "kind"),
+        core::count_text(number(d, "threads"), "thread").c_str(),
+        number(d, "mflops") / 1000,
+        core::size_text(number(d, "memory_bytes")).c_str());
   return peer["voter"].get<bool>() ? out : out + ", no vote";
-}
-
-std::string size_text(std::uint64_t bytes) {
-  static const char* const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-  double value = double(bytes);
-  std::size_t unit = 0;
-  for (; value >= 1024 && unit + 1 < std::size(units); ++unit)
-    value /= 1024;
-  std::string out;
-  if (unit == 0)
-    put(out, "%.0f %s", value, units[unit]);
-  else
-    put(out, "%.1f %s", value, units[unit]);
-  return out;
 }
 
 /// A speed of a link, or "-" while nothing has measured it.
@@ -92,14 +83,14 @@ void put_moved(std::string& out, const std::string& peer, const json& moved,
   put(out, "%-16s %-6s %10s %12s %11s %11s  %s\n", peer.c_str(),
       text(moved, "fabric"), speed_text(moved["latency_ns"], 1e3, "us").c_str(),
       speed_text(moved["bytes_per_s"], 1e6, "MB/s").c_str(),
-      size_text(number(moved, "sent_bytes")).c_str(),
-      size_text(number(moved, "received_bytes")).c_str(), why.c_str());
+      core::size_text(number(moved, "sent_bytes")).c_str(),
+      core::size_text(number(moved, "received_bytes")).c_str(), why.c_str());
   for (const json& j : moved["jobs"]) {
     const std::string& job = text_of(j, "job");
     put(out, "  %-38s %20s %11s\n",
         job.empty() ? "no job" : ("job " + job).c_str(),
-        size_text(number(j, "sent_bytes")).c_str(),
-        size_text(number(j, "received_bytes")).c_str());
+        core::size_text(number(j, "sent_bytes")).c_str(),
+        core::size_text(number(j, "received_bytes")).c_str());
   }
 }
 
@@ -113,11 +104,19 @@ std::string status_table(const status_json& status) {
       "DEVICES");
   for (const json& p : status["peers"]) {
     const json& addresses = p["addresses"];
-    put(out, "%-10s %-16s %-12s %-22s %s\n", begin_of(p["id"], 8).c_str(),
-        text(p, "name"), text(p, "state"),
+    const bool own = text_of(p, "id") == text_of(status, "self");
+    put(out, "%-10s %-16s %-12s %-22s %s\n",
+        (begin_of(p["id"], 8) + (own ? "*" : "")).c_str(), text(p, "name"),
+        text(p, "state"),
         addresses.empty() ? "" : addresses[0].get<std::string>().c_str(),
         devices_of(p).c_str());
   }
+  put(out, "* the node that was asked (%s)\n", text(status, "name"));
+  if (const auto strange = number(status["beacons"], "strange"); strange > 0)
+    put(out,
+        "%s of nodes with another cluster key or --cluster heard: they are not "
+        "of this shoal\n",
+        core::count_text(strange, "announcement").c_str());
   for (const json& cut : status["cuts"])
     if (cut.size() == 2)
       put(out, "no way between %s and %s\n", begin_of(cut[0], 8).c_str(),
@@ -157,11 +156,32 @@ std::string links_table(const status_json& status) {
   return out;
 }
 
+namespace {
+
+/// Jobs that run or wait first, by priority, the oldest of one priority first;
+/// then those that have ended, the last one first.
+std::vector<const json*> in_order(const json& jobs) {
+  std::vector<const json*> out;
+  for (const json& j : jobs)
+    out.push_back(&j);
+  const auto place = [](const json* j) {
+    const auto changed = std::int64_t(number(*j, "changed")); // <= 2^56
+    return text_of(*j, "state") == "running"
+             ? std::tuple(0, -(*j)["priority"].get<std::int64_t>(), changed)
+             : std::tuple(1, std::int64_t{0}, -changed);
+  };
+  std::ranges::stable_sort(out, {}, place);
+  return out;
+}
+
+} // namespace
+
 std::string jobs_table(const status_json& status) {
   std::string out;
   put(out, "%-16s  %-16s %4s  %-9s %15s %9s %10s  %s\n", "JOB", "NAME", "PRIO",
       "STATE", "STEP", "LOSS", "TOKENS/S", "WHERE");
-  for (const json& j : status["jobs"]) {
+  for (const json* each : in_order(status["jobs"])) {
+    const json& j = *each;
     const bool waits = j.contains("waiting");
     const bool runs = text_of(j, "state") == "running";
     std::string loss, speed;

@@ -85,6 +85,13 @@ toml_table::parse(std::string_view text, const std::string& file_name) {
   return out;
 }
 
+std::vector<std::string> toml_table::names() const {
+  std::vector<std::string> out;
+  for (const auto& [name, keys] : tables_)
+    out.push_back(name);
+  return out;
+}
+
 const std::map<std::string, std::vector<std::string>>&
 toml_table::values(const std::string& table) const {
   static const std::map<std::string, std::vector<std::string>> none;

@@ -26,6 +26,8 @@ public:
   /// Throws toml_error; `name` is for the errors.
   static toml_table parse(std::string_view text, const std::string& name);
 
+  std::vector<std::string> names() const; ///< of the tables
+
   /// Keys of a table; a scalar has one value.
   const std::map<std::string, std::vector<std::string>>&
   values(const std::string& table) const;

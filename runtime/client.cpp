@@ -5,6 +5,7 @@
 #include "runtime/model/json.hpp"
 #include "runtime/node.hpp" // node_error
 #include "runtime/node/client_link.hpp"
+#include "runtime/node_folders.hpp"
 #include "runtime/store/store.hpp" // sha256
 
 #include <openssl/evp.h>
@@ -33,24 +34,6 @@ static constexpr milliseconds refresh_period{5000};
 /// A blob whose next piece does not come for so long is given up.
 static constexpr milliseconds blob_patience{60000};
 
-std::vector<fs::path> local_nodes(const fs::path& first) {
-  std::vector<fs::path> out;
-  auto add = [&](const fs::path& folder) {
-    if (std::ranges::find(out, folder) == out.end()
-        && fs::exists(control_socket(folder)))
-      out.push_back(folder);
-  };
-  add(first);
-  std::error_code error;
-  std::vector<fs::path> beside;
-  for (const auto& entry : fs::directory_iterator(first.parent_path(), error))
-    beside.push_back(entry.path());
-  std::ranges::sort(beside);
-  for (const fs::path& folder : beside)
-    add(folder);
-  return out;
-}
-
 class client::impl {
 public:
   explicit impl(client_config config) : config_(std::move(config)) {
@@ -67,13 +50,14 @@ public:
     return error;
   }
   bool try_local(const fs::path& folder);
+  /// Why connect() has found nobody, and what to do.
+  std::string nobody() const;
   std::unique_ptr<client_link> dial(const std::string& address);
   bool try_address(const std::string& address);
   std::error_code learn();
-  enum class moved { yes, no, stopped };
-  /// Tries to reach another node, or the same again, for so long, or until
-  /// `stop` says so.
-  moved move(milliseconds patience, const std::function<bool()>& stop);
+  /// Moves to another node until `until`, or until `stop` says so.
+  bool
+  move(steady_clock::time_point until, const std::function<bool()>& stop = {});
   /// What other nodes know of the steps after `last` and before `next`, in
   /// order. Nobody knows: nothing.
   std::vector<job_event>
@@ -121,14 +105,9 @@ std::error_code client::impl::connect(bool anywhere) {
   if (!config_.data_dir.empty()) {
     if (try_local(config_.data_dir))
       return {};
-    bool common = false; // all nodes of the user's default directory are his
-    try {
-      common =
-        config_.data_dir.parent_path() == default_data_dir("").parent_path();
-    } catch (const node_error&) {
-    }
-    if (anywhere || common)
-      for (const fs::path& folder : local_nodes(config_.data_dir))
+    // All nodes of the user's default directory are his.
+    if (anywhere || (!config_.named && is_by_name(config_.data_dir)))
+      for (const fs::path& folder : folders_of_nodes(config_.data_dir))
         if (try_local(folder))
           return {};
   }
@@ -138,18 +117,37 @@ std::error_code client::impl::connect(bool anywhere) {
   for (const std::string& address : addresses)
     if (try_address(address))
       return {};
-  std::string hint = text_.empty() ? "" : " (" + text_ + ")";
-  return fail(errc::no_node, "no node answers"
-                               + (config_.data_dir.empty()
-                                    ? std::string(" at the given addresses")
-                                    : " in " + config_.data_dir.string())
-                               + hint + ": start one with `shoal node`");
+  return fail(errc::no_node, nobody());
+}
+
+std::string client::impl::nobody() const {
+  const std::string reason = text_.empty() ? "" : " (" + text_ + ")";
+  if (config_.data_dir.empty())
+    return "no node answers at the given addresses" + reason
+           + ": check that a node listens there, and that --cluster-key names "
+             "the key of its shoal";
+  const bool by_name = is_by_name(config_.data_dir);
+  const std::string name = config_.data_dir.filename().string();
+  std::string others;
+  if (config_.named && by_name)
+    for (const fs::path& folder : running_nodes(config_.data_dir))
+      others += (others.empty() ? "" : ", ") + folder.filename().string();
+  if (!others.empty())
+    return "no node named '" + name
+           + "' runs on this machine; these do: " + others;
+  return "no node answers in " + config_.data_dir.string() + reason
+         + ": start one with `shoal node"
+         + (!config_.named ? std::string()
+            : by_name      ? " --name " + name
+                           : " --data-dir " + config_.data_dir.string())
+         + "`";
 }
 
 std::error_code
 client::impl::ask(decltype(client_request::body) body, client_reply& out) {
-  if (!link_)
-    return fail(errc::lost, "not connected to a node");
+  if (!link_) // text_ says why it was lost
+    return text_.empty() ? fail(errc::lost, "not connected to a node")
+                         : make_error_code(errc::lost);
   milliseconds timeout = config_.timeout;
   if (std::holds_alternative<runtime::submit_job>(body)
       || std::holds_alternative<runtime::recover_force>(body)
@@ -191,29 +189,27 @@ std::error_code client::impl::learn() {
   return {};
 }
 
-client::impl::moved
-client::impl::move(milliseconds patience, const std::function<bool()>& stop) {
-  const std::string before = where_;
-  const auto until = steady_clock::now() + patience;
+bool client::impl::move(steady_clock::time_point until,
+                        const std::function<bool()>& stop) {
+  std::string before = where_;
   for (bool said = false;; said = true) {
     if (!connect(true)) {
       (void)learn();
       if (link_) {
         if (config_.say && where_ != before)
           config_.say("[client] lost " + before + "; going on with " + where_);
-        return moved::yes;
+        return true;
       }
     }
-    if (steady_clock::now() >= until)
-      return moved::no;
-    if (stop && stop())
-      return moved::stopped;
+    if (steady_clock::now() >= until || (stop && stop()))
+      return false;
     if (config_.say && !said)
-      config_.say(
-        "[client] lost " + before + ", and no other node answers; trying for "
-        + std::to_string(std::chrono::ceil<std::chrono::seconds>(patience)
-                           .count())
-        + " s (a node that is started again goes on with the job)");
+      config_.say("[client] " + before
+                  + " does not answer, and no other node does; trying for "
+                  + std::to_string(std::chrono::ceil<std::chrono::seconds>(
+                                     until - steady_clock::now())
+                                     .count())
+                  + " s more");
     std::this_thread::sleep_for(pause);
   }
 }
@@ -287,9 +283,15 @@ std::error_code client::connect() {
   if (auto error = impl_->connect(false))
     return error;
   // A node that has too many clients says so to the first question.
-  if (auto error = impl_->learn(); error == errc::refused)
-    return error;
-  return {};
+  const auto error = impl_->learn();
+  if (error == errc::timed_out)
+    impl_->text_ =
+      "the node at " + impl_->where_ + " has not answered for "
+      + std::to_string(
+        std::chrono::ceil<std::chrono::seconds>(impl_->config_.timeout).count())
+      + " s: its process is stopped or overloaded; continue it (kill -CONT), "
+        "or end it and start it again";
+  return error == errc::refused ? error : std::error_code{};
 }
 
 std::error_code client::status(std::string& json) {
@@ -367,9 +369,7 @@ std::error_code client::get_blob(
     };
     if (auto error = impl_->ask(request, reply)) {
       bool gone = error == errc::lost || error == errc::timed_out;
-      const auto left = std::chrono::duration_cast<milliseconds>(
-        until - steady_clock::now());
-      if (gone && impl_->move(left, {}) == impl::moved::yes)
+      if (gone && impl_->move(until))
         continue;
       return error;
     }
@@ -459,11 +459,10 @@ client::follow(core::job_id job,
     if (auto error = impl_->ask(ask_events{job, next}, reply)) {
       if (error == errc::refused || error == errc::not_found)
         return error;
-      const auto moved = impl_->move(patience, hooks.stop);
-      if (moved == impl::moved::stopped)
-        return {};
-      if (moved == impl::moved::no)
-        return impl_->fail(errc::no_node, impl_->text_);
+      if (!impl_->move(steady_clock::now() + patience, hooks.stop))
+        return hooks.stop && hooks.stop()
+                 ? std::error_code{}
+                 : impl_->fail(errc::no_node, impl_->text_);
       next = 0; // positions are those of one node
       if (hooks.moved)
         hooks.moved();

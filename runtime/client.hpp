@@ -29,6 +29,8 @@ namespace shoal::runtime {
 struct client_config {
   /// Use the node of this data directory; empty: addresses only.
   std::filesystem::path data_dir;
+  /// The user has named this node: connect() takes no other in its place.
+  bool named = false;
   /// "host:port" of nodes to ask over TLS.
   std::vector<std::string> addresses;
   /// Empty: the user's own.
@@ -52,7 +54,8 @@ public:
   explicit client(client_config config);
   ~client();
 
-  /// Connects to the first node that answers. errc::no_node if none does.
+  /// Connects to the first node that answers. errc::no_node if none does. Where
+  /// a node takes the connection and then says nothing, the next call fails.
   [[nodiscard]] std::error_code connect();
 
   /// What `shoal status --json` prints.
@@ -131,9 +134,5 @@ private:
   class impl;
   std::unique_ptr<impl> impl_;
 };
-
-/// Data directories of the running nodes below the default one, `first` first.
-std::vector<std::filesystem::path>
-local_nodes(const std::filesystem::path& first);
 
 } // namespace shoal::runtime

@@ -1,6 +1,8 @@
 // runtime/host_list.cpp -- reads lists of hosts.
 #include "runtime/host_list.hpp"
 
+#include "runtime/node/ip_address.hpp"
+
 #include <charconv>
 
 namespace shoal::runtime {
@@ -90,6 +92,16 @@ std::optional<names> parse_slurm_hosts(std::string_view list) {
       return out;
     list.remove_prefix(at + 1);
   }
+}
+
+std::string with_node_port(const std::string& address) {
+  const std::string port = ":" + std::to_string(node_port);
+  if (address.empty())
+    return address;
+  const bool bracketed = address.front() == '[' && address.back() == ']';
+  if (bracketed || address.find(':') == std::string::npos)
+    return address + port;
+  return parse_ip(address) ? "[" + address + "]" + port : address;
 }
 
 bool split_host_port(const std::string& address, std::string& host,

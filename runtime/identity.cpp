@@ -2,6 +2,7 @@
 #include "runtime/identity.hpp"
 
 #include "runtime/core/hex.hpp"
+#include "runtime/core/shown.hpp"
 #include "runtime/node.hpp" // node_error
 #include "runtime/node/file.hpp"
 #include "runtime/wire/codec.hpp" // key_digest
@@ -108,6 +109,31 @@ void keep_own_key(const fs::path& data_dir, const shared_key& key) {
                      + error.message());
 }
 
+static fs::path own_cluster_file(const fs::path& data_dir) {
+  return data_dir / "cluster.name";
+}
+
+std::optional<std::string> own_cluster(const fs::path& data_dir) {
+  const fs::path file = own_cluster_file(data_dir);
+  if (!fs::exists(file))
+    return std::nullopt;
+  std::vector<std::byte> bytes;
+  if (auto error = read_file(file, codec::name_bytes_max, bytes))
+    throw node_error("cannot read " + file.string() + ": " + error.message());
+  std::string name(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  if (name.empty() || !core::is_shown(name))
+    throw node_error(file.string()
+                     + " is damaged: remove it, and name the shoal's cluster "
+                       "by --cluster");
+  return name;
+}
+
+void keep_own_cluster(const fs::path& data_dir, const std::string& name) {
+  const fs::path file = own_cluster_file(data_dir);
+  if (auto error = replace_file(file, std::as_bytes(std::span(name))))
+    throw node_error("cannot write " + file.string() + ": " + error.message());
+}
+
 fs::path user_key_file() {
   const char* config = std::getenv("XDG_CONFIG_HOME");
   const char* home = std::getenv("HOME");
@@ -147,13 +173,14 @@ bool mend_data_dir(const fs::path& folder) {
   struct stat is {};
   if (::stat(folder.c_str(), &is) != 0 || (is.st_mode & 077) == 0)
     return false; // it is made private, or cannot be used anyway
-  const std::string open =
-    "data directory " + folder.string() + " can be read or changed by others";
+  const std::string open = folder.string() + " is accessible to other users";
   if (!S_ISDIR(is.st_mode) || is.st_uid != ::geteuid())
-    throw node_error(open + " and is not yours: choose another --data-dir");
+    throw node_error(folder.string()
+                     + " belongs to another user, or is no directory: choose "
+                       "another --data-dir");
   if (!fs::is_empty(folder) && !fs::exists(folder / "identity.key"))
     throw node_error(open
-                     + " and holds files of no node: choose an empty "
+                     + " and is not a shoal data directory: use an empty "
                        "--data-dir, or run chmod 700 on it");
   if (::chmod(folder.c_str(), 0700) != 0)
     throw node_error(open + ": " + std::strerror(errno));

@@ -14,6 +14,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace shoal::runtime {
@@ -35,6 +36,12 @@ transport::tls::shared_key load_cluster_key(const std::filesystem::path& file);
 std::filesystem::path own_key_file(const std::filesystem::path& data_dir);
 void keep_own_key(const std::filesystem::path& data_dir,
                   const transport::tls::shared_key& key);
+
+/// The name of the cluster for which keep_own_key() has kept an invite's key.
+/// @returns nothing where none is kept; then a node is of the default one.
+std::optional<std::string> own_cluster(const std::filesystem::path& data_dir);
+void keep_own_cluster(const std::filesystem::path& data_dir,
+                      const std::string& name);
 
 /// Reads the user's cluster key, or makes it: $XDG_CONFIG_HOME/shoal/
 /// cluster.key. Of several processes that make it at once, all get the same.

@@ -3,6 +3,7 @@
 
 #include "runtime/node.hpp" // node_error
 #include "runtime/node/client_link.hpp"
+#include "runtime/node/ip_address.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -15,10 +16,20 @@ static constexpr std::chrono::seconds answer_max{40};
 
 invite_token decode_token(const std::string& text) {
   auto token = parse_token(text);
+  if (!token && is_token_of_another_version(text))
+    throw usage_error("the join token was made by another version of shoal: "
+                      "run `shoal invite` of this version for a new one");
   if (!token)
-    throw node_error("the join token is none, or not whole: copy all of what "
-                     "`shoal invite` printed");
+    throw usage_error("that is not a complete join token: paste the whole line "
+                      "that `shoal invite` printed");
   return std::move(*token);
+}
+
+bool is_local(const invite_token& token) {
+  return std::ranges::all_of(token.addresses, [](const std::string& address) {
+    const auto ip = parse_ip(host_of(address));
+    return ip && is_loopback(ip->address);
+  });
 }
 
 transport::tls::shared_key

@@ -1,4 +1,5 @@
 // runtime/invite_text.cpp -- tokens as text.
+#include "runtime/core/shown.hpp"
 #include "runtime/invite.hpp"
 
 #include <array>
@@ -10,8 +11,7 @@ namespace shoal::runtime {
 static constexpr std::string_view prefix = "shoal-";
 static constexpr std::string_view digits =
   "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-static constexpr char version = 1;
-static constexpr std::size_t address_bytes_max = 255;
+static constexpr char version = 2;
 
 static std::string to_base64url(const std::string& bytes) {
   std::string out;
@@ -55,19 +55,40 @@ std::string encode_token(const invite_token& token) {
       static_cast<char>(static_cast<std::uint64_t>(token.expires_s) >> shift);
   bytes.append(token.inviter.begin(), token.inviter.end());
   bytes.append(token.key.begin(), token.key.end());
-  for (const std::string& a : token.addresses) {
-    bytes += static_cast<char>(a.size());
-    bytes += a;
-  }
+  const auto add = [&bytes](const std::string& text) {
+    bytes += static_cast<char>(text.size());
+    bytes += text;
+  };
+  add(token.cluster);
+  for (const std::string& a : token.addresses)
+    add(a);
   return std::string(prefix) + to_base64url(bytes);
+}
+
+/// The bytes of what looks like a token, of whatever version.
+static std::optional<std::string> bytes_of(const std::string& text) {
+  if (text.size() > token_text_max || !text.starts_with(prefix))
+    return std::nullopt;
+  auto bytes = from_base64url(std::string_view(text).substr(prefix.size()));
+  return bytes && !bytes->empty() ? bytes : std::nullopt;
+}
+
+/// A text after a byte for its length. @returns whether there is one.
+static bool
+take_text(const std::string& bytes, std::size_t& offset, std::string& out) {
+  if (offset >= bytes.size())
+    return false;
+  const auto size = static_cast<unsigned char>(bytes[offset++]);
+  if (size == 0 || size > bytes.size() - offset)
+    return false;
+  out = bytes.substr(offset, size);
+  offset += size;
+  return true;
 }
 
 std::optional<invite_token> parse_token(const std::string& text) {
   constexpr std::size_t head = 1 + 8 + 32 + 32;
-  if (text.size() > token_text_max || !text.starts_with(prefix))
-    return std::nullopt;
-  const auto bytes =
-    from_base64url(std::string_view(text).substr(prefix.size()));
+  const auto bytes = bytes_of(text);
   if (!bytes || bytes->size() < head || (*bytes)[0] != version)
     return std::nullopt;
   invite_token out;
@@ -77,20 +98,27 @@ std::optional<invite_token> parse_token(const std::string& text) {
   out.expires_s = static_cast<std::int64_t>(expires);
   std::memcpy(out.inviter.data(), bytes->data() + 9, 32);
   std::memcpy(out.key.data(), bytes->data() + 41, 32);
-  for (std::size_t at = head; at < bytes->size();) {
-    const auto size = static_cast<unsigned char>((*bytes)[at++]);
-    if (size == 0 || size > address_bytes_max || size > bytes->size() - at
-        || out.addresses.size() >= token_addresses_max)
+  std::size_t offset = head;
+  if (!take_text(*bytes, offset, out.cluster) || !core::is_shown(out.cluster))
+    return std::nullopt;
+  while (offset < bytes->size()) {
+    std::string address;
+    if (out.addresses.size() >= token_addresses_max
+        || !take_text(*bytes, offset, address))
       return std::nullopt;
-    out.addresses.push_back(bytes->substr(at, size));
-    for (unsigned char c : out.addresses.back())
+    for (unsigned char c : address)
       if (c <= 32 || c >= 127)
         return std::nullopt;
-    at += size;
+    out.addresses.push_back(std::move(address));
   }
   if (out.addresses.empty())
     return std::nullopt;
   return out;
+}
+
+bool is_token_of_another_version(const std::string& text) {
+  const auto bytes = bytes_of(text);
+  return bytes && (*bytes)[0] != version;
 }
 
 } // namespace shoal::runtime

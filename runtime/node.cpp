@@ -181,6 +181,7 @@ void node::impl::start_services() {
     spawn_membership(*system_, make_membership_hooks(), pending_events_);
   mesh_config m;
   m.listen = setup_.listen;
+  m.listen_else = setup_.listen_else;
   m.identity = setup_.identity;
   m.cluster_key = setup_.cluster_key;
   m.host = boot_id();
@@ -192,8 +193,7 @@ void node::impl::start_services() {
   } catch (const std::exception& e) {
     if (lacks_threads(e))
       throw; // another address does not help
-    throw node_error("cannot listen on " + setup_.listen + ": " + e.what()
-                     + "; choose another --listen");
+    throw node_error(std::string(e.what()) + "; choose another --listen");
   }
   address_ = mesh_->address();
   keeper_ = std::make_unique<profile_keeper>(self_, profile_);
@@ -224,8 +224,8 @@ void node::impl::start_membership() {
   c->self.voter = !config_.embedded;
   c->self.witness = config_.witness;
   c->self.voter = config_.voter;
-  c->cluster = config_.cluster;
-  c->seeds = config_.join;
+  c->cluster = setup_.cluster;
+  c->seeds = setup_.join;
   c->seeds.insert(c->seeds.end(), setup_.seeds.begin(), setup_.seeds.end());
   c->key = setup_.cluster_key;
   c->digest_key = &codec::key_digest;
@@ -263,7 +263,7 @@ void node::impl::start_discovery() {
   if (!config_.discover || config_.embedded)
     return;
   discovery_config d;
-  d.cluster = config_.cluster;
+  d.cluster = setup_.cluster;
   d.key = setup_.cluster_key;
   d.self = self_;
   d.listener = address_;
@@ -282,7 +282,7 @@ void node::impl::start_discovery() {
 void node::impl::start_finder() {
   finder_config f;
   f.names = setup_.names;
-  f.names.insert(f.names.end(), config_.join.begin(), config_.join.end());
+  f.names.insert(f.names.end(), setup_.join.begin(), setup_.join.end());
   f.hosts_file = config_.hosts_file;
   if (config_.embedded || (f.names.empty() && f.hosts_file.empty()))
     return;

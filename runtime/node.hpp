@@ -27,6 +27,13 @@ public:
   using std::runtime_error::runtime_error;
 };
 
+/// What the user has asked for is wrong in itself: a flag's value, or flags that
+/// exclude each other. The rest of node_error is what the world refuses.
+class usage_error : public node_error {
+public:
+  using node_error::node_error;
+};
+
 class node {
 public:
   /// Starts everything. @pre `roles` may lack "supervisor": then job messages

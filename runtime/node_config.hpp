@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,8 @@ namespace shoal::runtime {
 
 /// How long a leaving node waits for its jobs and for the others to agree.
 inline constexpr std::chrono::seconds leave_deadline{60};
+
+inline constexpr char default_cluster[] = "shoal";
 
 /// What the program around a node hears. Called on threads of the node; must
 /// not wait and must not call the node. Empty functions are skipped.
@@ -37,10 +40,11 @@ struct node_config {
   std::string name;
   /// Overrides the directory that `name` selects. One node at a time.
   std::filesystem::path data_dir;
-  /// "host:port", port 0: any free one. Empty: every interface, by IPv6 and
-  /// IPv4, when a cluster key file is given, else loopback.
+  /// "host:port", port 0: any free one. Empty: node_port of every interface, by
+  /// IPv6 and IPv4, when a cluster key file is given (any free port if that one
+  /// is taken), else any free port of loopback.
   std::string listen;
-  /// "host:port" of peers to contact beside those that discovery finds: until
+  /// "host:port" or "host" (node_port) of peers to contact beside those that discovery finds: until
   /// somebody answers, and later now and then when they are not connected.
   std::vector<std::string> join;
   /// Lists of hosts to contact: a file, read again when it changes, and the
@@ -48,8 +52,10 @@ struct node_config {
   /// are tried at node_port, where a node with a list then listens.
   std::filesystem::path hosts_file;
   bool slurm = false;
-  /// Shoals of other names are ignored.
-  std::string cluster = "shoal";
+  /// Shoals of other names are ignored. Left out: as the join token says, or
+  /// the one by which this data directory's node has joined, else
+  /// default_cluster.
+  std::optional<std::string> cluster;
   /// The secret that the peers share. Empty: the user's own, made on first
   /// use; the node then binds loopback only.
   std::filesystem::path cluster_key_file;

@@ -1,6 +1,7 @@
 // runtime/run_config.cpp -- the table of a run file's keys, read and written.
 #include "runtime/run_config.hpp"
 
+#include "runtime/core/nearest.hpp"
 #include "runtime/core/shown.hpp"
 #include "runtime/core/training/job_messages.hpp" // bad_steps_max
 #include "runtime/core/view.hpp" // priority_min
@@ -21,40 +22,14 @@ using model::failure;
 
 constexpr double big = 1e15;
 
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  for (std::size_t j = 0; j <= b.size(); ++j)
-    row[j] = j;
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i;
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      std::size_t above = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1,
-                         diagonal + (a[i - 1] == b[j - 1] ? 0 : 1)});
-      diagonal = above;
-    }
-  }
-  return row[b.size()];
-}
-
-std::string
-nearest(std::string_view word, const std::vector<std::string_view>& known) {
-  std::string_view best;
-  std::size_t distance = std::max<std::size_t>(3, word.size() / 3) + 1;
-  for (std::string_view k : known) {
-    std::size_t d = edit_distance(word, k);
-    if (d < distance) {
-      distance = d;
-      best = k;
-    }
-  }
-  return best.empty() ? std::string{}
-                      : "; did you mean '" + std::string(best) + "'?";
-}
-
+/// As people write it: whole numbers in full, others with as many digits as
+/// tell them apart.
 std::string number(double value) {
   char text[32];
+  if (value == std::floor(value) && std::abs(value) <= big) {
+    std::snprintf(text, sizeof text, "%.0f", value);
+    return text;
+  }
   std::snprintf(text, sizeof text, "%.17g", value);
   for (int digits = 1; digits < 17; ++digits) {
     char shorter[32];
@@ -71,18 +46,18 @@ struct put_value {
   const run_key& key;
   const json& value;
 
-  std::string range(double x) const {
-    const bool automatic = x == -1 && key.low > -1;
-    if (automatic) {
-      run_config defaults;
-      if (const auto* i = std::get_if<std::int64_t run_config::*>(&key.where))
-        if (defaults.*(*i) == -1)
-          return {};
-    }
+  /// Whether -1 stands for "choose": where it is the default.
+  bool may_choose() const {
+    const auto* i = std::get_if<std::int64_t run_config::*>(&key.where);
+    return i && key.low > -1 && run_config{}.*(*i) == -1;
+  }
+  std::string range(double x, const std::string& text) const {
+    if (x == -1 && may_choose())
+      return {};
     if (std::isfinite(x) && x >= key.low && x <= key.high)
       return {};
-    return "is " + number(x) + ", must be between " + number(key.low) + " and "
-           + number(key.high);
+    return "is " + text + ", must be " + (may_choose() ? "-1 or " : "")
+           + "between " + number(key.low) + " and " + number(key.high);
   }
   std::string operator()(std::string run_config::*at) const {
     if (!value.is_string())
@@ -94,7 +69,7 @@ struct put_value {
     if (!value.is_number())
       return "must be a number";
     run.*at = value.get<double>();
-    return range(run.*at);
+    return range(run.*at, number(run.*at));
   }
   std::string operator()(std::int64_t run_config::*at) const {
     if (!value.is_number_integer())
@@ -104,7 +79,7 @@ struct put_value {
              > std::uint64_t(std::numeric_limits<std::int64_t>::max()))
       return "is too large";
     run.*at = value.get<std::int64_t>();
-    return range(double(run.*at));
+    return range(double(run.*at), std::to_string(run.*at));
   }
   std::string operator()(bool run_config::*at) const {
     if (!value.is_boolean())
@@ -135,7 +110,9 @@ struct put_value {
       if (!item.is_number_integer())
         return "must be a list of whole numbers";
       (run.*at).push_back(item.get<std::int64_t>());
-      if (std::string wrong = range(double((run.*at).back())); !wrong.empty())
+      const std::int64_t last = (run.*at).back();
+      if (std::string wrong = range(double(last), std::to_string(last));
+          !wrong.empty())
         return "has an entry that " + wrong;
     }
     return {};
@@ -157,7 +134,7 @@ read_model(const json& section, std::string_view source, run_config& run) {
   for (const auto& [name, value] : section.items()) {
     if (std::ranges::find(known, name) == known.end())
       return failure{std::string(source) + ": unknown key model."
-                     + core::shown(name) + nearest(name, known)};
+                     + core::shown(name) + core::did_you_mean(name, known)};
     if (name != "path")
       keys[name] = value;
   }
@@ -185,7 +162,7 @@ model::status read_section(const std::string& name, const json& section,
   }
   if (names.empty())
     return failure{where + "unknown section [" + core::shown(name) + "]"
-                   + nearest(name, sections)};
+                   + core::did_you_mean(name, sections)};
   if (!section.is_object())
     return failure{where + "[" + name + "] must be a table"};
   for (const auto& item : section.items()) {
@@ -195,7 +172,7 @@ model::status read_section(const std::string& name, const json& section,
     });
     if (at == keys().end())
       return failure{where + "unknown key " + name + "." + core::shown(key_name)
-                     + nearest(key_name, names)};
+                     + core::did_you_mean(key_name, names)};
     std::string wrong =
       std::visit(put_value{run, *at, item.value()}, at->where);
     if (!wrong.empty())
@@ -288,9 +265,10 @@ const std::vector<run_key>& keys() {
     {"data", "tokenizer", &r::data_tokenizer, 0, 0,
      "\"bytes\", \"model\" (tokenizer.json in model.path), or \"auto\""},
     {"data", "validation_permille", &r::data_validation_permille, 0, 900,
-     "thousandths of the files that are held out"},
+     "held-out files per 1000"},
     {"data", "bytes_max", &r::data_bytes_max, 1024,
-     double(model::corpus_bytes_max), "more text than this is refused"},
+     double(model::corpus_bytes_max),
+     "most text to read, in bytes; more is refused"},
     {"job", "priority", &r::priority, double(core::priority_min),
      double(core::priority_max),
      "jobs of higher priority take what they need first"},
@@ -301,14 +279,15 @@ const std::vector<run_key>& keys() {
     {"training", "global_batch_size", &r::global_batch_size, 1, 1 << 24,
      "sequences in a step; -1: four microbatches"},
     {"training", "max_norm", &r::max_norm, 0, 1e9,
-     "gradients are clipped to this norm; 0: not"},
+     "clip gradients to this norm; 0: off"},
     {"training", "max_bad_steps", &r::max_bad_steps, 1, core::bad_steps_max,
-     "steps in a row whose loss or gradient norm is not finite end the run as "
-     "failed; such a step changes nothing"},
+     "a step whose loss or gradient norm is not finite changes nothing; so many "
+     "in a row end the run as failed"},
     {"training", "mixed_precision_param", &r::mixed_precision_param, 0, 0,
-     "\"float32\", or \"bfloat16\": factors of products, where the processor "
-     "has them; parameters and sums stay float32"},
-    {"training", "seed", &r::seed, 0, big, "of weights and data order"},
+     "factors of matrix products: float32, or bfloat16 where the processor has "
+     "it; parameters and sums stay float32"},
+    {"training", "seed", &r::seed, 0, big,
+     "seed of the weights and of the order of the data"},
     {"optimizer", "name", &r::optimizer_name, 0, 0, "only \"AdamW\" so far"},
     {"optimizer", "lr", &r::lr, 0, 1e3, "highest learning rate"},
     {"optimizer", "beta1", &r::beta1, 0, 1, "decay of the first moment"},
@@ -320,7 +299,7 @@ const std::vector<run_key>& keys() {
     {"lr_scheduler", "total_steps", &r::lr_total_steps, 1, 1e12,
      "where the decay ends; -1: training.steps"},
     {"lr_scheduler", "decay_ratio", &r::decay_ratio, 0, 1,
-     "part of the steps, at the end, in which the rate decays"},
+     "part of the steps, at the end, in which the rate decays; 1: all"},
     {"lr_scheduler", "decay_type", &r::decay_type, 0, 0,
      "\"linear\", \"sqrt\" or \"cosine\""},
     {"lr_scheduler", "min_lr_factor", &r::min_lr_factor, 0, 1,
@@ -337,33 +316,63 @@ const std::vector<run_key>& keys() {
     {"parallelism", "pipeline_parallel_virtual_degree", &r::virtual_degree, 1,
      16, "runs of blocks on each peer; -1: 1, or for interleaved the best"},
     {"fault_tolerance", "copies", &r::copies, 0, core::copies_max,
-     "peers that hold each part of the state beside the first, in memory: "
-     "so many may be lost at once with no step"},
+     "extra in-memory copies of the training state; this many peers may die at "
+     "once without losing a step"},
     {"fault_tolerance", "copy_every", &r::copy_every, 1, core::copy_every_max,
-     "steps between copies, of which so many at most are run again; -1: every "
-     "step, or fewer where that costs more than 2 %"},
+     "copy every N steps (up to N are repeated after a failure); -1: every "
+     "step, unless that costs more than 2 %"},
     {"checkpoint", "enable", &r::checkpoint_enable, 0, 0,
-     "whether checkpoints are made before the end"},
+     "make checkpoints before the end"},
     {"checkpoint", "interval", &r::checkpoint_interval, 1, 1e12,
-     "steps that are run again at most if all peers die at once; each begins "
-     "earlier by as many steps as one was seen to take, the first at half"},
+     "at most this many steps are repeated if all peers die at once"},
     {"checkpoint", "keep_latest_k", &r::keep_latest_k, 1, 1e6,
-     "older ones are removed"},
+     "number of checkpoints to keep; older ones are removed"},
     {"checkpoint", "patience_seconds", &r::checkpoint_patience_seconds, 0, 1e9,
-     "how long the run waits for absent peers that hold the newest checkpoint, "
-     "if going on without them repeats more than interval steps"},
+     "seconds to wait for absent peers that hold the newest checkpoint, if "
+     "going on without them repeats more than checkpoint.interval steps"},
     {"metrics", "log_freq", &r::log_freq, 1, 1e9,
-     "steps between lines for people"},
+     "steps between lines of progress where stdout is no terminal"},
     {"metrics", "enable_tensorboard", &r::enable_tensorboard, 0, 0,
-     "whether event files are written"},
+     "write event files for TensorBoard"},
     {"validation", "enable", &r::validation_enable, 0, 0,
-     "whether held-out loss is measured"},
+     "measure the held-out loss"},
     {"validation", "freq", &r::validation_freq, 1, 1e12,
      "steps between evaluations"},
     {"validation", "steps", &r::validation_steps, 1, 4096,
      "microbatches in an evaluation"},
   };
   return table;
+}
+
+/// A scalar as people type it; lists without brackets.
+static std::string as_flag(const json& value) {
+  if (value.is_null())
+    return {};
+  if (value.is_string())
+    return value.get<std::string>();
+  if (value.is_number_float())
+    return number(value.get<double>());
+  if (!value.is_array())
+    return model::json_text(value);
+  std::string out;
+  for (const json& item : value)
+    out += (out.empty() ? "" : ",") + as_flag(item);
+  return out;
+}
+
+std::string default_text(const run_key& key) {
+  return as_flag(value_of(run_config{}, key));
+}
+
+std::string model_default_text(std::string_view name) {
+  static const json all = [] {
+    const auto run = parse_run("{}", "defaults");
+    return run ? model::parse_json<json>(model::to_json(run->model))
+               : json::object();
+  }();
+  const auto found = all.find(std::string(name));
+  return found == all.end() || found->is_object() ? std::string{}
+                                                  : as_flag(*found);
 }
 
 std::int64_t run_config::warmup() const noexcept {

@@ -140,6 +140,13 @@ struct run_key {
 
 const std::vector<run_key>& keys();
 
+/// The default of a key, as a flag would be given it; "" for an empty text or
+/// list.
+std::string default_text(const run_key& key);
+
+/// The same of a key of [model]; "" also where it has no value of its own.
+std::string model_default_text(std::string_view name);
+
 /// Reads {"section": {"key": value}}. Unknown keys, wrong types and values
 /// out of bounds fail; keys left out keep their defaults. `source` names the
 /// file or flag for people. When model.path is given, [model] may hold no

@@ -1,6 +1,7 @@
 // runtime/node/desk.cpp -- what a client's request does.
 #include "runtime/node/desk.hpp"
 
+#include "runtime/core/amounts.hpp"
 #include "runtime/errc.hpp"
 #include "runtime/job_journal.hpp"
 
@@ -128,20 +129,13 @@ void desk::on(client_key, const ask_status&, client_reply& out) {
   out.text = hooks_.status();
 }
 
-/// "12 GiB" or "700 MiB".
-static std::string size_text(std::uint64_t bytes) {
-  constexpr int mebi = 20, gibi = 30;
-  return bytes >> gibi >= 10 ? std::to_string(bytes >> gibi) + " GiB"
-                             : std::to_string(bytes >> mebi) + " MiB";
-}
-
 bool desk::may_upload(std::uint64_t announced, std::uint64_t bytes,
                       client_reply& out) const {
   if (announced > control_upload_bytes_max) {
     refuse(out, "unfinished uploads of one client may have "
-                  + size_text(control_upload_bytes_max)
+                  + core::size_text(control_upload_bytes_max)
                   + " together (control_upload_bytes_max), not "
-                  + size_text(announced));
+                  + core::size_text(announced));
     return false;
   }
   const store::space disk = hooks_.blobs->room();
@@ -150,8 +144,9 @@ bool desk::may_upload(std::uint64_t announced, std::uint64_t bytes,
   if (disk.all_bytes > 0
       && (disk.free_bytes < floor || bytes > disk.free_bytes - floor)) {
     refuse(out, "the disk of this node has too little room: "
-                  + size_text(disk.free_bytes) + " are free, the upload needs "
-                  + size_text(bytes) + ", and " + size_text(floor)
+                  + core::size_text(disk.free_bytes)
+                  + " are free, the upload needs " + core::size_text(bytes)
+                  + ", and " + core::size_text(floor)
                   + " stay free (control_free_bytes_min): make room, or "
                     "upload to another node");
     return false;

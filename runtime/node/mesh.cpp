@@ -111,7 +111,18 @@ void mesh::open() {
   c.log = [this](std::string_view line) {
     hooks_.say("[tls] " + std::string(line));
   };
-  tls_ = std::make_unique<transport::tls::fabric>(std::move(c), *tls_handler_);
+  try {
+    tls_ = std::make_unique<transport::tls::fabric>(c, *tls_handler_);
+  } catch (const std::system_error& e) {
+    if (config_.listen_else.empty() || e.code() != std::errc::address_in_use)
+      throw;
+    c.listen = config_.listen_else;
+    tls_ = std::make_unique<transport::tls::fabric>(c, *tls_handler_);
+    hooks_.say("[node] " + config_.listen
+               + " is taken, by another node of this machine perhaps: "
+                 "listening at "
+               + tls_->local_address());
+  }
   links_->add_fabric(fabric_kind::tls, *tls_);
   tls_ready_ = tls_.get();
   ways_->open();

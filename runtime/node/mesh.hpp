@@ -30,6 +30,7 @@ namespace shoal::runtime {
 
 struct mesh_config {
   std::string listen;
+  std::string listen_else; ///< if that port is taken; empty: then open() throws
   transport::tls::private_key identity{};
   transport::tls::shared_key cluster_key{};
   std::string host; ///< boot id: whether shared memory reaches a peer

@@ -87,6 +87,7 @@ void node::impl::invite(std::uint64_t token, const make_invite& r) {
   t.expires_s = unix_seconds() + r.seconds;
   t.inviter = self_;
   t.key = transport::tls::make_shared_key();
+  t.cluster = setup_.cluster;
   t.addresses = reachable_addresses(address_);
   if (t.addresses.size() > token_addresses_max)
     t.addresses.resize(token_addresses_max);

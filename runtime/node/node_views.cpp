@@ -178,7 +178,7 @@ void node::impl::adopt(const cl::new_view& v) {
   if (ready && config_.observer.ready)
     config_.observer.ready("ready: peer " + core::short_name(self_) + " ("
                            + setup_.name + ") at " + address_ + ", cluster "
-                           + config_.cluster + ", data in "
+                           + setup_.cluster + ", data in "
                            + setup_.data_dir.string());
   if (config_.observer.agreed)
     config_.observer.agreed(*view, v.member);

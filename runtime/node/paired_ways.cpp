@@ -33,8 +33,8 @@ std::vector<ucx::network> parsed(const std::vector<std::string>& texts) {
   for (const auto& text : texts) {
     const auto n = ucx::parse_network(text);
     if (!n)
-      throw node_error("fabric.trusted_networks: '" + text
-                       + "' is no network such as 10.1.0.0/16 or fd00::/8");
+      throw usage_error("fabric.trusted_networks: '" + text
+                        + "' is no network such as 10.1.0.0/16 or fd00::/8");
     out.push_back(*n);
   }
   return out;
@@ -54,17 +54,17 @@ void check(const fabric_choice& c) {
   for (const char* name : {"auto", "tls", "shm", "rdma", "ucx-tcp"})
     known = known || c.force == name;
   if (!known)
-    throw node_error("fabric.force is '" + c.force
-                     + "'; expected auto, tls, shm, rdma or ucx-tcp");
+    throw usage_error("fabric.force is '" + c.force
+                      + "'; expected auto, tls, shm, rdma or ucx-tcp");
   for (const auto& name : c.exclude)
     if (name != "shm" && name != "rdma" && name != "ucx-tcp")
-      throw node_error("fabric.exclude has '" + name
-                       + "'; expected shm, rdma or ucx-tcp");
+      throw usage_error("fabric.exclude has '" + name
+                        + "'; expected shm, rdma or ucx-tcp");
   if ((c.force == "rdma" || c.force == "ucx-tcp") && c.trusted.empty())
-    throw node_error("fabric.force = " + c.force
-                     + " needs fabric.trusted_networks, such as 10.1.0.0/16: "
-                       "whoever is in such a network can read and write this "
-                       "process's memory");
+    throw usage_error("fabric.force = " + c.force
+                      + " needs fabric.trusted_networks, such as 10.1.0.0/16: "
+                        "whoever is in such a network can read and write this "
+                        "process's memory");
   (void)parsed(c.trusted);
 }
 

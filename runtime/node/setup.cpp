@@ -49,11 +49,11 @@ const fs::path& throw_away_dir::make() {
 
 static void check_text(const std::string& text, const char* flag) {
   if (text.size() > codec::name_bytes_max)
-    throw node_error(std::string(flag) + " is longer than "
-                     + std::to_string(codec::name_bytes_max) + " bytes");
+    throw usage_error(std::string(flag) + " is longer than "
+                      + std::to_string(codec::name_bytes_max) + " bytes");
   // What is not UTF-8 is mended first: that alone is no control character.
   if (!core::is_shown(core::replace_broken(text)))
-    throw node_error(std::string(flag) + " has a control character");
+    throw usage_error(std::string(flag) + " has a control character");
 }
 
 /// Two names that differ only in what is not UTF-8 would become one: shoals
@@ -61,17 +61,28 @@ static void check_text(const std::string& text, const char* flag) {
 static void check_cluster(const std::string& name) {
   check_text(name, "--cluster");
   if (name.empty())
-    throw node_error("--cluster is empty");
+    throw usage_error("--cluster is empty");
   if (!core::is_utf8(name))
-    throw node_error("--cluster '" + name
-                     + "' is not UTF-8: give a name that is");
+    throw usage_error("--cluster '" + name
+                      + "' is not UTF-8: give a name that is");
 }
 
-static std::string checked_host(const std::string& address) {
-  std::string host = host_of(address);
+/// The host of "host:port". @param flag where the address stands
+/// @param port_min 0 where that stands for any free port
+static std::string
+checked_host(const char* flag, const std::string& address, int port_min) {
+  const std::string what = std::string(flag) + ": '" + address + "' ";
+  const std::string host = host_of(address);
   if (host.empty() || !core::is_shown(address))
-    throw node_error("address '" + address
-                     + "' is no host:port or [IPv6 address]:port");
+    throw usage_error(what + "is not host:port or [IPv6 address]:port");
+  const auto digits = std::string_view(address).substr(address.rfind(':') + 1);
+  std::uint16_t port = 0;
+  const auto [end, error] =
+    std::from_chars(digits.data(), digits.data() + digits.size(), port);
+  if (digits.empty() || error != std::errc()
+      || end != digits.data() + digits.size() || port < port_min)
+    throw usage_error(what + "has no port from " + std::to_string(port_min)
+                      + " to 65535 after its last ':'");
   return host;
 }
 
@@ -101,7 +112,7 @@ static std::vector<std::string> slurm_names() {
   const char* list = std::getenv("SLURM_JOB_NODELIST");
   auto hosts = list ? parse_slurm_hosts(list) : std::nullopt;
   if (!hosts)
-    throw node_error(
+    throw usage_error(
       std::string("--slurm: SLURM_JOB_NODELIST is ")
       + (list ? "no list of nodes" : "not set: run inside a Slurm job"));
   for (std::string& host : *hosts)
@@ -151,18 +162,33 @@ static void follow_replacements(const node_config& config, node_setup& out) {
   out.keys = std::move(kept);
 }
 
+/// What a join token brings: where the inviter is, the cluster's name and, unless
+/// this node has one already, the cluster key.
+static void use_token(const node_config& config, node_setup& out) {
+  if (fs::exists(own_key_file(out.data_dir))) {
+    if (const auto token = parse_token(config.join_token))
+      out.seeds = token->addresses;
+    if (config.observer.say)
+      config.observer.say("[node] this node has its cluster key already: the "
+                          "token was not used");
+    return;
+  }
+  const invite_token token = decode_token(config.join_token);
+  if (config.cluster && *config.cluster != token.cluster)
+    throw usage_error("--cluster is '" + *config.cluster
+                      + "', but the join token is for the cluster '"
+                      + token.cluster + "': leave out --cluster");
+  out.seeds = token.addresses;
+  const auto key = redeem(token, out.identity);
+  keep_own_cluster(out.data_dir, token.cluster); // first: the key says "done"
+  keep_own_key(out.data_dir, key);
+}
+
 /// @returns whether the key is one that machines share: not the user's own.
 static bool choose_key(const node_config& config, node_setup& out) {
   const fs::path own = own_key_file(out.data_dir);
-  if (!config.join_token.empty()) {
-    const invite_token token = decode_token(config.join_token);
-    out.seeds = token.addresses;
-    if (!fs::exists(own))
-      keep_own_key(out.data_dir, redeem(token, out.identity));
-    else if (config.observer.say)
-      config.observer.say("[node] this node has its cluster key already: the "
-                          "token was not used");
-  }
+  if (!config.join_token.empty())
+    use_token(config, out);
   bool shared = true;
   if (!config.cluster_key_file.empty()) {
     out.cluster_key = load_cluster_key(config.cluster_key_file);
@@ -181,34 +207,54 @@ static bool choose_key(const node_config& config, node_setup& out) {
   return shared;
 }
 
+/// Hosts of a list look for this node at node_port only. Elsewhere several nodes
+/// of one machine may serve others: the first has node_port, the rest any.
+static void
+choose_listener(const node_config& config, bool shared, node_setup& out) {
+  if (!config.listen.empty()) {
+    out.listen = config.listen;
+    return;
+  }
+  const bool listed = !config.hosts_file.empty() || config.slurm;
+  const bool serves = shared && !config.embedded;
+  const std::string host = default_host(!serves);
+  out.listen = host + ":" + std::to_string(listed || serves ? node_port : 0);
+  if (serves && !listed)
+    out.listen_else = host + ":0";
+}
+
 void set_up(const node_config& config, node_setup& out) {
   check_text(config.name, "--name");
-  check_cluster(config.cluster);
+  if (config.cluster)
+    check_cluster(*config.cluster);
   if (config.name.find('/') != std::string::npos || config.name == "."
       || config.name == "..")
-    throw node_error("--name '" + config.name
-                     + "' is no plain name: leave out '/'");
+    throw usage_error("--name '" + config.name
+                      + "' may not be '.' or '..', or contain '/'");
   check(fabric_choice{config.shared_memory, config.force_fabric, config.ucx_tcp,
                       config.exclude_fabrics, config.trusted_networks});
   if (config.threads < 0)
-    throw node_error("--threads is negative");
-  for (const std::string& address : config.join)
-    (void)checked_host(address);
+    throw usage_error("--threads is negative");
+  for (const std::string& address : config.join) {
+    out.join.push_back(with_node_port(address));
+    (void)checked_host("--join", out.join.back(), 1);
+  }
   if (config.slurm)
     out.names = slurm_names();
 
   choose_data_dir(config, out);
   bool shared = choose_key(config, out);
-  const bool listed = !config.hosts_file.empty() || config.slurm;
-  const std::string port = ":" + std::to_string(listed ? node_port : 0);
-  out.listen = !config.listen.empty()
-                 ? config.listen
-                 : default_host(!shared || config.embedded) + port;
-  out.loopback_only = names_loopback(checked_host(out.listen));
+  if (config.cluster)
+    out.cluster = *config.cluster;
+  else
+    out.cluster = (config.embedded ? std::nullopt : own_cluster(out.data_dir))
+                    .value_or(default_cluster);
+  choose_listener(config, shared, out);
+  out.loopback_only = names_loopback(checked_host("--listen", out.listen, 0));
   if (!shared && !out.loopback_only)
-    throw node_error("--listen " + out.listen
-                     + " reaches other machines: give all peers one key by "
-                       "--cluster-key FILE");
+    throw usage_error("--listen " + out.listen
+                      + " reaches other machines: give all peers one key by "
+                        "--cluster-key FILE");
   // The others refuse a name that is not UTF-8.
   out.name =
     core::shown(!config.name.empty() ? config.name

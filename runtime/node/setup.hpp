@@ -1,6 +1,7 @@
 // runtime/node/setup.hpp -- from a node's configuration to what it runs with.
 //
-// Errors: node_error, whose text names the flag and what to do.
+// Errors: node_error, whose text names the flag and what to do; usage_error for
+//         what the flags themselves have wrong.
 #pragma once
 
 #include "runtime/core/cluster/events.hpp"
@@ -36,7 +37,11 @@ struct node_setup {
   std::optional<core::cluster::key_record> keys;
   std::vector<std::string> names; ///< of a Slurm list, "host:port"
   std::vector<std::string> seeds; ///< of a join token
-  std::string listen;             ///< "host:port"
+  std::vector<std::string> join;  ///< as configured, each with a port
+  std::string cluster;
+  std::string listen; ///< "host:port"
+  /// Where to listen if the port of `listen` is taken. Empty: nowhere.
+  std::string listen_else;
   bool loopback_only = true;
   std::string name;
 };

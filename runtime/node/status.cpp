@@ -89,6 +89,7 @@ static json job_line(const status_input& in, const core::job_entry& job) {
               {"name", job.name},
               {"state", core::to_text(job.state)},
               {"priority", job.priority},
+              {"changed", job.changed},
               {"step", job.done_step},
               {"steps", steps_of(job)},
               {"done_step", job.done_step}};

@@ -64,7 +64,7 @@ class Causes(World):
         self.assertIn("no quorum", self.jobs("one")[0]["waiting"])
         self.assertIn("no quorum", self.succeed("jobs", "--name", "one"))
         nodes["one"].end(signal.SIGKILL)
-        run.wait_line(lambda line: "no other node answers" in line)
+        run.wait_line(lambda line: "no other node does" in line)
         run.end(signal.SIGKILL)
 
 

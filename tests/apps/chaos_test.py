@@ -52,7 +52,7 @@ class Chaos(World):
 
     def test_ctrl_c_leaves_nothing(self):
         process = self.begun()
-        self.assertEqual(process.end(signal.SIGINT), 1)
+        self.assertEqual(process.end(signal.SIGINT), 130)
         self.assertEqual(self.processes(), [])
         self.assert_ending(self.processes(keepers=True))
         self.assertEqual(self.folders(), [])
@@ -67,7 +67,7 @@ class Chaos(World):
         self.assert_ending(self.processes(keepers=True))
         self.assertEqual(self.folders(), left)
         again = self.begun_after(left)
-        self.assertEqual(again.end(signal.SIGINT), 1)
+        self.assertEqual(again.end(signal.SIGINT), 130)
         self.assertEqual(self.folders(), [])
 
     def begun_after(self, left):

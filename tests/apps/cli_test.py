@@ -1,9 +1,14 @@
 # tests/apps/cli_test.py -- flags, files, variables, errors and exit codes.
 import json
 import os
+import re
 import tomllib
 
 from support import DEADLINE_S, TINY_RUN, World, main
+
+COMMANDS = ["node", "status", "recover", "doctor", "bench", "chaos", "invite",
+            "revoke", "key", "jobs", "cancel", "attach", "leave", "train",
+            "plan", "init", "generate", "eval", "audit"]
 
 
 class Cli(World):
@@ -18,6 +23,63 @@ class Cli(World):
         self.assertIn("train", self.succeed("--help"))
         self.assertIn("--validation.freq", self.succeed("train", "--help"))
         self.assertRegex(self.succeed("--version"), r"^shoal \d+\.\d+")
+
+    def test_each_option_tells_its_default_in_lines_that_fit(self):
+        for command in COMMANDS:
+            text = self.succeed(command, "--help")
+            for line in text.splitlines():
+                self.assertLessEqual(len(line), 80, line)
+            # An entry begins at two columns; what follows is indented more.
+            for entry in re.split(r"\n(?=  -)", text)[1:]:
+                entry = " ".join(entry.split("\n\n")[0].split())
+                name, _, rest = entry.partition(" ")
+                flag = re.match(r"[a-z]", rest)  # values are in capitals, a|b
+                if flag and not re.match(r"[a-z0-9_|-]+(\|)", rest):
+                    continue
+                with self.subTest(command=command, option=name):
+                    self.assertRegex(entry, r"default|required")
+        keys = self.succeed("train", "--help")
+        for part in ("(0 to 1024; default: 0)", "--training.steps N",
+                     "(default: 1000)", "hidden_size (",
+                     "--checkpoint.enable true|false"):
+            self.assertIn(part, keys)
+
+    def test_exit_codes_are_in_the_help(self):
+        text = self.succeed("--help")
+        for code in ("0 done", "1 failed", "2 wrong use", "130 interrupted"):
+            self.assertIn(code, text)
+
+    def test_a_mistyped_word_is_named_with_what_was_meant(self):
+        for words, *says in (
+                (["tarin"], "'tarin'", "'train'"),
+                (["--config", "none", "tarin"], "'tarin'", "'train'"),
+                (["train", "--training.stpes", "5"], "--training.stpes",
+                 "'--training.steps'"),
+                (["status", "--nmae=x"], "--nmae", "'--name'"),
+                (["--verison"], "--verison", "'--version'"),
+                (["frobnicate"], "'frobnicate'", "--help")):
+            said = self.refuse(2, *words, names=says)
+            self.assertEqual(said.count("\n"), 1, said)
+        self.refuse(2, "status", env={"SHOAL_NMAE": "x"},
+                    names=["SHOAL_NMAE", "'SHOAL_NAME'"])
+        file = self.write("c.toml", "[nodee]\nname = 'x'\n")
+        self.refuse(2, "--config", file, "doctor",
+                    names=["c.toml", "[nodee]", "'node'"])
+        file = self.write("c.toml", "[train]\ntraining.stpes = 5\n")
+        self.refuse(2, "--config", file, "doctor",  # of another command
+                    names=["c.toml", "training.stpes", "'training.steps'"])
+
+    def test_variables_of_others_are_left_alone_and_told_by_doctor(self):
+        # As Kubernetes sets them for a service that is called shoal.
+        others = {"SHOAL_PORT": "tcp://10.0.0.1:18372",
+                  "SHOAL_SERVICE_HOST": "10.0.0.1"}
+        told = self.succeed("doctor", env={**others, "SHOAL_THREADS": "1"})
+        for part in ("memory: ", "limits: ", "network: ", "port 18372", "GiB"):
+            self.assertIn(part, told)
+        line = next(x for x in told.splitlines() if "SHOAL_PORT" in x)
+        self.assertIn("mean nothing", line)
+        self.assertIn("SHOAL_SERVICE_HOST", line)
+        self.assertNotIn("SHOAL_THREADS", line)
 
     def test_wrong_use_is_2_and_names_the_flag(self):
         self.refuse(2)
@@ -36,7 +98,14 @@ class Cli(World):
                  ["[trainnig]", "did you mean 'training'"]),
                 ("[model]\nhidden_sise = 5\n",
                  ["model.hidden_sise", "did you mean 'hidden_size'"]),
-                ("[training]\nsteps = 0\n", ["training.steps", "between"]),
+                ("[training]\nsteps = 0\n",
+                 ["training.steps", "between 1 and 1000000000000"]),
+                ("[parallelism]\npipeline_parallel_degree = 0\n",
+                 ["degree is 0", "must be -1 or between 1 and 64"]),
+                ("[data]\nvalidation_permille = 1000\n",
+                 ["between 0 and 900"]),
+                ("[training]\nseed = 9223372036854775807\n",
+                 ["seed is 9223372036854775807"]),
                 ("[training]\nsteps = 1.5\n",
                  ["training.steps", "whole number"]),
                 ("[training]\nsteps = \"5\"\n", ["training.steps"]),
@@ -84,6 +153,10 @@ class Cli(World):
         self.refuse(1, "eval", "nowhere", "--data", run, names=["nowhere"])
         self.refuse(1, "eval", "m", "--data", "nowhere", names=["nowhere"])
         self.refuse(2, "generate", "m", names=["--prompt"])
+        self.refuse(2, "generate", "m", "--prompt", "a", "--prompt-ids", "5",
+                    names=["--prompt-ids"])
+        self.refuse(2, "generate", "m", "--prompt", "",
+                    names=["--prompt is empty"])
         self.refuse(2, "generate", "m", "--prompt-ids", "5,256",
                     names=["256"])
         self.refuse(2, "generate", "m", "--prompt-ids", "5,x",

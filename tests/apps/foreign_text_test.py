@@ -80,12 +80,12 @@ class ForeignText(World):
             self.assertEqual(node.end(signal.SIGTERM), 0)
 
     def test_names_of_shoals_and_peers_are_checked(self):
-        self.assertIn("--cluster", self.said(1, "node", "--cluster", LATIN))
+        self.assertIn("--cluster", self.said(2, "node", "--cluster", LATIN))
         for wrong in ("a\u009b2J", "a\u202eb", "a\x1b[2J"):
             self.assertIn("--name has a control character",
-                          self.said(1, "node", "--name", wrong))
-        self.assertIn("no host:port",
-                      self.said(1, "node", "--join", "a\u202eb:1"))
+                          self.said(2, "node", "--name", wrong))
+        self.assertIn("not host:port",
+                      self.said(2, "node", "--join", "a\u202eb:1"))
 
     def test_paths_that_are_not_utf8_are_refused_or_work(self):
         run = self.tiny_run()

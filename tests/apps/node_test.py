@@ -42,7 +42,10 @@ class Node(World):
         self.assertIn("one", second)
         self.assertEqual(node.end(signal.SIGTERM), 0)
         again = self.ready("--name", "one")  # free again
-        self.assertEqual(again.end(signal.SIGINT), 0)
+        # `timeout` and other wrappers signal their child and then its group.
+        again.child.send_signal(signal.SIGINT)
+        self.assertEqual(again.end(signal.SIGTERM), 0, again.lines)
+        self.assertFalse(list(self.folder.rglob("control.sock")))
 
     def test_a_killed_node_leaves_its_directory_usable(self):
         self.ready("--name", "one").end(signal.SIGKILL)
@@ -56,18 +59,94 @@ class Node(World):
         self.assertIn("one", self.succeed("status", "--name", "one"))
         self.assertEqual(node.end(signal.SIGTERM), 0)
 
+    def refuse_others_in_place_of_a_name(self):
+        """Nodes one and two run: no command takes one of them for another."""
+        for command in ("status", "jobs", "leave", "invite", "plan"):
+            self.refuse(1, command, "--name", "typo",
+                        names=["'typo'", "one, two"])
+        self.refuse(1, "train", self.tiny_run(), "--name", "typo", "--out",
+                    "typo", "--data", self.write_text_files(),
+                    names=["'typo'", "one, two"])
+        for command in (["leave"], ["revoke", "one"], ["recover", "--force"],
+                        ["recover", "job"]):
+            self.refuse(2, *command, names=["one, two", "--name"])
+        self.assertIn("two", self.succeed("status"))  # asking may take any
+
     def test_nodes_of_one_user_find_each_other_and_train(self):
         nodes = [self.ready("--name", name) for name in ("one", "two")]
         for node in nodes:
             node.wait_line(lambda line: "2 peers" in line)
+        self.refuse_others_in_place_of_a_name()
         events = self.events(self.succeed(
             "train", self.tiny_run(), "--name", "two", "--out", "out",
             "--data", self.write_text_files(), "--json",
             "--parallelism.pipeline_parallel_degree", 2))
         self.assertEqual(events[-1]["state"], "done")
         self.assertTrue((self.folder / "out/model.safetensors").exists())
-        for node in nodes:
-            self.assertEqual(node.end(signal.SIGTERM), 0)
+        # A name that fits two jobs picks neither.
+        self.succeed("train", self.tiny_run(), "--name", "two", "--out",
+                     "other", "--data", self.folder / "text",
+                     "--training.steps", 1)
+        jobs = json.loads(self.succeed("jobs", "--json"))
+        self.assertEqual([j["name"] for j in jobs], ["tiny", "tiny"])
+        for command in ("attach", "cancel"):
+            self.refuse(1, command, "tiny",
+                        names=["several jobs", *(j["id"] for j in jobs)])
+        # `leave` may name a node of this machine by its name alone.
+        self.assertIn("has left", self.succeed("leave", "two"))
+        self.assertEqual(nodes[1].end(), 0)
+        self.assertEqual(nodes[0].end(signal.SIGTERM), 0)
+
+    def long_run(self, *arguments):
+        """A run that nobody waits for to end; its process."""
+        run = self.start("train", self.tiny_run(), "--training.steps", 10 ** 6,
+                         "--validation.freq", 10 ** 6, "--data",
+                         self.write_text_files(), "--out", "out", *arguments)
+        run.wait_line(lambda line: line.startswith("step "))
+        return run
+
+    def press_again(self, process):
+        """Ctrl-C until it has an effect: what follows soon does not count."""
+        while True:
+            process.child.send_signal(signal.SIGINT)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                return process.child.wait(0.1)
+
+    def test_a_second_ctrl_c_says_how_to_fetch_what_the_job_keeps(self):
+        node = self.ready("--name", "one")
+        run = self.long_run("--name", "one")
+        node.child.send_signal(signal.SIGSTOP)  # it answers nobody
+        os.waitid(os.P_PID, node.child.pid, os.WSTOPPED | os.WNOWAIT)
+        run.child.send_signal(signal.SIGINT)
+        run.wait_line(lambda line: "stopping after this step" in line)
+        self.press_again(run)
+        self.assertEqual(run.end(), 130)
+        said = run.said()
+        told = [w.split() for line in said if "stopped watching" in line
+                for w in line.split("`") if w.startswith("shoal ")]
+        self.assertEqual([t[1] for t in told], ["cancel", "attach"], said)
+        node.child.send_signal(signal.SIGCONT)
+        self.succeed(*told[0][1:])
+        self.succeed(*told[1][1:-1], "fetched")
+        self.assertTrue((self.folder / "fetched/model.safetensors").exists())
+        self.assertEqual(node.end(signal.SIGTERM), 0)
+
+    def test_the_last_node_says_that_its_job_ends_with_it(self):
+        node = self.ready("--name", "one")
+        run = self.long_run("--name", "one")
+        left = self.run_shoal("leave", "--name", "one")
+        self.assertEqual(left.returncode, 0, left.stderr)
+        self.assertIn("runs on no other peer", left.stderr)
+        fetch = [w for w in left.stderr.split("`")
+                 if w.startswith("shoal attach ")][0].split()
+        self.assertEqual(node.end(), 0)
+        # It was told that its job was cancelled, or it waits for another node
+        # until it is interrupted: nobody could take its request to end the job.
+        self.assertIn(run.end(signal.SIGINT), (1, 130))
+        node = self.ready("--name", "one")
+        self.succeed(*fetch[1:-1], "fetched")
+        self.assertTrue((self.folder / "fetched/model.safetensors").exists())
+        self.assertEqual(node.end(signal.SIGTERM), 0)
 
     def limited(self, processes, uid):
         """A node of the user `uid`, who may have so many processes and threads
@@ -162,7 +241,7 @@ class Node(World):
     def test_fabrics_that_trust_their_network_must_be_given_one(self):
         for flags in (["--fabric.force", "ucx-tcp"],
                       ["--fabric.force", "rdma"]):
-            self.refuse(1, "node", *flags, names=["fabric.trusted_networks"])
+            self.refuse(2, "node", *flags, names=["fabric.trusted_networks"])
         self.refuse(2, "node", "--fabric.exclude", "tls",
                     names=["--fabric.exclude"])
 
@@ -188,9 +267,9 @@ class Node(World):
             self.assertEqual(node.end(signal.SIGTERM), 0)
 
     def test_rdma_needs_a_trusted_network_with_a_device(self):
-        self.refuse(1, "node", "--fabric.force", "rdma",
+        self.refuse(2, "node", "--fabric.force", "rdma",
                     names=["fabric.trusted_networks"])
-        self.refuse(1, "node", "--fabric.trusted_networks", "10.1",
+        self.refuse(2, "node", "--fabric.trusted_networks", "10.1",
                     names=["fabric.trusted_networks", "'10.1'"])
         why = "no active RDMA port has an address in fabric.trusted_networks"
         nodes = [self.start("node", "--threads", 1, "--name", name,
@@ -218,8 +297,9 @@ class Node(World):
             "status", "--peer", at, "--cluster-key", "key", "--json",
             env=away))
         self.assertEqual([p["name"] for p in status["peers"]], ["one"])
-        self.refuse(1, "status", "--peer", at, "--cluster-key", "other",
-                    env=away, names=[at, "cluster key"])
+        said = self.refuse(1, "status", "--peer", at, "--cluster-key", "other",
+                           env=away, names=[at, "cluster key"])
+        self.assertNotIn("shoal node", said)  # starting one is no remedy
         self.refuse(1, "status", "--peer", at, env=away, names=[at])
         events = self.events(self.succeed(
             "train", self.tiny_run(), "--peer", at, "--cluster-key", "key",
@@ -253,7 +333,67 @@ class Node(World):
         self.refuse(1, "node", "--data-dir", "shared", names=["shared", "700"])
 
     def test_without_a_key_only_loopback_is_bound(self):
-        self.refuse(1, "node", "--listen", "0.0.0.0:0", names=["cluster-key"])
+        self.refuse(2, "node", "--listen", "0.0.0.0:0", names=["cluster-key"])
+
+    def test_wrong_addresses_are_wrong_use(self):
+        for address, says in (("foo:99999", "1 to 65535"),
+                              ("a:b:c", "host:port"), (":7", "host:port")):
+            self.refuse(2, "node", "--join", address,
+                        names=["--join", address, says])
+        self.refuse(2, "node", "--listen", "nowhere",
+                    names=["--listen", "nowhere"])
+        # 192.0.2.1 is for documents: no machine has it.
+        self.succeed("key", "new", "key")
+        said = self.refuse(1, "node", "--listen", "192.0.2.1:0",
+                           "--cluster-key", "key", names=["192.0.2.1"])
+        self.assertEqual(said.count("cannot listen"), 1, said)
+
+    def test_with_a_key_it_listens_at_the_usual_port_or_says_where(self):
+        # In a network of its own: the port is everybody's.
+        apart = ["--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
+        tools = all(map(shutil.which, ("unshare", "nsenter", "ip")))
+        if not tools or subprocess.run(["unshare", *apart, "true"],
+                                       capture_output=True,
+                                       check=False).returncode != 0:
+            self.skipTest("no network of its own can be made here")
+        self.succeed("key", "new", "key")
+        flags = [self.program, "node", "--threads", 1, "--cluster-key", "key",
+                 "--name"]
+        one = self.start(*apart, *flags, "one", program="unshare")
+        ready = one.wait_line(lambda line: line.startswith("ready:"))
+        self.assertIn(":18372,", ready)
+        two = self.start("-n", "-t", one.child.pid, *flags, "two",
+                         "--join", "localhost", program="nsenter")
+        two.wait_line(lambda line: "18372 is taken" in line)
+        two.wait_line(lambda line: "2 peers" in line)
+        for each in (two, one):
+            self.assertEqual(each.end(signal.SIGTERM), 0)
+
+    def test_a_token_brings_the_name_of_the_cluster(self):
+        self.succeed("key", "new", "key")
+        first = self.start("node", "--threads", 1, "--name", "one",
+                           "--cluster-key", "key", "--cluster", "keyed",
+                           "--listen", "127.0.0.1:0", "--no-discovery")
+        first.wait_line(lambda line: line.startswith("ready:"))
+        made = self.run_shoal("invite", "--name", "one")
+        self.assertEqual(made.returncode, 0, made.stderr)
+        self.assertIn("works on this machine only", made.stderr)
+        token = self.write("token", made.stdout)
+        joining = ["node", "--threads", 1, "--name", "two", "--no-discovery",
+                   "--listen", "127.0.0.1:0"]
+        self.refuse(2, *joining, "--join-token-file", token, "--cluster",
+                    "other", names=["other", "keyed"])
+        at = json.loads(self.succeed("status", "--name", "one", "--json"))
+        for flags in (["--join-token-file", token],  # and by what it has kept
+                      ["--join", at["peers"][0]["addresses"][0]]):
+            second = self.start(*joining, *flags)
+            ready = second.wait_line(lambda line: line.startswith("ready:"))
+            self.assertIn("cluster keyed", ready)
+            second.wait_line(lambda line: "2 peers" in line)
+            self.assertEqual(second.end(signal.SIGTERM), 0)
+        self.assertEqual(first.end(signal.SIGTERM), 0)
+        self.refuse(2, *joining, "--join-token", made.stdout[:50],
+                    "--data-dir", "third", names=["complete join token"])
 
 
 if __name__ == "__main__":

@@ -40,7 +40,9 @@ BOOST_AUTO_TEST_CASE(what_is_missing_or_of_another_kind_is_not_known) {
 
 BOOST_AUTO_TEST_CASE(what_is_there_is_shown) {
   const std::string tables = tables_of(
-    R"({"id":"9f86d081884c7d65","epoch":7,"state":"member","peers":[{
+    R"({"id":"9f86d081884c7d65","epoch":7,"state":"member","name":"anna",
+        "self":"6c613112000000000000000000000000","beacons":{"strange":39},
+        "peers":[{
         "id":"6c613112000000000000000000000000","name":"anna","state":"active",
         "addresses":["127.0.0.1:7"],"voter":true,"witness":false,
         "devices":[{"kind":"cpu","threads":2,"mflops":3000,
@@ -50,8 +52,30 @@ BOOST_AUTO_TEST_CASE(what_is_there_is_shown) {
                  "tokens_per_s":100,"plan":"1 x 2"}]})");
   for (const char* part :
        {"epoch 7", "anna", "127.0.0.1:7", "cpu 2 threads 3 GFLOP/s 4 MiB",
-        "00000000000000ab", "-3", "4/9", "1.5000", "100", "1 x 2"})
+        "6c613112* ", "* the node that was asked (anna)",
+        "39 announcements of nodes with another", "00000000000000ab", "-3",
+        "4/9", "1.5000", "100", "1 x 2"})
     BOOST_TEST(tables.find(part) != std::string::npos, part << tables);
+}
+
+BOOST_AUTO_TEST_CASE(jobs_that_run_come_first_then_the_last_that_ended) {
+  const auto status = parse_status(
+    R"({"peers":[],"jobs":[
+        {"name":"ended-first","state":"done","changed":3},
+        {"name":"late","state":"running","changed":9},
+        {"name":"ended-last","state":"failed","changed":8},
+        {"name":"early","state":"running","changed":2},
+        {"name":"urgent","state":"running","changed":7,"priority":5}]})");
+  BOOST_TEST_REQUIRE(bool(status));
+  const std::string table = jobs_table(*status);
+  std::size_t last = 0;
+  for (const char* name :
+       {"urgent", "early", "late", "ended-last", "ended-first"}) {
+    const std::size_t found = table.find(name);
+    BOOST_TEST(found != std::string::npos, table);
+    BOOST_TEST(found > last, name << " in " << table);
+    last = found;
+  }
 }
 
 BOOST_AUTO_TEST_CASE(texts_are_fit_to_be_shown_and_numbers_bounded) {

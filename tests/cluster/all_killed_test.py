@@ -113,7 +113,6 @@ def main():
             state.keep(str(number), {**figures, "damaged": len(found),
                                      "deviation": watch.deviation})
         watch.process.send_signal(signal.SIGINT)
-        watch.process.send_signal(signal.SIGINT)
         watch.process.wait(timeout=DEADLINE_S)
     done = list(state.done.values())
     of = {key: [d[key] for d in done] for key in done[0]}

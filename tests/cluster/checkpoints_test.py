@@ -32,7 +32,7 @@ def interrupted(cluster, folder, data, flags=(), **layout):
     run = Run(cluster, folder, steps=STEPS, data=data, flags=flags, **layout)
     run.advance(5)
     run.process.send_signal(signal.SIGINT)
-    assert run.finish(30) == 0
+    assert run.finish(30) == 130
     saved = [e for e in run.events if e["event"] == "checkpoint"]
     assert saved and saved[-1]["step"] == max(run.losses) < STEPS, saved
     return run.losses, pathlib.Path(saved[-1]["path"])

@@ -118,7 +118,6 @@ def run(options, name, seed):
         waited = any("waiting for the checkpoint" in e["text"]
                    for e in events_known(cluster, "notice"))
         watch.process.send_signal(signal.SIGINT)
-        watch.process.send_signal(signal.SIGINT)
         watch.process.wait(timeout=DEADLINE_S)
     return {"lost": lost, "said": waited, "deviation": watch.deviation}
 
@@ -190,7 +189,6 @@ def nobody_comes_back(options, how):
         else:
             said(watch, "the job's data is given to")
         watch.past(time.monotonic(), 2, DEADLINE_S)
-        watch.process.send_signal(signal.SIGINT)
         watch.process.send_signal(signal.SIGINT)
         watch.process.wait(timeout=DEADLINE_S)
 

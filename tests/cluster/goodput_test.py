@@ -220,7 +220,6 @@ def one(options, fabric, every, minutes):
         if options.bars:
             step_time = statistics.mean([step_time, storm.measure_all()])
         watch.process.send_signal(signal.SIGINT)
-        watch.process.send_signal(signal.SIGINT)
         watch.process.wait(timeout=DEADLINE_S)
         return {"goodput": tokens / storm.capacity(changes, end),
                 "kills": len(changes) // 2, "T": step_time,

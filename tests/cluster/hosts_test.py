@@ -155,7 +155,6 @@ def straggler(shoal, data):
                   f"{slowed_at}; {now} at step {step} (T = {usual_s:.3f} s)",
                   flush=True)
             process.send_signal(signal.SIGINT)
-            process.send_signal(signal.SIGINT)
             process.wait(timeout=60)
 
 

@@ -119,7 +119,7 @@ def interrupted(cluster, folder, which, own):
     code = run.finish(20)
     print(f"  {which.name}: ended in {time.monotonic() - began:.2f} s after "
           f"step {max(run.losses)}: {code}")
-    assert code == 0, code
+    assert code == 130, code
     saved = [e for e in run.events if e["event"] == "checkpoint"]
     assert saved and saved[-1]["step"] == max(run.losses) < steps, saved
     assert (pathlib.Path(saved[-1]["path"]) / "model.safetensors").exists()
@@ -139,11 +139,12 @@ def interrupt_of_an_embedded_run(cluster, folder):
     second.mkdir()
     run = Run(cluster, second, own=True, replicas=1, stages=1)
     run.advance(3)
+    # As `timeout` and other wrappers do: one press of Ctrl-C, two signals.
     run.process.send_signal(signal.SIGINT)
     run.process.send_signal(signal.SIGTERM)
-    began = time.monotonic()
-    assert run.finish(20) in (0, 1)
-    assert time.monotonic() - began < 5
+    assert run.finish(20) == 130
+    assert any(e["event"] == "checkpoint" for e in run.events), run.events
+    assert (run.out / "model.safetensors").exists()
     run = Run(cluster, second, own=True, replicas=1, stages=1)
     run.advance(3)
     run.process.kill()

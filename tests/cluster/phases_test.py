@@ -287,8 +287,7 @@ class Killing:
 
 
 def stop(watch):
-    """The job ends at once."""
-    watch.process.send_signal(signal.SIGINT)
+    """The job ends in order."""
     watch.process.send_signal(signal.SIGINT)
     watch.process.wait(timeout=DEADLINE_S)
 

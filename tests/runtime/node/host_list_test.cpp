@@ -2,8 +2,11 @@
 #include "runtime/address_finder.hpp"
 #include "runtime/host_list.hpp"
 #include "runtime/invite.hpp"
+#include "runtime/node.hpp" // usage_error
 
 #include <boost/test/unit_test.hpp>
+
+#include <map>
 
 namespace shoal::runtime {
 
@@ -44,6 +47,7 @@ BOOST_AUTO_TEST_CASE(a_token_comes_back_and_a_changed_one_does_not) {
   t.expires_s = 1234567890123;
   t.inviter = {1, 2, 3};
   t.key = {250, 251};
+  t.cluster = "our cluster";
   t.addresses = {"127.0.0.1:7", "[::1]:8"};
   const std::string text = encode_token(t);
   BOOST_TEST((parse_token(text) == t));
@@ -53,6 +57,49 @@ BOOST_AUTO_TEST_CASE(a_token_comes_back_and_a_changed_one_does_not) {
     other[n] = other[n] == 'A' ? 'B' : 'A';
     BOOST_TEST((parse_token(other) != t));
   }
+}
+
+BOOST_AUTO_TEST_CASE(a_token_of_another_version_is_told_from_no_token) {
+  invite_token t;
+  t.cluster = "c";
+  t.addresses = {"10.0.0.1:7"};
+  std::string text = encode_token(t);
+  BOOST_TEST(!is_token_of_another_version(text));
+  const std::size_t second = std::string_view("shoal-").size() + 1;
+  BOOST_TEST(text[second] == 'g'); // the two lowest bits of version 2
+  text[second] = 'Q';              // version 1
+  BOOST_TEST(!parse_token(text));
+  BOOST_TEST(is_token_of_another_version(text));
+  const auto says = [](const char* part) {
+    return [part](const usage_error& e) {
+      return std::string(e.what()).find(part) != std::string::npos;
+    };
+  };
+  BOOST_CHECK_EXCEPTION(decode_token(text), usage_error,
+                        says("another version"));
+  BOOST_CHECK_EXCEPTION(decode_token("shoal-"), usage_error,
+                        says("not a complete"));
+}
+
+BOOST_AUTO_TEST_CASE(a_token_that_no_other_machine_can_use_is_known) {
+  invite_token t;
+  t.addresses = {"127.0.0.1:7", "[::1]:8"};
+  BOOST_TEST(is_local(t));
+  t.addresses.push_back("10.0.0.1:7");
+  BOOST_TEST(!is_local(t));
+}
+
+BOOST_AUTO_TEST_CASE(an_address_without_a_port_means_the_usual_one) {
+  for (const auto& [given, meant] :
+       std::map<std::string, std::string>{{"anna", "anna:18372"},
+                                          {"10.0.0.1", "10.0.0.1:18372"},
+                                          {"[::1]", "[::1]:18372"},
+                                          {"fd00::1", "[fd00::1]:18372"},
+                                          {"anna:7", "anna:7"},
+                                          {"[::1]:7", "[::1]:7"},
+                                          {"a:b:c", "a:b:c"},
+                                          {"", ""}})
+    BOOST_TEST(with_node_port(given) == meant);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
