@@ -230,8 +230,8 @@ read_roles(const json& list, std::string_view source, run_config& run) {
         (key == "name" ? made.name : made.where) = value.get<std::string>();
       }
     }
-    if (made.name.empty() || made.name.size() > 32 || made.where.empty()
-        || made.where.size() > 128)
+    if (made.name.empty() || made.name.size() > placement_name_bytes_max
+        || made.where.empty() || made.where.size() > 128)
       return failure{where
                      + "needs a name (of at most 32 letters) and where: "
                        "\"every_stage\", \"every_peer\" or a peer's name"};

@@ -35,6 +35,7 @@ struct role_placement {
   operator==(const role_placement&, const role_placement&) = default;
 };
 inline constexpr std::size_t placements_max = 16; ///< of one job
+inline constexpr std::size_t placement_name_bytes_max = 32;
 inline constexpr std::size_t placement_parameters_bytes_max = 4096;
 
 struct run_config {
