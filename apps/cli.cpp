@@ -223,7 +223,10 @@ void add_node(CLI::App& app, command_set& set, runners& run) {
     ->check(CLI::Range(0, 1024));
   c->add_option("--plugin", o.plugins,
                 "shared library with roles of your own; may be repeated");
-  c->add_option("--memory", o.memory, "that jobs may use, such as 8G");
+  c->add_option("--memory", o.memory,
+                "that jobs may use, such as 8GiB or 50%; default: half of what "
+                "is free, which all nodes of this machine without --memory "
+                "share");
   c->add_option("--trace", o.trace,
                 "file for what this node does when, to be looked at with "
                 "ui.perfetto.dev");

@@ -45,7 +45,7 @@ struct node_options {
   std::vector<std::string> exclude_fabrics;
   std::vector<std::string> trusted_networks;
   int threads = 0;
-  std::string memory; ///< bytes, with K, M, G
+  std::string memory; ///< memory_size.hpp; empty: half of what is free
   std::vector<std::filesystem::path> plugins;
   std::filesystem::path trace;
   bool json = false;

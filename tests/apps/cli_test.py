@@ -24,7 +24,12 @@ class Cli(World):
         self.refuse(2, "swim")
         self.refuse(2, "train", "--colour", "red", names=["--colour"])
         self.refuse(2, "node", "--threads", "many", names=["--threads"])
-        self.refuse(2, "node", "--memory", "8X", names=["--memory", "8X"])
+        for text, names in [("8X", ["8X", "unit"]), ("8", ["no unit", "8GiB"]),
+                            ("900T", ["this machine has"]),
+                            ("0G", ["no memory"]), ("-1G", ["not a number"]),
+                            ("101%", ["this machine has"])]:
+            self.refuse(2, "node", "--memory", text,
+                        names=["--memory", "'" + text + "'", *names])
         self.refuse(2, "train", "none.toml", names=["none.toml"])
         self.refuse(2, "recover", names=["--force"])
 
