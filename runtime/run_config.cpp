@@ -4,6 +4,7 @@
 #include "runtime/core/shown.hpp"
 #include "runtime/core/view.hpp" // priority_min
 #include "runtime/model/corpus.hpp"
+#include "runtime/model/default_sizes.hpp"
 #include "runtime/model/json.hpp"
 
 #include <algorithm>
@@ -164,6 +165,7 @@ read_model(const json& section, std::string_view source, run_config& run) {
     return model::done{};
   if (!keys.contains("model_type"))
     keys["model_type"] = "llama";
+  model::add_default_sizes(keys);
   auto parsed = model::parse_config(model::json_text(keys),
                                     std::string(source) + ": [model]");
   if (!parsed)
@@ -421,10 +423,12 @@ double learning_rate(const run_config& run, std::int64_t step) {
 
 model::result<run_config>
 parse_run(std::string_view text, std::string_view source) {
-  const auto parsed = model::parse_json_object<json>(text, source);
+  auto parsed = model::parse_json_object<json>(text, source);
   if (!parsed)
     return parsed.why();
-  const json& all = *parsed;
+  json all = std::move(*parsed);
+  if (!all.contains("model"))
+    all["model"] = json::object();
   run_config run;
   for (const auto& [name, section] : all.items()) {
     model::status read = name == "model" ? read_model(section, source, run)
