@@ -443,6 +443,24 @@ parse_run(std::string_view text, std::string_view source) {
   return run;
 }
 
+model::status check_degrees(const run_config& run) {
+  if (run.replicate_degree > run.microbatches_per_step())
+    return failure{
+      "parallelism.data_parallel_replicate_degree ("
+      + std::to_string(run.replicate_degree)
+      + ") is more than the microbatches of a step ("
+      + std::to_string(run.microbatches_per_step())
+      + "): each replica needs one; raise training.global_batch_size, or lower "
+        "training.local_batch_size"};
+  const auto layers = std::int64_t(run.model.num_hidden_layers);
+  if (run.model_path.empty() && run.pipeline_degree > layers)
+    return failure{"parallelism.pipeline_parallel_degree ("
+                   + std::to_string(run.pipeline_degree)
+                   + ") is more than model.num_hidden_layers ("
+                   + std::to_string(layers) + "): each stage needs a layer"};
+  return model::done{};
+}
+
 model::status check_run(const run_config& run) {
   if (run.data_tokenizer != "bytes" && run.data_tokenizer != "model"
       && run.data_tokenizer != "auto")
@@ -487,6 +505,8 @@ model::status check_run(const run_config& run) {
     return failure{"training.seq_len (" + std::to_string(run.seq_len)
                    + ") is more than model.max_position_embeddings ("
                    + std::to_string(run.model.max_position_embeddings) + ")"};
+  if (model::status possible = check_degrees(run); !possible)
+    return possible;
   if (run.layers_per_stage.size() > 64)
     return failure{"parallelism.pipeline_parallel_layers_per_stage has more "
                    "than 64 entries"};

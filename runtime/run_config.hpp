@@ -150,6 +150,10 @@ parse_run(std::string_view json, std::string_view source);
 /// Checks what concerns several keys (batch sizes divide, seq_len fits, ...).
 model::status check_run(const run_config& run);
 
+/// A part of check_run(): degrees that no shoal could hold. While `model` is
+/// not known (model.path), its layers do not count.
+model::status check_degrees(const run_config& run);
+
 /// Everything, resolved; parse_run reads it back to the same value.
 std::string to_json(const run_config& run);
 

@@ -60,6 +60,12 @@ class Cli(World):
                  "[model]\nnum_hidden_layers = 3\n", ["layers_per_stage"]),
                 ("[parallelism]\npipeline_parallel_schedule = \"2F2B\"\n",
                  ["pipeline_parallel_schedule", "2F2B", "zero_bubble"]),
+                ("[model]\nnum_hidden_layers = 2\n[parallelism]\n"
+                 "pipeline_parallel_degree = 3\n",
+                 ["pipeline_parallel_degree (3)", "num_hidden_layers (2)"]),
+                ("[parallelism]\ndata_parallel_replicate_degree = 50\n",
+                 ["data_parallel_replicate_degree (50)", "microbatches",
+                  "(4)"]),
                 ("[parallelism]\npipeline_parallel_schedule = \"1f1b\"\n"
                  "pipeline_parallel_virtual_degree = 2\n",
                  ["pipeline_parallel_virtual_degree", "1f1b"]),
