@@ -375,7 +375,9 @@ void add_train(CLI::App& app, command_set& set, runners& run) {
   c->add_option_function<std::string>(
      "--priority",
      [&o](const std::string& v) { o.run.overrides["job.priority"] = v; },
-     "jobs of higher priority take what they need first; default 0")
+     "-100 to 100, default 0: jobs of higher priority choose peers and take "
+     "memory first, also from jobs that run, which then wait; jobs on one peer "
+     "still take turns on its processor")
     ->type_name("N");
   c->add_flag("--json", o.json, "one JSON line per event on stdout");
   c->add_flag("--bigram", o.bigram,

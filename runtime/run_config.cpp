@@ -294,7 +294,8 @@ const std::vector<run_key>& keys() {
      double(model::corpus_bytes_max), "more text than this is refused"},
     {"job", "priority", &r::priority, double(core::priority_min),
      double(core::priority_max),
-     "jobs of higher priority take what they need first"},
+     "jobs of higher priority choose peers and take memory first, also from "
+     "jobs that run; jobs on one peer still take turns on its processor"},
     {"training", "steps", &r::steps, 1, 1e12, "optimizer steps"},
     {"training", "seq_len", &r::seq_len, 1, 1 << 24, "tokens in a sequence"},
     {"training", "local_batch_size", &r::local_batch_size, 1, 65536,
