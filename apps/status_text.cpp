@@ -54,7 +54,9 @@ std::string devices_of(const json& peer) {
   for (const json& d : peer["devices"])
     put(out, "%s%s %llu threads %llu GFLOP/s %llu MiB", out.empty() ? "" : ", ",
         text(d, "kind"), number(d, "threads"), number(d, "mflops") / 1000,
-        number(d, "memory_bytes") >> 20);
+        number(d, d.contains("memory_for_jobs_bytes") ? "memory_for_jobs_bytes"
+                                                      : "memory_bytes")
+          >> 20);
   return peer["voter"].get<bool>() ? out : out + ", no vote";
 }
 
