@@ -367,6 +367,9 @@ void add_train(CLI::App& app, command_set& set, runners& run) {
              "runs");
   add_node_to_ask(*c, o.at);
   add_run(*c, o.run);
+  c->add_flag("--example", o.example,
+              "print a run file to start from, with comments, and end: `shoal "
+              "train --example > run.toml`");
   c->add_option("--out", o.out, "folder for the model, checkpoints, metrics");
   c->add_flag("--resume", o.resume,
               "go on from the newest checkpoint in --out");

@@ -110,6 +110,7 @@ struct train_options {
   std::filesystem::path out = "outputs";
   bool resume = false;
   bool detach = false;
+  bool example = false; ///< only print a run file to start from
   bool json = false;
   std::vector<std::string> join; ///< of the embedded node
   int threads = 0;               ///< of the embedded node
