@@ -96,6 +96,16 @@ std::string duration(double seconds) {
               int((seconds - day * double(long(seconds / day))) / hour));
 }
 
+/// "3.3 million", "677.8 billion".
+std::string large(double n) {
+  if (n < 1e4)
+    return text("%.0f", n);
+  if (n < 1e6)
+    return text("%.0f thousand", n / 1e3);
+  return n < 1e9 ? text("%.1f million", n / 1e6)
+                 : text("%.1f billion", n / 1e9);
+}
+
 /// First and last of something, shown with both ends.
 struct range {
   std::int64_t first = -1, last = -1;
@@ -376,19 +386,20 @@ std::string plan_table(const planned_run& p) {
   const core::job_entry* job = core::find_job(p.view, p.place.job);
   const std::size_t replicas = p.place.replicas.size();
   const std::size_t stages = p.place.replicas.front().stages.size();
-  std::string out =
-    wrapped(text("%llu parameters on ", (unsigned long long)p.parameters)
-            + core::shown(p.where)
-            + text(": %zu replica%s", replicas, replicas == 1 ? "" : "s")
-            + (stages > 1 ? text(" of %zu stages, schedule %s", stages,
-                                 core::to_text(p.place.schedule))
-                          : std::string{}));
+  std::string out = wrapped(
+    large(double(p.parameters)) + " parameters on " + core::shown(p.where)
+    + text(": %zu replica%s", replicas, replicas == 1 ? "" : "s")
+    + (stages > 1 ? text(" of %zu stages, schedule %s", stages,
+                         core::to_text(p.place.schedule))
+                  : std::string{}));
   out += wrapped(
     text("predicted step time %.3f s, %.0f tokens/s; ", f.step, f.tokens_per_s)
     + duration(f.run) + text(" for %lld steps", (long long)p.run.steps));
-  out += wrapped(text("MFU %.0f %%: of the %.1f GFLOP/s that the peers at work "
-                      "were measured to reach",
-                      100 * f.mfu, double(f.mflops) / 1000));
+  const bool fast = f.mflops >= 10'000'000;
+  out += wrapped(text("MFU %.0f %% of the %.1f %s that the peers at work were "
+                      "measured to reach",
+                      100 * f.mfu, double(f.mflops) / (fast ? 1e6 : 1e3),
+                      fast ? "TFLOP/s" : "GFLOP/s"));
   const std::uint32_t copies =
     job ? core::holders_min(p.place, job->blocks) - 1 : 0;
   out += copies == 0

@@ -60,12 +60,6 @@ class Node(World):
         nodes = [self.ready("--name", name) for name in ("one", "two")]
         for node in nodes:
             node.wait_line(lambda line: "2 peers" in line)
-        # Both have what jobs may use of this machine, together.
-        devices = [peer["devices"][0] for peer in json.loads(self.succeed(
-            "status", "--name", "two", "--json"))["peers"]]
-        self.assertLessEqual(
-            sum(d["memory_for_jobs_bytes"] for d in devices),
-            max(d["memory_bytes"] for d in devices))
         events = self.events(self.succeed(
             "train", self.tiny_run(), "--name", "two", "--out", "out",
             "--data", self.write_text_files(), "--json",
@@ -75,6 +69,12 @@ class Node(World):
         plans = [e["plan"] for e in events if e["event"] == "view"]
         self.assertIn("data_parallel_replicate_degree = 3: ", plans[-1])
         self.assertIn("only 2 peers compute", plans[-1])
+        # Both have what jobs may use of this machine, together.
+        devices = [peer["devices"][0] for peer in json.loads(self.succeed(
+            "status", "--name", "two", "--json"))["peers"]]
+        self.assertLessEqual(
+            sum(d["memory_for_jobs_bytes"] for d in devices),
+            max(d["memory_bytes"] for d in devices))
         self.assertTrue((self.folder / "out/model.safetensors").exists())
         for node in nodes:
             self.assertEqual(node.end(signal.SIGTERM), 0)
