@@ -4,6 +4,7 @@
 #include "actors/training_state.hpp"
 #include "runtime/core/training/plan.hpp"
 #include "runtime/job_log.hpp"
+#include "runtime/unheld_roles.hpp"
 
 #include <caf/all.hpp>
 
@@ -90,6 +91,7 @@ void placed_roles::follow(const core::job_entry& entry,
     end(old->first, old->second);
     old = here.actors.erase(old);
   }
+  tell_unheld(*m.view, place, here);
   const bool moved = here.told != core::digest(place);
   here.told = core::digest(place);
   const runtime::job_place now{m.view,
@@ -115,18 +117,24 @@ void placed_roles::start(const placed_role& role, job_roles& of) {
     node_.bind_role(role.address, actor);
     return;
   }
-  if (!lacking_.emplace(role.job, role.name).second)
-    return;
-  const core::member* me = core::find_member(*node_.view(), node_.self());
-  runtime::job_event e;
-  e.kind = runtime::job_event_kind::notice;
-  e.text = "peer " + (me ? me->name : core::short_name(node_.self()))
-           + " lacks the role '" + role.name
-           + "' that the run file places there: start it with `shoal node "
-             "--plugin FILE`";
-  e.unix_ms = unix_ms();
-  node_.log().add(role.job, e);
-  node_.say("[roles] " + e.text);
+  if (lacking_.emplace(role.job, role.name).second)
+    node_.say("[roles] this node lacks the role '" + role.name
+              + "' that a run file places here: start it with `shoal node "
+                "--plugin FILE`");
+}
+
+/// Every peer says it in the job's log, so that whoever watches sees it.
+void placed_roles::tell_unheld(const core::view& v,
+                               const core::assignment& place, job_roles& of) {
+  for (const core::unheld_wish& w : runtime::unheld_roles(v, place, of.roles)) {
+    runtime::job_event e;
+    e.kind = runtime::job_event_kind::notice;
+    e.text = core::to_text(w);
+    if (!of.unheld.insert(e.text).second)
+      continue;
+    e.unix_ms = unix_ms();
+    node_.log().add(place.job, e);
+  }
 }
 
 void placed_roles::end(const std::string& address, const caf::actor& actor) {

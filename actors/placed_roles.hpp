@@ -7,8 +7,8 @@
 //   every_stage  one beside each stage of each replica
 //   NAME         one on the peer of this name, while it is active
 //
-// Threads: the supervisor's. Errors: a role that this node lacks is said once
-// and in the job's log; the job goes on without it.
+// Threads: the supervisor's. Errors: roles that no peer starts are said once in
+// the job's log, by every peer; the job goes on without them.
 #pragma once
 
 #include "runtime/context.hpp"
@@ -42,9 +42,12 @@ private:
     std::vector<runtime::role_placement> roles;
     std::map<std::string, caf::actor> actors; ///< by address
     std::uint64_t told = 0;                   ///< digest of the place
+    std::set<std::string> unheld;             ///< what has been said
   };
   void follow(const core::job_entry& entry, const core::assignment& place,
               const runtime::view_changed& m);
+  void tell_unheld(const core::view& v, const core::assignment& place,
+                   job_roles& of);
   void start(const runtime::placed_role& role, job_roles& of);
   void end(const std::string& address, const caf::actor& actor);
 

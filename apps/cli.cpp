@@ -218,8 +218,8 @@ void add_node(CLI::App& app, command_set& set, runners& run) {
                 "shared library with roles of your own; repeatable "
                 "(default: none)");
   c->add_option("--memory", o.memory,
-                "memory that jobs may use, such as 8G "
-                "(default: half of what is free)");
+                "memory that jobs may use, such as 8GiB or 50% (default: half "
+                "of what is free, shared with this machine's other nodes)");
   c->add_option("--trace", o.trace,
                 "file that records what this node does when, for "
                 "ui.perfetto.dev (default: none)");
@@ -266,7 +266,9 @@ void add_node(CLI::App& app, command_set& set, runners& run) {
     ->check(CLI::IsMember({"link", "allreduce", "pipeline", "memory", "gemm",
                            "prefill", "decode", "train"}));
   c->add_option("--shape", set.bench.shape,
-                "model of prefill, decode and train")
+                 "model of prefill, decode and train: tiny1b (1,100 million "
+                 "parameters; train takes 16.4 GiB and minutes), gpt2-124m, "
+                 "llama-30m")
     ->check(CLI::IsMember({"tiny1b", "gpt2-124m", "llama-30m"}));
   c->add_option("--model", set.bench.model,
                 "of prefill and decode: a Hugging Face directory, read as "
@@ -373,9 +375,12 @@ void add_train(CLI::App& app, command_set& set, runners& run) {
              "runs");
   add_node_to_ask(*c, o.at);
   add_run(*c, o.run);
+  c->add_flag("--example", o.example,
+              "print a run file to start from, with comments, and end: `shoal "
+              "train --example > run.toml`");
   c->add_option("--out", o.out,
                 "folder for the model, checkpoints and metrics of this run "
-                "alone; default: outputs");
+                "alone");
   c->add_flag(
     "--overwrite", o.overwrite,
     "if --out holds another run or model, move it to DIR.old-N first");
@@ -388,7 +393,9 @@ void add_train(CLI::App& app, command_set& set, runners& run) {
   c->add_option_function<std::string>(
      "--priority",
      [&o](const std::string& v) { o.run.overrides["job.priority"] = v; },
-     "jobs of higher priority take what they need first")
+     "-100 to 100: jobs of higher priority choose peers and take memory "
+     "first, also from jobs that run, which then wait; jobs on one peer still "
+     "take turns on its processor")
     ->type_name("N")
     ->default_str("0");
   c->add_flag("--json", o.json, "one JSON line per event on stdout");

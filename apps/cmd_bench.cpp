@@ -163,6 +163,9 @@ compute_options compute_of(const bench_options& o) {
   c.runs = o.runs;
   c.prompt = std::size_t(o.prompt);
   c.tokens = std::size_t(o.tokens);
+  c.say = [](const std::string& text) {
+    std::cerr << "shoal: " << text << std::endl;
+  };
   auto names = o.types;
   if (names.empty() && o.model.empty())
     names = o.what == "train" ? std::vector<std::string>{"f32", "bf16"}

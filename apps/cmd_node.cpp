@@ -2,11 +2,13 @@
 #include "actors/supervisor.hpp"
 #include "apps/commands.hpp"
 #include "apps/line_printer.hpp"
+#include "apps/memory_size.hpp"
 #include "apps/remote.hpp"
 #include "apps/signals.hpp"
 #include "apps/status_text.hpp"
 #include "runtime/client.hpp"
 #include "runtime/core/shown.hpp"
+#include "runtime/host_limits.hpp"
 #include "runtime/invite.hpp" // decode_token
 #include "runtime/memory_keeper.hpp"
 #include "runtime/model/json.hpp"
@@ -31,31 +33,6 @@ namespace shoal::apps {
 using json = nlohmann::ordered_json;
 
 namespace {
-
-std::optional<std::uint64_t> parse_bytes(const std::string& text) {
-  if (text.empty())
-    return 0;
-  std::size_t end = 0;
-  double value = 0;
-  try {
-    value = std::stod(text, &end);
-  } catch (const std::exception&) {
-    return std::nullopt;
-  }
-  const std::string unit = text.substr(end);
-  double factor = 1;
-  if (unit == "K" || unit == "k")
-    factor = 1024.0;
-  else if (unit == "M")
-    factor = 1024.0 * 1024;
-  else if (unit == "G")
-    factor = 1024.0 * 1024 * 1024;
-  else if (!unit.empty())
-    return std::nullopt;
-  if (!(value >= 0) || value * factor > 1e18)
-    return std::nullopt;
-  return std::uint64_t(value * factor);
-}
 
 /// Lines of a node, as text or as JSON. A reader that stalls holds up nobody.
 class printer {
@@ -204,10 +181,10 @@ private:
 } // namespace
 
 int run_node(node_options o) {
-  const auto memory = parse_bytes(o.memory);
+  const auto memory =
+    parse_memory(o.memory, runtime::host_memory(runtime::read_host_limits()));
   if (!memory) {
-    std::cerr << "shoal: --memory is '" << o.memory
-              << "'; expected bytes such as 8G or 512M\n";
+    std::cerr << "shoal: --memory " << memory.message() << "\n";
     return exit_usage;
   }
   if (!o.join_token_file.empty()) {

@@ -4,6 +4,7 @@
 // runs, or for a shoal that a file describes (view_file.hpp). Nothing is
 // started.
 #include "apps/commands.hpp"
+#include "apps/plan_table.hpp"
 #include "apps/remote.hpp"
 #include "apps/run_file.hpp"
 #include "apps/status_json.hpp"
@@ -16,14 +17,10 @@
 #include "runtime/model/units.hpp"
 #include "runtime/node/profile.hpp"
 
-#include <algorithm>
-#include <cstdio>
 #include <iostream>
 #include <stdexcept>
 
 namespace shoal::apps {
-
-using json = nlohmann::ordered_json;
 
 namespace {
 
@@ -63,57 +60,6 @@ place running(const node_address& at) {
   return {alone(), "this machine alone (no node runs)"};
 }
 
-std::string name_of(const core::view& v, const core::member_id& id) {
-  const core::member* m = core::find_member(v, id.peer);
-  return m && !m->name.empty() ? m->name : core::short_name(id.peer);
-}
-
-json describe(const core::view& v, const core::assignment& a,
-              const core::prediction& p) {
-  json out{{"replicas", json::array()},
-           {"schedule", core::to_text(a.schedule)},
-           {"step_seconds", double(p.step) / 1e9},
-           {"memory", json::array()}};
-  for (const core::replica_place& r : a.replicas) {
-    json stages = json::array();
-    for (const core::stage_place& s : r.stages)
-      stages.push_back({{"peer", name_of(v, s.where)},
-                        {"first_block", s.first_block},
-                        {"last_block", s.last_block},
-                        {"kept_microbatches", s.kept_max}});
-    out["replicas"].push_back({{"first_microbatch", r.first_microbatch},
-                               {"last_microbatch", r.last_microbatch},
-                               {"stages", stages}});
-  }
-  for (const auto& need : p.members) {
-    const core::member* m = core::find_member(v, need.where.peer);
-    out["memory"].push_back({{"peer", name_of(v, need.where)},
-                             {"needs_bytes", need.bytes},
-                             {"has_bytes", m ? m->device.memory_bytes : 0}});
-  }
-  return out;
-}
-
-void print(const json& d) {
-  std::printf("schedule %s\n", d["schedule"].get<std::string>().c_str());
-  int r = 0;
-  for (const json& replica : d["replicas"]) {
-    std::printf("replica %d  microbatches %d-%d\n", r++,
-                replica["first_microbatch"].get<int>(),
-                replica["last_microbatch"].get<int>());
-    for (const json& s : replica["stages"])
-      std::printf("  %-20s blocks %d-%d\n",
-                  core::shown(s["peer"].get<std::string>()).c_str(),
-                  s["first_block"].get<int>(), s["last_block"].get<int>());
-  }
-  for (const json& m : d["memory"])
-    std::printf("%-22s needs %.1f MiB, has %.1f MiB\n",
-                core::shown(m["peer"].get<std::string>()).c_str(),
-                m["needs_bytes"].get<double>() / 1048576,
-                m["has_bytes"].get<double>() / 1048576);
-  std::printf("predicted step time %.3f s\n", d["step_seconds"].get<double>());
-}
-
 } // namespace
 
 int run_plan(const plan_options& o) {
@@ -144,17 +90,13 @@ int run_plan(const plan_options& o) {
               << "\n";
     return exit_failed;
   }
-  const model::unit_layout layout(run->model);
-  json d = describe(v, plan.jobs[0], core::predict(v, plan.jobs[0]));
-  d["parameters"] = layout.parameter_count();
-  if (o.json) {
-    std::cout << model::json_text(d) << "\n";
-    return exit_done;
-  }
-  std::printf("%llu parameters, on %s\n",
-              (unsigned long long)layout.parameter_count(),
-              core::shown(where.name).c_str());
-  print(d);
+  const planned_run planned{v, plan.jobs[0], *run,
+                            model::unit_layout(run->model).parameter_count(),
+                            where.name};
+  if (o.json)
+    std::cout << model::json_text(plan_json(planned)) << "\n";
+  else
+    std::cout << core::shown(plan_table(planned), core::line_ends::kept);
   return exit_done;
 }
 

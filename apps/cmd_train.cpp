@@ -7,6 +7,7 @@
 #include "actors/checkpoint_manifest.hpp"
 #include "actors/supervisor.hpp"
 #include "apps/commands.hpp"
+#include "apps/example_run.hpp"
 #include "apps/follow.hpp"
 #include "apps/model_upload.hpp"
 #include "apps/orderly_stop.hpp"
@@ -575,6 +576,10 @@ private:
 } // namespace
 
 int run_train(const train_options& o) {
+  if (o.example) {
+    std::cout << example_run;
+    return exit_done;
+  }
   return training(o).run();
 }
 

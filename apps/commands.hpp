@@ -43,7 +43,7 @@ struct node_options {
   std::vector<std::string> exclude_fabrics;
   std::vector<std::string> trusted_networks;
   int threads = 0;
-  std::string memory; ///< bytes, with K, M, G
+  std::string memory; ///< memory_size.hpp; empty: half of what is free
   std::vector<std::filesystem::path> plugins;
   std::filesystem::path trace;
   bool json = false;
@@ -108,6 +108,7 @@ struct train_options {
   bool resume = false;
   bool overwrite = false; ///< move aside what --out holds
   bool detach = false;
+  bool example = false; ///< only print a run file to start from
   bool json = false;
   std::vector<std::string> join; ///< of the embedded node
   int threads = 0;               ///< of the embedded node

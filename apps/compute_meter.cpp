@@ -1,6 +1,7 @@
 // apps/compute_meter.cpp -- how fast this machine computes, and could.
 #include "apps/compute_meter.hpp"
 
+#include "apps/memory_size.hpp"
 #include "kernels/backend.hpp"
 #include "kernels/peaks.hpp"
 #include "runtime/model/decoder.hpp"
@@ -8,6 +9,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <functional>
 #include <memory>
 #include <stdexcept>
@@ -39,16 +41,30 @@ struct against {
   double value, limit;
 };
 
-against in_turns(int runs, const std::function<double()>& value,
+/// Says `what` before it begins, and each run in `unit` of `scale`.
+struct told {
+  std::string what, unit;
+  double scale = 1;
+};
+
+against in_turns(const compute_options& o, const told& by,
+                 const std::function<double()>& value,
                  const std::function<double()>& limit) {
-  std::vector<double> values, limits;
-  value(); // warms up
-  for (int run = 0; run != runs; ++run) {
-    limits.push_back(limit());
+  std::vector<double> values;
+  double best = 0;
+  o.say(by.what + ": warming up, then "
+        + (o.runs == 1 ? "1 run" : std::to_string(o.runs) + " runs"));
+  value();
+  for (int run = 0; run != o.runs; ++run) {
+    best = std::max(best, limit());
     values.push_back(value());
+    best = std::max(best, values.back());
+    char text[64];
+    std::snprintf(text, sizeof text, ": run %d of %d: %.1f ", run + 1, o.runs,
+                  values.back() / by.scale);
+    o.say(by.what + text + by.unit);
   }
-  limits.push_back(limit());
-  return {median(values), median(limits)};
+  return {median(values), std::max(best, limit())};
 }
 
 /// Values in [-1/16, 1/16): cheap, and of no pattern.
@@ -239,8 +255,11 @@ measure_gemm(kernels::thread_team& team, const compute_options& o) {
     const double work = 2.0 * double(rows) * double(width) * double(width);
     std::vector<float> x(rows * width), y(rows * width);
     fill_quickly(x.data(), x.size(), 1);
+    const auto by = std::to_string(width);
+    const std::string what =
+      std::to_string(rows) + " x " + by + " x " + by + " " + type;
     const auto [value, limit] = in_turns(
-      o.runs,
+      o, {what, unit_of(which), 1e9},
       [&] {
         return work / seconds_of([&] {
                  product(
@@ -249,9 +268,8 @@ measure_gemm(kernels::thread_team& team, const compute_options& o) {
                });
       },
       [&] { return measure_peak(team, which); });
-    const auto by = std::to_string(width);
-    out.push_back({std::to_string(rows) + " x " + by + " x " + by + " " + type,
-                   value / 1e9, unit_of(which), limit / 1e9, name_of(which)});
+    out.push_back(
+      {what, value / 1e9, unit_of(which), limit / 1e9, name_of(which)});
   };
   for (const std::size_t side : {512, 1024}) {
     std::vector<float> w(side * side);
@@ -284,16 +302,16 @@ measure_prefill(kernels::thread_team& team, const compute_options& o) {
       ids[i] = model::token_id(i * 7919 % words);
     std::vector<float> logits(words);
     const peak which = peak_of_products(m.type);
+    const std::string what = m.name + ", prompt of " + std::to_string(o.prompt);
     const auto [value, limit] = in_turns(
-      o.runs,
+      o, {what, "tokens/s"},
       [&] {
         decoder.clear();
         return double(ids.size())
                / seconds_of([&] { decoder.append(ids, {}, {}, logits); });
       },
       [&] { return measure_peak(team, which) / work; });
-    out.push_back({m.name + ", prompt of " + std::to_string(o.prompt), value,
-                   "tokens/s", limit, name_of(which)});
+    out.push_back({what, value, "tokens/s", limit, name_of(which)});
   }
   return out;
 }
@@ -310,7 +328,7 @@ measure_decode(kernels::thread_team& team, const compute_options& o) {
     auto decoder = decoder_of(m, o.tokens);
     std::vector<float> logits(words);
     const auto [value, limit] = in_turns(
-      o.runs,
+      o, {m.name, "tokens/s"},
       [&] {
         decoder.clear();
         return double(o.tokens) / seconds_of([&] {
@@ -401,18 +419,24 @@ measure_train(kernels::thread_team& team, const compute_options& o) {
     if (std::ranges::find(o.types, type) == o.types.end())
       continue;
     const bool rounded = type == weight_type::bf16;
-    trained_model trained(*on, config_of(shape_of(o)),
+    const std::string what = called(o, type) + ", 4 x 256";
+    const auto config = config_of(shape_of(o));
+    const auto parameters = model::unit_layout(config).parameter_count();
+    // Parameters, gradients and two moments, four bytes each.
+    o.say(what + ": " + std::to_string(parameters / 1'000'000)
+          + " million parameters, " + memory_text(16 * parameters)
+          + " with gradients and moments");
+    trained_model trained(*on, config,
                           rounded ? kernels::factor_type::bf16
                                   : kernels::factor_type::f32);
     const peak which = peak_of_products(type);
     const auto [value, limit] = in_turns(
-      o.runs,
+      o, {what, "tokens/s"},
       [&] {
         return double(trained.tokens()) / seconds_of([&] { trained.step(); });
       },
       [&] { return measure_peak(team, which) / trained.work(); });
-    out.push_back({called(o, type) + ", 4 x 256", value, "tokens/s", limit,
-                   name_of(which)});
+    out.push_back({what, value, "tokens/s", limit, name_of(which)});
   }
   return out;
 }

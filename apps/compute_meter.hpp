@@ -2,7 +2,9 @@
 //
 // Each figure is a median over runs, and stands beside a limit of the machine
 // that was measured between the same runs: reading memory, or the best
-// multiply-add there is.
+// multiply-add there is. The limit is the highest that was seen, by the runs
+// themselves, too: where other programs were at work while it was measured, no
+// figure is above 100 %.
 //
 // Units:  as each row says; limits in the same.
 // Errors: std::bad_alloc where a shape is larger than the machine;
@@ -12,6 +14,7 @@
 #include "kernels/packed_weight.hpp"
 #include "kernels/thread_team.hpp"
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -49,6 +52,8 @@ struct compute_options {
   int runs = 5;
   std::size_t prompt = 512; ///< tokens of prefill
   std::size_t tokens = 16;  ///< decoded in one run
+  /// Hears what is measured, and how each run went: a run may take minutes.
+  std::function<void(const std::string&)> say = [](const std::string&) {};
 };
 
 /// Reads of one thread and of all; each peak of multiply-adds.

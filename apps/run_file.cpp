@@ -121,6 +121,12 @@ model::result<runtime::run_config> load_run(const run_options& o) {
     if (!config)
       return failure{"model.path: " + config.message()};
     run->model = *config;
+    if (run->pipeline_degree > std::int64_t(config->num_hidden_layers))
+      return failure{"parallelism.pipeline_parallel_degree ("
+                     + std::to_string(run->pipeline_degree)
+                     + ") is more than the model's layers ("
+                     + std::to_string(config->num_hidden_layers)
+                     + "): each stage needs a layer"};
     if (std::uint64_t(run->seq_len) > config->max_position_embeddings)
       return failure{"training.seq_len (" + std::to_string(run->seq_len)
                      + ") is more than the model's max_position_embeddings ("

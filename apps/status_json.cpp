@@ -33,10 +33,16 @@ const json& pattern() {
     {"priority", -1}, {"changed", 0u},  {"step", 0u},
     {"steps", 0u},    {"loss", 0.5},    {"tokens_per_s", 0.5},
     {"plan?", ""},    {"waiting?", ""}, {"cause?", ""}};
-  static const json device = {{"kind", "cpu"},     {"name", ""},
-                              {"threads", 1u},     {"host_threads", 0u},
-                              {"mflops", 0u},      {"stream_mbps", 0u},
-                              {"memory_bytes", 0u}};
+  static const json device = {{"kind", "cpu"},
+                              {"name", ""},
+                              {"threads", 1u},
+                              {"host_threads", 0u},
+                              {"mflops", 0u},
+                              {"stream_mbps", 0u},
+                              {"memory_bytes", 0u},
+                              {"memory_for_jobs_bytes?", 0u},
+                              {"host_memory_bytes", 0u},
+                              {"memory_is_share", false}};
   static const json peer = {{"id", ""},
                             {"name", ""},
                             {"state", ""},
@@ -45,7 +51,8 @@ const json& pattern() {
                             {"incarnation", 1u},
                             {"host", ""},
                             {"voter", true},
-                            {"witness", false}};
+                            {"witness", false},
+                            {"roles", json::array({""})}};
   static const json moved = {
     {"fabric", ""},
     {"sent_bytes", 0u},
@@ -140,6 +147,8 @@ core::view view_of(const status_json& status) {
     m.name = p["name"].get<std::string>();
     m.host = p["host"].get<std::string>();
     m.witness = p["witness"].get<bool>();
+    for (const json& role : p["roles"])
+      m.roles.push_back(role.get<std::string>());
     if (p["state"] == "leaving")
       m.state = core::member_state::leaving;
     for (const json& d : p["devices"]) {
@@ -154,6 +163,9 @@ core::view view_of(const status_json& status) {
       m.device.mflops = number("mflops", std::uint64_t{1} << 40);
       m.device.stream_mbps = number("stream_mbps", std::uint64_t{1} << 40);
       m.device.memory_bytes = number("memory_bytes", std::uint64_t{1} << 48);
+      m.device.host_memory_bytes =
+        number("host_memory_bytes", std::uint64_t{1} << 48);
+      m.device.memory_is_share = d["memory_is_share"].get<bool>();
     }
     v.members.push_back(m);
   }

@@ -59,7 +59,10 @@ std::string devices_of(const json& peer) {
         text(d, "kind"),
         core::count_text(number(d, "threads"), "thread").c_str(),
         number(d, "mflops") / 1000,
-        core::size_text(number(d, "memory_bytes")).c_str());
+        core::size_text(number(d, d.contains("memory_for_jobs_bytes")
+                                    ? "memory_for_jobs_bytes"
+                                    : "memory_bytes"))
+          .c_str());
   return peer["voter"].get<bool>() ? out : out + ", no vote";
 }
 

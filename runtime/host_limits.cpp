@@ -9,6 +9,7 @@
 #include <fstream>
 #include <limits>
 #include <string>
+#include <string_view>
 
 namespace shoal::runtime {
 
@@ -60,6 +61,20 @@ std::uint64_t bytes_in(const fs::path& file) {
   return value > 0 && std::uint64_t(value) < memory_no_limit
            ? std::uint64_t(value)
            : 0;
+}
+
+/// A line of /proc/meminfo in bytes, within the limit; 0 if there is none.
+std::uint64_t memory_of(const fs::path& meminfo, std::string_view line,
+                        const host_limits& limits) {
+  std::ifstream in(meminfo);
+  std::string key, unit;
+  for (std::uint64_t kib = 0; in >> key >> kib; std::getline(in, unit))
+    if (key == line) {
+      const std::uint64_t bytes = std::min(kib, memory_no_limit / 1024) * 1024;
+      return limits.memory_bytes == 0 ? bytes
+                                      : std::min(bytes, limits.memory_bytes);
+    }
+  return limits.memory_bytes;
 }
 
 /// The processors of a list such as "0-3,8,10-11"; none if it is no such list.
@@ -141,6 +156,14 @@ host_limits read_host_limits(const fs::path& self, const fs::path& mount) {
       });
   }
   return out;
+}
+
+std::uint64_t host_memory(const host_limits& limits, const fs::path& meminfo) {
+  return memory_of(meminfo, "MemTotal:", limits);
+}
+
+std::uint64_t free_memory(const host_limits& limits, const fs::path& meminfo) {
+  return memory_of(meminfo, "MemAvailable:", limits);
 }
 
 int count_cores(const std::set<int>& processors, const fs::path& topology) {

@@ -31,6 +31,17 @@ struct host_limits {
 read_host_limits(const std::filesystem::path& self = "/proc/self/cgroup",
                  const std::filesystem::path& mount = "/sys/fs/cgroup");
 
+/// All memory that this process could ever have: the host's, or less within
+/// its control group. 0: not known.
+[[nodiscard]] std::uint64_t
+host_memory(const host_limits& limits,
+            const std::filesystem::path& meminfo = "/proc/meminfo");
+
+/// What of it is free now, likewise.
+[[nodiscard]] std::uint64_t
+free_memory(const host_limits& limits,
+            const std::filesystem::path& meminfo = "/proc/meminfo");
+
 /// The cores that `processors` are of. One of which the system does not say it
 /// counts as a core of its own.
 /// @param topology where it says so: /sys/devices/system/cpu

@@ -224,6 +224,10 @@ void node::impl::start_membership() {
   c->self.voter = !config_.embedded;
   c->self.witness = config_.witness;
   c->self.voter = config_.voter;
+  for (const auto& [name, make] : roles_.placed)
+    if (c->self.roles.size() < core::member_roles_max
+        && core::shown(name, role_name_bytes_max) == name)
+      c->self.roles.push_back(name);
   c->cluster = setup_.cluster;
   c->seeds = setup_.join;
   c->seeds.insert(c->seeds.end(), setup_.seeds.begin(), setup_.seeds.end());

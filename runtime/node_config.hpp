@@ -80,7 +80,8 @@ struct node_config {
   /// Where RDMA and UCX-TCP may be used, such as 10.1.0.0/16. Whoever is in
   /// such a network can read and write this process's memory.
   std::vector<std::string> trusted_networks;
-  /// Jobs may use this much memory; 0: half of what the machine has free.
+  /// Jobs may use this much memory; 0: half of what the machine has free, which
+  /// all nodes of the machine share that have 0 here.
   std::uint64_t memory_bytes = 0;
   /// Skips the measurement when not 0 (tests).
   std::uint64_t mflops = 0;

@@ -6,6 +6,7 @@
 #include "runtime/core/training/job_messages.hpp" // bad_steps_max
 #include "runtime/core/view.hpp" // priority_min
 #include "runtime/model/corpus.hpp"
+#include "runtime/model/default_sizes.hpp"
 #include "runtime/model/json.hpp"
 
 #include <algorithm>
@@ -142,6 +143,7 @@ read_model(const json& section, std::string_view source, run_config& run) {
     return model::done{};
   if (!keys.contains("model_type"))
     keys["model_type"] = "llama";
+  model::add_default_sizes(keys);
   auto parsed = model::parse_config(model::json_text(keys),
                                     std::string(source) + ": [model]");
   if (!parsed)
@@ -208,8 +210,8 @@ read_roles(const json& list, std::string_view source, run_config& run) {
         (key == "name" ? made.name : made.where) = value.get<std::string>();
       }
     }
-    if (made.name.empty() || made.name.size() > 32 || made.where.empty()
-        || made.where.size() > 128)
+    if (made.name.empty() || made.name.size() > placement_name_bytes_max
+        || made.where.empty() || made.where.size() > 128)
       return failure{where
                      + "needs a name (of at most 32 letters) and where: "
                        "\"every_stage\", \"every_peer\" or a peer's name"};
@@ -271,7 +273,8 @@ const std::vector<run_key>& keys() {
      "most text to read, in bytes; more is refused"},
     {"job", "priority", &r::priority, double(core::priority_min),
      double(core::priority_max),
-     "jobs of higher priority take what they need first"},
+     "jobs of higher priority choose peers and take memory first, also from "
+     "jobs that run; jobs on one peer still take turns on its processor"},
     {"training", "steps", &r::steps, 1, 1e12, "optimizer steps"},
     {"training", "seq_len", &r::seq_len, 1, 1 << 24, "tokens in a sequence"},
     {"training", "local_batch_size", &r::local_batch_size, 1, 65536,
@@ -434,10 +437,12 @@ double learning_rate(const run_config& run, std::int64_t step) {
 
 model::result<run_config>
 parse_run(std::string_view text, std::string_view source) {
-  const auto parsed = model::parse_json_object<json>(text, source);
+  auto parsed = model::parse_json_object<json>(text, source);
   if (!parsed)
     return parsed.why();
-  const json& all = *parsed;
+  json all = std::move(*parsed);
+  if (!all.contains("model"))
+    all["model"] = json::object();
   run_config run;
   for (const auto& [name, section] : all.items()) {
     model::status read = name == "model" ? read_model(section, source, run)
@@ -468,6 +473,24 @@ model::status check_trainable(const model::model_config& m) {
   if (all > core::job_tensors_max)
     return refused("this model has " + std::to_string(all),
                    core::job_tensors_max);
+  return model::done{};
+}
+
+model::status check_degrees(const run_config& run) {
+  if (run.replicate_degree > run.microbatches_per_step())
+    return failure{
+      "parallelism.data_parallel_replicate_degree ("
+      + std::to_string(run.replicate_degree)
+      + ") is more than the microbatches of a step ("
+      + std::to_string(run.microbatches_per_step())
+      + "): each replica needs one; raise training.global_batch_size, or lower "
+        "training.local_batch_size"};
+  const auto layers = std::int64_t(run.model.num_hidden_layers);
+  if (run.model_path.empty() && run.pipeline_degree > layers)
+    return failure{"parallelism.pipeline_parallel_degree ("
+                   + std::to_string(run.pipeline_degree)
+                   + ") is more than model.num_hidden_layers ("
+                   + std::to_string(layers) + "): each stage needs a layer"};
   return model::done{};
 }
 
@@ -515,6 +538,8 @@ model::status check_run(const run_config& run) {
     return failure{"training.seq_len (" + std::to_string(run.seq_len)
                    + ") is more than model.max_position_embeddings ("
                    + std::to_string(run.model.max_position_embeddings) + ")"};
+  if (model::status possible = check_degrees(run); !possible)
+    return possible;
   if (run.layers_per_stage.size() > 64)
     return failure{"parallelism.pipeline_parallel_layers_per_stage has more "
                    "than 64 entries"};

@@ -35,6 +35,7 @@ struct role_placement {
   operator==(const role_placement&, const role_placement&) = default;
 };
 inline constexpr std::size_t placements_max = 16; ///< of one job
+inline constexpr std::size_t placement_name_bytes_max = 32;
 inline constexpr std::size_t placement_parameters_bytes_max = 4096;
 
 struct run_config {
@@ -160,6 +161,10 @@ model::status check_trainable(const model::model_config& model);
 
 /// Checks what concerns several keys (batch sizes divide, seq_len fits, ...).
 model::status check_run(const run_config& run);
+
+/// A part of check_run(): degrees that no shoal could hold. While `model` is
+/// not known (model.path), its layers do not count.
+model::status check_degrees(const run_config& run);
 
 /// Everything, resolved; parse_run reads it back to the same value.
 std::string to_json(const run_config& run);

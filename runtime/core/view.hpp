@@ -34,6 +34,11 @@ struct device_profile {
   std::uint64_t memory_bytes = 0; ///< that jobs may use
   std::uint32_t host_threads = 0; ///< cores of its host; 0: not known
   std::uint64_t stream_mbps = 0;  ///< measured, of its memory, MB/s; 0: no
+  std::uint64_t host_memory_bytes = 0; ///< of its host or container, in all;
+                                       ///< 0: not known
+  /// Nobody chose memory_bytes: peers of one host that say so have it once,
+  /// for all of them (training/host_memory.hpp).
+  bool memory_is_share = false;
   friend bool
   operator==(const device_profile&, const device_profile&) = default;
 };
@@ -49,6 +54,9 @@ struct network_profile {
 };
 /// A member lists so many at most.
 inline constexpr std::size_t networks_max = 4;
+/// And so many roles: more than plug-ins of one node have, few enough that a
+/// view of many members stays small.
+inline constexpr std::size_t member_roles_max = 32;
 
 enum class member_state : std::uint8_t {
   active = 1,
@@ -60,13 +68,14 @@ struct member {
   member_id id;
   std::string name;                   ///< for people
   std::vector<std::string> addresses; ///< "host:port" for tls
-  std::string host;                   ///< boot id: peers that share cores
+  std::string host; ///< boot id: peers that share cores and memory
   device_profile device;
   std::vector<network_profile> networks; ///< empty: not measured
   std::uint64_t instance = 0;            ///< which start of the process this is
   bool voter = true;                     ///< unless joining
   bool witness = false;                  ///< votes, gets no work
   member_state state = member_state::active;
+  std::vector<std::string> roles; ///< that run files may place here, by name
   friend bool operator==(const member&, const member&) = default;
 };
 

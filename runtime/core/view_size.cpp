@@ -42,8 +42,9 @@ std::size_t without_previous(const view& v) {
 
 std::size_t bytes_bound(const member& m) {
   std::size_t sum = framed + place + text(m.name) + texts(m.addresses)
-                    + text(m.host) + 4 * number; // voter to instance
-  sum += framed + text(m.device.kind) + text(m.device.name) + 5 * number;
+                    + text(m.host) + 4 * number // voter to instance
+                    + texts(m.roles);
+  sum += framed + text(m.device.kind) + text(m.device.name) + 7 * number;
   // Room for those that it will have measured.
   constexpr std::size_t name_usual = 16;
   std::size_t networks = networks_max * (framed + name_usual + 2 * number);

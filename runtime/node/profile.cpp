@@ -58,21 +58,6 @@ static std::uint64_t half_in_steps(std::uint64_t bytes) {
   return std::max(256 * mib, bytes / 2 / (256 * mib) * (256 * mib));
 }
 
-static std::uint64_t usable_memory(const host_limits& limits) {
-  std::ifstream in("/proc/meminfo");
-  std::string key;
-  std::string unit;
-  std::uint64_t kib = 0;
-  while (in >> key >> kib) {
-    if (key == "MemAvailable:")
-      return half_in_steps(limits.memory_bytes == 0
-                             ? kib * 1024
-                             : std::min(kib * 1024, limits.memory_bytes));
-    std::getline(in, unit);
-  }
-  return 256 * mib;
-}
-
 namespace {
 
 /// What is measured: products in MFLOP/s, memory in MB/s.
@@ -196,7 +181,10 @@ measure_profile(int threads, std::uint64_t memory_bytes, std::uint64_t mflops) {
   int count = threads > 0 ? std::min(threads, 1024) : usable_threads(limits);
   out.name = processor_name();
   out.threads = static_cast<std::uint32_t>(count);
-  out.memory_bytes = memory_bytes > 0 ? memory_bytes : usable_memory(limits);
+  out.host_memory_bytes = host_memory(limits);
+  out.memory_is_share = memory_bytes == 0;
+  out.memory_bytes =
+    memory_bytes > 0 ? memory_bytes : half_in_steps(free_memory(limits));
   out.host_threads = static_cast<std::uint32_t>(host_cores());
   const rates found =
     mflops > 0 ? rates{mflops, 0} : remembered(out.name, count);

@@ -16,7 +16,8 @@
 namespace shoal::runtime {
 
 /// @param threads 0: all cores that this process may use
-/// @param memory_bytes 0: half of what is free
+/// @param memory_bytes 0: half of what is free, for all nodes of this host that
+///        were given none
 /// @param mflops 0: measure
 core::device_profile
 measure_profile(int threads, std::uint64_t memory_bytes, std::uint64_t mflops);

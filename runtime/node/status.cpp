@@ -2,8 +2,11 @@
 #include "runtime/node/status.hpp"
 
 #include "runtime/core/training/detours.hpp"
+#include "runtime/core/training/host_memory.hpp"
+#include "runtime/core/training/plan_reasons.hpp"
 #include "runtime/job_journal.hpp"
 #include "runtime/model/json.hpp"
+#include "runtime/unheld_roles.hpp"
 
 #include <algorithm>
 #include <cstdio>
@@ -28,7 +31,8 @@ static const char* phase_name(core::cluster::phase p) {
   return "unknown";
 }
 
-static json peer_json(const status_input& in, const core::member& m) {
+static json peer_json(const status_input& in, const core::member& m,
+                      const core::memory_by_peer& memory) {
   bool here = std::ranges::find(in.reachable, m.id.peer) != in.reachable.end();
   json device = {{"kind", m.device.kind},
                  {"name", m.device.name},
@@ -36,7 +40,12 @@ static json peer_json(const status_input& in, const core::member& m) {
                  {"host_threads", m.device.host_threads},
                  {"mflops", m.device.mflops},
                  {"stream_mbps", m.device.stream_mbps},
-                 {"memory_bytes", m.device.memory_bytes}};
+                 {"memory_bytes", m.device.memory_bytes},
+                 {"host_memory_bytes", m.device.host_memory_bytes},
+                 {"memory_is_share", m.device.memory_is_share}};
+  // What jobs may use of it, as peers of one host share that host's.
+  if (auto at = memory.find(m.id.peer); at != memory.end())
+    device["memory_for_jobs_bytes"] = at->second;
   const char* state = m.state == core::member_state::joining   ? "joining"
                       : !here                                  ? "unreachable"
                       : m.state == core::member_state::leaving ? "leaving"
@@ -49,7 +58,8 @@ static json peer_json(const status_input& in, const core::member& m) {
               {"incarnation", m.id.incarnation},
               {"host", m.host},
               {"voter", m.voter},
-              {"witness", m.witness}};
+              {"witness", m.witness},
+              {"roles", m.roles}};
   return out;
 }
 
@@ -84,6 +94,48 @@ static json roles_json(const core::view& v, const core::assignment& a) {
           {"reporter", name(a.reporter)}};
 }
 
+static std::string name_of(const core::view& v, const core::member_id& id) {
+  const core::member* m = core::find_member(v, id.peer);
+  return m && !m->name.empty() ? m->name : core::short_name(id.peer);
+}
+
+/// Each stage of each replica with its layers, both ends included.
+static json places_json(const core::view& v, const core::assignment& a) {
+  json out = json::array();
+  for (const core::replica_place& r : a.replicas) {
+    json& stages = out.emplace_back(json::array());
+    for (const core::stage_place& s : r.stages)
+      stages.push_back({{"peer", name_of(v, s.where)},
+                        {"first_layer", s.first_block},
+                        {"last_layer", std::int64_t{s.last_block} - 1}});
+  }
+  return out;
+}
+
+static json unheld_json(const core::view& v, const core::assignment& a) {
+  json out = json::array();
+  for (const core::unheld_wish& w : unheld_of(v, a))
+    out.push_back(
+      {{"key", w.key}, {"wanted", w.wanted}, {"got", w.got}, {"why", w.why}});
+  return out;
+}
+
+/// The planner's line, and roles that no peer starts, which it does not know.
+static std::string plan_text(const core::view& v, const core::assignment& a) {
+  std::string out = core::to_text(v, a);
+  for (const core::unheld_wish& w : unheld_of(v, a))
+    if (w.key == "roles")
+      out += "; " + core::to_text(w);
+  return out;
+}
+
+static json idle_json(const core::view& v, const core::assignment& a) {
+  json out = json::array();
+  for (const core::idle_member& m : core::idle_members(v, a))
+    out.push_back({{"peer", name_of(v, m.who)}, {"why", m.why}});
+  return out;
+}
+
 static json job_line(const status_input& in, const core::job_entry& job) {
   json out = {{"id", job_text(job.id)},
               {"name", job.name},
@@ -109,13 +161,16 @@ static json job_line(const status_input& in, const core::job_entry& job) {
     return out;
   for (const core::assignment& a : in.plan->jobs)
     if (a.job == job.id) {
-      out["plan"] = core::to_text(*in.view, a);
+      out["plan"] = plan_text(*in.view, a);
       out["replicas"] = core::replica_count(a.replicas);
       out["stages"] = a.replicas.empty() ? 0 : a.replicas[0].stages.size();
       if (!a.why_waiting.empty())
         out["waiting"] = a.why_waiting;
       else
         out["roles"] = roles_json(*in.view, a);
+      out["places"] = places_json(*in.view, a);
+      out["unheld"] = unheld_json(*in.view, a);
+      out["idle"] = idle_json(*in.view, a);
     }
   return out;
 }
@@ -176,8 +231,9 @@ std::string status_json(const status_input& in) {
     {"paused", in.beacons.paused}};
   if (in.view) {
     out["cluster"] = in.view->cluster;
+    const auto memory = core::memory_for_jobs(*in.view, in.view->previous);
     for (const core::member& m : in.view->members)
-      out["peers"].push_back(peer_json(in, m));
+      out["peers"].push_back(peer_json(in, m, memory));
     for (const core::cut_pair& cut : in.view->cuts)
       out["cuts"].push_back(
         {core::to_hex(cut.low.peer), core::to_hex(cut.high.peer)});

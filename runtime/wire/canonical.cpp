@@ -75,6 +75,12 @@ void writer::value(const core::member& m) {
       number(n.bytes_per_s);
     });
   }
+  if (m.device.host_memory_bytes != 0 || m.device.memory_is_share) {
+    number(m.device.host_memory_bytes);
+    number(m.device.memory_is_share);
+  }
+  if (!m.roles.empty())
+    texts(m.roles);
 }
 
 void writer::value(const core::job_entry& job) {

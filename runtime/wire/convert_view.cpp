@@ -49,6 +49,8 @@ void put(wire::DeviceProfile& to, const device_profile& from) {
   to.set_memory_bytes(from.memory_bytes);
   to.set_host_threads(from.host_threads);
   to.set_stream_mbps(from.stream_mbps);
+  to.set_host_memory_bytes(from.host_memory_bytes);
+  to.set_memory_is_share(from.memory_is_share);
 }
 
 void get(const wire::DeviceProfile& from, device_profile& to, checks& c) {
@@ -59,6 +61,8 @@ void get(const wire::DeviceProfile& from, device_profile& to, checks& c) {
   to.memory_bytes = c.at_most(from.memory_bytes(), bytes_max);
   to.host_threads = c.at_most(from.host_threads(), threads_max);
   to.stream_mbps = c.at_most(from.stream_mbps(), mflops_max);
+  to.host_memory_bytes = c.at_most(from.host_memory_bytes(), bytes_max);
+  to.memory_is_share = from.memory_is_share();
 }
 
 void put(wire::NetworkProfile& to, const core::network_profile& from) {
@@ -87,6 +91,8 @@ void put(wire::Member& to, const member& from) {
   to.set_state(static_cast<std::uint32_t>(from.state));
   for (const core::network_profile& n : from.networks)
     put(*to.add_networks(), n);
+  for (const std::string& role : from.roles)
+    to.add_roles(role);
 }
 
 void get(const wire::Member& from, member& to, checks& c) {
@@ -103,6 +109,9 @@ void get(const wire::Member& from, member& to, checks& c) {
   if (c.list(from.networks_size(), core::networks_max))
     for (const wire::NetworkProfile& n : from.networks())
       get(n, to.networks.emplace_back(), c);
+  if (c.list(from.roles_size(), core::member_roles_max))
+    for (const std::string& role : from.roles())
+      c.text(role, role_name_bytes_max, to.roles.emplace_back());
 }
 
 void put(wire::JobEntry& to, const job_entry& from) {

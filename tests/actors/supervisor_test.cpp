@@ -6,6 +6,7 @@
 #include "actors/shard_list.hpp"
 #include "runtime/job_journal.hpp"
 #include "runtime/store/store.hpp"
+#include "runtime/unheld_roles.hpp"
 
 #include <boost/test/unit_test.hpp>
 #include <unistd.h>
@@ -153,6 +154,37 @@ BOOST_AUTO_TEST_CASE(roles_go_where_the_run_file_says) {
   core::view leaving = three_peers();
   leaving.members[0].state = core::member_state::leaving;
   BOOST_TEST(addresses("every_peer", 1, leaving).empty());
+}
+
+BOOST_AUTO_TEST_CASE(roles_that_no_peer_starts_are_told_by_every_peer) {
+  core::view v = three_peers();
+  const auto unheld = [&v](const std::string& where) {
+    std::string out;
+    for (const core::unheld_wish& w :
+         runtime::unheld_roles(v, two_by_two(), {{"mine", where, "{}"}}))
+      out += core::to_text(w);
+    return out;
+  };
+  BOOST_TEST(unheld("nobody")
+             == "roles = 'mine' on nobody: not started, as no active peer is "
+                "called 'nobody'");
+  BOOST_TEST(unheld("c").find("no active peer") != std::string::npos);
+  const std::string how = ": start nodes with `shoal node --plugin FILE`";
+  BOOST_TEST(unheld("every_peer")
+             == "roles = 'mine' on every_peer: not started, as no peer there "
+                "has it"
+                  + how);
+  v.members[0].roles = {"mine", "other"};
+  BOOST_TEST(unheld("every_stage")
+             == "roles = 'mine' on every_stage: started on others, as b lacks "
+                "it"
+                  + how);
+  BOOST_TEST(unheld("a").empty());
+  v.members[1].roles = {"mine"};
+  BOOST_TEST(unheld("every_peer").empty());
+  core::assignment waits;
+  BOOST_TEST(
+    runtime::unheld_roles(v, waits, {{"mine", "nobody", "{}"}}).empty());
 }
 
 BOOST_AUTO_TEST_CASE(an_ended_job_keeps_its_last_checkpoint_only) {

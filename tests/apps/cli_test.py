@@ -86,7 +86,12 @@ class Cli(World):
         self.refuse(2, "swim")
         self.refuse(2, "train", "--colour", "red", names=["--colour"])
         self.refuse(2, "node", "--threads", "many", names=["--threads"])
-        self.refuse(2, "node", "--memory", "8X", names=["--memory", "8X"])
+        for text, names in [("8X", ["8X", "unit"]), ("8", ["no unit", "8GiB"]),
+                            ("900T", ["this machine has"]),
+                            ("0G", ["no memory"]), ("-1G", ["not a number"]),
+                            ("101%", ["this machine has"])]:
+            self.refuse(2, "node", "--memory", text,
+                        names=["--memory", "'" + text + "'", *names])
         self.refuse(2, "train", "none.toml", names=["none.toml"])
         self.refuse(2, "recover", names=["--force"])
 
@@ -124,6 +129,12 @@ class Cli(World):
                  "[model]\nnum_hidden_layers = 3\n", ["layers_per_stage"]),
                 ("[parallelism]\npipeline_parallel_schedule = \"2F2B\"\n",
                  ["pipeline_parallel_schedule", "2F2B", "zero_bubble"]),
+                ("[model]\nnum_hidden_layers = 2\n[parallelism]\n"
+                 "pipeline_parallel_degree = 3\n",
+                 ["pipeline_parallel_degree (3)", "num_hidden_layers (2)"]),
+                ("[parallelism]\ndata_parallel_replicate_degree = 50\n",
+                 ["data_parallel_replicate_degree (50)", "microbatches",
+                  "(4)"]),
                 ("[parallelism]\npipeline_parallel_schedule = \"1f1b\"\n"
                  "pipeline_parallel_virtual_degree = 2\n",
                  ["pipeline_parallel_virtual_degree", "1f1b"]),
@@ -291,6 +302,26 @@ class Cli(World):
     def test_plan_says_what_runs_where(self):
         text = self.plan(self.tiny_run())
         self.assertRegex(text, r"(?i)replica|stage")
+        self.assertRegex(text, r"tokens/s; .* for 5 steps")
+        self.assertRegex(text, r"MFU \d+ %")
+        self.assertIn("copies = 1: no copy in memory, as there is no other "
+                      "peer", " ".join(text.split()))
+        for kind in ("parameters", "gradients", "optimizer", "activations",
+                     "copies"):
+            self.assertIn(kind, text)
+        self.assertNotIn("bubble", text)  # there are no stages
+
+    def test_the_example_is_a_run_file_that_can_be_planned(self):
+        run = self.write("run.toml", self.succeed("train", "--example"))
+        found = json.loads(self.plan(run, "--json"))
+        self.assertLess(found["parameters"], 2_000_000)
+        self.assertEqual(found["wanted_copies"], 1)
+        self.assertEqual([w["key"] for w in found["unheld"]],
+                         ["fault_tolerance.copies"])
+
+    def test_a_run_without_a_file_is_small(self):
+        found = json.loads(self.plan("--json"))
+        self.assertLess(found["parameters"], 10_000_000)
 
     def test_plan_for_a_described_shoal(self):
         """The example of 128 GPUs: each holds a block of the model."""
@@ -303,6 +334,16 @@ class Cli(World):
         self.assertEqual(len(found["memory"]), 128)
         for peer in found["memory"]:
             self.assertLessEqual(peer["needs_bytes"], peer["has_bytes"])
+            self.assertEqual(sum(peer["kinds"].values()), peer["needs_bytes"])
+        for replica in found["replicas"]:
+            for stage in replica["stages"]:
+                self.assertEqual(stage["last_layer"], stage["last_block"] - 1)
+        self.assertAlmostEqual(found["run_seconds"],
+                               found["step_seconds"] * found["steps"])
+        table = self.plan(os.path.join(examples, "model_700b.toml"), "--view",
+                          os.path.join(examples, "gpus_128.toml"))
+        self.assertLess(len(table.splitlines()), 30, table)
+        self.assertLessEqual(max(map(len, table.splitlines())), 80, table)
         small = self.write("small.toml", "[[members]]\ntflops = 1\n"
                            "memory_gib = 8\ncount = 2\n")
         self.refuse(1, "plan", os.path.join(examples, "model_700b.toml"),

@@ -80,8 +80,18 @@ class Node(World):
         events = self.events(self.succeed(
             "train", self.tiny_run(), "--name", "two", "--out", "out",
             "--data", self.write_text_files(), "--json",
-            "--parallelism.pipeline_parallel_degree", 2))
+            "--parallelism.pipeline_parallel_degree", 2,
+            "--parallelism.data_parallel_replicate_degree", 3))
         self.assertEqual(events[-1]["state"], "done")
+        plans = [e["plan"] for e in events if e["event"] == "view"]
+        self.assertIn("data_parallel_replicate_degree = 3: ", plans[-1])
+        self.assertIn("only 2 peers compute", plans[-1])
+        # Both have what jobs may use of this machine, together.
+        devices = [peer["devices"][0] for peer in json.loads(self.succeed(
+            "status", "--name", "two", "--json"))["peers"]]
+        self.assertLessEqual(
+            sum(d["memory_for_jobs_bytes"] for d in devices),
+            max(d["memory_bytes"] for d in devices))
         self.assertTrue((self.folder / "out/model.safetensors").exists())
         # A name that fits two jobs picks neither.
         self.succeed("train", self.tiny_run(), "--name", "two", "--out",

@@ -77,12 +77,21 @@ where = "two"
 [[roles]]
 name = "hello"
 where = "every_peer"
+
+[[roles]]
+name = "hello"
+where = "nobody"
 """)
         events = self.events(self.succeed(
             "train", run, "--name", "plain", "--out", "out", "--json",
             "--data", self.write_text_files()))
         self.assertEqual(events[-1].get("state", "done"), "done")
-        self.assertTrue([e for e in events if "--plugin" in e.get("text", "")])
+        said = [e.get("text", "") for e in events]
+        for text in ("'hello' on every_peer: not started, as no peer there has "
+                     "it: start nodes with `shoal node --plugin FILE`",
+                     "'hello' on nobody: not started, as no active peer is "
+                     "called 'nobody'"):
+            self.assertEqual(len([s for s in said if text in s]), 1, said)
         self.assertEqual(node.end(signal.SIGTERM), 0)
 
     # Without its actor a process would answer and hold its seat, but do

@@ -7,6 +7,7 @@
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 
+#include <array>
 #include <cmath>
 #include <numbers>
 
@@ -43,6 +44,65 @@ BOOST_DATA_TEST_CASE(any_family_is_read_again, bdata::make(models), text) {
     runtime::parse_run(toml_text_to_json(toml, "run.toml"), "second");
   BOOST_REQUIRE_MESSAGE(again, (again ? "" : again.message()) << "\n" << toml);
   BOOST_TEST((again->model == run->model), toml);
+}
+
+namespace {
+
+model::model_config sized(const std::string& keys) {
+  const auto run = runtime::parse_run(R"({"model":{)" + keys + "}}", "sized");
+  BOOST_REQUIRE_MESSAGE(run, (run ? "" : run.message()) << " of " << keys);
+  return run->model;
+}
+
+} // namespace
+
+BOOST_AUTO_TEST_CASE(sizes_that_are_left_out_follow_hidden_size) {
+  for (const auto& [hidden, layers, heads, inner] :
+       std::vector<std::array<std::uint64_t, 4>>{{8, 2, 1, 64},
+                                                 {32, 2, 1, 128},
+                                                 {64, 2, 1, 192},
+                                                 {100, 2, 1, 320},
+                                                 {160, 2, 2, 448},
+                                                 {256, 4, 4, 704},
+                                                 {1000, 15, 10, 2688},
+                                                 {4096, 32, 64, 10944}})
+    BOOST_TEST_CONTEXT("hidden_size " << hidden) {
+      const auto c = sized(R"("hidden_size":)" + std::to_string(hidden));
+      BOOST_TEST(c.num_hidden_layers == layers);
+      BOOST_TEST(c.num_attention_heads == heads);
+      BOOST_TEST(c.num_key_value_heads == heads);
+      BOOST_TEST(c.head_dim == hidden / heads);
+      BOOST_TEST(c.intermediate_size == inner);
+    }
+  const auto usual = runtime::parse_run("{}", "usual");
+  BOOST_REQUIRE(usual);
+  BOOST_TEST(usual->model.hidden_size == 256u);
+  BOOST_TEST(usual->model.num_hidden_layers == 4u);
+}
+
+BOOST_AUTO_TEST_CASE(sizes_that_are_given_stay) {
+  const auto c = sized(R"("hidden_size":256,"num_attention_heads":8,
+      "num_key_value_heads":2,"intermediate_size":100)");
+  BOOST_TEST(c.num_attention_heads == 8u);
+  BOOST_TEST(c.num_key_value_heads == 2u);
+  BOOST_TEST(c.head_dim == 32u);
+  BOOST_TEST(c.intermediate_size == 100u);
+  BOOST_TEST(sized(R"("hidden_size":256,"head_dim":128)").num_attention_heads
+             == 2u);
+  BOOST_TEST(sized(R"("hidden_size":64,"num_attention_heads":16)").head_dim
+             == 4u);
+  const auto gpt2 =
+    sized(R"("model_type":"gpt2","n_embd":128,"n_layer":3,"n_inner":null)");
+  BOOST_TEST(gpt2.num_hidden_layers == 3u);
+  BOOST_TEST(gpt2.num_attention_heads == 2u);
+  BOOST_TEST(gpt2.intermediate_size == 512u); // no gate: 4 times
+  BOOST_TEST(sized(R"("model_type":"gemma2","hidden_size":128)").head_dim
+             == 64u);
+  for (const char* wrong :
+       {R"({"model":{"hidden_size":"wide"}})", R"({"model":{"hidden_size":0}})",
+        R"({"model":{"hidden_size":12345678901}})",
+        R"({"model":{"model_type":7}})", R"({"model":{"hidden_size":1}})"})
+    BOOST_TEST(!runtime::parse_run(wrong, "wrong"), wrong);
 }
 
 // A run of the default has the JSON that it had before there was a choice.

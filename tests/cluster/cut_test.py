@@ -5,7 +5,6 @@
 # two reach each other again the view says so. Hosts are network namespaces
 # (network.py); exit code 77 without the right to make them.
 import argparse
-import re
 import sys
 import time
 
@@ -32,7 +31,8 @@ def cuts(cluster):
 
 def workers(peer):
     """Names of the members that the plan of the only job names."""
-    return set(re.findall(r"(\w+)\[", peer.status()["jobs"][0]["plan"]))
+    return {stage["peer"] for replica in peer.status()["jobs"][0]["places"]
+            for stage in replica}
 
 
 def main():

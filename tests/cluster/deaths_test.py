@@ -44,8 +44,10 @@ def workers(cluster):
     """The peers that compute the job, by its plan."""
     for peer in cluster.peers:
         if peer.running():
-            plan = peer.status()["jobs"][0]["plan"]
-            return [p for p in cluster.peers if f" {p.name}[" in plan]
+            names = {stage["peer"]
+                     for replica in peer.status()["jobs"][0]["places"]
+                     for stage in replica}
+            return [p for p in cluster.peers if p.name in names]
     raise AssertionError("no peer runs")
 
 

@@ -57,7 +57,7 @@ def one(options, fabric):
         whole = views(watch)[-1][1]
         assert whole.count("replica") == 2, whole
         # Not the one that the command follows.
-        victim = next(p for p in cluster.peers[1:] if p.name + "[" in whole)
+        victim = next(p for p in cluster.peers[1:] if f"{p.name} layer" in whole)
         victim.kill()
         killed = time.monotonic()
         watch.past(killed, 2, DEADLINE_S)
@@ -70,7 +70,7 @@ def one(options, fabric):
         detour = watch.step_time(first)
         victim.start()
         victim.wait_ready()
-        _, after = until(watch, lambda plan: victim.name + "[" in plan
+        _, after = until(watch, lambda plan: f"{victim.name} layer" in plan
                          and DETOUR not in plan and "on its way" not in plan)
         print(f"  {fabric}: and comes back: {after}", flush=True)
         watch.advance(4, DEADLINE_S)

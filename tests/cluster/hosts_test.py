@@ -103,8 +103,7 @@ def unlike(shoal, data):
                 [str(run), "--data", *data, "--out", f"{folder}/out",
                  "--parallelism.pipeline_parallel_degree", "2",
                  "--parallelism.data_parallel_replicate_degree", "1"]))
-        layers = {name: int(last) - int(first) for name, first, last in
-                  re.findall(r"(\w+)\[(\d+),(\d+)\)", plan)}
+        layers = layers_of(plan)
         share = layers["peer2"] / layers["peer1"]
         print(f"unlike peers: {speeds} MFLOP/s, {plan}: {share:.0%} of the "
               "other's layers", flush=True)
@@ -158,10 +157,15 @@ def straggler(shoal, data):
             process.wait(timeout=60)
 
 
+def layers_of(plan):
+    """How many layers each peer has, of "a layers 0-3, b layer 4"."""
+    return {name: int(last or first) - int(first) + 1 for name, first, last in
+            re.findall(r"(\w+) layers? (\d+)(?:-(\d+))?", plan)}
+
+
 def share_of(plan):
     """The part of the layers that peer2 has."""
-    layers = {name: int(last) - int(first) for name, first, last in
-              re.findall(r"(\w+)\[(\d+),(\d+)\)", plan)}
+    layers = layers_of(plan)
     return layers.get("peer2", 0) / sum(layers.values())
 
 

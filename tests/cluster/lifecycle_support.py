@@ -168,14 +168,12 @@ def wait_for(what, seconds=30):
 
 def places(cluster, peer):
     """Names of the members of every stage of the only job that runs."""
-    plan = next(j["plan"] for j in peer.status()["jobs"]
-                if j["state"] == "running")
+    replicas = next(j["places"] for j in peer.status()["jobs"]
+                    if j["state"] == "running")
     stages = {}
-    for replica in plan.split(";"):
-        if "replica" not in replica:
-            continue  # what is kept in memory
-        for index, place in enumerate(replica.split(":")[1].split()):
-            stages.setdefault(index, []).append(place.split("[")[0])
+    for replica in replicas:
+        for index, stage in enumerate(replica):
+            stages.setdefault(index, []).append(stage["peer"])
     return stages
 
 

@@ -5,7 +5,8 @@
 // is planned. Planning ends, the same way twice, and the next view, which holds
 // the plan, can be read.
 #include "runtime/core/assert.hpp"
-#include "runtime/core/training/plan.hpp"
+#include "runtime/core/training/host_memory.hpp"
+#include "runtime/core/training/plan_reasons.hpp"
 #include "runtime/wire/codec.hpp"
 #include "wire/wild_view.hpp"
 
@@ -32,7 +33,13 @@ void plan(core::view v) {
       continue;
     SHOAL_ASSERT(core::predict(v, a).step >= 0);
     SHOAL_ASSERT(core::longest_wait(v, a) >= 0);
+    SHOAL_ASSERT(core::idle_members(v, a).size() < v.members.size());
+    SHOAL_ASSERT(!core::memory_of(*j, a).empty());
+    (void)core::step_flops(*j);
+    (void)core::mflops_of(v, a);
   }
+  for (const auto& [peer, bytes] : core::memory_for_jobs(v, v.previous))
+    SHOAL_ASSERT(bytes <= core::find_member(v, peer)->device.memory_bytes);
   v.previous = p.jobs;
   envelope out;
   SHOAL_ASSERT(!codec::decode(codec::encode(cl::message(cl::decided{v})), out));

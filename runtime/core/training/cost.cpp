@@ -13,8 +13,6 @@ namespace {
 /// Of state: the optimizer reads parameters, gradients and two moments, writes
 /// all but the gradients, and gradients are cleared and squared: 9 of 4.
 constexpr std::uint64_t apply_passes = 9;
-/// Parameters are a quarter of the state: gradients and two moments beside.
-constexpr std::uint64_t state_parts = 4;
 constexpr std::size_t networks_known_max = 64;
 
 std::uint64_t add_up(std::uint64_t a, std::uint64_t b) {

@@ -40,6 +40,8 @@ inline constexpr nanoseconds assumed_host_hop = 30'000;
 inline constexpr std::uint64_t repay_steps = 100;
 /// A layout that one death would end counts as so much slower (per cent).
 inline constexpr std::uint64_t fragile_percent = 25;
+/// Parameters are a quarter of the state: gradients and two moments beside.
+inline constexpr std::uint64_t state_parts = 4;
 /// More than any time that is compared: "cannot be".
 inline constexpr std::uint64_t cost_never = ~std::uint64_t{0} / 4;
 
@@ -53,6 +55,7 @@ struct layout_problem {
   std::map<peer_id, std::uint64_t> memory; ///< left by other jobs
   const assignment* previous = nullptr;    ///< or nullptr
   std::map<peer_id, std::uint32_t> busy;   ///< other jobs on a member
+  std::map<peer_id, std::uint64_t> all_memory = {}; ///< for all jobs
 };
 
 /// Lower is better; a tie goes to fewer bytes moved, then more members.

@@ -80,6 +80,46 @@ std::vector<member_id> workers(const std::vector<replica_place>& replicas) {
   return {out.begin(), out.end()};
 }
 
+std::vector<const member*>
+able_members(const view& v, const assignment* previous) {
+  const member_state state = working_state(v);
+  std::vector<const member*> members;
+  for (const member& m : v.members)
+    if (usable(m, state))
+      members.push_back(&m);
+  const auto had =
+    workers(previous ? previous->replicas : decltype(previous->replicas){});
+  auto worth = [&](const member* m) {
+    const std::uint64_t speed = std::min(m->device.mflops, cost_never / 32);
+    return speed * 10 + (std::ranges::binary_search(had, m->id) ? speed : 0);
+  };
+  for (;;) {
+    std::map<const member*, std::uint64_t> against; // worth of those cut off
+    for (const cut_pair& c : v.cuts) {
+      auto low =
+        std::ranges::find(members, c.low, [](auto* m) { return m->id; });
+      auto high =
+        std::ranges::find(members, c.high, [](auto* m) { return m->id; });
+      if (low == members.end() || high == members.end())
+        continue;
+      against[*low] += worth(*high);
+      against[*high] += worth(*low);
+    }
+    // Who is worth least beside those whom that would keep; a tie: high id.
+    __extension__ using wide = unsigned __int128;
+    const member* out = nullptr;
+    for (const member* m : members)
+      if (against.contains(m)
+          && (!out
+              || wide(worth(m)) * against[out]
+                   <= wide(worth(out)) * against[m]))
+        out = m;
+    if (!out)
+      return members;
+    std::erase(members, out);
+  }
+}
+
 void place_roles(assignment& a, const view& v, const peer_id& submitter,
                  const assignment* previous) {
   if (a.replicas.empty())

@@ -23,6 +23,13 @@ inline constexpr std::size_t keepers_min = 2;
 /// that leave: somebody has to bring the jobs to their end.
 [[nodiscard]] member_state working_state(const view& v);
 
+/// Members that can work, less some so that no two that are left are cut from
+/// each other: all who take part in a job talk to all others. Those go whose
+/// capacity is least; work that they have in `previous` (may be null) counts a
+/// tenth more.
+[[nodiscard]] std::vector<const member*>
+able_members(const view& v, const assignment* previous);
+
 /// All that run a stage, ascending.
 [[nodiscard]] std::vector<member_id>
 workers(const std::vector<replica_place>& replicas);

@@ -4,12 +4,12 @@
 #include "runtime/core/training/arrivals.hpp"
 #include "runtime/core/training/detours.hpp"
 #include "runtime/core/training/followers.hpp"
+#include "runtime/core/training/host_memory.hpp"
 #include "runtime/core/training/layout.hpp"
 #include "runtime/core/training/placement.hpp"
 #include "runtime/core/training/schedule_choice.hpp"
 
 #include <algorithm>
-#include <set>
 #include <tuple>
 
 namespace shoal::core {
@@ -82,12 +82,11 @@ std::string explain(const layout_problem& p) {
                                         + muldiv(j.blocks, block, 1),
                                       cost_never);
   const std::uint64_t have = sum_of(p.memory, p.members);
-  std::uint64_t largest = 0, all = 0;
-  for (const member* m : p.members) {
-    all = std::min(all + m->device.memory_bytes, cost_never);
+  const std::uint64_t all = sum_of(p.all_memory, p.members);
+  std::uint64_t largest = 0;
+  for (const member* m : p.members)
     if (auto at = p.memory.find(m->id.peer); at != p.memory.end())
       largest = std::max(largest, at->second);
-  }
   std::string out =
     "not enough memory: needs at least " + amount(need) + " (embedding "
     + amount(j.embed_state_bytes) + ", " + std::to_string(j.blocks)
@@ -95,8 +94,15 @@ std::string explain(const layout_problem& p) {
     + "), has " + amount(have) + " on " + std::to_string(p.members.size())
     + (p.members.size() == 1 ? " member" : " members, at most ")
     + (p.members.size() == 1 ? "" : amount(largest) + " on one");
+  if (std::ranges::any_of(p.members, [&](const member* m) {
+        const auto at = p.all_memory.find(m->id.peer);
+        return at != p.all_memory.end() && at->second < m->device.memory_bytes;
+      }))
+    out += "; peers of one host share its memory";
   if (all > have)
-    out += "; " + amount(all - have) + " are taken by other jobs";
+    out += "; " + amount(all - have)
+           + " are taken by other jobs, which "
+             "are older or of higher priority";
   if (need <= have)
     out += "; the parts do not fit whole, with what the pipeline keeps of its "
            "microbatches";
@@ -167,61 +173,17 @@ void put_off_weights(assignment& a, const layout_problem& p) {
     a = std::move(out);
 }
 
-/// Members that can work, less some so that no two that are left are cut from
-/// each other: all who take part in a job talk to all others. Those go whose
-/// capacity is least; work that they have in `previous` counts a tenth more.
-std::vector<const member*>
-without_cuts(const view& v, std::vector<const member*> members,
-             const assignment* previous) {
-  const auto had =
-    workers(previous ? previous->replicas : decltype(previous->replicas){});
-  auto worth = [&](const member* m) {
-    const std::uint64_t speed = std::min(m->device.mflops, cost_never / 32);
-    return speed * 10 + (std::ranges::binary_search(had, m->id) ? speed : 0);
-  };
-  for (;;) {
-    std::map<const member*, std::uint64_t> against; // worth of those cut off
-    for (const cut_pair& c : v.cuts) {
-      auto low =
-        std::ranges::find(members, c.low, [](auto* m) { return m->id; });
-      auto high =
-        std::ranges::find(members, c.high, [](auto* m) { return m->id; });
-      if (low == members.end() || high == members.end())
-        continue;
-      against[*low] += worth(*high);
-      against[*high] += worth(*low);
-    }
-    // Who is worth least beside those whom that would keep; a tie: high id.
-    __extension__ using wide = unsigned __int128;
-    const member* out = nullptr;
-    for (const member* m : members)
-      if (against.contains(m)
-          && (!out
-              || wide(worth(m)) * against[out]
-                   <= wide(worth(out)) * against[m]))
-        out = m;
-    if (!out)
-      return members;
-    std::erase(members, out);
-  }
-}
-
 /// What each device has left for jobs that come later in the order.
 class ledger {
 public:
-  explicit ledger(const view& v) : state_(working_state(v)) {
-    for (const member& m : v.members)
-      if (usable(m, state_))
-        memory_[m.id.peer] = m.device.memory_bytes;
-  }
+  /// @param placed where jobs run already
+  ledger(const view& v, const std::vector<assignment>& placed)
+    : memory_(memory_for_jobs(v, placed)), all_(memory_) {}
 
   layout_problem problem(const view& v, const job_entry& job,
                          const assignment* previous) const {
-    layout_problem p{job, {}, memory_, previous, busy_};
-    for (const member& m : v.members)
-      if (usable(m, state_))
-        p.members.push_back(&m);
-    p.members = without_cuts(v, std::move(p.members), previous);
+    layout_problem p{job, {}, memory_, previous, busy_, all_};
+    p.members = able_members(v, previous);
     return p;
   }
 
@@ -257,8 +219,8 @@ public:
   }
 
 private:
-  member_state state_;
-  std::map<peer_id, std::uint64_t> memory_;
+  memory_by_peer memory_;
+  memory_by_peer all_;
   std::map<peer_id, std::uint32_t> busy_;
 };
 
@@ -280,7 +242,7 @@ std::vector<const job_entry*> in_order(const view& v) {
 plan make_plan(const view& v) {
   plan out;
   out.number = v.number;
-  ledger books(v);
+  ledger books(v, v.previous);
   struct planned {
     layout_problem p;
     assignment a;
@@ -331,76 +293,10 @@ plan make_plan(const view& v) {
 }
 
 std::string never_fits(const view& v, const job_entry& job) {
-  const layout_problem p = ledger(v).problem(v, job, nullptr);
+  const layout_problem p = ledger(v, {}).problem(v, job, nullptr);
   if (p.members.empty() || !find_layout(p).replicas.empty())
     return {}; // members that can work may come
   return explain(p);
-}
-
-std::string to_text(const view& v, const assignment& a) {
-  if (a.replicas.empty())
-    return "waits: " + a.why_waiting;
-  std::string out;
-  if (a.replicas.front().stages.size() > 1)
-    out = std::string(to_text(a.schedule)) + ", ";
-  for (std::size_t r = 0; r < a.replicas.size(); ++r) {
-    out += (r ? "; " : "") + std::string("replica ") + std::to_string(r) + ":";
-    for (const stage_place& s : a.replicas[r].stages) {
-      const member* m = find_member(v, s.where.peer);
-      out += " ";
-      out += m && !m->name.empty() ? m->name : short_name(s.where.peer);
-      out += "[" + std::to_string(s.first_block) + ","
-             + std::to_string(s.last_block) + ")";
-    }
-  }
-  if (const job_entry* job = find_job(v, a.job);
-      job && (job->want_copies > 0 || !a.followers.empty())) {
-    const std::uint32_t copies = holders_min(a, job->blocks) - 1;
-    out += "; " + std::to_string(copies) + (copies == 1 ? " copy" : " copies")
-           + " in memory";
-    if (!a.followers.empty() && a.copy_every > 1)
-      out += ", every " + std::to_string(a.copy_every) + " steps";
-    if (copies < job->want_copies)
-      out +=
-        " (wanted: " + std::to_string(job->want_copies)
-        + (a.arriving.empty() ? "; for more there are no members with room)"
-                              : ")");
-  }
-  if (makes_detour(a.replicas))
-    out += "; members run stages of several replicas meanwhile";
-  if (!a.arriving.empty())
-    out += "; state is on its way to";
-  for (const peer_id& peer : receivers(a)) {
-    const member* m = find_member(v, peer);
-    out += " " + (m && !m->name.empty() ? m->name : short_name(peer));
-  }
-  return out;
-}
-
-const char* to_text(schedule_kind k) {
-  switch (k) {
-  case schedule_kind::one_f_one_b:
-    return "1f1b";
-  case schedule_kind::interleaved:
-    return "interleaved";
-  case schedule_kind::zero_bubble:
-    return "zero_bubble";
-  }
-  return "unknown";
-}
-
-const char* to_text(job_state s) {
-  switch (s) {
-  case job_state::running:
-    return "running";
-  case job_state::done:
-    return "done";
-  case job_state::cancelled:
-    return "cancelled";
-  case job_state::failed:
-    return "failed";
-  }
-  return "unknown";
 }
 
 prediction predict(const view& v, const assignment& a) {

@@ -55,8 +55,9 @@ inline constexpr std::uint64_t keep_percent = 10;
 /// are members as they were, and none is cut from another.
 [[nodiscard]] bool undisturbed(const view& v, const assignment& a);
 
-/// "1f1b, replica 0: a[0,4) b[4,8); replica 1: ...": how and where a job runs,
-/// for people.
+/// "1f1b, replica 0: a layers 0-3, b layers 4-7; replica 1: ...": how and where
+/// a job runs, what its run file asks for in vain and who is idle, and why
+/// (plan_reasons.hpp).
 [[nodiscard]] std::string to_text(const view& v, const assignment& a);
 
 /// "1f1b", "interleaved", "zero_bubble": as run files name them.

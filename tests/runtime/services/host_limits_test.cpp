@@ -52,6 +52,20 @@ BOOST_AUTO_TEST_CASE(the_tightest_group_above_counts) {
   BOOST_TEST(l.memory_bytes == 1073741824u);
 }
 
+BOOST_AUTO_TEST_CASE(memory_of_the_host_is_at_most_the_groups) {
+  put("meminfo", "MemTotal:       2097152 kB\nMemFree:        1000 kB\n"
+                 "MemAvailable:   1048576 kB\n");
+  const fs::path meminfo = root / "meminfo";
+  constexpr std::uint64_t gib = std::uint64_t{1} << 30;
+  host_limits l;
+  BOOST_TEST(host_memory(l, meminfo) == 2 * gib);
+  BOOST_TEST(free_memory(l, meminfo) == gib);
+  l.memory_bytes = gib / 2;
+  BOOST_TEST(host_memory(l, meminfo) == gib / 2);
+  BOOST_TEST(free_memory(l, meminfo) == gib / 2);
+  BOOST_TEST(host_memory({}, root / "none") == 0u);
+}
+
 BOOST_AUTO_TEST_CASE(version_1_has_a_hierarchy_for_each) {
   put("fs/cpu/x/cpu.cfs_quota_us", "25000\n");
   put("fs/cpu/x/cpu.cfs_period_us", "50000\n");

@@ -36,7 +36,7 @@ core::member_id random_message::member_id() {
 core::device_profile random_message::device() {
   return {text(),   text(),   static_cast<std::uint32_t>(below(64)),
           number(), number(), static_cast<std::uint32_t>(below(64)),
-          number()};
+          number(), number(), coin()};
 }
 
 core::member random_message::member() {
@@ -51,6 +51,7 @@ core::member random_message::member() {
   m.witness = coin();
   m.state = static_cast<core::member_state>(1 + below(3));
   m.networks = networks();
+  m.roles = texts();
   return m;
 }
 

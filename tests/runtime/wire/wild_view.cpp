@@ -65,6 +65,8 @@ private:
     m.device.memory_bytes = up_to(codec::bytes_max);
     m.device.host_threads = up_to_32(codec::threads_max);
     m.device.stream_mbps = up_to(codec::mflops_max);
+    m.device.host_memory_bytes = coin() ? up_to(codec::bytes_max) : 0;
+    m.device.memory_is_share = coin();
     for (std::uint64_t n = below_(core::networks_max + 1); n > 0; --n)
       m.networks.push_back({coin() ? "tls" : "host",
                             core::nanoseconds(up_to(codec::latency_max)),

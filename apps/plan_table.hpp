@@ -1,0 +1,33 @@
+// apps/plan_table.hpp -- what `shoal plan` prints: as JSON, and as a table.
+//
+// The table fits 80 columns and stays short: peers that do the same are one
+// row, whatever their number.
+//
+// JSON: `replicas` with `stages`, whose `last_block` is one past the last one
+// and whose `last_microbatch` likewise; `first_layer` and `last_layer` include
+// both ends. Seconds, bytes; `mfu` is a part of 1.
+#pragma once
+
+#include "runtime/core/training/plan.hpp"
+#include "runtime/model/json.hpp"
+#include "runtime/run_config.hpp"
+
+#include <cstdint>
+#include <string>
+
+namespace shoal::apps {
+
+struct planned_run {
+  const core::view& view;
+  const core::assignment& place; ///< of the run, which does not wait
+  const runtime::run_config& run;
+  std::uint64_t parameters = 0;
+  std::string where; ///< names the shoal
+};
+
+[[nodiscard]] nlohmann::ordered_json plan_json(const planned_run& p);
+
+/// Of what plan_json() gave; ends with a new line.
+[[nodiscard]] std::string plan_table(const planned_run& p);
+
+} // namespace shoal::apps
