@@ -2,9 +2,12 @@
 #
 # The golden tokenizer of Llama 3's pipeline beside random weights: prompts and
 # training text become its ids, and what is trained carries it along.
+import importlib.util
 import json
+import os
 import pathlib
 import shutil
+import unittest
 
 from support import World, main
 
@@ -62,9 +65,50 @@ class Tokenizer(World):
 
     def test_bytes_are_there_for_the_asking(self):
         self.train("out", "--data.tokenizer", "bytes")
-        self.assertFalse((self.folder / "out/tokenizer.json").exists())
-        config = json.loads((self.folder / "out" / FILES[1]).read_text())
-        self.assertEqual(config["tokenizer_class"], "ByteTokenizer")
+        self.check_bytes("out")
+
+    def check_bytes(self, folder):
+        """Ids are bytes, for other programs too."""
+        file = json.loads((self.folder / folder / FILES[0]).read_text())
+        self.assertEqual(sorted(file["model"]["vocab"].values()),
+                         list(range(256)))
+        self.assertEqual(file["model"]["vocab"]["A"], 65)
+        self.assertEqual(file["model"]["merges"], [])
+        config = json.loads((self.folder / folder / FILES[1]).read_text())
+        self.assertEqual(config["tokenizer_class"], "PreTrainedTokenizerFast")
+
+    def test_a_model_of_bytes_says_so_to_other_programs(self):
+        self.succeed("init", self.tiny_run(), "--out", "b")
+        self.check_bytes("b")
+        run = self.write("b.toml", '[model]\npath = "b"\n[training]\n'
+                         "steps = 1\nseq_len = 32\n")
+        events = self.events(self.succeed(
+            "train", run, "--data", self.write_text_files(), "--out", "out",
+            "--json"))
+        config = next(e for e in events if e["event"] == "config")
+        self.assertEqual(config["run"]["data"]["tokenizer"], "bytes")
+        self.check_bytes("out")
+        # Broken characters are ids of their own, as in training.
+        done = self.generate("out", "--prompt", os.fsdecode(b"\xe9A\xff"))
+        self.assertEqual(done["prompt_tokens"], 3)
+
+    @unittest.skipUnless(importlib.util.find_spec("transformers"),
+                         "transformers is not installed")
+    def test_transformers_has_the_same_bytes(self):
+        from transformers import AutoTokenizer
+        self.succeed("init", self.tiny_run(), "--out", "b")
+        theirs = AutoTokenizer.from_pretrained(str(self.folder / "b"))
+        texts = json.loads((GOLDEN / "texts.json").read_text())
+        for text in map(bytes.fromhex, texts):
+            text = text.decode(errors="replace")
+            ids = theirs(text)["input_ids"]
+            self.assertEqual(ids, list(text.encode()))
+            self.assertEqual(theirs.decode(ids), text)
+        theirs.save_pretrained(str(self.folder / "again"))
+        for name in self.folder.joinpath("again").iterdir():
+            shutil.copy(name, self.folder / "b")
+        self.assertEqual(self.generate("b", "--prompt", "\u00e9")
+                         ["prompt_tokens"], 2)
 
     def test_what_the_maker_says_of_sampling_is_carried(self):
         name = "generation_config.json"
