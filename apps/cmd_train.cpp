@@ -13,6 +13,7 @@
 #include "apps/remote.hpp"
 #include "apps/run_file.hpp"
 #include "apps/signals.hpp"
+#include "apps/slow_work.hpp"
 #include "apps/status_json.hpp"
 #include "runtime/client.hpp"
 #include "runtime/leftovers.hpp"
@@ -185,7 +186,14 @@ private:
 
   model::status submit() {
     model::corpus_report report;
-    auto text = read_text(run_, &report);
+    slow_work slow(
+      [](const std::string& line) { std::cerr << "shoal: " << line << "\n"; });
+    auto text = read_text(
+      run_, &report,
+      [&](std::string_view what, std::uint64_t done, std::uint64_t all) {
+        slow.at(what, done, all);
+        return !interrupts_.seen();
+      });
     if (!text)
       return failure{"data: " + text.message()};
     if (text->train_size() <= std::uint64_t(run_.seq_len))
@@ -225,7 +233,7 @@ private:
     char line[200];
     std::snprintf(line, sizeof line,
                   "text: %llu files, %llu tokens to train on, %llu held out",
-                  (unsigned long long)report.files,
+                  (unsigned long long)report.read.files,
                   (unsigned long long)text.train_size(),
                   (unsigned long long)text.validation_size());
     out_->say("corpus", line);

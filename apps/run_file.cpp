@@ -6,6 +6,7 @@
 #include "runtime/core/utf8.hpp"
 #include "runtime/model/hf_directory.hpp"
 #include "runtime/model/json.hpp"
+#include "runtime/model/tokenizer.hpp"
 #include "runtime/model/units.hpp"
 #include "runtime/wire/codec.hpp" // name_bytes_max
 
@@ -87,6 +88,31 @@ model::result<json> merged(const run_options& o) {
   return all;
 }
 
+/// Says what "auto" means. A model whose ids stand for something that nobody
+/// here knows must not be trained on bytes in silence.
+model::status resolve_tokenizer(runtime::run_config& run) {
+  if (run.data_tokenizer != "auto")
+    return model::done{};
+  run.data_tokenizer = "bytes";
+  if (run.model_path.empty())
+    return model::done{};
+  const auto kind = model::kind_of_tokenizer(run.model_path);
+  const std::string way_out =
+    ": put the model's tokenizer.json there, or train it on bytes all the same "
+    "with --data.tokenizer bytes";
+  if (!kind)
+    return failure{"model.path: " + kind.message() + way_out};
+  if (*kind == model::tokenizer_kind::file)
+    run.data_tokenizer = "model";
+  else if (*kind == model::tokenizer_kind::none
+           && run.model.vocab_size != model::byte_tokenizer::byte_count)
+    return failure{"model.path: " + run.model_path
+                   + " has no tokenizer, and a vocabulary of "
+                   + std::to_string(run.model.vocab_size) + " is not bytes"
+                   + way_out};
+  return model::done{};
+}
+
 } // namespace
 
 model::result<runtime::run_config> load_run(const run_options& o) {
@@ -120,14 +146,8 @@ model::result<runtime::run_config> load_run(const run_options& o) {
                      + ") is more than the model's max_position_embeddings ("
                      + std::to_string(config->max_position_embeddings) + ")"};
   }
-  if (run->data_tokenizer == "auto") {
-    std::error_code error;
-    const bool file =
-      !run->model_path.empty()
-      && std::filesystem::exists(
-        std::filesystem::path(run->model_path) / "tokenizer.json", error);
-    run->data_tokenizer = file ? "model" : "bytes";
-  }
+  if (auto resolved = resolve_tokenizer(*run); !resolved)
+    return resolved.why();
   if (run->data_tokenizer == "model" && run->model_path.empty())
     return failure{source
                    + ": data.tokenizer is 'model', but there is no "
@@ -139,12 +159,25 @@ model::result<runtime::run_config> load_run(const run_options& o) {
   return run;
 }
 
-model::result<model::corpus>
-read_text(const runtime::run_config& run, model::corpus_report* report) {
+namespace {
+
+model::corpus_options
+corpus_options_of(const runtime::run_config& run, const model::watch& told) {
   model::corpus_options options;
   options.vocab_size = std::uint32_t(run.model.vocab_size);
   options.validation_permille = std::uint32_t(run.data_validation_permille);
   options.bytes_max = std::uint64_t(run.data_bytes_max);
+  options.bytes_max_key = "data.bytes_max";
+  options.told = told;
+  return options;
+}
+
+} // namespace
+
+model::result<model::corpus>
+read_text(const runtime::run_config& run, model::corpus_report* report,
+          const model::watch& told) {
+  model::corpus_options options = corpus_options_of(run, told);
   std::optional<model::tokenizer> by;
   if (run.data_tokenizer == "model") {
     auto found = model::load_tokenizer(run.model_path);

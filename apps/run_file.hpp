@@ -17,7 +17,8 @@ model::result<runtime::run_config> load_run(const run_options& o);
 
 /// Reads the text of a run as tokens. @pre load_run() made it
 model::result<model::corpus> read_text(const runtime::run_config& run,
-                                       model::corpus_report* report = nullptr);
+                                       model::corpus_report* report = nullptr,
+                                       const model::watch& told = {});
 
 /// The job that a run makes, without data and origin: sizes and operations as
 /// the planner wants them. @param name for people
