@@ -220,15 +220,24 @@ struct evaluated {
   double bits_per_weight = 0; ///< of the matrices
 };
 
-/// How many tokens are read together.
+/// How many tokens are read together: as many as in training, if that is
+/// known, so that the loss is the one that training has shown.
 model::result<std::uint64_t>
 eval_window(const eval_command& o, const model::model_config& config) {
   const std::uint64_t most = config.max_position_embeddings;
+  const std::uint64_t trained = config.trained.seq_len;
   if (o.window.value_or(0) > most)
     return model::failure{"--window is " + std::to_string(*o.window)
                           + ", but the model's max_position_embeddings is "
                           + std::to_string(most)};
-  return o.window.value_or(std::min(most, model::window_usual));
+  if (o.window)
+    return *o.window;
+  if (trained < 2)
+    return std::min(most, model::window_usual);
+  const std::uint64_t window = std::min(most, trained);
+  std::cerr << "shoal: windows of " << window
+            << " tokens, as in training (--window N: others)\n";
+  return window;
 }
 
 /// Says on stderr how far slow work is.
