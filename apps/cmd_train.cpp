@@ -20,6 +20,7 @@
 #include "runtime/memory_keeper.hpp"
 #include "runtime/model/bigram.hpp"
 #include "runtime/model/corpus.hpp"
+#include "runtime/model/hf_directory.hpp"
 #include "runtime/model/json.hpp"
 #include "runtime/node.hpp"
 #include "runtime/store/store.hpp"
@@ -184,16 +185,41 @@ private:
     return model::done{};
   }
 
-  model::status submit() {
-    model::corpus_report report;
+  /// The text as tokens; the tokenizer is trained first where that is asked
+  /// for, or is that of the checkpoint.
+  model::result<model::corpus> text_of_run(model::corpus_report& report) {
     slow_work slow(
       [](const std::string& line) { std::cerr << "shoal: " << line << "\n"; });
-    auto text = read_text(
-      run_, &report,
-      [&](std::string_view what, std::uint64_t done, std::uint64_t all) {
-        slow.at(what, done, all);
-        return !interrupts_.seen();
-      });
+    const model::watch told = [&](std::string_view what, std::uint64_t done,
+                                  std::uint64_t all) {
+      slow.at(what, done, all);
+      return !interrupts_.seen();
+    };
+    if (run_.data_tokenizer != "bpe")
+      return read_text(run_, {}, &report, told);
+    if (!o_.resume) {
+      auto text = read_text_for_tokenizer(run_, o_.out, report, told);
+      if (text) // the vocabulary is known now
+        std::ofstream(o_.out / "run.toml") << runtime::to_toml(run_);
+      return text;
+    }
+    const auto found = checkpoints(o_.out);
+    if (found.empty())
+      return no_checkpoint();
+    const auto config = model::load_config(found.back().second);
+    if (!config)
+      return config.why();
+    run_.model.vocab_size = config->vocab_size;
+    return read_text(run_, found.back().second, &report, told);
+  }
+
+  failure no_checkpoint() const {
+    return {"--resume: no checkpoint in " + (o_.out / "checkpoint").string()};
+  }
+
+  model::status submit() {
+    model::corpus_report report;
+    auto text = text_of_run(report);
     if (!text)
       return failure{"data: " + text.message()};
     if (text->train_size() <= std::uint64_t(run_.seq_len))
@@ -245,15 +271,14 @@ private:
     out_->say("bigram", line);
   }
 
-  /// Weights or a checkpoint to start from.
+  /// Weights or a checkpoint to start from, or the tokenizer that was trained.
   model::status put_origin(core::job_entry& entry) {
     fs::path from = run_.model_path;
     std::uint64_t step = 0;
     if (o_.resume) {
       const auto found = checkpoints(o_.out);
       if (found.empty())
-        return failure{"--resume: no checkpoint in "
-                       + (o_.out / "checkpoint").string()};
+        return no_checkpoint();
       step = std::uint64_t(found.back().first);
       from = found.back().second;
       if (step >= std::uint64_t(run_.steps))
@@ -262,16 +287,18 @@ private:
                        + " of training.steps = " + std::to_string(run_.steps)};
       out_->say("notice", "resuming from " + from.string());
     }
-    if (from.empty())
+    const bool tokenizer = from.empty() && run_.data_tokenizer == "bpe";
+    if (from.empty() && !tokenizer)
       return model::done{};
+    const put_pieces put =
+      [this](std::span<const std::span<const std::byte>> pieces,
+             core::blob_digest& digest) -> model::status {
+      if (client_->put_pieces(pieces, digest))
+        return failure{client_->text()};
+      return model::done{};
+    };
     auto sent =
-      upload_model(from, step,
-                   [this](std::span<const std::span<const std::byte>> pieces,
-                          core::blob_digest& digest) -> model::status {
-                     if (client_->put_pieces(pieces, digest))
-                       return failure{client_->text()};
-                     return model::done{};
-                   });
+      tokenizer ? upload_tokenizer(o_.out, put) : upload_model(from, step, put);
     if (!sent)
       return sent.why();
     entry.origin = sent->manifest;

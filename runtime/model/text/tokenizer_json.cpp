@@ -9,9 +9,10 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-json byte_level() {
+/// @param prefix  a decoder has it as it is when left out; it does nothing
+json byte_level(bool prefix) {
   return {{"type", "ByteLevel"},
-          {"add_prefix_space", false},
+          {"add_prefix_space", prefix},
           {"trim_offsets", true},
           {"use_regex", true}};
 }
@@ -45,10 +46,10 @@ std::string to_json(const bpe_description& from) {
                                    {"normalized", false},
                                    {"special", true}});
   all["normalizer"] = nullptr;
-  all["pre_tokenizer"] = byte_level();
+  all["pre_tokenizer"] = byte_level(false);
   all["post_processor"] =
     from.begin.empty() ? json() : begin_template(from.begin);
-  all["decoder"] = byte_level();
+  all["decoder"] = byte_level(true);
   json model = {{"type", "BPE"},
                 {"dropout", nullptr},
                 {"unk_token", nullptr},
