@@ -197,12 +197,8 @@ private:
     };
     if (run_.data_tokenizer != "bpe")
       return read_text(run_, {}, &report, told);
-    if (!o_.resume) {
-      auto text = read_text_for_tokenizer(run_, o_.out, report, told);
-      if (text) // the vocabulary is known now
-        std::ofstream(o_.out / "run.toml") << runtime::to_toml(run_);
-      return text;
-    }
+    if (!o_.resume)
+      return read_text_for_tokenizer(run_, o_.out, report, told);
     const auto found = checkpoints(o_.out);
     if (found.empty())
       return no_checkpoint();
@@ -225,6 +221,8 @@ private:
     if (text->train_size() <= std::uint64_t(run_.seq_len))
       return failure{"data: only " + std::to_string(text->train_size())
                      + " tokens to train on, fewer than training.seq_len + 1"};
+    if (run_.data_tokenizer == "bpe") // the vocabulary is known only now
+      std::ofstream(o_.out / "run.toml") << runtime::to_toml(run_);
     describe(*text, report);
     if (auto connected = connect(); !connected)
       return connected;

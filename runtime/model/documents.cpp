@@ -231,9 +231,17 @@ read_file_documents(const corpus_file& file, const reading_options& options,
   return read_documents(file, std::move(*opened), options, report, take);
 }
 
+/// What is said of one file, and of several.
+struct wording {
+  const char* one;
+  const char* several;
+};
+
 /// "2 cannot be read (first: a, b)"
-std::string line_of(const file_tally& tally, const char* what) {
-  std::string out = std::to_string(tally.count) + " " + what + " (first: ";
+std::string line_of(const file_tally& tally, const wording& what) {
+  std::string out = std::to_string(tally.count) + " "
+                    + (tally.count == 1 ? what.one : what.several)
+                    + (tally.count == 1 ? " (" : " (first: ");
   for (std::size_t i = 0; i < tally.first.size(); ++i)
     out += (i > 0 ? ", " : "") + tally.first[i];
   return out + ")";
@@ -249,10 +257,10 @@ void file_tally::add(const std::string& path) {
 std::vector<std::string> notices_of(const reading_report& report) {
   std::vector<std::string> out;
   static_assert(corpus_file_bytes_max == 1ull << 30);
-  const std::pair<const file_tally&, const char*> kinds[] = {
-    {report.not_text, "are not text"},
-    {report.unreadable, "cannot be read"},
-    {report.too_large, "are larger than 1 GiB"}};
+  const std::pair<const file_tally&, wording> kinds[] = {
+    {report.not_text, {"is not text", "are not text"}},
+    {report.unreadable, {"cannot be read", "cannot be read"}},
+    {report.too_large, {"is larger than 1 GiB", "are larger than 1 GiB"}}};
   std::uint64_t sum = 0;
   std::string parts;
   for (const auto& [tally, what] : kinds) {
@@ -264,8 +272,9 @@ std::vector<std::string> notices_of(const reading_report& report) {
     out.push_back("skipped " + std::to_string(sum)
                   + (sum == 1 ? " file: " : " files: ") + parts);
   if (report.not_utf8.count > 0)
-    out.push_back("files that are not all UTF-8 are read as they are: "
-                  + line_of(report.not_utf8, "of them"));
+    out.push_back(
+      line_of(report.not_utf8, {"file is not valid UTF-8, but is read",
+                                "files are not valid UTF-8, but are read"}));
   return out;
 }
 

@@ -144,6 +144,8 @@ class Tokenizer(World):
         self.assertEqual([e["step"] for e in again if e["event"] == "step"],
                          [6, 7, 8])
         self.assertEqual((self.folder / "out" / FILES[0]).read_text(), file)
+        self.assertIn("vocab_size = 290\n",
+                      (self.folder / "out/run.toml").read_text())
 
     def check_trained(self, out):
         """As the package makes it, where that is installed."""
