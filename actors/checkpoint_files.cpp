@@ -231,8 +231,8 @@ model::result<chosen_files>
 files_with(const manifest& m, std::span<const std::string> tensors,
            runtime::store& in) {
   chosen_files out;
-  if (m.step == 0 && !holds_weights(m))
-    return out;
+  if (m.step == 0 && !holds_weights(m) && m.has("tokenizer.json"))
+    return out; // the tokenizer of a run from random weights
   auto add = [&](const manifest_file& f) {
     if (std::ranges::find(out.files, f.digest, &manifest_file::digest)
         == out.files.end())

@@ -137,7 +137,7 @@ void job_actor::read_files(const loading& l) {
     }
     if (!out->wrong.empty())
       return fail(out->wrong);
-    if (!out->files.weights && !l.checkpoint)
+    if (!out->files.weights && !l.checkpoint && run().data_tokenizer == "bpe")
       return initialise(l.unit, l.digest);
     compute(
       [state = at->second, out](kernels::backend&) {

@@ -305,6 +305,8 @@ BOOST_AUTO_TEST_CASE(only_what_begins_a_run_may_have_no_weights) {
   m.files.push_back(*whole.find("config.json"));
   BOOST_TEST(holds_weights(whole));
   BOOST_TEST(!holds_weights(m));
+  BOOST_TEST(!files_with(m, tensors_of(*s.layout, 1), *s.store));
+  m.files.back().name = "tokenizer.json";
   auto chosen = files_with(m, tensors_of(*s.layout, 1), *s.store);
   BOOST_REQUIRE_MESSAGE(chosen, why(chosen));
   BOOST_TEST(chosen->files.empty());
