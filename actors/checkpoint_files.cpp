@@ -231,6 +231,8 @@ model::result<chosen_files>
 files_with(const manifest& m, std::span<const std::string> tensors,
            runtime::store& in) {
   chosen_files out;
+  if (m.step == 0 && !holds_weights(m) && m.has("tokenizer.json"))
+    return out; // the tokenizer of a run from random weights
   auto add = [&](const manifest_file& f) {
     if (std::ranges::find(out.files, f.digest, &manifest_file::digest)
         == out.files.end())
@@ -286,6 +288,7 @@ read_unit_files(const core::blob_digest& digest,
   }
   if (!m)
     return m.why();
+  out.weights = holds_weights(*m);
   out.moments =
     m->has(single_name(optimizer_files)) || m->has(index_name(optimizer_files));
   auto chosen = files_with(*m, tensors_of(layout, unit), in);

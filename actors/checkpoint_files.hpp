@@ -55,7 +55,7 @@ model::result<core::written_shard> write_shard(
 
 /// Puts the indexes, the small files and the manifest into the store: the
 /// checkpoint exists from then on.
-/// @param byte_tokenizer its tokens are bytes: say so in tokenizer_config.json
+/// @param byte_tokenizer its tokens are bytes: write the files that say so
 /// @param carried files of the model that it began with, in the store; they
 ///        take the place of small files of the same name
 /// @pre one shard for each unit, in order
@@ -85,7 +85,8 @@ verify_checkpoint(const core::blob_digest& digest, runtime::store& in);
 std::vector<std::string>
 tensors_of(const model::unit_layout& layout, model::unit_index unit);
 
-/// The files of a checkpoint that have some tensors.
+/// The files of a checkpoint that have some tensors. None of what a run from
+/// random weights begins with (holds_weights, step 0).
 struct chosen_files {
   std::vector<manifest_file> files;
   /// Indexes that the store lacks: then `files` are not yet all.
@@ -98,6 +99,7 @@ files_with(const manifest& m, std::span<const std::string> tensors,
 /// A unit's files, read.
 struct unit_files {
   std::vector<model::file_in_memory> files;
+  bool weights = true;  ///< else it is what a run from random ones begins with
   bool moments = false; ///< the checkpoint has them
   /// Names of files that lied, and were set aside, or are missing: then the
   /// others are not read either.

@@ -29,6 +29,10 @@ const manifest_file* manifest::find(std::string_view name) const {
   return at == files.end() ? nullptr : &*at;
 }
 
+bool holds_weights(const manifest& m) {
+  return m.has(single_name(model_files)) || m.has(index_name(model_files));
+}
+
 bool of_optimizer(const std::string& name) {
   return name.starts_with(optimizer_files);
 }

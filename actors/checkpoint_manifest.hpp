@@ -39,6 +39,10 @@ struct manifest {
   bool has(std::string_view name) const { return find(name) != nullptr; }
 };
 
+/// A model's weights are in it. Without them it may still hold the files that a
+/// run from random weights carries to its model.
+bool holds_weights(const manifest& m);
+
 /// Whether a file may have this name: no folders, not hidden.
 bool plain_name(const std::string& name);
 /// Whether a file has what only the optimizer needs.

@@ -161,7 +161,7 @@ model::result<published> publish(const job_world& world, std::uint64_t step,
     auto origin = read_manifest(world.origin, blobs);
     if (!origin)
       return origin.why();
-    const bool all = world.run.data_tokenizer == "model";
+    const bool all = world.run.data_tokenizer != "bytes";
     std::ranges::copy_if(
       origin->files, std::back_inserter(carried), [&](const manifest_file& f) {
         return carried_on(f.name) && (all || without_tokenizer(f.name));

@@ -563,7 +563,9 @@ spawn_job(caf::actor_system& system, job_config config, std::string& why) {
   world->state_buffers = buffer_pool(config.node->links().memory_for_copies());
   world->state_memory = std::make_shared<model::kept_memory>(nullptr);
   world->gradient_memory = std::make_shared<model::kept_memory>(shared);
-  world->layout = std::make_shared<const model::unit_layout>(run->model);
+  model::model_config config_saved = run->model;
+  config_saved.trained.seq_len = std::uint64_t(run->seq_len);
+  world->layout = std::make_shared<const model::unit_layout>(config_saved);
   if (config.entry.blocks != run->model.num_hidden_layers
       || config.entry.microbatches != run->microbatches_per_step()) {
     why = "the job's entry and its run file disagree";

@@ -188,6 +188,8 @@ private:
   /// the job fails. Its bytes are the same on all peers: a damaged copy would
   /// have been replaced by then.
   static constexpr int unreadable_rounds_max = 3;
+  /// Random values by the run's seed.
+  void initialise(model::unit_index unit, std::uint64_t digest);
   void load_from(loading l);
   void read_files(const loading& l);
   void note_once(const std::string& text);

@@ -69,15 +69,17 @@ void job_actor::act(const serve_unit& a) {
 }
 
 void job_actor::act(const initialise_unit& a) {
-  if (config_.entry.origin != core::blob_digest{}) {
+  if (config_.entry.origin != core::blob_digest{})
     load_from({config_.entry.origin, members(), a.unit, a.digest, {}});
-    return;
-  }
-  unit_ptr unit = world_->units.at(a.unit);
-  compute([unit, seed = std::uint64_t(run().seed)](
-            kernels::backend&) { model::initialise(*unit, seed); },
-          [this, a] {
-            feed(event::loaded{a.digest, a.unit});
+  else
+    initialise(a.unit, a.digest);
+}
+
+void job_actor::initialise(model::unit_index unit, std::uint64_t digest) {
+  compute([state = world_->units.at(unit), seed = std::uint64_t(run().seed)](
+            kernels::backend&) { model::initialise(*state, seed); },
+          [this, unit, digest] {
+            feed(event::loaded{digest, unit});
           });
 }
 
@@ -135,6 +137,8 @@ void job_actor::read_files(const loading& l) {
     }
     if (!out->wrong.empty())
       return fail(out->wrong);
+    if (!out->files.weights && !l.checkpoint && run().data_tokenizer == "bpe")
+      return initialise(l.unit, l.digest);
     compute(
       [state = at->second, out](kernels::backend&) {
         if (auto loaded = load_unit(out->files, *state); !loaded)

@@ -66,6 +66,8 @@ load_chaos_run(const run_options& o, int peers) {
   if (!run->model_path.empty())
     return model::failure{"chaos trains from random weights: leave out "
                           "model.path"};
+  if (run->data_tokenizer == "bpe")
+    return model::failure{"chaos trains on bytes: leave out data.tokenizer"};
   if (run->replicate_degree == -1)
     run->replicate_degree = 2;
   if (own && run->pipeline_degree == -1)

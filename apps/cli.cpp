@@ -63,7 +63,8 @@ void add_run(CLI::App& c, run_options& o, const char* names = "RUN") {
   c.add_option(names, o.run_file,
                "run file (TOML; default: the defaults of all keys below)");
   c.add_option("--data", o.data,
-               "files, folders or globs of text (default: data.paths)")
+               "files, folders or globs of text, or of .jsonl with \"text\"; "
+               "also as .gz or .zst (default: data.paths)")
     ->type_name("PATH");
   auto add = [&](const std::string& section, std::string_view name,
                  const std::string& help, const std::string& usual,
@@ -86,6 +87,23 @@ void add_run(CLI::App& c, run_options& o, const char* names = "RUN") {
       "DIR");
   for (std::string_view k : model::known_keys())
     add("model", k, "", runtime::model_default_text(k), "VALUE");
+}
+
+/// Short names of what decides a run's vocabulary.
+void add_tokenizer(CLI::App& c, run_options& o) {
+  auto add = [&](const char* name, const char* key, const char* type,
+                 const char* help) {
+    c.add_option_function<std::string>(
+       name, [&o, key](const std::string& v) { o.overrides[key] = v; }, help)
+      ->type_name(type);
+  };
+  add("--tokenizer", "data.tokenizer", "KIND",
+      "bpe: train one on --data, saved as tokenizer.json in --out; bytes: one "
+      "token for each byte; model: the one of model.path; default: model if "
+      "there is one, else bytes");
+  add("--vocab-size", "model.vocab_size", "N",
+      "tokens of the vocabulary; default: 4096 with --tokenizer bpe, 256 with "
+      "bytes");
 }
 
 struct command_set {
@@ -378,6 +396,7 @@ void add_train(CLI::App& app, command_set& set, runners& run) {
   c->add_flag("--example", o.example,
               "print a run file to start from, with comments, and end: `shoal "
               "train --example > run.toml`");
+  add_tokenizer(*c, o.run);
   c->add_option("--out", o.out,
                 "folder for the model, checkpoints and metrics of this run "
                 "alone");
@@ -413,6 +432,7 @@ void add_train(CLI::App& app, command_set& set, runners& run) {
   c = app.add_subcommand("plan", "show what would run where, without running");
   add_node_to_ask(*c, set.plan.at);
   add_run(*c, set.plan.run);
+  add_tokenizer(*c, set.plan.run);
   c->add_option("--view", set.plan.view,
                 "plan for the shoal that this file (TOML) describes "
                 "(default: the shoal of the local node)")
@@ -473,12 +493,15 @@ void add_model(CLI::App& app, command_set& set, runners& run) {
   eval_command& e = set.eval;
   c = app.add_subcommand("eval", "mean loss of a model over text");
   c->add_option("MODEL_DIR", e.model, "Hugging Face directory")->required();
-  c->add_option("--data", e.data,
-                "text, or .jsonl with \"text\" or \"input_ids\"")
+  c->add_option(
+     "--data", e.data,
+     "text, or .jsonl with \"text\" or \"input_ids\"; also as .gz or "
+     ".zst")
     ->required();
   c->add_option("--window", e.window,
-                "tokens that are read together; longer texts are cut "
-                "(default: max_position_embeddings, at most 2048)")
+                "tokens that are read together: longer texts are cut "
+                "(default: training.seq_len of the run that made the model, "
+                "else max_position_embeddings, at most 2048)")
     ->check(CLI::Range(2, 1 << 24));
   c->add_option("--quantize", e.quantize,
                 "evaluate with weights converted as `generate --quantize` does "

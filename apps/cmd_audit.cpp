@@ -81,7 +81,7 @@ int run_audit(const audit_options& o) {
     return refuse(metrics.string() + " cannot be read");
   if (log.empty())
     return refuse(metrics.string() + " has no steps of this run");
-  const auto text = read_text(*run);
+  const auto text = read_text(*run, o.out);
   if (!text)
     return refuse("data: " + text.message());
   const bool same_text =

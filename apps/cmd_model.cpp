@@ -1,6 +1,7 @@
 // apps/cmd_model.cpp -- generate, eval, init: one model on this machine.
 #include "apps/commands.hpp"
 #include "apps/run_file.hpp"
+#include "apps/slow_work.hpp"
 #include "kernels/backend.hpp"
 #include "kernels/thread_team.hpp"
 #include "runtime/core/amounts.hpp"
@@ -242,15 +243,45 @@ struct evaluated {
   double bits_per_weight = 0; ///< of the matrices
 };
 
-/// How many tokens are read together.
+/// How many tokens are read together: as many as in training, if that is
+/// known, so that the loss is the one that training has shown.
 model::result<std::uint64_t>
 eval_window(const eval_command& o, const model::model_config& config) {
   const std::uint64_t most = config.max_position_embeddings;
+  const std::uint64_t trained = config.trained.seq_len;
   if (o.window.value_or(0) > most)
     return model::failure{"--window is " + std::to_string(*o.window)
                           + ", but the model's max_position_embeddings is "
                           + std::to_string(most)};
-  return o.window.value_or(std::min(most, model::window_usual));
+  if (o.window)
+    return *o.window;
+  if (trained < 2)
+    return std::min(most, model::window_usual);
+  const std::uint64_t window = std::min(most, trained);
+  std::cerr << "shoal: windows of " << window
+            << " tokens, as in training (--window N: others)\n";
+  return window;
+}
+
+/// Says on stderr how far slow work is.
+model::watch watch_on_stderr() {
+  auto slow = std::make_shared<slow_work>(
+    [](const std::string& line) { std::cerr << "shoal: " << line << "\n"; });
+  return [slow](std::string_view what, std::uint64_t n, std::uint64_t all) {
+    slow->at(what, n, all);
+    return true;
+  };
+}
+
+/// The sequences of --data. Says what is left out.
+model::result<std::vector<std::vector<model::token_id>>>
+sequences_of(const eval_command& o, const model::model_config& config,
+             const model::tokenizer* by, const model::watch& told) {
+  model::reading_report report;
+  auto sequences = model::read_sequences(o.data, config, by, &report, told);
+  for (const std::string& notice : model::notices_of(report))
+    std::cerr << "shoal: " << notice << "\n";
+  return sequences;
 }
 
 /// As training computes it.
@@ -262,14 +293,15 @@ evaluate_floats(const eval_command& o, kernels::backend& device) {
   const auto window = eval_window(o, m->config);
   if (!window)
     return window.why();
-  auto sequences = model::read_sequences(o.data, m->config, tokenizer_of(*m));
+  const auto told = watch_on_stderr();
+  auto sequences = sequences_of(o, m->config, tokenizer_of(*m), told);
   if (!sequences)
     return sequences.why();
   std::vector<model::unit_state*> units;
   for (model::unit_state& u : m->units)
     units.push_back(&u);
   model::stage_model stage(std::move(units), device);
-  return evaluated{model::evaluate(stage, *sequences, *window), *window,
+  return evaluated{model::evaluate(stage, *sequences, *window, told), *window,
                    8 * sizeof(float)};
 }
 
@@ -296,12 +328,14 @@ evaluate_packed(const eval_command& o, kernels::backend& device) {
   const auto window = eval_window(o, m->config);
   if (!window)
     return window.why();
-  auto sequences = model::read_sequences(o.data, m->config, tokenizer_of(*m));
+  const auto told = watch_on_stderr();
+  auto sequences = sequences_of(o, m->config, tokenizer_of(*m), told);
   if (!sequences)
     return sequences.why();
   const double bits = bits_per_weight(m->units);
   model::inference_stage stage(std::move(m->units), device);
-  return evaluated{model::evaluate(stage, *sequences, *window), *window, bits};
+  return evaluated{model::evaluate(stage, *sequences, *window, told), *window,
+                   bits};
 }
 
 } // namespace

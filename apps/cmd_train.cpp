@@ -16,6 +16,7 @@
 #include "apps/remote.hpp"
 #include "apps/run_file.hpp"
 #include "apps/signals.hpp"
+#include "apps/slow_work.hpp"
 #include "apps/status_json.hpp"
 #include "runtime/client.hpp"
 #include "runtime/core/amounts.hpp"
@@ -24,6 +25,7 @@
 #include "runtime/memory_keeper.hpp"
 #include "runtime/model/bigram.hpp"
 #include "runtime/model/corpus.hpp"
+#include "runtime/model/hf_directory.hpp"
 #include "runtime/model/json.hpp"
 #include "runtime/model/units.hpp"
 #include "runtime/node.hpp"
@@ -113,6 +115,28 @@ private:
   std::unique_ptr<runtime::node> node_;
 };
 
+/// A folder of this process in the temporary one, gone at the end.
+class scratch_folder {
+public:
+  /// Throws std::system_error if it cannot be made.
+  explicit scratch_folder(const std::string& prefix) {
+    std::string name = (fs::temp_directory_path() / (prefix + "XXXXXX"));
+    if (::mkdtemp(name.data()) == nullptr)
+      throw std::system_error(errno, std::generic_category(), name);
+    path_ = name;
+  }
+  ~scratch_folder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  scratch_folder(const scratch_folder&) = delete;
+  scratch_folder& operator=(const scratch_folder&) = delete;
+  const fs::path& path() const { return path_; }
+
+private:
+  fs::path path_;
+};
+
 class training {
 public:
   explicit training(const train_options& o) : o_(o) {}
@@ -133,7 +157,6 @@ public:
       return fail(ready.message());
     if (run_.model.wants_dropout)
       out_->say("notice", "the model's dropout is taken as 0");
-    introduce();
     if (auto sent = submit(); !sent)
       return fail(sent.message());
     if (o_.detach)
@@ -183,6 +206,12 @@ private:
                      + std::to_string(step_)
                      + " of training.steps = " + std::to_string(run_.steps)
                      + ": raise training.steps to go on"};
+    if (run_.data_tokenizer != "bpe")
+      return model::done{};
+    const auto config = model::load_config(from_);
+    if (!config)
+      return config.why();
+    run_.model.vocab_size = config->vocab_size; // of the tokenizer beside it
     return model::done{};
   }
 
@@ -246,14 +275,35 @@ private:
     return model::done{};
   }
 
+  /// The text as tokens; the tokenizer is trained first where that is asked
+  /// for, or is that of the checkpoint.
+  model::result<model::corpus> text_of_run(model::corpus_report& report) {
+    slow_work slow(
+      [](const std::string& line) { std::cerr << "shoal: " << line << "\n"; });
+    const model::watch told = [&](std::string_view what, std::uint64_t done,
+                                  std::uint64_t all) {
+      slow.at(what, done, all);
+      return !interrupts_.seen();
+    };
+    if (run_.data_tokenizer != "bpe")
+      return read_text(run_, {}, &report, told);
+    if (o_.resume)
+      return read_text(run_, from_, &report, told);
+    tokenizer_ = std::make_unique<scratch_folder>("shoal-tokenizer-");
+    return read_text_for_tokenizer(run_, tokenizer_->path(), report, told);
+  }
+
   model::status submit() {
     model::corpus_report report;
-    auto text = read_text(run_, &report);
+    auto text = text_of_run(report);
     if (!text)
       return failure{"data: " + text.message()};
     if (text->train_size() <= std::uint64_t(run_.seq_len))
       return failure{"data: only " + std::to_string(text->train_size())
                      + " tokens to train on, fewer than training.seq_len + 1"};
+    if (folder_) // a vocabulary that is trained is known only now
+      folder_->update(run_);
+    introduce();
     describe(*text, report);
     text_ = model::serialise(*text);
     const std::string digest = core::to_hex(runtime::sha256(text_));
@@ -294,11 +344,27 @@ private:
       folder_.reset();
       return;
     }
+    if (tokenizer_)
+      if (auto copied = copy_tokenizer(); !copied)
+        out_->say("notice", copied.message());
     try {
       out_->write_to(o_.out, false);
     } catch (const std::system_error& e) {
       out_->say("notice", "no metrics are kept: " + std::string(e.what()));
     }
+  }
+
+  /// For `shoal audit`, which reads the text as this run does.
+  model::status copy_tokenizer() const {
+    std::error_code error;
+    for (const auto& file : fs::directory_iterator(tokenizer_->path(), error)) {
+      fs::copy_file(file.path(), o_.out / file.path().filename(),
+                    fs::copy_options::overwrite_existing, error);
+      if (error)
+        return failure{(o_.out / file.path().filename()).string() + ": "
+                       + error.message()};
+    }
+    return model::done{};
   }
 
   /// Learns the shoal's addresses, and that no job of this run is under way.
@@ -331,8 +397,8 @@ private:
   void describe(const model::corpus& text, const model::corpus_report& report) {
     for (const std::string& notice : report.notices)
       out_->say("notice", notice);
-    out_->say("corpus", "text: " + core::count_text(report.files, "file") + ", "
-                          + core::count_text(text.train_size(), "token")
+    out_->say("corpus", "text: " + core::count_text(report.read.files, "file")
+                          + ", " + core::count_text(text.train_size(), "token")
                           + " to train on, "
                           + std::to_string(text.validation_size())
                           + " held out");
@@ -345,19 +411,21 @@ private:
     out_->say("bigram", line);
   }
 
-  /// Weights or a checkpoint to start from.
+  /// Weights or a checkpoint to start from, or the tokenizer that was trained.
   model::status put_origin(core::job_entry& entry) {
+    const bool trained = !o_.resume && run_.data_tokenizer == "bpe";
     const fs::path from = o_.resume ? from_ : fs::path(run_.model_path);
-    if (from.empty())
+    if (from.empty() && !trained)
       return model::done{};
-    auto sent =
-      upload_model(from, step_,
-                   [this](std::span<const std::span<const std::byte>> pieces,
-                          core::blob_digest& digest) -> model::status {
-                     if (client_->put_pieces(pieces, digest))
-                       return failure{client_->text()};
-                     return model::done{};
-                   });
+    const put_pieces put =
+      [this](std::span<const std::span<const std::byte>> pieces,
+             core::blob_digest& digest) -> model::status {
+      if (client_->put_pieces(pieces, digest))
+        return failure{client_->text()};
+      return model::done{};
+    };
+    auto sent = trained ? upload_tokenizer(tokenizer_->path(), put)
+                        : upload_model(from, step_, put);
     if (!sent)
       return sent.why();
     entry.origin = sent->manifest;
@@ -519,10 +587,10 @@ private:
                   + " (by `shoal cancel`, or its last peers left); the same "
                     "command with --resume goes on from "
                   + watch.newest().string());
-    return fail("job " + job_text() + " "
-                + (watch.state() == "failed" ? "failed"
-                                             : "was " + watch.state())
-                + (watch.cause().empty() ? "" : ": " + watch.cause()));
+    return fail(
+      "job " + job_text() + " "
+      + (watch.state() == "failed" ? "failed" : "was " + watch.state())
+      + (watch.cause().empty() ? "" : ": " + watch.cause()));
   }
 
   /// Until the first step only the node that took the job may have its data;
@@ -534,14 +602,15 @@ private:
       out_->say("notice", "the job's data could not be given to "
                             + client_->where() + ": " + client_->text());
     else
-      out_->say("notice", "the job's data is given to " + client_->where()
-                            + " again");
+      out_->say("notice",
+                "the job's data is given to " + client_->where() + " again");
   }
 
   /// The files may have changed since: then the job cannot use them.
   void read_again() {
     if (text_.empty()) {
-      const auto text = read_text(run_, nullptr);
+      const auto text =
+        read_text(run_, tokenizer_ ? tokenizer_->path() : from_);
       if (text)
         text_ = model::serialise(*text);
       if (!text || runtime::sha256(text_) != data_) {
@@ -564,13 +633,14 @@ private:
   std::unique_ptr<embedded_node> embedded_;
   std::unique_ptr<runtime::client> client_;
   core::job_id job_ = 0;
+  std::unique_ptr<scratch_folder> tokenizer_; ///< that this run has trained
   fs::path from_;          ///< checkpoint to go on from, of --resume
   std::uint64_t step_ = 0; ///< its step
   orderly_stop stop_;
   std::atomic<bool> unheard_{false};   ///< no node was there to end the job
   std::vector<std::string> addresses_; ///< of the shoal, when submitted
   core::blob_digest data_{};           ///< of the job's data
-  std::vector<std::byte> text_; ///< the job's data, until the next step
+  std::vector<std::byte> text_;        ///< the job's data, until the next step
 };
 
 } // namespace

@@ -152,7 +152,8 @@ int run_generate(const generate_command& o);
 struct eval_command {
   std::filesystem::path model;
   std::vector<std::string> data;
-  /// Tokens; left out: 2048, or as many as the model has positions.
+  /// Tokens; left out: as many as in training, else 2048 or as many as the
+  /// model has positions.
   std::optional<std::uint64_t> window;
   std::string quantize; ///< as above; empty: as in training, in floats
   int threads = 0;

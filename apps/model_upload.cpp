@@ -36,6 +36,20 @@ public:
         return done.why();
     if (auto done = put_small(); !done)
       return done.why();
+    return put_manifest();
+  }
+
+  model::result<uploaded_model> run_tokenizer() {
+    for (const char* name : {"tokenizer.json", "tokenizer_config.json"})
+      if (auto done = put_whole(name); !done)
+        return done.why();
+    return put_manifest();
+  }
+
+private:
+  using mapped_ptr = std::shared_ptr<const model::mapped_file>;
+
+  model::result<uploaded_model> put_manifest() {
     std::ranges::sort(all_.files, {}, &actors::manifest_file::name);
     uploaded_model out;
     out.bytes = all_.total_bytes();
@@ -45,9 +59,6 @@ public:
       return done.why();
     return out;
   }
-
-private:
-  using mapped_ptr = std::shared_ptr<const model::mapped_file>;
 
   /// What goes by name must be a file, or the job would lack it: a FIFO, say,
   /// or a link to nothing. And there is no model without weights.
@@ -198,6 +209,11 @@ model::result<uploaded_model>
 upload_model(const fs::path& directory, std::uint64_t step,
              const put_pieces& put, std::uint64_t part_bytes) {
   return upload(directory, put, part_bytes).run(step);
+}
+
+model::result<uploaded_model>
+upload_tokenizer(const fs::path& directory, const put_pieces& put) {
+  return upload(directory, put, upload_part_bytes).run_tokenizer();
 }
 
 } // namespace shoal::apps

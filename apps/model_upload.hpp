@@ -37,4 +37,9 @@ upload_model(const std::filesystem::path& directory, std::uint64_t step,
              const put_pieces& put,
              std::uint64_t part_bytes = upload_part_bytes);
 
+/// Uploads only the tokenizer of a directory: what a run from random weights
+/// carries to its model.
+model::result<uploaded_model>
+upload_tokenizer(const std::filesystem::path& directory, const put_pieces& put);
+
 } // namespace shoal::apps

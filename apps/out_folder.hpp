@@ -67,6 +67,9 @@ public:
   /// @param text  SHA-256 of its tokens
   model::status check_text(const std::string& text) const;
 
+  /// The run, once its vocabulary is known. Before claim().
+  void update(const runtime::run_config& run) { request_.run = run; }
+
   /// Moves the old folder aside if that was asked for, and makes this one the
   /// run's. @param text  as above; empty: not known
   model::status claim(const std::string& text);

@@ -4,13 +4,18 @@
 #include "apps/toml_file.hpp"
 #include "runtime/core/shown.hpp"
 #include "runtime/core/utf8.hpp"
+#include "runtime/model/file_io.hpp"
 #include "runtime/model/hf_directory.hpp"
 #include "runtime/model/json.hpp"
+#include "runtime/model/text/bpe.hpp" // vocabulary_tokens_max
+#include "runtime/model/text/bpe_trainer.hpp"
+#include "runtime/model/tokenizer.hpp"
 #include "runtime/model/units.hpp"
 #include "runtime/wire/codec.hpp" // name_bytes_max
 
 #include <algorithm>
 #include <cctype>
+#include <cstdio>
 #include <cstdlib>
 
 namespace shoal::apps {
@@ -86,6 +91,31 @@ model::result<json> merged(const run_options& o) {
   return all;
 }
 
+/// Says what "auto" means. A model whose ids stand for something that nobody
+/// here knows must not be trained on bytes in silence.
+model::status resolve_tokenizer(runtime::run_config& run) {
+  if (run.data_tokenizer != "auto")
+    return model::done{};
+  run.data_tokenizer = "bytes";
+  if (run.model_path.empty())
+    return model::done{};
+  const auto kind = model::kind_of_tokenizer(run.model_path);
+  const std::string way_out =
+    ": put the model's tokenizer.json there, or train it on bytes all the same "
+    "with --data.tokenizer bytes";
+  if (!kind)
+    return failure{"model.path: " + kind.message() + way_out};
+  if (*kind == model::tokenizer_kind::file)
+    run.data_tokenizer = "model";
+  else if (*kind == model::tokenizer_kind::none
+           && run.model.vocab_size != model::byte_tokenizer::byte_count)
+    return failure{"model.path: " + run.model_path
+                   + " has no tokenizer, and a vocabulary of "
+                   + std::to_string(run.model.vocab_size) + " is not bytes"
+                   + way_out};
+  return model::done{};
+}
+
 } // namespace
 
 model::status check_data(const std::vector<std::string>& paths) {
@@ -109,13 +139,16 @@ model::result<runtime::run_config> load_run(const run_options& o) {
   auto run = runtime::parse_run(model::json_text(*all), source);
   if (!run)
     return run;
+  const bool trains = run->data_tokenizer == "bpe";
   if (run->model_path.empty() && !m.contains("vocab_size"))
-    run->model.vocab_size = 256; // bytes
-  // Every byte is text: none of them begins or ends a sequence.
+    run->model.vocab_size = trains ? model::text::bpe_training().vocab_size
+                                   : model::byte_tokenizer::byte_count;
+  // Every byte is text: none of them begins or ends a sequence. A tokenizer
+  // that is trained has a token for both, the first.
   if (run->model_path.empty() && !m.contains("bos_token_id"))
-    run->model.bos_token_id.reset();
+    run->model.bos_token_id = trains ? std::optional(0) : std::nullopt;
   if (run->model_path.empty() && !m.contains("eos_token_id"))
-    run->model.eos_token_ids.clear();
+    run->model.eos_token_ids.assign(trains ? 1 : 0, 0);
   if (!run->model_path.empty()) {
     auto config = model::load_config(run->model_path);
     if (!config)
@@ -132,18 +165,24 @@ model::result<runtime::run_config> load_run(const run_options& o) {
                      + ") is more than the model's max_position_embeddings ("
                      + std::to_string(config->max_position_embeddings) + ")"};
   }
-  if (run->data_tokenizer == "auto") {
-    std::error_code error;
-    const bool file =
-      !run->model_path.empty()
-      && std::filesystem::exists(
-        std::filesystem::path(run->model_path) / "tokenizer.json", error);
-    run->data_tokenizer = file ? "model" : "bytes";
-  }
+  if (auto resolved = resolve_tokenizer(*run); !resolved)
+    return resolved.why();
   if (run->data_tokenizer == "model" && run->model_path.empty())
     return failure{source
                    + ": data.tokenizer is 'model', but there is no "
                      "model.path"};
+  if (trains && !run->model_path.empty())
+    return failure{source
+                   + ": data.tokenizer is 'bpe', but the model of model.path "
+                     "has a vocabulary of its own: leave out one of them"};
+  if (trains
+      && (run->model.vocab_size < model::text::trained_tokens_min
+          || run->model.vocab_size > model::text::vocabulary_tokens_max))
+    return failure{
+      source + ": model.vocab_size is " + std::to_string(run->model.vocab_size)
+      + ", a trained tokenizer has "
+      + std::to_string(model::text::trained_tokens_min) + " to "
+      + std::to_string(model::text::vocabulary_tokens_max) + " tokens"};
   if (run->data_tokenizer == "bytes" && run->model.vocab_size < 256)
     return failure{source + ": model.vocab_size is "
                    + std::to_string(run->model.vocab_size)
@@ -153,23 +192,116 @@ model::result<runtime::run_config> load_run(const run_options& o) {
   return run;
 }
 
-model::result<model::corpus>
-read_text(const runtime::run_config& run, model::corpus_report* report) {
+namespace {
+
+model::corpus_options
+corpus_options_of(const runtime::run_config& run, const model::watch& told) {
   model::corpus_options options;
   options.vocab_size = std::uint32_t(run.model.vocab_size);
   options.validation_permille = std::uint32_t(run.data_validation_permille);
   options.bytes_max = std::uint64_t(run.data_bytes_max);
+  options.bytes_max_key = "data.bytes_max";
+  options.told = told;
+  return options;
+}
+
+} // namespace
+
+model::result<model::corpus>
+read_text(const runtime::run_config& run, const std::filesystem::path& folder,
+          model::corpus_report* report, const model::watch& told) {
+  model::corpus_options options = corpus_options_of(run, told);
   std::optional<model::tokenizer> by;
-  if (run.data_tokenizer == "model") {
-    auto found = model::load_tokenizer(run.model_path);
+  if (run.data_tokenizer != "bytes") {
+    const bool trained = run.data_tokenizer == "bpe";
+    options.whole_characters = trained;
+    const auto from = trained ? folder : std::filesystem::path(run.model_path);
+    auto found = model::load_tokenizer(from);
     if (!found)
       return found.why();
     by = *found;
     if (!by)
-      return failure{run.model_path + ": has no tokenizer"};
+      return failure{from.string() + ": has no tokenizer"};
     options.by = &*by;
   }
   return model::read_corpus(run.data_paths, options, report);
+}
+
+namespace {
+
+/// Learns a tokenizer of the texts that are not held out.
+model::result<model::text::bpe_description>
+train_tokenizer(const std::vector<model::text_file>& texts,
+                std::uint64_t vocab_size, const model::watch& told) {
+  std::vector<std::string_view> learned;
+  for (const model::text_file& file : texts)
+    for (const model::document& d : file.documents) {
+      if (!d.ids.empty())
+        return failure{d.where
+                       + ": has input_ids, but a tokenizer can only be "
+                         "trained on \"text\""};
+      if (!file.validation)
+        learned.push_back(d.text);
+    }
+  model::text::bpe_training options;
+  options.vocab_size = vocab_size;
+  options.told = told;
+  return model::text::train_bpe(learned, options);
+}
+
+std::string
+line_of(const model::text::bpe_description& made, std::uint64_t wanted,
+        const model::corpus& text, std::uint64_t bytes) {
+  char line[200];
+  std::snprintf(line, sizeof line,
+                "tokenizer: trained %zu tokens; a token is %.2f bytes of the "
+                "text",
+                made.tokens.size(),
+                double(bytes)
+                  / double(text.train_size() + text.validation_size()));
+  std::string out = line;
+  if (made.tokens.size() < wanted)
+    out += " (fewer than model.vocab_size = " + std::to_string(wanted)
+           + ": no other pair occurs twice)";
+  return out;
+}
+
+} // namespace
+
+model::result<model::corpus>
+read_text_for_tokenizer(runtime::run_config& run,
+                        const std::filesystem::path& folder,
+                        model::corpus_report& report,
+                        const model::watch& told) {
+  model::corpus_options options = corpus_options_of(run, told);
+  options.whole_characters = true;
+  auto texts = model::read_text_files(run.data_paths, options, report.read);
+  if (!texts)
+    return texts.why();
+  std::ranges::move(notices_of(report.read),
+                    std::back_inserter(report.notices));
+  const std::uint64_t wanted = run.model.vocab_size;
+  const auto made = train_tokenizer(*texts, wanted, told);
+  if (!made)
+    return made.why();
+  const std::string file = model::text::to_json(*made);
+  const std::string config = model::text::tokenizer_config_json(
+    made->begin, run.model.max_position_embeddings);
+  for (const auto& [name, text] : {std::pair{"tokenizer.json", &file},
+                                   std::pair{"tokenizer_config.json", &config}})
+    if (auto written = model::write_file(folder / name, *text); !written)
+      return written.why();
+  auto parsed = model::text::hf_tokenizer::parse(file, config);
+  if (!parsed)
+    return parsed.why();
+  const model::tokenizer by(std::move(*parsed));
+  run.model.vocab_size = made->tokens.size();
+  options.vocab_size = std::uint32_t(run.model.vocab_size);
+  options.by = &by;
+  auto text = model::encode_texts(std::move(*texts), options);
+  if (text)
+    report.notices.push_back(line_of(*made, wanted, *text, report.read.bytes));
+  return text;
 }
 
 core::job_entry

@@ -263,9 +263,13 @@ std::string toml_line(const std::string& name, const json& value) {
 const std::vector<run_key>& keys() {
   using r = run_config;
   static const std::vector<run_key> table{
-    {"data", "paths", &r::data_paths, 0, 0, "files, folders or globs of text"},
+    {"data", "paths", &r::data_paths, 0, 0,
+     "files, folders or globs of text, or of .jsonl with \"text\"; also as .gz "
+     "or .zst"},
     {"data", "tokenizer", &r::data_tokenizer, 0, 0,
-     "\"bytes\", \"model\" (tokenizer.json in model.path), or \"auto\""},
+     "\"bytes\", \"model\" (tokenizer.json in model.path), \"bpe\" (trained on "
+     "the data, of model.vocab_size tokens), or \"auto\" (\"model\", else "
+     "\"bytes\")"},
     {"data", "validation_permille", &r::data_validation_permille, 0, 900,
      "held-out files per 1000"},
     {"data", "bytes_max", &r::data_bytes_max, 1024,
@@ -496,9 +500,9 @@ model::status check_degrees(const run_config& run) {
 
 model::status check_run(const run_config& run) {
   if (run.data_tokenizer != "bytes" && run.data_tokenizer != "model"
-      && run.data_tokenizer != "auto")
+      && run.data_tokenizer != "bpe" && run.data_tokenizer != "auto")
     return failure{"data.tokenizer is '" + run.data_tokenizer
-                   + "'; must be 'bytes', 'model' or 'auto'"};
+                   + "'; must be 'bytes', 'model', 'bpe' or 'auto'"};
   if (run.optimizer_name != "AdamW")
     return failure{"optimizer.name is '" + run.optimizer_name
                    + "'; only 'AdamW' is supported"};

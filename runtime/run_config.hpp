@@ -45,7 +45,7 @@ struct run_config {
 
   // [data]
   std::vector<std::string> data_paths;
-  std::string data_tokenizer = "auto"; ///< resolved: "bytes" or "model"
+  std::string data_tokenizer = "auto"; ///< resolved: bytes, model, bpe
   std::int64_t data_validation_permille = 50;
   std::int64_t data_bytes_max = std::int64_t{256} << 20;
 

@@ -28,9 +28,10 @@ CAF = r"<caf/"
 PROTOBUF = r"<google/protobuf|\.pb\.h"
 PCRE2 = r"<pcre2"
 UTF8PROC = r"<utf8proc"
+ARCHIVES = r"<zlib\.h|<zstd"
 OUTSIDE = [UCX, ASIO, CUDA, DNNL, HIGHWAY, CAF, PROTOBUF, r"<boost/",
            r"<nlohmann/", r"<toml\+\+|<toml\.hpp", r"<CLI/", r"<xxhash\.h",
-           PCRE2, UTF8PROC]
+           PCRE2, UTF8PROC, ARCHIVES]
 RULES = {
     "kernels": (["kernels"], []),
     "kernels/cpu": (["kernels"], [DNNL, HIGHWAY]),
@@ -43,7 +44,7 @@ RULES = {
     "transport/loopback": (["transport"], [r"<xxhash\.h"]),
     "runtime/core": (["runtime/core"], []),
     "runtime/model": (["runtime/model", "runtime/core", "kernels"],
-                      [r"<nlohmann/"]),
+                      [r"<nlohmann/", ARCHIVES]),
     "runtime/model/text": (["runtime/model", "runtime/core", "kernels"],
                            [r"<nlohmann/", PCRE2, UTF8PROC]),
     "runtime": (["runtime", "transport", "kernels"],

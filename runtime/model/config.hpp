@@ -31,6 +31,15 @@ inline constexpr std::uint64_t model_tensors_max = 1u << 18;
 /// A config.json of more bytes is refused unread.
 inline constexpr std::uint64_t config_bytes_max = 4u << 20;
 
+/// How a model came about, which changes nothing of what it is: any two of
+/// these are equal.
+struct training_note {
+  std::uint64_t seq_len = 0; ///< tokens of its training sequences; 0: not said
+  friend bool operator==(const training_note&, const training_note&) {
+    return true;
+  }
+};
+
 /// A checked configuration; the defaults are those of the llama family. What
 /// a family has no use for keeps its default.
 struct model_config {
@@ -67,6 +76,7 @@ struct model_config {
   std::vector<std::int32_t> eos_token_ids = {2}; ///< may be empty
   /// The file asks for dropout in training; it is taken as 0.
   bool wants_dropout = false;
+  training_note trained; ///< "shoal_train_seq_len", a key of our own
 
   bool operator==(const model_config&) const = default;
 };

@@ -368,6 +368,10 @@ void read_keys(reader& r, const family& kind, const json& object,
   if (kind.usual.final_logit_softcapping != 0)
     read_cap(r, "final_logit_softcapping", c.final_logit_softcapping);
   read_switches(r, kind, c);
+  if (r.read("shoal_train_seq_len", c.trained.seq_len)
+      && (c.trained.seq_len == 0 || c.trained.seq_len > positions_max))
+    r.fail("shoal_train_seq_len",
+           "must be in 1 .. " + std::to_string(positions_max));
   if (kind.usual.num_experts != 0)
     read_experts(r, kind, c);
   std::vector<std::int32_t> usual_bos;
@@ -556,6 +560,8 @@ std::string to_json(const model_config& c) {
     o["eos_token_id"] = c.eos_token_ids;
   o["pad_token_id"] = nullptr;
   o["use_cache"] = true;
+  if (c.trained.seq_len > 0)
+    o["shoal_train_seq_len"] = c.trained.seq_len;
   return json_text(o, 2) + "\n";
 }
 

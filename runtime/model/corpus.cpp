@@ -1,24 +1,13 @@
-// runtime/model/corpus.cpp -- files into one corpus, split by file.
+// runtime/model/corpus.cpp -- documents into one corpus, split by file.
 #include "runtime/model/corpus.hpp"
 
-#include "runtime/model/file_io.hpp"
 #include "runtime/model/tokenizer.hpp"
 
-#include <glob.h>
-
 #include <algorithm>
-#include <filesystem>
-#include <limits>
-#include <tuple>
 
 namespace shoal::model {
 
-namespace fs = std::filesystem;
-
 namespace {
-
-/// Folders within folders.
-constexpr int folder_depth_max = 64;
 
 /// Where the split by file puts a path: 64 bits, evenly spread.
 std::uint64_t path_hash(std::string_view relative) {
@@ -30,84 +19,7 @@ std::uint64_t path_hash(std::string_view relative) {
   return h ^ (h >> 31);
 }
 
-status too_many(const std::string& path) {
-  return failure{path + ": names more than " + std::to_string(corpus_files_max)
-                 + " files"};
-}
-
-/// Adds all regular files below a folder; what cannot be opened is left out.
-status add_folder(const fs::path& folder, std::vector<corpus_file>& into) {
-  std::error_code error;
-  const auto skip = fs::directory_options::skip_permission_denied;
-  fs::recursive_directory_iterator it(folder, skip, error);
-  if (error)
-    return failure{folder.string() + ": " + error.message()};
-  for (; it != fs::recursive_directory_iterator(); it.increment(error)) {
-    std::error_code ignored;
-    if (it.depth() >= folder_depth_max
-        || (it->is_directory(ignored)
-            && fs::exists(it->path() / results_lock, ignored)))
-      it.disable_recursion_pending();
-    if (!it->is_regular_file(ignored))
-      continue;
-    if (into.size() == corpus_files_max)
-      return too_many(folder.string());
-    into.push_back({it->path().string(),
-                    it->path().lexically_relative(folder).generic_string()});
-  }
-  if (error)
-    return failure{folder.string() + ": " + error.message()};
-  return done{};
-}
-
-status add_path(const fs::path& path, std::vector<corpus_file>& into) {
-  std::error_code error;
-  if (fs::is_directory(path, error))
-    return add_folder(path, into);
-  if (!fs::is_regular_file(path, error))
-    return failure{path.string() + ": is neither a file nor a folder"};
-  if (into.size() == corpus_files_max)
-    return too_many(path.string());
-  into.push_back({path.string(), path.filename().string()});
-  return done{};
-}
-
-status add_glob(const std::string& pattern, std::vector<corpus_file>& into) {
-  glob_t matches{};
-  const int rc = ::glob(pattern.c_str(), GLOB_NOSORT, nullptr, &matches);
-  status added = done{};
-  if (rc != 0)
-    added = failure{pattern + ": no such file, folder or match"};
-  for (std::size_t i = 0; rc == 0 && added && i < matches.gl_pathc; ++i) {
-    std::error_code error;
-    if (fs::exists(matches.gl_pathv[i], error))
-      added = add_path(matches.gl_pathv[i], into);
-  }
-  ::globfree(&matches);
-  return added;
-}
-
 } // namespace
-
-result<std::vector<corpus_file>>
-find_files(std::span<const std::string> paths) {
-  std::vector<corpus_file> files;
-  for (const std::string& path : paths) {
-    std::error_code error;
-    status added =
-      fs::exists(path, error) ? add_path(path, files) : add_glob(path, files);
-    if (!added)
-      return added.why();
-  }
-  std::ranges::sort(files, [](const corpus_file& a, const corpus_file& b) {
-    return std::tie(a.relative, a.path) < std::tie(b.relative, b.path);
-  });
-  const auto twice =
-    std::unique(files.begin(), files.end(),
-                [](const auto& a, const auto& b) { return a.path == b.path; });
-  files.erase(twice, files.end());
-  return files;
-}
 
 std::uint64_t corpus::train_size() const noexcept {
   return narrow() ? train_u8.size() : train_u32.size();
@@ -146,12 +58,10 @@ bool held_out(std::string_view relative, std::uint32_t permille) {
 
 namespace {
 
-/// A text that was read, and the side that it is on.
-struct text_file {
-  std::string relative;
-  std::string content;
-  bool validation = false;
-};
+/// What counts where a side of the split is chosen by size.
+std::size_t size_of(const document& d) {
+  return d.ids.empty() ? d.text.size() : d.ids.size();
+}
 
 /// Sees to it that no side is empty, if there are two files at least.
 void balance(std::vector<text_file>& texts) {
@@ -167,123 +77,163 @@ void balance(std::vector<text_file>& texts) {
     std::ranges::max_element(texts, {}, hash)->validation = false;
 }
 
-/// Cuts the end off the only file.
-void cut(std::vector<text_file>& texts, std::uint32_t permille, bool bytes) {
-  text_file& whole = texts.front();
-  const std::size_t held =
-    std::max<std::size_t>(1, whole.content.size() * permille / 1000);
-  whole.validation = false;
-  if (held >= whole.content.size())
-    return;
-  std::size_t at = whole.content.size() - held;
+/// Cuts the last `held` bytes (or ids) off a document.
+document cut(document& whole, std::size_t held, bool bytes) {
+  document end{{}, {}, whole.where};
+  if (!whole.ids.empty()) {
+    const auto at = whole.ids.end() - static_cast<std::ptrdiff_t>(held);
+    end.ids.assign(at, whole.ids.end());
+    whole.ids.erase(at, whole.ids.end());
+    return end;
+  }
+  std::string& text = whole.text;
+  std::size_t at = text.size() - held;
   // No tokenizer but that of bytes makes sense of half a character.
-  for (int i = 0;
-       i < 3 && !bytes && at > 1
-       && (static_cast<unsigned char>(whole.content[at]) & 0xC0) == 0x80;
+  for (int i = 0; i < 3 && !bytes && at > 1
+                  && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80;
        ++i)
     --at;
-  text_file end{whole.relative, whole.content.substr(at), true};
-  whole.content.resize(at);
-  texts.push_back(std::move(end));
+  end.text = text.substr(at);
+  text.resize(at);
+  return end;
 }
 
-status append(corpus& into, text_file& text, text_encoder& encoder) {
-  const bool v = text.validation;
-  const std::uint64_t first = v ? into.validation_size() : into.train_size();
-  auto ids = encoder.encode(text.content);
-  if (!ids)
-    return failure{text.relative + ": " + ids.message()};
-  auto& u8 = v ? into.validation_u8 : into.train_u8;
-  auto& u32 = v ? into.validation_u32 : into.train_u32;
-  for (const token_id id : *ids) {
+/// Holds out the end of the only file: its last documents, or the end of its
+/// only one.
+void hold_out_end(std::vector<text_file>& texts, std::uint32_t permille,
+                  bool bytes) {
+  text_file& whole = texts.front();
+  whole.validation = false;
+  std::size_t size = 0;
+  for (const document& d : whole.documents)
+    size += size_of(d);
+  const std::size_t wanted = std::max<std::size_t>(1, size * permille / 1000);
+  text_file end{whole.relative, {}, true};
+  if (whole.documents.size() == 1) {
+    if (wanted < size)
+      end.documents.push_back(cut(whole.documents.front(), wanted, bytes));
+  } else {
+    std::size_t first = whole.documents.size();
+    for (std::size_t held = 0; first > 1 && held < wanted; --first)
+      held += size_of(whole.documents[first - 1]);
+    const auto at =
+      whole.documents.begin() + static_cast<std::ptrdiff_t>(first);
+    std::move(at, whole.documents.end(), std::back_inserter(end.documents));
+    whole.documents.erase(at, whole.documents.end());
+  }
+  if (!end.documents.empty())
+    texts.push_back(std::move(end));
+}
+
+void append(corpus& into, bool validation, std::span<const token_id> ids) {
+  auto& u8 = validation ? into.validation_u8 : into.train_u8;
+  auto& u32 = validation ? into.validation_u32 : into.train_u32;
+  for (const token_id id : ids) {
     SHOAL_ASSERT(static_cast<std::uint32_t>(id) < into.vocab_size);
     if (into.narrow())
       u8.push_back(static_cast<std::uint8_t>(id));
     else
       u32.push_back(static_cast<std::uint32_t>(id));
   }
-  into.files.push_back({text.relative, v, first, first + ids->size()});
-  std::string().swap(text.content);
-  return done{};
 }
 
-/// Reads all files that are text.
-result<std::vector<text_file>>
-read_texts(const std::vector<corpus_file>& files, const corpus_options& options,
-           corpus_report& report) {
-  std::vector<text_file> texts;
-  for (const corpus_file& file : files) {
-    std::error_code error;
-    const auto size = fs::file_size(file.path, error);
-    if (!error && size > corpus_file_bytes_max) {
-      ++report.skipped_too_large;
-      continue;
-    }
-    auto content = read_file(file.path, corpus_file_bytes_max);
-    if (!content || file.relative.size() > corpus_path_bytes_max) {
-      ++report.skipped_unreadable;
-      continue;
-    }
-    if (content->find('\0') != std::string::npos) {
-      ++report.skipped_not_text;
-      continue;
-    }
-    if (content->empty())
-      continue;
-    report.bytes += content->size();
-    if (report.bytes > options.bytes_max)
-      return failure{file.path + ": with this file the corpus has more than "
-                     + std::to_string(options.bytes_max) + " bytes"};
-    ++report.files;
-    const bool validation =
-      held_out(file.relative, options.validation_permille);
-    texts.push_back({file.relative, std::move(*content), validation});
-  }
-  return texts;
+failure nothing_to_read(std::span<const std::string> paths, std::size_t found,
+                        const reading_report& report) {
+  std::string text = (paths.empty() ? std::string("no path") : paths.front())
+                     + ": has no text (" + std::to_string(found)
+                     + (found == 1 ? " file" : " files") + " found";
+  for (const std::string& notice : notices_of(report))
+    text += "; " + notice;
+  return {text + ")"};
 }
 
 } // namespace
 
+result<std::vector<text_file>>
+read_text_files(std::span<const std::string> paths,
+                const corpus_options& options, reading_report& report) {
+  auto files = find_files(paths);
+  if (!files)
+    return files.why();
+  std::vector<text_file> texts;
+  const corpus_file* last = nullptr;
+  auto read = read_documents(
+    *files, {options.vocab_size, options.bytes_max, options.bytes_max_key},
+    report, [&](const corpus_file& file, document d) -> status {
+      if (&file != last)
+        texts.push_back({file.relative,
+                         {},
+                         held_out(file.relative, options.validation_permille)});
+      last = &file;
+      texts.back().documents.push_back(std::move(d));
+      return tell(options.told, "reading text", report.bytes, 0);
+    });
+  if (!read)
+    return read.why();
+  if (texts.empty())
+    return nothing_to_read(paths, files->size(), report);
+  const bool bytes =
+    !options.whole_characters
+    && (options.by == nullptr || options.by->file() == nullptr);
+  if (options.validation_permille > 0) {
+    if (texts.size() == 1)
+      hold_out_end(texts, options.validation_permille, bytes);
+    else
+      balance(texts);
+  }
+  return texts;
+}
+
 result<corpus>
-read_corpus(std::span<const std::string> paths, const corpus_options& options,
-            corpus_report* report) {
+encode_texts(std::vector<text_file> texts, const corpus_options& options) {
   const tokenizer by = options.by != nullptr ? *options.by : tokenizer();
   if (options.vocab_size < by.id_count())
     return failure{"the tokenizer has " + std::to_string(by.id_count())
                    + " ids, the model's vocab_size is "
                    + std::to_string(options.vocab_size)};
-  corpus_report own_report;
-  corpus_report& counts = report != nullptr ? *report : own_report;
-  counts = {};
-  if (options.by != nullptr)
-    counts.notices = options.by->notices();
-  auto files = find_files(paths);
-  if (!files)
-    return files.why();
-  auto texts = read_texts(*files, options, counts);
-  if (!texts)
-    return texts.why();
-  if (texts->empty())
-    return failure{(paths.empty() ? std::string("no path") : paths.front())
-                   + ": has no text file (" + std::to_string(files->size())
-                   + " files found, " + std::to_string(counts.skipped_not_text)
-                   + " not text, " + std::to_string(counts.skipped_unreadable)
-                   + " unreadable, " + std::to_string(counts.skipped_too_large)
-                   + " too large)"};
-  if (options.validation_permille > 0) {
-    if (texts->size() == 1)
-      cut(*texts, options.validation_permille, by.file() == nullptr);
-    else
-      balance(*texts);
-  }
+  std::uint64_t all_bytes = 0;
+  for (const text_file& file : texts)
+    for (const document& d : file.documents)
+      all_bytes += d.text.size();
   corpus all;
   all.vocab_size = options.vocab_size;
   text_encoder encoder(by);
-  for (text_file& text : *texts) {
-    if (status added = append(all, text, encoder); !added)
-      return added.why();
+  std::uint64_t bytes = 0;
+  for (text_file& file : texts) {
+    const bool v = file.validation;
+    const std::uint64_t first = v ? all.validation_size() : all.train_size();
+    for (document& d : file.documents) {
+      if (status on = tell(options.told, "encoding text", bytes, all_bytes);
+          !on)
+        return on.why();
+      bytes += d.text.size();
+      auto ids = d.ids.empty() ? encoder.encode(d.text)
+                               : result<std::vector<token_id>>(d.ids);
+      if (!ids)
+        return failure{d.where + ": " + ids.message()};
+      append(all, v, *ids);
+      d = {};
+    }
+    all.files.push_back(
+      {file.relative, v, first, v ? all.validation_size() : all.train_size()});
+    file.documents = {};
   }
   return all;
+}
+
+result<corpus>
+read_corpus(std::span<const std::string> paths, const corpus_options& options,
+            corpus_report* report) {
+  corpus_report own_report;
+  corpus_report& told = report != nullptr ? *report : own_report;
+  told = {};
+  if (options.by != nullptr)
+    told.notices = options.by->notices();
+  auto texts = read_text_files(paths, options, told.read);
+  if (!texts)
+    return texts.why();
+  std::ranges::move(notices_of(told.read), std::back_inserter(told.notices));
+  return encode_texts(std::move(*texts), options);
 }
 
 } // namespace shoal::model

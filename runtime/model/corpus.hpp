@@ -1,10 +1,11 @@
-// runtime/model/corpus.hpp -- training text: files in, one blob of tokens out.
+// runtime/model/corpus.hpp -- training text: documents in, one blob of tokens
+// out.
 //
-// Files are put one after the other, sorted by relative path. The held-out
-// split is by file: a file is validation text if a hash of its relative path
-// says so, so that a file never changes sides when others come or go. Files
-// with a NUL byte are not text and are skipped, and so is a folder with a run's
-// results that lies in a folder of text: a run would read what it writes.
+// Files (documents.hpp) are put one after the other, sorted by relative path,
+// and so are the documents of each, with what the tokenizer puts around a text
+// and nothing else between them. The held-out split is by file: a file is
+// validation text if a hash of its relative path says so, so that a file never
+// changes sides when others come or go.
 //
 // The blob is what travels and is stored: header, file boundaries, train
 // tokens, validation tokens; one byte a token if the vocabulary has at most
@@ -14,8 +15,8 @@
 //         sizes, boundaries or ids do not agree.
 #pragma once
 
-#include "kernels/tensor.hpp"
-#include "runtime/model/result.hpp"
+#include "runtime/model/documents.hpp"
+#include "runtime/model/watch.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -26,28 +27,7 @@
 
 namespace shoal::model {
 
-using kernels::token_id;
 class tokenizer;
-
-/// Files of one corpus; one file's bytes; bytes of all; depth of folders.
-inline constexpr std::size_t corpus_files_max = 1'000'000;
-inline constexpr std::uint64_t corpus_file_bytes_max = 1ull << 30;
-inline constexpr std::uint64_t corpus_bytes_max = 1ull << 36;
-inline constexpr std::size_t corpus_path_bytes_max = 4096;
-
-/// Who writes a run's results to a folder has locked this file in it.
-inline constexpr char results_lock[] = "run.lock";
-
-/// A file that was found: where it is, and its name in the corpus.
-struct corpus_file {
-  std::string path;
-  std::string relative; ///< to the folder that was named; '/' between parts
-};
-
-/// Finds regular files: a path may be a file, a folder (all below it, links
-/// to folders not followed, folders of results left out) or a glob. Sorted by relative path, each file
-/// once. A path that names nothing is a failure.
-result<std::vector<corpus_file>> find_files(std::span<const std::string> paths);
 
 /// One file's tokens: [first, last) of its split.
 struct file_boundary {
@@ -74,14 +54,9 @@ struct corpus {
   void copy_validation(std::uint64_t first, std::span<token_id> into) const;
 };
 
-/// What was left out while reading.
 struct corpus_report {
-  std::vector<std::string> notices; ///< of the tokenizer
-  std::uint64_t files = 0;
-  std::uint64_t bytes = 0;
-  std::uint64_t skipped_not_text = 0;
-  std::uint64_t skipped_too_large = 0;
-  std::uint64_t skipped_unreadable = 0;
+  reading_report read;
+  std::vector<std::string> notices; ///< of the reading and of the tokenizer
 };
 
 struct corpus_options {
@@ -90,16 +65,36 @@ struct corpus_options {
   /// Files in this many thousandths of the hash's range are held out.
   std::uint32_t validation_permille = 50;
   std::uint64_t bytes_max = corpus_bytes_max;
+  std::string bytes_max_key; ///< what raises it, for the failure
+  /// A single text is cut between characters even if `by` is bytes: a tokenizer
+  /// is still to be made for it.
+  bool whole_characters = false;
+  watch told; ///< how far it is; may be empty
 };
 
 /// Whether the file of this relative path is held out.
 bool held_out(std::string_view relative, std::uint32_t permille);
 
-/// Reads files as tokens, each with what the tokenizer puts around a text.
-/// With two files or more, both splits get at least
+/// The documents of one file that are on the same side of the split.
+struct text_file {
+  std::string relative;
+  std::vector<document> documents;
+  bool validation = false;
+};
+
+/// Reads files and splits them. With two files or more, both sides get at least
 /// one: if the hash says otherwise, the file with the lowest (highest) hash
-/// changes sides. A single file is cut: its last part is held
-/// out.
+/// changes sides. Of a single file the last documents are held out; if it has
+/// only one, its end is.
+result<std::vector<text_file>>
+read_text_files(std::span<const std::string> paths,
+                const corpus_options& options, reading_report& report);
+
+/// Makes tokens of texts, each with what the tokenizer puts around a text.
+result<corpus>
+encode_texts(std::vector<text_file> texts, const corpus_options& options);
+
+/// Both of them.
 result<corpus>
 read_corpus(std::span<const std::string> paths, const corpus_options& options,
             corpus_report* report = nullptr);

@@ -36,8 +36,44 @@ void each_window(const model_config& config, std::span<const token_id> sequence,
   }
 }
 
+/// Says how many tokens of all sequences are done.
+class progress_of {
+public:
+  progress_of(const watch& told, std::span<const std::vector<token_id>> all)
+    : told_(told) {
+    for (const auto& sequence : all)
+      all_ += sequence.size();
+  }
+  void add(std::size_t tokens) {
+    done_ += tokens;
+    static_cast<void>(tell(told_, "evaluating", done_, all_));
+  }
+
+private:
+  const watch& told_;
+  std::uint64_t done_ = 0;
+  std::uint64_t all_ = 0;
+};
+
 /// Rows of logits that are computed at once.
 constexpr std::size_t logits_rows_max = 128;
+
+} // namespace
+
+namespace {
+
+/// One window as training computes it.
+void add_window(stage_model& model, std::span<const token_id> ids,
+                std::span<const token_id> targets, evaluation_sum& sum) {
+  forward_work work;
+  work.microbatch = ~microbatch_id(0);
+  work.tokens = ids.size();
+  work.ids = ids;
+  work.targets = targets;
+  work.keep = false;
+  const forward_result result = model.forward(work);
+  sum.add(result.loss_sum, result.predicted);
+}
 
 } // namespace
 
@@ -45,29 +81,27 @@ void evaluate(stage_model& model, std::span<const token_id> sequence,
               evaluation_sum& sum, std::size_t window) {
   SHOAL_ASSERT(model.has_embedding() && model.has_head());
   each_window(model.config(), sequence, window, [&](auto ids, auto targets) {
-    forward_work work;
-    work.microbatch = ~microbatch_id(0);
-    work.tokens = ids.size();
-    work.ids = ids;
-    work.targets = targets;
-    work.keep = false;
-    const forward_result result = model.forward(work);
-    sum.add(result.loss_sum, result.predicted);
+    add_window(model, ids, targets, sum);
   });
 }
 
 evaluation
 evaluate(stage_model& model, std::span<const std::vector<token_id>> all,
-         std::size_t window) {
+         std::size_t window, const watch& told) {
+  SHOAL_ASSERT(model.has_embedding() && model.has_head());
   evaluation_sum sum;
+  progress_of progress(told, all);
   for (const auto& sequence : all)
-    evaluate(model, sequence, sum, window);
+    each_window(model.config(), sequence, window, [&](auto ids, auto targets) {
+      add_window(model, ids, targets, sum);
+      progress.add(ids.size() + 1);
+    });
   return sum.mean();
 }
 
 evaluation
 evaluate(inference_stage& model, std::span<const std::vector<token_id>> all,
-         std::size_t window) {
+         std::size_t window, const watch& told) {
   SHOAL_ASSERT(model.has_embedding() && model.has_head());
   const model_config& config = model.config();
   std::size_t longest = 1;
@@ -79,6 +113,7 @@ evaluate(inference_stage& model, std::span<const std::vector<token_id>> all,
   aligned_buffer logits(std::min(longest, logits_rows_max) * config.vocab_size);
   std::vector<float> losses(logits_rows_max);
   evaluation_sum sum;
+  progress_of progress(told, all);
   const auto add = [&](std::span<const token_id> ids,
                        std::span<const token_id> targets) {
     decoder.clear();
@@ -94,6 +129,7 @@ evaluate(inference_stage& model, std::span<const std::vector<token_id>> all,
         loss_sum += losses[r];
     }
     sum.add(loss_sum, ids.size());
+    progress.add(ids.size() + 1);
   };
   for (const auto& sequence : all)
     each_window(config, sequence, window, add);

@@ -1,8 +1,7 @@
 // runtime/model/evaluate.hpp -- the mean loss of a model over given text.
 //
 // The loss is the mean negative log likelihood, in nats, over all predicted
-// tokens. Each text file, and each line of a .jsonl file ("text" or
-// "input_ids"), is a sequence of its own; nothing is added to it. A sequence
+// tokens. Each document (documents.hpp) is a sequence of its own. A sequence
 // longer than a window (at most max_position_embeddings) is cut into windows
 // that do not overlap; each predicts all but its first token. A sequence of
 // fewer than two tokens predicts nothing.
@@ -40,14 +39,15 @@ struct evaluation_sum {
 void evaluate(stage_model& model, std::span<const token_id> sequence,
               evaluation_sum& sum, std::size_t window = 0);
 
-/// Evaluates all sequences in order.
+/// Evaluates all sequences in order. @param told  hears of tokens; what it
+/// answers does not count
 evaluation
 evaluate(stage_model& model, std::span<const std::vector<token_id>> sequences,
-         std::size_t window = 0);
+         std::size_t window = 0, const watch& told = {});
 
 /// The same by what generates: its weights, and its arithmetic.
 evaluation evaluate(inference_stage& model,
                     std::span<const std::vector<token_id>> sequences,
-                    std::size_t window = 0);
+                    std::size_t window = 0, const watch& told = {});
 
 } // namespace shoal::model

@@ -185,9 +185,11 @@ status take_place(const fs::path& fresh, const fs::path& target) {
 std::vector<std::pair<std::string, std::string>>
 small_files(const unit_layout& layout, bool byte_tokenizer) {
   std::vector<std::pair<std::string, std::string>> out;
-  if (byte_tokenizer)
+  if (byte_tokenizer) {
+    out.emplace_back("tokenizer.json", model::byte_tokenizer::to_json());
     out.emplace_back("tokenizer_config.json",
-                     model::byte_tokenizer().to_json(layout.config()));
+                     model::byte_tokenizer::config_json(layout.config()));
+  }
   out.emplace_back("generation_config.json",
                    generation_config(layout.config()));
   out.emplace_back("config.json", to_json(layout.config()));

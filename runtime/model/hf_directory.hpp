@@ -1,7 +1,6 @@
 // runtime/model/hf_directory.hpp -- Hugging Face directories, in and out.
 //
-//   config.json  generation_config.json  tokenizer_config.json
-//   tokenizer.json (read only; text/hf_tokenizer.hpp)
+//   config.json  generation_config.json  tokenizer.json  tokenizer_config.json
 //   model.safetensors, or model-0000i-of-0000n.safetensors with an index
 //
 // Errors: a failure names the file. Saving is atomic: the directory appears
@@ -58,12 +57,12 @@ struct unit_parameters {
 
 /// What a directory is made of besides the weights.
 struct save_options {
-  bool byte_tokenizer = true; ///< write tokenizer_config.json
+  bool byte_tokenizer = true; ///< write the byte tokenizer's files
   std::uint64_t shard_bytes_max = shard_bytes_default;
 };
 
 /// The small files of a directory: name and text of config.json,
-/// generation_config.json and, if asked for, tokenizer_config.json.
+/// generation_config.json and, if asked for, the byte tokenizer's.
 std::vector<std::pair<std::string, std::string>>
 small_files(const unit_layout& layout, bool byte_tokenizer = true);
 

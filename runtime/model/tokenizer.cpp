@@ -4,6 +4,8 @@
 #include "runtime/core/utf8.hpp"
 #include "runtime/model/file_io.hpp"
 #include "runtime/model/json.hpp"
+#include "runtime/model/text/byte_level.hpp"
+#include "runtime/model/text/tokenizer_json.hpp"
 
 namespace shoal::model {
 
@@ -37,14 +39,15 @@ std::string byte_tokenizer::decode(std::span<const token_id> ids) const {
   return text + stream.finish();
 }
 
-std::string byte_tokenizer::to_json(const model_config& config) const {
-  nlohmann::ordered_json o;
-  o["tokenizer_class"] = "ByteTokenizer";
-  o["vocab_size"] = config.vocab_size;
-  o["add_bos_token"] = false;
-  o["add_eos_token"] = false;
-  o["model_max_length"] = config.max_position_embeddings;
-  return json_text(o, 2) + "\n";
+std::string byte_tokenizer::to_json() {
+  text::bpe_description bytes;
+  for (unsigned b = 0; b < byte_count; ++b)
+    bytes.tokens.push_back(text::to_byte_level(std::string(1, char(b))));
+  return text::to_json(bytes);
+}
+
+std::string byte_tokenizer::config_json(const model_config& config) {
+  return text::tokenizer_config_json({}, config.max_position_embeddings);
 }
 
 std::size_t tokenizer::id_count() const {
@@ -56,18 +59,23 @@ std::vector<std::string> tokenizer::notices() const {
   return file_ ? file_->notices() : std::vector<std::string>();
 }
 
-result<std::optional<tokenizer>>
-load_tokenizer(const std::filesystem::path& directory) {
+result<tokenizer_kind>
+kind_of_tokenizer(const std::filesystem::path& directory) {
+  const auto file = directory / "tokenizer.json";
   const auto path = directory / "tokenizer_config.json";
-  std::error_code ignored;
-  if (std::filesystem::exists(directory / "tokenizer.json", ignored)) {
-    auto file = text::read_tokenizer(directory);
-    if (!file)
-      return file.why();
-    return std::optional(tokenizer(std::move(*file)));
+  std::error_code error;
+  if (std::filesystem::exists(file, error)) {
+    const std::string bytes = byte_tokenizer::to_json();
+    // What other programs save may have other spaces in it.
+    if (std::filesystem::file_size(file, error) > 4 * bytes.size() || error)
+      return tokenizer_kind::file;
+    const auto text = read_file(file, 4 * bytes.size());
+    return text && parse_json(*text) == parse_json(bytes)
+             ? tokenizer_kind::bytes
+             : tokenizer_kind::file;
   }
-  if (!std::filesystem::exists(path, ignored))
-    return std::optional<tokenizer>();
+  if (!std::filesystem::exists(path, error))
+    return tokenizer_kind::none;
   auto text = read_file(path, tokenizer_config_bytes_max);
   if (!text)
     return text.why();
@@ -80,7 +88,22 @@ load_tokenizer(const std::filesystem::path& directory) {
                    + (name == json->end() ? "is missing" : shown(*name))
                    + "; without a tokenizer.json only \"ByteTokenizer\" is "
                      "supported"};
-  return std::optional(tokenizer());
+  return tokenizer_kind::bytes;
+}
+
+result<std::optional<tokenizer>>
+load_tokenizer(const std::filesystem::path& directory) {
+  const auto kind = kind_of_tokenizer(directory);
+  if (!kind)
+    return kind.why();
+  if (*kind == tokenizer_kind::none)
+    return std::optional<tokenizer>();
+  if (*kind == tokenizer_kind::bytes)
+    return std::optional(tokenizer());
+  auto file = text::read_tokenizer(directory);
+  if (!file)
+    return file.why();
+  return std::optional(tokenizer(std::move(*file)));
 }
 
 text_encoder::text_encoder(const tokenizer& by) {

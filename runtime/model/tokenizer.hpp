@@ -4,7 +4,8 @@
 // tokenizer_config.json with "tokenizer_class": "ByteTokenizer", or none and
 // still works with ids. The byte tokenizer: the ids of a text are its bytes,
 // nothing is added; ids from 256 up (a larger vocabulary, or bos and eos
-// there) have no text.
+// there) have no text. It is written as a tokenizer.json that other programs
+// read; a directory with that file has the byte tokenizer.
 //
 // Threads: tokenizers are immutable; a text_encoder and a text_decoder belong
 //          to one thread each.
@@ -39,8 +40,11 @@ public:
   /// As bytes(), with what is not UTF-8 replaced by U+FFFD.
   std::string decode(std::span<const token_id> ids) const;
 
-  /// The text of tokenizer_config.json.
-  std::string to_json(const model_config& config) const;
+  /// The texts of tokenizer.json (byte level, no merges) and of
+  /// tokenizer_config.json. Text that is not UTF-8 differs: other programs take
+  /// U+FFFD for what is broken.
+  static std::string to_json();
+  static std::string config_json(const model_config& config);
 };
 
 /// Bytes, or what a tokenizer.json says. Immutable, cheap to copy.
@@ -59,6 +63,11 @@ public:
 private:
   std::optional<text::hf_tokenizer> file_;
 };
+
+/// What a directory names, without reading all of it.
+enum class tokenizer_kind { none, bytes, file };
+result<tokenizer_kind>
+kind_of_tokenizer(const std::filesystem::path& directory);
 
 /// @returns the tokenizer that a directory names, nothing if it has none; a
 /// failure if it names one that is not supported.

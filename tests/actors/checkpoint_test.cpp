@@ -297,6 +297,35 @@ BOOST_AUTO_TEST_CASE(a_unit_needs_its_own_files_only) {
   BOOST_TEST(chosen->files.size() == 3u);
 }
 
+// What a run from random weights begins with, if it has trained a tokenizer.
+BOOST_AUTO_TEST_CASE(only_what_begins_a_run_may_have_no_weights) {
+  saved_model s;
+  const manifest whole = s.read(s.save(8));
+  manifest m;
+  m.files.push_back(*whole.find("config.json"));
+  BOOST_TEST(holds_weights(whole));
+  BOOST_TEST(!holds_weights(m));
+  BOOST_TEST(!files_with(m, tensors_of(*s.layout, 1), *s.store));
+  m.files.back().name = "tokenizer.json";
+  auto chosen = files_with(m, tensors_of(*s.layout, 1), *s.store);
+  BOOST_REQUIRE_MESSAGE(chosen, why(chosen));
+  BOOST_TEST(chosen->files.empty());
+  const std::string text = to_json(m);
+  const auto bytes = std::as_bytes(std::span(text));
+  const core::blob_digest d = runtime::sha256(bytes);
+  core::blob_digest written{};
+  auto writer = s.store->write();
+  BOOST_REQUIRE(!writer->append(bytes));
+  BOOST_REQUIRE(!writer->commit(written, d));
+  std::set<core::blob_digest> verified;
+  const auto files = read_unit_files(d, *s.layout, 1, *s.store, verified);
+  BOOST_REQUIRE_MESSAGE(files, why(files));
+  BOOST_TEST(!files->weights);
+  BOOST_TEST(files->damaged.empty());
+  m.step = 8;
+  BOOST_TEST(!files_with(m, tensors_of(*s.layout, 1), *s.store));
+}
+
 BOOST_DATA_TEST_CASE(damage_is_found_and_named, bdata::make(damages), d) {
   saved_model s;
   const auto checkpoint = s.save(8);

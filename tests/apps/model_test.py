@@ -66,6 +66,26 @@ class Model(World):
         self.refuse(2, "eval", "m", "--data", data, "--window", "1",
                     names=["--window"])
 
+    # The losses of training and of eval were of other windows.
+    def test_an_unsaid_window_is_that_of_training(self):
+        self.train("out")  # by sequences of 32, of 256 positions
+        config = json.loads((self.folder / "out/config.json").read_text())
+        self.assertEqual(config["max_position_embeddings"], 256)
+        for packed in (), ("--quantize", "q8"):
+            done = self.run_shoal("eval", "out", "--data", "text", "--json",
+                                  *packed)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(json.loads(done.stdout)["window"], 32)
+            self.assertIn("windows of 32 tokens, as in training", done.stderr)
+            done = self.run_shoal("eval", "out", "--data", "text", "--json",
+                                  "--window", 64, *packed)
+            self.assertEqual(json.loads(done.stdout)["window"], 64)
+            self.assertNotIn("in training", done.stderr)
+        config["shoal_train_seq_len"] = 0
+        self.write("out/config.json", json.dumps(config))
+        self.refuse(1, "eval", "out", "--data", "text",
+                    names=["config.json", "shoal_train_seq_len"])
+
     def test_an_unsaid_window_has_2048_tokens_at_most(self):
         self.succeed("init", self.tiny_run(), "--out", "long",
                      "--model.max_position_embeddings", "4096")

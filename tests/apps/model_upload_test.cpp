@@ -165,6 +165,32 @@ BOOST_AUTO_TEST_CASE(a_folder_without_weights_is_no_model) {
              != std::string::npos);
 }
 
+BOOST_AUTO_TEST_CASE(a_tokenizer_goes_without_weights) {
+  directory d;
+  const auto put = [&d](std::span<const std::span<const std::byte>> pieces,
+                        core::blob_digest& digest) -> model::status {
+    std::string bytes;
+    for (const auto& p : pieces)
+      bytes.append(reinterpret_cast<const char*>(p.data()), p.size());
+    digest = runtime::sha256(std::as_bytes(std::span(bytes)));
+    d.blobs[digest] = bytes;
+    return model::done{};
+  };
+  d.write("tokenizer.json", "{}");
+  BOOST_TEST(!apps::upload_tokenizer(d.path, put)); // the other is missing
+  d.write("tokenizer_config.json", "[]");
+  d.write("generation_config.json", "of an earlier model here");
+  const auto done = apps::upload_tokenizer(d.path, put);
+  BOOST_REQUIRE_MESSAGE(done, (done ? "" : done.message()));
+  const auto all = actors::parse_manifest(d.blobs.at(done->manifest));
+  BOOST_REQUIRE(all);
+  BOOST_TEST(all->step == 0u);
+  BOOST_TEST(!actors::holds_weights(*all));
+  BOOST_TEST(all->files.size() == 2u);
+  BOOST_TEST(d.blobs.at(all->find("tokenizer.json")->digest) == "{}");
+  BOOST_TEST(done->bytes == 4u);
+}
+
 BOOST_AUTO_TEST_CASE(a_file_that_lies_is_named) {
   directory d;
   d.write("model.safetensors", std::string(200, 'x'));

@@ -2,11 +2,16 @@
 #
 # The golden tokenizer of Llama 3's pipeline beside random weights: prompts and
 # training text become its ids, and what is trained carries it along.
+import importlib.util
 import json
+import os
 import pathlib
 import shutil
+import signal
+import sys
+import unittest
 
-from support import World, main
+from support import World, main, numbers
 
 GOLDEN = pathlib.Path(__file__).resolve().parents[1] / "golden/tokenizers"
 FILES = ("tokenizer.json", "tokenizer_config.json")
@@ -62,9 +67,149 @@ class Tokenizer(World):
 
     def test_bytes_are_there_for_the_asking(self):
         self.train("out", "--data.tokenizer", "bytes")
-        self.assertFalse((self.folder / "out/tokenizer.json").exists())
-        config = json.loads((self.folder / "out" / FILES[1]).read_text())
-        self.assertEqual(config["tokenizer_class"], "ByteTokenizer")
+        self.check_bytes("out")
+
+    def check_bytes(self, folder):
+        """Ids are bytes, for other programs too."""
+        file = json.loads((self.folder / folder / FILES[0]).read_text())
+        self.assertEqual(sorted(file["model"]["vocab"].values()),
+                         list(range(256)))
+        self.assertEqual(file["model"]["vocab"]["A"], 65)
+        self.assertEqual(file["model"]["merges"], [])
+        config = json.loads((self.folder / folder / FILES[1]).read_text())
+        self.assertEqual(config["tokenizer_class"], "PreTrainedTokenizerFast")
+
+    def test_a_model_of_bytes_says_so_to_other_programs(self):
+        self.succeed("init", self.tiny_run(), "--out", "b")
+        self.check_bytes("b")
+        run = self.write("b.toml", '[model]\npath = "b"\n[training]\n'
+                         "steps = 1\nseq_len = 32\n")
+        events = self.events(self.succeed(
+            "train", run, "--data", self.write_text_files(), "--out", "out",
+            "--json"))
+        config = next(e for e in events if e["event"] == "config")
+        self.assertEqual(config["run"]["data"]["tokenizer"], "bytes")
+        self.check_bytes("out")
+        # Broken characters are ids of their own, as in training.
+        done = self.generate("out", "--prompt", os.fsdecode(b"\xe9A\xff"))
+        self.assertEqual(done["prompt_tokens"], 3)
+
+    @unittest.skipUnless(importlib.util.find_spec("transformers"),
+                         "transformers is not installed")
+    def test_transformers_has_the_same_bytes(self):
+        from transformers import AutoTokenizer
+        self.succeed("init", self.tiny_run(), "--out", "b")
+        theirs = AutoTokenizer.from_pretrained(str(self.folder / "b"))
+        texts = json.loads((GOLDEN / "texts.json").read_text())
+        for text in map(bytes.fromhex, texts):
+            text = text.decode(errors="replace")
+            ids = theirs(text)["input_ids"]
+            self.assertEqual(ids, list(text.encode()))
+            self.assertEqual(theirs.decode(ids), text)
+        theirs.save_pretrained(str(self.folder / "again"))
+        for name in self.folder.joinpath("again").iterdir():
+            shutil.copy(name, self.folder / "b")
+        self.assertEqual(self.generate("b", "--prompt", "\u00e9")
+                         ["prompt_tokens"], 2)
+
+    def train_bpe(self, out, *arguments):
+        return self.events(self.succeed(
+            "train", self.tiny_run(), "--data", self.write_text_files(), "--out",
+            out, "--json", "--tokenizer", "bpe", "--vocab-size", 290,
+            *arguments))
+
+    def test_a_tokenizer_is_trained_on_the_data(self):
+        events = self.train_bpe("out", "--checkpoint.interval", 3)
+        said = [e["text"] for e in events if e["event"] == "notice"]
+        self.assertEqual(len([t for t in said if "trained 290 tokens" in t]), 1,
+                         said)
+        config = json.loads((self.folder / "out/config.json").read_text())
+        self.assertEqual([config[k] for k in ("vocab_size", "bos_token_id",
+                                              "eos_token_id")], [290, 0, 0])
+        for name in FILES:
+            self.assertEqual((self.folder / "out" / name).read_text(),
+                             (self.folder / "out/checkpoint/step-5" / name)
+                             .read_text())
+        file = (self.folder / "out" / FILES[0]).read_text()
+        self.assertTrue(json.loads(
+            self.succeed("audit", "out", "--json"))["proven"])
+        done = self.generate("out", "--prompt", "The cod of file 3")
+        self.assertLess(done["prompt_tokens"], 12)
+        self.check_trained("out")
+        # Going on needs the same ids, whatever has become of the data.
+        (self.folder / "text/0.txt").write_text("other text " * 400)
+        again = self.events(self.succeed(
+            "train", self.tiny_run(), "--data", "text", "--out", "out", "--json",
+            "--tokenizer", "bpe", "--resume", "--training.steps", 8))
+        self.assertEqual([e["step"] for e in again if e["event"] == "step"],
+                         [6, 7, 8])
+        self.assertEqual((self.folder / "out" / FILES[0]).read_text(), file)
+        self.assertIn("vocab_size = 290\n",
+                      (self.folder / "out/run.toml").read_text())
+
+    def check_trained(self, out):
+        """As the package makes it, where that is installed."""
+        if not importlib.util.find_spec("transformers"):
+            return
+        sys.path.insert(0, str(GOLDEN.parent))
+        from make_tokenizer_goldens import trained
+        from transformers import AutoTokenizer
+        # Of the files that are not held out; which are, the run does not say.
+        texts = [f.read_text() for f in sorted((self.folder / "text").iterdir())]
+        made = json.loads((self.folder / out / FILES[0]).read_text())
+        self.assertTrue(any(
+            made == json.loads(trained(texts[:i] + texts[i + 1:], 290, 2)
+                               .to_str()) for i in range(len(texts))))
+        theirs = AutoTokenizer.from_pretrained(str(self.folder / out))
+        self.assertEqual(theirs.eos_token_id, 0)
+        text = "The herring of file 7 is 12."
+        ids = theirs(text)["input_ids"]
+        self.assertEqual(theirs.decode(ids, skip_special_tokens=True), text)
+        self.assertEqual(
+            self.generate(out, "--prompt", text)["ids"],
+            self.generate(out, "--prompt-ids",
+                          ",".join(map(str, ids)))["ids"])
+
+    def test_a_shoal_trains_with_it_from_random_weights(self):
+        for name in "ab":
+            node = self.start("node", "--threads", 1, "--name", name, "--json")
+            node.wait_line(lambda line: '"event":"ready"' in line)
+        node.wait_line(lambda line: '"peers":2' in line
+                       and '"member":true' in line)
+        whole = self.train_bpe(
+            "out", "--name", "b",
+            "--parallelism.pipeline_parallel_degree", 2,
+            "--parallelism.data_parallel_replicate_degree", 1)
+        self.assertEqual((self.folder / "out" / FILES[0]).read_text(),
+                         (self.folder / "out/checkpoint/step-5" / FILES[0])
+                         .read_text())
+        for process in self._processes:
+            self.assertEqual(process.end(signal.SIGTERM), 0)
+        alone = self.train_bpe("alone")
+        self.assertEqual(numbers(whole), numbers(alone))
+
+    def test_a_tokenizer_that_cannot_be_trained_is_refused(self):
+        train = ["train", self.tiny_run(), "--out", "out", "--tokenizer", "bpe"]
+        text = self.write_text_files()
+        self.refuse(2, *train, "--data", text, "--vocab-size", 256,
+                    names=["model.vocab_size is 256", "257"])
+        run = self.write("m.toml", '[model]\npath = "m"\n[training]\n'
+                         "seq_len = 32\n")
+        self.refuse(2, "train", run, "--tokenizer", "bpe", "--data", text,
+                    names=["model.path", "'bpe'"])
+        lines = self.write("a.jsonl", '{"input_ids": [1, 2]}\n')
+        self.refuse(1, *train, "--data", text, "--data", lines,
+                    names=["a.jsonl:1", "input_ids"])
+        self.refuse(1, *train, "--data", text, "--resume",
+                    names=["--resume", "no checkpoint"])
+        # Little text has few tokens: the model has as many as there are.
+        self.write("little.txt", "to be or not to be " * 9)
+        self.succeed(*train, "--data", "little.txt", "--training.steps", 1,
+                     "--training.seq_len", 8)
+        config = json.loads((self.folder / "out/config.json").read_text())
+        file = json.loads((self.folder / "out/tokenizer.json").read_text())
+        self.assertLess(config["vocab_size"], 300)
+        self.assertEqual(config["vocab_size"], len(file["model"]["vocab"]))
 
     def test_what_the_maker_says_of_sampling_is_carried(self):
         name = "generation_config.json"

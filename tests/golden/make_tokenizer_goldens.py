@@ -8,6 +8,8 @@ results are in the tree, so nobody needs it to build or test.
 
 tokenizers/texts.json         the samples, as hexadecimal bytes
 tokenizers/NAME/tokenizer.json (and tokenizer_config.json)
+tokenizers/trained/           texts.json, a list of texts, and the
+                              tokenizer.json that BpeTrainer makes of them
 tokenizers/NAME/golden.json   for each sample: "ids" (nothing added), "around"
                               (the first and last three with what the
                               post-processor adds), "text" (all of "around"
@@ -289,6 +291,22 @@ def unknowns():
     return t, None
 
 
+def trained(texts, size, count_min):
+    """What `shoal train --tokenizer bpe` must make of texts."""
+    t = Tokenizer(models.BPE())
+    t.pre_tokenizer = byte_level()
+    t.decoder = decoders.ByteLevel()
+    end = "<|endoftext|>"
+    t.train_from_iterator(texts, trainers.BpeTrainer(
+        vocab_size=size, min_frequency=count_min, show_progress=False,
+        special_tokens=[end],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet()))
+    t.post_processor = processors.TemplateProcessing(
+        single=f"{end} $A", pair=f"{end} $A {end} $B:1",
+        special_tokens=[(end, 0)])
+    return t
+
+
 def row(t, shown, **keys):
     """How ids decode; "all" is left out where it is "text"."""
     keys["text"] = t.decode(shown)
@@ -322,6 +340,13 @@ def main():
                                    separators=(",", ":")) + "\n")
 
     write(root / "texts.json", [s.hex() for s in SAMPLES])
+    folder = root / "trained"
+    folder.mkdir(exist_ok=True)
+    texts = TRAIN.splitlines(keepends=True) + [
+        s.decode(errors="replace") for s in SAMPLES]
+    write(folder / "texts.json", texts)
+    write(folder / "tokenizer.json",
+          json.loads(trained(texts, 700, 2).to_str()))
     for make in (gpt2, llama2, llama3, mistral, qwen2, gemma2, odd, unknowns):
         t, config = make()
         folder = root / make.__name__

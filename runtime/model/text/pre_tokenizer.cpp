@@ -12,9 +12,6 @@ namespace shoal::model::text {
 
 namespace {
 
-constexpr std::string_view gpt2_pattern =
-  R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
-
 /// Matches merge with the part before them; `extend` grows the last part.
 template <class Extend>
 std::vector<text_part>

@@ -17,6 +17,10 @@
 
 namespace shoal::model::text {
 
+/// Into what GPT-2 cuts a text; a match for every character.
+inline constexpr std::string_view gpt2_pattern =
+  R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
+
 /// Bytes [first, last) of the text.
 struct piece {
   std::size_t first = 0;

@@ -62,9 +62,9 @@ BOOST_AUTO_TEST_CASE(the_split_is_by_file_and_stays) {
   corpus_report report;
   const auto a = read_corpus(paths{folder.path().string()}, options, &report);
   BOOST_REQUIRE(a);
-  BOOST_TEST(report.files == 20u);
-  BOOST_TEST(report.skipped_not_text == 1u);
-  BOOST_TEST(report.bytes == a->train_size() + a->validation_size());
+  BOOST_TEST(report.read.files == 20u);
+  BOOST_TEST(report.read.not_text.count == 1u);
+  BOOST_TEST(report.read.bytes == a->train_size() + a->validation_size());
   std::size_t held = 0;
   for (const file_boundary& file : a->files) {
     BOOST_TEST(file.validation == held_out(file.relative, 300));

@@ -99,7 +99,7 @@ BOOST_AUTO_TEST_CASE(a_directory_names_its_tokenizer) {
   BOOST_REQUIRE(none);
   BOOST_TEST(!none->has_value());
   write_text(folder / "tokenizer_config.json",
-             byte_tokenizer().to_json(byte_config()));
+             R"({"tokenizer_class":"ByteTokenizer"})");
   const auto bytes = load_tokenizer(folder.path());
   BOOST_REQUIRE(bytes);
   BOOST_TEST(bytes->has_value());
@@ -107,6 +107,42 @@ BOOST_AUTO_TEST_CASE(a_directory_names_its_tokenizer) {
     write_text(folder / "tokenizer_config.json", bad);
     BOOST_TEST(!load_tokenizer(folder.path()), bad);
   }
+}
+
+// Another program reads them as what they say; we know them by what they are.
+BOOST_AUTO_TEST_CASE(the_files_of_the_byte_tokenizer_give_bytes) {
+  temporary_folder folder;
+  const std::string json = byte_tokenizer::to_json();
+  const std::string config = byte_tokenizer::config_json(byte_config());
+  const auto read = model::text::hf_tokenizer::parse(json, config);
+  BOOST_REQUIRE_MESSAGE(read, why(read));
+  BOOST_TEST(read->notices().empty());
+  BOOST_TEST(read->id_count() == 256u);
+  model::text::encoder encoder(*read);
+  const byte_tokenizer by;
+  std::string text = "it's \xC3\xA9 \xF0\x9F\x90\x9F  \n\t x<|endoftext|>";
+  for (char c = 0; c >= 0 && c < 127; ++c)
+    text.push_back(c);
+  const auto ids = encoder.encode(text);
+  BOOST_REQUIRE_MESSAGE(ids, why(ids));
+  BOOST_TEST(*ids == by.encode(text), boost::test_tools::per_element());
+  BOOST_TEST(read->decode(*ids) == text);
+
+  write_text(folder / "tokenizer_config.json", config);
+  const auto kind = [&](const std::string& file) {
+    write_text(folder / "tokenizer.json", file);
+    const auto found = load_tokenizer(folder.path());
+    BOOST_REQUIRE_MESSAGE(found, why(found));
+    BOOST_REQUIRE(found->has_value());
+    return (*found)->file() == nullptr;
+  };
+  BOOST_TEST(kind(json));
+  std::string narrow = json; // as other programs save it
+  std::erase(narrow, '\n');
+  BOOST_TEST(kind(narrow));
+  std::string other = json;
+  other.replace(other.find("\"A\": 65"), 7, "\"A\":300");
+  BOOST_TEST(!kind(other));
 }
 
 BOOST_AUTO_TEST_CASE(a_tokenizer_json_comes_before_bytes) {

@@ -1,0 +1,92 @@
+# tests/apps/data_test.py -- what train and eval make of the files of --data.
+import gzip
+import json
+
+from support import World, main
+
+
+class Data(World):
+    def corpus(self, *data):
+        """Trains a step; returns what was said of the text, and notices."""
+        events = self.events(self.succeed(
+            "train", self.tiny_run(), "--out", "out", "--json", "--training.steps",
+            1, *(a for d in data for a in ("--data", d))))
+        said = [e["text"] for e in events if e["event"] == "corpus"]
+        return said[0], [e["text"] for e in events if e["event"] == "notice"]
+
+    def refused(self, code, *arguments, names=()):
+        return self.refuse(code, "train", self.tiny_run(), "--out", "out",
+                           *arguments, names=names)
+
+    # The braces of a .jsonl file were learned as text, and eval read "text".
+    def test_lines_of_json_are_learned_as_they_are_judged(self):
+        texts = [f"document {i} of a few\n" * 4 for i in range(50)]
+        lines = "".join(json.dumps({"text": t, "id": 7}) + "\n" for t in texts)
+        bytes_ = sum(map(len, texts))
+        self.write("d/a.jsonl", lines)
+        (self.folder / "d/b.jsonl.gz").write_bytes(gzip.compress(lines.encode()))
+        line, notices = self.corpus("d")
+        self.assertEqual(line, f"text: 2 files, {bytes_} tokens to train on, "
+                               f"{bytes_} held out")
+        self.assertNotIn("skipped", " ".join(notices))
+        judged = json.loads(self.succeed("eval", "out", "--json", "--data",
+                                         "d/a.jsonl"))
+        self.assertEqual(judged["tokens"], bytes_ - sum(
+            -(-len(t) // judged["window"]) for t in texts))
+        self.succeed("audit", "out")
+
+    def test_a_line_that_cannot_be_used_is_named(self):
+        good = json.dumps({"text": "x" * 90}) + "\n"
+        self.write("d/a.jsonl", good + '{"text": "x"\n')
+        self.refused(1, "--data", "d", names=["d/a.jsonl:2", "JSON"])
+        self.write("d/a.jsonl", good + '{"messages": []}\n')
+        self.refused(1, "--data", "d", names=["d/a.jsonl:2", "messages",
+                                              "chat template"])
+        (self.folder / "d/b.txt.gz").write_bytes(
+            gzip.compress(b"text " * 9000)[:-9])
+        (self.folder / "d/a.jsonl").unlink()
+        self.refused(1, "--data", "d", names=["d/b.txt.gz", "damaged"])
+
+    # They were skipped without a word.
+    def test_files_that_are_left_out_are_counted_and_named(self):
+        folder = self.write_text_files()
+        for i in range(4):
+            (folder / f"{i}.o").write_bytes(b"\x7fELF\0\0")
+        said = "skipped 4 files: 4 are not text (first: text/0.o"
+        line, notices = self.corpus("text")
+        self.assertIn("text: 12 files,", line)
+        self.assertEqual(len([n for n in notices if n.startswith(said)]), 1,
+                         notices)
+        done = self.run_shoal("eval", "out", "--data", "text")
+        self.assertEqual(done.returncode, 0)
+        self.assertIn(said, done.stderr)
+        self.refused(1, "--data", "text", "--data", "text/0.o",
+                     names=["text/0.o: is not text"])
+        self.refuse(1, "eval", "out", "--data", "text/0.o",
+                    names=["text/0.o: is not text"])
+
+    def test_the_limit_of_the_text_is_named_by_its_key(self):
+        self.refused(1, "--data", self.write_text_files(), "--data.bytes_max",
+                     2000, names=["2000 bytes", "data.bytes_max", "raise"])
+
+    # Its ids were taken for bytes.
+    def test_a_vocabulary_without_a_tokenizer_is_not_trained_on_bytes(self):
+        self.succeed("init", self.tiny_run(), "--model.vocab_size", 525,
+                     "--out", "m")
+        for file in (self.folder / "m").glob("tokenizer*"):
+            file.unlink()
+        run = self.write("r.toml", '[model]\npath = "m"\n[training]\n'
+                         "seq_len = 32\nsteps = 1\n")
+        train = ["train", run, "--data", self.write_text_files(), "--out", "o"]
+        self.refuse(2, *train, names=["m has no tokenizer", "525",
+                                      "--data.tokenizer bytes"])
+        self.refuse(2, "plan", run, names=["m has no tokenizer"])
+        (self.folder / "m/tokenizer_config.json").write_text(
+            '{"tokenizer_class": "GPT2Tokenizer"}')
+        self.refuse(2, *train, names=["GPT2Tokenizer", "tokenizer.json",
+                                      "--data.tokenizer bytes"])
+        self.succeed(*train, "--data.tokenizer", "bytes")
+
+
+if __name__ == "__main__":
+    main()
