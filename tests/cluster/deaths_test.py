@@ -184,12 +184,12 @@ def nobody_comes_back(options, how):
         assert step == 0 if how == "a person" else step > last - 2 * INTERVAL
         # The text has died, too. Who has submitted the run gives it again.
         print(f"{how}: {said(watch, 'here has the job')}", flush=True)
-        if how == "a person":
-            for peer in dead:
-                peer.start()
-            cluster.wait_view(7, 60)
-        else:
+        if how != "a person":
             said(watch, "the job's data is given to")
+            watch.past(time.monotonic(), 2, DEADLINE_S)
+        for peer in dead:
+            peer.start()
+        cluster.wait_view(7, 60)
         watch.past(time.monotonic(), 2, DEADLINE_S)
         watch.process.send_signal(signal.SIGINT)
         watch.process.wait(timeout=DEADLINE_S)
