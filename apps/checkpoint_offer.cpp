@@ -21,6 +21,8 @@ std::string send(runtime::client_config at, core::job_id job,
     upload_model(folder, step,
                  [&](std::span<const std::span<const std::byte>> pieces,
                      core::blob_digest& digest) -> model::status {
+                   if (stop)
+                     return model::failure{"the command ends"};
                    if (client.put_pieces(pieces, digest))
                      return model::failure{client.text()};
                    return model::done{};

@@ -5,8 +5,8 @@
 // own (out_folder.hpp). Without a local node one is started in this
 // process: the same view, plan and actors, in a throw-away directory.
 #include "actors/checkpoint_manifest.hpp"
-#include "actors/supervisor.hpp"
 #include "apps/commands.hpp"
+#include "apps/embedded_node.hpp"
 #include "apps/example_run.hpp"
 #include "apps/follow.hpp"
 #include "apps/model_upload.hpp"
@@ -21,17 +21,13 @@
 #include "runtime/client.hpp"
 #include "runtime/core/amounts.hpp"
 #include "runtime/core/shown.hpp"
-#include "runtime/leftovers.hpp"
-#include "runtime/memory_keeper.hpp"
 #include "runtime/model/bigram.hpp"
 #include "runtime/model/corpus.hpp"
 #include "runtime/model/hf_directory.hpp"
 #include "runtime/model/json.hpp"
 #include "runtime/model/units.hpp"
-#include "runtime/node.hpp"
 #include "runtime/store/store.hpp"
 
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -67,75 +63,6 @@ std::string count_text(std::uint64_t count) {
                     : "K");
   return text;
 }
-
-/// A node in this process and its directory, both gone at the end.
-class embedded_node {
-public:
-  embedded_node(const train_options& o, progress& out) {
-    runtime::remove_abandoned_dirs(fs::temp_directory_path(),
-                                   runtime::train_folder);
-    folder_ = fs::temp_directory_path()
-              / (runtime::train_folder + std::to_string(getpid()));
-    make_own(folder_);
-    runtime::node_config c;
-    c.name = "train";
-    c.data_dir = folder_;
-    c.join = o.join;
-    c.cluster_key_file = o.at.cluster_key;
-    c.threads = o.threads;
-    c.embedded = true;
-    c.discover = false;
-    c.observer.say = [&out](const std::string& text) { out.aside(text); };
-    runtime::role_table roles;
-    actors::add_builtin(roles);
-    node_ = std::make_unique<runtime::node>(c, roles);
-  }
-  ~embedded_node() {
-    node_->leave(std::chrono::seconds(10), false);
-    node_->wait_stopped(std::chrono::seconds(15));
-    node_.reset();
-    std::error_code ignored;
-    fs::remove_all(folder_, ignored);
-  }
-  const fs::path& folder() const { return folder_; }
-
-private:
-  /// A directory that nobody else has made or can look into.
-  static void make_own(const fs::path& folder) {
-    struct stat is {};
-    if (::lstat(folder.c_str(), &is) == 0 && S_ISDIR(is.st_mode)
-        && is.st_uid == ::getuid())
-      fs::remove_all(folder); // of an earlier process with this number
-    if (::mkdir(folder.c_str(), 0700) != 0)
-      throw std::system_error(errno, std::generic_category(), folder.string());
-  }
-
-  runtime::memory_keeper keeper_;
-  fs::path folder_;
-  std::unique_ptr<runtime::node> node_;
-};
-
-/// A folder of this process in the temporary one, gone at the end.
-class scratch_folder {
-public:
-  /// Throws std::system_error if it cannot be made.
-  explicit scratch_folder(const std::string& prefix) {
-    std::string name = (fs::temp_directory_path() / (prefix + "XXXXXX"));
-    if (::mkdtemp(name.data()) == nullptr)
-      throw std::system_error(errno, std::generic_category(), name);
-    path_ = name;
-  }
-  ~scratch_folder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  scratch_folder(const scratch_folder&) = delete;
-  scratch_folder& operator=(const scratch_folder&) = delete;
-  const fs::path& path() const { return path_; }
-
-private:
-  fs::path path_;
-};
 
 class training {
 public:
