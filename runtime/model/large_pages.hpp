@@ -36,6 +36,9 @@ private:
       throw std::bad_alloc();
     const std::size_t filled = bytes / page_bytes * page_bytes;
     static_cast<void>(::madvise(p, filled, MADV_HUGEPAGE)); // or small ones
+    if (filled != whole) // what was freed here may have had large ones
+      static_cast<void>(::madvise(static_cast<char*>(p) + filled,
+                                  whole - filled, MADV_NOHUGEPAGE));
     return p;
   }
   void
