@@ -41,6 +41,8 @@ change_kind kind_of(std::string_view section, std::string_view key) {
     return change_kind::free;
   if (section == "data")
     return change_kind::text;
+  if (section == "training" && key == "max_bad_steps")
+    return change_kind::free;
   if (section == "training")
     return key == "steps" || key == "max_norm" || key == "mixed_precision_param"
              ? change_kind::told

@@ -60,7 +60,7 @@ class Data(World):
         done = self.run_shoal("eval", "out", "--data", "text")
         self.assertEqual(done.returncode, 0)
         self.assertIn(said, done.stderr)
-        self.refused(1, "--data", "text", "--data", "text/0.o",
+        self.refused(1, "--data", "text", "--data", "text/0.o", "--overwrite",
                      names=["text/0.o: is not text"])
         self.refuse(1, "eval", "out", "--data", "text/0.o",
                     names=["text/0.o: is not text"])

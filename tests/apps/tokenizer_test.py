@@ -136,11 +136,16 @@ class Tokenizer(World):
         done = self.generate("out", "--prompt", "The cod of file 3")
         self.assertLess(done["prompt_tokens"], 12)
         self.check_trained("out")
-        # Going on needs the same ids, whatever has become of the data.
-        (self.folder / "text/0.txt").write_text("other text " * 400)
-        again = self.events(self.succeed(
-            "train", self.tiny_run(), "--data", "text", "--out", "out", "--json",
-            "--tokenizer", "bpe", "--resume", "--training.steps", 8))
+        # Going on needs the same ids: the tokenizer is not trained again.
+        go_on = ["train", self.tiny_run(), "--data", "text", "--out", "out",
+                 "--json", "--tokenizer", "bpe", "--resume",
+                 "--training.steps", 8]
+        first = self.folder / "text/0.txt"
+        text = first.read_text()
+        first.write_text("other text " * 400)
+        self.refuse(1, *go_on, names=["not that of the run in out"])
+        first.write_text(text)
+        again = self.events(self.succeed(*go_on))
         self.assertEqual([e["step"] for e in again if e["event"] == "step"],
                          [6, 7, 8])
         self.assertEqual((self.folder / "out" / FILES[0]).read_text(), file)

@@ -32,11 +32,12 @@ class Train(World):
     # The weights that such a step would have made are in no checkpoint.
     def test_a_run_that_diverges_fails_at_the_last_good_checkpoint(self):
         done = self.run_shoal(
-            "train", self.tiny_run(), "--data", self.folder / "text", "--out",
+            "train", self.tiny_run(), "--data", self.write_text_files(), "--out",
             "out", "--json", "--training.steps", 40, "--optimizer.lr", 1000,
             "--training.max_norm", 0, "--training.max_bad_steps", 4,
             "--checkpoint.interval", 2)
         self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertTrue(done.stdout, done.stderr)
         events = [json.loads(line) for line in done.stdout.splitlines()]
         end = events[-1]
         self.assertEqual(end["state"], "failed")

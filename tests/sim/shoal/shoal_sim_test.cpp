@@ -93,8 +93,8 @@ const struct {
   {planted::applied_twice, 3},
   {planted::former_views_shown, 3},
   {planted::loss_unsaid, 1},
-  {planted::optimizer_restarts, 1},
-  {planted::tags_without_plan, 17},
+  {planted::optimizer_restarts, 2},
+  {planted::tags_without_plan, 11},
   {planted::disks_unwatched, 15},
   {planted::followers_do_not_apply, 3},
 };
