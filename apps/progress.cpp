@@ -78,7 +78,7 @@ void progress::write_to(const std::filesystem::path& out, bool replayed) {
   }
   metrics_ = std::make_unique<runtime::metrics_jsonl>(out / "metrics.jsonl");
   if (run_.enable_tensorboard) {
-    std::filesystem::create_directories(out / "tb");
+    make_folder(out / "tb");
     tensorboard_ = std::make_unique<runtime::tensorboard_writer>(
       out / "tb", std::int64_t(std::time(nullptr)));
   }

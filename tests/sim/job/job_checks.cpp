@@ -151,8 +151,8 @@ void job_world::on(const ptr& p, const act::committed& a) {
   check(r.version.step == tip + 1, "step " + std::to_string(r.version.step)
                                      + " committed after "
                                      + std::to_string(tip));
-  check(r.bad > 0
-          == !(std::isfinite(r.loss) && std::isfinite(r.grad_norm)),
+  const bool finite = std::isfinite(r.loss) && std::isfinite(r.grad_norm);
+  check((r.bad > 0) == !finite,
         "a step that is not finite is not marked, or another one is");
   check(r.bad <= (chain_.empty() ? 0 : chain_.back().bad) + 1,
         "more bad steps in a row than there were");
