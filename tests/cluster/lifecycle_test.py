@@ -239,6 +239,8 @@ def two_die(cluster, folder, both_copies, interval):
     cluster.wait_view(4)
     run = Run(cluster, folder, interval=interval)
     run.advance(25)
+    if interval and not any(e["event"] == "checkpoint" for e in run.events):
+        run.until(lambda e: e["event"] == "checkpoint")
     stages = list(places(cluster, cluster.peers[0]).values())
     by_name = {p.name: p for p in cluster.peers}
     first = cluster.peers[0].name
