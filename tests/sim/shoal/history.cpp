@@ -242,8 +242,15 @@ void history::died(int node, const std::set<blob_digest>& logged) {
 }
 
 /// Whatever has died comes back with its disk: of the checkpoints in this
-/// history that a sealer was ever told of, the newest bounds what is lost.
+/// history that a sealer was ever told of, the newest bounds what is lost. Of
+/// steps whose news a cut has kept from all that are here, nobody can tell that
+/// they would be lost: these do not count.
 void history::check_loss(const act::adopt& a, std::uint64_t tip) {
+  std::uint64_t known = 0;
+  for (const auto& [peer, seal] : seals_[a.digest])
+    known = std::max({known, seal.last.version.step, seal.known.step, seal.top});
+  if (known > 0)
+    tip = std::min(tip, known);
   std::uint64_t newest = 0;
   for (const member_id& m : a.place.sealers)
     for (const checkpoint_ref& c : told_of_[number_of(m.peer)]) {
