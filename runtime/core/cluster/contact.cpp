@@ -241,7 +241,8 @@ void impl::heard(const peer_id& from, const shoal_id& shoal, epoch number) {
   }
 }
 
-/// Tells a late member that its shoal has dissolved, if we know.
+/// Tells a late member that its shoal has dissolved, or has sent us away, if we
+/// know.
 bool impl::tell_former(const peer_id& to, const shoal_id& shoal, epoch number) {
   for (const view& v : former_)
     if (v.shoal == shoal && v.number > number) {

@@ -19,7 +19,8 @@ struct view_record {
   /// This peer has taken its seat in `current`'s shoal and has lost no vote
   /// since: it may vote for its entry, whatever its incarnation.
   bool seated = false;
-  std::vector<view> former; ///< last views of shoals that dissolved around us
+  std::vector<view> former; ///< last views of shoals that dissolved around us,
+                            ///< or sent us away
   friend bool operator==(const view_record&, const view_record&) = default;
 };
 

@@ -58,7 +58,7 @@ void impl::on(const peer_id& from, const join_request& m) {
   join_answer no;
   no.shoal = m.shoal;
   for (const view& v : former_)
-    if (v.shoal == m.shoal) {
+    if (v.shoal == m.shoal && v.dissolved_into) {
       no.into = v.dissolved_into;
       no.addresses = v.dissolved_addresses;
       send_to(from, std::move(no));

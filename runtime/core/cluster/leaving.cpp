@@ -91,6 +91,8 @@ void impl::linger() {
 /// Whether somebody may come back and wait for that shoal, since it has missed
 /// its end, whom too few members of ours could tell.
 bool impl::only_we_know(const view& former) const {
+  if (!former.dissolved_into)
+    return false; // it goes on without us: whoever asks is told
   const peer_id& self = config_.self.id.peer;
   const bool same = former.shoal == view_.shoal; // we have no other yet
   auto here = [&](const peer_id& id) {
@@ -128,11 +130,11 @@ void impl::hand_on_if_due() {
 /// The last view of a shoal, from a member of ours.
 void impl::keep_former(const view& v) {
   if (!seated_
-      || std::ranges::find(former_, v.shoal, &view::shoal) != former_.end())
+      || std::ranges::any_of(former_, [&](const view& known) {
+           return known.shoal == v.shoal && known.dissolved_into;
+         }))
     return;
-  former_.push_back(v);
-  if (former_.size() > former_max)
-    former_.erase(former_.begin());
+  remember_former(v);
   if (!config_.embedded)
     out_->push_back(persist{view_record{view_, seated_, former_}});
 }

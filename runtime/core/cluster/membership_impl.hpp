@@ -242,6 +242,7 @@ struct membership::impl {
   void hand_on(bool all);
   void hand_on_if_due();
   void keep_former(const view& v);
+  void remember_former(const view& v);
   void go(bool clean, bool erase);
 
   void send_to(const peer_id& to, message m) {

@@ -117,6 +117,13 @@ impl::parting impl::who_parts(const view& next, bool seated_next) const {
   return out;
 }
 
+void impl::remember_former(const view& v) {
+  std::erase_if(former_, [&](const view& old) { return old.shoal == v.shoal; });
+  former_.push_back(v);
+  if (former_.size() > former_max)
+    former_.erase(former_.begin());
+}
+
 void impl::install(view v, bool seated_now) {
   bool was_seated = seated_;
   bool ends = v.dissolved_into.has_value();
@@ -132,11 +139,12 @@ void impl::install(view v, bool seated_now) {
   hold_joins(before);
   note_stalls();
   barred_.clear(); // who is where, and who is believed, may be another now
-  if (ends) {
-    former_.push_back(view_);
-    if (former_.size() > former_max)
-      former_.erase(former_.begin());
-  }
+  if (ends)
+    remember_former(view_);
+  else if (view_.shoal != before.shoal && !before.dissolved_into
+           && !before.members.empty()
+           && find_member(before, config_.self.id.peer) == nullptr)
+    remember_former(before); // it sent us away: perhaps only we know that view
   if (!config_.embedded)
     out_->push_back(persist{view_record{view_, seated_, former_}}); // C-3
   agreement_.follow(view_, seated_, nullptr);

@@ -170,6 +170,37 @@ BOOST_AUTO_TEST_CASE(what_was_handed_on_is_handed_on_again) {
   BOOST_TEST(in(b, kept));
 }
 
+// a's word makes the view that b has asked for, and b does not hear it: it would
+// wait for a for ever, which has been admitted elsewhere.
+BOOST_AUTO_TEST_CASE(who_was_sent_away_tells_the_shoal_that_it_may_go_on) {
+  begin(a);
+  begin(b);
+  link(a, b);
+  run(300 * ms);
+  BOOST_REQUIRE(a.core->current() == b.core->current());
+  const history before = b.disk;
+  view without = b.core->current();
+  ++without.number;
+  std::erase_if(without.members,
+                [&](const member& m) { return m.id.peer == peer(2); });
+  give(a, received{peer(3), decided{without}});
+  BOOST_REQUIRE(!a.core->seated());
+  stop(b);
+  begin(c);
+  job_entry j;
+  j.id = 9;
+  give(c, submit_job{j});
+  link(a, c);
+  run(5000 * ms);
+  const shoal_id other = c.core->current().shoal;
+  BOOST_REQUIRE(in(a, other));
+  b.disk = before;
+  begin(b);
+  link(a, b);
+  run(20'000 * ms);
+  BOOST_TEST(in(b, other));
+}
+
 BOOST_AUTO_TEST_CASE(who_is_in_no_shoal_keeps_what_nobody_else_knows) {
   const shoal_id kept = lose_sight_of_the_end();
   // c is gone before a has told it, and a leaves without any shoal.
