@@ -133,13 +133,14 @@ private:
   void save(const core::job_action::run_checkpoint& a);
   void copy_units(const core::job_action::run_checkpoint& a,
                   const std::vector<std::uint32_t>& units);
-  /// Logs a line for people. Where all peers of the job come to say the same,
-  /// its reporter tells the members that do not.
+  /// Logs a line that every peer of the job concludes for itself. The job's
+  /// reporter also sends it to the members that are no peers of the job.
   void note(std::uint64_t step, const std::string& text);
-  /// The same of what this peer alone knows: it tells all members.
+  /// Logs a line that only this peer knows, and sends it to all members.
   void note_own(std::uint64_t step, const std::string& text);
-  /// The same of what the job waits for; again on ticks, as members come.
-  /// @param wanted bytes that whoever follows the job may give; zero: none
+  /// Logs what the job waits for. The reporter sends it to all members, and
+  /// repeats it for members that join later.
+  /// @param wanted digest of bytes that a follower can upload; zero: none
   void note_wait(std::uint64_t step, const std::string& why,
                  const core::blob_digest& wanted = {});
   void log_remark(const core::remark& r);

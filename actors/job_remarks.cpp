@@ -1,7 +1,9 @@
-// actors/job_remarks.cpp -- what a job says to people: in this node's log of the
-// job, and in those of the members that do not see it for themselves.
+// actors/job_remarks.cpp -- notices of a job: logged here, and sent to the
+// members of the view that cannot see them for themselves.
 //
-// The log keeps one of equal lines of a step, whoever says them.
+// Errors: a notice that a lost link drops is gone; a wait is repeated.
+// Limits: remark_bytes_max each. The log drops a notice that it already has for
+//         the same step.
 #include "actors/job_actor.hpp"
 #include "runtime/job_log.hpp"
 

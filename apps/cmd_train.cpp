@@ -49,21 +49,6 @@ namespace {
 /// How long --detach waits for a job to begin: it may have to wait for room.
 constexpr std::chrono::seconds detach_patience{30};
 
-/// "28.6 K", "1.1 B"
-std::string count_text(std::uint64_t count) {
-  const bool b = count >= 1'000'000'000, m = count >= 1'000'000;
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f %s",
-                double(count)
-                  / (b   ? 1e9
-                     : m ? 1e6
-                         : 1e3),
-                b   ? "B"
-                : m ? "M"
-                    : "K");
-  return text;
-}
-
 class training {
 public:
   explicit training(const train_options& o) : o_(o) {}
@@ -155,7 +140,8 @@ private:
       "run: %s of %s parameters, %lld steps of %lld sequences of %lld "
       "tokens",
       run_.model.model_type.c_str(),
-      count_text(model::unit_layout(run_.model).parameter_count()).c_str(),
+      core::large_text(double(model::unit_layout(run_.model).parameter_count()))
+        .c_str(),
       (long long)run_.steps, (long long)run_.sequences_per_step(),
       (long long)run_.seq_len);
     out_->say("run",

@@ -1,6 +1,8 @@
 // apps/plan_table.cpp -- a plan in numbers and in rows.
 #include "apps/plan_table.hpp"
 
+#include "runtime/core/amounts.hpp"
+
 #include "apps/memory_size.hpp"
 #include "runtime/core/shown.hpp"
 #include "runtime/core/training/followers.hpp"
@@ -94,16 +96,6 @@ std::string duration(double seconds) {
                 int((seconds - hour * int(seconds / hour)) / minute));
   return text("%.0f days %d h", double(long(seconds / day)),
               int((seconds - day * double(long(seconds / day))) / hour));
-}
-
-/// "3.3 million", "677.8 billion".
-std::string large(double n) {
-  if (n < 1e4)
-    return text("%.0f", n);
-  if (n < 1e6)
-    return text("%.0f thousand", n / 1e3);
-  return n < 1e9 ? text("%.1f million", n / 1e6)
-                 : text("%.1f billion", n / 1e9);
 }
 
 /// First and last of something, shown with both ends.
@@ -387,7 +379,7 @@ std::string plan_table(const planned_run& p) {
   const std::size_t replicas = p.place.replicas.size();
   const std::size_t stages = p.place.replicas.front().stages.size();
   std::string out = wrapped(
-    large(double(p.parameters)) + " parameters on " + core::shown(p.where)
+    core::large_text(double(p.parameters)) + " parameters on " + core::shown(p.where)
     + text(": %zu replica%s", replicas, replicas == 1 ? "" : "s")
     + (stages > 1 ? text(" of %zu stages, schedule %s", stages,
                          core::to_text(p.place.schedule))

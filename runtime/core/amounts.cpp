@@ -26,6 +26,19 @@ std::string count_text(std::uint64_t count, std::string_view noun) {
          + (count == 1 ? "" : "s");
 }
 
+std::string large_text(double count) {
+  char text[48];
+  if (count < 1e4)
+    std::snprintf(text, sizeof text, "%.0f", count);
+  else if (count < 1e6)
+    std::snprintf(text, sizeof text, "%.0f thousand", count / 1e3);
+  else if (count < 1e9)
+    std::snprintf(text, sizeof text, "%.1f million", count / 1e6);
+  else
+    std::snprintf(text, sizeof text, "%.1f billion", count / 1e9);
+  return text;
+}
+
 double printable(double value) {
   return std::isnan(value) ? std::abs(value) : value;
 }

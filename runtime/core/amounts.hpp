@@ -18,6 +18,9 @@ namespace shoal::core {
 [[nodiscard]] std::string
 count_text(std::uint64_t count, std::string_view noun);
 
+/// "640", "919 thousand", "3.3 million", "677.8 billion".
+[[nodiscard]] std::string large_text(double count);
+
 /// The value itself, but for "-nan", which printf says as often as "nan".
 [[nodiscard]] double printable(double value);
 

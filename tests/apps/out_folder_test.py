@@ -131,7 +131,7 @@ class OutFolder(World):
     def test_lines_that_matter_come_first(self):
         lines = self.succeed(*self.arguments("out")).splitlines()
         self.assertLess(len([s for s in lines if s.startswith("[")]), 1, lines)
-        self.assertRegex(lines[0], r"^run: llama of [\d.]+ K parameters, "
+        self.assertRegex(lines[0], r"^run: llama of [\d.]+( thousand)? parameters, "
                          "5 steps of 8 sequences of 32 tokens; all keys in "
                          "out/run.toml")
         self.assertRegex(lines[1], r"^text: 12 files, ")
