@@ -27,13 +27,13 @@ namespace shoal::core {
 /// What a peer can do, measured at start and quantised, so that noise does
 /// not make new views.
 struct device_profile {
-  std::string kind = "cpu";       ///< "cpu" now; later "cuda"
-  std::string name;               ///< for people: the processor's name
-  std::uint32_t threads = 1;      ///< that the peer may use
-  std::uint64_t mflops = 0;       ///< measured fp32 matrix speed, MFLOP/s
-  std::uint64_t memory_bytes = 0; ///< that jobs may use
-  std::uint32_t host_threads = 0; ///< cores of its host; 0: not known
-  std::uint64_t stream_mbps = 0;  ///< measured, of its memory, MB/s; 0: no
+  std::string kind = "cpu";            ///< "cpu" now; later "cuda"
+  std::string name;                    ///< for people: the processor's name
+  std::uint32_t threads = 1;           ///< that the peer may use
+  std::uint64_t mflops = 0;            ///< measured fp32 matrix speed, MFLOP/s
+  std::uint64_t memory_bytes = 0;      ///< that jobs may use
+  std::uint32_t host_threads = 0;      ///< cores of its host; 0: not known
+  std::uint64_t stream_mbps = 0;       ///< measured, of its memory, MB/s; 0: no
   std::uint64_t host_memory_bytes = 0; ///< of its host or container, in all;
                                        ///< 0: not known
   /// Nobody chose memory_bytes: peers of one host that say so have it once,
@@ -234,6 +234,15 @@ struct stalled_peer {
   friend bool operator==(const stalled_peer&, const stalled_peer&) = default;
 };
 
+/// A shoal that was without a quorum when `recover --force` made another one,
+/// which goes on with its jobs.
+struct superseded_shoal {
+  shoal_id shoal{};
+  epoch number = 0; ///< its last view, as the peer knew it that was forced
+  friend bool
+  operator==(const superseded_shoal&, const superseded_shoal&) = default;
+};
+
 struct view {
   shoal_id shoal{};
   epoch number = 0;
@@ -253,6 +262,8 @@ struct view {
   std::vector<peer_id> lapsed;
   std::vector<invitation> invites;   ///< oldest first
   std::vector<stalled_peer> stalled; ///< members or not; the latest last
+  /// Whose peers join this shoal when they return; the latest last.
+  std::vector<superseded_shoal> superseded;
   friend bool operator==(const view&, const view&) = default;
 };
 

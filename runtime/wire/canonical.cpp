@@ -175,7 +175,7 @@ void writer::value(const core::view& v) {
       value(cut.high);
     });
   if (v.key == core::key_digest{} && v.revoked.empty() && v.lapsed.empty()
-      && v.invites.empty() && v.stalled.empty())
+      && v.invites.empty() && v.stalled.empty() && v.superseded.empty())
     return; // as before views had these fields
   id(v.key);
   list(v.revoked, [this](const core::peer_id& p) { id(p); });
@@ -185,11 +185,16 @@ void writer::value(const core::view& v) {
     number(static_cast<std::uint64_t>(i.expires_s));
     id(i.used_by);
   });
-  if (!v.stalled.empty())
+  if (!v.stalled.empty() || !v.superseded.empty())
     list(v.stalled, [this](const core::stalled_peer& s) {
       id(s.peer);
       number(s.times);
       number(s.since);
+    });
+  if (!v.superseded.empty())
+    list(v.superseded, [this](const core::superseded_shoal& s) {
+      id(s.shoal);
+      number(s.number);
     });
 }
 

@@ -89,6 +89,9 @@ void get_id_or_zero(const std::string& in, std::array<std::uint8_t, N>& out,
 
 void put(wire::Invitation& to, const core::invitation& from);
 void get(const wire::Invitation& from, core::invitation& to, checks& c);
+void put(wire::SupersededShoal& to, const core::superseded_shoal& from);
+void get(const wire::SupersededShoal& from, core::superseded_shoal& to,
+         checks& c);
 void put(wire::View& to, const core::view& from);
 void get(const wire::View& from, core::view& to, checks& c);
 void put(wire::MemberId& to, const core::member_id& from);

@@ -22,7 +22,8 @@ static void put(wire::ClusterMessage& out, const cl::hello& from) {
   to.set_shoal(raw(from.shoal));
   to.set_number(from.number);
   to.set_members(from.members);
-  to.set_jobs(from.jobs);
+  for (core::job_id id : from.jobs)
+    to.add_jobs(id);
   to.set_running(from.running);
   to.set_admissions(from.admissions);
   to.set_joinable(from.joinable);
@@ -32,6 +33,8 @@ static void put(wire::ClusterMessage& out, const cl::hello& from) {
   to.set_key(raw(from.key));
   for (const core::key_digest& key : from.replaced)
     to.add_replaced(raw(key));
+  for (const core::superseded_shoal& s : from.superseded)
+    put(*to.add_superseded(), s);
 }
 
 static void get(const wire::Hello& from, cl::hello& to, checks& c) {
@@ -39,7 +42,8 @@ static void get(const wire::Hello& from, cl::hello& to, checks& c) {
   c.id(from.shoal(), to.shoal);
   to.number = c.at_most(from.number(), epoch_max);
   to.members = from.members();
-  to.jobs = from.jobs();
+  if (c.list(from.jobs_size(), cl::jobs_max))
+    to.jobs.assign(from.jobs().begin(), from.jobs().end());
   to.running = from.running();
   to.admissions = from.admissions();
   to.joinable = from.joinable();
@@ -47,6 +51,9 @@ static void get(const wire::Hello& from, cl::hello& to, checks& c) {
   get_addresses(from.addresses(), to.addresses, c);
   get_id_or_zero(from.key(), to.key, c);
   get_ids(from.replaced(), cl::keys_replaced_max, to.replaced, c);
+  if (c.list(from.superseded_size(), cl::superseded_max))
+    for (const wire::SupersededShoal& s : from.superseded())
+      get(s, to.superseded.emplace_back(), c);
 }
 
 static void put(wire::ClusterMessage& out, const cl::join_request& from) {

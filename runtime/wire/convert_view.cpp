@@ -300,6 +300,17 @@ void get(const wire::Invitation& from, core::invitation& to, checks& c) {
   c.id(from.used_by(), to.used_by);
 }
 
+void put(wire::SupersededShoal& to, const core::superseded_shoal& from) {
+  to.set_shoal(raw(from.shoal));
+  to.set_number(from.number);
+}
+
+void get(const wire::SupersededShoal& from, core::superseded_shoal& to,
+         checks& c) {
+  c.id(from.shoal(), to.shoal);
+  to.number = c.at_most(from.number(), epoch_max);
+}
+
 void put(wire::View& to, const view& from) {
   to.set_shoal(raw(from.shoal));
   to.set_number(from.number);
@@ -333,11 +344,12 @@ void put(wire::View& to, const view& from) {
     stalled.set_times(s.times);
     stalled.set_since(s.since);
   }
+  for (const core::superseded_shoal& s : from.superseded)
+    put(*to.add_superseded(), s);
 }
 
 void get(const wire::View& from, view& to, checks& c) {
-  constexpr std::size_t jobs_max =
-    core::cluster::jobs_running_max + core::cluster::jobs_kept_max;
+  using core::cluster::jobs_max;
   c.id(from.shoal(), to.shoal);
   to.number = c.at_most(from.number(), epoch_max);
   c.text(from.cluster(), name_bytes_max, to.cluster);
@@ -380,6 +392,9 @@ void get(const wire::View& from, view& to, checks& c) {
       stalled.times = c.at_most(s.times(), core::cluster::stall_times_max);
       stalled.since = c.at_most(s.since(), epoch_max);
     }
+  if (c.list(from.superseded_size(), core::cluster::superseded_max))
+    for (const wire::SupersededShoal& s : from.superseded())
+      get(s, to.superseded.emplace_back(), c);
   for (std::size_t i = 1; i < to.members.size(); ++i) // V-1
     c.require(to.members[i - 1].id.peer < to.members[i].id.peer);
   for (std::size_t i = 1; i < to.jobs.size(); ++i) // V-2

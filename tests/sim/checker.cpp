@@ -60,8 +60,14 @@ void checker::check_successor(const peer_id& by, const view& tip,
     voted = voted || (slot.value == v && is_quorum(tip, slot.by));
   if (!voted)
     fail(where + "no quorum of the view before voted for it");
+  const view* other = v.dissolved_into ? this->tip(*v.dissolved_into) : nullptr;
+  const bool in_place =
+    other != nullptr
+    && std::ranges::find(other->superseded, v.shoal, &superseded_shoal::shoal)
+         != other->superseded.end();
   for (const job_entry& j : tip.jobs)
-    if (j.state == job_state::running && find_job(v, j.id) == nullptr)
+    if (j.state == job_state::running && find_job(v, j.id) == nullptr
+        && !(in_place && find_job(*other, j.id) != nullptr))
       fail(where + "a running job is lost");
   for (std::size_t i = 1; i < v.members.size(); ++i)
     if (!(v.members[i - 1].id.peer < v.members[i].id.peer))

@@ -90,6 +90,8 @@ void cluster_world::fault() {
     write_max_ = times[disk_random_.below(std::size(times))];
     write_fails_ = disk_random_.below(2) == 0 ? 0 : 0.5;
   }
+  if (forces_ && force_random_.below(2) == 0)
+    force();
   item f;
   f.what = happening::fault;
   push(std::move(f), between(20 * millisecond, 1500 * millisecond));
@@ -178,6 +180,25 @@ void cluster_world::end_job() {
       give(i, set_job_state{j.id, job_state::done, 7});
       return;
     }
+}
+
+/// Somebody gives up hope for the others of its shoal.
+void cluster_world::force() {
+  const int i = int(force_random_.below(machines_.size()));
+  machine& m = machines_[std::size_t(i)];
+  if (!m.core || now_ < m.paused_until || m.core->phase() != phase::waiting)
+    return;
+  const view& v = m.core->current();
+  std::set<job_id> kept;
+  for (const job_entry& j : v.jobs)
+    if (!kept_by_force_ || kept_by_force_->contains(j.id))
+      kept.insert(j.id);
+  const shoal_id before = v.shoal;
+  give(i, recover_force{});
+  if (m.core && m.core->current().shoal != before) {
+    kept_by_force_ = std::move(kept);
+    ++result_.forces;
+  }
 }
 
 void cluster_world::heal() {

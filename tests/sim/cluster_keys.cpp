@@ -35,6 +35,23 @@ bool cluster_world::may_meet(const machine& a, const machine& b) const {
   return admits(a, b, b.keys.current) || admits(b, a, a.keys.current);
 }
 
+namespace {
+
+/// Whether `from` was made by force in place of `into`, which has outlived that
+/// and goes over as soon as it has no job: `from` knows all that it runs.
+bool waits_for_superseded(const view& from, const view& into) {
+  return is_busy(into)
+         && std::ranges::find(from.superseded, into.shoal,
+                              &superseded_shoal::shoal)
+              != from.superseded.end()
+         && std::ranges::all_of(into.jobs, [&](const job_entry& j) {
+              return j.state != job_state::running
+                     || find_job(from, j.id) != nullptr;
+            });
+}
+
+} // namespace
+
 /// Whether one of these two shoals ought to have joined the other: without
 /// jobs, not one whose key it has replaced (K-4), and met by somebody who may
 /// wish it: a peer without a vote stays where the voters are, even if those
@@ -47,12 +64,36 @@ bool cluster_world::should_join(const std::vector<int>& from,
   if (is_busy(at(from[0]).core->current())
       || has(at(from[0]).keys.replaced, at(into[0]).keys.current))
     return false;
+  if (waits_for_superseded(at(from[0]).core->current(),
+                           at(into[0]).core->current()))
+    return false;
   return std::ranges::any_of(from, [&](int a) {
     const member* m = find_member(at(a).core->current(), at(a).id);
     return m != nullptr && votes(*m) && std::ranges::any_of(into, [&](int b) {
              return may_meet(at(a), at(b));
            });
   });
+}
+
+/// Whether one of `gone`, who wait for a quorum, can meet the shoal that was
+/// made by force in place of theirs.
+bool cluster_world::joins_by_force(const std::vector<int>& gone,
+                                   const std::vector<int>& live) const {
+  const auto at = [&](int i) -> const machine& {
+    return machines_[std::size_t(i)];
+  };
+  const view& v = at(live[0]).core->current();
+  const bool superseded =
+    std::ranges::find(v.superseded, at(gone[0]).core->current().shoal,
+                      &superseded_shoal::shoal)
+    != v.superseded.end();
+  return superseded && std::ranges::any_of(gone, [&](int a) {
+           return std::ranges::any_of(live, [&](int b) {
+             const member* m = find_member(v, at(b).id);
+             return m != nullptr && votes(*m) && may_meet(at(a), at(b))
+                    && !has(at(a).keys.replaced, at(b).keys.current);
+           });
+         });
 }
 
 /// Whether its own shoal, or the others while it is alone, have revoked it.

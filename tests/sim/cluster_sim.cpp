@@ -18,7 +18,8 @@ cluster_world::cluster_world(const cluster_options& o)
   : options_(o), random_(o.seed), real_disks_(o.seed % 2 == 0),
     disk_random_(o.seed ^ 0x6469736b), lie_random_(o.seed ^ 0x6c696573),
     lies_(o.seed % 5 == 3 || o.bug >= planted::lies_with_near_numbers),
-    stalls_(o.seed % 5 == 4 && !lies_) {
+    stalls_(o.seed % 5 == 4 && !lies_), force_random_(o.seed ^ 0x666f726365),
+    forces_(o.seed % 6 == 1) {
   int n = o.peers > 0 ? std::min(o.peers, slots_max)
                       : 1 + int(random_.below(slots_max));
   machines_.resize(std::size_t(n));
@@ -67,10 +68,10 @@ bool cluster_world::settled(std::string* why) {
   }
   std::vector<const std::vector<int>*> live; // they have their quorum
   std::size_t busy = 0;
-  result_.quorum_gone = false;
+  std::vector<const std::vector<int>*> gone;
   for (const auto& [id, group] : groups) {
     if (group_gone(group)) {
-      result_.quorum_gone = true;
+      gone.push_back(&group);
       continue;
     }
     const view& v = machines_[std::size_t(group[0])].core->current();
@@ -91,8 +92,16 @@ bool cluster_world::settled(std::string* why) {
       }
     }
   }
+  result_.quorum_gone = !gone.empty();
+  for (const auto* waiting : gone)
+    for (const auto* to : live)
+      if (joins_by_force(*waiting, *to)) {
+        *why = "peers wait for a shoal that another has taken the place of";
+        return false;
+      }
   for (job_id id : checker_.jobs()) {
-    bool found = disk_lost_ || result_.quorum_gone;
+    bool found = disk_lost_ || result_.quorum_gone
+                 || (kept_by_force_ && !kept_by_force_->contains(id));
     for (const machine& m : machines_)
       found = found || m.stays_down
               || (m.core && find_job(m.core->current(), id) != nullptr);

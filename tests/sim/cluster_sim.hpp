@@ -8,10 +8,12 @@
 // ended meanwhile. Everything is drawn from the seed, so a run is repeated by
 // its seed alone. In every fifth run somebody lies: peers are told numbers at the
 // end of their range, and who was revoked tells those who dial it that they were.
-// In another fifth members are expelled for holding up jobs.
+// In another fifth members are expelled for holding up jobs. In every sixth,
+// peers that wait for a quorum are told to go on by force.
 //
 // Checked at every decided view: it succeeds the newest view of its shoal by
-// votes of a quorum of that view (C-1), and loses no running job; at every
+// votes of a quorum of that view (C-1), and loses no running job, except to the
+// shoal that was made in its place by force; at every
 // peer: numbers only grow (C-2), and a lie ends nobody; who was expelled for a
 // job's sake comes back no sooner than its pause says. Checked at the end: within 10 s after the
 // faults stop all running peers share one view that holds exactly them,
@@ -62,6 +64,7 @@ struct cluster_result {
   bool apart_by_key = false;   ///< two shoals cannot meet any more
   std::size_t revocations = 0; ///< asked for
   bool quorum_gone = false;
+  std::uint64_t forces = 0; ///< shoals made by force
 };
 
 cluster_result run_cluster(const cluster_options& options);

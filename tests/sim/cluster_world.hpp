@@ -153,6 +153,9 @@ private:
   void turned_away(const item& i);
   void shut_out(int i);
   void expel();
+  void force();
+  bool joins_by_force(const std::vector<int>& gone,
+                      const std::vector<int>& live) const;
   void check_pauses(const action& a);
 
   bool settled(std::string* why);
@@ -179,6 +182,11 @@ private:
   cluster::random lie_random_;
   bool lies_ = false;
   bool stalls_ = false;
+  /// In some runs peers without a quorum are told to go on by force. Then only
+  /// the jobs that they knew must go on.
+  cluster::random force_random_;
+  bool forces_ = false;
+  std::optional<std::set<job_id>> kept_by_force_;
   nanoseconds healed_at_ = 0;
   /// Of each shoal and peer: how often it was expelled for a job's sake, and
   /// when the first core knew.

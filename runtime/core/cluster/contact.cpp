@@ -16,7 +16,7 @@ namespace {
 /// id. So a peer that was invited joins its inviter's, and not the reverse.
 bool better(const hello& a, const hello& b) {
   auto key = [](const hello& h) {
-    return std::tuple(h.running == 0, h.jobs == 0, !h.admissions, ~h.members,
+    return std::tuple(h.running == 0, h.jobs.empty(), !h.admissions, ~h.members,
                       h.shoal);
   };
   return key(a) < key(b);
@@ -30,7 +30,10 @@ hello impl::make_hello() const {
   h.shoal = view_.shoal;
   h.number = view_.number;
   h.members = std::uint32_t(view_.members.size());
-  h.jobs = std::uint32_t(view_.jobs.size());
+  for (const bool runs : {true, false})
+    for (const job_entry& j : view_.jobs)
+      if ((j.state == job_state::running) == runs)
+        h.jobs.push_back(j.id);
   h.running = std::uint32_t(running());
   h.admissions = !view_.invites.empty() || !view_.revoked.empty();
   h.joinable = phase_ == phase::member && current_entry() && i_vote()
@@ -42,6 +45,7 @@ hello impl::make_hello() const {
     for (const cluster_key& k : keys_.replaced)
       h.replaced.push_back(config_.digest_key(k));
   }
+  h.superseded = superseded();
   return h;
 }
 
@@ -96,35 +100,55 @@ void impl::choose_merge() {
   const link* l = nullptr;
   bool may = phase_ == phase::member && i_vote() && current_entry() && !leaving_
              && !leaving_now_ && (!config_.embedded || !config_.seeds.empty());
-  if (may)
-    l = best_contact(&who);
-  if (l == nullptr) {
-    wishes_.merge.reset();
-    return;
+  if (may) {
+    l = superseding_contact();
+    if (l == nullptr)
+      l = best_contact(&who);
   }
-  const bool newer = age_of_key(*l->said) == key_age::newer;
-  bool yields = config_.embedded || newer || better(*l->said, make_hello());
-  // Else those without room would found shoals and dissolve them, for ever.
-  if (l->said->members + view_.members.size() > members_max)
-    yields = false;
-  if (running() > 0) {
-    if ((l->said->running > 0 || newer) && !warned_apart_) {
-      warned_apart_ = true;
-      say("another shoal of cluster '" + config_.cluster + "' "
-          + (newer ? "has replaced the cluster key (" : "runs jobs too (")
-          + l->said->name + "); the two stay apart until "
-          + (newer ? "this" : "one") + " has none");
-    }
-    yields = false;
-  }
-  if (!yields) {
+  if (l == nullptr || !yields_to(*l)) {
     wishes_.merge.reset();
     return;
   }
   nanoseconds since = now_;
   if (wishes_.merge && wishes_.merge->into == l->said->shoal)
     since = wishes_.merge->since;
-  wishes_.merge = merge_wish{l->said->shoal, l->said->addresses, since};
+  wishes_.merge =
+    merge_wish{l->said->shoal, l->said->addresses, since, may_give_up_jobs(*l)};
+}
+
+/// Whether our shoal is the one of the two that dissolves.
+bool impl::yields_to(const link& l) {
+  // Else those without room would found shoals and dissolve them, for ever.
+  if (l.said->members + view_.members.size() > members_max)
+    return false;
+  if (running() > 0 && !may_give_up_jobs(l)) {
+    say_apart(l);
+    return false;
+  }
+  if (supersedes_ours(l) != nullptr)
+    return true;
+  if (age_of_key(*l.said) == key_age::newer)
+    return true;
+  if (is_superseded_by_ours(l) && !runs_what_we_lack(l))
+    return false; // it yields, as soon as it can
+  return config_.embedded || better(*l.said, make_hello());
+}
+
+void impl::say_apart(const link& l) {
+  const bool newer = age_of_key(*l.said) == key_age::newer;
+  const bool forced = supersedes_ours(l) != nullptr;
+  if (warned_apart_ || is_superseded_by_ours(l)
+      || (l.said->running == 0 && !newer && !forced))
+    return;
+  warned_apart_ = true;
+  say("another shoal of cluster '" + config_.cluster + "' "
+      + (newer    ? "has replaced the cluster key"
+         : forced ? "was made in place of this one by `recover --force`, and "
+                    "this one runs a job that it does not, or has gone on"
+                  : "runs jobs too")
+      + " (" + l.said->name + "); the two stay apart until "
+      + (newer || forced ? "this" : "one")
+      + " runs none: `shoal cancel` ends one");
 }
 
 bool impl::connected_to(const std::string& address) const {

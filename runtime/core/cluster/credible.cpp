@@ -26,9 +26,15 @@ struct highest {
       take(a.since);
     for (const stalled_peer& s : v.stalled)
       take(s.since);
+    for (const superseded_shoal& s : v.superseded)
+      take(s.number);
   }
 
-  void operator()(const hello& m) { take(m.number); }
+  void operator()(const hello& m) {
+    take(m.number);
+    for (const superseded_shoal& s : m.superseded)
+      take(s.number);
+  }
   void operator()(const join_request& m) {
     take(m.floor);
     take(m.draft.id.incarnation);

@@ -42,7 +42,7 @@ void impl::ask_for_entry() {
   if (waited >= config_.homeless_patience && accuser_.empty()
       && (l == nullptr || waited >= 3 * config_.homeless_patience)) {
     say("nobody admits this peer; founding a new shoal");
-    found_alone({}, {});
+    found_alone();
     return;
   }
   if (l == nullptr)

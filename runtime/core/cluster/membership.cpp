@@ -103,6 +103,7 @@ void membership::impl::settle() {
   agreement_.on_tick(now_, *out_);
   detector_.on_tick(now_, *out_);
   update_phase();
+  follow_superseding();
   refresh_leaving();
   if (phase_ != phase::gone)
     end_if_shut_out();
@@ -134,7 +135,7 @@ void membership::impl::on(const start& e) {
   if (e.stored.keys)
     keys_ = *e.stored.keys;
   if (!e.stored.view) {
-    found_alone({}, {});
+    found_alone();
     return;
   }
   view_ = e.stored.view->current;
@@ -307,24 +308,6 @@ void membership::impl::on(const update_profile& e) {
 
 void membership::impl::on(const update_addresses& e) {
   config_.self.addresses = e.addresses;
-}
-
-void membership::impl::on(const recover_force&) {
-  if (phase_ != phase::waiting) {
-    out_->push_back(
-      rejected{"this peer does not wait for a quorum; nothing to recover"});
-    return;
-  }
-  if (now_ < doubted_until_) {
-    out_->push_back(rejected{"another process has this peer's identity"});
-    return;
-  }
-  say("a new shoal by force, without the quorum of epoch "
-      + std::to_string(view_.number));
-  std::vector<assignment> previous;
-  if (config_.plan_jobs != nullptr)
-    previous = config_.plan_jobs(view_);
-  found_alone(view_.jobs, std::move(previous));
 }
 
 void membership::impl::say_waiting() {

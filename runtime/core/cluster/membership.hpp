@@ -16,7 +16,8 @@
 // C-3: a vote is persisted before it is sent; so is a view before it is used.
 // C-4: only a seated peer votes, and a seated peer neither founds nor joins
 //      another shoal unless its own ends.
-// C-5: a shoal with a running job does not dissolve.
+// C-5: a shoal with a running job does not dissolve, except into one that was
+//      made from it by force and has the same job.
 //
 // Threads: one at a time. No clock, no randomness of its own: `now` and
 // config::seed are all it has. Cost: a heartbeat O(log members); any other
@@ -33,6 +34,7 @@ inline constexpr std::size_t members_max = 1024;
 inline constexpr std::size_t jobs_running_max = 16;
 /// Ended jobs that a view remembers; the oldest go first.
 inline constexpr std::size_t jobs_kept_max = 16;
+inline constexpr std::size_t jobs_max = jobs_running_max + jobs_kept_max;
 inline constexpr std::size_t run_json_bytes_max = 64 * 1024;
 /// Last views of dissolved shoals that are remembered for late members.
 inline constexpr std::size_t former_max = 8;
@@ -40,6 +42,9 @@ inline constexpr std::size_t former_max = 8;
 inline constexpr std::size_t former_known_min = 3;
 /// Opinions in one message: those of all watchers about all members.
 inline constexpr std::size_t notes_max = 1024;
+/// Shoals that a view remembers as superseded by force; the oldest are
+/// forgotten, and their peers go on with them if they return as a quorum.
+inline constexpr std::size_t superseded_max = 16;
 /// Pairs of members without a way to each other that a view lists.
 inline constexpr std::size_t cuts_max = 256;
 /// Own wishes and those of others that wait for the next view.

@@ -3,7 +3,8 @@
 // Split by mechanism: membership.cpp (events, time), views.cpp (adopting and
 // proposing), contact.cpp (connections, hello, merging), joining.cpp (getting
 // in and letting in), stalls.cpp (who is let in later), seeds.cpp (given
-// addresses), leaving.cpp. Only these include it.
+// addresses), leaving.cpp, force.cpp (a shoal in place of one without a
+// quorum). Only these include it.
 #pragma once
 
 #include "runtime/core/cluster/agreement.hpp"
@@ -134,7 +135,6 @@ struct membership::impl {
   void on(const leave_now& e);
   void on(const update_profile& e);
   void on(const update_addresses& e);
-  void on(const recover_force& e);
   bool quiet(const event& e) const;
   bool may_wait(const event& e) const;
   void settle();
@@ -151,8 +151,9 @@ struct membership::impl {
   void adopt(view v);
   void install(view v, bool seated_now);
   parting who_parts(const view& next, bool seated_next) const;
-  void
-  found_alone(std::vector<job_entry> jobs, std::vector<assignment> previous);
+  void found_alone(std::vector<job_entry> jobs = {},
+                   std::vector<assignment> previous = {},
+                   std::vector<superseded_shoal> superseded = {});
   void take_decision();
   void refresh_wishes();
   void refresh_losses();
@@ -174,6 +175,8 @@ struct membership::impl {
   hello make_hello() const;
   void say_hellos();
   void choose_merge();
+  bool yields_to(const link& l);
+  void say_apart(const link& l);
   const link* best_contact(peer_id* who) const;
   key_age age_of_key(const hello& said) const;
   void dial_now(const std::string& address, bool once);
@@ -233,6 +236,18 @@ struct membership::impl {
   void follow_key();
   void refresh_offer();
   bool offer_is_held() const;
+
+  // force.cpp
+  void on(const recover_force& e);
+  std::vector<superseded_shoal> superseded() const;
+  const superseded_shoal* supersedes_ours(const link& l) const;
+  bool is_superseded_by_ours(const link& l) const;
+  bool runs_what_we_lack(const link& l) const;
+  bool came_back_since(epoch number) const;
+  bool may_give_up_jobs(const link& l) const;
+  const link* superseding_contact() const;
+  void follow_superseding();
+  void bring_jobs(const view& before);
 
   // leaving.cpp
   void refresh_leaving();

@@ -32,8 +32,8 @@ struct hello {
   shoal_id shoal{};
   epoch number = 0;
   std::uint32_t members = 0;
-  std::uint32_t jobs = 0;    ///< in the view, ended ones too
-  std::uint32_t running = 0; ///< of them
+  std::vector<job_id> jobs;  ///< in the view: those that run, then ended ones
+  std::uint32_t running = 0; ///< how many of them run
   bool admissions = false;   ///< there are invites or revocations to remember
   bool joinable = false;     ///< can admit members: seated, has its quorum, not
                              ///< embedded, not dissolved
@@ -41,6 +41,7 @@ struct hello {
   std::vector<std::string> addresses; ///< of the sender
   key_digest key{};                   ///< in use by the sender; zero: not told
   std::vector<key_digest> replaced;   ///< that it once used
+  std::vector<superseded_shoal> superseded; ///< by the sender's shoal
   friend bool operator==(const hello&, const hello&) = default;
 };
 
@@ -123,10 +124,10 @@ struct view_request {
 
 enum class change_kind : std::uint8_t {
   submit_job = 1, ///< `job`
-  end_job = 2,  ///< `id`, `state`, `done_step`, `cause`; `since`: of any
-                ///< assignment, or void under another
-  leave = 3,    ///< `subject` becomes leaving
-  remove = 4,   ///< `subject` goes
+  end_job = 2,    ///< `id`, `state`, `done_step`, `cause`; `since`: of any
+                  ///< assignment, or void under another
+  leave = 3,      ///< `subject` becomes leaving
+  remove = 4,     ///< `subject` goes
   update = 5,   ///< `subject` takes `device`, `addresses`, `networks`, `voter`
   cut = 6,      ///< `subject` and `other` can not reach each other
   mend = 7,     ///< they can again

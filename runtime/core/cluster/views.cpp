@@ -168,11 +168,14 @@ void impl::install(view v, bool seated_now) {
       detector_.link_up(id, now_, *out_);
   for (auto& [id, l] : links_)
     l.hello_at = 0;
-  if (was_seated && !seated_ && !ends && !leaving_now_)
+  if (was_seated && !seated_ && !ends && !leaving_now_
+      && view_.number > before.number)
     say("expelled from the shoal at epoch " + std::to_string(view_.number)
         + "; asking to be admitted again");
   wishes_.merge.reset();
   drop_outdated();
+  if (view_.shoal != before.shoal && seated_)
+    bring_jobs(before);
   lingering_ = leaving_now_ && entry() == nullptr && !ends && was_seated;
   retry_at_ = 0;
   detector_.beat_now();
@@ -210,7 +213,8 @@ void impl::hold_joins(const view& before) {
 }
 
 void impl::found_alone(std::vector<job_entry> jobs,
-                       std::vector<assignment> previous) {
+                       std::vector<assignment> previous,
+                       std::vector<superseded_shoal> superseded) {
   view v;
   v.number = std::min(view_.number + 1, epoch_max);
   v.cluster = config_.cluster;
@@ -219,6 +223,7 @@ void impl::found_alone(std::vector<job_entry> jobs,
   v.revoked = view_.revoked;
   v.lapsed = view_.lapsed;
   v.previous = std::move(previous);
+  v.superseded = std::move(superseded);
   member self = config_.self;
   self.id.incarnation = v.number;
   self.voter = true; // somebody has to

@@ -218,7 +218,7 @@ void forget_old_jobs(view& v) {
 }
 
 view dissolved_view(const view& base, const merge_wish& m) {
-  SHOAL_ASSERT(count(base, true) == 0); // C-5
+  SHOAL_ASSERT(count(base, true) == 0 || m.has_our_jobs); // C-5
   view v = base;
   ++v.number;
   v.jobs.clear();
@@ -305,7 +305,7 @@ next_view(const view& base, const wishes& w,
   auto submits = [](const wish& x) {
     return x.what.kind == change_kind::submit_job;
   };
-  if (w.merge && count(base, true) == 0
+  if (w.merge && (count(base, true) == 0 || w.merge->has_our_jobs)
       && std::ranges::none_of(w.changes, submits))
     return dissolved_view(base, *w.merge);
 

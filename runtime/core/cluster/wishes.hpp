@@ -33,6 +33,7 @@ struct merge_wish {
   shoal_id into{};
   std::vector<std::string> addresses;
   nanoseconds since = 0;
+  bool has_our_jobs = false; ///< it runs, or has ended, all that run here
 };
 
 struct wishes {

@@ -168,6 +168,8 @@ core::view random_message::view() {
   for (std::size_t i = below(3); i > 0; --i)
     v.stalled.push_back(
       {id<core::peer_id>(), static_cast<std::uint32_t>(below(99)), number()});
+  for (std::size_t i = below(3); i > 0; --i)
+    v.superseded.push_back({id<core::shoal_id>(), number()});
   return v;
 }
 
@@ -205,7 +207,7 @@ cl::message random_message::cluster(std::size_t kind) {
     m.shoal = shoal;
     m.number = number();
     m.members = 3;
-    m.jobs = 2;
+    m.jobs = {number(), number()};
     m.running = 1;
     m.admissions = coin();
     m.joinable = coin();
@@ -213,6 +215,7 @@ cl::message random_message::cluster(std::size_t kind) {
     m.addresses = texts();
     m.key = id<core::key_digest>();
     m.replaced = {id<core::key_digest>()};
+    m.superseded = {{id<core::shoal_id>(), number()}};
     return m;
   }
   case 1:
@@ -288,7 +291,12 @@ core::state_version random_message::version() {
 }
 
 core::step_record random_message::step() {
-  return {version(), real(), real(), 2, 3, engine_(),
+  return {version(),
+          real(),
+          real(),
+          2,
+          3,
+          engine_(),
           static_cast<std::uint32_t>(below(9))};
 }
 
