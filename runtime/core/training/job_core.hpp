@@ -230,6 +230,11 @@ public:
     done,     ///< finished: state kept until the job leaves the view
     over,     ///< the job has left the view
   };
+  /// Of the sub-plan in effect: what its sealers said that they hold, as far as
+  /// it is here.
+  [[nodiscard]] const std::map<peer_id, seal>& seals() const noexcept {
+    return seals_;
+  }
   [[nodiscard]] phase now_in() const noexcept { return phase_; }
   /// Whether it waits for a checkpoint that nobody here has.
   [[nodiscard]] bool awaits_checkpoint() const noexcept {

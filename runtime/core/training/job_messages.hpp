@@ -11,6 +11,7 @@
 
 #include "runtime/core/ids.hpp"
 
+#include <bit>
 #include <cstdint>
 #include <string>
 #include <tuple>
@@ -97,7 +98,15 @@ struct step_record {
   /// Steps in a row, up to this one, whose loss or norm was not finite: each
   /// counts as a step, and leaves the state as it was. 0: this one was applied.
   std::uint32_t bad = 0;
-  friend bool operator==(const step_record&, const step_record&) = default;
+  /// To the bit: a loss that is not a number is equal to itself.
+  friend bool operator==(const step_record& a, const step_record& b) {
+    const auto all = [](const step_record& r) {
+      return std::tuple(r.version, std::bit_cast<std::uint64_t>(r.loss),
+                        std::bit_cast<std::uint64_t>(r.grad_norm), r.replicas,
+                        r.stages, r.data, r.bad);
+    };
+    return all(a) == all(b);
+  }
 };
 
 /// More than any job may ask for in a row.

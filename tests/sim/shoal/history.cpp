@@ -179,7 +179,7 @@ bool history::reachable(const version& v, std::uint64_t digest) const {
   return true;
 }
 
-void history::on(int node, const job_core&, const act::adopt& a) {
+void history::on(int node, const job_core& core, const act::adopt& a) {
   state& s = nodes_[node];
   check(a.digest == s.told, "H-4: another sub-plan is adopted than was told");
   s.must_say = s.reported.step > a.from.step;
@@ -203,7 +203,7 @@ void history::on(int node, const job_core&, const act::adopt& a) {
              + " is given up though all of it is there";
     });
     ++losses_;
-    check_loss(a, tip);
+    check_loss(core, a, tip);
   }
   if (a.from.made == a.place.since && a.from.step > 0) { // of a checkpoint
     checkpoint_ref from = restoring_.value_or(checkpoint_ref{});
@@ -245,12 +245,13 @@ void history::died(int node, const std::set<blob_digest>& logged) {
 /// history that a sealer was ever told of, the newest bounds what is lost. Of
 /// steps whose news a cut has kept from all that are here, nobody can tell that
 /// they would be lost: these do not count.
-void history::check_loss(const act::adopt& a, std::uint64_t tip) {
+void history::check_loss(const job_core& core, const act::adopt& a,
+                         std::uint64_t tip) {
   std::uint64_t known = 0;
-  for (const auto& [peer, seal] : seals_[a.digest])
-    known = std::max({known, seal.last.version.step, seal.known.step, seal.top});
-  if (known > 0)
-    tip = std::min(tip, known);
+  for (const auto& [peer, seal] : core.seals())
+    known =
+      std::max({known, seal.last.version.step, seal.known.step, seal.top});
+  tip = std::min(tip, known);
   std::uint64_t newest = 0;
   for (const member_id& m : a.place.sealers)
     for (const checkpoint_ref& c : told_of_[number_of(m.peer)]) {
@@ -319,12 +320,12 @@ void history::on(int node, const job_core&, const act::committed& a) {
         std::bit_cast<std::uint64_t>(r.grad_norm));
   note_(r.version.step, r.data);
   const auto [at, fresh] = known_.try_emplace(r.version, r);
-  check(at->second.loss == r.loss && at->second.grad_norm == r.grad_norm
-          && at->second.data == r.data,
-        [&] {
-          return "H-1: step " + text(r.version)
-                 + " has two losses, norms or samples";
-        });
+  step_record made_by_others = r;
+  made_by_others.replicas = at->second.replicas;
+  made_by_others.stages = at->second.stages;
+  check(at->second == made_by_others, [&] {
+    return "H-1: step " + text(r.version) + " has two losses, norms or samples";
+  });
   if (!fresh)
     return;
   say_(node, "step " + text(r.version) + " committed");

@@ -127,7 +127,8 @@ private:
   template <class Other>
   void on(int, const core::job_core&, const Other&) {}
 
-  void check_loss(const core::job_action::adopt& a, std::uint64_t tip);
+  void check_loss(const core::job_core& core, const core::job_action::adopt& a,
+                  std::uint64_t tip);
   void check_unit(int node, const core::job_core& core, std::uint32_t unit);
   void check_samples(const version& v);
   std::vector<core::step_record> chain_to(version v) const;

@@ -17,7 +17,9 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <cmath>
 #include <ctime>
+#include <limits>
 
 using namespace shoal;
 
@@ -85,6 +87,13 @@ core::job_actions wrap_step(core::job_core* core, const core::job_input& in,
     if (core->loads())
       world->loads(world->at_work);
   };
+  if (const auto* p = std::get_if<core::job_event::prepared>(&in);
+      p != nullptr && !p->losses.empty() && world->work().is_bad(p->step)
+      && std::isfinite(p->losses[0])) {
+    core::job_event::prepared bad = *p;
+    bad.losses[0] = std::numeric_limits<double>::quiet_NaN();
+    return wrap_step(core, bad, now);
+  }
   if (world->has(sim::planted::nothing)) {
     core::job_actions out = real_step(core, in, now);
     took(in, out);

@@ -9,7 +9,8 @@
 // directions, disks fill up and lie, devices and transfers hang. In every
 // eighth run a disk or device hangs for good while data are fetched or state is
 // restored, in another eighth views and votes take up to 2 s to be stored, and
-// fail to be. A tiny model trains meanwhile with real arithmetic.
+// fail to be. A tiny model trains meanwhile with real arithmetic; in every fourth
+// run the loss of some steps is not a number.
 //
 // Checked, always: history.hpp (one history of committed steps, equal state at
 // equal versions, each sample once, nothing of an old sub-plan has effect),

@@ -41,8 +41,8 @@ runtime::run_config make_run(std::uint64_t kind) {
 
 } // namespace
 
-training::training(std::uint64_t k, std::uint64_t layout)
-  : kind(k), run(make_run(k)) {
+training::training(std::uint64_t k, std::uint64_t layout, bool d)
+  : kind(k), diverges(d), run(make_run(k)) {
   constexpr std::int64_t layouts[][2] = {{-1, -1}, {2, 2}, {2, -1}, {-1, 2},
                                          {3, 1},   {1, 4}, {-1, 3}, {2, 1}};
   const auto& wanted = layouts[layout % std::size(layouts)];
@@ -82,6 +82,11 @@ training::training(std::uint64_t k, std::uint64_t layout)
   entry.want_copy_every =
     std::uint32_t(std::max<std::int64_t>(run.copy_every, 0));
   entry.data_bytes = text.size();
+}
+
+/// Fewer in a row than end the run.
+bool training::is_bad(std::uint64_t step) const {
+  return diverges && (step % 5 == 3 || step == 9);
 }
 
 std::size_t training::parameter_bytes() const {

@@ -17,7 +17,8 @@ namespace shoal::sim {
 struct training {
   /// @param kind one of `kinds`: shape of model and run
   /// @param layout what is asked of the planner
-  training(std::uint64_t kind, std::uint64_t layout);
+  /// @param diverges now and then a step's loss is not a number
+  training(std::uint64_t kind, std::uint64_t layout, bool diverges);
   static constexpr std::uint64_t kinds = 3;
 
   std::uint64_t windows() const;
@@ -27,7 +28,11 @@ struct training {
   /// Of the parameters of all units.
   std::size_t parameter_bytes() const;
 
+  /// Whether the loss of this step is not a number, whoever computes it.
+  bool is_bad(std::uint64_t step) const;
+
   std::uint64_t kind = 0;
+  bool diverges = false;
   runtime::run_config run;
   core::job_entry entry; ///< data and submitter are still to be said
   std::vector<std::byte> text;

@@ -19,11 +19,21 @@ namespace {
 constexpr nanoseconds birth_time = 15 * second;
 constexpr nanoseconds rest_time = 3 * second;
 /// Which seeds have a hang while data are fetched or state is restored.
+constexpr std::uint64_t diverging_seeds = 4, diverging_seed = 1;
 constexpr std::uint64_t hang_seeds = 8, hang_seed = 7, slow_record_seed = 6;
 
 /// Losses and norms may differ from those of one peer by this, relatively:
 /// replicas add in another order, and the steps carry it on.
 constexpr double tolerance = 1e-4;
+
+/// Equal to the bit, or neither is a number.
+bool same_number(double a, double b) {
+  return a == b || (std::isnan(a) && std::isnan(b));
+}
+
+bool near(double a, double b) {
+  return same_number(a, b) || std::abs(a / b - 1) < tolerance;
+}
 
 shoal_world* active_world = nullptr;
 
@@ -36,7 +46,8 @@ shoal_world* shoal_world::active() {
 shoal_world::shoal_world(const shoal_options& o, std::uint64_t kind)
   : options_(o), random_(o.seed), net_(o.seed),
     work_(kind == training::kinds ? random_.below(training::kinds) : kind,
-          kind == training::kinds ? random_.below(8) : 0),
+          kind == training::kinds ? random_.below(8) : 0,
+          o.seed % diverging_seeds == diverging_seed),
     folder_("shoal-sim"),
     history_(
       {std::uint64_t(work_.run.steps), work_.entry.blocks,
@@ -320,21 +331,22 @@ void shoal_world::check_end() {
          m.node->journal().read_all(work_.entry.id))
       if (e.kind == runtime::job_event_kind::step) {
         const core::step_record* r = history_.find({e.step, e.epoch});
-        if (r == nullptr || r->loss != e.loss || r->grad_norm != e.grad_norm)
+        if (r == nullptr || !same_number(r->loss, e.loss)
+            || !same_number(r->grad_norm, e.grad_norm))
           return fail("H-1: the journal of " + name + " has another step "
                       + std::to_string(e.step));
       }
   }
   if (options_.peers == 1)
     return;
-  const auto& want = alone(work_.kind);
+  const auto& want = alone(work_);
   const auto& got = history_.chain();
   for (std::size_t i = 0; i < want.size(); ++i) {
     if (got[i].data == 0 || got[i].data != want[i].data)
       return fail("step " + std::to_string(i + 1)
                   + " used other samples than those of one peer");
-    if (!(std::abs(got[i].loss / want[i].loss - 1) < tolerance)
-        || !(std::abs(got[i].grad_norm / want[i].grad_norm - 1) < tolerance))
+    if (!near(got[i].loss, want[i].loss)
+        || !near(got[i].grad_norm, want[i].grad_norm))
       return fail("step " + std::to_string(i + 1) + " has loss "
                   + std::to_string(got[i].loss) + " and norm "
                   + std::to_string(got[i].grad_norm) + ", one peer has "
@@ -343,17 +355,21 @@ void shoal_world::check_end() {
   }
 }
 
-const std::vector<core::step_record>& shoal_world::alone(std::uint64_t kind) {
-  static std::map<std::uint64_t, std::vector<core::step_record>> known;
-  if (auto at = known.find(kind); at != known.end())
+const std::vector<core::step_record>& shoal_world::alone(const training& work) {
+  static std::map<std::pair<std::uint64_t, bool>,
+                  std::vector<core::step_record>>
+    known;
+  const std::pair key(work.kind, work.diverges);
+  if (auto at = known.find(key); at != known.end())
     return at->second;
   shoal_options o;
+  o.seed = work.diverges ? diverging_seed : 0;
   o.peers = 1;
   o.calm = true;
-  shoal_world world(o, kind);
+  shoal_world world(o, work.kind);
   const shoal_result r = world.run();
   SHOAL_ASSERT(r.failure.empty());
-  return known[kind] = world.history_.chain();
+  return known[key] = world.history_.chain();
 }
 
 shoal_result shoal_world::run() {

@@ -134,7 +134,7 @@ private:
   void announce(int i, std::uint64_t start);
   bool all_in_one_view() const;
   /// The steps of one undisturbed peer.
-  static const std::vector<core::step_record>& alone(std::uint64_t kind);
+  static const std::vector<core::step_record>& alone(const training& work);
   void submit();
   bool step_until(nanoseconds time, const std::function<bool()>& done);
   bool over(std::string* why) const;
