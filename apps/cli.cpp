@@ -9,6 +9,7 @@
 #include "apps/help_format.hpp"
 #include "apps/shown_stream.hpp"
 #include "apps/toml_file.hpp"
+#include "apps/version.hpp"
 
 #include <CLI/CLI.hpp>
 
@@ -70,7 +71,7 @@ int run_cli(int argc, char** argv) {
                 "their defaults.\n")
     + exit_codes_text);
   app.set_help_flag("-h,--help", "print this help");
-  app.set_version_flag("--version", "shoal " SHOAL_VERSION);
+  app.set_version_flag("--version", std::string("shoal ") + program_version());
   std::filesystem::path config;
   app
     .add_option("--config", config,

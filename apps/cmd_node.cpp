@@ -6,6 +6,7 @@
 #include "apps/remote.hpp"
 #include "apps/signals.hpp"
 #include "apps/status_text.hpp"
+#include "apps/version.hpp"
 #include "runtime/client.hpp"
 #include "runtime/core/shown.hpp"
 #include "runtime/host_limits.hpp"
@@ -99,6 +100,7 @@ runtime::node_config
 config_of(const node_options& o, std::uint64_t memory, printer& out) {
   runtime::node_config c;
   c.name = o.at.name;
+  c.version = program_version();
   c.data_dir = o.at.data_dir;
   c.listen = o.listen;
   c.join = o.join;

@@ -5,6 +5,7 @@
 #include "actors/supervisor.hpp"
 #include "apps/commands.hpp"
 #include "apps/progress.hpp"
+#include "apps/version.hpp"
 #include "runtime/leftovers.hpp"
 #include "runtime/memory_keeper.hpp"
 #include "runtime/node.hpp"
@@ -32,6 +33,7 @@ public:
     make_own(folder_);
     runtime::node_config c;
     c.name = "train";
+    c.version = program_version();
     c.data_dir = folder_;
     c.join = o.join;
     c.cluster_key_file = o.at.cluster_key;

@@ -1,6 +1,7 @@
 // apps/local_nodes.cpp -- forks, pipes and a folder.
 #include "apps/local_nodes.hpp"
 
+#include "apps/version.hpp"
 #include "runtime/leftovers.hpp"
 #include "runtime/node.hpp"
 
@@ -51,6 +52,7 @@ void serve(const fs::path& folder, const std::string& join,
     runtime::role_table roles;
     runtime::node_config c;
     c.name = "node-" + folder.filename().string();
+    c.version = program_version();
     c.data_dir = folder;
     c.listen = "127.0.0.1:0";
     c.cluster = folder.parent_path().filename();

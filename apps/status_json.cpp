@@ -45,6 +45,7 @@ const json& pattern() {
                               {"memory_is_share", false}};
   static const json peer = {{"id", ""},
                             {"name", ""},
+                            {"version", ""},
                             {"state", ""},
                             {"addresses", json::array({""})},
                             {"devices", json::array({device})},

@@ -8,6 +8,7 @@
 #include <cstdarg>
 #include <cstdio>
 #include <iterator>
+#include <map>
 #include <tuple>
 #include <vector>
 
@@ -97,6 +98,50 @@ void put_moved(std::string& out, const std::string& peer, const json& moved,
   }
 }
 
+/// The first names of a list, so that a large shoal does not fill the screen.
+std::string first_of(const std::vector<std::string>& names) {
+  constexpr std::size_t shown_max = 8;
+  std::string out;
+  for (std::size_t i = 0; i < names.size() && i < shown_max; ++i)
+    out += (i == 0 ? "" : ", ") + names[i];
+  if (names.size() > shown_max)
+    put(out, " and %zu more", names.size() - shown_max);
+  return out;
+}
+
+/// Which version each peer runs: one line where they are all the same.
+void put_versions(std::string& out, const json& status) {
+  std::map<std::string, std::vector<std::string>> peers; // by version
+  std::vector<std::string> unknown;
+  for (const json& p : status["peers"]) {
+    const std::string& version = text_of(p, "version");
+    (version.empty() ? unknown : peers[version])
+      .push_back(text_of(p, "name").empty() ? begin_of(p["id"], 8)
+                                            : text_of(p, "name"));
+  }
+  if (peers.size() == 1) {
+    const auto& [version, names] = *peers.begin();
+    const std::size_t all = names.size() + unknown.size();
+    if (all == 1)
+      put(out, "this peer runs");
+    else if (unknown.empty())
+      put(out, "all peers run");
+    else
+      put(out, "%zu of %zu peers %s", names.size(), all,
+          names.size() == 1 ? "runs" : "run");
+    put(out, " shoal %s", version.c_str());
+    if (!unknown.empty())
+      put(out, "; not known: %s", first_of(unknown).c_str());
+    put(out, "\n");
+  } else if (peers.size() > 1) {
+    put(out, "peers run different versions; install one on all of them:\n");
+    for (const auto& [version, names] : peers)
+      put(out, "  %s: %s\n", version.c_str(), first_of(names).c_str());
+    if (!unknown.empty())
+      put(out, "  not known: %s\n", first_of(unknown).c_str());
+  }
+}
+
 } // namespace
 
 std::string status_table(const status_json& status) {
@@ -115,6 +160,7 @@ std::string status_table(const status_json& status) {
         devices_of(p).c_str());
   }
   put(out, "* the node that was asked (%s)\n", text(status, "name"));
+  put_versions(out, status);
   if (const auto strange = number(status["beacons"], "strange"); strange > 0)
     put(out,
         "%s of nodes with another cluster key or --cluster heard: they are not "

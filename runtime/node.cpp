@@ -229,6 +229,12 @@ void node::impl::start_membership() {
         && core::shown(name, role_name_bytes_max) == name)
       c->self.roles.push_back(name);
   c->cluster = setup_.cluster;
+  // The others refuse a hello whose text may not be shown.
+  c->version = core::shown(config_.version, codec::version_bytes_max);
+  {
+    std::lock_guard lock(mutex_);
+    versions_[self_] = c->version;
+  }
   c->seeds = setup_.join;
   c->seeds.insert(c->seeds.end(), setup_.seeds.begin(), setup_.seeds.end());
   c->key = setup_.cluster_key;

@@ -62,6 +62,9 @@ struct node_config {
   /// Of `shoal invite`: asks the inviter for the cluster key, which is then
   /// kept in the data directory. Not used again where that has a key.
   std::string join_token;
+  /// Of the program, for people: `shoal status` shows where peers differ. Cut
+  /// to codec::version_bytes_max; left out: peers are told none.
+  std::string version;
   bool witness = false; ///< votes, gets no work
   bool voter = true;    ///< false: works, votes only while it is alone
   int threads = 0;      ///< for computation; 0: all cores

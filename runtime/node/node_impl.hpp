@@ -27,6 +27,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -199,6 +200,8 @@ private:
   std::shared_ptr<const core::plan> plan_;
   core::cluster::phase phase_ = core::cluster::phase::created;
   std::vector<core::peer_id> reachable_;
+  /// Of this node's program, and of connected peers' as hello told.
+  std::map<core::peer_id, std::string> versions_;
   std::map<std::string, caf::actor> actors_; ///< of roles
   std::map<std::string, caf::actor> bound_;  ///< of placed roles
   std::map<std::uint64_t, wanted_view> wanted_;

@@ -31,6 +31,10 @@ caf::actor node::impl::role(const std::string& name) const {
 
 void node::impl::take(const core::peer_id& from, envelope&& e) {
   if (auto* message = std::get_if<cl::message>(&e)) {
+    if (const auto* said = std::get_if<cl::hello>(message)) {
+      std::lock_guard lock(mutex_);
+      versions_[from] = said->version;
+    }
     if (*pending_events_ >= cluster_events_max)
       return; // the core asks again for what it misses
     ++*pending_events_;
@@ -65,6 +69,10 @@ mesh_hooks node::impl::make_mesh_hooks() {
   };
   h.down = [this](const core::peer_id& peer) {
     exchange_->peer_down(peer);
+    {
+      std::lock_guard lock(mutex_);
+      versions_.erase(peer);
+    }
     tell_cluster(cl::peer_down{peer});
   };
   h.connect_failed = [this](const std::string& address) {
@@ -341,6 +349,7 @@ status_input node::impl::now() const {
     in.phase = phase_;
     in.beacons = beacons_;
     in.reachable = reachable_;
+    in.versions = versions_;
     in.view = view_;
     in.plan = plan_;
   }

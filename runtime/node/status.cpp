@@ -50,8 +50,10 @@ static json peer_json(const status_input& in, const core::member& m,
                       : !here                                  ? "unreachable"
                       : m.state == core::member_state::leaving ? "leaving"
                                                                : "active";
+  const auto version = in.versions.find(m.id.peer);
   json out = {{"id", core::to_hex(m.id.peer)},
               {"name", m.name},
+              {"version", version == in.versions.end() ? "" : version->second},
               {"state", state},
               {"addresses", m.addresses},
               {"devices", m.witness ? json::array() : json::array({device})},

@@ -7,6 +7,7 @@
 #include "runtime/node/beacon_filter.hpp"
 #include "runtime/node/paired_ways.hpp"
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,8 @@ struct status_input {
   std::string data_dir;
   core::cluster::phase phase = core::cluster::phase::created;
   std::vector<core::peer_id> reachable;
+  /// Of the programs of this node and of those in contact; others' are unknown.
+  std::map<core::peer_id, std::string> versions;
   std::shared_ptr<const core::view> view; ///< may be null
   std::shared_ptr<const core::plan> plan; ///< may be null
   std::vector<link_hub::link_stat> links;

@@ -36,6 +36,8 @@ namespace codec {
 inline constexpr std::size_t message_bytes_max = std::size_t{1} << 20;
 
 inline constexpr std::size_t name_bytes_max = 128;
+/// Of a program: "0.1.0 (", 12 digits of a commit and "-dirty)" are 27.
+inline constexpr std::size_t version_bytes_max = 64;
 inline constexpr std::size_t address_bytes_max = 262; ///< host 255, ":", port
 inline constexpr std::size_t addresses_max = 16;
 inline constexpr std::size_t text_bytes_max = 1024;

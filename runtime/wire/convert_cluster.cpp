@@ -35,6 +35,7 @@ static void put(wire::ClusterMessage& out, const cl::hello& from) {
     to.add_replaced(raw(key));
   for (const core::superseded_shoal& s : from.superseded)
     put(*to.add_superseded(), s);
+  to.set_version(from.version);
 }
 
 static void get(const wire::Hello& from, cl::hello& to, checks& c) {
@@ -54,6 +55,7 @@ static void get(const wire::Hello& from, cl::hello& to, checks& c) {
   if (c.list(from.superseded_size(), cl::superseded_max))
     for (const wire::SupersededShoal& s : from.superseded())
       get(s, to.superseded.emplace_back(), c);
+  c.text(from.version(), version_bytes_max, to.version);
 }
 
 static void put(wire::ClusterMessage& out, const cl::join_request& from) {

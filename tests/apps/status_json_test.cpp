@@ -58,6 +58,46 @@ BOOST_AUTO_TEST_CASE(what_is_there_is_shown) {
     BOOST_TEST(tables.find(part) != std::string::npos, part << tables);
 }
 
+/// The table of peers a, b, ... that run these versions.
+static std::string table_of(const std::vector<std::string>& versions) {
+  std::string peers;
+  for (std::size_t i = 0; i < versions.size(); ++i)
+    peers += (i == 0 ? "" : ",") + std::string(R"({"name":")")
+             + char('a' + i % 26) + R"(","version":")" + versions[i] + "\"}";
+  const auto status = parse_status(R"({"jobs":[],"peers":[)" + peers + "]}");
+  BOOST_TEST_REQUIRE(bool(status));
+  return status_table(*status);
+}
+
+BOOST_AUTO_TEST_CASE(each_peers_version_is_shown_and_that_they_differ) {
+  const std::pair<std::vector<std::string>, const char*> cases[] = {
+    {{"0.1.0 (ab)"}, "\nthis peer runs shoal 0.1.0 (ab)\n"},
+    {{"0.1.0", "0.1.0"}, "\nall peers run shoal 0.1.0\n"},
+    {{"0.1.0", "0.1.1", "0.1.0"},
+     "\npeers run different versions; install one on all of them:\n"
+     "  0.1.0: a, c\n  0.1.1: b\n"},
+    {{"0.1.0", "", "0.1.1"},
+     "\npeers run different versions; install one on all of them:\n"
+     "  0.1.0: a\n  0.1.1: c\n  not known: b\n"},
+    {{"0.1.0", ""}, "\n1 of 2 peers runs shoal 0.1.0; not known: b\n"},
+    {{"0.1.0", "0.1.0", ""}, "\n2 of 3 peers run shoal 0.1.0; not known: c\n"},
+  };
+  for (const auto& [versions, expected] : cases) {
+    const std::string table = table_of(versions);
+    BOOST_TEST(table.find(expected) != std::string::npos,
+               table << "lacks" << expected);
+  }
+  BOOST_TEST(table_of({"", ""}).find("version") == std::string::npos);
+  BOOST_TEST(table_of({"", ""}).find("run") == std::string::npos);
+  BOOST_TEST(table_of(std::vector<std::string>(30, "")).find("known")
+             == std::string::npos);
+  // A large shoal does not fill the screen.
+  std::vector<std::string> many(30, "0.1.0");
+  many[0] = "0.1.1";
+  BOOST_TEST(table_of(many).find("b, c, d, e, f, g, h, i and 21 more\n")
+             != std::string::npos);
+}
+
 BOOST_AUTO_TEST_CASE(jobs_that_run_come_first_then_the_last_that_ended) {
   const auto status = parse_status(
     R"({"peers":[],"jobs":[

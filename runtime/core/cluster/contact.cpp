@@ -39,6 +39,7 @@ hello impl::make_hello() const {
   h.joinable = phase_ == phase::member && current_entry() && i_vote()
                && !config_.embedded && !leaving_ && !leaving_now_;
   h.name = config_.self.name;
+  h.version = config_.version;
   h.addresses = config_.self.addresses;
   if (config_.digest_key != nullptr) {
     h.key = config_.digest_key(keys_.current);

@@ -71,6 +71,7 @@ struct config {
   /// votes only while it is alone.
   member self;
   std::string cluster = "default";
+  std::string version; ///< of this program, as in hello
   /// Addresses given by the user: tried until they answer, and now and then
   /// when their peers are not connected.
   std::vector<std::string> seeds;

@@ -42,6 +42,7 @@ struct hello {
   key_digest key{};                   ///< in use by the sender; zero: not told
   std::vector<key_digest> replaced;   ///< that it once used
   std::vector<superseded_shoal> superseded; ///< by the sender's shoal
+  std::string version; ///< of the sender's program, for people; "": not told
   friend bool operator==(const hello&, const hello&) = default;
 };
 

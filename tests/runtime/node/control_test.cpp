@@ -5,6 +5,7 @@
 #include "runtime/node/frames.hpp"
 #include "runtime/node/status.hpp"
 #include "runtime/node/unix_socket.hpp"
+#include "runtime/wire/codec.hpp"
 #include "runtime/wire/messages.hpp"
 
 #include <boost/test/unit_test.hpp>
@@ -97,6 +98,44 @@ BOOST_AUTO_TEST_CASE(status_is_json_with_the_agreed_view) {
   BOOST_TEST(status["peers"][0]["state"] == "active");
   BOOST_TEST(status["jobs"].empty());
   BOOST_TEST(status["links"].is_array());
+}
+
+/// Each peer's version in the status of `n`, by name.
+static std::map<std::string, std::string> versions_at(swarm& s, node& n) {
+  std::map<std::string, std::string> out;
+  auto client = s.client_of(n);
+  std::string text;
+  if (client->connect() || client->status(text))
+    return out;
+  const json status = json::parse(text);
+  for (const json& peer : status["peers"])
+    out[peer.value("name", "")] = peer.value("version", "missing");
+  return out;
+}
+
+BOOST_AUTO_TEST_CASE(status_tells_which_version_each_peer_runs) {
+  using names = std::map<std::string, std::string>;
+  swarm s;
+  auto a = s.config("a");
+  a.version = "0.1.0 (26dd562cabcd)";
+  auto b = s.config("b");
+  b.version = "Jos\xe9\x1b[2J" + std::string(codec::version_bytes_max, 'v');
+  node& first = s.start(a);
+  s.start(b);
+  node& third = s.start("c"); // tells none
+  BOOST_TEST_REQUIRE(swarm::until([&] { return s.agree(3); }));
+  std::string shown = "Jos\ufffd [2J";
+  shown.append(codec::version_bytes_max - shown.size(), 'v');
+  const names all{{"a", a.version}, {"b", shown}, {"c", ""}};
+  BOOST_TEST(swarm::until([&] { return versions_at(s, first) == all; }));
+  BOOST_TEST(swarm::until([&] { return versions_at(s, third) == all; }));
+  // One that is away is not known to run what it once ran.
+  s.nodes[1]->stop();
+  BOOST_TEST(swarm::until([&] {
+    const auto seen = versions_at(s, first);
+    const auto at = seen.find("b");
+    return !seen.empty() && (at == seen.end() || at->second.empty());
+  }));
 }
 
 BOOST_AUTO_TEST_CASE(a_blob_goes_in_and_out_by_any_node) {

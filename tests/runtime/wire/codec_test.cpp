@@ -167,6 +167,10 @@ BOOST_AUTO_TEST_CASE(a_name_that_may_not_be_shown_is_refused) {
       envelope out;
       BOOST_TEST(codec::decode(codec::encode(cl::message(hello)), out)
                  == errc::corrupt);
+      hello.name.clear();
+      hello.version = name;
+      BOOST_TEST(codec::decode(codec::encode(cl::message(hello)), out)
+                 == errc::corrupt);
       core::view v = tests::random_message(3).view();
       v.members[0].name = name;
       BOOST_TEST(codec::decode(codec::encode(cl::message(cl::decided{v})), out)
@@ -177,6 +181,16 @@ BOOST_AUTO_TEST_CASE(a_name_that_may_not_be_shown_is_refused) {
   hello.name = "Jos\u00e9";
   envelope out;
   BOOST_TEST(!codec::decode(codec::encode(cl::message(hello)), out));
+}
+
+BOOST_AUTO_TEST_CASE(a_version_of_any_length_is_refused) {
+  cl::hello hello;
+  hello.version.assign(codec::version_bytes_max, 'v');
+  envelope out;
+  BOOST_TEST(!codec::decode(codec::encode(cl::message(hello)), out));
+  hello.version += 'v';
+  BOOST_TEST(codec::decode(codec::encode(cl::message(hello)), out)
+             == errc::too_large);
 }
 
 BOOST_AUTO_TEST_CASE(a_chunk_beyond_its_blob_is_refused) {

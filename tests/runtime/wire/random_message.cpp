@@ -216,6 +216,7 @@ cl::message random_message::cluster(std::size_t kind) {
     m.key = id<core::key_digest>();
     m.replaced = {id<core::key_digest>()};
     m.superseded = {{id<core::shoal_id>(), number()}};
+    m.version = text();
     return m;
   }
   case 1:
