@@ -1,5 +1,5 @@
 // apps/examples/hello_actor/hello_plugin.cpp -- hello.hpp as a plug-in:
 // shoal node --plugin build/apps/examples/libhello.so
-#include "apps/examples/hello_actor/hello.hpp"
+#include "hello.hpp"
 
 SHOAL_PLUGIN("hello", hello_actor::add)
