@@ -133,9 +133,11 @@ model::result<runtime::run_config> load_run(const run_options& o) {
   const std::string source =
     o.overrides.empty() && !o.run_file.empty() ? o.run_file.string() : "flags";
   if (m.contains("path") && m.size() > 1)
-    return failure{source
-                   + ": model.path and other keys of [model] exclude "
-                     "each other: the directory says what the model is"};
+    for (const auto& [key, value] : m.items())
+      if (key != "path")
+        return failure{source + ": model.path and model." + core::shown(key)
+                       + " exclude each other: the directory says what the "
+                         "model is"};
   auto run = runtime::parse_run(model::json_text(*all), source);
   if (!run)
     return run;
@@ -152,21 +154,22 @@ model::result<runtime::run_config> load_run(const run_options& o) {
   if (!run->model_path.empty()) {
     auto config = model::load_config(run->model_path);
     if (!config)
-      return failure{"model.path: " + config.message()};
+      return failure{source + ": model.path: " + config.message()};
     run->model = *config;
     if (run->pipeline_degree > std::int64_t(config->num_hidden_layers))
-      return failure{"parallelism.pipeline_parallel_degree ("
+      return failure{source + ": parallelism.pipeline_parallel_degree ("
                      + std::to_string(run->pipeline_degree)
                      + ") is more than the model's layers ("
                      + std::to_string(config->num_hidden_layers)
                      + "): each stage needs a layer"};
     if (std::uint64_t(run->seq_len) > config->max_position_embeddings)
-      return failure{"training.seq_len (" + std::to_string(run->seq_len)
+      return failure{source + ": training.seq_len ("
+                     + std::to_string(run->seq_len)
                      + ") is more than the model's max_position_embeddings ("
                      + std::to_string(config->max_position_embeddings) + ")"};
   }
   if (auto resolved = resolve_tokenizer(*run); !resolved)
-    return resolved.why();
+    return failure{source + ": " + resolved.message()};
   if (run->data_tokenizer == "model" && run->model_path.empty())
     return failure{source
                    + ": data.tokenizer is 'model', but there is no "

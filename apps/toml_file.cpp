@@ -23,6 +23,12 @@ toml::table parse_text(std::string_view text, const std::string& name) {
 
 std::string text_of(const std::filesystem::path& file) {
   std::error_code error;
+  const auto status = std::filesystem::status(file, error);
+  if (std::filesystem::is_directory(status))
+    throw toml_error{file.string() + ": is a folder, not a file"};
+  if (std::filesystem::exists(status)
+      && !std::filesystem::is_regular_file(status))
+    throw toml_error{file.string() + ": is not a regular file"};
   const auto bytes = std::filesystem::file_size(file, error);
   if (error)
     throw toml_error{file.string() + ": " + error.message()};

@@ -1,4 +1,6 @@
 // runtime/run_checks.cpp -- what concerns several keys of a run at once.
+#include "runtime/core/nearest.hpp"
+#include "runtime/core/shown.hpp"
 #include "runtime/core/training/job_messages.hpp" // what a vote holds
 #include "runtime/run_config.hpp"
 
@@ -46,20 +48,46 @@ model::status check_degrees(const run_config& run) {
   return model::done{};
 }
 
+namespace {
+
+/// One of a few words, spelled as they are.
+model::status check_word(std::string_view key, const std::string& word,
+                         const std::vector<std::string_view>& known) {
+  if (std::ranges::find(known, word) != known.end())
+    return model::done{};
+  std::string list;
+  for (std::size_t i = 0; i < known.size(); ++i) {
+    if (i > 0)
+      list += i + 1 == known.size() ? " or " : ", ";
+    list += "'" + std::string(known[i]) + "'";
+  }
+  return failure{std::string(key) + " is '" + core::shown(word) + "'; must be "
+                 + list + core::did_you_mean(word, known)};
+}
+
+model::status check_words(const run_config& run) {
+  const bool as_torchtitan = run.schedule == "1F1B";
+  for (const model::status& checked :
+       {check_word("data.tokenizer", run.data_tokenizer,
+                   {"bytes", "model", "bpe", "auto"}),
+        check_word("optimizer.name", run.optimizer_name, {"AdamW"}),
+        check_word("parallelism.pipeline_parallel_schedule",
+                   as_torchtitan ? "1f1b" : run.schedule,
+                   {"auto", "1f1b", "interleaved", "zero_bubble"}),
+        check_word("training.mixed_precision_param", run.mixed_precision_param,
+                   {"float32", "bfloat16"}),
+        check_word("lr_scheduler.decay_type", run.decay_type,
+                   {"linear", "sqrt", "cosine"})})
+    if (!checked)
+      return checked;
+  return model::done{};
+}
+
+} // namespace
+
 model::status check_run(const run_config& run) {
-  if (run.data_tokenizer != "bytes" && run.data_tokenizer != "model"
-      && run.data_tokenizer != "bpe" && run.data_tokenizer != "auto")
-    return failure{"data.tokenizer is '" + run.data_tokenizer
-                   + "'; must be 'bytes', 'model', 'bpe' or 'auto'"};
-  if (run.optimizer_name != "AdamW")
-    return failure{"optimizer.name is '" + run.optimizer_name
-                   + "'; only 'AdamW' is supported"};
-  if (run.schedule != "auto" && run.schedule != "1f1b"
-      && run.schedule != "1F1B" // torchtitan's spelling
-      && run.schedule != "interleaved" && run.schedule != "zero_bubble")
-    return failure{"parallelism.pipeline_parallel_schedule is '" + run.schedule
-                   + "'; must be 'auto', '1f1b', 'interleaved' or "
-                     "'zero_bubble'"};
+  if (model::status known = check_words(run); !known)
+    return known;
   const bool several = run.schedule == "interleaved";
   const bool single = run.schedule == "1f1b" || run.schedule == "1F1B";
   if ((several && run.virtual_degree == 1)
@@ -68,15 +96,6 @@ model::status check_run(const run_config& run) {
                    + std::to_string(run.virtual_degree) + ", but schedule '"
                    + run.schedule + "' takes "
                    + (several ? "2 or more" : "only 1")};
-  if (run.mixed_precision_param != "float32"
-      && run.mixed_precision_param != "bfloat16")
-    return failure{"training.mixed_precision_param is '"
-                   + run.mixed_precision_param
-                   + "'; must be 'float32' or 'bfloat16'"};
-  if (run.decay_type != "linear" && run.decay_type != "sqrt"
-      && run.decay_type != "cosine")
-    return failure{"lr_scheduler.decay_type is '" + run.decay_type
-                   + "'; must be 'linear', 'sqrt' or 'cosine'"};
   if (run.sequences_per_step() % run.local_batch_size != 0)
     return failure{"training.global_batch_size ("
                    + std::to_string(run.sequences_per_step())
@@ -104,7 +123,11 @@ model::status check_run(const run_config& run) {
       && run.pipeline_degree != std::int64_t(run.layers_per_stage.size());
     if (degree_differs)
       return failure{"parallelism.pipeline_parallel_layers_per_stage has "
-                     "another number of entries than pipeline_parallel_degree"};
+                     + std::to_string(run.layers_per_stage.size())
+                     + " entries, one for each stage, but "
+                       "pipeline_parallel_degree ("
+                     + std::to_string(run.pipeline_degree)
+                     + ") is another number of stages"};
     if (run.model_path.empty()
         && std::uint64_t(sum) != run.model.num_hidden_layers)
       return failure{"parallelism.pipeline_parallel_layers_per_stage adds up "

@@ -60,21 +60,24 @@ struct put_value {
     return "is " + text + ", must be " + (may_choose() ? "-1 or " : "")
            + "between " + number(key.low) + " and " + number(key.high);
   }
+  std::string is_no(const std::string& type) const {
+    return "is " + model::shown(value) + ", must be " + type;
+  }
   std::string operator()(std::string run_config::*at) const {
     if (!value.is_string())
-      return "must be a string";
+      return is_no("a string");
     run.*at = value.get<std::string>();
     return {};
   }
   std::string operator()(double run_config::*at) const {
     if (!value.is_number())
-      return "must be a number";
+      return is_no("a number");
     run.*at = value.get<double>();
     return range(run.*at, number(run.*at));
   }
   std::string operator()(std::int64_t run_config::*at) const {
     if (!value.is_number_integer())
-      return "must be a whole number";
+      return is_no("a whole number");
     if (value.is_number_unsigned()
         && value.get<std::uint64_t>()
              > std::uint64_t(std::numeric_limits<std::int64_t>::max()))
@@ -84,7 +87,7 @@ struct put_value {
   }
   std::string operator()(bool run_config::*at) const {
     if (!value.is_boolean())
-      return "must be true or false";
+      return is_no("true or false");
     run.*at = value.get<bool>();
     return {};
   }
@@ -120,14 +123,43 @@ struct put_value {
   }
 };
 
+/// Where a key that a section lacks may belong: the nearest of its own keys, or
+/// the section that has one of this name.
+std::string meant_key(std::string_view section, const std::string& name) {
+  const auto in_model = [&] {
+    std::vector<std::string_view> names = model::known_keys();
+    names.push_back("path");
+    return names;
+  }();
+  std::vector<std::string_view> near;
+  std::string_view other;
+  if (section == "model")
+    near = in_model;
+  else if (std::ranges::find(in_model, name) != in_model.end())
+    other = "model";
+  for (const run_key& k : keys())
+    if (k.section == section)
+      near.push_back(k.name);
+    else if (k.name == name && other.empty())
+      other = k.section;
+  if (!other.empty())
+    return ": it is a key of [" + std::string(other) + "]";
+  return core::did_you_mean(name, near);
+}
+
 model::status
 read_model(const json& section, std::string_view source, run_config& run) {
   if (!section.is_object())
     return failure{std::string(source) + ": [model] must be a table"};
   if (section.contains("path")) {
     if (!section["path"].is_string())
-      return failure{std::string(source) + ": model.path must be a string"};
+      return failure{std::string(source) + ": model.path is "
+                     + model::shown(section["path"]) + ", must be a string"};
     run.model_path = section["path"].get<std::string>();
+    if (run.model_path.empty())
+      return failure{std::string(source)
+                     + ": model.path is empty: leave it out, or name a model's "
+                       "directory"};
   }
   std::vector<std::string_view> known = model::known_keys();
   known.push_back("path");
@@ -135,7 +167,7 @@ read_model(const json& section, std::string_view source, run_config& run) {
   for (const auto& [name, value] : section.items()) {
     if (std::ranges::find(known, name) == known.end())
       return failure{std::string(source) + ": unknown key model."
-                     + core::shown(name) + core::did_you_mean(name, known)};
+                     + core::shown(name) + meant_key("model", name)};
     if (name != "path")
       keys[name] = value;
   }
@@ -155,14 +187,15 @@ read_model(const json& section, std::string_view source, run_config& run) {
 model::status read_section(const std::string& name, const json& section,
                            std::string_view source, run_config& run) {
   const std::string where = std::string(source) + ": ";
-  std::vector<std::string_view> names;
-  std::vector<std::string_view> sections{"model"};
-  for (const run_key& k : keys()) {
+  std::vector<std::string_view> sections{"model", "roles"};
+  for (const run_key& k : keys())
     sections.push_back(k.section);
-    if (k.section == name)
-      names.push_back(k.name);
-  }
-  if (names.empty())
+  const bool known = std::ranges::find(sections, name) != sections.end();
+  if (!known && !section.is_object())
+    return failure{where + "'" + core::shown(name)
+                   + "' stands outside a section such as [training]"
+                   + meant_key({}, name)};
+  if (!known)
     return failure{where + "unknown section [" + core::shown(name) + "]"
                    + core::did_you_mean(name, sections)};
   if (!section.is_object())
@@ -174,7 +207,7 @@ model::status read_section(const std::string& name, const json& section,
     });
     if (at == keys().end())
       return failure{where + "unknown key " + name + "." + core::shown(key_name)
-                     + core::did_you_mean(key_name, names)};
+                     + meant_key(name, key_name)};
     std::string wrong =
       std::visit(put_value{run, *at, item.value()}, at->where);
     if (!wrong.empty())
@@ -215,6 +248,15 @@ read_roles(const json& list, std::string_view source, run_config& run) {
       return failure{where
                      + "needs a name (of at most 32 letters) and where: "
                        "\"every_stage\", \"every_peer\" or a peer's name"};
+    static const std::vector<std::string_view> places{"every_peer",
+                                                      "every_stage"};
+    // No peer is called so by intent: its role would be on no peer.
+    if (made.where.starts_with("every")
+        && std::ranges::find(places, made.where) == places.end())
+      return failure{where + made.name + ": where is '"
+                     + core::shown(made.where)
+                     + "', must be 'every_peer', 'every_stage' or a peer's name"
+                     + core::did_you_mean(made.where, places)};
     if (made.parameters.size() > placement_parameters_bytes_max)
       return failure{where + made.name + ": parameters are larger than "
                      + std::to_string(placement_parameters_bytes_max)

@@ -1,4 +1,5 @@
 // runtime/model/config_json.cpp -- config.json, read and written.
+#include "runtime/core/nearest.hpp"
 #include "runtime/model/config.hpp"
 #include "runtime/model/json.hpp"
 
@@ -319,11 +320,15 @@ void read_switches(reader& r, const family& kind, model_config& c) {
            "is not supported: weights must be F32, F16 or BF16");
 }
 
-std::string list_of_families() {
+/// The families, and the one that a misspelled name has meant.
+std::string list_of_families(std::string_view type) {
   std::string names;
-  for (const family& f : families())
+  std::vector<std::string_view> known;
+  for (const family& f : families()) {
     names += (names.empty() ? "" : ", ") + std::string(f.model_type);
-  return names;
+    known.push_back(f.model_type);
+  }
+  return names + (type.empty() ? "" : core::did_you_mean(type, known));
 }
 
 /// Fills `c` from an object whose model_type is known.
@@ -400,14 +405,14 @@ result<model_config> parse_config(std::string_view text, std::string_view where,
   std::string type(usual_type);
   reader naming(object, where);
   if (!naming.read("model_type", type) && type.empty())
-    naming.fail("model_type", "is missing; known: " + list_of_families());
+    naming.fail("model_type", "is missing; known: " + list_of_families({}));
   const auto& all = families();
   const auto kind = std::find_if(all.begin(), all.end(), [&](const family& f) {
     return f.model_type == type;
   });
   if (kind == all.end())
     naming.fail("model_type", shown(json(type)) + " is not supported; known: "
-                                + list_of_families());
+                                + list_of_families(type));
   if (naming.failed())
     return naming.why();
   reader r(object, where, &*kind);
