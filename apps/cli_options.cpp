@@ -408,6 +408,8 @@ void add_train(CLI::App& app, command_set& set, runners& run) {
   add_run(*c, set.init.run);
   c->add_option("--out", set.init.out, "Hugging Face directory to make")
     ->required();
+  c->add_flag("--overwrite", set.init.overwrite,
+              "if --out holds a run or a model, move it to DIR.old-N first");
   run[c] = [&set] { return run_init(set.init); };
 }
 

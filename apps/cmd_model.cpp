@@ -1,5 +1,6 @@
 // apps/cmd_model.cpp -- generate, eval, init: one model on this machine.
 #include "apps/commands.hpp"
+#include "apps/out_folder.hpp"
 #include "apps/run_file.hpp"
 #include "apps/slow_work.hpp"
 #include "kernels/backend.hpp"
@@ -373,6 +374,15 @@ int run_init(const init_options& o) {
   auto run = load_run(o.run);
   if (!run)
     return fail(run.message(), exit_usage);
+  out_request request;
+  request.folder = o.out;
+  request.what = out_request::purpose::new_model;
+  request.run = *run;
+  request.overwrite = o.overwrite;
+  // Its lock ends with the command; the model stays.
+  const auto folder = out_folder::open(std::move(request));
+  if (!folder)
+    return fail(folder.message());
   auto layout = std::make_shared<const model::unit_layout>(run->model);
   std::vector<model::unit_state> units;
   for (model::unit_index u = 0; u < layout->unit_count(); ++u) {
@@ -381,8 +391,13 @@ int run_init(const init_options& o) {
   }
   model::save_options options;
   options.byte_tokenizer = run->data_tokenizer == "bytes";
-  const auto saved = model::save_directory(
-    o.out, *layout, std::span<const model::unit_state>(units), options);
+  if (auto claimed = (*folder)->claim({}); !claimed)
+    return fail(claimed.message());
+  for (const std::string& notice : (*folder)->take_notices())
+    std::printf("%s\n", notice.c_str());
+  const auto saved =
+    model::save_directory((*folder)->path(), *layout,
+                          std::span<const model::unit_state>(units), options);
   if (!saved)
     return fail(saved.message());
   std::printf("%s: %llu parameters\n", o.out.c_str(),

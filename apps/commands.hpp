@@ -127,6 +127,7 @@ int run_plan(const plan_options& o);
 struct init_options {
   run_options run;
   std::filesystem::path out;
+  bool overwrite = false;
 };
 int run_init(const init_options& o);
 

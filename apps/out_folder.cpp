@@ -211,9 +211,8 @@ status out_folder::decide() {
   }
   if (request_.what == purpose::resume)
     return decide_resume();
-  const bool fresh = request_.what == purpose::new_run;
   const fs::path start = request_.run.model_path;
-  if (fresh && !start.empty() && without_links(start) == real_)
+  if (begins() && !start.empty() && without_links(start) == real_)
     return failure{path().string()
                    + " is model.path, which this run starts from: choose "
                      "another --out"};
@@ -258,12 +257,14 @@ status out_folder::refuse(const std::vector<std::string>& names) const {
     return failure{folder + " belongs to another run, and " + damage_ + ": "
                    + ways_out()};
   if (!found_)
-    return failure{folder
-                   + " holds files that are not this run's and would be "
-                     "overwritten ("
-                   + list(names) + "): " + ways_out()};
+    return failure{folder + " holds files that are not this "
+                   + (request_.what == purpose::new_model ? "command" : "run")
+                   + "'s and would be overwritten (" + list(names)
+                   + "): " + ways_out()};
   const std::string owner =
     found_->jobs.empty() ? "a run" : "the run of job " + found_->jobs.back();
+  if (request_.what == purpose::new_model)
+    return failure{folder + " belongs to " + owner + ": " + ways_out()};
   if (request_.what == purpose::new_run)
     return failure{folder + " belongs to " + owner
                    + ": continue it with --resume, " + ways_out()};
@@ -278,7 +279,7 @@ status out_folder::refuse(const std::vector<std::string>& names) const {
 /// What the run reads, and where this process is, must stay where it is.
 status out_folder::may_move() const {
   std::vector<fs::path> needed;
-  if (request_.what == purpose::new_run) {
+  if (begins()) {
     needed.assign(request_.run.data_paths.begin(),
                   request_.run.data_paths.end());
     if (!request_.run.model_path.empty())
@@ -298,6 +299,11 @@ status out_folder::may_move() const {
 const std::vector<std::string>& out_folder::jobs() const {
   static const std::vector<std::string> none;
   return found_ ? found_->jobs : none;
+}
+
+bool out_folder::begins() const {
+  return request_.what == purpose::new_run
+         || request_.what == purpose::new_model;
 }
 
 bool out_folder::has_job() const {
@@ -325,6 +331,8 @@ status out_folder::claim(const std::string& text) {
   if (moves_)
     if (auto moved = move_aside(); !moved)
       return moved;
+  if (request_.what == purpose::new_model)
+    return done{};
   record_ = {};
   if (found_ && !moves_)
     record_ = *found_;

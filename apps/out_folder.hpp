@@ -5,6 +5,7 @@
 //
 //     this command   may write a folder that
 //     a new run      does not exist, or has none of the names that a run writes
+//     init           is as for a new run; it becomes a model and no run's
 //     --resume       belongs to the same run, but for what may change
 //                    (run_changes.hpp)
 //     attach JOB     is as for a new run, or belongs to this job
@@ -12,7 +13,7 @@
 //
 // Other files may lie in such a folder; they stay as they are.
 //
-//     open() -> check_text() -> claim() -> keep()
+//     open() -> check_text() -> claim() -> keep()        init: open() -> claim()
 //
 // Nothing is moved and nothing but the lock is made before claim(). Until
 // keep() is called the destructor takes all of it back: a command that fails
@@ -37,7 +38,7 @@
 namespace shoal::apps {
 
 struct out_request {
-  enum class purpose { new_run, resume, attach };
+  enum class purpose { new_run, new_model, resume, attach };
   std::filesystem::path folder;
   purpose what = purpose::new_run;
   runtime::run_config run; ///< that writes there
@@ -71,7 +72,8 @@ public:
   void update(const runtime::run_config& run) { request_.run = run; }
 
   /// Moves the old folder aside if that was asked for, and makes this one the
-  /// run's. @param text  as above; empty: not known
+  /// run's, unless a model is all that it gets.
+  /// @param text  as above; empty: not known
   model::status claim(const std::string& text);
 
   /// From now on the folder stays, and belongs to this job, too.
@@ -81,6 +83,7 @@ private:
   explicit out_folder(out_request request);
   model::status decide();
   model::status decide_resume();
+  bool begins() const; ///< a run or a model, in a folder without another
   model::status refuse(const std::vector<std::string>& names) const;
   model::status may_move() const;
   model::status prepare();

@@ -245,7 +245,8 @@ class Cli(World):
 
         def planned(*arguments, env=None):
             # init keeps nothing of [training]; the seed shows in the weights.
-            self.succeed("init", *arguments, "--out", "m", env=env)
+            self.succeed("init", *arguments, "--out", "m", "--overwrite",
+                         env=env)
             return (self.folder / "m" / "model.safetensors").read_bytes()
 
         default = planned(run)

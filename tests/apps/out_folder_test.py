@@ -59,6 +59,40 @@ class OutFolder(World):
         self.write("file", "")
         self.leaves("file", 1, *self.arguments("file"), names=["not a folder"])
 
+    # init wrote over any model, by the same name.
+    def test_init_leaves_what_is_not_its_own(self):
+        both = ["--overwrite", "another --out"]
+        init = ["init", self.tiny_run(), "--out"]
+        self.succeed(*init, "base")
+        self.assertFalse((self.folder / "base/run.lock").exists())
+        old = self.contents("base")
+        seed = ["--training.seed", 3]
+        said = self.leaves("base", 1, *init, "base", *seed,
+                           names=["config.json", *both])
+        self.assertNotIn("--resume", said)
+        self.write("kept/model.safetensors", "important")
+        self.leaves("kept", 1, *init, "kept",
+                    names=["model.safetensors", *both])
+        path = self.write("path.toml", '[model]\npath = "base"\n[training]\n'
+                          "seq_len = 32\n")
+        for more in ([], ["--overwrite"]):
+            self.leaves("base", 1, "init", path, "--out", "base/", *more,
+                        names=["model.path", "another --out"])
+        self.write("file", "")
+        self.leaves("file", 1, *init, "file", names=["not a folder"])
+        said = self.succeed(*init, "base", *seed, "--overwrite")
+        self.assertIn("base.old-1", said)
+        self.assertEqual(self.contents("base.old-1"), old)
+        self.assertNotEqual(self.contents("base"), old)
+        self.write("notes/README", "mine")
+        self.succeed(*init, "notes", "--overwrite")
+        self.assertFalse((self.folder / "notes.old-1").exists())
+        self.assertEqual((self.folder / "notes/README").read_text(), "mine")
+        train = self.arguments("run")
+        self.succeed(*train)
+        said = self.leaves("run", 1, *init, "run", names=["run of job", *both])
+        self.assertNotIn("--resume", said)
+
     def test_what_must_stay_is_not_moved(self):
         self.write("config.json", "{}")
         self.leaves("", 1, *self.arguments(self.folder, "--overwrite"),
