@@ -3,6 +3,7 @@
 
 #include "actors/job_actor.hpp"
 #include "runtime/core/assert.hpp"
+#include "runtime/core/view_changes.hpp"
 #include "runtime/device_queue.hpp"
 #include "runtime/job_log.hpp"
 #include "runtime/links.hpp"
@@ -187,7 +188,7 @@ void job_actor::report_holds() {
 }
 
 void job_actor::on_view(const job_view& m) {
-  view_ = m.view;
+  const auto before = std::exchange(view_, m.view);
   if (names_.size() > names_max)
     names_.clear();
   for (const core::member& member : view_->members)
@@ -199,6 +200,8 @@ void job_actor::on_view(const job_view& m) {
     e.epoch = m.view->number;
     e.peers = std::uint32_t(m.view->members.size());
     e.text = core::to_text(*m.view, *m.place);
+    if (before)
+      e.cause = core::changes_text(*before, *m.view, config_.entry.id);
     e.unix_ms = unix_ms();
     node().log().add(config_.entry.id, e);
   }

@@ -9,12 +9,12 @@
 #include "apps/version.hpp"
 #include "runtime/client.hpp"
 #include "runtime/core/shown.hpp"
+#include "runtime/core/view_changes.hpp"
 #include "runtime/host_limits.hpp"
 #include "runtime/invite.hpp" // decode_token
 #include "runtime/memory_keeper.hpp"
 #include "runtime/model/json.hpp"
 #include "runtime/node.hpp"
-#include "runtime/node/status.hpp" // view_line
 #include "runtime/plugin.hpp"
 #include "runtime/wire/codec.hpp" // view_digest
 
@@ -38,14 +38,17 @@ namespace {
 /// Lines of a node, as text or as JSON. A reader that stalls holds up nobody.
 class printer {
 public:
-  explicit printer(bool as_json) : json_(as_json) {}
+  /// @param looks  whether the node looks for other peers
+  printer(bool as_json, bool looks) : json_(as_json), looks_(looks) {}
   void line(const char* event, const std::string& text) {
     out_.line(shape(event, core::shown(text)));
   }
 
   /// A view; as JSON with its numbers, too.
   void view(const core::view& v, bool member) {
-    const std::string text = runtime::view_line(v, member);
+    const std::string text =
+      core::view_line({before_ ? &*before_ : nullptr, v, member, looks_});
+    before_ = v;
     if (!json_)
       return line("view", text);
     json names = json::array();
@@ -71,6 +74,8 @@ private:
   }
 
   bool json_;
+  bool looks_;
+  std::optional<core::view> before_; ///< what the last line was of
   line_printer out_{STDOUT_FILENO, [this](std::size_t count) {
                       return shape("say", "[node] " + std::to_string(count)
                                             + " lines left out: nobody read "
@@ -203,7 +208,8 @@ int run_node(node_options o) {
   }
   node_signals interrupts;
   const runtime::memory_keeper keeper;
-  printer out(o.json);
+  printer out(o.json, !o.no_discovery || !o.join.empty() || !o.hosts.empty()
+                        || o.slurm || !o.join_token.empty());
   runtime::role_table roles;
   actors::add_builtin(roles);
   std::unique_ptr<runtime::node> node;

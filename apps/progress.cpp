@@ -181,7 +181,8 @@ void progress::show(const job_event& e) {
     step(e);
     break;
   case job_event_kind::view:
-    lasting("view " + std::to_string(e.epoch) + ": "
+    lasting("view " + std::to_string(e.epoch)
+            + (e.cause.empty() ? "" : " (" + e.cause + ")") + ": "
             + core::count_text(e.peers, "peer") + "; " + e.text);
     break;
   case job_event_kind::eval:

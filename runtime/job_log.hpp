@@ -45,7 +45,7 @@ struct job_event {
   std::uint32_t peers = 0;
   std::uint64_t data = 0; ///< of a step: digest of its samples; 0: not known
   std::string text;       ///< plan, path, reason
-  std::string cause;      ///< of a failure
+  std::string cause;      ///< of a failure, or of another view's plan
   bool waits = false; ///< no step ends until what the text says has happened
   core::blob_digest digest{};
   std::int64_t unix_ms = 0;

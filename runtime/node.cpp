@@ -41,7 +41,7 @@ static void make_shown(std::function<void(const std::string&)>& tell) {
 
 static node_config with_shown_lines(node_config config) {
   node_observer& o = config.observer;
-  for (auto* tell : {&o.ready, &o.view, &o.waiting, &o.say, &o.stopped})
+  for (auto* tell : {&o.ready, &o.waiting, &o.say, &o.stopped})
     make_shown(*tell);
   return config;
 }

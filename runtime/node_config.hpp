@@ -27,7 +27,6 @@ inline constexpr char default_cluster[] = "shoal";
 /// not wait and must not call the node. Empty functions are skipped.
 struct node_observer {
   std::function<void(const std::string& line)> ready; ///< once
-  std::function<void(const std::string& line)> view;  ///< one per view
   /// As view, with the view itself; `member`: this node is one of it.
   std::function<void(const core::view& view, bool member)> agreed;
   std::function<void(const std::string& line)> waiting; ///< while no quorum

@@ -190,8 +190,6 @@ void node::impl::adopt(const cl::new_view& v) {
                            + setup_.data_dir.string());
   if (config_.observer.agreed)
     config_.observer.agreed(*view, v.member);
-  if (config_.observer.view)
-    config_.observer.view(view_line(*view, v.member));
 }
 
 void node::impl::start_roles() {

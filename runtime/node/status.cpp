@@ -253,19 +253,4 @@ std::string status_json(const status_input& in) {
   return model::json_text(out);
 }
 
-std::string view_line(const core::view& v, bool member) {
-  std::string names;
-  for (const core::member& m : v.members)
-    names += (names.empty() ? "" : " ")
-             + (m.name.empty() ? core::short_name(m.id.peer) : m.name);
-  auto running = std::ranges::count(v.jobs, core::job_state::running,
-                                    &core::job_entry::state);
-  return "view " + std::to_string(v.number) + " of shoal "
-         + core::to_hex(v.shoal).substr(0, 8) + ": "
-         + std::to_string(v.members.size())
-         + (v.members.size() == 1 ? " peer (" : " peers (") + names + "), "
-         + std::to_string(running) + (running == 1 ? " job" : " jobs")
-         + (member ? "" : "; this peer asks to join");
-}
-
 } // namespace shoal::runtime

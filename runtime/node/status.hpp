@@ -39,7 +39,4 @@ std::string status_json(const status_input& in);
 /// step and its resolved run file.
 std::string job_json(const status_input& in, const core::job_entry& job);
 
-/// "4 peers (a b c d), 1 job": the line of a view.
-std::string view_line(const core::view& v, bool member);
-
 } // namespace shoal::runtime

@@ -76,6 +76,14 @@ class Node(World):
         nodes = [self.ready("--name", name) for name in ("one", "two")]
         for node in nodes:
             node.wait_line(lambda line: "2 peers" in line)
+        said = [[line for line in node.lines if line.startswith(
+            ("alone", "found", "joined", "view"))] for node in nodes]
+        for lines in said:
+            self.assertTrue(lines[0].startswith(
+                "alone so far: looking for other peers"), lines)
+        joins = [line for lines in said for line in lines
+                 if line.startswith("joined shoal ")]
+        self.assertEqual(len(joins), 1, said)
         self.refuse_others_in_place_of_a_name()
         events = self.events(self.succeed(
             "train", self.tiny_run(), "--name", "two", "--out", "out",

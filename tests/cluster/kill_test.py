@@ -152,6 +152,10 @@ def main():
               f"pauses median {statistics.median(pauses):.2f} s, longest "
               f"{max(pauses):.2f} s (bar {bar:.2f} s); final loss differs by "
               f"{difference:.2e} (bar 1e-3)")
+        causes = [e.get("cause", "") for _, e in watch.others
+                  if e["event"] == "view"]
+        for name in {cluster.peers[n - 1].name for n in order}:
+            assert any(f"{name} is gone" in c for c in causes), (name, causes)
         if watch.repeated:
             print(f"steps run again, by kill: {watch.repeated}")
         assert len(watch.losses) == steps, "steps are missing"

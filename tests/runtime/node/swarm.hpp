@@ -91,7 +91,6 @@ public:
     c.memory_bytes = std::uint64_t{1} << 30;
     auto add = [this](const std::string& line) { said.add(line); };
     c.observer.ready = add;
-    c.observer.view = add;
     c.observer.waiting = add;
     c.observer.say = add;
     return c;
