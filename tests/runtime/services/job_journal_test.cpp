@@ -276,8 +276,11 @@ BOOST_AUTO_TEST_CASE(lines_say_what_the_command_line_prints) {
   BOOST_TEST(to_json_line(v)
              == R"({"event":"view","epoch":4,"peers":4,"step":0,)"
                 R"("plan":"2 replicas","unix_ms":0})");
-  e.loss = std::nan("");
+  v.cause = "b is gone";
   job_event back;
+  BOOST_TEST(from_json_line(to_json_line(v), back));
+  BOOST_TEST(back.cause == "b is gone");
+  e.loss = std::nan("");
   BOOST_TEST(from_json_line(to_json_line(e), back));
   BOOST_TEST(std::isnan(back.loss));
   for (const auto* bad : {"", "{", "[]", "3", "{}", R"({"event":"other"})",
