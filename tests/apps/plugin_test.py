@@ -111,7 +111,8 @@ where = "nobody"
                     "\ufffd place")
                 self.assertIn("start it again", line)
                 self.assertNotEqual(node.end(), 0)
-                other.wait_line(lambda line: ": 1 peer (" in line)
+                other.wait_line(lambda line: line.startswith("alone so far")
+                                or ": 1 peer (" in line)
                 self.assertEqual(other.end(signal.SIGTERM), 0)
 
     def refuse_plugin(self, file, *names):
