@@ -3,8 +3,10 @@
 
 #include "runtime/core/hex.hpp"
 #include "runtime/core/ids.hpp"
+#include "runtime/json_table.hpp"
 #include "runtime/model/json.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
@@ -19,15 +21,21 @@ using json = nlohmann::ordered_json;
 struct kind_name {
   job_event_kind kind;
   const char* name;
+  const char* meaning;
 };
 constexpr kind_name kind_names[] = {
-  {job_event_kind::step, "step"},
-  {job_event_kind::view, "view"},
-  {job_event_kind::eval, "eval"},
-  {job_event_kind::checkpoint, "checkpoint"},
-  {job_event_kind::notice, "notice"},
-  {job_event_kind::done, "done"},
+  {job_event_kind::step, "step", "an optimizer step is committed"},
+  {job_event_kind::view, "view",
+   "another view of the shoal, and so another plan, is in effect"},
+  {job_event_kind::eval, "eval", "the held-out loss was measured"},
+  {job_event_kind::checkpoint, "checkpoint", "a checkpoint is complete"},
+  {job_event_kind::notice, "notice", "something that people should know"},
+  {job_event_kind::done, "done", "the job has ended: no event follows"},
 };
+
+const kind_name& find_kind(job_event_kind kind) {
+  return *std::ranges::find(kind_names, kind, &kind_name::kind);
+}
 
 /// What `text` is called in events of this kind.
 const char* text_name(job_event_kind kind) {
@@ -101,55 +109,152 @@ bool read_numbers(const json& line, job_event& event) {
          && read(line, "unix_ms", event.unix_ms);
 }
 
+/// A field, and the kinds of events that have it.
+struct event_row {
+  unsigned kinds;
+  json_field<job_event> field;
+};
+
+constexpr unsigned bit(job_event_kind kind) {
+  return 1u << unsigned(kind);
+}
+constexpr unsigned step = bit(job_event_kind::step);
+constexpr unsigned view = bit(job_event_kind::view);
+constexpr unsigned eval = bit(job_event_kind::eval);
+constexpr unsigned checkpoint = bit(job_event_kind::checkpoint);
+constexpr unsigned notice = bit(job_event_kind::notice);
+constexpr unsigned done = bit(job_event_kind::done);
+constexpr unsigned all = step | view | eval | checkpoint | notice | done;
+
+template <class Value>
+json_value unless(const Value& nothing, Value value) {
+  return value == nothing ? left_out() : json_value(value);
+}
+
+json_value text_if_any(const job_event& e) {
+  return unless(std::string(), e.text);
+}
+
+const std::vector<event_row>& rows() {
+  using e = const job_event&;
+  static const std::vector<event_row> table{
+    {all,
+     {"event", "text", "", "which kind of event this is",
+      [](e event) { return json_value(find_kind(event.kind).name); }}},
+    {view,
+     {"epoch", "whole number", "", "of the view, counted up",
+      [](e v) { return json_value(v.epoch); }}},
+    {view,
+     {"peers", "whole number", "", "members of the view",
+      [](e v) { return json_value(v.peers); }}},
+    {all,
+     {"step", "whole number", "", "optimizer steps that were done",
+      [](e event) { return json_value(event.step); }}},
+    {step | eval | done,
+     {"loss", "number or null", "nats",
+      "mean over tokens; in `done` of the last step; null: it is not finite",
+      [](e event) { return json_value(event.loss); }}},
+    {eval,
+     {"perplexity", "number or null", "", "e to the power of the loss",
+      [](e event) { return json_value(std::exp(event.loss)); }}},
+    {step,
+     {"grad_norm", "number or null", "",
+      "of all gradients, before they are clipped",
+      [](e s) { return json_value(s.grad_norm); }}},
+    {step,
+     {"lr", "number", "", "learning rate of the step",
+      [](e s) { return json_value(s.lr); }}},
+    {step,
+     {"data", "text, optional", "",
+      "digest of the samples that the step used: 16 hexadecimal digits; `shoal "
+      "audit` checks it",
+      [](e s) {
+        return s.data == 0 ? left_out() : json_value(data_text(s.data));
+      }}},
+    {step,
+     {"tokens", "whole number", "tokens", "trained on since step 0",
+      [](e s) { return json_value(s.tokens); }}},
+    {eval,
+     {"tokens", "whole number", "tokens", "that the loss is a mean of",
+      [](e v) { return json_value(v.tokens); }}},
+    {step,
+     {"tokens_per_s", "number", "tokens/s", "of this step",
+      [](e s) { return json_value(s.tokens_per_s); }}},
+    {step,
+     {"bubble_percent", "number, optional", "%",
+      "part of the computing phase in which peers had nothing to compute",
+      [](e s) { return unless(0.0, s.bubble); }}},
+    {step,
+     {"computing_seconds", "number, optional", "s",
+      "from the step's begin to its last backward pass, on the peer that "
+      "reports",
+      [](e s) {
+        return s.computing_s > 0 ? json_value(s.computing_s) : left_out();
+      }}},
+    {step,
+     {"reducing_seconds", "number, optional", "s",
+      "from there until all gradients were reduced",
+      [](e s) {
+        return s.computing_s > 0 ? json_value(s.reducing_s) : left_out();
+      }}},
+    {all & ~view,
+     {"epoch", "whole number, optional", "",
+      "of the plan under which this was made",
+      [](e event) { return unless(std::uint64_t{0}, event.epoch); }}},
+    {step,
+     {"peers", "whole number, optional", "", "that computed the step",
+      [](e s) { return unless(0u, s.peers); }}},
+    {view,
+     {"plan", "text, optional", "", "what runs where, in words", text_if_any}},
+    {checkpoint,
+     {"path", "text, optional", "",
+      "folder that holds it; left out where it is not fetched", text_if_any}},
+    {done,
+     {"state", "text", "", "`done`, `cancelled` or `failed`",
+      [](e d) { return json_value(d.text); }}},
+    {notice, {"text", "text, optional", "", "the notice", text_if_any}},
+    {done,
+     {"cause", "text, optional", "", "why it failed",
+      [](e d) { return unless(std::string(), d.cause); }}},
+    {notice,
+     {"waits", "true, optional", "",
+      "no step ends until what the text says has happened",
+      [](e n) { return n.waits ? json_value(true) : left_out(); }}},
+    {checkpoint | notice,
+     {"digest", "text, optional", "",
+      "SHA-256 of the checkpoint's manifest, or of bytes that the job lacks",
+      [](e event) {
+        return event.digest == core::blob_digest{}
+                 ? left_out()
+                 : json_value(core::to_hex(event.digest));
+      }}},
+    {all,
+     {"unix_ms", "whole number", "ms", "when, since 1970 (UTC)",
+      [](e event) { return json_value(event.unix_ms); }}},
+  };
+  return table;
+}
+
 } // namespace
 
 std::string to_json_line(const job_event& event) {
-  json line;
-  for (const auto& [kind, name] : kind_names)
-    if (kind == event.kind)
-      line["event"] = name;
-  const bool measured = event.kind == job_event_kind::step
-                        || event.kind == job_event_kind::eval
-                        || event.kind == job_event_kind::done;
-  if (event.kind == job_event_kind::view) {
-    line["epoch"] = event.epoch;
-    line["peers"] = event.peers;
-  }
-  line["step"] = event.step;
-  if (measured)
-    line["loss"] = event.loss;
-  if (event.kind == job_event_kind::eval)
-    line["perplexity"] = std::exp(event.loss);
-  if (event.kind == job_event_kind::step) {
-    line["grad_norm"] = event.grad_norm;
-    line["lr"] = event.lr;
-    if (event.data != 0)
-      line["data"] = data_text(event.data);
-  }
-  if (measured && event.kind != job_event_kind::done) {
-    line["tokens"] = event.tokens;
-    line["tokens_per_s"] = event.tokens_per_s;
-    if (event.bubble != 0)
-      line["bubble_percent"] = event.bubble;
-    if (event.computing_s > 0) {
-      line["computing_seconds"] = event.computing_s;
-      line["reducing_seconds"] = event.reducing_s;
-    }
-  }
-  if (event.kind != job_event_kind::view && event.epoch != 0)
-    line["epoch"] = event.epoch;
-  if (event.kind != job_event_kind::view && event.peers != 0)
-    line["peers"] = event.peers;
-  if (!event.text.empty())
-    line[text_name(event.kind)] = event.text;
-  if (!event.cause.empty())
-    line["cause"] = event.cause;
-  if (event.waits)
-    line["waits"] = true;
-  if (event.digest != core::blob_digest{})
-    line["digest"] = core::to_hex(event.digest);
-  line["unix_ms"] = event.unix_ms;
+  json_value line;
+  for (const event_row& row : rows())
+    if (row.kinds & bit(event.kind))
+      if (json_value value = row.field.value(event); !value.is_discarded())
+        line[std::string(row.field.name)] = std::move(value);
   return model::json_text(line);
+}
+
+std::vector<event_text> event_texts() {
+  std::vector<event_text> out;
+  for (const auto& [kind, name, meaning] : kind_names) {
+    event_text& event = out.emplace_back(event_text{name, meaning, {}});
+    for (const event_row& row : rows())
+      if (row.kinds & bit(kind))
+        event.fields.push_back(text_of(row.field));
+  }
+  return out;
 }
 
 bool from_json_line(std::string_view text, job_event& event) {
@@ -161,7 +266,7 @@ bool from_json_line(std::string_view text, job_event& event) {
     return false;
   bool known = false;
   event = {};
-  for (const auto& k : kind_names)
+  for (const kind_name& k : kind_names)
     if (*name == k.name) {
       event.kind = k.kind;
       known = true;

@@ -16,18 +16,31 @@
 // from there until all gradients were reduced; what is left of a step is the
 // vote and the optimizer. None of them is written where it is not known.
 //
+// The fields of each kind of event are one table, which writes the lines and
+// which `shoal reference` prints.
+//
 // Threads: any. Errors: parse answers false for what is no event.
 #pragma once
 
+#include "runtime/field_text.hpp"
 #include "runtime/job_log.hpp"
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace shoal::runtime {
 
 /// Without the line's end.
 std::string to_json_line(const job_event& event);
+
+/// A kind of event, as people read of it.
+struct event_text {
+  std::string name;
+  std::string meaning;
+  std::vector<field_text> fields;
+};
+std::vector<event_text> event_texts();
 
 [[nodiscard]] bool from_json_line(std::string_view line, job_event& event);
 

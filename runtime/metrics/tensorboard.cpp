@@ -145,31 +145,43 @@ tensorboard_writer::add_scalar(std::string_view tag, std::uint64_t step,
   return write_record(event);
 }
 
-std::error_code tensorboard_writer::add(const job_event& event) {
-  struct scalar {
-    const char* tag;
-    double value;
+std::span<const tensorboard_tag> tensorboard_tags() {
+  using kind = job_event_kind;
+  using e = const job_event&;
+  static constexpr tensorboard_tag tags[] = {
+    {"loss_metrics/global_avg_loss", kind::step, "nats", "loss of the step",
+     [](e s) { return s.loss; }},
+    {"grad_norm", kind::step, "", "of all gradients, before they are clipped",
+     [](e s) { return s.grad_norm; }},
+    {"lr", kind::step, "", "learning rate", [](e s) { return s.lr; }},
+    {"throughput(tps)", kind::step, "tokens/s", "of the step",
+     [](e s) { return s.tokens_per_s; }},
+    {"n_tokens_seen", kind::step, "tokens", "trained on since step 0",
+     [](e s) { return static_cast<double>(s.tokens); }},
+    {"bubble(%)", kind::step, "%",
+     "part of the computing phase in which peers had nothing to compute; left "
+     "out where it is not known",
+     [](e s) { return s.bubble; }, true},
+    {"validation_metrics/loss", kind::eval, "nats", "held-out loss",
+     [](e v) { return v.loss; }},
+    {"validation_metrics/perplexity", kind::eval, "",
+     "e to the power of the held-out loss",
+     [](e v) { return std::exp(v.loss); }},
   };
-  std::array<scalar, 6> list{};
-  std::size_t count = 0;
-  if (event.kind == job_event_kind::step) {
-    list = {{{"loss_metrics/global_avg_loss", event.loss},
-             {"grad_norm", event.grad_norm},
-             {"lr", event.lr},
-             {"throughput(tps)", event.tokens_per_s},
-             {"n_tokens_seen", static_cast<double>(event.tokens)},
-             {"bubble(%)", event.bubble}}};
-    count = event.bubble != 0 ? 6 : 5;
-  } else if (event.kind == job_event_kind::eval) {
-    list[0] = {"validation_metrics/loss", event.loss};
-    list[1] = {"validation_metrics/perplexity", std::exp(event.loss)};
-    count = 2;
-  }
+  return tags;
+}
+
+std::error_code tensorboard_writer::add(const job_event& event) {
   const auto seconds = static_cast<double>(event.unix_ms) / 1000;
-  for (std::size_t i = 0; i < count; ++i)
-    if (const auto error =
-          add_scalar(list[i].tag, event.step, list[i].value, seconds))
+  for (const tensorboard_tag& t : tensorboard_tags()) {
+    if (t.kind != event.kind)
+      continue;
+    const double value = t.value(event);
+    if (t.none_is_zero && value == 0)
+      continue;
+    if (const auto error = add_scalar(t.tag, event.step, value, seconds))
       return error;
+  }
   return {};
 }
 

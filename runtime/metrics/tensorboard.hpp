@@ -27,6 +27,17 @@ std::uint32_t crc32c(std::span<const std::byte> bytes) noexcept;
 /// The rotated and shifted sum that the framing stores.
 std::uint32_t masked_crc32c(std::span<const std::byte> bytes) noexcept;
 
+/// What is written of which events, and under which tag.
+struct tensorboard_tag {
+  std::string_view tag;
+  job_event_kind kind;
+  std::string_view unit; ///< empty: none
+  std::string_view meaning;
+  double (*value)(const job_event&);
+  bool none_is_zero = false; ///< 0 is not written: it means "not known"
+};
+std::span<const tensorboard_tag> tensorboard_tags();
+
 class tensorboard_writer {
 public:
   /// Makes folder/events.out.tfevents.<seconds>.<host>.<pid>. Throws
@@ -43,7 +54,7 @@ public:
   add_scalar(std::string_view tag, std::uint64_t step, double value,
              double unix_seconds);
 
-  /// Writes what a step or an evaluation measured under the usual tags;
+  /// Writes what a step or an evaluation measured, as tensorboard_tags() says;
   /// other events are skipped.
   [[nodiscard]] std::error_code add(const job_event& event);
 
