@@ -1,11 +1,15 @@
 // runtime/node/status.cpp -- what `shoal status --json` prints.
+//
+// Each object is a table: name, type, unit, meaning, and how to get the value.
 #include "runtime/node/status.hpp"
 
 #include "runtime/core/training/detours.hpp"
 #include "runtime/core/training/host_memory.hpp"
 #include "runtime/core/training/plan_reasons.hpp"
 #include "runtime/job_journal.hpp"
+#include "runtime/json_table.hpp"
 #include "runtime/model/json.hpp"
+#include "runtime/plan_json.hpp"
 #include "runtime/unheld_roles.hpp"
 
 #include <algorithm>
@@ -13,9 +17,11 @@
 
 namespace shoal::runtime {
 
-using nlohmann::json;
+namespace {
 
-static const char* phase_name(core::cluster::phase p) {
+using json = json_value;
+
+const char* phase_name(core::cluster::phase p) {
   switch (p) {
   case core::cluster::phase::created:
     return "starting";
@@ -31,42 +37,106 @@ static const char* phase_name(core::cluster::phase p) {
   return "unknown";
 }
 
-static json peer_json(const status_input& in, const core::member& m,
-                      const core::memory_by_peer& memory) {
-  bool here = std::ranges::find(in.reachable, m.id.peer) != in.reachable.end();
-  json device = {{"kind", m.device.kind},
-                 {"name", m.device.name},
-                 {"threads", m.device.threads},
-                 {"host_threads", m.device.host_threads},
-                 {"mflops", m.device.mflops},
-                 {"stream_mbps", m.device.stream_mbps},
-                 {"memory_bytes", m.device.memory_bytes},
-                 {"host_memory_bytes", m.device.host_memory_bytes},
-                 {"memory_is_share", m.device.memory_is_share}};
-  // What jobs may use of it, as peers of one host share that host's.
-  if (auto at = memory.find(m.id.peer); at != memory.end())
-    device["memory_for_jobs_bytes"] = at->second;
-  const char* state = m.state == core::member_state::joining   ? "joining"
-                      : !here                                  ? "unreachable"
-                      : m.state == core::member_state::leaving ? "leaving"
-                                                               : "active";
-  const auto version = in.versions.find(m.id.peer);
-  json out = {{"id", core::to_hex(m.id.peer)},
-              {"name", m.name},
-              {"version", version == in.versions.end() ? "" : version->second},
-              {"state", state},
-              {"addresses", m.addresses},
-              {"devices", m.witness ? json::array() : json::array({device})},
-              {"incarnation", m.id.incarnation},
-              {"host", m.host},
-              {"voter", m.voter},
-              {"witness", m.witness},
-              {"roles", m.roles}};
-  return out;
+/// Text: JSON numbers of other programs lose the last digits.
+std::string job_text(core::job_id job) {
+  char id[17];
+  std::snprintf(id, sizeof id, "%016llx", static_cast<unsigned long long>(job));
+  return id;
 }
 
+std::string name_of(const core::view& v, const core::member_id& id) {
+  const core::member* m = core::find_member(v, id.peer);
+  return m && !m->name.empty() ? m->name : core::short_name(id.peer);
+}
+
+// A peer.
+
+struct device_of {
+  const core::device_profile& is;
+  /// What jobs may use of it, as peers of one host share that host's.
+  std::optional<std::uint64_t> memory_for_jobs;
+};
+
+const json_table<device_of>& device_table() {
+  using d = const device_of&;
+  static const json_table<device_of> table{
+    {"kind", "text", "", "`cpu`", [](d v) { return json(v.is.kind); }},
+    {"name", "text", "", "the processor's name",
+     [](d v) { return json(v.is.name); }},
+    {"threads", "whole number", "", "threads that compute",
+     [](d v) { return json(v.is.threads); }},
+    {"host_threads", "whole number", "", "cores of its machine; 0: not known",
+     [](d v) { return json(v.is.host_threads); }},
+    {"mflops", "whole number", "MFLOP/s", "measured in float32 products",
+     [](d v) { return json(v.is.mflops); }},
+    {"stream_mbps", "whole number", "MB/s",
+     "measured speed of its memory; 0: not known",
+     [](d v) { return json(v.is.stream_mbps); }},
+    {"memory_bytes", "whole number", "bytes", "that its node offers to jobs",
+     [](d v) { return json(v.is.memory_bytes); }},
+    {"host_memory_bytes", "whole number", "bytes",
+     "of its machine or container, in all; 0: not known",
+     [](d v) { return json(v.is.host_memory_bytes); }},
+    {"memory_is_share", "true or false", "",
+     "whether it shares what it offers with other nodes of its machine",
+     [](d v) { return json(v.is.memory_is_share); }},
+    {"memory_for_jobs_bytes", "whole number, optional", "bytes",
+     "what plans count on, after such sharing", [](d v) {
+       return v.memory_for_jobs ? json(*v.memory_for_jobs) : left_out();
+     }}};
+  return table;
+}
+
+struct peer_of {
+  const core::member& is;
+  std::string version;
+  bool reachable;
+  std::optional<std::uint64_t> memory_for_jobs;
+};
+
+const char* state_of(const peer_of& p) {
+  return p.is.state == core::member_state::joining   ? "joining"
+         : !p.reachable                              ? "unreachable"
+         : p.is.state == core::member_state::leaving ? "leaving"
+                                                     : "active";
+}
+
+const json_table<peer_of>& peer_table() {
+  using p = const peer_of&;
+  static const json_table<peer_of> table{
+    {"id", "text", "", "64 hexadecimal digits",
+     [](p v) { return json(core::to_hex(v.is.id.peer)); }},
+    {"name", "text", "", "--name of its node",
+     [](p v) { return json(v.is.name); }},
+    {"state", "text", "", "`active`, `joining`, `leaving` or `unreachable`",
+     [](p v) { return json(state_of(v)); }},
+    {"addresses", "list of texts", "", "where it listens",
+     [](p v) { return json(v.is.addresses); }},
+    {"devices", "list of objects", "", "what computes; none of a witness",
+     [](p v) {
+       return v.is.witness
+                ? json::array()
+                : json::array(
+                  {written(device_table(), {v.is.device, v.memory_for_jobs})});
+     },
+     texts_of(device_table())},
+    {"incarnation", "whole number", "", "counts the starts of its node",
+     [](p v) { return json(v.is.id.incarnation); }},
+    {"host", "text", "", "equal for peers of one machine",
+     [](p v) { return json(v.is.host); }},
+    {"voter", "true or false", "", "whether it counts for the quorum",
+     [](p v) { return json(v.is.voter); }},
+    {"witness", "true or false", "", "whether it votes only",
+     [](p v) { return json(v.is.witness); }},
+    {"roles", "list of texts", "", "roles that run files may place there",
+     [](p v) { return json(v.is.roles); }}};
+  return table;
+}
+
+// A job.
+
 /// training.steps of a run file, or 0.
-static std::uint64_t steps_of(const core::job_entry& job) {
+std::uint64_t steps_of(const core::job_entry& job) {
   auto run = model::parse_json<json>(job.run_json);
   if (!run.is_object() || !run.contains("training")
       || !run["training"].is_object())
@@ -77,53 +147,56 @@ static std::uint64_t steps_of(const core::job_entry& job) {
            : 0;
 }
 
-/// Text: JSON numbers of other programs lose the last digits.
-static std::string job_text(core::job_id job) {
-  char id[17];
-  std::snprintf(id, sizeof id, "%016llx", static_cast<unsigned long long>(job));
-  return id;
-}
+/// Where a job runs: a plan's entry for it.
+struct place_of {
+  const core::view& in;
+  const core::assignment& is;
+};
 
 /// Who has the roles that a job has once.
-static json roles_json(const core::view& v, const core::assignment& a) {
-  auto name = [&v](const core::member_id& id) {
-    const core::member* m = core::find_member(v, id.peer);
-    return m ? m->name : core::short_name(id.peer);
-  };
-  return {{"data_source", name(a.data_source)},
-          {"evaluator", name(a.evaluator)},
-          {"checkpointer", name(a.checkpointer)},
-          {"reporter", name(a.reporter)}};
+const json_table<place_of>& roles_table() {
+  using a = const place_of&;
+  static const json_table<place_of> table{
+    {"data_source", "text", "", "peer that hands out the samples",
+     [](a v) { return json(name_of(v.in, v.is.data_source)); }},
+    {"evaluator", "text", "", "peer that sums the held-out loss",
+     [](a v) { return json(name_of(v.in, v.is.evaluator)); }},
+    {"checkpointer", "text", "", "peer that completes checkpoints",
+     [](a v) { return json(name_of(v.in, v.is.checkpointer)); }},
+    {"reporter", "text", "", "peer that reports the steps",
+     [](a v) { return json(name_of(v.in, v.is.reporter)); }}};
+  return table;
 }
 
-static std::string name_of(const core::view& v, const core::member_id& id) {
-  const core::member* m = core::find_member(v, id.peer);
-  return m && !m->name.empty() ? m->name : core::short_name(id.peer);
+struct stage_of {
+  const core::view& in;
+  const core::stage_place& is;
+};
+
+const json_table<stage_of>& stage_table() {
+  static const json_table<stage_of> table{
+    {"peer", "text", "", "name of the peer that computes this stage",
+     [](const stage_of& s) { return json(name_of(s.in, s.is.where)); }},
+    {"first_layer", "whole number", "", "counted from 0",
+     [](const stage_of& s) { return json(s.is.first_block); }},
+    {"last_layer", "whole number", "", "included", [](const stage_of& s) {
+       return json(std::int64_t{s.is.last_block} - 1);
+     }}};
+  return table;
 }
 
-/// Each stage of each replica with its layers, both ends included.
-static json places_json(const core::view& v, const core::assignment& a) {
+json places_json(const place_of& a) {
   json out = json::array();
-  for (const core::replica_place& r : a.replicas) {
+  for (const core::replica_place& r : a.is.replicas) {
     json& stages = out.emplace_back(json::array());
     for (const core::stage_place& s : r.stages)
-      stages.push_back({{"peer", name_of(v, s.where)},
-                        {"first_layer", s.first_block},
-                        {"last_layer", std::int64_t{s.last_block} - 1}});
+      stages.push_back(written<stage_of>(stage_table(), {a.in, s}));
   }
   return out;
 }
 
-static json unheld_json(const core::view& v, const core::assignment& a) {
-  json out = json::array();
-  for (const core::unheld_wish& w : unheld_of(v, a))
-    out.push_back(
-      {{"key", w.key}, {"wanted", w.wanted}, {"got", w.got}, {"why", w.why}});
-  return out;
-}
-
 /// The planner's line, and roles that no peer starts, which it does not know.
-static std::string plan_text(const core::view& v, const core::assignment& a) {
+std::string plan_text(const core::view& v, const core::assignment& a) {
   std::string out = core::to_text(v, a);
   for (const core::unheld_wish& w : unheld_of(v, a))
     if (w.key == "roles")
@@ -131,126 +204,302 @@ static std::string plan_text(const core::view& v, const core::assignment& a) {
   return out;
 }
 
-static json idle_json(const core::view& v, const core::assignment& a) {
-  json out = json::array();
-  for (const core::idle_member& m : core::idle_members(v, a))
-    out.push_back({{"peer", name_of(v, m.who)}, {"why", m.why}});
+struct job_of {
+  const core::job_entry& is;
+  std::optional<job_event> last;    ///< step that this node knows of
+  std::optional<job_event> awaited; ///< what the running job waits for
+  std::optional<place_of> place;    ///< none while no plan has it
+};
+
+/// A node that was away when a job ended knows of its end by the view, and may
+/// know fewer steps.
+json step_of(const job_of& j) {
+  return json(j.last ? std::max(j.last->step, j.is.done_step) : j.is.done_step);
+}
+
+json waiting_of(const job_of& j) {
+  if (j.place && !j.place->is.why_waiting.empty())
+    return json(j.place->is.why_waiting);
+  return j.awaited ? json(j.awaited->text) : left_out();
+}
+
+const json_table<job_of>& job_table() {
+  using j = const job_of&;
+  static const json_table<job_of> table{
+    {"id", "text", "", "16 hexadecimal digits",
+     [](j v) { return json(job_text(v.is.id)); }},
+    {"name", "text", "", "of its run file",
+     [](j v) { return json(v.is.name); }},
+    {"state", "text", "", "`running`, `done`, `cancelled` or `failed`",
+     [](j v) { return json(core::to_text(v.is.state)); }},
+    {"priority", "whole number", "", "job.priority",
+     [](j v) { return json(v.is.priority); }},
+    {"changed", "whole number", "", "epoch in which it got this state",
+     [](j v) { return json(v.is.changed); }},
+    {"step", "whole number", "", "steps that were done", step_of},
+    {"steps", "whole number", "", "training.steps",
+     [](j v) { return json(steps_of(v.is)); }},
+    {"done_step", "whole number", "", "step at which it ended; 0 before",
+     [](j v) { return json(v.is.done_step); }},
+    {"loss", "number or null, optional", "nats", "of the last step",
+     [](j v) { return v.last ? json(v.last->loss) : left_out(); }},
+    {"tokens_per_s", "number, optional", "tokens/s", "of the last step",
+     [](j v) { return v.last ? json(v.last->tokens_per_s) : left_out(); }},
+    {"cause", "text, optional", "", "why it failed",
+     [](j v) { return v.is.cause.empty() ? left_out() : json(v.is.cause); }},
+    {"waiting", "text, optional", "", "what it waits for", waiting_of},
+    {"plan", "text, optional", "", "what runs where, in words",
+     [](j v) {
+       return v.place ? json(plan_text(v.place->in, v.place->is)) : left_out();
+     }},
+    {"replicas", "whole number, optional", "", "copies of the model that train",
+     [](j v) {
+       return v.place ? json(core::replica_count(v.place->is.replicas))
+                      : left_out();
+     }},
+    {"stages", "whole number, optional", "", "of each replica",
+     [](j v) {
+       if (!v.place)
+         return left_out();
+       const auto& all = v.place->is.replicas;
+       return json(all.empty() ? 0 : all[0].stages.size());
+     }},
+    {"roles", "object, optional", "",
+     "who has what a job has once; none while it waits",
+     [](j v) {
+       return v.place && v.place->is.why_waiting.empty()
+                ? written(roles_table(), *v.place)
+                : left_out();
+     },
+     texts_of(roles_table())},
+    {"places", "list of lists of objects, optional", "",
+     "for each replica its stages",
+     [](j v) { return v.place ? places_json(*v.place) : left_out(); },
+     texts_of(stage_table())},
+    {"unheld", "list of objects, optional", "",
+     "wishes that the plan does not fulfil",
+     [](j v) {
+       return v.place ? unheld_json(v.place->in, v.place->is) : left_out();
+     },
+     unheld_fields()},
+    {"idle", "list of objects, optional", "", "peers without work for the job",
+     [](j v) {
+       return v.place ? idle_json(v.place->in, v.place->is) : left_out();
+     },
+     idle_fields()}};
+  return table;
+}
+
+job_of job_in(const status_input& in, const core::job_entry& job) {
+  job_of out{job, {}, {}, {}};
+  if (in.journal) {
+    out.last = in.journal->last_step(job.id);
+    if (job.state == core::job_state::running)
+      out.awaited = in.journal->awaited(job.id);
+  }
+  if (in.plan)
+    for (const core::assignment& a : in.plan->jobs)
+      if (a.job == job.id)
+        out.place.emplace(place_of{*in.view, a});
   return out;
 }
 
-static json job_line(const status_input& in, const core::job_entry& job) {
-  json out = {{"id", job_text(job.id)},
-              {"name", job.name},
-              {"state", core::to_text(job.state)},
-              {"priority", job.priority},
-              {"changed", job.changed},
-              {"step", job.done_step},
-              {"steps", steps_of(job)},
-              {"done_step", job.done_step}};
-  if (auto last = in.journal ? in.journal->last_step(job.id) : std::nullopt) {
-    // A node that was away when a job ended knows of its end by the view, and
-    // may know fewer steps.
-    out["step"] = std::max(last->step, job.done_step);
-    out["loss"] = last->loss;
-    out["tokens_per_s"] = last->tokens_per_s;
+// Links.
+
+const json_table<link_hub::job_bytes>& job_bytes_table() {
+  using b = const link_hub::job_bytes&;
+  static const json_table<link_hub::job_bytes> table{
+    {"job", "text", "", "its id; empty: of no job",
+     [](b v) { return json(v.job ? job_text(v.job) : ""); }},
+    {"sent_bytes", "whole number", "bytes", "to that peer",
+     [](b v) { return json(v.sent); }},
+    {"received_bytes", "whole number", "bytes", "from that peer",
+     [](b v) { return json(v.received); }}};
+  return table;
+}
+
+/// Bytes by one fabric, and by job. Speeds are null while not known.
+const json_table<link_hub::link_stat>& moved_table() {
+  using l = const link_hub::link_stat&;
+  static const json_table<link_hub::link_stat> table{
+    {"fabric", "text", "", "what carried them",
+     [](l v) { return json(v.fabric); }},
+    {"sent_bytes", "whole number", "bytes", "to that peer",
+     [](l v) { return json(v.sent_bytes); }},
+    {"received_bytes", "whole number", "bytes", "from that peer",
+     [](l v) { return json(v.received_bytes); }},
+    {"latency_ns", "whole number or null", "ns",
+     "half of a small transfer's round trip; null: not known",
+     [](l v) { return v.latency_ns ? json(v.latency_ns) : json(); }},
+    {"bytes_per_s", "whole number or null", "bytes/s",
+     "of what this node sends; null: not known",
+     [](l v) { return v.bytes_per_s ? json(v.bytes_per_s) : json(); }},
+    {"jobs", "list of objects", "", "the same by job",
+     [](l v) { return written_each(job_bytes_table(), v.jobs); },
+     texts_of(job_bytes_table())}};
+  return table;
+}
+
+const json_table<fabric_reason>& reason_table() {
+  static const json_table<fabric_reason> table{
+    {"fabric", "text", "", "a faster one",
+     [](const fabric_reason& r) { return json(r.fabric); }},
+    {"why", "text", "", "why it is not used",
+     [](const fabric_reason& r) { return json(r.why); }}};
+  return table;
+}
+
+struct pair_of {
+  core::peer_id peer;
+  std::string fabric;
+  std::vector<fabric_reason> instead_of;
+  std::vector<link_hub::link_stat> moved;
+};
+
+const json_table<pair_of>& pair_table() {
+  using p = const pair_of&;
+  static const json_table<pair_of> table{
+    {"peer", "text", "", "its id; this node's own: within the process",
+     [](p v) { return json(core::to_hex(v.peer)); }},
+    {"fabric", "text", "",
+     "what carries tensors: `shm`, `rdma`, `ucx-tcp`, `tls`, or `local` within "
+     "the process",
+     [](p v) { return json(v.fabric); }},
+    {"instead_of", "list of objects", "", "faster fabrics that are not used",
+     [](p v) { return written_each(reason_table(), v.instead_of); },
+     texts_of(reason_table())},
+    {"moved", "list of objects", "", "what went over the link, by fabric",
+     [](p v) { return written_each(moved_table(), v.moved); },
+     texts_of(moved_table())}};
+  return table;
+}
+
+json links_json(const status_input& in) {
+  std::vector<pair_of> all;
+  for (const auto& [peer, choice] : in.pairs) {
+    pair_of& pair = all.emplace_back(
+      pair_of{peer, name_of(choice.used), choice.instead_of, {}});
+    for (const link_hub::link_stat& l : in.links)
+      if (l.peer == peer)
+        pair.moved.push_back(l);
   }
-  if (!job.cause.empty())
-    out["cause"] = job.cause;
-  if (job.state == core::job_state::running && in.journal)
-    if (const auto awaited = in.journal->awaited(job.id))
-      out["waiting"] = awaited->text;
-  if (!in.plan)
+  for (const link_hub::link_stat& l : in.links)
+    if (l.peer == in.self)
+      all.push_back({l.peer, l.fabric, {}, {l}});
+  return written_each(pair_table(), all);
+}
+
+// All of it.
+
+const json_table<beacon_counts>& beacons_table() {
+  using b = const beacon_counts&;
+  static const json_table<beacon_counts> table{
+    {"dialled", "whole number", "", "of a peer that was then contacted",
+     [](b v) { return json(v.dialled); }},
+    {"connected", "whole number", "", "of a peer that is connected already",
+     [](b v) { return json(v.connected); }},
+    {"crowded", "whole number", "", "not looked at: more than the limit",
+     [](b v) { return json(v.crowded); }},
+    {"strange", "whole number", "", "malformed, or of another cluster or key",
+     [](b v) { return json(v.strange); }},
+    {"old", "whole number", "", "repeated or overtaken",
+     [](b v) { return json(v.old); }},
+    {"elsewhere", "whole number", "", "from another address than they name",
+     [](b v) { return json(v.elsewhere); }},
+    {"paused", "whole number", "", "of a peer that was contacted just before",
+     [](b v) { return json(v.paused); }}};
+  return table;
+}
+
+json peers_json(const status_input& in) {
+  json out = json::array();
+  if (!in.view)
     return out;
-  for (const core::assignment& a : in.plan->jobs)
-    if (a.job == job.id) {
-      out["plan"] = plan_text(*in.view, a);
-      out["replicas"] = core::replica_count(a.replicas);
-      out["stages"] = a.replicas.empty() ? 0 : a.replicas[0].stages.size();
-      if (!a.why_waiting.empty())
-        out["waiting"] = a.why_waiting;
-      else
-        out["roles"] = roles_json(*in.view, a);
-      out["places"] = places_json(*in.view, a);
-      out["unheld"] = unheld_json(*in.view, a);
-      out["idle"] = idle_json(*in.view, a);
-    }
+  const auto memory = core::memory_for_jobs(*in.view, in.view->previous);
+  for (const core::member& m : in.view->members) {
+    const auto version = in.versions.find(m.id.peer);
+    peer_of peer{m,
+                 version == in.versions.end() ? "" : version->second,
+                 std::ranges::count(in.reachable, m.id.peer) > 0,
+                 {}};
+    if (const auto at = memory.find(m.id.peer); at != memory.end())
+      peer.memory_for_jobs = at->second;
+    out.push_back(written(peer_table(), peer));
+  }
   return out;
 }
+
+json jobs_json(const status_input& in) {
+  json out = json::array();
+  if (in.view)
+    for (const core::job_entry& job : in.view->jobs)
+      out.push_back(written(job_table(), job_in(in, job)));
+  return out;
+}
+
+json cuts_json(const status_input& in) {
+  json out = json::array();
+  if (in.view)
+    for (const core::cut_pair& cut : in.view->cuts)
+      out.push_back({core::to_hex(cut.low.peer), core::to_hex(cut.high.peer)});
+  return out;
+}
+
+const json_table<status_input>& status_table() {
+  using s = const status_input&;
+  static const json_table<status_input> table{
+    {"epoch", "whole number", "", "of the view, counted up; 0: none yet",
+     [](s v) { return json(v.view ? v.view->number : 0); }},
+    {"id", "text", "", "of the shoal, in hexadecimal digits",
+     [](s v) { return json(v.view ? core::to_hex(v.view->shoal) : ""); }},
+    {"self", "text", "", "id of the node that answers",
+     [](s v) { return json(core::to_hex(v.self)); }},
+    {"name", "text", "", "its name", [](s v) { return json(v.name); }},
+    {"address", "text", "", "where it listens",
+     [](s v) { return json(v.address); }},
+    {"data_dir", "text", "", "its data directory",
+     [](s v) { return json(v.data_dir); }},
+    {"state", "text", "",
+     "of the node: `starting`, `waiting` (no quorum), `member`, `joining` or "
+     "`gone`",
+     [](s v) { return json(phase_name(v.phase)); }},
+    {"cluster", "text, optional", "", "name of the shoal",
+     [](s v) { return v.view ? json(v.view->cluster) : left_out(); }},
+    {"peers", "list of objects", "", "members of the view", peers_json,
+     texts_of(peer_table())},
+    {"jobs", "list of objects", "", "as `shoal jobs --json` lists them",
+     jobs_json},
+    {"cuts", "list of lists of texts", "",
+     "ids of two members each that cannot reach each other", cuts_json},
+    {"links", "list of objects", "", "how tensors reach each peer", links_json,
+     texts_of(pair_table())},
+    {"beacons", "object", "",
+     "multicast beacons that were received, by what became of them",
+     [](s v) { return written(beacons_table(), v.beacons); },
+     texts_of(beacons_table())}};
+  return table;
+}
+
+} // namespace
 
 std::string job_json(const status_input& in, const core::job_entry& job) {
-  json out = job_line(in, job);
+  json out = written(job_table(), job_in(in, job));
   out["text"] = core::to_hex(job.data); // by which a folder knows its run
   json run = model::parse_json<json>(job.run_json);
   out["run"] = run.is_discarded() ? json() : std::move(run);
   return model::json_text(out);
 }
 
-/// Bytes by one fabric, and by job. Speeds are null while not known.
-static json moved_json(const link_hub::link_stat& l) {
-  json out = {{"fabric", l.fabric},
-              {"sent_bytes", l.sent_bytes},
-              {"received_bytes", l.received_bytes},
-              {"latency_ns", l.latency_ns ? json(l.latency_ns) : json()},
-              {"bytes_per_s", l.bytes_per_s ? json(l.bytes_per_s) : json()},
-              {"jobs", json::array()}};
-  for (const link_hub::job_bytes& j : l.jobs)
-    out["jobs"].push_back({{"job", j.job ? job_text(j.job) : ""},
-                           {"sent_bytes", j.sent},
-                           {"received_bytes", j.received}});
-  return out;
-}
-
-static json pair_json(const status_input& in, const core::peer_id& peer,
-                      const pair_choice& choice) {
-  json out = {{"peer", core::to_hex(peer)},
-              {"fabric", name_of(choice.used)},
-              {"instead_of", json::array()},
-              {"moved", json::array()}};
-  for (const fabric_reason& r : choice.instead_of)
-    out["instead_of"].push_back({{"fabric", r.fabric}, {"why", r.why}});
-  for (const link_hub::link_stat& l : in.links)
-    if (l.peer == peer)
-      out["moved"].push_back(moved_json(l));
-  return out;
-}
-
 std::string status_json(const status_input& in) {
-  json out = {{"epoch", in.view ? in.view->number : 0},
-              {"id", in.view ? core::to_hex(in.view->shoal) : ""},
-              {"self", core::to_hex(in.self)},
-              {"name", in.name},
-              {"address", in.address},
-              {"data_dir", in.data_dir},
-              {"state", phase_name(in.phase)},
-              {"peers", json::array()},
-              {"jobs", json::array()},
-              {"cuts", json::array()},
-              {"links", json::array()}};
-  out["beacons"] = {
-    {"dialled", in.beacons.dialled}, {"connected", in.beacons.connected},
-    {"crowded", in.beacons.crowded}, {"strange", in.beacons.strange},
-    {"old", in.beacons.old},         {"elsewhere", in.beacons.elsewhere},
-    {"paused", in.beacons.paused}};
-  if (in.view) {
-    out["cluster"] = in.view->cluster;
-    const auto memory = core::memory_for_jobs(*in.view, in.view->previous);
-    for (const core::member& m : in.view->members)
-      out["peers"].push_back(peer_json(in, m, memory));
-    for (const core::cut_pair& cut : in.view->cuts)
-      out["cuts"].push_back(
-        {core::to_hex(cut.low.peer), core::to_hex(cut.high.peer)});
-    for (const core::job_entry& job : in.view->jobs)
-      out["jobs"].push_back(job_line(in, job));
-  }
-  for (const auto& [peer, choice] : in.pairs)
-    out["links"].push_back(pair_json(in, peer, choice));
-  for (const link_hub::link_stat& l : in.links)
-    if (l.peer == in.self)
-      out["links"].push_back({{"peer", core::to_hex(l.peer)},
-                              {"fabric", l.fabric},
-                              {"instead_of", json::array()},
-                              {"moved", json::array({moved_json(l)})}});
-  return model::json_text(out);
+  return model::json_text(written(status_table(), in));
+}
+
+std::vector<field_text> status_fields() {
+  return texts_of(status_table());
+}
+
+std::vector<field_text> job_fields() {
+  return texts_of(job_table());
 }
 
 } // namespace shoal::runtime

@@ -3,6 +3,7 @@
 
 #include "runtime/core/cluster/membership.hpp"
 #include "runtime/core/training/plan.hpp"
+#include "runtime/field_text.hpp"
 #include "runtime/links.hpp"
 #include "runtime/node/beacon_filter.hpp"
 #include "runtime/node/paired_ways.hpp"
@@ -34,6 +35,8 @@ struct status_input {
 
 /// Peers: state is "active", "joining", "leaving" or "unreachable".
 std::string status_json(const status_input& in);
+std::vector<field_text> status_fields();
+std::vector<field_text> job_fields(); ///< of each of its jobs
 
 /// What `shoal attach` starts from: a job's place among the others, its last
 /// step and its resolved run file.
