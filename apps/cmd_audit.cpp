@@ -1,14 +1,14 @@
 // apps/cmd_audit.cpp -- shoal audit: which samples a run has used.
 #include "apps/commands.hpp"
+#include "apps/json_documents.hpp"
 #include "apps/metrics_log.hpp"
 #include "apps/run_file.hpp"
 #include "apps/run_record.hpp"
 #include "runtime/core/training/ledger.hpp"
+#include "runtime/json_table.hpp"
 #include "runtime/model/corpus.hpp"
 #include "runtime/model/json.hpp"
 #include "runtime/store/store.hpp" // sha256
-
-#include <nlohmann/json.hpp>
 
 #include <cstdio>
 #include <fstream>
@@ -31,6 +31,55 @@ std::string list(const core::findings& all) {
   if (all.count > shown)
     out += " and " + std::to_string(all.count - shown) + " more";
   return out;
+}
+
+struct verdict {
+  const core::audit& of;
+  const core::findings& impossible;
+  std::uint64_t first_step;
+  bool same_text;
+
+  bool proven() const { return of.proven() && impossible.count == 0; }
+};
+
+const runtime::json_table<verdict>& verdict_table() {
+  using json = runtime::json_value;
+  using v = const verdict&;
+  static const runtime::json_table<verdict> table{
+    {"first_step", "whole number", "", "the first that metrics.jsonl names",
+     [](v a) { return json(a.first_step); }},
+    {"steps", "whole number", "", "that were committed",
+     [](v a) { return json(a.of.steps); }},
+    {"samples", "whole number", "", "that they used",
+     [](v a) { return json(a.of.samples); }},
+    {"data_epochs", "whole number", "", "times that all of the text was used",
+     [](v a) { return json(a.of.epochs); }},
+    {"missing", "list of whole numbers", "", "steps that are missing",
+     [](v a) { return json(a.of.missing.listed); }},
+    {"other", "list of whole numbers", "",
+     "steps that used other samples than their own",
+     [](v a) { return json(a.of.other.listed); }},
+    {"unknown", "list of whole numbers", "",
+     "steps whose samples are not known",
+     [](v a) { return json(a.of.unknown.listed); }},
+    {"repeated", "list of whole numbers", "",
+     "samples that were used twice in a data epoch",
+     [](v a) { return json(a.of.repeated.listed); }},
+    {"same_text", "true or false", "",
+     "whether the text is the one that the run was given",
+     [](v a) { return json(a.same_text); }},
+    {"impossible_lines", "list of whole numbers", "",
+     "lines of metrics.jsonl that this run cannot have written",
+     [](v a) { return json(a.impossible.listed); }},
+    {"findings", "whole number", "",
+     "of all five lists, which name the first ones only",
+     [](v a) {
+       return json(a.of.missing.count + a.of.other.count + a.of.unknown.count
+                   + a.of.repeated.count + a.impossible.count);
+     }},
+    {"proven", "true or false", "", "whether each sample was used exactly once",
+     [](v a) { return json(a.proven()); }}};
+  return table;
 }
 
 void print(const core::audit& a, const core::findings& impossible,
@@ -61,6 +110,10 @@ void print(const core::audit& a, const core::findings& impossible,
 }
 
 } // namespace
+
+std::vector<runtime::field_text> audit_fields() {
+  return runtime::texts_of(verdict_table());
+}
 
 int run_audit(const audit_options& o) {
   if (auto fine = check_data(o.data); !fine)
@@ -101,27 +154,15 @@ int run_audit(const audit_options& o) {
   std::uint64_t first = log.front().step;
   for (const core::used_data& u : log)
     first = std::min(first, u.step);
-  const bool proven = a.proven() && impossible.count == 0;
+  const verdict found{a, impossible, first, same_text};
   if (o.json) {
-    nlohmann::ordered_json out;
-    out["first_step"] = first;
-    out["steps"] = a.steps;
-    out["samples"] = a.samples;
-    out["data_epochs"] = a.epochs;
-    out["missing"] = a.missing.listed;
-    out["other"] = a.other.listed;
-    out["unknown"] = a.unknown.listed;
-    out["repeated"] = a.repeated.listed;
-    out["same_text"] = same_text;
-    out["impossible_lines"] = impossible.listed;
-    out["findings"] = a.missing.count + a.other.count + a.unknown.count
-                      + a.repeated.count + impossible.count;
-    out["proven"] = proven;
-    std::printf("%s\n", model::json_text(out).c_str());
+    std::printf(
+      "%s\n",
+      model::json_text(runtime::written(verdict_table(), found)).c_str());
   } else {
     print(a, impossible, *run, first, same_text);
   }
-  return proven ? 0 : 1;
+  return found.proven() ? 0 : 1;
 }
 
 } // namespace shoal::apps

@@ -5,17 +5,17 @@
 // processes of their own.
 #include "apps/commands.hpp"
 #include "apps/compute_meter.hpp"
+#include "apps/json_documents.hpp"
 #include "apps/link_meter.hpp"
 #include "apps/pipeline_meter.hpp"
 #include "apps/reduce_meter.hpp"
 #include "runtime/host_limits.hpp"
+#include "runtime/json_table.hpp"
 #include "runtime/model/json.hpp"
 #include "runtime/model/mapped_file.hpp"
 #include "transport/shm/fabric.hpp"
 #include "transport/tls/fabric.hpp"
 #include "transport/ucx/fabric.hpp"
-
-#include <nlohmann/json.hpp>
 
 #include <cstdio>
 #include <iostream>
@@ -24,6 +24,7 @@ namespace shoal::apps {
 
 namespace {
 
+using json = runtime::json_value;
 namespace tls = transport::tls;
 namespace shm = transport::shm;
 namespace ucx = transport::ucx;
@@ -91,24 +92,48 @@ void print_text(const std::vector<measured>& all) {
   }
 }
 
-void print_json(const std::vector<measured>& all) {
-  auto out = nlohmann::ordered_json::array();
-  for (const measured& m : all) {
-    nlohmann::ordered_json row{{"fabric", m.name}};
-    for (std::size_t i = 0; i < std::size(sizes); ++i)
-      row["gb_per_s"][std::to_string(sizes[i].bytes)] = median(m.rates[i]);
-    row["round_trip_us"] = median(m.progress);
-    row["round_trip_of_threads_us"] = median(m.threads);
-    out.push_back(row);
-  }
-  std::cout << model::json_text(out) << "\n";
+const runtime::json_table<measured>& link_table() {
+  using m = const measured&;
+  static const runtime::json_table<measured> table{
+    {"fabric", "text", "", "`tls`, `shm` or `ucx`",
+     [](m v) { return json(v.name); }},
+    {"gb_per_s", "object", "GB/s", "speed of transfers, by their size in bytes",
+     [](m v) {
+       json by_size = json::object();
+       for (std::size_t i = 0; i < std::size(sizes); ++i)
+         by_size[std::to_string(sizes[i].bytes)] = median(v.rates[i]);
+       return by_size;
+     }},
+    {"round_trip_us", "number", "us", "of 64 bytes, on the progress threads",
+     [](m v) { return json(median(v.progress)); }},
+    {"round_trip_of_threads_us", "number", "us", "and between threads",
+     [](m v) { return json(median(v.threads)); }}};
+  return table;
+}
+
+struct all_reduce_row {
+  int processes;
+  std::size_t bytes;
+  double seconds;
+};
+
+const runtime::json_table<all_reduce_row>& all_reduce_table() {
+  using r = const all_reduce_row&;
+  static const runtime::json_table<all_reduce_row> table{
+    {"processes", "whole number", "", "that summed",
+     [](r v) { return json(v.processes); }},
+    {"bytes", "whole number", "bytes", "of the array of floats",
+     [](r v) { return json(v.bytes); }},
+    {"seconds", "number", "s", "median of the runs",
+     [](r v) { return json(v.seconds); }}};
+  return table;
 }
 
 int bench_all_reduce(const bench_options& o) {
   std::vector<std::size_t> sizes;
   for (int mib : o.mebibytes)
     sizes.push_back(std::size_t(mib) << 20);
-  auto out = nlohmann::ordered_json::array();
+  json out = json::array();
   if (!o.json)
     std::printf("%-10s %8s %10s %8s\n", "PROCESSES", "MIB", "MS", "GB/S");
   for (int processes : o.processes)
@@ -116,8 +141,8 @@ int bench_all_reduce(const bench_options& o) {
          measure_all_reduce(processes, sizes, o.runs)) {
       const double took = median(seconds);
       if (o.json)
-        out.push_back(
-          {{"processes", processes}, {"bytes", bytes}, {"seconds", took}});
+        out.push_back(runtime::written<all_reduce_row>(
+          all_reduce_table(), {processes, bytes, took}));
       else
         std::printf("%-10d %8zu %10.1f %8.2f\n", processes, bytes >> 20,
                     took * 1e3, double(bytes) / took / 1e9);
@@ -128,20 +153,45 @@ int bench_all_reduce(const bench_options& o) {
   return exit_done;
 }
 
+const runtime::json_table<pipeline_figures>& schedule_table() {
+  using f = const pipeline_figures&;
+  static const runtime::json_table<pipeline_figures> table{
+    {"schedule", "text", "", "as parallelism.pipeline_parallel_schedule",
+     [](f v) { return json(v.schedule); }},
+    {"step_seconds", "number", "s", "of a step, median",
+     [](f v) { return json(v.step); }},
+    {"computing_seconds", "number", "s",
+     "of that, until the last backward pass",
+     [](f v) { return json(v.computing); }},
+    {"bubble_percent", "number", "%", "of it, in which stages idle; median",
+     [](f v) { return json(v.bubble); }}};
+  return table;
+}
+
+const runtime::json_table<pipeline_times>& pipeline_table() {
+  using t = const pipeline_times&;
+  static const runtime::json_table<pipeline_times> table{
+    {"stages", "whole number", "", "of the pipeline",
+     [](t v) { return json(v.stages); }},
+    {"microbatches", "whole number", "", "of a step",
+     [](t v) { return json(v.microbatches); }},
+    {"ideal_bubble_percent", "number", "%",
+     "of 1f1b with equal stages and no transfers",
+     [](t v) { return json(v.ideal_bubble); }},
+    {"over_ideal", "number", "",
+     "computing phase of 1f1b, over the ideal of its stages' own times",
+     [](t v) { return json(v.over_ideal()); }},
+    {"schedules", "list of objects", "", "what was measured",
+     [](t v) { return runtime::written_each(schedule_table(), v.schedules); },
+     runtime::texts_of(schedule_table())}};
+  return table;
+}
+
 int bench_pipeline(const bench_options& o) {
   const pipeline_times t = measure_pipeline(o.stages, o.runs);
   if (o.json) {
-    nlohmann::ordered_json out{{"stages", t.stages},
-                               {"microbatches", t.microbatches},
-                               {"ideal_bubble_percent", t.ideal_bubble},
-                               {"over_ideal", t.over_ideal()},
-                               {"schedules", nlohmann::json::array()}};
-    for (const pipeline_figures& f : t.schedules)
-      out["schedules"].push_back({{"schedule", f.schedule},
-                                  {"step_seconds", f.step},
-                                  {"computing_seconds", f.computing},
-                                  {"bubble_percent", f.bubble}});
-    std::cout << model::json_text(out) << "\n";
+    std::cout << model::json_text(runtime::written(pipeline_table(), t))
+              << "\n";
     return exit_done;
   }
   std::printf("%d stages, %d microbatches\n%-12s %9s %12s %8s\n", t.stages,
@@ -177,6 +227,26 @@ compute_options compute_of(const bench_options& o) {
   return c;
 }
 
+const runtime::json_table<compute_figure>& compute_table() {
+  using f = const compute_figure&;
+  static const runtime::json_table<compute_figure> table{
+    {"what", "text", "", "what was measured", [](f v) { return json(v.what); }},
+    {"threads", "whole number", "", "that computed",
+     [](f v) { return json(v.threads); }},
+    {"value", "number", "as `unit` says", "median of the runs",
+     [](f v) { return json(v.value); }},
+    {"unit", "text", "", "of the value and of the limit",
+     [](f v) { return json(v.unit); }},
+    {"limit", "number, optional", "as `unit` says", "what the machine can do",
+     [](f v) { return v.limit > 0 ? json(v.limit) : runtime::left_out(); }},
+    {"limit_of", "text, optional", "", "what sets that limit",
+     [](f v) { return v.limit > 0 ? json(v.limit_of) : runtime::left_out(); }},
+    {"percent", "number, optional", "%", "the value, of the limit", [](f v) {
+       return v.limit > 0 ? json(v.percent()) : runtime::left_out();
+     }}};
+  return table;
+}
+
 int bench_compute(const bench_options& o) {
   if (!o.model.empty() && o.what != "prefill" && o.what != "decode") {
     std::cerr << "shoal: bench " << o.what
@@ -193,7 +263,6 @@ int bench_compute(const bench_options& o) {
                    : o.what == "prefill" ? measure_prefill(team, c)
                    : o.what == "decode"  ? measure_decode(team, c)
                                          : measure_train(team, c);
-  auto out = nlohmann::ordered_json::array();
   for (const compute_figure& f : all) {
     if (!o.json && f.limit > 0)
       std::printf("%-36s %9.1f %-9s %5.1f %% of %.1f (%s)\n", f.what.c_str(),
@@ -201,19 +270,10 @@ int bench_compute(const bench_options& o) {
                   f.limit_of.c_str());
     else if (!o.json)
       std::printf("%-36s %9.1f %s\n", f.what.c_str(), f.value, f.unit.c_str());
-    nlohmann::ordered_json row{{"what", f.what},
-                               {"threads", team.size()},
-                               {"value", f.value},
-                               {"unit", f.unit}};
-    if (f.limit > 0) {
-      row["limit"] = f.limit;
-      row["limit_of"] = f.limit_of;
-      row["percent"] = f.percent();
-    }
-    out.push_back(row);
   }
   if (o.json)
-    std::cout << model::json_text(out) << "\n";
+    std::cout << model::json_text(runtime::written_each(compute_table(), all))
+              << "\n";
   return exit_done;
 }
 
@@ -238,13 +298,27 @@ int bench_links(const bench_options& o) {
         run_once(m);
   }
   if (o.json)
-    print_json(all);
+    std::cout << model::json_text(runtime::written_each(link_table(), all))
+              << "\n";
   else
     print_text(all);
   return exit_done;
 }
 
 } // namespace
+
+std::vector<runtime::field_text> bench_link_fields() {
+  return runtime::texts_of(link_table());
+}
+std::vector<runtime::field_text> bench_all_reduce_fields() {
+  return runtime::texts_of(all_reduce_table());
+}
+std::vector<runtime::field_text> bench_pipeline_fields() {
+  return runtime::texts_of(pipeline_table());
+}
+std::vector<runtime::field_text> bench_compute_fields() {
+  return runtime::texts_of(compute_table());
+}
 
 int run_bench(const bench_options& o) {
   try {

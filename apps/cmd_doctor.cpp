@@ -2,6 +2,7 @@
 //
 // Each check is one line: ok, note (works, but), or bad (with what to do).
 #include "apps/commands.hpp"
+#include "apps/json_documents.hpp"
 #include "apps/remote.hpp"
 #include "apps/status_json.hpp"
 #include "kernels/backend.hpp"
@@ -11,6 +12,7 @@
 #include "runtime/core/shown.hpp"
 #include "runtime/host_limits.hpp"
 #include "runtime/host_list.hpp" // node_port
+#include "runtime/json_table.hpp"
 #include "runtime/leftovers.hpp"
 #include "runtime/model/json.hpp"
 #include "runtime/node/multicast.hpp"
@@ -41,6 +43,15 @@ struct finding {
   const char* grade; ///< "ok", "note", "bad"
   std::string what;
 };
+
+const runtime::json_table<finding>& finding_table() {
+  static const runtime::json_table<finding> table{
+    {"grade", "text", "", "`ok`, `note` (works, but) or `bad`",
+     [](const finding& f) { return json(f.grade); }},
+    {"text", "text", "", "what was found, and what to do",
+     [](const finding& f) { return json(f.what); }}};
+  return table;
+}
 
 finding check_kernels() {
   kernels::thread_team team(1);
@@ -224,6 +235,10 @@ std::vector<finding> check_leftovers(const doctor_options& o) {
 
 } // namespace
 
+std::vector<runtime::field_text> doctor_fields() {
+  return runtime::texts_of(finding_table());
+}
+
 int run_doctor(const doctor_options& o) {
   std::vector<finding> all{
     check_kernels(),       check_memory(),
@@ -235,15 +250,14 @@ int run_doctor(const doctor_options& o) {
   for (finding& f : check_leftovers(o))
     all.push_back(std::move(f));
   bool bad = false;
-  json list = json::array();
   for (const finding& f : all) {
     bad = bad || std::strcmp(f.grade, "bad") == 0;
-    list.push_back({{"grade", f.grade}, {"text", f.what}});
     if (!o.json)
       std::printf("%-5s %s\n", f.grade, core::shown(f.what).c_str());
   }
   if (o.json)
-    std::cout << model::json_text(list) << "\n";
+    std::cout << model::json_text(runtime::written_each(finding_table(), all))
+              << "\n";
   return bad ? exit_failed : exit_done;
 }
 

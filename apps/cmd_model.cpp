@@ -1,5 +1,6 @@
 // apps/cmd_model.cpp -- generate, eval, init: one model on this machine.
 #include "apps/commands.hpp"
+#include "apps/json_documents.hpp"
 #include "apps/out_folder.hpp"
 #include "apps/run_file.hpp"
 #include "apps/slow_work.hpp"
@@ -8,6 +9,7 @@
 #include "runtime/core/amounts.hpp"
 #include "runtime/core/shown.hpp"
 #include "runtime/host_limits.hpp"
+#include "runtime/json_table.hpp"
 #include "runtime/model/evaluate.hpp"
 #include "runtime/model/generate.hpp"
 #include "runtime/model/generation_config.hpp"
@@ -153,7 +155,62 @@ options_of(const generate_command& o, const model::generation_defaults& said) {
   return out;
 }
 
+const runtime::json_table<model::generated_token>& token_table() {
+  using t = const model::generated_token&;
+  static const runtime::json_table<model::generated_token> table{
+    {"event", "text", "", "`token`", [](t) { return json("token"); }},
+    {"id", "whole number", "", "of the token", [](t v) { return json(v.id); }},
+    {"logprob", "number", "nats",
+     "of the model, before temperature and filters",
+     [](t v) { return json(v.logprob); }},
+    {"text", "text", "",
+     "that can be printed now; empty while a character or a stop text may be "
+     "half there",
+     [](t v) { return json(v.text); }}};
+  return table;
+}
+
+/// A generation that has ended.
+struct generation {
+  const model::generated& is;
+  std::size_t prompt_tokens;
+  bool context_full; ///< the model has no position for another token
+  double prefill_s;
+  double tokens_per_s;
+};
+
+const runtime::json_table<generation>& generation_table() {
+  using g = const generation&;
+  static const runtime::json_table<generation> table{
+    {"event", "text", "", "`done`", [](g) { return json("done"); }},
+    {"finish_reason", "text", "",
+     "`length`, `stop` (end of text, or --stop) or `aborted` (nobody reads)",
+     [](g v) { return json(name_of(v.is.finish)); }},
+    {"context_full", "true or false", "",
+     "whether the model has no position for another token",
+     [](g v) { return json(v.context_full); }},
+    {"prompt_tokens", "whole number", "tokens", "of the prompt",
+     [](g v) { return json(v.prompt_tokens); }},
+    {"tokens", "whole number", "tokens", "that were generated",
+     [](g v) { return json(v.is.ids.size()); }},
+    {"ids", "list of whole numbers", "", "their ids",
+     [](g v) { return json(v.is.ids); }},
+    {"logprobs", "list of numbers", "nats", "one for each",
+     [](g v) { return json(v.is.logprobs); }},
+    {"text", "text", "", "all of it", [](g v) { return json(v.is.text); }},
+    {"prefill_seconds", "number", "s", "until the first token",
+     [](g v) { return json(v.prefill_s); }},
+    {"tokens_per_s", "number", "tokens/s", "from the first token on",
+     [](g v) { return json(v.tokens_per_s); }}};
+  return table;
+}
+
 } // namespace
+
+std::vector<runtime::event_text> generate_events() {
+  return {{"token", "one more token", runtime::texts_of(token_table())},
+          {"done", "no token follows", runtime::texts_of(generation_table())}};
+}
 
 int run_generate(const generate_command& o) {
   if (o.prompt.has_value() != o.prompt_ids.empty())
@@ -191,10 +248,7 @@ int run_generate(const generate_command& o) {
       if (count++ == 0)
         first = clock::now();
       if (o.json)
-        std::cout << model::json_text(json{{"event", "token"},
-                                           {"id", t.id},
-                                           {"logprob", t.logprob},
-                                           {"text", t.text}})
+        std::cout << model::json_text(runtime::written(token_table(), t))
                   << "\n";
       else if (tokenizer != nullptr)
         std::cout << shown(t.text) << std::flush;
@@ -214,17 +268,8 @@ int run_generate(const generate_command& o) {
     && prompt->size() + result->ids.size() >= m->config.max_position_embeddings;
   const double rate = count > 1 && decode > 0 ? double(count - 1) / decode : 0;
   if (o.json) {
-    std::cout << model::json_text(
-      json{{"event", "done"},
-           {"finish_reason", name_of(result->finish)},
-           {"context_full", full},
-           {"prompt_tokens", prompt->size()},
-           {"tokens", result->ids.size()},
-           {"ids", result->ids},
-           {"logprobs", result->logprobs},
-           {"text", result->text},
-           {"prefill_seconds", prefill},
-           {"tokens_per_s", rate}})
+    std::cout << model::json_text(runtime::written<generation>(
+      generation_table(), {*result, prompt->size(), full, prefill, rate}))
               << "\n";
   } else {
     std::cout << "\n";
@@ -339,7 +384,27 @@ evaluate_packed(const eval_command& o, kernels::backend& device) {
                    bits};
 }
 
+const runtime::json_table<evaluated>& eval_table() {
+  using e = const evaluated&;
+  static const runtime::json_table<evaluated> table{
+    {"loss", "number or null", "nats", "mean over the tokens",
+     [](e v) { return json(v.found.loss); }},
+    {"perplexity", "number or null", "", "e to the power of the loss",
+     [](e v) { return json(v.found.perplexity); }},
+    {"tokens", "whole number", "tokens", "that were predicted",
+     [](e v) { return json(v.found.tokens); }},
+    {"window", "whole number", "tokens", "that were read together, at most",
+     [](e v) { return json(v.window); }},
+    {"bits_per_weight", "number", "bits", "of the matrices",
+     [](e v) { return json(v.bits_per_weight); }}};
+  return table;
+}
+
 } // namespace
+
+std::vector<runtime::field_text> eval_fields() {
+  return runtime::texts_of(eval_table());
+}
 
 int run_eval(const eval_command& o) {
   model::explain_truncation();
@@ -352,12 +417,7 @@ int run_eval(const eval_command& o) {
   if (e.tokens == 0)
     return fail("--data has no sequence of two tokens or more");
   if (o.json)
-    std::cout << model::json_text(
-      json{{"loss", e.loss},
-           {"perplexity", e.perplexity},
-           {"tokens", e.tokens},
-           {"window", outcome->window},
-           {"bits_per_weight", outcome->bits_per_weight}})
+    std::cout << model::json_text(runtime::written(eval_table(), *outcome))
               << "\n";
   else
     std::printf("loss %.6f nats  perplexity %.4f  over %llu tokens, weights of "

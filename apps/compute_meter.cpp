@@ -225,10 +225,10 @@ measure_memory(kernels::thread_team& team, const compute_options& o) {
     one.push_back(memory.measure(alone));
     all.push_back(memory.measure(team));
   }
-  out.push_back({"read, 1 thread", median(one) / 1e9, "GB/s", 0, ""});
+  out.push_back({"read, 1 thread", 1, median(one) / 1e9, "GB/s", 0, ""});
   if (team.size() > 1)
     out.push_back({"read, " + std::to_string(team.size()) + " threads",
-                   median(all) / 1e9, "GB/s", 0, ""});
+                   team.size(), median(all) / 1e9, "GB/s", 0, ""});
   const std::pair<peak, const char*> peaks[] = {{peak::f32, "f32"},
                                                 {peak::bf16, "bf16"},
                                                 {peak::int16, "int16"},
@@ -239,8 +239,8 @@ measure_memory(kernels::thread_team& team, const compute_options& o) {
       rates.push_back(measure_peak(team, which));
     const auto by = instruction_of(which);
     if (!by.empty())
-      out.push_back({std::string(name) + " peak, " + by, median(rates) / 1e9,
-                     unit_of(which), 0, ""});
+      out.push_back({std::string(name) + " peak, " + by, team.size(),
+                     median(rates) / 1e9, unit_of(which), 0, ""});
   }
   return out;
 }
@@ -268,8 +268,8 @@ measure_gemm(kernels::thread_team& team, const compute_options& o) {
                });
       },
       [&] { return measure_peak(team, which); });
-    out.push_back(
-      {what, value / 1e9, unit_of(which), limit / 1e9, name_of(which)});
+    out.push_back({what, team.size(), value / 1e9, unit_of(which), limit / 1e9,
+                   name_of(which)});
   };
   for (const std::size_t side : {512, 1024}) {
     std::vector<float> w(side * side);
@@ -311,7 +311,8 @@ measure_prefill(kernels::thread_team& team, const compute_options& o) {
                / seconds_of([&] { decoder.append(ids, {}, {}, logits); });
       },
       [&] { return measure_peak(team, which) / work; });
-    out.push_back({what, value, "tokens/s", limit, name_of(which)});
+    out.push_back(
+      {what, team.size(), value, "tokens/s", limit, name_of(which)});
   }
   return out;
 }
@@ -339,7 +340,8 @@ measure_decode(kernels::thread_team& team, const compute_options& o) {
                });
       },
       [&] { return memory.measure(team) / bytes; });
-    out.push_back({m.name, value, "tokens/s", limit, "memory read"});
+    out.push_back(
+      {m.name, team.size(), value, "tokens/s", limit, "memory read"});
   }
   return out;
 }
@@ -436,7 +438,8 @@ measure_train(kernels::thread_team& team, const compute_options& o) {
         return double(trained.tokens()) / seconds_of([&] { trained.step(); });
       },
       [&] { return measure_peak(team, which) / trained.work(); });
-    out.push_back({what, value, "tokens/s", limit, name_of(which)});
+    out.push_back(
+      {what, team.size(), value, "tokens/s", limit, name_of(which)});
   }
   return out;
 }

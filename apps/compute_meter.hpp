@@ -24,6 +24,7 @@ namespace shoal::apps {
 /// One figure.
 struct compute_figure {
   std::string what;
+  std::size_t threads = 0; ///< that computed
   double value = 0;
   std::string unit;
   double limit = 0; ///< in that unit; 0: none
