@@ -1,14 +1,15 @@
 // apps/plan_table.cpp -- a plan in numbers and in rows.
 #include "apps/plan_table.hpp"
 
-#include "runtime/core/amounts.hpp"
-
 #include "apps/memory_size.hpp"
+#include "runtime/core/amounts.hpp"
 #include "runtime/core/shown.hpp"
 #include "runtime/core/training/followers.hpp"
 #include "runtime/core/training/host_memory.hpp"
 #include "runtime/core/training/placement.hpp"
 #include "runtime/core/training/plan_reasons.hpp"
+#include "runtime/json_table.hpp"
+#include "runtime/plan_json.hpp"
 #include "runtime/unheld_roles.hpp"
 
 #include <algorithm>
@@ -20,6 +21,7 @@
 namespace shoal::apps {
 
 using json = nlohmann::ordered_json;
+using runtime::json_table;
 
 namespace {
 
@@ -47,30 +49,165 @@ figures figures_of(const planned_run& p, const core::prediction& predicted) {
   return f;
 }
 
-json kinds_json(const core::memory_kinds& m) {
-  return {{"parameters", m.parameters},
-          {"gradients", m.gradients},
-          {"optimizer", m.optimizer},
-          {"activations", m.activations},
-          {"copies", m.copies}};
+const json_table<core::memory_kinds>& kinds_table() {
+  using m = const core::memory_kinds&;
+  static const json_table<core::memory_kinds> table{
+    {"parameters", "whole number", "bytes", "weights",
+     [](m v) { return json(v.parameters); }},
+    {"gradients", "whole number", "bytes", "their gradients",
+     [](m v) { return json(v.gradients); }},
+    {"optimizer", "whole number", "bytes", "its two moments",
+     [](m v) { return json(v.optimizer); }},
+    {"activations", "whole number", "bytes", "kept for the backward pass",
+     [](m v) { return json(v.activations); }},
+    {"copies", "whole number", "bytes", "copies of other peers' state",
+     [](m v) { return json(v.copies); }}};
+  return table;
 }
 
-json replicas_json(const planned_run& p) {
+struct planned_stage {
+  const core::view& in;
+  const core::stage_place& is;
+};
+
+const json_table<planned_stage>& stage_table() {
+  using s = const planned_stage&;
+  static const json_table<planned_stage> table{
+    {"peer", "text", "", "name of the peer that computes this stage",
+     [](s v) { return json(name_of(v.in, v.is.where)); }},
+    {"kept_microbatches", "whole number", "",
+     "under way in it at once, at most",
+     [](s v) { return json(v.is.kept_max); }},
+    {"first_layer", "whole number", "", "counted from 0",
+     [](s v) { return json(v.is.first_block); }},
+    {"last_layer", "whole number", "", "included",
+     [](s v) { return json(std::int64_t{v.is.last_block} - 1); }}};
+  return table;
+}
+
+struct planned_replica {
+  const core::view& in;
+  const core::replica_place& is;
+};
+
+json stages_json(const planned_replica& r) {
   json out = json::array();
-  for (const core::replica_place& r : p.place.replicas) {
-    json stages = json::array();
-    for (const core::stage_place& s : r.stages)
-      stages.push_back({{"peer", name_of(p.view, s.where)},
-                        {"first_block", s.first_block},
-                        {"last_block", s.last_block},
-                        {"kept_microbatches", s.kept_max},
-                        {"first_layer", s.first_block},
-                        {"last_layer", std::int64_t{s.last_block} - 1}});
-    out.push_back({{"first_microbatch", r.first_microbatch},
-                   {"last_microbatch", r.last_microbatch},
-                   {"stages", stages}});
+  for (const core::stage_place& s : r.is.stages)
+    out.push_back(runtime::written(stage_table(), {r.in, s}));
+  return out;
+}
+
+const json_table<planned_replica>& replica_table() {
+  using r = const planned_replica&;
+  static const json_table<planned_replica> table{
+    {"first_microbatch", "whole number", "", "of a step, counted from 0",
+     [](r v) { return json(v.is.first_microbatch); }},
+    {"last_microbatch", "whole number", "", "included",
+     [](r v) { return json(std::int64_t{v.is.last_microbatch} - 1); }},
+    {"stages", "list of objects", "", "in the order of the layers", stages_json,
+     runtime::texts_of(stage_table())}};
+  return table;
+}
+
+struct planned_memory {
+  std::string peer;
+  const core::prediction::need& need;
+  std::uint64_t has;
+  std::optional<core::memory_kinds> kinds;
+};
+
+const json_table<planned_memory>& memory_table() {
+  using m = const planned_memory&;
+  static const json_table<planned_memory> table{
+    {"peer", "text", "", "its name", [](m v) { return json(v.peer); }},
+    {"needs_bytes", "whole number", "bytes", "that the run takes there",
+     [](m v) { return json(v.need.bytes); }},
+    {"has_bytes", "whole number", "bytes",
+     "that jobs may use there; 0: not known", [](m v) { return json(v.has); }},
+    {"busy_seconds", "number", "s", "that it computes in a step",
+     [](m v) { return json(double(v.need.busy) / 1e9); }},
+    {"kinds", "object or null", "", "what it needs memory for",
+     [](m v) {
+       return v.kinds ? runtime::written(kinds_table(), *v.kinds) : json();
+     },
+     runtime::texts_of(kinds_table())}};
+  return table;
+}
+
+/// A plan with what follows from it.
+struct whole_plan {
+  const planned_run& is;
+  const core::prediction& predicted;
+  const core::job_entry* job;
+  figures follows;
+};
+
+json replicas_json(const whole_plan& p) {
+  json out = json::array();
+  for (const core::replica_place& r : p.is.place.replicas)
+    out.push_back(runtime::written(replica_table(), {p.is.view, r}));
+  return out;
+}
+
+json memory_json(const whole_plan& p) {
+  const auto has = core::memory_for_jobs(p.is.view, p.is.view.previous);
+  const auto kinds = p.job ? core::memory_of(*p.job, p.is.place)
+                           : std::map<core::member_id, core::memory_kinds>{};
+  json out = json::array();
+  for (const auto& need : p.predicted.members) {
+    const auto at = has.find(need.where.peer);
+    const auto by = kinds.find(need.where);
+    planned_memory row{name_of(p.is.view, need.where),
+                       need,
+                       at == has.end() ? 0 : at->second,
+                       {}};
+    if (by != kinds.end())
+      row.kinds = by->second;
+    out.push_back(runtime::written(memory_table(), row));
   }
   return out;
+}
+
+const json_table<whole_plan>& whole_table() {
+  using p = const whole_plan&;
+  static const json_table<whole_plan> table{
+    {"replicas", "list of objects", "",
+     "copies of the model that train, each on its microbatches of a step",
+     replicas_json, runtime::texts_of(replica_table())},
+    {"schedule", "text", "", "of the pipeline",
+     [](p v) { return json(core::to_text(v.is.place.schedule)); }},
+    {"step_seconds", "number", "s", "predicted time of a step",
+     [](p v) { return json(double(v.predicted.step) / 1e9); }},
+    {"memory", "list of objects", "", "of each peer at work, or with a copy",
+     memory_json, runtime::texts_of(memory_table())},
+    {"parameters", "whole number", "", "of the model",
+     [](p v) { return json(v.is.parameters); }},
+    {"tokens_per_s", "number", "tokens/s", "predicted",
+     [](p v) { return json(v.follows.tokens_per_s); }},
+    {"steps", "whole number", "", "training.steps",
+     [](p v) { return json(v.is.run.steps); }},
+    {"run_seconds", "number", "s", "predicted time of all steps",
+     [](p v) { return json(v.follows.run); }},
+    {"mfu", "number", "",
+     "part, of 1, of what the peers at work were measured to reach",
+     [](p v) { return json(v.follows.mfu); }},
+    {"measured_mflops", "whole number", "MFLOP/s", "that is, in all",
+     [](p v) { return json(v.follows.mflops); }},
+    {"copies", "whole number", "",
+     "peers that may die at once without losing a step",
+     [](p v) {
+       return json(v.job ? core::holders_min(v.is.place, v.job->blocks) - 1
+                         : 0);
+     }},
+    {"wanted_copies", "whole number", "", "fault_tolerance.copies",
+     [](p v) { return json(v.job ? v.job->want_copies : 0); }},
+    {"unheld", "list of objects", "", "wishes that the plan does not fulfil",
+     [](p v) { return runtime::unheld_json(v.is.view, v.is.place); },
+     runtime::unheld_fields()},
+    {"idle", "list of objects", "", "peers without work for the run",
+     [](p v) { return runtime::idle_json(v.is.view, v.is.place); },
+     runtime::idle_fields()}};
+  return table;
 }
 
 [[gnu::format(printf, 1, 2)]] std::string text(const char* format, ...) {
@@ -335,41 +472,13 @@ std::string reasons(const planned_run& p) {
 
 json plan_json(const planned_run& p) {
   const core::prediction predicted = core::predict(p.view, p.place);
-  const core::job_entry* job = core::find_job(p.view, p.place.job);
-  const figures f = figures_of(p, predicted);
-  const auto has = core::memory_for_jobs(p.view, p.view.previous);
-  json out{{"replicas", replicas_json(p)},
-           {"schedule", core::to_text(p.place.schedule)},
-           {"step_seconds", double(predicted.step) / 1e9},
-           {"memory", json::array()}};
-  const auto kinds = job ? core::memory_of(*job, p.place)
-                         : std::map<core::member_id, core::memory_kinds>{};
-  for (const auto& need : predicted.members) {
-    const auto at = has.find(need.where.peer);
-    const auto by = kinds.find(need.where);
-    out["memory"].push_back(
-      {{"peer", name_of(p.view, need.where)},
-       {"needs_bytes", need.bytes},
-       {"has_bytes", at == has.end() ? 0 : at->second},
-       {"busy_seconds", double(need.busy) / 1e9},
-       {"kinds", by == kinds.end() ? json() : kinds_json(by->second)}});
-  }
-  out["parameters"] = p.parameters;
-  out["tokens_per_s"] = f.tokens_per_s;
-  out["steps"] = p.run.steps;
-  out["run_seconds"] = f.run;
-  out["mfu"] = f.mfu;
-  out["measured_mflops"] = f.mflops;
-  out["copies"] = job ? core::holders_min(p.place, job->blocks) - 1 : 0;
-  out["wanted_copies"] = job ? job->want_copies : 0;
-  out["unheld"] = json::array();
-  for (const core::unheld_wish& w : runtime::unheld_of(p.view, p.place))
-    out["unheld"].push_back(
-      {{"key", w.key}, {"wanted", w.wanted}, {"got", w.got}, {"why", w.why}});
-  out["idle"] = json::array();
-  for (const core::idle_member& m : core::idle_members(p.view, p.place))
-    out["idle"].push_back({{"peer", name_of(p.view, m.who)}, {"why", m.why}});
-  return out;
+  return runtime::written<whole_plan>(
+    whole_table(), {p, predicted, core::find_job(p.view, p.place.job),
+                    figures_of(p, predicted)});
+}
+
+std::vector<runtime::field_text> plan_fields() {
+  return runtime::texts_of(whole_table());
 }
 
 std::string plan_table(const planned_run& p) {

@@ -3,17 +3,17 @@
 // The table fits 80 columns and stays short: peers that do the same are one
 // row, whatever their number.
 //
-// JSON: `replicas` with `stages`, whose `last_block` is one past the last one
-// and whose `last_microbatch` likewise; `first_layer` and `last_layer` include
-// both ends. Seconds, bytes; `mfu` is a part of 1.
+// JSON: as plan_fields() says. What is first and last includes both ends.
 #pragma once
 
 #include "runtime/core/training/plan.hpp"
+#include "runtime/field_text.hpp"
 #include "runtime/model/json.hpp"
 #include "runtime/run_config.hpp"
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace shoal::apps {
 
@@ -26,6 +26,7 @@ struct planned_run {
 };
 
 [[nodiscard]] nlohmann::ordered_json plan_json(const planned_run& p);
+std::vector<runtime::field_text> plan_fields();
 
 /// Of what plan_json() gave; ends with a new line.
 [[nodiscard]] std::string plan_table(const planned_run& p);

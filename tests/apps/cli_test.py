@@ -308,6 +308,8 @@ class Cli(World):
         self.assertIn("read, 1 thread", [row["what"] for row in found])
         for row in found:
             self.assertGreater(row["value"], 0)
+            if row["what"] == "read, 1 thread":
+                self.assertEqual(row["threads"], 1)
 
     def test_plan_says_what_runs_where(self):
         text = self.plan(self.tiny_run())
@@ -345,9 +347,19 @@ class Cli(World):
         for peer in found["memory"]:
             self.assertLessEqual(peer["needs_bytes"], peer["has_bytes"])
             self.assertEqual(sum(peer["kinds"].values()), peer["needs_bytes"])
+        # First and last include both ends: no layer and no microbatch is left
+        # out or there twice.
+        batches = 0
         for replica in found["replicas"]:
+            self.assertEqual(replica["first_microbatch"], batches)
+            batches = replica["last_microbatch"] + 1
+            layers = 0
             for stage in replica["stages"]:
-                self.assertEqual(stage["last_layer"], stage["last_block"] - 1)
+                self.assertEqual(stage["first_layer"], layers)
+                layers = stage["last_layer"] + 1
+                self.assertNotIn("last_block", stage)
+            self.assertEqual(layers, 128)
+        self.assertEqual(batches, 1024)  # a sequence each
         self.assertAlmostEqual(found["run_seconds"],
                                found["step_seconds"] * found["steps"])
         table = self.plan(os.path.join(examples, "model_700b.toml"), "--view",
