@@ -1,9 +1,8 @@
 // apps/chaos_report.cpp -- figures as text and JSON.
 #include "apps/chaos_report.hpp"
 
+#include "runtime/json_table.hpp"
 #include "runtime/model/json.hpp"
-
-#include <nlohmann/json.hpp>
 
 #include <cinttypes>
 #include <cstdio>
@@ -12,7 +11,7 @@
 namespace shoal::apps {
 
 namespace chaos = core::chaos;
-using json = nlohmann::ordered_json;
+using json = runtime::json_value;
 
 namespace {
 
@@ -24,30 +23,61 @@ json shape(const chaos::pauses& p) {
   return {{"median", seconds(p.median)}, {"longest", seconds(p.longest)}};
 }
 
+json counts_json(const chaos_figures& f) {
+  json out = json::object();
+  for (chaos::fault_kind kind : chaos::all_kinds)
+    out[std::string(chaos::name_of(kind))] =
+      f.account.after[std::size_t(kind)].count;
+  return out;
+}
+
+json pauses_json(const chaos_figures& f) {
+  json out = json::object();
+  for (chaos::fault_kind kind : chaos::all_kinds)
+    out[std::string(chaos::name_of(kind))] =
+      shape(f.account.after[std::size_t(kind)]);
+  out["all"] = shape(f.account.after_all);
+  return out;
+}
+
+const runtime::json_table<chaos_figures>& report_table() {
+  using f = const chaos_figures&;
+  static const runtime::json_table<chaos_figures> table{
+    {"event", "text", "", "`report`", [](f) { return json("report"); }},
+    {"good", "true or false", "",
+     "whether the run was completed and no committed step was lost",
+     [](f v) { return json(v.good()); }},
+    {"state", "text", "", "of the job: `done`, `cancelled` or `failed`",
+     [](f v) { return json(v.state); }},
+    {"seed", "whole number", "", "--seed", [](f v) { return json(v.seed); }},
+    {"faults", "object", "", "how many there were, by kind", counts_json},
+    {"steps", "whole number", "", "that were committed",
+     [](f v) { return json(v.account.steps); }},
+    {"repeated", "whole number", "", "committed again, as they were lost",
+     [](f v) { return json(v.account.repeated); }},
+    {"missing", "whole number", "", "that nobody reported",
+     [](f v) { return json(v.account.missing); }},
+    {"forks", "whole number", "", "views that differed between peers",
+     [](f v) { return json(v.forks); }},
+    {"views", "whole number", "", "epoch of the newest view",
+     [](f v) { return json(v.views); }},
+    {"pauses_s", "object", "s",
+     "by kind of fault, and of all: `median` and `longest` time without a step",
+     pauses_json},
+    {"capacity_tokens_per_s", "number", "tokens/s", "of the undisturbed run",
+     [](f v) { return json(v.capacity.tokens_per_s); }},
+    {"processors", "whole number", "", "of this machine that it may use",
+     [](f v) { return json(v.capacity.processors); }},
+    {"goodput", "number", "", "part, of 1, of what the peers left could do",
+     [](f v) { return json(v.account.goodput); }},
+    {"loss", "number or null", "nats", "of the last step",
+     [](f v) { return json(v.loss); }}};
+  return table;
+}
+
 void print_json(const chaos_figures& f) {
-  json faults = json::object(), after = json::object();
-  for (chaos::fault_kind kind : chaos::all_kinds) {
-    const chaos::pauses& p = f.account.after[std::size_t(kind)];
-    faults[std::string(chaos::name_of(kind))] = p.count;
-    after[std::string(chaos::name_of(kind))] = shape(p);
-  }
-  after["all"] = shape(f.account.after_all);
-  const json line{{"event", "report"},
-                  {"good", f.good()},
-                  {"state", f.state},
-                  {"seed", f.seed},
-                  {"faults", faults},
-                  {"steps", f.account.steps},
-                  {"repeated", f.account.repeated},
-                  {"missing", f.account.missing},
-                  {"forks", f.forks},
-                  {"views", f.views},
-                  {"pauses_s", after},
-                  {"capacity_tokens_per_s", f.capacity.tokens_per_s},
-                  {"processors", f.capacity.processors},
-                  {"goodput", f.account.goodput},
-                  {"loss", f.loss}};
-  std::cout << model::json_text(line) << std::endl;
+  std::cout << model::json_text(runtime::written(report_table(), f))
+            << std::endl;
 }
 
 void print_pauses(std::string_view name, const chaos::pauses& p) {
@@ -58,6 +88,10 @@ void print_pauses(std::string_view name, const chaos::pauses& p) {
 }
 
 } // namespace
+
+std::vector<runtime::field_text> chaos_report_fields() {
+  return runtime::texts_of(report_table());
+}
 
 void print(const chaos_figures& f, bool as_json) {
   if (as_json)

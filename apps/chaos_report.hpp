@@ -2,9 +2,11 @@
 #pragma once
 
 #include "runtime/core/chaos.hpp"
+#include "runtime/field_text.hpp"
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace shoal::apps {
 
@@ -26,5 +28,6 @@ struct chaos_figures {
 
 /// To stdout: a few lines, or one of JSON.
 void print(const chaos_figures& f, bool as_json);
+std::vector<runtime::field_text> chaos_report_fields(); ///< of that JSON
 
 } // namespace shoal::apps

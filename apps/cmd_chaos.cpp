@@ -4,6 +4,7 @@
 // (chaos_network); a first job, undisturbed, tells what they can do; during a
 // second one faults come one at a time, each when the shoal is whole again.
 // Which, and what it all cost, is runtime/core/chaos.
+#include "apps/chaos_events.hpp"
 #include "apps/chaos_job.hpp"
 #include "apps/chaos_nodes.hpp"
 #include "apps/chaos_report.hpp"
@@ -87,7 +88,8 @@ private:
   void complete();
   int report();
 
-  void say(const char* event, const std::string& text, const json& more = {});
+  void
+  say(const char* event, const std::string& text, const chaos_more& more = {});
   void pump(nanoseconds until);
   template <class Done>
   void wait(Done done, nanoseconds patience, const std::string& what);
@@ -131,17 +133,14 @@ private:
 };
 
 void session::say(const char* event, const std::string& text,
-                  const json& more) {
+                  const chaos_more& more) {
   const double at = seconds(now() - began_);
   if (!o_.json) {
     std::printf("%7.1f s  %s\n", at, core::shown(text).c_str());
     std::fflush(stdout);
     return;
   }
-  json line{{"event", event}, {"seconds", at}, {"text", text}};
-  if (more.is_object())
-    line.update(more);
-  std::cout << model::json_text(line) << std::endl;
+  std::cout << model::json_text(chaos_line(event, at, text, more)) << std::endl;
 }
 
 /// What can be done here, of what was asked for.
@@ -292,7 +291,7 @@ void session::calm() {
               capacity_.tokens_per_s,
               double(run_.sequences_per_step() * run_.seq_len)
                 / capacity_.tokens_per_s),
-      {{"tokens_per_s", capacity_.tokens_per_s}});
+      {nullptr, &capacity_.tokens_per_s});
   run_.steps = wanted;
 }
 
@@ -323,14 +322,7 @@ void session::set_ways(const chaos::fault& f, bool open) {
 }
 
 void session::begin(const chaos::fault& f) {
-  json more{{"kind", chaos::name_of(f.kind)},
-            {"peer", chaos_nodes::name(f.peer)},
-            {"lasts_s", seconds(f.lasts)}};
-  if (f.other)
-    more["other"] = chaos_nodes::name(*f.other);
-  if (f.kind == chaos::fault_kind::slow)
-    more["runs_permille"] = f.runs_permille;
-  say("fault", describe(f), more);
+  say("fault", describe(f), {&f});
   const nanoseconds from = now();
   fault_ = fault_under_way{f, from + f.lasts};
   record_.harms.push_back({f, from, from + f.lasts});
@@ -409,14 +401,14 @@ void session::storm() {
     if (fault_)
       go_on(*fault_);
     if (fault_ && fault_->over && views_->together()) {
-      const nanoseconds pause =
-        chaos::pause_of(record_, record_.harms.size() - 1);
+      const double pause_s =
+        seconds(chaos::pause_of(record_, record_.harms.size() - 1));
       say("whole",
           text_of("together again %.1f s later, in view %" PRIu64
                   "; longest pause of the run %.2f s",
                   std::max(0.0, seconds(t - record_.harms.back().until)),
-                  views_->newest(), seconds(pause)),
-          {{"pause_s", seconds(pause)}});
+                  views_->newest(), pause_s),
+          {nullptr, &pause_s});
       fault_.reset();
     } else if (fault_ && fault_->over
                && t > record_.harms.back().until + together_patience) {

@@ -1,6 +1,7 @@
 // apps/cmd_node.cpp -- node, status, recover: the shoal itself.
 #include "actors/supervisor.hpp"
 #include "apps/commands.hpp"
+#include "apps/json_documents.hpp"
 #include "apps/line_printer.hpp"
 #include "apps/memory_size.hpp"
 #include "apps/remote.hpp"
@@ -8,10 +9,12 @@
 #include "apps/status_text.hpp"
 #include "apps/version.hpp"
 #include "runtime/client.hpp"
+#include "runtime/core/assert.hpp"
 #include "runtime/core/shown.hpp"
 #include "runtime/core/view_changes.hpp"
 #include "runtime/host_limits.hpp"
 #include "runtime/invite.hpp" // decode_token
+#include "runtime/json_table.hpp"
 #include "runtime/memory_keeper.hpp"
 #include "runtime/model/json.hpp"
 #include "runtime/node.hpp"
@@ -32,8 +35,72 @@
 namespace shoal::apps {
 
 using json = nlohmann::ordered_json;
+using runtime::json_table;
 
 namespace {
+
+struct node_event_kind {
+  std::string_view name;
+  const char* meaning;
+};
+constexpr char view_event[] = "view";
+constexpr node_event_kind node_event_kinds[] = {
+  {"plugin", "a plug-in is loaded"},
+  {"ready", "the node listens, and answers commands"},
+  {view_event, "another view of the shoal is agreed on"},
+  {"waiting", "there is no quorum: what is missing, and what to do"},
+  {"say", "something that people should know"},
+  {"stopped", "the node has ended: no event follows"},
+};
+
+struct node_line {
+  const char* event;
+  const std::string& text;
+};
+
+const json_table<node_line>& line_table() {
+  using l = const node_line&;
+  static const json_table<node_line> table{
+    {"event", "text", "", "which kind of event this is",
+     [](l v) { return json(v.event); }},
+    {"text", "text", "", "for people", [](l v) { return json(v.text); }}};
+  return table;
+}
+
+struct view_numbers {
+  const core::view& of;
+  bool member;
+};
+
+json names_json(const view_numbers& v) {
+  json names = json::array();
+  for (const core::member& m : v.of.members)
+    names.push_back(m.name);
+  return names;
+}
+
+/// What a view's line has beside its text.
+const json_table<view_numbers>& view_table() {
+  using n = const view_numbers&;
+  static const json_table<view_numbers> table{
+    {"shoal", "text", "", "its id, in hexadecimal digits",
+     [](n v) { return json(core::to_hex(v.of.shoal)); }},
+    {"epoch", "whole number", "", "of the view, counted up",
+     [](n v) { return json(v.of.number); }},
+    {"digest", "text", "", "of the view: equal for peers that have the same",
+     [](n v) { return json(core::to_hex(runtime::codec::view_digest(v.of))); }},
+    {"peers", "whole number", "", "members",
+     [](n v) { return json(v.of.members.size()); }},
+    {"names", "list of texts", "", "their names", names_json},
+    {"jobs", "whole number", "", "that run",
+     [](n v) {
+       return json(std::ranges::count(v.of.jobs, core::job_state::running,
+                                      &core::job_entry::state));
+     }},
+    {"member", "true or false", "", "whether this node is one",
+     [](n v) { return json(v.member); }}};
+  return table;
+}
 
 /// Lines of a node, as text or as JSON. A reader that stalls holds up nobody.
 class printer {
@@ -50,26 +117,19 @@ public:
       core::view_line({before_ ? &*before_ : nullptr, v, member, looks_});
     before_ = v;
     if (!json_)
-      return line("view", text);
-    json names = json::array();
-    for (const core::member& m : v.members)
-      names.push_back(m.name);
-    json shaped = {{"event", "view"},
-                   {"text", text},
-                   {"shoal", core::to_hex(v.shoal)},
-                   {"epoch", v.number},
-                   {"digest", core::to_hex(runtime::codec::view_digest(v))},
-                   {"peers", v.members.size()},
-                   {"names", names},
-                   {"jobs", std::ranges::count(v.jobs, core::job_state::running,
-                                               &core::job_entry::state)},
-                   {"member", member}};
+      return line(view_event, text);
+    json shaped = runtime::written<node_line>(line_table(), {view_event, text});
+    shaped.update(runtime::written<view_numbers>(view_table(), {v, member}));
     out_.line(model::json_text(shaped));
   }
 
 private:
   std::string shape(const char* event, const std::string& text) const {
-    return json_ ? model::json_text(json{{"event", event}, {"text", text}})
+    SHOAL_ASSERT(std::ranges::count(node_event_kinds, std::string_view(event),
+                                    &node_event_kind::name)
+                 == 1);
+    return json_ ? model::json_text(
+             runtime::written<node_line>(line_table(), {event, text}))
                  : text;
   }
 
@@ -186,6 +246,18 @@ private:
 };
 
 } // namespace
+
+std::vector<runtime::event_text> node_events() {
+  std::vector<runtime::event_text> out;
+  for (const node_event_kind& kind : node_event_kinds) {
+    auto fields = runtime::texts_of(line_table());
+    if (kind.name == view_event)
+      std::ranges::move(runtime::texts_of(view_table()),
+                        std::back_inserter(fields));
+    out.push_back({std::string(kind.name), kind.meaning, fields});
+  }
+  return out;
+}
 
 int run_node(node_options o) {
   const auto memory =

@@ -129,11 +129,8 @@ private:
 
   /// What is about to run: all of it as JSON, or a line of what matters most.
   void introduce() {
-    if (o_.json) {
-      std::cout << R"({"event":"config","run":)" << runtime::to_json(run_)
-                << "}" << std::endl;
-      return;
-    }
+    if (o_.json)
+      return out_->say_config();
     char line[200];
     std::snprintf(
       line, sizeof line,
@@ -144,7 +141,7 @@ private:
         .c_str(),
       (long long)run_.steps, (long long)run_.sequences_per_step(),
       (long long)run_.seq_len);
-    out_->say("run",
+    out_->say("notice",
               folder_ && !o_.detach
                 ? line + ("; all keys in " + (o_.out / "run.toml").string())
                 : line);

@@ -1,15 +1,17 @@
 // apps/progress.cpp -- one line per event.
 #include "apps/progress.hpp"
 
+#include "apps/json_documents.hpp"
 #include "apps/metrics_log.hpp"
 #include "runtime/core/amounts.hpp"
+#include "runtime/core/assert.hpp"
 #include "runtime/core/shown.hpp"
+#include "runtime/json_table.hpp"
 #include "runtime/metrics/event_json.hpp"
 #include "runtime/metrics/metrics_jsonl.hpp"
 #include "runtime/metrics/tensorboard.hpp"
 #include "runtime/model/json.hpp"
 
-#include <nlohmann/json.hpp>
 #include <unistd.h>
 
 #include <algorithm>
@@ -30,6 +32,49 @@ namespace {
 /// Said before a job has an id: a few notices of text, node and folder. A
 /// command that writes no files keeps no more.
 constexpr std::size_t early_max = 100;
+
+/// What a command says beside notices, which are as those of a job.
+struct said_kind {
+  std::string_view name;
+  const char* meaning;
+};
+constexpr said_kind said_kinds[] = {
+  {"corpus", "what text was read"},
+  {"bigram", "held-out loss of a byte-bigram model (--bigram)"},
+  {"submitted", "the shoal has the job (--detach)"},
+};
+
+struct said_line {
+  const std::string& event;
+  const std::string& text;
+  const std::string& job;
+  std::int64_t unix_ms;
+};
+
+const runtime::json_table<said_line>& said_table() {
+  using json = runtime::json_value;
+  using s = const said_line&;
+  static const runtime::json_table<said_line> table{
+    {"event", "text", "", "which kind of event this is",
+     [](s v) { return json(v.event); }},
+    {"text", "text", "", "for people", [](s v) { return json(v.text); }},
+    {"job", "text, optional", "",
+     "its id, 16 hexadecimal digits; with `submitted`",
+     [](s v) { return v.job.empty() ? runtime::left_out() : json(v.job); }},
+    {"unix_ms", "whole number", "ms", "when, since 1970 (UTC)",
+     [](s v) { return json(v.unix_ms); }}};
+  return table;
+}
+
+const runtime::json_table<runtime::run_config>& config_table() {
+  using json = runtime::json_value;
+  using run = const runtime::run_config&;
+  static const runtime::json_table<runtime::run_config> table{
+    {"event", "text", "", "`config`", [](run) { return json("config"); }},
+    {"run", "object", "", "all keys of the run, by section, resolved",
+     [](run r) { return model::parse_json<json>(runtime::to_json(r)); }}};
+  return table;
+}
 
 /// Jobs that train one run after each other each have an end.
 runtime::event_key identity_of(const job_event& e) {
@@ -58,6 +103,16 @@ void make_folder(const std::filesystem::path& folder) {
 }
 
 } // namespace
+
+std::vector<runtime::event_text> said_events() {
+  std::vector<runtime::event_text> out{
+    {"config", "what is about to run: the first line of `train`",
+     runtime::texts_of(config_table())}};
+  for (const said_kind& kind : said_kinds)
+    out.push_back(
+      {std::string(kind.name), kind.meaning, runtime::texts_of(said_table())});
+  return out;
+}
 
 progress::progress(const runtime::run_config& run, bool as_json)
   : run_(run), json_(as_json),
@@ -124,17 +179,29 @@ void progress::say(const std::string& event, const std::string& text,
                    const std::string& job) {
   job_event kept; // a notice
   kept.text = text;
-  kept.unix_ms = std::int64_t(std::time(nullptr)) * 1000;
+  kept.unix_ms = std::chrono::duration_cast<std::chrono::milliseconds>(
+                   std::chrono::system_clock::now().time_since_epoch())
+                   .count();
   if (metrics_)
     record(kept);
   else if (early_.size() < early_max)
     early_.push_back(kept);
   if (!json_)
     return lasting(text);
-  nlohmann::ordered_json line{{"event", event}, {"text", text}};
-  if (!job.empty())
-    line["job"] = job;
-  std::cout << model::json_text(line) << std::endl;
+  if (event == "notice") {
+    std::cout << runtime::to_json_line(kept) << std::endl;
+    return;
+  }
+  SHOAL_ASSERT(std::ranges::count(said_kinds, event, &said_kind::name) == 1);
+  std::cout << model::json_text(
+    runtime::written<said_line>(said_table(), {event, text, job, kept.unix_ms}))
+            << std::endl;
+}
+
+void progress::say_config() {
+  if (json_)
+    std::cout << model::json_text(runtime::written(config_table(), run_))
+              << std::endl;
 }
 
 void progress::step(const job_event& e) {

@@ -40,7 +40,10 @@ public:
   void write_to(const std::filesystem::path& out, bool replayed);
 
   void show(const runtime::job_event& e);
-  /// A lasting line, or {"event": event, "text": text}, with "job" if given.
+  /// With --json the whole run, as an event.
+  void say_config();
+  /// A lasting line, or an event with that text, and with "job" if given.
+  /// @pre event is "notice", or one of said_events() that has a text
   void say(const std::string& event, const std::string& text,
            const std::string& job = {});
   /// A line of the node in this process, to stderr: between the lines of the

@@ -20,6 +20,11 @@ class Train(World):
         self.assertLess(steps[-1]["loss"], steps[0]["loss"])
         evals = [e for e in events if e["event"] == "eval"]
         self.assertEqual([e["step"] for e in evals], [0, 5])
+        for e in evals:
+            self.assertNotIn("tokens_per_s", e)  # nobody measures it
+        for e in events:
+            if e["event"] != "config":
+                self.assertGreater(e["unix_ms"], 0, e)
         out = self.folder / "out"
         for name in ["config.json", "model.safetensors", "metrics.jsonl",
                      "run.toml", "checkpoint/step-5"]:
