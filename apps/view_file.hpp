@@ -1,17 +1,17 @@
 // apps/view_file.hpp -- a shoal that does not exist, described for planning.
 //
 //   [[members]]              # one or more groups of members that are alike
-//   count = 128              # default 1
-//   name = "gpu"             # gpu-0, gpu-1, ...; default "peer"
-//   per_host = 8             # so many share a host; default: a host each
-//   kind = "cuda"            # "cpu" (default) shares its host's cores
-//   tflops = 380.0           # what training reaches, not what is advertised
-//   memory_gib = 180         # for jobs
-//   threads = 16             # of cpu members; default 1
-//   host_threads = 64        # cores of its host; default: not known
-//   stream_gb_per_s = 2000   # of its memory; default: not counted
+//   count = 128
+//   name = "gpu"             # gpu-0, gpu-1, ...
+//   per_host = 8
+//   kind = "cuda"
+//   tflops = 380.0
+//   memory_gib = 180
 //   networks = [{ name = "host", latency_us = 5, gb_per_s = 400 },
 //               { name = "ib", latency_us = 8, gb_per_s = 45 }]
+//
+// Two tables hold all keys, member_keys() and network_keys(): files are read
+// by them, and `shoal reference` prints them.
 //
 // Members of one host reach each other by "host", others by a network of the
 // same name, or else as planning assumes of networks (core/training/cost.hpp).
@@ -23,12 +23,27 @@
 #include "runtime/core/view.hpp"
 #include "runtime/model/result.hpp"
 
+#include <span>
 #include <string>
 #include <string_view>
 
 namespace shoal::apps {
 
 inline constexpr std::size_t view_members_max = 4096;
+
+enum class view_key_kind { text, number, whole, list };
+
+struct view_key {
+  std::string_view name;
+  view_key_kind kind;
+  const char* usual;     ///< default, without quotes; null: must be there
+  std::string_view unit; ///< empty: none
+  std::string_view help;
+  double low = 0; ///< of numbers
+  double high = 0;
+};
+std::span<const view_key> member_keys();  ///< of each of [[members]]
+std::span<const view_key> network_keys(); ///< of each of its networks
 
 /// @param json the file as JSON (toml_text_to_json)
 /// @param source names the file in errors
