@@ -41,23 +41,24 @@ std::string number(double value) {
   return text;
 }
 
+/// Whether -1 stands for "choose": where it is the default.
+bool may_choose(const run_key& key) {
+  const auto* i = std::get_if<std::int64_t run_config::*>(&key.where);
+  return i && key.low > -1 && run_config{}.*(*i) == -1;
+}
+
 /// Puts a JSON value where a key says; the sentence if it cannot.
 struct put_value {
   run_config& run;
   const run_key& key;
   const json& value;
 
-  /// Whether -1 stands for "choose": where it is the default.
-  bool may_choose() const {
-    const auto* i = std::get_if<std::int64_t run_config::*>(&key.where);
-    return i && key.low > -1 && run_config{}.*(*i) == -1;
-  }
   std::string range(double x, const std::string& text) const {
-    if (x == -1 && may_choose())
+    if (x == -1 && may_choose(key))
       return {};
     if (std::isfinite(x) && x >= key.low && x <= key.high)
       return {};
-    return "is " + text + ", must be " + (may_choose() ? "-1 or " : "")
+    return "is " + text + ", must be " + (may_choose(key) ? "-1 or " : "")
            + "between " + number(key.low) + " and " + number(key.high);
   }
   std::string is_no(const std::string& type) const {
@@ -230,13 +231,19 @@ read_roles(const json& list, std::string_view source, run_config& run) {
       return failure{where + "must be a list of tables"};
     role_placement made;
     for (const auto& [key, value] : item.items()) {
+      if (std::ranges::count(role_keys(), std::string_view(key),
+                             &role_key::name)
+          == 0) {
+        std::string known;
+        for (const role_key& k : role_keys())
+          known += (known.empty() ? "" : ", ") + std::string(k.name);
+        return failure{where + "has no key '" + core::shown(key)
+                       + "': " + known};
+      }
       if (key == "parameters") {
         if (!value.is_object())
           return failure{where + "parameters must be a table"};
         made.parameters = model::json_text(value);
-      } else if (key != "name" && key != "where") {
-        return failure{where + "has no key '" + core::shown(key)
-                       + "': name, where, parameters"};
       } else if (!value.is_string()) {
         return failure{where + key + " must be a string"};
       } else {
@@ -407,6 +414,31 @@ static std::string as_flag(const json& value) {
   for (const json& item : value)
     out += (out.empty() ? "" : ",") + as_flag(item);
   return out;
+}
+
+std::span<const role_key> role_keys() {
+  static constexpr role_key table[] = {
+    {"name", "text", "", "of a role that peers' plug-ins have"},
+    {"where", "text", "every_peer",
+     "`every_peer`, `every_stage` or a peer's name"},
+    {"parameters", "table", "{}", "handed to the role as JSON"}};
+  return table;
+}
+
+std::string_view type_text(const run_key& key) {
+  constexpr std::string_view types[] = {
+    "text",          "number",        "whole number",
+    "true or false", "list of texts", "list of whole numbers"};
+  static_assert(std::size(types) == std::variant_size_v<run_key::place>);
+  return types[key.where.index()];
+}
+
+std::string range_text(const run_key& key) {
+  if (!type_text(key).ends_with("number")
+      && !type_text(key).ends_with("numbers"))
+    return {};
+  return number(key.low) + " to " + number(key.high)
+         + (may_choose(key) ? ", or -1" : "");
 }
 
 std::string default_text(const run_key& key) {

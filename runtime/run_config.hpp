@@ -19,6 +19,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -140,6 +141,21 @@ struct run_key {
 };
 
 const std::vector<run_key>& keys();
+
+/// One key of an entry of [[roles]].
+struct role_key {
+  std::string_view name;
+  std::string_view type;
+  std::string_view usual; ///< default; empty: must be there
+  std::string_view help;
+};
+std::span<const role_key> role_keys();
+
+/// "text", "number", "whole number", "true or false", "list of ...".
+std::string_view type_text(const run_key& key);
+
+/// Of numbers: "1 to 64, or -1"; else "".
+std::string range_text(const run_key& key);
 
 /// The default of a key, as a flag would be given it; "" for an empty text or
 /// list.
