@@ -69,7 +69,7 @@ int run_cli(int argc, char** argv) {
   app.footer(
     std::string("`shoal COMMAND --help` lists a command's options, with "
                 "their defaults.\n")
-    + exit_codes_text);
+    + exit_codes_text());
   app.set_help_flag("-h,--help", "print this help");
   app.set_version_flag("--version", std::string("shoal ") + program_version());
   std::filesystem::path config;
