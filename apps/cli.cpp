@@ -84,6 +84,7 @@ int run_cli(int argc, char** argv) {
   add_jobs(app, set, run);
   add_train(app, set, run);
   add_model(app, set, run);
+  add_reference(app, set, run);
   for (auto& [command, unused] : run)
     command->footer("Each option is also a variable (" + variable_of("out")
                     + " for --out) and a key of [" + command->get_name()

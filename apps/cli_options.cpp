@@ -5,6 +5,7 @@
 #include "apps/command_set.hpp"
 #include "apps/pipeline_meter.hpp"
 #include "apps/reduce_meter.hpp"
+#include "apps/reference.hpp"
 #include "runtime/run_config.hpp"
 
 #include <iterator>
@@ -108,15 +109,18 @@ void add_chaos(CLI::App& app, chaos_options& o, runners& run) {
   c->add_option("--minutes", o.minutes,
                 "about how long it takes, in minutes "
                 "(default: 2, or as the run file says)")
+    ->type_name("MINUTES")
     ->check(CLI::Range(0.5, 10000.0))
     ->excludes(steps);
   c->add_option("--every", o.every,
                 "seconds from one fault to the next; longer if the shoal is "
                 "not whole again")
+    ->type_name("SECONDS")
     ->check(CLI::Range(0.0, 86400.0));
   c->add_option("--calm", o.calm,
                 "seconds that it first trains undisturbed, to know what it "
                 "could do")
+    ->type_name("SECONDS")
     ->check(CLI::Range(0.0, 86400.0));
   c->add_option("--only", o.only,
                 "kinds of faults (default: all that can be done here)")
@@ -266,9 +270,11 @@ void add_node(CLI::App& app, command_set& set, runners& run) {
     ->check(CLI::IsMember({"f32", "bf16", "q8", "q4"}));
   c->add_option("--prompt", set.bench.prompt,
                 "prompt length of gemm and prefill, in tokens")
+    ->type_name("TOKENS")
     ->check(CLI::Range(1, 2048));
   c->add_option("--tokens", set.bench.tokens,
                 "tokens that decode generates in a run")
+    ->type_name("TOKENS")
     ->check(CLI::Range(1, 2048));
   c->add_option("--threads", set.bench.threads, "threads to use; 0: all cores")
     ->check(CLI::Range(0, 1024));
@@ -277,6 +283,7 @@ void add_node(CLI::App& app, command_set& set, runners& run) {
     ->check(CLI::Range(2, reduce_processes_max));
   c->add_option("--mib", set.bench.mebibytes,
                 "sizes of allreduce's array, in MiB")
+    ->type_name("MIB")
     ->check(CLI::Range(1, 65536));
   c->add_option("--stages", set.bench.stages, "stages of pipeline, a core each")
     ->check(CLI::Range(2, pipeline_stages_max));
@@ -413,6 +420,14 @@ void add_train(CLI::App& app, command_set& set, runners& run) {
   run[c] = [&set] { return run_init(set.init); };
 }
 
+void add_reference(CLI::App& app, command_set& set, runners& run) {
+  CLI::App* c = app.add_subcommand(
+    "reference",
+    "print all commands, options, keys, JSON fields and metrics, in Markdown");
+  c->add_flag("--man", set.man, "as a man page instead");
+  run[c] = [&app, &set] { return run_reference(app, set.man); };
+}
+
 void add_model(CLI::App& app, command_set& set, runners& run) {
   generate_command& g = set.generate;
   CLI::App* c = app.add_subcommand("generate", "continue a prompt");
@@ -426,6 +441,7 @@ void add_model(CLI::App& app, command_set& set, runners& run) {
   c->add_option("--max-tokens", g.max_tokens,
                 "most tokens to generate "
                 "(default: as generation_config.json says, else 128)")
+    ->type_name("TOKENS")
     ->check(CLI::Range(1, 1 << 24));
   c->add_option("--temperature", g.temperature,
                 "randomness of sampling; 0: greedy "
@@ -468,6 +484,7 @@ void add_model(CLI::App& app, command_set& set, runners& run) {
                 "tokens that are read together: longer texts are cut "
                 "(default: training.seq_len of the run that made the model, "
                 "else max_position_embeddings, at most 2048)")
+    ->type_name("TOKENS")
     ->check(CLI::Range(2, 1 << 24));
   c->add_option("--quantize", e.quantize,
                 "evaluate with weights converted as `generate --quantize` does "

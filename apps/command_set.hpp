@@ -30,6 +30,7 @@ struct command_set {
   chaos_options chaos;
   invite_options invite;
   revoke_options revoke;
+  bool man = false; ///< of `reference`
 };
 
 using runner = std::function<int()>;
@@ -40,6 +41,7 @@ using runners = std::map<CLI::App*, runner>;
 void add_node(CLI::App& app, command_set& set, runners& run);
 void add_jobs(CLI::App& app, command_set& set, runners& run);
 void add_train(CLI::App& app, command_set& set, runners& run);
+void add_reference(CLI::App& app, command_set& set, runners& run);
 void add_model(CLI::App& app, command_set& set, runners& run);
 
 } // namespace shoal::apps

@@ -43,7 +43,8 @@ std::string between(const std::string& text, char open, char close) {
            : text.substr(begin + 1, end - begin - 1);
 }
 
-/// "N" for INT and UINT, "X" for FLOAT, "a|b" for a choice.
+} // namespace
+
 std::string value_of(const CLI::Option& o) {
   const std::string type = o.get_type_name();
   const std::string choice = between(type, '{', '}');
@@ -55,7 +56,6 @@ std::string value_of(const CLI::Option& o) {
   return name == "FLOAT" ? "X" : name;
 }
 
-/// "0 to 1024" for "INT:INT in [0 - 1024]".
 std::string bounds_of(const CLI::Option& o) {
   const std::string type = o.get_type_name();
   return type.find(" in [") == std::string::npos
@@ -64,7 +64,6 @@ std::string bounds_of(const CLI::Option& o) {
                                            " to ");
 }
 
-/// What the bound variable holds, as a person would type it.
 std::string default_of(const CLI::Option& o) {
   std::string text = o.get_default_str();
   for (const auto& [open, close] : {std::pair{'"', '"'}, std::pair{'[', ']'}})
@@ -72,6 +71,8 @@ std::string default_of(const CLI::Option& o) {
       text = text.substr(1, text.size() - 2);
   return text;
 }
+
+namespace {
 
 class help_format : public CLI::Formatter {
 public:

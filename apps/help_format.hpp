@@ -10,10 +10,20 @@
 #include <CLI/CLI.hpp>
 
 #include <memory>
+#include <string>
 
 namespace shoal::apps {
 
 /// For the program and, by inheritance, its subcommands.
 std::shared_ptr<CLI::FormatterBase> make_help_format();
+
+/// "N" for INT and UINT, "X" for FLOAT, "a|b" for a choice.
+std::string value_of(const CLI::Option& o);
+
+/// "0 to 1024" for "INT:INT in [0 - 1024]"; "" without bounds.
+std::string bounds_of(const CLI::Option& o);
+
+/// What the bound variable holds, as a person would type it.
+std::string default_of(const CLI::Option& o);
 
 } // namespace shoal::apps

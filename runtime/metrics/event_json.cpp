@@ -135,6 +135,11 @@ json_value text_if_any(const job_event& e) {
   return unless(std::string(), e.text);
 }
 
+json_value digest_if_any(const job_event& e) {
+  return e.digest == core::blob_digest{} ? left_out()
+                                         : json_value(core::to_hex(e.digest));
+}
+
 const std::vector<event_row>& rows() {
   using e = const job_event&;
   static const std::vector<event_row> table{
@@ -150,10 +155,12 @@ const std::vector<event_row>& rows() {
     {all,
      {"step", "whole number", "", "optimizer steps that were done",
       [](e event) { return json_value(event.step); }}},
-    {step | eval | done,
-     {"loss", "number or null", "nats",
-      "mean over tokens; in `done` of the last step; null: it is not finite",
+    {step | eval,
+     {"loss", "number or null", "nats", "mean over tokens; null: not finite",
       [](e event) { return json_value(event.loss); }}},
+    {done,
+     {"loss", "number or null", "nats", "of the last step; null: not finite",
+      [](e d) { return json_value(d.loss); }}},
     {eval,
      {"perplexity", "number or null", "", "e to the power of the loss",
       [](e event) { return json_value(std::exp(event.loss)); }}},
@@ -220,14 +227,12 @@ const std::vector<event_row>& rows() {
      {"waits", "true, optional", "",
       "no step ends until what the text says has happened",
       [](e n) { return n.waits ? json_value(true) : left_out(); }}},
-    {checkpoint | notice,
-     {"digest", "text, optional", "",
-      "SHA-256 of the checkpoint's manifest, or of bytes that the job lacks",
-      [](e event) {
-        return event.digest == core::blob_digest{}
-                 ? left_out()
-                 : json_value(core::to_hex(event.digest));
-      }}},
+    {checkpoint,
+     {"digest", "text, optional", "", "SHA-256 of its manifest",
+      digest_if_any}},
+    {notice,
+     {"digest", "text, optional", "", "SHA-256 of bytes that the job lacks",
+      digest_if_any}},
     {all,
      {"unix_ms", "whole number", "ms", "when, since 1970 (UTC)",
       [](e event) { return json_value(event.unix_ms); }}},

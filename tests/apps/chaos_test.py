@@ -22,6 +22,7 @@ class Chaos(World):
             "--seed", SEED, "--json"))
         report = events[-1]
         self.assertEqual(report["event"], "report")
+        self.assert_documented("chaos", *events)
         self.assertEqual((report["good"], report["state"]), (True, "done"))
         self.assertEqual((report["repeated"], report["missing"],
                           report["forks"]), (0, 0, 0))

@@ -4,13 +4,14 @@ import os
 import pathlib
 import re
 import shutil
+import subprocess
 import tomllib
 
-from support import DEADLINE_S, TINY_RUN, World, main
+from support import DEADLINE_S, GUIDE, TINY_RUN, World, main
 
 COMMANDS = ["node", "status", "recover", "doctor", "bench", "chaos", "invite",
             "revoke", "key", "jobs", "cancel", "attach", "leave", "train",
-            "plan", "init", "generate", "eval", "audit"]
+            "plan", "init", "generate", "eval", "audit", "reference"]
 
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -260,22 +261,49 @@ class Cli(World):
     def test_json_is_all_there_is_on_stdout(self):
         run = self.tiny_run()
         self.succeed("init", run, "--out", "m")
-        json.loads(self.succeed("plan", run, "--json"))
-        json.loads(self.succeed("doctor", "--json"))
-        self.succeed("eval", "m", "--data", run, "--json")
+        for command, *more in (["plan", run], ["eval", "m", "--data", run]):
+            self.assert_documented(command, json.loads(self.succeed(
+                command, *more, "--json")))
+        self.assert_documented("doctor", *json.loads(self.succeed(
+            "doctor", "--json")))
         links = json.loads(self.succeed("bench", "link", "--runs", 1,
                                         "--json"))
         self.assertIn("tls", [row["fabric"] for row in links])
+        self.assert_documented("bench link", *links)
         sums = json.loads(self.succeed(
             "bench", "allreduce", "--runs", 1, "--mib", 1, 2, "--processes", 2,
             3, "--json"))
         self.assertEqual([(row["processes"], row["bytes"]) for row in sums],
                          [(n, m << 20) for n in (2, 3) for m in (1, 2)])
+        self.assert_documented("bench allreduce", *sums)
         found = json.loads(self.succeed(  # 32 steps of a model, sanitized too
             "bench", "pipeline", "--runs", 1, "--json",
             within=5 * DEADLINE_S))
         self.assertEqual([row["schedule"] for row in found["schedules"]],
                          ["1f1b", "zero_bubble"])
+        self.assert_documented("bench pipeline", found)
+
+    def test_the_reference_is_what_the_program_says(self):
+        kept = (GUIDE / "reference.md").read_text(encoding="utf-8")
+        self.assertTrue(
+            kept == self.succeed("reference"),
+            "apps/guide/reference.md is of another version: renew it by "
+            "`build/shoal reference > apps/guide/reference.md`")
+        for command in COMMANDS:
+            self.assertIn(f"\n### shoal {command}\n", kept)
+
+    def test_the_man_page_has_no_faults(self):
+        page = self.write("shoal.1", self.succeed("reference", "--man"))
+        self.assertIn("\n.SH EXIT CODES\n", page.read_text(encoding="utf-8"))
+        for tool, *arguments in (["groff", "-man", "-ww", "-z"],
+                                 ["mandoc", "-Tlint", "-Wwarning"]):
+            if shutil.which(tool):
+                done = subprocess.run([tool, *arguments, page], check=False,
+                                      capture_output=True, text=True)
+                said = (done.stdout + done.stderr).splitlines()
+                # It has no date: a build of the same tree is the same file.
+                self.assertEqual([line for line in said
+                                  if "missing date" not in line], [])
 
     def test_bench_tells_each_figure_with_its_limit(self):
         for what, rows in (("gemm", 4), ("prefill", 2), ("decode", 2),
@@ -285,6 +313,7 @@ class Cli(World):
                 "--runs", 1, "--prompt", 16, "--tokens", 2, "--threads", 1,
                 "--json"))
             self.assertEqual(len(found), rows)
+            self.assert_documented(f"bench {what}", *found)
             for row in found:
                 self.assertGreater(row["value"], 0)
                 self.assertGreater(row["limit"], 0)
@@ -344,6 +373,7 @@ class Cli(World):
             os.path.join(examples, "gpus_128.toml"), "--json"))
         self.assertGreater(found["parameters"], 650_000_000_000)
         self.assertEqual(len(found["memory"]), 128)
+        self.assert_documented("plan", found)
         for peer in found["memory"]:
             self.assertLessEqual(peer["needs_bytes"], peer["has_bytes"])
             self.assertEqual(sum(peer["kinds"].values()), peer["needs_bytes"])

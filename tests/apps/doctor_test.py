@@ -15,6 +15,7 @@ class Doctor(World):
                               "1", *flags) for n in range(1, count + 1)]
         for node in started:  # together: one alone may be no quorum
             node.wait_line(lambda line: '"ready"' in line)
+            self.assert_documented("node", *map(json.loads, node.lines))
         return started
 
     def doctor(self, *flags):

@@ -18,6 +18,7 @@ class Model(World):
         lines = self.succeed("generate", "m", "--json", *arguments)
         events = self.events(lines)
         self.assertEqual(events[-1]["event"], "done")
+        self.assert_documented("generate", *events)
         return events
 
     def test_init_writes_a_hugging_face_directory(self):

@@ -95,8 +95,10 @@ class Node(World):
         self.assertIn("data_parallel_replicate_degree = 3: ", plans[-1])
         self.assertIn("only 2 peers compute", plans[-1])
         # Both have what jobs may use of this machine, together.
-        devices = [peer["devices"][0] for peer in json.loads(self.succeed(
-            "status", "--name", "two", "--json"))["peers"]]
+        status = json.loads(self.succeed("status", "--name", "two", "--json"))
+        self.assert_documented("train", *events)
+        self.assert_documented("status", status)
+        devices = [peer["devices"][0] for peer in status["peers"]]
         self.assertLessEqual(
             sum(d["memory_for_jobs_bytes"] for d in devices),
             max(d["memory_bytes"] for d in devices))
@@ -107,6 +109,7 @@ class Node(World):
                      "--training.steps", 1)
         jobs = json.loads(self.succeed("jobs", "--json"))
         self.assertEqual([j["name"] for j in jobs], ["tiny", "tiny"])
+        self.assert_documented("jobs", *jobs)
         for command in ("attach", "cancel"):
             self.refuse(1, command, "tiny",
                         names=["several jobs", *(j["id"] for j in jobs)])

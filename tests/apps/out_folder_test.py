@@ -222,6 +222,7 @@ class OutFolder(World):
         self.assertIn("training.steps was 5 and is 7", said)
         self.assertNotIn("interval", said)
         found = json.loads(self.succeed("audit", "out", "--json"))
+        self.assert_documented("audit", found)
         self.assertEqual((found["proven"], found["steps"]), (True, 7))
         # Another text, when it is known only by its bytes.
         (self.folder / "text/0.txt").write_text("new " * 999)

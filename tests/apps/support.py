@@ -183,12 +183,77 @@ class World(unittest.TestCase):
             "train", self.tiny_run(), "--data", self.write_text_files(),
             "--out", out, "--json", *arguments))
 
+    def assert_documented(self, command, *objects):
+        """Each is as the reference says, with its fields and no others."""
+        kinds = documented(command)
+        for one in objects:
+            name = one["event"] if "" not in kinds else ""
+            self.assertIn(name, kinds, command)
+            self.assertEqual(undocumented(one, kinds[name]), [], one)
+
     def events(self, stdout):
         """Every line of stdout is a JSON object with an event."""
         events = [json.loads(line) for line in stdout.splitlines()]
         for event in events:
             self.assertIn("event", event)
         return events
+
+
+GUIDE = pathlib.Path(__file__).parents[2] / "apps" / "guide"
+
+
+def documented(command):
+    """What reference.md says of the JSON that a command prints: for each kind
+    of event ("" where there are none) the types of the fields, by path."""
+    found, names = {}, []
+    for line in (GUIDE / "reference.md").read_text("utf-8").splitlines():
+        if line.startswith("#"):
+            names = []
+            title, _, kinds = line.partition(": ")
+            if title.startswith("### JSON of ") and f"`{command}`" in title:
+                names = kinds.split(", ")
+                for name in names:
+                    found[name] = {}
+        cells = [cell.strip() for cell in line.split(" | ")]
+        if names and line.startswith("| `"):
+            for name in names:
+                found[name][cells[0].strip("| `")] = cells[1]
+    return found
+
+
+JSON_TYPES = {"text": str, "true or false": bool, "true": bool,
+              "whole number": int, "number": (int, float), "object": dict}
+
+
+def undocumented(value, fields, path=""):
+    """Names of fields of an object that are not in the table, are missing
+    though they are not optional, or are of another type."""
+    wrong = []
+    inside = {name[len(path):] for name in fields if name.startswith(path)}
+    names = {name.split(".")[0].rstrip("[]") for name in inside}
+    for name in names - value.keys():
+        if "optional" not in fields[path + name]:
+            wrong.append(f"{path}{name} is missing")
+    for name, item in value.items():
+        kind = fields.get(path + name, "").removesuffix(", optional")
+        if not kind:
+            wrong.append(f"{path}{name} is not in the reference")
+            continue
+        if item is None and kind.endswith(" or null"):
+            continue
+        wanted = JSON_TYPES.get(kind.removesuffix(" or null"), list)
+        if not isinstance(item, wanted) or (
+                isinstance(item, bool) and wanted is not bool):
+            wrong.append(f"{path}{name} is {item!r}, not {kind}")
+        below, nested = f"{path}{name}", [item]
+        while isinstance(nested[0] if nested else None, list):
+            below += "[]"
+            nested = [each for some in nested for each in some]
+        for each in nested:
+            if isinstance(each, dict) and any(f.startswith(below + ".")
+                                              for f in fields):
+                wrong += undocumented(each, fields, below + ".")
+    return wrong
 
 
 def numbers(events):

@@ -1,14 +1,24 @@
 # tests/apps/train_test.py -- `shoal train` in one process, and its bits.
 import json
 import os
+import re
 import shutil
 
-from support import World, main, numbers
+from support import GUIDE, World, main, numbers
+
+
+def scalar_tags(data):
+    """Of a file of TensorBoard's, without its protocol: a tag is what follows
+    its field's number and length, in a value's message."""
+    return {m.group(2).decode() for m in
+            re.finditer(rb"\n(.)([!-~]+)\x15", data, re.S)
+            if len(m.group(2)) == m.group(1)[0]}
 
 
 class Train(World):
     def test_events_and_files_of_a_run(self):
         events = self.train("out")
+        self.assert_documented("train", *events)
         kinds = [e["event"] for e in events]
         self.assertEqual(kinds[-1], "done")
         self.assertEqual(events[-1]["state"], "done")
@@ -32,7 +42,15 @@ class Train(World):
         self.assertTrue(list((out / "tb").iterdir()))
         kept = [json.loads(line) for line in
                 (out / "metrics.jsonl").read_text().splitlines()]
+        self.assert_documented("train", *kept)
         self.assertEqual(numbers(kept), numbers(events))
+        # Each tag that the reference names is in the file, and no other.
+        file, = (out / "tb").iterdir()
+        tags = re.findall(r"^\| `(\S+)` \| .*each (?:step|evaluation) \|",
+                          (GUIDE / "reference.md").read_text("utf-8"), re.M)
+        self.assertEqual(len(tags), 8)
+        self.assertEqual(scalar_tags(file.read_bytes()) | {"bubble(%)"},
+                         set(tags))  # a peer alone may have no bubble
 
     # The weights that such a step would have made are in no checkpoint.
     def test_a_run_that_diverges_fails_at_the_last_good_checkpoint(self):
