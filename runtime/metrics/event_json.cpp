@@ -1,6 +1,7 @@
 // runtime/metrics/event_json.cpp -- fields by kind, names as torchtitan's.
 #include "runtime/metrics/event_json.hpp"
 
+#include "runtime/core/assert.hpp"
 #include "runtime/core/hex.hpp"
 #include "runtime/core/ids.hpp"
 #include "runtime/json_table.hpp"
@@ -9,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -34,7 +36,10 @@ constexpr kind_name kind_names[] = {
 };
 
 const kind_name& find_kind(job_event_kind kind) {
-  return *std::ranges::find(kind_names, kind, &kind_name::kind);
+  const auto* const found =
+    std::ranges::find(kind_names, kind, &kind_name::kind);
+  SHOAL_ASSERT(found != std::end(kind_names));
+  return *found;
 }
 
 /// What `text` is called in events of this kind.
