@@ -18,8 +18,8 @@ struct chaos_more {
 };
 
 /// @pre event is one of chaos_events(), and `more` what it has
-nlohmann::ordered_json chaos_line(const std::string& event, double seconds,
-                                  const std::string& text,
-                                  const chaos_more& more);
+nlohmann::ordered_json
+chaos_line(const std::string& event, double seconds, const std::string& text,
+           const chaos_more& more);
 
 } // namespace shoal::apps
