@@ -159,6 +159,8 @@ inline constexpr std::int32_t priority_max = 100;
 
 /// One line for people, with a path or two.
 inline constexpr std::size_t job_cause_bytes_max = 512;
+/// "user@host": user names have 32 bytes at most on Linux, host names 64.
+inline constexpr std::size_t job_user_bytes_max = 97;
 
 /// A job as agreed: small, complete, immutable but for its state. What is
 /// large (text, tokens, weights) is in the store under its digest.
@@ -201,6 +203,10 @@ struct job_entry {
   epoch arrived = 0; ///< all that arrives under the assignment since then is
                      ///< where it should be
   std::string cause; ///< why it failed, of job_cause_bytes_max at most
+  /// When it was submitted: Unix time by the submitting node's clock; 0: not
+  /// known.
+  std::int64_t submitted_ms = 0;
+  std::string user; ///< "user@host" of the submitting command, for people
   friend bool operator==(const job_entry&, const job_entry&) = default;
 };
 
@@ -264,6 +270,9 @@ struct view {
   std::vector<stalled_peer> stalled; ///< members or not; the latest last
   /// Whose peers join this shoal when they return; the latest last.
   std::vector<superseded_shoal> superseded;
+  /// Jobs that have ended and are not listed any more, newest last: what still
+  /// wishes to submit one of them is late.
+  std::vector<job_id> removed;
   friend bool operator==(const view&, const view&) = default;
 };
 

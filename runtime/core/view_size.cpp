@@ -35,7 +35,8 @@ std::size_t without_previous(const view& v) {
   sum += framed + sizeof v.key + (v.revoked.size() + v.lapsed.size()) * peer
          + v.invites.size() * (2 * framed + sizeof(cluster_key) + number + peer)
          + v.stalled.size() * (framed + peer + 2 * number)
-         + v.superseded.size() * (2 * framed + sizeof(shoal_id) + number);
+         + v.superseded.size() * (2 * framed + sizeof(shoal_id) + number)
+         + v.removed.size() * number;
   return sum + v.cuts.size() * (framed + 2 * place);
 }
 
@@ -56,11 +57,12 @@ std::size_t bytes_bound(const member& m) {
 }
 
 std::size_t bytes_bound(const job_entry& j) {
-  constexpr std::size_t numbers = 28;
+  constexpr std::size_t numbers = 29;
   return framed + text(j.name) + text(j.run_json) + numbers * number
          + 2 * (framed + sizeof(blob_digest)) + peer + framed
-         + j.want_blocks.size() * number + framed
-         + std::max(job_cause_bytes_max, j.cause.size());
+         + j.want_blocks.size() * number
+         + framed + std::max(job_cause_bytes_max, j.cause.size())
+         + text(j.user);
 }
 
 std::size_t bytes_bound(const assignment& a) {

@@ -117,10 +117,15 @@ void writer::value(const core::job_entry& job) {
   number(job.changed);
   number(static_cast<std::uint64_t>(std::int64_t{job.priority}));
   number(job.retried);
-  if (job.arrived != 0 || !job.cause.empty())
+  const bool origin = job.submitted_ms != 0 || !job.user.empty();
+  if (job.arrived != 0 || !job.cause.empty() || origin)
     number(job.arrived);
-  if (!job.cause.empty())
+  if (!job.cause.empty() || origin)
     text(job.cause);
+  if (origin) {
+    number(static_cast<std::uint64_t>(job.submitted_ms));
+    text(job.user);
+  }
 }
 
 void writer::value(const core::assignment& a) {
@@ -175,7 +180,8 @@ void writer::value(const core::view& v) {
       value(cut.high);
     });
   if (v.key == core::key_digest{} && v.revoked.empty() && v.lapsed.empty()
-      && v.invites.empty() && v.stalled.empty() && v.superseded.empty())
+      && v.invites.empty() && v.stalled.empty() && v.superseded.empty()
+      && v.removed.empty())
     return; // as before views had these fields
   id(v.key);
   list(v.revoked, [this](const core::peer_id& p) { id(p); });
@@ -185,17 +191,19 @@ void writer::value(const core::view& v) {
     number(static_cast<std::uint64_t>(i.expires_s));
     id(i.used_by);
   });
-  if (!v.stalled.empty() || !v.superseded.empty())
+  if (!v.stalled.empty() || !v.superseded.empty() || !v.removed.empty())
     list(v.stalled, [this](const core::stalled_peer& s) {
       id(s.peer);
       number(s.times);
       number(s.since);
     });
-  if (!v.superseded.empty())
+  if (!v.superseded.empty() || !v.removed.empty())
     list(v.superseded, [this](const core::superseded_shoal& s) {
       id(s.shoal);
       number(s.number);
     });
+  if (!v.removed.empty())
+    list(v.removed, [this](core::job_id job) { number(job); });
 }
 
 } // namespace

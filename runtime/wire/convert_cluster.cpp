@@ -268,7 +268,7 @@ get(const wire::ChangeRequest& request, cl::change_request& out, checks& c) {
   const wire::Change& from = request.what();
   cl::change& to = out.what;
   c.enumerator(from.kind(), cl::change_kind::submit_job,
-               cl::change_kind::arrived, to.kind);
+               cl::change_kind::remove_job, to.kind);
   get(from.job(), to.job, c);
   to.id = from.id();
   c.enumerator(from.state(), core::job_state::running, core::job_state::failed,

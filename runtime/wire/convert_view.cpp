@@ -151,6 +151,8 @@ void put(wire::JobEntry& to, const job_entry& from) {
   to.set_head_traffic_bytes(from.head_traffic_bytes);
   to.set_arrived(from.arrived);
   to.set_cause(from.cause);
+  to.set_submitted_ms(from.submitted_ms);
+  to.set_user(from.user);
 }
 
 void get(const wire::JobEntry& from, job_entry& to, checks& c) {
@@ -197,6 +199,9 @@ void get(const wire::JobEntry& from, job_entry& to, checks& c) {
   to.head_traffic_bytes = c.at_most(from.head_traffic_bytes(), bytes_max);
   to.arrived = c.at_most(from.arrived(), epoch_max);
   c.text(from.cause(), core::job_cause_bytes_max, to.cause);
+  to.submitted_ms = c.at_most(from.submitted_ms(), unix_ms_max);
+  c.require(to.submitted_ms >= 0);
+  c.text(from.user(), core::job_user_bytes_max, to.user);
 }
 
 static void put(wire::FollowerPlace& to, const core::follower_place& from) {
@@ -346,6 +351,8 @@ void put(wire::View& to, const view& from) {
   }
   for (const core::superseded_shoal& s : from.superseded)
     put(*to.add_superseded(), s);
+  for (core::job_id job : from.removed)
+    to.add_removed(job);
 }
 
 void get(const wire::View& from, view& to, checks& c) {
@@ -395,6 +402,8 @@ void get(const wire::View& from, view& to, checks& c) {
   if (c.list(from.superseded_size(), core::cluster::superseded_max))
     for (const wire::SupersededShoal& s : from.superseded())
       get(s, to.superseded.emplace_back(), c);
+  if (c.list(from.removed_size(), core::cluster::jobs_removed_max))
+    to.removed.assign(from.removed().begin(), from.removed().end());
   for (std::size_t i = 1; i < to.members.size(); ++i) // V-1
     c.require(to.members[i - 1].id.peer < to.members[i].id.peer);
   for (std::size_t i = 1; i < to.jobs.size(); ++i) // V-2

@@ -15,6 +15,8 @@ inline constexpr std::uint64_t flops_max = std::uint64_t{1} << 56;
 inline constexpr std::uint64_t mflops_max = std::uint64_t{1} << 40;
 inline constexpr std::uint32_t threads_max = 65536;
 inline constexpr std::uint64_t latency_max = std::uint64_t{1} << 40;
+/// Unix time in milliseconds: the year 36,800.
+inline constexpr std::int64_t unix_ms_max = std::int64_t{1} << 50;
 inline constexpr std::uint32_t blocks_max = 4096;
 // What a job may ask for is what run files may (run_config.cpp): more makes
 // plans that take minutes, and each peer of the shoal makes them.

@@ -15,8 +15,15 @@ class checker {
 public:
   void saw_vote(const core::peer_id& by, const core::cluster::vote_record& v);
   void saw_view(const core::peer_id& by, const core::view& v);
-  void acknowledged(core::job_id job) { jobs_.insert(job); }
-  void ended(core::job_id job) { jobs_.erase(job); }
+  /// Some peer lists it as running. Another may know that it has ended.
+  void acknowledged(core::job_id job) {
+    if (!ended_.contains(job))
+      jobs_.insert(job);
+  }
+  void ended(core::job_id job) {
+    ended_.insert(job);
+    jobs_.erase(job);
+  }
 
   /// Empty while all is well; else the first violation.
   const std::string& failure() const { return failure_; }
@@ -42,6 +49,8 @@ private:
   std::map<base, std::map<core::cluster::ballot, ballot_votes>> votes_;
   std::map<core::shoal_id, std::map<core::epoch, core::view>> chains_;
   std::set<core::job_id> jobs_;
+  std::set<core::job_id> ended_;
+  std::set<core::job_id> gone_; ///< of some shoal's list
   std::string failure_;
   std::uint64_t views_ = 0;
   std::uint64_t merges_ = 0;

@@ -92,6 +92,8 @@ void cluster_world::fault() {
   }
   if (forces_ && force_random_.below(2) == 0)
     force();
+  if (remove_random_.below(3) == 0)
+    remove_job();
   item f;
   f.what = happening::fault;
   push(std::move(f), between(20 * millisecond, 1500 * millisecond));
@@ -199,6 +201,18 @@ void cluster_world::force() {
     kept_by_force_ = std::move(kept);
     ++result_.forces;
   }
+}
+
+/// Of any job that a peer knows; one that runs has to stay.
+void cluster_world::remove_job() {
+  const int i = int(remove_random_.below(machines_.size()));
+  machine& m = machines_[std::size_t(i)];
+  if (!m.core || m.core->current().jobs.empty())
+    return;
+  const auto& jobs = m.core->current().jobs;
+  const job_id id = jobs[remove_random_.below(jobs.size())].id;
+  ++result_.removals;
+  give(i, cluster::remove_job{id});
 }
 
 void cluster_world::heal() {

@@ -235,6 +235,8 @@ bool cluster_world::carry_out(int i, const action& a) {
     if (options_.print)
       std::printf("%9.3f m%d left%s\n", double(now_) / 1e9, i,
                   l->clean ? "" : ", not confirmed");
+    if (!m.disk.view)
+      m.highest = 0; // erased before the last view was heard of
     crash(i, false);
     --result_.crashes;
     item s;

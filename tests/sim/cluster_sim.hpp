@@ -4,16 +4,17 @@
 // network that loses, delays, reorders, cuts and half-opens connections, and
 // disks that keep exactly what was stored before a crash, and that, in every
 // other run, take up to 2 s for it and fail; processes crash between any two
-// actions, pause, lose their disks, leave and come back. Jobs are submitted and
-// ended meanwhile. Everything is drawn from the seed, so a run is repeated by
+// actions, pause, lose their disks, leave and come back. Jobs are submitted,
+// ended and removed meanwhile. Everything is drawn from the seed, so a run is repeated by
 // its seed alone. In every fifth run somebody lies: peers are told numbers at the
 // end of their range, and who was revoked tells those who dial it that they were.
 // In another fifth members are expelled for holding up jobs. In every sixth,
 // peers that wait for a quorum are told to go on by force.
 //
 // Checked at every decided view: it succeeds the newest view of its shoal by
-// votes of a quorum of that view (C-1), and loses no running job, except to the
-// shoal that was made in its place by force; at every
+// votes of a quorum of that view (C-1), loses no running job, except to the shoal
+// that was made in its place by force, and lists none again that any shoal has
+// removed or forgotten (unless by force); at every
 // peer: numbers only grow (C-2), and a lie ends nobody; who was expelled for a
 // job's sake comes back no sooner than its pause says. Checked at the end: within 10 s after the
 // faults stop all running peers share one view that holds exactly them,
@@ -61,6 +62,7 @@ struct cluster_result {
   std::uint64_t crashes = 0;
   std::uint64_t merges = 0;
   std::uint64_t jobs = 0;
+  std::uint64_t removals = 0; ///< asked for
   bool apart_by_key = false;   ///< two shoals cannot meet any more
   std::size_t revocations = 0; ///< asked for
   bool quorum_gone = false;

@@ -143,6 +143,7 @@ private:
   void cut(int kind);
   void submit();
   void end_job();
+  void remove_job();
   void heal();
 
   // lies, true refusals, and members that hold up jobs
@@ -179,6 +180,7 @@ private:
   cluster::random disk_random_;
   nanoseconds write_max_ = 0;
   double write_fails_ = 0;
+  cluster::random remove_random_; ///< apart as well
   cluster::random lie_random_;
   bool lies_ = false;
   bool stalls_ = false;

@@ -112,6 +112,11 @@ struct set_job_state {
   epoch since = 0; ///< of the assignment; 0: of any
   std::string cause{}; ///< of a failure, for people
 };
+/// A user wants a job that has ended listed no more. rejected{} answers if there
+/// is none, or if it has not ended.
+struct remove_job {
+  job_id id = 0;
+};
 /// All that arrives under the job's assignment `since` is where it should be.
 struct job_arrived {
   job_id id = 0;
@@ -175,7 +180,7 @@ struct redeem_invite {
 using event =
   std::variant<start, peer_up, peer_down, connect_failed, turned_away, doubted,
                received, tick, discovered, reached, submit_job, set_job_state,
-               job_arrived, retry_job, expel_member, leave, leave_now,
+               remove_job, job_arrived, retry_job, expel_member, leave, leave_now,
                update_profile, update_addresses, recover_force, revoke_peer,
                add_invite, redeem_invite>;
 

@@ -229,8 +229,12 @@ void membership::impl::on(const submit_job& e) {
   if (e.job.run_json.size() > run_json_bytes_max)
     return refuse("the job's configuration is longer than "
                   + std::to_string(run_json_bytes_max) + " bytes");
-  if (find_job(view_, e.job.id) != nullptr)
-    return refuse("a job with this id exists");
+  change c;
+  c.kind = change_kind::submit_job;
+  c.job = e.job;
+  c.job.state = job_state::running;
+  if (settled(c, view_))
+    return refuse("there is or was a job of this id");
   if (running() >= jobs_running_max)
     return refuse("the shoal already runs " + std::to_string(jobs_running_max)
                   + " jobs");
@@ -238,10 +242,6 @@ void membership::impl::on(const submit_job& e) {
     return refuse(no_room);
   if (wishes_.changes.size() >= wishes_max)
     return refuse("too many changes wait for agreement");
-  change c;
-  c.kind = change_kind::submit_job;
-  c.job = e.job;
-  c.job.state = job_state::running;
   wish(std::move(c));
 }
 
@@ -263,6 +263,20 @@ void membership::impl::on(const set_job_state& e) {
   if (speaks_of_assignment(c) && config_.plan_jobs != nullptr
       && outdated(c, config_.plan_jobs(view_)))
     return;
+  wish(std::move(c));
+}
+
+void membership::impl::on(const remove_job& e) {
+  const job_entry* j = find_job(view_, e.id);
+  if (j == nullptr || j->state == job_state::running) {
+    out_->push_back(rejected{j == nullptr ? "no such job in the agreed view"
+                                          : "the job has not ended",
+                             e.id});
+    return;
+  }
+  change c;
+  c.kind = change_kind::remove_job;
+  c.id = e.id;
   wish(std::move(c));
 }
 

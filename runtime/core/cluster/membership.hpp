@@ -32,9 +32,12 @@ namespace shoal::core::cluster {
 
 inline constexpr std::size_t members_max = 1024;
 inline constexpr std::size_t jobs_running_max = 16;
-/// Ended jobs that a view remembers; the oldest go first.
+/// Ended jobs that a view lists; the oldest go first, or by remove_job.
 inline constexpr std::size_t jobs_kept_max = 16;
 inline constexpr std::size_t jobs_max = jobs_running_max + jobs_kept_max;
+/// Ids of jobs that a view lists no more. A late submission is one of a peer that
+/// was cut off or dead meanwhile: a week of a new job every half an hour fits.
+inline constexpr std::size_t jobs_removed_max = 336;
 inline constexpr std::size_t run_json_bytes_max = 64 * 1024;
 /// Last views of dissolved shoals that are remembered for late members.
 inline constexpr std::size_t former_max = 8;

@@ -139,6 +139,7 @@ enum class change_kind : std::uint8_t {
   retry = 12,   ///< the job `id` starts over from its assignment of `since`
   expel = 13,   ///< `subject` goes, if the view still is number `since`
   arrived = 14, ///< of the job `id`, all that arrives since `since` is there
+  remove_job = 15, ///< the job `id`, which has ended, is listed no more
 };
 
 /// One wished change of the view.

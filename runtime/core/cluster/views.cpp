@@ -219,6 +219,7 @@ void impl::found_alone(std::vector<job_entry> jobs,
   v.number = std::min(view_.number + 1, epoch_max);
   v.cluster = config_.cluster;
   v.jobs = std::move(jobs);
+  v.removed = view_.removed;
   v.key = view_.key;
   v.revoked = view_.revoked;
   v.lapsed = view_.lapsed;

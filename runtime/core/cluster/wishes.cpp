@@ -110,6 +110,18 @@ void grant_invite(view& v, const change& c) {
   v.invites.push_back(c.invite);
 }
 
+bool was_removed(const view& v, job_id id) {
+  return std::ranges::find(v.removed, id) != v.removed.end();
+}
+
+/// Takes a job that has ended off the list, for good.
+void remove_job(view& v, job_id id) {
+  std::erase_if(v.jobs, [id](const job_entry& j) { return j.id == id; });
+  v.removed.push_back(id);
+  if (v.removed.size() > jobs_removed_max)
+    v.removed.erase(v.removed.begin());
+}
+
 /// Who is expelled although it answers comes back after a pause.
 void remember_stall(view& v, const peer_id& id, bool afresh) {
   auto at = std::ranges::find(v.stalled, id, &stalled_peer::peer);
@@ -140,7 +152,8 @@ void grant(view& v, const change& c) {
     m = nullptr;
   switch (c.kind) {
   case change_kind::submit_job:
-    if (find_job(v, c.job.id) == nullptr && count(v, true) < jobs_running_max
+    if (find_job(v, c.job.id) == nullptr && !was_removed(v, c.job.id)
+        && count(v, true) < jobs_running_max
         && has_room(v, bytes_bound(c.job))) {
       auto at = std::ranges::lower_bound(v.jobs, c.job.id, {}, &job_entry::id);
       at = v.jobs.insert(at, c.job); // V-2
@@ -156,6 +169,11 @@ void grant(view& v, const change& c) {
         j.changed = v.number;
       }
     }
+    break;
+  case change_kind::remove_job:
+    if (const job_entry* j = find_job(v, c.id);
+        j != nullptr && j->state != job_state::running)
+      remove_job(v, c.id);
     break;
   case change_kind::arrived:
     for (job_entry& j : v.jobs)
@@ -213,7 +231,7 @@ void forget_old_jobs(view& v) {
       if (at->state != job_state::running
           && (oldest == v.jobs.end() || at->changed < oldest->changed))
         oldest = at;
-    v.jobs.erase(oldest);
+    remove_job(v, oldest->id);
   }
 }
 
@@ -221,7 +239,8 @@ view dissolved_view(const view& base, const merge_wish& m) {
   SHOAL_ASSERT(count(base, true) == 0 || m.has_our_jobs); // C-5
   view v = base;
   ++v.number;
-  v.jobs.clear();
+  while (!v.jobs.empty())
+    remove_job(v, v.jobs.back().id);
   v.previous.clear();
   v.cuts.clear();
   v.dissolved_into = m.into;
@@ -258,9 +277,11 @@ bool settled(const change& c, const view& v) {
   const job_entry* j = find_job(v, c.id);
   switch (c.kind) {
   case change_kind::submit_job:
-    return find_job(v, c.job.id) != nullptr;
+    return find_job(v, c.job.id) != nullptr || was_removed(v, c.job.id);
   case change_kind::end_job:
     return j == nullptr || j->state != job_state::running;
+  case change_kind::remove_job:
+    return j == nullptr || j->state == job_state::running;
   case change_kind::arrived:
     return j == nullptr || j->state != job_state::running
            || j->arrived >= c.since;

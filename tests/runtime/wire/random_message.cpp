@@ -101,6 +101,8 @@ core::job_entry random_message::job() {
   j.priority = core::priority_min + static_cast<std::int32_t>(below(201));
   j.retried = number();
   j.cause = text();
+  j.submitted_ms = std::int64_t(number());
+  j.user = text();
   return j;
 }
 
@@ -170,6 +172,8 @@ core::view random_message::view() {
       {id<core::peer_id>(), static_cast<std::uint32_t>(below(99)), number()});
   for (std::size_t i = below(3); i > 0; --i)
     v.superseded.push_back({id<core::shoal_id>(), number()});
+  for (std::size_t i = below(3); i > 0; --i)
+    v.removed.push_back(engine_());
   return v;
 }
 
@@ -262,7 +266,7 @@ cl::message random_message::cluster(std::size_t kind) {
     return cl::key_request{shoal, id<core::key_digest>()};
   default: {
     cl::change c;
-    c.kind = static_cast<cl::change_kind>(1 + below(14));
+    c.kind = static_cast<cl::change_kind>(1 + below(15));
     fill(c.key);
     fill(c.old_key);
     c.invite = invitation();

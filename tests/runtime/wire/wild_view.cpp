@@ -111,6 +111,8 @@ private:
     j.changed = up_to(core::epoch_max);
     j.retried = up_to(core::epoch_max);
     j.arrived = up_to(core::epoch_max);
+    j.submitted_ms =
+      static_cast<std::int64_t>(up_to(std::uint64_t(codec::unix_ms_max)));
     j.priority = core::priority_min + static_cast<std::int32_t>(below_(201));
     return j;
   }
