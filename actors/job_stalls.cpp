@@ -259,11 +259,10 @@ void job_actor::carry_out(const core::stall_watch::actions& actions) {
     } else if (const auto* a = std::get_if<watch::asked>(&action)) {
       keep_flight("asked by " + name_of(a->by) + ", where nothing moves");
     } else if (const auto* a = std::get_if<watch::expel>(&action)) {
-      tell_verdict(name_of(a->peer)
-                   + " holds the job up and is expelled: " + a->why);
+      tell_verdict(core::to_text(*a, name_of(a->peer), node().in_quorum()));
       node().propose_expulsion(a->peer, view_ ? view_->number : 0);
     } else if (const auto* a = std::get_if<watch::retry>(&action)) {
-      tell_verdict("the step is begun anew: " + a->why);
+      tell_verdict(core::to_text(*a, node().in_quorum()));
       node().propose_retry(config_.entry.id, a->since);
     } else if (const auto* a = std::get_if<watch::hung>(&action)) {
       if (flight_at_ != last_step_) { // nobody has asked
@@ -271,8 +270,8 @@ void job_actor::carry_out(const core::stall_watch::actions& actions) {
         write_flight();
       }
       // The others may see no more of it than that we are gone.
-      tell_verdict(name_of(node().self())
-                   + " holds the job up and is expelled: " + a->why);
+      tell_verdict(
+        core::to_text(*a, name_of(node().self()), node().in_quorum()));
       node().hung(a->why);
     }
   }

@@ -84,6 +84,9 @@ public:
   /// Proposes a view change: nothing moves under the job's assignment of
   /// `since`, so that all begin it anew.
   virtual void propose_retry(core::job_id, core::epoch /*since*/) {}
+  /// Whether a quorum of the view is in contact: without one nothing comes of
+  /// what is proposed.
+  virtual bool in_quorum() const { return true; }
   /// Proposes a view change: the work of that member is hung, as seen in view
   /// `number`.
   virtual void propose_expulsion(const core::peer_id&, core::epoch /*number*/) {

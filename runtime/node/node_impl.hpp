@@ -81,6 +81,7 @@ public:
   void propose_retry(core::job_id job, core::epoch since) override;
   void
   propose_expulsion(const core::peer_id& peer, core::epoch number) override;
+  bool in_quorum() const override;
   void hung(const std::string& why) override;
   void propose_arrived(core::job_id job, core::epoch since) override;
   void fetch_blob(const core::blob_digest& digest,

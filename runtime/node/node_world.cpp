@@ -102,6 +102,11 @@ void node::impl::hung(const std::string& why) {
   end(why);
 }
 
+bool node::impl::in_quorum() const {
+  std::lock_guard lock(mutex_);
+  return phase_ == core::cluster::phase::member;
+}
+
 void node::impl::propose_arrived(core::job_id job, core::epoch since) {
   tell_cluster(core::cluster::job_arrived{job, since});
 }

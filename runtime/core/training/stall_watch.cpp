@@ -248,4 +248,28 @@ void stall_watch::judge_waiting(const sight& s, nanoseconds now, actions& out) {
                                         + std::to_string(retries_) + " times"});
 }
 
+std::string
+to_text(const stall_watch::expel& e, const std::string& name, bool quorum) {
+  return name
+         + (quorum ? " holds the job up and is expelled: "
+                   : " holds the job up; without a quorum it cannot be "
+                     "expelled: ")
+         + e.why;
+}
+
+std::string to_text(const stall_watch::retry& r, bool quorum) {
+  return (quorum ? "the step is begun anew: "
+                 : "the step stands still; without a quorum it cannot be begun "
+                   "anew: ")
+         + r.why;
+}
+
+std::string
+to_text(const stall_watch::hung& h, const std::string& name, bool quorum) {
+  return name
+         + (quorum ? " holds the job up and is expelled: "
+                   : " holds the job up and ends: ")
+         + h.why;
+}
+
 } // namespace shoal::core

@@ -191,4 +191,14 @@ private:
   bool said_hung_ = false;
 };
 
+/// What people are told of a verdict. It changes the view, so without a quorum
+/// nothing comes of it: then that is what the text says.
+/// @param name of the peer
+[[nodiscard]] std::string
+to_text(const stall_watch::expel& e, const std::string& name, bool quorum);
+[[nodiscard]] std::string to_text(const stall_watch::retry& r, bool quorum);
+/// Of a peer that ends itself.
+[[nodiscard]] std::string
+to_text(const stall_watch::hung& h, const std::string& name, bool quorum);
+
 } // namespace shoal::core

@@ -486,4 +486,20 @@ BOOST_AUTO_TEST_CASE(who_is_silent_while_all_load_is_expelled) {
   BOOST_TEST(s.expelled == std::set<int>{2});
 }
 
+BOOST_AUTO_TEST_CASE(nobody_is_called_expelled_where_no_view_can_say_so) {
+  using watch = shoal::core::stall_watch;
+  const watch::expel expel{{}, "it is silent"};
+  const watch::retry retry{7, "nothing moves"};
+  const watch::hung hung{"its device hangs"};
+  BOOST_TEST(to_text(expel, "b", true)
+             == "b holds the job up and is expelled: it is silent");
+  BOOST_TEST(to_text(retry, true) == "the step is begun anew: nothing moves");
+  for (const std::string& text :
+       {to_text(expel, "b", false), to_text(retry, false),
+        to_text(hung, "b", false)}) {
+    BOOST_TEST(text.find("is expelled") == text.npos, text);
+    BOOST_TEST(text.find("is begun") == text.npos, text);
+  }
+}
+
 BOOST_AUTO_TEST_SUITE_END()
