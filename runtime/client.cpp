@@ -152,6 +152,7 @@ client::impl::ask(decltype(client_request::body) body, client_reply& out) {
   if (std::holds_alternative<runtime::submit_job>(body)
       || std::holds_alternative<runtime::recover_force>(body)
       || std::holds_alternative<make_invite>(body)
+      || std::holds_alternative<runtime::remove_job>(body)
       || std::holds_alternative<runtime::revoke>(body))
     timeout += milliseconds(35000); // the shoal may take its time to agree
   client_request request{++last_number_, std::move(body)};
@@ -494,6 +495,24 @@ std::error_code client::stop_job(core::job_id job, bool drain) {
     job, drain
   };
   return impl_->ask(request, reply);
+}
+
+std::error_code client::remove_job(core::job_id job) {
+  client_reply reply;
+  struct remove_job request {
+    job
+  };
+  return impl_->ask(request, reply);
+}
+
+std::error_code client::lines(const std::string& peer, std::uint64_t& next,
+                              std::uint32_t count, std::string& json) {
+  client_reply reply;
+  if (auto error = impl_->ask(ask_lines{peer, next, count}, reply))
+    return error;
+  json = std::move(reply.text);
+  next = reply.value;
+  return {};
 }
 
 std::error_code

@@ -106,6 +106,17 @@ public:
   /// Stops a job: after the step under way with a checkpoint, or at once.
   [[nodiscard]] std::error_code stop_job(core::job_id job, bool drain);
 
+  /// Takes a job that has ended off the shoal's list; returns when a view says
+  /// so.
+  [[nodiscard]] std::error_code remove_job(core::job_id job);
+
+  /// The last `count` lines of a peer, numbered `next` or more, as JSON
+  /// (runtime/node/recent_lines.hpp). `next` becomes the number of the next one.
+  /// @param peer name or first digits of an id; empty: of the node itself
+  [[nodiscard]] std::error_code
+  lines(const std::string& peer, std::uint64_t& next, std::uint32_t count,
+        std::string& json);
+
   /// A token by which one peer may join within `seconds`.
   [[nodiscard]] std::error_code
   invite(std::uint32_t seconds, std::string& token);

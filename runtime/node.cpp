@@ -31,18 +31,22 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::runtime::pulse_due)
 
 namespace shoal::runtime {
 
-/// What `tell` is told holds names and paths: it hears what may be shown.
-static void make_shown(std::function<void(const std::string&)>& tell) {
-  if (tell)
-    tell = [tell = std::move(tell)](const std::string& line) {
-      tell(core::shown(line));
-    };
+/// What `tell` is told holds names and paths: it hears what may be shown, and so
+/// does whoever asks for the last lines.
+static void make_shown(std::function<void(const std::string&)>& tell,
+                       recent_lines& recent) {
+  tell = [tell = std::move(tell), &recent](const std::string& line) {
+    std::string text = core::shown(line);
+    if (tell)
+      tell(text);
+    recent.add(std::move(text));
+  };
 }
 
-static node_config with_shown_lines(node_config config) {
+static node_config with_shown_lines(node_config config, recent_lines& recent) {
   node_observer& o = config.observer;
   for (auto* tell : {&o.ready, &o.waiting, &o.say, &o.stopped})
-    make_shown(*tell);
+    make_shown(*tell, recent);
   return config;
 }
 
@@ -78,10 +82,12 @@ static bool lacks_threads(const std::exception& e) {
 }
 
 node::impl::impl(node_config config, role_table roles)
-  : config_(with_shown_lines(std::move(config))), roles_(std::move(roles)),
+  : config_(with_shown_lines(std::move(config), recent_)),
+    roles_(std::move(roles)),
     pending_events_(std::make_shared<std::atomic<std::size_t>>(0)) {
   report_uncaught();
   set_up(config_, setup_);
+  recent_.name(setup_.name);
   if (setup_.loopback_only && config_.cluster_key_file.empty()
       && !config_.embedded)
     say("[node] no --cluster-key: this node serves this machine only");

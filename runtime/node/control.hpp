@@ -55,6 +55,8 @@ inline constexpr std::size_t control_fetches_max = 256;
 inline constexpr std::chrono::milliseconds events_wait{1000};
 /// A submission or recovery without a view is answered so late.
 inline constexpr std::chrono::milliseconds agreement_wait{30000};
+/// A peer that is asked for its last lines has so long: it only reads memory.
+inline constexpr std::chrono::milliseconds lines_wait{5000};
 
 /// What the desk needs of its node. Callable from the desk's thread; must not
 /// wait.
@@ -73,6 +75,9 @@ struct control_hooks {
   std::function<void(std::uint64_t token, const make_invite& r)> invite;
   std::function<void(std::uint64_t token, const use_invite& r)> redeem;
   std::function<void(std::uint64_t token, const revoke& r)> revoke_peer;
+  std::function<void(std::uint64_t token, core::job_id job)> remove_job;
+  /// The last lines of a peer; answered() follows with `token`.
+  std::function<void(std::uint64_t token, const ask_lines& r)> lines;
   /// @returns why not, or nothing.
   std::function<std::string(core::job_id job, bool drain)> stop_job;
   /// A job goes on without the checkpoint that it waits for.
@@ -90,9 +95,9 @@ struct control_hooks {
   std::function<void(const core::peer_id& to, const client_reply& reply)> send;
 };
 
-/// How something that needed a view has ended.
+/// How something that needed a view, or a peer, has ended.
 struct outcome {
-  core::job_id job = 0;
+  core::job_id job = 0; ///< or another value of the reply
   std::string why; ///< it was refused, if not empty
   std::string text;
   std::vector<std::byte> bytes;

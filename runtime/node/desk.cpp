@@ -25,11 +25,17 @@ desk::desk(control_hooks& hooks, std::function<void()> wake)
 void desk::ask(client_key who, client_request request, const answer& reply) {
   client_reply out;
   out.number = request.number;
-  waiter w{who, request.number, 0, {}, clock::now(), reply};
-  const auto agree = [&](const auto& start) {
+  waiter w{who, request.number, 0, {}, clock::now(), reply, {}};
+  const auto wait = [&](std::chrono::milliseconds patience, const char* late,
+                        const auto& start) {
     if (!may_wait(who, out))
       return reply(std::move(out));
-    start(wait_for_view(std::move(w)));
+    start(wait_for(std::move(w), patience, late));
+  };
+  const auto agree = [&](const auto& start) {
+    wait(agreement_wait,
+         "no view was agreed in time; it may still be: look at `shoal status`",
+         start);
   };
   if (auto* events = std::get_if<ask_events>(&request.body)) {
     if (read_events(*events, out))
@@ -49,6 +55,11 @@ void desk::ask(client_key who, client_request request, const answer& reply) {
     agree([&](auto token) { hooks_.redeem(token, *use); });
   } else if (auto* gone = std::get_if<revoke>(&request.body)) {
     agree([&](auto token) { hooks_.revoke_peer(token, *gone); });
+  } else if (auto* remove = std::get_if<remove_job>(&request.body)) {
+    agree([&](auto token) { hooks_.remove_job(token, remove->job); });
+  } else if (auto* lines = std::get_if<ask_lines>(&request.body)) {
+    wait(lines_wait, "that peer has not answered in time; see `shoal status`",
+         [&](auto token) { hooks_.lines(token, *lines); });
   } else {
     std::visit(
       [&](const auto& body) {
@@ -60,9 +71,11 @@ void desk::ask(client_key who, client_request request, const answer& reply) {
   }
 }
 
-std::uint64_t desk::wait_for_view(waiter w) {
+std::uint64_t
+desk::wait_for(waiter w, std::chrono::milliseconds patience, std::string late) {
   w.token = ++last_token_;
-  w.until += agreement_wait;
+  w.until += patience;
+  w.late = std::move(late);
   waiters_.push_back(std::move(w));
   return last_token_;
 }
@@ -104,8 +117,7 @@ void desk::work(clock::time_point now) {
             refuse(out, o.why);
         }
       if (!ready && now >= w->until)
-        refuse(out, "no view was agreed in time; it may still be: look at "
-                    "`shoal status`");
+        refuse(out, w->late);
     }
     if (!ready && now < w->until) {
       ++w;

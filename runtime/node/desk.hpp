@@ -45,17 +45,19 @@ private:
     std::uint64_t bytes = 0;
     std::uint64_t total_bytes = 0;
   };
-  /// Waits for events or for a view.
+  /// Waits for events, for a view, or for another peer.
   struct waiter {
     client_key who = 0;
     std::uint64_t number = 0; ///< of the request
-    std::uint64_t token = 0;  ///< of a view; 0: for events
+    std::uint64_t token = 0;  ///< of what will be answered(); 0: for events
     ask_events events;
     clock::time_point until;
     answer reply;
+    std::string late = {}; ///< what it is told after `until`
   };
-  /// Waits for a view; @returns the token by which it is answered.
-  std::uint64_t wait_for_view(waiter w);
+  /// Waits for an outcome; @returns the token by which it is answered.
+  std::uint64_t
+  wait_for(waiter w, std::chrono::milliseconds patience, std::string late);
 
   void on(client_key who, const ask_status&, client_reply& out);
   void on(client_key who, const put_begin& r, client_reply& out);

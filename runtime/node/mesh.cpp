@@ -277,7 +277,9 @@ void mesh::message(const core::peer_id& from,
     auto* use = std::get_if<use_invite>(&request->body);
     if (use)
       use->who = from;
-    if (client && (use != nullptr) == invitee)
+    const bool may = client ? (use != nullptr) == invitee
+                            : std::holds_alternative<ask_lines>(request->body);
+    if (may)
       hooks_.asked(from, std::move(*request));
   } else if (!client) { // which may only ask
     gate_.take(from, std::move(e), bytes.size());

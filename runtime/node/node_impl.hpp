@@ -5,8 +5,8 @@
 //      +------ send --------+<----------- new view: plan, roles --------+
 //
 // Split: node.cpp (life), node_world.cpp (context), node_views.cpp (what the
-// membership actor and clients cause), node_admission.cpp (keys, invites,
-// revocations). Only these include it.
+// membership actor and clients cause), node_lines.cpp (last lines),
+// node_admission.cpp (keys, invites, revocations). Only these include it.
 #pragma once
 
 #include "runtime/job_journal.hpp"
@@ -17,6 +17,7 @@
 #include "runtime/node/membership_actor.hpp"
 #include "runtime/node/mesh.hpp"
 #include "runtime/node/profile_keeper.hpp"
+#include "runtime/node/recent_lines.hpp"
 #include "runtime/node/setup.hpp"
 #include "runtime/node/status.hpp"
 #include "runtime/store/exchange.hpp"
@@ -115,6 +116,12 @@ private:
   };
   static constexpr std::size_t early_jobs_max = 64;
 
+  /// A peer was asked for its last lines.
+  struct asked_lines {
+    core::peer_id peer{};
+    std::chrono::steady_clock::time_point until{}; ///< then nobody waits
+  };
+
   // node.cpp
   void start_services();
   void start_membership();
@@ -153,17 +160,21 @@ private:
   void show_waiting(const core::cluster::waiting_for& w);
   void log_waiting(const std::string& text);
   void submit(std::uint64_t token, core::job_entry job);
+  void remove_job(std::uint64_t token, core::job_id job);
   void recover(std::uint64_t token);
   std::string stop_job(core::job_id job, bool drain);
   /// To the supervisor, about a job that runs. @returns why not, or nothing
   template <class Message>
   std::string tell_job(core::job_id job, Message m);
   void rejected(const core::cluster::rejected& r);
+  void lines(std::uint64_t token, const ask_lines& r);
+  void take_lines(const core::peer_id& from, client_reply&& reply);
   status_input now() const;
   std::string describe(core::job_id job) const;
   caf::actor role(const std::string& name) const;
   void has_left(bool clean);
 
+  recent_lines recent_; ///< what config_.observer tells
   node_config config_;
   role_table roles_;
   node_setup setup_;
@@ -207,6 +218,7 @@ private:
   std::map<std::string, caf::actor> bound_;  ///< of placed roles
   std::map<std::uint64_t, wanted_view> wanted_;
   std::vector<early_job> early_; ///< until the first view
+  std::map<std::uint64_t, asked_lines> asked_lines_; ///< by token
   bool ready_ = false;
   beacon_counts beacons_;
 

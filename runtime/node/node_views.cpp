@@ -1,5 +1,6 @@
 // runtime/node/node_views.cpp -- messages, views and requests find their way.
 #include "runtime/address_finder.hpp"
+#include "runtime/core/shown.hpp"
 #include "runtime/core/training/plan.hpp"
 #include "runtime/discovery.hpp"
 #include "runtime/node/node_impl.hpp"
@@ -16,6 +17,12 @@ namespace cl = core::cluster;
 
 /// The built-in role. What peers say to it are job messages.
 static constexpr std::string_view supervisor_role = "supervisor";
+
+static std::int64_t unix_ms() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+           std::chrono::system_clock::now().time_since_epoch())
+    .count();
+}
 
 void node::impl::tell_cluster(cl::event e) {
   caf::anon_send(membership_, cluster_event{std::move(e)});
@@ -59,6 +66,8 @@ void node::impl::take(const core::peer_id& from, envelope&& e) {
     exchange_->request_received(from, *request);
   } else if (auto* chunk = std::get_if<blob_chunk>(&e)) {
     exchange_->chunk_received(from, std::move(*chunk));
+  } else if (auto* reply = std::get_if<client_reply>(&e)) {
+    take_lines(from, std::move(*reply));
   }
 }
 
@@ -73,6 +82,8 @@ mesh_hooks node::impl::make_mesh_hooks() {
       std::lock_guard lock(mutex_);
       versions_.erase(peer);
     }
+    if (control* c = control_ready_)
+      c->gone(peer); // it may have asked for lines
     tell_cluster(cl::peer_down{peer});
   };
   h.connect_failed = [this](const std::string& address) {
@@ -230,9 +241,7 @@ void node::impl::log_waiting(const std::string& text) {
     e.epoch = now->number;
     e.text = text;
     e.waits = true;
-    e.unix_ms = std::chrono::duration_cast<std::chrono::milliseconds>(
-                  std::chrono::system_clock::now().time_since_epoch())
-                  .count();
+    e.unix_ms = unix_ms();
     journal_->add(job.id, e);
   }
 }
@@ -242,6 +251,8 @@ void node::impl::submit(std::uint64_t token, core::job_entry job) {
   job.done_step = 0;
   job.retried = 0;
   job.submitter = self_;
+  job.submitted_ms = unix_ms();
+  job.user = core::shown(job.user, core::job_user_bytes_max);
   do
     job.id = transport::tls::make_instance();
   while (job.id == 0);
@@ -272,6 +283,25 @@ void node::impl::submit(std::uint64_t token, core::job_entry job) {
     wanted_[token] = {job.id, {}, {}};
   }
   tell_cluster(cl::submit_job{std::move(job)});
+}
+
+void node::impl::remove_job(std::uint64_t token, core::job_id job) {
+  const auto now = view();
+  const core::job_entry* entry = now ? core::find_job(*now, job) : nullptr;
+  const auto refuse = [&](const char* why) {
+    control_->answered(token, {0, why, {}, {}});
+  };
+  if (!entry)
+    return refuse("no such job");
+  if (entry->state == core::job_state::running)
+    return refuse("the job has not ended: cancel it first");
+  wanted_view gone;
+  gone.job = job;
+  gone.reached = [job](const core::view& v, outcome&) {
+    return core::find_job(v, job) == nullptr;
+  };
+  if (want(token, std::move(gone)))
+    tell_cluster(cl::remove_job{job});
 }
 
 void node::impl::recover(std::uint64_t token) {
@@ -380,6 +410,12 @@ control_hooks node::impl::make_control_hooks() {
   };
   h.revoke_peer = [this](std::uint64_t token, const revoke& r) {
     revoke_peer(token, r);
+  };
+  h.remove_job = [this](std::uint64_t token, core::job_id job) {
+    remove_job(token, job);
+  };
+  h.lines = [this](std::uint64_t token, const ask_lines& r) {
+    lines(token, r);
   };
   h.recover = [this](std::uint64_t token) { recover(token); };
   h.stop_job = [this](core::job_id job, bool drain) {

@@ -51,6 +51,14 @@ static void put(wire::ClientRequest& to, const ask_job& from) {
 static void put(wire::ClientRequest& to, const leave_shoal& from) {
   to.mutable_leave_shoal()->set_drain(from.drain);
 }
+static void put(wire::ClientRequest& to, const remove_job& from) {
+  to.mutable_remove_job()->set_job(from.job);
+}
+static void put(wire::ClientRequest& to, const ask_lines& from) {
+  to.mutable_ask_lines()->set_peer(core::shown(from.peer, name_bytes_max));
+  to.mutable_ask_lines()->set_from(from.from);
+  to.mutable_ask_lines()->set_lines(from.lines);
+}
 static void put(wire::ClientRequest& to, const make_invite& from) {
   to.mutable_make_invite()->set_seconds(from.seconds);
 }
@@ -76,6 +84,12 @@ static void get(const wire::GetBlob& from, get_blob& to, checks& c) {
   c.id(from.digest(), to.digest);
   to.offset = c.at_most(from.offset(), bytes_max);
   to.bytes = c.at_most(from.bytes(), std::uint32_t{blob_chunk_bytes_max});
+}
+
+static void get(const wire::AskLines& from, ask_lines& to, checks& c) {
+  c.text(from.peer(), name_bytes_max, to.peer);
+  to.from = from.from();
+  to.lines = c.at_most(from.lines(), std::uint32_t{reply_lines_max});
 }
 
 void get(const wire::ClientRequest& from, client_request& to, checks& c) {
@@ -129,6 +143,11 @@ void get(const wire::ClientRequest& from, client_request& to, checks& c) {
   case wire::ClientRequest::kLeaveShoal:
     to.body.emplace<leave_shoal>().drain = from.leave_shoal().drain();
     return;
+  case wire::ClientRequest::kRemoveJob:
+    to.body.emplace<remove_job>().job = from.remove_job().job();
+    return;
+  case wire::ClientRequest::kAskLines:
+    return get(from.ask_lines(), to.body.emplace<ask_lines>(), c);
   case wire::ClientRequest::kMakeInvite:
     to.body.emplace<make_invite>().seconds =
       c.at_most(from.make_invite().seconds(), invite_seconds_max);

@@ -32,6 +32,8 @@ inline constexpr std::size_t status_bytes_max = std::size_t{768} << 10;
 /// A month; a token that is never used is forgotten by then.
 inline constexpr std::uint32_t invite_seconds_max = 31 * 24 * 3600;
 inline constexpr std::size_t reply_events_max = 1024;
+/// Lines of a node's log in one reply: all that it keeps (recent_lines.hpp).
+inline constexpr std::uint32_t reply_lines_max = 1000;
 inline constexpr std::size_t event_text_bytes_max = 2048;
 
 /// What carries tensors: TLS, or UCX over one of its transports.
@@ -188,6 +190,20 @@ struct leave_shoal {
   bool drain = true;
   friend bool operator==(const leave_shoal&, const leave_shoal&) = default;
 };
+/// Takes a job that has ended off the list; answered when a view says so.
+struct remove_job {
+  core::job_id job = 0;
+  friend bool operator==(const remove_job&, const remove_job&) = default;
+};
+/// The last lines that a node has said, as JSON (recent_lines.hpp); the reply's
+/// value is the number of the next one. A node asks the peer that is meant over
+/// the link that members have.
+struct ask_lines {
+  std::string peer;        ///< name, or first digits of its id; empty: the node
+  std::uint64_t from = 0;  ///< not those before this number
+  std::uint32_t lines = 0; ///< so many at most, the last ones
+  friend bool operator==(const ask_lines&, const ask_lines&) = default;
+};
 /// A token that lets one peer in; the reply's text is the token.
 struct make_invite {
   std::uint32_t seconds = 0; ///< how long it may be used
@@ -210,7 +226,7 @@ struct client_request {
   std::variant<ask_status, put_begin, put_chunk, put_commit, get_blob,
                submit_job, ask_events, stop_job, recover_force, ask_job,
                wait_no_longer, offer_checkpoint, leave_shoal, make_invite,
-               use_invite, revoke>
+               use_invite, revoke, remove_job, ask_lines>
     body;
   friend bool
   operator==(const client_request&, const client_request&) = default;

@@ -470,6 +470,13 @@ client_request random_message::request(std::size_t kind) {
   case 14:
     r.body = offer_checkpoint{engine_(), id<core::blob_digest>(), number()};
     break;
+  case 15:
+    r.body = remove_job{engine_()};
+    break;
+  case 16:
+    r.body = ask_lines{text(), engine_(),
+                       static_cast<std::uint32_t>(below(reply_lines_max + 1))};
+    break;
   default:
     r.body = recover_force{};
   }
@@ -519,9 +526,9 @@ envelope random_message::any(std::size_t kind) {
   if (kind < 17)
     return job_message(kind);
   kind -= 17;
-  if (kind < 14)
+  if (kind < 18)
     return request(kind);
-  switch (kind - 14) {
+  switch (kind - 18) {
   case 0:
     return link_credit{{engine_(), 3, 9}, fabric_kind(1 + below(4))};
   case 1:

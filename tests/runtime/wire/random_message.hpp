@@ -14,7 +14,7 @@ public:
   runtime::envelope any(std::size_t kind);
   core::view view();
   core::cluster::record record();
-  static constexpr std::size_t kinds = 17 + 13 + 5 + 14 + 1 + 1;
+  static constexpr std::size_t kinds = 17 + 17 + 18 + 7;
 
 private:
   std::uint64_t below(std::uint64_t n) { return engine_() % n; }
