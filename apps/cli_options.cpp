@@ -7,7 +7,9 @@
 #include "apps/reduce_meter.hpp"
 #include "apps/reference.hpp"
 #include "runtime/run_config.hpp"
+#include "runtime/wire/messages.hpp" // reply_lines_max
 
+#include <cstdlib>
 #include <iterator>
 #include <variant>
 
@@ -34,6 +36,20 @@ void add_node_to_ask(CLI::App& c, node_address& at) {
                "host[:port] of nodes to ask over the network, port 18372 if "
                "left out (default: the local node)")
     ->delimiter(',');
+}
+
+/// The value of --watch; the option alone is the usual time.
+double watch_seconds(const std::string& text) {
+  constexpr double usual = 2, least = 0.1, most = 3600;
+  if (text.empty() || text == "true" || text == "{}")
+    return usual;
+  char* end = nullptr;
+  const double seconds = std::strtod(text.c_str(), &end);
+  if (*end != 0 || !(seconds >= least && seconds <= most))
+    throw CLI::ValidationError("--watch", "'" + text
+                                            + "' is not a number of seconds "
+                                              "from 0.1 to 3600");
+  return seconds;
 }
 
 /// What the help shows for a value of the key.
@@ -218,7 +234,27 @@ void add_node(CLI::App& app, command_set& set, runners& run) {
               "show what carries tensors to each peer, why, how fast, how "
               "much");
   c->add_flag("--json", set.status.json, "as JSON");
+  c->add_option_function<std::string>(
+     "--watch",
+     [&set](const std::string& seconds) {
+       set.status.watch_s = watch_seconds(seconds);
+     },
+     "show it again and again, every so many seconds, until Ctrl-C (0.1 to "
+     "3600; default: once, or every 2 seconds if no number follows)")
+    ->type_name("[SECONDS]")
+    ->expected(0, 1);
   run[c] = [&set] { return run_status(set.status); };
+
+  c = app.add_subcommand("logs", "show the last lines that a node has said");
+  add_node_to_ask(*c, set.logs.at);
+  c->add_option("PEER", set.logs.peer,
+                "name or id of another peer, which is asked through the shoal "
+                "(default: the node that is asked)");
+  c->add_option("--lines", set.logs.lines, "how many lines, the last ones")
+    ->check(CLI::Range(1u, runtime::reply_lines_max));
+  c->add_flag("--follow", set.logs.follow, "go on with new lines until Ctrl-C");
+  c->add_flag("--json", set.logs.json, "one JSON line per line on stdout");
+  run[c] = [&set] { return run_logs(set.logs); };
 
   c = app.add_subcommand("recover",
                          "go on without peers that will not come back");
@@ -321,6 +357,11 @@ void add_jobs(CLI::App& app, command_set& set, runners& run) {
   CLI::App* c =
     app.add_subcommand("jobs", "list the jobs that run, wait or have ended");
   add_node_to_ask(*c, set.jobs.at);
+  c->add_option("--rm", set.jobs.remove,
+                "take these jobs, which have ended, off the list; the nodes "
+                "then delete the checkpoints that they keep of them. Ids, "
+                "beginnings of ids, or names (default: none)")
+    ->type_name("JOB ...");
   c->add_flag("--json", set.jobs.json, "as JSON");
   run[c] = [&set] { return run_jobs(set.jobs); };
 

@@ -30,6 +30,12 @@ constexpr std::chrono::milliseconds look_again{100};
 /// How often a request to cancel is repeated: whoever had it may be gone.
 constexpr std::chrono::seconds ask_again{5};
 
+std::int64_t unix_ms() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+           std::chrono::system_clock::now().time_since_epoch())
+    .count();
+}
+
 int fail(const std::string& text, int code = exit_failed) {
   std::cerr << "shoal: " << text << "\n";
   return code;
@@ -108,10 +114,42 @@ find_peer(const json& status, const std::string& wanted, std::string& wrong) {
 
 } // namespace
 
+/// Takes jobs off the list: all of those that are named, or none.
+static int remove_jobs(runtime::client& client, const jobs_options& o) {
+  const auto status = status_of(client);
+  if (!status)
+    return fail(status.message());
+  std::vector<found_job> found;
+  for (const std::string& wanted : o.remove) {
+    found_job job = find_job(*status, wanted);
+    if (!job.wrong.empty())
+      return fail(job.wrong);
+    for (const json& j : (*status)["jobs"])
+      if (text_of(j, "id") == job.text && text_of(j, "state") == "running")
+        return fail("job " + job.text + " has not ended: `shoal cancel "
+                    + job.text + "` first");
+    if (std::ranges::find(found, job.id, &found_job::id) == found.end())
+      found.push_back(std::move(job));
+  }
+  json removed = json::array();
+  for (const found_job& job : found) {
+    if (client.remove_job(job.id))
+      return fail("job " + job.text + ": " + client.text());
+    removed.push_back(job.text);
+    if (!o.json)
+      std::cout << "job " << job.text << " is removed\n";
+  }
+  if (o.json)
+    std::cout << model::json_text(json{{"removed", removed}}) << "\n";
+  return exit_done;
+}
+
 int run_jobs(const jobs_options& o) {
   runtime::client client(client_of(o.at));
   if (client.connect())
     return fail(client.text());
+  if (!o.remove.empty())
+    return remove_jobs(client, o);
   std::string text;
   if (client.status(text))
     return fail(client.text());
@@ -122,7 +160,8 @@ int run_jobs(const jobs_options& o) {
     std::cout << model::json_text(model::parse_json<json>(text)["jobs"])
               << "\n";
   else
-    std::cout << core::shown(jobs_table(*status), core::line_ends::kept);
+    std::cout << core::shown(jobs_table(*status, unix_ms()),
+                             core::line_ends::kept);
   return exit_done;
 }
 

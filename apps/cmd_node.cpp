@@ -1,14 +1,11 @@
-// apps/cmd_node.cpp -- node, status, recover: the shoal itself.
+// apps/cmd_node.cpp -- node: this process as a peer.
 #include "actors/supervisor.hpp"
 #include "apps/commands.hpp"
 #include "apps/json_documents.hpp"
 #include "apps/line_printer.hpp"
 #include "apps/memory_size.hpp"
-#include "apps/remote.hpp"
 #include "apps/signals.hpp"
-#include "apps/status_text.hpp"
 #include "apps/version.hpp"
-#include "runtime/client.hpp"
 #include "runtime/core/assert.hpp"
 #include "runtime/core/shown.hpp"
 #include "runtime/core/view_changes.hpp"
@@ -198,11 +195,6 @@ config_of(const node_options& o, std::uint64_t memory, printer& out) {
   return c;
 }
 
-int fail(const runtime::client& c) {
-  std::cerr << "shoal: " << c.text() << "\n";
-  return exit_failed;
-}
-
 /// From a signal that comes while the node starts to the end of the process.
 constexpr unsigned start_end_s = 20;
 
@@ -302,26 +294,6 @@ int run_node(node_options o) {
   }
   interrupts.ended();
   return node->failed() ? exit_failed : exit_done;
-}
-
-int run_status(const status_options& o) {
-  runtime::client client(client_of(o.at));
-  std::string text;
-  if (client.connect() || client.status(text))
-    return fail(client);
-  const auto status = parse_status(text);
-  if (!status) {
-    std::cerr << "shoal: the node at " << client.where() << ": "
-              << status.message() << "\n";
-    return exit_failed;
-  }
-  if (o.json)
-    std::cout << model::json_text(model::parse_json<json>(text)) << "\n";
-  else
-    std::cout << core::shown(o.links ? links_table(*status)
-                                     : status_table(*status),
-                             core::line_ends::kept);
-  return exit_done;
 }
 
 } // namespace shoal::apps

@@ -13,6 +13,7 @@ namespace shoal::apps {
 struct command_set {
   node_options node;
   status_options status;
+  logs_options logs;
   recover_options recover;
   jobs_options jobs;
   cancel_options cancel;

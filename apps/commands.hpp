@@ -54,11 +54,22 @@ struct status_options {
   node_address at;
   bool links = false;
   bool json = false;
+  double watch_s = 0; ///< shown again after so many seconds; 0: once
 };
 int run_status(const status_options& o);
 
+struct logs_options {
+  node_address at;
+  std::string peer; ///< name or id; empty: the node that is asked
+  std::uint32_t lines = 50;
+  bool follow = false;
+  bool json = false;
+};
+int run_logs(const logs_options& o);
+
 struct jobs_options {
   node_address at;
+  std::vector<std::string> remove; ///< ids, beginnings of ids, or names
   bool json = false;
 };
 int run_jobs(const jobs_options& o);

@@ -13,6 +13,9 @@
 #include "runtime/model/units.hpp"
 #include "runtime/wire/codec.hpp" // name_bytes_max
 
+#include <pwd.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cctype>
 #include <cstdio>
@@ -307,6 +310,17 @@ read_text_for_tokenizer(runtime::run_config& run,
   return text;
 }
 
+/// Of whoever runs this command.
+static std::string user_at_host() {
+  char host[65] = {}; // Linux allows 64 bytes
+  ::gethostname(host, sizeof host - 1);
+  const passwd* user = ::getpwuid(::geteuid()); // commands have one thread here
+  return core::shown(
+    (user ? std::string(user->pw_name) : std::to_string(::geteuid())) + "@"
+      + host,
+    core::job_user_bytes_max);
+}
+
 core::job_entry
 make_entry(const runtime::run_config& run, const std::string& name) {
   const model::unit_layout layout(run.model);
@@ -318,6 +332,7 @@ make_entry(const runtime::run_config& run, const std::string& name) {
   core::job_entry entry;
   entry.name =
     name.empty() ? "run" : core::shown(name, runtime::codec::name_bytes_max);
+  entry.user = user_at_host();
   entry.run_json = runtime::to_json(run);
   entry.blocks = std::uint32_t(run.model.num_hidden_layers);
   entry.microbatches = std::uint32_t(run.microbatches_per_step());

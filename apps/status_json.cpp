@@ -28,11 +28,23 @@ constexpr std::uint64_t number_max = std::uint64_t{1} << 56;
 /// answer lacks it. A default of -1 stands for a number that may be negative,
 /// 0.5 for one with a fraction or null.
 const json& pattern() {
-  static const json job = {
-    {"id", ""},       {"name", ""},     {"state", ""},
-    {"priority", -1}, {"changed", 0u},  {"step", 0u},
-    {"steps", 0u},    {"loss", 0.5},    {"tokens_per_s", 0.5},
-    {"plan?", ""},    {"waiting?", ""}, {"cause?", ""}};
+  static const json stage = {
+    {"id", ""}, {"first_layer", 0u}, {"last_layer", -1}};
+  static const json job = {{"id", ""},
+                           {"name", ""},
+                           {"state", ""},
+                           {"priority", -1},
+                           {"changed", 0u},
+                           {"step", 0u},
+                           {"steps", 0u},
+                           {"loss", 0.5},
+                           {"tokens_per_s", 0.5},
+                           {"plan?", ""},
+                           {"waiting?", ""},
+                           {"cause?", ""},
+                           {"user", ""},
+                           {"submitted_unix_ms", 0u},
+                           {"places", json::array({json::array({stage})})}};
   static const json device = {{"kind", "cpu"},
                               {"name", ""},
                               {"threads", 1u},

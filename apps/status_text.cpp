@@ -142,7 +142,38 @@ void put_versions(std::string& out, const json& status) {
   }
 }
 
+/// What a peer does for a job, in lines of their own. Peers of the shoal know
+/// stages by blocks; people know them as layers of the model.
+void put_work(std::string& out, const json& peer, const json& job) {
+  const json& replicas = job["places"];
+  for (std::size_t r = 0; r < replicas.size(); ++r)
+    for (std::size_t s = 0; s < replicas[r].size(); ++s) {
+      const json& stage = replicas[r][s];
+      if (text_of(stage, "id") != text_of(peer, "id"))
+        continue;
+      put(out, "  trains job %s (%s), replica %zu stage %zu, ",
+          text(job, "name"), begin_of(job["id"], 8).c_str(), r, s);
+      const auto first = stage["first_layer"].get<std::int64_t>();
+      const auto last = stage["last_layer"].get<std::int64_t>();
+      if (first == last)
+        put(out, "layer %lld\n", (long long)first);
+      else
+        put(out, "layers %lld-%lld\n", (long long)first, (long long)last);
+    }
+}
+
 } // namespace
+
+std::string age_text(std::int64_t ms) {
+  const std::int64_t s = std::max<std::int64_t>(ms, 0) / 1000;
+  if (s < 60)
+    return std::to_string(s) + " s";
+  if (s < 3600)
+    return std::to_string(s / 60) + " min";
+  if (s < 24 * 3600)
+    return std::to_string(s / 3600) + " h";
+  return std::to_string(s / (24 * 3600)) + " d";
+}
 
 std::string status_table(const status_json& status) {
   std::string out;
@@ -158,6 +189,8 @@ std::string status_table(const status_json& status) {
         text(p, "state"),
         addresses.empty() ? "" : addresses[0].get<std::string>().c_str(),
         devices_of(p).c_str());
+    for (const json& j : status["jobs"])
+      put_work(out, p, j);
   }
   put(out, "* the node that was asked (%s)\n", text(status, "name"));
   put_versions(out, status);
@@ -225,10 +258,11 @@ std::vector<const json*> in_order(const json& jobs) {
 
 } // namespace
 
-std::string jobs_table(const status_json& status) {
+std::string jobs_table(const status_json& status, std::int64_t now_ms) {
   std::string out;
-  put(out, "%-16s  %-16s %4s  %-9s %15s %9s %10s  %s\n", "JOB", "NAME", "PRIO",
-      "STATE", "STEP", "LOSS", "TOKENS/S", "WHERE");
+  put(out, "%-16s  %-16s %6s  %-16s %4s  %-9s %15s %9s %10s  %s\n", "JOB",
+      "NAME", "AGE", "USER", "PRIO", "STATE", "STEP", "LOSS", "TOKENS/S",
+      "WHERE");
   for (const json* each : in_order(status["jobs"])) {
     const json& j = *each;
     const bool waits = j.contains("waiting");
@@ -240,11 +274,15 @@ std::string jobs_table(const status_json& status) {
       put(speed, "%.0f", j["tokens_per_s"].get<double>());
     const std::string step = std::to_string(number(j, "step")) + "/"
                              + std::to_string(number(j, "steps"));
-    put(out, "%-16s  %-16s %4d  %-9s %15s %9s %10s  %s\n", text(j, "id"),
-        text(j, "name"), j["priority"].get<int>(),
-        waits ? "waits" : text(j, "state"), step.c_str(),
-        loss.empty() ? "-" : loss.c_str(), speed.empty() ? "-" : speed.c_str(),
-        waits                ? text(j, "waiting")
+    const auto since = std::int64_t(number(j, "submitted_unix_ms"));
+    put(out, "%-16s  %-16s %6s  %-16s %4d  %-9s %15s %9s %10s  %s\n",
+        text(j, "id"), text(j, "name"),
+        since == 0 ? "-" : age_text(now_ms - since).c_str(),
+        text_of(j, "user").empty() ? "-" : text(j, "user"),
+        j["priority"].get<int>(), waits ? "waits" : text(j, "state"),
+        step.c_str(), loss.empty() ? "-" : loss.c_str(),
+        speed.empty() ? "-" : speed.c_str(),
+        waits                 ? text(j, "waiting")
         : j.contains("cause") ? text(j, "cause")
         : j.contains("plan")  ? text(j, "plan")
                               : "");

@@ -5,17 +5,21 @@
 
 #include "apps/status_json.hpp"
 
+#include <cstdint>
 #include <string>
 
 namespace shoal::apps {
 
-/// Peers with their devices, pairs that cannot reach each other, jobs.
+/// Peers with their devices and work, pairs that cannot reach each other, jobs.
 std::string status_table(const status_json& status);
 
 /// One line for each fabric that has carried something, the one in use first.
 std::string links_table(const status_json& status);
 
-/// `shoal jobs`.
-std::string jobs_table(const status_json& status);
+/// `shoal jobs`. @param now_ms Unix time, to which ages are relative
+std::string jobs_table(const status_json& status, std::int64_t now_ms);
+
+/// "4 s", "3 min", "2 h", "5 d": the largest unit that is reached.
+std::string age_text(std::int64_t ms);
 
 } // namespace shoal::apps

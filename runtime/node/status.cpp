@@ -177,6 +177,8 @@ const json_table<stage_of>& stage_table() {
   static const json_table<stage_of> table{
     {"peer", "text", "", "name of the peer that computes this stage",
      [](const stage_of& s) { return json(name_of(s.in, s.is.where)); }},
+    {"id", "text", "", "its id, 64 hexadecimal digits",
+     [](const stage_of& s) { return json(core::to_hex(s.is.where.peer)); }},
     {"first_layer", "whole number", "", "counted from 0",
      [](const stage_of& s) { return json(s.is.first_block); }},
     {"last_layer", "whole number", "", "included", [](const stage_of& s) {
@@ -241,6 +243,13 @@ const json_table<job_of>& job_table() {
      [](j v) { return json(steps_of(v.is)); }},
     {"done_step", "whole number", "", "step at which it ended; 0 before",
      [](j v) { return json(v.is.done_step); }},
+    {"user", "text", "", "who submitted it, user@host; \"\": not known",
+     [](j v) { return json(v.is.user); }},
+    {"submitted_unix_ms", "whole number, optional", "ms",
+     "Unix time of its submission",
+     [](j v) {
+       return v.is.submitted_ms == 0 ? left_out() : json(v.is.submitted_ms);
+     }},
     {"loss", "number or null, optional", "nats", "of the last step",
      [](j v) { return v.last ? json(v.last->loss) : left_out(); }},
     {"tokens_per_s", "number, optional", "tokens/s", "of the last step",

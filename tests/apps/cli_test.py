@@ -10,8 +10,8 @@ import tomllib
 from support import DEADLINE_S, GUIDE, TINY_RUN, World, main
 
 COMMANDS = ["node", "status", "recover", "doctor", "bench", "chaos", "invite",
-            "revoke", "key", "jobs", "cancel", "attach", "leave", "train",
-            "plan", "init", "generate", "eval", "audit", "reference"]
+            "revoke", "key", "jobs", "logs", "cancel", "attach", "leave",
+            "train", "plan", "init", "generate", "eval", "audit", "reference"]
 
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]

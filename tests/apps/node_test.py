@@ -72,6 +72,62 @@ class Node(World):
             self.refuse(2, *command, names=["one, two", "--name"])
         self.assertIn("two", self.succeed("status"))  # asking may take any
 
+    def remove_jobs(self, jobs):
+        """Two that have ended are listed; then none."""
+        for job in jobs:
+            self.assertRegex(job["user"], ".@.")
+            self.assertLess(0, job["submitted_unix_ms"])
+            self.assertLessEqual(job["submitted_unix_ms"], time.time() * 1000)
+        self.assertIn(jobs[0]["user"][:16], self.succeed("jobs"))
+        self.refuse(1, "jobs", "--rm", jobs[0]["id"], "nothing",
+                    names=["'nothing'"])
+        self.assertEqual(len(json.loads(self.succeed("jobs", "--json"))), 2)
+        said = self.succeed("jobs", "--name", "one", "--rm",
+                            *(j["id"] for j in jobs))
+        self.assertEqual(said.count("is removed"), 2, said)
+        self.assertEqual(
+            json.loads(self.succeed("jobs", "--name", "one", "--json")), [])
+
+    def read_lines_of_both(self):
+        """The last lines of a node, from itself and through the other."""
+        own = self.succeed("logs", "--name", "two", "--lines", 1000)
+        self.assertRegex(own, r"\d\d:\d\d:\d\d  ready: peer \w+ \(two\)")
+        far = self.succeed("logs", "two", "--name", "one", "--lines", 1000)
+        self.assertTrue(far.startswith(own), far)
+        last = self.succeed("logs", "two", "--name", "one", "--lines", 1,
+                            "--json")
+        self.assertEqual(json.loads(last)["peer"], "two")
+        self.assertEqual(len(last.splitlines()), 1)
+        self.assertIn(json.loads(last)["text"] + "\n",
+                      self.succeed("logs", "--name", "two"))
+        self.refuse(1, "logs", "three", "--name", "one", names=["'three'"])
+        self.refuse(2, "logs", "--lines", 0, names=["--lines"])
+        follow = self.start("logs", "--name", "one", "--follow")
+        follow.wait_line(lambda line: "2 peers" in line)
+        self.assertEqual(follow.end(signal.SIGINT), 130)
+
+    def watch_status(self):
+        """Blocks or JSON lines in a pipe, and one page on a terminal."""
+        for flags, says in (([], "NAME"), (["--json"], '"epoch"')):
+            watch = self.start("status", "--watch", 0.1, "--name", "one",
+                               *flags)
+            for _ in range(2):
+                watch.wait_line(lambda line: says in line)
+            self.assertEqual(watch.end(signal.SIGINT), 130)
+        self.refuse(2, "status", "--watch", "often", names=["'often'"])
+        ours, theirs = os.openpty()
+        with os.fdopen(ours, "rb", buffering=0) as screen:
+            child = subprocess.Popen(
+                [self.program, "status", "--name", "one", "--watch"],
+                env=self.env, cwd=self.folder, stdout=theirs)
+            os.close(theirs)
+            seen = b""
+            while seen.count(b"\x1b[H") < 2 or not seen.endswith(b"\x1b[J"):
+                seen += screen.read(4096)
+            child.send_signal(signal.SIGINT)
+            self.assertEqual(child.wait(), 130)
+        self.assertIn(b"Ctrl-C ends this", seen)
+
     def test_nodes_of_one_user_find_each_other_and_train(self):
         nodes = [self.ready("--name", name) for name in ("one", "two")]
         for node in nodes:
@@ -110,9 +166,12 @@ class Node(World):
         jobs = json.loads(self.succeed("jobs", "--json"))
         self.assertEqual([j["name"] for j in jobs], ["tiny", "tiny"])
         self.assert_documented("jobs", *jobs)
-        for command in ("attach", "cancel"):
-            self.refuse(1, command, "tiny",
+        for command in (["attach"], ["cancel"], ["jobs", "--rm"]):
+            self.refuse(1, *command, "tiny",
                         names=["several jobs", *(j["id"] for j in jobs)])
+        self.remove_jobs(jobs)
+        self.read_lines_of_both()
+        self.watch_status()
         # `leave` may name a node of this machine by its name alone.
         self.assertIn("has left", self.succeed("leave", "two"))
         self.assertEqual(nodes[1].end(), 0)
@@ -155,6 +214,10 @@ class Node(World):
     def test_the_last_node_says_that_its_job_ends_with_it(self):
         node = self.ready("--name", "one")
         run = self.long_run("--name", "one")
+        self.assertIn("replica 0 stage 0, layers 0-2",
+                      self.succeed("status", "--name", "one"))
+        self.refuse(1, "jobs", "--rm", "tiny",
+                    names=["has not ended", "shoal cancel"])
         left = self.run_shoal("leave", "--name", "one")
         self.assertEqual(left.returncode, 0, left.stderr)
         self.assertIn("runs on no other peer", left.stderr)

@@ -15,7 +15,8 @@ std::string tables_of(const std::string& text) {
   const auto status = parse_status(text);
   BOOST_TEST_REQUIRE(bool(status), text);
   static_cast<void>(view_of(*status));
-  return status_table(*status) + links_table(*status) + jobs_table(*status);
+  return status_table(*status) + links_table(*status)
+         + jobs_table(*status, 1'000'000);
 }
 
 } // namespace
@@ -49,12 +50,17 @@ BOOST_AUTO_TEST_CASE(what_is_there_is_shown) {
                     "memory_bytes":4194304}]}],
         "jobs":[{"id":"00000000000000ab","name":"run","state":"running",
                  "priority":-3,"step":4,"steps":9,"loss":1.5,
-                 "tokens_per_s":100,"plan":"1 x 2"}]})");
+                 "tokens_per_s":100,"plan":"1 x 2","user":"ada@engine",
+                 "submitted_unix_ms":820000,"places":[[{"peer":"x",
+                 "id":"00","first_layer":0,"last_layer":3},{"peer":"anna",
+                 "id":"6c613112000000000000000000000000","first_layer":4,
+                 "last_layer":7}]]}]})");
   for (const char* part :
        {"epoch 7", "anna", "127.0.0.1:7", "cpu 2 threads 3 GFLOP/s 4 MiB",
         "6c613112* ", "* the node that was asked (anna)",
         "39 announcements of nodes with another", "00000000000000ab", "-3",
-        "4/9", "1.5000", "100", "1 x 2"})
+        "4/9", "1.5000", "100", "1 x 2", "ada@engine", " 3 min ",
+        "  trains job run (00000000), replica 0 stage 1, layers 4-7\n"})
     BOOST_TEST(tables.find(part) != std::string::npos, part << tables);
 }
 
@@ -98,6 +104,15 @@ BOOST_AUTO_TEST_CASE(each_peers_version_is_shown_and_that_they_differ) {
              != std::string::npos);
 }
 
+BOOST_AUTO_TEST_CASE(ages_have_one_unit) {
+  constexpr std::int64_t s = 1000;
+  for (const auto& [ms, says] :
+       {std::pair{-5 * s, "0 s"}, std::pair{59 * s, "59 s"},
+        std::pair{60 * s, "1 min"}, std::pair{7199 * s, "1 h"},
+        std::pair{86400 * 40 * s, "40 d"}})
+    BOOST_TEST(age_text(ms) == says);
+}
+
 BOOST_AUTO_TEST_CASE(jobs_that_run_come_first_then_the_last_that_ended) {
   const auto status = parse_status(
     R"({"peers":[],"jobs":[
@@ -107,7 +122,7 @@ BOOST_AUTO_TEST_CASE(jobs_that_run_come_first_then_the_last_that_ended) {
         {"name":"early","state":"running","changed":2},
         {"name":"urgent","state":"running","changed":7,"priority":5}]})");
   BOOST_TEST_REQUIRE(bool(status));
-  const std::string table = jobs_table(*status);
+  const std::string table = jobs_table(*status, 0);
   std::size_t last = 0;
   for (const char* name :
        {"urgent", "early", "late", "ended-last", "ended-first"}) {

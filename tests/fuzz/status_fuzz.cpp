@@ -18,7 +18,7 @@ LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     return 0;
   SHOAL_ASSERT(core::is_utf8(apps::status_table(*status)));
   SHOAL_ASSERT(core::is_utf8(apps::links_table(*status)));
-  SHOAL_ASSERT(core::is_utf8(apps::jobs_table(*status)));
+  SHOAL_ASSERT(core::is_utf8(apps::jobs_table(*status, 1000)));
   const core::view v = apps::view_of(*status);
   for (std::size_t i = 1; i < v.members.size(); ++i)
     SHOAL_ASSERT(v.members[i - 1].id.peer < v.members[i].id.peer);

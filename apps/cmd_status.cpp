@@ -1,0 +1,237 @@
+// apps/cmd_status.cpp -- status and logs: what a node knows, and what it said.
+#include "apps/commands.hpp"
+#include "apps/remote.hpp"
+#include "apps/signals.hpp"
+#include "apps/status_text.hpp"
+#include "apps/terminal.hpp"
+#include "runtime/client.hpp"
+#include "runtime/core/amounts.hpp"
+#include "runtime/core/shown.hpp"
+#include "runtime/model/json.hpp"
+#include "runtime/wire/messages.hpp" // reply_lines_max
+
+#include <algorithm>
+#include <chrono>
+#include <ctime>
+#include <iostream>
+#include <optional>
+#include <thread>
+
+namespace shoal::apps {
+
+using json = nlohmann::ordered_json;
+using std::chrono::steady_clock;
+
+namespace {
+
+/// Between two looks whether the user wants to end.
+constexpr std::chrono::milliseconds look_again{100};
+/// Between two looks at what a node has said meanwhile.
+constexpr std::chrono::milliseconds lines_every{1000};
+
+int fail(const std::string& text) {
+  std::cerr << "shoal: " << text << "\n";
+  return exit_failed;
+}
+
+/// "2026-03-01 14:05:09", local.
+std::string time_text(std::int64_t unix_ms) {
+  const std::time_t s = unix_ms / 1000;
+  std::tm local{};
+  char text[32] = {};
+  if (::localtime_r(&s, &local) != nullptr)
+    std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &local);
+  return text;
+}
+
+std::int64_t unix_ms() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+           std::chrono::system_clock::now().time_since_epoch())
+    .count();
+}
+
+/// Returns after `time`, or when a signal has come.
+void pause(const signals& interrupts, steady_clock::duration time) {
+  const auto until = steady_clock::now() + time;
+  while (!interrupts.seen() && steady_clock::now() < until)
+    std::this_thread::sleep_for(std::min<steady_clock::duration>(
+      look_again, until - steady_clock::now()));
+}
+
+/// Asks a node, and another one where that has ended.
+class status_source {
+public:
+  explicit status_source(const status_options& o)
+    : o_(o), client_(client_of(o.at)) {}
+
+  /// The status as it is to be shown. @returns false if text() says why not
+  bool look(std::string& out) {
+    std::string text;
+    if ((!connected_ && client_.connect()) || client_.status(text)) {
+      connected_ = false;
+      why_ = client_.text();
+      return false;
+    }
+    connected_ = true;
+    const auto status = parse_status(text);
+    if (!status) {
+      why_ = "the node at " + client_.where() + ": " + status.message();
+      return false;
+    }
+    out = o_.json ? model::json_text(model::parse_json<json>(text)) + "\n"
+                  : core::shown(o_.links ? links_table(*status)
+                                         : status_table(*status),
+                                core::line_ends::kept);
+    return true;
+  }
+
+  const std::string& text() const { return why_; }
+
+private:
+  const status_options& o_;
+  runtime::client client_;
+  bool connected_ = false;
+  std::string why_;
+};
+
+void show(const status_options& o, const std::string& text) {
+  const auto size = o.json ? std::nullopt : stdout_size();
+  const std::string now = time_text(unix_ms());
+  if (size)
+    std::cout << redraw(now + "  (Ctrl-C ends this)\n" + text, *size);
+  else
+    std::cout << (o.json ? "" : now + "\n") << text << (o.json ? "" : "\n");
+  std::cout.flush();
+}
+
+int watch(const status_options& o) {
+  signals interrupts;
+  status_source source(o);
+  std::string text;
+  if (!source.look(text))
+    return fail(source.text());
+  const auto every = std::chrono::duration_cast<steady_clock::duration>(
+    std::chrono::duration<double>(o.watch_s));
+  if (!o.json && stdout_size())
+    std::cout << "\x1b[2J";
+  for (bool told = false; !interrupts.seen();) {
+    show(o, text);
+    pause(interrupts, every);
+    while (!interrupts.seen() && !source.look(text)) {
+      if (!told)
+        std::cerr << "shoal: " << source.text() << "; trying again\n";
+      told = true;
+      pause(interrupts, every);
+    }
+  }
+  return exit_interrupted;
+}
+
+} // namespace
+
+int run_status(const status_options& o) {
+  if (o.watch_s > 0)
+    return watch(o);
+  status_source source(o);
+  std::string text;
+  if (!source.look(text))
+    return fail(source.text());
+  std::cout << text;
+  return exit_done;
+}
+
+namespace {
+
+/// Lines as a node gives them: JSON from outside.
+class shown_lines {
+public:
+  explicit shown_lines(bool as_json) : json_(as_json) {}
+
+  /// @returns false if the answer is none
+  bool print(const std::string& text) {
+    const json from = model::parse_json<json>(text);
+    if (!from.is_object() || !from.contains("lines")
+        || !from["lines"].is_array())
+      return false;
+    const std::string node = text_of(from, "node");
+    for (const json& line : from["lines"]) {
+      if (!line.is_object())
+        continue;
+      const std::uint64_t number = number_of(line, "number");
+      const auto ms = std::int64_t(
+        std::min<std::uint64_t>(number_of(line, "unix_ms"), unix_ms_max));
+      if (last_ != 0 && number > last_ + 1)
+        std::cerr << "shoal: " << core::count_text(number - last_ - 1, "line")
+                  << " came too fast to be kept\n";
+      last_ = number;
+      const std::string said = text_of(line, "text");
+      if (json_)
+        std::cout << model::json_text(
+          json{{"peer", node}, {"unix_ms", ms}, {"text", said}});
+      else
+        std::cout << time_text(ms) << "  " << said;
+      std::cout << "\n";
+    }
+    std::cout.flush();
+    return true;
+  }
+
+  void begin_anew() { last_ = 0; }
+
+private:
+  static constexpr std::uint64_t unix_ms_max = std::uint64_t{1} << 50;
+
+  static std::string text_of(const json& from, const char* key) {
+    const auto at = from.find(key);
+    return at != from.end() && at->is_string()
+             ? core::shown(at->get_ref<const std::string&>())
+             : std::string();
+  }
+  static std::uint64_t number_of(const json& from, const char* key) {
+    const auto at = from.find(key);
+    return at != from.end() && at->is_number_unsigned()
+             ? at->get<std::uint64_t>()
+             : 0;
+  }
+
+  bool json_;
+  std::uint64_t last_ = 0; ///< number of the last line
+};
+
+} // namespace
+
+int run_logs(const logs_options& o) {
+  std::optional<signals> interrupts;
+  if (o.follow)
+    interrupts.emplace();
+  runtime::client client(client_of(o.at));
+  if (client.connect())
+    return fail(client.text());
+  shown_lines out(o.json);
+  std::uint64_t next = 0;
+  std::uint32_t count = o.lines;
+  for (;;) {
+    const std::uint64_t from = next;
+    std::string text;
+    if (client.lines(o.peer, next, count, text))
+      return fail(client.text());
+    count = runtime::reply_lines_max;
+    if (next < from) { // of a process that has been started since
+      std::cerr << "shoal: the node was started again\n";
+      out.begin_anew();
+      next = 0;
+      continue;
+    }
+    if (!out.print(text))
+      return fail("the node at " + client.where()
+                  + " gives no lines: it may be of another version (see `shoal "
+                    "--version` there)");
+    if (!o.follow)
+      return exit_done;
+    pause(*interrupts, lines_every);
+    if (interrupts->seen())
+      return exit_interrupted;
+  }
+}
+
+} // namespace shoal::apps
