@@ -259,8 +259,12 @@ void job_actor::carry_out(const core::stall_watch::actions& actions) {
     } else if (const auto* a = std::get_if<watch::asked>(&action)) {
       keep_flight("asked by " + name_of(a->by) + ", where nothing moves");
     } else if (const auto* a = std::get_if<watch::expel>(&action)) {
-      tell_verdict(core::to_text(*a, name_of(a->peer), node().in_quorum()));
-      node().propose_expulsion(a->peer, view_ ? view_->number : 0);
+      const bool quorum = node().in_quorum();
+      tell_verdict(core::to_text(*a, name_of(a->peer), quorum));
+      // Without one, a view that comes later would expel a peer that has moved
+      // meanwhile: it is looked at again then.
+      if (quorum)
+        node().propose_expulsion(a->peer, view_ ? view_->number : 0);
     } else if (const auto* a = std::get_if<watch::retry>(&action)) {
       tell_verdict(core::to_text(*a, node().in_quorum()));
       node().propose_retry(config_.entry.id, a->since);
