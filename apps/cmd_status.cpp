@@ -1,5 +1,6 @@
 // apps/cmd_status.cpp -- status and logs: what a node knows, and what it said.
 #include "apps/commands.hpp"
+#include "apps/node_lines.hpp"
 #include "apps/remote.hpp"
 #include "apps/signals.hpp"
 #include "apps/status_text.hpp"
@@ -142,58 +143,31 @@ int run_status(const status_options& o) {
 
 namespace {
 
-/// Lines as a node gives them: JSON from outside.
-class shown_lines {
+/// Prints lines, and says how many are missing.
+class line_log {
 public:
-  explicit shown_lines(bool as_json) : json_(as_json) {}
+  explicit line_log(bool as_json) : json_(as_json) {}
 
-  /// @returns false if the answer is none
-  bool print(const std::string& text) {
-    const json from = model::parse_json<json>(text);
-    if (!from.is_object() || !from.contains("lines")
-        || !from["lines"].is_array())
-      return false;
-    const std::string node = text_of(from, "node");
-    for (const json& line : from["lines"]) {
-      if (!line.is_object())
-        continue;
-      const std::uint64_t number = number_of(line, "number");
-      const auto ms = std::int64_t(
-        std::min<std::uint64_t>(number_of(line, "unix_ms"), unix_ms_max));
-      if (last_ != 0 && number > last_ + 1)
-        std::cerr << "shoal: " << core::count_text(number - last_ - 1, "line")
+  void print(const node_lines& said) {
+    for (const node_line& line : said.lines) {
+      if (last_ != 0 && line.number > last_ + 1)
+        std::cerr << "shoal: "
+                  << core::count_text(line.number - last_ - 1, "line")
                   << " came too fast to be kept\n";
-      last_ = number;
-      const std::string said = text_of(line, "text");
+      last_ = line.number;
       if (json_)
-        std::cout << model::json_text(
-          json{{"peer", node}, {"unix_ms", ms}, {"text", said}});
+        std::cout << model::json_text(json{
+          {"peer", said.node}, {"unix_ms", line.unix_ms}, {"text", line.text}});
       else
-        std::cout << time_text(ms) << "  " << said;
+        std::cout << time_text(line.unix_ms) << "  " << line.text;
       std::cout << "\n";
     }
     std::cout.flush();
-    return true;
   }
 
   void begin_anew() { last_ = 0; }
 
 private:
-  static constexpr std::uint64_t unix_ms_max = std::uint64_t{1} << 50;
-
-  static std::string text_of(const json& from, const char* key) {
-    const auto at = from.find(key);
-    return at != from.end() && at->is_string()
-             ? core::shown(at->get_ref<const std::string&>())
-             : std::string();
-  }
-  static std::uint64_t number_of(const json& from, const char* key) {
-    const auto at = from.find(key);
-    return at != from.end() && at->is_number_unsigned()
-             ? at->get<std::uint64_t>()
-             : 0;
-  }
-
   bool json_;
   std::uint64_t last_ = 0; ///< number of the last line
 };
@@ -207,7 +181,7 @@ int run_logs(const logs_options& o) {
   runtime::client client(client_of(o.at));
   if (client.connect())
     return fail(client.text());
-  shown_lines out(o.json);
+  line_log out(o.json);
   std::uint64_t next = 0;
   std::uint32_t count = o.lines;
   for (;;) {
@@ -222,10 +196,10 @@ int run_logs(const logs_options& o) {
       next = 0;
       continue;
     }
-    if (!out.print(text))
-      return fail("the node at " + client.where()
-                  + " gives no lines: it may be of another version (see `shoal "
-                    "--version` there)");
+    const auto said = parse_lines(text);
+    if (!said)
+      return fail("the node at " + client.where() + ": " + said.message());
+    out.print(*said);
     if (!o.follow)
       return exit_done;
     pause(*interrupts, lines_every);

@@ -1,0 +1,25 @@
+// tests/fuzz/node_lines_fuzz.cpp -- any bytes as the last lines of a node.
+//
+// Whatever is accepted may be shown.
+#include "apps/node_lines.hpp"
+#include "runtime/core/assert.hpp"
+#include "runtime/core/shown.hpp"
+
+#include <cstddef>
+#include <cstdint>
+
+using namespace shoal;
+
+extern "C" int
+LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const auto said =
+    apps::parse_lines({reinterpret_cast<const char*>(data), size});
+  if (!said)
+    return 0;
+  SHOAL_ASSERT(core::is_shown(said->node));
+  for (const apps::node_line& line : said->lines) {
+    SHOAL_ASSERT(core::is_shown(line.text));
+    SHOAL_ASSERT(line.unix_ms >= 0);
+  }
+  return 0;
+}
