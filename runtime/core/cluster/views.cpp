@@ -137,6 +137,8 @@ void impl::install(view v, bool seated_now) {
   if (view_.shoal != before.shoal && !former_.empty())
     hand_on_at_ = now_ + former_patience;
   hold_joins(before);
+  if (view_.shoal != before.shoal)
+    stalls_.clear(); // its views have numbers of their own
   note_stalls();
   barred_.clear(); // who is where, and who is believed, may be another now
   if (ends)
