@@ -361,7 +361,7 @@ void add_jobs(CLI::App& app, command_set& set, runners& run) {
                 "take these jobs, which have ended, off the list; the nodes "
                 "then delete the checkpoints that they keep of them. Ids, "
                 "beginnings of ids, or names (default: none)")
-    ->type_name("JOB ...");
+    ->type_name("JOB");
   c->add_flag("--json", set.jobs.json, "as JSON");
   run[c] = [&set] { return run_jobs(set.jobs); };
 
