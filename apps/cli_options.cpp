@@ -150,6 +150,36 @@ void add_chaos(CLI::App& app, chaos_options& o, runners& run) {
   run[c] = [&o] { return run_chaos(o); };
 }
 
+void add_status(CLI::App& app, command_set& set, runners& run) {
+  CLI::App* c = app.add_subcommand("status", "show the shoal as the local node sees it");
+  add_node_to_ask(*c, set.status.at);
+  c->add_flag("--links", set.status.links,
+              "show what carries tensors to each peer, why, how fast, how "
+              "much");
+  c->add_flag("--json", set.status.json, "as JSON");
+  c->add_option_function<std::string>(
+     "--watch",
+     [&set](const std::string& seconds) {
+       set.status.watch_s = watch_seconds(seconds);
+     },
+     "show it again and again, every so many seconds, until Ctrl-C (0.1 to "
+     "3600; default: once, or every 2 seconds if no number follows)")
+    ->type_name("[SECONDS]")
+    ->expected(0, 1);
+  run[c] = [&set] { return run_status(set.status); };
+
+  c = app.add_subcommand("logs", "show the last lines that a node has said");
+  add_node_to_ask(*c, set.logs.at);
+  c->add_option("PEER", set.logs.peer,
+                "name or id of another peer, which is asked through the shoal "
+                "(default: the node that is asked)");
+  c->add_option("--lines", set.logs.lines, "how many lines, the last ones")
+    ->check(CLI::Range(1u, runtime::reply_lines_max));
+  c->add_flag("--follow", set.logs.follow, "go on with new lines until Ctrl-C");
+  c->add_flag("--json", set.logs.json, "one JSON line per line on stdout");
+  run[c] = [&set] { return run_logs(set.logs); };
+}
+
 } // namespace
 
 void add_node(CLI::App& app, command_set& set, runners& run) {
@@ -228,33 +258,7 @@ void add_node(CLI::App& app, command_set& set, runners& run) {
   c->add_flag("--json", o.json, "one JSON line per event on stdout");
   run[c] = [&o] { return run_node(o); };
 
-  c = app.add_subcommand("status", "show the shoal as the local node sees it");
-  add_node_to_ask(*c, set.status.at);
-  c->add_flag("--links", set.status.links,
-              "show what carries tensors to each peer, why, how fast, how "
-              "much");
-  c->add_flag("--json", set.status.json, "as JSON");
-  c->add_option_function<std::string>(
-     "--watch",
-     [&set](const std::string& seconds) {
-       set.status.watch_s = watch_seconds(seconds);
-     },
-     "show it again and again, every so many seconds, until Ctrl-C (0.1 to "
-     "3600; default: once, or every 2 seconds if no number follows)")
-    ->type_name("[SECONDS]")
-    ->expected(0, 1);
-  run[c] = [&set] { return run_status(set.status); };
-
-  c = app.add_subcommand("logs", "show the last lines that a node has said");
-  add_node_to_ask(*c, set.logs.at);
-  c->add_option("PEER", set.logs.peer,
-                "name or id of another peer, which is asked through the shoal "
-                "(default: the node that is asked)");
-  c->add_option("--lines", set.logs.lines, "how many lines, the last ones")
-    ->check(CLI::Range(1u, runtime::reply_lines_max));
-  c->add_flag("--follow", set.logs.follow, "go on with new lines until Ctrl-C");
-  c->add_flag("--json", set.logs.json, "one JSON line per line on stdout");
-  run[c] = [&set] { return run_logs(set.logs); };
+  add_status(app, set, run);
 
   c = app.add_subcommand("recover",
                          "go on without peers that will not come back");

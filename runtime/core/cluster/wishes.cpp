@@ -146,6 +146,24 @@ void grant_removal(view& v, const member* m, const change& c) {
   std::erase_if(v.members, [&](const member& x) { return x.id == c.subject; });
 }
 
+/// What changes of a job while it runs.
+void grant_to_job(view& v, const change& c) {
+  for (job_entry& j : v.jobs) {
+    if (j.id != c.id || j.state != job_state::running)
+      continue;
+    if (c.kind == change_kind::arrived) {
+      j.arrived = std::max(j.arrived, c.since);
+    } else if (c.kind == change_kind::retry) {
+      j.retried = std::max(j.retried, c.since);
+    } else {
+      j.state = c.state;
+      j.done_step = c.done_step;
+      j.cause = c.cause;
+      j.changed = v.number;
+    }
+  }
+}
+
 void grant(view& v, const change& c) {
   member* m = find(v, c.subject.peer);
   if (m != nullptr && m->id != c.subject)
@@ -161,33 +179,18 @@ void grant(view& v, const change& c) {
     }
     break;
   case change_kind::end_job:
-    for (job_entry& j : v.jobs) {
-      if (j.id == c.id && j.state == job_state::running) {
-        j.state = c.state;
-        j.done_step = c.done_step;
-        j.cause = c.cause;
-        j.changed = v.number;
-      }
-    }
+  case change_kind::arrived:
+  case change_kind::retry:
+    grant_to_job(v, c);
     break;
   case change_kind::remove_job:
     if (const job_entry* j = find_job(v, c.id);
         j != nullptr && j->state != job_state::running)
       remove_job(v, c.id);
     break;
-  case change_kind::arrived:
-    for (job_entry& j : v.jobs)
-      if (j.id == c.id && j.state == job_state::running)
-        j.arrived = std::max(j.arrived, c.since);
-    break;
   case change_kind::leave:
     if (m != nullptr && m->state == member_state::active)
       m->state = member_state::leaving;
-    break;
-  case change_kind::retry:
-    for (job_entry& j : v.jobs)
-      if (j.id == c.id && j.state == job_state::running)
-        j.retried = std::max(j.retried, c.since);
     break;
   case change_kind::expel: // still of its view, or it would be settled
   case change_kind::remove:
