@@ -151,7 +151,8 @@ void add_chaos(CLI::App& app, chaos_options& o, runners& run) {
 }
 
 void add_status(CLI::App& app, command_set& set, runners& run) {
-  CLI::App* c = app.add_subcommand("status", "show the shoal as the local node sees it");
+  CLI::App* c =
+    app.add_subcommand("status", "show the shoal as the local node sees it");
   add_node_to_ask(*c, set.status.at);
   c->add_flag("--links", set.status.links,
               "show what carries tensors to each peer, why, how fast, how "

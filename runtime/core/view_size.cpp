@@ -60,9 +60,8 @@ std::size_t bytes_bound(const job_entry& j) {
   constexpr std::size_t numbers = 29;
   return framed + text(j.name) + text(j.run_json) + numbers * number
          + 2 * (framed + sizeof(blob_digest)) + peer + framed
-         + j.want_blocks.size() * number
-         + framed + std::max(job_cause_bytes_max, j.cause.size())
-         + text(j.user);
+         + j.want_blocks.size() * number + framed
+         + std::max(job_cause_bytes_max, j.cause.size()) + text(j.user);
 }
 
 std::size_t bytes_bound(const assignment& a) {

@@ -59,7 +59,7 @@ void node::impl::lines(std::uint64_t token, const ask_lines& r) {
   }
   // It answers for itself, whoever asks.
   if (mesh_->send(peer, envelope(client_request{
-                           token, {ask_lines{{}, r.from, r.lines}}})))
+                          token, {ask_lines{{}, r.from, r.lines}}})))
     refuse("peer " + core::short_name(peer)
            + " is not connected; see `shoal status`");
 }

@@ -62,7 +62,7 @@ struct cluster_result {
   std::uint64_t crashes = 0;
   std::uint64_t merges = 0;
   std::uint64_t jobs = 0;
-  std::uint64_t removals = 0; ///< asked for
+  std::uint64_t removals = 0;  ///< asked for
   bool apart_by_key = false;   ///< two shoals cannot meet any more
   std::size_t revocations = 0; ///< asked for
   bool quorum_gone = false;

@@ -36,8 +36,8 @@ struct removal : pair_of_nodes {
     give(a, set_job_state{id, job_state::cancelled, 0});
     run(200 * ms);
     BOOST_TEST_REQUIRE(find_job(a.core->current(), id) != nullptr);
-    BOOST_TEST_REQUIRE((find_job(a.core->current(), id)->state
-                        == job_state::cancelled));
+    BOOST_TEST_REQUIRE(
+      (find_job(a.core->current(), id)->state == job_state::cancelled));
   }
 
   void remove(job_id id) {
