@@ -50,7 +50,12 @@ core::job_config core_config(const job_config& c, const job_world& w) {
     if (e.kind == runtime::job_event_kind::step
         && std::pair(e.epoch, e.step)
              > std::pair(out.last.version.made, out.last.version.step))
-      out.last = {{e.step, e.epoch}, e.loss, e.grad_norm, e.peers, 1, e.data,
+      out.last = {{e.step, e.epoch},
+                  e.loss,
+                  e.grad_norm,
+                  e.peers,
+                  1,
+                  e.data,
                   std::isfinite(e.loss) && std::isfinite(e.grad_norm)
                     ? 0
                     : std::min(out.last.bad + 1, core::bad_steps_max)};

@@ -298,11 +298,11 @@ private:
   unsigned ticks_ = 0;
 
   core::stall_watch watch_;
-  core::job_header header_;         ///< of place_
+  core::job_header header_;          ///< of place_
   std::optional<core::remark> wait_; ///< what the job waits for
-  core::nanoseconds predicted_ = 0; ///< longest time without a change
-  bool alone_ = true;               ///< no other job shares the devices
-  bool listing_ = false;            ///< transfers: the answer is on its way
+  core::nanoseconds predicted_ = 0;  ///< longest time without a change
+  bool alone_ = true;                ///< no other job shares the devices
+  bool listing_ = false;             ///< transfers: the answer is on its way
   std::vector<core::peer_id> sending_to_;
   std::vector<std::string> under_way_;     ///< transfers, for people
   std::string flight_why_;                 ///< a flight record is to be written

@@ -213,8 +213,8 @@ void job_actor::keep_refused(const core::checkpoint_ref& checkpoint,
   world_->disk_refuses = true;
   if (refusing_.insert(node().self()).second)
     note_own(checkpoint.step, "checkpoints cannot be kept on "
-                            + name_of(node().self()) + ": " + error.message()
-                            + "; others keep them");
+                                + name_of(node().self()) + ": "
+                                + error.message() + "; others keep them");
   feed(event::keep_refused{checkpoint});
 }
 

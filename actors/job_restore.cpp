@@ -142,16 +142,16 @@ void job_actor::act(const checkpoint_awaited& a) {
     who += who.empty() ? "" : ", ";
     who += name_of(p) + " (" + core::short_name(p) + ")";
   }
-  note_wait(
-    a.last,
-    "waiting for the checkpoint of step " + std::to_string(a.checkpoint.step)
-      + ": " + (who.empty() ? "no peer that is here has it" : "held by " + who)
-      + ". Without it the run goes back from step " + std::to_string(a.last)
-      + " to " + std::to_string(a.otherwise) + "; it does so after "
-      + minutes(a.patience)
-      + " (checkpoint.patience_seconds), or on `shoal recover "
-      + config_.entry.name + "`",
-    a.checkpoint.manifest);
+  note_wait(a.last,
+            "waiting for the checkpoint of step "
+              + std::to_string(a.checkpoint.step) + ": "
+              + (who.empty() ? "no peer that is here has it" : "held by " + who)
+              + ". Without it the run goes back from step "
+              + std::to_string(a.last) + " to " + std::to_string(a.otherwise)
+              + "; it does so after " + minutes(a.patience)
+              + " (checkpoint.patience_seconds), or on `shoal recover "
+              + config_.entry.name + "`",
+            a.checkpoint.manifest);
 }
 
 } // namespace shoal::actors

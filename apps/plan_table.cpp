@@ -487,12 +487,13 @@ std::string plan_table(const planned_run& p) {
   const core::job_entry* job = core::find_job(p.view, p.place.job);
   const std::size_t replicas = p.place.replicas.size();
   const std::size_t stages = p.place.replicas.front().stages.size();
-  std::string out = wrapped(
-    core::large_text(double(p.parameters)) + " parameters on " + core::shown(p.where)
-    + text(": %zu replica%s", replicas, replicas == 1 ? "" : "s")
-    + (stages > 1 ? text(" of %zu stages, schedule %s", stages,
-                         core::to_text(p.place.schedule))
-                  : std::string{}));
+  std::string out =
+    wrapped(core::large_text(double(p.parameters)) + " parameters on "
+            + core::shown(p.where)
+            + text(": %zu replica%s", replicas, replicas == 1 ? "" : "s")
+            + (stages > 1 ? text(" of %zu stages, schedule %s", stages,
+                                 core::to_text(p.place.schedule))
+                          : std::string{}));
   out += wrapped(
     text("predicted step time %.3f s, %.0f tokens/s; ", f.step, f.tokens_per_s)
     + duration(f.run) + text(" for %lld steps", (long long)p.run.steps));

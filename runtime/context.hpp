@@ -76,10 +76,9 @@ public:
   /// Proposes a view change: the job ended so. With `since` it is void once the
   /// job has another assignment than that one. `cause`: of a failure, for
   /// people; every peer shows it.
-  virtual void
-  propose_job_state(core::job_id job, core::job_state state,
-                    std::uint64_t done_step, core::epoch since,
-                    const std::string& cause = {}) = 0;
+  virtual void propose_job_state(core::job_id job, core::job_state state,
+                                 std::uint64_t done_step, core::epoch since,
+                                 const std::string& cause = {}) = 0;
 
   /// Proposes a view change: nothing moves under the job's assignment of
   /// `since`, so that all begin it anew.

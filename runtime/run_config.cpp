@@ -4,7 +4,7 @@
 #include "runtime/core/nearest.hpp"
 #include "runtime/core/shown.hpp"
 #include "runtime/core/training/job_messages.hpp" // bad_steps_max
-#include "runtime/core/view.hpp" // priority_min
+#include "runtime/core/view.hpp"                  // priority_min
 #include "runtime/model/corpus.hpp"
 #include "runtime/model/default_sizes.hpp"
 #include "runtime/model/json.hpp"
@@ -337,7 +337,8 @@ const std::vector<run_key>& keys() {
     {"training", "max_norm", &r::max_norm, 0, 1e9,
      "clip gradients to this norm; 0: off"},
     {"training", "max_bad_steps", &r::max_bad_steps, 1, core::bad_steps_max,
-     "a step whose loss or gradient norm is not finite changes nothing; so many "
+     "a step whose loss or gradient norm is not finite changes nothing; so "
+     "many "
      "in a row end the run as failed"},
     {"training", "mixed_precision_param", &r::mixed_precision_param, 0, 0,
      "factors of matrix products: float32, or bfloat16 where the processor has "

@@ -98,7 +98,7 @@ struct control_hooks {
 /// How something that needed a view, or a peer, has ended.
 struct outcome {
   core::job_id job = 0; ///< or another value of the reply
-  std::string why; ///< it was refused, if not empty
+  std::string why;      ///< it was refused, if not empty
   std::string text;
   std::vector<std::byte> bytes;
 };

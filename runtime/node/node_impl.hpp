@@ -217,7 +217,7 @@ private:
   std::map<std::string, caf::actor> actors_; ///< of roles
   std::map<std::string, caf::actor> bound_;  ///< of placed roles
   std::map<std::uint64_t, wanted_view> wanted_;
-  std::vector<early_job> early_; ///< until the first view
+  std::vector<early_job> early_;                     ///< until the first view
   std::map<std::uint64_t, asked_lines> asked_lines_; ///< by token
   bool ready_ = false;
   beacon_counts beacons_;

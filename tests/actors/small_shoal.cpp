@@ -180,9 +180,9 @@ public:
   }
   void send_role(const core::peer_id&, const std::string&,
                  std::vector<std::byte>) override {}
-  void propose_job_state(core::job_id, core::job_state state,
-                         std::uint64_t step, core::epoch,
-                         const std::string& cause) override {
+  void
+  propose_job_state(core::job_id, core::job_state state, std::uint64_t step,
+                    core::epoch, const std::string& cause) override {
     if (!alive() || all_.view_.jobs[0].state != core::job_state::running)
       return;
     all_.view_.jobs[0].state = state;

@@ -109,7 +109,7 @@ struct set_job_state {
   job_id id = 0;
   job_state state = job_state::done;
   std::uint64_t done_step = 0;
-  epoch since = 0; ///< of the assignment; 0: of any
+  epoch since = 0;     ///< of the assignment; 0: of any
   std::string cause{}; ///< of a failure, for people
 };
 /// A user wants a job that has ended listed no more. rejected{} answers if there

@@ -129,10 +129,9 @@ void impl::hand_on_if_due() {
 
 /// The last view of a shoal, from a member of ours.
 void impl::keep_former(const view& v) {
-  if (!seated_
-      || std::ranges::any_of(former_, [&](const view& known) {
-           return known.shoal == v.shoal && known.dissolved_into;
-         }))
+  if (!seated_ || std::ranges::any_of(former_, [&](const view& known) {
+        return known.shoal == v.shoal && known.dissolved_into;
+      }))
     return;
   remember_former(v);
   if (!config_.embedded)

@@ -51,10 +51,10 @@ inline constexpr std::uint64_t pace_max = std::uint64_t{1} << 40;
 /// What a layout is searched for.
 struct layout_problem {
   const job_entry& job;
-  std::vector<const member*> members;      ///< usable, by id
-  std::map<peer_id, std::uint64_t> memory; ///< left by other jobs
-  const assignment* previous = nullptr;    ///< or nullptr
-  std::map<peer_id, std::uint32_t> busy;   ///< other jobs on a member
+  std::vector<const member*> members;               ///< usable, by id
+  std::map<peer_id, std::uint64_t> memory;          ///< left by other jobs
+  const assignment* previous = nullptr;             ///< or nullptr
+  std::map<peer_id, std::uint32_t> busy;            ///< other jobs on a member
   std::map<peer_id, std::uint64_t> all_memory = {}; ///< for all jobs
 };
 

@@ -418,9 +418,10 @@ void job_core::finish_if_told() {
   finished_ = true;
   report_all();
   act(job_action::finished{step,
-                           diverged()                    ? stop_reason::diverged
-                           : step >= config_.total_steps ? stop_reason::completed
-                                                         : stop_reason::drained,
+                           diverged() ? stop_reason::diverged
+                           : step >= config_.total_steps
+                             ? stop_reason::completed
+                             : stop_reason::drained,
                            header_.since});
 }
 

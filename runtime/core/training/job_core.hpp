@@ -104,7 +104,7 @@ struct job_config {
   std::uint32_t copies = 1;       ///< places beside the first that state wants
   /// So many steps in a row that are not finite end the job; > 0.
   std::uint32_t max_bad_steps = 10;
-  std::uint64_t eval_every = 0;   ///< 0: never; also at origin and end
+  std::uint64_t eval_every = 0;       ///< 0: never; also at origin and end
   std::uint64_t checkpoint_every = 0; ///< see pace; 0: only at the end
   bool checkpoint_at_end = true;
   /// How long the run waits for a checkpoint whose holders are not here, where

@@ -39,8 +39,7 @@ record_of(const state_version& v, const assignment& place, std::uint32_t blocks,
     return r;
   r->version = v;
   for (auto& [peer, s] : seals)
-    if (r->bad == 1 && s.last.replicas > 0
-        && s.last.version.step + 1 == v.step)
+    if (r->bad == 1 && s.last.replicas > 0 && s.last.version.step + 1 == v.step)
       r->bad += s.last.bad;
   return r;
 }

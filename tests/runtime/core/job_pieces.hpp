@@ -86,9 +86,8 @@ inline ev::prepared make_prepared(const assignment& a, std::uint32_t blocks,
 }
 
 /// A lone peer up to run_step(1).
-inline job_core
-started(const assignment& a, std::uint32_t blocks,
-        const std::function<void(job_config&)>& change = {}) {
+inline job_core started(const assignment& a, std::uint32_t blocks,
+                        const std::function<void(job_config&)>& change = {}) {
   job_config c = make_config(1, blocks);
   if (change)
     change(c);

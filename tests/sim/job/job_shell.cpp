@@ -310,9 +310,9 @@ void job_world::on(const ptr& p, const act::run_step& a) {
       head = head || u == config_.blocks + 1;
     }
     for (std::uint32_t m = 0; head && m < config_.microbatches; ++m) {
-      e.losses.push_back(
-        is_bad(a.step) ? std::numeric_limits<double>::quiet_NaN()
-                       : double(mix(mix(a.step, m), a.digest) >> 40) / 1e6);
+      e.losses.push_back(is_bad(a.step)
+                           ? std::numeric_limits<double>::quiet_NaN()
+                           : double(mix(mix(a.step, m), a.digest) >> 40) / 1e6);
       e.samples.push_back(mix(a.step, m)); // whoever computes it
     }
     e.unable = refuses(p, a.digest);
