@@ -79,6 +79,8 @@ const json& pattern() {
     {"fabric", ""},
     {"instead_of", json::array({{{"fabric", ""}, {"why", ""}}})},
     {"moved", json::array({moved})}};
+  static const json other = {
+    {"id", ""}, {"peers", json::array({""})}, {"members", 0u}, {"running", 0u}};
   static const json all = {{"epoch", 0u},
                            {"id", ""},
                            {"self", ""},
@@ -87,6 +89,7 @@ const json& pattern() {
                            {"beacons", {{"strange", 0u}}},
                            {"peers", json::array({peer})},
                            {"jobs", json::array({job})},
+                           {"other_shoals", json::array({other})},
                            {"cuts", json::array({json::array({""})})},
                            {"links", json::array({link})}};
   return all;

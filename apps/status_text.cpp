@@ -199,6 +199,18 @@ std::string status_table(const status_json& status) {
         "%s of nodes with another cluster key or --cluster heard: they are not "
         "of this shoal\n",
         core::count_text(strange, "announcement").c_str());
+  for (const json& o : status["other_shoals"]) {
+    std::vector<std::string> names;
+    for (const json& name : o["peers"])
+      names.push_back(name.get<std::string>());
+    put(out,
+        "another shoal of this cluster is in reach: %s, %s (%s), %s running; "
+        "one joins the other when no job is in the way\n",
+        begin_of(o["id"], 12).c_str(),
+        core::count_text(number(o, "members"), "member").c_str(),
+        first_of(names).c_str(),
+        core::count_text(number(o, "running"), "job").c_str());
+  }
   for (const json& cut : status["cuts"])
     if (cut.size() == 2)
       put(out, "no way between %s and %s\n", begin_of(cut[0], 8).c_str(),

@@ -214,6 +214,8 @@ private:
   std::vector<core::peer_id> reachable_;
   /// Of this node's program, and of connected peers' as hello told.
   std::map<core::peer_id, std::string> versions_;
+  /// What connected peers last said of their shoal: perhaps another.
+  std::map<core::peer_id, shoal_of_peer> strangers_;
   std::map<std::string, caf::actor> actors_; ///< of roles
   std::map<std::string, caf::actor> bound_;  ///< of placed roles
   std::map<std::uint64_t, wanted_view> wanted_;

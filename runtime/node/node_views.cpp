@@ -2,6 +2,7 @@
 #include "runtime/address_finder.hpp"
 #include "runtime/core/shown.hpp"
 #include "runtime/core/training/plan.hpp"
+#include "runtime/core/view_changes.hpp"
 #include "runtime/discovery.hpp"
 #include "runtime/node/node_impl.hpp"
 #include "runtime/node/status.hpp"
@@ -41,6 +42,8 @@ void node::impl::take(const core::peer_id& from, envelope&& e) {
     if (const auto* said = std::get_if<cl::hello>(message)) {
       std::lock_guard lock(mutex_);
       versions_[from] = said->version;
+      strangers_[from] = {said->shoal, said->name, said->members,
+                          said->running};
     }
     if (*pending_events_ >= cluster_events_max)
       return; // the core asks again for what it misses
@@ -81,6 +84,7 @@ mesh_hooks node::impl::make_mesh_hooks() {
     {
       std::lock_guard lock(mutex_);
       versions_.erase(peer);
+      strangers_.erase(peer);
     }
     if (control* c = control_ready_)
       c->gone(peer); // it may have asked for lines
@@ -148,13 +152,12 @@ void node::impl::adopt(const cl::new_view& v) {
     mesh_->links().name_plan(core::digest(a), a.job);
   std::vector<std::pair<std::uint64_t, outcome>> agreed;
   std::vector<early_job> early;
-  bool first = false;
+  std::shared_ptr<const core::view> before;
   bool ready = false;
   {
     std::lock_guard lock(mutex_);
-    first = !view_;
     early.swap(early_);
-    view_ = view;
+    before = std::exchange(view_, view);
     plan_ = plan;
     ready = v.member && !ready_;
     ready_ = ready_ || v.member;
@@ -170,8 +173,10 @@ void node::impl::adopt(const cl::new_view& v) {
       w = here ? wanted_.erase(w) : std::next(w);
     }
   }
+  recent_.add(core::shown(
+    core::view_line({before.get(), *view, v.member, discovery_ || finder_})));
   admit(*view);
-  if (first)
+  if (!before)
     start_roles();
   std::map<std::string, caf::actor> actors;
   {
@@ -378,6 +383,7 @@ status_input node::impl::now() const {
     in.beacons = beacons_;
     in.reachable = reachable_;
     in.versions = versions_;
+    in.strangers = strangers_;
     in.view = view_;
     in.plan = plan_;
   }

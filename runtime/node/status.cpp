@@ -454,6 +454,48 @@ json cuts_json(const status_input& in) {
   return out;
 }
 
+/// A shoal of the same cluster, as its peers that are connected tell.
+struct other_shoal {
+  core::shoal_id id{};
+  std::vector<std::string> peers;
+  std::uint32_t members = 0;
+  std::uint32_t running = 0;
+};
+
+const json_table<other_shoal>& other_shoal_table() {
+  using o = const other_shoal&;
+  static const json_table<other_shoal> table{
+    {"id", "text", "", "of the shoal, in hexadecimal digits",
+     [](o v) { return json(core::to_hex(v.id)); }},
+    {"peers", "list of texts", "", "names of those that are connected",
+     [](o v) { return json(v.peers); }},
+    {"members", "whole number", "", "peers in it",
+     [](o v) { return json(v.members); }},
+    {"running", "whole number", "", "jobs that it runs",
+     [](o v) { return json(v.running); }}};
+  return table;
+}
+
+/// Nobody who has a seat is a stranger: a member that has come back says the
+/// same as everybody a moment later.
+json other_shoals_json(const status_input& in) {
+  std::map<core::shoal_id, other_shoal> all;
+  for (const auto& [peer, said] : in.strangers) {
+    if (!in.view || said.shoal == in.view->shoal
+        || core::find_member(*in.view, peer) != nullptr)
+      continue;
+    other_shoal& o = all[said.shoal];
+    o.id = said.shoal;
+    o.peers.push_back(said.name);
+    o.members = std::max(o.members, said.members);
+    o.running = std::max(o.running, said.running);
+  }
+  json out = json::array();
+  for (const auto& [id, o] : all)
+    out.push_back(written(other_shoal_table(), o));
+  return out;
+}
+
 const json_table<status_input>& status_table() {
   using s = const status_input&;
   static const json_table<status_input> table{
@@ -478,6 +520,9 @@ const json_table<status_input>& status_table() {
      texts_of(peer_table())},
     {"jobs", "list of objects", "", "as `shoal jobs --json` lists them",
      jobs_json},
+    {"other_shoals", "list of objects", "",
+     "of this cluster and in reach: they join when no job is in the way",
+     other_shoals_json, texts_of(other_shoal_table())},
     {"cuts", "list of lists of texts", "",
      "ids of two members each that cannot reach each other", cuts_json},
     {"links", "list of objects", "", "how tensors reach each peer", links_json,

@@ -16,6 +16,14 @@ namespace shoal::runtime {
 
 class job_journal;
 
+/// What a connected peer says of the shoal that it is in.
+struct shoal_of_peer {
+  core::shoal_id shoal{};
+  std::string name; ///< of the peer
+  std::uint32_t members = 0;
+  std::uint32_t running = 0; ///< jobs
+};
+
 struct status_input {
   core::peer_id self{};
   std::string name;
@@ -25,8 +33,9 @@ struct status_input {
   std::vector<core::peer_id> reachable;
   /// Of the programs of this node and of those in contact; others' are unknown.
   std::map<core::peer_id, std::string> versions;
-  std::shared_ptr<const core::view> view; ///< may be null
-  std::shared_ptr<const core::plan> plan; ///< may be null
+  std::map<core::peer_id, shoal_of_peer> strangers; ///< members, too
+  std::shared_ptr<const core::view> view;           ///< may be null
+  std::shared_ptr<const core::plan> plan;           ///< may be null
   std::vector<link_hub::link_stat> links;
   std::vector<std::pair<core::peer_id, pair_choice>> pairs;
   beacon_counts beacons;
