@@ -108,6 +108,8 @@ const json_table<peer_of>& peer_table() {
      [](p v) { return json(core::to_hex(v.is.id.peer)); }},
     {"name", "text", "", "--name of its node",
      [](p v) { return json(v.is.name); }},
+    {"version", "text", "", "of its program; \"\": not known",
+     [](p v) { return json(v.version); }},
     {"state", "text", "", "`active`, `joining`, `leaving` or `unreachable`",
      [](p v) { return json(state_of(v)); }},
     {"addresses", "list of texts", "", "where it listens",

@@ -33,7 +33,7 @@ class ForeignText(World):
         return text
 
     def model(self):
-        self.succeed("init", self.tiny_run(), "--out", "m")
+        self.succeed("init", self.tiny_run(), "--out", "m", "--overwrite")
         return self.folder / "m"
 
     def tokenizer(self, **changed):
