@@ -268,7 +268,9 @@ void add_node(CLI::App& app, command_set& set, runners& run) {
                 "for: id, beginning of an id, or name (default: none)");
   add_node_to_ask(*c, set.recover.at);
   c->add_flag("--force", set.recover.force,
-              "make a new shoal of this node alone; it keeps the jobs");
+              "make a new shoal of this node alone; it keeps the jobs, and the "
+              "others join it when they come back. If they still run, out of "
+              "reach, a job then runs twice until you cancel one");
   run[c] = [&set] { return run_recover(set.recover); };
 
   c = app.add_subcommand("doctor", "check what shoal needs on this machine");

@@ -208,7 +208,7 @@ int run_recover(const recover_options& o) {
   if (o.force == !o.job.empty())
     return fail("recover needs either a job, to go on without the checkpoint "
                 "that it waits for, or --force, to make a new shoal of this "
-                "node alone, which never merges with the old one",
+                "node alone, which the others join when they come back",
                 exit_usage);
   if (auto why = needs_a_name(o.at, "recover"); !why.empty())
     return fail(why, exit_usage);
@@ -218,7 +218,8 @@ int run_recover(const recover_options& o) {
   if (o.force) {
     if (client.recover_force())
       return fail(client.text());
-    std::cout << "a new shoal was made; its members may join again\n";
+    std::cout
+      << "a new shoal was made; the other peers join it when they come back\n";
     return exit_done;
   }
   const auto status = status_of(client);

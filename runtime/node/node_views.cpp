@@ -42,8 +42,10 @@ void node::impl::take(const core::peer_id& from, envelope&& e) {
     if (const auto* said = std::get_if<cl::hello>(message)) {
       std::lock_guard lock(mutex_);
       versions_[from] = said->version;
-      strangers_[from] = {said->shoal, said->name, said->members,
-                          said->running};
+      strangers_.erase(from);
+      if (said->cluster == setup_.cluster)
+        strangers_[from] = {said->shoal, said->name, said->members,
+                            said->running};
     }
     if (*pending_events_ >= cluster_events_max)
       return; // the core asks again for what it misses
