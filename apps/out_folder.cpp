@@ -220,7 +220,7 @@ status out_folder::decide() {
     return done{};
   const auto names = written_names(path());
   if (names.empty())
-    return done{};
+    return may_lie_here();
   if (!request_.overwrite)
     return refuse(names);
   moves_ = true;
@@ -274,6 +274,18 @@ status out_folder::refuse(const std::vector<std::string>& names) const {
                  + request_.job
                  + (differs.empty() ? "" : ", which differs (" + differs + ")")
                  + ": " + ways_out()};
+}
+
+/// Results among the files of the text would be read as text by the next run.
+status out_folder::may_lie_here() const {
+  if (begins())
+    for (const fs::path path : request_.run.data_paths)
+      if (without_links(path) == real_)
+        return failure{path.string()
+                       + " is --data, which this run reads: choose another "
+                         "--out, for example "
+                       + (path / "outputs").string()};
+  return done{};
 }
 
 /// What the run reads, and where this process is, must stay where it is.

@@ -86,6 +86,7 @@ private:
   bool begins() const; ///< a run or a model, in a folder without another
   model::status refuse(const std::vector<std::string>& names) const;
   model::status may_move() const;
+  model::status may_lie_here() const;
   model::status prepare();
   model::status lock();
   model::status move_aside();

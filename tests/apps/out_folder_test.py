@@ -104,6 +104,11 @@ class OutFolder(World):
                         *self.arguments("used", "--overwrite", data=data),
                         names=["--overwrite", data])
 
+    def test_the_folder_of_the_text_is_not_the_runs(self):
+        self.write_text_files()
+        self.leaves("text", 1, *self.arguments("text", data="text"),
+                    names=["--data", "another --out"])
+
     def test_a_folder_with_notes_is_used_and_they_stay(self):
         self.write("out/README", "mine")
         self.train("out")
