@@ -33,7 +33,8 @@ const json_table<said>& said_table() {
      [](s v) { return json(v.event); }},
     {"seconds", "number", "s", "since the begin",
      [](s v) { return json(v.seconds); }},
-    {"text", "text", "", "for people", [](s v) { return json(v.text); }}};
+    {"text", "text", "", "the line, in words",
+     [](s v) { return json(v.text); }}};
   return table;
 }
 

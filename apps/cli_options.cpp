@@ -163,7 +163,7 @@ void add_status(CLI::App& app, command_set& set, runners& run) {
      [&set](const std::string& seconds) {
        set.status.watch_s = watch_seconds(seconds);
      },
-     "show it again and again, every so many seconds, until Ctrl-C (0.1 to "
+     "show it again every SECONDS until Ctrl-C (0.1 to "
      "3600; default: once, or every 2 seconds if no number follows)")
     ->type_name("[SECONDS]")
     ->expected(0, 1);

@@ -60,7 +60,8 @@ const json_table<node_line>& line_table() {
   static const json_table<node_line> table{
     {"event", "text", "", "which kind of event this is",
      [](l v) { return json(v.event); }},
-    {"text", "text", "", "for people", [](l v) { return json(v.text); }}};
+    {"text", "text", "", "the line, in words",
+     [](l v) { return json(v.text); }}};
   return table;
 }
 

@@ -54,7 +54,7 @@ struct status_options {
   node_address at;
   bool links = false;
   bool json = false;
-  double watch_s = 0; ///< shown again after so many seconds; 0: once
+  double watch_s = 0; ///< seconds between two pages; 0: one page
 };
 int run_status(const status_options& o);
 

@@ -57,7 +57,8 @@ const runtime::json_table<said_line>& said_table() {
   static const runtime::json_table<said_line> table{
     {"event", "text", "", "which kind of event this is",
      [](s v) { return json(v.event); }},
-    {"text", "text", "", "for people", [](s v) { return json(v.text); }},
+    {"text", "text", "", "the line, in words",
+     [](s v) { return json(v.text); }},
     {"job", "text, optional", "",
      "its id, 16 hexadecimal digits; with `submitted`",
      [](s v) { return v.job.empty() ? runtime::left_out() : json(v.job); }},

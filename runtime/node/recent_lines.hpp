@@ -1,8 +1,8 @@
 // runtime/node/recent_lines.hpp -- the last lines that a node has said.
 //
 // A node's lines go to its standard output, which nobody may keep; `shoal logs`
-// shows the last ones of any peer. Lines are numbered from 1 in the life of a process, so that a
-// reader who comes back knows what it has missed.
+// shows the last ones of any peer. Lines are numbered from 1 in the life of a
+// process, so that a reader that comes back knows what it has missed.
 //
 // Threads: any.
 #pragma once

@@ -67,7 +67,7 @@ class Guide(World):
     def check_command(self, words):
         command = next((w for w in words if not w.startswith("-")), "")
         if words[:1] == ["..."] or command.isupper():
-            return  # a placeholder
+            return  # stands for any command
         if command:
             self.assertIn(command, self.known_commands())
         known = self.options(command) | self.options("")
