@@ -1,10 +1,10 @@
 // actors/placed_roles.cpp -- from [[roles]] and a view to actors.
 #include "actors/placed_roles.hpp"
 
-#include "actors/training_state.hpp"
-#include "runtime/core/training/plan.hpp"
-#include "runtime/job_log.hpp"
-#include "runtime/unheld_roles.hpp"
+#include "actors/training/training_state.hpp"
+#include "runtime/core/planning/plan.hpp"
+#include "runtime/jobs/job_log.hpp"
+#include "runtime/jobs/unheld_roles.hpp"
 
 #include <caf/all.hpp>
 
@@ -23,8 +23,7 @@ wanted_here(const core::view& v, const core::assignment& place,
   const core::member* me = core::find_member(v, self);
   const bool active =
     me && me->state == core::member_state::active && !me->witness;
-  char job[20];
-  std::snprintf(job, sizeof job, "@%016llx", (unsigned long long)place.job);
+  const std::string job = "@" + core::job_text(place.job);
   for (const runtime::role_placement& r : roles) {
     placed_role one{place.job, r.name, r.parameters, r.name + job, -1, -1};
     if (r.where == "every_stage") {

@@ -12,7 +12,7 @@
 #pragma once
 
 #include "runtime/context.hpp"
-#include "runtime/run_config.hpp"
+#include "runtime/jobs/run_config.hpp"
 
 #include <caf/actor.hpp>
 

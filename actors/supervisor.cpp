@@ -1,13 +1,13 @@
 // actors/supervisor.cpp -- one job actor for each job of the view.
 #include "actors/supervisor.hpp"
 
-#include "actors/job.hpp"
-#include "actors/job_cleaner.hpp"
+#include "actors/job/job.hpp"
+#include "actors/job/job_cleaner.hpp"
 #include "actors/placed_roles.hpp"
-#include "actors/training_state.hpp"
-#include "runtime/core/training/plan.hpp"
-#include "runtime/device_queue.hpp"
-#include "runtime/job_log.hpp"
+#include "actors/training/training_state.hpp"
+#include "runtime/core/planning/plan.hpp"
+#include "runtime/jobs/job_log.hpp"
+#include "runtime/work/device_queue.hpp"
 
 #include <caf/all.hpp>
 

@@ -1,6 +1,6 @@
 // apps/shoal.cpp -- the program: hands the command line to its parser.
-#include "apps/commands.hpp"
-#include "runtime/uncaught.hpp"
+#include "apps/common/commands.hpp"
+#include "runtime/work/uncaught.hpp"
 
 int main(int argc, char** argv) {
   shoal::runtime::report_uncaught();

@@ -22,14 +22,14 @@
 
 namespace shoal::kernels {
 
-/// What is equal for all values of a tensor.
+/// The settings of one step, equal for all values of a tensor.
 struct adamw_options {
   double learning_rate = 1e-3;
   double beta1 = 0.9;
   double beta2 = 0.999;
   double epsilon = 1e-8;
   double weight_decay = 0.01;
-  std::uint64_t step = 1;      ///< counts from 1: of the step being applied
+  std::uint64_t step = 1;      ///< the number of this step, counted from 1
   float gradient_scale = 1.0f; ///< clipping: min(1, max_norm / norm)
 };
 

@@ -1,5 +1,5 @@
 // kernels/add.hpp -- sums of two arrays (residual connections, gradients of
-// weights that two layers share), and what they begin with.
+// weights that two layers share), and clearing before a sum.
 //
 // Precision: cpu equals reference/ to the last bit.
 // Traffic:   add 3*T*D values, add_both 4*P, clear P.
@@ -15,7 +15,7 @@ struct add_ops {
   virtual void add(matrix_view<float> y_TD, matrix_view<const float> a_TD,
                    matrix_view<const float> b_TD) = 0;
 
-  /// Computes s_P = a_P + b_P and puts it into both. @pre they do not overlap
+  /// Writes a_P + b_P to both. @pre they do not overlap
   virtual void add_both(vector_view<float> a_P, vector_view<float> b_P) = 0;
 
   /// Makes all values 0.

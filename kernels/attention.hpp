@@ -4,7 +4,7 @@
 //   o[i]   = sum_j p[i,j] * v[j],  lse[i] = log sum_j exp(s[i,j])
 //
 // Query head n uses key-value head n / (N / K). With a window W, i sees only
-// j > i - W; with a soft cap c, s[i,j] is c * tanh(s[i,j] / c).
+// only j > i - W. With a soft cap c, s[i,j] is c * tanh(s[i,j] / c).
 //
 // Shapes:    B sequences of T tokens, N query heads, K key-value heads, H
 //            values a head. q, o: B*T rows of N*H; k, v: B*T rows of K*H; row
@@ -33,7 +33,7 @@ struct attention_shape {
   std::size_t window = 0;    ///< W; 0: all earlier tokens are seen
   float softcap = 0;         ///< c; 0: none
 
-  /// The first key that is seen by a token which has `keys` up to itself.
+  /// The first key that a token sees if `keys` keys exist up to its own.
   std::size_t first_key(std::size_t keys) const {
     return window != 0 && keys > window ? keys - window : 0;
   }
@@ -47,8 +47,8 @@ struct attention_ops {
             matrix_view<const float> q_TNH, matrix_view<const float> k_TKH,
             matrix_view<const float> v_TKH, const attention_shape& shape) = 0;
 
-  /// Computes (overwrites) dq, dk and dv from do, the inputs and what the
-  /// forward pass gave.
+  /// Computes (overwrites) dq, dk and dv from do, the inputs, and the outputs
+  /// of the forward pass.
   virtual void attention_backward(
     matrix_view<float> dq_TNH, matrix_view<float> dk_TKH,
     matrix_view<float> dv_TKH, matrix_view<const float> do_TNH,
@@ -57,8 +57,8 @@ struct attention_ops {
     matrix_view<const float> lse_NT, const attention_shape& shape) = 0;
 
   /// Attention of the newest tokens of one sequence against its cache. k_PKH
-  /// and v_PKH hold all P positions up to and with the newest; q_TNH and
-  /// o_TNH are rows for the last T of them (T <= P).
+  /// and v_PKH hold all P positions including the newest; q_TNH and o_TNH hold
+  /// rows for the last T of them (T <= P).
   /// @pre shape.batch == 1, shape.tokens == T
   virtual void
   attention_cached(matrix_view<float> o_TNH, matrix_view<const float> q_TNH,

@@ -1,14 +1,14 @@
 // kernels/backend.hpp -- all operations on one kind of device.
 //
-// Start here. An operation is a member function; its header says what it
-// computes. reference/ is plain loops and defines what is right; cpu/ is fast.
+// Start here. Each operation is a member function; its header says what it
+// computes. reference/ has plain loops and defines what is right; cpu/ is fast.
 //
 // Threads:   a call computes on the calling thread (and the team of the
 //            backend) and returns when the result is written. One call at a
 //            time per backend; different backends are independent.
-// Precision: results depend on shapes, strides and values only: not on the
-//            number of threads, nor on what else runs. They may differ in
-//            rounding between backends and between instruction sets, save
+// Precision: results depend on shapes, strides and values only, not on the
+//            number of threads or on other work of the process. Rounding may
+//            differ between backends and between instruction sets, except
 //            where a header says otherwise.
 // Errors:    shapes that do not agree are a bug of the caller and abort.
 #pragma once
@@ -57,16 +57,16 @@ class backend : public matmul_ops,
 public:
   virtual ~backend() = default;
 
-  /// Name and instruction set, such as "cpu AVX3 VNNI BF16 AMX".
+  /// The name and the instruction set, such as "cpu AVX3 VNNI BF16 AMX".
   virtual std::string name() const = 0;
-  /// The libraries that compute, and their versions.
+  /// The libraries that it computes with, and their versions.
   virtual std::string libraries() const { return "none"; }
 };
 
 /// The specification: plain loops on the calling thread.
 std::unique_ptr<backend> make_reference_backend();
 
-/// The fast one. `team` must outlive it and may be shared by several.
+/// The fast one. `team` must outlive it; several backends may share a team.
 std::unique_ptr<backend> make_cpu_backend(thread_team& team);
 
 } // namespace shoal::kernels

@@ -1,4 +1,4 @@
-// kernels/check.cpp -- preconditions, and the end of a process that broke one.
+// kernels/check.cpp -- checks preconditions; aborts if one is violated.
 #include "kernels/check.hpp"
 
 #include <cstdio>
@@ -6,8 +6,9 @@
 
 namespace shoal::kernels {
 
-void check_failed(const char* what, const char* file, int line) noexcept {
-  std::fprintf(stderr, "[kernels] %s:%d: violated: %s\n", file, line, what);
+void check_failed(const char* condition, const char* file, int line) noexcept {
+  std::fprintf(stderr, "[kernels] %s:%d: violated: %s\n", file, line,
+               condition);
   std::abort();
 }
 

@@ -7,23 +7,23 @@
 
 namespace shoal::kernels {
 
-/// Prints what was broken and where, and aborts.
+/// Prints the violated condition and its place, and aborts.
 [[noreturn]] void
-check_failed(const char* what, const char* file, int line) noexcept;
+check_failed(const char* condition, const char* file, int line) noexcept;
 
 inline bool same_shape(matrix_view<const float> a, matrix_view<const float> b) {
   return a.rows == b.rows && a.cols == b.cols;
 }
 
 /// Checks the views of a call over whole sequences against its shape; `o` and
-/// `q` may be gradients of such.
+/// `q` may be their gradients.
 void check_attention(matrix_view<const float> o_TNH,
                      matrix_view<const float> q_TNH,
                      matrix_view<const float> k_TKH,
                      matrix_view<const float> v_TKH,
                      const attention_shape& shape) noexcept;
 
-/// The same for a call against a cache.
+/// Checks the views of a call against a cache.
 void check_attention_cached(matrix_view<const float> o_TNH,
                             matrix_view<const float> q_TNH,
                             matrix_view<const float> k_PKH,

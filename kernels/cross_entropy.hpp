@@ -3,8 +3,8 @@
 //   loss[t]      = log sum_v exp(x[t,v]) - x[t,target[t]]       (nats)
 //   dlogits[t,v] = scale * (softmax(x[t])[v] - [v == target[t]])
 //
-// With a soft cap c, x = c * tanh(logits / c), and dlogits is multiplied with
-// 1 - (x / c)^2; without one x is the logits.
+// With a soft cap c, x = c * tanh(logits / c), and dlogits is multiplied by
+// 1 - (x / c)^2; without a soft cap, x is the logits.
 //
 // Shapes:    T tokens, V words in the vocabulary.
 // Precision: sums in float, exp to a few ulp. Tolerance against reference/:

@@ -19,7 +19,7 @@ struct embedding_ops {
   embedding(matrix_view<float> y_TD, matrix_view<const float> w_VD,
             vector_view<const token_id> ids_T, into mode = into::overwrite) = 0;
 
-  /// Adds each row of dy_TD to the row of dw_VD that it came from.
+  /// Adds each row of dy_TD to the row of dw_VD that embedding() read for it.
   virtual void embedding_weight_gradient(matrix_view<float> dw_VD,
                                          matrix_view<const float> dy_TD,
                                          vector_view<const token_id> ids_T) = 0;

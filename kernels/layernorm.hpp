@@ -28,8 +28,8 @@ struct layernorm_ops {
             matrix_view<const float> x_TD, vector_view<const float> w_D,
             vector_view<const float> b_D, float eps) = 0;
 
-  /// Computes the gradient of the input, or adds it to dx_TD, which may be
-  /// dy_TD when it overwrites.
+  /// Computes the gradient of the input, or adds it to dx_TD. If it overwrites,
+  /// dx_TD may be dy_TD.
   virtual void layernorm_input_gradient(matrix_view<float> dx_TD,
                                         matrix_view<const float> dy_TD,
                                         matrix_view<const float> x_TD,

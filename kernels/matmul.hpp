@@ -5,13 +5,13 @@
 //   dw[o,i] += sum_t dy[t,o] * x[t,i]            (W)
 //   db[o]   += sum_t dy[t,o]                     (W)
 //
-// Shapes:    T tokens, I inputs, O outputs. The weight lies as Hugging Face
-//            files have it: one row per output, or, in those of GPT-2, one
-//            row per input (weight_order).
+// Shapes:    T tokens, I inputs, O outputs. The weight has the order of Hugging
+//            Face files: one row per output, or, for GPT-2, one row per input
+//            (weight_order).
 // Precision: sums in float, in an order that depends on the shapes and
 //            strides alone. Tolerance against reference/: 1e-5 of
 //            sum |x| * |w| (tests/kernels/matmul_test.cpp). Factors may be
-//            rounded to bf16 before they are multiplied (factor_type).
+//            rounded to bf16 before the product (factor_type).
 // Cost:      2*T*I*O operations each.
 #pragma once
 
@@ -19,14 +19,14 @@
 
 namespace shoal::kernels {
 
-/// How a weight lies in memory; views named w_OI have I rows if in_out.
+/// The order of a weight in memory; views named w_OI have I rows if in_out.
 enum class weight_order : std::uint8_t {
   out_in, ///< a row of inputs for each output
   in_out  ///< a row of outputs for each input
 };
 
-/// What both factors of a product are rounded to. A processor without bf16
-/// products takes them as they are: more exact, and slower.
+/// The type that both factors of a product are rounded to. A processor without
+/// bf16 products does not round: more exact, and slower.
 enum class factor_type : std::uint8_t { f32, bf16 };
 
 /// Part of kernels::backend; any shape, outputs never overlap inputs.

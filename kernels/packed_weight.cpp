@@ -1,4 +1,4 @@
-// kernels/packed_weight.cpp -- what all backends share of packed weights.
+// kernels/packed_weight.cpp -- the parts of packed weights that all backends use.
 #include "kernels/packed_weight.hpp"
 
 #include "kernels/check.hpp"
@@ -132,7 +132,7 @@ std::shared_ptr<std::byte> allocate_packed(std::size_t bytes) {
   if (p == nullptr)
     throw std::bad_alloc();
   if (boundary == large_page)
-    static_cast<void>(::madvise(p, whole, MADV_HUGEPAGE)); // or small ones
+    static_cast<void>(::madvise(p, whole, MADV_HUGEPAGE)); // small ones also do
   return {static_cast<std::byte*>(p), [](std::byte* q) { std::free(q); }};
 }
 
@@ -146,9 +146,9 @@ std::shared_ptr<std::byte> packed_memory::take(std::size_t bytes) {
     slab_ = allocate_packed(slab_bytes);
     left_ = slab_bytes;
   }
-  auto* at = slab_.get() + (slab_bytes - left_);
+  auto* const first = slab_.get() + (slab_bytes - left_);
   left_ -= bytes;
-  return {slab_, at};
+  return {slab_, first};
 }
 
 void packed_embedding(matrix_view<float> y_TD, const packed_weight& w_VD,

@@ -3,9 +3,10 @@
 //   y[t,o] = sum_i x[t,i] * w[o,i],   w[o,i] = scale[o,i/32] * code[o,i]
 //
 // f32 and bf16 are row-major and may be a view of a mapped file. q8 and q4 are
-// made from floats at load: a block is 32 consecutive inputs of one output and
-// has one scale in bf16; a code is a whole number in [-127, 127] (q8), or one
-// of the 16 numbers of q4_codes (q4), chosen for normally distributed values.
+// made from floats when a model is loaded. A block is 32 consecutive inputs of
+// one output and has one scale in bf16. A code is a whole number in [-127, 127]
+// (q8), or one of the 16 numbers of q4_codes (q4), which were chosen for
+// normally distributed values.
 //
 //   type   bits per weight         read by
 //   f32    32                      fused multiply-add
@@ -17,16 +18,16 @@
 //            outputs, each in chunks of 64 inputs (packed_layout.hpp), so O is
 //            rounded up to 16 and I to 64 in memory.
 // Precision: sums in float; the bits depend on shapes and values alone, not on
-//            the number of threads. Activations may be rounded on the way: to
-//            bf16 (bf16 weights, where the processor multiplies bf16), to 8
-//            bits and a scale for each block of 32 (q8, q4 and few tokens); the
-//            weights of q8 and q4 to bf16 (many tokens). Tolerances against
-//            reference/, which rounds nothing, are in
+//            the number of threads. Activations may be rounded first: to bf16
+//            (bf16 weights, if the processor multiplies bf16), or to 8 bits and
+//            a scale for each block of 32 (q8, q4 and few tokens). The weights
+//            of q8 and q4 may be rounded to bf16 (many tokens). Tolerances
+//            against reference/, which rounds nothing, are in
 //            tests/kernels/packed_weight_test.cpp.
-// Traffic:   few tokens: the bytes of the weight once, and nothing else that
-//            counts. Many: as a product of bf16 matrices.
-// Ownership: a packed_weight shares what it reads; copies are cheap.
-// Errors:    none. A block with a value that is not finite becomes NaN, one
+// Traffic:   few tokens: the bytes of the weight once; the rest is negligible.
+//            Many tokens: the same as a product of bf16 matrices.
+// Ownership: a packed_weight shares the memory that it reads; copies are cheap.
+// Errors:    none. A block with a value that is not finite becomes NaN; a block
 //            whose values are all below 1e-30 becomes 0.
 #pragma once
 
@@ -56,7 +57,7 @@ const char* name_of(weight_type type) noexcept;
 class packed_weight {
 public:
   packed_weight() = default;
-  /// Views of rows without gaps; `owner` (may be null) keeps them alive.
+  /// Views of rows without gaps. `owner` (may be null) keeps the memory alive.
   packed_weight(matrix_view<const float> w_OI,
                 std::shared_ptr<const void> owner);
   packed_weight(matrix_view<const bf16> w_OI,
@@ -78,7 +79,7 @@ public:
   /// @pre type() is bf16
   matrix_view<const bf16> halves() const noexcept;
 
-  /// Writes row `row`, as floats. @pre into.size() == cols()
+  /// Writes row `row` as floats. @pre into.size() == cols()
   void unpack_row(std::size_t row, std::span<float> into) const noexcept;
 
 private:
@@ -89,8 +90,8 @@ private:
   std::shared_ptr<const void> owner_;
 };
 
-/// Writes one row of a matrix that is to be packed; called from several
-/// threads, for different rows.
+/// Writes one row of the matrix to be packed. Called from several threads, for
+/// different rows.
 using row_reader = std::function<void(std::size_t row, float* into)>;
 
 /// Part of kernels::backend; outputs never overlap inputs.

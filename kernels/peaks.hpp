@@ -1,12 +1,12 @@
-// kernels/peaks.hpp -- what this machine can do at most, measured.
+// kernels/peaks.hpp -- the highest speeds of this machine, measured.
 //
-// What every figure of speed is compared with: loops of nothing but the best
-// instruction on registers, and of nothing but loads.
+// Every figure of speed is compared with these. The loops do nothing but the
+// best instruction on registers, or nothing but loads.
 //
 // Units:   operations and bytes per second of all threads of the team; a
 //          multiply-add is two operations.
-// Cost:    each call some milliseconds, and memory of its own for reads.
-// Threads: the team's; other work on the machine lowers the figure.
+// Cost:    some milliseconds for each call, and memory of its own for reads.
+// Threads: uses the team; other work on the machine lowers the figure.
 #pragma once
 
 #include "kernels/packed_weight.hpp"
@@ -18,31 +18,30 @@
 
 namespace shoal::kernels {
 
-/// int16: pairs of products, and the sum of them in 32 bits, which takes two
-/// instructions.
+/// int16: products of pairs, summed in 32 bits, which takes two instructions.
 enum class peak : std::uint8_t { f32, bf16, int16, int8 };
 
 /// Measures one peak. @returns 0 if the machine has no such instruction
 double measure_peak(thread_team& team, peak which);
 
-/// By which instruction: "FMA", "AMX", "vdpbf16ps", "vpmaddwd", "vpdpbusd"; ""
-/// if by none.
+/// The instruction that the peak is measured with: "FMA", "AMX", "vdpbf16ps",
+/// "vpmaddwd", "vpdpbusd"; "" if the machine has none.
 std::string instruction_of(peak which);
 
-/// The peak that bounds a product of many tokens with such a weight: that of
-/// what the cpu backend multiplies them by here. Weights of 8 and 4 bits are
-/// widened for it, to bf16, 16 bits or floats; int8 bounds products of few
-/// tokens only, which reading the weight bounds more.
+/// The peak that bounds a product of many tokens with such a weight: the peak
+/// of the type that the cpu backend multiplies here. It widens weights of 8 and
+/// 4 bits to bf16, 16 bits or floats. int8 is only for products of few tokens,
+/// and reading the weight bounds those more.
 peak peak_of_products(weight_type type);
 
-/// Memory to read from.
+/// Measures how fast memory can be read.
 class read_meter {
 public:
-  /// Much more than the caches hold: 32 MiB and up are common.
+  /// Much larger than caches, of which 32 MiB and more are common.
   static constexpr std::size_t bytes_default = std::size_t{512} << 20;
 
   explicit read_meter(std::size_t bytes = bytes_default);
-  /// Bytes per second of one pass over all of it.
+  /// Bytes per second of one pass over the whole memory.
   double measure(thread_team& team);
 
 private:

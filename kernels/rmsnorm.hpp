@@ -4,8 +4,8 @@
 //   dx[t,d] = r[t] * (g[t,d] - x[t,d] * r[t]^2 * mean_d(g * x)),  g = dy * w
 //   dw[d]  += sum_t dy[t,d] * x[t,d] * r[t]
 //
-// With an offset, w[d] stands for w[d] + offset: Gemma's weights are zero
-// where others' are 1.
+// With an offset, w[d] stands for w[d] + offset: Gemma's weights are 0 where
+// those of other models are 1.
 //
 // Shapes:    T tokens, D model width.
 // Precision: sums in float. Tolerance against reference/: 1e-5 relative to
@@ -28,8 +28,8 @@ struct rmsnorm_ops {
           matrix_view<const float> x_TD, vector_view<const float> w_D,
           float eps, float offset = 0) = 0;
 
-  /// Computes the gradient of the input, or adds it to dx_TD, which may be
-  /// dy_TD when it overwrites.
+  /// Computes the gradient of the input, or adds it to dx_TD. If it overwrites,
+  /// dx_TD may be dy_TD.
   virtual void
   rmsnorm_input_gradient(matrix_view<float> dx_TD,
                          matrix_view<const float> dy_TD,

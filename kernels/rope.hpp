@@ -28,19 +28,19 @@ struct rope_table {
   std::vector<float> sin_PH2;
 };
 
-/// How frequencies f = theta^(-2i/H) become those of a model that was trained
-/// on shorter texts first; the fields are transformers' keys.
+/// The rule that turns frequencies f = theta^(-2i/H) into those of a model that
+/// was first trained on shorter texts; the fields are transformers' keys.
 struct rope_scaling {
   enum class rule : std::uint8_t {
     none,
     linear,  ///< f / factor
-    dynamic, ///< f for as many positions as the model knows; none are more
+    dynamic, ///< f, up to the model's number of positions; more are not allowed
     llama3,  ///< f / factor for waves longer than original / low_freq_factor,
-             ///< f for those shorter than original / high_freq_factor, between
-             ///< them a mixture
-    yarn     ///< a mixture by turns within original: f where there are more
-             ///< than beta_fast, f / factor where fewer than beta_slow; cos
-             ///< and sin are multiplied with attention_factor
+             ///< f for waves shorter than original / high_freq_factor, and a
+             ///< mixture between the two
+    yarn     ///< a mixture by the number of turns within original: f for more
+             ///< turns than beta_fast, f / factor for fewer than beta_slow;
+             ///< cos and sin are multiplied by attention_factor
   };
   rule type = rule::none;
   double factor = 1;
@@ -67,8 +67,8 @@ struct rope_ops {
   rope(matrix_view<float> x_TNH, vector_view<const std::int32_t> positions_T,
        const rope_table& table) = 0;
 
-  /// Turns the gradient of the output into that of the input, in place (the
-  /// inverse rotation).
+  /// Turns the gradient of the output into the gradient of the input, in place
+  /// (the inverse rotation).
   virtual void rope_backward(matrix_view<float> dx_TNH,
                              vector_view<const std::int32_t> positions_T,
                              const rope_table& table) = 0;

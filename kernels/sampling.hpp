@@ -2,7 +2,7 @@
 //
 // Order: repetition penalty, temperature, top-k, top-p, min-p, then one draw,
 // as in transformers. With temperature 0 the largest logit is taken (the
-// lowest id of equals) and the generator is not used.
+// lowest id among equals) and the generator is not used.
 //
 // Shapes:    V words in the vocabulary.
 // Precision: probabilities in double; the same bits on every backend.
@@ -26,10 +26,10 @@ struct sampling_generator {
 struct sampling_options {
   float temperature = 1.0f; ///< 0 = greedy; higher is more random
   std::uint32_t top_k = 0;  ///< keep the k most probable; 0 = all
-  float top_p = 1.0f;       ///< keep the fewest whose sum is >= p; 1 = all
-  float min_p = 0.0f; ///< keep those of at least p times the most probable's
-  /// Logits of `seen` are divided by it where they are positive and multiplied
-  /// where they are not; 1 = no change. Above 1 means fewer repetitions.
+  float top_p = 1.0f;       ///< keep the fewest with a sum >= p; 1 = all
+  float min_p = 0.0f; ///< keep those with at least p times the top probability
+  /// Positive logits of `seen` are divided by it, others multiplied by it;
+  /// 1 = no change. Above 1 means fewer repetitions.
   float repetition_penalty = 1.0f;
   vector_view<const token_id> seen = {}; ///< each id once, in any order
 };

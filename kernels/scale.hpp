@@ -3,8 +3,8 @@
 //   scale:    x = x * factor
 //   softcap:  x = cap * tanh(x / cap)
 //
-// The gradient of scale is scale; that of softcap is part of what follows it
-// (cross_entropy.hpp, attention.hpp).
+// The gradient of scale is scale. The gradient of softcap is part of the
+// operation that follows it (cross_entropy.hpp, attention.hpp).
 //
 // Precision: scale on cpu equals reference/ to the last bit; softcap to 1e-5
 //            relative to the largest value (tests/kernels/scale_test.cpp).
@@ -17,10 +17,10 @@ namespace shoal::kernels {
 
 /// Part of kernels::backend.
 struct scale_ops {
-  /// Multiplies all values with `factor`.
+  /// Multiplies all values by `factor`.
   virtual void scale(matrix_view<float> x_TD, float factor) = 0;
 
-  /// Bends all values into (-cap, cap). @pre cap > 0
+  /// Maps all values into (-cap, cap). @pre cap > 0
   virtual void softcap(matrix_view<float> x_TD, float cap) = 0;
 
 protected:

@@ -14,7 +14,7 @@
 
 namespace shoal::kernels {
 
-/// 16 KiB of values: large against the cost of handing out a task, small
+/// 16 KiB of values: large compared with the cost of handing out a task, small
 /// enough that a tensor of a million values still feeds 64 threads.
 inline constexpr std::size_t sum_chunk = 4096;
 /// Eight doubles: one AVX-512 register, two of AVX2, four of SSE2.

@@ -1,4 +1,4 @@
-// kernels/tensor.hpp -- views of row-major memory that somebody else owns.
+// kernels/tensor.hpp -- views of row-major memory that the caller owns.
 //
 // A view is a pointer and sizes; it is passed by value and never stored beyond
 // a call. Names of views carry their shape in capitals: x_TD has T rows of D.
@@ -15,10 +15,10 @@
 
 namespace shoal::kernels {
 
-/// A token id as models and files give it; -1 means "ignore this row".
+/// A token id as in models and files; -1 means "ignore this row".
 using token_id = std::int32_t;
 
-/// Whether a result replaces what the output holds or is added to it.
+/// Whether a result replaces the values of the output or is added to them.
 enum class into { overwrite, add };
 
 /// `size` contiguous values.

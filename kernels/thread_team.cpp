@@ -22,11 +22,11 @@ namespace {
 
 /// A round of spinning is some 40-140 cycles (pause), so a thread spins for
 /// 20-50 us: longer than the gap between two operations of a block, shorter
-/// than a scheduler's time slice by far. Higher means faster joins at the cost
+/// by far than a scheduler's time slice. Higher means faster joins at the cost
 /// of cycles that other processes on the machine could use.
 constexpr int spin_rounds = 1000;
 
-/// The team whose task this thread is running, and as which worker.
+/// The team whose task this thread is running, and this thread's worker number.
 thread_local const void* team_now = nullptr;
 thread_local unsigned worker_now = 0;
 

@@ -1,13 +1,14 @@
 // kernels/thread_team.hpp -- the threads that one CPU device computes with.
 //
 // A fork-join pool: run() hands numbered tasks to the workers and to the
-// calling thread and returns when all have run. Which thread runs a task is
-// left to chance, so a task must write only what is its own and read nothing
-// that another task of the same run writes: then the result does not depend
-// on the number of threads.
+// calling thread and returns when all have run. Any thread may run any task, so
+// a task must write only memory of its own and read nothing that another task
+// of the same run writes: then the result does not depend on the number of
+// threads.
 //
-// Threads:   one caller at a time per team; a second one waits for the first.
-//            run() inside a task runs its tasks on that thread, in order.
+// Threads:   one caller at a time per team; a second caller waits for the
+//            first. run() inside a task runs its tasks on that thread, in
+//            order.
 // Cost:      workers spin for some microseconds after a run, then sleep in
 //            the kernel: an idle team uses no CPU.
 // Errors:    the constructor and resize() throw std::system_error if no
@@ -34,7 +35,7 @@ public:
   thread_team& operator=(const thread_team&) = delete;
 
   unsigned size() const noexcept;
-  /// Ends all workers and starts anew with another number.
+  /// Ends all workers and starts again with another number of threads.
   void resize(unsigned threads);
 
   /// Calls body(task, worker) for every task in [0, count); `worker` is in

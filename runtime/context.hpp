@@ -8,10 +8,10 @@
 // Errors:  messages to a peer that is not up are dropped: the view tells.
 #pragma once
 
+#include "runtime/core/planning/plan.hpp"
 #include "runtime/core/training/job_messages.hpp"
-#include "runtime/core/training/plan.hpp"
 #include "runtime/core/view.hpp"
-#include "runtime/flight_record.hpp"
+#include "runtime/observe/flight_record.hpp"
 
 #include <caf/actor.hpp>
 #include <caf/fwd.hpp>
@@ -96,7 +96,7 @@ public:
   /// The latest events of this node.
   flight_record& flight() { return flight_; }
   /// Proposes another: all that arrives under the job's assignment `since`
-  /// (core/training/arrivals.hpp) is where it should be.
+  /// (core/planning/arrivals.hpp) is where it should be.
   virtual void propose_arrived(core::job_id job, core::epoch since) = 0;
 
   /// Fetches a blob from whoever of `holders` has it into the own store;

@@ -1,7 +1,7 @@
 // runtime/plugin.cpp -- opens, checks and asks a plug-in.
 #include "runtime/plugin.hpp"
 
-#include "runtime/node.hpp" // node_error
+#include "runtime/core/setup_error.hpp"
 
 #include <dlfcn.h>
 #include <sys/stat.h>
@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 namespace {
 
 [[noreturn]] void refuse(const fs::path& file, const std::string& why) {
-  throw node_error("--plugin " + file.string() + ": " + why);
+  throw setup_error("--plugin " + file.string() + ": " + why);
 }
 
 /// A library that somebody else could have written is not the operator's.

@@ -24,7 +24,7 @@
 // could have written.
 //
 // Threads: load before the node starts. Never unloaded: its actors may live.
-// Errors:  node_error, which names the file, what is wrong and what to do. An
+// Errors:  setup_error, which names the file, what is wrong and what to do. An
 //          exception that an actor or a thread does not catch ends the process
 //          (uncaught.hpp).
 #pragma once

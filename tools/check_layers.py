@@ -1,22 +1,68 @@
 #!/usr/bin/env python3
-# tools/check_layers.py -- the layer table, enforced.
+# tools/check_layers.py -- the house and its rules, enforced.
+#
+#   check_layers.py [ROOT]
 #
 #   apps -> actors -> runtime -> { transport, kernels };  runtime/core: plain C++
 #
-# Checks every #include of the product against what its folder may include,
-# that tests do not sleep, that JSON is parsed with a bound of its depth and
-# written without throwing at a text that is not UTF-8, that each folder's
-# README exists and is short, that files are short, and that every folder the
+# Each folder of the product is a room on a floor. A file may include its own
+# room and rooms of lower floors, so rooms cannot form a cycle, and of outside
+# libraries only those that its room is for. A room has at most 25 files (a
+# backend has one per operation), a README of at most 60 lines, and lists its
+# sources sorted in its meson.build. Also checked: files are short and begin with
+# their path, tests do not sleep, JSON is parsed with a bound of its depth and
+# written without throwing at a text that is not UTF-8, and every folder that the
 # README's table names exists.
 # Prints "file:line: what is wrong" and exits with 1 if anything is.
 import pathlib
 import re
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+ROOT = pathlib.Path(sys.argv[1] if len(sys.argv) > 1
+                    else pathlib.Path(__file__).parent.parent).resolve()
 FOLDERS = ["kernels", "transport", "runtime", "actors", "apps"]
 README_LINES_MAX = 60
 FILE_LINES_MAX = 600
+ROOM_FILES_MAX = 25
+BACKENDS = ["kernels/cpu", "kernels/reference", "kernels/cuda"]
+
+# From the ground up. Rooms of one floor do not include each other.
+FLOORS = [
+    ["kernels", "kernels/memory", "transport", "runtime/core/text"],
+    ["runtime/core"],
+    ["runtime/core/cluster/local"],
+    ["kernels/cpu/isa", "kernels/reference", "transport/loopback",
+     "transport/paired", "transport/tls", "runtime/core/cluster",
+     "runtime/core/schedule", "runtime/host"],
+    ["kernels/cpu/product", "transport/shm", "transport/ucx",
+     "runtime/core/planning", "runtime/files"],
+    ["kernels/cpu", "runtime/core/measure", "runtime/core/training",
+     "runtime/work"],
+    ["runtime/model/config", "runtime/model/files", "runtime/model/text/patterns",
+     "runtime/discovery"],
+    ["runtime/model"],
+    ["runtime/model/text"],
+    ["runtime/model/data", "runtime/model/text/trainer"],
+    ["runtime/jobs", "runtime/model/decode"],
+    ["runtime/model/hf", "runtime/observe", "runtime/wire"],
+    ["runtime", "runtime/links", "runtime/store"],
+    ["runtime/identity"],
+    ["runtime/control"],
+    ["runtime/node/state"],
+    ["runtime/node"],
+    ["actors/pch", "actors/training"],
+    ["actors/checkpoint", "actors/reduction"],
+    ["actors/job"],
+    ["actors"],
+    ["apps/common"],
+    ["apps/remote", "apps/transfer"],
+    ["apps/train"],
+    ["apps/bench", "apps/chaos", "apps/model", "apps/node", "apps/plan"],
+    ["apps/cli"],
+    ["apps", "apps/examples/hello_actor"],
+]
+FLOOR_OF = {room: number for number, rooms in enumerate(FLOORS)
+            for room in rooms}
 
 # Longest prefix wins. Each: project folders and outside headers allowed.
 UCX = r"<uc[pst]/"
@@ -43,10 +89,16 @@ RULES = {
     "transport/ucx": (["transport"], [UCX, r"<xxhash\.h"]),
     "transport/loopback": (["transport"], [r"<xxhash\.h"]),
     "runtime/core": (["runtime/core"], []),
-    "runtime/model": (["runtime/model", "runtime/core", "kernels"],
-                      [r"<nlohmann/", ARCHIVES]),
-    "runtime/model/text": (["runtime/model", "runtime/core", "kernels"],
-                           [r"<nlohmann/", PCRE2, UTF8PROC]),
+    "runtime/host": (["runtime/host", "runtime/core"], []),
+    "runtime/files": (["runtime/files", "runtime/host", "runtime/core"],
+                      [r"<nlohmann/", r"<xxhash\.h", r"<openssl/"]),
+    "runtime/model": (["runtime/model", "runtime/files", "runtime/core",
+                       "kernels"], [r"<nlohmann/"]),
+    "runtime/model/data": (["runtime/model", "runtime/files", "runtime/core",
+                            "kernels"], [r"<nlohmann/", ARCHIVES]),
+    "runtime/model/text/patterns": (["runtime/model", "runtime/files",
+                                     "runtime/core", "kernels"],
+                                    [r"<nlohmann/", PCRE2, UTF8PROC]),
     "runtime": (["runtime", "transport", "kernels"],
                 [CAF, PROTOBUF, ASIO, r"<boost/", r"<nlohmann/",
                  r"<xxhash\.h"]),
@@ -61,9 +113,70 @@ SLEEP = re.compile(r"\b(sleep_for|sleep_until|usleep|nanosleep)\s*\(|"
 PARSE = re.compile(r"\bjson::(parse|accept|sax_parse)\s*\(", re.I)
 # It throws where it prints a text that is not UTF-8, such as a file's name.
 DUMP = re.compile(r"(\.|->)\s*dump\s*\(")
-JSON_HOME = "runtime/model/json.hpp"
+JSON_HOME = "runtime/files/json.hpp"
 INCLUDE = re.compile(r'\s*#\s*include\s+(["<][^">]+[">])')
 errors = []
+
+
+includes = {}  # room -> {room that it includes: where, first}
+
+
+def check_floor(path, number, target):
+    room, other = str(path.parent), str(pathlib.PurePath(target).parent)
+    if room == other or room not in FLOOR_OF or other not in FLOOR_OF:
+        return  # a room without a floor is told of by check_rooms()
+    where = f"{path}:{number}"
+    includes.setdefault(room, {}).setdefault(other, where)
+    if FLOOR_OF[other] >= FLOOR_OF[room]:
+        errors.append(f"{where}: {room} may not include {other}, which is not "
+                      "on a lower floor")
+
+
+def check_cycles():
+    """Names one cycle of rooms, if there is any."""
+    done = set()
+
+    def visit(room, way):
+        if room in way:
+            cycle = way[way.index(room):] + [room]
+            errors.append(f"{includes[cycle[-2]][room]}: closes a cycle of "
+                          f"rooms: {' -> '.join(cycle)}")
+            return True
+        if room in done:
+            return False
+        done.add(room)
+        return any(visit(other, way + [room])
+                   for other in sorted(includes.get(room, {})))
+
+    any(visit(room, []) for room in sorted(includes))
+
+
+def check_rooms():
+    rooms = {}
+    for folder in FOLDERS:
+        for path in sorted((ROOT / folder).rglob("*")):
+            if path.suffix in (".hpp", ".cpp", ".proto"):
+                rooms.setdefault(str(path.parent.relative_to(ROOT)),
+                                 []).append(path.name)
+    for room, names in rooms.items():
+        if room not in FLOOR_OF:
+            errors.append(f"{room}:1: has no floor in tools/check_layers.py")
+        if len(names) > ROOM_FILES_MAX and room not in BACKENDS:
+            errors.append(f"{room}:1: {len(names)} files, more than "
+                          f"{ROOM_FILES_MAX}")
+        if room != "actors/pch" and not (ROOT / room / "README.md").exists():
+            errors.append(f"{room}:1: has no README.md")
+        build = ROOT / room / "meson.build"
+        sources = [name for name in names if name.endswith(".cpp")]
+        if not sources or room.startswith("apps/examples"):
+            continue
+        lists = [re.findall(r"'(\w+\.cpp)'", text) for text in re.findall(
+            r"files\(([^)]*)\)",
+            build.read_text("utf-8") if build.exists() else "")]
+        for name in sorted(set(sources) - set(sum(lists, []))):
+            errors.append(f"{room}/meson.build:1: does not list {name}")
+        if any(names != sorted(names) for names in lists):
+            errors.append(f"{room}/meson.build:1: lists its files unsorted")
 
 
 def rule_for(path):
@@ -88,6 +201,8 @@ def check_includes(path, lines):
                     errors.append(f"{where}: may not include {name}")
             elif not any(target.startswith(a + "/") for a in inside):
                 errors.append(f"{where}: may not include {name}")
+            else:
+                check_floor(path, number, target)
             continue
         for pattern in OUTSIDE:
             if re.search(pattern, name) and not any(
@@ -129,14 +244,15 @@ def main():
             elif path.suffix in (".hpp", ".cpp"):
                 check_includes(relative, lines)
                 check_json(relative, lines)
-    for readme in sorted(ROOT.glob("*/README.md")):
+    check_cycles()
+    check_rooms()
+    for readme in sorted([ROOT / "tests/README.md", ROOT / "tools/README.md",
+                          *(readme for folder in FOLDERS
+                            for readme in (ROOT / folder).rglob("README.md"))]):
         length = len(readme.read_text(encoding="utf-8").splitlines())
         if length > README_LINES_MAX:
             errors.append(f"{readme.relative_to(ROOT)}:1: {length} lines, "
                           f"more than {README_LINES_MAX}")
-    for folder in FOLDERS + ["tests", "tools"]:
-        if not (ROOT / folder / "README.md").exists():
-            errors.append(f"{folder}: has no README.md")
     table = re.findall(r"^\| `([a-z/_]+)/?` \|",
                        (ROOT / "README.md").read_text(encoding="utf-8"), re.M)
     for name in table:

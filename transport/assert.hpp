@@ -1,7 +1,7 @@
 // transport/assert.hpp -- the assertion of this layer, on in every build.
 //
-// For bugs only: a broken precondition or invariant. What a peer or the
-// network does wrong is an error code, never an assertion.
+// For bugs only: a broken precondition or invariant. A mistake of a peer or of
+// the network is an error code, never an assertion.
 #pragma once
 
 #include <cstdio>

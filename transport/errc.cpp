@@ -20,7 +20,7 @@ public:
     case errc::not_posted:
       return "no receive posted";
     case errc::size_mismatch:
-      return "size differs from what was posted";
+      return "size differs from the posted receive";
     case errc::corrupt:
       return "checksum mismatch";
     case errc::canceled:

@@ -1,6 +1,6 @@
-// transport/errc.hpp -- what can go wrong between two peers.
+// transport/errc.hpp -- the errors that can occur between two peers.
 //
-// A code exists only where some caller acts differently on it.
+// A code exists only if some caller acts differently on it.
 #pragma once
 
 #include <system_error>
@@ -11,14 +11,14 @@ enum class errc {
   ok = 0,
   would_block,   ///< a bounded queue is full: try again after a completion
   peer_lost,     ///< the connection ended, or there is none: reconnect
-  not_posted,    ///< bulk arrived for a tag that nobody posted: it is dropped
+  not_posted,    ///< bulk arrived for a tag without a posted receive: dropped
   size_mismatch, ///< the posted region and the sent bytes differ in length
   corrupt,       ///< the checksum of a transfer disagreed
   canceled,      ///< the caller cancelled, or the fabric is closing
-  refused,       ///< the other end failed the proof, or refused ours
+  refused,       ///< the other end failed the proof, or refused our proof
   too_large,     ///< over message_bytes_max
-  unreachable,   ///< this fabric has no way to that peer
-  no_answer,     ///< there is one, but that peer has not used it in time
+  unreachable,   ///< this fabric has no path to that peer
+  no_answer,     ///< there is a path, but the peer did not use it in time
   self,          ///< the address leads to this node: do not dial it again
 };
 

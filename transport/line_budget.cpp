@@ -1,4 +1,4 @@
-// transport/line_budget.cpp -- tokens by time, and what had none.
+// transport/line_budget.cpp -- tokens by time, and a count of the lines without.
 #include "transport/line_budget.hpp"
 
 #include "transport/assert.hpp"

@@ -1,13 +1,13 @@
-// transport/line_budget.hpp -- how many lines others may make us write.
+// transport/line_budget.hpp -- a limit on log lines that other nodes can cause.
 //
-// Some lines of a log are brought about from outside: a stranger is refused, a
-// dead peer does not answer, a peer sends nonsense. However many causes there
-// are, all such lines of one writer share this budget, so that nobody fills a
-// disk or hides what else is said.
+// Some log lines are caused from outside: a stranger is refused, a dead peer
+// does not answer, a peer sends garbage. All such lines of one writer share
+// this budget, whatever the number of causes, so that nobody can fill a disk or
+// bury the other lines.
 //
 // L-1: in any n seconds at most `burst` + n * `per_second` lines pass.
-// L-2: every line passes or is counted; the next one that passes, or rest(),
-//      says how many were left out.
+// L-2: every line passes or is counted; the next line that passes, or rest(),
+//      reports how many were left out.
 //
 // Pure: no clock, no output.
 //
@@ -23,9 +23,9 @@
 namespace shoal::transport {
 
 struct line_limits {
-  /// What somebody reads to see what is wrong, at once.
+  /// Enough lines to see at once what is wrong.
   std::size_t burst = 20;
-  /// 100 bytes each: 9 MB a day at most. Higher shows more of a flood.
+  /// With 100 bytes each: 9 MB a day at most. Higher shows more of a flood.
   std::size_t per_second = 1;
 };
 
@@ -40,8 +40,8 @@ public:
   ///          counted
   std::optional<std::string> pass(const std::string& line, time now);
 
-  /// How many lines were left out, as a line of its own; nothing if none were
-  /// or none may be written yet. For when no line has come for a while.
+  /// The number of lines left out, as a line of its own; nothing if there were
+  /// none, or if no line is allowed yet. For when no line has come for a while.
   std::optional<std::string> rest(time now);
 
   std::uint64_t left_out() const { return left_out_; }

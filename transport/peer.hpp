@@ -1,7 +1,7 @@
-// transport/peer.hpp -- who is at the other end, and in what role.
+// transport/peer.hpp -- the id and the role of a peer.
 //
-// A peer's id is the SHA-256 of its Ed25519 public key, so nobody can claim
-// another's. The same 32 bytes name a peer in every layer.
+// A peer's id is the SHA-256 of its Ed25519 public key, so no peer can claim
+// the id of another. The same 32 bytes name a peer in every layer.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@ namespace shoal::transport {
 /// SHA-256 of a peer's raw Ed25519 public key.
 using peer_id = std::array<std::uint8_t, 32>;
 
-/// What the other end asked to be when it proved that it holds the key.
+/// The role that the other end asked for when it proved the key.
 enum class peer_role : std::uint8_t {
   member = 1,  ///< a peer that wants to be, or is, part of the shoal
   client = 2,  ///< a command line: may ask and submit, never votes

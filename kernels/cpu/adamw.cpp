@@ -1,7 +1,7 @@
-// kernels/cpu/adamw.cpp -- one step in vectors, in the order of the header.
+// kernels/cpu/adamw.cpp -- one step in vectors, in the order of adamw.hpp.
 #include "kernels/check.hpp"
 #include "kernels/cpu/backend.hpp"
-#include "kernels/cpu/parallel.hpp"
+#include "kernels/cpu/isa/parallel.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/adamw.cpp"
@@ -9,7 +9,7 @@
 // clang-format off
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
-#include "kernels/cpu/simd-inl.hpp"
+#include "kernels/cpu/isa/simd-inl.hpp"
 // clang-format on
 
 HWY_BEFORE_NAMESPACE();

@@ -1,7 +1,7 @@
 // kernels/cpu/add.cpp -- sums of two arrays.
 #include "kernels/check.hpp"
 #include "kernels/cpu/backend.hpp"
-#include "kernels/cpu/parallel.hpp"
+#include "kernels/cpu/isa/parallel.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/add.cpp"
@@ -9,7 +9,7 @@
 // clang-format off
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
-#include "kernels/cpu/simd-inl.hpp"
+#include "kernels/cpu/isa/simd-inl.hpp"
 // clang-format on
 
 HWY_BEFORE_NAMESPACE();

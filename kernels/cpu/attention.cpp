@@ -5,8 +5,8 @@
 // dk and dv are summed by one thread in one order.
 #include "kernels/check.hpp"
 #include "kernels/cpu/backend.hpp"
-#include "kernels/cpu/gemm.hpp"
-#include "kernels/cpu/parallel.hpp"
+#include "kernels/cpu/isa/parallel.hpp"
+#include "kernels/cpu/product/gemm.hpp"
 #include "kernels/cpu/tiled_attention.hpp"
 
 #include <cmath>
@@ -18,7 +18,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/contrib/math/math-inl.h>
 #include <hwy/highway.h>
-#include "kernels/cpu/simd-inl.hpp"
+#include "kernels/cpu/isa/simd-inl.hpp"
 // clang-format on
 
 HWY_BEFORE_NAMESPACE();
@@ -63,9 +63,9 @@ float softmax_row(float* s, std::size_t seen, std::size_t size, float* sum) {
 
 void scale_row(float* x, std::size_t size, float factor) {
   const tag d;
-  auto by = hn::Set(d, factor);
+  auto factors = hn::Set(d, factor);
   each_vector(size, [=](std::size_t i, std::size_t n) HWY_ATTR {
-    store(hn::Mul(load(d, x + i, n), by), d, x + i, n);
+    store(hn::Mul(load(d, x + i, n), factors), d, x + i, n);
   });
 }
 
@@ -80,7 +80,7 @@ float dot_row(const float* a, const float* b, std::size_t size) {
 
 /// p = exp(s - lse) in place of s, and ds = p * (dp - delta) * scale in place
 /// of dp, for the first `seen` of `size` scores; the rest of both becomes 0.
-/// With a soft cap the scores are still to be capped.
+/// With a soft cap, `s` holds the scores before the cap.
 void scores_row_gradient(float* s, float* dp, std::size_t seen,
                          std::size_t size, float lse, float delta, float scale,
                          float softcap) {
@@ -121,10 +121,10 @@ HWY_EXPORT(scores_row_gradient);
 
 namespace {
 
-/// Rows of scores in a block: with 512 keys 128 KiB, which stays in the
+/// Rows of scores in a block: 128 KiB for 512 keys, which stays in the
 /// second-level cache together with the block's keys and values. Fewer rows
-/// make the products slower, more rows compute more scores above the diagonal
-/// in vain.
+/// make the products slower; more rows compute more scores above the diagonal,
+/// which are not used.
 constexpr std::size_t row_block = 64;
 
 gemm_operand plain(matrix_view<const float> x) {
@@ -135,12 +135,12 @@ gemm_operand turned(matrix_view<const float> x) {
   return {x.data, x.stride, transposed::yes};
 }
 
-/// Rows of queries that see consecutive numbers of keys.
+/// Rows of queries; each row sees `step` more keys than the one before.
 struct query_block {
   matrix_view<float> o;
   matrix_view<const float> q;
   matrix_view<const float> k, v; ///< all keys that a row sees
-  std::size_t first_key;         ///< how many keys come before those
+  std::size_t first_key;         ///< the number of keys before those
   std::size_t first_seen;        ///< keys up to row 0's own, from the first
   std::size_t step;              ///< more keys for each further row
   float* lse;                    ///< one value a row, or null
@@ -172,7 +172,7 @@ void attend(const query_block& b, const attention_shape& shape,
     HWY_DYNAMIC_DISPATCH(scale_row)(b.o.row(r), b.o.cols, 1.0f / sums[r]);
 }
 
-/// What one task of the backward pass works on: one query head.
+/// The input and output of one task of the backward pass: one query head.
 struct head_views {
   matrix_view<float> dq, dk, dv;
   matrix_view<const float> d_o, q, k, v, o;
@@ -226,7 +226,7 @@ void cpu_backend::attention(matrix_view<float> o_TNH, matrix_view<float> lse_NT,
   SHOAL_KERNEL_ASSERT(lse_NT.empty()
                       || (lse_NT.rows == B * N && lse_NT.cols == T));
   auto blocks = (T + row_block - 1) / row_block;
-  // The last blocks see most keys: they go first, so that no thread is left
+  // The last blocks see most keys. They run first, so that no thread ends up
   // alone with a long one.
   auto task = [&](std::size_t index, unsigned worker) {
     auto first = (blocks - 1 - index % blocks) * row_block;
@@ -335,7 +335,7 @@ void cpu_backend::attention_cached(matrix_view<float> o_TNH,
   };
   prepare_scratch();
   auto tasks = (together ? K : N) * blocks;
-  // A short cache is read faster than a second thread wakes up.
+  // Reading a short cache takes less time than waking a second thread.
   if (T * k_PKH.rows * N * H < task_values)
     for (std::size_t index = 0; index != tasks; ++index)
       task(index, 0);

@@ -29,7 +29,7 @@ namespace cpu {
 HWY_EXPORT(target_name);
 
 cpu_backend::cpu_backend(thread_team& team) : team_(team) {
-  // Else each operation would look at the processor until one of them has run.
+  // Otherwise each operation would query the processor until one has run.
   hwy::GetChosenTarget().Update(hwy::SupportedTargets());
 }
 

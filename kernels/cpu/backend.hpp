@@ -5,9 +5,9 @@
 #pragma once
 
 #include "kernels/backend.hpp"
-#include "kernels/cpu/few_rows.hpp"
-#include "kernels/cpu/many_rows.hpp"
-#include "kernels/cpu/product.hpp"
+#include "kernels/cpu/product/few_rows.hpp"
+#include "kernels/cpu/product/many_rows.hpp"
+#include "kernels/cpu/product/product.hpp"
 #include "kernels/packed_layout.hpp"
 #include "kernels/thread_team.hpp"
 
@@ -131,15 +131,16 @@ public:
   route(routing& to, vector_view<float> weight_S, matrix_view<float> logits_TE,
         std::size_t per_token, bool normalised) override;
   void route_backward(matrix_view<float> p_TE,
-                      vector_view<const float> dweight_S, const routing& by,
+                      vector_view<const float> dweight_S, const routing& routes,
                       bool normalised, float balance_scale) override;
-  void combine(matrix_view<float> y_TD, matrix_view<const float> x_SD,
-               vector_view<const float> weight_S, const routing& by) override;
+  void
+  combine(matrix_view<float> y_TD, matrix_view<const float> x_SD,
+          vector_view<const float> weight_S, const routing& routes) override;
   void combine_backward(matrix_view<float> dx_SD, vector_view<float> dweight_S,
                         matrix_view<const float> dy_TD,
                         matrix_view<const float> x_SD,
                         vector_view<const float> weight_S,
-                        const routing& by) override;
+                        const routing& routes) override;
 
   void cross_entropy(vector_view<float> loss_T, matrix_view<float> dlogits_TV,
                      matrix_view<const float> logits_TV,
@@ -171,11 +172,11 @@ private:
   product_engine engine_for(factor_type factors) const;
 
   thread_team& team_;
-  /// Asked for once: a virtual machine may take 100 us to answer.
+  /// Read once: a virtual machine may take 100 us to answer.
   const features features_ = usable_features();
   std::vector<std::vector<float>> scratch_; ///< grows to the largest call
   product_scratch products_;
-  packed_memory packed_; ///< of weights that are packed next
+  packed_memory packed_; ///< for the weights to be packed next
   paired_rows pairs_;
   rounded_rows halves_;
   quantised_rows codes_;

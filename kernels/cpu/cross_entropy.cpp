@@ -1,10 +1,10 @@
 // kernels/cpu/cross_entropy.cpp -- loss and gradient, rows in parallel.
 //
-// With a gradient wanted, the exponentials are stored there on the way and
-// scaled afterwards, so each is computed once.
+// If a gradient is wanted, its memory first holds the exponentials and is
+// scaled afterwards, so each exponential is computed once.
 #include "kernels/check.hpp"
 #include "kernels/cpu/backend.hpp"
-#include "kernels/cpu/parallel.hpp"
+#include "kernels/cpu/isa/parallel.hpp"
 
 #include <cmath>
 #include <limits>
@@ -16,7 +16,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/contrib/math/math-inl.h>
 #include <hwy/highway.h>
-#include "kernels/cpu/simd-inl.hpp"
+#include "kernels/cpu/isa/simd-inl.hpp"
 // clang-format on
 
 HWY_BEFORE_NAMESPACE();
@@ -41,7 +41,7 @@ float cross_entropy_row(float* dx, const float* x, std::size_t size,
     high = hn::Max(high, hn::LoadU(d, x + i));
   for (; i != size; ++i)
     high = hn::Max(high, hn::Set(d, x[i]));
-  // The bend keeps the order, so the largest value stays the largest.
+  // The soft cap keeps the order, so the largest value stays the largest.
   const auto largest = hn::GetLane(bend(hn::MaxOfLanes(d, high)));
 
   auto shift = hn::Set(d, largest);
@@ -63,7 +63,7 @@ float cross_entropy_row(float* dx, const float* x, std::size_t size,
     each_vector(size, [&](std::size_t j, std::size_t n) HWY_ATTR {
       auto e = load(d, dx + j, n);
       auto v = hn::Mul(e, factor);
-      if (softcap > 0) { // dx may be x: what was capped is had from e
+      if (softcap > 0) { // dx may be x: recover the capped value from e
         auto t =
           hn::Mul(hn::Add(hn::Log(d, hn::Max(e, least)), shift), one_over_cap);
         v = hn::Mul(v, hn::NegMulAdd(t, t, one));
@@ -95,7 +95,7 @@ void cpu_backend::cross_entropy(vector_view<float> loss_T,
                       && targets_T.size == logits_TV.rows
                       && (!with_gradient || same_shape(dlogits_TV, logits_TV)));
   auto row = HWY_DYNAMIC_DISPATCH(cross_entropy_row);
-  auto one = [&](std::size_t t) {
+  auto row_task = [&](std::size_t t) {
     auto target = targets_T[t];
     auto* dx = with_gradient ? dlogits_TV.row(t) : nullptr;
     if (target == -1) {
@@ -111,7 +111,7 @@ void cpu_backend::cross_entropy(vector_view<float> loss_T,
   for_ranges(team_, logits_TV.rows, V,
              [&](std::size_t first, std::size_t last) {
                for (auto t = first; t != last; ++t)
-                 one(t);
+                 row_task(t);
              });
 }
 

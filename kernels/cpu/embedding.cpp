@@ -1,17 +1,17 @@
 // kernels/cpu/embedding.cpp -- gather by rows, scatter-add by columns.
 //
-// The scatter is cut into columns, so that each value of dw takes its addends
-// in the order of t. Copies and sums are bound by memory: plain loops do.
+// The scatter is cut into columns, so that each value of dw gets its addends
+// in the order of t. Copies and sums are bound by memory: plain loops suffice.
 #include "kernels/check.hpp"
 #include "kernels/cpu/backend.hpp"
-#include "kernels/cpu/parallel.hpp"
+#include "kernels/cpu/isa/parallel.hpp"
 
 namespace shoal::kernels::cpu {
 
 namespace {
 
-/// One cache line of columns at least, and enough of them that reading the
-/// ids again for each task does not matter.
+/// At least one cache line of columns, and enough of them that it does not
+/// matter that each task reads the ids again.
 constexpr std::size_t column_block = 64;
 
 void check_ids(vector_view<const token_id> ids_T, std::size_t words) {

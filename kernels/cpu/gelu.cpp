@@ -1,7 +1,7 @@
 // kernels/cpu/gelu.cpp -- value and slope of both forms.
 #include "kernels/check.hpp"
 #include "kernels/cpu/backend.hpp"
-#include "kernels/cpu/parallel.hpp"
+#include "kernels/cpu/isa/parallel.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/gelu.cpp"
@@ -10,7 +10,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/contrib/math/math-inl.h>
 #include <hwy/highway.h>
-#include "kernels/cpu/simd-inl.hpp"
+#include "kernels/cpu/isa/simd-inl.hpp"
 // clang-format on
 
 HWY_BEFORE_NAMESPACE();
@@ -40,8 +40,8 @@ struct value_and_slope {
   vec slope;
 };
 
-/// Far out on the left both are 0, on the right x and 1: the argument of the
-/// bend is held where exp and the cube are finite.
+/// For large negative x both are 0, for large positive x they are x and 1: the
+/// argument of the second term is clamped where exp and the cube are finite.
 HWY_INLINE value_and_slope gelu_at(tag d, vec x, gelu_form form) {
   auto half = hn::Set(d, 0.5f);
   auto one = hn::Set(d, 1.0f);

@@ -1,8 +1,8 @@
 // kernels/cpu/matmul.cpp -- the products of a layer, as products of matrices.
 #include "kernels/check.hpp"
 #include "kernels/cpu/backend.hpp"
-#include "kernels/cpu/parallel.hpp"
-#include "kernels/cpu/product.hpp"
+#include "kernels/cpu/isa/parallel.hpp"
+#include "kernels/cpu/product/product.hpp"
 
 #include <algorithm>
 

@@ -1,10 +1,10 @@
-// kernels/cpu/packed_weight.cpp -- packs weights and shares out products.
+// kernels/cpu/packed_weight.cpp -- packs weights and cuts products into tasks.
 #include "kernels/packed_weight.hpp"
 
 #include "kernels/check.hpp"
 #include "kernels/cpu/backend.hpp"
-#include "kernels/cpu/pack_panel.hpp"
-#include "kernels/cpu/parallel.hpp"
+#include "kernels/cpu/isa/parallel.hpp"
+#include "kernels/cpu/product/pack_panel.hpp"
 
 #include <algorithm>
 
@@ -13,14 +13,15 @@ namespace shoal::kernels::cpu {
 namespace {
 
 /// Bytes of weights that one task of a product of few tokens reads: at least
-/// some 4 us at 16 GB/s, several times what it costs to take a task, and few
-/// enough that threads end together; up to four times that where there are
-/// many, since what is asked for ahead of a task's end is another's.
+/// some 4 us at 16 GB/s, several times the cost of taking a task, and few
+/// enough that threads finish together. Up to four times as many in a large
+/// product, since a prefetch past the end of a task reads the memory of another
+/// task.
 constexpr std::size_t task_bytes = 64 << 10, task_bytes_max = 256 << 10;
 constexpr std::size_t tasks_of_thread = 8;
 
-/// Calls body(first, last) for ranges of `count` items of `bytes` each; of a
-/// multiple of `together` items, but for the last.
+/// Calls body(first, last) for ranges of `count` items of `bytes` each. The
+/// size of a range is a multiple of `together` items, except for the last.
 template <class Body>
 void for_bytes(thread_team& team, std::size_t count, std::size_t bytes,
                std::size_t together, const Body& body) {

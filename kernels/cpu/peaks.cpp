@@ -1,8 +1,8 @@
 // kernels/cpu/peaks.cpp -- loops that do one thing only.
 #include "kernels/peaks.hpp"
 
-#include "kernels/cpu/features.hpp"
-#include "kernels/cpu/many_rows.hpp"
+#include "kernels/cpu/isa/features.hpp"
+#include "kernels/cpu/product/many_rows.hpp"
 #include "kernels/packed_layout.hpp"
 
 #if defined(__x86_64__)
@@ -18,23 +18,24 @@
 // clang-format off
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
-#include "kernels/cpu/simd-inl.hpp"
+#include "kernels/cpu/isa/simd-inl.hpp"
 // clang-format on
 
 HWY_BEFORE_NAMESPACE();
 namespace shoal::kernels::cpu::HWY_NAMESPACE {
 
-/// @returns operations done; `sink` keeps them from being left out
+/// @returns operations done; `sink` keeps the compiler from removing them
 double add_products(std::size_t rounds, float* sink) {
   const tag d;
   const auto factor = hn::Set(d, 0.999f);
   const auto more = hn::Set(d, 0.001f);
-  // Twelve sums hide the latency of 4 cycles on two units, and some; they
-  // begin differently, or they would be computed once.
-  const auto at = [=](float x) HWY_ATTR { return hn::Set(d, x); };
-  auto s0 = at(0), s1 = at(1), s2 = at(2), s3 = at(3), s4 = at(4), s5 = at(5);
-  auto s6 = at(6), s7 = at(7), s8 = at(8), s9 = at(9), s10 = at(10);
-  auto s11 = at(11);
+  // Twelve sums more than hide the latency of 4 cycles on two units. They begin
+  // with different values; otherwise the compiler would compute one for all.
+  const auto all = [=](float x) HWY_ATTR { return hn::Set(d, x); };
+  auto s0 = all(0), s1 = all(1), s2 = all(2), s3 = all(3), s4 = all(4),
+       s5 = all(5);
+  auto s6 = all(6), s7 = all(7), s8 = all(8), s9 = all(9), s10 = all(10);
+  auto s11 = all(11);
   for (std::size_t i = 0; i != rounds; ++i) {
     s0 = hn::MulAdd(s0, factor, more);
     s1 = hn::MulAdd(s1, factor, more);
@@ -62,17 +63,18 @@ double add_pairs_i16(std::size_t rounds, float* sink) {
   const hn::RebindToSigned<tag> d;
   const hn::Repartition<std::int16_t, tag> d16;
   const auto factor = hn::Set(d16, 3);
-  // A sum is a factor of its next product: else the compiler would take the
-  // product, which is always the same, out of the loop.
+  // A sum is a factor of its next product: otherwise the compiler would move
+  // the product, which is always the same, out of the loop.
   const auto step = [=](auto s) HWY_ATTR {
     auto none = hn::Zero(d);
     return hn::ReorderWidenMulAccumulate(d, hn::BitCast(d16, s), factor, s,
                                          none);
   };
-  const auto at = [=](int x) HWY_ATTR { return hn::Set(d, x); };
-  auto s0 = at(0), s1 = at(1), s2 = at(2), s3 = at(3), s4 = at(4), s5 = at(5);
-  auto s6 = at(6), s7 = at(7), s8 = at(8), s9 = at(9), s10 = at(10);
-  auto s11 = at(11);
+  const auto all = [=](int x) HWY_ATTR { return hn::Set(d, x); };
+  auto s0 = all(0), s1 = all(1), s2 = all(2), s3 = all(3), s4 = all(4),
+       s5 = all(5);
+  auto s6 = all(6), s7 = all(7), s8 = all(8), s9 = all(9), s10 = all(10);
+  auto s11 = all(11);
   for (std::size_t i = 0; i != rounds; ++i) {
     s0 = step(s0);
     s1 = step(s1);
@@ -131,8 +133,8 @@ namespace {
 
 #if defined(__x86_64__)
 
-/// Twelve sums in registers: the compiler keeps what an instruction of its
-/// own reads and writes there.
+/// Twelve sums in registers: the compiler keeps the operands of an inline
+/// assembler instruction there.
 #define SHOAL_TWELVE(DO)                                                       \
   DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7) DO(8) DO(9) DO(10) DO(11)
 #define SHOAL_BEGIN(N) __m512 s##N = _mm512_set1_ps(N);
@@ -248,7 +250,7 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 } // namespace cpu
 
 double measure_peak(thread_team& team, peak which) {
-  // Some 5 ms a thread; the first run only wakes the units up.
+  // Some 5 ms per thread; the first run only wakes the units.
   constexpr std::size_t rounds = 200'000;
   double best = 0;
   for (int run = 0; run != 3; ++run) {
@@ -280,7 +282,7 @@ std::string instruction_of(peak which) {
   return "";
 }
 
-// As packed_matmul() decides (cpu/packed_weight.cpp).
+// The same choice as packed_matmul() makes (cpu/packed_weight.cpp).
 peak peak_of_products(weight_type type) {
   if (type == weight_type::f32)
     return peak::f32;
@@ -297,7 +299,7 @@ read_meter::read_meter(std::size_t bytes) : bytes_(bytes / 4096 * 4096) {
 }
 
 double read_meter::measure(thread_team& team) {
-  // A part is what a task of a product of few tokens reads, or some of them.
+  // A part is as large as one or a few tasks of a product of few tokens.
   constexpr std::size_t part = std::size_t{256} << 10;
   const std::size_t parts = (bytes_ + part - 1) / part;
   std::vector<float> sinks(parts);

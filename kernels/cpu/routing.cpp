@@ -1,10 +1,10 @@
 // kernels/cpu/routing.cpp -- rows of D values with vectors, the rest plainly.
 //
-// A router has tens of experts for thousands of inputs, so what is done for
-// each of its logits is small beside the products around it.
+// A router has tens of experts for thousands of inputs, so the work on its
+// logits is small compared with the products around it.
 #include "kernels/check.hpp"
 #include "kernels/cpu/backend.hpp"
-#include "kernels/cpu/parallel.hpp"
+#include "kernels/cpu/isa/parallel.hpp"
 
 #include <cmath>
 
@@ -14,7 +14,7 @@
 // clang-format off
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
-#include "kernels/cpu/simd-inl.hpp"
+#include "kernels/cpu/isa/simd-inl.hpp"
 // clang-format on
 
 HWY_BEFORE_NAMESPACE();
@@ -24,9 +24,9 @@ namespace shoal::kernels::cpu::HWY_NAMESPACE {
 void weighted_row(float* y, const float* x, std::size_t size, float weight,
                   into mode) {
   const tag d;
-  auto by = hn::Set(d, weight);
+  auto factors = hn::Set(d, weight);
   each_vector(size, [=](std::size_t i, std::size_t n) HWY_ATTR {
-    auto v = hn::Mul(load(d, x + i, n), by);
+    auto v = hn::Mul(load(d, x + i, n), factors);
     if (mode == into::add)
       v = hn::Add(load(d, y + i, n), v);
     store(v, d, y + i, n);
@@ -37,12 +37,12 @@ void weighted_row(float* y, const float* x, std::size_t size, float weight,
 float weighted_row_gradient(float* dx, const float* dy, const float* x,
                             std::size_t size, float weight) {
   const tag d;
-  auto by = hn::Set(d, weight);
+  auto factors = hn::Set(d, weight);
   auto sum = hn::Zero(d);
   each_vector(size, [&](std::size_t i, std::size_t n) HWY_ATTR {
     auto g = load(d, dy + i, n);
     sum = hn::MulAdd(g, load(d, x + i, n), sum);
-    store(hn::Mul(g, by), d, dx + i, n);
+    store(hn::Mul(g, factors), d, dx + i, n);
   });
   return sum_of(sum);
 }
@@ -76,7 +76,7 @@ void cpu_backend::route(routing& to, vector_view<float> weight_S,
   SHOAL_KERNEL_ASSERT(per_token >= 1 && per_token <= E
                       && weight_S.size == T * per_token);
   std::vector<std::uint32_t> choice(T * per_token);
-  // Exponentials and the sort cost some ten times what reading a value does.
+  // Exponentials and the sort cost some ten times as much as reading a value.
   for_ranges(team_, T, 10 * E, [&](std::size_t first, std::size_t last) {
     for (auto t = first; t != last; ++t) {
       softmax(logits_TE.row(t), E);
@@ -97,33 +97,33 @@ void cpu_backend::route(routing& to, vector_view<float> weight_S,
 
 void cpu_backend::route_backward(matrix_view<float> p_TE,
                                  vector_view<const float> dweight_S,
-                                 const routing& by, bool normalised,
+                                 const routing& routes, bool normalised,
                                  float balance_scale) {
-  const auto T = p_TE.rows, E = p_TE.cols, k = by.per_token;
-  SHOAL_KERNEL_ASSERT(E == by.experts() && T == by.tokens()
-                      && dweight_S.size == by.rows());
+  const auto T = p_TE.rows, E = p_TE.cols, k = routes.per_token;
+  SHOAL_KERNEL_ASSERT(E == routes.experts() && T == routes.tokens()
+                      && dweight_S.size == routes.rows());
   const auto tokens = static_cast<double>(T);
-  std::vector<std::uint32_t> expert_of(by.rows());
+  std::vector<std::uint32_t> expert_of(routes.rows());
   std::vector<double> pull(E); ///< of the balance: the same for each token
   for (std::size_t e = 0; e != E; ++e) {
     pull[e] = double{balance_scale} * static_cast<double>(E)
-              * static_cast<double>(by.rows_of(e)) / (tokens * tokens);
-    for (auto s = by.first_row[e]; s != by.first_row[e + 1]; ++s)
+              * static_cast<double>(routes.rows_of(e)) / (tokens * tokens);
+    for (auto s = routes.first_row[e]; s != routes.first_row[e + 1]; ++s)
       expert_of[s] = static_cast<std::uint32_t>(e);
   }
-  // In double: for one normalised expert the gradient is 0, and what float
-  // would leave of it is noise as large as the pull of the balance.
+  // In double: for one normalised expert the gradient is 0, and the error of
+  // float would be noise as large as the pull of the balance.
   auto one = [&](std::size_t t, std::vector<double>& dp) {
     dp.assign(pull.begin(), pull.end());
     auto* p_E = p_TE.row(t);
     double sum = 0, dot = 0;
     for (std::size_t j = 0; j != k; ++j) {
-      const auto s = by.token_row[t * k + j];
+      const auto s = routes.token_row[t * k + j];
       sum += p_E[expert_of[s]];
       dot += double{dweight_S[s]} * p_E[expert_of[s]];
     }
     for (std::size_t j = 0; j != k; ++j) {
-      const auto s = by.token_row[t * k + j];
+      const auto s = routes.token_row[t * k + j];
       dp[expert_of[s]] +=
         normalised ? (dweight_S[s] - dot / sum) / sum : dweight_S[s];
     }
@@ -143,17 +143,17 @@ void cpu_backend::route_backward(matrix_view<float> p_TE,
 void cpu_backend::combine(matrix_view<float> y_TD,
                           matrix_view<const float> x_SD,
                           vector_view<const float> weight_S,
-                          const routing& by) {
-  SHOAL_KERNEL_ASSERT(y_TD.rows == by.tokens() && x_SD.rows == by.rows()
+                          const routing& routes) {
+  SHOAL_KERNEL_ASSERT(y_TD.rows == routes.tokens() && x_SD.rows == routes.rows()
                       && y_TD.cols == x_SD.cols
-                      && (weight_S.empty() || weight_S.size == by.rows()));
-  const auto k = by.per_token;
+                      && (weight_S.empty() || weight_S.size == routes.rows()));
+  const auto k = routes.per_token;
   auto row = HWY_DYNAMIC_DISPATCH(weighted_row);
   for_ranges(team_, y_TD.rows, k * y_TD.cols,
              [&](std::size_t first, std::size_t last) {
                for (auto t = first; t != last; ++t)
                  for (std::size_t j = 0; j != k; ++j) {
-                   const auto s = by.token_row[t * k + j];
+                   const auto s = routes.token_row[t * k + j];
                    row(y_TD.row(t), x_SD.row(s), y_TD.cols,
                        weight_S.empty() ? 1.0f : weight_S[s],
                        j == 0 ? into::overwrite : into::add);
@@ -166,16 +166,16 @@ void cpu_backend::combine_backward(matrix_view<float> dx_SD,
                                    matrix_view<const float> dy_TD,
                                    matrix_view<const float> x_SD,
                                    vector_view<const float> weight_S,
-                                   const routing& by) {
-  SHOAL_KERNEL_ASSERT(same_shape(dx_SD, x_SD) && x_SD.rows == by.rows()
-                      && dy_TD.rows == by.tokens() && dy_TD.cols == x_SD.cols
-                      && dweight_S.size == by.rows()
-                      && weight_S.size == by.rows());
+                                   const routing& routes) {
+  SHOAL_KERNEL_ASSERT(
+    same_shape(dx_SD, x_SD) && x_SD.rows == routes.rows()
+    && dy_TD.rows == routes.tokens() && dy_TD.cols == x_SD.cols
+    && dweight_S.size == routes.rows() && weight_S.size == routes.rows());
   auto row = HWY_DYNAMIC_DISPATCH(weighted_row_gradient);
   for_ranges(
-    team_, by.rows(), x_SD.cols, [&](std::size_t first, std::size_t last) {
+    team_, routes.rows(), x_SD.cols, [&](std::size_t first, std::size_t last) {
       for (auto s = first; s != last; ++s) {
-        const auto t = static_cast<std::size_t>(by.row_token[s]);
+        const auto t = static_cast<std::size_t>(routes.row_token[s]);
         dweight_S[s] =
           row(dx_SD.row(s), dy_TD.row(t), x_SD.row(s), x_SD.cols, weight_S[s]);
       }

@@ -1,7 +1,7 @@
 // kernels/cpu/sampling.cpp -- the choice of a token, as in reference/.
 //
-// One row of logits per token, in double: small beside the product that made
-// the logits, and the bits are part of the definition.
+// One row of logits per token, in double: small compared with the product that
+// made the logits, and the bits are part of the definition.
 #include "kernels/cpu/backend.hpp"
 #include "kernels/reference/backend.hpp"
 

@@ -1,7 +1,7 @@
 // kernels/cpu/scale.cpp -- functions of single values, in place.
 #include "kernels/check.hpp"
 #include "kernels/cpu/backend.hpp"
-#include "kernels/cpu/parallel.hpp"
+#include "kernels/cpu/isa/parallel.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/scale.cpp"
@@ -10,7 +10,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/contrib/math/math-inl.h>
 #include <hwy/highway.h>
-#include "kernels/cpu/simd-inl.hpp"
+#include "kernels/cpu/isa/simd-inl.hpp"
 // clang-format on
 
 HWY_BEFORE_NAMESPACE();
@@ -18,9 +18,9 @@ namespace shoal::kernels::cpu::HWY_NAMESPACE {
 
 void scale_values(float* x, std::size_t size, float factor) {
   const tag d;
-  auto by = hn::Set(d, factor);
+  auto factors = hn::Set(d, factor);
   each_vector(size, [=](std::size_t i, std::size_t n) HWY_ATTR {
-    store(hn::Mul(load(d, x + i, n), by), d, x + i, n);
+    store(hn::Mul(load(d, x + i, n), factors), d, x + i, n);
   });
 }
 

@@ -1,6 +1,6 @@
 // kernels/cpu/sum_of_squares.cpp -- the sum in its defined order, by chunks.
 #include "kernels/cpu/backend.hpp"
-#include "kernels/cpu/parallel.hpp"
+#include "kernels/cpu/isa/parallel.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/sum_of_squares.cpp"
@@ -13,8 +13,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace shoal::kernels::cpu::HWY_NAMESPACE {
 
-// The eight lanes are spelt out as an array: the compiler turns them into
-// whatever registers the target has, and the order stays the same.
+// The eight lanes are an array: the compiler puts them into the registers that
+// the target has, and the order stays the same.
 double squares_of_chunk(const float* g, std::size_t size) {
   double lane[sum_lanes] = {};
   std::size_t i = 0;
@@ -42,8 +42,9 @@ double cpu_backend::sum_of_squares(vector_view<const float> g_P) {
   for_ranges(
     team_, chunks, sum_chunk / 2, [&](std::size_t first, std::size_t last) {
       for (auto c = first; c != last; ++c) {
-        auto at = c * sum_chunk;
-        sums[c] = chunk(g_P.data + at, std::min(sum_chunk, g_P.size - at));
+        auto first = c * sum_chunk;
+        sums[c] =
+          chunk(g_P.data + first, std::min(sum_chunk, g_P.size - first));
       }
     });
   double total = 0;

@@ -1,7 +1,7 @@
 // kernels/cpu/swiglu.cpp -- silu(gate) * up and its gradients.
 #include "kernels/check.hpp"
 #include "kernels/cpu/backend.hpp"
-#include "kernels/cpu/parallel.hpp"
+#include "kernels/cpu/isa/parallel.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/swiglu.cpp"
@@ -10,14 +10,14 @@
 #include <hwy/foreach_target.h>
 #include <hwy/contrib/math/math-inl.h>
 #include <hwy/highway.h>
-#include "kernels/cpu/simd-inl.hpp"
+#include "kernels/cpu/isa/simd-inl.hpp"
 // clang-format on
 
 HWY_BEFORE_NAMESPACE();
 namespace shoal::kernels::cpu::HWY_NAMESPACE {
 
-/// 1 / (1 + exp(-g)). The argument is held below 88, the last whole number
-/// whose exp is finite; beyond it the result is below 1e-38 in any case.
+/// 1 / (1 + exp(-g)). The argument is clamped to 88, the last whole number
+/// whose exp is finite; beyond it the result is below 1e-38 anyway.
 HWY_INLINE vec sigmoid(tag d, vec g) {
   auto e = hn::Exp(d, hn::Min(hn::Neg(g), hn::Set(d, 88.0f)));
   auto one = hn::Set(d, 1.0f);

@@ -1,12 +1,13 @@
 // kernels/cpu/tiled_attention.cpp -- attention of a prompt by tiles of bf16.
 //
-// Keys and values are split once; then a task is 32 queries of one head: all
-// their scores, the softmax, which writes the probabilities as the left side
-// of a product, and that product. Positions are cut into strips of 32.
+// Keys and values are split once. A task is 32 queries of one head: it computes
+// all their scores, the softmax, which writes the probabilities as the left
+// side of a product, and then that product. Positions are cut into strips of
+// 32.
 #include "kernels/cpu/tiled_attention.hpp"
 
-#include "kernels/cpu/bf16_tile.hpp"
-#include "kernels/cpu/intrinsics.hpp"
+#include "kernels/cpu/isa/intrinsics.hpp"
+#include "kernels/cpu/product/bf16_tile.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -21,7 +22,7 @@ bool can_tile_attention(const attention_shape& shape, features with) {
 
 namespace {
 
-/// Products of halves that are added: high * high, high * low, low * high.
+/// The products of halves that are summed: high * high, high * low, low * high.
 constexpr std::size_t terms = 3;
 constexpr std::size_t block_values = tile_side * tile_side;
 
@@ -48,7 +49,7 @@ struct head_shape {
   }
 };
 
-/// Rows [first, last) of one head, as far as there are.
+/// Rows [first, last) of one head, up to the last row that exists.
 matrix_view<const float>
 rows_of(matrix_view<const float> x, std::size_t head, std::size_t size,
         std::size_t first, std::size_t count) {
@@ -99,17 +100,19 @@ SHOAL_BF16_DQ inline __m512 power_of_two(__m512 t) {
   return _mm512_scalef_ps(p, whole);
 }
 
-/// Lanes of positions [at, at + 16) that lie in [first, last).
+/// The lanes of positions [position, position + 16) that lie in [first, last).
 inline __mmask16
-seen_lanes(std::size_t at, std::size_t first, std::size_t last) {
-  const auto low = first > at ? std::min<std::size_t>(16, first - at) : 0;
-  const auto high = last > at ? std::min<std::size_t>(16, last - at) : 0;
+seen_lanes(std::size_t position, std::size_t first, std::size_t last) {
+  const auto low =
+    first > position ? std::min<std::size_t>(16, first - position) : 0;
+  const auto high =
+    last > position ? std::min<std::size_t>(16, last - position) : 0;
   return static_cast<__mmask16>(((1u << high) - 1) & ~((1u << low) - 1));
 }
 
 /// Turns row r of the scores of `strips` strips of positions, the first of
-/// which is `start`, into probabilities times the sum that is returned:
-/// positions [first, last) are seen. `p` are pieces of the left side, of each
+/// which is `start`, into probabilities times the returned sum. Positions
+/// [first, last) are seen. `p` holds the pieces of the left side: for each
 /// strip high, high and low.
 SHOAL_BF16_DQ float
 softmax_row(const float* scores, bf16* p, std::size_t r, std::size_t strips,
@@ -123,9 +126,10 @@ softmax_row(const float* scores, bf16* p, std::size_t r, std::size_t strips,
   __m512 high = _mm512_set1_ps(-INFINITY);
   for (std::size_t j = 0; j != strips; ++j)
     for (std::size_t side = 0; side != 2; ++side) {
-      const auto at = (start + j) * tile_side + side * 16;
+      const auto position = (start + j) * tile_side + side * 16;
       const __m512 s = _mm512_load_ps(part(j, side));
-      high = _mm512_mask_max_ps(high, seen_lanes(at, first, last), high, s);
+      high =
+        _mm512_mask_max_ps(high, seen_lanes(position, first, last), high, s);
     }
   constexpr float log2_e = 1.44269504f;
   const __m512 largest = _mm512_set1_ps(_mm512_reduce_max_ps(high));
@@ -134,10 +138,10 @@ softmax_row(const float* scores, bf16* p, std::size_t r, std::size_t strips,
   for (std::size_t j = 0; j != strips; ++j) {
     __m512 e[2];
     for (std::size_t side = 0; side != 2; ++side) {
-      const auto at = (start + j) * tile_side + side * 16;
+      const auto position = (start + j) * tile_side + side * 16;
       const __m512 s = _mm512_load_ps(part(j, side));
       e[side] = _mm512_maskz_mov_ps(
-        seen_lanes(at, first, last),
+        seen_lanes(position, first, last),
         power_of_two(_mm512_mul_ps(_mm512_sub_ps(s, largest), factor)));
       sum = _mm512_add_ps(sum, e[side]);
     }
@@ -189,7 +193,7 @@ void attend(const head_shape& s, matrix_view<float> o_TNH,
                  order[term]);
   const bf16_tiles tiles(with);
   bf16_tile_call call;
-  std::fill_n(call.soon, asked_runs, q);
+  std::fill_n(call.prefetch, prefetch_runs, q);
   call.add = false;
   call.a = q;
   call.steps = terms * s.head_strips;
@@ -200,7 +204,7 @@ void attend(const head_shape& s, matrix_view<float> o_TNH,
   }
   float sums[tile_side] = {};
   for (std::size_t r = 0; r != tile_side; ++r) {
-    // Rows past the last see what the last sees; their results are not read.
+    // Rows past the last see the same keys as the last; nothing reads them.
     const auto seen = s.past + first + std::min(r, rows - 1) + 1;
     sums[r] = softmax_row(scores, p, r, strips, start, shape.first_key(seen),
                           seen, shape.scale);
@@ -234,14 +238,14 @@ void tiled_attention(thread_team& team, many_rows_scratch& scratch,
   auto* values = keys + side;
   scratch.tasks.resize(
     std::max<std::size_t>(scratch.tasks.size(), team.size()));
-  // What lies before every window is not read.
+  // Keys before every window are not read.
   const auto start = shape.first_key(s.past + 1) / tile_side;
   const auto strips = s.key_strips - start;
   team.run(shape.kv_heads * strips, [&](std::size_t task, unsigned) {
     split_keys(s, k_PKH, task / strips, start + task % strips, keys);
     split_values(s, v_PKH, task / strips, start + task % strips, values);
   });
-  // The last queries see most keys: they go first.
+  // The last queries see most keys, so they run first.
   const auto blocks = strips_of(shape.tokens);
   team.run(shape.heads * blocks, [&](std::size_t task, unsigned worker) {
     attend(s, o_TNH, q_TNH, {keys, values}, task / blocks,

@@ -1,20 +1,21 @@
 // kernels/cpu/tiled_attention.hpp -- attention of a prompt by tiles of bf16.
 //
-// Queries, keys, probabilities and values are each split in two bf16 values,
-// and of the four products of halves the three largest are added: so tiles of
-// bf16 give what floats give, but for some 2^-17 of the largest terms, at a
-// third of their speed, which is several times that of floats.
+// Queries, keys, probabilities and values are each split into two bf16 values,
+// and the three largest of the four products of halves are added. So tiles of
+// bf16 give the same as floats, except for some 2^-17 of the largest terms, at
+// a third of the tiles' speed, which is several times that of floats.
 //
 // Private to kernels/cpu.
 #pragma once
 
 #include "kernels/attention.hpp"
-#include "kernels/cpu/features.hpp"
-#include "kernels/cpu/many_rows.hpp"
+#include "kernels/cpu/isa/features.hpp"
+#include "kernels/cpu/product/many_rows.hpp"
 
 namespace shoal::kernels::cpu {
 
-/// Whether tiled_attention() takes this: tiles, and a block of tokens at least.
+/// Whether tiled_attention() can take this call: the processor has tiles, and
+/// there is at least one block of tokens.
 bool can_tile_attention(const attention_shape& shape, features with);
 
 /// attention_cached() of kernels/attention.hpp.

@@ -26,7 +26,7 @@ double score(const Scalar* q_H, const Scalar* k_H, const attention_shape& s) {
 }
 
 /// One query head against the first `keys` rows of one key-value head, or
-/// those of them that it sees; the views begin at that head's column.
+/// against those that its window allows. The views begin at that head's column.
 /// @returns lse
 template <class Scalar>
 double attend(Scalar* o_H, const Scalar* q_H, matrix_view<const Scalar> k_PH,

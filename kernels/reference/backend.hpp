@@ -1,7 +1,7 @@
 // kernels/reference/backend.hpp -- the backend that defines what is right.
 //
-// One file per operation, in plain loops. Sums are in double unless the header
-// of the operation fixes the order, so that it serves as an oracle.
+// One file per operation, in plain loops. Sums are in double, unless the header
+// of the operation fixes the order: so tests can use this backend as an oracle.
 #pragma once
 
 #include "kernels/backend.hpp"
@@ -121,15 +121,16 @@ public:
   route(routing& to, vector_view<float> weight_S, matrix_view<float> logits_TE,
         std::size_t per_token, bool normalised) override;
   void route_backward(matrix_view<float> p_TE,
-                      vector_view<const float> dweight_S, const routing& by,
+                      vector_view<const float> dweight_S, const routing& routes,
                       bool normalised, float balance_scale) override;
-  void combine(matrix_view<float> y_TD, matrix_view<const float> x_SD,
-               vector_view<const float> weight_S, const routing& by) override;
+  void
+  combine(matrix_view<float> y_TD, matrix_view<const float> x_SD,
+          vector_view<const float> weight_S, const routing& routes) override;
   void combine_backward(matrix_view<float> dx_SD, vector_view<float> dweight_S,
                         matrix_view<const float> dy_TD,
                         matrix_view<const float> x_SD,
                         vector_view<const float> weight_S,
-                        const routing& by) override;
+                        const routing& routes) override;
 
   void cross_entropy(vector_view<float> loss_T, matrix_view<float> dlogits_TV,
                      matrix_view<const float> logits_TV,

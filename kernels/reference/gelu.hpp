@@ -25,7 +25,7 @@ inline value_and_slope gelu_at(double x, gelu_form form) {
   const double root = std::sqrt(2 / 3.14159265358979323846);
   const double t = std::tanh(root * (x + 0.044715 * x * x * x));
   const double inner = root * (1 + 3 * 0.044715 * x * x);
-  // Far out tanh is 1 and what it is multiplied with may be infinite.
+  // For large |x| tanh is 1, and the factor beside it may be infinite.
   const double bend = t * t == 1 ? 0 : 0.5 * x * (1 - t * t) * inner;
   return {0.5 * x * (1 + t), 0.5 * (1 + t) + bend};
 }

@@ -9,7 +9,7 @@
 
 namespace shoal::kernels::reference::loops {
 
-/// A weight as [out, in], however it lies.
+/// A weight as [out, in], in either order of memory.
 template <class Scalar>
 struct weight {
   matrix_view<Scalar> w;
@@ -26,7 +26,7 @@ struct weight {
   }
 };
 
-/// A factor as it is multiplied.
+/// Rounds a factor as it is rounded before the product.
 struct rounding {
   factor_type to;
 
@@ -39,12 +39,12 @@ struct rounding {
 template <class Scalar>
 void matmul(matrix_view<Scalar> y_TO, matrix_view<const Scalar> x_TI,
             weight<const Scalar> w, vector_view<const Scalar> bias_O,
-            rounding at) {
+            rounding rounded) {
   for (std::size_t t = 0; t != y_TO.rows; ++t)
     for (std::size_t o = 0; o != y_TO.cols; ++o) {
       double sum = bias_O.empty() ? 0 : bias_O[o];
       for (std::size_t i = 0; i != x_TI.cols; ++i)
-        sum += at(x_TI(t, i)) * at(w(o, i));
+        sum += rounded(x_TI(t, i)) * rounded(w(o, i));
       y_TO(t, o) = static_cast<Scalar>(sum);
     }
 }
@@ -52,24 +52,25 @@ void matmul(matrix_view<Scalar> y_TO, matrix_view<const Scalar> x_TI,
 template <class Scalar>
 void matmul_input_gradient(matrix_view<Scalar> dx_TI,
                            matrix_view<const Scalar> dy_TO,
-                           weight<const Scalar> w, into mode, rounding at) {
+                           weight<const Scalar> w, into mode,
+                           rounding rounded) {
   for (std::size_t t = 0; t != dx_TI.rows; ++t)
     for (std::size_t i = 0; i != dx_TI.cols; ++i) {
       double sum = mode == into::add ? dx_TI(t, i) : 0;
       for (std::size_t o = 0; o != dy_TO.cols; ++o)
-        sum += at(dy_TO(t, o)) * at(w(o, i));
+        sum += rounded(dy_TO(t, o)) * rounded(w(o, i));
       dx_TI(t, i) = static_cast<Scalar>(sum);
     }
 }
 
 template <class Scalar>
 void matmul_weight_gradient(weight<Scalar> dw, matrix_view<const Scalar> dy_TO,
-                            matrix_view<const Scalar> x_TI, rounding at) {
+                            matrix_view<const Scalar> x_TI, rounding rounded) {
   for (std::size_t o = 0; o != dy_TO.cols; ++o)
     for (std::size_t i = 0; i != x_TI.cols; ++i) {
       double sum = dw(o, i);
       for (std::size_t t = 0; t != x_TI.rows; ++t)
-        sum += at(dy_TO(t, o)) * at(x_TI(t, i));
+        sum += rounded(dy_TO(t, o)) * rounded(x_TI(t, i));
       dw(o, i) = static_cast<Scalar>(sum);
     }
 }

@@ -16,7 +16,7 @@ float poison(const float* w) {
   return sum;
 }
 
-/// The next number of 16 bits that is no smaller. @pre x is positive or NaN
+/// Rounds up to the nearest number of 16 bits. @pre x is positive or NaN
 bf16 to_bf16_upwards(float x) {
   std::uint32_t bits;
   std::memcpy(&bits, &x, sizeof bits);
@@ -29,7 +29,7 @@ float inverse(float scale) {
   return std::abs(scale) >= scale_min ? 1.0f / scale : 0.0f;
 }
 
-/// The number of the level nearest to x: how many borders lie below it.
+/// The number of the level nearest to x: the count of borders below x.
 int level_of(float x) {
   int level = 0;
   for (int j = 0; j != 15; ++j)
@@ -37,7 +37,7 @@ int level_of(float x) {
   return level;
 }
 
-/// The sums that tell how well some levels fit.
+/// Sums that tell how well a choice of levels fits.
 struct fit {
   float products = 0; ///< of values and levels
   float levels = 0;   ///< squares; whole numbers
@@ -51,8 +51,8 @@ struct fit {
   }
 };
 
-/// The value of the largest magnitude becomes the outermost level, 127, times
-/// one of q4_factors; then the scale that is best for the levels so found.
+/// First scales the value of the largest magnitude to the outermost level, 127,
+/// times one of q4_factors; then finds the best scale for the resulting levels.
 float scale_q4(const float* w) {
   float largest = 0;
   float squares = 0;
@@ -85,11 +85,12 @@ packed_block pack_block_q8(const float* w) {
   packed_block out;
   // Upwards, so that no code exceeds 127.
   out.scale = to_bf16_upwards((scale >= scale_min ? scale : 0.0f) + poison(w));
-  const float by = inverse(to_float(out.scale));
+  const float factor = inverse(to_float(out.scale));
   for (std::size_t k = 0; k != block_cols; ++k) {
-    float code = std::nearbyint(w[k] * by);
+    float code = std::nearbyint(w[k] * factor);
     code = code != code ? 0.0f : std::fmin(std::fmax(code, -127.0f), 127.0f);
-    out.at[k] = static_cast<std::uint8_t>(static_cast<int>(code) + code_offset);
+    out.codes[k] =
+      static_cast<std::uint8_t>(static_cast<int>(code) + code_offset);
   }
   return out;
 }
@@ -97,9 +98,9 @@ packed_block pack_block_q8(const float* w) {
 packed_block pack_block_q4(const float* w) {
   packed_block out;
   out.scale = to_bf16(scale_q4(w) + poison(w));
-  const float by = inverse(to_float(out.scale));
+  const float factor = inverse(to_float(out.scale));
   for (std::size_t k = 0; k != block_cols; ++k)
-    out.at[k] = static_cast<std::uint8_t>(level_of(w[k] * by));
+    out.codes[k] = static_cast<std::uint8_t>(level_of(w[k] * factor));
   return out;
 }
 

@@ -1,8 +1,7 @@
 // kernels/reference/pack_block.hpp -- a block of 32 weights in q8 or q4.
 //
-// The specification of the bits: one value after the other, by operations that
-// round alike everywhere.
-// Private to kernels/reference.
+// The specification of the bits: one value at a time, by operations that round
+// the same way on every machine. Private to kernels/reference.
 #pragma once
 
 #include "kernels/packed_layout.hpp"
@@ -11,8 +10,8 @@ namespace shoal::kernels::reference {
 
 /// A block of one output: w = scale * code.
 struct packed_block {
-  bf16 scale;                  ///< NaN if a value is not finite
-  std::uint8_t at[block_cols]; ///< codes as they are stored, or levels of q4
+  bf16 scale;                     ///< NaN if a value is not finite
+  std::uint8_t codes[block_cols]; ///< codes as they are stored, or levels of q4
 };
 
 packed_block pack_block_q8(const float* w);

@@ -13,14 +13,14 @@ namespace shoal::kernels::reference {
 
 namespace {
 
-/// Puts block `block` of lane `lane` of a panel where packed_layout.hpp says.
+/// Stores block `block` of lane `lane` of a panel as packed_layout.hpp says.
 void put_block(std::byte* panel, weight_type type, std::size_t lane,
                std::size_t block, const packed_block& from) {
   auto* const chunk = panel + block / 2 * chunk_bytes(type);
   std::memcpy(chunk + 4 * lane + 2 * (block % 2), &from.scale, sizeof(bf16));
   auto* const codes = chunk + scale_bytes + 4 * lane;
   for (std::size_t k = 0; k != block_cols; ++k) {
-    const std::byte code{from.at[k]};
+    const std::byte code{from.codes[k]};
     const auto group = k / 4;
     if (type == weight_type::q8)
       codes[64 * (8 * (block % 2) + group) + k % 4] = code;

@@ -13,7 +13,7 @@ namespace {
 
 constexpr double pi = 3.14159265358979323846;
 
-/// The pair whose wave turns `turns` times within the original length.
+/// The pair whose wave makes `turns` turns within the original length.
 double pair_of(double turns, std::size_t head_size, double theta,
                const rope_scaling& s) {
   return static_cast<double>(head_size)
@@ -34,8 +34,8 @@ double yarn_share(std::size_t i, std::size_t head_size, double theta,
   return 1 - std::min(std::max(ramp, 0.0), 1.0);
 }
 
-/// Rounded to float at the same points as in transformers, since an angle of
-/// some hundred turns depends on every bit of the frequency.
+/// Rounded to float at the same points as in transformers: an angle of several
+/// hundred turns depends on every bit of the frequency.
 float scaled_frequency(float power, std::size_t i, std::size_t head_size,
                        double theta, const rope_scaling& s) {
   using rule = rope_scaling::rule;
@@ -83,9 +83,9 @@ rope_table make_rope_table(std::size_t head_size, std::size_t positions,
     auto frequency = scaled_frequency(power, i, head_size, theta, scaling);
     for (std::size_t p = 0; p != positions; ++p) {
       auto angle = static_cast<float>(p) * frequency;
-      auto at = p * half + i;
-      table.cos_PH2[at] = static_cast<float>(std::cos(double{angle}) * size);
-      table.sin_PH2[at] = static_cast<float>(std::sin(double{angle}) * size);
+      auto index = p * half + i;
+      table.cos_PH2[index] = static_cast<float>(std::cos(double{angle}) * size);
+      table.sin_PH2[index] = static_cast<float>(std::sin(double{angle}) * size);
     }
   }
   return table;

@@ -8,8 +8,8 @@
 
 namespace shoal::kernels::reference::loops {
 
-/// `direction` is 1 for the rotation and -1 for its inverse, which is that of
-/// a gradient. @pre positions are those of the table
+/// `direction` is 1 for the rotation and -1 for its inverse, which a gradient
+/// takes. @pre all positions are in the table
 template <class Scalar>
 void rotate(matrix_view<Scalar> x_TNH,
             vector_view<const std::int32_t> positions_T,

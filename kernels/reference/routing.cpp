@@ -41,21 +41,23 @@ void reference_backend::route(routing& to, vector_view<float> weight_S,
 
 void reference_backend::route_backward(matrix_view<float> p_TE,
                                        vector_view<const float> dweight_S,
-                                       const routing& by, bool normalised,
+                                       const routing& routes, bool normalised,
                                        float balance_scale) {
-  SHOAL_KERNEL_ASSERT(p_TE.cols == by.experts() && p_TE.rows == by.tokens()
-                      && dweight_S.size == by.rows());
-  loops::route_backward<float>(p_TE, dweight_S, by, normalised, balance_scale);
+  SHOAL_KERNEL_ASSERT(p_TE.cols == routes.experts()
+                      && p_TE.rows == routes.tokens()
+                      && dweight_S.size == routes.rows());
+  loops::route_backward<float>(p_TE, dweight_S, routes, normalised,
+                               balance_scale);
 }
 
 void reference_backend::combine(matrix_view<float> y_TD,
                                 matrix_view<const float> x_SD,
                                 vector_view<const float> weight_S,
-                                const routing& by) {
-  SHOAL_KERNEL_ASSERT(y_TD.rows == by.tokens() && x_SD.rows == by.rows()
+                                const routing& routes) {
+  SHOAL_KERNEL_ASSERT(y_TD.rows == routes.tokens() && x_SD.rows == routes.rows()
                       && y_TD.cols == x_SD.cols
-                      && (weight_S.empty() || weight_S.size == by.rows()));
-  loops::combine<float>(y_TD, x_SD, weight_S, by);
+                      && (weight_S.empty() || weight_S.size == routes.rows()));
+  loops::combine<float>(y_TD, x_SD, weight_S, routes);
 }
 
 void reference_backend::combine_backward(matrix_view<float> dx_SD,
@@ -63,12 +65,13 @@ void reference_backend::combine_backward(matrix_view<float> dx_SD,
                                          matrix_view<const float> dy_TD,
                                          matrix_view<const float> x_SD,
                                          vector_view<const float> weight_S,
-                                         const routing& by) {
-  SHOAL_KERNEL_ASSERT(same_shape(dx_SD, x_SD) && x_SD.rows == by.rows()
-                      && dy_TD.rows == by.tokens() && dy_TD.cols == x_SD.cols
-                      && dweight_S.size == by.rows()
-                      && weight_S.size == by.rows());
-  loops::combine_backward<float>(dx_SD, dweight_S, dy_TD, x_SD, weight_S, by);
+                                         const routing& routes) {
+  SHOAL_KERNEL_ASSERT(
+    same_shape(dx_SD, x_SD) && x_SD.rows == routes.rows()
+    && dy_TD.rows == routes.tokens() && dy_TD.cols == x_SD.cols
+    && dweight_S.size == routes.rows() && weight_S.size == routes.rows());
+  loops::combine_backward<float>(dx_SD, dweight_S, dy_TD, x_SD, weight_S,
+                                 routes);
 }
 
 } // namespace reference

@@ -57,27 +57,27 @@ void route(routing& to, vector_view<Scalar> weight_S,
 
 template <class Scalar>
 void route_backward(matrix_view<Scalar> p_TE,
-                    vector_view<const Scalar> dweight_S, const routing& by,
+                    vector_view<const Scalar> dweight_S, const routing& routes,
                     bool normalised, float balance_scale) {
-  const auto T = p_TE.rows, E = p_TE.cols, k = by.per_token;
+  const auto T = p_TE.rows, E = p_TE.cols, k = routes.per_token;
   const auto tokens = static_cast<double>(T);
-  std::vector<std::uint32_t> expert_of(by.rows());
+  std::vector<std::uint32_t> expert_of(routes.rows());
   for (std::size_t e = 0; e != E; ++e)
-    for (auto s = by.first_row[e]; s != by.first_row[e + 1]; ++s)
+    for (auto s = routes.first_row[e]; s != routes.first_row[e + 1]; ++s)
       expert_of[s] = static_cast<std::uint32_t>(e);
   std::vector<double> dp(E);
   for (std::size_t t = 0; t != T; ++t) {
     for (std::size_t e = 0; e != E; ++e)
       dp[e] = double{balance_scale} * static_cast<double>(E)
-              * static_cast<double>(by.rows_of(e)) / (tokens * tokens);
+              * static_cast<double>(routes.rows_of(e)) / (tokens * tokens);
     double sum = 0, dot = 0;
     for (std::size_t j = 0; j != k; ++j) {
-      const auto s = by.token_row[t * k + j];
+      const auto s = routes.token_row[t * k + j];
       sum += p_TE(t, expert_of[s]);
       dot += double{dweight_S[s]} * p_TE(t, expert_of[s]);
     }
     for (std::size_t j = 0; j != k; ++j) {
-      const auto s = by.token_row[t * k + j];
+      const auto s = routes.token_row[t * k + j];
       dp[expert_of[s]] +=
         normalised ? (dweight_S[s] - dot / sum) / sum : dweight_S[s];
     }
@@ -91,13 +91,13 @@ void route_backward(matrix_view<Scalar> p_TE,
 
 template <class Scalar>
 void combine(matrix_view<Scalar> y_TD, matrix_view<const Scalar> x_SD,
-             vector_view<const Scalar> weight_S, const routing& by) {
-  const auto k = by.per_token;
+             vector_view<const Scalar> weight_S, const routing& routes) {
+  const auto k = routes.per_token;
   for (std::size_t t = 0; t != y_TD.rows; ++t)
     for (std::size_t d = 0; d != y_TD.cols; ++d) {
       double sum = 0;
       for (std::size_t j = 0; j != k; ++j) {
-        const auto s = by.token_row[t * k + j];
+        const auto s = routes.token_row[t * k + j];
         sum += double{x_SD(s, d)} * (weight_S.empty() ? 1 : weight_S[s]);
       }
       y_TD(t, d) = static_cast<Scalar>(sum);
@@ -108,9 +108,10 @@ template <class Scalar>
 void combine_backward(matrix_view<Scalar> dx_SD, vector_view<Scalar> dweight_S,
                       matrix_view<const Scalar> dy_TD,
                       matrix_view<const Scalar> x_SD,
-                      vector_view<const Scalar> weight_S, const routing& by) {
-  for (std::size_t s = 0; s != by.rows(); ++s) {
-    const auto t = static_cast<std::size_t>(by.row_token[s]);
+                      vector_view<const Scalar> weight_S,
+                      const routing& routes) {
+  for (std::size_t s = 0; s != routes.rows(); ++s) {
+    const auto t = static_cast<std::size_t>(routes.row_token[s]);
     double dot = 0;
     for (std::size_t d = 0; d != x_SD.cols; ++d) {
       const auto x = x_SD(s, d);

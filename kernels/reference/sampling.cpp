@@ -24,8 +24,8 @@ namespace reference {
 
 namespace {
 
-/// The `keep` ids of the largest logits, by falling logit; equals by rising
-/// id.
+/// The ids of the `keep` largest logits, by falling logit; equal logits by
+/// rising id.
 std::vector<token_id>
 largest_ids(vector_view<const float> logits_V, std::size_t keep) {
   std::vector<token_id> ids(logits_V.size);
@@ -41,7 +41,7 @@ largest_ids(vector_view<const float> logits_V, std::size_t keep) {
   return ids;
 }
 
-/// How many weights, taken in order, reach `bound`; all if none do.
+/// The number of weights, taken in order, that reach `bound`; all if none do.
 std::size_t count_to(const std::vector<double>& weights, double bound) {
   double sum = 0;
   for (std::size_t i = 0; i != weights.size(); ++i)
@@ -50,8 +50,8 @@ std::size_t count_to(const std::vector<double>& weights, double bound) {
   return weights.size();
 }
 
-/// The tokens that the filters leave, with exp(logit / temperature) relative
-/// to the largest one.
+/// The tokens that pass the filters, with exp(logit / temperature) relative to
+/// the largest one.
 struct candidates {
   std::vector<token_id> ids;
   std::vector<double> weights;
@@ -81,8 +81,8 @@ candidates filter_by_sum(vector_view<const float> logits_V,
   if (options.top_p >= 1)
     return c;
   auto bound = sum * double{options.top_p};
-  // Sorting the whole vocabulary is rarely needed: the few largest usually
-  // hold the sum already. What is kept does not depend on where it stops.
+  // Sorting the whole vocabulary is rarely needed: usually the few largest
+  // already reach the sum. The result does not depend on where sorting stops.
   for (std::size_t keep = by_k ? c.ids.size() : std::min<std::size_t>(V, 64);;
        keep = std::min(V, keep * 8)) {
     if (!by_k) {
@@ -113,7 +113,7 @@ candidates filter(vector_view<const float> logits_V,
   return c;
 }
 
-/// The logits after the penalty, in `scratch` if there is one.
+/// The logits after the penalty; in `scratch`, if there is a penalty.
 vector_view<const float>
 penalise(vector_view<const float> logits_V, const sampling_options& options,
          std::vector<float>& scratch) {

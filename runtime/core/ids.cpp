@@ -1,7 +1,7 @@
 // runtime/core/ids.cpp -- how ids are shown and read.
 #include "runtime/core/ids.hpp"
 
-#include "runtime/core/hex.hpp"
+#include "runtime/core/text/hex.hpp"
 
 namespace shoal::core {
 
@@ -29,6 +29,15 @@ bool from_hex(std::string_view text, std::span<std::uint8_t> out) noexcept {
     out[i] = static_cast<std::uint8_t>(high * 16 + low);
   }
   return true;
+}
+
+std::string job_text(job_id job) {
+  std::array<std::uint8_t, sizeof job> bytes;
+  for (std::uint8_t& byte : bytes) { // the highest first
+    byte = static_cast<std::uint8_t>(job >> (8 * (sizeof job - 1)));
+    job <<= 8;
+  }
+  return to_hex(bytes);
 }
 
 std::string short_name(const peer_id& id) {

@@ -1,6 +1,8 @@
 // runtime/core/ids.hpp -- the names that every layer of a shoal shares.
 #pragma once
 
+#include "runtime/core/fields.hpp"
+
 #include <array>
 #include <compare>
 #include <cstddef>
@@ -33,12 +35,20 @@ struct member_id {
   epoch incarnation = 0;
   friend auto operator<=>(const member_id&, const member_id&) = default;
 };
+void fields(auto& v, of<member_id> auto& x) {
+  v("peer", x.peer);
+  v("incarnation", x.incarnation, at_most(epoch_max));
+}
 
 /// SHA-256 of a blob in the store.
 using blob_digest = std::array<std::uint8_t, 32>;
 
 /// All simulated and real time in the core, since an arbitrary origin.
 using nanoseconds = std::int64_t;
+
+/// The 16 hexadecimal digits of a job: in text, JSON and names of files. (As a
+/// JSON number it would lose digits in other programs.)
+std::string job_text(job_id job);
 
 /// The first eight hexadecimal digits, as people see ids.
 std::string short_name(const peer_id& id);

@@ -2,6 +2,7 @@
 #include "runtime/core/view.hpp"
 
 #include <algorithm>
+#include <functional>
 
 namespace shoal::core {
 
@@ -26,6 +27,24 @@ bool is_cut(const view& v, const peer_id& a, const peer_id& b) {
 
 bool is_revoked(const view& v, const peer_id& id) {
   return std::ranges::find(v.revoked, id) != v.revoked.end();
+}
+
+bool is_in_order(const view& v) {
+  const auto rises = [](const auto& list, auto key) {
+    return std::ranges::adjacent_find(list, std::ranges::greater_equal{}, key)
+           == list.end();
+  };
+  const auto is_member = [&](const member_id& id) {
+    const member* m = find_member(v, id.peer);
+    return m != nullptr && m->id == id;
+  };
+  return rises(v.members, [](const member& m) { return m.id.peer; }) // V-1
+         && rises(v.jobs, &job_entry::id)                            // V-2
+         && rises(v.cuts, std::identity{})                           // V-4
+         && std::ranges::all_of(v.cuts, [&](const cut_pair& c) {
+              return c.low.peer < c.high.peer && is_member(c.low)
+                     && is_member(c.high);
+            });
 }
 
 bool votes(const member& m) {

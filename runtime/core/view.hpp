@@ -2,7 +2,7 @@
 //
 // View = epoch, members with what was measured of them, jobs, and each job's
 // assignment in the view before. Views of one shoal form a single chain; two
-// peers never act on different views of one epoch. make_plan (training/plan.hpp) turns
+// peers never act on different views of one epoch. make_plan (planning/plan.hpp) turns
 // a view into what runs where.
 //
 // Invariants
@@ -11,9 +11,13 @@
 // V-3: an assignment names only members of the view that it was made from.
 // V-4: cuts are sorted, each occurs once, and both ends are members.
 //
+// Below each struct stand its fields as messages and canonical bytes have them
+// (fields.hpp).
+//
 // Threads: plain data.
 #pragma once
 
+#include "runtime/core/assignment.hpp"
 #include "runtime/core/ids.hpp"
 
 #include <array>
@@ -37,11 +41,26 @@ struct device_profile {
   std::uint64_t host_memory_bytes = 0; ///< of its host or container, in all;
                                        ///< 0: not known
   /// Nobody chose memory_bytes: peers of one host that say so have it once,
-  /// for all of them (training/host_memory.hpp).
+  /// for all of them (planning/host_memory.hpp).
   bool memory_is_share = false;
   friend bool
   operator==(const device_profile&, const device_profile&) = default;
 };
+
+/// Its editions are those of `member`.
+void fields(auto& v, of<device_profile> auto& x) {
+  v("kind", x.kind, text_of(limits::name_bytes_max));
+  v("name", x.name, text_of(limits::name_bytes_max));
+  v("threads", x.threads, at_most(limits::threads_max));
+  v("mflops", x.mflops, at_most(limits::mflops_max));
+  v("memory_bytes", x.memory_bytes, at_most(limits::bytes_max));
+  v.edition(1, presence::if_set);
+  v("host_threads", x.host_threads, at_most(limits::threads_max));
+  v("stream_mbps", x.stream_mbps, at_most(limits::mflops_max));
+  v.edition(2, presence::if_set);
+  v("host_memory_bytes", x.host_memory_bytes, at_most(limits::bytes_max));
+  v("memory_is_share", x.memory_is_share);
+}
 
 /// A network that a member is in, as measured at its end and quantised. What
 /// two members reach between them is the worse end of the best common one.
@@ -52,6 +71,11 @@ struct network_profile {
   friend bool
   operator==(const network_profile&, const network_profile&) = default;
 };
+void fields(auto& v, of<network_profile> auto& x) {
+  v("name", x.name, text_of(limits::name_bytes_max));
+  v("latency", x.latency, at_most(limits::latency_max));
+  v("bytes_per_s", x.bytes_per_s, at_most(limits::bytes_max));
+}
 /// A member lists so many at most.
 inline constexpr std::size_t networks_max = 4;
 /// And so many roles: more than plug-ins of one node have, few enough that a
@@ -78,74 +102,24 @@ struct member {
   std::vector<std::string> roles; ///< that run files may place here, by name
   friend bool operator==(const member&, const member&) = default;
 };
-
-/// A run of consecutive blocks [first_block, last_block) on one member. The
-/// first stage also holds the embedding, the last one the final norm and head.
-struct stage_place {
-  member_id where;
-  std::uint32_t first_block = 0;
-  std::uint32_t last_block = 0;
-  std::uint32_t kept_max = 0; ///< microbatches that it may keep; 0: as the
-                              ///< schedule needs (training/schedule.hpp)
-  friend bool operator==(const stage_place&, const stage_place&) = default;
-};
-
-/// A full pipeline, and its share [first, last) of a step's microbatches. A
-/// member is in several only where it stands in for one (training/detours.hpp).
-struct replica_place {
-  std::vector<stage_place> stages;
-  std::uint32_t first_microbatch = 0;
-  std::uint32_t last_microbatch = 0;
-  friend bool operator==(const replica_place&, const replica_place&) = default;
-};
-
-/// Units [first_unit, last_unit) (training/job_core.hpp) whose state a member
-/// keeps beside those that compute it. See assignment::copy_every.
-struct follower_place {
-  member_id where;
-  std::uint32_t first_unit = 0;
-  std::uint32_t last_unit = 0;
-  friend bool
-  operator==(const follower_place&, const follower_place&) = default;
-};
-/// A job asks for so many copies of its state at most.
-inline constexpr std::uint32_t copies_max = 7;
-inline constexpr std::uint32_t copy_every_max = 1000;
-/// And a member follows so many runs of units at most, over all of a job.
-inline constexpr std::size_t followers_max = 4096;
-
-/// The order of a replica's work (training/schedule.hpp).
-enum class schedule_kind : std::uint8_t {
-  one_f_one_b = 1,
-  interleaved = 2, ///< with several runs of blocks on each peer
-  zero_bubble = 3, ///< with the weight gradients where a peer would wait
-};
-
-/// Where a job runs: the job's sub-plan.
-struct assignment {
-  job_id job = 0;
-  epoch since = 0; ///< the view that last changed this assignment: no two
-                   ///< assignments of one job that differ share it
-  std::vector<replica_place> replicas; ///< empty: the job waits for members
-  std::vector<member_id> keepers; ///< hold the job's blobs; >= 2 if possible
-  std::vector<member_id> sealers; ///< may hold state of the job, sorted: all
-                                  ///< of them seal, and only they do
-  member_id data_source;          ///< roles that exist once
-  member_id evaluator;
-  member_id checkpointer;  ///< gathers and publishes checkpoints
-  member_id reporter;      ///< broadcasts the committed steps
-  std::string why_waiting; ///< for people, when replicas is empty
-  schedule_kind schedule = schedule_kind::one_f_one_b;
-  std::vector<follower_place> followers; ///< by unit, then member
-  /// 1: followers get the reduced gradients of every step and apply the same
-  /// optimizer. More: all keep copies of the state of every so manieth step,
-  /// and followers get those; so many steps at most are run again.
-  std::uint32_t copy_every = 1;
-  /// What is brought to members that will hold it under a better layout, while
-  /// this one goes on (training/arrivals.hpp); by unit, then member.
-  std::vector<follower_place> arriving;
-  friend bool operator==(const assignment&, const assignment&) = default;
-};
+void fields(auto& v, of<member> auto& x) {
+  v("id", x.id);
+  v("instance", x.instance);
+  v("name", x.name, text_of(limits::name_bytes_max));
+  v("addresses", x.addresses,
+    list_of(limits::addresses_max, text_of(limits::address_bytes_max)));
+  v("host", x.host, text_of(limits::name_bytes_max));
+  v("device", x.device);
+  v("voter", x.voter);
+  v("witness", x.witness);
+  v("state", x.state, up_to(member_state::joining));
+  v.edition(1, presence::if_set); // what was measured, of the device too
+  v("networks", x.networks, list_of(networks_max));
+  v.edition(2, presence::if_set); // only of the device
+  v.edition(3, presence::if_set);
+  v("roles", x.roles,
+    list_of(member_roles_max, text_of(limits::role_name_bytes_max)));
+}
 
 enum class job_state : std::uint8_t {
   running = 1,
@@ -209,6 +183,48 @@ struct job_entry {
   std::string user; ///< "user@host" of the submitting command, for people
   friend bool operator==(const job_entry&, const job_entry&) = default;
 };
+void fields(auto& v, of<job_entry> auto& x) {
+  v("id", x.id);
+  v("name", x.name, text_of(limits::name_bytes_max));
+  v("state", x.state, up_to(job_state::failed));
+  v("run_json", x.run_json, lines_of(cluster::run_json_bytes_max));
+  v("data", x.data);
+  v("data_bytes", x.data_bytes, at_most(limits::bytes_max));
+  v("origin", x.origin);
+  v("origin_bytes", x.origin_bytes, at_most(limits::bytes_max));
+  v("blocks", x.blocks, at_most(limits::blocks_max));
+  v("microbatches", x.microbatches, at_most(limits::microbatches_max));
+  v("block_flops", x.block_flops, at_most(limits::flops_max));
+  v("head_flops", x.head_flops, at_most(limits::flops_max));
+  v("block_state_bytes", x.block_state_bytes, at_most(limits::bytes_max));
+  v("embed_state_bytes", x.embed_state_bytes, at_most(limits::bytes_max));
+  v("head_state_bytes", x.head_state_bytes, at_most(limits::bytes_max));
+  v("activation_bytes", x.activation_bytes, at_most(limits::bytes_max));
+  v("boundary_bytes", x.boundary_bytes, at_most(limits::bytes_max));
+  v("block_traffic_bytes", x.block_traffic_bytes, at_most(limits::bytes_max));
+  v("head_traffic_bytes", x.head_traffic_bytes, at_most(limits::bytes_max));
+  v("want_replicas", x.want_replicas, within(-1, limits::want_replicas_max));
+  v("want_stages", x.want_stages, within(-1, limits::want_stages_max));
+  v("want_blocks", x.want_blocks,
+    list_of(limits::want_stages_max, at_most(limits::blocks_max)));
+  v("want_schedule", x.want_schedule, up_to(schedule_kind::zero_bubble));
+  v("want_virtual", x.want_virtual, within(-1, limits::want_virtual_max));
+  v("want_copies", x.want_copies, at_most(copies_max));
+  v("want_copy_every", x.want_copy_every, at_most(copy_every_max));
+  v("submitter", x.submitter);
+  v("done_step", x.done_step, at_most(epoch_max));
+  v("origin_step", x.origin_step, at_most(epoch_max));
+  v("changed", x.changed, at_most(epoch_max));
+  v("priority", x.priority, within(priority_min, priority_max));
+  v("retried", x.retried, at_most(epoch_max));
+  v.edition(1, presence::if_set_or_later);
+  v("arrived", x.arrived, at_most(epoch_max));
+  v.edition(2, presence::if_set_or_later);
+  v("cause", x.cause, text_of(job_cause_bytes_max));
+  v.edition(3, presence::if_set_or_later);
+  v("submitted_ms", x.submitted_ms, at_most(limits::unix_ms_max));
+  v("user", x.user, text_of(job_user_bytes_max));
+}
 
 /// Two members that can not reach each other, though a quorum reaches both:
 /// nothing may be planned that needs a link between them.
@@ -217,6 +233,10 @@ struct cut_pair {
   member_id high;
   friend auto operator<=>(const cut_pair&, const cut_pair&) = default;
 };
+void fields(auto& v, of<cut_pair> auto& x) {
+  v("low", x.low);
+  v("high", x.high);
+}
 
 /// The secret that all peers share, and the hash by which a view names one.
 using cluster_key = std::array<std::uint8_t, 32>;
@@ -230,6 +250,11 @@ struct invitation {
   peer_id used_by{};          ///< zero: nobody yet
   friend bool operator==(const invitation&, const invitation&) = default;
 };
+void fields(auto& v, of<invitation> auto& x) {
+  v("key", x.key);
+  v("expires_s", x.expires_s);
+  v("used_by", x.used_by);
+}
 
 /// A peer that was expelled because a job did not move for its sake, though it
 /// answered. It comes back after a pause, which grows with `times`.
@@ -239,6 +264,11 @@ struct stalled_peer {
   epoch since = 0;         ///< the view that has expelled it last
   friend bool operator==(const stalled_peer&, const stalled_peer&) = default;
 };
+void fields(auto& v, of<stalled_peer> auto& x) {
+  v("peer", x.peer);
+  v("times", x.times, at_most(cluster::stall_times_max));
+  v("since", x.since, at_most(epoch_max));
+}
 
 /// A shoal that was without a quorum when `recover --force` made another one,
 /// which goes on with its jobs.
@@ -248,6 +278,10 @@ struct superseded_shoal {
   friend bool
   operator==(const superseded_shoal&, const superseded_shoal&) = default;
 };
+void fields(auto& v, of<superseded_shoal> auto& x) {
+  v("shoal", x.shoal);
+  v("number", x.number, at_most(epoch_max));
+}
 
 struct view {
   shoal_id shoal{};
@@ -275,6 +309,36 @@ struct view {
   std::vector<job_id> removed;
   friend bool operator==(const view&, const view&) = default;
 };
+
+/// Whether V-1, V-2 and V-4 hold of it.
+bool is_in_order(const view& v);
+
+void fields(auto& v, of<view> auto& x) {
+  v("shoal", x.shoal);
+  v("number", x.number, at_most(epoch_max));
+  v("cluster", x.cluster, text_of(limits::name_bytes_max));
+  v("members", x.members, list_of(cluster::members_max));
+  v("jobs", x.jobs, list_of(cluster::jobs_max));
+  v("previous", x.previous, list_of(cluster::jobs_max));
+  v("planner_version", x.planner_version);
+  v("dissolved_into", x.dissolved_into);
+  v("dissolved_addresses", x.dissolved_addresses,
+    list_of(limits::addresses_max, text_of(limits::address_bytes_max)));
+  v.edition(1, presence::if_set);
+  v("cuts", x.cuts, list_of(cluster::cuts_max));
+  v.edition(2, presence::if_set_or_later);
+  v("key", x.key, or_absent());
+  v("revoked", x.revoked, list_of(cluster::revoked_max));
+  v("lapsed", x.lapsed, list_of(cluster::lapsed_max));
+  v("invites", x.invites, list_of(cluster::invites_max));
+  v.edition(3, presence::if_set_or_later);
+  v("stalled", x.stalled, list_of(cluster::stalled_max));
+  v.edition(4, presence::if_set_or_later);
+  v("superseded", x.superseded, list_of(cluster::superseded_max));
+  v.edition(5, presence::if_set_or_later);
+  v("removed", x.removed, list_of(cluster::jobs_removed_max));
+  v.must(runtime::errc::corrupt, [&] { return is_in_order(x); });
+}
 
 /// @returns the member with this peer id, or nullptr.
 const member* find_member(const view& v, const peer_id& id);

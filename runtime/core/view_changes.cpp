@@ -1,8 +1,8 @@
 // runtime/core/view_changes.cpp -- two views side by side.
 #include "runtime/core/view_changes.hpp"
 
-#include "runtime/core/amounts.hpp"
-#include "runtime/core/hex.hpp"
+#include "runtime/core/text/amounts.hpp"
+#include "runtime/core/text/hex.hpp"
 
 #include <algorithm>
 #include <cstdint>

@@ -11,68 +11,81 @@ namespace {
 // or a length of at most four and so many bytes.
 constexpr std::size_t number = 12;
 constexpr std::size_t framed = 6;
-constexpr std::size_t peer = framed + sizeof(peer_id);
-constexpr std::size_t place = framed + peer + number; // a member_id
 
-std::size_t text(const std::string& s) {
-  return framed + s.size();
-}
-
-std::size_t texts(const std::vector<std::string>& all) {
+/// Adds up what each field takes.
+class field_sizes : public visitor {
+public:
   std::size_t sum = 0;
-  for (const std::string& s : all)
-    sum += text(s);
-  return sum;
-}
 
-std::size_t without_previous(const view& v) {
-  std::size_t sum = 2 * (framed + sizeof(shoal_id)) + 2 * number
-                    + text(v.cluster) + texts(v.dissolved_addresses);
-  for (const member& m : v.members)
-    sum += bytes_bound(m);
-  for (const job_entry& j : v.jobs)
-    sum += bytes_bound(j);
-  sum += framed + sizeof v.key + (v.revoked.size() + v.lapsed.size()) * peer
-         + v.invites.size() * (2 * framed + sizeof(cluster_key) + number + peer)
-         + v.stalled.size() * (framed + peer + 2 * number)
-         + v.superseded.size() * (2 * framed + sizeof(shoal_id) + number)
-         + v.removed.size() * number;
-  return sum + v.cuts.size() * (framed + 2 * place);
+  template <class T, class Limit = any_value>
+  void operator()(const char*, const T& x, Limit = {}) {
+    sum += size(x);
+  }
+
+private:
+  template <class T>
+  static std::size_t size(const T& x) {
+    if constexpr (is_number<T>) {
+      return number;
+    } else if constexpr (is_id<T>) {
+      return framed + sizeof(T);
+    } else if constexpr (std::same_as<T, std::string>) {
+      return framed + x.size();
+    } else if constexpr (is_optional<T>) {
+      return size(x.value_or(typename T::value_type{}));
+    } else if constexpr (has_fields<T>) {
+      field_sizes within;
+      fields(within, x);
+      return framed + within.sum;
+    } else {
+      static_assert(is_list<T>);
+      // Numbers are in one frame.
+      std::size_t all = is_number<typename T::value_type> ? framed : 0;
+      for (const auto& item : x)
+        all += size(item);
+      return all;
+    }
+  }
+};
+
+template <class T>
+std::size_t size_of(const T& x) {
+  field_sizes sizes;
+  sizes("", x);
+  return sizes.sum;
 }
 
 } // namespace
 
 std::size_t bytes_bound(const member& m) {
-  std::size_t sum = framed + place + text(m.name) + texts(m.addresses)
-                    + text(m.host) + 4 * number // voter to instance
-                    + texts(m.roles);
-  sum += framed + text(m.device.kind) + text(m.device.name) + 7 * number;
-  // Room for those that it will have measured.
+  // Room for the networks that it will have measured.
   constexpr std::size_t name_usual = 16;
-  std::size_t networks = networks_max * (framed + name_usual + 2 * number);
-  std::size_t now = 0;
-  for (const network_profile& n : m.networks)
-    now += framed + text(n.name) + 2 * number;
-  return sum + std::max(networks, now);
+  constexpr std::size_t usual =
+    networks_max * (framed + name_usual + 2 * number);
+  const std::size_t now = size_of(m.networks);
+  return size_of(m) - now + std::max(usual, now);
 }
 
 std::size_t bytes_bound(const job_entry& j) {
-  constexpr std::size_t numbers = 29;
-  return framed + text(j.name) + text(j.run_json) + numbers * number
-         + 2 * (framed + sizeof(blob_digest)) + peer + framed
-         + j.want_blocks.size() * number + framed
-         + std::max(job_cause_bytes_max, j.cause.size()) + text(j.user);
+  // Room for the cause that it may fail of, and for one number.
+  return size_of(j) - j.cause.size() + number
+         + std::max(job_cause_bytes_max, j.cause.size());
 }
 
 std::size_t bytes_bound(const assignment& a) {
-  std::size_t sum = framed + 3 * number + 4 * place + text(a.why_waiting)
-                    + (a.keepers.size() + a.sealers.size()) * place;
-  for (const replica_place& r : a.replicas)
-    sum +=
-      framed + 2 * number + r.stages.size() * (framed + place + 3 * number);
-  return sum
-         + (a.followers.size() + a.arriving.size())
-             * (framed + place + 2 * number);
+  return size_of(a) - number; // one of its four is always short
+}
+
+static std::size_t without_previous(const view& v) {
+  // All but what has a bound of its own, and the frames around all and around
+  // `removed`.
+  std::size_t sum = size_of(v) - size_of(v.members) - size_of(v.jobs)
+                    - size_of(v.previous) - 2 * framed;
+  for (const member& m : v.members)
+    sum += bytes_bound(m);
+  for (const job_entry& j : v.jobs)
+    sum += bytes_bound(j);
+  return sum;
 }
 
 std::size_t bytes_bound(const view& v) {

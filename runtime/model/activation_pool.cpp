@@ -1,4 +1,4 @@
-// runtime/model/activation_pool.cpp -- buffers of activations, used again.
+// runtime/model/activation_pool.cpp -- recycles buffers of activations.
 #include "runtime/model/activation_pool.hpp"
 
 namespace shoal::model {

@@ -1,15 +1,15 @@
-// runtime/model/activation_pool.hpp -- buffers of activations, used again.
+// runtime/model/activation_pool.hpp -- recycles buffers of activations.
 //
-// Microbatches of one shape ask for the same sizes over and over, so a buffer
-// that is given back serves the next of them. At most as much lies idle as
-// was ever in use at once, and an eighth more, since only equal sizes serve
-// each other; what is above that goes back to the system.
+// Microbatches of one shape need the same sizes again and again, so a returned
+// buffer serves the next of them. Idle buffers take at most as much memory as
+// was ever in use at once, and an eighth more, since a buffer only serves
+// requests of equal size. The rest returns to the system.
 //
 // Ownership: the pool outlives its buffers. Threads: one at a time.
 #pragma once
 
+#include "kernels/memory/aligned_buffer.hpp"
 #include "kernels/tensor.hpp"
-#include "runtime/model/aligned_buffer.hpp"
 
 #include <map>
 #include <utility>
@@ -19,7 +19,7 @@ namespace shoal::model {
 
 class activation_pool;
 
-/// A buffer on loan; goes back when destroyed. Its values are arbitrary.
+/// A buffer on loan; returns when destroyed. Its values are arbitrary.
 class activation {
 public:
   activation() = default;
@@ -59,7 +59,7 @@ class activation_pool {
 public:
   aligned_buffer take(std::size_t size);
   void give_back(aligned_buffer buffer);
-  /// Frees what is idle.
+  /// Frees the idle buffers.
   void trim() noexcept {
     idle_.clear();
     idle_size_ = 0;

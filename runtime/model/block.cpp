@@ -16,11 +16,6 @@ void copy(matrix_view<float> to, matrix_view<const float> from) {
   std::copy_n(from.data, from.rows * from.cols, to.data);
 }
 
-/// Rows of heads as rows of a matrix.
-matrix_view<float> heads(matrix_view<float> x_TNH, std::size_t head_size) {
-  return {x_TNH.data, x_TNH.rows * x_TNH.cols / head_size, head_size};
-}
-
 } // namespace
 
 kernels::attention_shape block_context::attention(unit_index unit) const {
@@ -39,8 +34,8 @@ kernels::attention_shape block_context::attention(unit_index unit) const {
 
 namespace {
 
-/// Computes x_TNH, queries or keys, from h_TD. The values before the norm of
-/// the heads are kept.
+/// Computes x_TNH, queries or keys, from h_TD. Keeps the values before the norm
+/// of the heads.
 void project_heads(const block_context& c, matrix_view<float> x_TNH,
                    matrix_view<const float> h_TD,
                    linear_view<const float> weight,
@@ -54,16 +49,16 @@ void project_heads(const block_context& c, matrix_view<float> x_TNH,
     kept.raw_TNH = c.take(x_TNH.cols);
     kept.r_TN = c.take(x_TNH.cols / size);
     c.ops.product(kept.raw_TNH.matrix(), h_TD, weight);
-    c.device.rmsnorm(heads(x_TNH, size), kept.r_TN.vector(),
-                     heads(kept.raw_TNH.matrix(), size), norm_H, eps,
+    c.device.rmsnorm(rows_of_heads(x_TNH, size), kept.r_TN.vector(),
+                     rows_of_heads(kept.raw_TNH.matrix(), size), norm_H, eps,
                      c.kind.norm_offset);
   }
   if (c.kind.rotary)
     c.device.rope(x_TNH, c.positions_T, c.rope);
 }
 
-/// Turns dx_TNH, the gradient of what project_heads() gave, into that of the
-/// product.
+/// Turns dx_TNH, the gradient of the result of project_heads(), into the
+/// gradient of the product.
 void heads_gradient(const block_context& c, matrix_view<float> dx_TNH,
                     vector_view<const float> norm_H,
                     head_norm_activations& kept) {
@@ -75,8 +70,8 @@ void heads_gradient(const block_context& c, matrix_view<float> dx_TNH,
   kept.d_TNH = c.take(dx_TNH.cols);
   copy(kept.d_TNH.matrix(), dx_TNH);
   c.device.rmsnorm_input_gradient(
-    heads(dx_TNH, size), heads(kept.d_TNH.matrix(), size),
-    heads(kept.raw_TNH.matrix(), size), norm_H, kept.r_TN.vector(),
+    rows_of_heads(dx_TNH, size), rows_of_heads(kept.d_TNH.matrix(), size),
+    rows_of_heads(kept.raw_TNH.matrix(), size), norm_H, kept.r_TN.vector(),
     into::overwrite, c.kind.norm_offset);
 }
 
@@ -85,13 +80,13 @@ void heads_weight_gradient(const block_context& c, vector_view<float> norm_H,
   if (norm_H.empty())
     return;
   const std::size_t size = c.config.head_dim;
-  c.device.rmsnorm_weight_gradient(norm_H, heads(kept.d_TNH.matrix(), size),
-                                   heads(kept.raw_TNH.matrix(), size),
-                                   kept.r_TN.vector());
+  c.device.rmsnorm_weight_gradient(
+    norm_H, rows_of_heads(kept.d_TNH.matrix(), size),
+    rows_of_heads(kept.raw_TNH.matrix(), size), kept.r_TN.vector());
 }
 
-/// y = x + h, or x + norm(h): the end of half a block. What the norm's backward
-/// pass needs besides h is kept in `stats`.
+/// y = x + h, or x + norm(h): the end of half a block. `stats` keeps what the
+/// norm's backward pass needs besides h.
 void add_half(const block_context& c, matrix_view<float> y_TD,
               matrix_view<const float> x_TD, matrix_view<float> h_TD,
               norm_view<const float> post_norm, activation* stats) {
@@ -178,8 +173,8 @@ void block_forward(const block_context& c, const unit_state& unit,
 
 namespace {
 
-/// The gradient of what a half block adds, before its post-norm: dy itself
-/// where there is none.
+/// The gradient of the sum that a half block adds, before its post-norm: dy
+/// itself if there is no post-norm.
 matrix_view<float>
 half_gradient(const block_context& c, const activation& dy_TD,
               norm_view<const float> post_norm, const activation& sum_TD,
@@ -192,7 +187,7 @@ half_gradient(const block_context& c, const activation& dy_TD,
   return d_TD.matrix();
 }
 
-/// a.dh2_TD from dm_TD, the gradient of the MLP's sum; and a.act_TF.
+/// Computes a.dh2_TD from dm_TD, the gradient of the MLP's sum; and a.act_TF.
 void mlp_input_gradient(const block_context& c,
                         const mlp_tensors<linear_view<const float>>& w,
                         block_activations& a, matrix_view<const float> dm_TD) {
@@ -312,93 +307,6 @@ void block_weight_gradient(const block_context& c, unit_state& unit,
   heads_weight_gradient(c, g.q_norm_H, a.q_norm);
   c.ops.norm_weight_gradient(g.attention_norm, a.dh1_TD.matrix(),
                              a.x_TD.matrix(), a.r1_T);
-}
-
-namespace {
-
-/// Norms and turns queries or keys in place.
-void finish_heads(const block_context& c, matrix_view<float> x_TNH,
-                  vector_view<const float> norm_H) {
-  const auto rows_TH = heads(x_TNH, c.config.head_dim);
-  if (!norm_H.empty())
-    c.device.rmsnorm(rows_TH, {}, rows_TH, norm_H,
-                     static_cast<float>(c.config.rms_norm_eps),
-                     c.kind.norm_offset);
-  if (c.kind.rotary)
-    c.device.rope(x_TNH, c.positions_T, c.rope);
-}
-
-/// Computes queries, keys and values from h_TD.
-void project_cached(const block_context& c, const packed_tensors& w,
-                    matrix_view<const float> h_TD, matrix_view<float> q_TNH,
-                    matrix_view<float> k_TKH, matrix_view<float> v_TKH) {
-  if (w.qkv.w == nullptr) {
-    c.ops.product(q_TNH, h_TD, w.q);
-    c.ops.product(k_TKH, h_TD, w.k);
-    c.ops.product(v_TKH, h_TD, w.v);
-  } else {
-    const activation all = c.take(q_TNH.cols + 2 * k_TKH.cols);
-    c.ops.product(all.matrix(), h_TD, w.qkv);
-    for (std::size_t t = 0; t < q_TNH.rows; ++t) {
-      const float* from = all.matrix().row(t);
-      std::copy_n(from, q_TNH.cols, q_TNH.row(t));
-      std::copy_n(from + q_TNH.cols, k_TKH.cols, k_TKH.row(t));
-      std::copy_n(from + q_TNH.cols + k_TKH.cols, v_TKH.cols, v_TKH.row(t));
-    }
-  }
-  finish_heads(c, q_TNH, w.q_norm_H);
-  finish_heads(c, k_TKH, w.k_norm_H);
-}
-
-/// Replaces h_TD by what the MLP or the experts make of it.
-void mlp_cached(const block_context& c, const packed_tensors& w,
-                matrix_view<float> h_TD) {
-  if (!w.experts.empty()) {
-    expert_activations used;
-    experts_forward(c, w, used, h_TD, h_TD);
-    return;
-  }
-  activation gate_TF;
-  if (c.kind.gated) {
-    gate_TF = c.take(c.config.intermediate_size);
-    c.ops.product(gate_TF.matrix(), h_TD, w.mlp.gate);
-  }
-  activation up_TF = c.take(c.config.intermediate_size);
-  c.ops.product(up_TF.matrix(), h_TD, w.mlp.up);
-  c.ops.mlp(up_TF.matrix(), gate_TF.matrix(), up_TF.matrix());
-  c.ops.product(h_TD, up_TF.matrix(), w.mlp.down);
-}
-
-} // namespace
-
-void block_cached(const block_context& c, const inference_unit& unit,
-                  matrix_view<float> x_TD, matrix_view<float> keys_PKH,
-                  matrix_view<float> values_PKH, std::size_t past) {
-  const model_config& m = c.config;
-  const auto w = block_weights(unit);
-  const std::size_t all = past + c.rows();
-  activation h_TD = c.take(m.hidden_size);
-  activation q_TNH = c.take(m.num_attention_heads * m.head_dim);
-  activation o_TNH = c.take(m.num_attention_heads * m.head_dim);
-  const auto h = h_TD.matrix();
-  c.ops.norm(h, x_TD, w.attention_norm, nullptr, nullptr);
-  project_cached(c, w, h, q_TNH.matrix(), keys_PKH.slice_rows(past, all),
-                 values_PKH.slice_rows(past, all));
-  c.device.attention_cached(
-    o_TNH.matrix(), q_TNH.matrix(), keys_PKH.slice_rows(0, all),
-    values_PKH.slice_rows(0, all), c.attention(unit.unit()));
-  c.ops.product(h, o_TNH.matrix(), w.o);
-  c.reducer.reduce(reduce_point::attention_output, unit.unit(), h);
-  if (c.kind.post_norms)
-    c.ops.norm(h, h, w.attention_post_norm, nullptr, nullptr);
-  c.device.add(x_TD, x_TD, h);
-
-  c.ops.norm(h, x_TD, w.mlp_norm, nullptr, nullptr);
-  mlp_cached(c, w, h);
-  c.reducer.reduce(reduce_point::mlp_output, unit.unit(), h);
-  if (c.kind.post_norms)
-    c.ops.norm(h, h, w.mlp_post_norm, nullptr, nullptr);
-  c.device.add(x_TD, x_TD, h);
 }
 
 } // namespace shoal::model

@@ -1,8 +1,8 @@
-// runtime/model/communicator.hpp -- where a block may have to sum over devices.
+// runtime/model/communicator.hpp -- the points where a block may sum over devices.
 //
 // A decoder block is segments between named points: attention | reduce | MLP |
-// reduce, and the same in the backward pass. On one device nothing is done at
-// a point; devices that hold slices of one block sum their parts there.
+// reduce, and the same in the backward pass. On one device a point does
+// nothing; devices that hold slices of one block sum their parts there.
 #pragma once
 
 #include "kernels/tensor.hpp"
@@ -23,7 +23,7 @@ enum class reduce_point : std::uint8_t {
 class communicator {
 public:
   virtual ~communicator() = default;
-  /// Replaces x_TD by its sum over all devices; returns when it is there.
+  /// Replaces x_TD by its sum over all devices; returns when the sum is there.
   virtual void reduce(reduce_point point, std::uint32_t unit,
                       kernels::matrix_view<float> x_TD) {
     static_cast<void>(point);

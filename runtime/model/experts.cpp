@@ -1,8 +1,8 @@
 // runtime/model/experts.cpp -- the experts of a block: forward, B and W.
 //
-// A token's row is copied for each of its k experts, rows are sorted by
-// expert, and each expert multiplies the rows that it has. One that no token
-// chose does nothing, in the backward pass too.
+// A token's row is copied for each of its k experts, rows are sorted by expert,
+// and each expert multiplies its rows. An expert that no token chose does
+// nothing, also in the backward pass.
 #include "runtime/model/block.hpp"
 
 namespace shoal::model {

@@ -1,20 +1,20 @@
 // runtime/model/layers.hpp -- norms, products and MLP functions by family.
 //
-// Private to runtime/model. A block is written once, in terms of these; which
-// kernel each of them is, and what it has besides its weight, is a switch of
-// the family's row (config.hpp). For a Llama each is one call of one kernel.
+// Private to runtime/model. A block is written once, in terms of these. The
+// family's row (config.hpp) decides which kernel each of them is, and what it
+// has besides its weight. For a Llama each is one call of one kernel.
 //
-// Shapes: as in block.hpp. The statistics of a norm are T values, or 2 T of
+// Shapes: as in block.hpp. The statistics of a norm are T values, or 2 T for
 //         LayerNorm.
 #pragma once
 
 #include "kernels/backend.hpp"
 #include "runtime/model/activation_pool.hpp"
-#include "runtime/model/config.hpp"
+#include "runtime/model/config/config.hpp"
 
 namespace shoal::model {
 
-/// A product's weight (in the family's order) and bias, if it has one; in
+/// A product's weight (in the family's order), and its bias if it has one; in
 /// parameters or in gradients.
 template <class Scalar>
 struct linear_view {
@@ -28,7 +28,7 @@ struct packed_view {
   kernels::vector_view<const float> bias;
 };
 
-/// A norm's weight, and bias of LayerNorm.
+/// A norm's weight, and the bias of LayerNorm.
 template <class Scalar>
 struct norm_view {
   kernels::vector_view<Scalar> w_D;
@@ -48,8 +48,8 @@ public:
 
   kernels::factor_type factors() const noexcept { return factors_; }
 
-  /// Computes y_TD and, if `stats` is not null, takes its memory from `pool`
-  /// and keeps there what the backward pass needs.
+  /// Computes y_TD. If `stats` is not null, takes its memory from `pool` and
+  /// keeps the values there that the backward pass needs.
   void norm(matrix y_TD, const_matrix x_TD, norm_view<const float> weight,
             activation* stats, activation_pool* pool) const;
   void

@@ -1,4 +1,4 @@
-// runtime/model/random_normal.cpp -- normal numbers that have an address.
+// runtime/model/random_normal.cpp -- normal numbers that are addressed by index.
 #include "runtime/model/random_normal.hpp"
 
 #include <cmath>
@@ -22,7 +22,7 @@ philox(std::array<std::uint32_t, 4> c, std::array<std::uint32_t, 2> k) {
 
 std::uint64_t stream_key(std::uint64_t seed, std::string_view name) {
   // FNV-1a over the name, then the seed through a finaliser of two
-  // multiplications, so that neighbouring seeds share nothing.
+  // multiplications, so that the streams of neighbouring seeds are unrelated.
   std::uint64_t hash = 0xcbf29ce484222325ull;
   for (const char byte : name)
     hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3ull;

@@ -1,8 +1,8 @@
-// runtime/model/random_normal.hpp -- normal numbers that have an address.
+// runtime/model/random_normal.hpp -- normal numbers that are addressed by index.
 //
-// Value i of stream `key` is computed from (key, i) alone, by correctly
-// rounded operations only (no libm), so it has the same bits on any machine,
-// in any order and with any number of threads.
+// Value i of stream `key` is computed from (key, i) alone, by correctly rounded
+// operations only (no libm). So it has the same bits on any machine, in any
+// order and with any number of threads.
 //
 // Source: J. Salmon et al.: Parallel Random Numbers: As Easy as 1, 2, 3,
 //         SC 2011 (Philox 4x32-10); G. Marsaglia, T. Bray: A Convenient

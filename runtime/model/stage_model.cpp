@@ -17,9 +17,9 @@ enum class phase : std::uint8_t { forward, input_gradient };
 
 } // namespace
 
-/// B of a stage that is the whole model computes nothing: nobody waits for its
-/// input gradient. W then takes B and W of each unit in turn, so that what lies
-/// between them is held for one unit only.
+/// In a stage that is the whole model, B computes nothing: nobody waits for its
+/// input gradient. W then runs B and W of each unit in turn, so that the values
+/// between them are held for one unit only.
 struct microbatch_state {
   phase done = phase::forward;
   std::size_t sequences = 0;

@@ -1,11 +1,10 @@
 // runtime/model/stage_model.hpp -- consecutive units computing on one device.
 //
 // A microbatch passes forward (keeping its activations), then input_gradient
-// (B, keeping what W needs), then weight_gradient (W, adding to the units'
-// gradients and releasing all that was kept). Any number of microbatches may
-// be between these points; each is known by a number of the caller's choice.
-// All that is arithmetic happens inside these calls, so they belong on the
-// device's thread.
+// (B, keeping the values that W needs), then weight_gradient (W, adding to the
+// units' gradients and releasing everything kept). Any number of microbatches
+// may be between these points; the caller numbers them. All arithmetic happens
+// inside these calls, so they belong on the device's thread.
 //
 //   forward         ids or hidden in  -> hidden out, or losses of the tokens
 //   input_gradient  d hidden out      -> d hidden in
@@ -13,12 +12,13 @@
 //
 // Shapes:    B sequences of T tokens: ids and targets B*T, hidden states B*T
 //            rows of D, row b*T + t. Positions start at 0 in each sequence.
-// Precision: fp32, or the factors of products in bf16 and all else in fp32:
-//            parameters, sums, gradients. Where units are cut into stages
-//            changes no arithmetic, nor does the number of threads: the same
-//            bits.
+// Precision: fp32; or the factors of products in bf16 and everything else in
+//            fp32: parameters, sums, gradients. Neither the cut of units into
+//            stages nor the number of threads changes the arithmetic: the bits
+//            are the same.
 // Threads:   one call at a time.
-// Ownership: the units and the backend belong to the caller and outlive it.
+// Ownership: the units and the backend belong to the caller and outlive the
+//            stage.
 // Errors:    wrong sizes and unknown microbatches are bugs and abort; token
 //            ids must have been checked against the vocabulary (valid_ids()).
 #pragma once
@@ -37,9 +37,9 @@ namespace shoal::model {
 using kernels::token_id;
 using microbatch_id = std::uint64_t;
 
-/// One microbatch going forward. A stage reads and writes only what its place
-/// needs: ids on the first stage, hidden_in on all others, hidden_out on all
-/// but the last, targets on the last.
+/// One microbatch going forward. A stage reads and writes only the fields of
+/// its place: ids on the first stage, hidden_in on all others, hidden_out on
+/// all but the last, targets on the last.
 struct forward_work {
   microbatch_id microbatch = 0;
   std::size_t sequences = 1;         ///< B
@@ -48,20 +48,20 @@ struct forward_work {
   std::span<const float> hidden_in;  ///< B*T*D
   std::span<float> hidden_out;       ///< B*T*D
   std::span<const token_id> targets; ///< B*T; -1 = no prediction here
-  /// The loss of a step is the sum of all its tokens' losses times this:
-  /// 1 / (predicted tokens of the whole step, all replicas). Every stage needs
-  /// it whose blocks have experts, for their balance.
+  /// The loss of a step is the sum of all its tokens' losses times this: 1 /
+  /// (predicted tokens of the whole step, all replicas). Every stage whose
+  /// blocks have experts needs it, for their balance.
   float loss_scale = 0;
-  /// False: nothing is kept and no backward pass may follow.
+  /// If false, nothing is kept and no backward pass may follow.
   bool keep = true;
-  /// Loss of each token, in nats, if not empty: B*T.
+  /// If not empty, gets the loss of each token in nats: B*T.
   std::span<float> losses_out;
-  /// Logits, if not empty: B*T*V. Only on the last stage; with it targets may
-  /// be empty, if keep is false.
+  /// If not empty, gets the logits: B*T*V. Only on the last stage; targets may
+  /// then be empty, if keep is false.
   std::span<float> logits_out;
 };
 
-/// What the last stage learns from a forward pass; zeros on all others.
+/// The result of a forward pass on the last stage; zeros on all others.
 struct forward_result {
   double loss_sum = 0;         ///< of all predicted tokens, in nats, unscaled
   std::uint64_t predicted = 0; ///< targets that are not -1
@@ -71,7 +71,7 @@ struct forward_result {
 /// unit of the stage to the first.
 using unit_callback = std::function<void(unit_index)>;
 
-struct microbatch_state; // private: what is kept of one microbatch
+struct microbatch_state; // private: the values kept of one microbatch
 class activation_pool;   // runtime/model/activation_pool.hpp
 struct block_context;    // runtime/model/block.hpp
 
@@ -79,9 +79,9 @@ struct block_context;    // runtime/model/block.hpp
 class stage_model {
 public:
   /// @pre units are consecutive and in order, of one layout, none is null.
-  /// `reducer` may be null: then the stage has whole blocks. Products, those
-  /// of gradients too, are of `factors`. All stages of a model, and whoever
-  /// repeats their work, need the same budget for the same bits.
+  /// `reducer` may be null: then the stage has whole blocks. `factors` is the
+  /// type of products, also of gradients. For the same bits, all stages of a
+  /// model, and every node that repeats their work, need the same budget.
   stage_model(std::vector<unit_state*> units, kernels::backend& device,
               communicator* reducer = nullptr,
               kernels::factor_type factors = kernels::factor_type::f32,
@@ -111,9 +111,9 @@ public:
   input_gradient(microbatch_id microbatch, std::span<const float> d_hidden_out,
                  std::span<float> d_hidden_in);
 
-  /// W, and B where the stage is the whole model. After the last microbatch of
-  /// a step, `after` tells which units' gradients are final while the others
-  /// are still computed. @pre input_gradient() has run for this microbatch
+  /// W, and B if the stage is the whole model. After the last microbatch of a
+  /// step, `after` tells which units' gradients are final while the others are
+  /// still being computed. @pre input_gradient() has run for this microbatch
   void
   weight_gradient(microbatch_id microbatch, const unit_callback& after = {});
 
@@ -142,7 +142,7 @@ private:
   std::map<microbatch_id, std::unique_ptr<microbatch_state>> kept_;
 };
 
-/// Whether every id is in [0, vocab_size), or -1 where `allow_ignored`.
+/// Whether every id is in [0, vocab_size), or -1 if `allow_ignored`.
 bool valid_ids(const model_config& config, std::span<const token_id> ids,
                bool allow_ignored = false);
 

@@ -12,7 +12,7 @@ using kernels::vector_view;
 
 namespace {
 
-/// The one tensor of a unit that has a role. @pre there is one
+/// The only tensor of a unit with this role. @pre there is one
 const tensor_info& tensor_with(const unit_state& unit, tensor_role role) {
   for (const tensor_info& t : unit.layout().tensors_of(unit.unit()))
     if (t.role == role)
@@ -43,17 +43,16 @@ norm_view<Scalar> norm_of(const block_context& c, std::span<Scalar> values) {
   return norm;
 }
 
-/// What embeddings are multiplied with; transformers rounds it like this.
+} // namespace
+
 float embedding_scale(const block_context& c) {
   return static_cast<float>(
     std::sqrt(static_cast<double>(c.config.hidden_size)));
 }
 
-float cap_of(const block_context& c) {
+float logit_cap(const block_context& c) {
   return static_cast<float>(c.config.final_logit_softcapping);
 }
-
-} // namespace
 
 void embed(const block_context& c, const unit_state& unit,
            vector_view<const kernels::token_id> ids_T,
@@ -79,36 +78,9 @@ void embed_weight_gradient(const block_context& c, unit_state& unit,
       c.positions_T);
 }
 
-void embed(const block_context& c, const inference_unit& unit,
-           vector_view<const kernels::token_id> ids_T,
-           matrix_view<float> x_TD) {
-  kernels::packed_embedding(x_TD, unit.matrix(0), ids_T);
-  if (!c.kind.rotary) {
-    const activation positions_TD = c.take(x_TD.cols);
-    kernels::packed_embedding(positions_TD.matrix(), unit.matrix(1),
-                              c.positions_T);
-    c.device.add(x_TD, x_TD, positions_TD.matrix());
-  }
-  if (c.kind.scaled_embeddings)
-    c.device.scale(x_TD, embedding_scale(c));
-}
-
-void head_logits(const block_context& c, const inference_unit& unit,
-                 matrix_view<float> x_TD, matrix_view<float> logits_TV) {
-  norm_view<const float> norm;
-  norm.w_D = unit.vector(0);
-  if (c.kind.layer_norm)
-    norm.b_D = unit.vector(1);
-  c.ops.norm(x_TD, x_TD, norm, nullptr, nullptr);
-  c.device.packed_matmul(logits_TV, x_TD,
-                         unit.matrix(c.kind.layer_norm ? 2 : 1));
-  if (cap_of(c) > 0)
-    c.device.softcap(logits_TV, cap_of(c));
-}
-
 namespace {
 
-/// Logits of some rows, without their cap.
+/// Logits of some rows, before their cap.
 void compute_logits(const block_context& c, const unit_state& unit,
                     matrix_view<const float> h_RD,
                     matrix_view<float> logits_RV) {
@@ -149,7 +121,7 @@ activation take_block(const block_context& c) {
   return {c.pool, c.logits.block_rows(c.rows(), v), v};
 }
 
-/// The logits that the caller asked for, of rows from `first` on.
+/// Writes the logits that the caller asked for, of rows from `first` on.
 void copy_logits(const block_context& c, matrix_view<const float> logits_RV,
                  std::size_t first, std::span<float> all) {
   if (all.empty())
@@ -157,8 +129,8 @@ void copy_logits(const block_context& c, matrix_view<const float> logits_RV,
   SHOAL_ASSERT(all.size() == c.rows() * c.config.vocab_size);
   float* const into = all.data() + first * logits_RV.cols;
   std::copy_n(logits_RV.data, logits_RV.rows * logits_RV.cols, into);
-  if (cap_of(c) > 0)
-    c.device.softcap({into, logits_RV.rows, logits_RV.cols}, cap_of(c));
+  if (logit_cap(c) > 0)
+    c.device.softcap({into, logits_RV.rows, logits_RV.cols}, logit_cap(c));
 }
 
 } // namespace
@@ -195,7 +167,7 @@ head_forward(const block_context& c, const unit_state& unit, activation x_TD,
     c.device.cross_entropy({losses_T.data + first, last - first},
                            work.keep ? x_RV : matrix_view<float>(), x_RV,
                            work.targets.subspan(first, last - first),
-                           work.loss_scale, cap_of(c));
+                           work.loss_scale, logit_cap(c));
     if (!a.dh_TD.empty())
       logits_input_gradient(c, unit, a.dh_TD.matrix().slice_rows(first, last),
                             x_RV);
@@ -236,7 +208,7 @@ void head_weight_gradient(const block_context& c, unit_state& unit,
                  c.device.cross_entropy(
                    {losses.vector().data, count}, x_RV, x_RV,
                    std::span(a.targets_T).subspan(first, count), a.scale,
-                   cap_of(c));
+                   logit_cap(c));
                  logits_weight_gradient(c, unit, x_RV, h_RD);
                });
   }

@@ -1,13 +1,13 @@
-// runtime/model/stage_parts.hpp -- what a model has besides its blocks: the
+// runtime/model/stage_parts.hpp -- the parts of a model besides its blocks: the
 // embedding, and the head with final norm, logits and loss.
 //
-// The logits of all rows together are the largest thing that a microbatch has,
-// so those beyond a budget (logits_budget, units.hpp) are never all there: the
-// losses of a block of rows, its dlogits and its dh are made at once, and W
-// makes the block's dlogits again, by the same calls, to the same bits.
+// The logits of all rows together are the largest data of a microbatch, so
+// those beyond a budget (logits_budget, units.hpp) never exist all at once: the
+// losses of a block of rows, its dlogits and its dh are computed together, and
+// W computes the block's dlogits again, by the same calls, with the same bits.
 //
-// Private to runtime/model; stage_model is the door. Names as in block.hpp;
-// V is the vocabulary.
+// Private to runtime/model; callers use stage_model. Names as in block.hpp; V
+// is the vocabulary.
 #pragma once
 
 #include "runtime/model/block.hpp"
@@ -15,27 +15,23 @@
 
 namespace shoal::model {
 
-/// Computes the hidden states of tokens: their embeddings, scaled or with
-/// those of their positions where the family has it so.
+/// Computes the hidden states of tokens: their embeddings, scaled or with those
+/// of their positions if the family has that.
 void embed(const block_context& c, const unit_state& unit,
            kernels::vector_view<const kernels::token_id> ids_T,
            kernels::matrix_view<float> x_TD);
-/// Adds the gradients of the embeddings; dx_TD is that of the hidden states,
-/// and is used up.
+/// Adds the gradients of the embeddings. dx_TD is the gradient of the hidden
+/// states; it is overwritten.
 void embed_weight_gradient(const block_context& c, unit_state& unit,
                            kernels::vector_view<const kernels::token_id> ids_T,
                            kernels::matrix_view<float> dx_TD);
 
-/// The same two for inference: hidden states of tokens, and logits of rows of
-/// hidden states, which are used up.
-void embed(const block_context& c, const inference_unit& unit,
-           kernels::vector_view<const kernels::token_id> ids_T,
-           kernels::matrix_view<float> x_TD);
-void head_logits(const block_context& c, const inference_unit& unit,
-                 kernels::matrix_view<float> x_TD,
-                 kernels::matrix_view<float> logits_TV);
+/// The factor of embeddings; transformers rounds it like this.
+float embedding_scale(const block_context& c);
+/// The soft cap of the final logits; 0: none.
+float logit_cap(const block_context& c);
 
-/// What one microbatch keeps of the head. From the forward pass on,
+/// The values that one microbatch keeps of the head. From the forward pass on,
 /// dlogits_TV holds the gradient of the scaled loss; or it is empty, dh_TD is
 /// there already, and W needs targets and scale.
 struct head_activations {

@@ -1,8 +1,8 @@
 // runtime/model/unit_state.cpp -- parameters and training state of one unit.
 #include "runtime/model/unit_state.hpp"
 
+#include "runtime/model/files/safetensors.hpp"
 #include "runtime/model/random_normal.hpp"
-#include "runtime/model/safetensors.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,14 +1,14 @@
 // runtime/model/unit_state.hpp -- parameters and training state of one unit.
 //
 // Parameters, gradients and both AdamW moments each lie in one contiguous
-// buffer of floats, in the order of unit_layout, so that reducing, sending
-// and saving a unit are operations on one span.
+// buffer of floats, in the order of unit_layout, so that reducing, sending and
+// saving a unit are operations on one span.
 //
 // Threads: none of its own; one writer at a time.
 #pragma once
 
 #include "kernels/backend.hpp"
-#include "runtime/model/aligned_buffer.hpp"
+#include "kernels/memory/aligned_buffer.hpp"
 #include "runtime/model/units.hpp"
 
 #include <memory>
@@ -16,9 +16,9 @@
 
 namespace shoal::model {
 
-class safetensors_source; // runtime/model/safetensors.hpp
+class safetensors_source; // runtime/model/files/safetensors.hpp
 
-/// What a unit is held for.
+/// The purpose that a unit is held for.
 enum class purpose {
   serving, ///< parameters only
   training ///< and gradients, first and second moments
@@ -27,8 +27,8 @@ enum class purpose {
 /// The values of one unit. Movable, not copyable.
 class unit_state {
 public:
-  /// All values are 0; the gradients are in `gradients`, from which they may be
-  /// sent, all else in `state` (null: large_pages()).
+  /// All values are 0. The gradients lie in `gradients`, from which they may be
+  /// sent, everything else in `state` (null: large_pages()).
   /// @pre unit < layout->unit_count()
   unit_state(std::shared_ptr<const unit_layout> layout, unit_index unit,
              purpose use, aligned_buffer::memory_ptr gradients = nullptr,
@@ -60,7 +60,7 @@ public:
     return second_moment_.span();
   }
 
-  /// The part of such a buffer that is one tensor.
+  /// The part of such a buffer that belongs to one tensor.
   /// @pre the tensor belongs to this unit
   std::span<float> tensor(std::span<float> buffer, tensor_index t) const;
   std::span<const float>
@@ -78,24 +78,23 @@ private:
 };
 
 /// Sets the parameters to their values at step 0: norms 1 (in Gemma 0, which
-/// stands for it), biases 0, all others normal with deviation
-/// initializer_range, divided by sqrt(2 L) where GPT-2 adds to the residual. A
-/// value is a function of (seed, tensor
-/// name, index) made of correctly rounded operations: the same bits on every
-/// machine and in every layout. Moments become 0.
+/// stands for 1), biases 0, all others normal with deviation initializer_range,
+/// divided by sqrt(2 L) where GPT-2 adds to the residual. A value is a function
+/// of (seed, tensor name, index) made of correctly rounded operations: the same
+/// bits on every machine and in every layout. Moments become 0.
 void initialise(unit_state& state, std::uint64_t seed);
 
-/// The name that a tensor has in files: its own, or short_name() if they have
-/// only that.
+/// The name of a tensor in files: its own, or short_name() if they only have
+/// that.
 std::string_view
 stored_name(const tensor_info& tensor, const safetensors_source& in);
 
-/// Reads the parameters from files; moments become 0. A model whose
-/// embeddings are tied may lack lm_head.weight.
+/// Reads the parameters from files; moments become 0. A model with tied
+/// embeddings may lack lm_head.weight.
 status load(unit_state& state, const safetensors_source& from);
 
-/// Adds what both sides of tied embeddings have gathered and puts the sum
-/// into both: gradient = embedding + head. Both spans are the gradients of
+/// Adds the gradients of both sides of tied embeddings and puts the sum into
+/// both: gradient = embedding + head. The spans are the gradients of
 /// tied()->embedding and tied()->head; one of them may be a received copy.
 /// @pre equal sizes
 void sum_tied(std::span<float> embedding, std::span<float> head,
@@ -110,9 +109,9 @@ sums_of_squares(const unit_state& state, kernels::backend& device);
 /// the sums over tensors in order. `sums` has one entry per unit.
 double gradient_norm(std::span<const std::vector<double>> sums);
 
-/// What gradients are multiplied with so that their norm is at most
-/// `norm_max`: min(1, norm_max / (norm + 1e-6)), the rule of PyTorch's
-/// clip_grad_norm_. `norm_max` 0 means no clipping.
+/// The factor for gradients that brings their norm to at most `norm_max`:
+/// min(1, norm_max / (norm + 1e-6)), the rule of PyTorch's clip_grad_norm_.
+/// `norm_max` 0 means no clipping.
 float clip_scale(double norm, double norm_max);
 
 /// Applies one AdamW step to all values of the unit. Weight decay applies to

@@ -7,8 +7,8 @@ namespace shoal::model {
 
 namespace {
 
-/// How the files of a family name the parts of a model. Weights and biases
-/// are these with ".weight" and ".bias".
+/// The names of a model's parts in the files of a family. Weights and biases
+/// add ".weight" and ".bias".
 struct tensor_names {
   std::string_view embedding = "model.embed_tokens";
   std::string_view positions = "";
@@ -241,7 +241,7 @@ activation_size(const model_config& c, unit_index unit, std::uint64_t tokens,
   const std::uint64_t q = c.num_attention_heads * c.head_dim;
   const std::uint64_t kv = c.num_key_value_heads * c.head_dim;
   const std::uint64_t k = c.num_experts_per_tok;
-  // Of each expert that serves a token: its input, its output and the MLP.
+  // For each expert that serves a token: its input, its output and the MLP.
   const std::uint64_t inner =
     k == 0 ? (kind.gated ? 3 : 2) * c.intermediate_size
            : k * (2 * d + 1 + 3 * c.intermediate_size) + c.num_experts;
@@ -252,7 +252,7 @@ activation_size(const model_config& c, unit_index unit, std::uint64_t tokens,
     forward += q + kv + c.num_attention_heads + c.num_key_value_heads;
     backward += q + kv;
   }
-  if (kind.post_norms) { // what is normalized, and its gradient
+  if (kind.post_norms) { // the normalized value, and its gradient
     forward += 2 * d + 2 * stats;
     backward += 2 * d;
   }
@@ -274,7 +274,7 @@ unit_operations(const model_config& c, unit_index unit, std::uint64_t length) {
     2 * d * q + 2 * d * kv + d * c.num_experts
     + mlps * (kind.gated ? 3 : 2) * d * c.intermediate_size;
   // Scores: 2 products forward and 5 backward over half of length^2, or over
-  // what a window leaves of it: length * window - window^2 / 2.
+  // the part inside a window: length * window - window^2 / 2.
   const std::uint64_t w = std::min(c.sliding_window, length);
   const std::uint64_t all = 7 * q * length;
   if (w == 0)

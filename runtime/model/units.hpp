@@ -1,25 +1,25 @@
 // runtime/model/units.hpp -- the state of a model as numbered units of tensors.
 //
-// A unit is what a pipeline stage is made of: unit 0 is the embedding, units
-// 1..L are the decoder blocks, unit L+1 is the final norm with the head. Each
-// tensor has one place in the global order, one unit, and one range of the
-// unit's contiguous values, so that loading, transfer, reduction, optimizer
-// and checkpoint all speak of the same spans.
+// A pipeline stage consists of units: unit 0 is the embedding, units 1..L are
+// the decoder blocks, unit L+1 is the final norm with the head. Each tensor has
+// one place in the global order, one unit, and one range of the unit's
+// contiguous values, so that loading, transfer, reduction, optimizer and
+// checkpoint all use the same spans.
 //
-// Tied embeddings: the head's weight is the same tensor as the embedding.
-// The last unit then holds its own copy of it ("lm_head.weight", marked
-// copy_of), which is in no file and not in the parameter count. After each
-// step's reduction the gradients of both must be exchanged: the holder of
-// unit 0 sends its gradient of tied()->embedding to the holder of the last
-// unit and receives that of tied()->head, and both compute
-// embedding + head, in this order (sum_tied() in unit_state.hpp), before the
-// norm is taken. Then both apply the same optimizer step and so keep the same
-// bits. The norm counts the tensor once: sums_of_squares() leaves copies out.
+// Tied embeddings: the head's weight is the same tensor as the embedding. The
+// last unit then holds its own copy of it ("lm_head.weight", marked copy_of),
+// which is in no file and not in the parameter count. After each step's
+// reduction the gradients of both must be exchanged: the holder of unit 0 sends
+// its gradient of tied()->embedding to the holder of the last unit and receives
+// that of tied()->head, and both compute embedding + head, in this order
+// (sum_tied() in unit_state.hpp), before the norm is computed. Then both apply
+// the same optimizer step and so keep the same bits. The norm counts the tensor
+// once: sums_of_squares() leaves copies out.
 //
 // Units: sizes and offsets count values (floats), not bytes.
 #pragma once
 
-#include "runtime/model/config.hpp"
+#include "runtime/model/config/config.hpp"
 
 #include <cstddef>
 #include <span>
@@ -32,7 +32,7 @@ using tensor_index = std::uint32_t;
 /// Position of a unit: 0 .. L + 1.
 using unit_index = std::uint32_t;
 
-/// What a tensor is for. A bias is the role after that of its weight.
+/// The role of a tensor. A bias is the role after that of its weight.
 enum class tensor_role : std::uint8_t {
   embedding,
   position_embedding,
@@ -44,7 +44,7 @@ enum class tensor_role : std::uint8_t {
   k_bias,
   v,
   v_bias,
-  qkv, ///< q, k and v beside each other
+  qkv, ///< q, k and v in one tensor
   qkv_bias,
   q_norm,
   k_norm,
@@ -66,10 +66,10 @@ enum class tensor_role : std::uint8_t {
   head
 };
 
-/// tensor_info::expert of what belongs to none.
+/// tensor_info::expert of a tensor that belongs to no expert.
 inline constexpr std::uint32_t no_expert = 0xffffffff;
 
-/// What is fixed about one tensor.
+/// The fixed properties of one tensor.
 struct tensor_info {
   std::string name;                 ///< as Hugging Face files name it
   std::vector<std::uint64_t> shape; ///< rows first
@@ -98,7 +98,7 @@ struct tied_pair {
   tensor_index head = 0;      ///< in the last unit
 };
 
-/// Tensors of each unit, in order. Immutable; share it by shared_ptr.
+/// The tensors of each unit, in order. Immutable; share it by shared_ptr.
 class unit_layout {
 public:
   /// @pre check_config(config) succeeds
@@ -122,7 +122,7 @@ public:
   /// @returns nothing if no tensor has this name.
   std::optional<tensor_index> find(std::string_view name) const;
 
-  /// The slice that is all of `tensor`.
+  /// The slice that covers all of `tensor`.
   slice whole(tensor_index tensor) const;
 
 private:
@@ -137,20 +137,21 @@ private:
   std::optional<tied_pair> tied_;
 };
 
-/// The name in files that lack the first part of a tensor's, as some of GPT-2
-/// do: "h.0.ln_1.weight". @returns the name itself if it has no such part
+/// The name in files that lack the first part of a tensor's name, as some GPT-2
+/// files do: "h.0.ln_1.weight". @returns the name itself if it has no such part
 std::string_view short_name(const tensor_info& tensor);
 
-/// How many logits, or gradients of logits, of a microbatch exist at once, in
-/// floats. All of them, from the forward pass to W, if they are few enough;
-/// else a block of rows at a time, which the forward pass makes for losses and
-/// input gradients, and W once more: a fourth product of the head's three.
-/// What is not trained on is always taken in blocks. Shapes alone decide.
+/// The number of logits, or gradients of logits, of a microbatch that exist at
+/// once, in floats. All of them, from the forward pass to W, if they are few
+/// enough. Otherwise a block of rows at a time: the forward pass computes it
+/// for losses and input gradients, and W once more, which is a fourth product
+/// beside the head's three. Without training, rows are always processed in
+/// blocks. Shapes alone decide.
 struct logits_budget {
   /// 256 MiB: 1,024 tokens of GPT-2 (206 MB), 4,096 of a vocabulary of 16,384.
   std::uint64_t kept_max = 1u << 26;
   /// 64 MiB: 320 rows of GPT-2, 128 of Llama 3. Each block packs the head's
-  /// weight anew, about a third of a product of 128 rows.
+  /// weight again, which costs about a third of a product of 128 rows.
   std::uint64_t block_max = 1u << 24;
 
   bool keeps(std::uint64_t rows, std::uint64_t vocab_size) const {
@@ -160,15 +161,15 @@ struct logits_budget {
   std::uint64_t block_rows(std::uint64_t rows, std::uint64_t vocab_size) const;
 };
 
-/// Floats that a microbatch of `tokens` (sequences * length) keeps for one
-/// unit between forward and W, and a block of logits; the planner's figure for
+/// Floats that a microbatch of `tokens` (sequences * length) keeps for one unit
+/// between forward and W, and a block of logits; the planner uses it for
 /// memory.
 std::uint64_t
 activation_size(const model_config& config, unit_index unit,
                 std::uint64_t tokens, const logits_budget& logits = {});
 
 /// Floating-point operations of forward, B and W together for one token of a
-/// sequence of `length`; the mean over all blocks for `unit` of a block.
+/// sequence of `length`; if `unit` is a block, the mean over all blocks.
 std::uint64_t unit_operations(const model_config& config, unit_index unit,
                               std::uint64_t length);
 

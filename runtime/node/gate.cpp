@@ -2,21 +2,9 @@
 #include "runtime/node/gate.hpp"
 
 namespace shoal::runtime {
-namespace {
-
-/// Whether a message counts from members of the view only.
-bool for_members(const envelope& e) {
-  return std::holds_alternative<link_credit>(e)
-         || std::holds_alternative<blob_request>(e)
-         || std::holds_alternative<role_message>(e)
-         || std::holds_alternative<paired_address>(e)
-         || std::holds_alternative<link_probe>(e);
-}
-
-} // namespace
 
 void gate::take(const core::peer_id& from, envelope&& e, std::size_t bytes) {
-  if (for_members(e)) {
+  if (senders_of(e) == senders::members) {
     std::lock_guard lock(mutex_);
     const auto at = waiting_.find(from);
     const bool member = members_.contains(from);
@@ -33,7 +21,7 @@ void gate::take(const core::peer_id& from, envelope&& e, std::size_t bytes) {
       return;
     }
   }
-  out_(from, std::move(e));
+  dispatch(out_, from, std::move(e));
 }
 
 void gate::members(std::set<core::peer_id> now) {
@@ -71,7 +59,7 @@ void gate::release(const core::peer_id& peer) {
       w.bytes -= next.bytes;
       all_bytes_ -= next.bytes;
     }
-    out_(peer, std::move(next.message));
+    dispatch(out_, peer, std::move(next.message));
   }
 }
 

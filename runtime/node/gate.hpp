@@ -1,13 +1,12 @@
 // runtime/node/gate.hpp -- which messages of which peers reach this node.
 //
-// Whoever holds the cluster key has proved himself to the fabric, but only the
-// view says who belongs to the shoal. What makes a view passes always, and so
-// do what the supervisor judges itself (job messages) and what was asked for
-// (pieces of blobs). Credits, requests for blobs, messages to roles and
-// addresses count from members only. A peer may learn of the view that admits
-// it earlier than we do: what it says meanwhile is held, in order, and passes
-// when our view has it too. One that never is admitted is forgotten when it
-// disconnects; so is one that was expelled, unless it is admitted anew.
+// A peer that holds the cluster key has proved itself to the fabric, but only
+// the view says which peers belong to the shoal. The table in envelope.hpp says
+// which kinds of messages count from members alone; all others pass at once. A
+// peer may learn of the view that admits it earlier than we do: what it says
+// meanwhile is held, in order, and passes when our view has it too. A peer that
+// is never admitted is forgotten when it disconnects; so is one that was
+// expelled, unless it is admitted anew.
 //
 //   stranger --members()--> member --members()--> expelled
 //      held                 passes                held
@@ -15,14 +14,14 @@
 // G-1: the messages of one peer pass in the order in which they came.
 // G-2: what is held is bounded, for one peer and for all.
 //
-// Threads: any. `out` runs on the calling thread, without a lock, and never
-//          twice at a time for one peer.
+// Threads: any. `out` is called on the calling thread, without a lock, and
+//          never twice at a time for one peer.
+// Ownership: `out` outlives the gate.
 #pragma once
 
-#include "runtime/wire/codec.hpp"
+#include "runtime/wire/envelope.hpp"
 
 #include <deque>
-#include <functional>
 #include <map>
 #include <mutex>
 #include <set>
@@ -31,15 +30,13 @@ namespace shoal::runtime {
 
 class gate {
 public:
-  using deliver = std::function<void(const core::peer_id&, envelope&&)>;
-
   /// Held of one peer: as many credits as a link service takes early.
   static constexpr std::size_t held_max = 16384;
   static constexpr std::size_t held_bytes_max = std::size_t{4} << 20;
   /// Of all peers together.
   static constexpr std::size_t all_bytes_max = std::size_t{64} << 20;
 
-  explicit gate(deliver out) : out_(std::move(out)) {}
+  explicit gate(message_handler& out) : out_(out) {}
 
   /// Passes, holds or drops a message that took `bytes` on the wire.
   void take(const core::peer_id& from, envelope&& e, std::size_t bytes);
@@ -69,7 +66,7 @@ private:
   void forget(std::map<core::peer_id, waiting>::iterator at);
   void release(const core::peer_id& peer);
 
-  deliver out_;
+  message_handler& out_;
   mutable std::mutex mutex_; ///< guards what follows
   std::set<core::peer_id> members_;
   std::map<core::peer_id, waiting> waiting_;

@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <deque>
+#include <functional>
 
 namespace shoal::runtime {
 
@@ -42,8 +43,8 @@ namespace {
 
 class shell {
 public:
-  shell(caf::event_based_actor* self, membership_hooks hooks)
-    : self_(self), hooks_(std::move(hooks)), origin_(steady_clock::now()) {}
+  shell(caf::event_based_actor* self, membership_handler& node)
+    : self_(self), node_(node), origin_(steady_clock::now()) {}
 
   void start(cluster_start& s) {
     votes_ = std::move(s.votes);
@@ -112,7 +113,7 @@ private:
       outbox_->take(std::move(a), ready_);
     carry_out();
     write();
-    hooks_.stepped(core_->phase(), core_->reachable());
+    node_.stepped(core_->phase(), core_->reachable());
   }
 
   void carry_out() {
@@ -157,42 +158,42 @@ private:
   void report(const record_written& w) {
     const std::string folder = votes_->folder().string();
     if (w.disk && !std::exchange(disk_failed_, true))
-      hooks_.say("[node] cannot write views and votes to " + folder + ": "
-                 + w.disk.message()
-                 + (w.nowhere ? "" : "; keeping them in " + w.spare.string())
-                 + " until it can be written again");
+      node_.say("[node] cannot write views and votes to " + folder + ": "
+                + w.disk.message()
+                + (w.nowhere ? "" : "; keeping them in " + w.spare.string())
+                + " until it can be written again");
     if (w.nowhere && !std::exchange(withholds_, true))
-      hooks_.say("[node] views and votes can be stored nowhere ("
-                 + w.nowhere.message()
-                 + "): this peer votes for nothing until they can");
+      node_.say("[node] views and votes can be stored nowhere ("
+                + w.nowhere.message()
+                + "): this peer votes for nothing until they can");
     if (!w.again && !w.nowhere)
       withholds_ = false;
     if (!w.disk && std::exchange(disk_failed_, false))
-      hooks_.say("[node] views and votes are written to " + folder + " again");
+      node_.say("[node] views and votes are written to " + folder + " again");
     if (w.took >= record_slow && !std::exchange(slow_, true))
-      hooks_.say("[node] the disk of " + folder + " is slow: a record took "
-                 + std::to_string(w.took / std::chrono::milliseconds(1))
-                 + " ms");
+      node_.say("[node] the disk of " + folder + " is slow: a record took "
+                + std::to_string(w.took / std::chrono::milliseconds(1))
+                + " ms");
     else if (w.took < record_slow / 2)
       slow_ = false;
   }
 
-  void act(const cl::send& a) { hooks_.send(a.to, a.what); }
+  void act(const cl::send& a) { node_.send(a.to, a.what); }
   void act(const cl::persist&) {} // the outbox has it
   void act(const cl::erase_history&) {}
-  void act(const cl::connect& a) { hooks_.connect(a.address); }
-  void act(const cl::disconnect& a) { hooks_.disconnect(a.peer); }
-  void act(const cl::new_view& a) { hooks_.new_view(a); }
-  void act(const cl::waiting_for& a) { hooks_.waiting(a); }
-  void act(const cl::left& a) { hooks_.left(a.clean); }
-  void act(const cl::shut_out& a) { hooks_.shut_out(a.address); }
+  void act(const cl::connect& a) { node_.connect(a.address); }
+  void act(const cl::disconnect& a) { node_.disconnect(a.peer); }
+  void act(const cl::new_view& a) { node_.adopt(a); }
+  void act(const cl::waiting_for& a) { node_.waiting(a); }
+  void act(const cl::left& a) { node_.left(a.clean); }
+  void act(const cl::shut_out&) { node_.shut_out(); }
   void act(const cl::dissolved& a) {
-    hooks_.say("[cluster] this shoal joins shoal "
-               + core::to_hex(a.into).substr(0, 8));
+    node_.say("[cluster] this shoal joins shoal "
+              + core::to_hex(a.into).substr(0, 8));
   }
-  void act(const cl::use_keys& a) { hooks_.use_keys(a.keys); }
-  void act(const cl::rejected& a) { hooks_.rejected(a); }
-  void act(const cl::log& a) { hooks_.say("[cluster] " + a.text); }
+  void act(const cl::use_keys& a) { node_.use_keys(a.keys); }
+  void act(const cl::rejected& a) { node_.rejected(a); }
+  void act(const cl::log& a) { node_.say("[cluster] " + a.text); }
 
   void act(const cl::need_tick_at& a) {
     wish_ = a.when;
@@ -212,7 +213,7 @@ private:
   static constexpr core::nanoseconds shortest_wait = 1'000'000;
 
   caf::event_based_actor* self_;
-  membership_hooks hooks_;
+  membership_handler& node_;
   steady_clock::time_point origin_;
   std::shared_ptr<vote_file> votes_;
   device_queue* disk_ = nullptr;
@@ -236,9 +237,9 @@ struct membership_name {
 
 caf::behavior
 run_membership(caf::stateful_actor<membership_name>* self,
-               const membership_hooks& hooks,
+               membership_handler* node,
                const std::shared_ptr<std::atomic<std::size_t>>& pending) {
-  auto state = std::make_shared<shell>(self, hooks);
+  auto state = std::make_shared<shell>(self, *node);
   return {
     [state](cluster_start& s) { state->start(s); },
     [state, pending](cluster_event& e) {
@@ -255,12 +256,11 @@ run_membership(caf::stateful_actor<membership_name>* self,
 
 } // namespace
 
-caf::actor spawn_membership(caf::actor_system& system, membership_hooks hooks,
+caf::actor spawn_membership(caf::actor_system& system, membership_handler& node,
                             std::shared_ptr<std::atomic<std::size_t>> pending) {
   // Handed over as arguments: for a function without any, CAF 0.17 refers to
   // a null tuple, which sanitizers report.
-  return system.spawn<caf::detached>(run_membership, std::move(hooks),
-                                     std::move(pending));
+  return system.spawn<caf::detached>(run_membership, &node, std::move(pending));
 }
 
 } // namespace shoal::runtime

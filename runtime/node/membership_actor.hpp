@@ -16,8 +16,8 @@
 #pragma once
 
 #include "runtime/core/cluster/membership.hpp"
-#include "runtime/device_queue.hpp"
-#include "runtime/vote_file.hpp"
+#include "runtime/identity/vote_file.hpp"
+#include "runtime/work/device_queue.hpp"
 
 #include <caf/actor.hpp>
 #include <caf/allowed_unsafe_message_type.hpp>
@@ -25,30 +25,29 @@
 
 #include <atomic>
 #include <chrono>
-#include <functional>
 #include <memory>
 
 namespace shoal::runtime {
 
 /// What the core's actions do in the world. On the actor's thread; must not
 /// wait.
-struct membership_hooks {
-  std::function<void(const std::vector<core::peer_id>& to,
-                     const core::cluster::message& what)>
-    send;
-  std::function<void(const std::string& address)> connect;
-  std::function<void(const core::peer_id& peer)> disconnect;
-  std::function<void(const core::cluster::new_view& v)> new_view;
-  std::function<void(const core::cluster::waiting_for& w)> waiting;
-  std::function<void(bool clean)> left;
-  std::function<void(const std::string& address)> shut_out;
-  std::function<void(const core::cluster::rejected& r)> rejected;
-  std::function<void(const core::cluster::key_record& keys)> use_keys;
+class membership_handler {
+public:
+  virtual ~membership_handler() = default;
+  virtual void send(const std::vector<core::peer_id>& to,
+                    const core::cluster::message& what) = 0;
+  virtual void connect(const std::string& address) = 0;
+  virtual void disconnect(const core::peer_id& peer) = 0;
+  virtual void adopt(const core::cluster::new_view& v) = 0;
+  virtual void waiting(const core::cluster::waiting_for& w) = 0;
+  virtual void left(bool clean) = 0;
+  virtual void shut_out() = 0;
+  virtual void rejected(const core::cluster::rejected& r) = 0;
+  virtual void use_keys(const core::cluster::key_record& keys) = 0;
   /// After every step: for status.
-  std::function<void(core::cluster::phase p,
-                     std::vector<core::peer_id> reachable)>
-    stepped;
-  std::function<void(const std::string& line)> say;
+  virtual void
+  stepped(core::cluster::phase p, std::vector<core::peer_id> reachable) = 0;
+  virtual void say(const std::string& line) = 0;
 };
 
 struct cluster_start {
@@ -71,7 +70,8 @@ inline constexpr std::chrono::milliseconds record_slow{1000};
 /// the core expects of a network.
 inline constexpr std::size_t cluster_events_max = 16384;
 
-caf::actor spawn_membership(caf::actor_system& system, membership_hooks hooks,
+/// @pre `node` outlives the actor.
+caf::actor spawn_membership(caf::actor_system& system, membership_handler& node,
                             std::shared_ptr<std::atomic<std::size_t>> pending);
 
 } // namespace shoal::runtime

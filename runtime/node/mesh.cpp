@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 namespace shoal::runtime {
 
@@ -41,24 +42,62 @@ public:
                std::span<const std::byte> bytes) override {
     owner_.message(peer, bytes);
   }
-  void connect_failed(const std::string& address, std::error_code) override {
-    owner_.hooks_.connect_failed(address);
+  void
+  connect_failed(const std::string& address, std::error_code why) override {
+    owner_.handler_.connect_failed(address, why);
   }
   void reached(const std::string& address, const core::peer_id& peer) override {
-    if (owner_.hooks_.reached)
-      owner_.hooks_.reached(address, peer);
+    owner_.handler_.reached(address, peer);
   }
 
 private:
   mesh& owner_;
 };
 
-mesh::mesh(mesh_config config, mesh_hooks hooks)
-  : config_(std::move(config)), hooks_(std::move(hooks)),
-    instance_(later_instance()),
-    gate_([this](const core::peer_id& from, envelope&& e) {
-      pass(from, std::move(e));
-    }),
+/// Where each kind of message goes: what is about links to the links, the rest
+/// to the node.
+class mesh::inbox final : public message_handler {
+public:
+  explicit inbox(mesh& owner) : owner_(owner), node_(owner.handler_) {}
+  void take(const peer& from, link_credit&& m) override {
+    owner_.links_->credit_received(from, m);
+  }
+  void take(const peer& from, paired_address&& m) override {
+    owner_.ways_->take(from, m);
+  }
+  void take(const peer& from, link_probe&& m) override {
+    owner_.prober_->asked(from, m, steady_clock::now());
+  }
+  void take(const peer& from, client_request&& m) override {
+    owner_.ask(from, std::move(m));
+  }
+  void take(const peer& from, core::cluster::message&& m) override {
+    node_.take(from, std::move(m));
+  }
+  void take(const peer& from, core::job_message&& m) override {
+    node_.take(from, std::move(m));
+  }
+  void take(const peer& from, blob_request&& m) override {
+    node_.take(from, std::move(m));
+  }
+  void take(const peer& from, blob_chunk&& m) override {
+    node_.take(from, std::move(m));
+  }
+  void take(const peer& from, role_message&& m) override {
+    node_.take(from, std::move(m));
+  }
+  void take(const peer& from, client_reply&& m) override {
+    node_.take(from, std::move(m));
+  }
+
+private:
+  mesh& owner_;
+  mesh_handler& node_;
+};
+
+mesh::mesh(mesh_config config, mesh_handler& handler)
+  : config_(std::move(config)), handler_(handler), instance_(later_instance()),
+    inbox_(std::make_unique<inbox>(*this)), gate_(*inbox_),
     tls_handler_(std::make_unique<tls_handler>(*this)) {
   link_service::config links;
   links.self = self();
@@ -66,7 +105,8 @@ mesh::mesh(mesh_config config, mesh_hooks hooks)
                              const link_credit& credit) {
     return send(to, envelope(credit));
   };
-  const auto memory = make_tensor_memory(config_.fabrics, hooks_.say);
+  const auto say = [this](const std::string& line) { handler_.say(line); };
+  const auto memory = make_tensor_memory(config_.fabrics, say);
   links.memory = memory;
   links_ = make_link_service(std::move(links));
   paired_ways::config ways;
@@ -80,7 +120,7 @@ mesh::mesh(mesh_config config, mesh_hooks hooks)
   ways.send = [this](const core::peer_id& to, const paired_address& address) {
     return send(to, envelope(address));
   };
-  ways.say = hooks_.say;
+  ways.say = say;
   ways.complain = [this](const std::string& line) { complain(line); };
   ways_ = std::make_unique<paired_ways>(std::move(ways));
   link_prober::config probes;
@@ -107,9 +147,11 @@ void mesh::open() {
   c.cluster_key = config_.cluster_key;
   c.instance = instance_;
   c.alive_window = alive_window;
-  c.refused = hooks_.refused;
+  c.refused = [this](transport::tls::refusal why, const std::string& address) {
+    handler_.refused(why, address);
+  };
   c.log = [this](std::string_view line) {
-    hooks_.say("[tls] " + std::string(line));
+    handler_.say("[network] " + std::string(line));
   };
   try {
     tls_ = std::make_unique<transport::tls::fabric>(c, *tls_handler_);
@@ -118,10 +160,10 @@ void mesh::open() {
       throw;
     c.listen = config_.listen_else;
     tls_ = std::make_unique<transport::tls::fabric>(c, *tls_handler_);
-    hooks_.say("[node] " + config_.listen
-               + " is taken, by another node of this machine perhaps: "
-                 "listening at "
-               + tls_->local_address());
+    handler_.say("[node] " + config_.listen
+                 + " is taken, by another node of this machine perhaps: "
+                   "listening at "
+                 + tls_->local_address());
   }
   links_->add_fabric(fabric_kind::tls, *tls_);
   tls_ready_ = tls_.get();
@@ -223,7 +265,7 @@ void mesh::up(const transport::peer_info& peer) {
   ways_->peer_up(peer.id);
   links_->peer_up(fabric_kind::tls, peer.id);
   send_late(peer.id);
-  hooks_.up(peer.id, peer.instance);
+  handler_.up(peer.id, peer.instance);
 }
 
 void mesh::down(const core::peer_id& peer, std::error_code) {
@@ -235,12 +277,12 @@ void mesh::down(const core::peer_id& peer, std::error_code) {
     blamed_.erase(peer);
   }
   if (client)
-    return hooks_.client_gone(peer);
+    return handler_.client_gone(peer);
   gate_.gone(peer);
   ways_->peer_down(peer);
   prober_->gone(peer);
   links_->peer_down(fabric_kind::tls, peer);
-  hooks_.down(peer);
+  handler_.down(peer);
 }
 
 void mesh::complain(const std::string& line) {
@@ -251,7 +293,7 @@ void mesh::complain(const std::string& line) {
       line, std::chrono::steady_clock::now().time_since_epoch());
   }
   if (text)
-    hooks_.say(*text);
+    handler_.say(*text);
 }
 
 void mesh::message(const core::peer_id& from,
@@ -259,13 +301,10 @@ void mesh::message(const core::peer_id& from,
   envelope e;
   std::error_code error = codec::decode(bytes, e);
   bool client = false;
-  bool invitee = false; // may ask for one thing
   bool first = false;
   {
     std::lock_guard lock(mutex_);
-    const auto at = clients_.find(from);
-    client = at != clients_.end();
-    invitee = client && at->second == transport::peer_role::invitee;
+    client = clients_.contains(from);
     first = error && blamed_.insert(from).second;
   }
   if (first)
@@ -273,17 +312,26 @@ void mesh::message(const core::peer_id& from,
              + " sends messages that are ignored here: " + error.message());
   if (error)
     return;
-  if (auto* request = std::get_if<client_request>(&e)) {
-    auto* use = std::get_if<use_invite>(&request->body);
-    if (use)
-      use->who = from;
-    const bool may = client ? (use != nullptr) == invitee
-                            : std::holds_alternative<ask_lines>(request->body);
-    if (may)
-      hooks_.asked(from, std::move(*request));
-  } else if (!client) { // which may only ask
-    gate_.take(from, std::move(e), bytes.size());
+  if (client && senders_of(e) != senders::clients)
+    return; // a client may only ask
+  gate_.take(from, std::move(e), bytes.size());
+}
+
+void mesh::ask(const core::peer_id& from, client_request&& request) {
+  std::optional<transport::peer_role> client;
+  {
+    std::lock_guard lock(mutex_);
+    if (const auto at = clients_.find(from); at != clients_.end())
+      client = at->second;
   }
+  auto* use = std::get_if<use_invite>(&request.body);
+  if (use)
+    use->who = from;
+  const bool invitee = client == transport::peer_role::invitee;
+  // An invitee may ask for one thing, which nobody else may.
+  if (client ? (use != nullptr) == invitee
+             : is_handed_on(request) && request.peer.empty())
+    handler_.take(from, std::move(request));
 }
 
 void mesh::set_members(std::set<core::peer_id> members) {
@@ -327,17 +375,6 @@ void mesh::drop_old_clients(steady_clock::time_point now) {
   }
   for (const core::peer_id& client : old)
     tls_->drop(client);
-}
-
-void mesh::pass(const core::peer_id& from, envelope&& e) {
-  if (auto* credit = std::get_if<link_credit>(&e))
-    links_->credit_received(from, *credit);
-  else if (auto* address = std::get_if<paired_address>(&e))
-    ways_->take(from, *address);
-  else if (auto* probe = std::get_if<link_probe>(&e))
-    prober_->asked(from, *probe, steady_clock::now());
-  else
-    hooks_.received(from, std::move(e));
 }
 
 void mesh::tick(steady_clock::time_point now) {

@@ -4,16 +4,17 @@
 // Peers also tell each other, over TLS, how to reach them otherwise
 // (paired_ways.hpp); where that fails the links go on over TLS.
 //
-// Threads: every member from any thread; hooks run on progress threads and
-//          must not wait. open() once; the first hook may run before it
-//          returns. close() once, not from a hook.
+// Threads: every member from any thread; the handler is called on progress
+//          threads and must not wait. open() once; the first call may come
+//          before it returns. close() once, not from the handler.
+// Ownership: the handler outlives the mesh.
 // Errors:  open() throws what tls::fabric throws.
 #pragma once
 
-#include "runtime/link_service.hpp"
+#include "runtime/links/link_prober.hpp"
+#include "runtime/links/link_service.hpp"
+#include "runtime/links/paired_ways.hpp"
 #include "runtime/node/gate.hpp"
-#include "runtime/node/link_prober.hpp"
-#include "runtime/node/paired_ways.hpp"
 #include "runtime/wire/codec.hpp"
 #include "transport/line_budget.hpp"
 #include "transport/tls/fabric.hpp"
@@ -38,25 +39,38 @@ struct mesh_config {
   std::chrono::milliseconds hello_timeout = paired_ways::patience;
 };
 
-struct mesh_hooks {
-  std::function<void(const core::peer_id&, std::uint64_t instance)> up;
-  std::function<void(const core::peer_id&)> down;
-  std::function<void(const std::string& address)> connect_failed;
-  /// Who answers at an address that was dialled; may be empty.
-  std::function<void(const std::string& address, const core::peer_id&)> reached;
-  /// What a member says; credits and paired addresses are dealt with here.
-  std::function<void(const core::peer_id&, envelope&&)> received;
-  std::function<void(const core::peer_id&, client_request&&)> asked;
-  std::function<void(const core::peer_id&)> client_gone;
+/// What a mesh tells its node. On progress threads; must not wait.
+class mesh_handler {
+public:
+  virtual ~mesh_handler() = default;
+  virtual void up(const core::peer_id& peer, std::uint64_t instance) = 0;
+  virtual void down(const core::peer_id& peer) = 0;
+  virtual void
+  connect_failed(const std::string& address, std::error_code why) = 0;
+  /// `peer` answers at an address that was dialled.
+  virtual void
+  reached(const std::string& address, const core::peer_id& peer) = 0;
   /// An address refuses this node for good, or until something changes.
-  std::function<void(transport::tls::refusal why, const std::string& address)>
-    refused;
-  std::function<void(const std::string& line)> say;
+  virtual void
+  refused(transport::tls::refusal why, const std::string& address) = 0;
+
+  // What a peer says. Credits, addresses and probes are the mesh's own.
+  virtual void take(const core::peer_id& from, core::cluster::message&& m) = 0;
+  virtual void take(const core::peer_id& from, core::job_message&& m) = 0;
+  virtual void take(const core::peer_id& from, blob_request&& m) = 0;
+  virtual void take(const core::peer_id& from, blob_chunk&& m) = 0;
+  virtual void take(const core::peer_id& from, role_message&& m) = 0;
+  virtual void take(const core::peer_id& from, client_reply&& m) = 0;
+  /// From a client, or a peer that hands on what its client asks.
+  virtual void take(const core::peer_id& from, client_request&& m) = 0;
+  virtual void client_gone(const core::peer_id& client) = 0;
+
+  virtual void say(const std::string& line) = 0;
 };
 
 class mesh {
 public:
-  mesh(mesh_config config, mesh_hooks hooks);
+  mesh(mesh_config config, mesh_handler& handler);
   ~mesh();
 
   void open();
@@ -102,19 +116,21 @@ public:
 
 private:
   class tls_handler;
+  class inbox;
   void up(const transport::peer_info& peer);
   void down(const core::peer_id& peer, std::error_code why);
   void message(const core::peer_id& from, std::span<const std::byte> bytes);
-  void pass(const core::peer_id& from, envelope&& e);
+  void ask(const core::peer_id& from, client_request&& request);
   void send_late(const core::peer_id& to);
   void probe(std::chrono::steady_clock::time_point now);
   void drop_old_clients(std::chrono::steady_clock::time_point now);
 
   mesh_config config_;
-  mesh_hooks hooks_;
+  mesh_handler& handler_;
   std::uint64_t instance_;
   std::unique_ptr<link_service> links_;
-  gate gate_;
+  std::unique_ptr<inbox> inbox_;
+  gate gate_; ///< to the inbox
   std::unique_ptr<tls_handler> tls_handler_;
   std::unique_ptr<paired_ways> ways_;
   std::unique_ptr<link_prober> prober_;

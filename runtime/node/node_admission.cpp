@@ -2,9 +2,11 @@
 //
 // The core decides; here its keys reach the transport and the disk, and what
 // clients ask reaches the core.
-#include "runtime/core/hex.hpp"
-#include "runtime/discovery.hpp"
-#include "runtime/invite.hpp"
+#include "runtime/control/invite.hpp"
+#include "runtime/core/text/amounts.hpp"
+#include "runtime/core/text/hex.hpp"
+#include "runtime/discovery/discovery.hpp"
+#include "runtime/discovery/own_addresses.hpp"
 #include "runtime/node/node_impl.hpp"
 
 #include <caf/all.hpp>
@@ -23,6 +25,12 @@ static constexpr std::chrono::seconds duplicate_memory{10};
 /// Digits of an id that name a peer to revoke.
 static constexpr std::size_t id_digits_min = 8;
 
+/// What is left to do with a revoked node.
+static constexpr const char* new_identity =
+  "It cannot come back with this identity. To let it in again, run `shoal "
+  "invite --out FILE` on a member, and here `shoal node --data-dir NEW_DIR "
+  "--join-token-file FILE`";
+
 static std::int64_t unix_seconds() {
   return std::chrono::duration_cast<std::chrono::seconds>(
            std::chrono::system_clock::now().time_since_epoch())
@@ -33,6 +41,7 @@ static std::int64_t unix_seconds() {
 void node::impl::use_keys(const cl::key_record& keys) {
   bool replaced = keys.current != keys_.current;
   keys_ = keys;
+  known_->uses_key(key_fingerprint(keys.current));
   keys_changed_ = keys_changed_ || replaced;
   if (replaced && !config_.embedded)
     try {
@@ -40,7 +49,7 @@ void node::impl::use_keys(const cl::key_record& keys) {
       say("[node] the cluster key was replaced; new machines and "
           "`--cluster-key` need "
           + own_key_file(setup_.data_dir).string());
-    } catch (const node_error& e) { // the records have it too
+    } catch (const setup_error& e) { // the records have it too
       say(std::string("[node] the cluster key was replaced, but ") + e.what());
     }
   if (auto v = view())
@@ -50,8 +59,9 @@ void node::impl::use_keys(const cl::key_record& keys) {
 /// Membership actor's thread: whom the transport admits from now on.
 void node::impl::admit(const core::view& v) {
   if (core::is_revoked(v, self_))
-    return end("this node was revoked by its shoal: give it a new --data-dir "
-               "and an invite if it may come back");
+    return end("this node was revoked by its shoal, as view "
+               + std::to_string(v.number) + " says. " + new_identity);
+  known_->admitted(v);
   transport::tls::keyring ring;
   ring.current = keys_.current;
   ring.pending = keys_.pending;
@@ -75,13 +85,6 @@ void node::impl::admit(const core::view& v) {
   mesh_->set_keys(std::move(ring), others_go);
 }
 
-bool node::impl::want(std::uint64_t token, wanted_view w) {
-  std::lock_guard lock(mutex_);
-  if (view_)
-    wanted_[token] = std::move(w);
-  return view_ != nullptr;
-}
-
 void node::impl::invite(std::uint64_t token, const make_invite& r) {
   invite_token t;
   t.expires_s = unix_seconds() + r.seconds;
@@ -91,15 +94,15 @@ void node::impl::invite(std::uint64_t token, const make_invite& r) {
   t.addresses = reachable_addresses(address_);
   if (t.addresses.size() > token_addresses_max)
     t.addresses.resize(token_addresses_max);
-  wanted_view w;
-  w.job = transport::tls::make_instance();
+  waiting_requests::wanted_view w;
+  w.tag = transport::tls::make_instance();
   w.reached = [key = t.key, text = encode_token(t)](const core::view& v,
                                                     outcome& o) {
     o.text = text;
     return std::ranges::find(v.invites, key, &core::invitation::key)
            != v.invites.end();
   };
-  if (!want(token, std::move(w)))
+  if (!requests_.want(token, std::move(w)))
     return control_->answered(token, {0, "no view yet: try again", {}, {}});
   tell_cluster(cl::add_invite{{t.key, t.expires_s, {}}});
 }
@@ -132,12 +135,12 @@ void node::impl::redeem(std::uint64_t token, const use_invite& r) {
         o.bytes.push_back(std::byte{b});
     return true;
   };
-  wanted_view w;
-  w.job = transport::tls::make_instance();
+  waiting_requests::wanted_view w;
+  w.tag = transport::tls::make_instance();
   w.reached = reached;
   if (i->used_by != core::peer_id{} && i->used_by != r.who)
     return refuse("the invite was used by another peer: ask for a new one");
-  if (!want(token, std::move(w)))
+  if (!requests_.want(token, std::move(w)))
     return refuse("no view yet: try again");
   // Used before by the same peer, whose answer was lost: asked for anew.
   tell_cluster(cl::redeem_invite{r.token, r.who});
@@ -172,44 +175,52 @@ void node::impl::revoke_peer(std::uint64_t token, const revoke& r) {
                                    "named '")
                   + r.peer + "': use the first " + std::to_string(id_digits_min)
                   + " digits of its id, or more (`shoal status --json`)");
-  wanted_view w;
-  w.job = transport::tls::make_instance();
+  waiting_requests::wanted_view w;
+  w.tag = transport::tls::make_instance();
   w.reached = [id = found[0]](const core::view& v, outcome& o) {
     o.text = core::to_hex(id);
     return core::is_revoked(v, id);
   };
   const cl::revoke_peer event{found[0], transport::tls::make_shared_key(),
-                              w.job};
-  if (!want(token, std::move(w)))
+                              w.tag};
+  if (!requests_.want(token, std::move(w)))
     return refuse("no view yet: try again");
   tell_cluster(event);
+}
+
+/// Membership actor's thread: nobody is there but those that say so.
+void node::impl::shut_out() {
+  end("nobody admits this node, and " + known_->accuser()
+      + " that it was revoked. " + new_identity
+      + ". If it was not revoked, start it again when other members can be "
+        "reached");
 }
 
 /// TLS progress thread.
 void node::impl::refused(transport::tls::refusal why,
                          const std::string& address) {
   using transport::tls::refusal;
-  if (why == refusal::revoked)
+  if (why == refusal::revoked) {
+    known_->revoked_by(address, unix_ms());
     return tell_cluster(cl::turned_away{address});
+  }
   if (why != refusal::duplicate)
-    return; // the transport has said it
+    return say_if(
+      known_->refused(address, transport::tls::to_text(why), unix_ms()));
   tell_cluster(cl::doubted{});
-  bool over = false;
-  bool first = false;
   bool seated = false; // the others know this process: it is not the second
   {
     std::lock_guard lock(mutex_);
     seated = phase_ == cl::phase::member && reachable_.size() > 1;
   }
-  {
-    std::lock_guard lock(life_mutex_);
-    auto now = steady_clock::now();
-    first = !duplicate_since_ || now > duplicate_at_ + duplicate_memory;
-    if (first)
-      duplicate_since_ = now;
-    duplicate_at_ = now;
-    over = now >= *duplicate_since_ + duplicate_patience && !ending_ && !seated;
-  }
+  const auto now = steady_clock::now();
+  const bool first =
+    !duplicate_since_ || now > duplicate_at_ + duplicate_memory;
+  if (first)
+    duplicate_since_ = now;
+  duplicate_at_ = now;
+  const bool over = now >= *duplicate_since_ + duplicate_patience
+                    && !life_->ending() && !seated;
   if (first)
     say("[node] " + address
         + " knows another process with this node's identity; "

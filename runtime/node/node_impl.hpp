@@ -4,59 +4,61 @@
 //      ^                    |  \--> exchange, links, control            |
 //      +------ send --------+<----------- new view: plan, roles --------+
 //
-// Split: node.cpp (life), node_world.cpp (context), node_views.cpp (what the
-// membership actor and clients cause), node_lines.cpp (last lines),
-// node_admission.cpp (keys, invites, revocations). Only these include it.
+// Each part tells the node by an interface, which is implemented here; what the
+// node keeps beside its parts is in state/, with locks of its own.
+//
+// Split: node.cpp (parts: start and end), node_world.cpp (context),
+// node_views.cpp (mesh_handler, membership_handler, control_handler),
+// node_others.cpp (other peers), node_admission.cpp (keys, invites,
+// revocations). Only these include it.
 #pragma once
 
-#include "runtime/job_journal.hpp"
-#include "runtime/node.hpp"
-#include "runtime/node/address_watcher.hpp"
-#include "runtime/node/beacon_filter.hpp"
-#include "runtime/node/control.hpp"
+#include "runtime/control/control.hpp"
+#include "runtime/discovery/address_finder.hpp"
+#include "runtime/discovery/address_watcher.hpp"
+#include "runtime/discovery/discovery.hpp"
+#include "runtime/jobs/job_journal.hpp"
 #include "runtime/node/membership_actor.hpp"
 #include "runtime/node/mesh.hpp"
+#include "runtime/node/node.hpp"
 #include "runtime/node/profile_keeper.hpp"
-#include "runtime/node/recent_lines.hpp"
 #include "runtime/node/setup.hpp"
+#include "runtime/node/state/known_nodes.hpp"
+#include "runtime/node/state/node_life.hpp"
+#include "runtime/node/state/role_actors.hpp"
+#include "runtime/node/state/waiting_requests.hpp"
 #include "runtime/node/status.hpp"
+#include "runtime/observe/recent_lines.hpp"
+#include "runtime/observe/timeline.hpp"
 #include "runtime/store/exchange.hpp"
-#include "runtime/timeline.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
 
 #include <atomic>
-#include <condition_variable>
-#include <map>
 #include <mutex>
 #include <optional>
-#include <thread>
 
 namespace shoal::runtime {
 
-class address_finder;
-class discovery;
-
-/// From the start of the end to its last line; then the process exits, since
-/// whatever hangs can not be trusted with data.
-inline constexpr std::chrono::seconds shutdown_max{15};
-/// The same where work is known to hang: the flight record can be written.
-inline constexpr std::chrono::seconds hung_shutdown_max{3};
 /// How often full queues are tried again and time limits looked at.
 inline constexpr std::chrono::milliseconds pulse_period{100};
 /// How often links are looked at for the profile.
 inline constexpr std::chrono::seconds look_period{1};
 
-class node::impl final : public context {
+class node::impl final : public context,
+                         public mesh_handler,
+                         public membership_handler,
+                         public control_handler,
+                         public discovery_handler,
+                         public finder_handler,
+                         public address_handler {
 public:
   impl(node_config config, role_table roles);
   ~impl() override;
 
   // node.cpp: life
   void leave(std::chrono::milliseconds deadline, bool drain);
-  bool wait_stopped(std::chrono::milliseconds timeout);
-  void stop();
 
   // node_world.cpp: context
   const core::peer_id& self() const override { return self_; }
@@ -74,7 +76,9 @@ public:
   void send_role(const core::peer_id& to, const std::string& role,
                  std::vector<std::byte> bytes) override;
   const role_table& roles() const override { return roles_; }
-  void bind_role(const std::string& address, caf::actor actor) override;
+  void bind_role(const std::string& address, caf::actor actor) override {
+    actors_.bind(address, std::move(actor));
+  }
   void worked(core::job_id job, core::nanoseconds busy) override;
   void propose_job_state(core::job_id job, core::job_state state,
                          std::uint64_t done_step, core::epoch since,
@@ -100,28 +104,6 @@ public:
 private:
   friend class node;
 
-  /// A client waits for a view: with its job, of another shoal, or whatever
-  /// `reached` says, which fills the answer.
-  struct wanted_view {
-    core::job_id job = 0; ///< or another tag that rejected{} names
-    core::shoal_id not_shoal{};
-    std::function<bool(const core::view& v, outcome& o)> reached;
-  };
-
-  /// A job that came before the first view; nobody waits for it after `until`.
-  struct early_job {
-    std::uint64_t token = 0;
-    core::job_entry job;
-    std::chrono::steady_clock::time_point until{};
-  };
-  static constexpr std::size_t early_jobs_max = 64;
-
-  /// A peer was asked for its last lines.
-  struct asked_lines {
-    core::peer_id peer{};
-    std::chrono::steady_clock::time_point until{}; ///< then nobody waits
-  };
-
   // node.cpp
   void start_services();
   void start_membership();
@@ -130,10 +112,6 @@ private:
   void start_watcher(std::vector<std::string> told);
   void require_threads() const;
   void start_parts();
-  void reap();
-  void watch_shutdown();
-  void begin_shutdown();
-  void end_shutdown();
   void tear_down();
   void end(const std::string& why);
 
@@ -142,37 +120,79 @@ private:
 
   // node_admission.cpp
   void admit(const core::view& v);
-  void use_keys(const core::cluster::key_record& keys);
-  void invite(std::uint64_t token, const make_invite& r);
-  void redeem(std::uint64_t token, const use_invite& r);
-  void revoke_peer(std::uint64_t token, const revoke& r);
-  void refused(transport::tls::refusal why, const std::string& address);
-  bool want(std::uint64_t token, wanted_view w);
+
+  // node_others.cpp
+  void say_if(const known_nodes::line& line);
 
   // node_views.cpp
-  membership_hooks make_membership_hooks();
-  control_hooks make_control_hooks();
-  mesh_hooks make_mesh_hooks();
+  static std::int64_t unix_ms();
   void tell_cluster(core::cluster::event e);
-  void take(const core::peer_id& from, envelope&& e);
-  void adopt(const core::cluster::new_view& v);
-  void start_roles();
-  void show_waiting(const core::cluster::waiting_for& w);
+
+  // mesh_handler
+  void up(const core::peer_id& peer, std::uint64_t instance) override;
+  void down(const core::peer_id& peer) override;
+  void connect_failed(const std::string& address, std::error_code why) override;
+  void reached(const std::string& address, const core::peer_id& peer) override;
+  void
+  refused(transport::tls::refusal why, const std::string& address) override;
+  void take(const core::peer_id& from, core::cluster::message&& m) override;
+  void take(const core::peer_id& from, core::job_message&& m) override;
+  void take(const core::peer_id& from, blob_request&& m) override;
+  void take(const core::peer_id& from, blob_chunk&& m) override;
+  void take(const core::peer_id& from, role_message&& m) override;
+  void take(const core::peer_id& from, client_reply&& m) override;
+  void take(const core::peer_id& from, client_request&& m) override;
+  void client_gone(const core::peer_id& client) override;
+
+  // membership_handler
+  void send(const std::vector<core::peer_id>& to,
+            const core::cluster::message& what) override;
+  void connect(const std::string& address) override;
+  void disconnect(const core::peer_id& peer) override;
+  void adopt(const core::cluster::new_view& v) override;
+  void waiting(const core::cluster::waiting_for& w) override;
+  void left(bool clean) override;
+  void shut_out() override;
+  void rejected(const core::cluster::rejected& r) override;
+  void use_keys(const core::cluster::key_record& keys) override;
+  void stepped(core::cluster::phase p,
+               std::vector<core::peer_id> reachable) override;
+
+  // control_handler
+  job_journal& journal() override { return *journal_; }
+  std::string status() const override;
+  std::string describe(core::job_id job) const override;
+  std::string lines(const ask_lines& r, std::uint64_t& next) const override;
+  meant_peer find(const std::string& word) const override;
+  void leave(bool drain) override { leave(leave_deadline, drain); }
+  void submit(std::uint64_t token, core::job_entry job) override;
+  void remove_job(std::uint64_t token, core::job_id job) override;
+  void recover(std::uint64_t token) override;
+  void invite(std::uint64_t token, const make_invite& r) override;
+  void redeem(std::uint64_t token, const use_invite& r) override;
+  void revoke_peer(std::uint64_t token, const revoke& r) override;
+  void hand_on(std::uint64_t token, const core::peer_id& peer,
+               client_request&& r) override;
+  std::string stop_job(core::job_id job, bool drain) override;
+  std::string wait_no_longer(core::job_id job) override;
+  std::string offer(const offer_checkpoint& r) override;
+  void fetch(const core::blob_digest& digest,
+             std::function<void(std::error_code)> done) override;
+  void send(const core::peer_id& to, const client_reply& reply) override;
+
+  // discovery_handler, finder_handler, address_handler
+  bool connected(std::uint64_t sender) const override;
+  void found(const std::string& address) override;
+  void counted(const beacon_counts& counts) override;
+  void strange(const std::string& host) override;
+  void listed(const std::string& address) override;
+  void addresses_changed(std::vector<std::string> addresses) override;
+
   void log_waiting(const std::string& text);
-  void submit(std::uint64_t token, core::job_entry job);
-  void remove_job(std::uint64_t token, core::job_id job);
-  void recover(std::uint64_t token);
-  std::string stop_job(core::job_id job, bool drain);
   /// To the supervisor, about a job that runs. @returns why not, or nothing
   template <class Message>
   std::string tell_job(core::job_id job, Message m);
-  void rejected(const core::cluster::rejected& r);
-  void lines(std::uint64_t token, const ask_lines& r);
-  void take_lines(const core::peer_id& from, client_reply&& reply);
   status_input now() const;
-  std::string describe(core::job_id job) const;
-  caf::actor role(const std::string& name) const;
-  void has_left(bool clean);
 
   recent_lines recent_; ///< what config_.observer tells
   node_config config_;
@@ -212,36 +232,16 @@ private:
   std::shared_ptr<const core::plan> plan_;
   core::cluster::phase phase_ = core::cluster::phase::created;
   std::vector<core::peer_id> reachable_;
-  /// Of this node's program, and of connected peers' as hello told.
-  std::map<core::peer_id, std::string> versions_;
-  /// What connected peers last said of their shoal: perhaps another.
-  std::map<core::peer_id, shoal_of_peer> strangers_;
-  std::map<std::string, caf::actor> actors_; ///< of roles
-  std::map<std::string, caf::actor> bound_;  ///< of placed roles
-  std::map<std::uint64_t, wanted_view> wanted_;
-  std::vector<early_job> early_;                     ///< until the first view
-  std::map<std::uint64_t, asked_lines> asked_lines_; ///< by token
   bool ready_ = false;
-  beacon_counts beacons_;
 
-  mutable std::mutex life_mutex_; ///< guards what follows
-  std::condition_variable life_;
-  bool failed_ = false; ///< it ends because it cannot go on
-  bool hung_ = false;   ///< and will not end in order
+  // TLS's progress thread.
   std::optional<std::chrono::steady_clock::time_point> duplicate_since_;
   std::chrono::steady_clock::time_point duplicate_at_{};
-  bool leaving_ = false;
-  bool released_ = false; ///< no job needs this peer
-  bool ending_ = false;   ///< stop as soon as possible
-  bool started_ = false;  ///< all parts are there: the reaper may end them
-  bool stopped_ = false;
-  std::string why_;
-  /// From when on the parts are taken down; and whether they are.
-  std::optional<std::chrono::steady_clock::time_point> shutdown_at_;
-  bool down_ = false;
-  std::optional<std::chrono::steady_clock::time_point> deadline_;
-  std::thread reaper_;   ///< both are made first: the end needs no new thread
-  std::thread watchdog_; ///< ends the process if the shutdown hangs
+
+  role_actors actors_;
+  waiting_requests requests_;
+  std::unique_ptr<known_nodes> known_;
+  std::unique_ptr<node_life> life_; ///< ends all of the above: it goes first
 };
 
 } // namespace shoal::runtime

@@ -28,7 +28,7 @@ std::shared_ptr<const core::plan> node::impl::plan() const {
 
 void node::impl::send(const core::peer_id& to, core::job_message message) {
   if (to == self_)
-    return take(self_, envelope(std::move(message)));
+    return take(self_, std::move(message));
   // A vote that is lost is asked for again (vote::again), as everything else
   // in the job's protocol; but that takes its time.
   mesh_->send_when_up(to, envelope(std::move(message)));
@@ -40,17 +40,9 @@ void node::impl::send_role(const core::peer_id& to, const std::string& role,
   SHOAL_ASSERT(bytes.size() <= role_message_bytes_max);
   role_message message{role, std::move(bytes)};
   if (to == self_)
-    take(self_, envelope(std::move(message)));
+    take(self_, std::move(message));
   else
     (void)mesh_->send(to, envelope(std::move(message)));
-}
-
-void node::impl::bind_role(const std::string& address, caf::actor actor) {
-  std::lock_guard lock(mutex_);
-  if (actor)
-    bound_[address] = std::move(actor);
-  else
-    bound_.erase(address);
 }
 
 void node::impl::worked(core::job_id job, core::nanoseconds busy) {
@@ -70,7 +62,7 @@ void node::impl::look_at_profile() {
   const auto p = keeper_->take(now);
   if (!p)
     return;
-  say("[node] telling the shoal what this node can do: " + p->why);
+  say("[node] plans will use what was measured here: " + p->why);
   core::cluster::update_profile e;
   e.device = p->device;
   e.networks = p->networks;
@@ -95,10 +87,7 @@ void node::impl::propose_expulsion(const core::peer_id& peer,
 
 void node::impl::hung(const std::string& why) {
   say("[node] " + why + ": this node ends");
-  {
-    std::lock_guard lock(life_mutex_);
-    hung_ = true;
-  }
+  life_->hang();
   end(why);
 }
 
@@ -119,13 +108,8 @@ void node::impl::fetch_blob(const core::blob_digest& digest,
 }
 
 void node::impl::released() {
-  {
-    std::lock_guard lock(life_mutex_);
-    if (!leaving_ || released_)
-      return;
-    released_ = true;
-  }
-  tell_cluster(core::cluster::leave_now{});
+  if (life_->release())
+    tell_cluster(core::cluster::leave_now{});
 }
 
 void node::impl::say(const std::string& line) {

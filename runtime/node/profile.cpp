@@ -3,8 +3,8 @@
 
 #include "kernels/backend.hpp"
 #include "kernels/thread_team.hpp"
-#include "runtime/host_limits.hpp"
-#include "runtime/node/file.hpp"
+#include "runtime/files/file.hpp"
+#include "runtime/host/host_limits.hpp"
 
 #include <fcntl.h>
 #include <sys/file.h>

@@ -1,22 +1,12 @@
 // runtime/node/profile_keeper.cpp -- what this node can do, as work shows it.
 #include "runtime/node/profile_keeper.hpp"
 
+#include "runtime/core/median.hpp"
+
 #include <algorithm>
 #include <utility>
 
 namespace shoal::runtime {
-
-namespace {
-
-std::uint64_t median(std::vector<std::uint64_t>& values) {
-  if (values.empty())
-    return 0;
-  const auto middle = values.begin() + std::ptrdiff_t(values.size() / 2);
-  std::ranges::nth_element(values, middle);
-  return *middle;
-}
-
-} // namespace
 
 profile_keeper::profile_keeper(const core::peer_id& self,
                                const core::device_profile& measured_at_start)
@@ -81,8 +71,8 @@ void profile_keeper::links(core::nanoseconds now, const core::view& v,
   }
   std::lock_guard lock(mutex_);
   for (auto& [name, f] : kinds)
-    watch_.network(now, name, core::nanoseconds(median(f.latency)),
-                   median(f.rate));
+    watch_.network(now, name, core::nanoseconds(core::median(f.latency)),
+                   core::median(f.rate));
 }
 
 std::optional<core::profile_watch::proposal>

@@ -9,9 +9,9 @@
 // job.
 #pragma once
 
-#include "runtime/core/profile_watch.hpp"
-#include "runtime/core/training/plan.hpp"
-#include "runtime/links.hpp"
+#include "runtime/core/measure/profile_watch.hpp"
+#include "runtime/core/planning/plan.hpp"
+#include "runtime/links/links.hpp"
 
 #include <memory>
 #include <mutex>

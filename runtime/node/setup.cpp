@@ -1,17 +1,18 @@
 // runtime/node/setup.cpp -- checks a node's configuration and loads its keys.
 #include "runtime/node/setup.hpp"
 
-#include "runtime/core/shown.hpp"
-#include "runtime/core/utf8.hpp"
-#include "runtime/host_list.hpp"
-#include "runtime/invite.hpp"
-#include "runtime/leftovers.hpp"
-#include "runtime/node.hpp" // node_error
-#include "runtime/node/file.hpp"
-#include "runtime/node/ip_address.hpp"
-#include "runtime/node/multicast.hpp" // list_interfaces
-#include "runtime/node/paired_ways.hpp"
-#include "runtime/vote_file.hpp"
+#include "runtime/control/invite.hpp"
+#include "runtime/core/setup_error.hpp"
+#include "runtime/core/text/shown.hpp"
+#include "runtime/core/text/utf8.hpp"
+#include "runtime/discovery/host_list.hpp"
+#include "runtime/discovery/multicast.hpp" // list_interfaces
+#include "runtime/discovery/own_addresses.hpp"
+#include "runtime/files/file.hpp"
+#include "runtime/host/ip_address.hpp"
+#include "runtime/identity/stale_files.hpp"
+#include "runtime/identity/vote_file.hpp"
+#include "runtime/links/paired_ways.hpp"
 #include "runtime/wire/codec.hpp" // limits
 
 #include <sys/socket.h>
@@ -27,9 +28,7 @@ namespace shoal::runtime {
 
 namespace fs = std::filesystem;
 
-/// Of each family. Every one is dialled, and while they all fail quickly a
-/// dead member is noticed sooner than by its silence.
-static constexpr std::size_t family_addresses_max = codec::addresses_max / 2;
+static_assert(own_addresses_max <= codec::addresses_max);
 
 throw_away_dir::~throw_away_dir() {
   std::error_code ignored;
@@ -42,8 +41,8 @@ const fs::path& throw_away_dir::make() {
   std::string name = std::string(tmp && *tmp ? tmp : "/tmp") + "/"
                      + embedded_folder + std::to_string(::getpid()) + "-XXXXXX";
   if (!::mkdtemp(name.data()))
-    throw node_error("cannot make a directory " + name + ": "
-                     + std::strerror(errno));
+    throw setup_error("cannot make a directory " + name + ": "
+                      + std::strerror(errno));
   return path_ = name;
 }
 
@@ -162,8 +161,8 @@ static void follow_replacements(const node_config& config, node_setup& out) {
   out.keys = std::move(kept);
 }
 
-/// What a join token brings: where the inviter is, the cluster's name and, unless
-/// this node has one already, the cluster key.
+/// What a join token brings: where the inviter is, the cluster's name and,
+/// unless this node has one already, the cluster key.
 static void use_token(const node_config& config, node_setup& out) {
   if (fs::exists(own_key_file(out.data_dir))) {
     if (const auto token = parse_token(config.join_token))
@@ -187,6 +186,11 @@ static void use_token(const node_config& config, node_setup& out) {
 /// @returns whether the key is one that machines share: not the user's own.
 static bool choose_key(const node_config& config, node_setup& out) {
   const fs::path own = own_key_file(out.data_dir);
+  if (!config.join_token.empty() && !config.cluster_key_file.empty())
+    throw usage_error(
+      "a join token and --cluster-key each bring the cluster key: leave one of "
+      "them out. With the key, name a peer by --join instead of the token, "
+      "which was not used");
   if (!config.join_token.empty())
     use_token(config, out);
   bool shared = true;
@@ -207,8 +211,9 @@ static bool choose_key(const node_config& config, node_setup& out) {
   return shared;
 }
 
-/// Hosts of a list look for this node at node_port only. Elsewhere several nodes
-/// of one machine may serve others: the first has node_port, the rest any.
+/// Hosts of a list look for this node at node_port only. Elsewhere several
+/// nodes of one machine may serve others: the first has node_port, the rest
+/// any.
 static void
 choose_listener(const node_config& config, bool shared, node_setup& out) {
   if (!config.listen.empty()) {
@@ -261,31 +266,6 @@ void set_up(const node_config& config, node_setup& out) {
                 : config.embedded    ? "train-" + std::to_string(::getpid())
                                      : host_name(),
                 codec::name_bytes_max);
-}
-
-std::vector<std::string> reachable_addresses(const std::string& bound) {
-  const auto host = parse_ip(host_of(bound));
-  if (!host || !is_any(host->address))
-    return {without_interface(bound)};
-  std::uint16_t port = 0;
-  const auto* digits = bound.data() + bound.rfind(':') + 1;
-  std::from_chars(digits, bound.data() + bound.size(), port);
-  const bool six = !is_v4(host->address);
-  std::vector<std::string> v4;
-  std::vector<std::string> v6;
-  std::vector<std::string> local;    // of IPv6, within one network
-  std::vector<std::string> loopback; // if there is nothing else
-  for (const network_interface& i : list_interfaces())
-    for (const ip_address& a : i.addresses) {
-      auto& to = i.loopback || is_loopback(a) ? loopback
-                 : is_v4(a)                   ? v4
-                 : is_link_local(a)           ? local
-                                              : v6;
-      if ((six || is_v4(a)) && to.size() < family_addresses_max)
-        to.push_back(to_text({a, 0}, port));
-    }
-  v4.insert(v4.end(), v6.begin(), v6.end());
-  return !v4.empty() ? v4 : !local.empty() ? local : loopback;
 }
 
 } // namespace shoal::runtime

@@ -1,12 +1,12 @@
 // runtime/node/setup.hpp -- from a node's configuration to what it runs with.
 //
-// Errors: node_error, whose text names the flag and what to do; usage_error for
+// Errors: setup_error, whose text names the flag and what to do; usage_error for
 //         what the flags themselves have wrong.
 #pragma once
 
 #include "runtime/core/cluster/events.hpp"
-#include "runtime/identity.hpp"
-#include "runtime/node_config.hpp"
+#include "runtime/identity/identity.hpp"
+#include "runtime/node/node_config.hpp"
 
 #include <memory>
 #include <optional>
@@ -47,8 +47,5 @@ struct node_setup {
 };
 
 void set_up(const node_config& config, node_setup& out);
-
-/// The addresses by which others reach a listener that is bound to `bound`.
-std::vector<std::string> reachable_addresses(const std::string& bound);
 
 } // namespace shoal::runtime

@@ -3,14 +3,14 @@
 // Each object is a table: name, type, unit, meaning, and how to get the value.
 #include "runtime/node/status.hpp"
 
-#include "runtime/core/training/detours.hpp"
-#include "runtime/core/training/host_memory.hpp"
-#include "runtime/core/training/plan_reasons.hpp"
-#include "runtime/job_journal.hpp"
-#include "runtime/json_table.hpp"
-#include "runtime/model/json.hpp"
-#include "runtime/plan_json.hpp"
-#include "runtime/unheld_roles.hpp"
+#include "runtime/core/planning/detours.hpp"
+#include "runtime/core/planning/host_memory.hpp"
+#include "runtime/core/planning/plan_reasons.hpp"
+#include "runtime/files/json.hpp"
+#include "runtime/files/json_table.hpp"
+#include "runtime/jobs/job_journal.hpp"
+#include "runtime/jobs/plan_json.hpp"
+#include "runtime/jobs/unheld_roles.hpp"
 
 #include <algorithm>
 #include <cstdio>
@@ -37,13 +37,6 @@ const char* phase_name(core::cluster::phase p) {
   return "unknown";
 }
 
-/// Text: JSON numbers of other programs lose the last digits.
-std::string job_text(core::job_id job) {
-  char id[17];
-  std::snprintf(id, sizeof id, "%016llx", static_cast<unsigned long long>(job));
-  return id;
-}
-
 std::string name_of(const core::view& v, const core::member_id& id) {
   const core::member* m = core::find_member(v, id.peer);
   return m && !m->name.empty() ? m->name : core::short_name(id.peer);
@@ -67,7 +60,8 @@ const json_table<device_of>& device_table() {
      [](d v) { return json(v.is.threads); }},
     {"host_threads", "whole number", "", "cores of its machine; 0: not known",
      [](d v) { return json(v.is.host_threads); }},
-    {"mflops", "whole number", "MFLOP/s", "measured in float32 products",
+    {"mflops", "whole number", "MFLOP/s",
+     "measured in float32 products when its node started, or by steps since",
      [](d v) { return json(v.is.mflops); }},
     {"stream_mbps", "whole number", "MB/s",
      "measured speed of its memory; 0: not known",
@@ -221,6 +215,15 @@ json step_of(const job_of& j) {
   return json(j.last ? std::max(j.last->step, j.is.done_step) : j.is.done_step);
 }
 
+/// Of the last step, or nothing: of a job that has ended, what such a node knows
+/// of an earlier step is not shown as that.
+json of_last_step(const job_of& j, double job_event::*value) {
+  const bool ended = j.is.state != core::job_state::running;
+  return j.last && !(ended && j.last->step < j.is.done_step)
+           ? json((*j.last).*value)
+           : left_out();
+}
+
 json waiting_of(const job_of& j) {
   if (j.place && !j.place->is.why_waiting.empty())
     return json(j.place->is.why_waiting);
@@ -231,7 +234,7 @@ const json_table<job_of>& job_table() {
   using j = const job_of&;
   static const json_table<job_of> table{
     {"id", "text", "", "16 hexadecimal digits",
-     [](j v) { return json(job_text(v.is.id)); }},
+     [](j v) { return json(core::job_text(v.is.id)); }},
     {"name", "text", "", "of its run file",
      [](j v) { return json(v.is.name); }},
     {"state", "text", "", "`running`, `done`, `cancelled` or `failed`",
@@ -252,10 +255,12 @@ const json_table<job_of>& job_table() {
      [](j v) {
        return v.is.submitted_ms == 0 ? left_out() : json(v.is.submitted_ms);
      }},
-    {"loss", "number or null, optional", "nats", "of the last step",
-     [](j v) { return v.last ? json(v.last->loss) : left_out(); }},
-    {"tokens_per_s", "number, optional", "tokens/s", "of the last step",
-     [](j v) { return v.last ? json(v.last->tokens_per_s) : left_out(); }},
+    {"loss", "number or null, optional", "nats",
+     "of the last step, if this node knows it",
+     [](j v) { return of_last_step(v, &job_event::loss); }},
+    {"tokens_per_s", "number, optional", "tokens/s",
+     "of the last step, if this node knows it",
+     [](j v) { return of_last_step(v, &job_event::tokens_per_s); }},
     {"cause", "text, optional", "", "why it failed",
      [](j v) { return v.is.cause.empty() ? left_out() : json(v.is.cause); }},
     {"waiting", "text, optional", "", "what it waits for", waiting_of},
@@ -321,7 +326,7 @@ const json_table<link_hub::job_bytes>& job_bytes_table() {
   using b = const link_hub::job_bytes&;
   static const json_table<link_hub::job_bytes> table{
     {"job", "text", "", "its id; empty: of no job",
-     [](b v) { return json(v.job ? job_text(v.job) : ""); }},
+     [](b v) { return json(v.job ? core::job_text(v.job) : ""); }},
     {"sent_bytes", "whole number", "bytes", "to that peer",
      [](b v) { return json(v.sent); }},
     {"received_bytes", "whole number", "bytes", "from that peer",
@@ -345,6 +350,12 @@ const json_table<link_hub::link_stat>& moved_table() {
     {"bytes_per_s", "whole number or null", "bytes/s",
      "of what this node sends; null: not known",
      [](l v) { return v.bytes_per_s ? json(v.bytes_per_s) : json(); }},
+    {"measured_ms_ago", "whole number, optional", "ms",
+     "since either of both was measured last",
+     [](l v) {
+       return v.latency_ns || v.bytes_per_s ? json(v.age_ns / 1'000'000)
+                                            : left_out();
+     }},
     {"jobs", "list of objects", "", "the same by job",
      [](l v) { return written_each(job_bytes_table(), v.jobs); },
      texts_of(job_bytes_table())}};
@@ -402,23 +413,32 @@ json links_json(const status_input& in) {
 
 // All of it.
 
-const json_table<beacon_counts>& beacons_table() {
-  using b = const beacon_counts&;
-  static const json_table<beacon_counts> table{
+const json_table<status_input>& beacons_table() {
+  using s = const status_input&;
+  static const json_table<status_input> table{
     {"dialled", "whole number", "", "of a peer that was then contacted",
-     [](b v) { return json(v.dialled); }},
+     [](s v) { return json(v.beacons.dialled); }},
     {"connected", "whole number", "", "of a peer that is connected already",
-     [](b v) { return json(v.connected); }},
+     [](s v) { return json(v.beacons.connected); }},
     {"crowded", "whole number", "", "not looked at: more than the limit",
-     [](b v) { return json(v.crowded); }},
+     [](s v) { return json(v.beacons.crowded); }},
     {"strange", "whole number", "", "malformed, or of another cluster or key",
-     [](b v) { return json(v.strange); }},
+     [](s v) { return json(v.beacons.strange); }},
+    {"strange_last_minute", "whole number", "", "of these, in the last 60 s",
+     [](s v) { return json(v.beacons.strange_lately.last_minute(v.unix_ms)); }},
+    {"strange_age_ms", "whole number, optional", "ms",
+     "since the last of these",
+     [](s v) {
+       const std::int64_t age = v.beacons.strange_lately.age_ms(v.unix_ms);
+       return v.beacons.strange == 0 ? left_out()
+                                     : json(std::max<std::int64_t>(age, 0));
+     }},
     {"old", "whole number", "", "repeated or overtaken",
-     [](b v) { return json(v.old); }},
+     [](s v) { return json(v.beacons.old); }},
     {"elsewhere", "whole number", "", "from another address than they name",
-     [](b v) { return json(v.elsewhere); }},
+     [](s v) { return json(v.beacons.elsewhere); }},
     {"paused", "whole number", "", "of a peer that was contacted just before",
-     [](b v) { return json(v.paused); }}};
+     [](s v) { return json(v.beacons.paused); }}};
   return table;
 }
 
@@ -498,6 +518,20 @@ json other_shoals_json(const status_input& in) {
   return out;
 }
 
+const json_table<apart_node>& apart_table() {
+  using a = const apart_node&;
+  static const json_table<apart_node> table{
+    {"address", "text", "", "where it is, or its host",
+     [](a v) { return json(v.address); }},
+    {"why", "text", "", "why it is apart, and what to do",
+     [](a v) { return json(v.why); }},
+    {"since_unix_ms", "whole number", "ms", "Unix time of the first time",
+     [](a v) { return json(std::uint64_t(v.since_ms)); }},
+    {"latest_unix_ms", "whole number", "ms", "Unix time of the last time",
+     [](a v) { return json(std::uint64_t(v.latest_ms)); }}};
+  return table;
+}
+
 const json_table<status_input>& status_table() {
   using s = const status_input&;
   static const json_table<status_input> table{
@@ -525,13 +559,18 @@ const json_table<status_input>& status_table() {
     {"other_shoals", "list of objects", "",
      "of this cluster and in reach: they join when no job is in the way",
      other_shoals_json, texts_of(other_shoal_table())},
+    {"apart", "list of objects", "",
+     "nodes that this one has met in the last 10 minutes and that are not of "
+     "its shoal: another cluster key or --cluster",
+     [](s v) { return written_each(apart_table(), v.apart); },
+     texts_of(apart_table())},
     {"cuts", "list of lists of texts", "",
      "ids of two members each that cannot reach each other", cuts_json},
     {"links", "list of objects", "", "how tensors reach each peer", links_json,
      texts_of(pair_table())},
     {"beacons", "object", "",
      "multicast beacons that were received, by what became of them",
-     [](s v) { return written(beacons_table(), v.beacons); },
+     [](s v) { return written(beacons_table(), v); },
      texts_of(beacons_table())}};
   return table;
 }

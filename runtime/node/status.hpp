@@ -2,11 +2,13 @@
 #pragma once
 
 #include "runtime/core/cluster/membership.hpp"
-#include "runtime/core/training/plan.hpp"
-#include "runtime/field_text.hpp"
-#include "runtime/links.hpp"
-#include "runtime/node/beacon_filter.hpp"
-#include "runtime/node/paired_ways.hpp"
+#include "runtime/core/planning/plan.hpp"
+#include "runtime/discovery/apart_nodes.hpp"
+#include "runtime/discovery/beacon_filter.hpp"
+#include "runtime/files/field_text.hpp"
+#include "runtime/links/links.hpp"
+#include "runtime/links/paired_ways.hpp"
+#include "runtime/node/state/known_nodes.hpp" // shoal_of_peer
 
 #include <map>
 #include <string>
@@ -15,14 +17,6 @@
 namespace shoal::runtime {
 
 class job_journal;
-
-/// What a connected peer says of the shoal that it is in.
-struct shoal_of_peer {
-  core::shoal_id shoal{};
-  std::string name; ///< of the peer
-  std::uint32_t members = 0;
-  std::uint32_t running = 0; ///< jobs
-};
 
 struct status_input {
   core::peer_id self{};
@@ -39,6 +33,8 @@ struct status_input {
   std::vector<link_hub::link_stat> links;
   std::vector<std::pair<core::peer_id, pair_choice>> pairs;
   beacon_counts beacons;
+  std::vector<apart_node> apart; ///< nodes met that are not of this shoal
+  std::int64_t unix_ms = 0;      ///< now, to which ages are relative
   const job_journal* journal = nullptr; ///< may be null
 };
 

@@ -1,8 +1,8 @@
-// runtime/store/disk_meter.hpp -- what a disk has moved, how fast, and of what.
+// runtime/store/disk_meter.hpp -- measures the progress and the speed of a disk.
 //
-// Fed by the store with each piece of work on a file, and with the bytes of it
-// as they are done: whoever waits can tell a disk that is slow from one that
-// hangs (runtime/core/training/stall_watch.hpp).
+// The store reports each piece of work on a file, and the bytes of it as they
+// are done. So an observer can tell a slow disk from one that hangs
+// (runtime/core/training/stall_watch.hpp).
 //
 // Units:   nanoseconds of the steady clock; bytes per second.
 // Threads: any.
@@ -21,27 +21,27 @@ namespace shoal::runtime {
 
 class disk_meter {
 public:
-  /// Below this the fixed cost of a file, not the disk, is measured.
+  /// Below this, the fixed cost of a file would be measured, not the disk.
   static constexpr std::uint64_t rate_bytes_min = std::uint64_t{1} << 20;
   static constexpr std::size_t rates_kept = 16;
 
   struct reading {
-    std::uint64_t bytes = 0;        ///< moved in all
-    core::nanoseconds moved_at = 0; ///< the newest of them; 0: none yet
-    std::uint64_t piece_bytes = 0;  ///< of the piece under way; 0: none
-    std::uint64_t bytes_per_s = 0;  ///< the slowest of late; 0: not known
+    std::uint64_t bytes = 0;        ///< moved in total
+    core::nanoseconds moved_at = 0; ///< when the latest moved; 0: none yet
+    std::uint64_t piece_bytes = 0;  ///< of the piece in progress; 0: none
+    std::uint64_t bytes_per_s = 0;  ///< the slowest recent rate; 0: not known
   };
   reading read() const;
 
-  /// One call that reads or writes so many bytes of a file. Where there are
-  /// several at a time, piece_bytes is that of the newest.
+  /// One call that reads or writes `bytes` of a file. If there are several at a
+  /// time, piece_bytes is that of the latest.
   class piece {
   public:
     piece(disk_meter& meter, std::uint64_t bytes);
     ~piece();
     piece(const piece&) = delete;
     piece& operator=(const piece&) = delete;
-    /// So many more of them are done.
+    /// `bytes` more of them are done.
     void moved(std::uint64_t bytes);
 
   private:

@@ -1,9 +1,9 @@
-// runtime/store/exchange.cpp -- fetches, their holders and the server's side.
+// runtime/store/exchange.cpp -- fetches, their holders, and serving blobs.
 #include "runtime/store/exchange.hpp"
 
-#include "runtime/device_queue.hpp"
-#include "runtime/errc.hpp"
-#include "runtime/serial.hpp"
+#include "runtime/core/errc.hpp"
+#include "runtime/work/device_queue.hpp"
+#include "runtime/work/serial.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -24,28 +24,28 @@ struct asked {
   int tries = 1;
 };
 
-/// One blob on its way here.
+/// One blob that is being fetched.
 struct fetching {
   blob_digest digest{};
   std::optional<std::uint64_t> given; ///< size, as the caller knows it
   std::vector<peer_id> holders;
   std::vector<blob_exchange::callback> done;
 
-  std::size_t holder = 0;    ///< whom it asks
+  std::size_t holder = 0;    ///< the one being asked
   bool alone = false;        ///< second round: no two holders are mixed
   bool doubted = false;      ///< holders disagreed
   std::error_code error;     ///< of the holders so far
-  std::uint64_t attempt = 0; ///< what the disk does for an older one is void
+  std::uint64_t attempt = 0; ///< disk work of an older attempt is ignored
 
   std::optional<std::uint64_t> total;
-  std::uint64_t next = 0;    ///< first byte that nobody was asked for
+  std::uint64_t next = 0;    ///< first byte not requested yet
   std::uint64_t written = 0; ///< bytes handed to the disk
   std::size_t on_disk = 0;   ///< chunks that the disk has not finished
-  bool goes_on = false;      ///< an earlier fetch wrote the first of them
-  bool at_disk = false;      ///< which opens or commits it: all else waits
+  bool goes_on = false;      ///< an earlier fetch wrote the first bytes
+  bool at_disk = false;      ///< the disk opens or commits it; all else waits
   std::map<std::uint64_t, asked> in_flight;                ///< by number
   std::map<std::uint64_t, std::vector<std::byte>> arrived; ///< by offset
-  /// The disk's: opened with the first bytes.
+  /// Used by the disk queue; opened with the first bytes.
   std::shared_ptr<std::unique_ptr<blob_writer>> writer;
 };
 
@@ -137,7 +137,7 @@ void state::begin_waiting() {
   }
 }
 
-/// Goes on where an earlier fetch was cut.
+/// Continues where an earlier fetch stopped.
 void state::take_begun(const fetch_ptr& f) {
   f->at_disk = true;
   settings.disk->submit(
@@ -160,7 +160,7 @@ void state::take_begun(const fetch_ptr& f) {
     });
 }
 
-/// From the first byte.
+/// Starts again at the first byte.
 void state::restart(fetching& f) {
   ++f.attempt;
   f.total = f.given;
@@ -184,7 +184,7 @@ void state::go_on(const fetch_ptr& f) {
   }
 }
 
-/// Fills the window. @returns false if the holder cannot be reached.
+/// Fills the window with requests. @returns false if the holder is unreachable.
 bool state::ask(fetching& f) {
   const auto more = [&] {
     if (!f.total) // one chunk, to learn the size
@@ -194,7 +194,7 @@ bool state::ask(fetching& f) {
                 < blob_exchange::window;
   };
   while (more()) {
-    // Of a blob that goes on the size alone: it may be smaller than that.
+    // To continue a blob, first only its size: it may be smaller than that.
     auto bytes = f.goes_on && !f.total ? 0 : blob_exchange::chunk_bytes;
     const auto offset = f.total || !f.goes_on ? f.next : 0;
     if (f.total)
@@ -258,7 +258,7 @@ void state::chunk(const peer_id& from, blob_chunk c) {
   const auto f = found->second;
   const auto request = f->in_flight.find(c.number);
   if (request == f->in_flight.end() || f->holders[f->holder] != from)
-    return; // late, or from nobody who was asked
+    return; // late, or from a peer that was not asked
   if (const auto error = check(*f, request->second.request, c)) {
     f->doubted |= error == errc::corrupt;
     return next_holder(f, error);
@@ -268,7 +268,7 @@ void state::chunk(const peer_id& from, blob_chunk c) {
   if (!f->total) {
     f->total = c.total_bytes;
     f->next = f->written + c.bytes.size();
-    if (f->next > c.total_bytes) // what went on is not of this blob
+    if (f->next > c.total_bytes) // the earlier bytes are not of this blob
       restart(*f);
   }
   if (!c.bytes.empty())
@@ -307,7 +307,7 @@ void state::written(const fetch_ptr& f, std::uint64_t attempt,
     return;
   --f->on_disk;
   if (why)
-    return finish(f, why); // no other holder has a larger disk for us
+    return finish(f, why); // another holder does not give us a larger disk
   go_on(f);
 }
 
@@ -317,7 +317,7 @@ void state::commit(const fetch_ptr& f) {
   settings.disk->submit(
     [blobs = settings.blobs, writer = f->writer, result,
      digest = f->digest](kernels::backend&) {
-      if (!*writer) // it is empty
+      if (!*writer) // the blob is empty
         *writer = blobs->write_of(digest);
       core::blob_digest real;
       *result = (*writer)->commit(real, digest);
@@ -330,7 +330,7 @@ void state::commit(const fetch_ptr& f) {
         f->at_disk = false;
         if (*result != errc::corrupt)
           return me.finish(f, *result);
-        if (f->goes_on) { // what there was may be to blame
+        if (f->goes_on) { // the earlier bytes may be at fault
           me.restart(*f);
           return me.go_on(f);
         }

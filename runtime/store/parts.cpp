@@ -1,7 +1,7 @@
-// runtime/store/parts.cpp -- a file each, in one folder.
+// runtime/store/parts.cpp -- one file for each part, in one folder.
 #include "runtime/store/parts.hpp"
 
-#include "runtime/core/hex.hpp"
+#include "runtime/core/text/hex.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>

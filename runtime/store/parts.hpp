@@ -1,17 +1,17 @@
-// runtime/store/parts.hpp -- what has come so far of blobs on their way.
+// runtime/store/parts.hpp -- the bytes received so far of unfinished blobs.
 //
-// A fetch that is cut, be it by the end of its process, goes on where it
-// stopped: its bytes so far are in a file that the blob's digest names. They
-// are not synced; what a power failure makes of them, the hash of the whole
-// finds out. One writer at a time has a part. Old ones go when the store is
-// opened and when another is begun.
+// A fetch that was interrupted, also by the end of its process, continues where
+// it stopped: its bytes so far are in a file named by the blob's digest. They
+// are not synced; if a power failure damages them, the hash of the complete
+// blob shows it. One writer at a time has a part. Old parts are removed when
+// the store is opened and when another part is begun.
 //
-// Threads: any. All but bytes() block on the disk.
-// Errors:  none; a part that cannot be had, or kept, is none.
+// Threads: any. All functions but bytes() block on the disk.
+// Errors:  none; a part that cannot be opened or kept counts as absent.
 #pragma once
 
 #include "runtime/core/ids.hpp"
-#include "runtime/posix.hpp"
+#include "runtime/files/posix.hpp"
 
 #include <chrono>
 #include <cstddef>
@@ -31,8 +31,8 @@ class part_files {
   };
 
 public:
-  /// The file, and the right to write it until this is gone. May outlive the
-  /// folder's object.
+  /// The file, and the right to write it while this object lives. It may
+  /// outlive the part_files object.
   class part {
   public:
     part(std::shared_ptr<writers> all, const core::blob_digest& digest,
@@ -42,21 +42,21 @@ public:
     part& operator=(const part&) = delete;
 
     const std::filesystem::path file;
-    posix::descriptor fd; ///< at the end of what is there
+    posix::descriptor fd; ///< at the end of the existing bytes
 
   private:
     std::shared_ptr<writers> all_;
     core::blob_digest digest_;
   };
 
-  /// Removes what has been here for too long.
+  /// Removes parts that are too old.
   explicit part_files(std::filesystem::path folder);
 
-  /// 0: nothing of it is here.
+  /// The bytes of a part; 0: there is none.
   std::uint64_t bytes(const core::blob_digest& digest) const;
-  /// Null while somebody has it, or where the disk refuses it.
+  /// Null while another writer has it, or if the disk refuses it.
   std::unique_ptr<part> begin(const core::blob_digest& digest);
-  /// As begin(), behind what is there. Null if nothing is.
+  /// Like begin(), but after the existing bytes. Null if there are none.
   std::unique_ptr<part> go_on(const core::blob_digest& digest);
   void remove(const core::blob_digest& digest);
 

@@ -1,13 +1,13 @@
 // runtime/store/store.cpp -- blobs as files named by their hash.
 #include "runtime/store/store.hpp"
 
-#include "runtime/core/hex.hpp"
-#include "runtime/errc.hpp"
-#include "runtime/posix.hpp"
+#include "runtime/core/errc.hpp"
+#include "runtime/core/text/hex.hpp"
+#include "runtime/files/posix.hpp"
+#include "runtime/files/sha256.hpp"
 #include "runtime/store/parts.hpp"
 
 #include <fcntl.h>
-#include <openssl/evp.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -27,32 +27,8 @@ using core::blob_digest;
 
 namespace {
 
-/// So much of a file is one step forward.
+/// The disk meter counts a file in steps of this size.
 constexpr std::size_t block_bytes = std::size_t{4} << 20;
-
-/// SHA-256 piece by piece.
-class hasher {
-public:
-  hasher() : context_(EVP_MD_CTX_new()) {
-    if (!context_ || EVP_DigestInit_ex(context_, EVP_sha256(), nullptr) != 1)
-      throw std::runtime_error("store: OpenSSL has no SHA-256");
-  }
-  ~hasher() { EVP_MD_CTX_free(context_); }
-  hasher(const hasher&) = delete;
-  hasher& operator=(const hasher&) = delete;
-
-  void add(std::span<const std::byte> bytes) {
-    EVP_DigestUpdate(context_, bytes.data(), bytes.size());
-  }
-  blob_digest finish() {
-    blob_digest digest{};
-    EVP_DigestFinal_ex(context_, digest.data(), nullptr);
-    return digest;
-  }
-
-private:
-  EVP_MD_CTX* context_;
-};
 
 class mapped_blob final : public blob {
 public:
@@ -66,11 +42,11 @@ public:
   }
 
 private:
-  void* at_; ///< null when empty: nothing cannot be mapped
+  void* at_; ///< null if empty: an empty file cannot be mapped
   std::size_t bytes_;
 };
 
-/// Where the disk takes nothing.
+/// A blob in memory, for when the disk refuses to write.
 class memory_blob final : public blob {
 public:
   explicit memory_blob(std::vector<std::byte> bytes)
@@ -127,7 +103,7 @@ public:
 
   std::uint64_t written() const override { return bytes_; }
 
-  /// Takes what is in the file already.
+  /// Takes the bytes that the file already has.
   std::error_code take_begun();
 
 private:
@@ -139,11 +115,11 @@ private:
   std::unique_ptr<part_files::part> part_; ///< null: a temporary file
   fs::path file_;
   posix::descriptor fd_;
-  hasher hash_;
+  sha256_hash hash_;
   std::uint64_t bytes_ = 0;
   std::error_code error_;
   std::error_code refused_; ///< by the disk
-  /// All of it, where memory will do.
+  /// The complete data, if memory is allowed to hold it.
   std::optional<std::vector<std::byte>> copy_;
   bool committed_ = false;
 };
@@ -153,8 +129,8 @@ public:
   explicit disk_store(fs::path folder)
     : folder_(std::move(folder)), parts_(folder_ / "parts") {
     fs::create_directories(folder_ / "tmp");
-    fs::permissions(folder_, fs::perms::owner_all); // text of the user's
-    // What a process that died has left half written.
+    fs::permissions(folder_, fs::perms::owner_all); // holds the user's text
+    // Files that a process left half written when it died.
     for (const auto& left : fs::directory_iterator(folder_ / "tmp"))
       fs::remove(left.path());
   }
@@ -222,7 +198,7 @@ public:
       std::unique_lock guard(mutex_);
       const bool wanted = in_memory_.erase(digest) > 0;
       guard.unlock();
-      if (!wanted) // removed meanwhile
+      if (!wanted) // removed in the meantime
         static_cast<void>(remove(digest));
     }
   }
@@ -375,10 +351,10 @@ private:
     return at == in_memory_.end() ? nullptr : at->second;
   }
 
-  /// Of a file as it comes from the disk.
+  /// The hash of a file as it is read from the disk.
   blob_digest hash_of(std::span<const std::byte> bytes) {
     disk_meter::piece at_work(meter_, bytes.size());
-    hasher hash;
+    sha256_hash hash;
     while (!bytes.empty()) {
       const auto block = bytes.first(std::min(bytes.size(), block_bytes));
       hash.add(block);
@@ -396,7 +372,7 @@ private:
     std::error_code none;
     fs::create_directories(folder_ / "corrupt", none);
     fs::rename(path, aside(digest), none);
-    if (none) // rather gone than read again
+    if (none) // removed, so that it is not read again
       fs::remove(path, none);
   }
 
@@ -405,9 +381,9 @@ private:
   disk_meter meter_;
   std::atomic<std::uint64_t> next_temporary_{0};
   mutable std::mutex mutex_;
-  /// Read or written whole by this process; one entry for each of its blobs.
+  /// Blobs that this process has read or written completely; one entry each.
   std::set<blob_digest> verified_;
-  std::set<blob_digest> needed_; ///< memory will do
+  std::set<blob_digest> needed_; ///< memory may hold these
   std::map<blob_digest, std::shared_ptr<const blob>> in_memory_;
 };
 
@@ -446,7 +422,7 @@ std::error_code disk_writer::take_begun() {
   return error_;
 }
 
-/// What is, or will be, in the file.
+/// Counts bytes that are, or will be, in the file.
 std::error_code disk_writer::count(std::span<const std::byte> bytes) {
   bytes_ += bytes.size();
   if (bytes_ > store::blob_bytes_max)
@@ -459,7 +435,7 @@ std::error_code disk_writer::count(std::span<const std::byte> bytes) {
   return {};
 }
 
-/// A block at a time, so that the meter sees a large one move.
+/// Writes a block at a time, so that the meter sees a large write progress.
 std::error_code disk_writer::write(std::span<const std::byte> bytes) {
   disk_meter::piece at_work(home_.meter(), bytes.size());
   while (!bytes.empty()) {
@@ -505,18 +481,6 @@ std::error_code disk_writer::sync_and_adopt(const blob_digest& digest) {
 
 std::unique_ptr<store> store::open(const fs::path& folder) {
   return std::make_unique<disk_store>(folder);
-}
-
-core::blob_digest sha256(std::span<const std::byte> bytes) {
-  return sha256_joined(std::span(&bytes, 1));
-}
-
-core::blob_digest
-sha256_joined(std::span<const std::span<const std::byte>> pieces) {
-  hasher hash;
-  for (const auto& piece : pieces)
-    hash.add(piece);
-  return hash.finish();
 }
 
 } // namespace shoal::runtime

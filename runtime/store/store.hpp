@@ -1,14 +1,15 @@
 // runtime/store/store.hpp -- content-addressed blobs on this node's disk.
 //
-// A blob is named by the SHA-256 of its bytes. Blobs are written to a
-// temporary name, synced and renamed, so a name that exists is whole; it is
+// A blob is named by the SHA-256 of its bytes. Blobs are written under a
+// temporary name, synced and renamed, so a blob with a name is complete; it is
 // verified again when it is first read. Peers fetch blobs from each other in
-// chunks over control messages (runtime/node); whoever holds one serves it.
+// chunks over control messages (runtime/node); every holder of a blob serves
+// it.
 //
 // Threads: any; calls block on the disk, so actors call them from device or
 //          I/O work, not from handlers (contains() is cheap).
-// Errors:  std::error_code of the file system; errc::corrupt when a blob's
-//          bytes do not hash to its name (it is then set aside).
+// Errors:  std::error_code of the file system; errc::corrupt if a blob's bytes
+//          do not hash to its name (the blob is then set aside).
 #pragma once
 
 #include "runtime/core/ids.hpp"
@@ -27,7 +28,7 @@
 
 namespace shoal::runtime {
 
-/// A blob mapped read-only; unmapped when the last holder lets go.
+/// A blob mapped read-only; unmapped when its last owner releases it.
 class blob {
 public:
   virtual ~blob() = default;
@@ -37,7 +38,7 @@ public:
 /// Writes one blob piece by piece.
 class blob_writer {
 public:
-  /// Without commit(): nothing remains, but see store::write_of().
+  /// Without commit() nothing remains; but see store::write_of().
   virtual ~blob_writer() = default;
   [[nodiscard]] virtual std::error_code
   append(std::span<const std::byte> bytes) = 0;
@@ -45,7 +46,7 @@ public:
   [[nodiscard]] virtual std::error_code
   commit(core::blob_digest& digest,
          const std::optional<core::blob_digest>& expected) = 0;
-  /// Bytes in it.
+  /// The bytes written so far.
   virtual std::uint64_t written() const = 0;
 };
 
@@ -57,55 +58,54 @@ public:
 
   virtual bool contains(const core::blob_digest& digest) const = 0;
   virtual std::uint64_t size(const core::blob_digest& digest) const = 0;
-  /// Since it was written; 0 if it is not here.
+  /// The time since it was written; 0 if it is not here.
   virtual std::chrono::seconds age(const core::blob_digest& digest) const = 0;
   virtual std::unique_ptr<blob_writer> write() = 0;
 
-  /// From now on, where the disk refuses this blob it is held in memory, as far
-  /// as memory_bytes_max for all of them allows: for what this node cannot go on
-  /// without. It is in the store like any other until the process ends.
+  /// From now on, if the disk refuses this blob, it is held in memory, as long
+  /// as all such blobs stay within memory_bytes_max. For data that this node
+  /// cannot do without. Until the process ends, the store treats it like any
+  /// other blob.
   virtual void may_stay_in_memory(const core::blob_digest&) {}
-  /// As write(), for a blob of this name. What it has written stays without
-  /// commit(), also beyond this process, unless the disk refused some.
+  /// Like write(), for a blob of this name. The written bytes remain without
+  /// commit(), also after this process, unless the disk refused some.
   virtual std::unique_ptr<blob_writer> write_of(const core::blob_digest&) {
     return write();
   }
-  /// Bytes that a writer has left of a blob. Cheap.
+  /// The bytes that a writer has left of an unfinished blob. Cheap.
   virtual std::uint64_t begun(const core::blob_digest&) const { return 0; }
-  /// As write_of(), behind them, which it reads. Null: there are none.
+  /// Like write_of(), but continues after those bytes, which it reads. Null:
+  /// there are none.
   virtual std::unique_ptr<blob_writer> go_on(const core::blob_digest&) {
     return nullptr;
   }
   virtual bool in_memory(const core::blob_digest&) const { return false; }
-  /// Writes what is in memory to the disk, as far as that takes it now.
+  /// Writes blobs in memory to the disk, as many as it accepts now.
   virtual void settle() {}
 
   [[nodiscard]] virtual std::shared_ptr<const blob>
   read(const core::blob_digest& digest, std::error_code& error) = 0;
-  /// Hashes a blob again, also if this process has read it before.
-  /// @returns errc::corrupt if it lies (it is then set aside), errc::not_found
+  /// Hashes a blob again, even if this process has read it before.
+  /// @returns errc::corrupt if the hash differs (the blob is then set aside),
+  /// or errc::not_found
   [[nodiscard]] virtual std::error_code
   verify(const core::blob_digest& digest) = 0;
-  /// A blob of that name has lied, and is not here anew.
+  /// Whether a blob of that name was corrupt and has not been written again.
   virtual bool set_aside(const core::blob_digest& digest) const = 0;
   virtual std::error_code remove(const core::blob_digest& digest) = 0;
   virtual std::vector<core::blob_digest> list() const = 0;
-  /// Of the file system that it lies on, for this user. Both 0: not known.
+  /// The file system of the store, for this user. Both 0: not known.
   struct space {
     std::uint64_t free_bytes = 0;
     std::uint64_t all_bytes = 0;
   };
   virtual space room() const { return {}; }
-  /// What its disk does; blobs that were read before cost it nothing.
+  /// The activity of its disk; blobs that were read before cost the disk
+  /// nothing.
   virtual disk_meter::reading activity() const { return {}; }
 
   static constexpr std::uint64_t blob_bytes_max = std::uint64_t{1} << 40;
   static constexpr std::uint64_t memory_bytes_max = std::uint64_t{1} << 30;
 };
-
-core::blob_digest sha256(std::span<const std::byte> bytes);
-/// Of all pieces, one after the other.
-core::blob_digest
-sha256_joined(std::span<const std::span<const std::byte>> pieces);
 
 } // namespace shoal::runtime

@@ -12,37 +12,23 @@
 #pragma once
 
 #include "runtime/core/cluster/events.hpp"
-#include "runtime/core/training/job_messages.hpp"
-#include "runtime/errc.hpp"
-#include "runtime/wire/messages.hpp"
+#include "runtime/core/errc.hpp"
+#include "runtime/core/limits.hpp"
+#include "runtime/wire/envelope.hpp"
 
 #include <cstddef>
 #include <span>
 #include <string>
-#include <variant>
 #include <vector>
 
 namespace shoal::runtime {
-
-/// Whatever one control message can say.
-using envelope =
-  std::variant<core::cluster::message, core::job_message, link_credit,
-               blob_request, blob_chunk, paired_address, role_message,
-               client_request, client_reply, link_probe>;
 
 namespace codec {
 
 /// Longest encoded message, as transport::control_bytes_max.
 inline constexpr std::size_t message_bytes_max = std::size_t{1} << 20;
 
-inline constexpr std::size_t name_bytes_max = 128;
-/// Of a program: "0.1.0 (", 12 digits of a commit and "-dirty)" are 27.
-inline constexpr std::size_t version_bytes_max = 64;
-inline constexpr std::size_t address_bytes_max = 262; ///< host 255, ":", port
-inline constexpr std::size_t addresses_max = 16;
-inline constexpr std::size_t text_bytes_max = 1024;
-inline constexpr std::size_t stages_max = 1024;
-inline constexpr std::size_t replicas_max = 1024;
+using namespace core::limits;
 
 std::vector<std::byte> encode(const envelope& message);
 [[nodiscard]] std::error_code

@@ -55,7 +55,6 @@ static void put(wire::ClientRequest& to, const remove_job& from) {
   to.mutable_remove_job()->set_job(from.job);
 }
 static void put(wire::ClientRequest& to, const ask_lines& from) {
-  to.mutable_ask_lines()->set_peer(core::shown(from.peer, name_bytes_max));
   to.mutable_ask_lines()->set_from(from.from);
   to.mutable_ask_lines()->set_lines(from.lines);
 }
@@ -71,6 +70,7 @@ static void put(wire::ClientRequest& to, const revoke& from) {
 
 void put(wire::ClientRequest& to, const client_request& from) {
   to.set_number(from.number);
+  to.set_peer(core::shown(from.peer, name_bytes_max));
   std::visit([&](const auto& what) { put(to, what); }, from.body);
 }
 
@@ -87,13 +87,13 @@ static void get(const wire::GetBlob& from, get_blob& to, checks& c) {
 }
 
 static void get(const wire::AskLines& from, ask_lines& to, checks& c) {
-  c.text(from.peer(), name_bytes_max, to.peer);
   to.from = from.from();
   to.lines = c.at_most(from.lines(), std::uint32_t{reply_lines_max});
 }
 
 void get(const wire::ClientRequest& from, client_request& to, checks& c) {
   to.number = from.number();
+  c.text(from.peer(), name_bytes_max, to.peer);
   switch (from.body_case()) {
   case wire::ClientRequest::kAskStatus:
     to.body.emplace<ask_status>();

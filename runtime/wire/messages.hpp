@@ -9,8 +9,9 @@
 #pragma once
 
 #include "runtime/core/ids.hpp"
+#include "runtime/core/limits.hpp"
 #include "runtime/core/view.hpp"
-#include "runtime/job_log.hpp"
+#include "runtime/jobs/job_log.hpp"
 #include "transport/fabric.hpp" // bulk_tag
 
 #include <cstddef>
@@ -24,7 +25,7 @@ namespace shoal::runtime {
 /// Bytes of a blob in one message: half of what a control message may hold,
 /// so that the frame around them always fits.
 inline constexpr std::size_t blob_chunk_bytes_max = std::size_t{512} << 10;
-inline constexpr std::size_t role_name_bytes_max = 64;
+using core::limits::role_name_bytes_max;
 inline constexpr std::size_t role_message_bytes_max = std::size_t{512} << 10;
 inline constexpr std::size_t paired_address_bytes_max = 16384;
 inline constexpr std::size_t reply_text_bytes_max = 1024;
@@ -44,7 +45,7 @@ enum class fabric_kind : std::uint8_t {
   ucx_tcp = 4,
 };
 
-/// What a link credit says; see runtime/link_service.hpp.
+/// What a link credit says; see runtime/links/link_service.hpp.
 enum class credit_kind : std::uint8_t {
   grant = 1, ///< receiver: memory is posted for `tag` on `fabric`
   refuse,    ///< sender: the grant `attempt` cannot be used, give another
@@ -93,7 +94,7 @@ inline constexpr std::uint32_t probe_small_max = 16;
 inline constexpr std::uint32_t probe_bulk_max = 4;
 
 /// Asks the receiver to expect `small` transfers of probe_small_bytes, then
-/// `bulk` of probe_bulk_bytes (runtime/node/link_prober.hpp).
+/// `bulk` of probe_bulk_bytes (runtime/links/link_prober.hpp).
 struct link_probe {
   std::uint64_t nonce = 0;
   std::uint32_t small = 0;
@@ -196,10 +197,8 @@ struct remove_job {
   friend bool operator==(const remove_job&, const remove_job&) = default;
 };
 /// The last lines that a node has said, as JSON (recent_lines.hpp); the reply's
-/// value is the number of the next one. A node asks the peer that is meant over
-/// the link that members have.
+/// value is the number of the next one.
 struct ask_lines {
-  std::string peer;        ///< name, or first digits of its id; empty: the node
   std::uint64_t from = 0;  ///< not those before this number
   std::uint32_t lines = 0; ///< so many at most, the last ones
   friend bool operator==(const ask_lines&, const ask_lines&) = default;
@@ -228,9 +227,22 @@ struct client_request {
                wait_no_longer, offer_checkpoint, leave_shoal, make_invite,
                use_invite, revoke, remove_job, ask_lines>
     body;
+  /// The member that is meant: its name, an address of it, or the first digits
+  /// of its id. The asked node hands the request on, over the link that members
+  /// have, and gives back the answer. Empty: the asked node itself.
+  std::string peer{};
   friend bool
   operator==(const client_request&, const client_request&) = default;
 };
+
+/// Whether a node hands this on to another member, or answers it if a member
+/// asks: what takes one answer, and leaves nothing that must be kept for the
+/// client. For the rest a client connects to the peer itself.
+[[nodiscard]] inline bool is_handed_on(const client_request& r) {
+  return std::holds_alternative<ask_status>(r.body)
+         || std::holds_alternative<ask_lines>(r.body)
+         || std::holds_alternative<leave_shoal>(r.body);
+}
 
 enum class reply_code : std::uint8_t {
   ok = 1,

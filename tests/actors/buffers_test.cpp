@@ -1,5 +1,5 @@
 // tests/actors/buffers_test.cpp -- buffers that are used again.
-#include "actors/buffers.hpp"
+#include "actors/training/buffers.hpp"
 
 #include <boost/test/unit_test.hpp>
 

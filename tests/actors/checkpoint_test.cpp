@@ -1,11 +1,12 @@
 // tests/actors/checkpoint_test.cpp -- checkpoints as files: made, cut up,
 // damaged, loaded, exported.
-#include "actors/checkpoint_export.hpp"
-#include "actors/checkpoint_files.hpp"
+#include "actors/checkpoint/checkpoint_export.hpp"
+#include "actors/checkpoint/checkpoint_files.hpp"
 #include "kernels/thread_team.hpp"
-#include "runtime/core/hex.hpp"
-#include "runtime/errc.hpp"
-#include "runtime/model/hf_directory.hpp"
+#include "runtime/core/errc.hpp"
+#include "runtime/core/text/hex.hpp"
+#include "runtime/files/sha256.hpp"
+#include "runtime/model/hf/hf_directory.hpp"
 #include "runtime/store/store.hpp"
 
 #include <boost/test/data/monomorphic.hpp>

@@ -3,11 +3,11 @@
 // Goal: a family is nothing but another block: stages change no bit of its
 // losses and of what the model that comes out says, replicas agree to rounding
 // and say the same.
-#include "actors/job_fixture.hpp"
 #include "kernels/thread_team.hpp"
-#include "runtime/model/decoder.hpp"
-#include "runtime/model/generate.hpp"
-#include "runtime/model/hf_directory.hpp"
+#include "runtime/model/decode/decoder.hpp"
+#include "runtime/model/decode/generate.hpp"
+#include "runtime/model/hf/hf_directory.hpp"
+#include "tests/actors/job_fixture.hpp"
 
 #include <boost/test/data/monomorphic.hpp>
 #include <boost/test/data/test_case.hpp>

@@ -1,7 +1,7 @@
 // tests/actors/job_fixture.hpp -- a small run on any layout, and its losses.
 #pragma once
 
-#include "actors/small_shoal.hpp"
+#include "tests/actors/small_shoal.hpp"
 
 #include <boost/test/unit_test.hpp>
 

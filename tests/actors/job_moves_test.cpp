@@ -1,7 +1,7 @@
 // tests/actors/job_moves_test.cpp -- state that moves while steps run, message
 // by message: to who joins, and where others stand in for the dead meanwhile.
-#include "actors/job_fixture.hpp"
-#include "runtime/core/training/detours.hpp"
+#include "runtime/core/planning/detours.hpp"
+#include "tests/actors/job_fixture.hpp"
 
 #include <boost/test/data/monomorphic.hpp>
 #include <boost/test/data/test_case.hpp>

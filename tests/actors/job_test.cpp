@@ -2,9 +2,9 @@
 //
 // The same run on every layout, with peers that die at any message: the losses
 // must be those of one peer, to the last bit for pipelines.
-#include "actors/job_fixture.hpp"
-#include "actors/training_state.hpp"
-#include "runtime/core/training/plan.hpp"
+#include "actors/training/training_state.hpp"
+#include "runtime/core/planning/plan.hpp"
+#include "tests/actors/job_fixture.hpp"
 
 #include <boost/test/data/monomorphic.hpp>
 #include <boost/test/data/test_case.hpp>

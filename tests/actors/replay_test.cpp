@@ -1,6 +1,6 @@
 // tests/actors/replay_test.cpp -- a run in which peers die and return, run
 // again undisturbed under the views that it went through: the same bits.
-#include "actors/job_fixture.hpp"
+#include "tests/actors/job_fixture.hpp"
 
 #include <boost/test/data/monomorphic.hpp>
 #include <boost/test/data/test_case.hpp>

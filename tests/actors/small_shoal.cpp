@@ -1,19 +1,19 @@
 // tests/actors/small_shoal.cpp -- the world around the actors, made by hand.
-#include "actors/small_shoal.hpp"
+#include "tests/actors/small_shoal.hpp"
 
-#include "actors/checkpoint_files.hpp"
-#include "actors/small_store.hpp"
+#include "actors/checkpoint/checkpoint_files.hpp"
 #include "actors/supervisor.hpp"
 #include "kernels/backend.hpp"
 #include "kernels/thread_team.hpp"
 #include "runtime/core/assert.hpp"
-#include "runtime/core/hex.hpp"
-#include "runtime/device_queue.hpp"
-#include "runtime/errc.hpp"
-#include "runtime/job_journal.hpp"
-#include "runtime/links.hpp"
-#include "runtime/model/corpus.hpp"
+#include "runtime/core/errc.hpp"
+#include "runtime/core/text/hex.hpp"
+#include "runtime/jobs/job_journal.hpp"
+#include "runtime/links/links.hpp"
+#include "runtime/model/data/corpus.hpp"
 #include "runtime/model/units.hpp"
+#include "runtime/work/device_queue.hpp"
+#include "tests/actors/small_store.hpp"
 
 #include <caf/all.hpp>
 
@@ -53,6 +53,30 @@ struct small_shoal::transfer {
   runtime::link_hub::callback received, delivered;
 };
 
+/// Counts what is in use.
+class counting_memory : public std::pmr::memory_resource {
+public:
+  std::size_t most() const { return most_; }
+
+private:
+  void* do_allocate(std::size_t bytes, std::size_t alignment) override {
+    used_ += bytes;
+    most_ = std::max(most_, used_);
+    return std::pmr::new_delete_resource()->allocate(bytes, alignment);
+  }
+  void
+  do_deallocate(void* p, std::size_t bytes, std::size_t alignment) override {
+    used_ -= bytes;
+    std::pmr::new_delete_resource()->deallocate(p, bytes, alignment);
+  }
+  bool do_is_equal(const memory_resource& other) const noexcept override {
+    return this == &other;
+  }
+
+  std::size_t used_ = 0;
+  std::size_t most_ = 0;
+};
+
 /// Copies when both ends are there.
 class fake_links : public runtime::link_hub {
 public:
@@ -85,6 +109,10 @@ public:
       [&](const small_shoal::key& k) { return std::get<2>(k).plan == plan; });
   }
   std::vector<link_stat> stats() const override { return {}; }
+  runtime::shared_memory_resource memory_for_copies() const override {
+    return memory_;
+  }
+  std::size_t most_copied() const { return memory_->most(); }
 
   /// Nothing of this node's has effect any more.
   void die() {
@@ -124,6 +152,8 @@ private:
   small_shoal& all_;
   core::peer_id self_;
   bool dead_ = false;
+  std::shared_ptr<counting_memory> memory_ =
+    std::make_shared<counting_memory>();
 };
 
 class fake_node : public runtime::context {
@@ -522,6 +552,10 @@ std::size_t small_shoal::transfers(actors::link_kind kind) const {
   return at == moved_.end() ? 0 : at->second;
 }
 
+std::size_t small_shoal::most_copied(std::size_t node) const {
+  return nodes_[node]->links_.most_copied();
+}
+
 run_record small_shoal::record(std::size_t node) const {
   run_record out;
   for (const runtime::job_event& e : nodes_[node]->log().read_all(1)) {
@@ -543,7 +577,8 @@ run_record small_shoal::record(std::size_t node) const {
       ++out.evaluations;
     else if (e.kind == kind::notice) {
       ++out.notices;
-      out.lost_states += e.text.starts_with("state lost");
+      out.lost_states += e.text.starts_with("state lost")
+                         || e.text.starts_with("the run went back");
       out.texts += e.text + "\n";
     }
   }

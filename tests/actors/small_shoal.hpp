@@ -8,12 +8,12 @@
 // steps give the same run.
 #pragma once
 
-#include "actors/link_names.hpp"
+#include "actors/training/link_names.hpp"
 #include "runtime/context.hpp"
-#include "runtime/job_log.hpp"
-#include "runtime/links.hpp"
-#include "runtime/run_config.hpp"
-#include "support/scratch.hpp"
+#include "runtime/jobs/job_log.hpp"
+#include "runtime/jobs/run_config.hpp"
+#include "runtime/links/links.hpp"
+#include "tests/support/scratch.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
@@ -109,6 +109,8 @@ public:
   void drain();
 
   run_record record(std::size_t node) const;
+  /// Most bytes that a node has had at once for copies of units.
+  std::size_t most_copied(std::size_t node) const;
   /// Of this kind, so far.
   std::size_t transfers(actors::link_kind kind) const;
   const core::view& view() const { return view_; }

@@ -1,12 +1,12 @@
 // tests/actors/supervisor_test.cpp -- where a run file's roles go, and what of
 // an ended job stays on the disk.
-#include "actors/checkpoint_files.hpp"
-#include "actors/job_cleaner.hpp"
+#include "actors/checkpoint/checkpoint_files.hpp"
+#include "actors/checkpoint/shard_list.hpp"
+#include "actors/job/job_cleaner.hpp"
 #include "actors/placed_roles.hpp"
-#include "actors/shard_list.hpp"
-#include "runtime/job_journal.hpp"
+#include "runtime/jobs/job_journal.hpp"
+#include "runtime/jobs/unheld_roles.hpp"
 #include "runtime/store/store.hpp"
-#include "runtime/unheld_roles.hpp"
 
 #include <boost/test/unit_test.hpp>
 #include <unistd.h>

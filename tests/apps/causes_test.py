@@ -27,29 +27,45 @@ class Causes(World):
     def test_every_peer_says_why_a_job_failed(self):
         nodes = self.nodes()
         text = self.write_text_files()
-        self.succeed("init", self.tiny_run(), "--out", "m")
-        weights = self.folder / "m" / "model.safetensors"
-        weights.write_bytes(weights.read_bytes()[:-1000])
         for name in NAMES:
             done = self.run_shoal(
-                "train", "--model.path", self.folder / "m", "--training.steps",
-                5, "--training.seq_len", 32, "--name", name, "--out",
-                f"out-{name}", "--data", text, *ALONE)
+                "train", self.tiny_run(), "--name", name, "--out",
+                f"out-{name}", "--data", text, "--training.steps", 40,
+                "--optimizer.lr", 1000, "--training.max_norm", 0,
+                "--training.max_bad_steps", 4, *ALONE)
             self.assertEqual(done.returncode, 1, done.stdout)
-            self.assertIn("model.safetensors", done.stderr)
+            self.assertIn("diverged", done.stderr)
             self.assertNotIn("could not be saved", done.stdout)
         for name in NAMES:
             found = self.jobs(name)
             self.assertEqual([j["state"] for j in found], ["failed"] * 3)
             for job in found:
-                self.assertIn("model.safetensors", job["cause"])
+                self.assertIn("diverged", job["cause"])
                 attached = self.run_shoal("attach", job["id"], "--name", name)
                 self.assertEqual(attached.returncode, 1)
-                self.assertIn("model.safetensors", attached.stderr)
-            self.assertIn("model.safetensors",
+                self.assertIn("diverged", attached.stderr)
+            self.assertIn("diverged",
                           self.succeed("jobs", "--name", name))
         for node in nodes.values():
             self.assertEqual(node.end(signal.SIGTERM), 0)
+
+    # A notice, a line of the node within the command, and the command's last
+    # line told it.
+    def test_a_command_says_once_why_its_job_failed(self):
+        train = ["train", self.tiny_run(), "--data", self.write_text_files(),
+                 "--out", "out"]
+        self.succeed(*train)
+        newest = self.folder / "out/checkpoint/step-5"
+        for moments in newest.glob("optimizer*.safetensors"):
+            moments.write_bytes(moments.read_bytes().replace(
+                b"exp_avg_sq.model.norm.w", b"exp_avg_sq.model.nrom.w"))
+        (newest / "checksums.json").unlink(missing_ok=True)
+        done = self.run_shoal(*train, "--resume", "--training.steps", 7)
+        self.assertEqual(done.returncode, 1, done.stdout)
+        said = done.stdout + done.stderr
+        self.assertIn("exp_avg_sq.model.norm.weight", done.stderr)
+        self.assertEqual(said.count("exp_avg_sq.model.norm.weight"), 1, said)
+        self.assertIn("failed after step 5", done.stdout)
 
     def test_a_run_says_that_its_shoal_has_no_quorum_or_is_gone(self):
         nodes = self.nodes()
@@ -63,6 +79,10 @@ class Causes(World):
         run.wait_line(lambda line: "no quorum" in line and "two" in line)
         self.assertIn("no quorum", self.jobs("one")[0]["waiting"])
         self.assertIn("no quorum", self.succeed("jobs", "--name", "one"))
+        status = self.succeed("status", "--name", "one").splitlines()
+        self.assertRegex(status[1], r"no quorum: cannot reach .*two \(")
+        self.assertIn("shoal recover --force", status[1])
+        self.assertIn("waits: no quorum", status[-1])
         nodes["one"].end(signal.SIGKILL)
         run.wait_line(lambda line: "no other node does" in line)
         run.end(signal.SIGKILL)

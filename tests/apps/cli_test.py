@@ -70,6 +70,15 @@ class Cli(World):
                 (["frobnicate"], "'frobnicate'", "--help")):
             said = self.refuse(2, *words, names=says)
             self.assertEqual(said.count("\n"), 1, said)
+        # As docker and git have it.
+        for words, *says in (
+                (["jobs", "rm", "0a1b"], "'shoal jobs --rm 0a1b'"),
+                (["jobs", "0a1b"], "'0a1b'", "`shoal jobs --help`"),
+                (["status", "links"], "'shoal status --links'"),
+                (["jobs", "rm", "0a1b", "--name", "a b"],
+                 "'shoal jobs --rm 0a1b'")):
+            said = self.refuse(2, *words, names=says)
+            self.assertEqual(said.count("\n"), 1, said)
         self.refuse(2, "status", env={"SHOAL_NMAE": "x"},
                     names=["SHOAL_NMAE", "'SHOAL_NAME'"])
         file = self.write("c.toml", "[nodee]\nname = 'x'\n")

@@ -26,8 +26,13 @@ class Data(World):
         self.write("d/a.jsonl", lines)
         (self.folder / "d/b.jsonl.gz").write_bytes(gzip.compress(lines.encode()))
         line, notices = self.corpus("d")
-        self.assertEqual(line, f"text: 2 files, {bytes_} tokens to train on, "
-                               f"{bytes_} held out")
+        # Of each of two files the last documents are held out: 5 % of it.
+        held, last = 0, 0
+        while held < bytes_ * 50 // 1000:
+            last += 1
+            held += len(texts[-last])
+        self.assertEqual(line, f"text: 2 files, {2 * (bytes_ - held)} tokens "
+                               f"to train on, {2 * held} held out")
         self.assertNotIn("skipped", " ".join(notices))
         judged = json.loads(self.succeed("eval", "out", "--json", "--data",
                                          "d/a.jsonl"))
@@ -41,7 +46,19 @@ class Data(World):
         self.refused(1, "--data", "d", names=["d/a.jsonl:2", "JSON"])
         self.write("d/a.jsonl", good + '{"messages": []}\n')
         self.refused(1, "--data", "d", names=["d/a.jsonl:2", "messages",
-                                              "chat template"])
+                                              "chat template", '"text"',
+                                              "input_ids"])
+        # They were told one at a time.
+        bad = [f'{{"txt": {i}}}\n' for i in range(9)]
+        self.write("d/a.jsonl", good + "".join(bad[:3]) + good)
+        said = self.refuse(1, "train", self.tiny_run(), "--data", "d", "--out",
+                           "out", names=[f"d/a.jsonl:{i}: has no" for i in
+                                         (2, 3, 4)])
+        self.assertNotIn("more", said)
+        self.write("d/a.jsonl", good + "".join(bad) + good)
+        self.refused(1, "--data", "d", names=[
+            "d/a.jsonl:2: ", "d/a.jsonl:6: ",
+            "and 4 more lines of d/a.jsonl\n"])
         (self.folder / "d/b.txt.gz").write_bytes(
             gzip.compress(b"text " * 9000)[:-9])
         (self.folder / "d/a.jsonl").unlink()

@@ -257,6 +257,56 @@ class FaultyRuns(World):
                 for name in ["wrong.toml", *names]:
                     self.assertIn(name, line)
 
+    def test_all_mistakes_are_told_at_once(self):
+        self.write("run.toml", """\
+[trainnig]
+steps = 5
+[training]
+stesp = 5
+seq_len = "64"
+[optimizer]
+lr = -1
+name = "Adam"
+[model]
+hidden_sise = 64
+""")
+        said = self.run_shoal("plan", "run.toml")
+        self.assertEqual(said.returncode, 2, said.stderr)
+        lines = said.stderr.removeprefix("shoal: ").splitlines()
+        self.assertEqual(len(lines), 6, said.stderr)
+        for line in lines:
+            self.assertTrue(line.startswith("run.toml: "), line)
+        for names in (("[trainnig]", "'training'"),
+                      ("training.stesp", "'steps'"),
+                      ("training.seq_len", '"64"', "whole number"),
+                      ("optimizer.lr is -1",), ("optimizer.name", "'AdamW'"),
+                      ("model.hidden_sise", "'hidden_size'")):
+            self.assertEqual(
+                sum(all(n in line for n in names) for line in lines), 1,
+                (names, lines))
+        # Keys that do not go together, once each is right by itself.
+        self.write("run.toml", """\
+[training]
+seq_len = 4096
+global_batch_size = 7
+local_batch_size = 2
+[model]
+max_position_embeddings = 64
+num_hidden_layers = 2
+[parallelism]
+pipeline_parallel_degree = 3
+""")
+        said = self.run_shoal("plan", "run.toml").stderr
+        self.assertEqual(said.count("\n"), 3, said)
+        for name in ("training.seq_len (4096)", "global_batch_size (7)",
+                     "pipeline_parallel_degree (3)"):
+            self.assertIn(name, said)
+        self.write("run.toml", "[training]\n" + "".join(
+            f"key{i} = 1\n" for i in range(30)))
+        said = self.run_shoal("plan", "run.toml").stderr
+        self.assertEqual(said.count("\n"), 21, said)
+        self.assertIn("run.toml: and 10 more", said)
+
     def test_what_is_no_file_of_text_is_named(self):
         os.mkfifo(self.folder / "pipe")  # nobody writes: it would never end
         (self.folder / "folder").mkdir()

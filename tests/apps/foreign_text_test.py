@@ -5,9 +5,11 @@
 # bidirectional control, and always UTF-8.
 import json
 import os
+import pathlib
 import re
 import signal
 import subprocess
+import sys
 
 from support import DEADLINE_S, World, main
 
@@ -77,6 +79,40 @@ class ForeignText(World):
                            and '"member":true' in line)
         self.assertIn("Jos\ufffd", self.succeed("status", "--name", "first"))
         for node in (first, second, third):
+            self.assertEqual(node.end(signal.SIGTERM), 0)
+
+    # Views were believed whatever their number: none could follow the highest,
+    # and no node could read its own records after a restart.
+    def test_a_key_holder_that_lies_stops_no_node(self):
+        names = ("first", "second")
+        nodes = {name: self.node(name) for name in names}
+        for node in nodes.values():
+            node.wait_line(lambda line: '"peers":2' in line)
+        peers = json.loads(self.succeed("status", "--name", "first",
+                                        "--json"))["peers"]
+        for peer in peers:
+            said = subprocess.run(
+                [LIAR, self.folder / ".config/shoal/cluster.key",
+                 peer["addresses"][0]], env=self.env, capture_output=True,
+                text=True, timeout=DEADLINE_S, check=False)
+            self.assertEqual(said.returncode, 0, said.stderr + said.stdout)
+            lies = [json.loads(line) for line in said.stdout.splitlines()]
+            self.assertEqual(len(lies), 5)
+            for lie in lies:
+                self.assertLess(lie["view"], 1000, lie)
+        third = self.node("third")  # views go on
+        for node in (*nodes.values(), third):
+            node.wait_line(lambda line: '"peers":3' in line)
+        self.assertEqual(third.end(signal.SIGTERM), 0)
+        for node in nodes.values():
+            node.end(signal.SIGKILL)
+        # And can read what they wrote. Of two, one may need the other to be
+        # ready, so both start before either is waited for.
+        nodes = {name: self.start("node", "--threads", 1, "--name", name,
+                                  "--json") for name in names}
+        for node in nodes.values():
+            node.wait_line(lambda line: '"peers":2' in line
+                           and '"member":true' in line)
             self.assertEqual(node.end(signal.SIGTERM), 0)
 
     def test_names_of_shoals_and_peers_are_checked(self):
@@ -158,4 +194,5 @@ class ForeignText(World):
 
 
 if __name__ == "__main__":
+    LIAR = pathlib.Path(sys.argv.pop(2)).resolve()
     main()

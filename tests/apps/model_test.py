@@ -47,6 +47,12 @@ class Model(World):
         one, two = self.eval(text), self.eval(ids)
         self.assertEqual(one["tokens"], 3)
         self.assertEqual(one, two)
+        # Bytes are tokens here.
+        self.assertAlmostEqual(one["bits_per_byte"], one["loss"] / math.log(2))
+        done = self.run_shoal("eval", "m", "--data", text)
+        self.assertIn(f"{one['bits_per_byte']:.4f} bits per byte", done.stdout)
+        self.assertIn("windows of at most 256 that do not overlap", done.stdout)
+        self.assertIn("windows of 256 tokens, as many as", done.stderr)
 
     def test_windows_are_as_long_as_said(self):
         data = self.write("a.jsonl", json.dumps({"text": "abcdefgh" * 40}))
@@ -56,7 +62,7 @@ class Model(World):
                                            data, *flags))
         for packed in (), ("--quantize", "q8"):
             usual = eval_by(*packed)  # 320 tokens; the model has 256 positions
-            self.assertEqual(usual["window"], 256)
+            self.assertEqual((usual["window"], usual["stride"]), (256, 256))
             self.assertEqual(usual["tokens"], 320 - 2)
             self.assertEqual(usual, eval_by("--window", "256", *packed))
             short = eval_by("--window", "10", *packed)

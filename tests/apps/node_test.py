@@ -70,6 +70,8 @@ class Node(World):
         for command in (["leave"], ["revoke", "one"], ["recover", "--force"],
                         ["recover", "job"]):
             self.refuse(2, *command, names=["one, two", "--name"])
+        self.refuse(1, "leave", "typo",
+                    names=["no peer is called 'typo'", "one, two"])
         self.assertIn("two", self.succeed("status"))  # asking may take any
 
     def remove_jobs(self, jobs):
@@ -82,9 +84,20 @@ class Node(World):
         self.refuse(1, "jobs", "--rm", jobs[0]["id"], "nothing",
                     names=["'nothing'"])
         self.assertEqual(len(json.loads(self.succeed("jobs", "--json"))), 2)
-        said = self.succeed("jobs", "--name", "one", "--rm",
-                            *(j["id"] for j in jobs))
-        self.assertEqual(said.count("is removed"), 2, said)
+        ids = [j["id"] for j in jobs]
+        said = self.refuse(2, "jobs", "--name", "one", "--rm", *ids,
+                           names=["shoal attach", "--yes --rm"])
+        script = said.split("run `shoal ")[1].split("`")[0].split()
+        said, code = self.answer_on_terminal("n", "jobs", "--rm", *ids)
+        self.assertEqual(code, 1, said)
+        for name in [*ids, "nothing was changed"]:
+            self.assertIn(name, said)
+        self.assertEqual(len(json.loads(self.succeed("jobs", "--json"))), 2)
+        said, code = self.answer_on_terminal("y", "jobs", "--rm", ids[0])
+        self.assertEqual(code, 0, said)
+        self.refuse(1, *script, names=[ids[0]])  # it names both
+        said = self.succeed("jobs", "--name", "one", "--yes", "--rm", ids[1])
+        self.assertEqual(said.count("is removed"), 1, said)
         self.assertEqual(
             json.loads(self.succeed("jobs", "--name", "one", "--json")), [])
 
@@ -143,7 +156,7 @@ class Node(World):
         self.refuse_others_in_place_of_a_name()
         events = self.events(self.succeed(
             "train", self.tiny_run(), "--name", "two", "--out", "out",
-            "--data", self.write_text_files(), "--json",
+            "--data", self.write_text_files(), "--json", "--job.name", "tiny",
             "--parallelism.pipeline_parallel_degree", 2,
             "--parallelism.data_parallel_replicate_degree", 3))
         self.assertEqual(events[-1]["state"], "done")
@@ -162,13 +175,14 @@ class Node(World):
         # A name that fits two jobs picks neither.
         self.succeed("train", self.tiny_run(), "--name", "two", "--out",
                      "other", "--data", self.folder / "text",
-                     "--training.steps", 1)
+                     "--training.steps", 1, "--job.name", "tiny")
         jobs = json.loads(self.succeed("jobs", "--json"))
         self.assertEqual([j["name"] for j in jobs], ["tiny", "tiny"])
         self.assert_documented("jobs", *jobs)
         for command in (["attach"], ["cancel"], ["jobs", "--rm"]):
             self.refuse(1, *command, "tiny",
-                        names=["several jobs", *(j["id"] for j in jobs)])
+                        names=["several jobs", " old", "done at step",
+                               *(j["id"] for j in jobs)])
         self.remove_jobs(jobs)
         self.read_lines_of_both()
         self.watch_status()
@@ -177,11 +191,11 @@ class Node(World):
         self.assertEqual(nodes[1].end(), 0)
         self.assertEqual(nodes[0].end(signal.SIGTERM), 0)
 
-    def long_run(self, *arguments):
+    def long_run(self, *arguments, out="out"):
         """A run that nobody waits for to end; its process."""
         run = self.start("train", self.tiny_run(), "--training.steps", 10 ** 6,
                          "--validation.freq", 10 ** 6, "--data",
-                         self.write_text_files(), "--out", "out", *arguments)
+                         self.write_text_files(), "--out", out, *arguments)
         run.wait_line(lambda line: line.startswith("step "))
         return run
 
@@ -216,7 +230,19 @@ class Node(World):
         run = self.long_run("--name", "one")
         self.assertIn("replica 0 stage 0, layers 0-2",
                       self.succeed("status", "--name", "one"))
-        self.refuse(1, "jobs", "--rm", "tiny",
+        # It is called as its folder. A job that runs comes before one of its
+        # name that has ended, and shares its name with no other that runs.
+        other = self.long_run("--name", "one", out="sub/out")
+        jobs = json.loads(self.succeed("jobs", "--json"))
+        self.assertEqual(sorted(j["name"] for j in jobs), ["out", "out-2"])
+        self.succeed("cancel", "out-2", "--now", "--name", "one")
+        self.assertNotEqual(other.end(), 0)
+        other = self.long_run("--name", "one", "--job.name", "out-2", out="x")
+        self.refuse(1, "jobs", "--rm", "out-2", names=["several jobs"])
+        self.succeed("cancel", "out-2", "--now", "--name", "one")
+        self.assertNotEqual(other.end(), 0)
+        self.refuse(1, "attach", "out-2", names=["several jobs"])
+        self.refuse(1, "jobs", "--rm", "out",
                     names=["has not ended", "shoal cancel"])
         left = self.run_shoal("leave", "--name", "one")
         self.assertEqual(left.returncode, 0, left.stderr)
@@ -453,6 +479,24 @@ class Node(World):
         for each in (two, one):
             self.assertEqual(each.end(signal.SIGTERM), 0)
 
+    def a_token_file_is_private(self):
+        self.write("old", "mine").chmod(0o644)
+        (self.folder / "link").symlink_to("token")
+        self.refuse(1, "invite", "--name", "one", "--out", "old",
+                    names=["old", "--overwrite"])
+        for more in ([], ["--overwrite"]):
+            self.refuse(1, "invite", "--name", "one", "--out", "link", *more,
+                        names=["link", "symbolic link"])
+        self.assertEqual((self.folder / "old").read_text(), "mine")
+        self.assertFalse((self.folder / "token").exists())
+        self.assertEqual(
+            self.succeed("invite", "--name", "one", "--out", "token"), "")
+        self.succeed("invite", "--name", "one", "--out", "old", "--overwrite")
+        for file in ("token", "old"):
+            file = self.folder / file
+            self.assertEqual(file.stat().st_mode & 0o777, 0o600)
+            self.assertTrue(file.read_text().startswith("shoal-"))
+
     def test_a_token_brings_the_name_of_the_cluster(self):
         self.succeed("key", "new", "key")
         first = self.start("node", "--threads", 1, "--name", "one",
@@ -462,11 +506,19 @@ class Node(World):
         made = self.run_shoal("invite", "--name", "one")
         self.assertEqual(made.returncode, 0, made.stderr)
         self.assertIn("works on this machine only", made.stderr)
-        token = self.write("token", made.stdout)
+        self.assertIn("--out FILE", made.stderr)
+        self.a_token_file_is_private()
+        token = self.folder / "token"
         joining = ["node", "--threads", 1, "--name", "two", "--no-discovery",
                    "--listen", "127.0.0.1:0"]
         self.refuse(2, *joining, "--join-token-file", token, "--cluster",
                     "other", names=["other", "keyed"])
+        self.refuse(2, *joining, "--join-token-file", token, "--cluster-key",
+                    "key", names=["--cluster-key", "was not used"])
+        token.chmod(0o644)
+        self.refuse(1, *joining, "--join-token-file", token,
+                    names=["--join-token-file", "token", "chmod 600"])
+        token.chmod(0o600)
         at = json.loads(self.succeed("status", "--name", "one", "--json"))
         for flags in (["--join-token-file", token],  # and by what it has kept
                       ["--join", at["peers"][0]["addresses"][0]]):
@@ -478,6 +530,8 @@ class Node(World):
         self.assertEqual(first.end(signal.SIGTERM), 0)
         self.refuse(2, *joining, "--join-token", made.stdout[:50],
                     "--data-dir", "third", names=["complete join token"])
+        self.refuse(2, *joining, "--join-token-file", "nosuch",
+                    names=["nosuch cannot be read"])
 
 
 if __name__ == "__main__":

@@ -117,14 +117,16 @@ class OutFolder(World):
     def test_what_fails_early_makes_no_folder(self):
         train = self.arguments("new/deep")
         self.leaves("new", 1, *self.arguments(  # before it reads any text
-            "new/deep", "--resume", data="nowhere"), names=["no checkpoint"])
+            "new/deep", "--resume", data="nowhere"), names=["no folder new"])
         self.leaves("", 1, *self.arguments(""), names=["--out"])
         self.leaves("", 1, *self.arguments("new/deep", data="nowhere"),
                     names=["nowhere"])
         self.write("used/config.json", "{}")
         self.leaves("", 1, *self.arguments("used", "--overwrite",
                                            data="nowhere"), names=["nowhere"])
-        self.leaves("", 1, *train, "--detach", names=["--detach"])
+        self.leaves("", 1, *train[:4], "--detach", names=["--detach"])
+        self.leaves("new/deep", 2, *train, "--detach",
+                    names=["--detach", "shoal attach JOB --out new/deep"])
         self.leaves("", 2, *train, "--resume", "--overwrite",
                     names=["--resume", "--overwrite"])
 
@@ -184,6 +186,16 @@ class OutFolder(World):
             self.refuse(1, *self.arguments("out", *more), names=[
                 "out is in use by process", str(first.child.pid),
                 "another --out"])
+        # Before the first checkpoint, too; there --overwrite was advised.
+        for resume in (self.arguments("out", "--resume", *LONG),
+                       ["train", "out", "--resume"]):
+            said = self.refuse(1, *resume, names=[
+                "out is in use by process", str(first.child.pid),
+                "watch it with `shoal attach "])
+            self.assertNotIn("--overwrite", said)
+        watch = self.start(*said.split("`")[1].split()[1:])
+        watch.wait_line(lambda line: line.startswith("step "))
+        watch.end(signal.SIGINT)
         self.assertIn(first.end(signal.SIGINT), (0, 130))
         self.succeed(*self.arguments("out", "--resume", *LONG[2:]),
                      "--training.steps", 1 + max(
@@ -195,6 +207,34 @@ class OutFolder(World):
         killed.wait_line(lambda line: line.startswith("step 2/"))
         killed.end(signal.SIGKILL)
         self.succeed(*self.arguments("out", "--overwrite"))
+
+    def test_ctrl_c_and_cancel_say_the_command_that_goes_on(self):
+        """The commands that are printed are run as they are."""
+        def told(lines, command):
+            return next(part.split()[1:] for part in "\n".join(lines).split("`")
+                        if part.startswith(f"shoal {command} "))
+        run = self.start(*self.arguments("out", *LONG))
+        run.wait_line(lambda line: line.startswith("step 2/"))
+        self.assertEqual(run.end(signal.SIGINT), 130)
+        more = ["--training.steps", 100_000]
+        again = self.start(*told(run.said(), "train"), *more)
+        again.wait_line(lambda line: "resuming from" in line)
+        again.end(signal.SIGTERM)
+        node = self.start("node", "--threads", 1, "--name", "one")
+        node.wait_line(lambda line: line.startswith("ready:"))
+        job = self.submit(*LONG)
+        watch = self.start("attach", job, "--name", "one")
+        watch.wait_line(lambda line: line.startswith("step "))
+        done = self.run_shoal("cancel", job, "--name", "one")
+        self.assertEqual(done.stdout, f"job {job} is cancelled\n")
+        fetch, go_on = ([word.replace("DIR", "fetched")
+                         for word in told([done.stderr], command)]
+                        for command in ("attach", "train"))
+        self.succeed(*fetch)
+        again = self.start(*go_on)
+        again.wait_line(lambda line: "resuming from fetched" in line)
+        again.end(signal.SIGTERM)
+        self.assertEqual(node.end(signal.SIGTERM), 0)
 
     def test_a_run_that_goes_on_is_the_same_run(self):
         train = self.arguments("out")
@@ -225,6 +265,8 @@ class OutFolder(World):
                             "--parallelism.pipeline_parallel_degree", 1)
         self.assertIn("optimizer.lr was 0.01 and is 0.001", said)
         self.assertIn("training.steps was 5 and is 7", said)
+        self.assertIn("decays until the new last step, 7", said)
+        self.assertIn("--lr_scheduler.total_steps 5", said)
         self.assertNotIn("interval", said)
         found = json.loads(self.succeed("audit", "out", "--json"))
         self.assert_documented("audit", found)
@@ -233,6 +275,44 @@ class OutFolder(World):
         (self.folder / "text/0.txt").write_text("new " * 999)
         self.leaves("out", 1, *moved[:-1], 9,
                     names=["its files have changed"])
+
+    # All had to be said again: the run file, the text, each flag.
+    def test_a_folder_alone_says_what_goes_on(self):
+        train = self.arguments("out", "--optimizer.lr", "1e-3", data="text")
+        self.write_text_files()
+        self.succeed(*train)
+        more = ["--resume", "--threads", 1, "--training.steps"]
+        said = self.succeed("train", "out", *more, 6)
+        self.assertIn("resuming from out/checkpoint/step-5", said)
+        self.assertNotIn("optimizer.lr", said)
+        self.succeed("train", "--out", "out", *more, 7)
+        self.leaves("out", 1, "train", "out", "--resume",
+                    names=["step-7", "raise training.steps"])
+        self.leaves("out", 2, "train", "out", "--out", "text", *more, 8,
+                    names=["out", "text", "two folders"])
+        # From elsewhere: paths begin where the run was begun.
+        there = self.folder
+        self.folder = there / "else/where"
+        self.folder.mkdir(parents=True)
+        self.succeed("train", "../../out", *more, 8)
+        found = json.loads(self.succeed("audit", "../../out", "--json"))
+        self.assertEqual((found["proven"], found["steps"]), (True, 8))
+        self.folder = there
+        (there / "text").rename(there / "moved")
+        self.leaves("out", 1, "train", "out", *more, 9,
+                    names=["text", "the run in out", "--data PATH"])
+        self.succeed("train", "out", *more, 9, "--data", "moved")
+        (there / "moved/0.txt").write_text("new " * 999)
+        self.leaves("out", 1, "train", "out", *more, 10,
+                    names=["moved", "its files have changed"])
+        for code, *wrong in ((2, "otu"), (1, "--out", "otu")):
+            self.refuse(code, "train", *wrong, *more, 10,
+                        names=["there is no", "otu"])
+        # It has gone on since it left a model.
+        newest = there / "out/checkpoint/step-9"
+        os.utime(newest, (newest.stat().st_mtime + 60,) * 2)
+        asked = self.run_shoal("eval", "out", "--data", "text")
+        self.assertIn("checkpoint/step-9", asked.stderr)
 
     def submit(self, *more):
         """Detaches a job; its id."""
@@ -253,9 +333,8 @@ class OutFolder(World):
         self.write("outputs/checkpoint/step-3/config.json", "{}")
         before = self.contents("outputs")
         job = self.submit()
-        self.submit("--out", "never")
+        self.submit()
         self.assertEqual(self.contents("outputs"), before)
-        self.assertFalse((self.folder / "never").exists())
         other = self.submit("--training.seed", 5)
         self.attach(job, "out")
         self.assertTrue(json.loads(
@@ -276,6 +355,13 @@ class OutFolder(World):
         # Goes on, detached; the same folder takes what that makes.
         third = self.submit("--training.seed", 5, "--training.steps", 7,
                             "--resume", "--out", "out")
+        self.succeed("attach", third, "--name", "one")
+        # What it has made already is fetched, not trained again.
+        self.leaves("out", 1, "train", "out", "--resume", "--name", "one",
+                    "--training.steps", 9, names=[
+                        third, "done", "step 7", "of step 5",
+                        f"shoal attach {third} --out out --name one",
+                        f"shoal jobs --rm {third} --name one"])
         self.attach(third, "out")
         found = json.loads(self.succeed("audit", "out", "--json"))
         self.assertEqual((found["proven"], found["steps"]), (True, 7))

@@ -6,6 +6,7 @@
 import json
 import os
 import pathlib
+import pty
 import queue
 import subprocess
 import sys
@@ -132,6 +133,28 @@ class World(unittest.TestCase):
             env={**self.env, **(env or {})}, stdin=subprocess.DEVNULL,
             capture_output=True, text=True, timeout=within,
             errors="replace", check=False)
+
+    def answer_on_terminal(self, answer, *arguments):
+        """Runs a command on a terminal of its own, and types `answer`.
+        @returns what stood there, and the exit code"""
+        pid, terminal = pty.fork()
+        if pid == 0:
+            os.chdir(self.folder)
+            os.execve(self.program, [self.program, *map(str, arguments)],
+                      self.env)
+        seen, asked = b"", False
+        try:
+            while more := os.read(terminal, 4096):
+                seen += more
+                if not asked and b"[y/N]" in seen:
+                    asked = True
+                    os.write(terminal, answer.encode() + b"\n")
+        except OSError:
+            pass  # the command has ended
+        os.close(terminal)
+        code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        self.assertTrue(asked, seen)
+        return seen.decode(), code
 
     def succeed(self, *arguments, env=None, within=DEADLINE_S):
         """Runs, expects 0; returns stdout."""

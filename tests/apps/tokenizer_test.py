@@ -9,6 +9,7 @@ import pathlib
 import shutil
 import signal
 import sys
+import unicodedata
 import unittest
 
 from support import World, main, numbers
@@ -16,6 +17,10 @@ from support import World, main, numbers
 GOLDEN = pathlib.Path(__file__).resolve().parents[1] / "golden/tokenizers"
 FILES = ("tokenizer.json", "tokenizer_config.json")
 IDS = 525  # of that tokenizer
+# Of all that a configuration may have.
+FAMILIES = ("llama", "mistral", "qwen2", "qwen3", "gpt2", "gemma2", "mixtral",
+            "qwen3_moe")
+DIGITS = "In 2024, 12345  \u4f60\u597d\U0001f600 of 3.14159\n\n\tIT'S 1,000"
 GREEDY = ["--max-tokens", "12", "--temperature", "0"]
 
 
@@ -94,23 +99,53 @@ class Tokenizer(World):
         done = self.generate("out", "--prompt", os.fsdecode(b"\xe9A\xff"))
         self.assertEqual(done["prompt_tokens"], 3)
 
+    def auto_tokenizer(self, folder):
+        from transformers import AutoTokenizer
+        return AutoTokenizer.from_pretrained(str(self.folder / folder))
+
+    def init_family(self, family, out, *arguments):
+        self.succeed("init", self.tiny_run(), "--out", out,
+                     "--model.model_type", family, *arguments)
+
     @unittest.skipUnless(importlib.util.find_spec("transformers"),
                          "transformers is not installed")
     def test_transformers_has_the_same_bytes(self):
-        from transformers import AutoTokenizer
-        self.succeed("init", self.tiny_run(), "--out", "b")
-        theirs = AutoTokenizer.from_pretrained(str(self.folder / "b"))
         texts = json.loads((GOLDEN / "texts.json").read_text())
-        for text in map(bytes.fromhex, texts):
-            text = text.decode(errors="replace")
-            ids = theirs(text)["input_ids"]
-            self.assertEqual(ids, list(text.encode()))
-            self.assertEqual(theirs.decode(ids), text)
+        for family in FAMILIES:
+            self.init_family(family, family)
+            theirs = self.auto_tokenizer(family)
+            self.assertEqual(len(theirs), 256)
+            for text in map(bytes.fromhex, texts):
+                text = text.decode(errors="replace")
+                if family == "qwen2":  # its class in transformers 5 does so
+                    text = unicodedata.normalize("NFC", text)
+                ids = theirs(text)["input_ids"]
+                self.assertEqual(ids, list(text.encode()), family)
+                self.assertEqual(theirs.decode(ids), text)
+        theirs = self.auto_tokenizer("llama")
         theirs.save_pretrained(str(self.folder / "again"))
         for name in self.folder.joinpath("again").iterdir():
-            shutil.copy(name, self.folder / "b")
-        self.assertEqual(self.generate("b", "--prompt", "\u00e9")
+            shutil.copy(name, self.folder / "llama")
+        self.assertEqual(self.generate("llama", "--prompt", "\u00e9")
                          ["prompt_tokens"], 2)
+
+    @unittest.skipUnless(importlib.util.find_spec("transformers"),
+                         "transformers is not installed")
+    def test_transformers_has_the_ids_of_a_trained_tokenizer(self):
+        from tokenizers import Tokenizer
+        samples = [bytes.fromhex(t).decode(errors="replace") for t in
+                   json.loads((GOLDEN / "texts.json").read_text())]
+        for family in FAMILIES:
+            self.train_bpe(family, "--model.model_type", family,
+                           "--training.steps", 1)
+            theirs = self.auto_tokenizer(family)
+            ours = Tokenizer.from_file(str(self.folder / family / FILES[0]))
+            for text in samples:
+                self.assertEqual(theirs(text)["input_ids"],
+                                 ours.encode(text).ids, family)
+            self.assertEqual(
+                self.generate(family, "--prompt", DIGITS)["prompt_tokens"],
+                len(theirs(DIGITS)["input_ids"]), family)
 
     def train_bpe(self, out, *arguments):
         return self.events(self.succeed(
@@ -140,6 +175,11 @@ class Tokenizer(World):
         go_on = ["train", self.tiny_run(), "--data", "text", "--out", "out",
                  "--json", "--tokenizer", "bpe", "--resume",
                  "--training.steps", 8]
+        # It named five keys, all of which follow from one.
+        other = [a for a in go_on if a not in ("--tokenizer", "bpe")]
+        said = self.refuse(1, *other, names=[
+            "data.tokenizer = bpe", "--tokenizer bpe", "shoal train out"])
+        self.assertNotIn("vocab_size", said)
         first = self.folder / "text/0.txt"
         text = first.read_text()
         first.write_text("other text " * 400)
@@ -151,6 +191,18 @@ class Tokenizer(World):
         self.assertEqual((self.folder / "out" / FILES[0]).read_text(), file)
         self.assertIn("vocab_size = 290\n",
                       (self.folder / "out/run.toml").read_text())
+        self.succeed("train", "out", "--resume", "--training.steps", 9)
+
+    def test_a_run_that_is_killed_leaves_no_tokenizer(self):
+        train = self.start("train", self.tiny_run(), "--data",
+                           self.write_text_files(), "--out", "out", "--json",
+                           "--tokenizer", "bpe", "--vocab-size", 290,
+                           "--training.steps", 100000)
+        train.wait_line(lambda line: '"event":"step"' in line)
+        train.end(signal.SIGKILL)
+        # The folder of its node is removed by the next one.
+        self.assertEqual([f.name for f in self.folder.glob("shoal-*")
+                          if not f.name.startswith("shoal-train-")], [])
 
     def check_trained(self, out):
         """As the package makes it, where that is installed."""
@@ -206,7 +258,7 @@ class Tokenizer(World):
         self.refuse(1, *train, "--data", text, "--data", lines,
                     names=["a.jsonl:1", "input_ids"])
         self.refuse(1, *train, "--data", text, "--resume",
-                    names=["--resume", "no checkpoint"])
+                    names=["--resume", "no folder"])
         # Little text has few tokens: the model has as many as there are.
         self.write("little.txt", "to be or not to be " * 9)
         self.succeed(*train, "--data", "little.txt", "--training.steps", 1,

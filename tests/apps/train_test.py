@@ -3,6 +3,7 @@ import json
 import os
 import re
 import shutil
+import signal
 
 from support import GUIDE, World, main, numbers
 
@@ -134,7 +135,30 @@ class Train(World):
         self.assertEqual([e for e in whole[1] if e[0] > last],
                          [e for e in rest[1] if e[0] > last])
 
+    # config.json could not be opened, and nothing said why.
+    def test_the_folder_of_a_run_under_way_is_its_newest_checkpoint(self):
+        run = self.start("train", self.tiny_run(), "--data",
+                         self.write_text_files(), "--out", "out", "--threads",
+                         1, "--training.steps", 10 ** 6,
+                         "--checkpoint.interval", 10 ** 6)
+        run.wait_line(lambda line: line.startswith("step 2/"))
+        eval_ = ["eval", "out", "--data", self.folder / "text"]
+        generate = ["generate", "out", "--prompt", "The", "--max-tokens", 4]
+        for command in (eval_, generate):
+            self.refuse(1, *command, names=["out has no model yet",
+                                            "checkpoint.interval"])
+        self.assertIn(run.end(signal.SIGINT), (0, 130))
+        (self.folder / "out/config.json").unlink()
+        step = max((self.folder / "out/checkpoint").iterdir()).name
+        for command in (eval_, generate):
+            done = self.run_shoal(*command)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn(f"out/checkpoint/{step}", done.stderr)
+            self.assertEqual(done.stdout, self.succeed(
+                command[0], f"out/checkpoint/{step}", *command[2:]))
+
     def test_resuming_without_a_checkpoint_is_refused(self):
+        self.write("new/README", "mine")
         self.refuse(1, "train", self.tiny_run(), "--resume", "--out", "new",
                     "--data", self.write_text_files(),
                     names=["--resume", "checkpoint"])
@@ -152,6 +176,28 @@ class Train(World):
         self.refuse(1, *again, names=[weights.name, "not a regular file"])
         weights.unlink()
         self.refuse(1, *again, names=["holds no model"])
+
+    # The text was read first; then each part of the job said it, too.
+    def test_damaged_weights_are_told_before_the_text_is_read(self):
+        self.succeed("init", self.tiny_run(), "--out", "base")
+        weights = self.folder / "base/model.safetensors"
+        whole = weights.read_bytes()
+        run = self.write("tune.toml", '[model]\npath = "base"\n[training]\n'
+                         "steps = 1\nseq_len = 32\n")
+        train = ["train", run, "--data", self.write_text_files(), "--out",
+                 "out", "--threads", 1]
+        for damaged, *says in (
+                (whole[:-99], "lie outside"),
+                (whole[:-4] + b"\0\0\xc0\x7f", "no finite number", "tensor "),
+                (whole[:50], "model.safetensors")):
+            weights.write_bytes(damaged)
+            done = self.run_shoal(*train)
+            self.assertEqual(done.returncode, 1)
+            self.assertEqual(done.stdout, "")
+            self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+            for part in ("model.path: base", "files again", *says):
+                self.assertIn(part, done.stderr)
+        self.assertFalse((self.folder / "out").exists())
 
     def test_a_saved_model_is_a_start(self):
         self.train("a")

@@ -10,7 +10,7 @@
 // counts), else GB/s of bulk, all queued at once. "ucx" is UCX-TCP on "lo".
 //
 // Errors: says on stderr what there is not, and ends with 1.
-#include "apps/link_meter.hpp"
+#include "apps/bench/link_meter.hpp"
 #include "transport/shm/fabric.hpp"
 #include "transport/tls/fabric.hpp"
 #include "transport/ucx/fabric.hpp"

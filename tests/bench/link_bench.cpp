@@ -8,7 +8,8 @@
 // The ratio of processor times holds on a busy machine, too.
 //
 //   link_bench [--json] [--runs N]
-#include "apps/link_meter.hpp"
+#include "apps/bench/link_meter.hpp"
+#include "runtime/core/median.hpp"
 #include "transport/tls/context.hpp"
 #include "transport/tls/fabric.hpp"
 
@@ -118,7 +119,7 @@ public:
       times.push_back(took.count());
     }
     echo.join();
-    return apps::median(times);
+    return core::median(times);
   }
 
 private:
@@ -194,8 +195,8 @@ row compare(std::string what, int runs, double scale, bool rate, Ours ours,
     ratios.push_back(a.back() / b.back());
     cpu.push_back(mine[1] / other[1]);
   }
-  return {std::move(what), apps::median(a), apps::median(b),
-          apps::median(ratios), apps::median(cpu)};
+  return {std::move(what), core::median(a), core::median(b),
+          core::median(ratios), core::median(cpu)};
 }
 
 } // namespace

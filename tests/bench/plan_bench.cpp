@@ -2,9 +2,10 @@
 //
 // usage: plan_bench [runs]      (default 5)
 //
-// Prints, for shoals of equal and of unlike members, the median time of
-// make_plan without and with a previous assignment, and what it found.
-#include "runtime/core/training/plan.hpp"
+// Prints, for shoals of equal members, of unlike members and of such where the
+// job asks for many stages, the median time of make_plan without and with a
+// previous assignment, and what it found.
+#include "runtime/core/planning/plan.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -17,7 +18,8 @@ using namespace shoal::core;
 
 namespace {
 
-view make_view(std::size_t members, bool unlike, std::uint32_t blocks) {
+view make_view(std::size_t members, bool unlike, std::uint32_t blocks,
+               std::int32_t stages) {
   view v;
   v.number = 10;
   std::uint64_t state = 1;
@@ -49,6 +51,7 @@ view make_view(std::size_t members, bool unlike, std::uint32_t blocks) {
   j.head_state_bytes = 4'200'000'000;
   j.activation_bytes = 100'000'000;
   j.boundary_bytes = 134'000'000;
+  j.want_stages = stages;
   v.jobs.push_back(j);
   return v;
 }
@@ -70,12 +73,20 @@ double median_ms(int runs, const std::function<void()>& call) {
 
 int main(int argc, char** argv) {
   const int runs = argc > 1 ? std::max(1, std::atoi(argv[1])) : 5;
+  struct kind {
+    const char* name;
+    bool unlike;
+    bool wish; ///< as many stages as there are members, 64 at most
+  };
   for (std::size_t n : {4, 8, 16, 32, 64, 128, 256, 512, 1024})
-    for (bool unlike : {false, true}) {
+    for (const kind& k : {kind{"equal", false, false},
+                          {"unlike", true, false},
+                          {"wish", true, true}}) {
       // A model that fits: deeper where there are more members.
-      view v = make_view(
-        n, unlike,
-        std::uint32_t(std::min<std::size_t>(80, std::max<std::size_t>(2, n))));
+      const auto blocks =
+        std::uint32_t(std::min<std::size_t>(80, std::max<std::size_t>(2, n)));
+      view v = make_view(n, k.unlike, blocks,
+                         k.wish ? std::min<std::int32_t>(64, int(n)) : -1);
       plan p;
       const double fresh = median_ms(runs, [&] { p = make_plan(v); });
       view next = v;
@@ -89,8 +100,8 @@ int main(int argc, char** argv) {
         used += r.stages.size();
       std::printf("%5zu %-6s fresh %8.1f ms, after a death %8.1f ms: "
                   "%zu replicas, %zu stages, step %.3f s\n",
-                  n, unlike ? "unlike" : "equal", fresh, again,
-                  a.replicas.size(), used, double(predict(v, a).step) / 1e9);
+                  n, k.name, fresh, again, a.replicas.size(), used,
+                  double(predict(v, a).step) / 1e9);
     }
   return 0;
 }

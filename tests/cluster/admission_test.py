@@ -74,7 +74,8 @@ def revoke_and_time(cluster, asked, gone, stays):
     assert all(linked(p.pid(), far) for p in stays)
     began = time.monotonic()
     command = cluster.spawn(
-        [cluster.shoal, "revoke", gone.name, "--data-dir", str(cluster.mine)],
+        [cluster.shoal, "revoke", gone.name, "--yes", "--data-dir",
+         str(cluster.mine)],
         asked.number, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     wait_for(lambda: not any(linked(p.pid(), far) for p in stays))
     closed = time.monotonic() - began
@@ -158,6 +159,7 @@ def a_token_in_a_file_is_in_no_command_line(cluster, folder):
         assert "--join-token-file -" in made.stderr, made.stderr
         tokens.append(folder / f"token-{peer.number}")
         tokens[-1].write_text(made.stdout)
+        tokens[-1].chmod(0o600)
     by_file.start(["--join-token-file", str(tokens[0]), *mine])
     by_file.wait_ready()
     with tokens[1].open(encoding="ascii") as stdin:
@@ -247,7 +249,7 @@ def the_new_key_outlives_a_restart_of_all(cluster, folder):
     gone, away, *stays = cluster.peers
     away.kill()
     cluster.wait_view(3)
-    assert ask(cluster, stays[0], "revoke", gone.name).returncode == 0
+    assert ask(cluster, stays[0], "revoke", gone.name, "--yes").returncode == 0
     assert ends([gone], 10) == [1]
     cluster.wait_view(2)
     new = one_new_key(stays, key)
@@ -271,8 +273,8 @@ def the_new_key_outlives_a_restart_of_all(cluster, folder):
     last.chmod(0o600)
     nobody = "ab" * 32
     done = subprocess.run(
-        [cluster.shoal, "revoke", nobody, "--peer", address(stays[0]),
-         "--cluster-key", str(last)], env=cluster.environment, text=True,
+        [cluster.shoal, "revoke", nobody, "--yes", "--peer",
+         address(stays[0]), "--cluster-key", str(last)], env=cluster.environment, text=True,
         capture_output=True, check=False)
     assert done.returncode == 0 and nobody in done.stdout, done.stderr
     newest = one_new_key(stays, last)
@@ -295,7 +297,7 @@ def lie_that_it_was_revoked(cluster, liar, where, key, victim):
         record.unlink()
     liar.start(["--cluster-key", str(key), "--no-discovery", "--listen", where])
     liar.wait_ready()
-    done = ask(cluster, liar, "revoke", victim)
+    done = ask(cluster, liar, "revoke", victim, "--yes")
     assert done.returncode == 0, done.stderr
 
 
@@ -316,7 +318,7 @@ def a_revoked_peer_ends_nobody_by_its_word(cluster, folder):
     shutil.copytree(away.store, folder / "before",
                     ignore=shutil.ignore_patterns("lock", "control.sock"))
     cluster.wait_view(2)
-    assert ask(cluster, stays, "revoke", gone.name).returncode == 0
+    assert ask(cluster, stays, "revoke", gone.name, "--yes").returncode == 0
     assert ends([gone], 20) == [1]
     lie_that_it_was_revoked(cluster, gone, where, key, victim)
     away.start(flags)  # it knows both addresses from its records

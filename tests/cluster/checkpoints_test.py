@@ -16,7 +16,8 @@ from lifecycle_support import (Run, kill_together, log_of, run_scenarios,
 
 STEPS = 60
 WROTE = re.compile(r"\[checkpoint\] step (\d+): wrote (\d+) of (\d+) units, "
-                   r"(\d+) bytes")
+                   r"([\d.]+) ([KMG]?i?B)\b")
+POWER = {"B": 0, "KiB": 1, "MiB": 2, "GiB": 3}
 
 
 def text_for(folder):
@@ -92,7 +93,8 @@ def each_peer_writes_its_part(cluster, folder):
     for peer in cluster.peers:
         for line in log_of(peer):
             if found := WROTE.search(line):
-                step, units, _, size = map(int, found.groups())
+                step, units = map(int, found.groups()[:2])
+                size = float(found[4]) * 1024 ** POWER[found[5]]
                 wrote.setdefault(step, {})[peer.name] = (units, size)
     steps = sorted(wrote)
     assert steps[-1] == 20 and len(steps) >= 3, wrote
@@ -100,7 +102,7 @@ def each_peer_writes_its_part(cluster, folder):
     for step, by in wrote.items():
         total = sum(size for _, size in by.values())
         parts = {name: f"{size / total:.1%}" for name, (_, size) in by.items()}
-        print(f"  step {step}: {total} bytes, {parts}")
+        print(f"  step {step}: {total:.0f} bytes, {parts}")
         assert len(by) == 4 and sum(units for units, _ in by.values()) == 26
         assert all(0.2 < size / total < 0.3 for _, size in by.values())
 

@@ -51,12 +51,21 @@ def workers(cluster):
     raise AssertionError("no peer runs")
 
 
-def holders(cluster):
-    """The peers whose stores have the newest published checkpoint."""
-    known = max((e for e in events_known(cluster, "checkpoint")),
-                key=lambda e: (e["epoch"], e["step"]))
+def holders(cluster, age=0):
+    """The peers whose stores have the newest published checkpoint, or the one
+    `age` places before it."""
+    known = sorted({(e["epoch"], e["step"], e["digest"])
+                    for e in events_known(cluster, "checkpoint")})
+    digest = known[-1 - min(age, len(known) - 1)][2]
     return [p for p in cluster.peers
-            if any((cluster.root / "stores" / str(p.number)).rglob(known["digest"][2:]))]
+            if any((cluster.root / "stores" / str(p.number)).rglob(digest[2:]))]
+
+
+def settle(cluster, watch):
+    """Goes on until the two newest checkpoints are at the same peers: a view
+    may have moved them, and the one before is new enough to go on from."""
+    while holders(cluster) != holders(cluster, 1):
+        watch.advance(INTERVAL, DEADLINE_S)
 
 
 def victims(cluster, who, rng, number):
@@ -77,6 +86,8 @@ def one(cluster, watch, rng, row, number, since):
     """Kills; the steps that came again, and when all were started again."""
     _, _, _, who, back_s, _ = row
     watch.advance(rng.randint(2 * INTERVAL, 4 * INTERVAL), DEADLINE_S)
+    if who == "holders":
+        settle(cluster, watch)
     dead = victims(cluster, who, rng, number)
     kill_together(dead)
     done = newest(cluster, watch, since, "step")
@@ -167,6 +178,7 @@ def nobody_comes_back(options, how):
         cluster.wait_view(7)
         watch = follow(cluster, run_file, folder, options.data, how)
         watch.advance(3 * INTERVAL, DEADLINE_S)
+        settle(cluster, watch)
         last = watch.next - 1
         dead = victims(cluster, "holders", random.Random(1), 0)
         kill_together(dead)

@@ -2,7 +2,7 @@
 #
 # 2 x 2 with so much state that it moves in the background. A peer is killed:
 # the one that runs the same stage in the other replica takes its microbatches,
-# at once (runtime/core/training/detours.hpp). The peer comes back, its state
+# at once (runtime/core/planning/detours.hpp). The peer comes back, its state
 # arrives while steps run, and the layout is whole again. Each step is committed
 # once, with the samples that it should have; nothing is lost.
 import signal

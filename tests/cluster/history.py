@@ -12,7 +12,7 @@
 import collections
 import json
 
-LOST = "state lost"
+LOST = "state lost", "the run went back"
 
 
 def events_of(path):
@@ -45,7 +45,7 @@ class Job:
         self.lost = False
 
     def add(self, event):
-        self.lost |= LOST in event.get("text", "")
+        self.lost |= any(text in event.get("text", "") for text in LOST)
         if event.get("event") != "step":
             return
         key = event["step"], event["epoch"]

@@ -40,8 +40,7 @@ def detach(cluster, number, folder, name, steps, *flags, **shape):
     """Submits and returns the job's id, from the JSON line."""
     done = command(cluster, number, "train",
                    run_file(folder, name, steps, **shape), "--data", *DATA,
-                   "--out", str(folder / f"{name}-out"), "--detach", "--json",
-                   *flags)
+                   "--detach", "--json", *flags)
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     return next(e["job"] for e in lines if e["event"] == "submitted")
 
@@ -81,7 +80,7 @@ def a_cancelled_run_says_how_to_go_on(cluster, folder):
     cluster.wait_view(2)
     run = Run(cluster, folder, replicas=1, stages=2)
     step = run.advance(3)
-    done = command(cluster, 2, "cancel", "run")
+    done = command(cluster, 2, "cancel", "out")
     assert "cancelled" in done.stdout, done.stdout
     assert run.finish() == 1
     end = next(e for e in run.events if e["event"] == "done")
@@ -89,7 +88,7 @@ def a_cancelled_run_says_how_to_go_on(cluster, folder):
     said = (cluster.root / "train.log").read_text(encoding="utf-8")
     assert "--resume" in said, said
     assert (run.out / "checkpoint" / f"step-{end['step']}").is_dir()
-    again = command(cluster, 2, "cancel", "run", code=1).stderr
+    again = command(cluster, 2, "cancel", "out", code=1).stderr
     assert "ended already" in again, again
 
 
@@ -129,10 +128,10 @@ def a_job_of_higher_priority_takes_what_it_needs(cluster, folder):
     folder_high.mkdir()
     file = run_file(folder_high, "high", 40, stages=2)
     process, lines = cluster.train(
-        [file, "--data", *DATA, "--out", str(folder_high / "out"),
+        [file, "--data", *DATA, "--out", str(folder_high / "high"),
          "--priority", "5"], 2)
     high = Run.__new__(Run)
-    high.cluster, high.out = cluster, folder_high / "out"
+    high.cluster, high.out = cluster, folder_high / "high"
     high.events, high.losses = [], {}
     high.process, high.lines = process, lines
     waits = low.until(lambda e: "waiting" in e.get("text", ""))
@@ -144,13 +143,13 @@ def a_job_of_higher_priority_takes_what_it_needs(cluster, folder):
     views = [i for i, e in enumerate(low.events) if e["event"] == "view"]
     after = [e for e in low.events[views[-1]:] if e["event"] == "step"]
     assert len(after) <= 10, after
-    assert "waiting" in job_named(cluster, "run"), jobs(cluster)
+    assert "waiting" in job_named(cluster, "out"), jobs(cluster)
     assert high.finish(120) == 0
     step = low.advance(3)  # it has its peers back
     print(f"  low goes on at step {step}")
     low.once_each()
     assert not low.said("state lost"), low.said("state lost")
-    command(cluster, 1, "cancel", "run")
+    command(cluster, 1, "cancel", "out")
     low.finish()
 
 

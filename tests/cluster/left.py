@@ -1,7 +1,7 @@
 # tests/cluster/left.py -- what nodes have, and who has it when they are gone.
 #
 # A node is known by its folder, which is in its environment and in that of
-# all it starts: its memory keeper, too (runtime/memory_keeper.hpp). Its sockets
+# all it starts: its memory keeper, too (runtime/host/memory_keeper.hpp). Its sockets
 # and its shared memory, which has no name in any folder, are known by their
 # inodes: Held notes them while it lives and looks for them afterwards, in the
 # descriptors and memory of all processes that this user may see, and among the

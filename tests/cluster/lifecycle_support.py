@@ -60,8 +60,8 @@ class Run:
             steps=steps, replicas=replicas, stages=stages, width=width, blocks=blocks,
             enable="true" if interval else "false", interval=interval or 500),
             encoding="utf-8")
-        arguments = [str(file), "--data", *data, "--out", str(self.out),
-                     *flags]
+        out = [] if "--detach" in flags else ["--out", str(self.out)]
+        arguments = [str(file), "--data", *data, *out, *flags]
         self.events, self.losses = [], {}
         if own:
             self.process, self.lines = train_alone(cluster, arguments)

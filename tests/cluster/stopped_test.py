@@ -131,8 +131,7 @@ def submission(shoal, at, folder):
                    encoding="utf-8")
     return shoal.cluster.spawn(
         [shoal.cluster.shoal, "train", str(run), "--data", str(text),
-         "--data.validation_permille", "0", "--out", str(folder / "small"),
-         "--detach", "--json", "--data-dir", str(shoal.cluster.mine)],
+         "--data.validation_permille", "0", "--detach", "--json", "--data-dir", str(shoal.cluster.mine)],
         at.number, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
 

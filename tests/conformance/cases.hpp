@@ -68,7 +68,7 @@ BOOST_AUTO_TEST_CASE(bulk_is_matched_by_tag_not_by_order) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(bulk_that_nobody_posted_is_reported) {
+BOOST_AUTO_TEST_CASE(bulk_without_a_posted_receive_is_reported) {
   peers g(2);
   const auto sent = pattern(1u << 20, 3);
   outcome out(g.notes);
@@ -363,7 +363,7 @@ BOOST_AUTO_TEST_CASE(an_address_without_anybody_fails) {
   BOOST_TEST(g.heard(0).failed.front().second == errc::unreachable);
 }
 
-BOOST_AUTO_TEST_CASE(a_node_that_dials_itself_is_told_so) {
+BOOST_AUTO_TEST_CASE(a_node_that_dials_itself_learns_it) {
   peers g(1);
   const auto address = g.at(0).local_address();
   g.at(0).connect(address);

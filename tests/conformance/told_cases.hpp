@@ -27,7 +27,7 @@ struct strangers {
   node a{config_of(1), heard_a}, b{config_of(2), heard_b};
 };
 
-BOOST_AUTO_TEST_CASE(a_node_that_was_not_told_of_us_does_not_listen) {
+BOOST_AUTO_TEST_CASE(a_node_ignores_peers_not_introduced_to_it) {
   strangers s;
   s.a.connect(s.b.local_address());
   BOOST_REQUIRE(s.failed(s.heard_a));

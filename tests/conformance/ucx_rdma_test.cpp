@@ -1,6 +1,6 @@
 // tests/conformance/ucx_rdma_test.cpp -- the fabric suite over UCX on verbs.
-#include "tests/conformance/rdma_devices.hpp"
 #include "tests/conformance/ucx_pair.hpp"
+#include "tests/transport/ucx/rdma_devices.hpp"
 
 using shoal::transport::conformance::have_rdma;
 using shoal::transport::conformance::rdma_devices;

@@ -4,9 +4,9 @@
 // run proven whose every step is there with the samples that are its own. The
 // honest log is put before the input where its first byte is odd, so that a
 // change of a run that is well is tried as well.
-#include "apps/metrics_log.hpp"
+#include "apps/common/metrics_log.hpp"
 #include "runtime/core/assert.hpp"
-#include "runtime/metrics/event_json.hpp"
+#include "runtime/jobs/event_json.hpp"
 
 #include <cstddef>
 #include <cstdint>

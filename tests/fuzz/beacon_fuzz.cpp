@@ -1,6 +1,6 @@
 // tests/fuzz/beacon_fuzz.cpp -- any datagram; a valid proof is put under it as
 // well, so that the fields behind the proof are reached, and the filter.
-#include "runtime/node/beacon_filter.hpp"
+#include "runtime/discovery/beacon_filter.hpp"
 
 #include <openssl/hmac.h>
 

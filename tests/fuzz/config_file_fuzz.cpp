@@ -2,7 +2,7 @@
 //
 // Whatever the bytes are, reading ends in tables or in a sentence that names
 // the file.
-#include "apps/toml_file.hpp"
+#include "apps/common/toml_file.hpp"
 #include "runtime/core/assert.hpp"
 
 #include <cstddef>

@@ -2,7 +2,7 @@
 //
 // What is accepted must be consistent, and the same when written and read
 // again.
-#include "runtime/model/config.hpp"
+#include "runtime/model/config/config.hpp"
 
 #include <cstdlib>
 

@@ -1,7 +1,7 @@
 // tests/fuzz/corpus_fuzz.cpp -- any bytes as the blob of a corpus.
 //
 // A blob that is accepted is the one that serialise() makes of it.
-#include "runtime/model/corpus.hpp"
+#include "runtime/model/data/corpus.hpp"
 
 #include <algorithm>
 #include <cstdlib>

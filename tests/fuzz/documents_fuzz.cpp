@@ -8,8 +8,8 @@
 // may be shown; no more bytes are taken than allowed; and an archive that was
 // not changed gives what the bytes alone give.
 #include "runtime/core/assert.hpp"
-#include "runtime/core/shown.hpp"
-#include "runtime/model/documents.hpp"
+#include "runtime/core/text/shown.hpp"
+#include "runtime/model/data/documents.hpp"
 #include "tests/support/packed.hpp"
 
 #include <algorithm>

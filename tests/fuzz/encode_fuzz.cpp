@@ -4,7 +4,7 @@
 // by fallback, with marks for spaces; and one that composes (NFC). The first
 // two must give the text back; every encoder must give the same twice, the
 // second time from its memory; and any ids must decode to UTF-8.
-#include "runtime/core/utf8.hpp"
+#include "runtime/core/text/utf8.hpp"
 #include "runtime/model/text/byte_level.hpp"
 #include "runtime/model/text/hf_tokenizer.hpp"
 

@@ -3,8 +3,8 @@
 // A line that is read must be the same event after it has been written and
 // read again, and what is written is fit to be shown.
 #include "runtime/core/assert.hpp"
-#include "runtime/core/shown.hpp"
-#include "runtime/metrics/event_json.hpp"
+#include "runtime/core/text/shown.hpp"
+#include "runtime/jobs/event_json.hpp"
 
 #include <cstddef>
 #include <cstdint>

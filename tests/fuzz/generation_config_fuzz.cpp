@@ -1,6 +1,6 @@
 // tests/fuzz/generation_config_fuzz.cpp -- any bytes as a
 // generation_config.json. What is accepted must be usable as it is.
-#include "runtime/model/generation_config.hpp"
+#include "runtime/model/hf/generation_config.hpp"
 
 #include <cstdlib>
 #include <limits>

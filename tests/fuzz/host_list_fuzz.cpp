@@ -1,5 +1,5 @@
 // tests/fuzz/host_list_fuzz.cpp -- lists of hosts from schedulers and people.
-#include "runtime/host_list.hpp"
+#include "runtime/discovery/host_list.hpp"
 
 #include <cstdlib>
 

@@ -1,6 +1,6 @@
 // tests/fuzz/index_fuzz.cpp -- indexes of models in several files.
 #include "runtime/core/assert.hpp"
-#include "runtime/model/safetensors.hpp"
+#include "runtime/model/files/safetensors.hpp"
 
 #include <cstddef>
 #include <cstdint>

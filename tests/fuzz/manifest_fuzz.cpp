@@ -1,5 +1,5 @@
 // tests/fuzz/manifest_fuzz.cpp -- checkpoint manifests from other peers.
-#include "actors/checkpoint_manifest.hpp"
+#include "actors/checkpoint/checkpoint_manifest.hpp"
 #include "runtime/core/assert.hpp"
 
 #include <cstddef>

@@ -5,8 +5,8 @@
 // read twice, cut in other places, as the control socket does: nothing more is
 // taken while a message waits. Both times the same messages come out, and their
 // frames are the stream; what is held stays within its bound.
+#include "runtime/control/frames.hpp"
 #include "runtime/core/assert.hpp"
-#include "runtime/node/frames.hpp"
 #include "runtime/wire/codec.hpp"
 
 #include <algorithm>

@@ -1,9 +1,9 @@
 // tests/fuzz/node_lines_fuzz.cpp -- any bytes as the last lines of a node.
 //
 // Whatever is accepted may be shown.
-#include "apps/node_lines.hpp"
+#include "apps/node/node_lines.hpp"
 #include "runtime/core/assert.hpp"
-#include "runtime/core/shown.hpp"
+#include "runtime/core/text/shown.hpp"
 
 #include <cstddef>
 #include <cstdint>

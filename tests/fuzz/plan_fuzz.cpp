@@ -5,10 +5,10 @@
 // is planned. Planning ends, the same way twice, and the next view, which holds
 // the plan, can be read.
 #include "runtime/core/assert.hpp"
-#include "runtime/core/training/host_memory.hpp"
-#include "runtime/core/training/plan_reasons.hpp"
+#include "runtime/core/planning/host_memory.hpp"
+#include "runtime/core/planning/plan_reasons.hpp"
 #include "runtime/wire/codec.hpp"
-#include "wire/wild_view.hpp"
+#include "tests/runtime/wire/wild_view.hpp"
 
 #include <cstdlib>
 

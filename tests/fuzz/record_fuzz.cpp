@@ -8,10 +8,10 @@
 // asserts it).
 #include "runtime/core/assert.hpp"
 #include "runtime/core/cluster/membership.hpp"
-#include "runtime/node.hpp" // node_error
-#include "runtime/node/slot_file.hpp"
+#include "runtime/core/setup_error.hpp"
+#include "runtime/identity/slot_file.hpp"
 #include "runtime/wire/codec.hpp"
-#include "wire/wild_view.hpp"
+#include "tests/runtime/wire/wild_view.hpp"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -57,7 +57,7 @@ void try_file(const std::filesystem::path& file, std::string_view bytes) {
       SHOAL_ASSERT(!slots.write(found->sequence + 1, found->record));
       SHOAL_ASSERT(slot_file(file).load()->record == found->record);
     }
-  } catch (const node_error& e) {
+  } catch (const setup_error& e) {
     SHOAL_ASSERT(std::string(e.what()).find(file.string())
                  != std::string::npos);
   }

@@ -1,6 +1,6 @@
 // tests/fuzz/resume_fuzz.cpp -- decisions from seals that the fuzzer chooses
 // (wild_seals.hpp): each can be carried out, and is the same twice.
-#include "tests/runtime/core/wild_seals.hpp"
+#include "tests/runtime/core/training/wild_seals.hpp"
 
 using namespace shoal;
 

@@ -2,9 +2,9 @@
 //
 // Whatever the bytes are, reading ends in a run or in a sentence; a run that
 // was read must be the same after it has travelled as JSON.
-#include "apps/toml_file.hpp"
+#include "apps/common/toml_file.hpp"
 #include "runtime/core/assert.hpp"
-#include "runtime/run_config.hpp"
+#include "runtime/jobs/run_config.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -3,8 +3,8 @@
 // Whatever the bytes are, reading ends in a record or in a sentence. A record
 // is the same after it was written, and a run that goes on unchanged differs in
 // nothing. The input is taken as the whole file, as its run, and as all but that.
-#include "apps/run_changes.hpp"
-#include "apps/run_record.hpp"
+#include "apps/train/run_changes.hpp"
+#include "apps/train/run_record.hpp"
 #include "runtime/core/assert.hpp"
 
 #include <cstddef>

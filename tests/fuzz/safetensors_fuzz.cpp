@@ -2,7 +2,7 @@
 //
 // Whatever parse_safetensors() accepts must lie within the file, so every
 // tensor that it describes is read.
-#include "runtime/model/safetensors.hpp"
+#include "runtime/model/files/safetensors.hpp"
 
 #include <cstdlib>
 

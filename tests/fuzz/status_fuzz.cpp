@@ -1,9 +1,9 @@
 // tests/fuzz/status_fuzz.cpp -- any bytes as what a node answers to `status`.
 //
 // Whatever is accepted gives tables, and a view with members in order.
-#include "apps/status_text.hpp"
+#include "apps/remote/status_text.hpp"
 #include "runtime/core/assert.hpp"
-#include "runtime/core/utf8.hpp"
+#include "runtime/core/text/utf8.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -8,9 +8,10 @@
 // none. Nothing waits, what is committed hashes to its name and reads as it was
 // written, and no file outside the folder is touched.
 #include "runtime/core/assert.hpp"
-#include "runtime/core/hex.hpp"
-#include "runtime/errc.hpp"
-#include "runtime/posix.hpp"
+#include "runtime/core/errc.hpp"
+#include "runtime/core/text/hex.hpp"
+#include "runtime/files/posix.hpp"
+#include "runtime/files/sha256.hpp"
 #include "runtime/store/store.hpp"
 
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 // tests/fuzz/token_fuzz.cpp -- join tokens: one text for each token.
-#include "runtime/invite.hpp"
+#include "runtime/control/invite.hpp"
 
 #include <cstdlib>
 

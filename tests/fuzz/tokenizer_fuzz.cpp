@@ -3,7 +3,7 @@
 // Up to a NUL byte the input is the file, behind it a text. What is accepted
 // must encode the text or say why not, give ids of its own, and decode them to
 // UTF-8, whole or one by one.
-#include "runtime/core/utf8.hpp"
+#include "runtime/core/text/utf8.hpp"
 #include "runtime/model/text/hf_tokenizer.hpp"
 
 #include <algorithm>

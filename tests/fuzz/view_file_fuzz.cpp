@@ -2,8 +2,8 @@
 //
 // Whatever the bytes are, reading ends in a view that keeps the invariants, or
 // in a sentence.
-#include "apps/toml_file.hpp"
-#include "apps/view_file.hpp"
+#include "apps/common/toml_file.hpp"
+#include "apps/plan/view_file.hpp"
 #include "runtime/core/assert.hpp"
 
 #include <cstddef>

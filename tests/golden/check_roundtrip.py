@@ -2,7 +2,7 @@
 """Checks that what we save loads in transformers with equal logits.
 
     python3 tests/golden/check_roundtrip.py \
-      BUILD/tests/runtime/model/golden_roundtrip [BUILD/shoal]
+      BUILD/tests/runtime/golden_roundtrip [BUILD/shoal]
 
 Loads each golden directory with our program, which saves it again (whole and
 in shards) and prints its own logits; then loads what it saved in transformers

@@ -9,7 +9,8 @@ results are in the tree, so nobody needs it to build or test.
 tokenizers/texts.json         the samples, as hexadecimal bytes
 tokenizers/NAME/tokenizer.json (and tokenizer_config.json)
 tokenizers/trained/           texts.json, a list of texts, and the
-                              tokenizer.json that BpeTrainer makes of them
+                              tokenizer.json that BpeTrainer makes of them,
+                              and qwen2.json by the rules of that family
 tokenizers/NAME/golden.json   for each sample: "ids" (nothing added), "around"
                               (the first and last three with what the
                               post-processor adds), "text" (all of "around"
@@ -159,10 +160,14 @@ def llama3():
                "eos_token": "<|end_of_text|>"}
 
 
-def qwen2():
-    split = pre_tokenizers.Sequence([
+def qwen2_words():
+    return pre_tokenizers.Sequence([
         pre_tokenizers.Split(Regex(QWEN2), "isolated"),
         byte_level(use_regex=False)])
+
+
+def qwen2():
+    split = qwen2_words()
     vocab, merges = train(500, split, normalizer=normalizers.NFC(),
                           alphabet=pre_tokenizers.ByteLevel.alphabet())
     t = Tokenizer(models.BPE(vocab, merges))
@@ -291,10 +296,13 @@ def unknowns():
     return t, None
 
 
-def trained(texts, size, count_min):
+def trained(texts, size, count_min, words="gpt2"):
     """What `shoal train --tokenizer bpe` must make of texts."""
     t = Tokenizer(models.BPE())
     t.pre_tokenizer = byte_level()
+    if words == "qwen2":
+        t.normalizer = normalizers.NFC()
+        t.pre_tokenizer = qwen2_words()
     t.decoder = decoders.ByteLevel()
     end = "<|endoftext|>"
     t.train_from_iterator(texts, trainers.BpeTrainer(
@@ -347,6 +355,8 @@ def main():
     write(folder / "texts.json", texts)
     write(folder / "tokenizer.json",
           json.loads(trained(texts, 700, 2).to_str()))
+    write(folder / "qwen2.json",
+          json.loads(trained(texts, 700, 2, "qwen2").to_str()))
     for make in (gpt2, llama2, llama3, mistral, qwen2, gemma2, odd, unknowns):
         t, config = make()
         folder = root / make.__name__

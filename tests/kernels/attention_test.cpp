@@ -193,7 +193,7 @@ const attention_shape cached_shapes[] = {shape_of(1, 20, 4, 2, 16),
                                          shape_of(1, 20, 4, 2, 16, 6, 0.5f)};
 
 // The same tokens, one by one against a cache and all at once.
-BOOST_DATA_TEST_CASE(a_cache_gives_what_training_gives, cached_shapes, s) {
+BOOST_DATA_TEST_CASE(a_cache_gives_the_same_as_training, cached_shapes, s) {
   auto NH = s.heads * s.head_size, KH = s.kv_heads * s.head_size;
   const auto q = random_values(s.tokens * NH, 1);
   const auto k = random_values(s.tokens * KH, 2);
@@ -234,7 +234,7 @@ BOOST_AUTO_TEST_CASE(a_sequence_does_not_see_another_nor_its_future) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(a_token_behind_the_window_is_not_seen) {
+BOOST_AUTO_TEST_CASE(a_token_outside_the_window_is_not_seen) {
   auto s = shape_of(1, 90, 1, 1, 8, 30);
   cpu_fixture fixture;
   const auto q = random_values(90 * 8, 1);

@@ -3,7 +3,7 @@
 // Goal: a formula that both reference/ and cpu/ have wrong shows here. The
 // inputs and what PyTorch makes of them are in tests/golden/ops.safetensors;
 // make_op_goldens.py beside it says what each tensor is.
-#include "runtime/model/safetensors.hpp"
+#include "runtime/model/files/safetensors.hpp"
 #include "tests/kernels/harness.hpp"
 
 #include <boost/test/data/test_case.hpp>
@@ -454,7 +454,7 @@ void check_case(const std::string& name) {
 
 BOOST_AUTO_TEST_SUITE(golden_ops)
 
-BOOST_DATA_TEST_CASE(every_backend_gives_what_pytorch_gives,
+BOOST_DATA_TEST_CASE(every_backend_agrees_with_pytorch,
                      boost::unit_test::data::make(cases), name) {
   check_case(name);
 }

@@ -3,7 +3,7 @@
 // Goal: right for any shape and stride, and the same bits for any number of
 // threads, most of all for small outputs with a large depth, where oneDNN
 // would split the sum.
-#include "kernels/cpu/features.hpp"
+#include "kernels/cpu/isa/features.hpp"
 #include "kernels/reference/matmul.hpp"
 #include "tests/kernels/harness.hpp"
 
@@ -126,7 +126,7 @@ BOOST_DATA_TEST_CASE(threads_change_no_bit_of_a_turned_weight, shapes, shape) {
 }
 
 // Both orders of the same weight: a slip in the oracle would show here.
-BOOST_AUTO_TEST_CASE(a_turned_weight_gives_what_the_weight_gives) {
+BOOST_AUTO_TEST_CASE(a_transposed_weight_gives_the_same) {
   const auto reference = kernels::make_reference_backend();
   const floats x{1, 2, 3, 4, 5, 6}, w{1, 10, 100, 2, 20, 200};
   const floats turned{1, 2, 10, 20, 100, 200}, bias{0.5f, 0.25f};

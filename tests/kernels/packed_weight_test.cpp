@@ -4,7 +4,7 @@
 // instruction sets are those of the unpacked weights. Activations that are
 // exact in 8 bits, and so in bf16, tell wrong sums from rounding: then few
 // tokens must agree as floats do, and many as weights rounded to bf16 do.
-#include "kernels/cpu/features.hpp"
+#include "kernels/cpu/isa/features.hpp"
 #include "kernels/packed_weight.hpp"
 #include "tests/kernels/harness.hpp"
 
@@ -165,7 +165,7 @@ BOOST_AUTO_TEST_CASE(types_take_the_bits_that_they_say) {
   BOOST_TEST(bits(weight_type::q4) == 4.5);
 }
 
-BOOST_AUTO_TEST_CASE(normal_values_lose_what_the_format_must) {
+BOOST_AUTO_TEST_CASE(normal_values_lose_only_precision_of_the_format) {
   auto reference = kernels::make_reference_backend();
   auto w = normal_values(256 * 512, 3);
   auto error = [&](weight_type type) {
@@ -188,7 +188,7 @@ BOOST_AUTO_TEST_CASE(bf16_rounds_to_even) {
   BOOST_TEST(std::isinf(to_float(to_bf16(3.4e38f))));
 }
 
-BOOST_AUTO_TEST_CASE(blocks_that_are_not_numbers_stay_so_and_others_do_not) {
+BOOST_AUTO_TEST_CASE(only_blocks_with_nan_or_infinity_become_nan) {
   for (auto bad : {NAN, INFINITY, -INFINITY}) {
     auto w = random_values(20 * 96, 5);
     w[3 * 96 + 40] = bad; // block 1 of row 3

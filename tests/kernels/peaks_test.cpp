@@ -1,6 +1,6 @@
 // tests/kernels/peaks_test.cpp -- which limit figures of speed are set against.
-#include "kernels/cpu/features.hpp"
-#include "kernels/cpu/many_rows.hpp"
+#include "kernels/cpu/isa/features.hpp"
+#include "kernels/cpu/product/many_rows.hpp"
 #include "kernels/peaks.hpp"
 #include "tests/kernels/harness.hpp"
 

@@ -92,7 +92,7 @@ BOOST_AUTO_TEST_CASE(min_p_keeps_a_share_of_the_most_probable) {
     == 4u);
 }
 
-BOOST_AUTO_TEST_CASE(what_was_seen_is_less_probable_by_the_penalty) {
+BOOST_AUTO_TEST_CASE(the_penalty_makes_seen_tokens_less_probable) {
   floats logits{3, 2, -1, -2};
   const std::vector<kernels::token_id> seen{0, 3};
   sampling_options options{.temperature = 0};

@@ -33,7 +33,7 @@ BOOST_AUTO_TEST_CASE(every_task_runs_once) {
 }
 
 // A worker that comes late to a run must not touch the next one's memory.
-BOOST_AUTO_TEST_CASE(many_short_runs_in_a_row_lose_no_task) {
+BOOST_AUTO_TEST_CASE(many_short_runs_lose_no_task) {
   thread_team team{4};
   std::size_t total = 0;
   for (std::size_t i = 0; i != 5000; ++i) {

@@ -8,7 +8,7 @@
 
 #include "runtime/core/cluster/membership.hpp"
 #include "runtime/core/cluster/outbox.hpp"
-#include "runtime/core/cluster/random.hpp"
+#include "runtime/core/random.hpp"
 
 #include <functional>
 #include <memory>

@@ -10,7 +10,7 @@
 #include "checker.hpp"
 #include "cluster_sim.hpp"
 #include "runtime/core/cluster/outbox.hpp"
-#include "runtime/core/cluster/random.hpp"
+#include "runtime/core/random.hpp"
 
 #include <map>
 #include <memory>

@@ -2,7 +2,7 @@
 #
 # Found by a folder that their command line names. A killed node's memory is
 # kept a moment longer by a process with the same command line and another name
-# (runtime/memory_keeper.hpp).
+# (runtime/host/memory_keeper.hpp).
 import os
 import select
 

@@ -50,8 +50,9 @@ class Installed(unittest.TestCase):
         # What runtime/plugin.hpp calls the public interface.
         self.assertLessEqual(
             {"runtime/" + name for name in (
-                "plugin.hpp", "context.hpp", "links.hpp", "device_queue.hpp",
-                "store/store.hpp", "job_log.hpp")}, headers)
+                "plugin.hpp", "context.hpp", "links/links.hpp",
+                "work/device_queue.hpp", "store/store.hpp",
+                "jobs/job_log.hpp")}, headers)
 
     def test_a_plug_in_compiles(self):
         configuration = next(self.root.rglob("shoal.pc"))

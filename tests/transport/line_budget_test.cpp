@@ -19,7 +19,7 @@ BOOST_AUTO_TEST_CASE(few_lines_pass_as_they_are) {
   BOOST_TEST(!b.rest(100s));
 }
 
-BOOST_AUTO_TEST_CASE(the_next_line_says_how_many_were_left_out) {
+BOOST_AUTO_TEST_CASE(the_next_line_counts_the_lines_left_out) {
   line_budget b({2, 1});
   BOOST_TEST(b.pass("a", 5s).has_value());
   BOOST_TEST(b.pass("b", 5s).has_value());
@@ -32,7 +32,7 @@ BOOST_AUTO_TEST_CASE(the_next_line_says_how_many_were_left_out) {
   BOOST_TEST(b.pass("g", 20s).value() == "g");
 }
 
-BOOST_AUTO_TEST_CASE(what_was_left_out_is_said_though_no_line_follows) {
+BOOST_AUTO_TEST_CASE(the_count_is_reported_even_if_no_line_follows) {
   line_budget b({1, 1});
   BOOST_TEST(b.pass("a", 0s).has_value());
   BOOST_TEST(!b.pass("b", 0s));

@@ -86,7 +86,7 @@ void network::state::link(lock& l, const node_ptr& a, const node_ptr& b) {
   const bool known_b = at_b != b->peers.end();
   if (known_a && known_b && at_a->second.connection == at_b->second.connection)
     return;
-  // One end still holds a connection that the other has given up.
+  // One end still holds a connection that the other end has given up.
   const auto old_a = known_a ? at_a->second.connection : 0;
   const auto old_b = known_b ? at_b->second.connection : 0;
   lose(l, a, b->settings.id, old_a, errc::peer_lost);

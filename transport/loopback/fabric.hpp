@@ -1,9 +1,9 @@
 // transport/loopback/fabric.hpp -- the fabric between nodes of one process.
 //
 // Fabrics that share a network reach each other by name. A network either has
-// a thread that delivers at once, or it is simulated: no thread, a clock of
-// its own, and delay, loss, reordering, partition and death drawn from a seed,
-// so that one seed always gives one history.
+// a thread that delivers at once, or it is simulated: no thread, and a clock of
+// its own. Delay, loss, reordering, partition and death are then drawn from a
+// seed, so that one seed always gives one history.
 //
 // Threads:   threaded: as transport/fabric.hpp, with one progress thread for
 //            the whole network. Simulated: everything on the thread that calls
@@ -21,19 +21,19 @@
 
 namespace shoal::transport::loopback {
 
-/// What goes wrong in a simulated network. May be changed at any time.
+/// The faults of a simulated network. May be changed at any time.
 struct faults {
   std::chrono::nanoseconds delay_min{0}; ///< one way
   std::chrono::nanoseconds delay_max{0}; ///< uniform in [delay_min, delay_max]
   double loss = 0;      ///< share of control messages that vanish
   bool reorder = false; ///< messages of one pair may overtake each other
   double corrupt = 0;   ///< share of bulk transfers whose checksum disagrees
-  /// How long after a kill its peers see down; negative: never, as when the
-  /// power of a host fails.
+  /// The time from a kill until its peers see down; negative: never, as when
+  /// the power of a host fails.
   std::chrono::nanoseconds death_notice{0};
 };
 
-/// What joins fabrics. Copies are the same network.
+/// The network that joins fabrics. Copies are the same network.
 class network {
 public:
   /// Threaded: delivers at once, without faults.
@@ -51,18 +51,19 @@ public:
   /// Runs the next event. @returns false when there is none.
   bool step(); ///< @pre simulated
 
-  /// Runs `what` at now() + `after`, in order with the deliveries.
-  void schedule(std::chrono::nanoseconds after, std::function<void()> what);
+  /// Runs `action` at now() + `after`, in order with the deliveries.
+  void schedule(std::chrono::nanoseconds after, std::function<void()> action);
 
-  /// Cuts or heals the way from one name to another; one direction. While it
-  /// is cut, control messages vanish, bulk waits, connect() fails.
+  /// Cuts or heals the path from one name to another, in one direction. While
+  /// it is cut, control messages vanish, bulk waits, and connect() fails.
   void cut(const std::string& from, const std::string& to);
   void heal(const std::string& from, const std::string& to);
   void heal_all();
 
-  /// The process behind `name` dies: its handler is never called again, what
-  /// it sent stays in flight, its peers see down after faults::death_notice.
-  /// Its completions run, with canceled, when its fabric is destroyed.
+  /// The process behind `name` dies: its handler is never called again, its
+  /// sent data stays in flight, and its peers see down after
+  /// faults::death_notice. Its completions run, with canceled, when its fabric
+  /// is destroyed.
   void kill(const std::string& name);
 
   struct state;
@@ -72,9 +73,9 @@ private:
   std::shared_ptr<state> state_;
 };
 
-/// Who a node of the network is.
+/// The identity of a node in the network.
 struct config {
-  std::string name; ///< what others pass to connect()
+  std::string name; ///< the address that others pass to connect()
   peer_id id{};
   peer_role role = peer_role::member;
   std::uint64_t instance = 1; ///< another one after a restart

@@ -20,7 +20,7 @@ void network::state::push(nanoseconds at, action run) {
 }
 
 void network::state::run_next(lock& l) {
-  // The heap's top is const only so that the order stays; it goes at once.
+  // The heap's top is const only to keep the order; it is removed at once.
   action run = std::move(const_cast<event&>(events.top()).run);
   if (!threaded)
     clock = std::max(clock, events.top().at);

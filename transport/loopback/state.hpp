@@ -1,12 +1,13 @@
-// transport/loopback/state.hpp -- what network.cpp and fabric.cpp share.
+// transport/loopback/state.hpp -- the state that network.cpp and fabric.cpp share.
 //
-// One mutex guards everything. All that happens between nodes is an event in
-// one queue, ordered by time and then by number, and so are the callbacks; an
-// event runs with the lock held and lets go of it around each callback.
+// One mutex guards everything. Everything that happens between nodes is an
+// event in one queue, ordered by time and then by number, and so are the
+// callbacks. An event runs with the lock held and releases it around each
+// callback.
 //
 // L-1: a peer's entry is made and removed only by events, so on one thread.
-// L-2: memory of a transfer is touched only under the lock and only while the
-//      transfer is not finished.
+// L-2: the memory of a transfer is touched only under the lock, and only while
+//      the transfer is not finished.
 #pragma once
 
 #include "transport/loopback/fabric.hpp"
@@ -45,13 +46,13 @@ struct due {
   std::error_code result;
 };
 
-/// What a node knows of a connected peer.
+/// The state that a node keeps for a connected peer.
 struct peer_entry {
   std::uint64_t connection = 0; ///< equal at both ends
   std::string name;
   std::multimap<bulk_tag, posted> receives;
   std::list<std::shared_ptr<transfer>> sends;
-  std::vector<due> canceled; ///< not yet told
+  std::vector<due> canceled; ///< completions that have not run yet
   std::size_t messages = 0;
   std::size_t message_bytes = 0;
   traffic moved;
@@ -99,16 +100,17 @@ struct network::state {
 
   ~state();
 
-  // Everything below: with the lock held.
+  // All functions below need the lock held.
 
   void push(nanoseconds at, action run);
   void run_next(lock& l);
   bool chance(double share);
   nanoseconds delay();
   bool is_cut(const std::string& from, const std::string& to) const;
-  /// When a message that leaves now arrives; keeps the order of the pair.
+  /// The arrival time of a message that leaves now; keeps the order of the
+  /// pair.
   nanoseconds arrival(const std::string& from, const std::string& to);
-  /// Runs `what` on arrival, or after the way has healed.
+  /// Runs `what` on arrival, or after the path has healed.
   void carry(const std::string& from, const std::string& to, action what);
 
   void call(lock& l, const node_ptr& n,
@@ -135,7 +137,7 @@ struct network::state {
   node_ptr find(const std::string& name) const;
 };
 
-/// Takes out what matches `plan`; if it is null all, what is canceled first.
+/// Removes the transfers of `plan`, or all if it is null; canceled ones first.
 std::vector<due> take_pending(peer_entry& entry, const std::uint64_t* plan,
                               std::error_code result);
 

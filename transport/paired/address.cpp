@@ -36,7 +36,7 @@ void put(bytes& out, Int value) {
     out.push_back(std::byte(static_cast<std::uint8_t>(value >> (8 * i))));
 }
 
-/// Takes fields off the front; once one is missing, all later ones are.
+/// Takes fields off the front; if one is missing, all later ones are missing.
 class reader {
 public:
   explicit reader(std::span<const std::byte> in) : in_(in) {}

@@ -1,11 +1,11 @@
-// transport/paired/address.hpp -- what a node tells another to be reached by.
+// transport/paired/address.hpp -- the address that a node gives to another node.
 //
-// The opaque string of fabric::local_address(): "paired1." and
-// hexadecimal digits of fixed fields, what the fabric itself needs and a
-// checksum. One string per value: what parses, formats back to itself.
+// The opaque string of fabric::local_address(): "paired1." and hexadecimal
+// digits of fixed fields, the data that the fabric itself needs, and a
+// checksum. One string per value: a string that parses formats back to itself.
 //
-// Errors: parse_address() answers nothing for anything else than what
-//         format_address() makes. It trusts no length.
+// Errors: parse_address() returns nothing for any string that format_address()
+//         does not produce. It trusts no length.
 #pragma once
 
 #include "transport/peer.hpp"
@@ -19,14 +19,15 @@
 
 namespace shoal::transport::paired {
 
-/// Longest boot id taken, in bytes; Linux has 36.
+/// The longest boot id accepted, in bytes; Linux has 36.
 inline constexpr std::size_t boot_id_bytes_max = 64;
-/// Longest way taken. Shared memory needs 8 bytes, a port of RDMA about 100.
+/// The longest `way` accepted. Shared memory needs 8 bytes, RDMA about 100 per
+/// port.
 inline constexpr std::size_t way_bytes_max = 4096;
 
-/// A machine, user, pid and network namespace. Shared memory works within the
-/// first three; that of UCX, which wakes the other end by a socket with an
-/// abstract name, within all.
+/// A machine, user, pid namespace and network namespace. Shared memory works
+/// within the first three. UCX shared memory, which wakes the other end by a
+/// socket with an abstract name, works within all four.
 struct host_id {
   std::string boot_id;             ///< /proc/sys/kernel/random/boot_id
   std::uint32_t uid = 0;           ///< effective user
@@ -35,7 +36,8 @@ struct host_id {
   friend bool operator==(const host_id&, const host_id&) = default;
 };
 
-/// What such a fabric runs over: shm:: the first, ucx:: the others.
+/// The medium that such a fabric runs over: shared_memory for shm::, the others
+/// for ucx::.
 enum class medium : std::uint8_t { shared_memory = 1, rdma, tcp, ucx_memory };
 
 /// One node of this fabric.
@@ -47,8 +49,8 @@ struct node_address {
   peer_role role = peer_role::member;
   std::uint64_t instance = 0;
   std::uint64_t capabilities = 0;
-  std::uint64_t token = 0; ///< secret; a sender proves by it that it was told
-  std::vector<std::byte> way; ///< made and understood by the fabric
+  std::uint64_t token = 0;    ///< secret; proves that its sender was introduced
+  std::vector<std::byte> way; ///< how to connect; only the fabric reads it
   friend bool operator==(const node_address&, const node_address&) = default;
 };
 

@@ -1,13 +1,13 @@
-// transport/paired/commands.hpp -- what callers hand to the progress thread.
+// transport/paired/commands.hpp -- the queue of commands for the progress thread.
 //
-// One lock guards the queue and the table of peers that are up, so that a
-// call either finds its peer and is queued before that peer is taken down, or
-// answers peer_lost. Bounded: data calls answer would_block. connect, cancel
-// and drop may not fail; they have room of their own, and callers other than
-// the progress thread wait for it.
+// One lock guards the queue and the table of peers that are up. So a call
+// either finds its peer and is queued before that peer goes down, or returns
+// peer_lost. The queue is bounded: data calls return would_block. connect,
+// cancel and drop may not fail; they have room of their own, and callers other
+// than the progress thread wait for it.
 //
-// Threads: any, but for take(), may_sleep(), enter(), leave(), which are the
-//          progress thread's.
+// Threads: any, except for take(), may_sleep(), enter() and leave(), which are
+//          for the progress thread.
 #pragma once
 
 #include "transport/fabric.hpp"
@@ -23,7 +23,7 @@
 
 namespace shoal::transport::paired {
 
-/// What is in flight with a peer, and its traffic.
+/// Counts the transfers in flight with a peer, and its traffic.
 struct counters {
   std::atomic<std::size_t> messages{0};
   std::atomic<std::size_t> message_bytes{0};
@@ -37,7 +37,7 @@ struct command {
   enum class kind { connect, message, receive, send, cancel, drop, close };
   kind what = kind::connect;
   peer_id peer{};
-  std::uint64_t connection = 0; ///< which connection of the peer it is for
+  std::uint64_t connection = 0; ///< the connection of the peer that it is for
   bulk_tag tag{};               ///< receive, send; cancel: plan only
   std::span<const std::byte> from{};
   std::span<std::byte> into{};
@@ -48,7 +48,8 @@ struct command {
 
 class commands {
 public:
-  /// connect, cancel, drop and close queued beyond the data calls.
+  /// The number of connect, cancel, drop and close commands that may be queued,
+  /// in addition to data calls.
   static constexpr std::size_t control_max = 1024;
 
   commands(std::size_t data_max, limits queue)
@@ -59,27 +60,27 @@ public:
   std::error_code push(command c, bool& wake);
   /// Queues any other command. Does nothing after close().
   void push_control(command c, bool& wake);
-  /// As push_control() of a close; false if it was closed before.
+  /// Queues a close like push_control(); false if it was closed before.
   bool close(bool& wake);
 
-  /// For how long the progress thread has not come to take(); 0: it does. Asks
-  /// it to, if need be: see fabric::silent_for().
+  /// How long the progress thread has not called take(); 0: it does. Asks it
+  /// to, if needed: see fabric::silent_for().
   std::chrono::nanoseconds
   silent_for(std::chrono::steady_clock::time_point now, bool& wake);
 
-  /// Takes all that is queued, in order.
+  /// Takes all queued commands, in order.
   void take(std::vector<command>& out);
-  /// Whether nothing is queued. If so the next call to queue something says
+  /// Whether nothing is queued. If so, the next call that queues a command sets
   /// `wake`; otherwise none does, since take() is sure to follow.
   bool may_sleep();
   /// Names the thread that must never wait in push_control().
   void set_consumer(std::thread::id id) { consumer_ = id; }
 
-  /// Lets calls for the peer in, or keeps them out again.
+  /// Opens the queue to calls for the peer, or closes it to them again.
   void enter(const peer_id& peer, std::uint64_t connection,
              std::shared_ptr<counters> c);
   void leave(const peer_id& peer);
-  /// Removes what is queued for one connection.
+  /// Removes the queued commands of one connection.
   std::vector<command> withdraw(std::uint64_t connection);
 
   traffic traffic_with(const peer_id& peer) const;
@@ -98,8 +99,8 @@ private:
   std::condition_variable room_;
   std::vector<command> queue_;
   std::map<peer_id, entry> peers_;
-  std::atomic<bool> any_ = false; ///< in queue_; spares take() the lock
-  /// Since when take() is waited for; not before look_again_.
+  std::atomic<bool> any_ = false; ///< in queue_; saves take() the lock
+  /// The time since which take() is awaited; not before look_again_.
   std::optional<std::chrono::steady_clock::time_point> asked_;
   std::chrono::steady_clock::time_point look_again_{};
   bool closed_ = false;

@@ -1,4 +1,4 @@
-// transport/paired/fabric.cpp -- the members that callers see, and the thread.
+// transport/paired/fabric.cpp -- the public members, and the progress thread.
 
 #include "transport/paired/fabric.hpp"
 
@@ -29,7 +29,7 @@ public:
       throw std::system_error(errno, std::generic_category(), "eventfd");
     std::promise<std::string> started;
     auto address = started.get_future();
-    // Signals are for the threads that the program has made for them.
+    // Signals are for the threads that the program has set up for them.
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);

@@ -1,15 +1,14 @@
-// transport/paired/fabric.hpp -- fabrics whose nodes are told of each other.
+// transport/paired/fabric.hpp -- the base of fabrics whose nodes are introduced.
 //
-// Two nodes pass each other local_address() over a channel that has
-// authenticated them, and then BOTH call connect(): a node that was not told
-// about the other, or that does not know the secret in its address, is not
-// listened to. shm::fabric and ucx::fabric are such; what they share is here:
-// the address, the queue of commands, and the progress thread that runs an
-// engine.
+// Two nodes exchange local_address() over an authenticated channel, and then
+// BOTH call connect(). A node is ignored if it was not introduced, or if it
+// does not know the secret in the other's address. shm::fabric and ucx::fabric
+// work like this and share: the address, the queue of commands, and the
+// progress thread that runs an engine.
 //
 // Threads:   as transport/fabric.hpp. The engine is made, run and destroyed on
 //            the progress thread, which has all signals blocked.
-// Errors:    the constructor throws what the engine's does.
+// Errors:    the constructor throws the exceptions of the engine's constructor.
 #pragma once
 
 #include "transport/fabric.hpp"
@@ -19,7 +18,7 @@ namespace shoal::transport::paired {
 
 class commands;
 
-/// What a progress thread does until it takes a close command.
+/// The work of a progress thread, until it takes a close command.
 class engine {
 public:
   virtual ~engine() = default;
@@ -33,7 +32,7 @@ public:
 
   std::string_view name() const noexcept override { return name_; }
   std::size_t message_bytes_max() const noexcept override;
-  /// Secret: it carries the token by which peers are believed.
+  /// Secret: it contains the token that makes peers trusted.
   std::string local_address() const override;
   void connect(const std::string& address) override;
   [[nodiscard]] std::error_code
@@ -52,7 +51,7 @@ public:
 
 protected:
   /// Makes the engine; `wake_fd` is an eventfd that is written when the queue
-  /// gets something.
+  /// gets a command.
   using factory =
     std::function<std::unique_ptr<engine>(commands& queue, int wake_fd)>;
   fabric(std::string_view name, const config& settings, const factory& make);

@@ -1,5 +1,4 @@
-// transport/paired/host.hpp -- what this process must know and do about its
-// host.
+// transport/paired/host.hpp -- identity and processes of this host.
 #pragma once
 
 #include "transport/paired/address.hpp"
@@ -10,7 +9,7 @@ namespace shoal::transport::paired {
 /// @throws std::system_error if /proc cannot be read
 host_id this_host();
 
-/// 64 bits that nobody can guess, never zero.
+/// A random number of 64 bits, never zero, for a secret.
 /// @throws std::system_error if the kernel has none
 std::uint64_t random_token();
 

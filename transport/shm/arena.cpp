@@ -16,7 +16,7 @@ namespace shoal::transport::shm {
 
 namespace {
 
-/// What is allocated begins and ends at a multiple of it. Not the page of this
+/// Allocations begin and end at multiples of this. Not the page size of this
 /// machine, which may be smaller.
 constexpr std::size_t page_bytes = std::size_t{64} << 10;
 
@@ -30,8 +30,8 @@ std::size_t memory_of_machine() {
   return std::min(whole_pages(bytes), arena_bytes_max);
 }
 
-/// A file that is longer than the limit would end the process (SIGXFSZ), and
-/// address space that is limited is wanted elsewhere.
+/// A file longer than the limit would end the process (SIGXFSZ), and limited
+/// address space is needed elsewhere.
 std::size_t permitted(std::size_t bytes) {
   rlimit file{}, space{};
   if (getrlimit(RLIMIT_FSIZE, &file) != 0 || getrlimit(RLIMIT_AS, &space) != 0

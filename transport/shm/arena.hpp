@@ -1,18 +1,18 @@
 // transport/shm/arena.hpp -- memory of this process that its peers may read.
 //
-// What is allocated here lies in one sealed memfd, which the peers of this
-// machine map read-only; so a tensor goes to them with one copy, from where it
-// lies to where it is wanted (exposed.hpp), and not with two, by way of a ring.
-// The file is as long as the machine has memory and sparse: a page is there
-// when it has been written to, and goes when it is freed. What is too small,
-// or has no room, comes from operator new, and travels by the rings.
+// Allocations lie in one sealed memfd, which the peers of this machine map
+// read-only. So a tensor reaches them with one copy, from its place to its
+// destination (exposed.hpp), and not with two, through a ring. The file is as
+// long as the machine has memory, and sparse: a page exists once it has been
+// written to, and goes when it is freed. Allocations that are too small, or for
+// which there is no room, come from operator new, and travel through the rings.
 //
 // Threads:   any.
-// Ownership: outlives what is allocated in it; fabrics hold it by shared_ptr.
-// Cost:      a lock and a look through the free ranges, whole pages each;
-//            freeing gives the pages back. Meant for memory that is kept.
+// Ownership: must outlive its allocations; fabrics hold it by shared_ptr.
+// Cost:      a lock and a search through the free ranges, whole pages each;
+//            freeing returns the pages. Meant for memory that is kept.
 // Errors:    the constructor throws std::system_error if there is no memfd, or
-//            where limits forbid a mapping of that size (ulimit -f, -v).
+//            if limits forbid a mapping of that size (ulimit -f, -v).
 //            allocate() throws std::bad_alloc.
 #pragma once
 
@@ -25,27 +25,27 @@
 
 namespace shoal::transport::shm {
 
-/// Most bytes of one arena. Peers map all of it: 256 of them (peers_max) then
-/// take half of the 128 TiB that a process can address on x86-64.
+/// The largest arena. Peers map all of it: 256 of them (peers_max) then take
+/// half of the 128 TiB that a process can address on x86-64.
 inline constexpr std::size_t arena_bytes_max = std::size_t{256} << 30;
 
 class arena final : public std::pmr::memory_resource {
 public:
-  /// Less does not come from here. At 64 KiB the copy that is saved takes
-  /// about as long as a page fault of the receiver does.
+  /// Smaller allocations come from elsewhere. At 64 KiB the saved copy takes
+  /// about as long as a page fault of the receiver.
   static constexpr std::size_t allocation_bytes_min = std::size_t{64} << 10;
 
-  /// As large as the machine's memory, arena_bytes_max at most.
+  /// As large as the machine's memory, at most arena_bytes_max.
   arena();
-  /// @pre `bytes` is a multiple of a page, arena_bytes_max at most
+  /// @pre `bytes` is a multiple of a page, at most arena_bytes_max
   explicit arena(std::size_t bytes);
 
   int descriptor() const { return memory_.descriptor(); }
   std::size_t size() const { return memory_.bytes().size(); }
-  /// Where `bytes` lie in it; empty unless all of them do.
+  /// The offset of `bytes` in the arena; empty unless all of them lie in it.
   std::optional<std::uint64_t>
   offset_of(std::span<const std::byte> bytes) const noexcept;
-  /// Not allocated, for tests.
+  /// Bytes that are not allocated, for tests.
   std::size_t free_bytes() const;
 
 private:

@@ -1,4 +1,4 @@
-// transport/shm/engine.cpp -- the loop, the commands, and sleep.
+// transport/shm/engine.cpp -- the loop, the commands, and sleeping.
 
 #include "transport/shm/engine.hpp"
 
@@ -20,15 +20,15 @@ namespace shoal::transport::shm {
 
 namespace {
 
-// What epoll reports; anything else is the connection of a link.
+// Cookies of epoll events; any other is the connection number of a link.
 constexpr std::uint64_t wake_cookie = 1;
 constexpr std::uint64_t bell_cookie = 2;
-/// How often a thread that never sleeps looks at its pidfds.
+/// How often a thread that never sleeps polls its pidfds.
 constexpr std::chrono::milliseconds poll_interval{10};
 
-/// After work the thread looks again so often without a system call, some
-/// microseconds: an answer takes one. Then it yields, should another want the
-/// core.
+/// After work the thread checks for more this many times without a system call,
+/// for some microseconds, the time of an answer. Then it yields, in case
+/// another thread wants the core.
 constexpr int pause_turns = 64;
 
 void pause() {
@@ -126,10 +126,10 @@ void engine::run() {
       last_work = steady::now();
     }
   }
-  start_connects(); // what waited for a link to end: canceled
+  start_connects(); // those that waited for a link to end: canceled
 }
 
-/// One turn of one link. @returns whether anything moved
+/// One turn of one link. @returns whether any data moved
 bool engine::move(link& l) {
   if (l.over)
     return false;
@@ -149,7 +149,7 @@ const directory* engine::directory_of(const link& l) const {
   return reinterpret_cast<const directory*>(l.peer_directory.bytes().data());
 }
 
-/// Rings for the peer if it sleeps; call after publishing something.
+/// Wakes the peer if it sleeps; call after publishing data.
 void engine::wake(link& l) {
   std::atomic_thread_fence(std::memory_order_seq_cst); // E-2
   const auto asleep = directory_of(l)->asleep.load(std::memory_order_relaxed);
@@ -178,14 +178,14 @@ void engine::ready(std::uint64_t cookie) {
     if (l->connection != cookie || l->over)
       continue;
     unwatch(*l); // it stays readable
-    // What it has published is whole, and it may be the answer that matters.
+    // Everything that it published is complete, and may include its answer.
     if (l->now == link::state::up)
       receive(*l); // a turn is more than the ring holds
     end(*l, errc::peer_lost);
   }
 }
 
-/// Whether a peer has done something since its link was looked at.
+/// Whether a peer has done anything since its link was last checked.
 bool engine::anything_new() const {
   for (const auto& [id, l] : links_) {
     if (l->now == link::state::connecting) {
@@ -208,7 +208,7 @@ bool engine::anything_new() const {
 
 void engine::sleep(steady::time_point now) {
   using namespace std::chrono;
-  // Nothing but a link that connects has a deadline.
+  // Only a link that connects has a deadline.
   milliseconds timeout{-1};
   for (auto& [id, l] : links_) {
     if (connecting_ == 0)
@@ -222,7 +222,7 @@ void engine::sleep(steady::time_point now) {
   auto& asleep = directory_->asleep;
   asleep.fetch_add(1, std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_seq_cst); // E-2
-  // Commands ring by their eventfd, which stays readable.
+  // The eventfd of the commands stays readable.
   if (!anything_new() && queue_.may_sleep())
     poll(static_cast<int>(timeout.count()));
   asleep.fetch_add(1, std::memory_order_release);

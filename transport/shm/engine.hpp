@@ -1,22 +1,22 @@
-// transport/shm/engine.hpp -- what the progress thread of an shm fabric does.
+// transport/shm/engine.hpp -- the work of an shm fabric's progress thread.
 //
 //   engine.cpp     the loop, commands, sleep
 //   links.cpp      connecting, the end of a link
 //   transfers.cpp  frames in and out
-//   reads.cpp      what is read where it lies
+//   reads.cpp      transfers that are read in place
 //
-// Nothing waits: each turn of the loop takes commands, moves what can be moved
-// on each link, and ends links that are over. When nothing moved for
-// config::spin it sleeps on its bell, the queue of commands and the pidfds of
-// its peers. Before that it announces so in its directory and looks once more
-// (E-2); whoever writes for it looks at the announcement afterwards, so one of
-// the two sees the other.
+// Nothing waits. Each turn of the loop takes commands, moves as much as
+// possible on each link, and ends links that are over. If nothing moved for
+// config::spin, the thread sleeps on its bell, the queue of commands and the
+// pidfds of its peers. Before that it announces the sleep in its directory and
+// checks once more (E-2). A writer checks the announcement after it has
+// written, so one of the two sees the other.
 //
 // E-1  Memory of a caller is touched only within turns of the loop, while its
 //      op is in link::sends, link::posted, link::current or link::reads. Peers
-//      read what is exposed at any time: X-1 (exposed.hpp).
-// E-2  sleep(): `asleep` is odd before the rings are looked at; a writer
-//      publishes before it looks at `asleep`; both with a full fence between.
+//      may read exposed memory at any time: X-1 (exposed.hpp).
+// E-2  sleep(): `asleep` is odd before the rings are checked; a writer
+//      publishes before it checks `asleep`; both with a full fence between.
 // E-3  A link is erased from links_ by finish() alone, once per turn.
 //
 // Threads: constructed, run and destroyed on one thread.
@@ -33,12 +33,12 @@ namespace shoal::transport::shm {
 
 class engine final : public paired::engine {
 public:
-  /// Bytes taken from one link before the next has its turn.
+  /// Bytes taken from one link before the next link's turn.
   static constexpr std::size_t turn_bytes = std::size_t{1} << 20;
-  /// Bytes read in place of one link before its ring and the others have their
-  /// turn: some 30 us, which is what a message then waits for it.
+  /// Bytes read in place of one link before the turn of its ring and of the
+  /// other links: some 30 us, which is how long a message then waits for it.
   static constexpr std::size_t read_turn_bytes = std::size_t{256} << 10;
-  /// Acks and ends that may wait for a peer to read them.
+  /// Acks and ends that may wait until a peer reads them.
   static constexpr std::size_t small_frames_max = 65536;
 
   engine(const config& settings, fabric_handler& handler,
@@ -61,7 +61,7 @@ private:
   bool anything_new() const;
   void ready(std::uint64_t cookie);
   void wake(link& l);
-  /// Within the budget of lines: a peer is behind each.
+  /// Logs within the budget of lines, since a peer causes each line.
   void say(const std::string& line);
   const directory* directory_of(const link& l) const;
 
@@ -97,7 +97,7 @@ private:
   void complete_send(link& l, std::uint64_t transfer, std::error_code result);
   void complete_receive(link& l, const receive_op& op, std::error_code result);
   void cancel(std::uint64_t plan);
-  void broken(link& l, const char* what);
+  void broken(link& l, const char* fault);
 
   // reads.cpp
   void map_arena(link& l);

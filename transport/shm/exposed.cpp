@@ -1,4 +1,4 @@
-// transport/shm/exposed.cpp -- slots, and what a frame says of a place.
+// transport/shm/exposed.cpp -- slots, and the place that a frame names.
 
 #include "transport/shm/exposed.hpp"
 

@@ -1,4 +1,4 @@
-// transport/shm/foreign.cpp -- read once, then checked.
+// transport/shm/foreign.cpp -- values are read once, then checked.
 
 #include "transport/shm/foreign.hpp"
 
@@ -39,13 +39,14 @@ arena_of(const directory& theirs, std::uint64_t bytes_max) {
 }
 
 std::optional<channel_name>
-channel_for(const directory& theirs, std::uint64_t token, std::uint64_t known) {
+channel_for(const directory& theirs, std::uint64_t token,
+            std::uint64_t known_connection) {
   for (const directory_entry& e : theirs.entries) {
     if (e.to.load(std::memory_order_acquire) != token)
       continue;
     const channel_name channel{e.connection.load(std::memory_order_relaxed),
                                e.descriptor.load(std::memory_order_relaxed)};
-    if (channel.connection != 0 && channel.connection != known)
+    if (channel.connection != 0 && channel.connection != known_connection)
       return channel;
   }
   return {};

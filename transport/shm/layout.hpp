@@ -1,21 +1,22 @@
-// transport/shm/layout.hpp -- what processes of one machine read of each other.
+// transport/shm/layout.hpp -- the memory that processes of one machine share.
 //
-// Memory that one process writes and others map read-only:
-//   directory  one per node: who it is, whether it sleeps, and by which channel
-//              each peer can hear it
-//   channel    one per peer that it talks to: a ring of frames, and how far it
-//              has read the ring of the other end
-//   arena      one per node, if it has one: memory of its callers, from which
-//              the others read what it names in frames (exposed.hpp)
+// One process writes this memory, and others map it read-only:
+//   directory  one per node: its identity, whether it sleeps, and the channel
+//   for
+//              each peer
+//   channel    one per peer that it sends to: a ring of frames, and how far the
+//              node has read the ring of the other end
+//   arena      one per node, if it has one: memory of its callers; the others
+//              read the parts that frames name (exposed.hpp)
 //
-// S-1  A process writes its own memory only. What it reads of others may
-//      change at any time and hold anything: it is copied, then checked.
+// S-1  A process writes its own memory only. The memory of others may change at
+//      any time and contain anything: it is copied, then checked.
 // S-2  A frame is published (channel_head::written) after all its bytes are
-//      there. So a process may die, or hang, at any instruction, and what the
-//      others read of it is whole; nobody waits for it to let go of anything.
+//      there. So a process may die or hang at any instruction: others only read
+//      complete frames, and nobody waits for a lock that it holds.
 //
-// Little-endian as all machines that this runs on; both ends are programs of
-// the same machine, and `magic` changes with the layout.
+// Little-endian, like all machines that this runs on. Both ends are programs of
+// the same machine; `magic` changes with the layout.
 #pragma once
 
 #include "transport/fabric.hpp"
@@ -28,17 +29,17 @@
 namespace shoal::transport::shm {
 
 inline constexpr std::uint64_t magic = 0x32'30'6d'68'73'6c'68'73; // "shlshm02"
-/// Peers that one node may have. Each costs the receiver nothing, the sender
-/// one channel.
+/// The peers that one node may have. Each costs the sender one channel, and the
+/// receiver nothing.
 inline constexpr std::size_t peers_max = 256;
-/// Frames begin at multiples of it, a cache line.
+/// Frames begin at multiples of this, a cache line.
 inline constexpr std::size_t line_bytes = 64;
 
 using counter = std::atomic<std::uint64_t>;
 static_assert(counter::is_always_lock_free);
 static_assert(std::endian::native == std::endian::little);
 
-/// By which channel a peer can hear the node.
+/// The channel through which the node sends to a peer.
 struct directory_entry {
   counter to{0};         ///< token of the peer; 0: free. Written last
   counter connection{0}; ///< number of the channel
@@ -54,7 +55,7 @@ struct directory {
   alignas(line_bytes) directory_entry entries[peers_max];
 };
 
-/// Transfers that a channel may have exposed at a time; more go by the ring.
+/// Transfers that a channel may expose at a time; others go through the ring.
 /// As many as may be queued for a peer (limits::bulk_sends).
 inline constexpr std::size_t exposed_max = 1024;
 
@@ -64,7 +65,7 @@ struct channel_head {
   std::uint64_t to = 0;
   std::uint64_t connection = 0; ///< this channel's number, never 0
   counter hears{0};  ///< connection of the other channel, once it is mapped
-  counter closed{0}; ///< 1: nothing follows what is written
+  counter closed{0}; ///< 1: nothing follows the frames written
   counter waits{0};  ///< 1: the ring was full; ring the bell after reading
   counter reads{0};  ///< 1: the other end's arena is mapped. Before `hears`
   alignas(line_bytes) counter written{0}; ///< bytes of frames published
@@ -72,22 +73,22 @@ struct channel_head {
   alignas(line_bytes) counter exposed[exposed_max]; ///< transfers; 0: none
 };
 
-/// Where the ring begins in a channel, and its size, a power of two. Higher
-/// means fewer wake-ups, lower that it stays in the cache.
+/// The offset of the ring in a channel, and its size, a power of two. Higher
+/// means fewer wake-ups, lower means that it stays in the cache.
 inline constexpr std::size_t ring_offset = 12288;
 inline constexpr std::size_t ring_bytes = std::size_t{512} << 10;
 static_assert(sizeof(channel_head) <= ring_offset);
-/// Most payload bytes of a frame. Lower means that the other end begins to
-/// copy earlier and that control messages wait less behind bulk.
+/// Payload bytes of a frame at most. Lower means that the other end begins to
+/// copy earlier, and that control messages wait less behind bulk.
 inline constexpr std::size_t payload_bytes_max = std::size_t{64} << 10;
 
 enum class frame_kind : std::uint32_t {
-  gap = 1,  ///< nothing: what was left before the end of the ring
+  gap = 1,  ///< nothing: fills the rest up to the end of the ring
   message,  ///< a part of a control message: offset, total
   bulk,     ///< a part of a transfer: tag, transfer, offset, total
   bulk_ack, ///< how a transfer ended: transfer, status
   bulk_end, ///< the sender gave a transfer up: transfer
-  bulk_at,  ///< all of a transfer: tag, transfer, total, offset in the
+  bulk_at,  ///< a whole transfer: tag, transfer, total, offset in the
             ///< sender's arena, slot
 };
 
@@ -96,7 +97,7 @@ struct frame {
   std::uint32_t bytes = 0;    ///< payload that follows
   std::uint64_t transfer = 0; ///< made by the sender, echoed in its ack
   std::uint64_t total = 0;    ///< bytes of the whole message or transfer
-  std::uint64_t offset = 0;   ///< of this part in it
+  std::uint64_t offset = 0;   ///< of this part in the message or transfer
   std::uint64_t plan = 0;
   std::uint32_t link = 0;
   std::uint32_t sequence = 0;

@@ -1,8 +1,8 @@
-// transport/shm/link.hpp -- one connection to a peer, and what is under way.
+// transport/shm/link.hpp -- one connection to a peer, and its transfers.
 //
-// State       Goes on when
+// State       Ends when
 // connecting  each end has mapped the other's channel: up; hello_timeout: gone
-// up          the other closed its channel or died, drop() or close(): gone
+// up          the other end closed its channel or died, drop(), close(): gone
 //
 // A link ends within one turn of the loop (engine::finish), whatever the other
 // end does.
@@ -25,11 +25,11 @@ namespace shoal::transport::shm {
 
 using steady = std::chrono::steady_clock;
 
-/// One bulk transfer on its way out; `bytes` is the caller's.
+/// One outgoing bulk transfer; `bytes` belongs to the caller.
 struct send_op {
   bulk_tag tag;
   std::span<const std::byte> bytes{};
-  std::size_t offset = 0; ///< how much of it is in the ring, or exposed
+  std::size_t offset = 0; ///< the bytes that are in the ring, or exposed
   completion done{};
   std::optional<std::uint64_t> place{}; ///< in our arena
   std::optional<std::size_t> slot{};    ///< it is exposed
@@ -41,23 +41,23 @@ struct receive_op {
   completion done{};
 };
 
-/// A transfer that the peer has exposed, to be read or being read.
+/// A transfer that the peer has exposed; waits to be read or is being read.
 struct reading {
   std::uint64_t transfer = 0;
   bulk_tag tag;
   std::size_t slot = 0;
   std::span<const std::byte> from{}; ///< in the peer's arena
   std::size_t offset = 0;            ///< how much of it has been copied
-  bool withdrawn = false;            ///< by the peer, which is about to say so
+  bool withdrawn = false; ///< by the peer; its frame for that follows
   receive_op op;
 };
 
-/// The transfer that comes in; parts of two are never mixed.
+/// The incoming transfer; the parts of two transfers are never mixed.
 struct incoming {
   std::uint64_t transfer = 0; ///< 0: none
   bulk_tag tag;
-  std::uint64_t offset = 0; ///< what the next part has to begin at
-  bool wanted = false;      ///< `op` is valid; else its parts are dropped
+  std::uint64_t offset = 0; ///< the offset that the next part must have
+  bool wanted = false;      ///< `op` is valid; otherwise parts are dropped
   receive_op op;
 };
 
@@ -72,12 +72,12 @@ struct link {
   std::shared_ptr<paired::counters> in_flight =
     std::make_shared<paired::counters>();
 
-  // The way out.
+  // Outgoing.
   std::uint64_t connection = 0; ///< number of our channel
   segment channel;
   channel_head* head = nullptr; ///< in `channel`
   ring_writer writer;
-  std::uint64_t taken = 0; ///< how far the peer had read, when last looked at
+  std::uint64_t taken = 0; ///< how far the peer had read at the last check
   exposure exposed;
   bool exposes = false;         ///< the peer reads our arena
   std::size_t entry = no_entry; ///< its place in our directory
@@ -87,14 +87,14 @@ struct link {
   std::deque<std::uint64_t> turn; ///< transfers not yet all in the ring
   std::unordered_map<std::uint64_t, send_op> sends; ///< by transfer
 
-  // The way in.
+  // Incoming.
   int pidfd = -1;
   int bell = -1;              ///< rings the peer
-  std::uint64_t rung_for = 0; ///< its sleep that the bell was rung for
+  std::uint64_t rung_for = 0; ///< the peer's sleep that the bell was rung for
   view peer_directory;        ///< always mapped
   view peer_channel;          ///< empty until it has made one for us
   const channel_head* peer_head = nullptr; ///< in `peer_channel`
-  std::uint64_t peer_connection = 0;       ///< newest that was looked at
+  std::uint64_t peer_connection = 0;       ///< the newest that was checked
   ring_reader reader;
   std::vector<std::byte> message;             ///< parts of a control message
   std::multimap<bulk_tag, receive_op> posted; ///< oldest first
@@ -102,7 +102,7 @@ struct link {
   view peer_arena;           ///< empty: it has none, or it cannot be mapped
   std::deque<reading> reads; ///< each has its own place in memory
 
-  bool over = false; ///< it ends in this turn of the loop, because `why`
+  bool over = false; ///< ends in this turn of the loop, with the reason `why`
   std::error_code why;
   std::string next_address; ///< connect() to it afterwards
 };

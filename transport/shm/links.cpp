@@ -1,10 +1,10 @@
 // transport/shm/links.cpp -- how a connection begins and ends.
 //
-// Both nodes connect: each makes a channel for the other, enters it in its
-// directory and rings. Each looks into the other's directory for the channel
-// that is for it, maps it, and says so in its own (channel_head::hears). Who
-// has mapped the other's channel and is heard is up. Nothing in memory is
-// believed but what carries both tokens, which strangers do not know.
+// Both nodes connect: each makes a channel for the other, enters it in its own
+// directory and rings the bell. Each looks in the other's directory for its
+// channel, maps it, and says so in its own channel (channel_head::hears). A
+// node that has mapped the other's channel and is heard is up. Data in memory
+// is believed only if it carries both tokens, which strangers do not know.
 
 #include "transport/assert.hpp"
 #include "transport/paired/host.hpp"
@@ -53,7 +53,7 @@ bool within_reach(const paired::host_id& a, const paired::host_id& b) {
 
 constexpr std::size_t channel_bytes = ring_offset + ring_bytes;
 
-/// The directory of a node, if it is the one that the address tells of.
+/// The directory of a node, if it is the one that the address names.
 std::optional<view> open_directory(const paired::node_address& a) {
   const auto way = descriptors(a);
   if (!way)
@@ -101,8 +101,8 @@ void engine::connect(const std::string& address) {
         && !(old->now == link::state::up
              && old->peer_head->closed.load(std::memory_order_acquire) != 0))
       return;
-    // It ended there, or that peer has a new process; an address that came
-    // late, of a process that is gone, ends nothing.
+    // That link ended, or the peer has a new process. A late address of a
+    // process that is gone ends nothing.
     if (old->peer.token != parsed->token && !is_there(*parsed)) {
       handler_.connect_failed(address, errc::unreachable);
       return;
@@ -144,7 +144,7 @@ bool engine::open(link& l) {
   if (!way)
     return false;
   if (l.peer.pid != static_cast<std::uint32_t>(getpid())) {
-    // Without one the death of the peer would not be noticed.
+    // Without a pidfd the death of the peer would not be noticed.
     l.pidfd = paired::open_pidfd(l.peer.pid);
     epoll_event event{};
     event.events = EPOLLIN;
@@ -184,13 +184,13 @@ bool engine::open(link& l) {
   return true;
 }
 
-/// Maps the channel that the peer has made for us, the newest that there is.
-/// @returns whether there was one that we had not yet
+/// Maps the newest channel that the peer has made for us.
+/// @returns whether there was one that we had not mapped yet
 bool engine::find_channel(link& l) {
   const auto found = channel_for(*directory_of(l), token_, l.peer_connection);
   if (!found)
     return false;
-  // Whatever comes of it, it is not looked at again.
+  // Even if the rest fails, it is not tried again.
   l.peer_connection = found->connection;
   auto seen = view::open(l.peer.pid, found->descriptor, channel_bytes);
   if (!seen)
@@ -239,7 +239,7 @@ void engine::go_up(link& l) {
   handler_.up(info);
 }
 
-/// Marks only: may be called from anywhere.
+/// Only marks the link, so it may be called from anywhere.
 void engine::end(link& l, std::error_code why) {
   if (l.over)
     return;
@@ -265,7 +265,7 @@ void engine::finish(link& l) {
   if (!was_up)
     --connecting_;
   else if (l.pidfd >= 0 || l.peer.pid == static_cast<std::uint32_t>(getpid()))
-    send(l); // what fits is still read
+    send(l); // the peer still reads what fits
   withdraw(l);
   const std::error_code lost = closing_ ? errc::canceled : errc::peer_lost;
   end_transfers(l, lost);
@@ -289,7 +289,7 @@ void engine::unwatch(link& l) {
     epoll_ctl(epoll_, EPOLL_CTL_DEL, l.bell, nullptr);
 }
 
-/// Takes the channel back and lets go of all that is the peer's.
+/// Takes the channel back and releases everything of the peer.
 void engine::withdraw(link& l) {
   if (l.entry != link::no_entry && l.head != nullptr)
     directory_->entries[l.entry].to.store(0, std::memory_order_release);

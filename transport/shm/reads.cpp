@@ -1,8 +1,8 @@
-// transport/shm/reads.cpp -- transfers that are read where they lie.
+// transport/shm/reads.cpp -- transfers that are read in place.
 //
-// Out: a frame that says where, and a slot (exposed.hpp). In: the region posted
-// under the tag is found as for any transfer; it is filled in turns, between
-// which the ring is read, so that messages pass.
+// Out: a frame that names the place, and a slot (exposed.hpp). In: the region
+// posted under the tag is found as for any transfer. It is filled in turns; the
+// ring is read between them, so that messages pass.
 
 #include "transport/shm/engine.hpp"
 #include "transport/shm/foreign.hpp"
@@ -13,7 +13,7 @@
 
 namespace shoal::transport::shm {
 
-/// Maps what the peer says is its arena; without it, it sends by its ring.
+/// Maps the arena that the peer claims; without it, the peer sends by its ring.
 void engine::map_arena(link& l) {
   const auto theirs = arena_of(*directory_of(l), arena_bytes_max);
   if (!theirs)
@@ -22,7 +22,7 @@ void engine::map_arena(link& l) {
   if (seen)
     l.peer_arena = std::move(*seen);
   else
-    say("a peer's memory cannot be mapped: its tensors come by the ring");
+    say("cannot map a peer's memory: receiving its tensors through the ring");
 }
 
 // ---- out
@@ -48,7 +48,7 @@ void engine::expose(link& l, std::uint64_t transfer, send_op& op) {
   l.in_flight->sent_bytes += op.bytes.size();
 }
 
-/// Before the memory is its owner's again.
+/// Runs before the memory returns to its owner.
 void engine::withdraw(link& l, send_op& op) {
   if (op.slot)
     l.exposed.withdraw(*op.slot);
@@ -59,34 +59,34 @@ void engine::withdraw(link& l, send_op& op) {
 void engine::on_bulk_at(link& l, const frame& f) {
   const auto from = place_of(f, l.peer_arena.bytes());
   if (f.transfer == 0 || !from)
-    return broken(l, "a place that is not in its memory");
+    return broken(l, "named a place outside its memory");
   if (const auto op = claim(l, f))
     l.reads.push_back({f.transfer, tag_of(f), f.slot, *from, 0, false, *op});
 }
 
-/// Copies of the oldest that can be, read_turn_bytes at most.
+/// Copies from the oldest transfer that can be read, up to read_turn_bytes.
 bool engine::read(link& l) {
   std::size_t left = read_turn_bytes;
   bool work = false;
   while (left != 0 && !l.over) {
-    const auto at = std::ranges::find(l.reads, false, &reading::withdrawn);
-    if (at == l.reads.end())
+    const auto entry = std::ranges::find(l.reads, false, &reading::withdrawn);
+    if (entry == l.reads.end())
       break;
     work = true;
-    const std::size_t part = std::min(left, at->from.size() - at->offset);
+    const std::size_t part = std::min(left, entry->from.size() - entry->offset);
     if (part != 0)
-      std::memcpy(at->op.into.data() + at->offset, at->from.data() + at->offset,
-                  part);
-    at->offset += part;
+      std::memcpy(entry->op.into.data() + entry->offset,
+                  entry->from.data() + entry->offset, part);
+    entry->offset += part;
     left -= part;
-    if (!is_exposed(*l.peer_head, at->slot, at->transfer)) {
-      at->withdrawn = true; // its end follows, or the link's
+    if (!is_exposed(*l.peer_head, entry->slot, entry->transfer)) {
+      entry->withdrawn = true; // its end follows, or the end of the link
       continue;
     }
-    if (at->offset != at->from.size())
+    if (entry->offset != entry->from.size())
       continue;
-    const reading done = *at;
-    l.reads.erase(at);
+    const reading done = *entry;
+    l.reads.erase(entry);
     l.in_flight->received_bytes += done.from.size();
     answer(l, done.transfer, errc::ok);
     complete_receive(l, done.op, {});
@@ -94,13 +94,13 @@ bool engine::read(link& l) {
   return work;
 }
 
-/// @returns whether it was being read
+/// @returns whether the transfer was being read
 bool engine::end_reading(link& l, std::uint64_t transfer, std::error_code why) {
-  const auto at = std::ranges::find(l.reads, transfer, &reading::transfer);
-  if (at == l.reads.end())
+  const auto entry = std::ranges::find(l.reads, transfer, &reading::transfer);
+  if (entry == l.reads.end())
     return false;
-  const receive_op op = at->op;
-  l.reads.erase(at);
+  const receive_op op = entry->op;
+  l.reads.erase(entry);
   complete_receive(l, op, why);
   return true;
 }

@@ -21,9 +21,9 @@ bool ring_writer::plausible(std::uint64_t taken) const {
 }
 
 std::optional<std::size_t> ring_writer::room(std::uint64_t taken) const {
-  const std::size_t at = written_ & (ring_.size() - 1);
+  const std::size_t offset = written_ & (ring_.size() - 1);
   const std::size_t free = ring_.size() - (written_ - taken);
-  const std::size_t fits = std::min(free, ring_.size() - at);
+  const std::size_t fits = std::min(free, ring_.size() - offset);
   if (fits < sizeof(frame))
     return {};
   return std::min(fits - sizeof(frame), payload_bytes_max);
@@ -45,13 +45,13 @@ ring_reader::result ring_reader::next(std::uint64_t written, frame& f,
   if (written < taken_ || written - taken_ > ring_.size()
       || written % line_bytes != 0)
     return result::broken;
-  const std::size_t at = taken_ & (ring_.size() - 1);
+  const std::size_t offset = taken_ & (ring_.size() - 1);
   const std::size_t there =
-    std::min<std::size_t>(written - taken_, ring_.size() - at);
-  std::memcpy(&f, ring_.data() + at, sizeof f); // a line at least is there
+    std::min<std::size_t>(written - taken_, ring_.size() - offset);
+  std::memcpy(&f, ring_.data() + offset, sizeof f); // at least a line is there
   if (f.bytes > payload_bytes_max || f.bytes > there - sizeof f)
     return result::broken;
-  payload = ring_.subspan(at + sizeof f, f.bytes);
+  payload = ring_.subspan(offset + sizeof f, f.bytes);
   step_ = sizeof f + whole_lines(f.bytes);
   return result::frame;
 }

@@ -1,11 +1,11 @@
 // transport/shm/ring.hpp -- frames in a ring of bytes: one writer, one reader.
 //
-// Positions count bytes since the beginning and never wrap. A frame and its
-// payload lie in one piece; whoever writes splits what would not.
+// Positions count bytes from the beginning and never wrap. A frame and its
+// payload are contiguous; the writer splits data that would not be.
 //
 // Threads: a writer and its reader are on different threads or in different
 //          processes; they exchange positions by channel_head, with release
-//          and acquire. Each alone: one thread.
+//          and acquire. Each of them alone is used by one thread.
 // Errors:  positions and frames that the other end cannot have meant are
 //          reported as broken; nothing outside the ring is ever read.
 #pragma once
@@ -21,10 +21,10 @@ namespace shoal::transport::shm {
 class ring_writer {
 public:
   ring_writer() = default;
-  /// `ring` has a power of two of bytes.
+  /// @pre the size of `ring` is a power of two
   explicit ring_writer(std::span<std::byte> ring) : ring_(ring) {}
 
-  /// Payload bytes that the next frame may have when the reader has got to
+  /// Payload bytes that the next frame may have if the reader has read up to
   /// `taken`; empty if not even a frame without payload fits.
   /// @pre plausible(taken)
   std::optional<std::size_t> room(std::uint64_t taken) const;
@@ -50,7 +50,7 @@ public:
   /// writer knows of taken(); it may change while it is read (S-1).
   result
   next(std::uint64_t written, frame& f, std::span<const std::byte>& payload);
-  /// Goes past the frame that next() gave.
+  /// Steps past the frame that next() returned.
   void pop() { taken_ += step_; }
   std::uint64_t taken() const { return taken_; }
 

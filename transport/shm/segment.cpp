@@ -27,9 +27,9 @@ std::string path_of(std::uint32_t pid, std::uint64_t descriptor) {
   return "/proc/" + std::to_string(pid) + "/fd/" + std::to_string(descriptor);
 }
 
-/// Opens what a path leads to if it is memory or a pipe, as `type` says; -1
-/// if not. Looks before it opens: opening a device or a file of some servers
-/// may block, or do something.
+/// Opens a path if it leads to memory or a pipe, as `type` says; -1 if not.
+/// Checks before it opens: opening a device or a file of some servers may block
+/// or have effects.
 int open_checked(const std::string& path, mode_t type, int flags) noexcept {
   const int seen = ::open(path.c_str(), O_PATH | O_CLOEXEC);
   if (seen < 0)
@@ -63,12 +63,13 @@ segment::segment(std::size_t bytes, pages which) {
   file f{memfd_create("shoal", MFD_CLOEXEC | MFD_ALLOW_SEALING)};
   if (f.fd < 0 || ftruncate(f.fd, static_cast<off_t>(bytes)) != 0)
     throw std::system_error(errno, std::generic_category(), "shared memory");
-  void* at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, f.fd, 0);
-  if (at == MAP_FAILED)
+  void* mapped =
+    mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, f.fd, 0);
+  if (mapped == MAP_FAILED)
     throw std::system_error(errno, std::generic_category(), "shared memory");
-  base_ = static_cast<std::byte*>(at);
+  base_ = static_cast<std::byte*>(mapped);
   size_ = bytes;
-  // The first may be unknown to the kernel; the last may not fail.
+  // The kernel may not know the first seal; the last must not fail.
   if (which == pages::stay)
     fcntl(f.fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE);
   else
@@ -78,7 +79,7 @@ segment::segment(std::size_t bytes, pages which) {
 }
 
 void segment::release(std::span<std::byte> whole_pages) const noexcept {
-  // A kernel that cannot keeps them until they are used again.
+  // A kernel that cannot do this keeps the pages until they are used again.
   madvise(whole_pages.data(), whole_pages.size(), MADV_REMOVE);
 }
 
@@ -128,11 +129,11 @@ view::open(std::uint32_t pid, std::uint64_t descriptor, std::size_t bytes) {
   if (seals < 0 || (seals & F_SEAL_SHRINK) == 0 || fstat(f.fd, &info) != 0
       || info.st_size < static_cast<off_t>(bytes))
     return {};
-  void* at = mmap(nullptr, bytes, PROT_READ, MAP_SHARED, f.fd, 0);
-  if (at == MAP_FAILED)
+  void* mapped = mmap(nullptr, bytes, PROT_READ, MAP_SHARED, f.fd, 0);
+  if (mapped == MAP_FAILED)
     return {};
   view out;
-  out.base_ = static_cast<const std::byte*>(at);
+  out.base_ = static_cast<const std::byte*>(mapped);
   out.size_ = bytes;
   return out;
 }
@@ -148,7 +149,7 @@ bell::~bell() {
 }
 
 void bell::silence() noexcept {
-  // What is left keeps it readable.
+  // Bytes that remain keep it readable.
   std::array<char, 4096> rung;
   [[maybe_unused]] const auto n = ::read(ends_[0], rung.data(), rung.size());
 }
@@ -158,7 +159,7 @@ int open_bell(std::uint32_t pid, std::uint64_t descriptor) noexcept {
 }
 
 void ring_bell(int fd) noexcept {
-  // EAGAIN: it has been rung often enough. EPIPE: nobody is there; the thread
+  // EAGAIN: it has been rung often enough. EPIPE: its owner is gone; the thread
   // has SIGPIPE blocked.
   [[maybe_unused]] const auto n = ::write(fd, "", 1);
 }

@@ -1,14 +1,15 @@
 // transport/shm/segment.hpp -- memory of one process that others may read.
 //
-// A memfd that has no name in any file system: it is gone with the last
-// process that maps it, however that ends, and other mount and network
-// namespaces do not matter. Others open it as /proc/<pid>/fd/<n>, which the
-// kernel allows to processes of the same user that see the pid.
+// A memfd without a name in any file system: it is gone with the last process
+// that maps it, however that process ends, and other mount and network
+// namespaces do not matter. Other processes open it as /proc/<pid>/fd/<n>,
+// which the kernel allows to processes of the same user that can see the pid.
 //
-// Sealed: it never shrinks (so reading it cannot fault), and others cannot map
-// it for writing, where the kernel knows that seal (Linux 5.1). That seal also
-// forbids to give pages back: where this is wanted, others cannot open it for
-// writing, unless they are root or change its mode first.
+// It is sealed: it never shrinks (so reading it cannot fault), and other
+// processes cannot map it for writing, if the kernel knows that seal (Linux
+// 5.1). That seal also forbids returning pages. For pages::may_go, other
+// processes cannot open it for writing instead, unless they are root or change
+// its mode first. writing, unless they are root or change its mode first.
 #pragma once
 
 #include <cstddef>
@@ -32,7 +33,7 @@ public:
 
   std::span<std::byte> bytes() const { return {base_, size_}; }
   int descriptor() const { return fd_; }
-  /// Gives the memory of whole pages back; they are zero when next touched.
+  /// Returns the memory of whole pages; they are zero when touched again.
   /// @pre pages::may_go
   void release(std::span<std::byte> whole_pages) const noexcept;
 
@@ -60,7 +61,7 @@ private:
   std::size_t size_ = 0;
 };
 
-/// A pipe by which others wake its owner.
+/// A pipe through which other processes wake its owner.
 class bell {
 public:
   /// @throws std::system_error
@@ -71,13 +72,13 @@ public:
 
   int readable() const { return ends_[0]; } ///< for epoll
   int descriptor() const { return ends_[1]; }
-  void silence() noexcept; ///< takes all that was rung
+  void silence() noexcept; ///< reads all rings
 
 private:
   int ends_[2] = {-1, -1};
 };
 
-/// Opens the bell of another process; -1 if it cannot be.
+/// Opens the bell of another process; -1 if that fails.
 int open_bell(std::uint32_t pid, std::uint64_t descriptor) noexcept;
 void ring_bell(int fd) noexcept;
 

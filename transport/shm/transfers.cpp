@@ -1,10 +1,12 @@
 // transport/shm/transfers.cpp -- frames in and out.
 //
-// Out: small frames first, then control messages, then bulk, one transfer
-// after the other, each in parts as the ring has room. In: parts of a transfer
-// are copied into the region posted under its tag, looked up once, when it
-// begins; where there is none its parts are dropped and the sender, told so,
-// stops. What need not go through the ring: reads.cpp.
+// Out: small frames first, then control messages, then bulk, one transfer after
+//      the other, in parts as large as the ring has room for. In: parts of a
+//      transfer
+// are copied into the region posted under its tag, which is looked up once,
+// when the transfer begins. If there is none, its parts are dropped, and the
+// sender is told so and stops. For transfers that bypass the ring:
+// reads.cpp.
 
 #include "transport/shm/engine.hpp"
 
@@ -16,23 +18,23 @@ namespace shoal::transport::shm {
 
 namespace {
 
-/// Less room is not worth a part, unless it is all that is missing.
+/// Less room than this is not worth a part, unless it completes the transfer.
 constexpr std::size_t part_bytes_min = 4096;
 
 } // namespace
 
 // ---- in
 
-/// Takes what the peer has published, turn_bytes at most.
+/// Takes the frames that the peer has published, up to turn_bytes.
 bool engine::receive(link& l) {
   const channel_head& theirs = *l.peer_head;
   const auto begin = l.reader.taken();
-  auto told = begin;
-  // Its end is looked at first: what it wrote before is then all there.
+  auto reported = begin;
+  // `closed` is read first: then everything written before it is visible.
   const bool closed = theirs.closed.load(std::memory_order_acquire) != 0;
-  const auto tell = [&] {
-    told = l.reader.taken();
-    l.head->taken.store(told, std::memory_order_release);
+  const auto report = [&] {
+    reported = l.reader.taken();
+    l.head->taken.store(reported, std::memory_order_release);
     std::atomic_thread_fence(std::memory_order_seq_cst); // E-2
     if (theirs.waits.load(std::memory_order_relaxed) != 0)
       wake(l);
@@ -45,7 +47,7 @@ bool engine::receive(link& l) {
     if (got == ring_reader::result::none)
       break;
     if (got == ring_reader::result::broken) {
-      broken(l, "a ring that cannot be");
+      broken(l, "corrupted its ring buffer");
       break;
     }
     switch (f.kind) {
@@ -67,14 +69,14 @@ bool engine::receive(link& l) {
       on_bulk_end(l, f);
       break;
     default:
-      broken(l, "a frame of unknown kind");
+      broken(l, "sent a frame of unknown kind");
     }
     l.reader.pop();
-    if (l.reader.taken() - told >= ring_bytes / 4)
-      tell();
+    if (l.reader.taken() - reported >= ring_bytes / 4)
+      report();
   }
-  if (l.reader.taken() != told)
-    tell();
+  if (l.reader.taken() != reported)
+    report();
   if (closed && !l.over
       && l.reader.taken() == theirs.written.load(std::memory_order_acquire)) {
     end(l, errc::peer_lost);
@@ -83,8 +85,8 @@ bool engine::receive(link& l) {
   return l.reader.taken() != begin;
 }
 
-void engine::broken(link& l, const char* what) {
-  say(std::string("a peer sent ") + what + "; disconnecting");
+void engine::broken(link& l, const char* fault) {
+  say(std::string("a peer ") + fault + "; disconnecting");
   end(l, errc::peer_lost);
 }
 
@@ -92,7 +94,7 @@ void engine::on_message(link& l, const frame& f,
                         std::span<const std::byte> part) {
   if (f.total > control_bytes_max || f.offset != l.message.size()
       || part.size() > f.total - f.offset)
-    return broken(l, "a control message that is too long or out of order");
+    return broken(l, "sent a control message too long or out of order");
   l.message.insert(l.message.end(), part.begin(), part.end());
   if (l.message.size() != f.total)
     return;
@@ -111,12 +113,12 @@ void engine::on_bulk(link& l, const frame& f, std::span<const std::byte> part) {
   incoming& in = l.current;
   if (f.transfer == 0 || f.transfer != in.transfer || f.offset != in.offset
       || f.offset > f.total || part.size() > f.total - f.offset)
-    return broken(l, "parts of a transfer that do not fit");
+    return broken(l, "sent parts of a transfer that do not fit together");
   in.offset += part.size();
   if (in.wanted) {
-    // A total that changes on the way must not lead past the region.
+    // A total that changes during the transfer must not lead past the region.
     if (f.total != in.op.into.size())
-      return broken(l, "a transfer that changes its size");
+      return broken(l, "changed the size of a transfer");
     if (!part.empty())
       std::memcpy(in.op.into.data() + f.offset, part.data(), part.size());
   }
@@ -131,9 +133,9 @@ void engine::on_bulk(link& l, const frame& f, std::span<const std::byte> part) {
 }
 
 void engine::begin_transfer(link& l, const frame& f) {
-  // The sender gave up what came before without a word: it was not wanted.
+  // The sender may silently give up a transfer only if it was not wanted.
   if (l.current.transfer != 0 && l.current.wanted)
-    return broken(l, "a transfer in the middle of another");
+    return broken(l, "began a transfer in the middle of another");
   l.current = {f.transfer, tag_of(f), 0, false, {}};
   if (const auto op = claim(l, f)) {
     l.current.op = *op;
@@ -141,12 +143,12 @@ void engine::begin_transfer(link& l, const frame& f) {
   }
 }
 
-/// Finds where a transfer goes, and says at once if that is nowhere.
+/// Finds the destination of a transfer; if there is none, says so at once.
 std::optional<receive_op> engine::claim(link& l, const frame& f) {
   const bulk_tag tag = tag_of(f);
   auto found = l.posted.lower_bound(tag);
   if (found == l.posted.end() || found->first != tag) {
-    take_commands(); // it was posted, but not yet seen
+    take_commands(); // the receive may be posted, but not yet taken
     if (l.over)
       return {};
     found = l.posted.lower_bound(tag);
@@ -170,14 +172,14 @@ void engine::on_bulk_ack(link& l, const frame& f) {
   case errc::ok:
     if (const auto at = l.sends.find(f.transfer);
         at != l.sends.end() && at->second.offset != at->second.bytes.size())
-      return broken(l, "an ack of what it cannot have");
+      return broken(l, "acknowledged data that it cannot have");
     return complete_send(l, f.transfer, {});
   case errc::not_posted:
   case errc::size_mismatch:
   case errc::canceled:
     return complete_send(l, f.transfer, static_cast<errc>(f.status));
   default:
-    return broken(l, "an ack that says nothing");
+    return broken(l, "sent an invalid acknowledgement");
   }
 }
 
@@ -209,11 +211,11 @@ void engine::complete_receive(link& l, const receive_op& op,
 
 void engine::send_small(link& l, frame f) {
   if (l.small.size() >= small_frames_max)
-    return broken(l, "more than it reads the answers to");
+    return broken(l, "does not read the answers to its transfers");
   l.small.push_back(f);
 }
 
-/// What is left of what goes out next.
+/// The bytes left of the next data to be sent.
 std::size_t engine::bytes_left(const link& l) const {
   if (!l.small.empty())
     return 0;
@@ -227,7 +229,7 @@ std::size_t engine::bytes_left(const link& l) const {
   return at->second.bytes.size() - at->second.offset;
 }
 
-/// The payload bytes that the next frame may have when the peer has read up to
+/// The payload bytes that the next frame may have if the peer has read up to
 /// `taken`; empty if it is better to wait for more.
 std::optional<std::size_t>
 engine::room(const link& l, std::uint64_t taken) const {
@@ -242,15 +244,15 @@ engine::room(const link& l, std::uint64_t taken) const {
   return room;
 }
 
-/// How far the peer has read, which it writes at every message: not looked at
-/// while there is room without.
-/// @returns whether it may be believed
+/// Checks how far the peer has read. The peer writes that at every message, so
+/// it is not read while there is enough room.
+/// @returns whether the value is plausible
 bool engine::look_at_taken(link& l) {
   l.taken = l.peer_head->taken.load(std::memory_order_acquire);
   return l.writer.plausible(l.taken);
 }
 
-/// Writes what there is and what has room. @returns whether anything went
+/// Writes as much as there is room for. @returns whether anything was written
 bool engine::send(link& l) {
   bool sent = false;
   const auto begin = l.writer.written();
@@ -259,7 +261,7 @@ bool engine::send(link& l) {
     auto bytes = room(l, l.taken);
     if (!bytes || *bytes < std::min(bytes_left(l), payload_bytes_max)) {
       if (!look_at_taken(l)) {
-        broken(l, "a position that cannot be");
+        broken(l, "sent an impossible position");
         break;
       }
       bytes = room(l, l.taken);
@@ -276,7 +278,7 @@ bool engine::send(link& l) {
     }
     if (waits)
       break;
-    // Announced, then looked at once more (E-2).
+    // Announced, then checked once more (E-2).
     l.head->waits.store(1, std::memory_order_relaxed);
     std::atomic_thread_fence(std::memory_order_seq_cst);
   }
@@ -313,7 +315,7 @@ void engine::send_next(link& l, std::size_t room) {
     return;
   }
   const auto at = l.sends.find(l.turn.front());
-  if (at == l.sends.end()) { // it has ended before it was all written
+  if (at == l.sends.end()) { // it ended before all of it was written
     l.turn.pop_front();
     l.writer.put(f, {}); // a gap
     return;
@@ -351,11 +353,12 @@ void engine::complete_send(link& l, std::uint64_t transfer,
 }
 
 void engine::cancel(std::uint64_t plan) {
-  // Completions may call any member but change no table: that is queued.
+  // Completions may call any member but change no table: those calls are
+  // queued.
   for (auto& [id, owned] : links_) {
     link& l = *owned;
     if (l.over)
-      continue; // its end completes all there is
+      continue; // the end of the link completes all of its operations
     if (l.current.wanted && l.current.tag.plan == plan) {
       l.current.wanted = false; // its parts are dropped from now on
       answer(l, l.current.transfer, errc::canceled);

@@ -1,8 +1,8 @@
-// transport/tls/accept.cpp -- the door: accepting, and whose handshake is next.
+// transport/tls/accept.cpp -- accepts connections, and runs handshakes by turns.
 //
-// One that has connected costs a descriptor, until it says something. Then it
-// waits for its turn, and again whenever it has said more; only with the first
-// it gets memory of OpenSSL.
+// A new connection costs a descriptor until it sends bytes. Then it waits for
+// its turn, and again whenever it has sent more; only its first turn gives it
+// memory of OpenSSL.
 #include "transport/tls/engine.hpp"
 
 #include <algorithm>
@@ -10,12 +10,12 @@
 namespace shoal::transport::tls {
 namespace {
 
-/// How long accept() rests when the process is out of descriptors.
+/// How long accept() pauses when the process has no descriptors left.
 constexpr std::chrono::milliseconds accept_pause{100};
-/// Of an IPv6 address, the part that one host cannot choose.
+/// The part of an IPv6 address that one host cannot choose.
 constexpr std::size_t network_bytes = 8;
 
-/// What counts as one address at the door.
+/// The address as admission counts it.
 std::string origin_of(const tcp::endpoint& e) {
   auto address = e.address();
   if (address.is_v6() && address.to_v6().is_v4_mapped())
@@ -65,8 +65,8 @@ void engine::admit(tcp::socket socket, const tcp::endpoint& remote) {
   c->ticket = ++last_ticket_;
   if (const auto gone = door_.arrive(c->ticket, origin_of(remote)))
     if (const auto at = unproved_.find(*gone); at != unproved_.end()) {
-      const auto who = at->second;
-      who->fail(errc::unreachable, "pushed out by newer connections");
+      const auto oldest = at->second;
+      oldest->fail(errc::unreachable, "pushed out by newer connections");
     }
   unopened_.insert(c);
   unproved_[c->ticket] = c;
@@ -86,10 +86,10 @@ void engine::secured(const connection& c) {
   door_.advance(c.ticket, admission::progress::secured);
 }
 
-/// One turn, so that peers are heard between two of them.
+/// Gives one turn, so that peers are heard between two turns.
 void engine::give_turns() {
-  if (const auto who = door_.next(now()))
-    if (const auto at = unproved_.find(*who); at != unproved_.end()) {
+  if (const auto turn = door_.next(now()))
+    if (const auto at = unproved_.find(*turn); at != unproved_.end()) {
       const auto c = at->second;
       c->work();
     }

@@ -10,7 +10,8 @@ namespace {
 
 constexpr std::uint64_t one_token = 1'000'000'000;
 constexpr std::int64_t one_ns = 1000;
-/// What is spent beyond counts no more: an hour of one turn is a clock's error.
+/// Cost beyond this does not count: an hour for one turn is an error of the
+/// clock.
 constexpr admission::time cost_max = std::chrono::hours(1);
 
 admission::time least(std::uint64_t missing, std::uint64_t per_ns) {
@@ -36,7 +37,7 @@ admission::ticket admission::push_out(group& from) {
 }
 
 std::optional<admission::ticket>
-admission::arrive(ticket who, const std::string& address) {
+admission::arrive(ticket id, const std::string& address) {
   std::optional<ticket> gone;
   const auto own = groups_.find(address);
   if (own != groups_.end()
@@ -45,37 +46,37 @@ admission::arrive(ticket who, const std::string& address) {
   } else if (where_.size() >= limits_.unproved) {
     const auto most = std::max_element(
       groups_.begin(), groups_.end(), [](const auto& a, const auto& b) {
-        const auto& one = a.second.places;
-        const auto& other = b.second.places;
-        return one.size() != other.size() ? one.size() < other.size()
-                                          : *one.begin() > *other.begin();
+        const auto& left = a.second.places;
+        const auto& right = b.second.places;
+        return left.size() != right.size() ? left.size() < right.size()
+                                           : *left.begin() > *right.begin();
       });
     gone = push_out(most->second);
   }
-  groups_[address].places.insert({progress::silent, who});
-  where_[who] = {address, progress::silent};
+  groups_[address].places.insert({progress::silent, id});
+  where_[id] = {address, progress::silent};
   return gone;
 }
 
-void admission::advance(ticket who, progress to) {
-  const auto at = where_.find(who);
+void admission::advance(ticket id, progress to) {
+  const auto at = where_.find(id);
   if (at == where_.end() || to <= at->second.at)
     return;
   auto& places = groups_.at(at->second.address).places;
-  places.erase({at->second.at, who});
-  places.insert({to, who});
+  places.erase({at->second.at, id});
+  places.insert({to, id});
   at->second.at = to;
 }
 
-void admission::ask(ticket who) {
-  const auto at = where_.find(who);
+void admission::ask(ticket id) {
+  const auto at = where_.find(id);
   SHOAL_ASSERT(at != where_.end());
   if (std::exchange(at->second.asks, true))
     return;
   group& g = groups_.at(at->second.address);
   if (g.asking.empty())
     turns_.push_back(at->second.address);
-  g.asking.push_back(who);
+  g.asking.push_back(id);
 }
 
 void admission::refill(time now) {
@@ -104,20 +105,20 @@ std::optional<admission::ticket> admission::next(time now) {
   const auto address = std::move(turns_.front());
   turns_.pop_front();
   group& g = groups_.at(address);
-  const ticket who = g.asking.front();
+  const ticket id = g.asking.front();
   g.asking.pop_front();
   if (!g.asking.empty())
     turns_.push_back(address);
-  place& p = where_.at(who);
+  place& p = where_.at(id);
   p.asks = false;
   if (!std::exchange(p.begun, true))
     tokens_ -= one_token;
-  return who;
+  return id;
 }
 
 void admission::spend(time cost) {
   work_ -= std::clamp(cost, time(0), cost_max).count() * one_ns;
-  // Far from the end of the numbers, whatever is spent.
+  // Far from the limits of the type, whatever the cost is.
   work_ = std::max(work_, -cost_max.count() * one_ns);
 }
 
@@ -133,15 +134,15 @@ std::optional<admission::time> admission::due() const {
   return counted_ + wait;
 }
 
-void admission::leave(ticket who) {
-  const auto at = where_.find(who);
+void admission::leave(ticket id) {
+  const auto at = where_.find(id);
   if (at == where_.end())
     return;
   const auto address = at->second.address;
   group& g = groups_.at(address);
-  g.places.erase({at->second.at, who});
+  g.places.erase({at->second.at, id});
   where_.erase(at);
-  if (std::erase(g.asking, who) > 0 && g.asking.empty())
+  if (std::erase(g.asking, id) > 0 && g.asking.empty())
     std::erase(turns_, address);
   if (g.places.empty())
     groups_.erase(address);

@@ -1,33 +1,34 @@
-// transport/tls/admission.hpp -- who may wait at the door, and whose turn it
-// is.
+// transport/tls/admission.hpp -- which strangers may wait, and whose turn it is.
 //
-// Anybody may connect; only who proves himself stays. Until then a connection
-// holds a place, of which there are few, and its handshake costs processor
-// time, of which there is little. Both are shared out by address:
+// Anybody may connect, but only a peer that proves itself stays. Until then a
+// connection holds a place, of which there are few, and its handshake costs
+// processor time, of which there is little. Addresses share both:
 //
 // - A newcomer always gets a place. If its address holds its share, or all
-//   places are taken, somebody is sent away: one of the newcomer's address, or
-//   of the address that holds the most; there the one that has come least far
-//   (silent, speaking, secured), and of these the oldest. Between addresses
-//   that hold as many, the same decides. So silent strangers push out each
-//   other, and many of one address do not touch other addresses.
-// - Whoever is not proved works by turns: to begin its handshake, and whenever
-//   it has sent more. Addresses take turns. Handshakes begin at a bounded rate,
-//   and there are no turns while those before have cost more than they may.
+//   places are taken, one connection is closed: one of the newcomer's address,
+//   or one of the address that holds the most places. There it is the one with
+//   the least progress (silent, speaking, secured), and among these the oldest. The
+//   same rule decides between addresses that hold equally many. So silent
+//   strangers push out each other, and many of one address do not affect other
+//   addresses.
+// - A connection that is not proved works by turns: to begin its handshake, and
+//   whenever it has sent more. Addresses alternate. Handshakes begin at a
+//   bounded rate, and there are no turns while earlier ones have cost more than
+//   allowed.
 //
 // at most `unproved` places are held, at most `unproved_per_address` by
 //      one address.
 // in any second at most `handshakes_burst` + `handshakes_per_second`
 //      handshakes begin.
 // in any time t the turns cost at most `work_burst` + `work_permille` of
-//      t, and what the last of them costs above that.
+//      t, plus the cost of the last turn above that.
 //
-// Pure: no sockets, no clock. An address is any string; the caller decides
-// what counts as one (engine: IPv4 as it is, IPv6 by its /64).
+// Pure: no sockets, no clock. An address is any string; the caller decides what
+// counts as one (engine: IPv4 unchanged, IPv6 by its /64).
 //
 // Threads: one at a time.
-// Cost:    O(log places) but for a full house and one that leaves while it
-//          waits for a turn: O(places).
+// Cost:    O(log places); O(places) when all places are taken, and when a
+//          connection leaves while it waits for a turn.
 #pragma once
 
 #include <chrono>
@@ -46,16 +47,16 @@ struct admission_limits {
   /// Accepted connections that have not proved themselves. Higher lets more
   /// peers come at once, at the cost of a descriptor and up to 40 KiB each.
   std::size_t unproved = 256;
-  /// Of one address: many peers may share one.
+  /// The same for one address: many peers may share one.
   std::size_t unproved_per_address = 128;
-  /// Handshakes that may begin at once, and per second: a whole one costs about
-  /// 0.3 ms, so these take less than a tenth of a core.
+  /// Handshakes that may begin at once, and per second: a complete one costs
+  /// about 0.3 ms, so these take less than a tenth of a core.
   std::size_t handshakes_burst = 256;
   std::size_t handshakes_per_second = 256;
-  /// What all turns may take of the thread's time, in thousandths, and at once:
-  /// 256 handshakes of 0.3 ms. It is counted as it was spent, so that strangers
-  /// take no more than that where a handshake is made to cost more. Higher
-  /// lets more peers in at once, at the cost of those that are.
+  /// The share of the thread's time for all turns, in thousandths, and the
+  /// burst: 256 handshakes of 0.3 ms. The time actually spent counts, so
+  /// strangers take no more than that even if they make a handshake cost more.
+  /// Higher lets more peers in at once, at the cost of connected peers.
   std::size_t work_permille = 80;
   std::chrono::milliseconds work_burst{80};
 };
@@ -66,33 +67,33 @@ public:
   using ticket = std::uint64_t;
   /// Since any fixed moment.
   using time = std::chrono::nanoseconds;
-  /// How far a connection has come.
+  /// The progress of a connection.
   enum class progress : std::uint8_t { silent, speaking, secured };
 
   explicit admission(admission_limits limits);
 
-  /// A connection takes a place. @returns who is to be closed for it, who has
-  /// left with that.
-  std::optional<ticket> arrive(ticket who, const std::string& address);
+  /// A connection takes a place. @returns the connection to be closed for it,
+  /// which has left its place.
+  std::optional<ticket> arrive(ticket id, const std::string& address);
 
-  /// It has said something, or ended its handshake. Nobody falls back.
-  void advance(ticket who, progress to);
+  /// It has sent bytes, or ended its handshake. Progress never decreases.
+  void advance(ticket id, progress to);
 
-  /// It wants a turn, the first for its handshake; next() says when. One that
-  /// waits already keeps its place. @pre it has a place
-  void ask(ticket who);
+  /// It wants a turn, the first one for its handshake; next() grants it. A
+  /// connection that waits already keeps its position. @pre it has a place
+  void ask(ticket id);
 
-  /// Whose turn it is at `now`, if anybody's.
+  /// The connection whose turn it is at `now`, if any.
   std::optional<ticket> next(time now);
 
-  /// What a turn has cost.
+  /// Reports the cost of a turn.
   void spend(time cost);
 
-  /// When next() has one again; nothing if nobody waits for it.
+  /// When next() grants a turn again; nothing if no connection waits for one.
   std::optional<time> due() const;
 
-  /// It is proved or closed. Unknown ones are ignored.
-  void leave(ticket who);
+  /// It is proved or closed. Unknown tickets are ignored.
+  void leave(ticket id);
 
   std::size_t places() const { return where_.size(); }
 
@@ -113,10 +114,10 @@ private:
   admission_limits limits_;
   std::map<std::string, group> groups_;
   std::map<ticket, place> where_;
-  std::deque<std::string> turns_; ///< addresses with somebody asking, once each
+  std::deque<std::string> turns_; ///< addresses that ask, once each
   // Tokens in units of 1 / 10^9, so that a nanosecond's share is an integer.
   std::uint64_t tokens_;
-  // In units of ns / 1000, for the same reason; below 0: spent in advance.
+  // In units of ns / 1000 for the same reason; below 0: spent in advance.
   std::int64_t work_;
   time counted_{0};
   bool started_ = false;

@@ -14,13 +14,13 @@ void append(std::vector<std::byte>& out, Integer value) {
     out.push_back(static_cast<std::byte>(value >> (8 * i)));
 }
 
-/// @pre `at + sizeof(Integer) <= from.size()`
+/// @pre `offset + sizeof(Integer) <= from.size()`
 template <class Integer>
-Integer load(std::span<const std::byte> from, std::size_t at) {
+Integer load(std::span<const std::byte> from, std::size_t offset) {
   Integer value = 0;
   for (std::size_t i = 0; i < sizeof value; ++i)
     value |=
-      static_cast<Integer>(static_cast<Integer>(from[at + i]) << (8 * i));
+      static_cast<Integer>(static_cast<Integer>(from[offset + i]) << (8 * i));
   return value;
 }
 

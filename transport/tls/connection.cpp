@@ -12,21 +12,21 @@ namespace shoal::transport::tls {
 namespace {
 
 constexpr char exporter_label[] = "EXPORTER-shoal-proof-1";
-/// What the kernel holds unsent cannot be overtaken: above this the socket
-/// of a connection counts as full.
+/// Bytes that the kernel holds unsent cannot be overtaken: above this, the
+/// socket of a connection counts as full.
 constexpr int unsent_bytes_max = 256 << 10;
 /// A stream reads several records by one system call.
 constexpr std::size_t read_ahead_bytes = std::size_t{128} << 10;
-/// Messages of TLS that a peer may send after its proof. A node sends none; a
-/// library that follows RFC 8446, 5.5, updates its key after 2^24 records of
-/// 16 KiB, 256 GiB. Each costs 8 us, so all of one connection cost 2 ms.
+/// TLS messages that a peer may send after its proof. A node sends none; a
+/// library that follows RFC 8446, 5.5, updates its key after 2^24 records of 16
+/// KiB, 256 GiB. Each costs 8 us, so all of one connection cost 2 ms.
 constexpr std::size_t tls_messages_max = 256;
-/// How long sent bytes may stay unacknowledged before the kernel gives the
-/// connection up. A second line behind the failure detector.
+/// How long sent bytes may stay unacknowledged before the kernel gives up the
+/// connection. A second line of defence behind the failure detector.
 constexpr unsigned user_timeout_ms = 15000;
 
-/// What this thread has used of a processor: a crowded machine makes a
-/// stranger no more expensive.
+/// The processor time of this thread: on a crowded machine, a stranger costs no
+/// more.
 std::chrono::nanoseconds thread_time() {
   timespec t{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
@@ -135,7 +135,7 @@ void connection::wait_write(void (connection::*next)()) {
     });
 }
 
-/// What follows a proof is not the door's to pay.
+/// Work after a proof does not count for admission.
 void connection::count_work() {
   if (!working_since_)
     return;
@@ -151,7 +151,7 @@ void connection::retry(const session::outcome& o, void (connection::*next)()) {
   if (o.what == result::wait_read)
     return wait_read(next);
   if (o.what == result::again || (o.what == result::spent && !unproved())) {
-    // What the library holds the socket does not tell of.
+    // The socket does not report bytes that the library already holds.
     asio::post(engine_.io, [self = shared_from_this(), next] {
       if (!self->closed())
         (self.get()->*next)();
@@ -165,7 +165,7 @@ void connection::retry(const session::outcome& o, void (connection::*next)()) {
   }
   if (stage_ == stage::proof && dialled())
     engine_.note_refusal(address_);
-  // To the dialling end, a silent end of the proof is its refusal.
+  // For the dialling end, silence of the other in the proof means a refusal.
   std::error_code why = errc::refused;
   if (stage_ == stage::handshake && o.what == result::closed)
     why = errc::unreachable;
@@ -214,8 +214,8 @@ void connection::secured() {
                                  nullptr, 0, 0)
       != 1)
     return fail(errc::refused, "no TLS exporter");
-  // Only the dialling end knows that it holds a connection already; the other
-  // takes a second one for the sign that the first is dead.
+  // Only the dialling end knows that it already has a connection; the other end
+  // takes a second one as a sign that the first is dead.
   if (dialled() && !is_stream() && engine_.dialled_already(*this))
     return fail(errc::ok, "");
   if (const auto to = target.lock(); is_stream() && (!to || to->info.id != id_))
@@ -249,7 +249,7 @@ void connection::read_proof() {
 static constexpr const char* copied =
   "another process has its identity (a copied data directory?)";
 
-/// Both proofs are made with the key that the dialling end has chosen.
+/// Both proofs use the key that the dialling end has chosen.
 void connection::judge() {
   if (!dialled()) {
     const auto now_s = std::chrono::duration_cast<std::chrono::seconds>(
@@ -286,7 +286,7 @@ void connection::judge() {
 }
 
 /// The dialler has our identity. If it is another process, the one with the
-/// higher instance is the second: it is told, or we are.
+/// higher instance is the later one: the dialler is told so, or we are.
 void connection::meet_self(judgement& a) {
   const auto& s = engine_.settings;
   if (a.what.instance == s.instance)
@@ -314,7 +314,7 @@ void connection::refuse(const judgement& a) {
   fail(errc::refused, a.wrong);
 }
 
-/// The proof has passed: from here on speed counts, not caution.
+/// After the proof, speed counts instead of caution.
 void connection::prepare_open() {
   deadline_.cancel();
   stage_ = stage::open;

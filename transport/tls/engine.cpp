@@ -16,11 +16,11 @@
 namespace shoal::transport::tls {
 namespace {
 
-/// A gone peer is dialled for ever, a stranger may come for ever: neither is
-/// to fill a disk with lines.
+/// A peer that is gone may be dialled for ever, and a stranger may come for
+/// ever: neither may fill a disk with lines.
 constexpr std::chrono::seconds failure_log_pause{60};
 constexpr std::size_t failures_logged_max = 256;
-/// How long after a line was left out its number is said, if no other is.
+/// How long after a line was left out the count is logged, if no other line is.
 constexpr std::chrono::seconds rest_log_pause{10};
 
 void must(const boost::system::error_code& error, const std::string& what) {
@@ -28,7 +28,7 @@ void must(const boost::system::error_code& error, const std::string& what) {
     throw std::system_error({error.value(), std::system_category()}, what);
 }
 
-/// The interfaces that have a link-local address of their own.
+/// The interfaces that have a link-local address.
 std::vector<unsigned long> link_local_scopes() {
   std::vector<unsigned long> out;
   ifaddrs* list = nullptr;
@@ -132,12 +132,12 @@ void engine::listen() {
 
 void engine::log(const std::string& line) const {
   if (settings.log)
-    settings.log("[transport] " + line);
+    settings.log(line);
 }
 
 void engine::log_failure(const std::string& address, bool dialled,
                          const std::string& reason) {
-  // The port of one that dials us is another every time.
+  // A peer that dials us has another port every time.
   const auto from = dialled ? address : address.substr(0, address.rfind(':'));
   if (failures_.size() >= failures_logged_max)
     failures_.clear();
@@ -209,7 +209,7 @@ void engine::dial(const std::string& address) {
       where.push_back(r.endpoint());
     resolved(c, where);
   };
-  try { // the first name takes a thread, which the system may refuse
+  try { // the first name starts a thread, which the system may refuse
     resolver_.async_resolve(host, std::to_string(port), found);
   } catch (const std::system_error& e) {
     c->fail(errc::unreachable, e.what());
@@ -226,7 +226,7 @@ std::vector<tcp::endpoint> engine::on_every_network(const tcp::endpoint& e) {
     scoped.scope_id(scope);
     out.emplace_back(scoped, e.port());
   }
-  // A network where it is not may take all the time that there is.
+  // The wrong network may use up all of the time.
   if (!out.empty())
     std::rotate(out.begin(), out.begin() + scopes_turn_++ % out.size(),
                 out.end());
@@ -318,7 +318,7 @@ void engine::ended(const std::shared_ptr<connection>& c, std::error_code why) {
     return stream_ended(c);
   if (!c->dialled())
     return;
-  // A peer that is up by another connection is what the caller wanted.
+  // The caller wanted a peer that is up, by whichever connection.
   if (find(c->id()))
     handler.reached(c->address(), c->id());
   else if (why)
@@ -376,7 +376,7 @@ bool engine::opened(const std::shared_ptr<connection>& c, peer_info info) {
 
 void engine::lose(const peer_ptr& lost, std::error_code why,
                   std::error_code completions) {
-  // The reference may be to what is cleared below.
+  // The reference may point into containers that are cleared below.
   const auto p = lost; // NOLINT(performance-unnecessary-copy-initialization)
   due_list list;
   {
@@ -481,7 +481,7 @@ void engine::shut_down() {
   unproved_.clear();
   while (!peers.empty()) {
     const auto p = peers.begin()->second;
-    // What is queued leaves if the socket takes it: a farewell should.
+    // Queued messages leave if the socket takes them: a farewell should.
     const auto first = p->connections.front();
     first->write_some();
     lose(p, errc::canceled, errc::canceled);

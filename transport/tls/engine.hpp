@@ -1,20 +1,20 @@
 // transport/tls/engine.hpp -- the state behind a TLS fabric.
 //
-// The engine knows peers and addresses, a connection knows one socket.
-// Application threads only touch what the mutex guards: the table of peers
-// and their queues; sockets, OpenSSL and handlers belong to the progress
+// The engine knows peers and addresses; a connection knows one socket.
+// Application threads only touch the data that the mutex guards: the table of
+// peers and their queues. Sockets, OpenSSL and handlers belong to the progress
 // thread.
 //
 //   fabric -> engine -> peer (queues) -> connections, streams (sockets)
 //
-// Control messages go by connections: one at least, at most one per direction.
-// Bulk goes by streams, so that no transfer delays a message. Streams are
-// dialled by the end that dialled a connection, when either has bulk to send;
-// the other end asks for them.
+// Control messages go by connections: at least one, and at most one per
+// direction. Bulk goes by streams, so that no transfer delays a message. The
+// end that dialled a connection also dials the streams, when either end has
+// bulk to send; the other end asks for them.
 //
 // T-1: a peer is in the table exactly while it is up.
-// T-2: a connection that is open has a peer and is in one of its lists. The
-//      first of `connections` is sent on; `streams[i]` sends `bulk[i]`.
+// T-2: an open connection has a peer and is in one of its lists. The first of
+//      `connections` is sent on; `streams[i]` sends `bulk[i]`.
 // T-3: the memory of a transfer is touched only within connection::read_some()
 //      and write_some(), so it is free whenever neither runs.
 //
@@ -54,7 +54,7 @@ using tcp = asio::ip::tcp;
 class connection;
 class engine;
 
-/// An XXH3-64: of what is small at once, of what is large as it passes.
+/// An XXH3-64: of small data in one call, of large data as it passes.
 class hasher {
 public:
   explicit hasher(std::size_t total_bytes) {
@@ -67,14 +67,14 @@ public:
     if (state_)
       XXH3_64bits_update(state_.get(), bytes.data(), bytes.size());
   }
-  /// @param whole all that was added, in one piece
+  /// @param whole all bytes that were added, in one piece
   std::uint64_t sum(std::span<const std::byte> whole) const {
     return state_ ? XXH3_64bits_digest(state_.get())
                   : XXH3_64bits(whole.data(), whole.size());
   }
 
 private:
-  /// Still in the cache when its last bytes come.
+  /// Still in the cache when the last bytes come.
   static constexpr std::size_t at_once_max = std::size_t{256} << 10;
   struct release {
     void operator()(XXH3_state_t* s) const noexcept { XXH3_freeState(s); }
@@ -100,7 +100,8 @@ struct due {
 using due_list = std::vector<due>;
 void run(const due_list& list) noexcept;
 
-/// A peer that is up. Guarded by engine::mutex but for what follows `info`.
+/// A peer that is up. engine::mutex guards it, except for the members after
+/// `info`.
 struct peer {
   std::deque<buffer> control;
   std::size_t control_bytes = 0;
@@ -108,10 +109,10 @@ struct peer {
   std::size_t bulk_sends = 0;                ///< queued or not yet acknowledged
   std::multimap<bulk_tag, posted_receive> receives;
   traffic moved;
-  bool scheduled = false;      ///< a write is on its way to the progress thread
-  bool bulk_scheduled = false; ///< the same
+  bool scheduled = false;      ///< the progress thread will run a write
+  bool bulk_scheduled = false; ///< the same for bulk
   peer_info info;
-  // The progress thread's.
+  // For the progress thread only.
   std::vector<std::shared_ptr<connection>> connections;
   std::vector<std::shared_ptr<connection>> streams;
   std::size_t streams_dialled = 0;
@@ -130,16 +131,16 @@ public:
              std::string address);
 
   void start_deadline();
-  /// Waits for the first bytes of one that dialled us, for engine::spoke().
+  /// Waits for the first bytes of an accepted connection, for engine::spoke().
   void listen();
-  /// Goes on until there is nothing to do or the connection is open: TLS,
-  /// then the proof. Counts what that costs. @pre the socket is connected
+  /// Runs until there is nothing to do or the connection is open: TLS, then the
+  /// proof. Counts the cost. @pre the socket is connected
   void work();
   void read_some();
   void write_some();
-  /// Ends all transfers of `plan`; what must run is added to `out`.
+  /// Ends all transfers of `plan`; adds the completions to run to `out`.
   void cancel(std::uint64_t plan, due_list& out);
-  /// Closes the socket; adds all that was under way. Nothing runs afterwards.
+  /// Closes the socket; adds all pending completions. Nothing runs afterwards.
   void abandon(std::error_code result, due_list& out);
   void fail(std::error_code why, std::string_view reason);
 
@@ -160,7 +161,7 @@ public:
 
   peer_ptr owner;               ///< set by engine::opened()
   std::weak_ptr<peer> target;   ///< of a stream that we dial
-  admission::ticket ticket = 0; ///< of one that we accepted; 0: none
+  admission::ticket ticket = 0; ///< of an accepted connection; 0: none
   std::size_t place = 0;        ///< in the peer's streams
 
 private:
@@ -185,7 +186,7 @@ private:
     hasher hash;
   };
 
-  /// There is work(); of one that dialled us, when it is its turn.
+  /// There is work(); for an accepted connection, once it is its turn.
   void ready();
   void count_work();
   void start();
@@ -198,7 +199,7 @@ private:
   void proved(const claim& what);
   void wait_read(void (connection::*next)());
   void wait_write(void (connection::*next)());
-  /// What to do after a call of `tls_` that did not succeed.
+  /// Continues after a call of `tls_` that did not succeed.
   void retry(const session::outcome& o, void (connection::*next)());
   std::string reason_of(const session::outcome& o) const;
   void set_options();
@@ -271,32 +272,32 @@ public:
   // Progress thread.
   void dial(const std::string& address);
   void accept();
-  /// One that we accepted and that is not proved has sent bytes.
+  /// An accepted connection that is not proved has sent bytes.
   void spoke(const std::shared_ptr<connection>& c);
-  /// What the work() of one of them has cost.
+  /// Reports the cost of the work() of such a connection.
   void worked(std::chrono::nanoseconds cost) { door_.spend(cost); }
   void secured(const connection& c); ///< its handshake has ended
-  /// The peer at the other end of `c` wants so many bulk streams.
+  /// The peer at the other end of `c` wants `count` bulk streams.
   void streams_asked(const std::shared_ptr<connection>& c, std::size_t count);
   /// A connection has proved itself. @returns false if it is not wanted.
   bool opened(const std::shared_ptr<connection>& c, peer_info info);
   /// A connection of `lost` has failed, so the peer is down.
   void
   lose(const peer_ptr& lost, std::error_code why, std::error_code completions);
-  /// A connection ends before it was open. Reports what was dialled.
+  /// A connection ended before it was open. Reports it if we dialled it.
   void ended(const std::shared_ptr<connection>& c, std::error_code why);
   bool dialled_already(const connection& c) const;
   void use(std::shared_ptr<const keyring> next);
   /// Whether another process with this identity is connected and alive.
   bool duplicate(const peer_id& peer, std::uint64_t instance) const;
-  /// The key that proves us to `address`, which may have refused another.
+  /// The key for the proof to `address`, which may have refused another key.
   const shared_key& key_for(const std::string& address) const;
   void note_refusal(const std::string& address);
   void unlist(connection& c);
   void log(const std::string& line) const;
-  /// Logs the end of a connection that was no peer's; the same again for the
-  /// same address is counted, and said after failure_log_pause. All of them
-  /// share one budget of lines.
+  /// Logs the end of a connection that belonged to no peer. The same line again
+  /// for the same address is counted, and logged after failure_log_pause. All
+  /// these lines share one budget.
   void log_failure(const std::string& address, bool dialled,
                    const std::string& reason);
   void cancel(std::uint64_t plan);
@@ -305,7 +306,8 @@ public:
   // Any thread.
   void schedule_write(const peer_ptr& p); ///< with the mutex held
   void schedule_bulk(const peer_ptr& p);  ///< with the mutex held
-  /// With the mutex held, or on the progress thread, which alone changes it.
+  /// With the mutex held, or on the progress thread, which alone changes the
+  /// table.
   peer_ptr find(const peer_id& id) const;
 
   config settings;
@@ -326,8 +328,8 @@ public:
 
 private:
   void listen();
-  /// A link-local address without its interface: on each that has one, and
-  /// another one first at each call.
+  /// For a link-local address without its interface: one endpoint for each
+  /// interface that has one, starting with another one at each call.
   std::vector<tcp::endpoint> on_every_network(const tcp::endpoint& e);
   void resolved(const std::shared_ptr<connection>& c,
                 const std::vector<tcp::endpoint>& where);
@@ -350,7 +352,7 @@ private:
   std::size_t scopes_turn_ = 0;
   admission::ticket last_ticket_ = 0;
   std::map<admission::ticket, std::shared_ptr<connection>> unproved_;
-  asio::steady_timer turn_{io}; ///< of the next one at the door
+  asio::steady_timer turn_{io}; ///< of the next stranger
   std::size_t open_ = 0;
   struct failure {
     std::chrono::steady_clock::time_point quiet_until{};
@@ -365,7 +367,7 @@ private:
 
 std::string to_string(const tcp::endpoint& e);
 
-/// The first eight digits of an id, as people are shown it.
+/// The first eight digits of an id, as shown to users.
 std::string short_id(const peer_id& id);
 
 /// Splits "host:port" or "[host]:port". @returns false if it is neither.

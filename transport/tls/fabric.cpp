@@ -19,7 +19,7 @@ public:
 
 namespace {
 
-/// The application's signals are not for this thread; and a write to a closed
+/// The application's signals are not for this thread, and a write to a closed
 /// socket must be an error, not SIGPIPE.
 template <class Body>
 std::thread start_without_signals(Body body) {
@@ -121,7 +121,7 @@ fabric::send_bulk(const peer_id& to, bulk_tag tag,
   if (p->bulk_sends >= impl_->settings.queue.bulk_sends)
     return errc::would_block;
   ++p->bulk_sends;
-  // Equal tags take the same stream, so that they stay in order.
+  // Equal tags use the same stream, so that they stay in order.
   const auto mix = tag.plan + (std::uint64_t{tag.link} << 16) + tag.sequence;
   p->bulk[mix % p->bulk.size()].push_back({tag, bytes, done});
   impl_->schedule_bulk(p);

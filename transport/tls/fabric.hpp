@@ -1,25 +1,25 @@
 // transport/tls/fabric.hpp -- the fabric over TLS 1.3 on TCP sockets.
 //
 // Both ends show a self-signed Ed25519 certificate; a peer's id is the hash of
-// its key. Each then proves with one fixed-size frame that it holds the
-// cluster key: an HMAC over the TLS exporter, so that a proof is worth nothing
-// on another connection. Until then nothing but TLS and that frame is read,
-// and a deadline runs. The dialled end proves itself second, so a stranger
-// learns nothing.
+// its key. Each end then proves with one fixed-size frame that it holds the
+// cluster key: an HMAC over the TLS exporter, so that a proof is worthless on
+// another connection. Until then only TLS and that frame are read, and a
+// deadline runs. The dialled end sends its proof second, so a stranger learns
+// nothing.
 //
 // A peer is reached by several sockets: connections carry control messages,
-// streams bulk, so that no transfer delays a message. Two connections may
-// exist, one dialled by each end; each end sends on the one it authenticated
-// first and accepts on both. Streams are opened when there is bulk to move, by
-// the end that can dial. Loss of any is loss of the peer. A peer that shows
-// another instance is a new process: down, then up.
+// streams carry bulk, so that no transfer delays a message. There may be two
+// connections, one dialled by each end; each end sends on the one that it
+// authenticated first and accepts on both. The end that can dial opens streams
+// when there is bulk to move. The loss of any of them is the loss of the peer.
+// A peer that shows another instance is a new process: down, then up.
 //
 // Threads:   as transport/fabric.hpp; one progress thread.
 // Ownership: the handler must outlive the fabric.
 // Cost:      bulk bytes are hashed and encrypted once on each side, and are
 //            decrypted into the posted memory.
-// Errors:    the constructor throws std::system_error when the address cannot
-//            be bound, std::invalid_argument when it is no "host:port".
+// Errors:    the constructor throws std::system_error if the address cannot be
+//            bound, std::invalid_argument if it is not "host:port".
 #pragma once
 
 #include "transport/fabric.hpp"
@@ -33,46 +33,46 @@
 
 namespace shoal::transport::tls {
 
-/// What a TLS fabric needs. Plain data.
+/// The settings of a TLS fabric. Plain data.
 struct config {
   /// "127.0.0.1:0", "[::]:7000"; port 0: any free one. Empty: dial only.
   std::string listen = "127.0.0.1:0";
   private_key identity{};
   shared_key cluster_key{}; ///< of a member or client; set_keys() changes it
-  /// Who may answer a dial; empty: whoever proves the key.
+  /// The peer that may answer a dial; empty: any peer that proves the key.
   std::optional<peer_id> expected;
   peer_role role = peer_role::member;
   std::uint64_t instance = 0;     ///< random per process: make_instance()
-  std::uint64_t capabilities = 0; ///< shown to peers as they are
+  std::uint64_t capabilities = 0; ///< shown to peers unchanged
   limits queue{};
 
-  /// Time for resolve, connect, TLS and proof together. Higher tolerates
-  /// slower links at the cost of strangers that hold a slot for longer.
+  /// Time for resolve, connect, TLS and proof together. Higher tolerates slower
+  /// links, at the cost of strangers that hold a slot for longer.
   std::chrono::milliseconds handshake_max{5000};
-  /// Places and handshakes of those who have not proved themselves.
+  /// Places and handshakes of connections that have not proved themselves.
   admission_limits door{};
-  /// Bytes that one may send before that, and a server that we dial. An
+  /// Bytes that such a connection, or a server that we dial, may send. An
   /// honest one sends 1,500.
   std::size_t unproved_bytes_max = 8192;
-  /// Processor time that one may cost before that. An honest one costs 1 ms;
-  /// the bytes above, 2 ms whatever they are. So this is a second line, far
-  /// enough for slow and emulated machines.
+  /// Processor time that such a connection may cost. An honest one costs 1 ms;
+  /// the bytes above cost 2 ms whatever they are. So this is a second line of
+  /// defence, with enough room for slow and emulated machines.
   std::chrono::milliseconds unproved_work_max{50};
   std::size_t connections_max = 1024; ///< all together; more are closed
-  /// That bulk is sent over, per peer, 1 .. 15. More may carry more over long
-  /// ways, where each socket's window is the limit, at the cost of sockets.
+  /// Bulk streams per peer, 1 .. 15. More may be faster over long distances,
+  /// where the window of each socket is the limit, at the cost of sockets.
   std::size_t bulk_streams = 1;
   std::size_t dials_max = 256; ///< connect() calls in progress
 
-  /// A peer that was heard so lately is alive: another process with its
-  /// identity is refused. 0: the other process takes its place. Of two that
-  /// meet each other, the higher instance is refused.
+  /// A peer that sent bytes within this time is alive: another process with its
+  /// identity is refused. 0: the other process takes its place. If two such
+  /// processes meet, the one with the higher instance is refused.
   std::chrono::milliseconds alive_window{0};
-  /// An address refused us, or shows our own identity from another process.
-  /// On the progress thread; may be empty.
+  /// Called if an address refused us, or shows our own identity from another
+  /// process. On the progress thread; may be empty.
   std::function<void(refusal why, const std::string& address)> refused;
 
-  /// One line per event that a person may want to know. On the progress
+  /// Writes one line per event of interest to users. Called on the progress
   /// thread; may be empty.
   std::function<void(std::string_view)> log;
 };
@@ -99,8 +99,8 @@ public:
             completion done) override;
   void cancel(std::uint64_t plan) override;
   void drop(const peer_id& peer) override;
-  /// Replaces what was given as config::cluster_key; peers that it revokes
-  /// are dropped at once.
+  /// Replaces config::cluster_key; peers that the keyring revokes are dropped
+  /// at once.
   void set_keys(keyring keys);
   traffic traffic_with(const peer_id& peer) const override;
   void close() override;

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t transfer_bytes = 8;
 constexpr std::size_t waste_bytes = 16384;
-/// A message buffer above this is given back after use.
+/// A message buffer larger than this is freed after use.
 constexpr std::size_t message_keep_bytes = 65536;
 
 stream_kind kind_of(frame_type type) {

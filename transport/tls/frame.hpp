@@ -6,18 +6,18 @@
 //   bulk_chunk  u64 transfer, then 1 .. chunk_bytes_max bytes
 //   bulk_end    u64 transfer, u64 XXH3-64 of all its bytes
 //   bulk_ack    u64 transfer, u32 verdict
-//   bulk_abort  u64 transfer: no more of it will come
-//   streams     u32 how many bulk streams the acceptor wants to be dialled
+//   bulk_abort  u64 transfer: no more of it follows
+//   streams     u32 the number of bulk streams that the acceptor wants dialled
 //
-// Control and streams go by the control stream, the others by bulk streams.
-// All integers are little-endian. Transfers are numbered upwards by their
-// sender, per connection; several may be open and their chunks interleave.
-// The checksum comes last, so that it is computed while the bytes pass.
+// Control and streams go by the control stream, the others by bulk streams. All
+// integers are little-endian. The sender numbers its transfers upwards, per
+// connection; several may be open, and their chunks interleave. The checksum
+// comes last, so that it is computed while the bytes pass.
 //
 // The reader is a pure state machine: it says where the next bytes go, so that
 // bulk is read straight into its region, and is told how many came.
 //
-// Threads: none of its own; one reader is used by one thread at a time.
+// Threads: none of its own; one thread at a time uses a reader.
 // Errors:  a malformed frame ends the stream; the reason is a literal.
 #pragma once
 
@@ -38,17 +38,17 @@ enum class frame_type : std::uint8_t {
   streams = 7,
 };
 
-/// Which frames may come.
+/// The frames that may come on a stream.
 enum class stream_kind : std::uint8_t { control, bulk };
 
-/// What the length of a body may be.
+/// The range of lengths of a body.
 struct length_limits {
   std::size_t least = 0;
   std::size_t most = 0;
 };
 length_limits limits_of(frame_type type);
 
-/// What the receiver of a transfer answers.
+/// The receiver's answer to a transfer.
 enum class verdict : std::uint32_t {
   ok = 0,
   not_posted = 1,
@@ -63,18 +63,18 @@ inline constexpr std::size_t chunk_head_bytes = frame_header_bytes + 8;
 inline constexpr std::size_t chunk_bytes_max = std::size_t{256} << 10;
 /// Transfers that a peer may have open; our own sender opens fewer.
 inline constexpr std::size_t open_transfers_max = 16;
-/// No region is larger: what a header claims above it is a lie.
+/// No region is larger: a header that claims more is a lie.
 inline constexpr std::uint64_t bulk_bytes_max = std::uint64_t{1} << 46;
 
-/// Receives what a frame_reader has read.
+/// Receives the frames of a frame_reader.
 class frame_sink {
 public:
   virtual ~frame_sink() = default;
   virtual void on_control(std::span<const std::byte> message) = 0;
   virtual void
   on_bulk_header(std::uint64_t transfer, bulk_tag tag, std::uint64_t bytes) = 0;
-  /// Where the next bytes of `transfer` go: at most `bytes` of room, or none
-  /// if they are to be discarded.
+  /// Where the next bytes of `transfer` go: a span of at most `bytes`, or an
+  /// empty one if they are to be discarded.
   virtual std::span<std::byte>
   bulk_room(std::uint64_t transfer, std::size_t bytes) = 0;
   /// The first `bytes` of the last bulk_room() have been filled.
@@ -98,7 +98,7 @@ public:
   std::span<std::byte> room();
 
   /// Takes the first `bytes` of the last room().
-  /// @returns null, or what is wrong with the stream; then it has ended.
+  /// @returns null, or the error of the stream, which has then ended.
   [[nodiscard]] const char* commit(std::size_t bytes);
 
 private:
@@ -127,7 +127,7 @@ private:
   std::uint64_t next_transfer_ = 0;
 };
 
-// What a sender appends to its buffer.
+// The frames that a sender appends to its buffer.
 
 using buffer = std::vector<std::byte>;
 void append_control(buffer& out, std::span<const std::byte> message);

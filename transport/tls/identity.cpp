@@ -13,7 +13,7 @@
 namespace shoal::transport::tls {
 namespace {
 
-/// The handshake of a stranger needs no more: one small certificate.
+/// A handshake needs no more: one small certificate.
 constexpr long certificate_bytes_max = 4096;
 
 template <class Result>
@@ -38,7 +38,7 @@ x509_ptr certificate_of(EVP_PKEY* key) {
   x509_ptr cert(need(X509_new(), "X509_new"));
   need(X509_set_version(cert.get(), X509_VERSION_3), "X509_set_version");
   need(ASN1_INTEGER_set(X509_get_serialNumber(cert.get()), 1), "serial");
-  // It is valid for ever: who is trusted is decided elsewhere.
+  // It is valid for ever: trust is decided elsewhere.
   need(ASN1_TIME_set_string(X509_getm_notBefore(cert.get()), "19700101000000Z"),
        "notBefore");
   need(ASN1_TIME_set_string(X509_getm_notAfter(cert.get()), "99991231235959Z"),
@@ -54,8 +54,8 @@ x509_ptr certificate_of(EVP_PKEY* key) {
   return cert;
 }
 
-/// A self-signed certificate carries no trust; only its key counts, and TLS
-/// has the other end prove that it holds it.
+/// A self-signed certificate carries no trust. Only its key counts, and TLS
+/// makes the other end prove that it holds the key.
 int accept_any_chain(X509_STORE_CTX*, void*) {
   return 1;
 }

@@ -1,11 +1,11 @@
-// transport/tls/identity.hpp -- who a peer is: an Ed25519 key and its hash.
+// transport/tls/identity.hpp -- a peer's identity: an Ed25519 key and its hash.
 //
-// The private key is the 32-byte seed of RFC 8032. The id is the SHA-256 of
-// the 32-byte public key. The certificate that TLS wants around the key is
-// self-signed and made in memory; nothing in it but the key is ever looked at.
+// The private key is the 32-byte seed of RFC 8032. The id is the SHA-256 of the
+// 32-byte public key. The certificate that TLS requires for the key is
+// self-signed and made in memory; nothing but its key is ever read.
 //
 // Threads: all functions may be called from any thread.
-// Errors:  std::runtime_error when OpenSSL fails (no entropy, no memory).
+// Errors:  std::runtime_error if OpenSSL fails (no entropy, no memory).
 #pragma once
 
 #include "transport/peer.hpp"

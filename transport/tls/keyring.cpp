@@ -44,11 +44,11 @@ judgement admit(const keyring& keys, const exporter& binding, const peer_id& id,
     out.wrong = check_proof(key, binding, side::dialler, id, frame, out.what);
     return out.wrong == nullptr;
   };
-  bool good = holds(keys.current);
-  const char* first = out.wrong; // what is wrong is the same for every key
-  for (auto k = keys.pending.begin(); !good && k != keys.pending.end(); ++k)
-    good = holds(*k);
-  if (!good) {
+  bool ok = holds(keys.current);
+  const char* first = out.wrong; // the error is the same for every key
+  for (auto k = keys.pending.begin(); !ok && k != keys.pending.end(); ++k)
+    ok = holds(*k);
+  if (!ok) {
     if (std::ranges::none_of(keys.replaced, holds)) {
       out.wrong = first;
       return out;

@@ -1,15 +1,15 @@
-// transport/tls/keyring.hpp -- which keys and identities a fabric admits.
+// transport/tls/keyring.hpp -- the keys and identities that a fabric admits.
 //
-//   current   proves us, and is accepted of everybody
-//   pending   accepted too; tried by us where the current one is refused
-//   replaced  accepted of `known` only: peers that were away meanwhile
-//   revoked   identities that are refused whatever they hold
-//   invites   keys of tokens: of peers in the role invitee only
+//   current   proves us, and is accepted from every peer
+//   pending   also accepted; we try it if the current key is refused
+//   replaced  accepted from `known` only: peers that were away at the change
+//   revoked   identities that are refused whatever key they hold
+//   invites   keys of tokens: only from peers in the role invitee
 //
-// A refusal is told to who has proved a key of ours, by a proof frame under
-// that key whose role is the reason; strangers learn nothing.
+// A peer that proved one of our keys is told why it is refused, by a proof
+// frame under that key whose role is the reason. Strangers learn nothing.
 //
-// Threads: plain data. Cost: one HMAC for each key that is tried.
+// Threads: plain data. Cost: one HMAC for each key tried.
 #pragma once
 
 #include "transport/tls/proof.hpp"
@@ -22,7 +22,7 @@ namespace shoal::transport::tls {
 struct invite_key {
   shared_key key{};
   std::int64_t expires_s = 0; ///< Unix time
-  peer_id used_by{};          ///< zero: nobody yet; else only by this one
+  peer_id used_by{};          ///< zero: not used; otherwise valid for this peer
 };
 
 struct keyring {
@@ -34,10 +34,10 @@ struct keyring {
   std::vector<invite_key> invites;
 };
 
-/// What a keyring says of a dialler's proof.
+/// The result of checking a dialler's proof against a keyring.
 struct judgement {
   const char* wrong = nullptr;    ///< why it is refused; for the log
-  std::optional<refusal> because; ///< and what it is told; none: nothing
+  std::optional<refusal> because; ///< the reason sent to it; none: nothing sent
   shared_key key{};               ///< that the proof was made with
   claim what;
 };

@@ -40,16 +40,16 @@ mac mac_of(const shared_key& key, const exporter& binding,
 /// @param role a peer_role or a refusal
 static proof_frame
 make_frame(const shared_key& key, const exporter& binding, side from,
-           const peer_id& id, std::uint8_t role, const claim& what) {
-  SHOAL_ASSERT(what.stream <= streams_max);
+           const peer_id& id, std::uint8_t role, const claim& claimed) {
+  SHOAL_ASSERT(claimed.stream <= streams_max);
   std::vector<std::byte> out;
   append(out, magic);
   append(out, protocol_version);
   append(out, role);
   append(out, static_cast<std::uint8_t>(static_cast<unsigned>(from)
-                                        | what.stream << 4u));
-  append(out, what.instance);
-  append(out, what.capabilities);
+                                        | claimed.stream << 4u));
+  append(out, claimed.instance);
+  append(out, claimed.capabilities);
   const auto sum = mac_of(key, binding, out, id);
   proof_frame frame{};
   std::copy(out.begin(), out.end(), frame.begin());
@@ -59,9 +59,9 @@ make_frame(const shared_key& key, const exporter& binding, side from,
 }
 
 proof_frame make_proof(const shared_key& key, const exporter& binding,
-                       side from, const peer_id& id, const claim& what) {
+                       side from, const peer_id& id, const claim& claimed) {
   return make_frame(key, binding, from, id,
-                    static_cast<std::uint8_t>(what.role), what);
+                    static_cast<std::uint8_t>(claimed.role), claimed);
 }
 
 proof_frame make_refusal(const shared_key& key, const exporter& binding,
@@ -93,7 +93,7 @@ bool claims_role(const proof_frame& frame, peer_role role) {
 
 const char* check_proof(const shared_key& key, const exporter& binding,
                         side from, const peer_id& id, const proof_frame& frame,
-                        claim& what, std::optional<refusal>* refused) {
+                        claim& claimed, std::optional<refusal>* refused) {
   if (load<std::uint32_t>(frame, 0) != magic)
     return "it does not speak this protocol";
   if (load<std::uint16_t>(frame, 4) != protocol_version)
@@ -117,10 +117,10 @@ const char* check_proof(const shared_key& key, const exporter& binding,
   const auto side_and_stream = load<std::uint8_t>(frame, 7);
   if ((side_and_stream & 15u) != static_cast<unsigned>(from))
     return "it sent the proof of the other side";
-  what.role = static_cast<peer_role>(role);
-  what.stream = side_and_stream >> 4u;
-  what.instance = load<std::uint64_t>(frame, 8);
-  what.capabilities = load<std::uint64_t>(frame, 16);
+  claimed.role = static_cast<peer_role>(role);
+  claimed.stream = side_and_stream >> 4u;
+  claimed.instance = load<std::uint64_t>(frame, 8);
+  claimed.capabilities = load<std::uint64_t>(frame, 16);
   return nullptr;
 }
 

@@ -1,4 +1,4 @@
-// transport/tls/proof.hpp -- the one frame that each end sends before trust.
+// transport/tls/proof.hpp -- the one frame that each end sends before it trusts.
 //
 //   u32 magic, u16 version, u8 role, u8 side and stream, u64 instance,
 //   u64 capabilities,
@@ -7,11 +7,11 @@
 // The lower half of the side byte is the side, the upper half the stream: 0
 // carries control messages, each other one bulk.
 //
-// The exporter binds it to this TLS connection, the side keeps an end from
-// sending the other's proof back, the id binds it to the certificate.
+// The exporter binds the frame to this TLS connection. The side keeps an end
+// from sending back the other's proof. The id binds it to the certificate.
 //
 // Threads: pure functions.
-// Errors:  a literal that says what is wrong, for the log.
+// Errors:  a string literal that names the error, for the log.
 #pragma once
 
 #include "transport/tls/identity.hpp"
@@ -33,7 +33,8 @@ inline constexpr std::uint8_t streams_max = 15;
 
 enum class side : std::uint8_t { dialler = 1, acceptor = 2 };
 
-/// Why the dialled end refuses one that has proved a key: in place of a role.
+/// Why the dialled end refuses a peer that proved a key; sent instead of a
+/// role.
 enum class refusal : std::uint8_t {
   duplicate = 128, ///< another process with this identity is up
   revoked = 129,
@@ -41,10 +42,10 @@ enum class refusal : std::uint8_t {
   invite_used = 131,
   invite_expired = 132,
 };
-/// For people.
+/// The reason as shown to users.
 [[nodiscard]] const char* to_text(refusal why);
 
-/// What an end says of itself.
+/// The data that an end claims about itself.
 struct claim {
   peer_role role = peer_role::member;
   std::uint64_t instance = 0;
@@ -54,21 +55,21 @@ struct claim {
 
 [[nodiscard]] proof_frame
 make_proof(const shared_key& key, const exporter& binding, side from,
-           const peer_id& id, const claim& what);
+           const peer_id& id, const claim& claimed);
 
 /// The answer to a dialler that is refused.
 [[nodiscard]] proof_frame
 make_refusal(const shared_key& key, const exporter& binding, const peer_id& id,
              refusal why);
 
-/// Whether a frame, true or not, claims this role.
+/// Whether a frame, valid or not, claims this role.
 [[nodiscard]] bool claims_role(const proof_frame& frame, peer_role role);
 
-/// Checks the proof of the peer `id` on side `from` and fills `what`.
-/// @returns null or what is wrong; a true refusal also fills `refused`.
+/// Checks the proof of the peer `id` on side `from` and fills `claimed`.
+/// @returns null or the error; a valid refusal also fills `refused`.
 [[nodiscard]] const char*
 check_proof(const shared_key& key, const exporter& binding, side from,
-            const peer_id& id, const proof_frame& frame, claim& what,
+            const peer_id& id, const proof_frame& frame, claim& claimed,
             std::optional<refusal>* refused = nullptr);
 
 } // namespace shoal::transport::tls

@@ -1,4 +1,4 @@
-// transport/tls/session.cpp -- a BIO that counts, and what OpenSSL says.
+// transport/tls/session.cpp -- a BIO that counts, and the results of OpenSSL.
 #include "transport/tls/session.hpp"
 
 #include <openssl/bio.h>
@@ -85,8 +85,9 @@ session::session(SSL_CTX* context, int socket, bool dialled)
     SSL_set_accept_state(ssl_.get());
 }
 
-/// Sees each record before it is processed. One too many makes the library
-/// believe that the other end has closed: it throws away all that follows.
+/// Sees each record before it is processed. After one too many, makes the
+/// library believe that the other end has closed: it discards everything that
+/// follows.
 void session::on_record(int written, int, int type, const void* data,
                         std::size_t bytes, SSL* ssl, void* self) {
   auto& s = *static_cast<session*>(self);

@@ -1,22 +1,23 @@
 // transport/tls/session.hpp -- TLS over one socket, with everything counted.
 //
 // OpenSSL does not bound its own work: one call of it goes on while the socket
-// has bytes. So it is not given the socket. It reads through an intake that
-// hands over a counted number of bytes and then says "later", whatever the
-// library is in the middle of; and each call returns after a record that held
-// no data of ours.
+// has bytes. So it does not get the socket. It reads through an intake that
+// hands over a counted number of bytes and then says "later", at whatever point
+// the library is. And each call returns after a record without application
+// data.
 //
-// S-1: between two calls of allow() the library takes at most so many bytes.
-// S-2: of records that hold messages of TLS and come after the handshake (key
-//      updates, tickets), none is processed beyond what admit_messages() has
-//      said; none at all before its first call.
+// S-1: between two calls of allow() the library takes at most the allowed
+//      bytes.
+// S-2: of the records with TLS messages that come after the handshake (key
+//      updates, tickets), at most as many are processed as admit_messages() has
+//      allowed; none before its first call.
 // S-3: a call processes at most one such record more than were in the buffer.
 //
-// No Asio: the owner waits for the socket and comes again. The socket stays
-// the owner's, is non-blocking and outlives the session.
+// No Asio: the owner waits for the socket and calls again. The socket belongs
+// to the owner, is non-blocking and outlives the session.
 //
 // Threads: one at a time.
-// Errors:  the constructor throws std::bad_alloc; else by outcome.
+// Errors:  the constructor throws std::bad_alloc; otherwise by outcome.
 #pragma once
 
 #include "transport/tls/context.hpp"
@@ -30,14 +31,14 @@ namespace shoal::transport::tls {
 class session {
 public:
   enum class result {
-    done,       ///< the handshake has ended; or so many bytes have passed
+    done,       ///< the handshake has ended; or outcome::bytes have passed
     wait_read,  ///< the socket has no bytes
     wait_write, ///< the socket takes none
-    again,      ///< a record held no data; there may be more without waiting
+    again,      ///< a record without data; there may be more without waiting
     spent,      ///< the allowance is used up
-    flooded,    ///< more messages of TLS than are admitted (S-2)
+    flooded,    ///< more TLS messages than are admitted (S-2)
     closed,     ///< by the other end, or by the system
-    failed,     ///< of what came, or was to go, TLS made nothing
+    failed,     ///< TLS could not process the incoming or outgoing data
   };
   struct outcome {
     result what = result::done;
@@ -50,7 +51,7 @@ public:
 
   /// From now on the library may take `bytes` from the socket.
   void allow(std::size_t bytes) { intake_.left = bytes; }
-  /// From now on it may process so many records with messages of TLS.
+  /// From now on it may process `count` records with TLS messages.
   void admit_messages(std::size_t count);
   /// Reads several records by one system call. @pre the handshake has ended
   void read_ahead(std::size_t bytes);
@@ -58,21 +59,21 @@ public:
   [[nodiscard]] outcome handshake();
   [[nodiscard]] outcome read(std::span<std::byte> into);
   [[nodiscard]] outcome write(std::span<const std::byte> from);
-  /// Says farewell, if the socket takes it.
+  /// Sends a farewell, if the socket takes it.
   void shut_down();
 
-  /// Whether the library holds bytes that it has not handed out.
+  /// Whether the library holds bytes that it has not returned.
   bool pending() const { return SSL_has_pending(ssl_.get()) != 0; }
-  /// What was wrong, after `failed`.
+  /// The error, after `failed`.
   const std::string& reason() const { return reason_; }
   SSL* ssl() const { return ssl_.get(); }
 
 private:
   struct intake {
     int socket = -1;
-    std::size_t left = 0; ///< bytes that may still be taken
-    bool empty = false;   ///< the socket had none, within this call
-    bool spent = false;   ///< more than `left` was wanted, within this call
+    std::size_t left = 0; ///< bytes that it may still take
+    bool empty = false;   ///< the socket had no bytes, within this call
+    bool spent = false;   ///< the library wanted more than `left` in this call
     bool ended = false;   ///< the other end has closed
   };
   static const BIO_METHOD* method();

@@ -6,10 +6,11 @@
 namespace shoal::transport::tls {
 namespace {
 
-/// A stream may be pushed out while strangers flood the door: it is dialled
+/// A stream may be pushed out while strangers flood admission: it is dialled
 /// again, after a pause that grows by this.
 constexpr std::chrono::milliseconds stream_pause{50};
-/// Then the peer counts as lost. All pauses together: 2.75 s.
+/// After this many failures the peer counts as lost. All pauses together: 2.75
+/// s.
 constexpr int stream_failures_max = 10;
 
 } // namespace
@@ -53,18 +54,18 @@ void engine::dial_stream(const peer_ptr& p, std::size_t number) {
 
 bool engine::stream_opened(const std::shared_ptr<connection>& c,
                            const peer_info& info) {
-  const auto known = find(info.id);
-  if (!known || known->info.instance != info.instance
-      || (c->dialled() && c->target.lock() != known)
-      || known->streams.size() >= std::size_t{2} * streams_max) {
+  const auto found = find(info.id);
+  if (!found || found->info.instance != info.instance
+      || (c->dialled() && c->target.lock() != found)
+      || found->streams.size() >= std::size_t{2} * streams_max) {
     c->fail(errc::refused, "a stream of a peer that is not up");
     return false;
   }
   ++open_;
-  c->owner = known;
-  c->place = known->streams.size();
-  known->streams.push_back(c);
-  known->stream_failures = 0;
+  c->owner = found;
+  c->place = found->streams.size();
+  found->streams.push_back(c);
+  found->stream_failures = 0;
   return true;
 }
 

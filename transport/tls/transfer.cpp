@@ -1,9 +1,9 @@
-// transport/tls/transfer.cpp -- what an open connection reads and writes.
+// transport/tls/transfer.cpp -- reads and writes of an open connection.
 //
-// A connection sends control messages, a stream bulk. On a stream up to
-// bulk_window transfers take turns, so that a small one is not held up by a
-// large one. Records are filled: what does not fill one is copied and shares
-// it with what follows.
+// A connection sends control messages, a stream sends bulk. On a stream, up to
+// bulk_window transfers take turns, so that a large one does not hold up a
+// small one. Records are filled: data that does not fill one is copied and
+// shares it with the data that follows.
 #include "transport/assert.hpp"
 #include "transport/tls/engine.hpp"
 
@@ -14,26 +14,26 @@
 namespace shoal::transport::tls {
 namespace {
 
-/// One TLS record. OpenSSL holds at most one that the socket did not take, so
-/// the rest of a payload is never needed for a retry.
+/// One TLS record. OpenSSL holds at most one that the socket did not take, so a
+/// retry never needs the rest of a payload.
 constexpr std::size_t record_bytes = 16384;
 /// Bytes read or written before other connections get their turn: 0.1 ms.
 constexpr std::size_t turn_bytes = std::size_t{256} << 10;
-/// What the library may take from the socket meanwhile: only bytes that are no
-/// data make up the difference.
+/// Bytes that the library may take from the socket in a turn: bytes that are
+/// not data make up the difference.
 constexpr std::size_t turn_intake_bytes = 2 * turn_bytes;
-/// What a read counts for at least, so that a peer of many tiny records does
-/// not hold up the others: each costs 0.5 us or more.
+/// The least cost of a read, so that a peer with many tiny records does not
+/// hold up the others: each costs 0.5 us or more.
 constexpr std::size_t read_cost_bytes = 256;
-/// After a read of less, the socket is taken to be empty: asking it costs as
-/// much as being told that it is not.
+/// After a shorter read the socket counts as empty: asking it costs as much as
+/// an event that it is not.
 constexpr std::size_t short_read_bytes = 4096;
 constexpr std::size_t bulk_window = 4;
 static_assert(bulk_window <= open_transfers_max);
-/// Answers that a peer may leave unread. It gets one per transfer it sends.
+/// Bytes of answers that a peer may leave unread. It gets one per transfer.
 constexpr std::size_t reply_bytes_max = std::size_t{1} << 20;
 
-/// What is sent in place of a payload that was cancelled within a chunk.
+/// Sent instead of a payload that was cancelled within a chunk.
 const std::array<std::byte, chunk_bytes_max> zeros{};
 
 std::error_code error_of(verdict v) {
@@ -93,7 +93,7 @@ void connection::read_some() {
   });
 }
 
-/// Writes what reading has brought about: once, not for every frame.
+/// Writes the answers to what was read: once, not for every frame.
 void connection::answer() {
   if (!closed()
       && (!replies_.empty() || std::exchange(write_after_read_, false)))
@@ -156,7 +156,7 @@ bool connection::write_piece() {
   return true;
 }
 
-/// Fills out_ to a record at least, if there is so much.
+/// Fills out_ to at least a record, if there is enough data.
 void connection::gather() {
   if (out_done_ == out_.size() && payload_.size() < record_bytes) {
     out_.assign(payload_.begin(), payload_.end());
@@ -226,8 +226,8 @@ bool connection::gather_bulk() {
   return true;
 }
 
-/// Appends a chunk of what is left: its first bytes share a record with the
-/// head, and it ends with a record, unless the transfer ends before.
+/// Appends a chunk of the remaining bytes. Its first bytes share a record with
+/// the head, and it ends with a record, unless the transfer ends before.
 void connection::gather_chunk(std::uint64_t transfer, sending& s) {
   const auto left = s.what.bytes.subspan(s.offset);
   const auto head_end = out_.size() + chunk_head_bytes;
@@ -290,7 +290,7 @@ void connection::reply(std::uint64_t transfer, verdict v) {
 }
 
 void connection::on_control(std::span<const std::byte> message) {
-  count_traffic(); // what a handler has seen is counted
+  count_traffic(); // messages count before their handler runs
   engine_.handler.message(id_, message);
 }
 

@@ -1,4 +1,4 @@
-// transport/ucx/devices.cpp -- networks, and what /sys says of RDMA ports.
+// transport/ucx/devices.cpp -- networks, and the RDMA ports listed in /sys.
 
 #include "transport/ucx/devices.hpp"
 
@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// Longest text of an IPv6 network.
+/// The longest text of an IPv6 network.
 constexpr std::size_t network_text_max = 49;
 
 std::string first_line(const fs::path& file) {
@@ -55,7 +55,7 @@ interfaces_of(const fs::path& device, const fs::path& port) {
   return out;
 }
 
-/// Calls `take` with each address of an interface that is up, in `trusted`.
+/// Calls `take` with each address in `trusted` of an interface that is up.
 template <class Take>
 void for_each_address(std::span<const network> trusted, Take take) {
   ifaddrs* list = nullptr;

@@ -1,4 +1,4 @@
-// transport/ucx/engine.cpp -- the loop, the commands, and the frames that come.
+// transport/ucx/engine.cpp -- the loop, the commands, and incoming frames.
 
 #include "transport/ucx/engine.hpp"
 
@@ -17,9 +17,9 @@ namespace shoal::transport::ucx {
 namespace {
 
 constexpr std::uint64_t wake_cookie = 1;
-/// How many progress calls may pass before commands are looked at again.
+/// Progress calls before the next check for commands.
 constexpr int progress_burst = 64;
-/// How often a thread that never sleeps looks at its pidfds.
+/// How often a thread that never sleeps polls its pidfds.
 constexpr std::chrono::milliseconds poll_interval{10};
 
 } // namespace
@@ -62,8 +62,9 @@ engine::~engine() {
   drop_worker();
 }
 
-/// Destroys the worker, which ends all requests. Over buried endpoints that
-/// aborts: then its memory stays, and theirs; all others are closed by now.
+/// Destroys the worker, which ends all requests. With buried endpoints that
+/// would abort: then its memory and theirs stays; all other endpoints are
+/// closed by now.
 void engine::drop_worker() {
   doors_.reset();
   if (buried_.empty()) {
@@ -98,7 +99,7 @@ void engine::run() {
     auto now = steady::now();
     work = receive_guests(now) || work;
     send_pings(now);
-    // Without sleep too: UCX may be busy with a peer that no longer reads.
+    // Also without sleep: UCX may be busy with a peer that no longer reads.
     if (worker_ && now >= poll_at_) {
       poll_at_ = now + poll_interval;
       worker_->poll([this](std::uint64_t cookie) { ready(cookie); });
@@ -112,15 +113,15 @@ void engine::run() {
       last_work = steady::now();
     }
   }
-  start_connects(); // what waited for a link to end: canceled
+  start_connects(); // those that waited for a link to end: canceled
 }
 
 void engine::sleep(steady::time_point now) {
   using namespace std::chrono;
   if (!worker_)
     return;
-  // Nothing but a link that changes, and a ping, has a deadline. One that
-  // closes may wait for UCX, which need not signal that it let a request go.
+  // Only a link that changes, and a ping, has a deadline. A closing link may
+  // wait for UCX, which need not signal that it has released a request.
   milliseconds timeout{-1};
   if (settings_.over == medium::rdma && !links_.empty())
     timeout = std::max(ceil<milliseconds>(ping_at_ - now), milliseconds(0));
@@ -223,16 +224,16 @@ ucs_status_t
 engine::on_frame(void* self, const void* header, std::size_t header_bytes,
                  void* data, std::size_t bytes,
                  const ucp_am_recv_param_t* param) noexcept {
-  // UCS_OK for what is not ours: UCX then drops it, rendezvous included, and
-  // its sender gets no answer.
+  // UCS_OK for foreign frames: UCX then drops the message, rendezvous included,
+  // and its sender gets no answer.
   auto* e = static_cast<engine*>(self);
   const auto f =
     frame_of({static_cast<const std::byte*>(header), header_bytes}, e->token_);
   return f ? e->handle_frame(*f, data, bytes, *param) : UCS_OK; // E-3
 }
 
-/// Whether `f` belongs to the connection that is now; a first answer to our
-/// hello tells the other's number.
+/// Whether `f` belongs to the current connection. The first answer to our hello
+/// gives the other end's number.
 bool engine::learn(link& l, const frame& f) {
   return l.now != link::state::closing
          && belongs(f, l.connection, l.peer_connection);
@@ -254,11 +255,11 @@ ucs_status_t engine::handle_frame(const frame& f, void* data, std::size_t bytes,
   if (!learn(l, f))
     return UCS_OK; // E-3
   if (l.now == link::state::parked) {
-    // It answers after we gave up: it must hear of that.
+    // It answers after we gave up, so it must learn of that.
     begin_close(l, errc::peer_lost, f.kind == frame_kind::bye);
     return UCS_OK;
   }
-  // Whatever the peer says on this connection says that it knows us.
+  // Any frame on this connection shows that the peer knows us.
   if (l.now == link::state::connecting && f.kind != frame_kind::bye)
     go_up(l);
   bool rendezvous = (param.recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0;

@@ -1,21 +1,21 @@
-// transport/ucx/engine.hpp -- what the progress thread of a ucx fabric does.
+// transport/ucx/engine.hpp -- the work of a ucx fabric's progress thread.
 //
 // run() is the thread's body: take commands, progress UCX, advance links that
-// end, and sleep when there was nothing to do. UCX callbacks may send, fill
-// posted memory and call the handler; they never close an endpoint, which
-// only the loop does.
+// end, and sleep if there was nothing to do. UCX callbacks may send, fill
+// posted memory and call the handler. They never close an endpoint; only the
+// loop does.
 //
 //   links.cpp      connecting, hello, the end of a link
-//   guests.cpp     over TCP: who comes in by the door
+//   guests.cpp     over TCP: incoming connections of unknown peers
 //   transfers.cpp  control messages and bulk
 //   engine.cpp     the loop, commands, frames in
 //
-// E-1  Memory of a caller is touched by UCX only while its op is in
-//      link::sends or link::fetching.
-// E-2  An op leaves those only when UCX has called back, and its completion
-//      runs then, once.
-// E-3  No frame is acted upon but from a connected peer, with our token, on
-//      the connection that is now.
+// E-1  UCX touches memory of a caller only while its op is in link::sends or
+//      link::fetching.
+// E-2  An op leaves those only after UCX has called back; its completion runs
+//      then, once.
+// E-3  A frame has an effect only if it comes from a connected peer, with our
+//      token, on the current connection.
 //
 // Threads: constructed, run and destroyed on one thread.
 #pragma once
@@ -35,24 +35,25 @@ namespace shoal::transport::ucx {
 
 class engine final : public paired::engine {
 public:
-  /// Frames of hello and acks that may wait for one peer to read them.
+  /// Hello frames and acks that may wait until one peer reads them.
   static constexpr std::size_t small_frames_max = 16384;
-  /// Over TCP: who may have come in by the door without having said who they
-  /// are, and for how long.
+  /// Over TCP: incoming connections that have not identified themselves, and
+  /// the time they have to do so.
   static constexpr std::size_t guests_max = 256;
   static constexpr std::chrono::seconds guest_timeout{30};
-  /// How long a bye may take before the endpoint is closed without, within a
-  /// machine and between machines, where it waits for bulk bytes before it.
-  /// Who gets none notices by itself, over RDMA by its pings.
+  /// How long a bye may take before the endpoint is closed without it: within a
+  /// machine, and between machines, where it waits for the bulk bytes before
+  /// it. A peer that gets none notices by itself, over RDMA by its pings.
   static constexpr std::chrono::milliseconds bye_timeout{250};
   static constexpr std::chrono::milliseconds network_bye_timeout{2000};
-  /// Over RDMA: how often a peer is sent something that its card must answer.
+  /// Over RDMA: how often each peer gets a frame that its card must
+  /// acknowledge.
   static constexpr std::chrono::seconds ping_interval{1};
   /// How long UCX may keep requests of a closed endpoint while the fabric
   /// closes; then the worker is destroyed, which ends them all.
   static constexpr std::chrono::seconds close_timeout{5};
 
-  /// `wake_fd` is an eventfd that is written when `queue` gets something.
+  /// `wake_fd` is an eventfd that is written when `queue` gets a command.
   /// @throws as the fabric's constructor
   engine(const config& settings, fabric_handler& handler, commands& queue,
          int wake_fd);
@@ -74,7 +75,7 @@ private:
   void sleep(steady::time_point now);
   void ready(std::uint64_t cookie);
   bool learn(link& l, const frame& f);
-  /// Within the budget of lines: a peer is behind each.
+  /// Logs within the budget of lines, since a peer causes each line.
   void say(const std::string& line);
 
   // links.cpp

@@ -1,8 +1,8 @@
 // transport/ucx/frame.hpp -- the header of every active message.
 //
-// Fixed size, little-endian as all machines that this runs on. It names the
-// two fabrics by their tokens and the two ends of the connection by numbers
-// made at connect(), so that nothing of an earlier connection is believed.
+// Fixed size, little-endian, like all machines that this runs on. It names the
+// two fabrics by their tokens, and the two ends of the connection by numbers
+// made at connect(), so that frames of an earlier connection are not accepted.
 #pragma once
 
 #include "transport/fabric.hpp"
@@ -17,17 +17,17 @@
 
 namespace shoal::transport::ucx {
 
-/// The active message that all frames are.
+/// The id of the active message that carries all frames.
 inline constexpr unsigned frame_id = 1;
 
 enum class frame_kind : std::uint32_t {
-  hello = 1, ///< "I was told about you"; to_connection 0: not heard of you yet
-  hello_ack, ///< "and so was I": what makes a peer up
+  hello = 1, ///< "I know you"; to_connection 0: no hello of yours received yet
+  hello_ack, ///< "and I know you": this makes a peer up
   bye,       ///< the sender disconnects
   message,   ///< a control message; sequence counts them
   bulk,      ///< a transfer: tag, transfer, checksum
   bulk_ack,  ///< how a transfer ended: transfer, status
-  ping,      ///< nothing; that it cannot be delivered tells of a death
+  ping,      ///< empty; if it cannot be delivered, the peer is dead
 };
 
 struct frame {
@@ -49,8 +49,8 @@ static_assert(std::endian::native == std::endian::little);
 static_assert(std::is_trivially_copyable_v<frame>);
 static_assert(sizeof(frame) == 80, "no padding goes over the wire");
 
-/// The frame that a header is; empty unless it is one of this version, to the
-/// node `token`, of a connection. What else it says is its sender's word.
+/// Parses a header; empty unless it is a frame of this version, to the node
+/// `token`, of a connection. The other fields are not verified.
 inline std::optional<frame>
 frame_of(std::span<const std::byte> header, std::uint64_t token) {
   frame f;
@@ -63,8 +63,9 @@ frame_of(std::span<const std::byte> header, std::uint64_t token) {
   return f;
 }
 
-/// Whether a frame is of the connection that its ends call `own` and `peers`;
-/// the first answer tells what the other end calls it (0: not known yet).
+/// Whether a frame belongs to the connection that its ends call `own` and
+/// `peers`. The first answer sets `peers`, the other end's number (0: not known
+/// yet).
 inline bool belongs(const frame& f, std::uint64_t own, std::uint64_t& peers) {
   if (f.to_connection != own)
     return false;

@@ -1,4 +1,4 @@
-// transport/ucx/guest_list.cpp -- guests and what they have said.
+// transport/ucx/guest_list.cpp -- guests and their hello.
 
 #include "transport/ucx/guest_list.hpp"
 

@@ -1,15 +1,14 @@
-// transport/ucx/guest_list.hpp -- who has been let in and is nobody yet.
+// transport/ucx/guest_list.hpp -- accepted connections of peers not yet known.
 //
-// A guest is an endpoint that another node made (guests.cpp). It leaves when it
-// becomes the endpoint of a link, fails, or has said nothing until its
-// deadline. What its last hello said is kept with it: the link that it is for
-// may come later.
+// A guest is an endpoint that another node made (guests.cpp). It leaves the
+// list when it becomes the endpoint of a link, fails, or has sent no hello
+// until its deadline. Its last hello is kept, since its link may come later.
 //
-// GL-1: a hello is kept of guests only, one for each, so that nothing is left
-//       of an endpoint that has gone; its address may be another's soon.
-// GL-2: of two guests that show one token, the later one has it.
+// GL-1: a hello is kept only for guests, one for each. So nothing is left of an
+//       endpoint that has gone; a new one may soon have the same address.
+// GL-2: if two guests show the same token, the later one owns it.
 //
-// Threads: one. Cost: looks at all guests, who are few (guests_max).
+// Threads: one. Cost: a look at all guests, at most guests_max.
 #pragma once
 
 #include <chrono>
@@ -19,7 +18,7 @@
 #include <optional>
 #include <vector>
 
-struct ucp_ep; // of UCX; here only told from others
+struct ucp_ep; // of UCX; only used to distinguish endpoints
 
 namespace shoal::transport::ucx {
 
@@ -31,7 +30,7 @@ public:
   /// A hello that came before its sender was known.
   struct early {
     endpoint from = nullptr;
-    std::uint64_t connection = 0; ///< as its sender calls it
+    std::uint64_t connection = 0; ///< the sender's number for it
   };
 
   bool contains(endpoint e) const { return guests_.contains(e); }
@@ -39,24 +38,24 @@ public:
   std::size_t size() const { return guests_.size(); }
 
   void enter(endpoint e, time_point deadline);
-  /// It has said hello. Ignored of who is no guest.
+  /// Stores the hello of a guest. Ignored for any other endpoint.
   void keep_early(endpoint e, std::uint64_t token, std::uint64_t connection);
-  /// What the guest with this token has said, if there is one; it is forgotten.
+  /// The hello of the guest with this token, if there is one; it is forgotten.
   std::optional<early> take_early(std::uint64_t token);
-  /// It is a link's endpoint from now on. @returns false if it is no guest.
+  /// The endpoint now belongs to a link. @returns false if it is no guest.
   bool adopt(endpoint e) { return guests_.erase(e) != 0; }
-  /// If it is a guest, it is overdue.
+  /// Makes a guest overdue.
   void failed(endpoint e);
 
-  /// Takes those out who are overdue, or all.
+  /// Removes the guests that are overdue, or all.
   std::vector<endpoint> take_overdue(time_point now, bool all);
-  /// When the next one is; never: max().
+  /// When the next guest is overdue; never: max().
   time_point due() const;
 
 private:
   struct guest {
     time_point deadline;
-    std::uint64_t token = 0; ///< of its hello; 0: it has said none
+    std::uint64_t token = 0; ///< of its hello; 0: no hello yet
     std::uint64_t connection = 0;
   };
   std::map<endpoint, guest> guests_;

@@ -1,10 +1,10 @@
-// transport/ucx/guests.cpp -- endpoints that others made: over TCP only.
+// transport/ucx/guests.cpp -- endpoints that other nodes made: over TCP only.
 //
-// Of two nodes the one with the lower id knocks at the other's door
-// (listener.hpp). What comes in is a guest, nobody in particular, until a
-// hello on it shows the token of a peer that we were told of: then it is the
-// endpoint of that link. A hello may come before we are told; it is kept.
-// Guests who say nothing are sent away: few places, and a deadline.
+// Of two nodes, the one with the lower id connects to the other's listener
+// (listener.hpp). The incoming endpoint is a guest until a hello on it shows
+// the token of a peer that was introduced to us: then it is the endpoint of
+// that link. A hello may come before the introduction; it is kept. Guests that
+// send no hello are closed: there are few places, and a deadline.
 
 #include "transport/ucx/engine.hpp"
 
@@ -13,7 +13,7 @@
 
 namespace shoal::transport::ucx {
 
-/// Whether the other end makes the endpoint.
+/// Whether the other end makes the endpoint of `l`.
 bool engine::lets_other_begin(const link& l) const {
   return settings_.over == medium::tcp && settings_.self > l.peer.peer;
 }
@@ -31,14 +31,14 @@ void engine::on_knock(ucp_listener_h door, ucp_conn_request_h request) {
     knocks_.push_back({door, request});
 }
 
-/// The guest on whom a frame came is the endpoint of `l` from now on.
+/// Makes the guest that sent a frame the endpoint of `l`.
 void engine::adopt(link& l, ucp_ep_h endpoint) {
   if (guests_.adopt(endpoint))
     l.endpoint = endpoint;
 }
 
-/// A hello of somebody whom we were not told of, or whose last link has not
-/// quite ended: the next connect() takes it.
+/// Keeps the hello of a peer that was not introduced to us, or whose last link
+/// has not quite ended: the next connect() takes it.
 void engine::keep_early(const frame& f, const ucp_am_recv_param_t& param) {
   if ((param.recv_attr & UCP_AM_RECV_ATTR_FIELD_REPLY_EP) != 0)
     guests_.keep_early(param.reply_ep, f.from_token, f.from_connection);
@@ -56,12 +56,12 @@ void engine::take_early(link& l) {
   send_hello(l);
 }
 
-/// If `endpoint` is a guest's, it leaves.
+/// If `endpoint` belongs to a guest, the guest leaves.
 void engine::guest_failed(ucp_ep_h endpoint) {
   guests_.failed(endpoint); // receive_guests() closes it
 }
 
-/// Lets in who knocks, sends away who says nothing. Not from UCX callbacks.
+/// Accepts new guests and closes silent ones. Not for UCX callbacks.
 bool engine::receive_guests(steady::time_point now) {
   if (settings_.over != medium::tcp || abandoned_)
     return false;

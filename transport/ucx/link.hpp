@@ -1,18 +1,18 @@
-// transport/ucx/link.hpp -- one connection to a peer, and what is under way.
+// transport/ucx/link.hpp -- one connection to a peer, and its transfers.
 //
-// State        Goes on when
-// connecting   the other answered our hello, or spoke as if it had: up; it
-//              never said anything: parked
+// State        Ends when
+// connecting   the other end answered our hello, or sent a frame as if it had:
+//              up; it never sent anything: parked
 // parked       connect() again: connecting
 // up           bye, failure, drop or close: closing
-// closing      the endpoint is force-closed and no request of UCX is left:
+// closing      the endpoint is force-closed and UCX has no request left:
 //              everything ends, handler.down (or connect_failed) runs, and
 //              the link is gone
 //
-// Why parked: UCX pairs the n-th endpoint that A makes for B with the n-th of
-// B for A, for as long as both workers live. So one end may close an endpoint
-// only if the other has one, and closes it too. The connection number is that
-// of the endpoint.
+// Why parked: UCX pairs the n-th endpoint that A makes for B with the n-th that
+// B makes for A, as long as both workers live. So one end may close an endpoint
+// only if the other end has one and closes it too. The connection number is the
+// number of the endpoint.
 //
 // Threads: the progress thread only.
 #pragma once
@@ -37,17 +37,17 @@ struct link;
 
 using steady = std::chrono::steady_clock;
 
-/// One active message on its way. UCX reads the header until it is done, so
-/// that lives here; the payload is the caller's or `message`.
+/// One outgoing active message. UCX reads the header until it is done, so the
+/// header lives here; the payload belongs to the caller or is `message`.
 struct send_op {
   engine* owner = nullptr;
-  link* at = nullptr;
+  link* on_link = nullptr;
   std::uint64_t id = 0; ///< its key in link::sends
   frame header;
   std::span<const std::byte> payload{};
   std::vector<std::byte> message{};
   completion done{}; ///< bulk only
-  bool sent = false; ///< UCX reads header and payload no more
+  bool sent = false; ///< UCX no longer reads header and payload
   bool canceled = false;
   std::optional<std::error_code> answer{}; ///< from its bulk_ack
 };
@@ -55,7 +55,7 @@ struct send_op {
 /// One posted receive; `header` once its transfer has begun.
 struct receive_op {
   engine* owner = nullptr;
-  link* at = nullptr;
+  link* on_link = nullptr;
   bulk_tag tag;
   std::span<std::byte> into{};
   completion done{};
@@ -89,16 +89,18 @@ struct link {
   receive_table fetching; ///< UCX writes into their memory
 
   closing_step step = closing_step::say_bye;
-  state before = state::connecting; ///< closing: what it was
-  bool reached = false; ///< a send has ended well: UCX has connected endpoint
-  bool failed = false;  ///< UCX or the pidfd said so: do not send on it
-  bool silent = false;  ///< no bye: the other knows, or never heard of us
+  state before = state::connecting; ///< in closing: the state before
+  bool reached =
+    false;             ///< a send has succeeded: UCX has connected the endpoint
+  bool failed = false; ///< UCX or the pidfd said so: do not send on it
+  bool silent = false; ///< no bye: the other end knows, or never heard of us
   send_op* bye = nullptr;
-  send_op* ping = nullptr; ///< the last, while UCX has it
+  send_op* ping = nullptr; ///< the last one, while UCX has it
   void* close_request = nullptr;
   steady::time_point reach_by{}; ///< see engine::must_not_close()
   std::error_code why;
-  std::string next_address; ///< a connect() that waits for our end
+  std::string
+    next_address; ///< a connect() that waits until this link has ended
 };
 
 } // namespace shoal::transport::ucx

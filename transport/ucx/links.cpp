@@ -1,10 +1,10 @@
 // transport/ucx/links.cpp -- how a connection begins and ends.
 //
-// Both nodes connect. Each says hello when it does; whoever gets a hello of a
-// peer that it knows answers hello_ack, and repeats its own hello if that one
-// shows that it was not heard. A hello_ack makes the link up. The exchange
-// also gives UCX both endpoints' ids, without which it would not report the
-// death of a peer.
+// Both nodes connect, and each then says hello. A node that gets a hello of a
+// peer that it knows answers hello_ack, and repeats its own hello if the peer's
+// hello shows that it was not received. A hello_ack makes the link up. The
+// exchange also gives UCX the ids of both endpoints, without which it would not
+// report the death of a peer.
 
 #include "transport/assert.hpp"
 #include "transport/paired/host.hpp"
@@ -63,7 +63,7 @@ void engine::connect(const std::string& address) {
         start_hello(*old);
       return;
     }
-    // A new process of that peer: the old one is gone, or soon will be.
+    // A new process of that peer: the old process is gone, or soon will be.
     begin_close(*old, errc::peer_lost, false);
     auto waiting = std::exchange(old->next_address, address);
     if (!waiting.empty() && waiting != address)
@@ -93,14 +93,14 @@ void engine::connect(const std::string& address) {
   take_early(l);
 }
 
-/// Watches the peer's process and makes the endpoint, if that is for us to do.
+/// Watches the peer's process, and makes the endpoint if that is our part.
 bool engine::open(link& l) {
   if (l.peer.host == host_
       && l.peer.pid != static_cast<std::uint32_t>(getpid())) {
     l.pidfd = open_pidfd(l.peer.pid);
     if (l.pidfd < 0 && errno == ESRCH)
       return false;
-    // Without a pidfd (old kernel, no descriptors) the keepalive is left.
+    // Without a pidfd (old kernel, no descriptors), the keepalive must do.
     if (l.pidfd >= 0 && !worker_->watch(l.pidfd, l.connection))
       ::close(std::exchange(l.pidfd, -1));
   }
@@ -129,8 +129,8 @@ void engine::start_hello(link& l) {
   send_hello(l);
 }
 
-/// Ends an attempt to connect. An endpoint that the other has never answered
-/// is kept for the next one, but over TCP, where endpoints are no pairs.
+/// Ends an attempt to connect. An endpoint that the other end never answered is
+/// kept for the next attempt, except over TCP, where endpoints are not paired.
 void engine::give_up(link& l, std::error_code why) {
   if (l.peer_connection != 0 || settings_.over == medium::tcp) {
     begin_close(l, why, l.peer_connection == 0);
@@ -153,7 +153,7 @@ void engine::send_ack(link& l) {
   send_small(l, f, UCP_AM_SEND_FLAG_REPLY);
 }
 
-/// Over RDMA, where UCX's own keepalive has no end (worker.cpp: UD_TIMEOUT).
+/// For RDMA, where UCX's own keepalive never gives up (worker.cpp: UD_TIMEOUT).
 void engine::send_pings(steady::time_point now) {
   if (settings_.over != medium::rdma || closing_ || now < ping_at_)
     return;
@@ -215,7 +215,8 @@ void engine::on_failure(void* self, ucp_ep_h endpoint, ucs_status_t) noexcept {
   e->guest_failed(endpoint);
 }
 
-/// Marks only: may be called from anywhere, in UCX callbacks too.
+/// Only marks the link, so it may be called from anywhere, also in UCX
+/// callbacks.
 void engine::begin_close(link& l, std::error_code why, bool silent) {
   if (l.now == link::state::closing)
     return;
@@ -262,8 +263,8 @@ bool engine::advance_closing(link& l, steady::time_point now) {
   }
   if (l.step == step::say_bye) {
     if (!l.silent && !l.failed && l.peer_connection != 0 && !abandoned_) {
-      // The other must hear of it: UCX does not tell a live peer. What is
-      // queued before it is sent first, hence the wait.
+      // The other end must be told: UCX does not tell a live peer. Queued data
+      // is sent first, hence the wait.
       frame f;
       f.kind = frame_kind::bye;
       l.step = step::wait_bye;
@@ -296,18 +297,18 @@ bool engine::advance_closing(link& l, steady::time_point now) {
   return true;
 }
 
-/// UCX 1.13.1 aborts when an endpoint over ud is force-closed before it has
-/// connected, as that of a peer that never answered: its first message still
-/// waits for the connection then (ucp_request_send_state_ff). A link that was
-/// up is connected, since the other has heard our hello.
+/// UCX 1.13.1 aborts if an endpoint over ud is force-closed before it has
+/// connected, for example to a peer that never answered: its first message then
+/// still waits for the connection (ucp_request_send_state_ff). A link that was
+/// up is connected, since the other end has received our hello.
 bool engine::must_not_close(const link& l) const {
   return settings_.over == medium::rdma && !l.reached
          && l.before != link::state::up && l.endpoint != nullptr
          && l.step == link::closing_step::say_bye;
 }
 
-/// Ends a link whose endpoint cannot be closed: nothing of a caller is on it,
-/// only hellos. It stays for as long as the worker lives.
+/// Ends a link whose endpoint cannot be closed. It holds no data of callers,
+/// only hellos. It stays as long as the worker lives.
 void engine::bury(link& l) {
   auto node = links_.find(l.peer.peer);
   auto kept = std::move(node->second);
@@ -329,7 +330,7 @@ void engine::start_close(link& l) {
     l.close_request = worker_->force_close(std::exchange(l.endpoint, nullptr));
 }
 
-/// UCX has let go of everything: what is left ends, then the peer is down.
+/// UCX has released everything: the rest ends, then the peer is down.
 void engine::finish(link& l) {
   auto node = links_.extract(l.peer.peer);
   by_token_.erase(l.peer.token);

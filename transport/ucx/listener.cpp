@@ -1,4 +1,4 @@
-// transport/ucx/listener.cpp -- opens doors.
+// transport/ucx/listener.cpp -- opens listeners.
 
 #include "transport/ucx/listener.hpp"
 

@@ -1,4 +1,4 @@
-// transport/ucx/place.cpp -- places to bytes and back.
+// transport/ucx/place.cpp -- converts places to bytes and back.
 
 #include "transport/ucx/place.hpp"
 
@@ -12,7 +12,7 @@ namespace shoal::transport::ucx {
 
 namespace {
 
-/// As it lies in the list.
+/// A place as it is stored in the list.
 struct place {
   std::uint8_t version = 4;
   std::array<std::uint8_t, 2> port{};
@@ -20,15 +20,15 @@ struct place {
 };
 static_assert(sizeof(place) == 19);
 
-place place_of(const sockaddr_storage& at) {
+place place_of(const sockaddr_storage& socket) {
   place out;
-  if (at.ss_family == AF_INET6) {
-    const auto& v6 = reinterpret_cast<const sockaddr_in6&>(at);
+  if (socket.ss_family == AF_INET6) {
+    const auto& v6 = reinterpret_cast<const sockaddr_in6&>(socket);
     out.version = 6;
     std::memcpy(out.port.data(), &v6.sin6_port, out.port.size());
     std::memcpy(out.address.data(), &v6.sin6_addr, 16);
   } else {
-    const auto& v4 = reinterpret_cast<const sockaddr_in&>(at);
+    const auto& v4 = reinterpret_cast<const sockaddr_in&>(socket);
     std::memcpy(out.port.data(), &v4.sin_port, out.port.size());
     std::memcpy(out.address.data(), &v4.sin_addr, 4);
   }
@@ -55,8 +55,8 @@ std::optional<sockaddr_storage> socket_of(const place& p) {
 
 } // namespace
 
-void add_place(const sockaddr_storage& at, std::vector<std::byte>& way) {
-  const place p = place_of(at);
+void add_place(const sockaddr_storage& socket, std::vector<std::byte>& way) {
+  const place p = place_of(socket);
   const auto first = reinterpret_cast<const std::byte*>(&p);
   way.insert(way.end(), first, first + sizeof p);
 }
@@ -66,9 +66,10 @@ door_of(std::span<const std::byte> way, std::span<const network> trusted) {
   for (; way.size() >= sizeof(place); way = way.subspan(sizeof(place))) {
     place p;
     std::memcpy(&p, way.data(), sizeof p);
-    const auto at = socket_of(p);
-    if (at && contains_any(trusted, reinterpret_cast<const sockaddr&>(*at)))
-      return at;
+    const auto socket = socket_of(p);
+    if (socket
+        && contains_any(trusted, reinterpret_cast<const sockaddr&>(*socket)))
+      return socket;
   }
   return std::nullopt;
 }

@@ -1,11 +1,11 @@
 // transport/ucx/transfers.cpp -- control messages and bulk.
 //
 // A bulk transfer is one active message. Small ones come with their bytes and
-// are copied; large ones come as an offer, which the receiver fetches straight
-// into the posted memory. Either way the receiver checks length and checksum
-// and says how it ended; only that, not UCX's own word, completes the send.
-// Bulk within one machine has no checksum: its memory is what everything else
-// relies on, too, and reading all bytes twice more costs as much as the copy.
+// are copied. Large ones come as an offer, and the receiver fetches the bytes
+// straight into the posted memory. In both cases the receiver checks length and
+// checksum and reports the result; only that report, not UCX's own, completes
+// the send. Bulk within one machine has no checksum: everything else relies on
+// its memory, too, and reading all bytes twice more costs as much as the copy.
 
 #include "transport/assert.hpp"
 #include "transport/ucx/engine.hpp"
@@ -34,16 +34,16 @@ send_op& engine::make_send(link& l, frame_kind kind) {
   auto id = next_transfer_++;
   auto& op = l.sends[id];
   op.owner = this;
-  op.at = &l;
+  op.on_link = &l;
   op.id = id;
   op.header.kind = kind;
   op.header.transfer = id;
   return op;
 }
 
-/// Hands `op` to UCX; it may be gone when this returns.
+/// Hands `op` to UCX; `op` may be gone when this returns.
 void engine::submit(send_op& op, std::uint32_t flags) {
-  auto& l = *op.at;
+  auto& l = *op.on_link;
   op.header.to_token = l.peer.token;
   op.header.from_token = token_;
   op.header.to_connection = l.peer_connection;
@@ -69,7 +69,7 @@ void engine::on_sent(void* request, ucs_status_t status, void* op) noexcept {
 }
 
 void engine::sent(send_op& op, ucs_status_t status) {
-  auto& l = *op.at;
+  auto& l = *op.on_link;
   --l.requests;
   op.sent = true;
   l.reached = l.reached || status == UCS_OK;
@@ -104,7 +104,7 @@ send_op* engine::send_small(link& l, frame f, std::uint32_t flags) {
     return nullptr;
   if (++l.small > small_frames_max) {
     --l.small;
-    say("a peer does not read what it asked for; disconnecting");
+    say("a peer does not read the answers to its frames; disconnecting");
     l.failed = true;
     begin_close(l, errc::peer_lost, true);
     return nullptr;
@@ -146,15 +146,15 @@ void engine::send_bulk(link& l, command& c) {
 void engine::post_receive(link& l, command& c) {
   receive_op op;
   op.owner = this;
-  op.at = &l;
+  op.on_link = &l;
   op.tag = c.tag;
   op.into = c.into;
   op.done = c.done;
   l.posted.emplace(c.tag, op);
 }
 
-/// UCX sends what is queued for one endpoint in order, messages of several
-/// fragments too; should it ever not, the link ends rather than the order.
+/// UCX sends queued messages of one endpoint in order, also those of several
+/// fragments. If it ever does not, the link ends, and the order is kept.
 void engine::on_control(link& l, const frame& f, const void* data,
                         std::size_t bytes) {
   std::span<const std::byte> message(static_cast<const std::byte*>(data),
@@ -175,7 +175,7 @@ ucs_status_t engine::on_bulk(link& l, const frame& f, void* data,
   auto tag = tag_of(f);
   auto found = l.posted.find(tag);
   if (found == l.posted.end() && take_commands())
-    found = l.posted.find(tag); // it was posted, but not yet seen
+    found = l.posted.find(tag); // the receive may be posted, but not yet taken
   if (l.now == link::state::closing)
     return UCS_OK;
   // find() gives any of equal tags; the oldest is first.
@@ -217,16 +217,16 @@ void engine::on_fetched(void* request, ucs_status_t status, std::size_t,
                         void* op) noexcept {
   ucp_request_free(request);
   auto& o = *static_cast<receive_op*>(op);
-  --o.at->requests;
+  --o.on_link->requests;
   if (status == UCS_OK)
     o.owner->received(o);
   else // it ends with the link
-    o.owner->begin_close(*o.at, errc::peer_lost, false);
+    o.owner->begin_close(*o.on_link, errc::peer_lost, false);
 }
 
-/// All bytes are in place: verifies and ends the transfer, on both sides.
+/// All bytes are there: verifies and ends the transfer, on both sides.
 void engine::received(receive_op& op) {
-  auto& l = *op.at;
+  auto& l = *op.on_link;
   auto status = errc::ok;
   if (op.canceled)
     status = errc::canceled;
@@ -274,7 +274,7 @@ void engine::on_bulk_ack(link& l, const frame& f) {
 }
 
 void engine::complete_send(send_op& op, std::error_code result) {
-  auto& l = *op.at;
+  auto& l = *op.on_link;
   auto done = op.done;
   --l.in_flight->sends;
   l.sends.erase(op.id); // E-2
@@ -282,7 +282,7 @@ void engine::complete_send(send_op& op, std::error_code result) {
 }
 
 void engine::complete_receive(receive_op& op, std::error_code result) {
-  auto& l = *op.at;
+  auto& l = *op.on_link;
   auto done = op.done;
   --l.in_flight->receives;
   auto [first, last] = l.fetching.equal_range(op.tag);
@@ -294,7 +294,8 @@ void engine::complete_receive(receive_op& op, std::error_code result) {
 }
 
 void engine::cancel(std::uint64_t plan) {
-  // Completions may call any member but change no table: that is queued.
+  // Completions may call any member but change no table: those calls are
+  // queued.
   for (auto& [id, l] : links_) {
     for (auto& [tag, op] : l->fetching)
       op.canceled = op.canceled || tag.plan == plan;
@@ -315,7 +316,7 @@ void engine::cancel(std::uint64_t plan) {
   }
 }
 
-/// Ends all that is left of a link that UCX has let go of.
+/// Ends everything left of a link that UCX has released.
 void engine::end_transfers(link& l) {
   std::error_code why = closing_ ? errc::canceled : errc::peer_lost;
   auto end = [&](bool canceled) {

@@ -1,4 +1,4 @@
-// transport/ucx/worker.cpp -- setting UCX up, and checking that it obeyed.
+// transport/ucx/worker.cpp -- sets UCX up, and checks that it obeyed.
 
 #include "transport/ucx/worker.hpp"
 
@@ -27,9 +27,9 @@ namespace shoal::transport::ucx {
 
 namespace {
 
-/// Above this the receiver aborts inside UCX 1.13.1 when fragments of 64 KiB
-/// are joined. It is also the fastest of the sizes that work: 24 GB/s against
-/// 10 GB/s with the default of 8 KiB, 4 MiB messages, measured 2026-11.
+/// Above this, the receiver aborts inside UCX 1.13.1 when fragments of 64 KiB
+/// are joined. It is also the fastest of the sizes that work: 24 GB/s, against
+/// 10 GB/s with the default of 8 KiB (4 MiB messages, measured 2026-11).
 constexpr const char* segment_bytes = "65535";
 constexpr long segment_bytes_max = 65535;
 constexpr std::uint64_t worker_cookie = 0;
@@ -40,7 +40,8 @@ void require(ucs_status_t status, const char* what) {
                              + ucs_status_string(status));
 }
 
-/// UCX takes POSIX_SEG_SIZE from the environment only, over what we set.
+/// UCX takes POSIX_SEG_SIZE only from the environment, which overrides our
+/// value.
 void refuse_large_segments() {
   const char* text = std::getenv("UCX_POSIX_SEG_SIZE");
   if (text == nullptr)
@@ -57,7 +58,7 @@ void refuse_large_segments() {
         " unset it");
 }
 
-/// What UCX may use. Nothing is named that it could fall back to.
+/// The transports that UCX may use; no fallback is among them.
 const char* transports(medium over) {
   switch (over) {
   case medium::ucx_memory:
@@ -97,16 +98,16 @@ using setting = std::pair<const char*, std::string>;
 std::vector<setting> settings_for(medium over, const std::string& devices) {
   std::vector<setting> out{{"TLS", transports(over)}};
   if (over == medium::ucx_memory) {
-    // Without it peer error handling takes the shared memory away.
+    // Without it, peer error handling disables shared memory.
     out.emplace_back("MM_ERROR_HANDLING", "y");
     out.emplace_back("MM_SEG_SIZE", segment_bytes);
   } else {
     out.emplace_back("NET_DEVICES", devices);
   }
-  // When ud gives up an endpoint that has not connected, because its peer is
-  // dead, UCX 1.13.1 aborts (ucp_request_send_state_ff): so it never does. The
-  // engine notices deaths by pings over rc, which soft RoCE would repeat for
-  // ever if it were told to do so 7 times, as by default.
+  // If ud gives up an endpoint that has not connected, because its peer is
+  // dead, UCX 1.13.1 aborts (ucp_request_send_state_ff): so ud never gives up.
+  // The engine notices deaths by pings over rc, which soft RoCE would repeat
+  // for ever with the default of 7 retries.
   if (over == medium::rdma) {
     out.emplace_back("UD_TIMEOUT", "100000000s");
     out.emplace_back("RC_RETRY_COUNT", "6");
@@ -114,12 +115,14 @@ std::vector<setting> settings_for(medium over, const std::string& devices) {
   if (over == medium::tcp) {
     out.emplace_back("SOCKADDR_TLS_PRIORITY", "tcp");
     // An endpoint that is force-closed while a put waits for its answer aborts
-    // UCX 1.13.1 when that comes (tcp_ep.c:939). Without puts it is no slower.
+    // UCX 1.13.1 when the answer comes (tcp_ep.c:939). It is no slower without
+    // puts.
     out.emplace_back("PUT_ENABLE", "n");
-    // CONN_NB stays off: with it UCX aborts often (tcp_iface.c:307). Without,
-    // connect() may stop the thread when a host goes right after it knocked.
+    // CONN_NB stays off: with it UCX aborts often (tcp_iface.c:307). Without
+    // it, connect() may stop the thread if a host goes away right after it
+    // connected.
   }
-  // Soft RoCE does not fill the field by which UCX knows IPv4 from IPv6.
+  // Soft RoCE does not set the field by which UCX tells IPv4 from IPv6.
   if (over == medium::rdma && any_is_software(devices))
     out.emplace_back("UD_ETH_DGID_CHECK", "n");
   if (std::getenv("UCX_KEEPALIVE_INTERVAL") == nullptr)
@@ -178,7 +181,7 @@ make_endpoint(ucp_worker_h handle, std::span<const std::byte> address,
   return ucp_ep_create(handle, &params, &out);
 }
 
-/// What UCX says about an endpoint, the only way 1.13 has to ask.
+/// UCX's description of an endpoint; 1.13 has no other way to ask.
 std::string describe(ucp_ep_h endpoint) {
   char* text = nullptr;
   std::size_t bytes = 0;
@@ -203,7 +206,7 @@ std::span<const std::string_view> lanes_of(medium over) {
   return over == medium::rdma ? std::span<const std::string_view>(verbs) : tcp;
 }
 
-/// Whether there are lanes, and each is one of the medium.
+/// Whether there are lanes, and all belong to the medium.
 bool lanes_agree(std::string_view info, medium over) {
   bool any = false;
   for (auto at = info.find("lane["); at != info.npos;
@@ -214,7 +217,7 @@ bool lanes_agree(std::string_view info, medium over) {
       good = good || line.find(name) != line.npos;
     if (!good)
       return false;
-    any = any || line.find(":cma/") == line.npos; // which only reads
+    any = any || line.find(":cma/") == line.npos; // cma only reads
   }
   return any;
 }
@@ -222,8 +225,8 @@ bool lanes_agree(std::string_view info, medium over) {
 /// How long two workers of this process may take to connect at start-up.
 constexpr std::chrono::seconds connect_timeout{10};
 
-/// Waits until the endpoint is connected. UCX 1.13.1 aborts when one over ud is
-/// force-closed before. @returns whether it is
+/// Waits until the endpoint is connected. UCX 1.13.1 aborts if an endpoint over
+/// ud is force-closed before that. @returns whether it is connected
 bool connect_now(ucp_ep_h endpoint, std::span<const ucp_worker_h> all) {
   ucp_request_param_t params{};
   auto request = ucp_ep_flush_nbx(endpoint, &params);
@@ -256,8 +259,8 @@ void close_now(ucp_ep_h endpoint, std::span<const ucp_worker_h> all) {
 void ignore_failure(void*, ucp_ep_h, ucs_status_t) {
 }
 
-/// Gives SIGILL, SIGSEGV, SIGBUS and SIGFPE back where UCX, which takes them
-/// when it is loaded, still has them. Handlers of others are left alone.
+/// Restores SIGILL, SIGSEGV, SIGBUS and SIGFPE if they still have the handlers
+/// that UCX installs when it is loaded. Other handlers stay.
 void release_signals() noexcept {
   for (int signal : {SIGILL, SIGSEGV, SIGBUS, SIGFPE}) {
     struct sigaction now {};
@@ -265,7 +268,7 @@ void release_signals() noexcept {
       continue;
     auto handler = reinterpret_cast<void*>(now.sa_handler);
     Dl_info where{};
-    // sa_handler and sa_sigaction share their place.
+    // sa_handler and sa_sigaction are a union.
     if (now.sa_handler != SIG_DFL && now.sa_handler != SIG_IGN
         && dladdr(handler, &where) != 0 && where.dli_fname != nullptr
         && std::strstr(where.dli_fname, "libuc") != nullptr)
@@ -376,7 +379,8 @@ void* worker::force_close(ucp_ep_h endpoint) {
   return UCS_PTR_IS_PTR(request) ? request : nullptr;
 }
 
-/// Connects to a second worker of this process: to itself it would use self.
+/// Connects to a second worker of this process: to itself, UCX would use
+/// `self`.
 void worker::check_lanes() {
   std::unique_ptr<ucp_worker, decltype(&ucp_worker_destroy)> other(
     make_worker(context_), &ucp_worker_destroy);
@@ -386,7 +390,7 @@ void worker::check_lanes() {
           "no endpoint with peer error handling");
   auto info = describe(endpoint);
   if (!connect_now(endpoint, std::array{worker_, other.get()})) {
-    // Neither can be closed any more; this happens once in a process at most.
+    // Neither can be closed any more; this happens at most once in a process.
     static_cast<void>(other.release());
     worker_ = nullptr;
     throw std::runtime_error(std::string("ucx: two workers of this process "
@@ -409,8 +413,8 @@ bool worker::watch(int fd, std::uint64_t cookie) noexcept {
 
 void worker::wait(int timeout_ms,
                   const std::function<void(std::uint64_t)>& ready) {
-  // BUSY: events came since the last progress; any other failure must not
-  // put the thread to sleep for ever.
+  // BUSY: events came since the last progress. Any other failure must not put
+  // the thread to sleep for ever.
   auto status = ucp_worker_arm(worker_);
   if (status == UCS_ERR_BUSY)
     return;

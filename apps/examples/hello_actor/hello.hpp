@@ -5,7 +5,7 @@
 // file) it says where it was put, with which parameters.
 #pragma once
 
-#include "runtime/core/training/plan.hpp"
+#include "runtime/core/planning/plan.hpp"
 #include "runtime/plugin.hpp"
 
 #include <caf/all.hpp>

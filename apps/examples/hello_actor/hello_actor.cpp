@@ -2,9 +2,9 @@
 // own, which joins a shoal of plain nodes. Usage: hello_actor [NAME]; Ctrl-C
 // leaves.
 #include "actors/supervisor.hpp"
+#include "apps/common/signals.hpp"
 #include "apps/examples/hello_actor/hello.hpp"
-#include "apps/signals.hpp"
-#include "runtime/node.hpp"
+#include "runtime/node/node.hpp"
 
 #include <iostream>
 
@@ -20,6 +20,6 @@ int main(int argc, char** argv) try {
   runtime::node node(config, roles);
   interrupts.on_first([&node] { node.leave(std::chrono::seconds(10)); });
   node.wait_stopped(std::chrono::hours(9999));
-} catch (const runtime::node_error& e) {
+} catch (const runtime::setup_error& e) {
   return std::cerr << "hello_actor: " << e.what() << "\n", 1;
 }

@@ -22,7 +22,7 @@
 #pragma once
 
 #include "runtime/core/cluster/events.hpp"
-#include "runtime/core/cluster/random.hpp"
+#include "runtime/core/random.hpp"
 
 #include <optional>
 #include <vector>

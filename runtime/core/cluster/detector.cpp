@@ -1,7 +1,7 @@
 // runtime/core/cluster/detector.cpp -- heartbeats, deadlines and alerts.
 #include "runtime/core/cluster/detector.hpp"
 
-#include "runtime/core/cluster/random.hpp"
+#include "runtime/core/random.hpp"
 
 #include <algorithm>
 

@@ -6,6 +6,7 @@
 // this or a later step. outbox.hpp knows which those are.
 #pragma once
 
+#include "runtime/core/cluster/local/key_ring.hpp"
 #include "runtime/core/cluster/messages.hpp"
 
 namespace shoal::core::cluster {
@@ -23,6 +24,11 @@ struct view_record {
                             ///< or sent us away
   friend bool operator==(const view_record&, const view_record&) = default;
 };
+void fields(auto& v, of<view_record> auto& x) {
+  v("current", x.current);
+  v("seated", x.seated);
+  v("former", x.former, list_of(former_max));
+}
 
 /// The vote for the successor of view `base`. It counts only beside a
 /// view_record of that shoal and number.
@@ -34,16 +40,18 @@ struct vote_record {
   std::optional<view> value; ///< that was accepted
   friend bool operator==(const vote_record&, const vote_record&) = default;
 };
-
-/// The cluster keys that a peer knows.
-struct key_record {
-  cluster_key current{};
-  std::vector<cluster_key> pending;  ///< offered, not yet named by a view
-  std::vector<cluster_key> replaced; ///< newest last
-  friend bool operator==(const key_record&, const key_record&) = default;
-};
+void fields(auto& v, of<vote_record> auto& x) {
+  v("shoal", x.shoal);
+  v("base", x.base, at_most(epoch_max));
+  v("promised", x.promised);
+  v("accepted", x.accepted);
+  v("value", x.value);
+}
 
 using record = std::variant<view_record, vote_record, key_record>;
+/// Of its kinds, in their order: the names in cluster.proto.
+inline constexpr std::array<const char*, std::variant_size_v<record>>
+  record_names = {"view", "vote", "keys"};
 
 /// All records of a peer; both empty: it has no history.
 struct history {

@@ -7,6 +7,9 @@
 // quorum; all together, by a view that dissolves their shoal, if they are one.
 // A quorum of which somebody was never gone has outlived the force: it keeps
 // its jobs, says that there are two shoals, and goes over when it has none.
+//
+// force_skip keeps apart the versions that both have made of one job. Not kept
+// apart: a checkpoint of the other run at a later step counts as the newest.
 #include "runtime/core/cluster/membership_impl.hpp"
 
 #include <algorithm>
@@ -31,100 +34,32 @@ void impl::on(const recover_force&) {
   std::vector<assignment> previous;
   if (config_.plan_jobs != nullptr)
     previous = config_.plan_jobs(view_);
-  std::vector<superseded_shoal> known = superseded();
-  known.push_back({view_.shoal, view_.number});
-  if (known.size() > superseded_max)
-    known.erase(known.begin());
-  found_alone(view_.jobs, std::move(previous), std::move(known));
+  std::vector<superseded_shoal> superseded = former_.superseded(view_);
+  superseded.push_back({view_.shoal, view_.number});
+  if (superseded.size() > superseded_max)
+    superseded.erase(superseded.begin());
+  found_alone(view_.jobs, std::move(previous), std::move(superseded));
 }
 
-/// By our shoal, and by those of ours that have gone over to it; not the shoal
-/// that such a one has come back to.
-std::vector<superseded_shoal> impl::superseded() const {
-  std::vector<superseded_shoal> out;
-  for (const view& v : former_)
-    for (const superseded_shoal& s : v.superseded)
-      if (v.dissolved_into && *v.dissolved_into != s.shoal)
-        out.push_back(s);
-  out.insert(out.end(), view_.superseded.begin(), view_.superseded.end());
-  std::erase_if(out, [this](const auto& s) { return s.shoal == view_.shoal; });
-  if (out.size() > superseded_max)
-    out.erase(out.begin(), out.end() - superseded_max);
-  return out;
-}
-
-/// What the shoal of `l` says of ours, if it was made in its place.
-const superseded_shoal* impl::supersedes_ours(const link& l) const {
-  if (!l.said || l.said->shoal == view_.shoal)
-    return nullptr;
-  const auto& all = l.said->superseded;
-  const auto at = std::ranges::find(all, view_.shoal, &superseded_shoal::shoal);
-  return at == all.end() ? nullptr : &*at;
-}
-
-bool impl::is_superseded_by_ours(const link& l) const {
-  const auto known = superseded();
-  return l.said
-         && std::ranges::find(known, l.said->shoal, &superseded_shoal::shoal)
-              != known.end();
-}
-
-/// Whether the shoal of `l` keeps a job that ours does not know.
-bool impl::runs_what_we_lack(const link& l) const {
-  const std::size_t running =
-    std::min<std::size_t>(l.said->running, l.said->jobs.size());
-  return std::any_of(l.said->jobs.begin(),
-                     l.said->jobs.begin() + std::ptrdiff_t(running),
-                     [&](job_id id) { return find_job(view_, id) == nullptr; });
-}
-
-/// Whether no process of the shoal has been in it since before view `number`:
-/// it was as good as gone, and is back.
-bool impl::came_back_since(epoch number) const {
-  return std::ranges::all_of(
-    view_.members, [&](const member& m) { return m.id.incarnation > number; });
-}
-
-/// Whether what runs here may end with our shoal: the shoal of `l` was made in
-/// its place and has the same jobs, and nobody has outlived that.
-bool impl::may_give_up_jobs(const link& l) const {
-  const superseded_shoal* s = supersedes_ours(l);
-  return s != nullptr && came_back_since(s->number)
-         && std::ranges::all_of(view_.jobs, [&](const job_entry& j) {
-              return j.state != job_state::running
-                     || std::ranges::find(l.said->jobs, j.id)
-                          != l.said->jobs.end();
-            });
-}
-
-/// A connected peer that can admit us to a shoal in place of ours.
-const impl::link* impl::superseding_contact() const {
-  for (const auto& [id, l] : links_) {
-    if (supersedes_ours(l) == nullptr || !l.said->joinable
-        || l.said->cluster != config_.cluster || now_ - l.said_at > hello_life)
-      continue;
-    const key_age age = age_of_key(*l.said);
-    if (age == key_age::same || age == key_age::newer)
-      return &l;
-  }
-  return nullptr;
-}
-
-/// Who waits for a quorum has nobody to agree with: it gives up its own seat.
+/// A peer that waits for a quorum has nobody to agree with: it gives up its own
+/// seat.
 void impl::follow_superseding() {
-  if (phase_ != phase::waiting || leaving_ || now_ < doubted_until_)
+  if (phase_ != phase::waiting || departure_.has_begun()
+      || now_ < doubted_until_)
     return;
-  const link* l = superseding_contact();
-  if (l == nullptr)
+  const contact* c = rivals().superseding();
+  if (c == nullptr)
     return;
   say("the shoal of this peer has lost its quorum, and `recover --force` has "
       "made another in its place ("
-      + l->said->name + "): asking to join that one");
+      + c->said->name + "): asking to join that one");
   install(view(view_), false);
 }
 
 /// What ran in the shoal that we have given up so, and the one in its place
-/// does not know: the peer that was forced had missed it.
+/// does not know: the peer that was forced had missed it. And what has ended in
+/// both, if the end that it had here counts: done before cancelled or failed,
+/// then the higher step.
 void impl::bring_jobs(const view& before) {
   if (std::ranges::find(view_.superseded, before.shoal,
                         &superseded_shoal::shoal)
@@ -137,6 +72,56 @@ void impl::bring_jobs(const view& before) {
       c.job = j;
       wish(std::move(c));
     }
+  for (const std::vector<job_entry>* jobs :
+       {&before.jobs, &std::as_const(given_up_)})
+    for (const job_entry& j : *jobs) {
+      change c;
+      c.kind = change_kind::submit_job;
+      c.job = j;
+      if (j.state != job_state::running && !settled(c, view_))
+        wish(std::move(c));
+    }
+  given_up_.clear();
+}
+
+rival_shoals impl::rivals() const {
+  return {here(), key_exchange_.keys(), former_, config_.cluster,
+          config_.embedded};
+}
+
+/// Wishes to dissolve our shoal into the one at hand that goes on, if any.
+void impl::choose_merge() {
+  const situation s = here();
+  const contact* other = nullptr;
+  if (phase_ == phase::member && s.has_vote() && s.has_current_entry()
+      && !departure_.has_begun()
+      && (!config_.embedded || !config_.seeds.empty())) {
+    other = rivals().superseding();
+    if (other == nullptr)
+      other = rivals().best(attempts_).second;
+  }
+  const verdict v =
+    other == nullptr ? verdict::goes_on : rivals().judge(*other);
+  if (v == verdict::stays_apart)
+    say_apart(*other);
+  if (v != verdict::dissolves) {
+    wishes_.merge.reset();
+    return;
+  }
+  nanoseconds since = now_;
+  if (wishes_.merge && wishes_.merge->into == other->said->shoal)
+    since = wishes_.merge->since;
+  wishes_.merge = merge_wish{other->said->shoal, other->said->addresses, since,
+                             rivals().may_give_up_jobs(*other)};
+}
+
+void impl::say_apart(const contact& other) {
+  if (warned_apart_)
+    return;
+  std::string reason = rivals().why_apart(other);
+  warned_apart_ = !reason.empty();
+  if (warned_apart_)
+    say(std::move(reason));
 }
 
 } // namespace shoal::core::cluster

@@ -23,9 +23,9 @@ join_request impl::make_request(const shoal_id& into) const {
 /// Asks again until a view has our entry: all members, if we have only lost
 /// our memory; one member of the best shoal at hand, if we have no shoal.
 void impl::ask_for_entry() {
-  if (seated_ && current_entry())
+  if (seated_ && here().has_current_entry())
     return;
-  if (leaving_now_ || now_ < retry_at_)
+  if (departure_.is_at_once() || now_ < retry_at_)
     return;
   if (seated_) {
     std::vector<peer_id> to = reachable();
@@ -36,35 +36,34 @@ void impl::ask_for_entry() {
     }
     return;
   }
-  peer_id who{};
-  const link* l = best_contact(&who);
+  const auto [sponsor, contact] = rivals().best(attempts_);
   nanoseconds waited = now_ - homeless_since_;
-  if (waited >= config_.homeless_patience && accuser_.empty()
-      && (l == nullptr || waited >= 3 * config_.homeless_patience)) {
+  if (waited >= config_.homeless_patience && !dialer_.is_accused()
+      && (contact == nullptr || waited >= 3 * config_.homeless_patience)) {
     say("nobody admits this peer; founding a new shoal");
     found_alone();
     return;
   }
-  if (l == nullptr)
+  if (contact == nullptr)
     return;
   ++attempts_;
   retry_at_ = now_ + retry_interval;
-  send_to(who, make_request(l->said->shoal));
+  send_to(sponsor, make_request(contact->said->shoal));
 }
 
 void impl::on(const peer_id& from, const join_request& m) {
-  if (m.draft.id.peer != from || m.draft.instance != links_.at(from).instance)
+  if (m.draft.id.peer != from
+      || m.draft.instance != contacts_.find(from)->instance)
     return;
   join_answer no;
   no.shoal = m.shoal;
-  for (const view& v : former_)
-    if (v.shoal == m.shoal && v.dissolved_into) {
-      no.into = v.dissolved_into;
-      no.addresses = v.dissolved_addresses;
-      send_to(from, std::move(no));
-      return;
-    }
-  if (m.shoal != view_.shoal || !i_vote())
+  if (const view* last = former_.dissolved(m.shoal)) {
+    no.into = last->dissolved_into;
+    no.addresses = last->dissolved_addresses;
+    send_to(from, std::move(no));
+    return;
+  }
+  if (m.shoal != view_.shoal || !here().has_vote())
     return; // its next attempt goes to another
   const member* old = find_member(view_, from);
   if (old != nullptr && old->instance == m.draft.instance) {
@@ -80,12 +79,13 @@ void impl::on(const peer_id& from, const join_request& m) {
       "the shoal is full: " + std::to_string(members_max) + " members";
   else if (old == nullptr && !has_room(view_, bytes_bound(m.draft)))
     no.reason = no_room;
-  else if (old == nullptr && stays_out(from)) {
+  else if (old == nullptr && stalled_.stays_out(from, now_)) {
     no.later = true;
-    no.reason = "this peer was expelled for holding up a job; it is let in "
-                "again "
-                + std::to_string(pause_of(from) / (1000 * milliseconds))
-                + " s after that";
+    no.reason =
+      "this peer was expelled for holding up a job; it is let in "
+      "again "
+      + std::to_string(stalled_.pause_of(view_, from) / (1000 * milliseconds))
+      + " s after that";
   }
   if (!no.reason.empty()) {
     send_to(from, std::move(no));
@@ -102,8 +102,7 @@ void impl::on(const peer_id& from, const join_request& m) {
 void impl::on(const peer_id&, const join_answer& m) {
   if (seated_)
     return;
-  for (const std::string& a : m.addresses)
-    dial_now(a, true);
+  connect_to(dialer_.dial_once(m.addresses, here()));
   if (m.later)
     homeless_since_ = now_; // somebody will have us: no shoal of our own
   if (!m.reason.empty() && m.reason != refusal_) { // said once, not per retry
@@ -113,8 +112,8 @@ void impl::on(const peer_id&, const join_answer& m) {
 }
 
 void impl::on(const peer_id& from, const change_request& m) {
-  if (m.shoal != view_.shoal || find_member(view_, from) == nullptr || !i_vote()
-      || settled(m.what, view_))
+  if (m.shoal != view_.shoal || find_member(view_, from) == nullptr
+      || !here().has_vote() || settled(m.what, view_))
     return;
   // Of a view that we do not know yet: then it asks again. A number that no
   // view has would settle all that is wished for later.

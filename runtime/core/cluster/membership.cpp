@@ -4,7 +4,7 @@
 #include "runtime/core/assert.hpp"
 #include "runtime/core/cluster/credible.hpp"
 #include "runtime/core/cluster/membership_impl.hpp"
-#include "runtime/core/shown.hpp"
+#include "runtime/core/text/shown.hpp"
 #include "runtime/core/view_size.hpp"
 
 #include <algorithm>
@@ -38,7 +38,15 @@ membership::impl::impl(config c)
     agreement_({config_.self.id.peer, random_.next(), !config_.embedded,
                 config_.ballot_timeout}),
     detector_({config_.self.id.peer, config_.heartbeat_interval,
-               config_.suspect_floor}) {
+               config_.suspect_floor}),
+    former_(config_.self.id.peer),
+    stalled_(
+      {config_.stall_pause, config_.stall_pause_max, config_.stall_memory},
+      config_.plan_jobs),
+    dialer_({config_.seeds, config_.embedded, config_.shut_out_patience}),
+    key_exchange_({config_.embedded, config_.offer_patience, config_.offer_max},
+                  key_ring(config_.key, config_.digest_key)),
+    departure_(config_.leave_patience, config_.alone_patience) {
   SHOAL_ASSERT(config_.name_shoal != nullptr);
 }
 
@@ -70,9 +78,9 @@ bool membership::impl::quiet(const event& e) const {
   if (r == nullptr || now_ >= tick_asked_ || detector_.suspects(r->from))
     return false;
   auto known = [&](const shoal_id& shoal, epoch number) {
-    auto at = links_.find(r->from);
-    return shoal == view_.shoal && number == view_.number && at != links_.end()
-           && at->second.shoal == shoal && at->second.number == number;
+    const contact* c = contacts_.find(r->from);
+    return shoal == view_.shoal && number == view_.number && c != nullptr
+           && c->shoal == shoal && c->number == number;
   };
   if (const auto* m = std::get_if<heartbeat>(&r->what))
     return known(m->shoal, m->number);
@@ -120,8 +128,7 @@ void membership::impl::settle() {
   ask_for_entry();
   forward_changes();
   say_hellos();
-  dial_due();
-  try_seeds();
+  connect_to(dialer_.dial_due(here(), random_));
   say_waiting();
   linger();
   hand_on_if_due();
@@ -131,9 +138,8 @@ void membership::impl::settle() {
 
 void membership::impl::on(const start& e) {
   started_at_ = now_;
-  keys_.current = config_.key;
   if (e.stored.keys)
-    keys_ = *e.stored.keys;
+    key_exchange_.keys().restore(*e.stored.keys);
   if (!e.stored.view) {
     found_alone();
     return;
@@ -144,75 +150,51 @@ void membership::impl::on(const start& e) {
         + ", which a lying peer has made up: nothing can be decided after it. "
           "Move the data directories of this shoal away");
   seated_ = e.stored.view->seated;
-  former_ = e.stored.view->former;
+  former_.restore(e.stored.view->former);
   agreement_.follow(view_, seated_, e.stored.vote ? &*e.stored.vote : nullptr);
   detector_.follow(view_, now_);
   detector_.be_patient_until(now_ + config_.suspect_floor);
-  note_stalls();
+  stalled_.follow(view_, now_);
   phase_ = seated_ ? phase::waiting : phase::homeless;
   homeless_since_ = now_;
-  if (!former_.empty())
-    hand_on_at_ = now_ + former_patience;
+  former_.joined_another(now_);
   say_waiting_at_ = now_ + config_.suspect_floor;
   out_->push_back(new_view{view_, false});
-  for (const std::string& a : view_.dissolved_addresses)
-    dial_now(a, true);
+  connect_to(dialer_.dial_once(view_.dissolved_addresses, here()));
 }
 
 void membership::impl::on(const peer_up& e) {
   if (e.peer == config_.self.id.peer)
     return;
-  if (links_.contains(e.peer))
+  if (contacts_.contains(e.peer))
     on(peer_down{e.peer});
-  if (links_.size() >= links_max)
-    return;
-  link& l = links_[e.peer];
-  l.instance = e.instance;
-  detector_.link_up(e.peer, now_, *out_);
+  if (contacts_.add(e.peer, e.instance))
+    detector_.link_up(e.peer, now_, *out_);
 }
 
 void membership::impl::on(const peer_down& e) {
-  auto at = links_.find(e.peer);
-  if (at == links_.end())
+  if (!contacts_.contains(e.peer))
     return;
-  std::vector<std::string> addresses;
-  if (at->second.said)
-    addresses = at->second.said->addresses;
-  links_.erase(at);
+  std::vector<std::string> addresses = contacts_.remove(e.peer);
   detector_.link_down(e.peer);
   if (e.peer != config_.self.id.peer)
     wishes_.joins.erase(e.peer);
   const member* m = find_member(view_, e.peer);
   if (m != nullptr)
     addresses = m->addresses;
-  for (const std::string& a : addresses) {
-    dials_.erase(a); // an earlier failure is no reason to wait
-    dial_now(a, m == nullptr);
-  }
+  connect_to(dialer_.redial(addresses, m == nullptr, here()));
 }
 
 void membership::impl::on(const connect_failed& e) {
-  auto at = dials_.find(e.address);
-  if (at != dials_.end()) {
-    dial& d = at->second;
-    d.pending_until = 0;
-    d.next_at = now_
-                + (d.failures >= eager_dials
-                     ? dial_pause_idle
-                     : std::min(dial_pause_max, (100 * milliseconds)
-                                                  << std::min(d.failures, 5)));
-    ++d.failures;
-    if (d.once)
-      dials_.erase(at);
-  }
+  dialer_.failed(e.address, now_);
   for (const member& m : view_.members)
-    if (!links_.contains(m.id.peer)
+    if (!contacts_.contains(m.id.peer)
         && std::ranges::find(m.addresses, e.address) != m.addresses.end())
       detector_.refused(m, e.address, now_, *out_);
 }
 
 void membership::impl::on(const received& e) {
-  if (!links_.contains(e.from))
+  if (!contacts_.contains(e.from))
     return;
   if (credible(e.what, view_.number))
     return std::visit([&](const auto& m) { on(e.from, m); }, e.what);
@@ -235,7 +217,7 @@ void membership::impl::on(const submit_job& e) {
   c.job.state = job_state::running;
   if (settled(c, view_))
     return refuse("there is or was a job of this id");
-  if (running() >= jobs_running_max)
+  if (running_jobs(view_) >= jobs_running_max)
     return refuse("the shoal already runs " + std::to_string(jobs_running_max)
                   + " jobs");
   if (!has_room(view_, bytes_bound(e.job)))
@@ -297,7 +279,7 @@ void membership::impl::on(const expel_member& e) {
   c.kind = change_kind::expel;
   c.subject = m->id;
   c.since = e.number;
-  c.afresh = was_well(e.peer);
+  c.afresh = stalled_.was_well(e.peer, now_);
   if (!settled(c, view_))
     wish(std::move(c));
 }
@@ -322,6 +304,42 @@ void membership::impl::on(const update_profile& e) {
 
 void membership::impl::on(const update_addresses& e) {
   config_.self.addresses = e.addresses;
+}
+
+void membership::impl::on(const revoke_peer& e) {
+  key_exchange_.revoke(e, here(), *out_);
+}
+
+void membership::impl::on(const add_invite& e) {
+  if (wishes_.changes.size() >= wishes_max)
+    return;
+  change c;
+  c.kind = change_kind::invite;
+  c.invite = e.invite;
+  wish(std::move(c));
+}
+
+void membership::impl::on(const redeem_invite& e) {
+  if (wishes_.changes.size() >= wishes_max)
+    return;
+  change c;
+  c.kind = change_kind::redeem;
+  c.invite.key = e.token;
+  c.subject.peer = e.peer;
+  if (!settled(c, view_))
+    wish(std::move(c));
+}
+
+void membership::impl::follow_key() {
+  if (key_exchange_.follow(here(), *out_))
+    key_exchange_.request(here(), reachable(), *out_);
+}
+
+void membership::impl::refresh_offer() {
+  if (!key_exchange_.is_offering())
+    return;
+  if (auto revocation = key_exchange_.go_on(here(), reachable(), *out_))
+    wish(std::move(*revocation));
 }
 
 void membership::impl::say_waiting() {
@@ -353,31 +371,18 @@ void membership::impl::ask_for_tick() {
   soon(wishes_due());
   soon(agreement_.quiet_until());
   soon(say_waiting_at_);
-  if (seated_ && !current_entry()) {
+  if (seated_ && !here().has_current_entry()) {
     soon(doubted_until_);
     soon(started_at_ + config_.suspect_floor);
   }
-  if (leaving_now_)
-    soon(leave_until_);
-  if (leaving_)
-    soon(in_touch_at_ + config_.alone_patience);
+  soon(departure_.deadline(now_));
   if (phase_ == phase::homeless)
     soon(homeless_since_ + config_.homeless_patience);
   soon(retry_at_);
-  soon(hand_on_at_);
-  soon(seeds_due());
-  soon(ask_key_at_);
-  soon(shut_out_at_);
-  if (offer_) {
-    soon(offer_->next_at);
-    soon(offer_->patient_until);
-    soon(offer_->until);
-  }
-  for (const auto& [id, l] : links_)
-    soon(l.hello_at);
-  for (const std::string& a : wanted_addresses())
-    if (auto d = dials_.find(a); d != dials_.end())
-      soon(std::max(d->second.next_at, d->second.pending_until));
+  soon(former_.due());
+  soon(key_exchange_.deadline(now_));
+  soon(contacts_.greeting_due(now_));
+  soon(dialer_.deadline(here()));
   at = std::max(at, now_ + milliseconds);
   if (at == time_max || (at == tick_asked_ && tick_asked_ > now_))
     return;

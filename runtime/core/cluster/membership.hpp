@@ -25,47 +25,12 @@
 #pragma once
 
 #include "runtime/core/cluster/events.hpp"
+#include "runtime/core/cluster/local/limits.hpp"
+#include "runtime/core/cluster/local/situation.hpp"
 
 #include <memory>
 
 namespace shoal::core::cluster {
-
-inline constexpr std::size_t members_max = 1024;
-inline constexpr std::size_t jobs_running_max = 16;
-/// Ended jobs that a view lists; the oldest go first, or by remove_job.
-inline constexpr std::size_t jobs_kept_max = 16;
-inline constexpr std::size_t jobs_max = jobs_running_max + jobs_kept_max;
-/// Ids of jobs that a view lists no more. A late submission is one of a peer that
-/// was cut off or dead meanwhile: a week of a new job every half an hour fits.
-inline constexpr std::size_t jobs_removed_max = 336;
-inline constexpr std::size_t run_json_bytes_max = 64 * 1024;
-/// Last views of dissolved shoals that are remembered for late members.
-inline constexpr std::size_t former_max = 8;
-/// So many members of such a shoal that are in ours are enough to tell the late.
-inline constexpr std::size_t former_known_min = 3;
-/// Opinions in one message: those of all watchers about all members.
-inline constexpr std::size_t notes_max = 1024;
-/// Shoals that a view remembers as superseded by force; the oldest are
-/// forgotten, and their peers go on with them if they return as a quorum.
-inline constexpr std::size_t superseded_max = 16;
-/// Pairs of members without a way to each other that a view lists.
-inline constexpr std::size_t cuts_max = 256;
-/// Own wishes and those of others that wait for the next view.
-inline constexpr std::size_t wishes_max = 256;
-
-/// Identities that a view remembers as revoked; the oldest are forgotten, and
-/// still lack every key since. Former members likewise.
-inline constexpr std::size_t revoked_max = 256;
-inline constexpr std::size_t lapsed_max = 64;
-/// Peers that a view remembers as expelled for holding up a job; then the
-/// oldest are forgotten, and begin with the first pause again.
-inline constexpr std::size_t stalled_max = 64;
-/// What is counted of it; the pause has long stopped to grow.
-inline constexpr std::uint32_t stall_times_max = 1 << 20;
-/// Tokens of a view; used ones go first, then the oldest.
-inline constexpr std::size_t invites_max = 32;
-inline constexpr std::size_t keys_pending_max = 4;
-inline constexpr std::size_t keys_replaced_max = 8;
 
 /// Fixed for the life of the process.
 struct config {
@@ -128,14 +93,6 @@ struct config {
   /// dialled twice by then (dial_pause_max), and a process that starts at the
   /// same time as this one is there.
   nanoseconds shut_out_patience = 5'000'000'000;
-};
-
-enum class phase : std::uint8_t {
-  created = 1,  ///< before start
-  waiting = 2,  ///< seated, but the quorum is not in contact
-  member = 3,   ///< seated or about to be, in contact with a quorum
-  homeless = 4, ///< in no shoal; asking to be admitted
-  gone = 5,     ///< left
 };
 
 class membership {

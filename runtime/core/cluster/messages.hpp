@@ -8,8 +8,10 @@
 // which view comes next. That view's number is greater, mostly by one.
 #pragma once
 
+#include "runtime/core/cluster/local/hello.hpp"
 #include "runtime/core/view.hpp"
 
+#include <array>
 #include <compare>
 #include <cstdint>
 #include <optional>
@@ -25,26 +27,10 @@ struct ballot {
   peer_id proposer{};
   friend auto operator<=>(const ballot&, const ballot&) = default;
 };
-
-/// The first message on every connection, and again when it has changed.
-struct hello {
-  std::string cluster;
-  shoal_id shoal{};
-  epoch number = 0;
-  std::uint32_t members = 0;
-  std::vector<job_id> jobs;  ///< in the view: those that run, then ended ones
-  std::uint32_t running = 0; ///< how many of them run
-  bool admissions = false;   ///< there are invites or revocations to remember
-  bool joinable = false;     ///< can admit members: seated, has its quorum, not
-                             ///< embedded, not dissolved
-  std::string name;
-  std::vector<std::string> addresses; ///< of the sender
-  key_digest key{};                   ///< in use by the sender; zero: not told
-  std::vector<key_digest> replaced;   ///< that it once used
-  std::vector<superseded_shoal> superseded; ///< by the sender's shoal
-  std::string version; ///< of the sender's program, for people; "": not told
-  friend bool operator==(const hello&, const hello&) = default;
-};
+void fields(auto& v, of<ballot> auto& x) {
+  v("round", x.round, at_most(epoch_max));
+  v("proposer", x.proposer);
+}
 
 /// Asks to be admitted to `shoal`; the answer is decided{a view with it}.
 struct join_request {
@@ -53,6 +39,12 @@ struct join_request {
   bool seated = false; ///< holds the votes of its entry in the current view
   epoch floor = 0;     ///< the highest epoch it has seen, in any shoal
 };
+void fields(auto& v, of<join_request> auto& x) {
+  v("shoal", x.shoal);
+  v("draft", x.draft);
+  v("seated", x.seated);
+  v("floor", x.floor, at_most(epoch_max));
+}
 
 /// Why a join_request can not be granted.
 struct join_answer {
@@ -62,24 +54,47 @@ struct join_answer {
   std::string reason;                 ///< for people
   bool later = false;                 ///< it will be, after a pause: ask on
 };
+void fields(auto& v, of<join_answer> auto& x) {
+  v("shoal", x.shoal);
+  v("into", x.into);
+  v("addresses", x.addresses,
+    list_of(limits::addresses_max, text_of(limits::address_bytes_max)));
+  v("reason", x.reason, cleaned_text_of(limits::text_bytes_max));
+  v("later", x.later);
+}
 
 struct heartbeat {
   shoal_id shoal{};
   epoch number = 0;
   std::uint64_t sequence = 0;
 };
+void fields(auto& v, of<heartbeat> auto& x) {
+  v("shoal", x.shoal);
+  v("number", x.number, at_most(epoch_max));
+  v("sequence", x.sequence);
+}
 
 struct heartbeat_ack {
   shoal_id shoal{}; ///< of the answering peer
   epoch number = 0;
   std::uint64_t sequence = 0;
 };
+void fields(auto& v, of<heartbeat_ack> auto& x) {
+  v("shoal", x.shoal);
+  v("number", x.number, at_most(epoch_max));
+  v("sequence", x.sequence);
+}
 
 struct prepare {
   shoal_id shoal{};
   epoch base = 0;
   cluster::ballot ballot;
 };
+void fields(auto& v, of<prepare> auto& x) {
+  v("shoal", x.shoal);
+  v("base", x.base, at_most(epoch_max));
+  v("ballot", x.ballot);
+}
 
 struct promise {
   shoal_id shoal{};
@@ -89,6 +104,14 @@ struct promise {
   cluster::ballot accepted;  ///< {0, 0} if nothing was
   std::optional<view> value; ///< what was accepted
 };
+void fields(auto& v, of<promise> auto& x) {
+  v("shoal", x.shoal);
+  v("base", x.base, at_most(epoch_max));
+  v("ballot", x.ballot);
+  v("incarnation", x.incarnation, at_most(epoch_max));
+  v("accepted", x.accepted);
+  v("value", x.value);
+}
 
 struct accept {
   shoal_id shoal{};
@@ -96,6 +119,12 @@ struct accept {
   cluster::ballot ballot;
   view value;
 };
+void fields(auto& v, of<accept> auto& x) {
+  v("shoal", x.shoal);
+  v("base", x.base, at_most(epoch_max));
+  v("ballot", x.ballot);
+  v("value", x.value);
+}
 
 struct accepted {
   shoal_id shoal{};
@@ -103,6 +132,12 @@ struct accepted {
   cluster::ballot ballot;
   epoch incarnation = 0;
 };
+void fields(auto& v, of<accepted> auto& x) {
+  v("shoal", x.shoal);
+  v("base", x.base, at_most(epoch_max));
+  v("ballot", x.ballot);
+  v("incarnation", x.incarnation, at_most(epoch_max));
+}
 
 /// A prepare or accept came too late: `promised` is in the way.
 struct refused {
@@ -111,20 +146,34 @@ struct refused {
   cluster::ballot ballot; ///< of the refused message
   cluster::ballot promised;
 };
+void fields(auto& v, of<refused> auto& x) {
+  v("shoal", x.shoal);
+  v("base", x.base, at_most(epoch_max));
+  v("ballot", x.ballot);
+  v("promised", x.promised);
+}
 
 /// A view that a quorum has accepted; from a member of it or of ours.
 struct decided {
   view value;
 };
+void fields(auto& v, of<decided> auto& x) {
+  v("value", x.value);
+}
 
 /// Asks for the newest decided view, if it is newer than `number`.
 struct view_request {
   shoal_id shoal{};
   epoch number = 0;
 };
+void fields(auto& v, of<view_request> auto& x) {
+  v("shoal", x.shoal);
+  v("number", x.number, at_most(epoch_max));
+}
 
 enum class change_kind : std::uint8_t {
-  submit_job = 1, ///< `job`
+  submit_job = 1, ///< `job`; one that has ended: that end, where it counts
+                  ///< more than the one that is listed
   end_job = 2,    ///< `id`, `state`, `done_step`, `cause`; `since`: of any
                   ///< assignment, or void under another
   leave = 3,      ///< `subject` becomes leaving
@@ -163,12 +212,36 @@ struct change {
   std::string cause{};
   friend bool operator==(const change&, const change&) = default;
 };
+void fields(auto& v, of<change> auto& x) {
+  v("kind", x.kind, up_to(change_kind::remove_job));
+  v("job", x.job);
+  v("id", x.id);
+  v("state", x.state, up_to(job_state::failed));
+  v("done_step", x.done_step, at_most(epoch_max));
+  v("subject", x.subject);
+  v("device", x.device);
+  v("addresses", x.addresses,
+    list_of(limits::addresses_max, text_of(limits::address_bytes_max)));
+  v("networks", x.networks, list_of(networks_max));
+  v("other", x.other);
+  v("voter", x.voter);
+  v("key", x.key, or_absent());
+  v("old_key", x.old_key, or_absent());
+  v("invite", x.invite, or_absent());
+  v("since", x.since, at_most(epoch_max));
+  v("afresh", x.afresh);
+  v("cause", x.cause, text_of(job_cause_bytes_max));
+}
 
 /// From a member that has no vote to one that has.
 struct change_request {
   shoal_id shoal{};
   change what;
 };
+void fields(auto& v, of<change_request> auto& x) {
+  v("shoal", x.shoal);
+  v("what", x.what);
+}
 
 /// A watcher's opinion of a member. Members are named by their place in the
 /// view that the message is about. The newest stamp of a watcher counts.
@@ -179,6 +252,12 @@ struct alert_note {
   bool suspected = false; ///< false takes it back
   friend bool operator==(const alert_note&, const alert_note&) = default;
 };
+void fields(auto& v, of<alert_note> auto& x) {
+  v("watcher", x.watcher, at_most(members_max - 1));
+  v("subject", x.subject, at_most(members_max - 1));
+  v("stamp", x.stamp);
+  v("suspected", x.suspected);
+}
 
 /// What is new about view `number`; in a large shoal passed on to neighbours.
 struct gossip {
@@ -186,28 +265,53 @@ struct gossip {
   epoch number = 0;
   std::vector<alert_note> alerts;
 };
+void fields(auto& v, of<gossip> auto& x) {
+  v("shoal", x.shoal);
+  v("number", x.number, at_most(epoch_max));
+  v("alerts", x.alerts, list_of(notes_max));
+}
 
 /// Another cluster key: in use, or about to be. To members only.
 struct key_offer {
   shoal_id shoal{};
   cluster_key key{};
 };
+void fields(auto& v, of<key_offer> auto& x) {
+  v("shoal", x.shoal);
+  v("key", x.key);
+}
 
 /// The sender will not forget the key that was offered.
 struct key_held {
   shoal_id shoal{};
   key_digest key{};
 };
+void fields(auto& v, of<key_held> auto& x) {
+  v("shoal", x.shoal);
+  v("key", x.key);
+}
 
 /// The view names a key that the sender does not have.
 struct key_request {
   shoal_id shoal{};
   key_digest key{};
 };
+void fields(auto& v, of<key_request> auto& x) {
+  v("shoal", x.shoal);
+  v("key", x.key);
+}
 
 using message =
   std::variant<hello, join_request, join_answer, heartbeat, heartbeat_ack,
                gossip, prepare, promise, accept, accepted, refused, decided,
                view_request, change_request, key_offer, key_held, key_request>;
+/// Of its kinds, in their order: the names in cluster.proto.
+inline constexpr std::array<const char*, std::variant_size_v<message>>
+  message_names = {"hello",        "join_request",   "join_answer",
+                   "heartbeat",    "heartbeat_ack",  "gossip",
+                   "prepare",      "promise",        "accept",
+                   "accepted",     "refused",        "decided",
+                   "view_request", "change_request", "key_offer",
+                   "key_held",     "key_request"};
 
 } // namespace shoal::core::cluster

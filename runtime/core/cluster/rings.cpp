@@ -1,7 +1,7 @@
 // runtime/core/cluster/rings.cpp -- pseudo-random orders of the members.
 #include "runtime/core/cluster/rings.hpp"
 
-#include "runtime/core/cluster/random.hpp"
+#include "runtime/core/random.hpp"
 
 #include <algorithm>
 #include <cstring>

@@ -10,32 +10,13 @@ namespace shoal::core::cluster {
 
 using impl = membership::impl;
 
-const member* impl::entry() const {
-  return find_member(view_, config_.self.id.peer);
-}
-
-bool impl::current_entry() const {
-  const member* m = entry();
-  return m != nullptr && m->instance == config_.self.instance;
-}
-
-bool impl::i_vote() const {
-  const member* m = entry();
-  return seated_ && m != nullptr && votes(*m) && !view_.dissolved_into;
-}
-
-std::size_t impl::running() const {
-  return std::size_t(
-    std::ranges::count(view_.jobs, job_state::running, &job_entry::state));
-}
-
 std::vector<peer_id> impl::reachable() const {
   std::vector<peer_id> out;
   for (const member& m : view_.members) {
-    auto at = links_.find(m.id.peer);
-    bool here = at != links_.end() && at->second.shoal == view_.shoal
-                && !detector_.suspects(m.id.peer);
-    if (here || (m.id.peer == config_.self.id.peer && seated_))
+    const contact* c = contacts_.find(m.id.peer);
+    const bool heard =
+      c != nullptr && c->shoal == view_.shoal && !detector_.suspects(m.id.peer);
+    if (heard || (m.id.peer == config_.self.id.peer && seated_))
       out.push_back(m.id.peer);
   }
   return out;
@@ -46,16 +27,16 @@ std::vector<peer_id> impl::reachable() const {
 /// nobody then, and for itself alone only when those that could know better
 /// have been asked.
 bool impl::may_be_a_copy() const {
-  if (current_entry())
+  if (here().has_current_entry())
     return false;
   if (now_ < doubted_until_)
     return true;
   return now_ < started_at_ + config_.suspect_floor && reachable().size() == 1
          && std::ranges::any_of(view_.members, [this](const member& m) {
               return m.id.peer != config_.self.id.peer
-                     && !links_.contains(m.id.peer)
+                     && !contacts_.contains(m.id.peer)
                      && std::ranges::any_of(m.addresses, [this](const auto& a) {
-                          return dial_is_open(a);
+                          return dialer_.is_open(a, here());
                         });
             });
 }
@@ -72,8 +53,7 @@ void impl::update_phase() {
     phase_ = phase::waiting;
   if (phase_ == was)
     return;
-  for (auto& [id, l] : links_)
-    l.hello_at = 0;
+  contacts_.greet_all();
   if (phase_ == phase::homeless)
     homeless_since_ = now_;
 }
@@ -100,28 +80,21 @@ impl::parting impl::who_parts(const view& next, bool seated_next) const {
   // Of another shoal those are who have not come yet. Who is out itself, or on
   // its way, judges nobody.
   const bool judges = next.shoal == view_.shoal && seated_next
-                      && !next.dissolved_into && !leaving_;
+                      && !next.dissolved_into && !departure_.has_begun();
   for (const member& m : view_.members) {
     const peer_id& id = m.id.peer;
-    const auto l = links_.find(id);
-    if (l == links_.end() || find_member(next, id) != nullptr)
+    const contact* c = contacts_.find(id);
+    if (c == nullptr || find_member(next, id) != nullptr)
       continue;
     const bool leaves =
       m.state == member_state::leaving && !detector_.suspects(id);
     // Another process of the same peer may have come since. Whoever is revoked
     // is cut off by its key.
-    const bool sent_away = judges && !leaves && l->second.instance == m.instance
-                           && !is_revoked(next, id);
+    const bool sent_away =
+      judges && !leaves && c->instance == m.instance && !is_revoked(next, id);
     (sent_away ? out.expelled : out.others).push_back(id);
   }
   return out;
-}
-
-void impl::remember_former(const view& v) {
-  std::erase_if(former_, [&](const view& old) { return old.shoal == v.shoal; });
-  former_.push_back(v);
-  if (former_.size() > former_max)
-    former_.erase(former_.begin());
 }
 
 void impl::install(view v, bool seated_now) {
@@ -134,21 +107,25 @@ void impl::install(view v, bool seated_now) {
   parting parted = who_parts(v, seated_now);
   const view before = std::exchange(view_, std::move(v));
   seated_ = seated_now && !ends;
-  if (view_.shoal != before.shoal && !former_.empty())
-    hand_on_at_ = now_ + former_patience;
+  if (view_.shoal != before.shoal)
+    former_.joined_another(now_);
+  if (ends) // this view has no jobs, and `before` may have some
+    given_up_ = before.jobs;
   hold_joins(before);
   if (view_.shoal != before.shoal)
-    stalls_.clear(); // its views have numbers of their own
-  note_stalls();
-  barred_.clear(); // who is where, and who is believed, may be another now
+    stalled_.forget();
+  for (const peer_id& id : stalled_.follow(view_, now_))
+    wishes_.joins.erase(id); // of before
+  dialer_.trust_all();
   if (ends)
-    remember_former(view_);
+    former_.remember(view_);
   else if (view_.shoal != before.shoal && !before.dissolved_into
            && !before.members.empty()
            && find_member(before, config_.self.id.peer) == nullptr)
-    remember_former(before); // it sent us away: perhaps only we know that view
+    former_.remember(before); // it sent us away: perhaps only we know that view
   if (!config_.embedded)
-    out_->push_back(persist{view_record{view_, seated_, former_}}); // C-3
+    out_->push_back(
+      persist{view_record{view_, seated_, former_.views()}}); // C-3
   agreement_.follow(view_, seated_, nullptr);
   detector_.follow(view_, now_);
   if (!parted.others.empty()) // they wait to hear that we know
@@ -157,20 +134,18 @@ void impl::install(view v, bool seated_now) {
   if (!parted.expelled.empty()) // one that is awake may learn it from this
     out_->push_back(send{parted.expelled, decided{view_}});
   follow_key();
-  out_->push_back(new_view{view_, !ends && current_entry()});
+  out_->push_back(new_view{view_, !ends && here().has_current_entry()});
   for (const peer_id& id : parted.expelled)
     out_->push_back(disconnect{id});
   if (ends) {
     out_->push_back(dissolved{*view_.dissolved_into});
-    for (const std::string& a : view_.dissolved_addresses)
-      dial_now(a, true);
+    connect_to(dialer_.dial_once(view_.dissolved_addresses, here()));
   }
   for (const peer_id& id : added)
-    if (links_.contains(id))
+    if (contacts_.contains(id))
       detector_.link_up(id, now_, *out_);
-  for (auto& [id, l] : links_)
-    l.hello_at = 0;
-  if (was_seated && !seated_ && !ends && !leaving_now_
+  contacts_.greet_all();
+  if (was_seated && !seated_ && !ends && !departure_.is_at_once()
       && view_.number > before.number)
     say("expelled from the shoal at epoch " + std::to_string(view_.number)
         + "; asking to be admitted again");
@@ -178,7 +153,7 @@ void impl::install(view v, bool seated_now) {
   drop_outdated();
   if (view_.shoal != before.shoal && seated_)
     bring_jobs(before);
-  lingering_ = leaving_now_ && entry() == nullptr && !ends && was_seated;
+  departure_.follow(here().entry() == nullptr && !ends && was_seated);
   retry_at_ = 0;
   detector_.beat_now();
   update_phase();
@@ -206,23 +181,22 @@ void impl::hold_joins(const view& before) {
          return m.state == member_state::active
                 && find_member(view_, m.id.peer) == nullptr;
        });
-  if (!lost || !seated_ || running() == 0 || config_.plan_jobs == nullptr)
+  if (!lost || !seated_ || running_jobs(view_) == 0
+      || config_.plan_jobs == nullptr)
     return;
-  const auto plans = config_.plan_jobs(view_);
-  const bool waits = std::ranges::any_of(
-    plans, [](const assignment& a) { return a.replicas.empty(); });
-  join_not_before_ = waits ? 0 : now_ + join_hold;
+  join_not_before_ = jobs_wait(config_.plan_jobs(view_)) ? 0 : now_ + join_hold;
 }
 
 void impl::found_alone(std::vector<job_entry> jobs,
                        std::vector<assignment> previous,
                        std::vector<superseded_shoal> superseded) {
   view v;
-  v.number = std::min(view_.number + 1, epoch_max);
+  const epoch step = superseded.empty() ? 1 : force_skip;
+  v.number = std::min(view_.number + step, epoch_max);
   v.cluster = config_.cluster;
   v.jobs = std::move(jobs);
   v.removed = view_.removed;
-  v.key = view_.key;
+  v.key = key_exchange_.keys().to_found_with(view_);
   v.revoked = view_.revoked;
   v.lapsed = view_.lapsed;
   v.previous = std::move(previous);
@@ -243,7 +217,7 @@ void impl::take_decision() {
   if (!v)
     return;
   std::vector<peer_id> to;
-  for (const auto& [id, l] : links_)
+  for (const auto& [id, c] : contacts_)
     if (find_member(view_, id) != nullptr || find_member(*v, id) != nullptr)
       to.push_back(id);
   adopt(*v);
@@ -263,15 +237,15 @@ void impl::refresh_wishes() {
   refresh_losses();
   refresh_seats();
   refresh_cuts();
-  const member* self = entry();
-  if (seated_ && self != nullptr && !current_entry()) {
+  const member* self = here().entry();
+  if (seated_ && self != nullptr && !here().has_current_entry()) {
     auto [at, fresh] = wishes_.joins.try_emplace(self->id.peer);
     at->second.request = make_request(view_.shoal);
     at->second.until = time_max;
     if (fresh)
       at->second.since = now_;
   }
-  if (seated_ && current_entry()) {
+  if (seated_ && here().has_current_entry()) {
     change c;
     c.kind = change_kind::update;
     c.subject = self->id;
@@ -302,11 +276,11 @@ void impl::refresh_cuts() {
   auto about = [&](change_kind kind, const member_id& other) {
     change c;
     c.kind = kind;
-    c.subject = entry()->id;
+    c.subject = here().entry()->id;
     c.other = other;
     now.push_back(std::move(c));
   };
-  if (seated_ && current_entry() && phase_ == phase::member) {
+  if (seated_ && here().has_current_entry() && phase_ == phase::member) {
     for (const member_id& id : detector_.cut_off(now_))
       about(change_kind::cut, id);
     const peer_id& self = config_.self.id.peer;
@@ -332,10 +306,9 @@ void impl::refresh_seats() {
   for (const member& m : view_.members) {
     if (m.state != member_state::joining)
       continue;
-    auto l = links_.find(m.id.peer);
-    if (l == links_.end() || l->second.instance != m.instance
-        || l->second.shoal != view_.shoal
-        || l->second.number < m.id.incarnation)
+    const contact* c = contacts_.find(m.id.peer);
+    if (c == nullptr || c->instance != m.instance || c->shoal != view_.shoal
+        || c->number < m.id.incarnation)
       continue;
     auto old = wishes_.seats.find(m.id);
     seats[m.id] = old == wishes_.seats.end() ? now_ : old->second;
@@ -346,22 +319,17 @@ void impl::refresh_seats() {
 void impl::drop_settled() {
   std::erase_if(wishes_.changes, [&](const cluster::wish& w) {
     if (settled(w.what, view_)) {
-      if (auto r = revocations_.find(w.what.key);
-          w.own && r != revocations_.end()) {
-        if (!is_revoked(view_, w.what.subject.peer))
-          out_->push_back(rejected{"the cluster key was replaced meanwhile: "
-                                   "try again",
-                                   r->second});
-        revocations_.erase(r);
-      }
+      if (w.own)
+        key_exchange_.settled(w.what, view_, *out_);
       return true;
     }
     if (now_ >= w.until)
       return true;
-    if (w.what.kind != change_kind::submit_job)
+    if (w.what.kind != change_kind::submit_job
+        || w.what.job.state != job_state::running)
       return false;
     std::string why;
-    if (running() >= jobs_running_max)
+    if (running_jobs(view_) >= jobs_running_max)
       why =
         "the shoal already runs " + std::to_string(jobs_running_max) + " jobs";
     else if (!has_room(view_, bytes_bound(w.what.job)))
@@ -391,7 +359,7 @@ std::size_t impl::rank() const {
 /// for what all peers know at the same time, after the turns before ours.
 nanoseconds impl::wishes_due() const {
   nanoseconds due = time_max;
-  if (!i_vote() || phase_ != phase::member)
+  if (!here().has_vote() || phase_ != phase::member)
     return due;
   bool in_turn = !wishes_.losses.empty() || !wishes_.seats.empty()
                  || !wishes_.joins.empty() || wishes_.merge;
@@ -418,8 +386,8 @@ nanoseconds impl::wishes_due() const {
 }
 
 void impl::propose() {
-  if (!i_vote() || phase_ != phase::member || !agreement_.may_propose(now_)
-      || view_.number >= epoch_max)
+  if (!here().has_vote() || phase_ != phase::member
+      || !agreement_.may_propose(now_) || view_.number >= epoch_max)
     return;
   bool ripe = wishes_due() <= now_;
   if (!ripe && !agreement_.unfinished())
@@ -435,7 +403,7 @@ void impl::propose() {
 
 /// Lets a voter propose what a peer without a vote wishes.
 void impl::forward_changes() {
-  if (i_vote() || !seated_ || now_ < retry_at_)
+  if (here().has_vote() || !seated_ || now_ < retry_at_)
     return;
   std::vector<peer_id> to;
   for (const peer_id& id : reachable())

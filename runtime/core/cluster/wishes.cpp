@@ -146,6 +146,41 @@ void grant_removal(view& v, const member* m, const change& c) {
   std::erase_if(v.members, [&](const member& x) { return x.id == c.subject; });
 }
 
+/// Whether of two ends of one job, which two shoals have made of it, this one
+/// counts: done before any other, then the one that went further.
+bool outlives(const job_entry& end, const job_entry& other) {
+  const auto rank = [](const job_entry& j) {
+    return std::pair(j.state == job_state::done, j.done_step);
+  };
+  return rank(end) > rank(other);
+}
+
+/// Whether a job that has ended elsewhere is listed with an end that counts less.
+bool is_to_be_corrected(const job_entry* listed, const job_entry& end) {
+  return listed != nullptr && listed->state != job_state::running
+         && outlives(end, *listed);
+}
+
+void grant_submission(view& v, const job_entry& job) {
+  const job_entry* known = find_job(v, job.id);
+  if (job.state != job_state::running) {
+    for (job_entry& j : v.jobs)
+      if (&j == known && is_to_be_corrected(known, job)) {
+        j.state = job.state;
+        j.done_step = job.done_step;
+        j.cause = job.cause;
+        j.changed = v.number;
+      }
+    return;
+  }
+  if (known == nullptr && !was_removed(v, job.id)
+      && count(v, true) < jobs_running_max && has_room(v, bytes_bound(job))) {
+    auto at = std::ranges::lower_bound(v.jobs, job.id, {}, &job_entry::id);
+    at = v.jobs.insert(at, job); // V-2
+    at->changed = v.number;
+  }
+}
+
 /// What changes of a job while it runs.
 void grant_to_job(view& v, const change& c) {
   for (job_entry& j : v.jobs) {
@@ -170,13 +205,7 @@ void grant(view& v, const change& c) {
     m = nullptr;
   switch (c.kind) {
   case change_kind::submit_job:
-    if (find_job(v, c.job.id) == nullptr && !was_removed(v, c.job.id)
-        && count(v, true) < jobs_running_max
-        && has_room(v, bytes_bound(c.job))) {
-      auto at = std::ranges::lower_bound(v.jobs, c.job.id, {}, &job_entry::id);
-      at = v.jobs.insert(at, c.job); // V-2
-      at->changed = v.number;
-    }
+    grant_submission(v, c.job);
     break;
   case change_kind::end_job:
   case change_kind::arrived:
@@ -280,6 +309,8 @@ bool settled(const change& c, const view& v) {
   const job_entry* j = find_job(v, c.id);
   switch (c.kind) {
   case change_kind::submit_job:
+    if (c.job.state != job_state::running)
+      return !is_to_be_corrected(find_job(v, c.job.id), c.job);
     return find_job(v, c.job.id) != nullptr || was_removed(v, c.job.id);
   case change_kind::end_job:
     return j == nullptr || j->state != job_state::running;

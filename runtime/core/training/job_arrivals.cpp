@@ -1,7 +1,7 @@
 // runtime/core/training/job_arrivals.cpp -- units that come while steps run: at
 // their receivers, at their sources, and how all come to use them.
 #include "runtime/core/assert.hpp"
-#include "runtime/core/training/arrivals.hpp"
+#include "runtime/core/planning/arrivals.hpp"
 #include "runtime/core/training/job_core.hpp"
 
 #include <algorithm>

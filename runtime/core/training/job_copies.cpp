@@ -61,11 +61,12 @@ void job_core::take_copies_if_due(const state_version& at) {
   if (copying_
       && (!copies_complete_ || at.step < copying_->step + copy_distance()))
     return;
-  // Copies of what all went back to were needed until here.
+  // Copies of what all went back to are needed until all have it, which the
+  // first step under the assignment shows.
   if (const auto whole = copying_    ? copying_
                          : decision_ ? decision_->copies
                                      : std::nullopt)
-    keep_copies({*whole});
+    keep_copies({*whole, committed_here_ ? *whole : decision_->version});
   copying_ = at;
   copying_under_ = header_;
   copies_complete_ = false;

@@ -3,9 +3,9 @@
 #include "runtime/core/training/job_core.hpp"
 
 #include "runtime/core/assert.hpp"
-#include "runtime/core/training/arrivals.hpp"
-#include "runtime/core/training/detours.hpp"
-#include "runtime/core/training/plan.hpp"
+#include "runtime/core/planning/arrivals.hpp"
+#include "runtime/core/planning/detours.hpp"
+#include "runtime/core/planning/plan.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -134,7 +134,8 @@ void job_core::on(const job_event::halted& e) {
   if (phase_ != phase::halting || e.digest != header_.digest)
     return;
   SHOAL_ASSERT(!applying_); // a running apply completes before halted
-  loading_.clear();
+  for (const auto& [unit, version] : std::exchange(loading_, {}))
+    broken_off_.insert(unit);
   running_ = {};
   copying_.reset();
   seal_arrivals();
@@ -543,7 +544,10 @@ void job_core::release_spare() {
   std::vector<std::uint32_t> spare, arriving;
   if (place_)
     arriving = arriving_units(*place_, config_.self);
+  std::set<std::uint32_t> here = std::exchange(broken_off_, {});
   for (auto& [unit, version] : held_)
+    here.insert(unit);
+  for (const std::uint32_t unit : here)
     if (!std::ranges::binary_search(units_, unit)
         && !std::ranges::binary_search(arriving, unit))
       spare.push_back(unit);

@@ -43,7 +43,7 @@
 // used. A checkpoint of a later step than any sealer knows to be committed is
 // not believed.
 //
-// Where the assignment has `arriving` (training/arrivals.hpp), units come to
+// Where the assignment has `arriving` (planning/arrivals.hpp), units come to
 // receivers while steps run. A receiver asks the sources for them, a few at a
 // time, those in the fewest places first. At the next step boundary the source
 // has it copied and sent, and from then on its reduced gradients too; the
@@ -59,7 +59,7 @@
 //      it has taken up last, and seals under that one alone.
 // J-2: one seal for each (peer, assignment), made while nothing computes.
 // J-3: versions of committed steps only grow at one peer, unless lost_state
-//      was said in between; each is reported exactly once, in order
+//      or went_back was said in between; each is reported exactly once, in order
 //      (job_reports.cpp).
 // J-4: state at version v is only ever rolled forward by gradients reduced
 //      under the assignment that v + 1 names as made.
@@ -184,27 +184,6 @@ tally(const std::vector<const vote*>& votes, std::uint32_t blocks,
 /// resume, and of no effect on anything.
 [[nodiscard]] std::uint32_t
 bubble_permille(const std::vector<const vote*>& votes);
-
-/// Units [first, last) of a stage: the first stage has the embedding too, the
-/// last one the head.
-struct unit_range {
-  std::uint32_t first = 0;
-  std::uint32_t last = 0;
-};
-[[nodiscard]] unit_range
-units_of(const assignment& place, std::uint32_t replica, std::uint32_t stage);
-
-/// The units that `peer` holds at every step under `place`: of its stages, and
-/// those that it follows by gradients; ascending.
-[[nodiscard]] std::vector<std::uint32_t>
-units_of(const assignment& place, const peer_id& peer);
-
-/// The units that `peer` follows, ascending.
-[[nodiscard]] std::vector<std::uint32_t>
-followed_units(const assignment& place, const peer_id& peer);
-
-/// All peers that run a stage or follow one, ascending.
-[[nodiscard]] std::vector<peer_id> participants(const assignment& place);
 
 class job_core {
 public:
@@ -466,6 +445,7 @@ private:
   std::optional<state_version> applying_;
   std::vector<std::uint32_t> applying_units_;
   std::map<std::uint32_t, state_version> loading_;
+  std::set<std::uint32_t> broken_off_; ///< loads that a halt has ended: memory
   std::uint64_t loading_digest_ = 0;
   job_header running_; ///< the assignment of the step in progress
   std::vector<std::uint32_t> running_units_;

@@ -386,11 +386,19 @@ struct begin_anew {
   epoch since = 0;
 };
 /// Committed steps are lost: no peer holds `unit` as of `last`; the run goes
-/// on at `resume`.
+/// on at `resume`. Of the steps reported here those up to `kept` stay: `resume`
+/// or, where that one is still to be reported, the one before.
 struct lost_state {
   std::uint32_t unit = 0; ///< the first such unit
   std::uint64_t last = 0;
   std::uint64_t resume = 0;
+  std::uint64_t kept = 0;
+};
+/// The same for a peer that was not asked: others have lost state, and said so.
+/// Steps reported here after `kept`, up to `last`, are run again.
+struct went_back {
+  std::uint64_t last = 0;
+  std::uint64_t kept = 0;
 };
 /// Holders of one version of a unit have had other bytes: those named here get
 /// it anew from the others.
@@ -431,9 +439,9 @@ using job_output = std::variant<
   job_action::checkpoint_known, job_action::checkpoint_failed,
   job_action::checkpoints_slow, job_action::keep_checkpoint,
   job_action::checkpoint_given_up, job_action::checkpoint_awaited,
-  job_action::begin_anew, job_action::lost_state, job_action::state_differs,
-  job_action::get_blobs, job_action::waiting, job_action::finished,
-  job_action::ended>;
+  job_action::begin_anew, job_action::lost_state, job_action::went_back,
+  job_action::state_differs, job_action::get_blobs, job_action::waiting,
+  job_action::finished, job_action::ended>;
 using job_actions = std::vector<job_output>;
 
 } // namespace shoal::core

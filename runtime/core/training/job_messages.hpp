@@ -6,11 +6,15 @@
 // effect, except `progress`, which is history, and a `seal` or `have_blobs`
 // for a newer one, which waits until our view catches up.
 //
-// Limits: see the constants; the codec refuses what exceeds them.
+// Limits: below each message stand its fields (fields.hpp); the codec refuses
+// what exceeds them.
 #pragma once
 
 #include "runtime/core/ids.hpp"
+#include "runtime/core/limits.hpp"
 
+#include <algorithm>
+#include <array>
 #include <bit>
 #include <cstdint>
 #include <string>
@@ -29,6 +33,14 @@ inline constexpr std::size_t job_copies_max = 4 * job_units_max;
 /// A unit that arrives is begun so often at most; then it is left to the halt.
 inline constexpr std::uint32_t arrival_tries_max = 3;
 
+/// Whether each unit is listed once, in their order.
+template <class Unit>
+bool is_by_unit(const std::vector<Unit>& list) {
+  return std::ranges::adjacent_find(list, std::ranges::greater_equal{},
+                                    &Unit::unit)
+         == list.end();
+}
+
 /// The assignment that a message was made under.
 struct job_header {
   job_id job = 0;
@@ -36,6 +48,11 @@ struct job_header {
   epoch since = 0;          ///< assignment::since
   friend bool operator==(const job_header&, const job_header&) = default;
 };
+void fields(auto& v, of<job_header> auto& x) {
+  v("job", x.job);
+  v("digest", x.digest);
+  v("since", x.since, at_most(epoch_max));
+}
 
 /// State at a step, made under the assignment of that epoch. Steps that are
 /// run again after a loss get a later epoch: equal versions, equal bits.
@@ -44,6 +61,10 @@ struct state_version {
   epoch made = 0; ///< assignment::since
   friend auto operator<=>(const state_version&, const state_version&) = default;
 };
+void fields(auto& v, of<state_version> auto& x) {
+  v("step", x.step, at_most(epoch_max));
+  v("made", x.made, at_most(epoch_max));
+}
 
 /// Of two committed steps the one of greater age is the newer: what a later
 /// assignment has committed is, even if a loss has set the steps back.
@@ -58,6 +79,10 @@ struct unit_sums {
   std::vector<double> sums;
   friend bool operator==(const unit_sums&, const unit_sums&) = default;
 };
+void fields(auto& v, of<unit_sums> auto& x) {
+  v("unit", x.unit, at_most(job_units_max - 1));
+  v("sums", x.sums, list_of(job_tensors_per_unit_max));
+}
 
 /// A hash of a unit's state: of its parameters and moments.
 struct unit_digest {
@@ -65,6 +90,10 @@ struct unit_digest {
   std::uint64_t digest = 0;
   friend bool operator==(const unit_digest&, const unit_digest&) = default;
 };
+void fields(auto& v, of<unit_digest> auto& x) {
+  v("unit", x.unit, at_most(job_units_max - 1));
+  v("digest", x.digest);
+}
 
 /// "All my buckets of this step are reduced": the commit vote. To all
 /// participants. Participants of one unit send equal sums.
@@ -86,6 +115,29 @@ struct vote {
   std::vector<unit_digest> digests{}; ///< of some units, as the step began
   friend bool operator==(const vote&, const vote&) = default;
 };
+/// Of all its units.
+[[nodiscard]] std::size_t tensors(const vote& v);
+void fields(auto& v, of<vote> auto& x) {
+  v("on", x.on);
+  v("step", x.step, at_most(epoch_max));
+  v("units", x.units, list_of(job_units_max));
+  v("losses", x.losses, list_of(job_microbatches_max));
+  v("drain", x.drain);
+  v("again", x.again);
+  v("busy", x.busy, at_most(epoch_max));
+  v("elapsed", x.elapsed, at_most(epoch_max));
+  v("copied", x.copied, at_most(epoch_max));
+  v("samples", x.samples, list_of(job_microbatches_max));
+  v("writing", x.writing);
+  v("unable", x.unable);
+  v("checkpoint_lag", x.checkpoint_lag, at_most(epoch_max));
+  v("digests", x.digests, list_of(job_units_max));
+  v.must(runtime::errc::too_large,
+         [&] { return tensors(x) <= job_tensors_max; });
+}
+
+/// More than any job may ask for in a row.
+inline constexpr std::uint32_t bad_steps_max = 1'000'000;
 
 /// A committed step.
 struct step_record {
@@ -108,9 +160,15 @@ struct step_record {
     return all(a) == all(b);
   }
 };
-
-/// More than any job may ask for in a row.
-inline constexpr std::uint32_t bad_steps_max = 1'000'000;
+void fields(auto& v, of<step_record> auto& x) {
+  v("version", x.version);
+  v("loss", x.loss);
+  v("grad_norm", x.grad_norm);
+  v("replicas", x.replicas, at_most(limits::replicas_max));
+  v("stages", x.stages, at_most(limits::stages_max));
+  v("data", x.data);
+  v("bad", x.bad, at_most(bad_steps_max));
+}
 
 /// The norm that the step is applied with; NaN: the state stays as it was.
 [[nodiscard]] double applied_norm(const step_record& r);
@@ -125,6 +183,13 @@ struct held_unit {
   std::uint64_t digest = 0;
   friend bool operator==(const held_unit&, const held_unit&) = default;
 };
+void fields(auto& v, of<held_unit> auto& x) {
+  v("unit", x.unit, at_most(job_units_max - 1));
+  v("applied", x.applied);
+  v("prepared", x.prepared);
+  v("hashed", x.hashed);
+  v("digest", x.digest);
+}
 
 /// A unit's state as it was, kept beside the one that steps change.
 struct unit_copy {
@@ -132,6 +197,10 @@ struct unit_copy {
   state_version version;
   friend bool operator==(const unit_copy&, const unit_copy&) = default;
 };
+void fields(auto& v, of<unit_copy> auto& x) {
+  v("unit", x.unit, at_most(job_units_max - 1));
+  v("applied", x.version);
+}
 
 /// A checkpoint: resumable state published under a manifest. Of two, that of
 /// the later assignment is the newer: a run that had to go back makes
@@ -147,6 +216,11 @@ struct checkpoint_ref {
            <=> std::tie(b.since, b.step, b.manifest);
   }
 };
+void fields(auto& v, of<checkpoint_ref> auto& x) {
+  v("step", x.step, at_most(epoch_max));
+  v("manifest", x.manifest);
+  v("since", x.since, at_most(epoch_max));
+}
 
 inline constexpr std::size_t checkpoints_told_max = 16; ///< in one seal
 
@@ -174,12 +248,36 @@ struct seal {
   bool again = false;               ///< a repeat: answer with yours
   friend bool operator==(const seal&, const seal&) = default;
 };
+void fields(auto& v, of<seal> auto& x) {
+  v("on", x.on);
+  v("units", x.units, list_of(job_units_max));
+  v("copies", x.copies, list_of(job_copies_max));
+  v("prepared", x.prepared);
+  v("prepared_vote", x.prepared_vote);
+  v("last", x.last);
+  v("stop_step", x.stop_step, at_most(epoch_max));
+  v("evaluated", x.evaluated, at_most(epoch_max));
+  v("checkpoint", x.checkpoint);
+  v("older", x.older, list_of(checkpoints_told_max));
+  v("given_up", x.given_up, list_of(checkpoints_told_max));
+  v("heard", x.heard, list_of(checkpoints_told_max));
+  v("known", x.known);
+  v("top", x.top, at_most(epoch_max));
+  v("unable", x.unable);
+  v("has_blobs", x.has_blobs);
+  v("checkpoint_lag", x.checkpoint_lag, at_most(epoch_max));
+  v("again", x.again);
+  v.must(runtime::errc::corrupt, [&] { return is_by_unit(x.units); });
+}
 
 /// The sender's store has all blobs of the job. To all sealers.
 struct have_blobs {
   job_header on;
   friend bool operator==(const have_blobs&, const have_blobs&) = default;
 };
+void fields(auto& v, of<have_blobs> auto& x) {
+  v("on", x.on);
+}
 
 /// Wall time of a step where it was measured; zeros: not known.
 struct step_time {
@@ -199,6 +297,16 @@ struct progress {
   std::uint32_t bubble_permille = 0; ///< of the step; by the shell
   friend bool operator==(const progress&, const progress&) = default;
 };
+void fields(auto& v, of<progress> auto& x) {
+  v("on", x.on);
+  v("record", x.record);
+  v("lr", x.lr);
+  v("tokens", x.tokens, at_most(limits::bytes_max));
+  v("took", x.took.whole, at_most(limits::nanoseconds_max));
+  v("computing", x.took.computing, at_most(limits::nanoseconds_max));
+  v("reducing", x.took.reducing, at_most(limits::nanoseconds_max));
+  v("bubble_permille", x.bubble_permille, at_most(1000));
+}
 
 /// From the evaluator to every member.
 struct eval_result {
@@ -208,6 +316,12 @@ struct eval_result {
   std::uint64_t tokens = 0; ///< zero: it failed
   friend bool operator==(const eval_result&, const eval_result&) = default;
 };
+void fields(auto& v, of<eval_result> auto& x) {
+  v("on", x.on);
+  v("version", x.version);
+  v("loss", x.loss);
+  v("tokens", x.tokens, at_most(limits::bytes_max));
+}
 
 /// What one unit is in a checkpoint: two files, named by their digests.
 struct written_shard {
@@ -218,6 +332,13 @@ struct written_shard {
   std::uint64_t optimizer_bytes = 0;
   friend bool operator==(const written_shard&, const written_shard&) = default;
 };
+void fields(auto& v, of<written_shard> auto& x) {
+  v("unit", x.unit, at_most(job_units_max - 1));
+  v("model", x.model);
+  v("model_bytes", x.model_bytes, at_most(limits::bytes_max));
+  v("optimizer", x.optimizer);
+  v("optimizer_bytes", x.optimizer_bytes, at_most(limits::bytes_max));
+}
 
 /// The sender's store has its part of a checkpoint, or why not. To the
 /// publisher, again and again until it has said what became of the step.
@@ -230,6 +351,14 @@ struct shards_written {
   friend bool
   operator==(const shards_written&, const shards_written&) = default;
 };
+void fields(auto& v, of<shards_written> auto& x) {
+  v("on", x.on);
+  v("step", x.step, at_most(epoch_max));
+  v("shards", x.shards, list_of(job_units_max));
+  v("why", x.why, cleaned_text_of(limits::text_bytes_max));
+  v("trying", x.trying);
+  v.must(runtime::errc::corrupt, [&] { return is_by_unit(x.shards); });
+}
 
 /// From who publishes checkpoints to every member. A zero manifest: it failed.
 struct checkpoint_published {
@@ -243,6 +372,15 @@ struct checkpoint_published {
   friend bool operator==(const checkpoint_published&,
                          const checkpoint_published&) = default;
 };
+void fields(auto& v, of<checkpoint_published> auto& x) {
+  v("on", x.on);
+  v("checkpoint", x.checkpoint);
+  v("bytes", x.bytes, at_most(limits::bytes_max));
+  v("why", x.why, cleaned_text_of(limits::text_bytes_max));
+  v("trying", x.trying);
+  v("refused", x.refused);
+  v("unable", x.unable, list_of(cluster::members_max));
+}
 
 /// The sender's store has all of this checkpoint: from keepers to all
 /// participants, under the assignment that wrote it. Or its disk refuses it: to
@@ -254,6 +392,11 @@ struct have_checkpoint {
   friend bool
   operator==(const have_checkpoint&, const have_checkpoint&) = default;
 };
+void fields(auto& v, of<have_checkpoint> auto& x) {
+  v("on", x.on);
+  v("checkpoint", x.checkpoint);
+  v("refused", x.refused);
+}
 
 /// All that the sender restores from this checkpoint is in its store, verified.
 /// To all participants: none voids what it holds before all have said so.
@@ -263,6 +406,11 @@ struct restorable {
   bool again = false; ///< a repeat: answer with yours
   friend bool operator==(const restorable&, const restorable&) = default;
 };
+void fields(auto& v, of<restorable> auto& x) {
+  v("on", x.on);
+  v("checkpoint", x.checkpoint);
+  v("again", x.again);
+}
 
 /// Go on without the checkpoint that the job waits for. From the peer that was
 /// asked by a person, to all sealers.
@@ -270,6 +418,9 @@ struct stop_waiting {
   job_header on;
   friend bool operator==(const stop_waiting&, const stop_waiting&) = default;
 };
+void fields(auto& v, of<stop_waiting> auto& x) {
+  v("on", x.on);
+}
 
 /// Stop after the step in progress: from whoever was asked, to all
 /// participants.
@@ -277,6 +428,9 @@ struct drain_request {
   job_header on;
   friend bool operator==(const drain_request&, const drain_request&) = default;
 };
+void fields(auto& v, of<drain_request> auto& x) {
+  v("on", x.on);
+}
 
 inline constexpr std::size_t stall_peers_max = 64;
 inline constexpr std::size_t stall_where_max = 64;    ///< bytes
@@ -300,8 +454,22 @@ struct stall_report {
   std::string verdict; ///< not empty: what the sender has wished for, and why
   friend bool operator==(const stall_report&, const stall_report&) = default;
 };
+void fields(auto& v, of<stall_report> auto& x) {
+  v("on", x.on);
+  v("step", x.step, at_most(epoch_max));
+  v("asks", x.asks);
+  v("active", x.active);
+  v("halting", x.halting);
+  v("idle_ns", x.idle, at_most(epoch_max));
+  v("budget_ns", x.budget, at_most(epoch_max));
+  v("loading", x.loading);
+  v("computing_ns", x.computing, at_most(epoch_max));
+  v("sending_to", x.sending_to, list_of(stall_peers_max));
+  v("where", x.where, cleaned_text_of(stall_where_max));
+  v("verdict", x.verdict, cleaned_text_of(stall_verdict_max));
+}
 
-/// The sender is to get a unit (training/arrivals.hpp): send it from the next
+/// The sender is to get a unit (planning/arrivals.hpp): send it from the next
 /// step boundary on. To its source, until that has begun.
 struct arrival_wanted {
   job_header on;
@@ -312,6 +480,12 @@ struct arrival_wanted {
   friend bool
   operator==(const arrival_wanted&, const arrival_wanted&) = default;
 };
+void fields(auto& v, of<arrival_wanted> auto& x) {
+  v("on", x.on);
+  v("unit", x.unit, at_most(job_units_max - 1));
+  v("attempt", x.attempt, at_most(arrival_tries_max));
+  v("after", x.after, at_most(epoch_max));
+}
 
 /// A copy of the unit at `version` is on its way, and so will be its reduced
 /// gradients of each later step.
@@ -322,6 +496,12 @@ struct arrival_begun {
   state_version version;
   friend bool operator==(const arrival_begun&, const arrival_begun&) = default;
 };
+void fields(auto& v, of<arrival_begun> auto& x) {
+  v("on", x.on);
+  v("unit", x.unit, at_most(job_units_max - 1));
+  v("attempt", x.attempt, at_most(arrival_tries_max));
+  v("version", x.version);
+}
 
 /// All that is to arrive at the sender is there as of `step`, but what could
 /// not be brought while the run goes on. To all participants, again with every
@@ -332,6 +512,10 @@ struct arrival_complete {
   friend bool
   operator==(const arrival_complete&, const arrival_complete&) = default;
 };
+void fields(auto& v, of<arrival_complete> auto& x) {
+  v("on", x.on);
+  v("step", x.step, at_most(epoch_max));
+}
 
 /// Steps that were committed after this one have not been heard of: tell them,
 /// each as `progress`.
@@ -341,6 +525,10 @@ struct records_wanted {
   friend bool
   operator==(const records_wanted&, const records_wanted&) = default;
 };
+void fields(auto& v, of<records_wanted> auto& x) {
+  v("on", x.on);
+  v("after", x.after);
+}
 
 inline constexpr std::size_t remark_bytes_max = 1024;
 
@@ -353,6 +541,13 @@ struct remark {
   bool waits = false;   ///< no step ends until what the text says has happened
   friend bool operator==(const remark&, const remark&) = default;
 };
+void fields(auto& v, of<remark> auto& x) {
+  v("on", x.on);
+  v("step", x.step, at_most(epoch_max));
+  v("text", x.text, cleaned_text_of(remark_bytes_max));
+  v("wanted", x.wanted);
+  v("waits", x.waits);
+}
 
 using job_message =
   std::variant<vote, seal, have_blobs, progress, eval_result,
@@ -360,6 +555,25 @@ using job_message =
                shards_written, stall_report, arrival_wanted, arrival_begun,
                arrival_complete, records_wanted, restorable, stop_waiting,
                remark>;
+/// Of its kinds, in their order: the names in job.proto.
+inline constexpr std::array<const char*, std::variant_size_v<job_message>>
+  job_message_names = {"vote",
+                       "seal",
+                       "have_blobs",
+                       "progress",
+                       "eval_result",
+                       "checkpoint_published",
+                       "drain_request",
+                       "have_checkpoint",
+                       "shards_written",
+                       "stall_report",
+                       "arrival_wanted",
+                       "arrival_begun",
+                       "arrival_complete",
+                       "records_wanted",
+                       "restorable",
+                       "stop_waiting",
+                       "remark"};
 
 /// The header of whatever it is.
 [[nodiscard]] const job_header& header(const job_message& m);

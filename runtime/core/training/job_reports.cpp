@@ -39,7 +39,8 @@ void job_core::tell_records() {
       act(job_action::committed{records_[i], true, header_});
 }
 
-/// What seals or this peer know as committed may be more than what is left.
+/// What seals or this peer know as committed may be more than what is left. A
+/// loss that those of the run since then have seen is theirs to say.
 void job_core::say_if_lost(const resume_decision& d) {
   std::uint64_t last = std::max(d.last, last_.version.step);
   resumed_ = d.version;
@@ -50,12 +51,18 @@ void job_core::say_if_lost(const resume_decision& d) {
   if (d.version.step >= last)
     return;
   report_all();
-  act(job_action::lost_state{d.lost_unit, last, d.version.step});
-  std::erase_if(records_, [&](const step_record& r) {
-    return r.version.step > d.version.step;
-  });
+  // Its own step may be new here: rolled forward to, or run while we were away.
+  const bool told = age(told_) >= age(d.version);
+  const bool tell = d.known && !told && d.version.step > 0;
+  const std::uint64_t kept = d.version.step - (tell ? 1 : 0);
+  if (d.version.step < d.last)
+    act(job_action::lost_state{d.lost_unit, d.last, d.version.step, kept});
+  else
+    act(job_action::went_back{last, kept});
+  std::erase_if(records_,
+                [&](const step_record& r) { return r.version.step > kept; });
   last_ = {};
-  last_.version = told_ = {d.version.step, header_.since};
+  last_.version = told_ = {kept, tell ? d.version.made : header_.since};
 }
 
 /// Takes note of a committed step, and reports it when its turn has come.
@@ -109,7 +116,7 @@ void job_core::report(const step_record& r, const progress& said) {
   if (age(r.version) <= age(told_))
     return;
   if (r.version.step <= told_.step) // we were no sealer
-    act(job_action::lost_state{0, told_.step, r.version.step - 1});
+    act(job_action::went_back{told_.step, r.version.step - 1});
   told_ = r.version;
   act(job_action::step_known{r, said.took, said.bubble_permille});
 }

@@ -244,53 +244,15 @@ bool is_given_up(const checkpoint_ref& c,
   });
 }
 
+std::size_t tensors(const vote& v) {
+  std::size_t sum = 0;
+  for (const unit_sums& u : v.units)
+    sum += u.sums.size();
+  return sum;
+}
+
 const job_header& header(const job_message& m) {
   return std::visit([](const auto& x) -> const job_header& { return x.on; }, m);
-}
-
-unit_range
-units_of(const assignment& place, std::uint32_t replica, std::uint32_t stage) {
-  const auto& stages = place.replicas.at(replica).stages;
-  const stage_place& s = stages.at(stage);
-  return {stage == 0 ? 0 : s.first_block + 1,
-          s.last_block + (stage + 1 == stages.size() ? 2 : 1)};
-}
-
-std::vector<std::uint32_t>
-units_of(const assignment& place, const peer_id& peer) {
-  std::set<std::uint32_t> out;
-  for (std::uint32_t r = 0; r < place.replicas.size(); ++r)
-    for (std::uint32_t s = 0; s < place.replicas[r].stages.size(); ++s) {
-      if (place.replicas[r].stages[s].where.peer != peer)
-        continue;
-      const unit_range range = units_of(place, r, s);
-      for (std::uint32_t u = range.first; u < range.last; ++u)
-        out.insert(u);
-    }
-  if (place.copy_every <= 1)
-    for (const std::uint32_t u : followed_units(place, peer))
-      out.insert(u);
-  return {out.begin(), out.end()};
-}
-
-std::vector<std::uint32_t>
-followed_units(const assignment& place, const peer_id& peer) {
-  std::set<std::uint32_t> out;
-  for (const follower_place& f : place.followers)
-    if (f.where.peer == peer)
-      for (std::uint32_t u = f.first_unit; u < f.last_unit; ++u)
-        out.insert(u);
-  return {out.begin(), out.end()};
-}
-
-std::vector<peer_id> participants(const assignment& place) {
-  std::set<peer_id> out;
-  for (const replica_place& r : place.replicas)
-    for (const stage_place& s : r.stages)
-      out.insert(s.where.peer);
-  for (const follower_place& f : place.followers)
-    out.insert(f.where.peer);
-  return {out.begin(), out.end()};
 }
 
 std::optional<step_record>

@@ -1,8 +1,8 @@
 // runtime/model/text/added_tokens.cpp -- "added_tokens": found before all else.
 #include "runtime/model/text/added_tokens.hpp"
 
-#include "runtime/core/utf8.hpp"
-#include "runtime/model/json.hpp"
+#include "runtime/core/text/utf8.hpp"
+#include "runtime/files/json.hpp"
 
 #include <algorithm>
 #include <unordered_map>

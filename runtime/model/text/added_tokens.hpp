@@ -1,13 +1,14 @@
 // runtime/model/text/added_tokens.hpp -- "added_tokens": found before all else.
 //
-// Tokens that stand in the text as they are, such as <|endoftext|>. Those that
-// are not "normalized" are found in the text itself, the others in what the
-// normalizer made of it, each time the leftmost and there the longest.
-// lstrip and rstrip take the white space beside them too; single_word wants no
-// word character beside.
+// Tokens that appear literally in the text, such as <|endoftext|>. Those that
+// are not "normalized" are found in the text itself, the others in the output
+// of the normalizer; each time the leftmost, and there the longest. lstrip and
+// rstrip also take the white space beside them; single_word requires that no
+// word character is beside.
 //
 // Threads: immutable.
-// Cost:    a step down a tree of bytes per byte of text, longest token at most.
+// Cost:    for each byte of text, steps down a tree of bytes, at most the
+//          longest token.
 // Errors:  parse: an id that disagrees with the vocabulary or the order.
 // Source:  `tokenizers` 0.23, tokenizer/added_vocabulary.rs
 #pragma once
@@ -22,15 +23,16 @@
 
 namespace shoal::model::text {
 
-/// Added tokens of a file; bytes of one; bytes of all, as the normalizer makes
-/// them: four times a file of the largest size could not hold more.
+/// Limits: added tokens of a file; bytes of one; bytes of all after the
+///         normalizer:
+/// four times more than a file of the largest size could hold.
 inline constexpr std::size_t added_tokens_max = 1u << 18;
 inline constexpr std::size_t added_token_bytes_max = 4096;
 inline constexpr std::size_t added_forms_bytes_max = 512u << 20;
 
 struct added_token {
   std::string content;
-  std::string form; ///< as the normalizer leaves it, if it is normalized
+  std::string form; ///< after the normalizer, if it is normalized
   token_id id = 0;
   bool single_word = false;
   bool lstrip = false;
@@ -39,7 +41,7 @@ struct added_token {
   bool special = false;
 };
 
-/// A part of a text: a token, or what lies between two (token < 0).
+/// A part of a text: a token, or the text between two (token < 0).
 struct section {
   std::size_t first = 0;
   std::size_t last = 0;

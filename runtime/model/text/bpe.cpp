@@ -1,7 +1,7 @@
 // runtime/model/text/bpe.cpp -- byte pair encoding of one piece of text.
 #include "runtime/model/text/bpe.hpp"
 
-#include "runtime/core/utf8.hpp"
+#include "runtime/core/text/utf8.hpp"
 
 #include <algorithm>
 #include <cstdio>
@@ -56,8 +56,8 @@ void word_cache::put(std::string_view word, const token_id* first,
   e.tokens.assign(first, first + count);
 }
 
-/// A piece under way: the symbols of the word that is being read, and what
-/// came of the words before.
+/// A piece in progress: the symbols of the word that is being read, and the
+/// result of the words before.
 struct bpe::reading {
   std::string_view piece;
   word_cache& cache;
@@ -67,14 +67,16 @@ struct bpe::reading {
   std::optional<symbol> unk; ///< an unknown token that others may join
 };
 
-/// Adds a symbol; if no merge joins it with the last, that word is complete.
+/// Adds a symbol; if no merge joins it with the last one, that word is
+/// complete.
 status bpe::add(reading& r, symbol next) const {
   if (!r.word.empty() && cuts_
       && joins_.find(pair_key(r.word.back().id, next.id)) == nullptr)
     end_word(r, next.first);
   if (r.word.size() == word_symbols_max)
-    return failure{"a word of more than " + std::to_string(word_symbols_max)
-                   + " characters, of a text that nothing cuts"};
+    return failure{"text has a run of more than "
+                   + std::to_string(word_symbols_max)
+                   + " characters without a word boundary"};
   r.word.push_back(next);
   return done{};
 }
@@ -83,7 +85,7 @@ status bpe::add(reading& r, symbol next) const {
 void bpe::end_word(reading& r, std::size_t last) const {
   if (r.word.empty())
     return;
-  // What a word becomes depends on its text only, but for unknown tokens,
+  // The result of a word depends on its text only, except for unknown tokens,
   // which may stand for more text than their own.
   const std::size_t first = r.word.front().first;
   const bool cached = r.cached && r.word.size() > 1 && last > first
@@ -124,8 +126,8 @@ status bpe::read_characters(reading& r) const {
     auto token = [&](char c) { return bytes_[static_cast<unsigned char>(c)]; };
     if (byte_fallback_
         && std::ranges::all_of(bytes, [&](char c) { return token(c) >= 0; })) {
-      // A waiting unknown token comes behind these bytes, as it does in
-      // `tokenizers`; it takes a vocabulary with some bytes missing.
+      // A waiting unknown token comes after these bytes, as in `tokenizers`.
+      // This only happens if the vocabulary lacks some bytes.
       for (std::size_t i = 0; i < bytes.size(); ++i) {
         if (status added = add(r, {token(bytes[i]), first + i}); !added)
           return added;
@@ -133,7 +135,7 @@ status bpe::read_characters(reading& r) const {
       continue;
     }
     if (!has_unk_)
-      continue; // a character that nothing stands for is left out
+      continue; // a character without any token is left out
     if (!unk_)
       return failure{"the text has the character '" + std::string(bytes)
                      + "', which has no token, and unk_token \"" + unk_token_
@@ -214,7 +216,7 @@ void bpe::merge_word(const std::vector<symbol>& word,
       continue;
     const merge* still = candidate_at(top.at);
     if (still == nullptr || still->id != top.id)
-      continue; // either side has become something else
+      continue; // one of the sides has merged already
     link& right = list[left.next];
     left.id = top.id;
     left.next = right.next;

@@ -1,15 +1,15 @@
 // runtime/model/text/bpe.hpp -- byte pair encoding of one piece of text.
 //
-// A piece is cut into characters; what the vocabulary lacks becomes its bytes
-// (byte_fallback) or the unknown token. Then the neighbours with the lowest
-// rank merge, leftmost first, until none is in the table of merges.
+// A piece is cut into characters; a character that the vocabulary lacks becomes
+// its bytes (byte_fallback) or the unknown token. Then the neighbours with the
+// lowest rank merge, leftmost first, until no pair is in the table of merges.
 //
-// Neighbours whose border no merge can ever cross are cut apart first: merges
-// join the last character of one token with the first of another, so a pair
-// of characters that no merge joins stays two tokens whatever is around it.
-// That changes no token and makes words of a long piece (families without
-// pre-tokenizer give a whole text as one), which the cache then knows. Where
-// merges take bytes or the unknown token, whose texts are no characters, no
+// Neighbours are first separated if no merge can ever cross their border:
+// merges join the last character of one token with the first of another, so a
+// pair of characters that no merge joins stays two tokens whatever is around
+// it. This changes no token, and makes words of a long piece (families without
+// pre-tokenizer pass a whole text as one), which the cache then knows. If
+// merges take bytes or the unknown token, whose texts are not characters, no
 // piece is cut.
 //
 // Threads: bpe is immutable; a word_cache belongs to one thread.
@@ -36,9 +36,10 @@ namespace shoal::model::text {
 
 using kernels::token_id;
 
-/// Entries of a vocabulary; bytes of one, of which a decoder shows as many as
-/// ids are asked for (known files have some hundred at most); merges; how far ids may leave numbers out;
-/// characters of a word (most of 2 GiB of memory).
+/// Limits: entries of a vocabulary; bytes of a token (a decoder shows that many
+///         for each
+/// requested id; known files have some hundred at most); merges; the largest
+/// gap between ids; characters of a word (at most 2 GiB of memory).
 inline constexpr std::size_t vocabulary_tokens_max = 1u << 22;
 inline constexpr std::size_t token_bytes_max = 1u << 16;
 inline constexpr std::size_t merges_max = 1u << 23;
@@ -55,8 +56,8 @@ struct text_hash {
 using vocabulary =
   std::unordered_map<std::string, token_id, text_hash, std::equal_to<>>;
 
-/// The tokens of words that were seen last. A word has one place, given by
-/// its hash, and gives way to the next that falls there.
+/// The tokens of recent words. A word has one place, given by its hash, and is
+/// replaced by the next word with that place.
 class word_cache {
 public:
   static constexpr std::size_t words_max = 1u << 15;

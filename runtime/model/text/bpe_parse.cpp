@@ -1,6 +1,6 @@
 // runtime/model/text/bpe_parse.cpp -- "model" of a tokenizer.json, checked.
-#include "runtime/core/utf8.hpp"
-#include "runtime/model/json.hpp"
+#include "runtime/core/text/utf8.hpp"
+#include "runtime/files/json.hpp"
 #include "runtime/model/text/bpe.hpp"
 
 #include <algorithm>
@@ -30,7 +30,7 @@ std::uint64_t pair_key(token_id left, token_id right) {
          | static_cast<std::uint32_t>(right);
 }
 
-/// A text of the file inside a message.
+/// A text of the file, as quoted in a message.
 std::string in_quotes(std::string_view text) {
   return shown(nlohmann::json(text));
 }

@@ -1,7 +1,7 @@
 // runtime/model/text/byte_level.cpp -- bytes as printable characters, GPT-2's.
 #include "runtime/model/text/byte_level.hpp"
 
-#include "runtime/core/utf8.hpp"
+#include "runtime/core/text/utf8.hpp"
 
 namespace shoal::model::text {
 

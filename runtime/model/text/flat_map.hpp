@@ -1,8 +1,8 @@
 // runtime/model/text/flat_map.hpp -- a hash table from 64-bit keys, filled
 // once.
 //
-// Open addressing in one array, at most half full; for look-ups on the path
-// of every character. No erase. The key ~0 is not allowed.
+// Open addressing in one array, at most half full; for look-ups for every
+// character. No erase. The key ~0 is not allowed.
 #pragma once
 
 #include "runtime/core/assert.hpp"
@@ -17,7 +17,7 @@ namespace shoal::model::text {
 template <class Value>
 class flat_map {
 public:
-  /// Makes room for `count` keys; what was there is lost.
+  /// Makes room for `count` keys; existing keys are lost.
   explicit flat_map(std::size_t count = 0)
     : slots_(std::bit_ceil(count * 2 + 2)), room_(count) {}
 
@@ -45,7 +45,7 @@ private:
     Value value{};
   };
 
-  /// Where the key is, or would go.
+  /// The place where the key is, or would be inserted.
   std::size_t place(std::uint64_t key) const noexcept {
     const std::size_t mask = slots_.size() - 1;
     std::uint64_t h = key * 0x9e3779b97f4a7c15ull;

@@ -1,9 +1,9 @@
 // runtime/model/text/hf_tokenizer.cpp -- tokenizer.json: text to ids and back.
 #include "runtime/model/text/hf_tokenizer.hpp"
 
-#include "runtime/core/utf8.hpp"
-#include "runtime/model/file_io.hpp"
-#include "runtime/model/json.hpp"
+#include "runtime/core/text/utf8.hpp"
+#include "runtime/files/file_io.hpp"
+#include "runtime/files/json.hpp"
 #include "runtime/model/text/added_tokens.hpp"
 #include "runtime/model/text/post_processor.hpp"
 #include "runtime/model/text/token_decoder.hpp"
@@ -41,7 +41,7 @@ struct tokenizer_parts {
 
 namespace {
 
-/// Fills the tables that go from ids to texts.
+/// Fills the tables from ids to texts.
 void index_ids(tokenizer_parts& parts) {
   std::size_t count = 0;
   auto reach = [&](token_id id) {

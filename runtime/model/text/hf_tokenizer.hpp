@@ -7,21 +7,22 @@
 //        -> BPE, piece by piece -> post-processor -> ids
 //   ids  -> texts of tokens -> decoder -> text
 //
-// What is not UTF-8 in a text counts as U+FFFD, one for each maximal broken
-// part, which is what a reader in Python with errors="replace" hands on.
+// Invalid UTF-8 in a text counts as U+FFFD, one for each maximal broken part,
+// as a Python reader with errors="replace" returns it.
 //
 // Units:   sizes in bytes. Ids are those of the file.
 // Threads: hf_tokenizer is immutable and cheap to copy; an encoder and a
 //          decode_stream belong to one thread each.
-// Cost:    encode O(n log n) in the longest word, O(n) else; memory 3 to 5
-//          times the text, 50 bytes a character of the longest word.
-// Errors:  a failure names file, key and what is wrong; what the file asks
-//          for and is not done (dropout, truncation, padding) is a notice.
+// Cost:    encode O(n log n) in the longest word, otherwise O(n); memory 3 to 5
+//          times the text, 50 bytes per character of the longest word.
+// Errors:  a failure names the file, the key and the error. Settings of the
+//          file that are not supported (dropout, truncation, padding) give a
+//          notice.
 #pragma once
 
 #include "kernels/tensor.hpp"
-#include "runtime/model/result.hpp"
-#include "runtime/model/text/regex.hpp" // text_bytes_max
+#include "runtime/core/result.hpp"
+#include "runtime/model/text/patterns/regex.hpp" // text_bytes_max
 
 #include <cstdint>
 #include <filesystem>
@@ -52,7 +53,7 @@ public:
         std::string_view where = "tokenizer.json",
         std::string_view config_where = "tokenizer_config.json");
 
-  /// The highest id and one: what a model's vocab_size must reach.
+  /// The highest id plus one: the least vocab_size of a model.
   std::size_t id_count() const;
   std::optional<token_id> id_of(std::string_view token) const;
   /// bos_token and eos_token of tokenizer_config.json.
@@ -60,7 +61,7 @@ public:
   std::optional<token_id> eos() const;
   const std::vector<std::string>& notices() const;
 
-  /// The text of ids; ids without token give none.
+  /// The text of ids; ids without a token add nothing.
   std::string
   decode(std::span<const token_id> ids, bool skip_special = true) const;
 
@@ -72,7 +73,7 @@ private:
   std::shared_ptr<const tokenizer_parts> parts_;
 };
 
-/// Reads tokenizer.json and, where there is one, tokenizer_config.json.
+/// Reads tokenizer.json and, if there is one, tokenizer_config.json.
 result<hf_tokenizer> read_tokenizer(const std::filesystem::path& directory);
 
 /// Encodes texts one after the other and remembers words.
@@ -82,7 +83,8 @@ public:
   ~encoder();
   encoder(encoder&&) noexcept;
 
-  /// @param add_special what the post-processor puts around a text, too
+  /// @param add_special whether to add what the post-processor puts around a
+  /// text
   result<std::vector<token_id>>
   encode(std::string_view text, bool add_special = true);
 
@@ -92,8 +94,8 @@ private:
   std::unique_ptr<memory> memory_;
 };
 
-/// Decodes ids as they come; never gives half a character. What it gives is
-/// what decode() gives, but for broken runs of bytes (token_decoder.hpp).
+/// Decodes ids as they come; never returns half a character. Returns the same
+/// as decode(), except for broken runs of bytes (token_decoder.hpp).
 class decode_stream {
 public:
   explicit decode_stream(hf_tokenizer tokenizer, bool skip_special = true);
@@ -101,7 +103,7 @@ public:
   decode_stream(decode_stream&&) noexcept;
 
   std::string push(token_id id);
-  /// What was kept back; broken characters as U+FFFD.
+  /// The text held back; broken characters as U+FFFD.
   std::string finish();
 
 private:

@@ -1,15 +1,15 @@
 // runtime/model/text/json_view.hpp -- a JSON value and the path to it.
 //
-// Reading a deep file with a check at every key: the views of one file share
-// one fault, the first is kept, and what is read behind it has no meaning. A
-// caller checks once, at the end, and before it allocates or loops.
+// For reading a deep file with a check at every key. The views of one file
+// share one fault, and keep the first; values read after it have no meaning. A
+// caller checks for a fault at the end, and before it allocates or loops.
 //
-// Errors: the fault names file, path and what is wrong. Private to this
+// Errors: the fault names the file, the path and the error. Private to this
 //         folder's sources (nlohmann/json).
 #pragma once
 
-#include "runtime/core/shown.hpp"
-#include "runtime/model/result.hpp"
+#include "runtime/core/result.hpp"
+#include "runtime/core/text/shown.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -22,7 +22,8 @@ namespace shoal::model::text {
 /// Nested "Sequence" components and the components of one file.
 inline constexpr int nesting_max = 8;
 inline constexpr std::size_t components_max = 256;
-/// Of a fault, behind the path: a sentence with two or three texts of the file.
+/// The bytes of a fault after the path: a sentence with two or three quoted
+/// texts.
 inline constexpr std::size_t fault_bytes_max = 1024;
 
 class json_view {
@@ -30,7 +31,7 @@ public:
   json_view(const nlohmann::json& value, std::string path, std::string& fault)
     : value_(&value), path_(std::move(path)), fault_(&fault) {}
 
-  /// The member of an object; a view of null if it has none or is none.
+  /// The member of an object; a view of null if there is none, or no object.
   json_view operator[](std::string_view key) const {
     static const nlohmann::json null;
     const std::string path = path_ + "." + std::string(key);
@@ -57,7 +58,7 @@ public:
   const nlohmann::json& raw() const { return *value_; }
   const std::string& path() const { return path_; }
 
-  /// How many elements an array has, at most `max`; 0 if it is none.
+  /// The number of elements of an array, at most `max`; 0 if it is no array.
   std::size_t array(std::size_t max) const {
     if (!value_->is_array()) {
       fail("is not an array");
@@ -80,7 +81,7 @@ public:
       fail("is neither true nor false");
     return value_->is_boolean() && value_->get<bool>();
   }
-  /// As boolean(), with a value for what is missing or null.
+  /// Like boolean(), with a default if it is missing or null.
   bool boolean(bool usual) const { return is_null() ? usual : boolean(); }
   std::uint64_t number(std::uint64_t max) const {
     if (!value_->is_number_unsigned() || value_->get<std::uint64_t>() > max) {

@@ -1,7 +1,7 @@
-// runtime/model/text/normalizer.cpp -- "normalizer": text into other text.
+// runtime/model/text/normalizer.cpp -- "normalizer": rewrites text.
 #include "runtime/model/text/normalizer.hpp"
 
-#include "runtime/core/utf8.hpp"
+#include "runtime/core/text/utf8.hpp"
 
 namespace shoal::model::text {
 

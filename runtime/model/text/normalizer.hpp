@@ -1,15 +1,15 @@
-// runtime/model/text/normalizer.hpp -- "normalizer": text into other text.
+// runtime/model/text/normalizer.hpp -- "normalizer": rewrites text.
 //
 // NFC, NFD, NFKC, NFKD, Prepend, Replace, Lowercase, Strip, StripAccents and
 // Sequence of them. Immutable: safe from several threads.
 //
-// Errors: parse: an unknown type is named. apply: what regex and utf8proc say,
+// Errors: parse: an unknown type is named. apply: errors of regex and utf8proc,
 //         and a text that grows beyond grown_bytes_max (regex.hpp).
 #pragma once
 
 #include "runtime/model/text/json_view.hpp"
-#include "runtime/model/text/regex.hpp"
-#include "runtime/model/text/unicode.hpp"
+#include "runtime/model/text/patterns/regex.hpp"
+#include "runtime/model/text/patterns/unicode.hpp"
 
 #include <variant>
 #include <vector>

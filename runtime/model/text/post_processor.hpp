@@ -23,12 +23,13 @@ public:
   /// null: nothing is added. Ids must be below `id_limit`.
   static post_processor parse(const json_view& from, std::size_t id_limit);
 
-  /// The tokens before and behind a text, from tokenizer_config.json.
+  /// The tokens before and after a text, from tokenizer_config.json.
   static post_processor
   around(std::vector<token_id> before, std::vector<token_id> behind);
 
   void apply(std::vector<token_id>& tokens) const;
-  /// Whether a template says what is around a text, be it nothing.
+  /// Whether a template defines the tokens around a text, even if there are
+  /// none.
   bool decides() const { return decides_; }
 
 private:

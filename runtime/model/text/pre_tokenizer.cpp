@@ -1,10 +1,10 @@
-// runtime/model/text/pre_tokenizer.cpp -- "pre_tokenizer": text into pieces.
+// runtime/model/text/pre_tokenizer.cpp -- "pre_tokenizer": cuts text into pieces.
 #include "runtime/model/text/pre_tokenizer.hpp"
 
-#include "runtime/core/utf8.hpp"
+#include "runtime/core/text/utf8.hpp"
 #include "runtime/model/text/byte_level.hpp"
 #include "runtime/model/text/normalizer.hpp"
-#include "runtime/model/text/unicode.hpp"
+#include "runtime/model/text/patterns/unicode.hpp"
 
 #include <algorithm>
 
@@ -82,7 +82,7 @@ status cut(piece_list& list, split_behaviour behaviour, bool invert,
   return done{};
 }
 
-/// Writes every piece anew; `write` appends a piece to its last argument.
+/// Rewrites every piece; `write` appends a piece to its last argument.
 template <class Write>
 void rewrite(piece_list& list, Write write) {
   std::string text;

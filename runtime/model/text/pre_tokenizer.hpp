@@ -1,31 +1,35 @@
-// runtime/model/text/pre_tokenizer.hpp -- "pre_tokenizer": text into pieces.
+// runtime/model/text/pre_tokenizer.hpp -- "pre_tokenizer": cuts text into pieces.
 //
 // ByteLevel, Split, Metaspace, Digits, WhitespaceSplit and Sequence of them.
-// Tokens never reach over the border of a piece. Pieces are ranges of one
-// text, which a step may also rewrite. Immutable: safe from several threads.
+// Tokens never cross the border of a piece. Pieces are ranges of one text,
+// which a step may also rewrite. Immutable: safe from several threads.
 //
 // Cost:   one pass over the text for each step.
-// Errors: parse: an unknown type is named. apply: what regex says, and a text
+// Errors: parse: an unknown type is named. apply: errors of regex, and a text
 //         that grows beyond grown_bytes_max (regex.hpp).
 #pragma once
 
 #include "runtime/model/text/json_view.hpp"
-#include "runtime/model/text/regex.hpp"
+#include "runtime/model/text/patterns/regex.hpp"
 
 #include <variant>
 #include <vector>
 
 namespace shoal::model::text {
 
-/// Into what GPT-2 cuts a text; a match for every character.
+/// The pattern of GPT-2's pieces; it matches every character.
 inline constexpr std::string_view gpt2_pattern =
   R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
+
+/// The same for Qwen 2.
+inline constexpr std::string_view qwen2_pattern =
+  R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 
 /// Bytes [first, last) of the text.
 struct piece {
   std::size_t first = 0;
   std::size_t last = 0;
-  bool at_start = false; ///< nothing of the original text is before it
+  bool at_start = false; ///< no part of the original text is before it
 };
 
 struct piece_list {
@@ -37,8 +41,8 @@ struct piece_list {
   }
 };
 
-/// What becomes of a match: a piece of its own, nothing, part of the piece
-/// before or behind, or one piece with the matches beside it.
+/// The treatment of a match: a piece of its own, removed, part of the piece
+/// before or after, or one piece with adjacent matches.
 enum class split_behaviour {
   isolated,
   removed,

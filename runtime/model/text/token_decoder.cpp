@@ -1,7 +1,7 @@
-// runtime/model/text/token_decoder.cpp -- "decoder": tokens' texts as one text.
+// runtime/model/text/token_decoder.cpp -- "decoder": joins the texts of tokens.
 #include "runtime/model/text/token_decoder.hpp"
 
-#include "runtime/core/utf8.hpp"
+#include "runtime/core/text/utf8.hpp"
 #include "runtime/model/text/byte_level.hpp"
 
 #include <algorithm>
@@ -242,7 +242,7 @@ std::string text_stream::finish() {
   return out;
 }
 
-/// What of the bytes kept back is certain; at the end, everything.
+/// The part of the held-back bytes that is certain; at the end, all of it.
 std::string text_stream::bytes_of_run(std::size_t step, bool at_end) {
   const bool each = // ByteFallback replaces every byte, ByteLevel a broken part
     std::holds_alternative<byte_fallback_decoding>(decoder_->steps_[step]);
@@ -264,7 +264,7 @@ std::string text_stream::bytes_of_run(std::size_t step, bool at_end) {
   return out;
 }
 
-/// Gives a text to a step, and what comes of it to the next.
+/// Passes a text to a step, and its result to the next step.
 void text_stream::pass(std::size_t step, std::string text,
                        std::size_t bytes_max, std::string& out) {
   if (step == decoder_->steps_.size()) {

@@ -1,20 +1,21 @@
-// runtime/model/text/token_decoder.hpp -- "decoder": tokens' texts as one text.
+// runtime/model/text/token_decoder.hpp -- "decoder": joins the texts of tokens.
 //
 // ByteLevel, Replace, ByteFallback, Fuse, Strip, Metaspace and Sequence of
 // them. A step turns a list of texts into another; the last list is joined.
 // Without a decoder the texts are joined by spaces, as `tokenizers` does.
 //
-// text_stream does the same token by token and gives each character as soon
-// as it is whole. It differs from decode() in one point: a run of byte tokens
-// that begins well and then breaks has been shown as far as it was well, where
-// decode() replaces each byte of the run. Chains that change a text after
-// fusing it, other than by Strip at its start, are given at the end only.
+// text_stream does the same token by token and returns each character as soon
+// as it is complete. It differs from decode() in one point: if a run of byte
+// tokens begins with valid characters and then breaks, these have been shown
+// already, while decode() replaces each byte of the run. Chains that change a
+// text after fusing it, other than by Strip at its start, are returned only at
+// the end.
 //
 // Threads: token_decoder is immutable; a stream belongs to one thread, and
 //          its decoder outlives it.
-// Errors:  parse: an unknown type is named. A pattern that gives up (regex), or
-//          a Replace by which the text would grow beyond grown_bytes_max,
-//          leaves the text as it is.
+// Errors:  parse: an unknown type is named. The text stays unchanged if a
+//          pattern gives up (regex), or if a Replace would make the text grow
+//          beyond grown_bytes_max.
 #pragma once
 
 #include "runtime/model/text/json_view.hpp"
@@ -28,13 +29,13 @@
 
 namespace shoal::model::text {
 
-/// Characters that Strip takes off an end, at most.
+/// Characters that Strip removes from an end, at most.
 inline constexpr std::size_t strip_characters_max = 1u << 16;
 
 struct byte_level_decoding {};
 struct byte_fallback_decoding {};
 struct fuse_decoding {};
-/// Takes up to `start` (`stop`) of this character off each text's ends.
+/// Removes up to `start` (`stop`) of this character from each text's ends.
 struct strip_decoding {
   char32_t content = 0;
   std::size_t start = 0;
@@ -64,19 +65,19 @@ class text_stream {
 public:
   explicit text_stream(const token_decoder& decoder);
 
-  /// @returns what is certain now, in whole characters.
+  /// @returns the text that is certain now, in whole characters.
   std::string push(std::string_view token);
   std::string finish();
 
 private:
-  /// What step i keeps between tokens.
+  /// The state of step i between tokens.
   struct state {
-    std::string pending;  ///< bytes that are no whole character yet
+    std::string pending;  ///< bytes that are not a whole character yet
     bool started = false; ///< a token has passed
     std::size_t cut = 0;  ///< characters that were stripped at the start
     bool cutting = true;
   };
-  /// @param bytes_max that may be made of the token's text
+  /// @param bytes_max limits the text made of the token's text
   void pass(std::size_t step, std::string text, std::size_t bytes_max,
             std::string& out);
   void end(std::size_t step, std::string& out);
@@ -85,7 +86,7 @@ private:
   const token_decoder* decoder_;
   std::vector<state> states_;
   std::vector<bool> fused_;       ///< the step sees one text in parts
-  std::vector<std::string> held_; ///< all tokens, where only the end can tell
+  std::vector<std::string> held_; ///< all tokens, if only the end can decide
   bool hold_ = false;
 };
 

@@ -1,7 +1,8 @@
-// runtime/model/text/tokenizer_json.cpp -- a tokenizer.json, written.
+// runtime/model/text/tokenizer_json.cpp -- writes a tokenizer.json.
 #include "runtime/model/text/tokenizer_json.hpp"
 
-#include "runtime/model/json.hpp"
+#include "runtime/files/json.hpp"
+#include "runtime/model/text/pre_tokenizer.hpp" // qwen2_pattern
 
 namespace shoal::model::text {
 
@@ -9,12 +10,29 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-/// @param prefix  a decoder has it as it is when left out; it does nothing
-json byte_level(bool prefix) {
+/// @param prefix  in a decoder its default value; it does nothing there
+/// @param cuts    by GPT-2's pattern; in a decoder it does nothing
+json byte_level(bool prefix, bool cuts) {
   return {{"type", "ByteLevel"},
           {"add_prefix_space", prefix},
           {"trim_offsets", true},
-          {"use_regex", true}};
+          {"use_regex", cuts}};
+}
+
+json normalizer_of(word_rules words) {
+  return words == word_rules::qwen2 ? json{{"type", "NFC"}} : json();
+}
+
+json pre_tokenizer_of(word_rules words) {
+  if (words == word_rules::gpt2)
+    return byte_level(false, true);
+  const json split = {{"type", "Split"},
+                      {"pattern", {{"Regex", qwen2_pattern}}},
+                      {"behavior", "Isolated"},
+                      {"invert", false}};
+  json out = {{"type", "Sequence"}};
+  out["pretokenizers"] = json::array({split, byte_level(false, false)});
+  return out;
 }
 
 /// Puts a token before a text.
@@ -45,11 +63,11 @@ std::string to_json(const bpe_description& from) {
                                    {"rstrip", false},
                                    {"normalized", false},
                                    {"special", true}});
-  all["normalizer"] = nullptr;
-  all["pre_tokenizer"] = byte_level(false);
+  all["normalizer"] = normalizer_of(from.words);
+  all["pre_tokenizer"] = pre_tokenizer_of(from.words);
   all["post_processor"] =
     from.begin.empty() ? json() : begin_template(from.begin);
-  all["decoder"] = byte_level(true);
+  all["decoder"] = byte_level(true, true);
   json model = {{"type", "BPE"},
                 {"dropout", nullptr},
                 {"unk_token", nullptr},
@@ -58,7 +76,7 @@ std::string to_json(const bpe_description& from) {
                 {"fuse_unk", false},
                 {"byte_fallback", false},
                 {"ignore_merges", false}};
-  // As the vector that it is: an ordered map looks for every new key.
+  // As a vector: an ordered map would search for every new key.
   json::object_t vocabulary;
   for (std::size_t id = 0; id < from.tokens.size(); ++id)
     vocabulary.json::object_t::Container::emplace_back(from.tokens[id], id);
@@ -79,6 +97,10 @@ tokenizer_config_json(const std::string& begin, std::uint64_t length_max) {
   if (!begin.empty()) {
     o["bos_token"] = begin;
     o["eos_token"] = begin;
+  } else { // or a class of transformers adds those that it has by default
+    for (const char* none :
+         {"bos_token", "eos_token", "unk_token", "pad_token"})
+      o[none] = nullptr;
   }
   return json_text(o, 2) + "\n";
 }

@@ -5,6 +5,8 @@
 // transformers, vLLM and others read it, and saving it again changes nothing.
 #pragma once
 
+#include "runtime/model/config/word_rules.hpp"
+
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -12,12 +14,13 @@
 
 namespace shoal::model::text {
 
-/// A tokenizer: GPT-2's pattern cuts the text into words, their bytes merge.
+/// A tokenizer.
 struct bpe_description {
+  word_rules words = word_rules::gpt2;
   std::vector<std::string> tokens; ///< by id; bytes as byte_level.hpp has them
   /// In their order; each joins two tokens.
   std::vector<std::pair<std::uint32_t, std::uint32_t>> merges;
-  /// Stands before each text and is the first token; empty: there is none.
+  /// Comes before each text and is the first token; empty: there is none.
   std::string begin;
 };
 
@@ -25,7 +28,7 @@ struct bpe_description {
 std::string to_json(const bpe_description& from);
 
 /// The text of a tokenizer_config.json.
-/// @param begin  as above: what begins a text also ends one
+/// @param begin  as above: the token that begins a text also ends one
 std::string
 tokenizer_config_json(const std::string& begin, std::uint64_t length_max);
 

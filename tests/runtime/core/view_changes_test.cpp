@@ -1,6 +1,6 @@
 // tests/runtime/core/view_changes_test.cpp -- each change of a view is said.
 #include "runtime/core/view_changes.hpp"
-#include "tests/runtime/core/plan_fixture.hpp"
+#include "tests/runtime/core/planning/plan_fixture.hpp"
 
 #include <functional>
 

@@ -3,7 +3,7 @@
 
 #include "kernels/backend.hpp"
 #include "kernels/thread_team.hpp"
-#include "runtime/model/hf_directory.hpp"
+#include "runtime/model/hf/hf_directory.hpp"
 #include "runtime/model/stage_model.hpp"
 
 #include <filesystem>

@@ -6,7 +6,7 @@
 // JSON list. tests/golden/check_roundtrip.py compares both with transformers.
 #include "kernels/backend.hpp"
 #include "kernels/thread_team.hpp"
-#include "runtime/model/hf_directory.hpp"
+#include "runtime/model/hf/hf_directory.hpp"
 #include "runtime/model/stage_model.hpp"
 
 #include <cstdio>

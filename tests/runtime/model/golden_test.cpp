@@ -1,7 +1,7 @@
 // tests/runtime/model/golden_test.cpp -- against PyTorch and transformers.
 //
 // The files are made by tests/golden/make_goldens.py.
-#include "runtime/model/generate.hpp"
+#include "runtime/model/decode/generate.hpp"
 #include "tests/runtime/model/fixture.hpp"
 
 #include <boost/test/data/monomorphic.hpp>

@@ -1,5 +1,5 @@
 // tests/runtime/model/stage_model_test.cpp -- stages: bits and gradients.
-#include "kernels/cpu/features.hpp"
+#include "kernels/cpu/isa/features.hpp"
 #include "runtime/model/stage_model.hpp"
 #include "tests/runtime/model/fixture.hpp"
 #include "tests/support/tolerance.hpp"

@@ -3,7 +3,10 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <functional>
+#include <set>
 #include <thread>
+#include <utility>
 
 namespace shoal::runtime {
 namespace {
@@ -14,28 +17,55 @@ core::peer_id peer(std::uint8_t n) {
   return id;
 }
 
-/// A gate that writes down what passes.
+/// Writes down what passes.
+class passed final : public message_handler {
+public:
+  void take(const peer& f, core::cluster::message&& m) override { add(f, m); }
+  void take(const peer& f, core::job_message&& m) override { add(f, m); }
+  void take(const peer& f, link_credit&& m) override { add(f, m); }
+  void take(const peer& f, blob_request&& m) override { add(f, m); }
+  void take(const peer& f, blob_chunk&& m) override { add(f, m); }
+  void take(const peer& f, paired_address&& m) override { add(f, m); }
+  void take(const peer& f, role_message&& m) override { add(f, m); }
+  void take(const peer& f, client_request&& m) override { add(f, m); }
+  void take(const peer& f, client_reply&& m) override { add(f, m); }
+  void take(const peer& f, link_probe&& m) override { add(f, m); }
+
+  std::vector<std::uint64_t> attempts() const {
+    std::vector<std::uint64_t> list;
+    for (const envelope& e : seen)
+      list.push_back(std::get<link_credit>(e).attempt);
+    return list;
+  }
+
+  std::vector<envelope> seen;
+  std::function<void(const envelope&)> then; ///< after each
+
+private:
+  template <class Message>
+  void add(const peer&, Message& m) {
+    seen.emplace_back(std::in_place_type<Message>, std::move(m));
+    if (then)
+      then(envelope(seen.back()));
+  }
+};
+
 struct world {
-  struct passed {
-    core::peer_id from;
-    envelope what;
-  };
   void credit(std::uint8_t from, std::uint64_t attempt) {
     link_credit c;
     c.attempt = attempt;
     door.take(peer(from), envelope(c), 100);
   }
-  std::vector<std::uint64_t> attempts() const {
-    std::vector<std::uint64_t> list;
-    for (const auto& p : seen)
-      list.push_back(std::get<link_credit>(p.what).attempt);
-    return list;
-  }
-  std::vector<passed> seen;
-  gate door{[this](const core::peer_id& from, envelope&& e) {
-    seen.push_back({from, std::move(e)});
-  }};
+  passed out;
+  std::vector<envelope>& seen = out.seen;
+  gate door{out};
 };
+
+/// One of each kind.
+template <std::size_t... Kind>
+std::vector<envelope> all_kinds(std::index_sequence<Kind...>) {
+  return {envelope(std::in_place_index<Kind>)...};
+}
 
 } // namespace
 
@@ -73,33 +103,49 @@ BOOST_AUTO_TEST_CASE(what_came_before_the_view_passes_with_it_in_order) {
   BOOST_TEST(w.seen.empty());
   w.door.members({peer(1), peer(2)});
   w.credit(1, 5);
-  BOOST_TEST(w.attempts() == (std::vector<std::uint64_t>{0, 1, 2, 3, 4, 5}),
+  BOOST_TEST(w.out.attempts() == (std::vector<std::uint64_t>{0, 1, 2, 3, 4, 5}),
              boost::test_tools::per_element());
   BOOST_TEST(w.door.dropped() == 0);
 }
 
 BOOST_AUTO_TEST_CASE(what_comes_while_others_are_released_waits_its_turn) {
-  std::vector<std::uint64_t> seen;
-  gate* self = nullptr;
-  gate door([&](const core::peer_id&, envelope&& e) {
+  world w;
+  w.out.then = [&](const envelope& e) {
     const auto attempt = std::get<link_credit>(e).attempt;
-    seen.push_back(attempt);
-    if (attempt >= 3)
-      return;
-    // As from the progress thread, in the middle of the release.
-    link_credit c;
-    c.attempt = attempt + 3;
-    std::thread([&] { self->take(peer(1), envelope(c), 100); }).join();
-  });
-  self = &door;
-  for (std::uint64_t i = 0; i < 3; ++i) {
-    link_credit c;
-    c.attempt = i;
-    door.take(peer(1), envelope(c), 100);
-  }
-  door.members({peer(1)});
-  BOOST_TEST(seen == (std::vector<std::uint64_t>{0, 1, 2, 3, 4, 5}),
+    if (attempt
+        < 3) // as from the progress thread, in the middle of the release
+      std::thread([&] { w.credit(1, attempt + 3); }).join();
+  };
+  for (std::uint64_t i = 0; i < 3; ++i)
+    w.credit(1, i);
+  w.door.members({peer(1)});
+  BOOST_TEST(w.out.attempts() == (std::vector<std::uint64_t>{0, 1, 2, 3, 4, 5}),
              boost::test_tools::per_element());
+}
+
+/// What a stranger says is held or passes, and nothing is taken for another
+/// kind on the way.
+BOOST_AUTO_TEST_CASE(each_kind_is_dispatched_as_the_kind_that_it_is) {
+  const auto kinds =
+    all_kinds(std::make_index_sequence<std::variant_size_v<envelope>>());
+  world w;
+  std::size_t held = 0;
+  for (const envelope& e : kinds) {
+    const std::size_t before = w.seen.size();
+    w.door.take(peer(1), envelope(e), 10);
+    held += senders_of(e) == senders::members;
+    if (senders_of(e) == senders::members)
+      BOOST_TEST(w.seen.size() == before);
+    else
+      BOOST_TEST(w.seen.back().index() == e.index());
+  }
+  BOOST_TEST(held == 5);
+  w.door.members({peer(1)});
+  BOOST_TEST(w.seen.size() == kinds.size());
+  std::set<std::size_t> indices;
+  for (const envelope& e : w.seen)
+    indices.insert(e.index());
+  BOOST_TEST(indices.size() == kinds.size());
 }
 
 BOOST_AUTO_TEST_CASE(an_expelled_peer_is_not_heard_until_it_is_admitted_anew) {

@@ -2,8 +2,8 @@
 //
 // The other end is a bare TLS fabric that holds the cluster key and sends what
 // no node of ours would.
-#include "node/swarm.hpp"
 #include "runtime/node/mesh.hpp"
+#include "tests/runtime/node/swarm.hpp"
 #include "transport/paired/address.hpp"
 #include "transport/shm/arena.hpp"
 
@@ -27,20 +27,39 @@ public:
   std::atomic<std::size_t> received{0};
 };
 
+/// Counts what a mesh tells.
+class recorder final : public mesh_handler {
+public:
+  using peer = core::peer_id;
+  void up(const peer&, std::uint64_t) override {}
+  void down(const peer&) override { ++downs; }
+  void connect_failed(const std::string&, std::error_code) override {}
+  void reached(const std::string&, const peer&) override {}
+  void refused(tls::refusal, const std::string&) override {}
+  void take(const peer&, core::cluster::message&&) override { ++received; }
+  void take(const peer&, core::job_message&&) override { ++received; }
+  void take(const peer&, blob_request&&) override { ++received; }
+  void take(const peer&, blob_chunk&&) override { ++received; }
+  void take(const peer&, role_message&&) override { ++received; }
+  void take(const peer&, client_reply&&) override { ++received; }
+  void take(const peer&, client_request&&) override { ++asked; }
+  void client_gone(const peer&) override {}
+  void say(const std::string& line) override { said.add(line); }
+
+  std::atomic<int> received{0};
+  std::atomic<int> asked{0};
+  std::atomic<int> downs{0};
+  tests::lines said;
+};
+
 struct world {
   world() {
-    mesh_hooks h;
-    h.up = [](const core::peer_id&, std::uint64_t) {};
-    h.down = [this](const core::peer_id&) { ++downs; };
-    h.connect_failed = [](const std::string&) {};
-    h.received = [this](const core::peer_id&, envelope&&) { ++received; };
-    h.say = [this](const std::string& line) { said.add(line); };
     mesh_config c;
     c.listen = "127.0.0.1:0";
     c.identity = tls::make_private_key();
     c.cluster_key = key;
     c.host = "here";
-    node = std::make_unique<mesh>(c, std::move(h));
+    node = std::make_unique<mesh>(c, told);
     node->open();
     far = std::make_unique<tls::fabric>(another(), heard);
     far->connect(node->address());
@@ -63,9 +82,7 @@ struct world {
   }
 
   const tls::shared_key key = tls::make_shared_key();
-  tests::lines said;
-  std::atomic<int> received{0};
-  std::atomic<int> downs{0};
+  recorder told;
   silent heard;
   std::unique_ptr<mesh> node;
   std::unique_ptr<tls::fabric> far;
@@ -93,7 +110,7 @@ BOOST_AUTO_TEST_CASE(a_paired_address_of_somebody_else_is_not_used) {
   core::peer_id victim{};
   victim[0] = 7;
   w.send(address_of(victim));
-  BOOST_TEST(!w.said.wait_for("an address that is not its own").empty());
+  BOOST_TEST(!w.told.said.wait_for("an address that is not its own").empty());
 }
 
 BOOST_AUTO_TEST_CASE(many_wrong_addresses_write_few_lines) {
@@ -104,8 +121,8 @@ BOOST_AUTO_TEST_CASE(many_wrong_addresses_write_few_lines) {
   for (int i = 0; i < 300; ++i)
     w.send(address_of(victim));
   w.send(core::cluster::message{}); // the last
-  BOOST_TEST(swarm::until([&] { return w.received == 1; }));
-  const auto said = w.said.count("an address that is not its own");
+  BOOST_TEST(swarm::until([&] { return w.told.received == 1; }));
+  const auto said = w.told.said.count("an address that is not its own");
   BOOST_TEST(said >= 1);
   BOOST_TEST(said < 100); // as many at once as there may be, and one a second
 }
@@ -116,9 +133,20 @@ BOOST_AUTO_TEST_CASE(roles_hear_members_only) {
   w.send(blob_request{});
   // Sent later, and it does pass: what comes from strangers is what joins.
   w.send(core::cluster::message{});
-  BOOST_TEST(swarm::until([&] { return w.received == 1; }));
+  BOOST_TEST(swarm::until([&] { return w.told.received == 1; }));
   w.node->set_members({w.far->id()});
-  BOOST_TEST(swarm::until([&] { return w.received == 3; }));
+  BOOST_TEST(swarm::until([&] { return w.told.received == 3; }));
+}
+
+BOOST_AUTO_TEST_CASE(a_peer_asks_for_its_client_only_what_is_handed_on) {
+  world w;
+  w.send(client_request{1, recover_force{}});
+  w.send(client_request{2, use_invite{}});
+  w.send(client_request{3, ask_status{}, "another"}); // not twice
+  w.send(client_request{4, ask_status{}});
+  w.send(core::cluster::message{}); // the last
+  BOOST_TEST(swarm::until([&] { return w.told.received == 1; }));
+  BOOST_TEST(w.told.asked == 1);
 }
 
 /// A view may know of a peer that this node has yet to connect to.
@@ -155,32 +183,26 @@ BOOST_AUTO_TEST_CASE(who_is_no_member_any_more_is_told_nothing_late) {
 BOOST_AUTO_TEST_CASE(who_is_dropped_is_down_and_may_come_back) {
   world w;
   w.node->drop(w.far->id());
-  BOOST_TEST_REQUIRE(swarm::until([&] { return w.downs == 1; }));
+  BOOST_TEST_REQUIRE(swarm::until([&] { return w.told.downs == 1; }));
   BOOST_TEST(w.node->peers().empty());
   // Who still takes the other for up has nothing to connect.
   BOOST_TEST_REQUIRE(swarm::until([&] { return !w.heard.is_up; }));
   w.far->connect(w.node->address());
   BOOST_TEST(swarm::until([&] { return w.node->peers().size() == 1; }));
-  BOOST_TEST(w.downs == 1);
+  BOOST_TEST(w.told.downs == 1);
 }
 
 /// A node beside others, and how often it was told that one did not answer.
 struct neighbour {
   explicit neighbour(const tls::shared_key& key,
                      std::chrono::milliseconds hello_timeout) {
-    mesh_hooks h;
-    h.up = [](const core::peer_id&, std::uint64_t) {};
-    h.down = [](const core::peer_id&) {};
-    h.connect_failed = [](const std::string&) {};
-    h.received = [](const core::peer_id&, envelope&&) {};
-    h.say = [this](const std::string& line) { said.add(line); };
     mesh_config c;
     c.listen = "127.0.0.1:0";
     c.identity = tls::make_private_key();
     c.cluster_key = key;
     c.host = "here";
     c.hello_timeout = hello_timeout;
-    node = std::make_unique<mesh>(c, std::move(h));
+    node = std::make_unique<mesh>(c, told);
     node->open();
   }
   ~neighbour() { node->close(); }
@@ -191,7 +213,7 @@ struct neighbour {
     const auto pairs = node->pairs();
     return pairs.size() == 1 && pairs[0].choice.used == fabric_kind::shm;
   }
-  tests::lines said;
+  recorder told;
   std::unique_ptr<mesh> node;
 };
 
@@ -207,7 +229,7 @@ BOOST_AUTO_TEST_CASE(who_answers_late_is_reached_by_shared_memory) {
   }));
   asks.node->set_members({member.node->self()});
   member.tick(std::chrono::seconds(0)); // its offer, which is taken up
-  BOOST_TEST(!asks.said.wait_for("did not answer").empty());
+  BOOST_TEST(!asks.told.said.wait_for("did not answer").empty());
   member.node->set_members({asks.node->self()});
   std::chrono::seconds later{0};
   BOOST_TEST(swarm::until([&] {
@@ -225,12 +247,11 @@ BOOST_AUTO_TEST_CASE(tensors_lie_where_peers_of_the_machine_may_read_them) {
   off[1].force = "tls";
   off[2].exclude = {"shm"};
   const auto lies_there = [](const fabric_choice& fabrics) {
-    mesh_hooks hooks;
-    hooks.say = [](const std::string&) {};
+    recorder told;
     mesh_config c;
     c.identity = tls::make_private_key();
     c.fabrics = fabrics;
-    mesh node(std::move(c), std::move(hooks));
+    mesh node(std::move(c), told);
     const auto memory = node.links().memory();
     constexpr std::size_t bytes = std::size_t{1} << 20;
     auto* const data = static_cast<std::byte*>(memory->allocate(bytes));

@@ -1,9 +1,9 @@
 // tests/runtime/node/node_test.cpp -- nodes find, lose and keep each other.
-#include "node/swarm.hpp"
-#include "runtime/identity.hpp"
-#include "runtime/job_log.hpp"
-#include "runtime/node.hpp"
-#include "runtime/posix.hpp"
+#include "runtime/files/posix.hpp"
+#include "runtime/identity/identity.hpp"
+#include "runtime/jobs/job_log.hpp"
+#include "runtime/node/node.hpp"
+#include "tests/runtime/node/swarm.hpp"
 
 #include <boost/test/unit_test.hpp>
 #include <caf/all.hpp>
@@ -132,7 +132,7 @@ BOOST_AUTO_TEST_CASE(a_node_without_its_quorum_says_whom_it_misses) {
 BOOST_AUTO_TEST_CASE(a_data_directory_in_use_is_refused_naming_the_process) {
   swarm s;
   s.start("a");
-  BOOST_CHECK_EXCEPTION(s.start("a"), node_error, [](const node_error& e) {
+  BOOST_CHECK_EXCEPTION(s.start("a"), setup_error, [](const setup_error& e) {
     return std::string(e.what()).find(std::to_string(::getpid()))
            != std::string::npos;
   });
@@ -142,7 +142,7 @@ BOOST_AUTO_TEST_CASE(an_open_address_without_a_key_is_refused) {
   swarm s;
   auto c = s.config("a");
   c.listen = "0.0.0.0:0";
-  BOOST_CHECK_EXCEPTION(s.start(c), node_error, [](const node_error& e) {
+  BOOST_CHECK_EXCEPTION(s.start(c), setup_error, [](const setup_error& e) {
     return std::string(e.what()).find("--cluster-key") != std::string::npos;
   });
 }
@@ -241,11 +241,11 @@ BOOST_AUTO_TEST_CASE(a_key_that_others_can_read_is_refused) {
   auto file = s.root / "key";
   std::ofstream(file) << std::string(64, 'a') << "\n";
   std::filesystem::permissions(file, std::filesystem::perms(0644));
-  BOOST_CHECK_THROW(load_cluster_key(file), node_error);
+  BOOST_CHECK_THROW(load_cluster_key(file), setup_error);
   std::filesystem::permissions(file, std::filesystem::perms(0600));
   BOOST_TEST(load_cluster_key(file)[0] == 0xaa);
   std::ofstream(file) << "short";
-  BOOST_CHECK_THROW(load_cluster_key(file), node_error);
+  BOOST_CHECK_THROW(load_cluster_key(file), setup_error);
 }
 
 /// Each file of a node in turn is a FIFO when it starts again. It need not
@@ -281,7 +281,7 @@ BOOST_AUTO_TEST_CASE(a_node_does_not_wait_for_a_fifo_in_its_folder) {
       std::thread starts([&] {
         try {
           node(c, {}).stop();
-        } catch (const node_error& e) {
+        } catch (const setup_error& e) {
           s.said.add(e.what());
         }
         over = true;

@@ -4,8 +4,8 @@
 // user's key and cache live there too. Nothing leaves loopback.
 #pragma once
 
-#include "runtime/client.hpp"
-#include "runtime/node.hpp"
+#include "runtime/control/client.hpp"
+#include "runtime/node/node.hpp"
 
 #include <boost/test/unit_test.hpp>
 #include <unistd.h>

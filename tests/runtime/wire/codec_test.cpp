@@ -2,7 +2,7 @@
 #include "runtime/core/cluster/membership.hpp" // limits
 #include "runtime/core/view_size.hpp"
 #include "runtime/wire/codec.hpp"
-#include "wire/random_message.hpp"
+#include "tests/runtime/wire/random_message.hpp"
 
 #include <boost/test/unit_test.hpp>
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "runtime/wire/codec.hpp"
+#include "tests/runtime/wire/random_fields.hpp"
 
 #include <random>
 
@@ -10,11 +11,17 @@ namespace shoal::tests {
 class random_message {
 public:
   explicit random_message(std::uint64_t seed) : engine_(seed) {}
+  random_message(const random_message&) = delete;
 
   runtime::envelope any(std::size_t kind);
   core::view view();
   core::cluster::record record();
-  static constexpr std::size_t kinds = 17 + 17 + 18 + 7;
+  // Of cluster cores, of jobs, of clients, and of nodes.
+  static constexpr std::size_t cluster_kinds =
+    std::variant_size_v<core::cluster::message>;
+  static constexpr std::size_t job_kinds =
+    std::variant_size_v<core::job_message>;
+  static constexpr std::size_t kinds = cluster_kinds + job_kinds + 18 + 7;
 
 private:
   std::uint64_t below(std::uint64_t n) { return engine_() % n; }
@@ -34,26 +41,12 @@ private:
     fill(out);
     return out;
   }
-  std::vector<std::string> texts();
-  std::vector<core::network_profile> networks();
-  core::invitation invitation();
-  core::member_id member_id();
-  core::device_profile device();
-  core::member member();
-  core::job_entry job();
-  core::assignment assignment();
-  core::cluster::ballot ballot();
-  core::cluster::message cluster(std::size_t kind);
-  core::job_header header();
-  core::state_version version();
-  core::step_record step();
-  core::vote vote();
-  core::job_message job_message(std::size_t kind);
   runtime::client_request request(std::size_t kind);
   runtime::client_reply reply();
   runtime::job_event event();
 
   std::mt19937_64 engine_;
+  random_fields fields_{engine_};
 };
 
 } // namespace shoal::tests

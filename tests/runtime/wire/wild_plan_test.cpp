@@ -1,9 +1,9 @@
 // tests/runtime/wire/wild_plan_test.cpp -- plans of whatever view passes the
 // codec: a peer that holds the key can make all plan it.
-#include "runtime/core/training/plan.hpp"
+#include "runtime/core/planning/plan.hpp"
 #include "runtime/wire/codec.hpp"
-#include "wire/random_message.hpp"
-#include "wire/wild_view.hpp"
+#include "tests/runtime/wire/random_message.hpp"
+#include "tests/runtime/wire/wild_view.hpp"
 
 #include <boost/test/unit_test.hpp>
 

@@ -1,8 +1,7 @@
 // tests/runtime/wire/wild_view.cpp -- numbers at the ends of their ranges.
-#include "wire/wild_view.hpp"
+#include "tests/runtime/wire/wild_view.hpp"
 
 #include "runtime/wire/codec.hpp" // limits
-#include "runtime/wire/limits.hpp"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // tests/sim/job/job_arrivals.cpp -- units that come while steps run.
-#include "runtime/core/training/arrivals.hpp"
+#include "runtime/core/planning/arrivals.hpp"
 #include "tests/sim/job/job_world.hpp"
 
 namespace shoal::sim {

@@ -89,9 +89,16 @@ void job_world::check_loss(const act::adopt& a, std::uint64_t tip) {
       known = p->last.version;
   for (const member_id& m : a.place.sealers) {
     const ptr& p = up_[m.peer[0]];
-    for (const checkpoint_ref& c : p->heard)
-      if (p->alive && p->incarnation == m.incarnation
-          && c.step <= std::min(tip, known.step) && !is_rotten(c)
+    if (!p->alive || p->incarnation != m.incarnation)
+      continue;
+    // A core remembers the newest that were published, and what it holds: that
+    // may be of a run that began anew since.
+    std::set<checkpoint_ref> remembered = p->heard;
+    while (remembered.size() > job_core::heard_max)
+      remembered.erase(remembered.begin());
+    remembered.insert(p->saved.begin(), p->saved.end());
+    for (const checkpoint_ref& c : remembered)
+      if (c.step <= std::min(tip, known.step) && !is_rotten(c)
           && on_some_disk(c))
         newest = std::max(newest, c);
   }
@@ -106,7 +113,14 @@ void job_world::on(const ptr& p, const act::lost_state& a) {
   say(name(p) + " LOST: " + std::to_string(a.last) + " -> "
       + std::to_string(a.resume));
   p->must_say = false;
-  p->reported.step = a.resume;
+  p->reported.step = a.kept;
+}
+
+void job_world::on(const ptr& p, const act::went_back& a) {
+  say(name(p) + " went back: " + std::to_string(a.last) + " -> "
+      + std::to_string(a.kept));
+  p->must_say = false;
+  p->reported.step = a.kept;
 }
 
 void job_world::on(const ptr& p, const act::step_known& a) {
@@ -116,6 +130,28 @@ void job_world::on(const ptr& p, const act::step_known& a) {
   p->reported = v;
   p->last = a.record;
   p->top = std::max(p->top, v.step);
+}
+
+static std::uint64_t bits(double x) {
+  return std::bit_cast<std::uint64_t>(x);
+}
+
+/// Where state has rotted, the norms of its holders differ, and what of a step
+/// that was prepared is left may be the other one.
+void job_world::note_two_norms(const state_version& v) {
+  check(result_.rots > 0
+          && std::ranges::any_of(
+            resumed_, [&](const auto& to) { return to.second == v; }),
+        "a step has two losses or norms");
+  two_norms_.insert(v);
+}
+
+/// Of a step that is applied: who has heard that others have committed it tells
+/// it no more.
+void job_world::check_applied(const state_version& v, double norm) {
+  const auto at = known_.find(v);
+  if (at != known_.end() && bits(applied_norm(at->second)) != bits(norm))
+    note_two_norms(v);
 }
 
 void job_world::on(const ptr& p, const act::committed& a) {
@@ -128,17 +164,9 @@ void job_world::on(const ptr& p, const act::committed& a) {
       if (m.id.peer != p->id)
         send(p, m.id.peer, progress{a.on, r, 0.1, 10, 5});
   auto [at, fresh] = known_.try_emplace(r.version, r);
-  // Where state has rotted, the norms of its holders differ, and what of a step
-  // that was prepared is left may be the other one.
-  const auto bits = [](double x) { return std::bit_cast<std::uint64_t>(x); };
   if (bits(at->second.loss) != bits(r.loss)
-      || bits(at->second.grad_norm) != bits(r.grad_norm)) {
-    check(result_.rots > 0
-            && std::ranges::any_of(
-              resumed_, [&](const auto& to) { return to.second == r.version; }),
-          "a step has two losses or norms");
-    two_norms_.insert(r.version);
-  }
+      || bits(at->second.grad_norm) != bits(r.grad_norm))
+    note_two_norms(r.version);
   std::vector<std::uint64_t> samples;
   for (std::uint32_t m = 0; m < config_.microbatches; ++m)
     samples.push_back(mix(r.version.step, m));

@@ -82,6 +82,8 @@ void job_world::send(const ptr& from, const peer_id& to, const job_message& m) {
 }
 
 void job_world::on(const ptr& p, const act::apply& a) {
+  if (p->prepared.step == a.step)
+    check_applied(p->prepared, a.grad_norm);
   ++p->applying;
   after(between(1 * ms, 10 * ms), [=, this, kept = p->kept] {
     if (!p->alive)

@@ -8,8 +8,8 @@
 // rot), job_sim.cpp (the run). Used by these files only.
 #pragma once
 
+#include "runtime/core/planning/plan.hpp"
 #include "runtime/core/training/job_core.hpp"
-#include "runtime/core/training/plan.hpp"
 #include "tests/sim/job/job_sim.hpp"
 
 #include <bit>
@@ -207,6 +207,7 @@ private:
   void on(const ptr& p, const act::checkpoint_awaited& a);
   void on(const ptr& p, const act::begin_anew& a);
   void on(const ptr& p, const act::lost_state& a);
+  void on(const ptr& p, const act::went_back& a);
   void on(const ptr& p, const act::state_differs& a);
   void on(const ptr& p, const act::get_blobs& a);
   void on(const ptr& p, const act::waiting& a) {
@@ -217,6 +218,8 @@ private:
 
   void send(const ptr& from, const peer_id& to, const job_message& m);
   void check_version(const ptr& p, std::uint32_t unit);
+  void check_applied(const state_version& v, double norm);
+  void note_two_norms(const state_version& v);
   void schedule_rot();
   void rot_soon();
   bool rot();

@@ -7,7 +7,7 @@
 #pragma once
 
 #include "kernels/backend.hpp"
-#include "runtime/device_queue.hpp"
+#include "runtime/work/device_queue.hpp"
 
 #include <deque>
 #include <functional>

@@ -1,8 +1,8 @@
 // tests/sim/shoal/disk.cpp -- disks that are full, bits that flip, torn files.
 #include "tests/sim/shoal/disk.hpp"
 
-#include "runtime/errc.hpp"
-#include "runtime/metrics/event_json.hpp"
+#include "runtime/core/errc.hpp"
+#include "runtime/jobs/event_json.hpp"
 #include "tests/sim/shoal/world.hpp"
 
 #include <fstream>

@@ -1,8 +1,8 @@
 // tests/sim/shoal/history.cpp -- the committed steps and the state behind them.
 #include "tests/sim/shoal/history.hpp"
 
-#include "runtime/core/training/arrivals.hpp"
-#include "runtime/core/training/plan.hpp"
+#include "runtime/core/planning/arrivals.hpp"
+#include "runtime/core/planning/plan.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -296,7 +296,14 @@ void history::on(int node, const job_core&, const act::lost_state& a) {
   say_(node, "lost state: " + std::to_string(a.last) + " -> "
                + std::to_string(a.resume));
   nodes_[node].must_say = false;
-  nodes_[node].reported.step = a.resume;
+  nodes_[node].reported.step = a.kept;
+}
+
+void history::on(int node, const job_core&, const act::went_back& a) {
+  say_(node, "went back: " + std::to_string(a.last) + " -> "
+               + std::to_string(a.kept));
+  nodes_[node].must_say = false;
+  nodes_[node].reported.step = a.kept;
 }
 
 const step_record* history::find(const version& v) const {

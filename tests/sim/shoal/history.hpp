@@ -119,6 +119,8 @@ private:
   void on(int node, const core::job_core& core,
           const core::job_action::lost_state& a);
   void on(int node, const core::job_core& core,
+          const core::job_action::went_back& a);
+  void on(int node, const core::job_core& core,
           const core::job_action::run_checkpoint& a);
   void on(int node, const core::job_core& core,
           const core::job_action::checkpoint_known& a);

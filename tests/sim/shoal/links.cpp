@@ -1,7 +1,7 @@
 // tests/sim/shoal/links.cpp -- each transfer ends once, with the bytes sent.
 #include "tests/sim/shoal/links.hpp"
 
-#include "actors/link_names.hpp"
+#include "actors/training/link_names.hpp"
 #include "tests/sim/shoal/node.hpp"
 #include "tests/sim/shoal/world.hpp"
 

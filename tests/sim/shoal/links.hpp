@@ -5,7 +5,7 @@
 // sender had. What the data source sends tells which samples are used.
 #pragma once
 
-#include "runtime/links.hpp"
+#include "runtime/links/links.hpp"
 
 #include <cstdint>
 #include <map>

@@ -3,7 +3,7 @@
 
 #include "actors/supervisor.hpp"
 #include "runtime/core/assert.hpp"
-#include "runtime/core/training/plan.hpp"
+#include "runtime/core/planning/plan.hpp"
 #include "runtime/wire/codec.hpp"
 #include "tests/sim/shoal/disk.hpp"
 
@@ -29,9 +29,7 @@ std::vector<core::assignment> plan_jobs(const core::view& v) {
 
 sim_node::sim_node(shoal_world& world, machine& home)
   : world_(world), home_(home), backend_(kernels::make_reference_backend()),
-    gate_([this](const core::peer_id& from, envelope&& e) {
-      take(from, std::move(e));
-    }) {
+    gate_(*this) {
   const auto clock = [&world] { return world.now(); };
   device_ = std::make_unique<sim_queue>(
     *backend_, [this] { begin_piece(*device_, world_.device_time); }, clock);
@@ -261,7 +259,7 @@ void sim_node::send(const core::peer_id& to, core::job_message message) {
   if (dead_)
     return;
   if (to == home_.id)
-    take(to, envelope(std::move(message)));
+    take(to, std::move(message));
   else
     static_cast<void>(transmit(to, envelope(std::move(message)), true));
 }
@@ -297,22 +295,28 @@ void sim_node::message(const core::peer_id& peer,
   });
 }
 
-void sim_node::take(const core::peer_id& from, envelope&& e) {
-  if (auto* m = std::get_if<cl::message>(&e)) {
-    tell(cl::received{from, std::move(*m)});
-  } else if (auto* job = std::get_if<core::job_message>(&e)) {
-    if (supervisor_)
-      caf::anon_send(
-        supervisor_,
-        runtime::job_message_in{
-          from, std::make_shared<const core::job_message>(std::move(*job))});
-  } else if (auto* credit = std::get_if<runtime::link_credit>(&e)) {
-    links_->credit_received(from, *credit);
-  } else if (auto* request = std::get_if<runtime::blob_request>(&e)) {
-    exchange_->request_received(from, *request);
-  } else if (auto* chunk = std::get_if<runtime::blob_chunk>(&e)) {
-    exchange_->chunk_received(from, std::move(*chunk));
-  }
+void sim_node::take(const peer& from, cl::message&& m) {
+  tell(cl::received{from, std::move(m)});
+}
+
+void sim_node::take(const peer& from, core::job_message&& m) {
+  if (supervisor_)
+    caf::anon_send(
+      supervisor_,
+      runtime::job_message_in{
+        from, std::make_shared<const core::job_message>(std::move(m))});
+}
+
+void sim_node::take(const peer& from, runtime::link_credit&& m) {
+  links_->credit_received(from, m);
+}
+
+void sim_node::take(const peer& from, runtime::blob_request&& m) {
+  exchange_->request_received(from, m);
+}
+
+void sim_node::take(const peer& from, runtime::blob_chunk&& m) {
+  exchange_->chunk_received(from, std::move(m));
 }
 
 void sim_node::fetch_blob(const core::blob_digest& digest,

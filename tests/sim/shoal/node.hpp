@@ -12,8 +12,8 @@
 #include "runtime/context.hpp"
 #include "runtime/core/cluster/membership.hpp"
 #include "runtime/core/cluster/outbox.hpp"
-#include "runtime/job_journal.hpp"
-#include "runtime/link_service.hpp"
+#include "runtime/jobs/job_journal.hpp"
+#include "runtime/links/link_service.hpp"
 #include "runtime/node/gate.hpp"
 #include "runtime/store/exchange.hpp"
 #include "tests/sim/shoal/devices.hpp"
@@ -30,7 +30,8 @@
 namespace shoal::sim {
 
 class sim_node final : public runtime::context,
-                       private transport::fabric_handler {
+                       private transport::fabric_handler,
+                       private runtime::message_handler {
 public:
   sim_node(shoal_world& world, machine& home);
   ~sim_node() override;
@@ -115,6 +116,18 @@ private:
   message(const core::peer_id& peer, std::span<const std::byte> bytes) override;
   void connect_failed(const std::string& address, std::error_code) override;
 
+  // runtime::message_handler; no peer of the simulation sends the last five.
+  void take(const peer& from, core::cluster::message&& m) override;
+  void take(const peer& from, core::job_message&& m) override;
+  void take(const peer& from, runtime::link_credit&& m) override;
+  void take(const peer& from, runtime::blob_request&& m) override;
+  void take(const peer& from, runtime::blob_chunk&& m) override;
+  void take(const peer&, runtime::paired_address&&) override {}
+  void take(const peer&, runtime::role_message&&) override {}
+  void take(const peer&, runtime::client_request&&) override {}
+  void take(const peer&, runtime::client_reply&&) override {}
+  void take(const peer&, runtime::link_probe&&) override {}
+
   /// Later, if this process still lives then.
   void later(nanoseconds delay, work what);
   void begin_piece(sim_queue& q, nanoseconds mean);
@@ -127,7 +140,6 @@ private:
   void wake_in_time();
   std::error_code
   transmit(const core::peer_id& to, const runtime::envelope& what, bool lossy);
-  void take(const core::peer_id& from, runtime::envelope&& e);
   void act(const core::cluster::action& a);
   void carry_out(core::cluster::actions& ready);
   void write(core::cluster::actions& ready);

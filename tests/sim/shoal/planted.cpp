@@ -1,7 +1,7 @@
 // tests/sim/shoal/planted.cpp -- messages and actions as a bug would have them.
 #include "tests/sim/shoal/planted.hpp"
 
-#include "runtime/core/training/plan.hpp"
+#include "runtime/core/planning/plan.hpp"
 #include "tests/sim/shoal/world.hpp"
 
 #include <algorithm>
@@ -83,7 +83,8 @@ void mutate(shoal_world& world, int node, const job_input& in,
     });
   if (world.has(planted::loss_unsaid))
     std::erase_if(out, [](const job_output& a) {
-      return std::holds_alternative<act::lost_state>(a);
+      return std::holds_alternative<act::lost_state>(a)
+             || std::holds_alternative<act::went_back>(a);
     });
   const assignment* place = world.past().told(node);
   if (world.has(planted::followers_do_not_apply) && place != nullptr)

@@ -8,8 +8,8 @@
 // changed and with it its name, fails the run.
 #include "tests/sim/shoal/seams.hpp"
 
-#include "actors/checkpoint_files.hpp"
-#include "actors/training_state.hpp"
+#include "actors/checkpoint/checkpoint_files.hpp"
+#include "actors/training/training_state.hpp"
 #include "runtime/core/training/data_order.hpp"
 #include "tests/sim/shoal/planted.hpp"
 #include "tests/sim/shoal/world.hpp"

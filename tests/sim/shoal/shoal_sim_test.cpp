@@ -82,13 +82,20 @@ const struct {
   planted bug;
   std::uint64_t seed;
 } found_by[] = {
-  {planted::answers_dropped, 202},      {planted::cursor_off_by_one, 2},
-  {planted::rollback_forgotten, 32},    {planted::vote_counted_twice, 4},
-  {planted::stale_part_summed, 2},      {planted::moments_not_moved, 2},
-  {planted::votes_not_stored, 38},      {planted::cancel_forgotten, 11},
-  {planted::applied_twice, 3},          {planted::former_views_shown, 3},
-  {planted::loss_unsaid, 32},           {planted::optimizer_restarts, 2},
-  {planted::tags_without_plan, 11},     {planted::disks_unwatched, 15},
+  {planted::answers_dropped, 7},
+  {planted::cursor_off_by_one, 2},
+  {planted::rollback_forgotten, 12},
+  {planted::vote_counted_twice, 4},
+  {planted::stale_part_summed, 4},
+  {planted::moments_not_moved, 2},
+  {planted::votes_not_stored, 38},
+  {planted::cancel_forgotten, 11},
+  {planted::applied_twice, 12},
+  {planted::former_views_shown, 3},
+  {planted::loss_unsaid, 3},
+  {planted::optimizer_restarts, 2},
+  {planted::tags_without_plan, 4},
+  {planted::disks_unwatched, 15},
   {planted::followers_do_not_apply, 3},
 };
 

@@ -2,7 +2,7 @@
 // windows.
 #include "tests/sim/shoal/training.hpp"
 
-#include "runtime/model/corpus.hpp"
+#include "runtime/model/data/corpus.hpp"
 #include "runtime/model/units.hpp"
 
 namespace shoal::sim {

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "runtime/core/view.hpp"
-#include "runtime/run_config.hpp"
+#include "runtime/jobs/run_config.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -8,8 +8,8 @@
 #pragma once
 
 #include "runtime/core/cluster/events.hpp"
-#include "runtime/core/cluster/random.hpp"
-#include "runtime/core/training/plan.hpp"
+#include "runtime/core/planning/plan.hpp"
+#include "runtime/core/random.hpp"
 #include "tests/sim/checker.hpp"
 #include "tests/sim/shoal/history.hpp"
 #include "tests/sim/shoal/shoal_sim.hpp"

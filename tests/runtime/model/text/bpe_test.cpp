@@ -2,7 +2,7 @@
 //
 // Vocabularies and texts from a seed; the oracle looks for the lowest rank,
 // leftmost first, over the whole piece again and again.
-#include "runtime/core/utf8.hpp"
+#include "runtime/core/text/utf8.hpp"
 #include "runtime/model/text/bpe.hpp"
 
 #include <boost/test/unit_test.hpp>

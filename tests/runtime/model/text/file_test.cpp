@@ -1,6 +1,6 @@
 // tests/runtime/model/text/file_test.cpp -- files that ask for what is not
 // there, and tokenizer_config.json.
-#include "runtime/core/shown.hpp"
+#include "runtime/core/text/shown.hpp"
 #include "runtime/model/text/json_view.hpp"
 #include "tests/runtime/model/text/golden.hpp"
 
@@ -113,7 +113,7 @@ BOOST_AUTO_TEST_CASE(a_lie_is_refused_by_file_and_key) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(what_is_no_json_is_refused) {
+BOOST_AUTO_TEST_CASE(invalid_json_is_refused) {
   for (const char* text : {"", "{", "[]", "null", "{\"a\":\"\\ud800\"}"})
     BOOST_TEST(!hf_tokenizer::parse(text), text);
   std::string deep(1u << 20, '[');
@@ -189,7 +189,7 @@ BOOST_AUTO_TEST_CASE(an_added_token_that_the_normalizer_multiplies_is_refused) {
 }
 
 // The most that a normal form makes of a text.
-BOOST_AUTO_TEST_CASE(what_families_do_stays_within_the_limit) {
+BOOST_AUTO_TEST_CASE(steps_of_families_stay_within_the_limit) {
   json file = minimal();
   file["normalizer"] = {{"type", "NFKC"}};
   const auto made = hf_tokenizer::parse(file.dump());

@@ -1,7 +1,7 @@
 // tests/runtime/model/text/golden.hpp -- the golden tokenizers and samples.
 #pragma once
 
-#include "runtime/model/file_io.hpp"
+#include "runtime/files/file_io.hpp"
 #include "runtime/model/text/hf_tokenizer.hpp"
 
 #include <nlohmann/json.hpp>

@@ -1,5 +1,5 @@
 // tests/runtime/model/text/stream_test.cpp -- ids decoded one by one.
-#include "runtime/core/utf8.hpp"
+#include "runtime/core/text/utf8.hpp"
 #include "runtime/model/text/token_decoder.hpp"
 #include "tests/runtime/model/text/golden.hpp"
 
@@ -40,8 +40,8 @@ token_decoder decoder_of(const char* json) {
 
 BOOST_AUTO_TEST_SUITE(stream)
 
-BOOST_DATA_TEST_CASE(a_text_comes_as_decode_gives_it, data::make(golden_names),
-                     name) {
+BOOST_DATA_TEST_CASE(a_stream_gives_the_same_as_decode,
+                     data::make(golden_names), name) {
   const auto tokenizer = golden_tokenizer(name);
   encoder each(tokenizer);
   for (const std::string& text : samples()) {
@@ -94,7 +94,7 @@ BOOST_AUTO_TEST_CASE(strip_takes_from_the_start_of_the_text_only) {
   BOOST_TEST(parts.finish() == "");
 }
 
-BOOST_AUTO_TEST_CASE(what_only_the_end_tells_comes_at_the_end) {
+BOOST_AUTO_TEST_CASE(text_that_only_the_end_decides_comes_at_the_end) {
   const auto decoder = decoder_of(
     R"({"type":"Sequence","decoders":[{"type":"Fuse"},
         {"type":"Strip","content":"!","start":0,"stop":1}]})");

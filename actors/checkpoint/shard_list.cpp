@@ -1,0 +1,97 @@
+// actors/checkpoint/shard_list.cpp -- lines of a small file.
+#include "actors/checkpoint/shard_list.hpp"
+
+#include "runtime/context.hpp"
+#include "runtime/core/errc.hpp"
+#include "runtime/core/text/hex.hpp"
+#include "runtime/files/posix.hpp"
+#include "runtime/store/store.hpp"
+
+#include <fcntl.h>
+
+#include <cstdio>
+#include <fstream>
+#include <sstream>
+
+namespace shoal::actors {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+/// Begins with the end of a line that may have been torn.
+std::string line_of(const listed_shard& s) {
+  std::string out("\n");
+  out.append(std::to_string(s.step)).append(" ");
+  return out.append(core::to_hex(s.digest)).append("\n");
+}
+
+std::error_code
+write_list(const fs::path& file, const std::string& text, int flags) {
+  std::error_code error;
+  fs::create_directories(file.parent_path(), error);
+  const runtime::posix::descriptor fd =
+    runtime::posix::open_regular(file, O_WRONLY | O_CREAT | flags, error);
+  if (error)
+    return error;
+  return runtime::posix::write_all(fd.get(), std::as_bytes(std::span(text)));
+}
+
+} // namespace
+
+fs::path shard_list_of(const fs::path& folder) {
+  return folder / "shards";
+}
+
+fs::path job_folder(runtime::context& node, core::job_id job) {
+  return node.data_dir() / "jobs" / core::job_text(job);
+}
+
+std::error_code note_shard(runtime::context& node, core::job_id job,
+                           const listed_shard& shard) {
+  return write_list(shard_list_of(job_folder(node, job)), line_of(shard),
+                    O_APPEND);
+}
+
+std::vector<listed_shard> read_shards(const fs::path& list) {
+  std::vector<listed_shard> out;
+  std::ifstream in = runtime::posix::open_text(list);
+  for (std::string line; std::getline(in, line);) {
+    std::istringstream words(line);
+    listed_shard s;
+    std::string hex;
+    if (words >> s.step >> hex && core::from_hex(hex, s.digest))
+      out.push_back(s);
+  }
+  return out;
+}
+
+void drop_shards(runtime::context& node, core::job_id job,
+                 const std::function<bool(std::uint64_t step)>& wanted,
+                 const std::set<core::blob_digest>& needed) {
+  const fs::path file = shard_list_of(job_folder(node, job));
+  std::set<core::blob_digest> keep = needed;
+  std::string text;
+  std::vector<core::blob_digest> old;
+  for (const listed_shard& s : read_shards(file))
+    if (wanted(s.step)) {
+      keep.insert(s.digest);
+      text += line_of(s);
+    } else {
+      old.push_back(s.digest);
+    }
+  if (old.empty())
+    return;
+  for (const core::blob_digest& d : old)
+    if (!keep.contains(d) && node.blobs().contains(d))
+      static_cast<void>(node.blobs().remove(d));
+  // Renamed over the old one: what it lists must not be lost half way.
+  const fs::path fresh = file.string() + ".new";
+  std::error_code error = write_list(fresh, text, O_TRUNC);
+  if (!error)
+    fs::rename(fresh, file, error);
+  if (error)
+    fs::remove(fresh, error); // the longer list says too much: no harm
+}
+
+} // namespace shoal::actors

@@ -1,0 +1,584 @@
+// actors/job/job.cpp -- messages into job_core, its actions out of it.
+#include "actors/job/job.hpp"
+
+#include "actors/job/job_actor.hpp"
+#include "runtime/core/assert.hpp"
+#include "runtime/core/view_changes.hpp"
+#include "runtime/jobs/job_log.hpp"
+#include "runtime/links/links.hpp"
+#include "runtime/observe/timeline.hpp"
+#include "runtime/store/store.hpp"
+#include "runtime/work/device_queue.hpp"
+
+#include <caf/all.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <utility>
+
+namespace shoal::actors {
+
+using namespace core::job_action;
+namespace event = core::job_event;
+
+namespace {
+
+/// Repeats what may have been lost on the way.
+struct job_tick {};
+constexpr std::chrono::milliseconds tick_every{200};
+
+core::job_config core_config(const job_config& c, const job_world& w) {
+  core::job_config out;
+  out.job = c.entry.id;
+  out.self = c.node->self();
+  out.blocks = c.entry.blocks;
+  out.microbatches = c.entry.microbatches;
+  out.total_steps = std::uint64_t(w.run.steps);
+  out.origin_step = c.entry.origin_step;
+  out.copies = c.entry.want_copies;
+  out.eval_every =
+    w.run.validation_enable ? std::uint64_t(w.run.validation_freq) : 0;
+  out.checkpoint_every =
+    w.run.checkpoint_enable ? std::uint64_t(w.run.checkpoint_interval) : 0;
+  out.max_bad_steps = std::uint32_t(w.run.max_bad_steps);
+  out.checkpoint_patience = w.run.checkpoint_patience_seconds * 1'000'000'000;
+  // What an earlier life of this peer has reported.
+  const auto events = c.node->log().read_all(c.entry.id);
+  for (const runtime::job_event& e : events)
+    if (e.kind == runtime::job_event_kind::step
+        && std::pair(e.epoch, e.step)
+             > std::pair(out.last.version.made, out.last.version.step))
+      out.last = {{e.step, e.epoch},
+                  e.loss,
+                  e.grad_norm,
+                  e.peers,
+                  1,
+                  e.data,
+                  std::isfinite(e.loss) && std::isfinite(e.grad_norm)
+                    ? 0
+                    : std::min(out.last.bad + 1, core::bad_steps_max)};
+  // Steps far above the newest one were run before a loss that was accepted.
+  for (const runtime::job_event& e : events)
+    if (e.kind == runtime::job_event_kind::step
+        && e.step <= out.last.version.step + out.checkpoint_every)
+      out.top = std::max(out.top, e.step);
+  return out;
+}
+
+} // namespace
+} // namespace shoal::actors
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::actors::job_tick)
+
+namespace shoal::actors {
+
+job_actor::job_actor(caf::actor_config& cfg, job_config config, world_ptr world)
+  : caf::event_based_actor(cfg), config_(std::move(config)),
+    world_(std::move(world)), core_(core_config(config_, *world_)),
+    watch_(config_.node->self()) {
+}
+
+caf::behavior job_actor::make_behavior() {
+  set_down_handler([this](const caf::down_msg& m) {
+    actors_.ended(m.source);
+    halted_if_still();
+  });
+  set_exit_handler([this](const caf::exit_msg& m) {
+    actors_.dismiss();
+    quit(m.reason);
+  });
+  delayed_send(this, tick_every, job_tick{});
+  last_step_ = core_config(config_, *world_).last.version.step;
+  find_checkpoints();
+  if (have_all(node(), job_blobs()))
+    feed(event::blobs_held{});
+  return {
+    [this](const job_view& m) { on_view(m); },
+    [this](const runtime::job_message_in& m) {
+      if (const auto* w = std::get_if<core::shards_written>(m.message.get())) {
+        if (w->on.digest == digest_)
+          actors_.pass(shards_told{m.from, *w});
+      } else if (const auto* r =
+                   std::get_if<core::stall_report>(m.message.get()))
+        on_report(m.from, *r);
+      else if (const auto* r = std::get_if<core::remark>(m.message.get()))
+        log_remark(*r);
+      else
+        feed(event::received{m.from, *m.message});
+      if (std::holds_alternative<core::drain_request>(*m.message))
+        cancel_if_at_rest();
+    },
+    [this](const runtime::drain_job&) { on_drain(); },
+    [this](const runtime::stop_waiting_job&) { feed(event::stop_waiting{}); },
+    [this](const runtime::checkpoint_offered& m) { on_offer(m); },
+    [this](const step_computed& m) { on_computed(m); },
+    [this](const step_reduced& m) { on_reduced(m); },
+    [this](const eval_computed& m) {
+      if (m.step == evaluating_)
+        on_eval_part();
+    },
+    [this](const eval_summed& m) {
+      if (m.step != evaluating_)
+        return;
+      eval_sum_ = m;
+      on_eval_part();
+    },
+    [this](const checkpoint_written& m) {
+      if (m.digest == digest_)
+        feed(event::checkpointed{m.digest, m.step, m.good, m.what.manifest,
+                                 m.what.bytes, m.why, m.trying, m.at});
+      if (m.good)
+        hold({m.step, m.what.manifest, since_of(m.digest)});
+    },
+    [this](const job_tick&) {
+      if (over_)
+        return;
+      delayed_send(this, tick_every, job_tick{});
+      if (config_.alive)
+        *config_.alive = steady_now();
+      look_for_blobs();
+      repeat_wait();
+      feed(event::tick{});
+      hand_over_if_refused();
+      look_for_stalls();
+    },
+    [](const job_later& m) { m.run(); },
+  };
+}
+
+void job_actor::feed(core::job_input input) {
+  inputs_.push_back(std::move(input));
+  if (feeding_ || looking_)
+    return;
+  feeding_ = true;
+  while (!inputs_.empty()) {
+    core::job_input next = std::move(inputs_.front());
+    inputs_.pop_front();
+    record(next);
+    const auto actions = core_.step(next, steady_now());
+    trace_phase();
+    for (const core::job_output& action : actions)
+      std::visit([this](const auto& a) { act(a); }, action);
+  }
+  feeding_ = false;
+  report_holds();
+}
+
+void job_actor::on_drain() {
+  feed(event::drain{});
+  cancel_if_at_rest();
+}
+
+/// A job that waits has no step to end with: what is newer than its last
+/// checkpoint goes.
+void job_actor::cancel_if_at_rest() {
+  using phase = core::job_core::phase;
+  const phase at = core_.now_in();
+  const bool nowhere = place_ && place_->replicas.empty();
+  if (nowhere || core_.awaits_checkpoint()
+      || (at == phase::gated && core_.step_in_progress() <= 1))
+    node().propose_job_state(config_.entry.id, core::job_state::cancelled,
+                             last_step_, 0);
+}
+
+void job_actor::report_holds() {
+  job_holds now{config_.entry.id, core_.held().size(),
+                core_.now_in() == core::job_core::phase::done || over_};
+  if (now.units == reported_.units && now.finished == reported_.finished)
+    return;
+  reported_ = now;
+  send(config_.supervisor, now);
+}
+
+void job_actor::on_view(const job_view& m) {
+  const auto before = std::exchange(view_, m.view);
+  if (names_.size() > names_max)
+    names_.clear();
+  for (const core::member& member : view_->members)
+    names_[member.id.peer] = member.name;
+  if (m.place && m.place->since != logged_since_) {
+    logged_since_ = m.place->since;
+    runtime::job_event e;
+    e.kind = runtime::job_event_kind::view;
+    e.epoch = m.view->number;
+    e.peers = std::uint32_t(m.view->members.size());
+    e.text = core::to_text(*m.view, *m.place);
+    if (before)
+      e.cause = core::changes_text(*before, *m.view, config_.entry.id);
+    e.unix_ms = unix_ms();
+    node().log().add(config_.entry.id, e);
+  }
+  event::view_changed change{m.view->number, m.place, members()};
+  change.former = view_->lapsed;
+  change.calm = place_ && core::undisturbed(*view_, *place_);
+  feed(std::move(change));
+  if (place_)
+    predict_waits(*view_, *place_);
+}
+
+std::vector<core::peer_id> job_actor::members() const {
+  std::vector<core::peer_id> out;
+  if (view_)
+    for (const core::member& m : view_->members)
+      out.push_back(m.id.peer);
+  return out;
+}
+
+std::string job_actor::name_of(const core::peer_id& peer) const {
+  const auto at = names_.find(peer);
+  return at == names_.end() ? core::short_name(peer) : at->second;
+}
+
+std::function<void(std::function<void()>)> job_actor::poster() {
+  return [self = caf::actor_cast<caf::actor>(this)](std::function<void()> run) {
+    caf::anon_send(self, job_later{std::move(run)});
+  };
+}
+
+void job_actor::compute(std::function<void(kernels::backend&)> work,
+                        std::function<void()> then) {
+  node().device().submit(
+    std::move(work), [post = poster(), world = world_, then = std::move(then)] {
+      ++world->finished;
+      post(then);
+    });
+}
+
+void job_actor::fence(std::function<void()> then) {
+  node().reductions().submit(
+    {}, [post = poster(), device = &node().device(), then = std::move(then)] {
+      device->submit({}, [post, then] { post(then); });
+    });
+}
+
+// Sub-plans come and go.
+
+void job_actor::act(const halt& a) {
+  place_ = core_.place();
+  header_ = core_.under();
+  if (place_)
+    predict_waits(*view_, *place_);
+  halting_ = a.digest;
+  actors_.dismiss(); // first: what waits on the device shall not begin
+  ++turn_;
+  if (digest_ != 0)
+    node().links().cancel(digest_);
+  if (digest_ != 0) {
+    cancelled_ = digest_;
+    cancelled_since_ = adopted_since_;
+  }
+  digest_ = 0;
+  evaluating_ = 0;
+  verified_ = std::make_shared<std::set<core::blob_digest>>();
+  noted_.clear();
+  keeping_.clear();
+  computed_.reset();
+  reduced_.reset();
+  trace_reducing(false);
+  halted_if_still();
+}
+
+void job_actor::halted_if_still() {
+  if (!halting_ || !actors_.gone())
+    return;
+  // What was posted between the halt and the end of the actors.
+  if (cancelled_ != 0)
+    node().links().cancel(cancelled_);
+  if (!lease_.expired())
+    return; // it calls again
+  // Whatever has been submitted before this runs before it.
+  fence([this, digest = *halting_] {
+    if (halting_ != digest)
+      return; // yet another sub-plan: it has a fence of its own
+    halting_.reset();
+    drop_unfinished_arrivals();
+    // What the queues have still sent: units that are served or saved.
+    if (cancelled_ != 0)
+      node().links().cancel(cancelled_);
+    feed(event::halted{digest, world_->disk_refuses});
+  });
+}
+
+void job_actor::act(const adopt& a) {
+  SHOAL_ASSERT(!actors_.active());
+  auto plan = std::make_shared<sub_plan>();
+  plan->where = a.place;
+  plan->digest = a.digest;
+  plan->lease = std::shared_ptr<void>(nullptr, [this, weak = address()](void*) {
+    if (const auto self = caf::actor_cast<caf::actor>(weak))
+      caf::anon_send(self, job_later{[this] { halted_if_still(); }});
+  });
+  lease_ = plan->lease;
+  digest_ = a.digest;
+  adopted_since_ = a.place.since;
+  for (std::uint32_t u : a.units)
+    if (!world_->units.contains(u))
+      world_->units[u] = world_->make_unit(u);
+  // A step that is rolled forward to, at once, may need their gradients.
+  kept_arriving_ = std::exchange(arriving_, {});
+  send(this, job_later{[this] { kept_arriving_.clear(); }});
+  actors_.start(this, world_, std::move(plan));
+  load_text();
+}
+
+/// Of the sub-plan of that digest, this one or the one before.
+core::epoch job_actor::since_of(std::uint64_t digest) const {
+  return digest == digest_      ? adopted_since_
+         : digest == cancelled_ ? cancelled_since_
+                                : 0;
+}
+
+void job_actor::act(const core::job_action::send& a) {
+  node().send(a.to, a.message);
+}
+
+// A step.
+
+void job_actor::act(const run_step& a) {
+  step_began_ = steady_now();
+  wait_.reset();
+  load_text();
+  take_digests(a);
+  actors_.begin_step(a.step);
+  if (!actors_.reduces()) // it only keeps copies
+    on_reduced({a.step, {}, {}});
+}
+
+void job_actor::on_computed(const step_computed& m) {
+  if (digest_ == 0)
+    return;
+  computed_ = m;
+  trace_reducing(!reduced_);
+  prepare_if_complete();
+}
+
+void job_actor::on_reduced(const step_reduced& m) {
+  if (digest_ == 0)
+    return;
+  reduced_ = m;
+  if (actors_.stages().empty()) // it only follows
+    computed_ = step_computed{m.step, 0, 0};
+  prepare_if_complete();
+}
+
+/// Both have come, in whatever order: the last weight gradient is ready for
+/// the reducer a little before its stage has ended.
+void job_actor::prepare_if_complete() {
+  if (!computed_ || !reduced_ || computed_->step != reduced_->step
+      || reading_state_ > 0)
+    return;
+  trace_reducing(false);
+  event::prepared vote;
+  vote.digest = digest_;
+  vote.step = reduced_->step;
+  vote.units = std::move(reduced_->squares);
+  for (const microbatch_loss& l : reduced_->losses) {
+    vote.losses.push_back(l.loss);
+    vote.samples.push_back(l.sample);
+  }
+  vote.busy = computed_->busy;
+  vote.elapsed = computed_->elapsed;
+  vote.writing = !snapshot_.expired();
+  vote.unable = world_->disk_refuses;
+  vote.digests = digests_;
+  if (!actors_.stages().empty())
+    node().worked(config_.entry.id, computed_->busy);
+  took_.computing = computed_->elapsed;
+  took_.reducing = std::max<core::nanoseconds>(
+    steady_now() - step_began_ - computed_->elapsed, 0);
+  computed_.reset();
+  reduced_.reset();
+  feed(std::move(vote));
+}
+
+kernels::adamw_options
+job_actor::optimizer(std::uint64_t step, double norm) const {
+  kernels::adamw_options options;
+  options.learning_rate = runtime::learning_rate(run(), std::int64_t(step));
+  options.beta1 = run().beta1;
+  options.beta2 = run().beta2;
+  options.epsilon = run().eps;
+  options.weight_decay = run().weight_decay;
+  options.step = step;
+  options.gradient_scale = model::clip_scale(norm, run().max_norm);
+  return options;
+}
+
+void job_actor::act(const apply& a) {
+  std::vector<std::pair<unit_ptr, buffer>> units; // with gradients kept aside
+  for (std::uint32_t u : a.units) {
+    auto& [unit, gradients] = units.emplace_back(world_->units.at(u), buffer{});
+    if (const auto at = kept_arriving_.find(u); at != kept_arriving_.end())
+      gradients = at->second.gradients.at(a.step);
+  }
+  if (!std::isfinite(a.grad_norm)) { // the step leaves the state as it is
+    compute([](kernels::backend&) {},
+            [this, step = a.step] { feed(event::applied{step}); });
+    return;
+  }
+  compute(
+    [units, options = optimizer(a.step, a.grad_norm),
+     trace = &node().trace()](kernels::backend& d) {
+      const runtime::timeline_span span(*trace,
+                                        runtime::timeline::queue::device,
+                                        "optimizer", {{"step", options.step}});
+      for (const auto& [unit, gradients] : units) {
+        if (gradients)
+          std::ranges::copy(gradients.as<const float>(),
+                            unit->gradients().begin());
+        model::apply(*unit, d, options);
+      }
+    },
+    [this, step = a.step] { feed(event::applied{step}); });
+}
+
+void job_actor::act(const step_known& a) {
+  if (a.took.whole > 0) // the reporter's figure, where we did not run it
+    took_ = a.took;
+  else if (step_began_ != 0)
+    took_.whole = steady_now() - step_began_;
+  bubble_permille_ = a.bubble_permille;
+  wait_.reset();
+  log_step(a.record);
+  log_if_bad(a.record);
+  warm_text();
+}
+
+void job_actor::act(const committed& a) {
+  if (!a.publish)
+    return;
+  core::progress p;
+  p.on = a.on;
+  p.record = a.record;
+  p.lr = runtime::learning_rate(run(), std::int64_t(a.record.version.step));
+  p.tokens = world_->tokens_per_step();
+  p.took = took_;
+  p.bubble_permille = bubble_permille_;
+  for (const core::peer_id& peer : members())
+    if (peer != node().self())
+      node().send(peer, p);
+}
+
+void job_actor::log_step(const core::step_record& r) {
+  runtime::job_event e;
+  e.kind = runtime::job_event_kind::step;
+  e.step = last_step_ = r.version.step;
+  e.epoch = r.version.made;
+  e.loss = r.loss;
+  e.grad_norm = r.grad_norm;
+  e.data = r.data;
+  e.lr = runtime::learning_rate(run(), std::int64_t(e.step));
+  e.tokens = e.step * world_->tokens_per_step();
+  e.tokens_per_s = took_.whole > 0 ? double(world_->tokens_per_step()) * 1e9
+                                       / double(took_.whole)
+                                   : 0;
+  e.computing_s = double(took_.computing) / 1e9;
+  e.reducing_s = double(took_.reducing) / 1e9;
+  e.peers = r.replicas * r.stages;
+  if (place_ && place_->since == r.version.made) { // some run several stages
+    std::set<core::peer_id> at_work;
+    for (const core::replica_place& replica : place_->replicas)
+      for (const core::stage_place& s : replica.stages)
+        at_work.insert(s.where.peer);
+    e.peers = std::uint32_t(at_work.size());
+  }
+  e.bubble = double(bubble_permille_) / 10;
+  e.unix_ms = unix_ms();
+  node().log().add(config_.entry.id, e);
+}
+
+// The end.
+
+/// The view tells every peer, and every log, why: the line is for this node's
+/// own log, should there be no quorum for such a view.
+void job_actor::fail(const std::string& why) {
+  node().say("[job] failed: " + why);
+  const std::uint64_t under_way = std::max<std::uint64_t>(
+    core_.step_in_progress(), config_.entry.origin_step + 1);
+  node().propose_job_state(config_.entry.id, core::job_state::failed,
+                           under_way - 1, header_.since, why);
+}
+
+void job_actor::act(const lost_state& a) {
+  note(a.last,
+       "state lost: nobody holds unit " + std::to_string(a.unit) + " at step "
+         + std::to_string(a.last) + "; resuming at step "
+         + std::to_string(a.resume) + ", " + std::to_string(a.last - a.resume)
+         + (a.last - a.resume == 1 ? " step is" : " steps are") + " run again");
+}
+
+/// For this node alone: the others know better what was lost.
+void job_actor::act(const went_back& a) {
+  const std::string text =
+    "the run went back to step " + std::to_string(a.kept)
+    + " while this peer had no part in it; what it heard of up to step "
+    + std::to_string(a.last) + " is run again";
+  log_remark(remark_of(a.last, text));
+  node().say("[job] " + text);
+}
+
+void job_actor::act(const waiting& a) {
+  note_wait(core_.step_in_progress(), "waiting: " + a.why,
+            a.for_data ? config_.entry.data : core::blob_digest{});
+}
+
+void job_actor::act(const finished& a) {
+  if (a.reason == core::stop_reason::diverged) {
+    const std::string bad = std::to_string(run().max_bad_steps);
+    node().propose_job_state(
+      config_.entry.id, core::job_state::failed, a.step, a.since,
+      "the run has diverged: the loss or the gradient norm of " + bad
+        + " steps in a row was not finite (training.max_bad_steps); their "
+          "changes were not applied. Try a lower optimizer.lr, or a "
+          "training.max_norm, and --resume from the last checkpoint");
+    return;
+  }
+  node().propose_job_state(config_.entry.id,
+                           a.reason == core::stop_reason::completed
+                             ? core::job_state::done
+                             : core::job_state::cancelled,
+                           a.step, a.since);
+}
+
+void job_actor::act(const ended&) {
+  over_ = true;
+  world_->units.clear();
+  world_->copies.clear();
+  report_holds();
+  quit();
+}
+
+std::optional<caf::actor>
+spawn_job(caf::actor_system& system, job_config config, std::string& why) {
+  auto run = runtime::parse_run(config.entry.run_json, "job");
+  if (!run) {
+    why = run.message();
+    return std::nullopt;
+  }
+  if (const auto fits = runtime::check_trainable(run->model); !fits) {
+    why = fits.message();
+    return std::nullopt;
+  }
+  auto world = std::make_shared<job_world>();
+  world->node = config.node;
+  world->job = config.entry.id;
+  world->run = *run;
+  world->origin = config.entry.origin;
+  const auto shared = config.node->links().memory();
+  world->buffers = buffer_pool(shared);
+  world->state_buffers = buffer_pool(config.node->links().memory_for_copies());
+  world->state_memory = std::make_shared<model::recycling_resource>(nullptr);
+  world->gradient_memory = std::make_shared<model::recycling_resource>(shared);
+  model::model_config config_saved = run->model;
+  config_saved.trained.seq_len = std::uint64_t(run->seq_len);
+  world->layout = std::make_shared<const model::unit_layout>(config_saved);
+  if (config.entry.blocks != run->model.num_hidden_layers
+      || config.entry.microbatches != run->microbatches_per_step()) {
+    why = "the job's entry and its run file disagree";
+    return std::nullopt;
+  }
+  return system.spawn<job_actor>(std::move(config), std::move(world));
+}
+
+} // namespace shoal::actors

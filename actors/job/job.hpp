@@ -1,0 +1,61 @@
+// actors/job/job.hpp -- one job on this peer: the shell of core::job_core.
+//
+// Turns messages into calls on job_core and its actions into messages,
+// transfers, device work, and the actors of each sub-plan. It decides
+// nothing itself.
+//
+// Message            Effect
+// job_view           the job's place in a newer view (or that it has ended)
+// job_message_in     a control message of another peer; what is written of a
+//                    checkpoint (shards_written) goes to the checkpointer
+// drain_job          stop after the step in progress, with a checkpoint
+// stop_waiting_job   go on without the checkpoint that it waits for
+// checkpoint_offered a checkpoint that it has made is in the store again
+// step_reduced, eval_computed, eval_summed, checkpoint_written
+//                    from the sub-plan's actors
+// (private)          completions of device and disk work and of transfers
+//
+// To the supervisor: job_holds whenever what it holds changes; it ends by
+// itself when the job has left the view.
+#pragma once
+
+#include "runtime/context.hpp"
+
+#include <caf/actor.hpp>
+#include <caf/allowed_unsafe_message_type.hpp>
+
+#include <atomic>
+#include <memory>
+#include <optional>
+
+namespace shoal::actors {
+
+/// What a view says of one job.
+struct job_view {
+  std::shared_ptr<const core::view> view;
+  std::optional<core::assignment> place; ///< none: it no longer runs
+};
+
+/// How much state of a job is here.
+struct job_holds {
+  core::job_id job = 0;
+  std::size_t units = 0;
+  bool finished = false; ///< its last step is done, as far as we know
+};
+
+struct job_config {
+  runtime::context* node = nullptr;
+  core::job_entry entry;
+  caf::actor supervisor;
+  /// When it last ran, on the steady clock: for its supervisor. May be null.
+  std::shared_ptr<std::atomic<core::nanoseconds>> alive;
+};
+
+/// @returns nothing if the job's run description cannot be read; that is said.
+std::optional<caf::actor>
+spawn_job(caf::actor_system& system, job_config config, std::string& why);
+
+} // namespace shoal::actors
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::actors::job_view)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::actors::job_holds)

@@ -1,0 +1,195 @@
+// actors/job/job_cleaner.cpp -- what is whose, and what nobody needs.
+#include "actors/job/job_cleaner.hpp"
+
+#include "actors/checkpoint/checkpoint_files.hpp"
+#include "actors/checkpoint/shard_list.hpp"
+#include "runtime/core/text/hex.hpp"
+#include "runtime/files/posix.hpp"
+#include "runtime/jobs/job_log.hpp"
+#include "runtime/store/store.hpp"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <set>
+#include <span>
+
+namespace shoal::actors {
+
+namespace fs = std::filesystem;
+using digests = std::set<core::blob_digest>;
+
+namespace {
+
+constexpr const char* list_name = "blobs";
+
+/// The job of a name such as "0123456789abcdef", or 0.
+core::job_id job_of(const std::string& text) {
+  if (text.size() != 16
+      || text.find_first_not_of("0123456789abcdef") != std::string::npos)
+    return 0;
+  return std::stoull(text, nullptr, 16);
+}
+
+} // namespace
+
+/// One look at the disk.
+class job_cleaner::pass {
+public:
+  pass(job_cleaner& all, const core::view& v, std::chrono::seconds age_min)
+    : all_(all), node_(all.node_), age_min_(age_min) {
+    std::vector<const core::job_entry*> ended;
+    for (const core::job_entry& j : v.jobs)
+      if (j.state == core::job_state::running)
+        running_.insert(j.id);
+      else
+        ended.push_back(&j);
+    std::ranges::sort(ended, std::greater{}, &core::job_entry::changed);
+    for (std::size_t i = 0; i < ended.size() && i < results_kept; ++i)
+      keep_last(ended[i]->id);
+    for (const core::job_entry& j : v.jobs)
+      if (running_.contains(j.id)) {
+        needed_.insert(j.data);
+        add_files(j.origin, needed_);
+        for (const core::blob_digest& d : checkpoints(j.id))
+          add_files(d, needed_);
+        add_shards(folder() / core::job_text(j.id), needed_);
+      }
+  }
+
+  void blobs() {
+    std::error_code error;
+    for (const auto& entry : fs::directory_iterator(folder(), error)) {
+      const core::job_id job = job_of(entry.path().filename().string());
+      if (job == 0 || running_.contains(job))
+        continue;
+      digests all = listed(entry.path() / list_name);
+      for (const core::blob_digest& d : checkpoints(job))
+        add_files(d, all);
+      add_shards(entry.path(), all);
+      if (drop(all) && !kept_.contains(job)) {
+        fs::remove(entry.path() / list_name, error);
+        fs::remove(shard_list_of(entry.path()), error);
+      }
+    }
+  }
+
+  void folders(bool starting) {
+    std::error_code error;
+    for (const auto& entry : fs::directory_iterator(folder(), error)) {
+      const std::string name = entry.path().filename().string();
+      std::error_code ignored;
+      if (name.starts_with("from-") && name.size() > 21
+          && !running_.contains(job_of(name.substr(5, 16))))
+        fs::remove_all(entry.path(), ignored);
+      if (name.starts_with("writing-") && (starting || !written_now(name)))
+        fs::remove_all(entry.path(), ignored);
+    }
+  }
+
+private:
+  fs::path folder() const { return node_.data_dir() / "jobs"; }
+
+  /// "writing-<job>-<step>" of a job that runs.
+  bool written_now(const std::string& name) const {
+    return std::ranges::any_of(running_, [&](core::job_id job) {
+      return name.starts_with("writing-" + std::to_string(job) + "-");
+    });
+  }
+
+  /// Reads on in the job's log, which may be long.
+  const std::vector<core::blob_digest>& checkpoints(core::job_id job) {
+    known& k = all_.known_[job];
+    for (const runtime::job_event& e : node_.log().read(job, k.next, k.next))
+      if (e.kind == runtime::job_event_kind::checkpoint)
+        k.checkpoints.push_back(e.digest);
+    return k.checkpoints;
+  }
+
+  void keep_last(core::job_id job) {
+    kept_.insert(job);
+    if (const auto& all = checkpoints(job); !all.empty())
+      add_files(all.back(), needed_);
+  }
+
+  /// A manifest and the files that it names.
+  void add_files(const core::blob_digest& manifest, digests& to) const {
+    if (manifest == core::blob_digest{})
+      return;
+    to.insert(manifest);
+    if (!node_.blobs().contains(manifest))
+      return;
+    if (auto m = read_manifest(manifest, node_.blobs()))
+      for (const manifest_file& f : m->files)
+        to.insert(f.digest);
+  }
+
+  /// What this peer has put there itself.
+  static void add_shards(const fs::path& job, digests& to) {
+    for (const listed_shard& s : read_shards(shard_list_of(job)))
+      to.insert(s.digest);
+  }
+
+  /// What remember_blobs wrote: "data <hex>" and "origin <hex>".
+  digests listed(const fs::path& file) const {
+    digests out;
+    std::ifstream in = runtime::posix::open_text(file);
+    for (std::string kind, hex; in >> kind >> hex;) {
+      core::blob_digest d{};
+      if (!core::from_hex(hex, d))
+        continue;
+      if (kind == "origin")
+        add_files(d, out);
+      else
+        out.insert(d);
+    }
+    return out;
+  }
+
+  /// @returns whether all that may go is gone.
+  bool drop(const digests& all) {
+    bool gone = true;
+    for (const core::blob_digest& d : all) {
+      if (needed_.contains(d) || !node_.blobs().contains(d))
+        continue;
+      if (node_.blobs().age(d) < age_min_)
+        gone = false;
+      else if (node_.blobs().remove(d))
+        gone = false;
+    }
+    return gone;
+  }
+
+  job_cleaner& all_;
+  runtime::context& node_;
+  std::chrono::seconds age_min_;
+  std::set<core::job_id> running_;
+  std::set<core::job_id> kept_;
+  digests needed_;
+};
+
+void remember_blobs(runtime::context& node, const core::job_entry& entry) {
+  const fs::path folder = node.data_dir() / "jobs" / core::job_text(entry.id);
+  std::error_code error;
+  fs::create_directories(folder, error);
+  std::string text = "data " + core::to_hex(entry.data) + "\n";
+  if (entry.origin != core::blob_digest{})
+    text += "origin " + core::to_hex(entry.origin) + "\n";
+  const runtime::posix::descriptor fd = runtime::posix::open_regular(
+    folder / list_name, O_WRONLY | O_CREAT | O_TRUNC, error);
+  if (fd) // else what it lists stays
+    (void)runtime::posix::write_all(fd.get(), std::as_bytes(std::span(text)));
+}
+
+void job_cleaner::clean_up(const core::view& v, std::chrono::seconds age_min) {
+  pass p(*this, v, age_min);
+  p.blobs();
+  p.folders(first_);
+  first_ = false;
+}
+
+} // namespace shoal::actors

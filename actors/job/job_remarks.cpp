@@ -1,0 +1,104 @@
+// actors/job/job_remarks.cpp -- notices of a job: logged here, and sent to the
+// members of the view that cannot see them for themselves.
+//
+// Errors: a notice that a lost link drops is gone; a wait is repeated.
+// Limits: remark_bytes_max each. The log drops a notice that it already has for
+//         the same step.
+#include "actors/job/job_actor.hpp"
+#include "runtime/jobs/job_log.hpp"
+
+#include <cmath>
+#include <cstdio>
+
+namespace shoal::actors {
+
+namespace {
+
+/// Ticks between two times that a wait is told: a member that comes, or a
+/// message that is lost, has it so much later. Higher: fewer messages.
+constexpr unsigned repeat_wait_ticks = 50;
+
+} // namespace
+
+void job_actor::log_remark(const core::remark& r) {
+  runtime::job_event e;
+  e.kind = runtime::job_event_kind::notice;
+  e.step = r.step;
+  e.epoch = view_ ? view_->number : 0;
+  e.text = r.text;
+  e.waits = r.waits;
+  e.digest = r.wanted;
+  e.unix_ms = unix_ms();
+  node().log().add(config_.entry.id, e);
+}
+
+void job_actor::tell_members(const core::remark& r) {
+  for (const core::peer_id& peer : members())
+    if (peer != node().self())
+      node().send(peer, r);
+}
+
+void job_actor::note(std::uint64_t step, const std::string& text) {
+  const core::remark r = remark_of(step, text);
+  log_remark(r);
+  node().say("[job] " + text);
+  if (reports())
+    tell_members(r);
+}
+
+void job_actor::note_own(std::uint64_t step, const std::string& text) {
+  const core::remark r = remark_of(step, text);
+  log_remark(r);
+  node().say("[job] " + text);
+  tell_members(r);
+}
+
+void job_actor::note_wait(std::uint64_t step, const std::string& why,
+                          const core::blob_digest& wanted) {
+  wait_ = remark_of(step, why);
+  wait_->wanted = wanted;
+  wait_->waits = true;
+  log_remark(*wait_);
+  node().say("[job] " + why);
+  if (reports())
+    tell_members(*wait_);
+}
+
+void job_actor::repeat_wait() {
+  if (wait_ && ticks_ % repeat_wait_ticks == 0 && reports())
+    tell_members(*wait_);
+}
+
+void job_actor::note_once(const std::string& text) {
+  if (!noted_.insert(text).second)
+    return;
+  log_remark(remark_of(core_.step_in_progress(), text));
+  node().say("[job] " + text);
+}
+
+core::remark
+job_actor::remark_of(std::uint64_t step, const std::string& text) const {
+  core::remark r{header_, step, text, {}, false};
+  r.on.job = config_.entry.id;
+  return r;
+}
+
+bool job_actor::reports() const {
+  return place_ && place_->reporter.peer == config_.node->self();
+}
+
+/// Each member that logs the step says so for itself.
+void job_actor::log_if_bad(const core::step_record& r) {
+  if (r.bad == 0)
+    return;
+  const char* what = std::isfinite(r.loss) ? "gradient norm" : "loss";
+  char text[240];
+  std::snprintf(text, sizeof text,
+                "step %llu is not applied: its %s is not finite (bad step %u "
+                "in a row; the run fails at %lld, training.max_bad_steps)",
+                static_cast<unsigned long long>(r.version.step), what, r.bad,
+                static_cast<long long>(run().max_bad_steps));
+  log_remark(remark_of(r.version.step, text));
+}
+
+} // namespace shoal::actors

@@ -1,0 +1,356 @@
+// actors/job/job_saving.cpp -- checkpoints of a job: made, kept, dropped.
+#include "actors/checkpoint/checkpoint_files.hpp"
+#include "actors/checkpoint/shard_list.hpp"
+#include "actors/job/job_actor.hpp"
+#include "runtime/core/training/shards.hpp"
+#include "runtime/jobs/job_log.hpp"
+#include "runtime/observe/timeline.hpp"
+#include "runtime/store/store.hpp"
+#include "runtime/work/device_queue.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <set>
+
+namespace shoal::actors {
+
+using namespace core::job_action;
+namespace event = core::job_event;
+
+namespace {
+
+/// How often the last checkpoint looks whether the one before is written.
+constexpr std::chrono::seconds look_after{1};
+
+} // namespace
+
+// Made.
+
+void job_actor::act(const run_checkpoint& a) {
+  saving_ = a.step;
+  actors_.begin_checkpoint(a);
+  if (std::ranges::find(a.unable, node().self()) != a.unable.end()
+      && ++left_out_ >= left_out_max_) {
+    left_out_ = 0; // it may have room again
+    left_out_max_ = std::min(2 * left_out_max_, left_out_most);
+    world_->disk_refuses = false;
+  }
+  save(a);
+}
+
+/// Copies what this peer writes; the writer has it from there on. The last
+/// checkpoint needs no copy here, since nothing runs meanwhile. One at a time: while the one before is still being written, only the last
+/// checkpoint waits for it, since nothing runs meanwhile.
+void job_actor::save(const run_checkpoint& a) {
+  if (a.digest != digest_)
+    return;
+  const auto units = core::units_written_by(
+    writers_of(actors_.plan()->where, *world_->layout, a.unable),
+    node().self());
+  if (units.empty() || snapshot_.expired())
+    return copy_units(a, units);
+  if (a.last) {
+    delayed_send(this, look_after, job_later{[this, a] { save(a); }});
+    return;
+  }
+  actors_.pass(refuse_shards{a.step, "the one before is still being written",
+                             a.publisher});
+  copy_units(a, {});
+}
+
+void job_actor::copy_units(const run_checkpoint& a,
+                           const std::vector<std::uint32_t>& units) {
+  auto copy = std::make_shared<shard_snapshot>();
+  for (std::uint32_t u : units) {
+    auto& part = copy->units.emplace_back();
+    part.from = world_->units.at(u);
+    if (!a.last)
+      part.copy = world_->state_buffers.get(state_bytes(*part.from));
+  }
+  if (!units.empty())
+    snapshot_ = copy;
+  compute(
+    [copy, step = a.step, trace = &node().trace()](kernels::backend&) {
+      const runtime::timeline_span span(
+        *trace, runtime::timeline::queue::device, "copy for a checkpoint",
+        {{"step", step}});
+      for (const shard_snapshot::part& part : copy->units)
+        if (part.copy)
+          copy_state_out(*part.from, part.copy.as<float>());
+    },
+    [this, a, copy] {
+      if (a.digest == digest_ && !copy->units.empty())
+        actors_.pass(write_shards{a.step, a.last, copy, a.publisher});
+      feed(event::snapshot_taken{a.digest, a.step});
+    });
+}
+
+/// Others are to write and publish the last one: without a vote only another
+/// sub-plan, and the seals before it, can let all know.
+void job_actor::hand_over_if_refused() {
+  if (!world_->disk_refuses || handed_over_ == header_.since
+      || !core_.should_hand_over())
+    return;
+  handed_over_ = header_.since;
+  node().propose_retry(config_.entry.id, header_.since);
+}
+
+void job_actor::act(const begin_anew& a) {
+  node().propose_retry(config_.entry.id, a.since);
+}
+
+void job_actor::act(const checkpoint_known& a) {
+  std::erase_if(refusing_, [&](const core::peer_id& p) {
+    return std::ranges::find(a.unable, p) == a.unable.end();
+  });
+  if (std::exchange(saving_fails_, false))
+    note(a.checkpoint.step, "checkpoints are written again");
+  log_checkpoint(a.checkpoint);
+  actors_.pass(checkpoint_over{a.checkpoint.step});
+  drop_old_checkpoints();
+}
+
+void job_actor::act(const checkpoint_failed& a) {
+  if (!a.trying) {
+    actors_.pass(checkpoint_over{a.step});
+    not_saved_.insert(a.step);
+    drop_old_checkpoints(); // others need the room
+  }
+  const bool news = refusing_.insert(a.at).second;
+  if ((!a.trying || a.others) && (!news || saving_fails_))
+    return; // said
+  saving_fails_ = true;
+  const std::string at = name_of(a.at);
+  note(a.step, a.trying
+                 ? "the model of step " + std::to_string(a.step)
+                     + " cannot be written on " + at + ": " + a.why
+                     + (a.others ? "; others write it"
+                                 : "; trying again until it can (or `shoal "
+                                   "cancel`)")
+                 : "the checkpoint of step " + std::to_string(a.step)
+                     + " could not be written on " + at + ": " + a.why
+                     + "; the run goes on");
+}
+
+void job_actor::act(const checkpoints_slow& a) {
+  note(a.step,
+       "checkpoints take longer than "
+         + std::to_string(run().checkpoint_interval)
+         + " steps (checkpoint.interval) allow: if all peers died at once, more"
+           " would be run again; the run does not wait for them");
+}
+
+/// Once for each.
+void job_actor::log_checkpoint(const core::checkpoint_ref& checkpoint) {
+  if (!logged_.insert(checkpoint).second)
+    return;
+  publish(checkpoint);
+  not_saved_.erase(checkpoint.step);
+  runtime::job_event e;
+  e.kind = runtime::job_event_kind::checkpoint;
+  e.step = checkpoint.step;
+  e.epoch = checkpoint.since;
+  e.digest = checkpoint.manifest;
+  e.unix_ms = unix_ms();
+  node().log().add(config_.entry.id, e);
+}
+
+/// Steps that were lost are made again: what was saved of them is void, also
+/// where it is heard of late.
+void job_actor::publish(const core::checkpoint_ref& checkpoint) {
+  if (checkpoint.since < published_since_)
+    return;
+  published_since_ = checkpoint.since;
+  published_.erase(published_.upper_bound(checkpoint.step), published_.end());
+  published_.insert(checkpoint.step);
+}
+
+// Kept.
+
+/// Each file straight from who wrote it, if it still has it. Also where a
+/// newer one exists, or a keeper that is slower than the checkpoints would
+/// never have any. It ends when a newer one is here, or when so many exist
+/// that the files may be gone everywhere.
+void job_actor::act(const keep_checkpoint& a) {
+  if (!keeping_.insert(a.checkpoint).second)
+    return;
+  fetching f;
+  f.set.manifests.push_back(a.checkpoint.manifest);
+  if (actors_.active() && !actors_.plan()->where.replicas.empty()) {
+    const auto writers = writers_of(actors_.plan()->where, *world_->layout);
+    for (std::size_t u = 0; u < writers.size(); ++u)
+      for (const char* kind : {model_files, optimizer_files})
+        f.set.first_by_name[model::shard_name(kind, u, writers.size())] =
+          writers[u];
+  }
+  f.holders.push_back(a.at);
+  for (const core::peer_id& p : members())
+    if (p != a.at && p != node().self())
+      f.holders.push_back(p);
+  f.wanted = [this, c = a.checkpoint] {
+    const bool newer_held = std::ranges::any_of(
+      checkpoints_, [&](const core::checkpoint_ref& held) { return held > c; });
+    const bool wanted = !newer_held
+                        && (published_.empty() || published_.contains(c.step)
+                            || *published_.rbegin() < c.step);
+    if (!wanted)
+      keeping_.erase(c);
+    return wanted;
+  };
+  f.failed = [this, c = a.checkpoint](std::error_code error) {
+    if (refused_by_disk(error))
+      keep_refused(c, error);
+    return false;
+  };
+  f.then = [this, a] {
+    keeping_.erase(a.checkpoint);
+    hold(a.checkpoint);
+  };
+  fetch_lasting(std::move(f));
+}
+
+/// Another keeps it; it is tried on, since the disk may have room again.
+void job_actor::keep_refused(const core::checkpoint_ref& checkpoint,
+                             std::error_code error) {
+  world_->disk_refuses = true;
+  if (refusing_.insert(node().self()).second)
+    note_own(checkpoint.step, "checkpoints cannot be kept on "
+                                + name_of(node().self()) + ": "
+                                + error.message() + "; others keep them");
+  feed(event::keep_refused{checkpoint});
+}
+
+/// Its remains go.
+void job_actor::act(const checkpoint_given_up& a) {
+  note(a.checkpoint.step,
+       "the checkpoint of step " + std::to_string(a.checkpoint.step)
+         + " is given up: no peer that is here has it whole");
+  std::erase_if(checkpoints_, [&](const core::checkpoint_ref& held) {
+    return held.manifest == a.checkpoint.manifest
+           && held.since <= a.checkpoint.since;
+  });
+  published_.erase(a.checkpoint.step);
+  drop_old_checkpoints({a.checkpoint});
+}
+
+/// It is complete in the own store: only now may older ones go. It may have
+/// been written under a sub-plan that is over: then nobody has told of it yet.
+void job_actor::hold(const core::checkpoint_ref& checkpoint) {
+  log_checkpoint(checkpoint);
+  feed(event::checkpoint_held{checkpoint});
+  if (std::ranges::find(checkpoints_, checkpoint) == checkpoints_.end())
+    checkpoints_.push_back(checkpoint);
+  drop_old_checkpoints();
+}
+
+/// Those that an earlier life of this peer has left in its store. The newest
+/// is hashed before anybody is told of it: what has rotted must not be chosen
+/// to go on from. Until then the core hears nothing.
+void job_actor::find_checkpoints() {
+  struct outcome {
+    std::vector<core::checkpoint_ref> held;
+    std::vector<std::string> notes;
+  };
+  std::set<core::checkpoint_ref> known;
+  for (const runtime::job_event& e : node().log().read_all(config_.entry.id))
+    if (e.kind == runtime::job_event_kind::checkpoint) {
+      known.insert({e.step, e.digest, e.epoch});
+    }
+  for (const core::checkpoint_ref& c : known) // from the oldest on
+    publish(c);
+  if (known.empty())
+    return;
+  logged_ = known;
+  looking_ = true;
+  auto found = std::make_shared<outcome>();
+  node().disk().submit(
+    [world = world_, known, found](kernels::backend&) {
+      runtime::store& store = world->node->blobs();
+      for (auto at = known.rbegin(); at != known.rend(); ++at) {
+        std::vector<std::string> damaged;
+        if (found->held.empty()) // the newest of those that are whole
+          damaged = verify_checkpoint(at->manifest, store);
+        for (const std::string& file : damaged)
+          found->notes.push_back(
+            file + " of the checkpoint of step " + std::to_string(at->step)
+            + " is damaged here: it was set aside. A peer that has this "
+              "checkpoint is asked for it; else an older one is used");
+        if (complete(at->manifest, store))
+          found->held.push_back(*at);
+      }
+    },
+    [this, post = poster(), found] {
+      post([this, found] {
+        looking_ = false;
+        for (const std::string& text : found->notes)
+          note(last_step_, text);
+        checkpoints_ = found->held;
+        std::ranges::sort(checkpoints_);
+        // Before all else.
+        for (auto c = checkpoints_.rbegin(); c != checkpoints_.rend(); ++c)
+          inputs_.push_front(event::checkpoint_held{*c});
+        for (const core::checkpoint_ref& c : logged_)
+          inputs_.push_front(event::checkpoint_heard{c});
+        feed(event::tick{});
+        drop_old_checkpoints();
+      });
+    });
+}
+
+// Dropped.
+
+/// Of the newest keep_latest_k everything stays that is here, and what is
+/// being written. Others' files go, those of `old` too, but those that
+/// something else needs.
+void job_actor::drop_old_checkpoints(std::vector<core::checkpoint_ref> old) {
+  const auto keep = std::size_t(run().keep_latest_k);
+  std::ranges::sort(checkpoints_);
+  while (checkpoints_.size() > keep) {
+    feed(event::checkpoint_dropped{checkpoints_.front()});
+    old.push_back(checkpoints_.front());
+    checkpoints_.erase(checkpoints_.begin());
+  }
+  while (published_.size() > keep)
+    published_.erase(published_.begin()); // the log has them
+  const std::uint64_t newest = published_.empty() ? 0 : *published_.rbegin();
+  std::erase_if(not_saved_, [&](std::uint64_t s) { return s < newest; });
+  // Jobs may share files: one may have started from another's checkpoint.
+  std::vector<core::blob_digest> origins{config_.entry.origin};
+  if (view_)
+    for (const core::job_entry& job : view_->jobs)
+      origins.push_back(job.origin);
+  auto wanted = [published = published_, failed = not_saved_, newest,
+                 saving = saving_](std::uint64_t step) {
+    return published.contains(step)
+           || ((step > newest || step == saving) && step <= saving
+               && !failed.contains(step));
+  };
+  node().disk().submit(
+    [world = world_, old, kept = checkpoints_, origins,
+     wanted](kernels::backend&) {
+      runtime::store& store = world->node->blobs();
+      std::set<core::blob_digest> needed;
+      auto files_of = [&](const core::blob_digest& m) {
+        std::vector<core::blob_digest> out{m};
+        if (store.contains(m))
+          if (auto read = read_manifest(m, store))
+            for (const manifest_file& f : read->files)
+              out.push_back(f.digest);
+        return out;
+      };
+      for (const core::blob_digest& origin : origins)
+        for (const core::blob_digest& d : files_of(origin))
+          needed.insert(d);
+      for (const core::checkpoint_ref& c : kept)
+        for (const core::blob_digest& d : files_of(c.manifest))
+          needed.insert(d);
+      for (const core::checkpoint_ref& c : old)
+        for (const core::blob_digest& d : files_of(c.manifest))
+          if (!needed.contains(d) && store.contains(d))
+            static_cast<void>(store.remove(d));
+      drop_shards(*world->node, world->job, wanted, needed);
+    },
+    {});
+}
+
+} // namespace shoal::actors

@@ -1,0 +1,88 @@
+// actors/job/job_state_copies.cpp -- copies of units as of a step: taken, sent to those
+// who follow, gone back to, forgotten.
+#include "actors/job/job_actor.hpp"
+#include "actors/training/link_names.hpp"
+#include "runtime/links/links.hpp"
+#include "runtime/work/device_queue.hpp"
+
+#include <algorithm>
+
+namespace shoal::actors {
+
+using namespace core::job_action;
+namespace event = core::job_event;
+
+namespace {
+
+transport::bulk_tag tag_of(const take_copies& a, std::uint32_t unit) {
+  return make_tag(a.digest, link_kind::state_copy, 0, unit, a.version.step);
+}
+
+} // namespace
+
+/// Made beside the computation, like those that leave (job_unit_arrivals.cpp).
+void job_actor::act(const take_copies& a) {
+  const core::assignment& place = actors_.plan()->where;
+  for (const std::uint32_t u : a.own) {
+    unit_ptr unit = world_->units.at(u);
+    buffer copy = world_->state_buffers.get(state_bytes(*unit));
+    std::vector<core::peer_id> followers;
+    if (holder_of(place, 0, u) == node().self())
+      for (const core::follower_place& f : place.followers)
+        if (f.first_unit <= u && u < f.last_unit)
+          followers.push_back(f.where.peer);
+    ++reading_state_;
+    node().reductions().submit(
+      [unit, copy](kernels::backend&) {
+        copy_state_out(*unit, copy.as<float>());
+      },
+      [this, post = poster(), links = &node().links(), a, u, copy, followers] {
+        for (const core::peer_id& to : followers)
+          links->send(to, tag_of(a, u), copy.shared(), [](std::error_code) {});
+        post([this, a, u, copy] {
+          keep_copy(a, u, copy);
+          --reading_state_;
+          prepare_if_complete();
+        });
+      });
+  }
+  for (const std::uint32_t u : a.followed) {
+    buffer into = world_->state_buffers.get(3 * sizeof(float)
+                                            * world_->layout->unit_size(u));
+    node().links().expect(
+      holder_of(place, 0, u), tag_of(a, u), into.shared(),
+      [this, post = poster(), a, u, into](std::error_code error) {
+        post([this, a, u, into, error] {
+          if (!error) // else another sub-plan follows
+            keep_copy(a, u, into);
+        });
+      });
+  }
+}
+
+void job_actor::keep_copy(const take_copies& a, std::uint32_t unit,
+                          const buffer& copy) {
+  world_->copies[a.version][unit] = copy;
+  feed(event::copied{a.digest, a.version, unit});
+  if (!core_.copies().contains(a.version)) // it came after a halt
+    world_->copies.erase(a.version);
+}
+
+void job_actor::act(const revert_unit& a) {
+  compute(
+    [unit = world_->units.at(a.unit),
+     copy = world_->copies.at(a.version).at(a.unit)](kernels::backend&) {
+      copy_state_in(copy.as<const float>(), *unit);
+    },
+    [this, a] {
+      feed(event::loaded{a.digest, a.unit});
+    });
+}
+
+void job_actor::act(const drop_copies& a) {
+  std::erase_if(world_->copies, [&](const auto& kept) {
+    return std::ranges::find(a.keep, kept.first) == a.keep.end();
+  });
+}
+
+} // namespace shoal::actors

@@ -1,0 +1,71 @@
+// actors/reduction/reduction_context.hpp -- what the parts of a reducer work with.
+//
+// One per reducer; its parts (gradient_sums.hpp, step_losses.hpp,
+// tied_gradients.hpp, gradient_copies.hpp) refer to it and know nothing else of
+// the node. A test fills it by hand.
+//
+// Each part runs in its owner's turns: what ends on other threads comes back by
+// `post`. Each has a begin(step), after which it no longer heeds what belongs
+// to the step before, and tells its `events` what has come about.
+//
+// Threads: the owner's.
+#pragma once
+
+#include "actors/training/later.hpp"
+#include "actors/training/link_names.hpp"
+#include "actors/training/training_state.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <set>
+#include <system_error>
+
+namespace shoal::runtime {
+class device_queue;
+} // namespace shoal::runtime
+
+namespace shoal::actors {
+
+struct reduction_context {
+  core::peer_id self{}; ///< this peer
+  sub_plan_ptr plan;
+  std::shared_ptr<const model::unit_layout> layout;
+  std::map<model::unit_index, unit_ptr> states; ///< as of this sub-plan
+  std::set<model::unit_index> computed;         ///< here, in some replica
+  std::set<model::unit_index> followed;         ///< other ones
+  runtime::link_hub* links = nullptr;
+  runtime::device_queue* device = nullptr; ///< arithmetic
+  runtime::device_queue* sums = nullptr;   ///< of what links bring
+  buffer_pool* buffers = nullptr;
+  poster post; ///< to the owner
+
+  const core::assignment& place() const { return plan->where; }
+  model::unit_index head() const { return layout->head_unit(); }
+  bool computes(model::unit_index u) const { return computed.contains(u); }
+  /// Whether this peer computes it in replica 0.
+  bool leads(model::unit_index u) const;
+  /// The first replica in which this peer computes it. @pre computes(u)
+  std::uint32_t first_replica(model::unit_index u) const;
+
+  /// `post` for work and transfers that the sub-plan's halt waits for: it has
+  /// the lease. Not for a transfer that may begin after the halt has cancelled
+  /// all of them.
+  poster leased_post() const;
+
+  transport::bulk_tag tag(link_kind kind, std::uint32_t replica,
+                          std::uint32_t index, std::uint64_t step) const;
+  /// All of a unit's gradient, where it lies.
+  runtime::shared_bytes gradient(model::unit_index u) const;
+
+  /// Posts fresh memory for a transfer; `then` gets it in the owner's turn.
+  void
+  expect(const core::peer_id& from, transport::bulk_tag tag, std::size_t bytes,
+         std::function<void(const buffer&, std::error_code)> then) const;
+};
+
+/// Fills in what follows from the others: `computed` and `followed`.
+/// @pre this peer computes or follows a unit
+void find_units(reduction_context& here);
+
+} // namespace shoal::actors

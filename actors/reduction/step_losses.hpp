@@ -1,0 +1,64 @@
+// actors/reduction/step_losses.hpp -- the losses of a step's microbatches, at all heads.
+//
+// A peer that has the head in some replicas knows the losses of their
+// microbatches. The head of replica 0 merges them and tells the other heads,
+// and the followers of the head: a step can then be rolled forward with their
+// votes alone, too.
+//
+// Part of a reducer: see reduction_context.hpp.
+#pragma once
+
+#include "actors/reduction/reduction_context.hpp"
+#include "actors/training/stage.hpp"
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace shoal::actors {
+
+class step_losses {
+public:
+  class events {
+  public:
+    /// All are known here, and sent where this peer owes them.
+    virtual void losses_complete() = 0;
+    virtual void failed(const std::string& what, std::error_code error) = 0;
+
+  protected:
+    ~events() = default;
+  };
+
+  /// Both outlive it.
+  step_losses(const reduction_context& here, events& to)
+    : here_(here), to_(to) {}
+
+  void begin(std::uint64_t step);
+  /// Those of this peer's replicas. @pre this peer has the head
+  void take(const std::map<std::uint32_t, microbatch_loss>& own);
+  /// As losses_complete(); at once on peers that are not told of losses.
+  bool complete() const noexcept { return merged_ && to_send_ == 0; }
+  /// By microbatch; none on peers that are not told. @pre complete()
+  const std::vector<microbatch_loss>& all() const noexcept { return all_; }
+
+private:
+  bool has_head() const { return here_.computes(here_.head()); }
+  bool leads() const { return here_.leads(here_.head()); }
+  std::vector<std::pair<core::peer_id, std::uint32_t>> told() const;
+  void expect(const core::peer_id& from, link_kind kind, std::uint32_t replica);
+  void send(const core::peer_id& to, link_kind kind, std::uint32_t replica);
+  void merge_if_ready();
+  void merge(std::uint32_t first, const buffer& part);
+
+  const reduction_context& here_;
+  events& to_;
+  std::uint64_t step_ = 0;
+  std::vector<microbatch_loss> all_; ///< by microbatch; others' are 0 at first
+  /// By the first replica of the peer that sent them; own, merged: empty.
+  std::map<std::uint32_t, buffer> parts_;
+  bool merged_ = false;
+  int to_send_ = 0;
+};
+
+} // namespace shoal::actors

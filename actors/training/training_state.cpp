@@ -1,0 +1,94 @@
+// actors/training/training_state.cpp -- who holds what under a sub-plan.
+#include "actors/training/training_state.hpp"
+
+#include "runtime/core/assert.hpp"
+#include "runtime/files/bytes_hash.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+namespace shoal::actors {
+
+std::vector<stage_name>
+stages_on(const core::assignment& a, const core::peer_id& peer) {
+  std::vector<stage_name> out;
+  for (std::uint32_t r = 0; r < a.replicas.size(); ++r)
+    for (std::uint32_t s = 0; s < a.replicas[r].stages.size(); ++s)
+      if (a.replicas[r].stages[s].where.peer == peer)
+        out.push_back({r, s});
+  return out;
+}
+
+const core::peer_id& holder_of(const core::assignment& a, std::uint32_t replica,
+                               model::unit_index unit) {
+  const auto& stages = a.replicas.at(replica).stages;
+  for (std::uint32_t s = 0; s < stages.size(); ++s)
+    if (unit < units_of(a, replica, s).last)
+      return stages[s].where.peer;
+  SHOAL_ASSERT(!"every unit has a stage");
+  return stages.back().where.peer;
+}
+
+std::vector<core::peer_id>
+holders_of(const core::assignment& a, model::unit_index unit) {
+  std::vector<core::peer_id> out;
+  for (std::uint32_t r = 0; r < a.replicas.size(); ++r)
+    if (const core::peer_id& peer = holder_of(a, r, unit);
+        std::ranges::find(out, peer) == out.end())
+      out.push_back(peer);
+  return out;
+}
+
+std::uint32_t
+first_replica_of(const core::assignment& a, const core::peer_id& peer,
+                 model::unit_index unit) {
+  std::uint32_t r = 0;
+  while (holder_of(a, r, unit) != peer)
+    ++r;
+  return r;
+}
+
+std::size_t state_bytes(const model::unit_state& unit) {
+  return 3 * unit.size() * sizeof(float);
+}
+
+std::size_t gradient_bytes(const model::unit_state& unit) {
+  return unit.size() * sizeof(float);
+}
+
+std::uint64_t digest_of(const model::unit_state& unit) {
+  std::uint64_t digest = 0;
+  for (const std::span<const float> part :
+       {unit.parameters(), unit.first_moment(), unit.second_moment()})
+    digest = runtime::hash_of(std::as_bytes(part), digest);
+  return digest;
+}
+
+void copy_state_out(model::unit_state& unit, std::span<float> into) {
+  SHOAL_ASSERT(into.size() == 3 * unit.size());
+  auto at = std::ranges::copy(unit.parameters(), into.begin()).out;
+  at = std::ranges::copy(unit.first_moment(), at).out;
+  std::ranges::copy(unit.second_moment(), at);
+}
+
+void copy_state_in(std::span<const float> from, model::unit_state& unit) {
+  SHOAL_ASSERT(from.size() == 3 * unit.size());
+  const std::size_t n = unit.size();
+  std::ranges::copy(from.subspan(0, n), unit.parameters().begin());
+  std::ranges::copy(from.subspan(n, n), unit.first_moment().begin());
+  std::ranges::copy(from.subspan(2 * n, n), unit.second_moment().begin());
+}
+
+std::int64_t unix_ms() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+           std::chrono::system_clock::now().time_since_epoch())
+    .count();
+}
+
+core::nanoseconds steady_now() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+           std::chrono::steady_clock::now().time_since_epoch())
+    .count();
+}
+
+} // namespace shoal::actors

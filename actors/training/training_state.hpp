@@ -1,0 +1,123 @@
+// actors/training/training_state.hpp -- what this peer holds of one job's model.
+//
+// Units with parameters, gradients and moments, shared by the job's actors on
+// this peer. The job actor decides which units there are; stages compute on
+// them, the reducer sums their gradients, transfers read and write them. A job
+// is halted when its actors have ended, what they had given to the queues has
+// run and the sub-plan's lease has come back: then the job actor may replace
+// them.
+//
+// Ownership: closures on the queue and transfers hold a unit's shared_ptr, so
+//            a unit that has been released stays valid until they have ended.
+#pragma once
+
+#include "actors/training/buffers.hpp"
+#include "kernels/memory/recycling_resource.hpp"
+#include "runtime/core/training/job_core.hpp"
+#include "runtime/jobs/run_config.hpp"
+#include "runtime/model/stage_model.hpp"
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace shoal::runtime {
+class context;
+}
+
+namespace shoal::actors {
+
+using unit_ptr = std::shared_ptr<model::unit_state>;
+
+/// What all actors of a job on this peer know.
+struct job_world {
+  runtime::context* node = nullptr; ///< outlives the job
+  core::job_id job = 0;
+  runtime::run_config run;
+  /// The model it begins with, of which some files stay; zero: there is none.
+  core::blob_digest origin{};
+  std::shared_ptr<const model::unit_layout> layout;
+  buffer_pool buffers;
+  buffer_pool state_buffers; ///< for copies of units
+  /// What units are made of.
+  std::shared_ptr<model::recycling_resource> state_memory, gradient_memory;
+  std::map<model::unit_index, unit_ptr> units; ///< the job actor's
+  /// Copies of states as they were, of units here and of units followed.
+  std::map<core::state_version, std::map<model::unit_index, buffer>> copies;
+  /// The own store has refused the last part of a checkpoint that was to go
+  /// there.
+  std::atomic<bool> disk_refuses{false};
+  /// Counts what the device has finished for the job: that it moves.
+  std::atomic<std::uint64_t> finished{0};
+
+  /// For training, all values 0; null memories: prefaulted_pages().
+  unit_ptr make_unit(model::unit_index unit) const {
+    return std::make_shared<model::unit_state>(
+      layout, unit, model::purpose::training, gradient_memory, state_memory);
+  }
+  std::size_t tokens_per_microbatch() const {
+    return std::size_t(run.local_batch_size * run.seq_len);
+  }
+  std::size_t hidden_bytes() const {
+    return tokens_per_microbatch() * layout->config().hidden_size
+           * sizeof(float);
+  }
+  std::uint64_t tokens_per_step() const {
+    return std::uint64_t(run.sequences_per_step() * run.seq_len);
+  }
+};
+using world_ptr = std::shared_ptr<job_world>;
+
+/// One sub-plan as its actors use it.
+struct sub_plan {
+  core::assignment where;
+  std::uint64_t digest = 0;
+  /// Copied by transfers that write into units, beside work on the queues.
+  std::shared_ptr<void> lease;
+  /// Set when the job has halted: work that waits on the device is not wanted.
+  std::shared_ptr<std::atomic<bool>> over =
+    std::make_shared<std::atomic<bool>>(false);
+};
+using sub_plan_ptr = std::shared_ptr<const sub_plan>;
+
+/// A stage of a sub-plan that runs on this peer; by replica, then stage.
+struct stage_name {
+  std::uint32_t replica = 0;
+  std::uint32_t stage = 0;
+};
+std::vector<stage_name>
+stages_on(const core::assignment& a, const core::peer_id& peer);
+
+using core::unit_range;
+using core::units_of;
+
+/// The peer that holds `unit` in `replica`.
+const core::peer_id& holder_of(const core::assignment& a, std::uint32_t replica,
+                               model::unit_index unit);
+
+/// All who compute it, by the first of their replicas.
+std::vector<core::peer_id>
+holders_of(const core::assignment& a, model::unit_index unit);
+
+/// The first replica in which `peer` computes it. @pre there is one
+std::uint32_t
+first_replica_of(const core::assignment& a, const core::peer_id& peer,
+                 model::unit_index unit);
+
+/// A unit as three consecutive arrays: parameters, first and second moment.
+std::size_t state_bytes(const model::unit_state& unit);
+std::size_t gradient_bytes(const model::unit_state& unit);
+/// Of all of it, the same wherever the bits are.
+std::uint64_t digest_of(const model::unit_state& unit);
+void copy_state_out(model::unit_state& unit, std::span<float> into);
+void copy_state_in(std::span<const float> from, model::unit_state& unit);
+
+/// A steady clock, in the core's units.
+core::nanoseconds steady_now();
+/// The wall clock, for logs.
+std::int64_t unix_ms();
+
+} // namespace shoal::actors

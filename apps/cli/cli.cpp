@@ -1,0 +1,122 @@
+// apps/cli/cli.cpp -- flags, environment and configuration file, in this order.
+//
+// Every flag of a subcommand is also the variable SHOAL_<FLAG> and the key
+// <flag> in the subcommand's table of the configuration file (--config FILE,
+// by default shoal/shoal.toml below the user's configuration directory).
+// The options themselves are in cli_options.cpp.
+#include "apps/cli/cli_words.hpp"
+#include "apps/cli/command_set.hpp"
+#include "apps/cli/help_format.hpp"
+#include "apps/common/shown_stream.hpp"
+#include "apps/common/toml_file.hpp"
+#include "apps/common/version.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <cstdlib>
+#include <functional>
+#include <iostream>
+#include <iterator>
+#include <memory>
+#include <variant>
+
+namespace shoal::apps {
+namespace {
+
+std::filesystem::path default_config() {
+  if (const char* xdg = std::getenv("XDG_CONFIG_HOME"); xdg && *xdg)
+    return std::filesystem::path(xdg) / "shoal" / "shoal.toml";
+  if (const char* home = std::getenv("HOME"); home && *home)
+    return std::filesystem::path(home) / ".config" / "shoal" / "shoal.toml";
+  return {};
+}
+
+int run_chosen(CLI::App& app, const runners& run,
+               const std::filesystem::path& config) {
+  std::filesystem::path file = config;
+  if (file.empty())
+    if (const char* named = std::getenv("SHOAL_CONFIG"); named && *named)
+      file = named;
+  std::error_code error;
+  toml_table table;
+  if (!file.empty())
+    table = toml_table::read(file);
+  else if (file = default_config(); std::filesystem::exists(file, error))
+    table = toml_table::read(file);
+  if (auto wrong = mistyped_variable(app); !wrong.empty())
+    throw usage_error{wrong};
+  if (auto wrong = unknown_key(app, table, file.string()); !wrong.empty())
+    throw usage_error{wrong};
+  for (CLI::App* command : app.get_subcommands()) {
+    fill_in(*command, table, file.string());
+    return run.at(command)();
+  }
+  return exit_usage;
+}
+
+} // namespace
+
+int run_cli(int argc, char** argv) {
+  const shown_stream errors(std::cerr);
+  CLI::App app{"shoal -- equal peers that train language models together.\n"
+               "Start one `shoal node` on each machine; they find each other. "
+               "Then `shoal train`."};
+  app.name("shoal");
+  app.require_subcommand(1);
+  app.formatter(make_help_format());
+  app.option_defaults()->always_capture_default();
+  app.footer(
+    std::string("`shoal COMMAND --help` lists a command's options, with "
+                "their defaults.\n")
+    + exit_codes_text());
+  app.set_help_flag("-h,--help", "print this help");
+  app.set_version_flag("--version", std::string("shoal ") + program_version());
+  std::filesystem::path config;
+  app
+    .add_option("--config", config,
+                "configuration file with a table for each command "
+                "(default: ~/.config/shoal/shoal.toml)")
+    ->check(CLI::ExistingFile);
+  command_set set;
+  runners run;
+  add_node(app, set, run);
+  add_jobs(app, set, run);
+  add_train(app, set, run);
+  add_model(app, set, run);
+  add_reference(app, set, run);
+  for (auto& [command, unused] : run)
+    command->footer("Each option is also a variable (" + variable_of("out")
+                    + " for --out) and a key of [" + command->get_name()
+                    + "] in shoal.toml.");
+  try {
+    app.parse(argc, argv);
+    return run_chosen(app, run, config);
+  } catch (const CLI::Success& e) {
+    return app.exit(e);
+  } catch (const CLI::ParseError& e) {
+    std::string unknown = unknown_word(app, argc, argv);
+    if (unknown.empty()
+        && e.get_exit_code() == int(CLI::ExitCodes::ExtrasError))
+      unknown = stray_word(app);
+    std::cerr << "shoal: " << (unknown.empty() ? e.what() : unknown) << "\n";
+    return exit_usage;
+  } catch (const usage_error& e) {
+    std::cerr << "shoal: " << e.text << "\n";
+    return exit_usage;
+  } catch (const toml_error& e) {
+    std::cerr << "shoal: " << e.text << "\n";
+    return exit_usage;
+  } catch (const std::exception& e) {
+    const auto* s = dynamic_cast<const std::system_error*>(&e);
+    std::cerr << "shoal: " << e.what()
+              << (s && s->code() == std::errc::resource_unavailable_try_again
+                    ? ": the system allows no more threads; raise the limit on "
+                      "this user's processes (ulimit -u)"
+                    : "")
+              << "\n";
+    return exit_failed;
+  }
+}
+
+} // namespace shoal::apps

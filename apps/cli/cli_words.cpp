@@ -1,0 +1,220 @@
+// apps/cli/cli_words.cpp -- looks words up, and what is near them.
+#include "apps/cli/cli_words.hpp"
+
+#include "apps/common/toml_file.hpp"
+#include "runtime/core/text/nearest.hpp"
+#include "runtime/core/text/shown.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
+#include <string_view>
+#include <vector>
+
+namespace shoal::apps {
+namespace {
+
+std::vector<std::string> commands_of(const CLI::App& app) {
+  std::vector<std::string> out;
+  for (const CLI::App* c : app.get_subcommands(
+         [](const CLI::App* each) { return !each->get_name().empty(); }))
+    out.push_back(c->get_name());
+  return out;
+}
+
+/// Without the dashes; `help` too, where it is one.
+std::vector<std::string> options_of(const CLI::App& command) {
+  std::vector<std::string> out;
+  for (const CLI::Option* o : command.get_options())
+    for (const std::string& name : o->get_lnames())
+      out.push_back(name);
+  return out;
+}
+
+/// Of the configuration file: what a command line may say.
+std::vector<std::string> keys_of(const CLI::App& command) {
+  auto out = options_of(command);
+  std::erase_if(out, [](const std::string& o) {
+    return o == "help" || o == "config" || o == "version";
+  });
+  return out;
+}
+
+std::vector<std::string_view> views(const std::vector<std::string>& words) {
+  return {words.begin(), words.end()};
+}
+
+bool has(const std::vector<std::string>& words, const std::string& word) {
+  return std::ranges::find(words, word) != words.end();
+}
+
+/// Names of all variables that mean something.
+std::vector<std::string> variables_of(const CLI::App& app) {
+  std::vector<std::string> out{"SHOAL_CONFIG"};
+  for (const std::string& name : commands_of(app))
+    for (const std::string& key : keys_of(*app.get_subcommand(name)))
+      out.push_back(variable_of(key));
+  return out;
+}
+
+constexpr std::string_view ours = "SHOAL_";
+
+/// "'--training.steps'": keys of a run file that end with a name, or, for a
+/// section's name, its path; "" if there are none.
+std::string
+keys_called(const std::vector<std::string>& options, const std::string& name) {
+  if (has(options, name + ".path"))
+    return "'--" + name + ".path'";
+  std::string out;
+  for (const std::string& option : options)
+    if (option.ends_with("." + name))
+      out += (out.empty() ? "'--" : " or '--") + option + "'";
+  return out;
+}
+
+/// How many letters off a name is still a typing error.
+std::size_t typing_errors_max(std::size_t letters) {
+  return letters < 6 ? 1 : 2;
+}
+
+} // namespace
+
+std::string variable_of(const std::string& flag) {
+  std::string name(ours);
+  for (char c : flag)
+    name += c == '-' || c == '.' ? '_' : char(std::toupper(c));
+  return name;
+}
+
+static void
+add_values(CLI::Option& option, const std::vector<std::string>& values,
+           const std::string& source) {
+  try {
+    for (const std::string& value : values)
+      option.add_result(value);
+    option.run_callback();
+  } catch (const CLI::Error& e) {
+    throw usage_error{source + ": " + e.what()};
+  }
+}
+
+void fill_in(CLI::App& command, const toml_table& file,
+             const std::string& file_name) {
+  for (CLI::Option* option : command.get_options()) {
+    const auto names = option->get_lnames();
+    if (names.empty() || option->count() > 0 || names[0] == "help")
+      continue;
+    const std::string variable = variable_of(names[0]);
+    if (const char* value = std::getenv(variable.c_str()); value && *value) {
+      add_values(*option, {value}, variable);
+      continue;
+    }
+    for (const auto& [key, values] : file.values(command.get_name()))
+      if (key == names[0])
+        add_values(*option, values, file_name + ": " + key);
+  }
+}
+
+std::string
+unknown_word(const CLI::App& app, int argc, const char* const* argv) {
+  const auto commands = commands_of(app);
+  const CLI::App* command = nullptr;
+  if (argc < 2)
+    return "give a command; `shoal --help` lists them";
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    if (word == "--")
+      return {};
+    if (!command && !word.starts_with("-")) {
+      if (!has(commands, word))
+        return "there is no command '" + core::shown(word) + "'"
+               + core::did_you_mean(word, views(commands))
+               + " `shoal --help` lists them";
+      command = app.get_subcommand(word);
+      continue;
+    }
+    if (!word.starts_with("--") || word.size() < 3)
+      continue;
+    const std::string name = word.substr(2, word.find('=') - 2);
+    const auto options = options_of(command ? *command : app);
+    if (!command && name == "config" && word.find('=') == std::string::npos)
+      ++i; // its value is no command
+    if (!has(options, name) && command)
+      if (const std::string keys = keys_called(options, name); !keys.empty())
+        return "`shoal " + command->get_name() + "` has no option --"
+               + core::shown(name) + "; did you mean " + keys + "?";
+    if (!has(options, name))
+      return (command ? "`shoal " + command->get_name() + "`"
+                      : std::string("shoal"))
+             + " has no option --" + core::shown(name)
+             + core::did_you_mean(name, views(options), "--");
+  }
+  return {};
+}
+
+std::string stray_word(const CLI::App& app) {
+  const std::vector<std::string> left = app.remaining(true);
+  const auto chosen = app.get_subcommands();
+  if (left.empty() || chosen.empty())
+    return {};
+  const CLI::App& command = *chosen.front();
+  const std::string name = "shoal " + command.get_name();
+  const auto options = options_of(command);
+  const auto meant = std::ranges::find_if(
+    left, [&](const std::string& word) { return has(options, word); });
+  if (meant == left.end())
+    return "`" + name + "` takes no '" + core::shown(left.front()) + "'; `"
+           + name + " --help` lists what it takes";
+  const bool valued =
+    command.get_option("--" + *meant)->get_items_expected_max() > 0;
+  std::string values;
+  for (const std::string& word : left)
+    if (valued && word != *meant)
+      values += " " + core::shown(word);
+  return "`" + name + "` takes no '" + *meant + "'; did you mean '" + name
+         + " --" + *meant + values + "'?";
+}
+
+std::vector<std::string> unknown_variables(const CLI::App& app) {
+  const auto known = variables_of(app);
+  std::vector<std::string> out;
+  for (char** each = environ; *each != nullptr; ++each) {
+    const std::string_view text(*each);
+    const std::string name(text.substr(0, text.find('=')));
+    if (name.starts_with(ours) && !has(known, name))
+      out.push_back(name);
+  }
+  return out;
+}
+
+std::string mistyped_variable(const CLI::App& app) {
+  const auto known = variables_of(app);
+  for (const std::string& name : unknown_variables(app)) {
+    const auto meant = core::nearest(
+      name, views(known), typing_errors_max(name.size() - ours.size()));
+    if (!meant.empty())
+      return "the variable " + core::shown(name)
+             + " is not known; did you mean '" + std::string(meant) + "'?";
+  }
+  return {};
+}
+
+std::string unknown_key(const CLI::App& app, const toml_table& file,
+                        const std::string& file_name) {
+  const auto commands = commands_of(app);
+  for (const std::string& table : file.names()) {
+    if (!has(commands, table))
+      return file_name + ": [" + core::shown(table) + "] is no command's table"
+             + core::did_you_mean(table, views(commands));
+    const auto keys = keys_of(*app.get_subcommand(table));
+    for (const auto& [key, values] : file.values(table))
+      if (!has(keys, key))
+        return file_name + ": [" + table + "] has no key '" + core::shown(key)
+               + "'" + core::did_you_mean(key, views(keys));
+  }
+  return {};
+}
+
+} // namespace shoal::apps

@@ -1,0 +1,48 @@
+// apps/cli/command_set.hpp -- the options of all commands, and what each runs.
+#pragma once
+
+#include "apps/common/commands.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include <functional>
+#include <map>
+
+namespace shoal::apps {
+
+struct command_set {
+  node_options node;
+  status_options status;
+  logs_options logs;
+  recover_options recover;
+  jobs_options jobs;
+  cancel_options cancel;
+  attach_options attach;
+  leave_options leave;
+  train_options train;
+  plan_options plan;
+  init_options init;
+  generate_command generate;
+  eval_command eval;
+  audit_options audit;
+  doctor_options doctor;
+  key_options key;
+  bench_options bench;
+  chaos_options chaos;
+  invite_options invite;
+  revoke_options revoke;
+  bool man = false; ///< of `reference`
+};
+
+using runner = std::function<int()>;
+using runners = std::map<CLI::App*, runner>;
+
+// One group of commands each: declares their options, which fill `set`.
+
+void add_node(CLI::App& app, command_set& set, runners& run);
+void add_jobs(CLI::App& app, command_set& set, runners& run);
+void add_train(CLI::App& app, command_set& set, runners& run);
+void add_reference(CLI::App& app, command_set& set, runners& run);
+void add_model(CLI::App& app, command_set& set, runners& run);
+
+} // namespace shoal::apps

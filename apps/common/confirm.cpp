@@ -1,0 +1,40 @@
+// apps/common/confirm.cpp -- a question, and the answer.
+#include "apps/common/confirm.hpp"
+
+#include "apps/common/exit_codes.hpp"
+
+#include <unistd.h>
+
+#include <iostream>
+
+namespace shoal::apps {
+
+int confirm(const irrevocable& act) {
+  if (::isatty(STDIN_FILENO) != 1 || ::isatty(STDERR_FILENO) != 1) {
+    std::cerr << "shoal: " << act.action
+              << " is not confirmed, and there is no terminal to ask on. "
+              << act.what << " To go on, run `" << act.command << "`\n";
+    return exit_usage;
+  }
+  std::cerr << act.what << "\nGo on? [y/N] " << std::flush;
+  std::string answer;
+  std::getline(std::cin, answer);
+  if (answer == "y" || answer == "Y" || answer == "yes")
+    return exit_done;
+  std::cerr << "shoal: nothing was changed\n";
+  return exit_failed;
+}
+
+std::string shell_word(const std::string& word) {
+  constexpr const char* plain = "abcdefghijklmnopqrstuvwxyz"
+                                "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                "0123456789_-./:,@%+=";
+  if (!word.empty() && word.find_first_not_of(plain) == std::string::npos)
+    return word;
+  std::string out = "'";
+  for (char c : word)
+    out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
+} // namespace shoal::apps

@@ -1,0 +1,25 @@
+// apps/common/memory_size.hpp -- an amount of memory as users write and read it.
+//
+//   8GiB  8G     binary: K, M, G, T with or without iB
+//   8GB          decimal: KB, MB, GB, TB
+//   50%          of what the machine has
+//
+// Errors: a failure says what was written and what is possible.
+#pragma once
+
+#include "runtime/core/result.hpp"
+
+#include <cstdint>
+#include <string>
+
+namespace shoal::apps {
+
+/// @param have what the machine has (host_limits.hpp); 0: not known
+/// @returns 0 for an empty text: nothing was chosen
+[[nodiscard]] model::result<std::uint64_t>
+parse_memory(const std::string& text, std::uint64_t have);
+
+/// "23.4 GiB", "512.0 MiB", "17 B".
+[[nodiscard]] std::string memory_text(std::uint64_t bytes);
+
+} // namespace shoal::apps

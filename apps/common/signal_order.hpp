@@ -1,0 +1,45 @@
+// apps/common/signal_order.hpp -- which signal means "in order", which "at once".
+//
+// One press of Ctrl-C may arrive several times: `timeout` signals its child and
+// then the whole group, and srun and other wrappers do likewise. So a later
+// signal counts only if it comes `apart_min` after the first.
+//
+//   first --any signal, sooner than apart_min--> echo: nothing
+//     `--any signal, later--> again: at once
+//
+// Time:    an argument. Threads: one at a time.
+#pragma once
+
+#include <chrono>
+#include <optional>
+
+namespace shoal::apps {
+
+class signal_order {
+public:
+  using clock = std::chrono::steady_clock;
+
+  /// Echoes of one signal arrive within milliseconds, also on a loaded
+  /// machine; a person who wants to stop at once waits to see an effect first.
+  static constexpr std::chrono::seconds apart_min{1};
+
+  enum class meaning {
+    first, ///< end in order
+    echo,  ///< the first one again: ignore it
+    again  ///< end at once
+  };
+
+  /// A signal has come.
+  meaning take(clock::time_point now) {
+    if (!first_) {
+      first_ = now;
+      return meaning::first;
+    }
+    return now - *first_ < apart_min ? meaning::echo : meaning::again;
+  }
+
+private:
+  std::optional<clock::time_point> first_;
+};
+
+} // namespace shoal::apps

@@ -1,0 +1,118 @@
+// apps/common/signals.cpp -- a thread in sigwait.
+#include "apps/common/signals.hpp"
+
+#include "apps/common/exit_codes.hpp"
+#include "apps/common/signal_order.hpp"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <mutex>
+#include <system_error>
+#include <thread>
+
+namespace shoal::apps {
+
+struct signals::state {
+  /// Starts `first` if a signal has come and it does not run yet.
+  void run_first(bool signalled);
+  [[noreturn]] void stop();
+
+  sigset_t set;
+  std::mutex mutex;
+  std::function<void()> first;
+  std::string second = "stopped";
+  bool told = false;
+  std::atomic<bool> closing{false};
+  std::thread runner; ///< of `first`
+  std::thread thread;
+};
+
+void signals::state::run_first(bool signalled) {
+  std::function<void()> run;
+  {
+    std::lock_guard lock{mutex};
+    if (!signalled || told || !first)
+      return;
+    told = true;
+    run = first;
+    try {
+      runner = std::thread(run);
+      return;
+    } catch (const std::system_error&) {
+    }
+  }
+  run(); // no thread is left: the second signal then waits for it
+}
+
+void signals::state::stop() {
+  std::lock_guard lock{mutex};
+  std::fprintf(stderr, "shoal: %s\n", second.c_str());
+  _exit(exit_interrupted);
+}
+
+signals::signals() : state_(std::make_unique<state>()) {
+  sigemptyset(&state_->set);
+  for (int s : {SIGINT, SIGTERM, SIGUSR2})
+    sigaddset(&state_->set, s);
+  pthread_sigmask(SIG_BLOCK, &state_->set, nullptr);
+  std::signal(SIGPIPE, SIG_IGN);
+  state_->thread = std::thread([this] { wait(); });
+}
+
+signals::~signals() {
+  state_->closing = true;
+  pthread_kill(state_->thread.native_handle(), SIGUSR2);
+  state_->thread.join();
+  end_first();
+}
+
+void signals::end_first() {
+  {
+    std::lock_guard lock{state_->mutex};
+    state_->told = true;
+  }
+  if (state_->runner.joinable())
+    state_->runner.join();
+}
+
+void signals::wait() {
+  signal_order order;
+  for (;;) {
+    int which = 0;
+    if (sigwait(&state_->set, &which) != 0)
+      continue;
+    if (which == SIGUSR2) {
+      if (state_->closing)
+        return;
+      continue;
+    }
+    switch (order.take(signal_order::clock::now())) {
+    case signal_order::meaning::first:
+      seen_ = true;
+      state_->run_first(true);
+      break;
+    case signal_order::meaning::echo:
+      break;
+    case signal_order::meaning::again:
+      state_->stop();
+    }
+  }
+}
+
+void signals::on_first(const std::function<void()>& run) {
+  {
+    std::lock_guard lock{state_->mutex};
+    state_->first = run;
+  }
+  state_->run_first(seen_);
+}
+
+void signals::on_second(std::string line) {
+  std::lock_guard lock{state_->mutex};
+  state_->second = std::move(line);
+}
+
+} // namespace shoal::apps

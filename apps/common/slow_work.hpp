@@ -1,0 +1,102 @@
+// apps/common/slow_work.hpp -- how far slow work is, for the person who waits.
+//
+// A model::watch: silent for quiet_for, then "shoal: evaluating: 34 %, 2:10
+// left". On a terminal that is one line, which is rewritten and is gone at the
+// end; in a log it is a line now and then. For all commands alike.
+//
+// Threads: one.
+#pragma once
+
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <functional>
+#include <iostream>
+#include <string>
+#include <string_view>
+
+namespace shoal::apps {
+
+class slow_work {
+public:
+  using clock = std::chrono::steady_clock;
+  /// Nobody wonders before; a line that is gone at once helps nobody.
+  static constexpr std::chrono::seconds quiet_for{2};
+  /// Often enough to see that it moves.
+  static constexpr std::chrono::milliseconds apart_on_terminal{500};
+  /// A log of a night has some thousand lines at most.
+  static constexpr std::chrono::seconds apart_in_log{30};
+
+  /// @param out  the error output, since stdout has results
+  explicit slow_work(std::ostream& out = std::cerr,
+                     bool terminal = isatty(STDERR_FILENO) == 1,
+                     std::function<clock::time_point()> now = clock::now)
+    : out_(out), terminal_(terminal), now_(std::move(now)),
+      next_(now_() + quiet_for) {}
+  slow_work(const slow_work&) = delete;
+  slow_work& operator=(const slow_work&) = delete;
+  ~slow_work() { settle(); }
+
+  /// @param all  0: not known; `done` is then a number of bytes
+  void at(std::string_view what, std::uint64_t done, std::uint64_t all) {
+    const auto now = now_();
+    if (what != what_) {
+      what_ = what;
+      since_ = now;
+      done_before_ = done;
+    }
+    if (now < next_)
+      return;
+    if (terminal_)
+      next_ = now + apart_on_terminal;
+    else
+      next_ = now + apart_in_log;
+    out_ << (open_ ? "\r\x1b[K" : "") << "shoal: " << what << ": "
+         << (all > 0 ? share(done, all) + left(now, done, all)
+                     : std::to_string(done >> 20) + " MiB");
+    open_ = terminal_;
+    if (terminal_)
+      out_ << std::flush;
+    else
+      out_ << std::endl;
+  }
+
+  /// Removes a line that is being rewritten: other lines may follow.
+  void settle() {
+    if (open_)
+      out_ << "\r\x1b[K" << std::flush;
+    open_ = false;
+  }
+
+private:
+  static std::string share(std::uint64_t done, std::uint64_t all) {
+    return std::to_string(static_cast<int>(100.0 * double(done) / double(all)))
+           + " %";
+  }
+  /// From the work of this kind so far.
+  std::string
+  left(clock::time_point now, std::uint64_t done, std::uint64_t all) const {
+    if (done <= done_before_ || done >= all || now <= since_)
+      return {};
+    const std::chrono::duration<double> so_far = now - since_;
+    const auto s = std::uint64_t(so_far.count() * double(all - done)
+                                 / double(done - done_before_));
+    char text[48];
+    std::snprintf(text, sizeof text, ", %llu:%02llu left",
+                  (unsigned long long)(s / 60), (unsigned long long)(s % 60));
+    return text;
+  }
+
+  std::ostream& out_;
+  bool terminal_;
+  std::function<clock::time_point()> now_;
+  clock::time_point next_;
+  std::string what_;
+  clock::time_point since_;       ///< of this kind of work
+  std::uint64_t done_before_ = 0; ///< when it was heard of first
+  bool open_ = false;             ///< a line that is being rewritten
+};
+
+} // namespace shoal::apps

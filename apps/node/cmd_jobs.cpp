@@ -1,0 +1,544 @@
+// apps/node/cmd_jobs.cpp -- jobs, cancel, attach, leave: what runs, and its end.
+#include "apps/common/commands.hpp"
+#include "apps/common/confirm.hpp"
+#include "apps/common/signals.hpp"
+#include "apps/remote/remote.hpp"
+#include "apps/remote/status_text.hpp"
+#include "apps/train/follow.hpp"
+#include "apps/train/out_folder.hpp"
+#include "runtime/control/client.hpp"
+#include "runtime/control/node_folders.hpp"
+#include "runtime/core/text/amounts.hpp"
+#include "runtime/core/text/hex.hpp"
+#include "runtime/core/text/shown.hpp"
+#include "runtime/files/json.hpp"
+#include "runtime/jobs/run_config.hpp"
+#include "runtime/node/node_config.hpp" // leave_deadline
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <iostream>
+#include <set>
+#include <thread>
+
+namespace shoal::apps {
+
+using json = nlohmann::ordered_json;
+
+namespace {
+
+/// Between two looks at something that the shoal has to agree about.
+constexpr std::chrono::milliseconds look_again{100};
+/// How often a request to cancel is repeated: whoever had it may be gone.
+constexpr std::chrono::seconds ask_again{5};
+
+std::int64_t unix_ms() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+           std::chrono::system_clock::now().time_since_epoch())
+    .count();
+}
+
+int fail(const std::string& text, int code = exit_failed) {
+  std::cerr << "shoal: " << text << "\n";
+  return code;
+}
+
+model::result<status_json> status_of(runtime::client& client) {
+  std::string text;
+  if (client.status(text))
+    return model::failure{client.text()};
+  return parse_status(text);
+}
+
+const std::string& text_of(const json& j, const char* key) {
+  return j[key].get_ref<const std::string&>();
+}
+
+/// A job in a list to choose from.
+std::string job_line(const json& job) {
+  const auto since = job["submitted_unix_ms"].get<std::uint64_t>();
+  const std::string age =
+    since == 0
+      ? ""
+      : ", " + core::age_text(unix_ms() - std::int64_t(since)) + " old";
+  return text_of(job, "id") + "  " + text_of(job, "name") + "  "
+         + text_of(job, "state") + " at step "
+         + std::to_string(job["step"].get<std::uint64_t>()) + age;
+}
+
+struct found_job {
+  core::job_id id = 0;
+  std::string text; ///< of its id
+  std::string wrong;
+};
+
+enum class which { any, running_first, running };
+
+/// The job that a person means: an id, the beginning of one, or a name. Which of
+/// several is meant, nobody guesses: they are listed. What watches a job takes
+/// the one that runs before others that have ended (`running_first`). What
+/// concerns `running` jobs looks at others only to say that they have ended.
+found_job find_job(const json& status, const std::string& wanted,
+                   which among = which::any) {
+  std::vector<const json*> fit;
+  for (const json& j : status["jobs"])
+    if (!wanted.empty()
+        && (text_of(j, "id").starts_with(wanted)
+            || text_of(j, "name") == wanted)) // a name may look like an id
+      fit.push_back(&j);
+  const auto ended = [](const json* j) {
+    return text_of(*j, "state") != "running";
+  };
+  const bool alike = std::ranges::all_of(fit, [&](const json* j) {
+    return text_of(*j, "name") == text_of(*fit.front(), "name");
+  });
+  if ((among == which::running || (among == which::running_first && alike))
+      && !std::ranges::all_of(fit, ended))
+    std::erase_if(fit, ended);
+  if (fit.empty())
+    return {0, {}, "no job '" + wanted + "'; see `shoal jobs`"};
+  if (fit.size() > 1) {
+    std::string list;
+    for (const json* j : fit)
+      list += "\n  " + job_line(*j);
+    return {
+      0, {}, "'" + wanted + "' fits several jobs; give more of the id:" + list};
+  }
+  const std::string id = text_of(*fit.front(), "id");
+  std::array<std::uint8_t, sizeof(core::job_id)> bytes{};
+  if (!core::from_hex(id, bytes))
+    return {0, {}, "the node calls the job '" + id + "', which is no id"};
+  return {std::stoull(id, nullptr, 16), id, {}};
+}
+
+} // namespace
+
+/// What `jobs --rm` will do.
+static irrevocable
+removal(const json& status, const std::vector<found_job>& jobs,
+        const jobs_options& o) {
+  irrevocable out{"jobs --rm",
+                  "This takes " + core::count_text(jobs.size(), "job")
+                    + " off the list, and all nodes delete the checkpoints "
+                      "that they keep of them:",
+                  "shoal jobs --yes --rm"};
+  for (const json& j : status["jobs"])
+    if (std::ranges::count(jobs, text_of(j, "id"), &found_job::text) > 0)
+      out.what += "\n  " + job_line(j);
+  out.what +=
+    "\nA model that nobody has fetched (`shoal attach JOB --out DIR`) "
+    "is lost.";
+  for (const found_job& job : jobs)
+    out.command += " " + job.text;
+  out.command += options_text(o.at);
+  return out;
+}
+
+/// Takes jobs off the list: all of those that are named, or none.
+static int remove_jobs(runtime::client& client, const jobs_options& o) {
+  const auto status = status_of(client);
+  if (!status)
+    return fail(status.message());
+  std::vector<found_job> found;
+  for (const std::string& wanted : o.remove) {
+    found_job job = find_job(*status, wanted);
+    if (!job.wrong.empty())
+      return fail(job.wrong);
+    for (const json& j : (*status)["jobs"])
+      if (text_of(j, "id") == job.text && text_of(j, "state") == "running")
+        return fail("job " + job.text + " has not ended: `shoal cancel "
+                    + job.text + "` first");
+    if (std::ranges::find(found, job.id, &found_job::id) == found.end())
+      found.push_back(std::move(job));
+  }
+  if (!o.yes) {
+    const int answer = confirm(removal(*status, found, o));
+    if (answer != exit_done)
+      return answer;
+  }
+  json removed = json::array();
+  for (const found_job& job : found) {
+    if (client.remove_job(job.id))
+      return fail("job " + job.text + ": " + client.text());
+    removed.push_back(job.text);
+    if (!o.json)
+      std::cout << "job " << job.text << " is removed\n";
+  }
+  if (o.json)
+    std::cout << model::json_text(json{{"removed", removed}}) << "\n";
+  return exit_done;
+}
+
+int run_jobs(const jobs_options& o) {
+  runtime::client client(o.remove.empty() ? client_through(o.at)
+                                          : client_of(o.at));
+  if (client.connect())
+    return fail(client.text());
+  if (!o.remove.empty())
+    return remove_jobs(client, o);
+  std::string text;
+  if (client.status(text))
+    return fail(client.text());
+  const auto status = parse_status(text);
+  if (!status)
+    return fail("the node at " + client.where() + ": " + status.message());
+  if (o.json)
+    std::cout << model::json_text(model::parse_json<json>(text)["jobs"])
+              << "\n";
+  else
+    std::cout << core::shown(jobs_table(*status, unix_ms()),
+                             core::line_ends::kept);
+  return exit_done;
+}
+
+int run_cancel(const cancel_options& o) {
+  signals interrupts;
+  runtime::client client(client_of(o.at));
+  if (client.connect())
+    return fail(client.text());
+  auto status = status_of(client);
+  if (!status)
+    return fail(status.message());
+  const found_job job = find_job(*status, o.job, which::running);
+  if (!job.wrong.empty())
+    return fail(job.wrong);
+  auto asked = std::chrono::steady_clock::time_point{};
+  for (;;) {
+    std::string state = "forgotten";
+    for (const json& j : (*status)["jobs"])
+      if (text_of(j, "id") == job.text)
+        state = text_of(j, "state");
+    if (state != "running") {
+      if (asked == std::chrono::steady_clock::time_point{})
+        return fail("job " + job.text + " has ended already: " + state);
+      std::cout << "job " << job.text << " is " << state << "\n";
+      if (state == "cancelled")
+        std::cerr << "shoal: to go on with it later, run `shoal attach "
+                  << job.text << " --out DIR" << options_text(o.at)
+                  << "`, which fetches its newest checkpoint (not needed where "
+                     "it was watched with --out DIR), then `shoal train DIR "
+                     "--resume"
+                  << options_text(o.at) << "`\n";
+      return exit_done;
+    }
+    const auto now = std::chrono::steady_clock::now();
+    if (now - asked >= ask_again) {
+      if (client.stop_job(job.id, !o.now))
+        return fail(client.text());
+      asked = now;
+    }
+    if (interrupts.seen())
+      return fail("job " + job.text + " was asked to end; not waiting for it",
+                  exit_interrupted);
+    std::this_thread::sleep_for(look_again);
+    if (status = status_of(client); !status)
+      return fail("job " + job.text + " was asked to end, but "
+                  + status.message());
+  }
+}
+
+namespace {
+
+/// What `recover --force` will do to the shoal of `status`.
+std::string force_text(const json& status) {
+  std::string missing;
+  std::size_t count = 0;
+  for (const json& p : status["peers"])
+    if (text_of(p, "state") == "unreachable") {
+      missing += (count++ == 0 ? "" : ", ") + text_of(p, "name") + " ("
+                 + text_of(p, "id").substr(0, 8) + ")";
+    }
+  return "This makes a new shoal of node " + text_of(status, "name")
+         + " alone, in place of shoal " + text_of(status, "id").substr(0, 12)
+         + ". " + std::to_string(count) + " of its "
+         + core::count_text(status["peers"].size(), "peer")
+         + " cannot be reached: " + missing
+         + ". They join the new shoal when they come back. If they still run, "
+           "out of reach, a job then runs twice until you cancel one.";
+}
+
+int force(runtime::client& client, const recover_options& o) {
+  const auto status = status_of(client);
+  if (!status)
+    return fail(status.message());
+  // A node that waits for no quorum says that there is nothing to recover.
+  if (!o.yes && text_of(*status, "state") == "waiting") {
+    const int answer =
+      confirm({"recover --force", force_text(*status),
+               "shoal recover --force --yes" + options_text(o.at)});
+    if (answer != exit_done)
+      return answer;
+  }
+  if (client.recover_force())
+    return fail(client.text());
+  std::cout
+    << "a new shoal was made; the other peers join it when they come back. It "
+       "numbers its views a million higher, so that none has a number of the "
+       "old shoal's\n";
+  return exit_done;
+}
+
+/// What a job goes on waiting for that has been told to go on without
+/// checkpoints; "" if nothing is in its way.
+std::string waits_for(const json& status, const std::string& job) {
+  for (const json& j : status["jobs"]) {
+    if (text_of(j, "id") != job)
+      continue;
+    const bool says = j.contains("waiting");
+    if (text_of(status, "state") == "waiting")
+      return says ? text_of(j, "waiting") : "no quorum; see `shoal status`";
+    if (says && j["places"].empty()) // no plan has a place for it
+      return text_of(j, "waiting");
+  }
+  return {};
+}
+
+} // namespace
+
+int run_recover(const recover_options& o) {
+  if (o.force == !o.job.empty())
+    return fail("recover needs either a job, to go on without the checkpoint "
+                "that it waits for, or --force, to make a new shoal of this "
+                "node alone, which the others join when they come back",
+                exit_usage);
+  if (auto why = needs_a_name(o.at, "recover"); !why.empty())
+    return fail(why, exit_usage);
+  runtime::client client(client_of(o.at));
+  if (client.connect())
+    return fail(client.text());
+  if (o.force)
+    return force(client, o);
+  auto status = status_of(client);
+  if (!status)
+    return fail(status.message());
+  const found_job job = find_job(*status, o.job, which::running);
+  if (!job.wrong.empty())
+    return fail(job.wrong);
+  if (client.wait_no_longer(job.id))
+    return fail(client.text());
+  if (status = status_of(client); !status)
+    return fail(status.message());
+  if (const std::string why = waits_for(*status, job.text); !why.empty())
+    return fail("job " + job.text
+                + " was told to go on without checkpoints of peers that are "
+                  "not here, but it goes on waiting: "
+                + why);
+  std::cout << "job " << job.text
+            << " no longer waits for checkpoints of peers that are not here\n";
+  return exit_done;
+}
+
+namespace {
+
+/// The folder of --out, the job's from now on; none without one.
+model::result<std::unique_ptr<out_folder>>
+folder_for(const attach_options& o, const std::string& job,
+           const runtime::run_config& run, const json& about, progress& out) {
+  if (o.out.empty())
+    return std::unique_ptr<out_folder>();
+  out_request request;
+  request.folder = o.out;
+  request.what = out_request::purpose::attach;
+  request.run = run;
+  request.job = job;
+  request.overwrite = o.overwrite;
+  auto folder = out_folder::open(std::move(request));
+  if (!folder)
+    return folder;
+  core::blob_digest text{}; // not known by a node of an older version
+  const auto told = about.find("text");
+  const bool known = told != about.end() && told->is_string()
+                     && core::from_hex(told->get<std::string>(), text);
+  const bool again = (*folder)->has_job();
+  auto claimed = (*folder)->claim(known ? core::to_hex(text) : "");
+  if (claimed)
+    claimed = (*folder)->keep(job, "shoal attach " + job + options_text(o.at));
+  if (!claimed)
+    return claimed.why();
+  for (const std::string& notice : (*folder)->take_notices())
+    out.say("notice", notice);
+  try {
+    out.write_to(o.out, again);
+  } catch (const std::system_error& e) {
+    return model::failure{o.out.string() + ": " + e.what()};
+  }
+  return folder;
+}
+
+} // namespace
+
+int run_attach(const attach_options& o) {
+  signals interrupts;
+  runtime::client_config c = client_of(o.at);
+  c.say = [](const std::string& text) { std::cerr << text << "\n"; };
+  runtime::client client(c);
+  if (client.connect())
+    return fail(client.text());
+  const auto status = status_of(client);
+  if (!status)
+    return fail(status.message());
+  const found_job job = find_job(*status, o.job, which::running_first);
+  if (!job.wrong.empty())
+    return fail(job.wrong);
+  std::string text;
+  follow_config f;
+  if (client.job(job.id, text, f.old))
+    return fail(client.text());
+  const json about = model::parse_json<json>(text);
+  if (!about.is_object() || !about.contains("run"))
+    return fail("the node describes job " + job.text + " unreadably");
+  auto run =
+    runtime::parse_run(model::json_text(about["run"]), "job " + job.text);
+  if (!run)
+    return fail(run.message());
+  progress out(*run, o.json);
+  auto folder = folder_for(o, job.text, *run, about, out);
+  if (!folder)
+    return fail(folder.message());
+  f.folder = o.out;
+  f.keep = run->keep_latest_k;
+  f.at = client_of(o.at);
+  f.hooks.stop = [&interrupts] { return interrupts.seen(); };
+  follower watch(client, out, f);
+  if (watch.run(job.id))
+    return fail(client.text());
+  if (watch.state().empty()) {
+    std::cerr << "shoal: the job goes on; `shoal attach " << job.text
+              << "` watches it again\n";
+    return exit_interrupted;
+  }
+  if (watch.state() == "failed" && !watch.saved())
+    return fail("the job failed"
+                + (watch.cause().empty() ? "" : ": " + watch.cause())
+                + "; there is no model to fetch");
+  if (!o.out.empty() && !watch.saved())
+    return fail(
+      watch.state() == "done"
+        ? "job " + job.text + " is done, but its model could not be fetched to "
+            + o.out.string()
+        : "job " + job.text
+            + (watch.state() == "failed" ? " failed" : " was " + watch.state())
+            + ": there is no model to fetch");
+  return watch.state() == "failed" ? exit_failed : exit_done;
+}
+
+namespace {
+
+/// Says which jobs end with a node, since no other peer can go on with them.
+void tell_of_ends(const json& status, const std::string& id, bool now) {
+  const auto works = [&id](const json& p) {
+    return text_of(p, "id") != id && !p["witness"].get<bool>()
+           && text_of(p, "state") == "active";
+  };
+  if (std::ranges::any_of(status["peers"], works))
+    return;
+  for (const json& j : status["jobs"]) {
+    if (text_of(j, "state") != "running")
+      continue;
+    const std::string job = text_of(j, "id");
+    std::cerr << "shoal: job " << job << " (" << text_of(j, "name")
+              << ") runs on no other peer, so it ends with this node, "
+              << (now ? "without a checkpoint"
+                      : "after the step under way and with a checkpoint. Once "
+                        "the node is started again, `shoal attach "
+                          + job + " --out DIR` fetches it")
+              << "\n";
+  }
+}
+
+} // namespace
+
+namespace {
+
+struct chosen_node {
+  node_address at;
+  std::string wrong;
+};
+
+/// The node that is asked to make `o.member` leave: of several on this machine
+/// one that has such a peer. Where each has none, that is said, with the names.
+chosen_node node_for_leaving(const leave_options& o) {
+  chosen_node out{address_of(o.at, o.member), {}};
+  if (o.member.empty() || needs_a_name(out.at, "leave").empty())
+    return out;
+  std::set<std::string> names, shoals;
+  for (const auto& folder : runtime::running_nodes(data_dir_of(o.at))) {
+    node_address at = o.at;
+    at.data_dir = folder;
+    runtime::client client(client_of(at));
+    if (client.connect())
+      continue;
+    const auto status = status_of(client);
+    if (!status)
+      continue;
+    for (const json& p : (*status)["peers"]) {
+      names.insert(text_of(p, "name"));
+      if (text_of(p, "name") != o.member
+          && !text_of(p, "id").starts_with(o.member))
+        continue;
+      shoals.insert(text_of(*status, "id"));
+      out.at = at;
+    }
+  }
+  if (shoals.size() > 1)
+    out.at = o.at; // the user says which
+  else if (shoals.empty() && !names.empty())
+    out.wrong =
+      "no peer is called '" + o.member + "'; the nodes of this machine know "
+      + core::listed({names.begin(), names.end()}) + " (see `shoal status`)";
+  return out;
+}
+
+} // namespace
+
+int run_leave(const leave_options& o) {
+  const auto [at, wrong] = node_for_leaving(o);
+  if (!wrong.empty())
+    return fail(wrong);
+  if (auto why = needs_a_name(at, "leave"); !why.empty())
+    return fail(why, exit_usage);
+  signals interrupts;
+  runtime::client client(client_through(at));
+  if (client.connect())
+    return fail(client.text());
+  if (!o.member.empty())
+    client.ask_of(o.member);
+  auto status = status_of(client);
+  if (!status)
+    return fail(status.message());
+  const std::string id = text_of(*status, "self");
+  client.ask_of({});
+  const auto asked = status_of(client);
+  if (!asked)
+    return fail(asked.message());
+  const bool is_asked = text_of(*asked, "self") == id;
+  tell_of_ends(*status, id, o.now);
+  if (!is_asked)
+    client.ask_of(id);
+  if (client.leave(!o.now))
+    return fail(client.text());
+  client.ask_of({}); // the other one ends
+  const auto until = std::chrono::steady_clock::now() + runtime::leave_deadline
+                     + std::chrono::seconds(10);
+  for (;;) {
+    status = status_of(client);
+    if (!status && is_asked)
+      break; // it has ended
+    if (!status)
+      return fail("it was asked to leave, but " + status.message());
+    const json& peers = (*status)["peers"];
+    const bool in_view = std::ranges::any_of(
+      peers, [&](const json& p) { return text_of(p, "id") == id; });
+    if (!in_view && !is_asked)
+      break;
+    if (interrupts.seen() || std::chrono::steady_clock::now() >= until)
+      return fail("it was asked to leave and has not yet; see `shoal status`",
+                  interrupts.seen() ? exit_interrupted : exit_failed);
+    std::this_thread::sleep_for(look_again);
+  }
+  std::cout << "peer " << id.substr(0, 8) << " has left\n";
+  return exit_done;
+}
+
+} // namespace shoal::apps

@@ -1,0 +1,201 @@
+// apps/node/cmd_key.cpp -- key, invite, revoke: who may be in the shoal.
+#include "apps/common/commands.hpp"
+#include "apps/common/confirm.hpp"
+#include "apps/remote/remote.hpp"
+#include "apps/remote/status_json.hpp"
+#include "runtime/control/client.hpp"
+#include "runtime/control/invite.hpp"
+#include "runtime/core/setup_error.hpp"
+#include "runtime/core/text/amounts.hpp"
+#include "runtime/core/text/shown.hpp"
+#include "runtime/files/file.hpp"
+#include "runtime/identity/identity.hpp"
+#include "runtime/wire/messages.hpp" // invite_seconds_max
+
+#include <algorithm>
+#include <iostream>
+#include <span>
+
+namespace shoal::apps {
+
+int run_key(const key_options& o) {
+  try {
+    const std::filesystem::path file = !o.file.empty() ? o.file
+                                       : o.action == "new"
+                                         ? std::filesystem::path("cluster.key")
+                                         : runtime::user_key_file();
+    const auto key = o.action == "new" ? runtime::new_cluster_key(file)
+                                       : runtime::load_cluster_key(file);
+    std::cout << runtime::key_fingerprint(key) << "  " << file.string() << "\n";
+  } catch (const runtime::setup_error& e) {
+    std::cerr << "shoal: " << e.what() << "\n";
+    return exit_failed;
+  }
+  return exit_done;
+}
+
+namespace {
+
+/// "30m" -> 1800; 0 for what is no time or too long.
+std::uint32_t parse_seconds(const std::string& text) {
+  const std::size_t digits = text.find_first_not_of("0123456789");
+  if (digits == 0 || digits > 7 || digits + 1 != text.size())
+    return 0;
+  const std::uint64_t count = std::stoull(text);
+  const std::uint64_t unit = text.back() == 's'   ? 1
+                             : text.back() == 'm' ? 60
+                             : text.back() == 'h' ? 3600
+                             : text.back() == 'd' ? 86400
+                                                  : 0;
+  const std::uint64_t seconds = count * unit;
+  return seconds <= runtime::invite_seconds_max ? std::uint32_t(seconds) : 0;
+}
+
+/// The last second that a date of four digits can name: the node chooses the
+/// time that is printed here.
+constexpr std::int64_t year_9999_s = 253402300799;
+
+int fail(const runtime::client& c) {
+  std::cerr << "shoal: " << c.text() << "\n";
+  return exit_failed;
+}
+
+/// Why the token may not be written to `o.out`; "" if it may.
+std::string not_to(const invite_options& o) {
+  std::error_code error;
+  const auto is = std::filesystem::symlink_status(o.out, error);
+  if (is.type() == std::filesystem::file_type::not_found)
+    return {};
+  const std::string file = o.out.string();
+  if (is.type() == std::filesystem::file_type::symlink)
+    return file + " is a symbolic link: name the file itself";
+  if (is.type() != std::filesystem::file_type::regular)
+    return file + " is no file that a token can be written to";
+  return o.overwrite ? ""
+                     : file
+                         + " exists and is left as it is: name another file, "
+                           "or add --overwrite";
+}
+
+/// Hands over the token, on stdout or in a file that only its owner can read.
+/// @returns why not, or ""
+std::string give(const invite_options& o, const std::string& token) {
+  if (o.out.empty()) {
+    std::cout << token << std::endl;
+    return std::cout ? "" : "cannot write the token";
+  }
+  if (std::string why = not_to(o); !why.empty())
+    return why; // it has come meanwhile
+  const std::string line = token + "\n";
+  const auto bytes = std::as_bytes(std::span(line));
+  const auto file = std::filesystem::absolute(o.out);
+  const auto error = o.overwrite ? runtime::replace_file(file, bytes)
+                                 : runtime::write_new_file(file, bytes);
+  return error ? "cannot write " + o.out.string() + ": " + error.message() : "";
+}
+
+} // namespace
+
+int run_invite(const invite_options& o) {
+  const std::uint32_t seconds = parse_seconds(o.expires);
+  if (seconds == 0) {
+    std::cerr << "shoal: --expires is '" << o.expires
+              << "'; expected 90s, 30m, 12h or up to 31d\n";
+    return exit_usage;
+  }
+  if (std::string why = o.out.empty() ? "" : not_to(o); !why.empty()) {
+    std::cerr << "shoal: --out: " << why << "\n";
+    return exit_failed;
+  }
+  runtime::client client(client_of(o.at));
+  std::string token;
+  if (client.connect() || client.invite(seconds, token))
+    return fail(client);
+  const auto parsed = runtime::parse_token(token);
+  if (!parsed) {
+    std::cerr << "shoal: the node gave no token\n";
+    return exit_failed;
+  }
+  if (const std::string why = give(o, token); !why.empty()) {
+    std::cerr << "shoal: --out: " << why << "\n";
+    return exit_failed;
+  }
+  std::cerr << "for one peer, until "
+            << core::utc_text(
+                 1000
+                 * std::clamp<std::int64_t>(parsed->expires_s, 0, year_9999_s))
+            << ", from " << core::to_hex(parsed->inviter)
+            << (o.out.empty()
+                  ? "\nthere: shoal node --join-token-file -, and paste it (or "
+                    "name a file that holds it; `shoal invite --out FILE` "
+                    "writes one that only you can read)\n"
+                  : "\nthe token is in " + core::shown(o.out.string())
+                      + ", which only you can read: copy it there (scp -p), "
+                        "and run shoal node --join-token-file FILE\n");
+  if (runtime::is_local(*parsed))
+    std::cerr << "shoal: this token works on this machine only: its node "
+                 "listens at "
+              << core::shown(parsed->addresses.front())
+              << ". For other machines start the node with --cluster-key FILE "
+                 "(see `shoal key new`)\n";
+  return exit_done;
+}
+
+namespace {
+
+/// What `revoke` will do. The peer may be away, and so not in the status.
+irrevocable revocation(const status_json& status, const revoke_options& o) {
+  std::string peer = "peer " + o.peer;
+  for (const status_json& p : status["peers"]) {
+    const std::string name = p["name"], id = p["id"];
+    if (name != o.peer && !id.starts_with(o.peer))
+      continue;
+    peer = "peer " + name + " (" + id.substr(0, 8) + ")";
+    if (id == status["self"])
+      peer += ", the node that is asked,";
+    break;
+  }
+  return {"revoke",
+          "This shuts " + peer
+            + " out of the shoal for good: it ends, and only a new invite and "
+              "an empty data directory bring that machine back. The cluster "
+              "key is replaced, so copies of its file no longer work, nor do "
+              "invites that nobody has used.",
+          "shoal revoke " + shell_word(o.peer) + " --yes" + options_text(o.at)};
+}
+
+} // namespace
+
+int run_revoke(const revoke_options& o) {
+  if (auto why = needs_a_name(o.at, "revoke PEER"); !why.empty()) {
+    std::cerr << "shoal: " << why << "\n";
+    return exit_usage;
+  }
+  runtime::client client(client_of(o.at));
+  if (client.connect())
+    return fail(client);
+  if (!o.yes) {
+    std::string text;
+    if (client.status(text))
+      return fail(client);
+    const auto status = parse_status(text);
+    if (!status) {
+      std::cerr << "shoal: the node at " << client.where() << ": "
+                << status.message() << "\n";
+      return exit_failed;
+    }
+    const int answer = confirm(revocation(*status, o));
+    if (answer != exit_done)
+      return answer;
+  }
+  std::string id;
+  if (client.revoke(o.peer, id))
+    return fail(client);
+  std::cout << "revoked " << id
+            << "; the cluster key was replaced. Each node has stored the new "
+               "one in its data directory and says where; copies of the old "
+               "file no longer work\n";
+  return exit_done;
+}
+
+} // namespace shoal::apps

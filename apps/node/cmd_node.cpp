@@ -1,0 +1,321 @@
+// apps/node/cmd_node.cpp -- node: this process as a peer.
+#include "actors/supervisor.hpp"
+#include "apps/common/commands.hpp"
+#include "apps/common/json_documents.hpp"
+#include "apps/common/line_printer.hpp"
+#include "apps/common/memory_size.hpp"
+#include "apps/common/signals.hpp"
+#include "apps/common/version.hpp"
+#include "runtime/control/invite.hpp" // decode_token
+#include "runtime/core/assert.hpp"
+#include "runtime/core/text/shown.hpp"
+#include "runtime/core/view_changes.hpp"
+#include "runtime/files/json.hpp"
+#include "runtime/files/json_table.hpp"
+#include "runtime/files/posix.hpp"
+#include "runtime/host/host_limits.hpp"
+#include "runtime/host/memory_keeper.hpp"
+#include "runtime/identity/identity.hpp" // check_secret
+#include "runtime/node/node.hpp"
+#include "runtime/plugin.hpp"
+#include "runtime/wire/codec.hpp" // view_digest
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <csignal>
+#include <cstdio>
+#include <iostream>
+#include <mutex>
+#include <optional>
+
+namespace shoal::apps {
+
+using json = nlohmann::ordered_json;
+using runtime::json_table;
+
+namespace {
+
+struct node_event_kind {
+  std::string_view name;
+  const char* meaning;
+};
+constexpr char view_event[] = "view";
+constexpr node_event_kind node_event_kinds[] = {
+  {"plugin", "a plug-in is loaded"},
+  {"ready", "the node listens, and answers commands"},
+  {view_event, "another view of the shoal is agreed on"},
+  {"waiting", "there is no quorum: what is missing, and what to do"},
+  {"say", "something that people should know"},
+  {"stopped", "the node has ended: no event follows"},
+};
+
+struct node_line {
+  const char* event;
+  const std::string& text;
+};
+
+const json_table<node_line>& line_table() {
+  using l = const node_line&;
+  static const json_table<node_line> table{
+    {"event", "text", "", "which kind of event this is",
+     [](l v) { return json(v.event); }},
+    {"text", "text", "", "the line, in words",
+     [](l v) { return json(v.text); }}};
+  return table;
+}
+
+struct view_numbers {
+  const core::view& of;
+  bool member;
+};
+
+json names_json(const view_numbers& v) {
+  json names = json::array();
+  for (const core::member& m : v.of.members)
+    names.push_back(m.name);
+  return names;
+}
+
+/// What a view's line has beside its text.
+const json_table<view_numbers>& view_table() {
+  using n = const view_numbers&;
+  static const json_table<view_numbers> table{
+    {"shoal", "text", "", "its id, in hexadecimal digits",
+     [](n v) { return json(core::to_hex(v.of.shoal)); }},
+    {"epoch", "whole number", "", "of the view, counted up",
+     [](n v) { return json(v.of.number); }},
+    {"digest", "text", "", "of the view: equal for peers that have the same",
+     [](n v) { return json(core::to_hex(runtime::codec::view_digest(v.of))); }},
+    {"peers", "whole number", "", "members",
+     [](n v) { return json(v.of.members.size()); }},
+    {"names", "list of texts", "", "their names", names_json},
+    {"jobs", "whole number", "", "that run",
+     [](n v) {
+       return json(std::ranges::count(v.of.jobs, core::job_state::running,
+                                      &core::job_entry::state));
+     }},
+    {"member", "true or false", "", "whether this node is one",
+     [](n v) { return json(v.member); }}};
+  return table;
+}
+
+/// Lines of a node, as text or as JSON. A reader that stalls holds up nobody.
+class printer {
+public:
+  /// @param looks  whether the node looks for other peers
+  printer(bool as_json, bool looks) : json_(as_json), looks_(looks) {}
+  void line(const char* event, const std::string& text) {
+    out_.line(shape(event, core::shown(text)));
+  }
+
+  /// A view; as JSON with its numbers, too.
+  void view(const core::view& v, bool member) {
+    const std::string text =
+      core::view_line({before_ ? &*before_ : nullptr, v, member, looks_});
+    before_ = v;
+    if (!json_)
+      return line(view_event, text);
+    json shaped = runtime::written<node_line>(line_table(), {view_event, text});
+    shaped.update(runtime::written<view_numbers>(view_table(), {v, member}));
+    out_.line(model::json_text(shaped));
+  }
+
+private:
+  std::string shape(const char* event, const std::string& text) const {
+    SHOAL_ASSERT(std::ranges::count(node_event_kinds, std::string_view(event),
+                                    &node_event_kind::name)
+                 == 1);
+    return json_ ? model::json_text(
+             runtime::written<node_line>(line_table(), {event, text}))
+                 : text;
+  }
+
+  bool json_;
+  bool looks_;
+  std::optional<core::view> before_; ///< what the last line was of
+  line_printer out_{STDOUT_FILENO, [this](std::size_t count) {
+                      return shape("say", "[node] " + std::to_string(count)
+                                            + " lines left out: nobody read "
+                                              "them");
+                    }};
+};
+
+/// The first line of a file that nobody else can read, or of stdin. May wait:
+/// for a user who pastes the token, or for another program. Throws setup_error.
+std::string read_secret_line(const std::filesystem::path& file) {
+  runtime::posix::descriptor opened;
+  if (file != "-") {
+    opened = runtime::posix::descriptor(
+      ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
+    if (!opened)
+      throw runtime::usage_error(file.string() + " cannot be read: "
+                                 + runtime::posix::last_error().message());
+    runtime::check_secret(opened.get(), file.string());
+  }
+  const int from = opened ? opened.get() : STDIN_FILENO;
+  std::string text;
+  ssize_t size = 1;
+  for (char c = 0; text.size() <= runtime::token_text_max
+                   && (size = ::read(from, &c, 1)) == 1 && c != '\n';)
+    text += c;
+  if (size < 0)
+    throw runtime::usage_error(file.string() + " cannot be read: "
+                               + runtime::posix::last_error().message());
+  if (text.empty())
+    throw runtime::usage_error((opened ? file.string() : "stdin")
+                               + " is empty");
+  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back())))
+    text.pop_back();
+  return text;
+}
+
+runtime::node_config
+config_of(const node_options& o, std::uint64_t memory, printer& out) {
+  runtime::node_config c;
+  c.name = o.at.name;
+  c.version = program_version();
+  c.data_dir = o.at.data_dir;
+  c.listen = o.listen;
+  c.join = o.join;
+  c.cluster = o.cluster;
+  c.cluster_key_file = o.at.cluster_key;
+  c.hosts_file = o.hosts;
+  c.slurm = o.slurm;
+  c.join_token = o.join_token;
+  c.witness = o.witness;
+  c.voter = !o.non_voting;
+  c.threads = o.threads;
+  c.discover = !o.no_discovery;
+  c.shared_memory = !o.no_shared_memory;
+  c.force_fabric = o.force_fabric;
+  c.ucx_tcp = o.ucx_tcp;
+  c.exclude_fabrics = o.exclude_fabrics;
+  c.trusted_networks = o.trusted_networks;
+  c.memory_bytes = memory;
+  c.trace_file = o.trace;
+  auto to = [&out](const char* event) {
+    return [&out, event](const std::string& text) { out.line(event, text); };
+  };
+  c.observer.ready = to("ready");
+  c.observer.agreed = [&out](const core::view& v, bool member) {
+    out.view(v, member);
+  };
+  c.observer.waiting = to("waiting");
+  c.observer.say = to("say");
+  c.observer.stopped = to("stopped");
+  return c;
+}
+
+/// From a signal that comes while the node starts to the end of the process.
+constexpr unsigned start_end_s = 20;
+
+/// Hands the first signal to the node, or keeps it until there is one: a start
+/// that never ends is then ended by SIGALRM, for which no thread is needed.
+class node_signals {
+public:
+  node_signals() {
+    std::signal(SIGALRM, [](int) {
+      constexpr char line[] = "shoal: stopped before the node had started\n";
+      (void)!::write(STDERR_FILENO, line, sizeof line - 1);
+      ::_exit(exit_interrupted);
+    });
+    signals_.on_first([this] {
+      std::lock_guard lock(mutex_);
+      early_ = node_ == nullptr;
+      if (early_)
+        ::alarm(start_end_s);
+      else
+        node_->leave(runtime::leave_deadline);
+    });
+  }
+  void started(runtime::node& node) {
+    std::lock_guard lock(mutex_);
+    node_ = &node;
+    ::alarm(0);
+    if (early_)
+      node.leave(runtime::leave_deadline);
+  }
+  /// Before the node goes.
+  void ended() {
+    std::lock_guard lock(mutex_);
+    node_ = nullptr;
+  }
+
+private:
+  std::mutex mutex_;
+  runtime::node* node_ = nullptr;
+  bool early_ = false;
+  signals signals_; // last: its thread uses the others
+};
+
+} // namespace
+
+std::vector<runtime::event_text> node_events() {
+  std::vector<runtime::event_text> out;
+  for (const node_event_kind& kind : node_event_kinds) {
+    auto fields = runtime::texts_of(line_table());
+    if (kind.name == view_event)
+      std::ranges::move(runtime::texts_of(view_table()),
+                        std::back_inserter(fields));
+    out.push_back({std::string(kind.name), kind.meaning, fields});
+  }
+  return out;
+}
+
+int run_node(node_options o) {
+  const auto memory =
+    parse_memory(o.memory, runtime::host_memory(runtime::read_host_limits()));
+  if (!memory) {
+    std::cerr << "shoal: --memory " << memory.message() << "\n";
+    return exit_usage;
+  }
+  if (!o.join_token_file.empty()) {
+    try {
+      o.join_token = read_secret_line(o.join_token_file);
+    } catch (const runtime::usage_error& e) {
+      std::cerr << "shoal: --join-token-file: " << e.what() << "\n";
+      return exit_usage;
+    } catch (const runtime::setup_error& e) {
+      std::cerr << "shoal: --join-token-file: " << e.what() << "\n";
+      return exit_failed;
+    }
+    try {
+      (void)runtime::decode_token(o.join_token);
+    } catch (const runtime::usage_error& e) {
+      std::cerr << "shoal: --join-token-file: the first line of "
+                << (o.join_token_file == "-" ? "stdin"
+                                             : o.join_token_file.string())
+                << " is wrong: " << e.what() << "\n";
+      return exit_usage;
+    }
+  }
+  node_signals interrupts;
+  const runtime::memory_keeper keeper;
+  printer out(o.json, !o.no_discovery || !o.join.empty() || !o.hosts.empty()
+                        || o.slurm || !o.join_token.empty());
+  runtime::role_table roles;
+  actors::add_builtin(roles);
+  std::unique_ptr<runtime::node> node;
+  try {
+    for (const auto& file : o.plugins)
+      out.line("plugin", "plug-in " + runtime::load_plugin(file, roles) + " ("
+                           + file.string() + ") loaded");
+    node = std::make_unique<runtime::node>(config_of(o, *memory, out), roles);
+  } catch (const runtime::usage_error& e) {
+    std::cerr << "shoal: " << e.what() << "\n";
+    return exit_usage;
+  } catch (const runtime::setup_error& e) {
+    std::cerr << "shoal: " << e.what() << "\n";
+    return exit_failed;
+  }
+  interrupts.started(*node);
+  while (!node->wait_stopped(std::chrono::hours(1))) {
+  }
+  interrupts.ended();
+  return node->failed() ? exit_failed : exit_done;
+}
+
+} // namespace shoal::apps

@@ -1,0 +1,213 @@
+// apps/node/cmd_status.cpp -- status and logs: what a node knows, and what it said.
+#include "apps/common/commands.hpp"
+#include "apps/common/signals.hpp"
+#include "apps/common/terminal.hpp"
+#include "apps/node/node_lines.hpp"
+#include "apps/remote/remote.hpp"
+#include "apps/remote/status_text.hpp"
+#include "runtime/control/client.hpp"
+#include "runtime/core/text/amounts.hpp"
+#include "runtime/core/text/shown.hpp"
+#include "runtime/files/json.hpp"
+#include "runtime/wire/messages.hpp" // reply_lines_max
+
+#include <algorithm>
+#include <chrono>
+#include <ctime>
+#include <iostream>
+#include <optional>
+#include <thread>
+
+namespace shoal::apps {
+
+using json = nlohmann::ordered_json;
+using std::chrono::steady_clock;
+
+namespace {
+
+/// Between two looks whether the user wants to end.
+constexpr std::chrono::milliseconds look_again{100};
+/// Between two looks at what a node has said meanwhile.
+constexpr std::chrono::milliseconds lines_every{1000};
+
+int fail(const std::string& text) {
+  std::cerr << "shoal: " << text << "\n";
+  return exit_failed;
+}
+
+/// "2026-03-01 14:05:09", local.
+std::string time_text(std::int64_t unix_ms) {
+  const std::time_t s = unix_ms / 1000;
+  std::tm local{};
+  char text[32] = {};
+  if (::localtime_r(&s, &local) != nullptr)
+    std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &local);
+  return text;
+}
+
+std::int64_t unix_ms() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+           std::chrono::system_clock::now().time_since_epoch())
+    .count();
+}
+
+/// Returns after `time`, or when a signal has come.
+void pause(const signals& interrupts, steady_clock::duration time) {
+  const auto until = steady_clock::now() + time;
+  while (!interrupts.seen() && steady_clock::now() < until)
+    std::this_thread::sleep_for(std::min<steady_clock::duration>(
+      look_again, until - steady_clock::now()));
+}
+
+/// Asks a node, and another one where that has ended.
+class status_source {
+public:
+  explicit status_source(const status_options& o)
+    : o_(o), client_(client_through(o.at)) {}
+
+  /// The status as it is to be shown. @returns false if text() says why not
+  bool look(std::string& out) {
+    std::string text;
+    if ((!connected_ && client_.connect()) || client_.status(text)) {
+      connected_ = false;
+      why_ = client_.text();
+      return false;
+    }
+    connected_ = true;
+    const auto status = parse_status(text);
+    if (!status) {
+      why_ = "the node at " + client_.where() + ": " + status.message();
+      return false;
+    }
+    out = o_.json ? model::json_text(model::parse_json<json>(text)) + "\n"
+                  : core::shown(o_.links ? links_table(*status)
+                                         : status_table(*status),
+                                core::line_ends::kept);
+    return true;
+  }
+
+  const std::string& text() const { return why_; }
+
+private:
+  const status_options& o_;
+  runtime::client client_;
+  bool connected_ = false;
+  std::string why_;
+};
+
+void show(const status_options& o, const std::string& text) {
+  const auto size = o.json ? std::nullopt : stdout_size();
+  const std::string now = time_text(unix_ms());
+  if (size)
+    std::cout << redraw(now + "  (Ctrl-C ends this)\n" + text, *size);
+  else
+    std::cout << (o.json ? "" : now + "\n") << text << (o.json ? "" : "\n");
+  std::cout.flush();
+}
+
+int watch(const status_options& o) {
+  signals interrupts;
+  status_source source(o);
+  std::string text;
+  if (!source.look(text))
+    return fail(source.text());
+  const auto every = std::chrono::duration_cast<steady_clock::duration>(
+    std::chrono::duration<double>(o.watch_s));
+  if (!o.json && stdout_size())
+    std::cout << "\x1b[2J";
+  for (bool told = false; !interrupts.seen();) {
+    show(o, text);
+    pause(interrupts, every);
+    while (!interrupts.seen() && !source.look(text)) {
+      if (!told)
+        std::cerr << "shoal: " << source.text() << "; trying again\n";
+      told = true;
+      pause(interrupts, every);
+    }
+  }
+  return exit_interrupted;
+}
+
+} // namespace
+
+int run_status(const status_options& o) {
+  if (o.watch_s > 0)
+    return watch(o);
+  status_source source(o);
+  std::string text;
+  if (!source.look(text))
+    return fail(source.text());
+  std::cout << text;
+  return exit_done;
+}
+
+namespace {
+
+/// Prints lines, and says how many are missing.
+class line_log {
+public:
+  explicit line_log(bool as_json) : json_(as_json) {}
+
+  void print(const node_lines& said) {
+    for (const node_line& line : said.lines) {
+      if (last_ != 0 && line.number > last_ + 1)
+        std::cerr << "shoal: "
+                  << core::count_text(line.number - last_ - 1, "line")
+                  << " came too fast to be kept\n";
+      last_ = line.number;
+      if (json_)
+        std::cout << model::json_text(json{
+          {"peer", said.node}, {"unix_ms", line.unix_ms}, {"text", line.text}});
+      else
+        std::cout << time_text(line.unix_ms) << "  " << line.text;
+      std::cout << "\n";
+    }
+    std::cout.flush();
+  }
+
+  void begin_anew() { last_ = 0; }
+
+private:
+  bool json_;
+  std::uint64_t last_ = 0; ///< number of the last line
+};
+
+} // namespace
+
+int run_logs(const logs_options& o) {
+  std::optional<signals> interrupts;
+  if (o.follow)
+    interrupts.emplace();
+  runtime::client client(client_through(o.at));
+  if (client.connect())
+    return fail(client.text());
+  if (!o.peer.empty())
+    client.ask_of(o.peer);
+  line_log out(o.json);
+  std::uint64_t next = 0;
+  std::uint32_t count = o.lines;
+  for (;;) {
+    const std::uint64_t from = next;
+    std::string text;
+    if (client.lines(next, count, text))
+      return fail(client.text());
+    count = runtime::reply_lines_max;
+    if (next < from) { // of a process that has been started since
+      std::cerr << "shoal: the node was started again\n";
+      out.begin_anew();
+      next = 0;
+      continue;
+    }
+    const auto said = parse_lines(text);
+    if (!said)
+      return fail("the node at " + client.where() + ": " + said.message());
+    out.print(*said);
+    if (!o.follow)
+      return exit_done;
+    pause(*interrupts, lines_every);
+    if (interrupts->seen())
+      return exit_interrupted;
+  }
+}
+
+} // namespace shoal::apps

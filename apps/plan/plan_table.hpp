@@ -1,0 +1,34 @@
+// apps/plan/plan_table.hpp -- what `shoal plan` prints: as JSON, and as a table.
+//
+// The table fits 80 columns and stays short: peers that do the same are one
+// row, whatever their number.
+//
+// JSON: as plan_fields() says. What is first and last includes both ends.
+#pragma once
+
+#include "runtime/core/planning/plan.hpp"
+#include "runtime/files/field_text.hpp"
+#include "runtime/files/json.hpp"
+#include "runtime/jobs/run_config.hpp"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace shoal::apps {
+
+struct planned_run {
+  const core::view& view;
+  const core::assignment& place; ///< of the run, which does not wait
+  const runtime::run_config& run;
+  std::uint64_t parameters = 0;
+  std::string where; ///< names the shoal
+};
+
+[[nodiscard]] nlohmann::ordered_json plan_json(const planned_run& p);
+std::vector<runtime::field_text> plan_fields();
+
+/// Of what plan_json() gave; ends with a new line.
+[[nodiscard]] std::string plan_table(const planned_run& p);
+
+} // namespace shoal::apps

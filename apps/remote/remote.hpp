@@ -1,0 +1,36 @@
+// apps/remote/remote.hpp -- which node a command talks to.
+//
+// A command that only asks may take any node of this user: all of them know the
+// shoal. One that changes what a node or a shoal is must not guess: the user
+// names the node wherever there are several.
+#pragma once
+
+#include "apps/common/commands.hpp"
+#include "runtime/control/client.hpp"
+
+namespace shoal::apps {
+
+/// The local node's socket, or the nodes that --peer names, by TLS.
+runtime::client_config client_of(const node_address& at);
+
+/// The same; without --cluster-key a node of this machine asks those of --peer.
+/// @pre the command only asks what is_handed_on() (runtime/wire/messages.hpp)
+runtime::client_config client_through(const node_address& at);
+
+/// The options that say the same again, for a command line that is printed:
+/// " --name one", or nothing.
+std::string options_text(const node_address& at);
+
+/// Whether the user has said which node is meant: no other will do.
+bool says_which(const node_address& at);
+
+/// Why the command must be given a node's name: several nodes of this user run
+/// here, and the address says neither name, directory nor peer.
+/// @returns nothing if it is clear which node is meant.
+std::string needs_a_name(const node_address& at, const std::string& command);
+
+/// The address of the node that `member` names, if it runs on this machine and
+/// the user has named no other to ask; else `at`.
+node_address address_of(const node_address& at, const std::string& member);
+
+} // namespace shoal::apps

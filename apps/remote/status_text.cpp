@@ -1,0 +1,311 @@
+// apps/remote/status_text.cpp -- columns.
+#include "apps/remote/status_text.hpp"
+
+#include "runtime/core/text/amounts.hpp"
+#include "runtime/core/text/shown.hpp"
+
+#include <algorithm>
+#include <cstdarg>
+#include <cstdio>
+#include <iterator>
+#include <map>
+#include <tuple>
+#include <vector>
+
+namespace shoal::apps {
+namespace {
+
+using json = status_json;
+
+/// Appends as printf prints.
+[[gnu::format(printf, 2, 3)]] void
+put(std::string& out, const char* format, ...) {
+  va_list arguments, again;
+  va_start(arguments, format);
+  va_copy(again, arguments);
+  const int bytes = std::vsnprintf(nullptr, 0, format, arguments);
+  va_end(arguments);
+  if (bytes > 0) {
+    const std::size_t begin = out.size();
+    out.resize(begin + std::size_t(bytes) + 1); // and vsnprintf's '\0'
+    std::vsnprintf(out.data() + begin, std::size_t(bytes) + 1, format, again);
+    out.pop_back();
+  }
+  va_end(again);
+}
+
+const std::string& text_of(const json& from, const char* key) {
+  return from[key].get_ref<const std::string&>();
+}
+
+const char* text(const json& from, const char* key) {
+  return text_of(from, key).c_str();
+}
+
+/// The first bytes of an id, or of what a node calls one.
+std::string begin_of(const json& id, std::size_t bytes) {
+  return core::shown(id.get_ref<const std::string&>(), bytes);
+}
+
+unsigned long long number(const json& from, const char* key) {
+  return from[key].get<std::uint64_t>();
+}
+
+std::string devices_of(const json& peer) {
+  if (peer["witness"].get<bool>())
+    return "witness";
+  std::string out;
+  for (const json& d : peer["devices"])
+    put(out, "%s%s %s %llu GFLOP/s %s", out.empty() ? "" : ", ",
+        text(d, "kind"),
+        core::count_text(number(d, "threads"), "thread").c_str(),
+        number(d, "mflops") / 1000,
+        core::size_text(number(d, d.contains("memory_for_jobs_bytes")
+                                    ? "memory_for_jobs_bytes"
+                                    : "memory_bytes"))
+          .c_str());
+  return peer["voter"].get<bool>() ? out : out + ", no vote";
+}
+
+/// A speed of a link, or "-" while nothing has measured it.
+std::string speed_text(const json& value, double per, const char* unit) {
+  std::string out;
+  if (value.is_number())
+    put(out, "%.1f %s", value.get<double>() / per, unit);
+  return out.empty() ? "-" : out;
+}
+
+std::string name_of(const json& status, const std::string& id) {
+  for (const json& p : status["peers"])
+    if (text_of(p, "id") == id && !text_of(p, "name").empty())
+      return text_of(p, "name");
+  return begin_of(id, 8);
+}
+
+void put_moved(std::string& out, const std::string& peer, const json& moved,
+               const std::string& why) {
+  const std::string measured =
+    moved.contains("measured_ms_ago")
+      ? core::age_text(std::int64_t(number(moved, "measured_ms_ago"))) + " ago"
+      : "-";
+  put(out, "%-16s %-6s %10s %12s %10s %11s %11s  %s\n", peer.c_str(),
+      text(moved, "fabric"), speed_text(moved["latency_ns"], 1e3, "us").c_str(),
+      speed_text(moved["bytes_per_s"], 1e6, "MB/s").c_str(), measured.c_str(),
+      core::size_text(number(moved, "sent_bytes")).c_str(),
+      core::size_text(number(moved, "received_bytes")).c_str(), why.c_str());
+  for (const json& j : moved["jobs"]) {
+    const std::string& job = text_of(j, "job");
+    put(out, "  %-49s %20s %11s\n",
+        job.empty() ? "no job" : ("job " + job).c_str(),
+        core::size_text(number(j, "sent_bytes")).c_str(),
+        core::size_text(number(j, "received_bytes")).c_str());
+  }
+}
+
+/// Which version each peer runs: one line where they are all the same.
+void put_versions(std::string& out, const json& status) {
+  std::map<std::string, std::vector<std::string>> peers; // by version
+  std::vector<std::string> unknown;
+  for (const json& p : status["peers"]) {
+    const std::string& version = text_of(p, "version");
+    (version.empty() ? unknown : peers[version])
+      .push_back(text_of(p, "name").empty() ? begin_of(p["id"], 8)
+                                            : text_of(p, "name"));
+  }
+  if (peers.size() == 1) {
+    const auto& [version, names] = *peers.begin();
+    const std::size_t all = names.size() + unknown.size();
+    if (all == 1)
+      put(out, "this peer runs");
+    else if (unknown.empty())
+      put(out, "all peers run");
+    else
+      put(out, "%zu of %zu peers %s", names.size(), all,
+          names.size() == 1 ? "runs" : "run");
+    put(out, " shoal %s", version.c_str());
+    if (!unknown.empty())
+      put(out, "; not known: %s", core::listed(unknown).c_str());
+    put(out, "\n");
+  } else if (peers.size() > 1) {
+    put(out, "peers run different versions; install one on all of them:\n");
+    for (const auto& [version, names] : peers)
+      put(out, "  %s: %s\n", version.c_str(), core::listed(names).c_str());
+    if (!unknown.empty())
+      put(out, "  not known: %s\n", core::listed(unknown).c_str());
+  }
+}
+
+/// What a peer does for a job, in lines of their own. Peers of the shoal know
+/// stages by blocks; people know them as layers of the model.
+void put_work(std::string& out, const json& peer, const json& job) {
+  const json& replicas = job["places"];
+  for (std::size_t r = 0; r < replicas.size(); ++r)
+    for (std::size_t s = 0; s < replicas[r].size(); ++s) {
+      const json& stage = replicas[r][s];
+      if (text_of(stage, "id") != text_of(peer, "id"))
+        continue;
+      put(out, "  trains job %s (%s), replica %zu stage %zu, ",
+          text(job, "name"), begin_of(job["id"], 8).c_str(), r, s);
+      const auto first = stage["first_layer"].get<std::int64_t>();
+      const auto last = stage["last_layer"].get<std::int64_t>();
+      if (first == last)
+        put(out, "layer %lld\n", (long long)first);
+      else
+        put(out, "layers %lld-%lld\n", (long long)first, (long long)last);
+    }
+}
+
+} // namespace
+
+static std::vector<std::string> unreachable_of(const json& status) {
+  std::vector<std::string> out;
+  for (const json& p : status["peers"])
+    if (text_of(p, "state") == "unreachable")
+      out.push_back(text_of(p, "name") + " (" + begin_of(p["id"], 8) + ")");
+  return out;
+}
+
+std::string status_table(const status_json& status) {
+  std::string out;
+  put(out, "shoal %s  epoch %llu  %s\n", begin_of(status["id"], 12).c_str(),
+      number(status, "epoch"), text(status, "state"));
+  if (text_of(status, "state") == "waiting")
+    put(out,
+        "no quorum: cannot reach %s; start them again or, if they are gone for "
+        "good, run `shoal recover --force`\n",
+        core::listed(unreachable_of(status)).c_str());
+  put(out, "%-10s %-16s %-12s %-22s %s\n", "PEER", "NAME", "STATE", "ADDRESS",
+      "DEVICES");
+  for (const json& p : status["peers"]) {
+    const json& addresses = p["addresses"];
+    const bool own = text_of(p, "id") == text_of(status, "self");
+    put(out, "%-10s %-16s %-12s %-22s %s\n",
+        (begin_of(p["id"], 8) + (own ? "*" : "")).c_str(), text(p, "name"),
+        text(p, "state"),
+        addresses.empty() ? "" : addresses[0].get<std::string>().c_str(),
+        devices_of(p).c_str());
+    for (const json& j : status["jobs"])
+      put_work(out, p, j);
+  }
+  put(out, "* the node that was asked (%s)\n", text(status, "name"));
+  put_versions(out, status);
+  const json& beacons = status["beacons"];
+  if (number(beacons, "strange_last_minute") > 0)
+    put(
+      out,
+      "%s of nodes with another cluster key or --cluster heard in the last "
+      "minute, the last one %s ago: they are not of this shoal\n",
+      core::count_text(number(beacons, "strange_last_minute"), "announcement")
+        .c_str(),
+      core::age_text(std::int64_t(number(beacons, "strange_age_ms"))).c_str());
+  for (const json& a : status["apart"]) {
+    const auto since = std::int64_t(number(a, "since_unix_ms"));
+    const auto latest = std::int64_t(number(a, "latest_unix_ms"));
+    put(out, "not of this shoal: %s, since %s, last at %s: %s\n",
+        text(a, "address"), core::utc_text(since).c_str(),
+        core::utc_text(latest).c_str(), text(a, "why"));
+  }
+  for (const json& o : status["other_shoals"]) {
+    std::vector<std::string> names;
+    for (const json& name : o["peers"])
+      names.push_back(name.get<std::string>());
+    put(out,
+        "another shoal of this cluster is in reach: %s, %s (%s), %s running; "
+        "one joins the other when no job is in the way\n",
+        begin_of(o["id"], 12).c_str(),
+        core::count_text(number(o, "members"), "member").c_str(),
+        core::listed(names).c_str(),
+        core::count_text(number(o, "running"), "job").c_str());
+  }
+  for (const json& cut : status["cuts"])
+    if (cut.size() == 2)
+      put(out, "no way between %s and %s\n", begin_of(cut[0], 8).c_str(),
+          begin_of(cut[1], 8).c_str());
+  for (const json& j : status["jobs"])
+    put(out, "job %s  %s  %s  %s\n", text(j, "id"), text(j, "name"),
+        text(j, "state"),
+        j.contains("waiting") ? ("waits: " + text_of(j, "waiting")).c_str()
+        : j.contains("cause") ? text(j, "cause")
+        : j.contains("plan")  ? text(j, "plan")
+                              : "");
+  return out;
+}
+
+std::string links_table(const status_json& status) {
+  std::string out;
+  put(out, "%-16s %-6s %10s %12s %10s %11s %11s  %s\n", "PEER", "FABRIC",
+      "LATENCY", "BANDWIDTH", "MEASURED", "SENT", "RECEIVED", "WHY NOT BETTER");
+  for (const json& l : status["links"]) {
+    std::string why;
+    for (const json& r : l["instead_of"])
+      why += (why.empty() ? "" : "; ") + text_of(r, "fabric") + ": "
+             + text_of(r, "why");
+    const json unused = {{"fabric", l["fabric"]}, {"sent_bytes", 0u},
+                         {"received_bytes", 0u},  {"latency_ns", json()},
+                         {"bytes_per_s", json()}, {"jobs", json::array()}};
+    std::vector<const json*> lines{&unused};
+    for (const json& m : l["moved"])
+      if (m["fabric"] == l["fabric"])
+        lines[0] = &m;
+      else
+        lines.push_back(&m);
+    const std::string peer = name_of(status, text_of(l, "peer"));
+    for (const json* m : lines)
+      put_moved(out, peer, *m, m == lines[0] ? why : "before");
+  }
+  return out;
+}
+
+namespace {
+
+/// Jobs that run or wait first, by priority, the oldest of one priority first;
+/// then those that have ended, the last one first.
+std::vector<const json*> in_order(const json& jobs) {
+  std::vector<const json*> out;
+  for (const json& j : jobs)
+    out.push_back(&j);
+  const auto place = [](const json* j) {
+    const auto changed = std::int64_t(number(*j, "changed")); // <= 2^56
+    return text_of(*j, "state") == "running"
+             ? std::tuple(0, -(*j)["priority"].get<std::int64_t>(), changed)
+             : std::tuple(1, std::int64_t{0}, -changed);
+  };
+  std::ranges::stable_sort(out, {}, place);
+  return out;
+}
+
+} // namespace
+
+std::string jobs_table(const status_json& status, std::int64_t now_ms) {
+  std::string out;
+  put(out, "%-16s  %-16s %6s  %-16s %4s  %-9s %15s %9s %10s  %s\n", "JOB",
+      "NAME", "AGE", "USER", "PRIO", "STATE", "STEP", "LOSS", "TOKENS/S",
+      "WHERE");
+  for (const json* each : in_order(status["jobs"])) {
+    const json& j = *each;
+    const bool waits = j.contains("waiting");
+    const bool runs = text_of(j, "state") == "running";
+    std::string loss, speed;
+    if (j["loss"].is_number())
+      put(loss, "%.4f", j["loss"].get<double>());
+    if (runs && !waits && j["tokens_per_s"].is_number())
+      put(speed, "%.0f", j["tokens_per_s"].get<double>());
+    const std::string step = std::to_string(number(j, "step")) + "/"
+                             + std::to_string(number(j, "steps"));
+    const auto since = std::int64_t(number(j, "submitted_unix_ms"));
+    put(out, "%-16s  %-16s %6s  %-16s %4d  %-9s %15s %9s %10s  %s\n",
+        text(j, "id"), text(j, "name"),
+        since == 0 ? "-" : core::age_text(now_ms - since).c_str(),
+        text_of(j, "user").empty() ? "-" : text(j, "user"),
+        j["priority"].get<int>(), waits ? "waits" : text(j, "state"),
+        step.c_str(), loss.empty() ? "-" : loss.c_str(),
+        speed.empty() ? "-" : speed.c_str(),
+        waits                 ? text(j, "waiting")
+        : j.contains("cause") ? text(j, "cause")
+        : j.contains("plan")  ? text(j, "plan")
+                              : "");
+  }
+  return out;
+}
+
+} // namespace shoal::apps

@@ -1,0 +1,592 @@
+// apps/train/cmd_train.cpp -- train: submit a run, watch it, bring home its results.
+//
+// The text, the weights to start from and the description go to a node's
+// store; the shoal does the rest. What comes back goes to a folder of the run's
+// own (out_folder.hpp). Without a local node one is started in this
+// process: the same view, plan and actors, in a throw-away directory.
+#include "actors/checkpoint/checkpoint_manifest.hpp"
+#include "apps/common/commands.hpp"
+#include "apps/common/confirm.hpp" // shell_word
+#include "apps/common/orderly_stop.hpp"
+#include "apps/common/progress.hpp"
+#include "apps/common/signals.hpp"
+#include "apps/common/slow_work.hpp"
+#include "apps/remote/remote.hpp"
+#include "apps/remote/status_json.hpp"
+#include "apps/train/embedded_node.hpp"
+#include "apps/train/example_run.hpp"
+#include "apps/train/follow.hpp"
+#include "apps/train/job_name.hpp"
+#include "apps/train/jobs_of_run.hpp"
+#include "apps/train/out_folder.hpp"
+#include "apps/train/resumed_run.hpp"
+#include "apps/train/run_file.hpp"
+#include "apps/transfer/model_upload.hpp"
+#include "runtime/control/client.hpp"
+#include "runtime/core/text/amounts.hpp"
+#include "runtime/core/text/shown.hpp"
+#include "runtime/files/file_io.hpp"
+#include "runtime/files/json.hpp"
+#include "runtime/files/sha256.hpp"
+#include "runtime/model/data/bigram.hpp"
+#include "runtime/model/data/corpus.hpp"
+#include "runtime/model/hf/hf_directory.hpp"
+#include "runtime/model/units.hpp"
+#include "runtime/store/store.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+#include <optional>
+#include <set>
+#include <thread>
+
+namespace shoal::apps {
+
+namespace fs = std::filesystem;
+using model::failure;
+using runtime::job_event;
+using runtime::job_event_kind;
+
+namespace {
+
+/// How long --detach waits for a job to begin: it may have to wait for room.
+constexpr std::chrono::seconds detach_patience{30};
+
+class training {
+public:
+  explicit training(const train_options& o) : o_(o) {}
+
+  int run() {
+    if (o_.resume && o_.overwrite)
+      return fail("--resume goes on with the run in --out, and --overwrite "
+                  "moves it aside: give one of them",
+                  exit_usage);
+    if (o_.detach && o_.out_named && !o_.resume)
+      return fail("--detach writes nothing to --out, since the command ends "
+                  "before the run: leave --out away, and fetch what the job "
+                  "makes with `shoal attach JOB --out "
+                    + o_.out.string() + "`",
+                  exit_usage);
+    if (o_.resume) {
+      auto found = resumed_run::find(o_.out);
+      if (!found)
+        return fail(found.message());
+      resumed_ = *std::move(found);
+    }
+    auto loaded = resumed_ ? resumed_->load(o_.run) : load_run(o_.run);
+    if (!loaded)
+      return fail(loaded.message(), exit_usage);
+    run_ = *loaded;
+    if (run_.data_paths.empty())
+      return fail("no text: give --data PATH or [data] paths", exit_usage);
+    out_ = std::make_unique<progress>(run_, o_.json);
+    if (auto ready = open_folder(); !ready)
+      return fail(ready.message());
+    if (run_.model.wants_dropout)
+      out_->say("notice", "the model's dropout is taken as 0");
+    if (auto whole = check_origin(); !whole)
+      return fail(whole.message());
+    if (auto sent = submit(); !sent)
+      return fail(sent.message());
+    if (o_.detach)
+      return detach();
+    return follow();
+  }
+
+private:
+  /// Decides all about --out that can be decided without the text. A run that
+  /// others will watch has no folder yet, unless it goes on in one.
+  model::status open_folder() {
+    if (resumed_)
+      if (auto more = resumed_->has_steps(run_); !more)
+        return more;
+    if (o_.detach && !o_.resume)
+      return model::done{};
+    out_request request;
+    request.folder = o_.out;
+    request.what =
+      o_.resume ? out_request::purpose::resume : out_request::purpose::new_run;
+    request.run = run_;
+    request.overwrite = o_.overwrite;
+    auto opened = out_folder::open(std::move(request));
+    if (!opened)
+      return opened.why();
+    folder_ = *std::move(opened);
+    say_notices();
+    return model::done{};
+  }
+
+  void say_notices() {
+    for (const std::string& notice : folder_->take_notices())
+      out_->say("notice", notice);
+  }
+
+  /// What is about to run: all of it as JSON, or a line of what matters most.
+  void introduce() {
+    if (o_.json)
+      return out_->say_config();
+    char line[200];
+    std::snprintf(
+      line, sizeof line,
+      "run: %s of %s parameters, %lld steps of %lld sequences of %lld "
+      "tokens",
+      run_.model.model_type.c_str(),
+      core::large_text(double(model::unit_layout(run_.model).parameter_count()))
+        .c_str(),
+      (long long)run_.steps, (long long)run_.sequences_per_step(),
+      (long long)run_.seq_len);
+    out_->say("notice",
+              folder_ && !o_.detach
+                ? line + ("; all keys in " + (o_.out / "run.toml").string())
+                : line);
+  }
+
+  int fail(const std::string& text, int code = exit_failed) {
+    if (out_)
+      out_->settle();
+    std::cerr << "shoal: " << text << "\n";
+    return code;
+  }
+
+  std::string job_text() const { return core::job_text(job_); }
+
+  model::status connect() {
+    runtime::client_config c = client_of(o_.at);
+    c.say = [this](const std::string& text) { out_->say("notice", text); };
+    client_ = std::make_unique<runtime::client>(c);
+    if (!client_->connect()) {
+      out_->say("notice", "using the node at " + client_->where());
+      return model::done{};
+    }
+    if (!o_.at.name.empty() || !o_.at.data_dir.empty() || !o_.at.peers.empty())
+      return failure{client_->text()}; // that node was asked for
+    if (o_.detach)
+      return failure{"--detach needs a running node: start `shoal node`"};
+    out_->say("notice", "no node runs here: training in this process");
+    try {
+      embedded_ = std::make_unique<embedded_node>(o_, *out_);
+    } catch (const std::exception& e) {
+      return failure{e.what()};
+    }
+    c.data_dir = embedded_->folder();
+    client_ = std::make_unique<runtime::client>(c);
+    if (client_->connect())
+      return failure{client_->text()};
+    return model::done{};
+  }
+
+  /// Tells how far slow work is, and gives it up at Ctrl-C.
+  model::watch watch_work() {
+    auto slow = std::make_shared<slow_work>();
+    return [this, slow](std::string_view what, std::uint64_t done,
+                        std::uint64_t all) {
+      slow->at(what, done, all);
+      return !interrupts_.seen();
+    };
+  }
+
+  /// Damaged weights are told before the text is read, not after.
+  model::status check_origin() {
+    const fs::path from =
+      resumed_ ? resumed_->from() : fs::path(run_.model_path);
+    if (from.empty())
+      return model::done{};
+    auto whole = check_model(from, watch_work());
+    if (whole || interrupts_.seen())
+      return whole;
+    return failure{(resumed_ ? "--resume: " : "model.path: ") + whole.message()
+                   + (resumed_ ? ": remove that checkpoint to go on from the "
+                                 "one before"
+                               : ": get the model's files again")};
+  }
+
+  /// The text as tokens; the tokenizer is trained first where that is asked
+  /// for, or is that of the checkpoint.
+  model::result<model::corpus> text_of_run(model::corpus_report& report) {
+    const model::watch told = watch_work();
+    if (resumed_)
+      return read_text(run_, resumed_->tokenizer_of(run_), &report, told);
+    if (run_.data_tokenizer != "bpe")
+      return read_text(run_, {}, &report, told);
+    return read_text_for_tokenizer(run_, tokenizer_.emplace(), report, told);
+  }
+
+  model::status submit() {
+    model::corpus_report report;
+    auto text = text_of_run(report);
+    if (!text)
+      return failure{"data: " + text.message()
+                     + (resumed_ ? resumed_->way_to_text(o_.run) : "")};
+    if (text->train_size() <= std::uint64_t(run_.seq_len))
+      return failure{"data: only " + std::to_string(text->train_size())
+                     + " tokens to train on, fewer than training.seq_len + 1"};
+    if (folder_) // a vocabulary that is trained is known only now
+      folder_->update(run_);
+    introduce();
+    describe(*text, report);
+    text_ = model::serialise(*text);
+    const std::string digest = core::to_hex(runtime::sha256(text_));
+    if (folder_)
+      if (auto same = folder_->check_text(digest); !same)
+        return same;
+    if (auto connected = connect(); !connected)
+      return connected;
+    if (auto idle = check_jobs(); !idle)
+      return idle;
+    core::job_entry entry = make_entry(run_, name_of_job());
+    if (client_->put_blob(text_, entry.data))
+      return failure{client_->text()};
+    data_ = entry.data;
+    entry.data_bytes = text_.size();
+    if (resumed_)
+      out_->say("notice", "resuming from " + resumed_->from().string());
+    if (auto put = put_origin(entry); !put)
+      return put;
+    if (folder_)
+      if (auto claimed = folder_->claim(digest); !claimed)
+        return claimed;
+    if (client_->submit(entry, job_))
+      return failure{client_->text()};
+    keep_folder();
+    return model::done{};
+  }
+
+  /// The job is submitted: from now on its folder stays. It runs all the same
+  /// where the folder's disk fills up in this moment.
+  void keep_folder() {
+    if (!folder_)
+      return;
+    if (auto kept = folder_->keep(job_text(), way_to_watch()); !kept)
+      out_->say("notice", kept.message());
+    say_notices();
+    if (o_.detach) { // others watch it: they may have the folder
+      folder_.reset();
+      return;
+    }
+    if (tokenizer_) // `shoal audit` reads the text as this run does
+      if (auto copied = tokenizer_->write_to(o_.out); !copied)
+        out_->say("notice", copied.message());
+    try {
+      out_->write_to(o_.out, false);
+    } catch (const std::system_error& e) {
+      out_->say("notice", "no metrics are kept: " + std::string(e.what()));
+    }
+  }
+
+  /// The command that shows the job to others.
+  std::string way_to_watch() const {
+    node_address at = o_.at;
+    if (embedded_)
+      at.data_dir = embedded_->folder();
+    return "shoal attach " + job_text() + options_text(at);
+  }
+
+  /// Learns the shoal's addresses and its jobs' names, and that the shoal has
+  /// nothing of this run that the folder lacks.
+  model::status check_jobs() {
+    std::string text;
+    if (client_->status(text))
+      return model::done{};
+    const auto status = parse_status(text);
+    if (!status)
+      return model::done{};
+    for (const auto& peer : (*status)["peers"])
+      for (const auto& address : peer["addresses"])
+        addresses_.push_back(address.get<std::string>());
+    for (const auto& job : (*status)["jobs"])
+      if (job["state"] == "running")
+        running_.insert(job["name"].get<std::string>());
+    if (!o_.resume)
+      return model::done{};
+    return nothing_newer(*client_, *status,
+                         {o_.out, folder_->jobs(), resumed_->step()}, o_.at);
+  }
+
+  std::string name_of_job() const {
+    const bool folder = o_.resume || !o_.detach;
+    return unique_job_name(
+      job_name({run_.job_name, folder ? o_.out : fs::path(), o_.run.run_file}),
+      running_);
+  }
+
+  void describe(const model::corpus& text, const model::corpus_report& report) {
+    for (const std::string& notice : report.notices)
+      out_->say("notice", notice);
+    out_->say("corpus", "text: " + core::count_text(report.read.files, "file")
+                          + ", " + core::count_text(text.train_size(), "token")
+                          + " to train on, "
+                          + std::to_string(text.validation_size())
+                          + " held out");
+    char line[200];
+    if (!o_.bigram || !text.narrow())
+      return;
+    std::snprintf(line, sizeof line,
+                  "held-out loss of a byte-bigram model: %.4f",
+                  model::bigram_validation_loss(text));
+    out_->say("bigram", line);
+  }
+
+  /// Weights or a checkpoint to start from, or the tokenizer that was trained.
+  model::status put_origin(core::job_entry& entry) {
+    const bool trained = !o_.resume && run_.data_tokenizer == "bpe";
+    const fs::path from =
+      resumed_ ? resumed_->from() : fs::path(run_.model_path);
+    const std::uint64_t step = resumed_ ? resumed_->step() : 0;
+    if (from.empty() && !trained)
+      return model::done{};
+    const put_pieces put =
+      [this](std::span<const std::span<const std::byte>> pieces,
+             core::blob_digest& digest) -> model::status {
+      if (client_->put_pieces(pieces, digest))
+        return failure{client_->text()};
+      return model::done{};
+    };
+    auto sent = trained ? upload_tokenizer(*tokenizer_, put)
+                        : upload_model(from, step, put);
+    if (!sent)
+      return sent.why();
+    entry.origin = sent->manifest;
+    entry.origin_bytes = sent->bytes;
+    entry.origin_step = step;
+    return model::done{};
+  }
+
+  /// Stays until step 1 has run: then the job's text is with several peers,
+  /// and any of them may die.
+  int detach() {
+    const auto until = std::chrono::steady_clock::now() + detach_patience;
+    std::uint64_t next = 0;
+    bool runs = false;
+    while (!runs && std::chrono::steady_clock::now() < until) {
+      std::vector<job_event> events;
+      if (client_->events(job_, next, events))
+        return fail("job " + job_text() + " was submitted, but its node is "
+                    + "lost before others had its data: " + client_->text());
+      for (const job_event& e : events)
+        runs = runs || e.kind == job_event_kind::step
+               || e.kind == job_event_kind::done;
+    }
+    if (!runs)
+      out_->say("notice", "the job does not run yet (see `shoal status`); "
+                          "until it does, its data may be with "
+                            + client_->where() + " alone");
+    out_->say("submitted",
+              "job " + job_text() + " submitted to " + client_->where()
+                + "; `shoal attach " + job_text()
+                + " --out DIR` fetches what it makes",
+              job_text());
+    return exit_done;
+  }
+
+  /// The watching client is busy: asks by another one. @returns whether a node
+  /// has answered
+  bool stop_job(bool drain) {
+    runtime::client_config c;
+    if (embedded_)
+      c.data_dir = embedded_->folder();
+    else if (o_.at.peers.empty())
+      c.data_dir = data_dir_of(o_.at);
+    c.addresses = addresses_; // its node may be gone by now
+    c.cluster_key_file = o_.at.cluster_key;
+    runtime::client asking(c);
+    auto error = asking.connect();
+    if (!error)
+      error = asking.stop_job(job_, drain);
+    if (!error)
+      return true;
+    std::cerr << "shoal: " << asking.text() << "\n";
+    return error == runtime::errc::refused
+           || error == runtime::errc::not_found; // it has ended, say
+  }
+
+  /// Asked again and again while the job is watched. @returns whether to end
+  bool look_at_stop() {
+    if (unheard_)
+      return true;
+    const auto now = orderly_stop::clock::now();
+    if (interrupts_.seen())
+      stop_.ask(now);
+    const auto seconds =
+      std::chrono::ceil<std::chrono::seconds>(stop_.patience()).count();
+    switch (stop_.next(now)) {
+    case orderly_stop::action::end_at_once:
+      std::cerr << "shoal: no step has ended for " << seconds
+                << " s: the job ends at once, without a checkpoint\n";
+      stop_job(false);
+      return false;
+    case orderly_stop::action::give_up:
+      return true;
+    case orderly_stop::action::none:
+      break;
+    }
+    return false;
+  }
+
+  int follow() {
+    say_at_second(false);
+    const int code = watch();
+    interrupts_.end_first(); // it uses what goes now
+    return code;
+  }
+
+  /// What a second signal says. @param ends the job has been asked to end
+  void say_at_second(bool ends) {
+    const std::string job = job_text();
+    const std::string out = o_.out.string();
+    interrupts_.on_second(core::shown(
+      embedded_
+        ? "stopped; steps after the newest checkpoint in " + out + " are lost"
+        : "stopped watching; job " + job
+            + (ends ? " ends after its step"
+                    : " may go on: `shoal cancel " + job + "` ends it")
+            + ". `shoal attach " + job + " --out " + out
+            + "` fetches the checkpoint that its peers keep"));
+  }
+
+  int watch() {
+    interrupts_.on_first([this] {
+      std::cerr << "\nshoal: stopping after this step, with a checkpoint "
+                   "(again: stop at once)\n";
+      if (stop_job(true))
+        say_at_second(true);
+      else
+        unheard_ = true;
+    });
+    follow_config f;
+    f.folder = o_.out;
+    f.keep = run_.keep_latest_k;
+    f.at = client_of(o_.at);
+    f.at.addresses.insert(f.at.addresses.end(), addresses_.begin(),
+                          addresses_.end());
+    f.hooks.moved = [this] {
+      if (!text_.empty()) // until the first step
+        give_again();
+    };
+    f.give = [this](const core::blob_digest& wanted) {
+      if (wanted != data_)
+        return false;
+      read_again();
+      return true;
+    };
+    const follower* watching = nullptr;
+    f.hooks.stop = [this, &watching] {
+      const bool runs = watching && watching->state().empty();
+      return runs && look_at_stop();
+    };
+    f.seen = [this](const job_event& e) {
+      if (e.kind != job_event_kind::step)
+        return;
+      text_ = {}; // others have it by now
+      stop_.stepped(orderly_stop::clock::now());
+    };
+    follower watch(*client_, *out_, f);
+    watching = &watch;
+    if (watch.run(job_))
+      return fail(client_->text());
+    if (watch.state().empty() && unheard_)
+      return fail("no node has taken the request to end job " + job_text()
+                    + ": it may go on; see `shoal jobs`, and `shoal cancel "
+                    + job_text() + "`",
+                  exit_interrupted);
+    if (watch.state().empty() && stop_.at_once())
+      return fail("the job was to end, and nobody has answered: it may go on; "
+                  "see `shoal jobs`, and `shoal cancel "
+                  + job_text() + " --now`");
+    if (watch.state() == "cancelled" && interrupts_.seen()) {
+      std::cerr << "shoal: stopped after step " << watch.last_step()
+                << (watch.newest().empty()
+                      ? ", without a checkpoint to go on from\n"
+                      : "; to go on, run `shoal train "
+                          + shell_word(o_.out.string()) + " --resume"
+                          + options_text(o_.at) + "`\n");
+      return stop_.at_once() ? exit_failed : exit_interrupted;
+    }
+    if (watch.state() == "done")
+      return watch.saved() ? exit_done
+                           : fail("the run is done, but its model is not in "
+                                  + o_.out.string());
+    if (watch.state() == "cancelled" && !watch.newest().empty())
+      return fail(
+        "the job was cancelled after step " + std::to_string(watch.last_step())
+        + " (by `shoal cancel`, or its last peers left); `shoal train "
+        + shell_word(o_.out.string()) + " --resume" + options_text(o_.at)
+        + "` goes on from " + watch.newest().string());
+    return fail(
+      "job " + job_text() + " "
+      + (watch.state() == "failed" ? "failed" : "was " + watch.state())
+      + (watch.cause().empty() ? "" : ": " + watch.cause()));
+  }
+
+  /// Until the first step only the node that took the job may have its data;
+  /// later all peers that had it may be gone.
+  void give_again() {
+    core::blob_digest same{};
+    core::job_entry again;
+    if (client_->put_blob(text_, same) || !put_origin(again))
+      out_->say("notice", "the job's data could not be given to "
+                            + client_->where() + ": " + client_->text());
+    else
+      out_->say("notice",
+                "the job's data is given to " + client_->where() + " again");
+  }
+
+  /// The files may have changed since: then the job cannot use them.
+  void read_again() {
+    if (text_.empty()) {
+      const auto text =
+        tokenizer_ ? read_text(run_, *tokenizer_)
+                   : read_text(run_, resumed_ ? resumed_->tokenizer_of(run_)
+                                              : fs::path());
+      if (text)
+        text_ = model::serialise(*text);
+      if (!text || runtime::sha256(text_) != data_) {
+        text_ = {};
+        out_->say("notice",
+                  "no peer has the job's data, and it cannot be given again: "
+                    + (text ? "its files have changed since it was submitted"
+                            : text.message()));
+        return;
+      }
+    }
+    give_again();
+  }
+
+  const train_options& o_;
+  signals interrupts_; // before any thread
+  runtime::run_config run_;
+  std::optional<resumed_run> resumed_; ///< of --resume
+  std::unique_ptr<progress> out_;
+  std::unique_ptr<out_folder> folder_; ///< none: nothing is written here
+  std::unique_ptr<embedded_node> embedded_;
+  std::unique_ptr<runtime::client> client_;
+  core::job_id job_ = 0;
+  std::optional<tokenizer_files> tokenizer_; ///< that this run has trained
+  orderly_stop stop_;
+  std::atomic<bool> unheard_{false};   ///< no node was there to end the job
+  std::vector<std::string> addresses_; ///< of the shoal, when submitted
+  std::set<std::string> running_;      ///< names of its jobs
+  core::blob_digest data_{};           ///< of the job's data
+  std::vector<std::byte> text_;        ///< the job's data, until the next step
+};
+
+} // namespace
+
+int run_train(const train_options& o) {
+  if (o.example) {
+    std::cout << example_run;
+    return exit_done;
+  }
+  train_options all = o;
+  if (auto taken = take_folder(all); !taken) {
+    std::cerr << "shoal: " << taken.message() << "\n";
+    return exit_usage;
+  }
+  return training(all).run();
+}
+
+} // namespace shoal::apps

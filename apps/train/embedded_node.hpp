@@ -1,0 +1,78 @@
+// apps/train/embedded_node.hpp -- what `train` has of its own where no node runs: a
+// node in this process, and its folder, which is gone at the end.
+#pragma once
+
+#include "actors/supervisor.hpp"
+#include "apps/common/commands.hpp"
+#include "apps/common/progress.hpp"
+#include "apps/common/version.hpp"
+#include "runtime/host/memory_keeper.hpp"
+#include "runtime/identity/stale_files.hpp"
+#include "runtime/node/node.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <system_error>
+
+namespace shoal::apps {
+
+/// A node in this process and its directory, both gone at the end.
+class embedded_node {
+public:
+  embedded_node(const train_options& o, progress& out) {
+    runtime::remove_abandoned_dirs(std::filesystem::temp_directory_path(),
+                                   runtime::train_folder);
+    folder_ = std::filesystem::temp_directory_path()
+              / (runtime::train_folder + std::to_string(getpid()));
+    make_own(folder_);
+    runtime::node_config c;
+    c.name = "train";
+    c.version = program_version();
+    c.data_dir = folder_;
+    c.join = o.join;
+    c.cluster_key_file = o.at.cluster_key;
+    c.threads = o.threads;
+    c.embedded = true;
+    c.discover = false;
+    // The command shows its job's log, and why it failed: not twice.
+    c.observer.say = [&out](const std::string& text) {
+      if (!text.starts_with("[job] "))
+        out.aside(text);
+    };
+    runtime::role_table roles;
+    actors::add_builtin(roles);
+    node_ = std::make_unique<runtime::node>(c, roles);
+  }
+  ~embedded_node() {
+    node_->leave(std::chrono::seconds(10), false);
+    node_->wait_stopped(std::chrono::seconds(15));
+    node_.reset();
+    std::error_code ignored;
+    std::filesystem::remove_all(folder_, ignored);
+  }
+  const std::filesystem::path& folder() const { return folder_; }
+
+private:
+  /// A directory that nobody else has made or can look into.
+  static void make_own(const std::filesystem::path& folder) {
+    struct stat is {};
+    if (::lstat(folder.c_str(), &is) == 0 && S_ISDIR(is.st_mode)
+        && is.st_uid == ::getuid())
+      std::filesystem::remove_all(
+        folder); // of an earlier process with this number
+    if (::mkdir(folder.c_str(), 0700) != 0)
+      throw std::system_error(errno, std::generic_category(), folder.string());
+  }
+
+  runtime::memory_keeper keeper_;
+  std::filesystem::path folder_;
+  std::unique_ptr<runtime::node> node_;
+};
+
+} // namespace shoal::apps

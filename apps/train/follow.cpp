@@ -1,0 +1,209 @@
+// apps/train/follow.cpp -- events to lines, checkpoints to files.
+#include "apps/train/follow.hpp"
+
+#include "apps/transfer/model_export.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <string_view>
+#include <utility>
+
+namespace shoal::apps {
+
+namespace fs = std::filesystem;
+using runtime::job_event;
+using runtime::job_event_kind;
+
+/// "step-12" -> 12, or -1; also for "step-12.partial".
+static std::int64_t step_of(const fs::path& folder) {
+  const std::string name = folder.filename().string();
+  constexpr std::string_view prefix = "step-";
+  std::int64_t step = -1;
+  if (!name.starts_with(prefix))
+    return -1;
+  const char* end = name.data() + name.size();
+  const auto [at, error] =
+    std::from_chars(name.data() + prefix.size(), end, step);
+  return error == std::errc() && at == end ? step : -1;
+}
+
+std::vector<std::pair<std::int64_t, fs::path>>
+checkpoints(const fs::path& out) {
+  std::vector<std::pair<std::int64_t, fs::path>> found;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(out / "checkpoint", error))
+    if (const auto step = step_of(entry.path()); step >= 0)
+      found.emplace_back(step, entry.path());
+  std::ranges::sort(found);
+  return found;
+}
+
+namespace {
+
+/// Asks by a client of its own: the other one waits for events.
+auto getter(runtime::client_config at) {
+  at.say = {};
+  return [at, client = std::shared_ptr<runtime::client>(),
+          asked = std::string()](
+           const std::string& where, const core::blob_digest& digest,
+           const checkpoint_fetcher::piece& sink, std::string& why) mutable {
+    if (!client || asked != where) { // a folder of this machine, or an address
+      runtime::client_config c = at;
+      if (fs::path(where).is_absolute())
+        c.data_dir = where;
+      else
+        c.addresses.insert(c.addresses.begin(), where);
+      asked = where;
+      client = std::make_shared<runtime::client>(c);
+      if (const auto error = client->connect()) {
+        why = client->text();
+        client = nullptr;
+        return error;
+      }
+    }
+    const auto error = client->get_blob(digest, sink);
+    if (error) {
+      why = client->text();
+      client = nullptr; // the next one begins anew
+    }
+    return error;
+  };
+}
+
+} // namespace
+
+follower::follower(runtime::client& client, progress& out, follow_config config)
+  : client_(client), out_(out), config_(std::move(config)) {
+  if (config_.folder.empty())
+    return;
+  checkpoint_fetcher::config f;
+  f.folder = config_.folder / "checkpoint";
+  f.get = getter(config_.at);
+  fetcher_ = std::make_unique<checkpoint_fetcher>(std::move(f));
+}
+
+std::error_code follower::run(core::job_id job) {
+  job_ = job;
+  runtime::follow_hooks hooks = config_.hooks;
+  hooks.stop = [this, stop = hooks.stop] {
+    collect();
+    return stop && stop();
+  };
+  const auto error = client_.follow(
+    job,
+    [this](const job_event& e) {
+      on(e);
+      return true;
+    },
+    std::chrono::seconds(60), hooks);
+  fetch_pending();
+  settle();
+  out_.settle();
+  return error;
+}
+
+void follower::on(const job_event& e) {
+  collect();
+  const bool old = events_++ < config_.old;
+  job_event shown = e;
+  bool later = false; // shown when it is here
+  if (e.kind == job_event_kind::checkpoint) {
+    pending_ = e;
+    if (!old) {
+      later = fetcher_ != nullptr && e.digest != wanted_digest_;
+      fetch_pending();
+    }
+  } else if (e.kind == job_event_kind::done) {
+    state_ = e.text;
+    cause_ = e.cause;
+    last_step_ = std::max(last_step_, e.step);
+    fetch_pending();
+    settle();
+    if (!config_.folder.empty()) {
+      if (e.text == "failed") // the cause is said by the command
+        out_.say("notice", newest_.empty()
+                             ? "there is no checkpoint to go on from"
+                             : "the newest checkpoint, of step "
+                                 + std::to_string(newest_step_) + ", is in "
+                                 + newest_.string());
+      else if (newest_.empty() || newest_step_ != e.step)
+        out_.say("notice", "the model of step " + std::to_string(e.step)
+                             + " could not be saved");
+      else
+        saved_ = save_model();
+    }
+    shown.loss = last_loss_;
+  } else if (e.kind == job_event_kind::notice && e.digest != core::blob_digest{}
+             && !old) {
+    if (!(config_.give && config_.give(e.digest)) && !newest_.empty())
+      offer_.begin(config_.at, job_, newest_, newest_step_);
+  } else if (e.kind == job_event_kind::step) {
+    last_loss_ = e.loss;
+    last_step_ = e.step;
+  }
+  if (config_.seen)
+    config_.seen(e);
+  if (!later)
+    out_.show(shown);
+}
+
+void follower::fetch_pending() {
+  if (pending_.kind != job_event_kind::checkpoint)
+    return;
+  const job_event wanted = std::exchange(pending_, {});
+  if (!fetcher_ || wanted.digest == wanted_digest_)
+    return; // the last, told of again
+  wanted_digest_ = wanted.digest;
+  fetcher_->want(wanted, client_.where());
+}
+
+/// Waits for what is still being fetched.
+void follower::settle() {
+  if (fetcher_)
+    fetcher_->settle(config_.hooks.stop);
+  collect();
+}
+
+/// Shows what has been fetched meanwhile.
+void follower::collect() {
+  if (const auto line = offer_.take())
+    out_.say("notice", *line);
+  while (fetcher_) {
+    const auto o = fetcher_->take();
+    if (!o)
+      return;
+    take_home(*o);
+    job_event shown = o->asked;
+    shown.text = o->folder.string();
+    out_.show(shown);
+  }
+}
+
+void follower::take_home(const checkpoint_fetcher::outcome& o) {
+  if (o.folder.empty()) {
+    if (o.asked.digest == wanted_digest_)
+      wanted_digest_ = {}; // if it is told of again
+    if (!o.why.empty() && std::exchange(said_, o.why) != o.why)
+      out_.say("notice", "checkpoint of step " + std::to_string(o.asked.step)
+                           + " not fetched: " + o.why);
+    return;
+  }
+  said_.clear();
+  newest_ = o.folder;
+  newest_step_ = o.asked.step;
+  const auto all = checkpoints(config_.folder);
+  std::error_code ignored;
+  for (std::size_t i = 0; i + std::size_t(config_.keep) < all.size(); ++i)
+    if (all[i].second != newest_) // a run that went back has fewer steps
+      fs::remove_all(all[i].second, ignored);
+}
+
+/// The newest checkpoint becomes the model of this run.
+bool follower::save_model() {
+  const auto saved = export_model(newest_, config_.folder);
+  out_.say("notice", saved ? "model saved in " + config_.folder.string()
+                           : saved.message());
+  return bool(saved);
+}
+
+} // namespace shoal::apps

@@ -1,0 +1,88 @@
+// apps/train/follow.hpp -- watches a job and brings home what it makes.
+//
+// Events go to a progress; checkpoints are fetched below <folder>/checkpoint
+// meanwhile, of which the newest `keep` stay, and at the end the newest becomes
+// the model in <folder>. One is shown when it is here. One that has been
+// overtaken before its turn came is left out, but never the last. Without a
+// folder it only watches. Where the job waits for a checkpoint that no peer has,
+// it is offered the newest that is here.
+//
+// Threads: one, and the fetcher's.
+// Errors:  what cannot be fetched is said, once for each reason, and left out.
+#pragma once
+
+#include "apps/common/progress.hpp"
+#include "apps/transfer/checkpoint_fetcher.hpp"
+#include "apps/transfer/checkpoint_offer.hpp"
+#include "runtime/control/client.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace shoal::apps {
+
+/// (step, folder) of the checkpoints in OUT/checkpoint, oldest first.
+std::vector<std::pair<std::int64_t, std::filesystem::path>>
+checkpoints(const std::filesystem::path& out);
+
+struct follow_config {
+  std::filesystem::path folder; ///< may be empty
+  std::int64_t keep = 10;       ///< checkpoints
+  /// Events below this position are old: of their checkpoints only the newest
+  /// is fetched.
+  std::uint64_t old = 0;
+  /// How checkpoints are fetched, if the node that is followed does not answer.
+  runtime::client_config at;
+  runtime::follow_hooks hooks;
+  std::function<void(const runtime::job_event&)> seen; ///< may be empty
+  /// The job wants bytes of this digest that no peer has. Returns whether they
+  /// are its data; else it is offered the newest checkpoint. May be empty.
+  std::function<bool(const core::blob_digest&)> give;
+};
+
+class follower {
+public:
+  follower(runtime::client& client, progress& out, follow_config config);
+
+  /// Until the job ends, or `hooks.stop` says so.
+  std::error_code run(core::job_id job);
+
+  const std::string& state() const { return state_; } ///< at the end; "done"
+  const std::string& cause() const { return cause_; } ///< of a failure
+  bool saved() const { return saved_; } ///< the model is in the folder
+  /// The newest checkpoint here, or empty.
+  const std::filesystem::path& newest() const { return newest_; }
+  std::uint64_t last_step() const { return last_step_; }
+
+private:
+  void on(const runtime::job_event& e);
+  void fetch_pending();
+  void settle();
+  void collect();
+  void take_home(const checkpoint_fetcher::outcome& o);
+  bool save_model();
+
+  runtime::client& client_;
+  progress& out_;
+  follow_config config_;
+  std::uint64_t events_ = 0;
+  runtime::job_event pending_; ///< an old checkpoint that may be the newest
+  std::string state_, cause_;
+  bool saved_ = false;
+  std::filesystem::path newest_;
+  std::uint64_t newest_step_ = 0;
+  std::uint64_t last_step_ = 0;
+  double last_loss_ = 0;
+  core::blob_digest wanted_digest_{}; ///< newest that was asked for
+  std::string said_;                  ///< why the one before is not here
+  core::job_id job_ = 0;
+  checkpoint_offer offer_;
+  std::unique_ptr<checkpoint_fetcher> fetcher_; ///< none without a folder
+};
+
+} // namespace shoal::apps

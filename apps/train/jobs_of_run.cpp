@@ -1,0 +1,70 @@
+// apps/train/jobs_of_run.cpp -- looks for a run's jobs in a status, and for their
+// checkpoints in their logs.
+#include "apps/train/jobs_of_run.hpp"
+
+#include "apps/common/confirm.hpp" // shell_word
+#include "apps/remote/remote.hpp"
+
+#include <algorithm>
+
+namespace shoal::apps {
+
+using runtime::job_event;
+
+namespace {
+
+/// A run ends with its checkpoint, which follows its last steps and an
+/// evaluation.
+constexpr std::uint64_t last_events = 256;
+
+/// The step of the newest checkpoint of a job that has ended; 0: none is known.
+std::uint64_t newest_checkpoint(runtime::client& client, core::job_id job) {
+  std::string about;
+  std::uint64_t next = 0;
+  if (client.job(job, about, next))
+    return 0;
+  std::uint64_t from = next > last_events ? next - last_events : 0;
+  std::uint64_t step = 0;
+  while (from < next) {
+    std::vector<job_event> events;
+    const std::uint64_t before = from;
+    if (client.events(job, from, events) || from <= before)
+      break;
+    for (const job_event& e : events)
+      if (e.kind == runtime::job_event_kind::checkpoint)
+        step = std::max(step, e.step);
+  }
+  return step;
+}
+
+} // namespace
+
+model::status nothing_newer(runtime::client& client, const status_json& status,
+                            const run_folder& folder, const node_address& at) {
+  const std::string where = options_text(at);
+  for (const status_json& job : status["jobs"]) {
+    const auto id = job["id"].get<std::string>();
+    if (std::ranges::find(folder.jobs, id) == folder.jobs.end())
+      continue;
+    const std::string attach = "`shoal attach " + id + " --out "
+                               + shell_word(folder.out.string()) + where + "`";
+    if (job["state"] == "running")
+      return model::failure{
+        "--resume: job " + id + " of this run is under way: " + attach
+        + " goes on watching it, `shoal cancel " + id + where + "` ends it"};
+    const std::uint64_t step =
+      newest_checkpoint(client, std::stoull(id, nullptr, 16));
+    if (step > folder.step)
+      return model::failure{
+        "--resume: job " + id + " of this run has ended ("
+        + job["state"].get<std::string>() + ") with a checkpoint of step "
+        + std::to_string(step) + ", and the newest in " + folder.out.string()
+        + " is of step " + std::to_string(folder.step) + ": " + attach
+        + " fetches it. To train from step " + std::to_string(folder.step)
+        + " all the same, take the job off the list first: `shoal jobs --rm "
+        + id + where + "`"};
+  }
+  return model::done{};
+}
+
+} // namespace shoal::apps

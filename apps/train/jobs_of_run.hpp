@@ -1,0 +1,27 @@
+// apps/train/jobs_of_run.hpp -- what a shoal has of a run that is to go on here.
+#pragma once
+
+#include "apps/common/commands.hpp"
+#include "apps/remote/status_json.hpp"
+#include "runtime/control/client.hpp"
+#include "runtime/core/result.hpp"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace shoal::apps {
+
+/// The folder of a run that is resumed.
+struct run_folder {
+  std::filesystem::path out;
+  std::vector<std::string> jobs; ///< that the run has had
+  std::uint64_t step = 0;        ///< of its newest checkpoint
+};
+
+/// Fails where one of the run's jobs still runs, or has ended with a newer
+/// checkpoint than the folder's: those steps would be trained twice.
+model::status nothing_newer(runtime::client& client, const status_json& status,
+                            const run_folder& folder, const node_address& at);
+
+} // namespace shoal::apps

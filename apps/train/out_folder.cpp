@@ -1,0 +1,484 @@
+// apps/train/out_folder.cpp -- names, locks and renames.
+#include "apps/train/out_folder.hpp"
+
+#include "actors/checkpoint/checkpoint_manifest.hpp"
+#include "apps/train/run_changes.hpp"
+#include "runtime/files/file_io.hpp"
+
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstring>
+#include <iterator>
+#include <utility>
+
+namespace shoal::apps {
+
+namespace fs = std::filesystem;
+namespace posix = runtime::posix;
+using model::done;
+using model::failure;
+using model::status;
+using purpose = out_request::purpose;
+
+namespace {
+
+/// How often the lock is tried again because the folder was moved meanwhile.
+constexpr int lock_tries_max = 8;
+/// Foreign files that an error names.
+constexpr std::size_t named_max = 3;
+/// Folders that are tried for what is moved aside: DIR.old-1 and on.
+constexpr int aside_max = 10000;
+
+/// The way out where a run cannot be continued.
+constexpr char new_run[] = "start a new run: choose another --out, or use "
+                           "--overwrite instead of --resume";
+
+bool run_writes(const std::string& name) {
+  static constexpr const char* own[] = {record_name,     "run.toml",
+                                        "metrics.jsonl", "tb",
+                                        "checkpoint",    "config.json"};
+  const std::string weights = actors::model_files;
+  return std::ranges::find(own, name) != std::end(own)
+         || name == actors::single_name(weights)
+         || name == actors::index_name(weights)
+         || (name.starts_with(weights + "-") && name.ends_with(".safetensors"))
+         || actors::carried_on(name);
+}
+
+/// Whether a path is `folder` or below it. Neither has links or dots.
+bool is_within(const fs::path& path, const fs::path& folder) {
+  const auto parts =
+    std::mismatch(folder.begin(), folder.end(), path.begin(), path.end());
+  return parts.first == folder.end();
+}
+
+fs::path without_links(const fs::path& path) {
+  std::error_code error;
+  const fs::path full = fs::absolute(path, error);
+  fs::path real = fs::weakly_canonical(full, error);
+  if (error)
+    real = full.lexically_normal();
+  return real.has_filename() ? real : real.parent_path(); // "out/"
+}
+
+/// Of what a lock's holder writes into it: "1234 on host", and on a line of its
+/// own the command that watches it. A host's name has 64 bytes, a path 4096.
+constexpr std::size_t holder_bytes_max = 8192;
+
+/// Why a lock cannot be had: who holds it, as that process wrote it.
+failure in_use(const fs::path& folder, int lock) {
+  std::string all(holder_bytes_max, '\0');
+  const ssize_t size = ::pread(lock, all.data(), all.size(), 0);
+  all.resize(size > 0 ? std::size_t(size) : 0);
+  const std::size_t end = std::min(all.find('\n'), all.size());
+  const std::string process = all.substr(0, end);
+  std::string watch = all.substr(std::min(end + 1, all.size()));
+  while (!watch.empty() && watch.back() == '\n')
+    watch.pop_back();
+  return {folder.string() + " is in use by "
+          + (process.empty() ? "another process" : "process " + process) + ": "
+          + (watch.empty() ? "" : "watch it with `" + watch + "`, ")
+          + "wait for it, stop it, or choose another --out"};
+}
+
+/// "1234 on host"
+std::string self() {
+  char host[HOST_NAME_MAX + 1] = {};
+  ::gethostname(host, HOST_NAME_MAX);
+  return std::to_string(::getpid()) + " on " + host + "\n";
+}
+
+bool same_file(int fd, const fs::path& file) {
+  struct stat a {};
+  struct stat b {};
+  return ::fstat(fd, &a) == 0 && ::stat(file.c_str(), &b) == 0
+         && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+std::string list(const std::vector<std::string>& names) {
+  std::string out;
+  for (std::size_t i = 0; i < names.size() && i < named_max; ++i)
+    out += (i == 0 ? "" : ", ") + names[i];
+  return names.size() > named_max ? out + ", ..." : out;
+}
+
+/// Makes a folder and those above it. @param made  gets those that are new
+std::error_code make(const fs::path& folder, std::vector<fs::path>& made) {
+  if (folder.empty() || fs::is_directory(folder))
+    return {};
+  if (const auto error = make(folder.parent_path(), made))
+    return error;
+  if (::mkdir(folder.c_str(), 0777) == 0)
+    made.push_back(folder);
+  else if (errno != EEXIST || !fs::is_directory(folder))
+    return posix::last_error();
+  return {};
+}
+
+} // namespace
+
+std::vector<std::string> written_names(const fs::path& folder) {
+  std::vector<std::string> out;
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end;
+       it.increment(error))
+    if (std::string name = it->path().filename().string(); run_writes(name))
+      out.push_back(std::move(name));
+  std::ranges::sort(out);
+  return out;
+}
+
+out_folder::out_folder(out_request request)
+  : request_(std::move(request)), real_(without_links(request_.folder)) {
+  if (!request_.folder.has_filename()) // "out/"
+    request_.folder = request_.folder.parent_path();
+}
+
+out_folder::~out_folder() {
+  if (!kept_)
+    take_back();
+}
+
+model::result<std::unique_ptr<out_folder>>
+out_folder::open(out_request request) {
+  std::unique_ptr<out_folder> out(new out_folder(std::move(request)));
+  if (auto prepared = out->prepare(); !prepared)
+    return prepared.why();
+  return out;
+}
+
+/// Decides before anything is made, and once more when nobody else can.
+status out_folder::prepare() {
+  if (path().empty())
+    return failure{"--out is empty: name a folder"};
+  std::error_code error;
+  if (fs::exists(path(), error) && !fs::is_directory(path(), error))
+    return failure{path().string() + " is not a folder: choose another --out"};
+  if (fs::exists(path() / model::results_lock, error)) {
+    if (auto locked = lock(); !locked)
+      return locked;
+    return decide();
+  }
+  if (auto fine = decide(); !fine)
+    return fine;
+  if (error = make(path(), made_); error)
+    return failure{"cannot make folder " + path().string() + ": "
+                   + error.message()};
+  made_lock_ = true;
+  if (auto locked = lock(); !locked)
+    return locked;
+  return decide();
+}
+
+status out_folder::lock() {
+  const fs::path file = path() / model::results_lock;
+  for (int tries = 0; tries < lock_tries_max; ++tries) {
+    std::error_code error;
+    posix::descriptor fd = posix::open_regular(file, O_RDWR | O_CREAT, error);
+    if (error)
+      return failure{"cannot write " + file.string() + ": " + error.message()};
+    if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+      if (errno != EWOULDBLOCK)
+        return failure{"cannot lock " + file.string() + ": "
+                       + std::strerror(errno)};
+      made_lock_ = false; // it is the other's
+      return in_use(path(), fd.get());
+    }
+    if (!same_file(fd.get(), file))
+      continue; // that one was moved aside, or taken back
+    lock_ = std::move(fd);
+    return say_holder({});
+  }
+  return failure{path().string()
+                 + " is moved again and again by other commands: choose "
+                   "another --out"};
+}
+
+/// For others that find the folder locked.
+status out_folder::say_holder(const std::string& watch) const {
+  const std::string text = self() + (watch.empty() ? "" : watch + "\n");
+  if (::ftruncate(lock_.get(), 0) != 0
+      || ::pwrite(lock_.get(), text.data(), text.size(), 0)
+           != ssize_t(text.size()))
+    return failure{"cannot write " + (path() / model::results_lock).string()
+                   + ": " + std::strerror(errno)};
+  return done{};
+}
+
+status out_folder::free_to_write(const fs::path& folder) {
+  const fs::path file = folder / model::results_lock;
+  std::error_code error;
+  const posix::descriptor fd = posix::open_regular(file, O_RDONLY, error);
+  // What else is wrong with it, open() says.
+  const bool taken =
+    !error && ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  return taken ? status(in_use(folder, fd.get())) : status(done{});
+}
+
+status out_folder::decide() {
+  found_.reset();
+  damage_.clear();
+  notices_.clear();
+  moves_ = false;
+  std::error_code error;
+  if (fs::exists(path() / record_name, error)) {
+    auto read = read_record(path());
+    if (read)
+      found_ = std::move(*read);
+    else
+      damage_ = read.message();
+  }
+  if (request_.what == purpose::resume)
+    return decide_resume();
+  const fs::path start = request_.run.model_path;
+  if (begins() && !start.empty() && without_links(start) == real_)
+    return failure{path().string()
+                   + " is model.path, which this run starts from: choose "
+                     "another --out"};
+  if (has_job())
+    return done{};
+  const auto names = written_names(path());
+  if (names.empty())
+    return may_lie_here();
+  if (!request_.overwrite)
+    return refuse(names);
+  moves_ = true;
+  return may_move();
+}
+
+/// Takes what only another tokenizer changes out of a list of changes.
+/// @returns whether it had any
+static bool follows_from_tokenizer(std::vector<run_change>& all) {
+  return std::erase_if(all,
+                       [](const run_change& c) {
+                         return c.key == "model.vocab_size"
+                                || c.key == "model.bos_token_id"
+                                || c.key == "model.eos_token_id";
+                       })
+         > 0;
+}
+
+status out_folder::decide_resume() {
+  const std::string again =
+    ": start a new run in another --out; with model.path = "
+    "\"DIR/checkpoint/step-N\" it begins with the weights of a checkpoint";
+  if (!damage_.empty())
+    return failure{"--resume: " + damage_ + again};
+  if (!found_)
+    return failure{"--resume: " + (path() / record_name).string()
+                   + ", which names the run, does not exist" + again};
+  auto all = changes(found_->run, request_.run);
+  const std::string& had = found_->run.data_tokenizer;
+  const std::string& has = request_.run.data_tokenizer;
+  if (had != has && follows_from_tokenizer(all)) {
+    const std::string others = to_text(all, change_kind::refused);
+    return failure{"--resume: the run in " + path().string()
+                   + " was begun with data.tokenizer = " + had
+                   + ", and is to go on with " + has + "; give --tokenizer "
+                   + had + (others.empty() ? "" : "; also, " + others)
+                   + ". Or leave out the run file: `shoal train "
+                   + path().string()
+                   + " --resume` takes all keys from there. Or " + new_run};
+  }
+  const std::string refused = to_text(all, change_kind::refused);
+  if (!refused.empty())
+    return failure{"--resume: this is not the run in " + path().string() + ": "
+                   + refused + ". Restore the old values, or " + new_run};
+  if (const auto told = to_text(all, change_kind::told); !told.empty())
+    notices_.push_back("continuing with changed values: " + told);
+  const auto steps = std::ranges::find(all, "training.steps", &run_change::key);
+  if (steps != all.end() && request_.run.lr_total_steps < 0)
+    notices_.push_back("the learning rate decays until the new last step, "
+                       + std::to_string(request_.run.steps)
+                       + ", so it jumps now; to keep the old curve add "
+                         "--lr_scheduler.total_steps "
+                       + steps->before);
+  return done{};
+}
+
+std::string out_folder::ways_out() const {
+  return "choose another --out, or move the folder aside with --overwrite (to "
+         + path().string() + ".old-N)";
+}
+
+status out_folder::refuse(const std::vector<std::string>& names) const {
+  const std::string folder = path().string();
+  if (!damage_.empty())
+    return failure{folder + " belongs to another run, and " + damage_ + ": "
+                   + ways_out()};
+  if (!found_)
+    return failure{folder + " holds files that are not this "
+                   + (request_.what == purpose::new_model ? "command" : "run")
+                   + "'s and would be overwritten (" + list(names)
+                   + "): " + ways_out()};
+  const std::string owner =
+    found_->jobs.empty() ? "a run" : "the run of job " + found_->jobs.back();
+  if (request_.what == purpose::new_model)
+    return failure{folder + " belongs to " + owner + ": " + ways_out()};
+  if (request_.what == purpose::new_run)
+    return failure{folder + " belongs to " + owner
+                   + ": continue it with --resume, " + ways_out()};
+  const std::string differs =
+    to_text(changes(found_->run, request_.run), change_kind::refused);
+  return failure{folder + " belongs to " + owner + ", not to job "
+                 + request_.job
+                 + (differs.empty() ? "" : ", which differs (" + differs + ")")
+                 + ": " + ways_out()};
+}
+
+/// Results among the files of the text would be read as text by the next run.
+status out_folder::may_lie_here() const {
+  if (begins())
+    for (const fs::path path : request_.run.data_paths)
+      if (without_links(path) == real_)
+        return failure{path.string()
+                       + " is --data, which this run reads: choose another "
+                         "--out, for example "
+                       + (path / "outputs").string()};
+  return done{};
+}
+
+/// What the run reads, and where this process is, must stay where it is.
+status out_folder::may_move() const {
+  std::vector<fs::path> needed;
+  if (begins()) {
+    needed.assign(request_.run.data_paths.begin(),
+                  request_.run.data_paths.end());
+    if (!request_.run.model_path.empty())
+      needed.emplace_back(request_.run.model_path);
+  }
+  for (const fs::path& path : needed)
+    if (is_within(without_links(path), real_))
+      return failure{"--overwrite: " + request_.folder.string() + " holds "
+                     + path.string()
+                     + ", which this run reads: choose another --out"};
+  if (is_within(without_links("."), real_))
+    return failure{"--overwrite: this command runs within " + real_.string()
+                   + ": choose another --out"};
+  return done{};
+}
+
+const std::vector<std::string>& out_folder::jobs() const {
+  static const std::vector<std::string> none;
+  return found_ ? found_->jobs : none;
+}
+
+bool out_folder::begins() const {
+  return request_.what == purpose::new_run
+         || request_.what == purpose::new_model;
+}
+
+bool out_folder::has_job() const {
+  return request_.what == purpose::attach && found_
+         && found_->has(request_.job);
+}
+
+std::vector<std::string> out_folder::take_notices() {
+  return std::exchange(notices_, {});
+}
+
+status out_folder::check_text(const std::string& text) const {
+  if (request_.what != purpose::resume || found_->text.empty()
+      || found_->text == text)
+    return done{};
+  const std::string by =
+    to_text(changes(found_->run, request_.run), change_kind::text);
+  return failure{
+    "--resume: the text is not that of the run in " + path().string() + " ("
+    + (by.empty() ? list(request_.run.data_paths) + ": its files have changed"
+                  : by)
+    + "): its steps would use other samples. Give the old text, or " + new_run};
+}
+
+status out_folder::claim(const std::string& text) {
+  if (moves_)
+    if (auto moved = move_aside(); !moved)
+      return moved;
+  if (request_.what == purpose::new_model)
+    return done{};
+  record_ = {};
+  if (found_ && !moves_)
+    record_ = *found_;
+  if (!has_job()) {
+    record_.run = request_.run;
+    record_.steps_max = std::max(record_.steps_max, request_.run.steps);
+    record_.text = text;
+    record_.folder =
+      request_.what == purpose::attach ? std::string() : this_folder();
+  }
+  claimed_ = true;
+  return write();
+}
+
+status out_folder::keep(const std::string& job, const std::string& watch) {
+  kept_ = true;
+  record_.add(job);
+  if (auto said = say_holder(watch); !said)
+    return said;
+  return write();
+}
+
+status out_folder::write() const {
+  const auto written =
+    model::write_file(path() / "run.toml", runtime::to_toml(record_.run));
+  return written ? model::write_file(path() / record_name, to_json(record_))
+                 : written;
+}
+
+status out_folder::move_aside() {
+  std::error_code error;
+  for (int n = 1; n <= aside_max; ++n) {
+    const fs::path to = real_.string() + ".old-" + std::to_string(n);
+    if (::mkdir(to.c_str(), 0777) != 0 && errno == EEXIST)
+      continue;
+    fs::rename(real_, to, error); // takes the place of an empty folder
+    if (error) {
+      std::error_code ignored;
+      fs::remove(to, ignored);
+      return failure{"--overwrite: cannot move " + real_.string() + " to "
+                     + to.string() + ": " + error.message()};
+    }
+    aside_ = to;
+    break;
+  }
+  if (aside_.empty())
+    return failure{"--overwrite: " + real_.string() + ".old-1 to "
+                   + std::to_string(aside_max) + " exist: remove some"};
+  notices_.push_back("moved what was in " + path().string() + " to "
+                     + aside_.string());
+  made_.clear();
+  if (error = make(real_, made_); error)
+    return failure{"cannot make folder " + real_.string() + ": "
+                   + error.message()};
+  made_lock_ = true;
+  return lock(); // the old lock ends here
+}
+
+/// Leaves what was found.
+void out_folder::take_back() noexcept {
+  try {
+    std::error_code ignored;
+    const bool ours = found_ && aside_.empty(); // a run that goes on
+    if (claimed_ && ours) {
+      record_ = *found_;
+      static_cast<void>(write());
+    } else if (claimed_) {
+      fs::remove(path() / record_name, ignored);
+      fs::remove(path() / "run.toml", ignored);
+    }
+    if (made_lock_)
+      fs::remove(path() / model::results_lock, ignored);
+    for (; !made_.empty(); made_.pop_back())
+      fs::remove(made_.back(), ignored); // unless others use it by now
+    if (!aside_.empty() && !fs::exists(real_, ignored))
+      fs::rename(aside_, real_, ignored);
+  } catch (const std::exception&) { // no memory: what is there stays
+  }
+}
+
+} // namespace shoal::apps

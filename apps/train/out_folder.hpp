@@ -1,0 +1,123 @@
+// apps/train/out_folder.hpp -- the folder that --out names: it belongs to one run.
+//
+// run.json in it says to which (run_record.hpp). run.lock is locked while a
+// command writes there, so that a second one is refused.
+//
+//     this command   may write a folder that
+//     a new run      does not exist, or has none of the names that a run writes
+//     init           is as for a new run; it becomes a model and no run's
+//     --resume       belongs to the same run, but for what may change
+//                    (run_changes.hpp)
+//     attach JOB     is as for a new run, or belongs to this job
+//     --overwrite    any: what is there is moved aside whole, to DIR.old-N
+//
+// Other files may lie in such a folder; they stay as they are.
+//
+//     open() -> check_text() -> claim() -> keep()        init: open() -> claim()
+//
+// Nothing is moved and nothing but the lock is made before claim(). Until
+// keep() is called the destructor takes all of it back: a command that fails
+// before its job is submitted leaves what it has found.
+//
+// Threads: one.
+// Errors:  a failure names the folder, what is in its way, and the ways out.
+// Limits:  the lock needs a file system with flock(2); on NFS it holds among
+//          machines, too.
+#pragma once
+
+#include "apps/train/run_record.hpp"
+#include "runtime/files/posix.hpp"
+#include "runtime/model/data/corpus.hpp" // results_lock
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace shoal::apps {
+
+struct out_request {
+  enum class purpose { new_run, new_model, resume, attach };
+  std::filesystem::path folder;
+  purpose what = purpose::new_run;
+  runtime::run_config run; ///< that writes there
+  std::string job;         ///< of attach: its id
+  bool overwrite = false;  ///< not of resume
+};
+
+class out_folder {
+public:
+  /// Decides, and locks the folder.
+  static model::result<std::unique_ptr<out_folder>> open(out_request request);
+  ~out_folder();
+  out_folder(const out_folder&) = delete;
+  out_folder& operator=(const out_folder&) = delete;
+
+  const std::filesystem::path& path() const { return request_.folder; }
+  /// Jobs that it belonged to when it was opened, oldest first.
+  const std::vector<std::string>& jobs() const;
+  /// Whether its metrics.jsonl may hold events of the job that is attached to.
+  bool has_job() const;
+
+  /// Fails where a command writes to `folder` now, and says how to watch it.
+  static model::status free_to_write(const std::filesystem::path& folder);
+
+  /// What the user should know of, each once: values that have changed, and
+  /// where the old folder is.
+  std::vector<std::string> take_notices();
+
+  /// Fails where the text of a run that is resumed has become another one.
+  /// @param text  SHA-256 of its tokens
+  model::status check_text(const std::string& text) const;
+
+  /// The run, once its vocabulary is known. Before claim().
+  void update(const runtime::run_config& run) { request_.run = run; }
+
+  /// Moves the old folder aside if that was asked for, and makes this one the
+  /// run's, unless a model is all that it gets.
+  /// @param text  as above; empty: not known
+  model::status claim(const std::string& text);
+
+  /// From now on the folder stays, and belongs to this job, too.
+  /// @param watch  command that watches the job meanwhile, for others that
+  ///               want to write here; empty: none
+  model::status keep(const std::string& job, const std::string& watch = {});
+
+private:
+  explicit out_folder(out_request request);
+  model::status decide();
+  model::status decide_resume();
+  bool begins() const; ///< a run or a model, in a folder without another
+  model::status refuse(const std::vector<std::string>& names) const;
+  model::status may_move() const;
+  model::status may_lie_here() const;
+  model::status prepare();
+  model::status lock();
+  model::status say_holder(const std::string& watch) const;
+  model::status move_aside();
+  model::status write() const;
+  void take_back() noexcept;
+  std::string ways_out() const;
+
+  out_request request_;
+  std::filesystem::path real_;      ///< without links, which stay when it moves
+  std::optional<run_record> found_; ///< whose it was
+  std::string damage_;              ///< why the record cannot be read
+  bool moves_ = false;              ///< what is there is to be moved aside
+  run_record record_;               ///< whose it is, once claimed
+  std::vector<std::string> notices_;
+
+  // What take_back() undoes.
+  runtime::posix::descriptor lock_;
+  bool made_lock_ = false;
+  std::vector<std::filesystem::path> made_; ///< folders, deepest last
+  std::filesystem::path aside_;             ///< where the old one is
+  bool claimed_ = false;
+  bool kept_ = false;
+};
+
+/// Names in `folder` that a run would write over; sorted, run.lock left out.
+std::vector<std::string> written_names(const std::filesystem::path& folder);
+
+} // namespace shoal::apps

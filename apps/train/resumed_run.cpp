@@ -1,0 +1,103 @@
+// apps/train/resumed_run.cpp -- what is recorded, under what is given.
+#include "apps/train/resumed_run.hpp"
+
+#include "apps/train/follow.hpp" // checkpoints
+#include "apps/train/out_folder.hpp"
+#include "apps/train/run_file.hpp"
+#include "runtime/model/hf/hf_directory.hpp"
+
+namespace shoal::apps {
+
+namespace fs = std::filesystem;
+using model::failure;
+
+model::status take_folder(train_options& o) {
+  std::error_code error;
+  const fs::path folder = o.run.run_file;
+  if (o.resume && !folder.empty() && !fs::exists(folder, error))
+    return failure{"--resume: there is no " + folder.string()
+                   + ": name the folder of the run, or a run file"};
+  if (!o.resume || !fs::is_directory(folder, error))
+    return model::done{};
+  if (o.out_named && !fs::equivalent(folder, o.out, error))
+    return failure{"--resume: " + folder.string() + " and --out "
+                   + o.out.string()
+                   + " are two folders: a run goes on in the one where it is"};
+  o.out = folder;
+  o.run.run_file.clear();
+  return model::done{};
+}
+
+model::result<resumed_run> resumed_run::find(const fs::path& out) {
+  if (auto mine = out_folder::free_to_write(out); !mine)
+    return mine.why();
+  resumed_run found;
+  found.out_ = out;
+  std::error_code error;
+  if (!fs::exists(out, error))
+    return failure{"--resume: there is no folder " + out.string()
+                   + ": name that of the run, which lies where it was "
+                     "submitted"};
+  if (fs::exists(out / record_name, error)) {
+    auto record = read_record(out);
+    if (!record)
+      return failure{"--resume: " + record.message()
+                     + ": start a new run in another --out"};
+    found.record_ = *std::move(record);
+  }
+  const auto all = checkpoints(out);
+  if (!all.empty()) {
+    found.step_ = std::uint64_t(all.back().first);
+    found.from_ = all.back().second;
+    return found;
+  }
+  std::string why =
+    "--resume: no checkpoint in " + (out / "checkpoint").string() + ": ";
+  if (found.record_ && !found.record_->jobs.empty()) {
+    const std::string& job = found.record_->jobs.back();
+    why += "if its job " + job
+           + " still runs (see `shoal jobs`), `shoal attach " + job + " --out "
+           + out.string() + "` goes on watching it; else ";
+  }
+  return failure{why + "start anew, with --overwrite in place of --resume"};
+}
+
+model::result<runtime::run_config>
+resumed_run::load(const run_options& given) const {
+  const bool recorded = record_ && given.run_file.empty();
+  auto run = recorded ? load_run(given, with_paths_from_here(*record_))
+                      : load_run(given);
+  if (!run || run->data_tokenizer != "bpe")
+    return run;
+  const auto config = model::load_config(from_);
+  if (!config)
+    return config.why();
+  run->model.vocab_size = config->vocab_size; // of the tokenizer beside it
+  return run;
+}
+
+model::status resumed_run::has_steps(const runtime::run_config& run) const {
+  if (step_ < std::uint64_t(run.steps))
+    return model::done{};
+  return failure{"--resume: " + from_.string() + " is at step "
+                 + std::to_string(step_)
+                 + " of training.steps = " + std::to_string(run.steps)
+                 + ": raise training.steps to go on"};
+}
+
+fs::path resumed_run::tokenizer_of(const runtime::run_config& run) const {
+  std::error_code error;
+  const bool gone =
+    run.data_tokenizer == "model" && !fs::is_directory(run.model_path, error);
+  return run.data_tokenizer == "bpe" || gone ? from_ : fs::path();
+}
+
+std::string resumed_run::way_to_text(const run_options& given) const {
+  if (!record_ || !given.run_file.empty() || !given.data.empty())
+    return {};
+  return ": the run in " + out_.string()
+         + " has read its text there; if it was moved, say where it is with "
+           "--data PATH";
+}
+
+} // namespace shoal::apps

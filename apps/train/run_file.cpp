@@ -1,0 +1,413 @@
+// apps/train/run_file.cpp -- layers of a run's description, merged as JSON.
+#include "apps/train/run_file.hpp"
+
+#include "apps/common/toml_file.hpp"
+#include "runtime/core/text/shown.hpp"
+#include "runtime/core/text/utf8.hpp"
+#include "runtime/files/file_io.hpp"
+#include "runtime/files/json.hpp"
+#include "runtime/model/hf/hf_directory.hpp"
+#include "runtime/model/text/bpe.hpp" // vocabulary_tokens_max
+#include "runtime/model/text/tokenizer.hpp"
+#include "runtime/model/text/trainer/bpe_trainer.hpp"
+#include "runtime/model/units.hpp"
+#include "runtime/wire/codec.hpp" // name_bytes_max
+
+#include <pwd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstdio>
+#include <cstdlib>
+
+namespace shoal::apps {
+
+using json = nlohmann::ordered_json;
+using model::failure;
+
+namespace {
+
+/// A flag's text as the type that its key has.
+json typed(const std::string& section, const std::string& key,
+           const std::string& text) {
+  for (const runtime::run_key& k : runtime::keys()) {
+    if (k.section != section || k.name != key)
+      continue;
+    if (std::holds_alternative<std::string runtime::run_config::*>(k.where))
+      return text;
+    if (std::holds_alternative<std::vector<std::string> runtime::run_config::*>(
+          k.where)) {
+      json list = model::parse_json<json>(text);
+      return list.is_array() ? list : json::array({text});
+    }
+    if (std::holds_alternative<
+          std::vector<std::int64_t> runtime::run_config::*>(k.where)) {
+      json list = model::parse_json<json>(
+        text.starts_with("[") ? text : "[" + text + "]");
+      return list.is_discarded() ? json(text) : list;
+    }
+  }
+  json value = model::parse_json<json>(text);
+  return value.is_discarded() || key == "path" || key == "model_type"
+           ? json(text)
+           : value;
+}
+
+/// A run is kept and sent as JSON and TOML, which hold only UTF-8.
+failure not_utf8(const std::string& flag, const std::string& text) {
+  return failure{flag + ": '" + core::shown(text)
+                 + "' is not UTF-8, as run files must be: rename it, or give "
+                   "a link to it"};
+}
+
+/// Flags and variables over what is there.
+model::status put_flags(const run_options& o, json& all) {
+  for (const auto& [name, text] : o.overrides) {
+    if (!core::is_utf8(text))
+      return not_utf8("--" + name, text);
+    const auto dot = name.find('.');
+    const std::string section = name.substr(0, dot);
+    const std::string key = name.substr(dot + 1);
+    all[section][key] = typed(section, key, text);
+  }
+  if (auto fine = check_data(o.data); !fine)
+    return fine.why();
+  if (!o.data.empty())
+    all["data"]["paths"] = o.data;
+  return model::done{};
+}
+
+model::result<json> merged(const run_options& o) {
+  json all = json::object();
+  if (!o.run_file.empty()) {
+    try {
+      auto read = model::parse_json_object<json>(toml_to_json(o.run_file),
+                                                 o.run_file.string());
+      if (!read)
+        return read.why();
+      all = std::move(*read);
+    } catch (const toml_error& e) {
+      return failure{e.text};
+    }
+    // Alone first, so that an error names the file and not a flag.
+    if (auto alone =
+          runtime::parse_run(model::json_text(all), o.run_file.string());
+        !alone)
+      return alone.why();
+  }
+  if (auto put = put_flags(o, all); !put)
+    return put.why();
+  return all;
+}
+
+/// Says what "auto" means. A model whose ids stand for something that nobody
+/// here knows must not be trained on bytes in silence.
+model::status resolve_tokenizer(runtime::run_config& run) {
+  if (run.data_tokenizer != "auto")
+    return model::done{};
+  run.data_tokenizer = "bytes";
+  if (run.model_path.empty())
+    return model::done{};
+  const auto kind = model::kind_of_tokenizer(run.model_path);
+  const std::string way_out =
+    ": put the model's tokenizer.json there, or train it on bytes all the same "
+    "with --data.tokenizer bytes";
+  if (!kind)
+    return failure{"model.path: " + kind.message() + way_out};
+  if (*kind == model::tokenizer_kind::file)
+    run.data_tokenizer = "model";
+  else if (*kind == model::tokenizer_kind::none
+           && run.model.vocab_size != model::byte_tokenizer::byte_count)
+    return failure{"model.path: " + run.model_path
+                   + " has no tokenizer, and a vocabulary of "
+                   + std::to_string(run.model.vocab_size) + " is not bytes"
+                   + way_out};
+  return model::done{};
+}
+
+} // namespace
+
+model::status check_data(const std::vector<std::string>& paths) {
+  for (const std::string& path : paths)
+    if (!core::is_utf8(path))
+      return not_utf8("--data", path);
+  return model::done{};
+}
+
+model::result<runtime::run_config>
+load_run(const run_options& o, const runtime::run_config& recorded) {
+  json all = model::parse_json<json>(runtime::to_json(recorded));
+  if (auto put = put_flags(o, all); !put)
+    return put.why();
+  auto run = runtime::parse_run(model::json_text(all), "flags");
+  if (run)
+    if (auto resolved = resolve_tokenizer(*run); !resolved)
+      return failure{"flags: " + resolved.message()};
+  return run;
+}
+
+model::result<runtime::run_config> load_run_without_text(const run_options& o) {
+  auto all = merged(o);
+  if (!all)
+    return all.why();
+  const json& m = all->contains("model") ? (*all)["model"] : json::object();
+  const std::string source =
+    o.overrides.empty() && !o.run_file.empty() ? o.run_file.string() : "flags";
+  if (m.contains("path") && m.size() > 1)
+    for (const auto& [key, value] : m.items())
+      if (key != "path")
+        return failure{source + ": model.path and model." + core::shown(key)
+                       + " exclude each other: the directory says what the "
+                         "model is"};
+  auto run = runtime::parse_run(model::json_text(*all), source);
+  if (!run)
+    return run;
+  const bool trains = run->data_tokenizer == "bpe";
+  if (run->model_path.empty() && !m.contains("vocab_size"))
+    run->model.vocab_size = trains ? model::text::bpe_training().vocab_size
+                                   : model::byte_tokenizer::byte_count;
+  // Every byte is text: none of them begins or ends a sequence. A tokenizer
+  // that is trained has a token for both, the first.
+  if (run->model_path.empty() && !m.contains("bos_token_id"))
+    run->model.bos_token_id = trains ? std::optional(0) : std::nullopt;
+  if (run->model_path.empty() && !m.contains("eos_token_id"))
+    run->model.eos_token_ids.assign(trains ? 1 : 0, 0);
+  if (!run->model_path.empty()) {
+    auto config = model::load_config(run->model_path);
+    if (!config)
+      return failure{source + ": model.path: " + config.message()};
+    run->model = *config;
+    if (run->pipeline_degree > std::int64_t(config->num_hidden_layers))
+      return failure{source + ": parallelism.pipeline_parallel_degree ("
+                     + std::to_string(run->pipeline_degree)
+                     + ") is more than the model's layers ("
+                     + std::to_string(config->num_hidden_layers)
+                     + "): each stage needs a layer"};
+    if (std::uint64_t(run->seq_len) > config->max_position_embeddings)
+      return failure{source + ": training.seq_len ("
+                     + std::to_string(run->seq_len)
+                     + ") is more than the model's max_position_embeddings ("
+                     + std::to_string(config->max_position_embeddings) + ")"};
+  }
+  if (auto resolved = resolve_tokenizer(*run); !resolved)
+    return failure{source + ": " + resolved.message()};
+  if (run->data_tokenizer == "model" && run->model_path.empty())
+    return failure{source
+                   + ": data.tokenizer is 'model', but there is no "
+                     "model.path"};
+  if (trains && !run->model_path.empty())
+    return failure{source
+                   + ": data.tokenizer is 'bpe', but the model of model.path "
+                     "has a vocabulary of its own: leave out one of them"};
+  if (trains
+      && (run->model.vocab_size < model::text::trained_tokens_min
+          || run->model.vocab_size > model::text::vocabulary_tokens_max))
+    return failure{
+      source + ": model.vocab_size is " + std::to_string(run->model.vocab_size)
+      + ", a trained tokenizer has "
+      + std::to_string(model::text::trained_tokens_min) + " to "
+      + std::to_string(model::text::vocabulary_tokens_max) + " tokens"};
+  if (run->data_tokenizer == "bytes" && run->model.vocab_size < 256)
+    return failure{source + ": model.vocab_size is "
+                   + std::to_string(run->model.vocab_size)
+                   + ", the bytes tokenizer needs at least 256"};
+  if (auto fits = runtime::check_trainable(run->model); !fits)
+    return failure{source + ": " + fits.message()};
+  return run;
+}
+
+model::result<runtime::run_config> load_run(const run_options& o) {
+  auto run = load_run_without_text(o);
+  if (run && run->data_tokenizer == "bytes" && run->model_path.empty()
+      && o.overrides.contains("model.vocab_size")
+      && run->model.vocab_size != model::byte_tokenizer::byte_count)
+    return failure{"flags: model.vocab_size is "
+                   + std::to_string(run->model.vocab_size)
+                   + ", but the text is taken as bytes, which are 256: add "
+                     "--tokenizer bpe to train a tokenizer of that many "
+                     "tokens, or leave the size out"};
+  return run;
+}
+
+namespace {
+
+model::corpus_options
+corpus_options_of(const runtime::run_config& run, const model::watch& told) {
+  model::corpus_options options;
+  options.vocab_size = std::uint32_t(run.model.vocab_size);
+  options.validation_permille = std::uint32_t(run.data_validation_permille);
+  options.bytes_max = std::uint64_t(run.data_bytes_max);
+  options.bytes_max_key = "data.bytes_max";
+  options.told = told;
+  return options;
+}
+
+} // namespace
+
+model::result<model::corpus>
+read_text(const runtime::run_config& run, const std::filesystem::path& folder,
+          model::corpus_report* report, const model::watch& told) {
+  model::corpus_options options = corpus_options_of(run, told);
+  std::optional<model::tokenizer> by;
+  if (run.data_tokenizer != "bytes") {
+    const bool trained = run.data_tokenizer == "bpe";
+    options.whole_characters = trained;
+    const auto from = trained || !folder.empty()
+                        ? folder
+                        : std::filesystem::path(run.model_path);
+    auto found = model::load_tokenizer(from);
+    if (!found)
+      return found.why();
+    by = *found;
+    if (!by)
+      return failure{from.string() + ": has no tokenizer"};
+    options.by = &*by;
+  }
+  return model::read_corpus(run.data_paths, options, report);
+}
+
+namespace {
+
+model::result<model::tokenizer> parsed(const tokenizer_files& files) {
+  auto file = model::text::hf_tokenizer::parse(files.tokenizer, files.config);
+  if (!file)
+    return file.why();
+  return model::tokenizer(std::move(*file));
+}
+
+/// Learns a tokenizer of the texts that are not held out.
+model::result<model::text::bpe_description>
+train_tokenizer(const std::vector<model::text_file>& texts,
+                const model::model_config& config, const model::watch& told) {
+  std::vector<std::string_view> learned;
+  for (const model::text_file& file : texts)
+    for (const model::document& d : file.documents) {
+      if (!d.ids.empty())
+        return failure{d.where
+                       + ": has input_ids, but a tokenizer can only be "
+                         "trained on \"text\""};
+      if (!file.validation)
+        learned.push_back(d.text);
+    }
+  model::text::bpe_training options;
+  options.words = model::family_of(config).words;
+  options.vocab_size = config.vocab_size;
+  options.told = told;
+  return model::text::train_bpe(learned, options);
+}
+
+std::string
+line_of(const model::text::bpe_description& made, std::uint64_t wanted,
+        const model::corpus& text, std::uint64_t bytes) {
+  char line[200];
+  std::snprintf(line, sizeof line,
+                "tokenizer: trained %zu tokens; a token is %.2f bytes of the "
+                "text",
+                made.tokens.size(),
+                double(bytes)
+                  / double(text.train_size() + text.validation_size()));
+  std::string out = line;
+  if (made.tokens.size() < wanted)
+    out += " (fewer than model.vocab_size = " + std::to_string(wanted)
+           + ": no other pair occurs twice)";
+  return out;
+}
+
+} // namespace
+
+model::result<model::corpus>
+read_text_for_tokenizer(runtime::run_config& run, tokenizer_files& made,
+                        model::corpus_report& report,
+                        const model::watch& told) {
+  model::corpus_options options = corpus_options_of(run, told);
+  options.whole_characters = true;
+  auto texts = model::read_text_files(run.data_paths, options, report.read);
+  if (!texts)
+    return texts.why();
+  std::ranges::move(notices_of(report.read),
+                    std::back_inserter(report.notices));
+  const std::uint64_t wanted = run.model.vocab_size;
+  const auto learned = train_tokenizer(*texts, run.model, told);
+  if (!learned)
+    return learned.why();
+  made.tokenizer = model::text::to_json(*learned);
+  made.config = model::text::tokenizer_config_json(
+    learned->begin, run.model.max_position_embeddings);
+  const auto by = parsed(made);
+  if (!by)
+    return by.why();
+  run.model.vocab_size = learned->tokens.size();
+  options.vocab_size = std::uint32_t(run.model.vocab_size);
+  options.by = &*by;
+  auto text = model::encode_texts(std::move(*texts), options);
+  if (text)
+    report.notices.push_back(
+      line_of(*learned, wanted, *text, report.read.bytes));
+  return text;
+}
+
+model::result<model::corpus>
+read_text(const runtime::run_config& run, const tokenizer_files& trained) {
+  const auto by = parsed(trained);
+  if (!by)
+    return by.why();
+  model::corpus_options options = corpus_options_of(run, {});
+  options.whole_characters = true;
+  options.by = &*by;
+  return model::read_corpus(run.data_paths, options);
+}
+
+/// Of whoever runs this command.
+static std::string user_at_host() {
+  char host[65] = {}; // Linux allows 64 bytes
+  ::gethostname(host, sizeof host - 1);
+  const passwd* user = ::getpwuid(::geteuid()); // commands have one thread here
+  return core::shown(
+    (user ? std::string(user->pw_name) : std::to_string(::geteuid())) + "@"
+      + host,
+    core::job_user_bytes_max);
+}
+
+core::job_entry
+make_entry(const runtime::run_config& run, const std::string& name) {
+  const model::unit_layout layout(run.model);
+  const auto tokens = std::uint64_t(run.local_batch_size * run.seq_len);
+  const auto length = std::uint64_t(run.seq_len);
+  const model::unit_index head = layout.head_unit();
+  // Parameters, gradients and two moments, four bytes each.
+  auto state = [&](model::unit_index u) { return 16 * layout.unit_size(u); };
+  core::job_entry entry;
+  entry.name =
+    name.empty() ? "run" : core::shown(name, runtime::codec::name_bytes_max);
+  entry.user = user_at_host();
+  entry.run_json = runtime::to_json(run);
+  entry.blocks = std::uint32_t(run.model.num_hidden_layers);
+  entry.microbatches = std::uint32_t(run.microbatches_per_step());
+  entry.block_flops = tokens * model::unit_operations(run.model, 1, length);
+  entry.head_flops = tokens * model::unit_operations(run.model, head, length);
+  entry.block_state_bytes = state(1);
+  entry.embed_state_bytes = state(0);
+  entry.head_state_bytes = state(head);
+  entry.activation_bytes = 4 * model::activation_size(run.model, 1, tokens);
+  // What is kept is written by the forward pass and read by the backward one;
+  // what the head keeps is about a row of logits for each token.
+  entry.block_traffic_bytes = 2 * entry.activation_bytes;
+  entry.head_traffic_bytes = 8 * tokens * std::uint64_t(run.model.vocab_size);
+  entry.priority = std::int32_t(run.priority);
+  entry.boundary_bytes = 4 * tokens * std::uint64_t(run.model.hidden_size);
+  entry.want_replicas = std::int32_t(run.replicate_degree);
+  entry.want_stages = std::int32_t(run.pipeline_degree);
+  for (std::int64_t blocks : run.layers_per_stage)
+    entry.want_blocks.push_back(std::uint32_t(blocks));
+  entry.want_schedule = runtime::wanted_schedule(run);
+  entry.want_virtual = std::int32_t(run.virtual_degree);
+  entry.want_copies = std::uint32_t(run.copies);
+  entry.want_copy_every =
+    std::uint32_t(std::max<std::int64_t>(run.copy_every, 0));
+  if (!entry.want_blocks.empty())
+    entry.want_stages = std::int32_t(entry.want_blocks.size());
+  return entry;
+}
+
+} // namespace shoal::apps

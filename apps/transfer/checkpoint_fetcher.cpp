@@ -1,0 +1,147 @@
+// apps/transfer/checkpoint_fetcher.cpp -- one thread, one slot for what is wanted next.
+#include "apps/transfer/checkpoint_fetcher.hpp"
+
+#include "actors/checkpoint/checkpoint_export.hpp"
+#include "actors/checkpoint/checkpoint_manifest.hpp"
+
+#include <chrono>
+#include <fstream>
+#include <utility>
+
+namespace shoal::apps {
+
+namespace fs = std::filesystem;
+
+checkpoint_fetcher::checkpoint_fetcher(config c)
+  : config_(std::move(c)), thread_([this] { run(); }) {
+}
+
+checkpoint_fetcher::~checkpoint_fetcher() {
+  {
+    std::lock_guard lock(mutex_);
+    stop_ = over_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+void checkpoint_fetcher::want(const runtime::job_event& checkpoint,
+                              const std::string& where) {
+  {
+    std::lock_guard lock(mutex_);
+    if (next_)
+      outcomes_.push_back({next_->checkpoint, {}, {}});
+    next_ = wish{checkpoint, where};
+  }
+  changed_.notify_all();
+}
+
+std::optional<checkpoint_fetcher::outcome> checkpoint_fetcher::take() {
+  std::lock_guard lock(mutex_);
+  if (outcomes_.empty())
+    return std::nullopt;
+  outcome out = std::move(outcomes_.front());
+  outcomes_.pop_front();
+  return out;
+}
+
+void checkpoint_fetcher::settle(const std::function<bool()>& give_up) {
+  std::unique_lock lock(mutex_);
+  while (next_ || busy_) {
+    if (!stop_ && give_up) {
+      lock.unlock();
+      const bool enough = give_up();
+      lock.lock();
+      stop_ = enough;
+      changed_.notify_all();
+    }
+    changed_.wait_for(lock, std::chrono::milliseconds(100));
+  }
+  stop_ = over_;
+}
+
+bool checkpoint_fetcher::stopping() {
+  std::lock_guard lock(mutex_);
+  return stop_;
+}
+
+void checkpoint_fetcher::run() {
+  std::unique_lock lock(mutex_);
+  while (!over_) {
+    if (!next_) {
+      changed_.wait(lock);
+      continue;
+    }
+    const wish w = *std::exchange(next_, std::nullopt);
+    busy_ = true;
+    lock.unlock();
+    outcome done = fetch(w);
+    lock.lock();
+    busy_ = false;
+    outcomes_.push_back(std::move(done));
+    changed_.notify_all();
+  }
+}
+
+checkpoint_fetcher::outcome checkpoint_fetcher::fetch(const wish& w) {
+  const fs::path folder =
+    config_.folder / ("step-" + std::to_string(w.checkpoint.step));
+  const fs::path partial = folder.string() + ".partial";
+  std::error_code ignored;
+  auto failed = [&](const std::string& why) {
+    fs::remove_all(partial, ignored);
+    return outcome{w.checkpoint, {}, why};
+  };
+  std::string why;
+  auto get = [&](const core::blob_digest& digest, const piece& sink) {
+    return config_.get(
+      w.where, digest,
+      [&](std::span<const std::byte> bytes) {
+        return stopping() ? std::make_error_code(std::errc::operation_canceled)
+                          : sink(bytes);
+      },
+      why);
+  };
+  if (stopping())
+    return failed("interrupted");
+  std::string json;
+  std::error_code error =
+    get(w.checkpoint.digest, [&](std::span<const std::byte> bytes) {
+      json.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+      return json.size() > actors::manifest_bytes_max
+               ? std::make_error_code(std::errc::file_too_large)
+               : std::error_code{};
+    });
+  if (error)
+    return failed(why);
+  const auto m = actors::parse_manifest(json);
+  if (!m)
+    return failed(m.message());
+  fs::remove_all(partial, ignored);
+  fs::create_directories(partial, error);
+  if (error)
+    return failed(partial.string() + ": " + error.message());
+  for (const actors::manifest_file& f : m->files) {
+    std::ofstream out(partial / f.name, std::ios::binary | std::ios::trunc);
+    error = get(f.digest, [&](std::span<const std::byte> bytes) {
+      out.write(reinterpret_cast<const char*>(bytes.data()),
+                static_cast<std::streamsize>(bytes.size()));
+      return out ? std::error_code{}
+                 : std::make_error_code(std::errc::io_error);
+    });
+    out.close();
+    if (error)
+      return failed(why);
+    if (!out)
+      return failed("cannot write " + (partial / f.name).string());
+  }
+  if (auto joined = actors::join_shards(partial); !joined)
+    return failed(joined.message());
+  fs::remove_all(folder, ignored);
+  fs::rename(partial, folder, error);
+  if (error)
+    return failed(folder.string() + ": " + error.message());
+  return {w.checkpoint, folder, {}};
+}
+
+} // namespace shoal::apps

@@ -1,0 +1,66 @@
+// apps/transfer/model_export.cpp -- a checkpoint without its optimizer.
+#include "apps/transfer/model_export.hpp"
+
+#include "actors/checkpoint/checkpoint_manifest.hpp"
+
+#include <string>
+#include <system_error>
+#include <vector>
+
+namespace shoal::apps {
+
+namespace fs = std::filesystem;
+using model::failure;
+
+namespace {
+
+/// Puts a file in the place of another, which is whole until then.
+std::error_code put(const fs::path& from, const fs::path& to) {
+  std::error_code error;
+  const fs::path partial = to.string() + ".partial";
+  fs::remove(partial, error);
+  fs::create_hard_link(from, partial, error);
+  if (error)
+    fs::copy_file(from, partial, fs::copy_options::overwrite_existing, error);
+  if (!error)
+    fs::rename(partial, to, error);
+  return error;
+}
+
+/// Whether a file that a model does not have must not lie beside it: one file
+/// of weights hides an index, a forgotten tokenizer is not this model's.
+bool hides_a_model(const std::string& name) {
+  const std::string model = actors::model_files;
+  return name == actors::single_name(model) || name == actors::index_name(model)
+         || (name.starts_with(model + "-") && name.ends_with(".safetensors"))
+         || actors::carried_on(name);
+}
+
+} // namespace
+
+model::status export_model(const fs::path& checkpoint, const fs::path& folder) {
+  std::error_code error;
+  for (const auto& file : fs::directory_iterator(checkpoint, error)) {
+    const fs::path name = file.path().filename();
+    if (actors::of_optimizer(name.string()))
+      continue;
+    if (const auto fault = put(file.path(), folder / name))
+      return failure{(folder / name).string() + ": " + fault.message()};
+  }
+  if (error)
+    return failure{checkpoint.string() + ": " + error.message()};
+  std::vector<fs::path> old;
+  for (const auto& file : fs::directory_iterator(folder, error)) {
+    const fs::path name = file.path().filename();
+    if (hides_a_model(name.string()) && !fs::exists(checkpoint / name, error))
+      old.push_back(file.path());
+  }
+  for (const fs::path& file : old)
+    if (!error)
+      fs::remove(file, error);
+  if (error)
+    return failure{folder.string() + ": " + error.message()};
+  return model::done{};
+}
+
+} // namespace shoal::apps

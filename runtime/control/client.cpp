@@ -1,0 +1,576 @@
+// runtime/control/client.cpp -- the command line's side of a node.
+#include "runtime/control/client.hpp"
+
+#include "runtime/control/client_link.hpp"
+#include "runtime/control/client_text.hpp"
+#include "runtime/control/node_folders.hpp"
+#include "runtime/core/setup_error.hpp"
+#include "runtime/files/json.hpp"
+#include "runtime/files/sha256.hpp"
+#include "runtime/identity/identity.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <map>
+#include <optional>
+#include <set>
+#include <thread>
+#include <tuple>
+
+namespace shoal::runtime {
+
+namespace fs = std::filesystem;
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+/// Between two questions about something that is not ready.
+static constexpr milliseconds pause{100};
+/// How long connections to one address may take while there are others.
+static constexpr milliseconds dial_max{2000};
+/// How often a follower asks where else the shoal can be reached.
+static constexpr milliseconds refresh_period{5000};
+/// A node that is being started, or whose shoal makes a new view, answers within
+/// a second: so long nobody is said to be gone.
+static constexpr milliseconds first_answer_wait{2000};
+/// A blob whose next piece does not come for so long is given up.
+static constexpr milliseconds blob_patience{60000};
+
+class client::impl {
+public:
+  explicit impl(client_config config) : config_(std::move(config)) {
+    if (!config_.data_dir.empty())
+      config_.data_dir = fs::absolute(config_.data_dir);
+  }
+
+  std::error_code connect(bool anywhere);
+  std::error_code ask(decltype(client_request::body) body, client_reply& out);
+  std::error_code put(const std::function<std::size_t(std::span<std::byte>)>&,
+                      std::uint64_t total, const core::blob_digest& digest);
+  std::error_code fail(std::error_code error, std::string text) {
+    text_ = std::move(text);
+    return error;
+  }
+  bool try_local(const fs::path& folder);
+  std::unique_ptr<client_link> dial(const std::string& address);
+  bool try_address(const std::string& address);
+  bool try_through(const fs::path& folder, const std::string& address);
+  std::error_code learn();
+  /// Moves to another node until `until`, or until `stop` says so.
+  bool
+  move(steady_clock::time_point until, const std::function<bool()>& stop = {});
+  /// What other nodes know of the steps after `last` and before `next`, in
+  /// order. Nobody knows: nothing.
+  std::vector<job_event>
+  missed(core::job_id job, std::uint64_t last, std::uint64_t next);
+
+  client_config config_;
+  std::unique_ptr<client_link> link_;
+  std::string where_;
+  std::string text_;
+  std::vector<std::string> learnt_; ///< addresses, from the last status
+  std::optional<transport::tls::shared_key> key_;
+  std::string no_key_;    ///< why dial() has none; empty: it has
+  std::string not_there_; ///< what a node says that might have handed on
+  std::string member_;    ///< that is asked through the node; empty: the node
+  std::uint64_t last_number_ = 0;
+};
+
+bool client::impl::try_local(const fs::path& folder) {
+  link_ = make_unix_link(control_socket(folder));
+  where_ = folder.string();
+  return link_ != nullptr;
+}
+
+std::unique_ptr<client_link> client::impl::dial(const std::string& address) {
+  if (!key_) {
+    try {
+      key_ = config_.cluster_key_file.empty()
+               ? existing_user_key()
+               : load_cluster_key(config_.cluster_key_file);
+    } catch (const setup_error& e) {
+      text_ = no_key_ = e.what();
+      return nullptr;
+    }
+  }
+  return make_tls_link(address, *key_, std::min(config_.timeout, dial_max),
+                       text_);
+}
+
+/// Whether the node of `folder` is in a shoal with one at `address`, and that
+/// one answers.
+bool client::impl::try_through(const fs::path& folder,
+                               const std::string& address) {
+  if (!try_local(folder))
+    return false;
+  member_ = address;
+  where_ = address + ", through " + folder.string();
+  client_reply reply;
+  if (!ask(ask_status{}, reply))
+    return true;
+  not_there_ = text_;
+  member_.clear();
+  link_.reset();
+  return false;
+}
+
+bool client::impl::try_address(const std::string& address) {
+  if (config_.cluster_key_file.empty() && !config_.through.empty())
+    for (const fs::path& folder : folders_of_nodes(config_.through))
+      if ((!config_.named || folder == config_.through)
+          && try_through(folder, address))
+        return true;
+  link_ = dial(address);
+  where_ = address;
+  return link_ != nullptr;
+}
+
+std::error_code client::impl::connect(bool anywhere) {
+  text_.clear();
+  link_.reset();
+  if (!config_.data_dir.empty()) {
+    if (try_local(config_.data_dir))
+      return {};
+    // All nodes of the user's default directory are his.
+    if (anywhere || (!config_.named && is_by_name(config_.data_dir)))
+      for (const fs::path& folder : folders_of_nodes(config_.data_dir))
+        if (try_local(folder))
+          return {};
+  }
+  std::vector<std::string> addresses = config_.addresses;
+  if (anywhere)
+    addresses.insert(addresses.end(), learnt_.begin(), learnt_.end());
+  for (const std::string& address : addresses)
+    if (try_address(address))
+      return {};
+  return fail(errc::no_node,
+              no_node_text(config_, {text_, no_key_, not_there_}));
+}
+
+std::error_code
+client::impl::ask(decltype(client_request::body) body, client_reply& out) {
+  if (!link_) // text_ says why it was lost
+    return text_.empty() ? fail(errc::lost, "not connected to a node")
+                         : make_error_code(errc::lost);
+  milliseconds timeout = config_.timeout;
+  if (std::holds_alternative<runtime::submit_job>(body)
+      || std::holds_alternative<runtime::recover_force>(body)
+      || std::holds_alternative<make_invite>(body)
+      || std::holds_alternative<runtime::remove_job>(body)
+      || std::holds_alternative<runtime::revoke>(body))
+    timeout += milliseconds(35000); // the shoal may take its time to agree
+  client_request request{++last_number_, std::move(body), member_};
+  if (auto error = link_->call(request, out, timeout)) {
+    link_.reset();
+    return fail(error, "node " + where_ + ": " + error.message());
+  }
+  switch (out.code) {
+  case reply_code::ok:
+  case reply_code::again_later:
+    return {};
+  case reply_code::not_found:
+    return fail(errc::not_found, out.text);
+  case reply_code::refused:
+    break;
+  }
+  return fail(errc::refused, out.text);
+}
+
+std::error_code client::impl::learn() {
+  client_reply reply;
+  if (auto error = ask(ask_status{}, reply))
+    return error;
+  auto status = model::parse_json(reply.text);
+  if (!status.is_object() || !status.contains("peers"))
+    return {};
+  std::vector<std::string> addresses;
+  for (const auto& peer : status["peers"])
+    if (peer.is_object() && peer.contains("addresses"))
+      for (const auto& a : peer["addresses"])
+        if (a.is_string())
+          addresses.push_back(a.get<std::string>());
+  if (!addresses.empty())
+    learnt_ = std::move(addresses);
+  return {};
+}
+
+bool client::impl::move(steady_clock::time_point until,
+                        const std::function<bool()>& stop) {
+  std::string before = where_;
+  const auto say_at = steady_clock::now() + first_answer_wait;
+  for (bool said = false;;) {
+    if (!connect(true)) {
+      (void)learn();
+      if (link_) {
+        if (config_.say && where_ != before)
+          config_.say("lost the node at " + before + "; using " + where_);
+        return true;
+      }
+    }
+    if (steady_clock::now() >= until || (stop && stop()))
+      return false;
+    if (config_.say && !said && steady_clock::now() >= say_at) {
+      said = true;
+      config_.say("the node at " + before + " does not answer, and "
+                  + (!no_key_.empty()  ? "no other node does on this machine, "
+                                         "nor is there a cluster key to ask "
+                                         "those of others"
+                     : learnt_.empty() ? "it had not yet named other nodes"
+                                       : "no other node does")
+                  + "; trying for "
+                  + std::to_string(std::chrono::ceil<std::chrono::seconds>(
+                                     until - steady_clock::now())
+                                     .count())
+                  + " s more");
+    }
+    std::this_thread::sleep_for(pause);
+  }
+}
+
+std::vector<job_event>
+client::impl::missed(core::job_id job, std::uint64_t last, std::uint64_t next) {
+  std::map<std::tuple<std::uint64_t, int, std::uint64_t>, job_event> found;
+  std::set<std::uint64_t> steps;
+  for (const std::string& address : learnt_) {
+    const auto link = address == where_ ? nullptr : dial(address);
+    client_reply reply;
+    std::uint64_t from = 0;
+    bool more = link != nullptr;
+    while (more) { // to its end, or to the first event that is known here
+      client_request request{++last_number_, ask_events{job, from}, {}};
+      more = !link->call(request, reply, config_.timeout)
+             && reply.code == reply_code::ok && !reply.events.empty();
+      if (!more)
+        break;
+      from = reply.value;
+      for (const job_event& e : reply.events) {
+        const bool step = e.kind == job_event_kind::step;
+        if ((step || e.kind == job_event_kind::eval) && e.step > last
+            && e.step < next)
+          found.emplace(std::tuple(e.step, static_cast<int>(e.kind), e.epoch),
+                        e);
+        if (step && e.step > last && e.step < next)
+          steps.insert(e.step);
+        more = more && !(step && e.step >= next);
+      }
+    }
+    if (steps.size() == next - last - 1)
+      break;
+  }
+  std::vector<job_event> out;
+  out.reserve(found.size());
+  for (auto& [key, e] : found)
+    out.push_back(std::move(e));
+  return out;
+}
+
+std::error_code
+client::impl::put(const std::function<std::size_t(std::span<std::byte>)>& read,
+                  std::uint64_t total, const core::blob_digest& digest) {
+  client_reply reply;
+  if (auto error = ask(put_begin{total}, reply))
+    return error;
+  std::uint64_t upload = reply.value;
+  std::uint64_t offset = 0;
+  while (offset < total) {
+    put_chunk chunk{upload, offset, {}};
+    chunk.bytes.resize(
+      std::min<std::uint64_t>(blob_chunk_bytes_max, total - offset));
+    std::size_t n = read(chunk.bytes);
+    if (n != chunk.bytes.size())
+      return fail(errc::corrupt, "the file has become shorter");
+    offset += n;
+    if (auto error = ask(std::move(chunk), reply))
+      return error;
+  }
+  return ask(put_commit{upload, digest}, reply);
+}
+
+client::client(client_config config)
+  : impl_(std::make_unique<impl>(std::move(config))) {
+}
+
+client::~client() = default;
+
+std::error_code client::connect() {
+  if (auto error = impl_->connect(false))
+    return error;
+  // A node that has too many clients says so to the first question.
+  const auto error = impl_->learn();
+  if (error == errc::timed_out)
+    impl_->text_ =
+      "the node at " + impl_->where_ + " has not answered for "
+      + std::to_string(
+        std::chrono::ceil<std::chrono::seconds>(impl_->config_.timeout).count())
+      + " s: its process is stopped or overloaded; continue it (kill -CONT), "
+        "or end it and start it again";
+  return error == errc::refused ? error : std::error_code{};
+}
+
+void client::ask_of(std::string member) {
+  impl_->member_ = std::move(member);
+}
+
+std::error_code client::status(std::string& json) {
+  client_reply reply;
+  if (auto error = impl_->ask(ask_status{}, reply))
+    return error;
+  json = std::move(reply.text);
+  return {};
+}
+
+std::error_code
+client::put_blob(std::span<const std::byte> bytes, core::blob_digest& digest) {
+  return put_pieces({&bytes, 1}, digest);
+}
+
+std::error_code
+client::put_pieces(std::span<const std::span<const std::byte>> pieces,
+                   core::blob_digest& digest) {
+  digest = sha256_joined(pieces);
+  std::uint64_t total = 0;
+  for (const auto& piece : pieces)
+    total += piece.size();
+  std::size_t at = 0; // in the first of `pieces`
+  return impl_->put(
+    [&](std::span<std::byte> out) {
+      std::size_t copied = 0;
+      while (copied < out.size()) {
+        const auto rest = pieces.front().subspan(at);
+        const std::size_t n = std::min(rest.size(), out.size() - copied);
+        std::copy_n(rest.begin(), n, out.begin() + std::ptrdiff_t(copied));
+        copied += n;
+        at += n;
+        if (at == pieces.front().size()) {
+          pieces = pieces.subspan(1);
+          at = 0;
+        }
+      }
+      return copied;
+    },
+    total, digest);
+}
+
+std::error_code client::get_blob(
+  const core::blob_digest& digest,
+  const std::function<std::error_code(std::span<const std::byte>)>& piece) {
+  std::uint64_t offset = 0;
+  sha256_hash hash;
+  auto until = steady_clock::now() + blob_patience;
+  for (;;) {
+    client_reply reply;
+    struct get_blob request {
+      digest, offset, blob_chunk_bytes_max
+    };
+    if (auto error = impl_->ask(request, reply)) {
+      bool gone = error == errc::lost || error == errc::timed_out;
+      if (gone && impl_->move(until))
+        continue;
+      return error;
+    }
+    if (reply.code == reply_code::again_later) {
+      if (steady_clock::now() >= until)
+        return impl_->fail(errc::timed_out,
+                           "the blob does not come: " + reply.text);
+      std::this_thread::sleep_for(pause);
+      continue;
+    }
+    hash.add(reply.bytes);
+    if (auto error = piece(reply.bytes))
+      return impl_->fail(error, "cannot write the blob: " + error.message());
+    offset += reply.bytes.size();
+    if (offset >= reply.value)
+      break;
+    if (reply.bytes.empty())
+      return impl_->fail(errc::corrupt, "the node sends an empty piece");
+    until = steady_clock::now() + blob_patience;
+  }
+  if (hash.finish() != digest)
+    return impl_->fail(errc::corrupt, "the blob's bytes differ from its name");
+  return {};
+}
+
+std::error_code
+client::get_file(const core::blob_digest& digest, const fs::path& file) {
+  fs::path draft = file;
+  draft += ".part";
+  std::ofstream out(draft, std::ios::binary | std::ios::trunc);
+  auto error = get_blob(digest, [&out](std::span<const std::byte> bytes) {
+    out.write(reinterpret_cast<const char*>(bytes.data()),
+              static_cast<std::streamsize>(bytes.size()));
+    return out ? std::error_code{} : std::make_error_code(std::errc::io_error);
+  });
+  out.close();
+  std::error_code renamed;
+  if (!error && !out)
+    error = impl_->fail(std::make_error_code(std::errc::io_error),
+                        "cannot write " + draft.string());
+  if (!error)
+    fs::rename(draft, file, renamed);
+  if (renamed)
+    error = impl_->fail(renamed, "cannot write " + file.string());
+  if (error)
+    fs::remove(draft, renamed);
+  return error;
+}
+
+std::error_code client::submit(core::job_entry job, core::job_id& id) {
+  client_reply reply;
+  if (auto error = impl_->ask(submit_job{std::move(job)}, reply))
+    return error;
+  id = reply.value;
+  return {};
+}
+
+std::error_code client::events(core::job_id job, std::uint64_t& next,
+                               std::vector<job_event>& out) {
+  client_reply reply;
+  if (auto error = impl_->ask(ask_events{job, next}, reply))
+    return error;
+  next = reply.value;
+  out = std::move(reply.events);
+  return {};
+}
+
+std::error_code
+client::follow(core::job_id job,
+               const std::function<bool(const job_event&)>& on_event,
+               milliseconds patience, const follow_hooks& hooks) {
+  std::uint64_t next = 0;
+  std::set<event_key> seen;
+  std::uint64_t last_step = 0; ///< of those that were handed over
+  auto hand_over = [&](const job_event& e) {
+    if (!seen.insert(key_of(e)).second)
+      return true;
+    if (e.kind == job_event_kind::step)
+      last_step = e.step;
+    return on_event(e) && e.kind != job_event_kind::done;
+  };
+  // At once: a node that had just been started knew only itself.
+  auto refresh = steady_clock::now();
+  for (;;) {
+    if (hooks.stop && hooks.stop())
+      return {};
+    client_reply reply;
+    if (auto error = impl_->ask(ask_events{job, next}, reply)) {
+      if (error == errc::refused || error == errc::not_found)
+        return error;
+      if (!impl_->move(steady_clock::now() + patience, hooks.stop))
+        return hooks.stop && hooks.stop()
+                 ? std::error_code{}
+                 : impl_->fail(errc::no_node, impl_->text_);
+      next = 0; // positions are those of one node
+      if (hooks.moved)
+        hooks.moved();
+      continue;
+    }
+    next = reply.value;
+    for (const job_event& e : reply.events) {
+      // A node that was out for a while lacks what was said meanwhile.
+      if (e.kind == job_event_kind::step && last_step != 0
+          && e.step > last_step + 1)
+        for (const job_event& m : impl_->missed(job, last_step, e.step))
+          if (!hand_over(m))
+            return {};
+      if (!hand_over(e))
+        return {};
+    }
+    if (reply.ended)
+      return {};
+    if (steady_clock::now() >= refresh) {
+      (void)impl_->learn();
+      refresh = steady_clock::now() + refresh_period;
+    }
+  }
+}
+
+std::error_code client::stop_job(core::job_id job, bool drain) {
+  client_reply reply;
+  struct stop_job request {
+    job, drain
+  };
+  return impl_->ask(request, reply);
+}
+
+std::error_code client::remove_job(core::job_id job) {
+  client_reply reply;
+  struct remove_job request {
+    job
+  };
+  return impl_->ask(request, reply);
+}
+
+std::error_code
+client::lines(std::uint64_t& next, std::uint32_t count, std::string& json) {
+  client_reply reply;
+  if (auto error = impl_->ask(ask_lines{next, count}, reply))
+    return error;
+  json = std::move(reply.text);
+  next = reply.value;
+  return {};
+}
+
+std::error_code
+client::job(core::job_id job, std::string& json, std::uint64_t& next) {
+  client_reply reply;
+  if (auto error = impl_->ask(ask_job{job}, reply))
+    return error;
+  json = std::move(reply.text);
+  next = reply.value;
+  return {};
+}
+
+std::error_code client::leave(bool drain) {
+  client_reply reply;
+  return impl_->ask(leave_shoal{drain}, reply);
+}
+
+std::error_code client::recover_force() {
+  client_reply reply;
+  struct recover_force request;
+  return impl_->ask(request, reply);
+}
+
+std::error_code client::wait_no_longer(core::job_id job) {
+  client_reply reply;
+  struct wait_no_longer request {
+    job
+  };
+  return impl_->ask(request, reply);
+}
+
+std::error_code
+client::offer_checkpoint(core::job_id job, const core::blob_digest& manifest,
+                         std::uint64_t step) {
+  client_reply reply;
+  struct offer_checkpoint request {
+    job, manifest, step
+  };
+  return impl_->ask(request, reply);
+}
+
+std::error_code client::invite(std::uint32_t seconds, std::string& token) {
+  client_reply reply;
+  if (auto error = impl_->ask(make_invite{seconds}, reply))
+    return error;
+  token = std::move(reply.text);
+  return {};
+}
+
+std::error_code client::revoke(const std::string& peer, std::string& id) {
+  client_reply reply;
+  if (auto error = impl_->ask(runtime::revoke{peer}, reply))
+    return error;
+  id = std::move(reply.text);
+  return {};
+}
+
+const std::string& client::text() const noexcept {
+  return impl_->text_;
+}
+
+const std::string& client::where() const noexcept {
+  return impl_->where_;
+}
+
+} // namespace shoal::runtime

@@ -1,0 +1,159 @@
+// runtime/control/client.hpp -- the command line's side of a node.
+//
+// A client talks to one node at a time: over the Unix socket in its data
+// directory, or over TLS in the client role, which proves the cluster key and
+// never votes. When the connection is lost it moves to another node it knows:
+// first the other sockets beside the first one, then the addresses that the
+// last status named.
+//
+// A client makes no key. Where it has none, a node of this machine can ask a
+// member in its place: it hands on the few requests of is_handed_on().
+//
+// Threads: one thread at a time. Calls block, at most for `timeout` each.
+// Errors:  errc of the call; text() then says it for people.
+#pragma once
+
+#include "runtime/core/errc.hpp"
+#include "runtime/core/view.hpp"
+#include "runtime/jobs/job_log.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace shoal::runtime {
+
+struct client_config {
+  /// Use the node of this data directory; empty: addresses only.
+  std::filesystem::path data_dir;
+  /// The user has named this node: connect() takes no other in its place.
+  bool named = false;
+  /// "host:port" of nodes to ask over TLS.
+  std::vector<std::string> addresses;
+  /// Empty: the user's own, if there is one.
+  std::filesystem::path cluster_key_file;
+  /// If no key file is named: a node of this data directory, or (unless
+  /// `named`) one beside it, hands on what is asked of `addresses`. Empty: none.
+  /// @pre only what is_handed_on() is asked
+  std::filesystem::path through;
+  std::chrono::milliseconds timeout{10000}; ///< of one request
+  /// Told where it moved to. May be empty.
+  std::function<void(const std::string& line)> say;
+};
+
+/// What a follower may want besides events. Each may be empty.
+struct follow_hooks {
+  /// Asked at least once a second; true ends the following without error.
+  std::function<bool()> stop;
+  /// It goes on with another node, which may lack what was uploaded.
+  std::function<void()> moved;
+};
+
+class client {
+public:
+  /// Connects nowhere yet.
+  explicit client(client_config config);
+  ~client();
+
+  /// Connects to the first node that answers. errc::no_node if none does. Where
+  /// a node takes the connection and then says nothing, the next call fails.
+  [[nodiscard]] std::error_code connect();
+
+  /// What is asked from now on is asked of this member of the connected node's
+  /// shoal: a name, an address, or the first digits of an id. The node hands it
+  /// on. Empty: of the node itself. @pre only what is_handed_on() is asked
+  void ask_of(std::string member);
+
+  /// What `shoal status --json` prints.
+  [[nodiscard]] std::error_code status(std::string& json);
+
+  /// Uploads a blob unless the node has it.
+  [[nodiscard]] std::error_code
+  put_blob(std::span<const std::byte> bytes, core::blob_digest& digest);
+  /// The same of a blob that lies in several places.
+  [[nodiscard]] std::error_code
+  put_pieces(std::span<const std::span<const std::byte>> pieces,
+             core::blob_digest& digest);
+
+  /// Fetches a blob, from whichever peer has it, piece by piece.
+  [[nodiscard]] std::error_code get_blob(
+    const core::blob_digest& digest,
+    const std::function<std::error_code(std::span<const std::byte>)>& piece);
+  /// Fetches a blob into a file (written beside it, then renamed).
+  [[nodiscard]] std::error_code
+  get_file(const core::blob_digest& digest, const std::filesystem::path& file);
+
+  /// Submits a job and waits until a view holds it. Its id is returned.
+  [[nodiscard]] std::error_code submit(core::job_entry job, core::job_id& id);
+
+  /// Events from `next` on, which it advances; waits up to a second for one.
+  [[nodiscard]] std::error_code
+  events(core::job_id job, std::uint64_t& next, std::vector<job_event>& out);
+
+  /// Hands every event of `job` to `on_event`, each once, until one says that
+  /// the job ended or `on_event` returns false. Moves to another node when
+  /// this one dies; gives up with errc::no_node after `patience` without any.
+  /// Asks others for steps that its node did not hear of.
+  [[nodiscard]] std::error_code
+  follow(core::job_id job,
+         const std::function<bool(const job_event&)>& on_event,
+         std::chrono::milliseconds patience = std::chrono::seconds(60),
+         const follow_hooks& hooks = {});
+
+  /// One job as JSON: what status says of it, and "run", its resolved run
+  /// file. Events at positions below `next` are there already.
+  [[nodiscard]] std::error_code
+  job(core::job_id job, std::string& json, std::uint64_t& next);
+
+  /// Makes the node leave the shoal and end; returns when it has begun. With
+  /// `drain` jobs that nobody else can go on with end in order first.
+  [[nodiscard]] std::error_code leave(bool drain);
+
+  /// Stops a job: after the step under way with a checkpoint, or at once.
+  [[nodiscard]] std::error_code stop_job(core::job_id job, bool drain);
+
+  /// Takes a job that has ended off the shoal's list; returns when a view says
+  /// so.
+  [[nodiscard]] std::error_code remove_job(core::job_id job);
+
+  /// The last `count` lines, numbered `next` or more, as JSON
+  /// (runtime/observe/recent_lines.hpp). `next` becomes the number of the next one.
+  [[nodiscard]] std::error_code
+  lines(std::uint64_t& next, std::uint32_t count, std::string& json);
+
+  /// A token by which one peer may join within `seconds`.
+  [[nodiscard]] std::error_code
+  invite(std::uint32_t seconds, std::string& token);
+
+  /// Removes a peer for good, by name or by the first digits of its id, and
+  /// replaces the cluster key. `id` is the whole one.
+  [[nodiscard]] std::error_code
+  revoke(const std::string& peer, std::string& id);
+
+  /// Makes a new shoal of what this node can reach.
+  [[nodiscard]] std::error_code recover_force();
+  /// A job goes on without the checkpoint that it waits for.
+  [[nodiscard]] std::error_code wait_no_longer(core::job_id job);
+  /// The asked node has been given all files of a checkpoint of the job.
+  [[nodiscard]] std::error_code
+  offer_checkpoint(core::job_id job, const core::blob_digest& manifest,
+                   std::uint64_t step);
+
+  /// The last error, for people: "no node answers in DIR: start one with ...".
+  const std::string& text() const noexcept;
+
+  /// Whom it talks to: a socket's path or an address.
+  const std::string& where() const noexcept;
+
+private:
+  class impl;
+  std::unique_ptr<impl> impl_;
+};
+
+} // namespace shoal::runtime

@@ -1,0 +1,197 @@
+// runtime/control/client_link.cpp -- one connection of a client to one node.
+#include "runtime/control/client_link.hpp"
+
+#include "runtime/control/frames.hpp"
+#include "runtime/control/unix_socket.hpp"
+#include "runtime/wire/codec.hpp"
+#include "transport/tls/fabric.hpp"
+
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+
+namespace shoal::runtime {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+namespace {
+
+class unix_link final : public client_link {
+public:
+  explicit unix_link(unique_fd fd) : fd_(std::move(fd)) {}
+
+  std::error_code call(const client_request& request, client_reply& reply,
+                       milliseconds timeout) override {
+    auto until = steady_clock::now() + timeout;
+    auto out = frame(codec::encode(request));
+    std::size_t sent = 0;
+    while (sent < out.size()) {
+      ssize_t n =
+        ::send(fd_.get(), out.data() + sent, out.size() - sent, MSG_NOSIGNAL);
+      if (n < 0 && errno != EINTR)
+        break; // it may have said why before it closed
+      sent += static_cast<std::size_t>(std::max<ssize_t>(n, 0));
+    }
+    std::vector<std::byte> bytes;
+    for (;;) {
+      if (in_.next(bytes)) {
+        envelope e;
+        if (auto error = codec::decode(bytes, e))
+          return error;
+        auto* answer = std::get_if<client_reply>(&e);
+        if (!answer)
+          return errc::corrupt;
+        const bool turned_away = answer->number == 0;
+        if (answer->number != request.number && !turned_away)
+          continue; // to a request that we have given up
+        reply = std::move(*answer);
+        return {};
+      }
+      auto left =
+        std::chrono::ceil<milliseconds>(until - steady_clock::now()).count();
+      pollfd at{fd_.get(), POLLIN, 0};
+      if (in_.broken())
+        return errc::corrupt;
+      if (left <= 0 || (::poll(&at, 1, static_cast<int>(left)) == 0))
+        return errc::timed_out;
+      if (!in_.fill(fd_.get()))
+        return errc::lost;
+    }
+  }
+
+private:
+  unique_fd fd_;
+  frame_reader in_;
+};
+
+class tls_link final : public client_link, public transport::fabric_handler {
+public:
+  tls_link(std::string address, transport::tls::config c)
+    : address_(std::move(address)) {
+    c.listen.clear();
+    c.instance = transport::tls::make_instance();
+    c.log = [this](std::string_view line) {
+      std::lock_guard lock(mutex_);
+      said_ = line;
+    };
+    fabric_ = std::make_unique<transport::tls::fabric>(std::move(c), *this);
+  }
+  ~tls_link() override { fabric_->close(); }
+
+  bool connect(milliseconds timeout) {
+    fabric_->connect(address_);
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, timeout, [this] { return node_ || lost_; });
+    return node_ && !lost_;
+  }
+  std::string said() {
+    std::lock_guard lock(mutex_);
+    return said_.empty() ? address_ + ": no answer in time" : said_;
+  }
+
+  std::error_code call(const client_request& request, client_reply& reply,
+                       milliseconds timeout) override {
+    auto bytes = codec::encode(request);
+    std::unique_lock lock(mutex_);
+    if (lost_ || !node_)
+      return errc::lost;
+    reply_.reset();
+    number_ = request.number;
+    core::peer_id to = *node_;
+    lock.unlock();
+    if (fabric_->send(to, bytes))
+      return errc::lost;
+    lock.lock();
+    if (!changed_.wait_for(lock, timeout, [this] { return reply_ || lost_; }))
+      return errc::timed_out;
+    if (!reply_)
+      return errc::lost;
+    reply = std::move(*reply_);
+    return {};
+  }
+
+private:
+  void up(const transport::peer_info& peer) override {
+    std::lock_guard lock(mutex_);
+    node_ = peer.id;
+    changed_.notify_all();
+  }
+  void down(const core::peer_id&, std::error_code) override { lose(); }
+  void connect_failed(const std::string&, std::error_code) override { lose(); }
+  void
+  message(const core::peer_id&, std::span<const std::byte> bytes) override {
+    envelope e;
+    if (codec::decode(bytes, e))
+      return;
+    auto* answer = std::get_if<client_reply>(&e);
+    std::lock_guard lock(mutex_);
+    if (!answer || answer->number != number_)
+      return;
+    reply_ = std::move(*answer);
+    changed_.notify_all();
+  }
+  void lose() {
+    std::lock_guard lock(mutex_);
+    lost_ = true;
+    changed_.notify_all();
+  }
+
+  std::string address_;
+  std::mutex mutex_; ///< guards all but the fabric
+  std::condition_variable changed_;
+  std::optional<core::peer_id> node_;
+  std::optional<client_reply> reply_;
+  std::uint64_t number_ = 0;
+  bool lost_ = false;
+  std::string said_;                               ///< the fabric's last line
+  std::unique_ptr<transport::tls::fabric> fabric_; ///< last: it calls us
+};
+
+} // namespace
+
+std::unique_ptr<client_link>
+make_unix_link(const std::filesystem::path& socket) {
+  unique_fd fd = connect_unix(socket);
+  if (!fd)
+    return nullptr;
+  return std::make_unique<unix_link>(std::move(fd));
+}
+
+static std::unique_ptr<client_link>
+connected(const std::string& address, transport::tls::config c,
+          milliseconds timeout, std::string& why) {
+  auto link = std::make_unique<tls_link>(address, std::move(c));
+  if (link->connect(timeout))
+    return link;
+  why = link->said();
+  return nullptr;
+}
+
+std::unique_ptr<client_link>
+make_tls_link(const std::string& address, const transport::tls::shared_key& key,
+              milliseconds timeout, std::string& why) {
+  transport::tls::config c;
+  c.identity = transport::tls::make_private_key();
+  c.cluster_key = key;
+  c.role = transport::peer_role::client;
+  return connected(address, std::move(c), timeout, why);
+}
+
+std::unique_ptr<client_link>
+make_invitee_link(const std::string& address, const invite_token& token,
+                  const transport::tls::private_key& identity,
+                  milliseconds timeout, std::string& why) {
+  transport::tls::config c;
+  c.identity = identity;
+  c.cluster_key = token.key;
+  c.expected = token.inviter;
+  c.role = transport::peer_role::invitee;
+  return connected(address, std::move(c), timeout, why);
+}
+
+} // namespace shoal::runtime

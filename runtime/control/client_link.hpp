@@ -1,0 +1,44 @@
+// runtime/control/client_link.hpp -- one connection of a client to one node.
+//
+// Threads: one at a time. Errors: errc::lost, errc::timed_out; after either
+// the link is of no more use.
+#pragma once
+
+#include "runtime/control/invite.hpp"
+#include "runtime/core/errc.hpp"
+#include "runtime/wire/messages.hpp"
+#include "transport/tls/identity.hpp"
+
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+namespace shoal::runtime {
+
+class client_link {
+public:
+  virtual ~client_link() = default;
+  /// Sends a request and waits for the reply with its number.
+  virtual std::error_code
+  call(const client_request& request, client_reply& reply,
+       std::chrono::milliseconds timeout) = 0;
+};
+
+/// @returns null when nobody listens there.
+std::unique_ptr<client_link>
+make_unix_link(const std::filesystem::path& socket);
+
+/// @returns null when no node proves itself at `address` in time; `why` then
+///          says what went wrong.
+std::unique_ptr<client_link>
+make_tls_link(const std::string& address, const transport::tls::shared_key& key,
+              std::chrono::milliseconds timeout, std::string& why);
+
+/// Dials an inviter by a token. Nobody else is accepted at its address.
+std::unique_ptr<client_link>
+make_invitee_link(const std::string& address, const invite_token& token,
+                  const transport::tls::private_key& identity,
+                  std::chrono::milliseconds timeout, std::string& why);
+
+} // namespace shoal::runtime

@@ -1,0 +1,47 @@
+// runtime/control/client_text.cpp -- why a client has found no node.
+#include "runtime/control/client_text.hpp"
+
+#include "runtime/control/node_folders.hpp"
+
+namespace shoal::runtime {
+
+namespace fs = std::filesystem;
+
+static std::string joined(const std::vector<std::string>& words) {
+  std::string out;
+  for (const std::string& word : words)
+    out += (out.empty() ? "" : ", ") + word;
+  return out;
+}
+
+std::string no_node_text(const client_config& config, const failed_ways& ways) {
+  const std::string reason = ways.last.empty() ? "" : " (" + ways.last + ")";
+  if (config.data_dir.empty() && !ways.no_key.empty())
+    return "cannot ask " + joined(config.addresses) + ": " + ways.no_key
+           + (config.through.empty() ? ""
+              : ways.not_there.empty()
+                ? ", and no node runs here that could ask in its place"
+                : ", and the node here says: " + ways.not_there)
+           + ". Name the key of its shoal by --cluster-key FILE";
+  if (config.data_dir.empty())
+    return "no node answers at the given addresses" + reason
+           + ": check that a node listens there, and that --cluster-key names "
+             "the key of its shoal";
+  const bool by_name = is_by_name(config.data_dir);
+  const std::string name = config.data_dir.filename().string();
+  std::string others;
+  if (config.named && by_name)
+    for (const fs::path& folder : running_nodes(config.data_dir))
+      others += (others.empty() ? "" : ", ") + folder.filename().string();
+  if (!others.empty())
+    return "no node named '" + name
+           + "' runs on this machine; these do: " + others;
+  return "no node answers in " + config.data_dir.string() + reason
+         + ": start one with `shoal node"
+         + (!config.named ? std::string()
+            : by_name     ? " --name " + name
+                          : " --data-dir " + config.data_dir.string())
+         + "`";
+}
+
+} // namespace shoal::runtime

@@ -1,0 +1,292 @@
+// runtime/control/control.cpp -- connections of clients, and who waits for what.
+#include "runtime/control/control.hpp"
+
+#include "runtime/control/desk.hpp"
+#include "runtime/control/frames.hpp"
+#include "runtime/control/unix_socket.hpp"
+#include "runtime/jobs/job_journal.hpp"
+#include "runtime/wire/codec.hpp"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <deque>
+#include <list>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+namespace shoal::runtime {
+
+namespace fs = std::filesystem;
+using clock = std::chrono::steady_clock;
+
+namespace {
+
+/// A client on the Unix socket.
+struct connection {
+  unique_fd fd;
+  client_key key = 0;
+  frame_reader in;
+  std::vector<std::byte> out;
+  bool busy = false; ///< a request is under way
+  bool dead = false;
+
+  /// Whether more is read: not before all that was asked is answered, and the
+  /// answers are with the client.
+  bool reads() const { return !busy && out.empty() && !in.whole(); }
+};
+
+} // namespace
+
+class control::impl {
+public:
+  impl(const fs::path& socket, control_handler& node)
+    : socket_(socket), node_(node), desk_(node, [this] { wake(); }) {
+    wake_.reset(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+    listener_ = listen_unix(socket);
+    listening_ = node_.journal().listen([this](core::job_id) { wake(); });
+    thread_ = std::thread([this] { run(); });
+  }
+
+  ~impl() {
+    node_.journal().unlisten(listening_);
+    stopped_ = true;
+    wake();
+    thread_.join();
+    for (connection& c : near_)
+      flush(c); // a reply to `shoal leave`, say
+    ::unlink(socket_.c_str());
+  }
+
+  void ask(const core::peer_id& who, client_request request) {
+    {
+      std::lock_guard lock(mutex_);
+      const auto own = std::size_t(
+        std::ranges::count(asked_, who, [](auto& r) { return r.who; }));
+      if (asked_.size() < control_far_requests_max
+          && own < control_far_requests_each_max) {
+        asked_.push_back({who, std::move(request), false});
+        wake();
+        return;
+      }
+    }
+    client_reply busy;
+    busy.number = request.number;
+    busy.code = reply_code::refused;
+    busy.text = "this node has too many requests waiting: ask again later";
+    node_.send(who, busy);
+  }
+
+  void gone(const core::peer_id& who) {
+    std::lock_guard lock(mutex_);
+    asked_.push_back({who, {}, true});
+    wake();
+  }
+
+  void answered(std::uint64_t token, outcome o) {
+    desk_.answered(token, std::move(o));
+  }
+
+private:
+  struct far_request {
+    core::peer_id who{};
+    client_request request;
+    bool gone = false;
+  };
+
+  void wake() {
+    std::uint64_t one = 1;
+    [[maybe_unused]] ssize_t n = ::write(wake_.get(), &one, sizeof one);
+  }
+
+  void run() {
+    while (!stopped_) {
+      take_far();
+      desk_.work(clock::now());
+      for (connection& c : near_)
+        flush(c);
+      std::erase_if(near_, [this](connection& c) {
+        if (c.dead)
+          desk_.forget(c.key);
+        return c.dead;
+      });
+      wait();
+    }
+  }
+
+  void wait() {
+    const clock::time_point now = clock::now();
+    const bool accepts = accept_again_ <= now;
+    std::vector<pollfd> fds;
+    fds.push_back({wake_.get(), POLLIN, 0});
+    fds.push_back({listener_.get(), short(accepts ? POLLIN : 0), 0});
+    for (connection& c : near_)
+      fds.push_back({c.fd.get(),
+                     static_cast<short>((c.reads() ? POLLIN : 0)
+                                        | (c.out.empty() ? 0 : POLLOUT)),
+                     0});
+    ::poll(fds.data(), fds.size(), timeout_ms(now, accepts));
+    if (fds[0].revents) {
+      std::uint64_t count = 0;
+      [[maybe_unused]] ssize_t n = ::read(wake_.get(), &count, sizeof count);
+    }
+    std::size_t i = 2;
+    for (connection& c : near_) {
+      short events = fds[i++].revents;
+      if (events & (POLLIN | POLLHUP | POLLERR))
+        read(c);
+    }
+    if (fds[1].revents & POLLIN)
+      accept();
+  }
+
+  /// Until something has to be done that no descriptor tells of; -1: nothing.
+  int timeout_ms(clock::time_point now, bool accepts) const {
+    std::optional<clock::time_point> due = desk_.due();
+    if (!accepts)
+      due = std::min(due.value_or(accept_again_), accept_again_);
+    if (!due)
+      return -1;
+    return static_cast<int>(std::max<long>(
+      0, std::chrono::ceil<std::chrono::milliseconds>(*due - now).count()));
+  }
+
+  void accept() {
+    int fd = ::accept4(listener_.get(), nullptr, nullptr,
+                       SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (fd < 0) {
+      if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
+        accept_again_ = clock::now() + control_accept_pause;
+      return;
+    }
+    if (near_.size() >= control_connections_max) {
+      unique_fd one_too_many(fd);
+      client_reply busy; // number 0: to whatever it asks
+      busy.code = reply_code::refused;
+      busy.text = "this node has " + std::to_string(near_.size())
+                  + " clients already (control_connections_max): end one";
+      const auto bytes = frame(codec::encode(busy));
+      (void)::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+      return;
+    }
+    connection& c = near_.emplace_back();
+    c.fd.reset(fd);
+    c.key = ++last_key_;
+  }
+
+  void read(connection& c) {
+    if (!c.in.fill(c.fd.get())) {
+      c.dead = true;
+      return;
+    }
+    serve(c);
+  }
+
+  /// Takes the next request that has arrived whole, unless one is under way
+  /// or its answer is.
+  void serve(connection& c) {
+    std::vector<std::byte> bytes;
+    if (c.busy || c.dead || !c.out.empty() || !c.in.next(bytes)) {
+      c.dead = c.dead || c.in.broken();
+      return;
+    }
+    envelope e;
+    if (codec::decode(bytes, e) || !std::holds_alternative<client_request>(e)) {
+      c.dead = true;
+      return;
+    }
+    c.busy = true;
+    desk_.ask(c.key, std::get<client_request>(std::move(e)),
+              [this, key = c.key](const client_reply& reply) {
+                for (connection& to : near_)
+                  if (to.key == key)
+                    answer(to, reply);
+              });
+  }
+
+  void answer(connection& c, const client_reply& reply) {
+    c.busy = false;
+    std::vector<std::byte> bytes = frame(codec::encode(reply));
+    c.out.insert(c.out.end(), bytes.begin(), bytes.end());
+    wake(); // another request may have arrived with this one
+  }
+
+  void flush(connection& c) {
+    while (!c.out.empty() && !c.dead) {
+      ssize_t n = ::send(c.fd.get(), c.out.data(), c.out.size(), MSG_NOSIGNAL);
+      if (n < 0 && errno == EINTR)
+        continue;
+      if (n < 0) {
+        c.dead = errno != EAGAIN && errno != EWOULDBLOCK;
+        return;
+      }
+      c.out.erase(c.out.begin(), c.out.begin() + n);
+    }
+    serve(c);
+  }
+
+  void take_far() {
+    std::deque<far_request> asked;
+    {
+      std::lock_guard lock(mutex_);
+      asked.swap(asked_);
+    }
+    for (far_request& r : asked) {
+      auto known = far_.find(r.who);
+      if (r.gone) {
+        if (known != far_.end()) {
+          desk_.forget(known->second);
+          far_.erase(known);
+        }
+        continue;
+      }
+      if (known == far_.end())
+        known = far_.emplace(r.who, ++last_key_).first;
+      desk_.ask(known->second, std::move(r.request),
+                [this, who = r.who](const client_reply& reply) {
+                  node_.send(who, reply);
+                });
+    }
+  }
+
+  fs::path socket_;
+  control_handler& node_;
+  unique_fd wake_;
+  unique_fd listener_;
+  desk desk_;
+  std::list<connection> near_;
+  std::map<core::peer_id, client_key> far_;
+  client_key last_key_ = 0;
+  clock::time_point accept_again_{}; ///< not before
+  std::uint64_t listening_ = 0;
+  std::mutex mutex_;
+  std::deque<far_request> asked_;
+  std::atomic<bool> stopped_{false};
+  std::thread thread_;
+};
+
+control::control(const fs::path& socket, control_handler& node)
+  : impl_(std::make_unique<impl>(socket, node)) {
+}
+
+control::~control() = default;
+
+void control::ask(const core::peer_id& who, client_request request) {
+  impl_->ask(who, std::move(request));
+}
+
+void control::gone(const core::peer_id& who) {
+  impl_->gone(who);
+}
+
+void control::answered(std::uint64_t token, outcome o) {
+  impl_->answered(token, std::move(o));
+}
+
+} // namespace shoal::runtime

@@ -1,0 +1,380 @@
+// runtime/control/desk.cpp -- what a client's request does.
+#include "runtime/control/desk.hpp"
+
+#include "runtime/core/errc.hpp"
+#include "runtime/core/text/amounts.hpp"
+#include "runtime/jobs/job_journal.hpp"
+
+#include <algorithm>
+
+namespace shoal::runtime {
+
+/// Events in one reply: with their text they fit a control message.
+static constexpr std::size_t events_bytes_max = std::size_t{512} << 10;
+
+static void refuse(client_reply& out, std::string why,
+                   reply_code code = reply_code::refused) {
+  out.code = code;
+  out.text = std::move(why);
+}
+
+desk::desk(control_handler& node, std::function<void()> wake)
+  : node_(node), wake_(std::move(wake)) {
+}
+
+void desk::ask(client_key who, client_request request, const answer& reply) {
+  client_reply out;
+  out.number = request.number;
+  waiter w{who, request.number, 0, {}, clock::now(), reply, {}};
+  core::peer_id other{};
+  if (is_for_another(request, other, out)) {
+    if (out.code != reply_code::ok)
+      return reply(std::move(out));
+    return wait_for(
+      std::move(w), other_peer_wait,
+      "that peer has not answered in time; see `shoal status`",
+      [&](auto token) { node_.hand_on(token, other, std::move(request)); });
+  }
+  std::visit(
+    [&](auto& body) {
+      if constexpr (requires { on(who, body, out); }) {
+        on(who, body, out);
+        reply(std::move(out));
+      } else {
+        on(std::move(w), body);
+      }
+    },
+    request.body);
+}
+
+void desk::on(waiter w, ask_events& r) {
+  client_reply out;
+  out.number = w.number;
+  if (read_events(r, out) || !may_wait(w.who, out))
+    return w.reply(std::move(out));
+  w.events = r;
+  w.until += events_wait;
+  waiters_.push_back(std::move(w));
+}
+
+void desk::on(waiter w, submit_job& r) {
+  agree(std::move(w),
+        [&](auto token) { node_.submit(token, std::move(r.job)); });
+}
+
+void desk::on(waiter w, const recover_force&) {
+  agree(std::move(w), [&](auto token) { node_.recover(token); });
+}
+
+void desk::on(waiter w, const make_invite& r) {
+  agree(std::move(w), [&](auto token) { node_.invite(token, r); });
+}
+
+void desk::on(waiter w, const use_invite& r) {
+  agree(std::move(w), [&](auto token) { node_.redeem(token, r); });
+}
+
+void desk::on(waiter w, const revoke& r) {
+  agree(std::move(w), [&](auto token) { node_.revoke_peer(token, r); });
+}
+
+void desk::on(waiter w, const remove_job& r) {
+  agree(std::move(w), [&](auto token) { node_.remove_job(token, r.job); });
+}
+
+bool desk::is_for_another(client_request& r, core::peer_id& to,
+                          client_reply& out) {
+  if (r.peer.empty())
+    return false;
+  if (!is_handed_on(r)) {
+    refuse(out, "a node hands on only what is asked of status, logs and leave: "
+                "for the rest connect to the peer itself, by --peer and "
+                "--cluster-key FILE");
+    return true;
+  }
+  meant_peer meant = node_.find(r.peer);
+  if (meant.self)
+    return false;
+  to = meant.peer;
+  if (!meant.why.empty())
+    refuse(out, std::move(meant.why), reply_code::not_found);
+  return true;
+}
+
+void desk::wait_for(waiter w, std::chrono::milliseconds patience,
+                    std::string late,
+                    const std::function<void(std::uint64_t token)>& start) {
+  client_reply out;
+  out.number = w.number;
+  if (!may_wait(w.who, out))
+    return w.reply(std::move(out));
+  w.token = ++last_token_;
+  w.until += patience;
+  w.late = std::move(late);
+  waiters_.push_back(std::move(w));
+  start(last_token_);
+}
+
+void desk::agree(waiter w,
+                 const std::function<void(std::uint64_t token)>& start) {
+  wait_for(
+    std::move(w), agreement_wait,
+    "no view was agreed in time; it may still be: look at `shoal status`",
+    start);
+}
+
+void desk::forget(client_key who) {
+  std::erase_if(uploads_,
+                [who](const auto& u) { return u.second.owner == who; });
+  waiters_.remove_if([who](const waiter& w) { return w.who == who; });
+}
+
+void desk::answered(std::uint64_t token, outcome o) {
+  {
+    std::lock_guard lock(mutex_);
+    outcomes_.emplace_back(token, std::move(o));
+  }
+  wake_();
+}
+
+void desk::work(clock::time_point now) {
+  std::deque<std::pair<std::uint64_t, outcome>> outcomes;
+  {
+    std::lock_guard lock(mutex_);
+    outcomes.swap(outcomes_);
+  }
+  for (auto w = waiters_.begin(); w != waiters_.end();) {
+    client_reply out;
+    out.number = w->number;
+    bool ready = false;
+    if (w->token == 0) {
+      ready = read_events(w->events, out);
+    } else {
+      for (auto& [token, o] : outcomes)
+        if (token == w->token) {
+          ready = true;
+          out.value = o.job;
+          out.text = std::move(o.text);
+          out.bytes = std::move(o.bytes);
+          if (!o.why.empty())
+            refuse(out, o.why);
+        }
+      if (!ready && now >= w->until)
+        refuse(out, w->late);
+    }
+    if (!ready && now < w->until) {
+      ++w;
+      continue;
+    }
+    answer reply = std::move(w->reply);
+    w = waiters_.erase(w);
+    reply(std::move(out));
+  }
+}
+
+std::optional<desk::clock::time_point> desk::due() const {
+  std::optional<clock::time_point> at;
+  for (const waiter& w : waiters_)
+    if (!at || w.until < *at)
+      at = w.until;
+  return at;
+}
+
+void desk::on(client_key, const ask_status&, client_reply& out) {
+  out.text = node_.status();
+}
+
+bool desk::may_upload(std::uint64_t announced, std::uint64_t bytes,
+                      client_reply& out) const {
+  if (announced > control_upload_bytes_max) {
+    refuse(out, "unfinished uploads of one client may have "
+                  + core::size_text(control_upload_bytes_max)
+                  + " together (control_upload_bytes_max), not "
+                  + core::size_text(announced));
+    return false;
+  }
+  const store::space disk = node_.blobs().room();
+  const std::uint64_t floor =
+    std::min(disk.all_bytes / control_free_share, control_free_bytes_min);
+  if (disk.all_bytes > 0
+      && (disk.free_bytes < floor || bytes > disk.free_bytes - floor)) {
+    refuse(out, "the disk of this node has too little room: "
+                  + core::size_text(disk.free_bytes)
+                  + " are free, the upload needs " + core::size_text(bytes)
+                  + ", and " + core::size_text(floor)
+                  + " stay free (control_free_bytes_min): make room, or "
+                    "upload to another node");
+    return false;
+  }
+  return true;
+}
+
+void desk::on(client_key who, const put_begin& r, client_reply& out) {
+  std::size_t own = 0;
+  std::uint64_t announced = r.total_bytes;
+  for (const auto& [number, u] : uploads_)
+    if (u.owner == who) {
+      ++own;
+      announced += u.total_bytes;
+    }
+  if (own >= control_uploads_max)
+    return refuse(out, "too many uploads at a time");
+  if (r.total_bytes > store::blob_bytes_max)
+    return refuse(out, "larger than a blob may be");
+  if (!may_upload(announced, r.total_bytes, out))
+    return;
+  out.value = ++last_token_;
+  uploads_[out.value] = upload{who, node_.blobs().write(), 0, r.total_bytes};
+}
+
+desk::upload*
+desk::find_upload(client_key who, std::uint64_t number, client_reply& out) {
+  auto u = uploads_.find(number);
+  if (u != uploads_.end() && u->second.owner == who)
+    return &u->second;
+  refuse(out, "no such upload", reply_code::not_found);
+  return nullptr;
+}
+
+void desk::on(client_key who, const put_chunk& r, client_reply& out) {
+  upload* u = find_upload(who, r.upload, out);
+  if (!u)
+    return;
+  if (r.offset != u->bytes || r.bytes.size() > u->total_bytes - u->bytes) {
+    uploads_.erase(r.upload);
+    return refuse(out, "a piece of the upload is out of order");
+  }
+  // Asked again: others fill the disk, too, and announce what they like.
+  if (!may_upload(0, r.bytes.size(), out)) {
+    uploads_.erase(r.upload);
+    return;
+  }
+  if (auto error = u->writer->append(r.bytes)) {
+    uploads_.erase(r.upload);
+    return refuse(out, "cannot store the upload: " + error.message());
+  }
+  u->bytes += r.bytes.size();
+}
+
+void desk::on(client_key who, const put_commit& r, client_reply& out) {
+  upload* u = find_upload(who, r.upload, out);
+  if (!u)
+    return;
+  if (u->bytes != u->total_bytes)
+    refuse(out, "the upload is not complete");
+  else if (auto error = u->writer->commit(out.digest, r.digest))
+    refuse(out, "cannot store the upload: " + error.message());
+  uploads_.erase(r.upload);
+}
+
+void desk::on(client_key, const get_blob& r, client_reply& out) {
+  out.digest = r.digest;
+  if (node_.blobs().contains(r.digest)) {
+    std::error_code error;
+    auto blob = node_.blobs().read(r.digest, error);
+    if (!blob)
+      return refuse(out, "cannot read the blob: " + error.message());
+    auto bytes = blob->bytes();
+    out.value = bytes.size();
+    if (r.offset > bytes.size())
+      return refuse(out, "beyond the end of the blob");
+    bytes = bytes.subspan(r.offset);
+    bytes = bytes.first(std::min<std::size_t>(bytes.size(), r.bytes));
+    out.bytes.assign(bytes.begin(), bytes.end());
+    std::lock_guard lock(mutex_);
+    fetches_.erase(r.digest);
+    return;
+  }
+  refuse(out, "being fetched from peers", reply_code::again_later);
+  {
+    std::lock_guard lock(mutex_);
+    auto known = fetches_.find(r.digest);
+    if (known != fetches_.end()) {
+      if (known->second) {
+        refuse(out, "no peer gives this blob: " + known->second->message(),
+               reply_code::not_found);
+        fetches_.erase(known);
+      }
+      return;
+    }
+    if (fetches_.size() >= control_fetches_max)
+      std::erase_if(fetches_, [](const auto& f) { return f.second; });
+    if (fetches_.size() >= control_fetches_max)
+      return refuse(out, "too many fetches at a time");
+    fetches_.emplace(r.digest, std::nullopt);
+  }
+  node_.fetch(r.digest, [this, digest = r.digest](std::error_code error) {
+    std::lock_guard lock(mutex_);
+    if (error)
+      fetches_[digest] = error;
+    else
+      fetches_.erase(digest);
+  });
+}
+
+void desk::on(client_key, const stop_job& r, client_reply& out) {
+  if (std::string why = node_.stop_job(r.job, r.drain); !why.empty())
+    refuse(out, std::move(why), reply_code::not_found);
+}
+
+void desk::on(client_key, const wait_no_longer& r, client_reply& out) {
+  if (std::string why = node_.wait_no_longer(r.job); !why.empty())
+    refuse(out, std::move(why), reply_code::not_found);
+}
+
+void desk::on(client_key, const offer_checkpoint& r, client_reply& out) {
+  if (!node_.blobs().contains(r.manifest))
+    return refuse(out, "the checkpoint's manifest is not in this node's store",
+                  reply_code::not_found);
+  if (std::string why = node_.offer(r); !why.empty())
+    refuse(out, std::move(why), reply_code::not_found);
+}
+
+void desk::on(client_key, const ask_job& r, client_reply& out) {
+  out.value = node_.journal().next(r.job);
+  out.text = node_.describe(r.job);
+  if (out.text.empty())
+    refuse(out,
+           "no such job in this shoal (it keeps the newest few that have "
+           "ended; see `shoal jobs`)",
+           reply_code::not_found);
+}
+
+void desk::on(client_key, const leave_shoal& r, client_reply&) {
+  node_.leave(r.drain);
+}
+
+void desk::on(client_key, const ask_lines& r, client_reply& out) {
+  out.text = node_.lines(r, out.value);
+}
+
+/// Whether one more request of this client may be kept.
+bool desk::may_wait(client_key who, client_reply& out) const {
+  const auto kept = std::ranges::count(waiters_, who, &waiter::who);
+  if (std::size_t(kept) < control_waiting_max)
+    return true;
+  refuse(out, "this client has " + std::to_string(kept)
+                + " requests waiting already (control_waiting_max): read the "
+                  "answers first");
+  return false;
+}
+
+bool desk::read_events(const ask_events& r, client_reply& out) {
+  std::uint64_t next = r.from;
+  // Asked first: if it ends meanwhile, its last event may not have been read.
+  bool ended = node_.journal().ended(r.job);
+  out.events = node_.journal().read(r.job, r.from, next);
+  std::size_t bytes = 0;
+  std::size_t fits = 0;
+  while (fits < out.events.size() && fits < reply_events_max
+         && bytes < events_bytes_max)
+    bytes += out.events[fits++].text.size() + 128;
+  next -= out.events.size() - fits;
+  ended = ended && fits == out.events.size();
+  out.events.resize(fits);
+  out.value = next;
+  out.ended = ended;
+  return fits > 0 || ended;
+}
+
+} // namespace shoal::runtime

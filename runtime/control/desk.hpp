@@ -1,0 +1,108 @@
+// runtime/control/desk.hpp -- what a client's request does, wherever it is.
+//
+// A request is answered at once or kept until something happens: an event of
+// a job, a view, the end of a fetch, or a time limit.
+//
+// Threads: one at a time, but answered() and the end of a fetch come from any
+//          thread and only queue.
+#pragma once
+
+#include "runtime/control/control.hpp"
+#include "runtime/store/store.hpp"
+
+#include <deque>
+#include <list>
+#include <map>
+#include <mutex>
+#include <optional>
+
+namespace shoal::runtime {
+
+using client_key = std::uint64_t;
+
+class desk {
+public:
+  using clock = std::chrono::steady_clock;
+  using answer = std::function<void(client_reply reply)>;
+
+  /// `wake` makes work() be called soon, from any thread.
+  desk(control_handler& node, std::function<void()> wake);
+
+  void ask(client_key who, client_request request, const answer& reply);
+  void forget(client_key who); ///< the client is gone: its uploads too
+  void answered(std::uint64_t token, outcome o);
+
+  /// Answers what can be answered now.
+  void work(clock::time_point now);
+
+  /// When work() must be called at the latest.
+  std::optional<clock::time_point> due() const;
+
+private:
+  struct upload {
+    client_key owner = 0;
+    std::unique_ptr<blob_writer> writer;
+    std::uint64_t bytes = 0;
+    std::uint64_t total_bytes = 0;
+  };
+  /// Waits for events, for a view, or for another peer.
+  struct waiter {
+    client_key who = 0;
+    std::uint64_t number = 0; ///< of the request
+    std::uint64_t token = 0;  ///< of what will be answered(); 0: for events
+    ask_events events;
+    clock::time_point until;
+    answer reply;
+    std::string late = {}; ///< what it is told after `until`
+  };
+  /// Waits for an outcome and calls `start` with the token by which it is
+  /// answered, unless the client has too much waiting.
+  void wait_for(waiter w, std::chrono::milliseconds patience, std::string late,
+                const std::function<void(std::uint64_t token)>& start);
+  void agree(waiter w, const std::function<void(std::uint64_t token)>& start);
+
+  // What is kept until something happens. A kind of request without an on()
+  // here or below does not compile.
+  void on(waiter w, ask_events& r);
+  void on(waiter w, submit_job& r);
+  void on(waiter w, const recover_force& r);
+  void on(waiter w, const make_invite& r);
+  void on(waiter w, const use_invite& r);
+  void on(waiter w, const revoke& r);
+  void on(waiter w, const remove_job& r);
+
+  // What is answered at once.
+  void on(client_key who, const ask_status&, client_reply& out);
+  void on(client_key who, const put_begin& r, client_reply& out);
+  void on(client_key who, const put_chunk& r, client_reply& out);
+  void on(client_key who, const put_commit& r, client_reply& out);
+  void on(client_key who, const get_blob& r, client_reply& out);
+  void on(client_key who, const stop_job& r, client_reply& out);
+  void on(client_key who, const wait_no_longer& r, client_reply& out);
+  void on(client_key who, const offer_checkpoint& r, client_reply& out);
+  void on(client_key who, const ask_job& r, client_reply& out);
+  void on(client_key who, const leave_shoal& r, client_reply& out);
+  void on(client_key who, const ask_lines& r, client_reply& out);
+  /// Whether another peer must answer: then `to` is that one, or `out` says why
+  /// that cannot be.
+  bool is_for_another(client_request& r, core::peer_id& to, client_reply& out);
+  bool may_wait(client_key who, client_reply& out) const;
+  bool read_events(const ask_events& r, client_reply& out);
+  /// Whether `bytes` more may be written for this client's uploads, which have
+  /// announced `announced` bytes; else `out` says why not.
+  bool may_upload(std::uint64_t announced, std::uint64_t bytes,
+                  client_reply& out) const;
+  upload* find_upload(client_key who, std::uint64_t number, client_reply& out);
+
+  control_handler& node_;
+  std::function<void()> wake_;
+  std::map<std::uint64_t, upload> uploads_;
+  std::list<waiter> waiters_;
+  std::uint64_t last_token_ = 0;
+  mutable std::mutex mutex_; ///< guards what follows
+  std::deque<std::pair<std::uint64_t, outcome>> outcomes_; ///< by token
+  /// Fetches under way, and how the last ones ended.
+  std::map<core::blob_digest, std::optional<std::error_code>> fetches_;
+};
+
+} // namespace shoal::runtime

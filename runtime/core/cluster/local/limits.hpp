@@ -1,0 +1,17 @@
+// runtime/core/cluster/local/limits.hpp -- how long the lists that a peer keeps
+// beside its view can get.
+//
+// Those of views and messages are in core/limits.hpp.
+#pragma once
+
+#include "runtime/core/limits.hpp"
+
+namespace shoal::core::cluster {
+
+/// This many members of a dissolved shoal in ours are enough to tell the late
+/// ones.
+inline constexpr std::size_t former_known_min = 3;
+/// Own wishes and those of others that wait for the next view.
+inline constexpr std::size_t wishes_max = 256;
+
+} // namespace shoal::core::cluster

@@ -1,0 +1,168 @@
+// runtime/core/fields.hpp -- how a struct names its fields, once.
+//
+// Below each struct that peers agree on, send or store stands a function that
+// shows all its fields to a visitor, with what foreign bytes may put there:
+//
+//   struct ballot {
+//     std::uint64_t round = 0;
+//     peer_id proposer{};
+//   };
+//   void fields(auto& v, of<ballot> auto& x) {
+//     v("round", x.round, at_most(epoch_max));
+//     v("proposer", x.proposer);
+//   }
+//
+// x is a ballot or const: some visitors read, others fill in. What
+// follows from the list: canonical bytes and digests (canonical.hpp), the bound
+// of a size (view_size.hpp), Protobuf with every check (wire/reflect.hpp), and
+// the tests' random messages (tests/runtime/wire/random_fields.hpp).
+//
+// The names are those of the .proto file; a test holds the two together. The
+// order is that of canonical bytes, which shoals are named by: a new field goes
+// to the end, as an edition of its own where the struct has editions. All
+// fields are shown at each call, in one order.
+//
+// A visitor is a class, derived from `visitor`, with
+//
+//   template <class T, class Limit = any_value>
+//   void operator()(const char* name, T& field, Limit limit = {});
+//
+// where T is bool, an integer, an enum, double, a text, an id (bytes of a fixed
+// length), a struct with fields, or a vector or optional of one.
+#pragma once
+
+#include "runtime/core/errc.hpp"
+
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+namespace shoal::core {
+
+/// T or const T: lets one function show the fields of both.
+template <class X, class T>
+concept of = std::same_as<std::remove_const_t<X>, T>;
+
+// Limits: what foreign bytes may put into a field. ----------------------------
+
+/// Whatever its type holds.
+struct any_value {};
+
+/// A number; one above is errc::too_large, one below errc::corrupt.
+struct number_limit {
+  std::int64_t min;
+  std::uint64_t max;
+};
+constexpr number_limit at_most(std::uint64_t max) {
+  return {0, max};
+}
+constexpr number_limit within(std::int64_t min, std::uint64_t max) {
+  return {min, max};
+}
+
+/// A text of at most so many bytes that may be shown (text/shown.hpp).
+struct text_limit {
+  std::size_t bytes_max;
+  bool has_lines = false; ///< line ends are kept
+  bool cleaned = false;   ///< the sender cuts it and takes out what may not be
+                          ///< shown: else it vouches for the text
+};
+constexpr text_limit text_of(std::size_t bytes_max) {
+  return {bytes_max};
+}
+constexpr text_limit lines_of(std::size_t bytes_max) {
+  return {bytes_max, true};
+}
+constexpr text_limit cleaned_text_of(std::size_t bytes_max) {
+  return {bytes_max, false, true};
+}
+
+/// A list of at most so many, each within `item`.
+template <class Item>
+struct list_limit {
+  std::size_t count_max;
+  Item item;
+};
+template <class Item = any_value>
+constexpr list_limit<Item> list_of(std::size_t count_max, Item item = {}) {
+  return {count_max, item};
+}
+
+/// An enumerator from 1 to `last`; another one is errc::unknown.
+template <class Enum>
+struct enum_limit {
+  Enum last;
+};
+template <class Enum>
+constexpr enum_limit<Enum> up_to(Enum last) {
+  return {last};
+}
+
+/// A field that may be missing, since messages or disks of other days lack it:
+/// then it stays as it is by default. A struct that is as by default is not
+/// sent.
+template <class Limit>
+struct absent_limit {
+  Limit present;
+};
+template <class Limit = any_value>
+constexpr absent_limit<Limit> or_absent(Limit present = {}) {
+  return {present};
+}
+
+// Visitors. --------------------------------------------------------------------
+
+/// Whether canonical bytes have the fields of an edition. Those of edition 0,
+/// which come first, they always have.
+enum class presence {
+  if_set,          ///< if one of them is not zero or empty
+  if_set_or_later, ///< or one of a later edition
+};
+
+/// What a visitor need not care about.
+struct visitor {
+  /// The fields from here on were added to a struct that shoals were named by
+  /// before. @pre the number is 1 more than that of the edition above; or, in
+  /// a struct that stands within another one, the edition of that other one
+  /// which has its fields
+  void edition(unsigned, presence) {}
+  /// A rule between fields, shown after them; `broken` says what it means to
+  /// break it. holds() is a bool.
+  template <class Rule>
+  void must(runtime::errc, const Rule&) {}
+};
+
+/// Whatever is named is ignored.
+struct blind_visitor : visitor {
+  template <class T, class Limit = any_value>
+  void operator()(const char*, T&, Limit = {}) {}
+};
+
+/// A struct that names its fields.
+template <class T>
+concept has_fields = requires(blind_visitor& v, T& x) {
+  fields(v, x);
+};
+
+template <class T>
+inline constexpr bool is_list = false;
+template <class T>
+inline constexpr bool is_list<std::vector<T>> = true;
+template <class T>
+inline constexpr bool is_optional = false;
+template <class T>
+inline constexpr bool is_optional<std::optional<T>> = true;
+/// Bytes of a fixed length: an id, a key, a digest.
+template <class T>
+inline constexpr bool is_id = false;
+template <std::size_t N>
+inline constexpr bool is_id<std::array<std::uint8_t, N>> = true;
+template <class T>
+inline constexpr bool is_number = std::is_integral_v<T> || std::is_enum_v<T>;
+
+} // namespace shoal::core

@@ -1,0 +1,83 @@
+// runtime/core/limits.hpp -- the ends of what views and messages may hold.
+//
+// Longest texts, longest lists and largest numbers. The fields of each struct
+// name the limits that they have (fields.hpp), and the codec refuses more.
+// Numbers are what any machine or model has, and small enough that the
+// planner's products fit its integers. What is written must be readable: nobody
+// may count beyond these ends (cluster/credible.hpp), and encode_record()
+// asserts it.
+#pragma once
+
+#include "runtime/core/ids.hpp"
+
+#include <limits>
+
+namespace shoal::core::limits {
+
+using core::epoch_max; ///< of views, ballots and steps
+inline constexpr std::uint64_t bytes_max = std::uint64_t{1} << 48;
+inline constexpr std::uint64_t flops_max = std::uint64_t{1} << 56;
+inline constexpr std::uint64_t mflops_max = std::uint64_t{1} << 40;
+inline constexpr std::uint32_t threads_max = 65536;
+inline constexpr nanoseconds nanoseconds_max =
+  std::numeric_limits<nanoseconds>::max();
+inline constexpr std::uint64_t latency_max = std::uint64_t{1} << 40;
+/// Unix time in milliseconds: the year 36,800.
+inline constexpr std::int64_t unix_ms_max = std::int64_t{1} << 50;
+inline constexpr std::uint32_t blocks_max = 4096;
+// What a job may ask for is what run files may (run_config.cpp): more makes
+// plans that take minutes, and each peer of the shoal makes them.
+inline constexpr std::uint32_t microbatches_max = 4096;
+inline constexpr std::int32_t want_replicas_max = 64;
+inline constexpr std::int32_t want_stages_max = 64;
+inline constexpr std::int32_t want_virtual_max = 16;
+
+inline constexpr std::size_t name_bytes_max = 128;
+/// Of a program: "0.1.0 (", 12 digits of a commit and "-dirty)" are 27.
+inline constexpr std::size_t version_bytes_max = 64;
+inline constexpr std::size_t address_bytes_max = 262; ///< host 255, ":", port
+inline constexpr std::size_t addresses_max = 16;
+inline constexpr std::size_t text_bytes_max = 1024;
+inline constexpr std::size_t role_name_bytes_max = 64;
+inline constexpr std::size_t stages_max = 1024;
+inline constexpr std::size_t replicas_max = 1024;
+
+} // namespace shoal::core::limits
+
+// Of views, by the names that the code of clusters has for them.
+namespace shoal::core::cluster {
+
+inline constexpr std::size_t members_max = 1024;
+inline constexpr std::size_t jobs_running_max = 16;
+/// Ended jobs that a view lists; the oldest go first, or by remove_job.
+inline constexpr std::size_t jobs_kept_max = 16;
+inline constexpr std::size_t jobs_max = jobs_running_max + jobs_kept_max;
+/// Ids of jobs that a view lists no more. A late submission is one of a peer
+/// that was cut off or dead meanwhile: a week of a new job every half an hour
+/// fits.
+inline constexpr std::size_t jobs_removed_max = 336;
+inline constexpr std::size_t run_json_bytes_max = 64 * 1024;
+/// Last views of dissolved shoals that are remembered for late members.
+inline constexpr std::size_t former_max = 8;
+/// Opinions in one message: those of all watchers about all members.
+inline constexpr std::size_t notes_max = 1024;
+/// Shoals that a view remembers as superseded by force; the oldest are
+/// forgotten, and their peers go on with them if they return as a quorum.
+inline constexpr std::size_t superseded_max = 16;
+/// Pairs of members without a way to each other that a view lists.
+inline constexpr std::size_t cuts_max = 256;
+/// Identities that a view remembers as revoked; the oldest are forgotten, and
+/// still lack every key since. Former members likewise.
+inline constexpr std::size_t revoked_max = 256;
+inline constexpr std::size_t lapsed_max = 64;
+/// Peers that a view remembers as expelled for holding up a job; then the
+/// oldest are forgotten, and begin with the first pause again.
+inline constexpr std::size_t stalled_max = 64;
+/// What is counted of it; the pause has long stopped to grow.
+inline constexpr std::uint32_t stall_times_max = 1 << 20;
+/// Tokens of a view; used ones go first, then the oldest.
+inline constexpr std::size_t invites_max = 32;
+inline constexpr std::size_t keys_pending_max = 4;
+inline constexpr std::size_t keys_replaced_max = 8;
+
+} // namespace shoal::core::cluster

@@ -1,0 +1,62 @@
+// runtime/core/measure/link_meter.cpp -- windows and the best of them.
+#include "runtime/core/measure/link_meter.hpp"
+
+#include <algorithm>
+
+namespace shoal::core {
+
+link_meter::ticket link_meter::started(std::int64_t now_ns) {
+  const bool alone = under_way_ == 0;
+  if (alone) {
+    window_since_ns_ = now_ns;
+    window_bytes_ = 0;
+  }
+  ++under_way_;
+  return {now_ns, ++starts_, alone};
+}
+
+void link_meter::ended(const ticket& t, std::int64_t now_ns,
+                       std::uint64_t bytes, bool arrived) {
+  --under_way_;
+  if (arrived) {
+    window_bytes_ += bytes;
+    if (t.alone && t.number == starts_ && bytes <= small_bytes_max) {
+      measured_ns_ = now_ns;
+      latencies_[next_latency_++ % latencies_kept] =
+        std::max<std::uint64_t>(std::uint64_t(now_ns - t.since_ns) / 2, 1);
+    }
+  }
+  if (under_way_ == 0 || window_bytes_ >= window_bytes_max)
+    close_window(now_ns);
+}
+
+std::uint64_t link_meter::latency_ns() const noexcept {
+  std::uint64_t best = 0;
+  for (auto sample : latencies_)
+    if (sample != 0 && (best == 0 || sample < best))
+      best = sample;
+  return best;
+}
+
+std::uint64_t link_meter::bytes_per_s() const noexcept {
+  return *std::ranges::max_element(rates_);
+}
+
+std::int64_t link_meter::age_ns(std::int64_t now_ns) const noexcept {
+  return std::max<std::int64_t>(now_ns - measured_ns_, 0);
+}
+
+void link_meter::close_window(std::int64_t now_ns) {
+  if (window_bytes_ >= window_bytes_min) {
+    measured_ns_ = now_ns;
+    // In microseconds, so that 16 TB at a time fit.
+    const auto us =
+      std::max<std::int64_t>((now_ns - window_since_ns_) / 1000, 1);
+    rates_[next_rate_++ % windows_kept] =
+      std::max<std::uint64_t>(window_bytes_ * 1'000'000 / std::uint64_t(us), 1);
+  }
+  window_since_ns_ = now_ns;
+  window_bytes_ = 0;
+}
+
+} // namespace shoal::core

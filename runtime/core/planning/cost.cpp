@@ -1,0 +1,545 @@
+// runtime/core/planning/cost.cpp -- speeds, links and memory of a layout.
+#include "runtime/core/planning/cost.hpp"
+
+#include "runtime/core/planning/arrivals.hpp" // what has arrived
+#include "runtime/core/schedule/schedule.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace shoal::core {
+namespace {
+
+/// Of state: the optimizer reads parameters, gradients and two moments, writes
+/// all but the gradients, and gradients are cleared and squared: 9 of 4.
+constexpr std::uint64_t apply_passes = 9;
+constexpr std::size_t networks_known_max = 64;
+
+std::uint64_t add_up(std::uint64_t a, std::uint64_t b) {
+  return std::min(a + b, cost_never);
+}
+
+} // namespace
+
+std::uint64_t muldiv(std::uint64_t a, std::uint64_t b, std::uint64_t c) {
+  if (c == 0)
+    return cost_never;
+  std::uint64_t product = 0;
+  if (!__builtin_mul_overflow(a, b, &product))
+    return std::min(product / c, cost_never);
+  __extension__ using wide = unsigned __int128;
+  const wide x = wide(a) * b / c;
+  return x > cost_never ? cost_never : static_cast<std::uint64_t>(x);
+}
+
+std::uint64_t cost_model::pipeline_time::of(std::uint64_t microbatches) const {
+  return add_up(fill, muldiv(microbatches - 1, bottleneck, 1));
+}
+
+cost_model::cost_model(const layout_problem& p) : job_(&p.job) {
+  fragile_matters_ = p.job.want_replicas < 0 || p.job.want_replicas > 1;
+  for (const member* m : p.members) {
+    entry e;
+    e.id = m->id;
+    auto left = p.memory.find(m->id.peer);
+    e.memory = left == p.memory.end() ? 0 : left->second;
+    auto busy = p.busy.find(m->id.peer);
+    const std::uint64_t sharers = 1 + (busy == p.busy.end() ? 0 : busy->second);
+    const device_profile& d = m->device;
+    e.speed = std::max<std::uint64_t>(1, d.mflops / sharers);
+    const std::uint64_t stream = d.stream_mbps / sharers;
+    auto streaming = [&](std::uint64_t bytes) {
+      return stream == 0 ? 0 : muldiv(bytes, 1000, stream);
+    };
+    e.alone.block = add_up(muldiv(p.job.block_flops, 1000, e.speed),
+                           streaming(p.job.block_traffic_bytes));
+    e.alone.head = add_up(muldiv(p.job.head_flops, 1000, e.speed),
+                          streaming(p.job.head_traffic_bytes));
+    e.alone.block = std::min(e.alone.block, pace_max);
+    e.alone.head = std::min(e.alone.head, pace_max);
+    e.apply = stream == 0 ? 0 : apply_passes * 1'000'000 / state_parts / stream;
+    e.counted = sharers > 1;
+    members_.push_back(std::move(e));
+  }
+  add_hosts(p);
+  add_networks(p);
+  if (p.previous && !p.previous->replicas.empty())
+    add_held(*p.previous);
+  set_paces(std::vector<std::uint8_t>(size(), 0));
+}
+
+void cost_model::add_hosts(const layout_problem& p) {
+  std::map<std::string, std::uint32_t> known;
+  for (index i = 0; i < size(); ++i) {
+    const member& m = *p.members[i];
+    if (!m.host.empty()) {
+      auto [at, fresh] = known.try_emplace(m.host, hosts_.size());
+      members_[i].host = at->second;
+      if (!fresh)
+        continue;
+    } else {
+      members_[i].host = std::uint32_t(hosts_.size());
+    }
+    hosts_.emplace_back().named = !m.host.empty();
+  }
+  std::vector<std::vector<index>> on(hosts_.size());
+  for (index i = 0; i < size(); ++i)
+    if (p.members[i]->device.kind == "cpu")
+      on[host(i)].push_back(i);
+  for (std::size_t h = 0; h < hosts_.size(); ++h) {
+    host_entry& entry = hosts_[h];
+    // Where the number of cores is not known, each member may use all.
+    std::uint64_t cores = 0, threads = 0;
+    bool known_cores = true;
+    for (index i : on[h]) {
+      const device_profile& d = p.members[i]->device;
+      cores = std::max<std::uint64_t>(cores, d.host_threads);
+      threads += d.threads;
+      known_cores = known_cores && d.host_threads > 0 && d.threads > 0;
+    }
+    entry.capacity = known_cores && cores > 0 ? cores : 1;
+    for (index i : on[h]) {
+      members_[i].weight = known_cores ? p.members[i]->device.threads : 1;
+      if (members_[i].counted)
+        entry.taken += members_[i].weight;
+    }
+    entry.shared = on[h].size() > 1
+                   && (known_cores ? threads : on[h].size()) > entry.capacity;
+  }
+}
+
+void cost_model::add_networks(const layout_problem& p) {
+  std::map<std::string, std::size_t> known;
+  auto link_of = [](const network_profile& n) {
+    return link{std::uint64_t(std::max<nanoseconds>(0, n.latency)),
+                std::max<std::uint64_t>(1, n.bytes_per_s)};
+  };
+  within_.assign(size(), {assumed_host_hop, assumed_host_bytes_per_s});
+  for (index i = 0; i < size(); ++i)
+    for (const network_profile& n : p.members[i]->networks) {
+      if (n.name == "host") {
+        within_[i] = link_of(n);
+        continue;
+      }
+      auto at = known.find(n.name);
+      if (at == known.end()) {
+        if (known.size() == networks_known_max)
+          continue;
+        at = known.emplace(n.name, known.size()).first;
+        networks_.emplace_back(size());
+      }
+      networks_[at->second][i] = link_of(n);
+      members_[i].networks |= std::uint64_t{1} << at->second;
+    }
+}
+
+void cost_model::add_held(const assignment& previous) {
+  has_previous_ = true;
+  for (const replica_place& r : previous.replicas)
+    for (const stage_place& s : r.stages) {
+      auto at = std::ranges::lower_bound(members_, s.where, {}, &entry::id);
+      if (at == members_.end() || at->id != s.where)
+        continue;
+      at->held.blocks.push_back({s.first_block, s.last_block});
+      at->held.embedding |= &s == &r.stages.front();
+      at->held.head |= &s == &r.stages.back();
+    }
+  if (previous.copy_every <= 1) // else theirs are of some steps before
+    add_places(previous.followers, &entry::held);
+  if (has_arrived(*job_, previous))
+    add_places(previous.arriving, &entry::held);
+  for (entry& e : members_)
+    e.held_and_soon = e.held;
+  add_places(previous.arriving, &entry::held_and_soon);
+  for (entry& e : members_) { // a detour has units twice
+    merge(e.held.blocks);
+    merge(e.held_and_soon.blocks);
+  }
+}
+
+void cost_model::merge(std::vector<block_range>& ranges) {
+  std::ranges::sort(ranges, {}, &block_range::first);
+  std::vector<block_range> out;
+  for (const block_range& r : ranges)
+    if (!out.empty() && r.first <= out.back().last)
+      out.back().last = std::max(out.back().last, r.last);
+    else
+      out.push_back(r);
+  ranges = std::move(out);
+}
+
+void cost_model::add_places(const std::vector<follower_place>& places,
+                            holding entry::*where) {
+  for (const follower_place& f : places) {
+    auto at = std::ranges::lower_bound(members_, f.where, {}, &entry::id);
+    if (at == members_.end() || at->id != f.where)
+      continue;
+    const std::uint32_t first = std::max(f.first_unit, 1u) - 1;
+    const std::uint32_t last =
+      std::min(std::max(f.last_unit, 1u) - 1, job_->blocks);
+    holding& to = (*at).*where;
+    if (first < last)
+      to.blocks.push_back({first, last});
+    to.embedding |= f.first_unit == 0 && f.last_unit > 0;
+    to.head |= f.last_unit == job_->blocks + 2;
+  }
+}
+
+void cost_model::set_paces(std::span<const std::uint8_t> used) {
+  paces_.resize(size());
+  std::vector<std::uint64_t> demand(hosts_.size());
+  for (std::size_t h = 0; h < hosts_.size(); ++h)
+    demand[h] = hosts_[h].taken;
+  for (index i = 0; i < size(); ++i)
+    if (used[i] && !members_[i].counted)
+      demand[host(i)] += members_[i].weight;
+  for (index i = 0; i < size(); ++i) {
+    paces_[i] = members_[i].alone;
+    const std::uint64_t capacity = hosts_[host(i)].capacity;
+    if (members_[i].weight == 0 || demand[host(i)] <= capacity)
+      continue;
+    for (std::uint64_t* ns : {&paces_[i].block, &paces_[i].head})
+      *ns = std::min(muldiv(*ns, demand[host(i)], capacity), pace_max);
+  }
+}
+
+void cost_model::use(std::span<const replica> replicas) {
+  std::vector<std::uint8_t> used(size(), 0);
+  for (const replica& r : replicas)
+    for (const stage& s : r.stages)
+      used[s.who] = 1;
+  set_paces(used);
+}
+
+void cost_model::use(std::span<const std::vector<index>> groups) {
+  std::vector<std::uint8_t> used(size(), 0);
+  for (const auto& g : groups)
+    for (index i : g)
+      used[i] = 1;
+  set_paces(used);
+}
+
+cost_model::link cost_model::between(std::span<const index> set) const {
+  link best{0, cost_never};
+  if (set.size() < 2)
+    return best;
+  bool one_host = hosts_[host(set[0])].named;
+  std::uint64_t common = members_[set[0]].networks;
+  for (index i : set) {
+    one_host = one_host && host(i) == host(set[0]);
+    common &= members_[i].networks;
+  }
+  auto worst = [&](const std::vector<link>& at) {
+    link w{0, cost_never};
+    for (index i : set) {
+      w.latency = std::max(w.latency, at[i].latency);
+      w.bytes_per_s = std::min(w.bytes_per_s, at[i].bytes_per_s);
+    }
+    return w;
+  };
+  if (one_host)
+    return worst(within_);
+  if (common == 0)
+    return {std::uint64_t(assumed_hop), assumed_bytes_per_s};
+  best.bytes_per_s = 0;
+  for (std::size_t n = 0; n < networks_.size(); ++n)
+    if (common >> n & 1)
+      if (link w = worst(networks_[n]); w.bytes_per_s > best.bytes_per_s)
+        best = w;
+  return best;
+}
+
+cost_model::link cost_model::between(index a, index b) const {
+  const index both[] = {a, b};
+  return between(both);
+}
+
+cost_model::pipeline_time cost_model::time_of(const replica& r) const {
+  pipeline_time t;
+  std::uint64_t busy = 0;
+  for (std::size_t s = 0; s < r.stages.size(); ++s) {
+    const stage& at = r.stages[s];
+    const std::uint64_t ns =
+      add_up(muldiv(paces_[at.who].block, at.last - at.first, 1),
+             s + 1 == r.stages.size() ? paces_[at.who].head : 0);
+    t.fill = add_up(t.fill, ns);
+    const bool same = s > 0 && r.stages[s - 1].who == at.who;
+    busy = same ? add_up(busy, ns) : ns;
+    t.bottleneck = std::max(t.bottleneck, busy);
+    if (s == 0 || same)
+      continue;
+    const link l = between(r.stages[s - 1].who, at.who);
+    const std::uint64_t transfer =
+      muldiv(job_->boundary_bytes, 1'000'000'000, l.bytes_per_s);
+    t.fill = add_up(t.fill, 2 * add_up(l.latency, transfer));
+    t.bottleneck = std::max(t.bottleneck, transfer);
+  }
+  return t;
+}
+
+std::uint64_t
+cost_model::stage_bytes(std::uint32_t blocks, std::uint32_t stage,
+                        std::uint32_t stages, std::uint32_t microbatches,
+                        std::uint32_t kept) const {
+  const std::uint64_t live =
+    kept > 0 ? std::min(kept, microbatches)
+             : live_microbatches_max(stage, stages, microbatches);
+  return muldiv(blocks, job_->block_state_bytes + job_->activation_bytes * live,
+                1)
+         + (stage == 0 ? job_->embed_state_bytes : 0)
+         + (stage + 1 == stages ? job_->head_state_bytes : 0);
+}
+
+std::uint64_t
+cost_model::reduction_ns(std::span<const replica> replicas) const {
+  const std::uint64_t n = replicas.size();
+  if (n < 2)
+    return 0;
+  const bool shared = shares(replicas);
+  // All replicas side by side, from one end of a stage to the next.
+  std::vector<std::size_t> at(n, 0);
+  std::vector<index> holders(n), distinct;
+  std::vector<std::uint64_t> took(size(), 0);
+  std::uint64_t latency = 0, slowest = 0;
+  for (std::uint32_t block = 0, first = 1;; first = 0) {
+    std::uint32_t next = job_->blocks;
+    bool last = true;
+    for (std::size_t r = 0; r < n; ++r) {
+      const auto& stages = replicas[r].stages;
+      while (at[r] + 1 < stages.size() && stages[at[r]].last <= block)
+        ++at[r];
+      holders[r] = stages[at[r]].who;
+      next = std::min(next, stages[at[r]].last);
+      last = last && at[r] + 1 == stages.size();
+    }
+    last = last && next >= job_->blocks;
+    const std::uint64_t state =
+      std::uint64_t(next - std::min(next, block)) * job_->block_state_bytes
+      + (first ? job_->embed_state_bytes : 0)
+      + (last ? job_->head_state_bytes : 0);
+    std::vector<index>& sum_up = shared ? distinct : holders;
+    if (shared) {
+      distinct = holders;
+      std::ranges::sort(distinct);
+      distinct.erase(std::unique(distinct.begin(), distinct.end()),
+                     distinct.end());
+    }
+    const std::uint64_t parts = sum_up.size();
+    const link l = between(sum_up);
+    const std::uint64_t ns =
+      muldiv(muldiv(state / state_parts * 2, parts - 1, parts), 1'000'000'000,
+             l.bytes_per_s);
+    latency = std::max(latency, l.latency);
+    for (index i : sum_up)
+      slowest = std::max(slowest, took[i] = add_up(took[i], ns));
+    if (last || next <= block)
+      break;
+    block = next;
+  }
+  return add_up(slowest, 2 * latency);
+}
+
+std::uint64_t
+cost_model::busy(std::span<const replica> replicas, index who) const {
+  std::uint64_t sum = 0;
+  for (const replica& r : replicas)
+    for (const stage& s : r.stages) {
+      if (s.who != who)
+        continue;
+      const pace at = pace_of(who);
+      const std::uint64_t once = add_up(muldiv(at.block, s.last - s.first, 1),
+                                        &s == &r.stages.back() ? at.head : 0);
+      sum = add_up(sum, muldiv(once, r.microbatches, 1));
+    }
+  return sum;
+}
+
+std::uint64_t
+cost_model::optimizer_ns(std::span<const replica> replicas) const {
+  std::uint64_t slowest = 0;
+  for (const replica& r : replicas) {
+    std::uint64_t state = 0;
+    for (std::size_t s = 0; s < r.stages.size(); ++s) {
+      const stage& at = r.stages[s];
+      if (s > 0 && r.stages[s - 1].who != at.who)
+        state = 0;
+      state += (at.last - at.first) * job_->block_state_bytes
+               + (s == 0 ? job_->embed_state_bytes : 0)
+               + (s + 1 == r.stages.size() ? job_->head_state_bytes : 0);
+      slowest = std::max(slowest, muldiv(state, members_[at.who].apply, 1000));
+    }
+  }
+  return slowest;
+}
+
+std::uint64_t cost_model::lacks(const holding& has, const replica& r,
+                                std::size_t stage) const {
+  const auto& to = r.stages[stage];
+  std::uint32_t blocks = to.last - to.first;
+  for (const block_range& was : has.blocks) {
+    const std::uint32_t low = std::max(to.first, was.first);
+    blocks -= std::max(low, std::min(to.last, was.last)) - low;
+  }
+  std::uint64_t bytes = blocks * job_->block_state_bytes;
+  if (stage == 0 && !has.embedding)
+    bytes += job_->embed_state_bytes;
+  if (stage + 1 == r.stages.size() && !has.head)
+    bytes += job_->head_state_bytes;
+  return bytes;
+}
+
+/// How much of what was on its way has come is not known: half of it counts.
+std::uint64_t cost_model::moved_bytes(std::span<const replica> replicas) const {
+  if (!has_previous_)
+    return 0;
+  std::uint64_t moved = 0;
+  for (const replica& r : replicas)
+    for (std::size_t s = 0; s < r.stages.size(); ++s) {
+      const entry& e = members_[r.stages[s].who];
+      const std::uint64_t most = lacks(e.held, r, s);
+      const std::uint64_t least = lacks(e.held_and_soon, r, s);
+      moved += least + (most - least) / 2;
+    }
+  return moved;
+}
+
+cost_model::evaluation cost_model::evaluate(std::span<const replica> replicas) {
+  use(replicas);
+  evaluation e;
+  e.bytes.assign(size(), 0);
+  for (const replica& r : replicas) {
+    if (r.microbatches == 0 || r.stages.empty())
+      return e;
+    e.pipelines = std::max(e.pipelines, time_of(r).of(r.microbatches));
+    const auto stages = std::uint32_t(r.stages.size());
+    for (std::uint32_t s = 0; s < stages; ++s)
+      e.bytes[r.stages[s].who] +=
+        stage_bytes(r.stages[s].last - r.stages[s].first, s, stages,
+                    r.microbatches, r.stages[s].kept);
+  }
+  if (shares(replicas))
+    correct_shared(e, replicas);
+  e.reduction = reduction_ns(replicas);
+  e.optimizer = optimizer_ns(replicas);
+  e.step = add_up(add_up(e.pipelines, e.reduction), e.optimizer);
+  return e;
+}
+
+bool cost_model::shares(std::span<const replica> replicas) const {
+  if (replicas.size() < 2)
+    return false;
+  std::vector<std::uint32_t> in(size(), 0); // + 1
+  for (std::uint32_t r = 0; r < replicas.size(); ++r)
+    for (const stage& s : replicas[r].stages) {
+      if (in[s.who] != 0 && in[s.who] != r + 1)
+        return true;
+      in[s.who] = r + 1;
+    }
+  return false;
+}
+
+/// Members that work for several replicas have state once, and the work of all
+/// of them between what the first and the last microbatch wait for.
+void cost_model::correct_shared(evaluation& e,
+                                std::span<const replica> replicas) const {
+  std::vector<std::vector<block_range>> blocks(size());
+  std::vector<std::uint32_t> embeddings(size()), heads(size());
+  std::vector<std::uint64_t> twice(size());
+  for (const replica& r : replicas) {
+    const std::uint64_t fill = time_of(r).fill;
+    for (const stage& s : r.stages) {
+      const bool last = &s == &r.stages.back();
+      const pace at = pace_of(s.who);
+      const std::uint64_t once =
+        muldiv(at.block, s.last - s.first, 1) + (last ? at.head : 0);
+      e.pipelines = std::max(e.pipelines, add_up(fill - std::min(fill, once),
+                                                 busy(replicas, s.who)));
+      blocks[s.who].push_back({s.first, s.last});
+      twice[s.who] += std::uint64_t{s.last - s.first};
+      embeddings[s.who] += &s == &r.stages.front();
+      heads[s.who] += last;
+    }
+  }
+  for (index i = 0; i < size(); ++i) {
+    merge(blocks[i]);
+    for (const block_range& b : blocks[i])
+      twice[i] -= b.last - b.first;
+    e.bytes[i] -= muldiv(twice[i], job_->block_state_bytes, 1)
+                  + (std::max(embeddings[i], 1u) - 1) * job_->embed_state_bytes
+                  + (std::max(heads[i], 1u) - 1) * job_->head_state_bytes;
+  }
+}
+
+bool cost_model::fits(const evaluation& e) const {
+  for (index i = 0; i < e.bytes.size(); ++i)
+    if (e.bytes[i] > memory(i))
+      return false;
+  return !e.bytes.empty();
+}
+
+layout_score cost_model::charge(std::uint64_t step,
+                                std::span<const replica> replicas) const {
+  layout_score s;
+  s.moved_bytes = moved_bytes(replicas);
+  std::vector<std::uint8_t> used(size(), 0);
+  for (const replica& r : replicas)
+    for (const stage& at : r.stages)
+      used[at.who] = 1;
+  s.unused_members = std::uint64_t(std::ranges::count(used, std::uint8_t{0}));
+  s.cost =
+    add_up(step, muldiv(s.moved_bytes, 1'000'000'000, assumed_bytes_per_s)
+                   / repay_steps);
+  if (replicas.size() == 1 && fragile_matters_ && size() > 1)
+    s.cost = muldiv(s.cost, 100 + fragile_percent, 100);
+  return s;
+}
+
+std::optional<std::vector<cost_model::replica>>
+cost_model::indexed(const std::vector<replica_place>& places) const {
+  std::vector<replica> out;
+  for (const replica_place& r : places) {
+    replica& to = out.emplace_back();
+    to.microbatches = r.last_microbatch - r.first_microbatch;
+    for (const stage_place& s : r.stages) {
+      auto at = std::ranges::lower_bound(members_, s.where, {}, &entry::id);
+      if (at == members_.end() || at->id != s.where)
+        return std::nullopt;
+      to.stages.push_back({index(at - members_.begin()), s.first_block,
+                           s.last_block, s.kept_max});
+    }
+  }
+  return out;
+}
+
+std::vector<replica_place>
+cost_model::placed(std::span<const replica> replicas) const {
+  std::vector<replica_place> out;
+  std::uint32_t next = 0;
+  for (const replica& r : replicas) {
+    replica_place& to = out.emplace_back();
+    for (const stage& s : r.stages) {
+      stage_place& place = to.stages.emplace_back();
+      place.where = members_[s.who].id;
+      place.first_block = s.first;
+      place.last_block = s.last;
+    }
+    to.first_microbatch = next;
+    next += r.microbatches;
+    to.last_microbatch = next;
+  }
+  return out;
+}
+
+std::optional<layout_score>
+score(const layout_problem& p, const std::vector<replica_place>& replicas) {
+  cost_model model(p);
+  const auto r = model.indexed(replicas);
+  if (!r)
+    return std::nullopt;
+  const auto e = model.evaluate(*r);
+  if (!model.fits(e))
+    return std::nullopt;
+  return model.charge(e.step, *r);
+}
+
+} // namespace shoal::core

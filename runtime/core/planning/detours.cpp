@@ -1,0 +1,309 @@
+// runtime/core/planning/detours.cpp -- stand-ins for dead stages.
+#include "runtime/core/planning/detours.hpp"
+
+#include "runtime/core/schedule/schedule_choice.hpp"
+
+#include <algorithm>
+#include <set>
+
+namespace shoal::core {
+namespace {
+
+/// By unit, who can run it at once, ascending: those who do and are still
+/// there; else one that follows it.
+using holders = std::vector<std::vector<member_id>>;
+
+const member* able(const layout_problem& p, const member_id& id) {
+  const auto at =
+    std::ranges::find(p.members, id, [](const member* m) { return m->id; });
+  return at == p.members.end() ? nullptr : *at;
+}
+
+holders holders_of(const layout_problem& p) {
+  const assignment& a = *p.previous;
+  std::vector<std::set<member_id>> run(std::size_t{p.job.blocks} + 2);
+  for (std::uint32_t r = 0; r < a.replicas.size(); ++r)
+    for (std::uint32_t s = 0; s < a.replicas[r].stages.size(); ++s) {
+      const unit_range units = units_of(a, r, s);
+      if (able(p, a.replicas[r].stages[s].where))
+        for (std::uint32_t u = units.first; u < units.last; ++u)
+          run[u].insert(a.replicas[r].stages[s].where);
+    }
+  holders out;
+  for (const auto& who : run)
+    out.emplace_back(who.begin(), who.end());
+  if (a.copy_every > 1)
+    return out; // copies lag behind
+  // One, so that one pipeline stays one: its sums have the same bits then.
+  for (const follower_place& f : a.followers)
+    if (const member* m = able(p, f.where))
+      for (std::uint32_t u = f.first_unit; u < f.last_unit && u < run.size();
+           ++u) {
+        auto& who = out[u];
+        if (!run[u].empty())
+          continue;
+        if (who.empty()
+            || m->device.mflops > able(p, who.front())->device.mflops)
+          who = {f.where};
+      }
+  return out;
+}
+
+/// Adds a stage, or lengthens the one before where that is its member's too
+/// and one of them stands in.
+void add_stage(std::vector<stage_place>& to, const stage_place& s,
+               bool stands_in, bool& before_stands_in) {
+  if (!to.empty() && to.back().where == s.where
+      && (stands_in || before_stands_in)) {
+    to.back().last_block = s.last_block;
+    to.back().kept_max = std::max(to.back().kept_max, s.kept_max);
+    before_stands_in = true;
+    return;
+  }
+  to.push_back(s);
+  before_stands_in = stands_in;
+}
+
+/// A replica with stand-ins, the `turn`th of those that are possible.
+replica_place replaced(const layout_problem& p, std::uint32_t replica,
+                       const holders& at, std::uint32_t turn) {
+  const replica_place& was = p.previous->replicas[replica];
+  replica_place out{{}, was.first_microbatch, was.last_microbatch};
+  bool stood_in = false;
+  for (std::uint32_t s = 0; s < was.stages.size(); ++s) {
+    const stage_place& stage = was.stages[s];
+    if (able(p, stage.where)) {
+      add_stage(out.stages, stage, false, stood_in);
+      continue;
+    }
+    const unit_range units = units_of(*p.previous, replica, s);
+    for (std::uint32_t u = units.first; u < units.last;) {
+      const std::uint32_t first = u;
+      const member_id who = at[u][turn % at[u].size()];
+      while (u < units.last && std::ranges::binary_search(at[u], who))
+        ++u;
+      const std::uint32_t begin = std::max(first, 1u) - 1;
+      const std::uint32_t end = std::min(std::max(u, 1u) - 1, p.job.blocks);
+      add_stage(out.stages, {who, begin, end, stage.kept_max}, true, stood_in);
+    }
+  }
+  return out;
+}
+
+/// How many ways there are around what is missing; 0: none.
+std::uint32_t
+ways(const layout_problem& p, std::uint32_t replica, const holders& at) {
+  const auto& stages = p.previous->replicas[replica].stages;
+  std::size_t most = 1;
+  for (std::uint32_t s = 0; s < stages.size(); ++s) {
+    if (able(p, stages[s].where))
+      continue;
+    const unit_range units = units_of(*p.previous, replica, s);
+    for (std::uint32_t u = units.first; u < units.last; ++u) {
+      if (at[u].empty())
+        return 0;
+      most = std::max(most, at[u].size());
+    }
+  }
+  return std::uint32_t(most);
+}
+
+bool same_stages(const replica_place& a, const replica_place& b) {
+  return std::ranges::equal(
+    a.stages, b.stages, [](const stage_place& x, const stage_place& y) {
+      return x.where == y.where && x.first_block == y.first_block
+             && x.last_block == y.last_block;
+    });
+}
+
+/// Deals the microbatches out to all replicas, one at least to each.
+void deal(const layout_problem& p, std::vector<replica_place>& replicas) {
+  cost_model model(p);
+  auto places = model.indexed(replicas);
+  if (!places)
+    return;
+  model.use(*places);
+  const auto count = std::uint32_t(places->size());
+  std::vector<std::uint64_t> busy(model.size());
+  std::vector<std::uint32_t> dealt(count);
+  /// The busiest of its members, with a portion more.
+  auto give = [&](std::uint32_t r, std::uint32_t portion, auto&& each) {
+    const auto& stages = (*places)[r].stages;
+    std::uint64_t most = 0;
+    std::map<cost_model::index, std::uint64_t> more;
+    for (const cost_model::stage& s : stages) {
+      const auto pace = model.pace_of(s.who);
+      const std::uint64_t once = muldiv(pace.block, s.last - s.first, 1)
+                                 + (&s == &stages.back() ? pace.head : 0);
+      std::uint64_t& all = more[s.who];
+      all = std::min(all + muldiv(once, portion, 1), cost_never);
+    }
+    for (const auto& [who, ns] : more) {
+      const std::uint64_t then = std::min(busy[who] + ns, cost_never);
+      most = std::max(most, then);
+      each(who, then);
+    }
+    return most;
+  };
+  const std::uint32_t all = p.job.microbatches;
+  const std::uint32_t portion = (all + deals_max - 1) / deals_max;
+  std::uint32_t left = all;
+  auto take = [&](std::uint32_t r, std::uint32_t n) {
+    give(r, n,
+         [&](cost_model::index who, std::uint64_t then) { busy[who] = then; });
+    dealt[r] += n;
+    left -= n;
+  };
+  for (std::uint32_t r = 0; r < count; ++r)
+    take(r, 1);
+  while (left > 0) {
+    const std::uint32_t n = std::min(portion, left);
+    std::pair<std::uint64_t, std::uint32_t> best{~std::uint64_t{0}, 0};
+    std::uint32_t to = 0;
+    for (std::uint32_t r = 0; r < count; ++r)
+      if (const std::pair rank{give(r, n, [](auto, auto) {}), dealt[r]};
+          rank < best) {
+        best = rank;
+        to = r;
+      }
+    take(to, n);
+  }
+  std::uint32_t next = 0;
+  for (std::uint32_t r = 0; r < count; ++r) {
+    replicas[r].first_microbatch = next;
+    next += dealt[r];
+    replicas[r].last_microbatch = next;
+  }
+}
+
+} // namespace
+
+bool runs_all(const job_entry& job,
+              const std::vector<replica_place>& replicas) {
+  std::uint32_t next = 0;
+  for (const replica_place& r : replicas) {
+    if (r.stages.empty() || r.first_microbatch != next
+        || r.last_microbatch <= next)
+      return false;
+    next = r.last_microbatch;
+    std::uint32_t block = 0;
+    for (const stage_place& s : r.stages) {
+      if (s.first_block != block || s.last_block < block)
+        return false;
+      block = s.last_block;
+    }
+    if (block != job.blocks)
+      return false;
+  }
+  return next == job.microbatches;
+}
+
+bool is_sound(const job_entry& job, const assignment& a) {
+  const auto units = [&](const follower_place& f) {
+    return f.first_unit <= f.last_unit && f.last_unit <= job.blocks + 2;
+  };
+  const auto stage = [&](const stage_place& s) {
+    return s.first_block <= s.last_block && s.last_block <= job.blocks;
+  };
+  const auto replica = [&](const replica_place& r) {
+    return !r.stages.empty() && std::ranges::all_of(r.stages, stage)
+           && r.first_microbatch <= r.last_microbatch
+           && r.last_microbatch <= job.microbatches;
+  };
+  return std::ranges::all_of(a.replicas, replica)
+         && std::ranges::all_of(a.followers, units)
+         && std::ranges::all_of(a.arriving, units)
+         && (a.arriving.empty() || runs_all(job, a.replicas));
+}
+
+std::vector<replica_place> detour(const layout_problem& p) {
+  if (!p.previous || !runs_all(p.job, p.previous->replicas))
+    return {};
+  const auto& before = p.previous->replicas;
+  const holders at = holders_of(p);
+  std::vector<replica_place> out, others;
+  bool changed = false;
+  for (std::uint32_t r = 0; r < before.size(); ++r) {
+    const bool whole = std::ranges::all_of(
+      before[r].stages, [&](const stage_place& s) { return able(p, s.where); });
+    if (whole) {
+      out.push_back(before[r]);
+      continue;
+    }
+    changed = true;
+    const std::uint32_t n = ways(p, r, at);
+    if (n == 0)
+      return {};
+    for (std::uint32_t turn = 0; turn < n; ++turn)
+      (turn == 0 ? out : others).push_back(replaced(p, r, at, turn));
+  }
+  if (!changed)
+    return out;
+  // One way around at least for each; more where there is something to share.
+  const std::size_t most = std::min<std::size_t>(
+    p.job.microbatches, std::max(before.size(), detour_replicas_max));
+  std::vector<replica_place> distinct;
+  for (auto* some : {&out, &others})
+    for (replica_place& r : *some)
+      if (distinct.size() < most
+          && std::ranges::none_of(distinct, [&](const replica_place& d) {
+               return same_stages(d, r);
+             }))
+        distinct.push_back(std::move(r));
+  for (const replica_place& r : distinct)
+    if (r.stages.size() > pipeline_stages_max)
+      return {}; // more than an assignment can state
+  deal(p, distinct);
+  return distinct;
+}
+
+namespace {
+
+/// By member, the units of each of its stages: the embedding is 0, block b is
+/// b + 1, the head is last.
+std::map<member_id, std::vector<unit_range>>
+units_by_member(const std::vector<replica_place>& replicas) {
+  std::map<member_id, std::vector<unit_range>> out;
+  for (const replica_place& r : replicas)
+    for (const stage_place& s : r.stages)
+      out[s.where].push_back(
+        {&s == &r.stages.front() ? 0 : s.first_block + 1,
+         s.last_block + (&s == &r.stages.back() ? 2u : 1u)});
+  return out;
+}
+
+} // namespace
+
+bool makes_detour(const std::vector<replica_place>& replicas) {
+  for (const auto& [who, ranges] : units_by_member(replicas))
+    for (std::size_t b = 0; b < ranges.size(); ++b)
+      for (std::size_t a = 0; a < b; ++a)
+        if (ranges[a].first < ranges[b].last
+            && ranges[b].first < ranges[a].last)
+          return true;
+  return false;
+}
+
+std::uint32_t replica_count(const std::vector<replica_place>& replicas) {
+  // From where to where a member has some, as steps up and down.
+  std::map<std::uint32_t, std::int32_t> change;
+  auto all = units_by_member(replicas);
+  for (auto& [who, ranges] : all) {
+    std::ranges::sort(ranges, {}, &unit_range::first);
+    std::uint32_t end = 0;
+    for (const unit_range& x : ranges) {
+      const std::uint32_t first = std::max(x.first, end);
+      if (first >= x.last)
+        continue;
+      ++change[first];
+      --change[x.last];
+      end = x.last;
+    }
+  }
+  std::int32_t now = 0, most = 0;
+  for (const auto& [unit, by] : change)
+    most = std::max(most, now += by);
+  return std::uint32_t(most);
+}
+
+} // namespace shoal::core

@@ -1,0 +1,211 @@
+// runtime/core/planning/placement.cpp -- roles, keepers, sealers.
+#include "runtime/core/planning/placement.hpp"
+
+#include <algorithm>
+#include <set>
+#include <string>
+
+namespace shoal::core {
+namespace {
+
+const member* present(const view& v, const member_id& id) {
+  const member* m = find_member(v, id.peer);
+  return m && m->id == id ? m : nullptr;
+}
+
+/// Of those that take part, who should tell the others how the run goes:
+/// `wanted`, unless others are heard by more members, or by the submitter.
+member_id
+best_heard(const view& v, const peer_id& submitter,
+           const std::vector<member_id>& taking_part, const member_id& wanted) {
+  auto unheard = [&](const member_id& id) {
+    std::size_t count = is_cut(v, id.peer, submitter) ? v.members.size() : 0;
+    for (const cut_pair& c : v.cuts)
+      count += c.low == id || c.high == id;
+    return count;
+  };
+  member_id best = wanted;
+  if (!v.cuts.empty())
+    for (const member_id& id : taking_part)
+      if (unheard(id) < unheard(best))
+        best = id;
+  return best;
+}
+
+/// Whether some worker cannot be reached: then it takes no part.
+bool cut_off(const view& v, const layout_problem& p, const member_id& id) {
+  if (v.cuts.empty())
+    return false;
+  return std::ranges::any_of(p.members, [&](const member* m) {
+    return m->id != id && is_cut(v, m->id.peer, id.peer);
+  });
+}
+
+/// All that compute or follow, and the hosts that they are on.
+struct taking_part {
+  std::set<member_id> members;
+  std::set<std::string> hosts;
+};
+
+taking_part who_takes_part(const assignment& a, const view& v) {
+  taking_part out;
+  for (const member_id& id : workers(a.replicas))
+    out.members.insert(id);
+  for (const follower_place& f : a.followers)
+    out.members.insert(f.where);
+  for (const member_id& id : out.members)
+    if (const member* m = present(v, id); m && !m->host.empty())
+      out.hosts.insert(m->host);
+  return out;
+}
+
+} // namespace
+
+bool usable(const member& m, member_state state) {
+  return m.state == state && !m.witness && m.device.mflops > 0;
+}
+
+member_state working_state(const view& v) {
+  for (const member& m : v.members)
+    if (usable(m, member_state::active))
+      return member_state::active;
+  return member_state::leaving;
+}
+
+std::vector<member_id> workers(const std::vector<replica_place>& replicas) {
+  std::set<member_id> out;
+  for (const replica_place& r : replicas)
+    for (const stage_place& s : r.stages)
+      out.insert(s.where);
+  return {out.begin(), out.end()};
+}
+
+std::vector<const member*>
+able_members(const view& v, const assignment* previous) {
+  const member_state state = working_state(v);
+  std::vector<const member*> members;
+  for (const member& m : v.members)
+    if (usable(m, state))
+      members.push_back(&m);
+  const auto had =
+    workers(previous ? previous->replicas : decltype(previous->replicas){});
+  auto worth = [&](const member* m) {
+    const std::uint64_t speed = std::min(m->device.mflops, cost_never / 32);
+    return speed * 10 + (std::ranges::binary_search(had, m->id) ? speed : 0);
+  };
+  for (;;) {
+    std::map<const member*, std::uint64_t> against; // worth of those cut off
+    for (const cut_pair& c : v.cuts) {
+      auto low =
+        std::ranges::find(members, c.low, [](auto* m) { return m->id; });
+      auto high =
+        std::ranges::find(members, c.high, [](auto* m) { return m->id; });
+      if (low == members.end() || high == members.end())
+        continue;
+      against[*low] += worth(*high);
+      against[*high] += worth(*low);
+    }
+    // Who is worth least beside those whom that would keep; a tie: high id.
+    __extension__ using wide = unsigned __int128;
+    const member* out = nullptr;
+    for (const member* m : members)
+      if (against.contains(m)
+          && (!out
+              || wide(worth(m)) * against[out]
+                   <= wide(worth(out)) * against[m]))
+        out = m;
+    if (!out)
+      return members;
+    std::erase(members, out);
+  }
+}
+
+void place_roles(assignment& a, const view& v, const peer_id& submitter,
+                 const assignment* previous) {
+  if (a.replicas.empty())
+    return;
+  const std::vector<member_id> taking_part = workers(a.replicas);
+  auto here = [&](const member_id& id) {
+    return std::ranges::binary_search(taking_part, id);
+  };
+  auto stay = [&](const member_id& id, const member_id& otherwise) {
+    return here(id) ? id : otherwise;
+  };
+  const assignment was = previous ? *previous : assignment{};
+  const auto& stages = a.replicas.front().stages;
+  const member_id &first = stages.front().where, &last = stages.back().where;
+  // Who does not keep the data would have to fetch it first.
+  const auto kept = std::ranges::find_if(was.keepers, here);
+  a.data_source =
+    stay(was.data_source, kept == was.keepers.end() ? first : *kept);
+  a.checkpointer = stay(was.checkpointer, first);
+  a.evaluator = stay(was.evaluator, last);
+  a.reporter = stay(was.reporter, last);
+  for (member_id* id : {&a.checkpointer, &a.evaluator, &a.reporter})
+    *id = best_heard(v, submitter, taking_part, *id);
+}
+
+void place_keepers(assignment& a, const view& v, const layout_problem& p,
+                   const assignment* previous) {
+  const std::size_t wanted =
+    std::max<std::size_t>(keepers_min, p.job.want_copies + 1);
+  const auto able = [&](const member* m, bool any_kind) {
+    return m && m->state == working_state(v) && (any_kind || !m->witness)
+           && !cut_off(v, p, m->id);
+  };
+  const auto add = [&](const member* m, bool any_kind, std::size_t most) {
+    if (able(m, any_kind) && a.keepers.size() < most
+        && std::ranges::find(a.keepers, m->id) == a.keepers.end())
+      a.keepers.push_back(m->id);
+  };
+  if (previous)
+    for (const member_id& id : previous->keepers)
+      add(present(v, id), true, wanted + 1);
+  const bool kept = previous && previous->keepers == a.keepers;
+  if (!previous || previous->keepers.empty())
+    add(find_member(v, p.job.submitter), true, wanted); // it has them already
+  if (!a.replicas.empty())
+    for (const member_id& id :
+         {a.data_source, a.checkpointer, a.evaluator, a.reporter})
+      add(present(v, id), false, wanted);
+  for (const member_id& id : workers(a.replicas))
+    add(present(v, id), false, wanted);
+  add(find_member(v, p.job.submitter), true, wanted);
+  for (const member& m : v.members)
+    add(&m, false, wanted);
+  const bool moved = !kept || previous->replicas != a.replicas
+                     || previous->followers != a.followers;
+  if (const taking_part at_work = who_takes_part(a, v);
+      moved && std::ranges::all_of(a.keepers, [&](const member_id& id) {
+        return at_work.members.contains(id);
+      }))
+    for (const bool elsewhere : {true, false})
+      for (const member& m : v.members)
+        if (!at_work.members.contains(m.id)
+            && elsewhere != at_work.hosts.contains(m.host))
+          add(&m, false, wanted + 1);
+  std::ranges::sort(a.keepers);
+}
+
+void place_sealers(assignment& a, const view& v, const layout_problem& p,
+                   const assignment* previous) {
+  std::set<member_id> all(a.keepers.begin(), a.keepers.end());
+  for (const member_id& id : workers(a.replicas))
+    all.insert(id);
+  for (const auto* places : {&a.followers, &a.arriving})
+    for (const follower_place& f : *places)
+      all.insert(f.where);
+  if (previous) {
+    auto keep = [&](const std::vector<member_id>& ids) {
+      for (const member_id& id : ids)
+        if (present(v, id) && !cut_off(v, p, id))
+          all.insert(id);
+    };
+    keep(previous->sealers);
+    keep(workers(previous->replicas));
+    keep(previous->keepers);
+  }
+  a.sealers.assign(all.begin(), all.end());
+}
+
+} // namespace shoal::core

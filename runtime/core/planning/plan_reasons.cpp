@@ -1,0 +1,327 @@
+// runtime/core/planning/plan_reasons.cpp -- causes, from a view and its plan.
+#include "runtime/core/planning/plan_reasons.hpp"
+
+#include "runtime/core/planning/detours.hpp"
+#include "runtime/core/planning/followers.hpp"
+#include "runtime/core/planning/host_memory.hpp"
+#include "runtime/core/planning/layout.hpp"
+#include "runtime/core/planning/placement.hpp"
+#include "runtime/core/schedule/schedule.hpp"
+
+#include <algorithm>
+#include <set>
+
+namespace shoal::core {
+namespace {
+
+std::string count(std::uint64_t n, const char* what) {
+  return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
+}
+
+const assignment* previous_of(const view& v, job_id job) {
+  const auto was = std::ranges::find(v.previous, job, &assignment::job);
+  return was == v.previous.end() ? nullptr : &*was;
+}
+
+/// "there are 2 peers that compute", which is what most wishes fail for.
+std::string so_many_compute(std::size_t able) {
+  return able == 1 ? "only 1 peer computes"
+                   : "only " + count(able, "peer") + " compute";
+}
+
+class wishes {
+public:
+  wishes(const view& v, const job_entry& job, const assignment& a)
+    : job_(job), a_(a), able_(able_members(v, previous_of(v, job.id)).size()) {
+    for (const replica_place& r : a.replicas) {
+      std::set<member_id> distinct;
+      for (const stage_place& s : r.stages)
+        distinct.insert(s.where);
+      stages_ = std::min(stages_, std::uint32_t(r.stages.size()));
+      deepest_ = std::max(deepest_, std::uint32_t(r.stages.size()));
+      peers_of_one_ = std::min(peers_of_one_, std::uint32_t(distinct.size()));
+    }
+  }
+
+  std::vector<unheld_wish> all() {
+    replicas();
+    stages();
+    schedule();
+    copies();
+    return std::move(out_);
+  }
+
+private:
+  void
+  add(const char* key, std::string wanted, std::string got, std::string why) {
+    out_.push_back({key, std::move(wanted), std::move(got), std::move(why)});
+  }
+
+  void replicas() {
+    const std::uint32_t got = replica_count(a_.replicas);
+    if (job_.want_replicas <= 0 || got >= std::uint32_t(job_.want_replicas))
+      return;
+    const auto wanted = std::uint32_t(job_.want_replicas);
+    const std::uint64_t deep = std::max(1, job_.want_stages);
+    std::string why = "more do not fit in these peers' memory";
+    if (wanted > job_.microbatches)
+      why = "a step has " + std::to_string(job_.microbatches)
+            + (job_.microbatches == 1 ? " microbatch" : " microbatches");
+    else if (wanted * deep > able_)
+      why = so_many_compute(able_)
+            + (deep > 1 ? ", for stages on peers of their own" : "");
+    else if (!a_.arriving.empty())
+      why = "their state is on its way";
+    add("parallelism.data_parallel_replicate_degree", std::to_string(wanted),
+        count(got, "replica"), why);
+  }
+
+  void stages() {
+    if (job_.want_stages <= 0)
+      return;
+    const auto wanted = std::uint32_t(job_.want_stages);
+    const char* const key = "parallelism.pipeline_parallel_degree";
+    // Schedules may cut a peer's stage in several runs (want_virtual).
+    if (deepest_ < wanted) {
+      add(key, std::to_string(wanted), count(deepest_, "stage"),
+          "the model has " + count(job_.blocks, "layer"));
+    } else if (peers_of_one_ < wanted) {
+      add(key, std::to_string(wanted),
+          "all stages of a replica on " + count(peers_of_one_, "peer"),
+          able_ < wanted * std::uint64_t(std::max(1, job_.want_replicas))
+            ? so_many_compute(able_)
+          : !a_.arriving.empty()
+            ? "their state is on its way"
+            : "no other peers have the memory for a stage");
+    }
+  }
+
+  void schedule() {
+    const schedule_kind wanted =
+      job_.want_schedule.value_or(schedule_kind::one_f_one_b);
+    if (wanted == schedule_kind::one_f_one_b || a_.schedule == wanted)
+      return;
+    const bool single = peers_of_one_ < 2;
+    add("parallelism.pipeline_parallel_schedule", to_text(wanted),
+        single ? "no pipeline" : to_text(a_.schedule),
+        single ? "a replica has all layers on one peer"
+               : "the peers' layers or memory are too few for it");
+  }
+
+  void copies() {
+    const std::uint32_t got = holders_min(a_, job_.blocks) - 1;
+    if (got < job_.want_copies) {
+      std::string why = "no other peer has the memory for it";
+      if (!a_.arriving.empty())
+        why = "more are being made";
+      else if (able_ <= std::size_t{got} + 1)
+        why = able_ == 1 ? "there is no other peer" : so_many_compute(able_);
+      add("fault_tolerance.copies", std::to_string(job_.want_copies),
+          got == 0   ? "no copy in memory"
+          : got == 1 ? "1 copy in memory"
+                     : std::to_string(got) + " copies in memory",
+          why);
+    }
+    if (job_.want_copy_every > 1 && !a_.followers.empty()
+        && a_.copy_every != job_.want_copy_every)
+      add("fault_tolerance.copy_every", std::to_string(job_.want_copy_every),
+          "every step", "two copies of the state do not fit in memory");
+  }
+
+  const job_entry& job_;
+  const assignment& a_;
+  std::size_t able_;
+  std::uint32_t stages_ = ~0u;       ///< fewest of a replica
+  std::uint32_t deepest_ = 0;        ///< most
+  std::uint32_t peers_of_one_ = ~0u; ///< of the replica with fewest
+  std::vector<unheld_wish> out_;
+};
+
+std::string name_in(const view& v, const member_id& id) {
+  const member* m = find_member(v, id.peer);
+  return m && !m->name.empty() ? m->name : short_name(id.peer);
+}
+
+/// Why nobody asks a member to work that could.
+class idleness {
+public:
+  idleness(const view& v, const job_entry& job, const assignment& a)
+    : v_(v), job_(job), a_(a), able_(able_members(v, previous_of(v, job.id))),
+      at_work_(workers(a.replicas)), memory_(memory_for_jobs(v, v.previous)) {
+    for (const assignment& other : v.previous)
+      if (const job_entry* o = find_job(v, other.job);
+          o && other.job != a.job && o->state == job_state::running)
+        for (const member_id& id : workers(other.replicas))
+          elsewhere_.insert(id);
+  }
+
+  std::string why(const member& m) const {
+    if (m.witness)
+      return "only votes (--witness)";
+    if (m.state == member_state::leaving)
+      return "is leaving";
+    if (m.state == member_state::joining)
+      return "is joining";
+    if (m.device.mflops == 0)
+      return "has no measured speed";
+    if (std::ranges::find(able_, &m) == able_.end())
+      return "cannot reach all others";
+    if (elsewhere_.contains(m.id))
+      return "works for another job";
+    if (const std::string wish = wished(); !wish.empty())
+      return wish;
+    const std::uint64_t least = job_.block_state_bytes + job_.activation_bytes;
+    if (const auto at = memory_.find(m.id.peer);
+        at == memory_.end() || at->second < least)
+      return "has too little memory for a layer";
+    if (const std::string with = sharing_with(m); !with.empty())
+      return "shares its host's cores with " + with;
+    const assignment* before = previous_of(v_, job_.id);
+    return before && before->replicas == a_.replicas
+             ? "a layout with it would be less than "
+                 + std::to_string(keep_percent) + " % faster"
+             : "no layout with it is faster";
+  }
+
+private:
+  /// Where the run file asks for as many as there are.
+  std::string wished() const {
+    const std::uint64_t replicas = replica_count(a_.replicas);
+    const bool by_replicas =
+      job_.want_replicas > 0 && replicas >= std::uint64_t(job_.want_replicas);
+    const bool by_stages = job_.want_stages > 0;
+    if (by_replicas && by_stages)
+      return "the run asks for " + count(replicas, "replica") + " of "
+             + count(std::uint64_t(job_.want_stages), "stage");
+    const std::size_t left =
+      able_.size() - std::min(able_.size(), at_work_.size());
+    if (by_stages && stages_apart(job_, a_.replicas)
+        && left < wanted_stages(job_))
+      return "another replica would need " + count(wanted_stages(job_), "peer")
+             + " for its stages";
+    if (by_replicas && job_.blocks == 1)
+      return "the run asks for " + count(replicas, "replica") + " of 1 layer";
+    if (replicas == job_.microbatches
+        && at_work_.size() == replicas * std::max(1u, job_.blocks))
+      return "each layer of each microbatch has a peer already";
+    return {};
+  }
+
+  std::string sharing_with(const member& m) const {
+    if (m.host.empty() || m.device.kind != "cpu" || m.device.host_threads == 0)
+      return {};
+    std::uint64_t threads = m.device.threads;
+    std::string names;
+    for (const member& other : v_.members)
+      if (other.host == m.host
+          && std::ranges::binary_search(at_work_, other.id)) {
+        threads += other.device.threads;
+        names += (names.empty() ? "" : ", ") + name_in(v_, other.id);
+      }
+    return threads > m.device.host_threads ? names : std::string{};
+  }
+
+  const view& v_;
+  const job_entry& job_;
+  const assignment& a_;
+  std::vector<const member*> able_;
+  std::vector<member_id> at_work_;
+  std::set<member_id> elsewhere_;
+  memory_by_peer memory_;
+};
+
+} // namespace
+
+std::vector<unheld_wish> unheld_wishes(const view& v, const assignment& a) {
+  const job_entry* job = find_job(v, a.job);
+  if (!job || a.replicas.empty())
+    return {};
+  return wishes(v, *job, a).all();
+}
+
+std::string to_text(const unheld_wish& w) {
+  const auto dot = w.key.find('.');
+  return (dot == std::string::npos ? w.key : w.key.substr(dot + 1)) + " = "
+         + w.wanted + ": " + w.got + ", as " + w.why;
+}
+
+std::vector<idle_member> idle_members(const view& v, const assignment& a) {
+  const job_entry* job = find_job(v, a.job);
+  if (!job || a.replicas.empty())
+    return {};
+  std::set<member_id> used;
+  for (const member_id& id : workers(a.replicas))
+    used.insert(id);
+  for (const auto* places : {&a.followers, &a.arriving})
+    for (const follower_place& f : *places)
+      used.insert(f.where);
+  std::optional<idleness> idle; // of many members all may be used
+  std::vector<idle_member> out;
+  for (const member& m : v.members)
+    if (!used.contains(m.id)) {
+      if (!idle)
+        idle.emplace(v, *job, a);
+      out.push_back({m.id, idle->why(m)});
+    }
+  return out;
+}
+
+std::map<member_id, memory_kinds>
+memory_of(const job_entry& job, const assignment& a) {
+  std::map<member_id, memory_kinds> out;
+  for (const replica_place& r : a.replicas) {
+    const auto stages = std::uint32_t(r.stages.size());
+    const std::uint32_t microbatches = r.last_microbatch - r.first_microbatch;
+    for (std::uint32_t s = 0; s < stages; ++s) {
+      const stage_place& at = r.stages[s];
+      const std::uint64_t live =
+        at.kept_max > 0 ? std::min(at.kept_max, microbatches)
+                        : live_microbatches_max(s, stages, microbatches);
+      const std::uint64_t blocks = at.last_block - at.first_block;
+      const std::uint64_t state =
+        muldiv(blocks, job.block_state_bytes, 1)
+        + (s == 0 ? job.embed_state_bytes : 0)
+        + (s + 1 == stages ? job.head_state_bytes : 0);
+      memory_kinds& m = out[at.where];
+      m.parameters += state / state_parts;
+      m.gradients += state / state_parts;
+      m.optimizer += state - 2 * (state / state_parts);
+      m.activations += muldiv(blocks, job.activation_bytes * live, 1);
+    }
+  }
+  for (const auto& [who, bytes] : copy_bytes(job, a))
+    out[who].copies += bytes;
+  return out;
+}
+
+std::uint64_t step_flops(const job_entry& job) {
+  return muldiv(job.microbatches,
+                muldiv(job.blocks, job.block_flops, 1) + job.head_flops, 1);
+}
+
+std::uint64_t mflops_of(const view& v, const assignment& a) {
+  struct host {
+    std::uint64_t mflops = 0, threads = 0, cores = 0;
+  };
+  std::map<std::string, host> hosts;
+  for (const member_id& id : workers(a.replicas)) {
+    const member* m = find_member(v, id.peer);
+    if (!m)
+      continue;
+    // Devices of their own share nothing; nor do hosts that nobody knows.
+    const bool alone = m->host.empty() || m->device.kind != "cpu";
+    host& h = hosts[alone ? "/" + to_hex(id.peer) : m->host];
+    h.mflops = std::min(h.mflops + m->device.mflops, cost_never);
+    h.threads += m->device.threads;
+    if (!alone)
+      h.cores = std::max<std::uint64_t>(h.cores, m->device.host_threads);
+  }
+  std::uint64_t sum = 0;
+  for (const auto& [name, h] : hosts)
+    sum += h.cores > 0 && h.threads > h.cores
+             ? muldiv(h.mflops, h.cores, h.threads)
+             : h.mflops;
+  return sum;
+}
+
+} // namespace shoal::core

@@ -1,0 +1,33 @@
+// runtime/core/text/nearest.hpp -- what somebody who has mistyped a word has meant.
+//
+// One function for keys, flags, variables, tables and commands, so that all of
+// them are as forgiving.
+//
+// Threads: pure functions. Cost: the product of both words' lengths, each.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace shoal::core {
+
+/// How many letters must be added, left out, replaced, or swapped with the next
+/// one to make `b` of `a`; each place is changed once.
+[[nodiscard]] std::size_t edit_distance(std::string_view a, std::string_view b);
+
+/// The nearest of `known`, the first of several; "" if each is more than
+/// `distance_max` away.
+[[nodiscard]] std::string_view
+nearest(std::string_view word, const std::vector<std::string_view>& known,
+        std::size_t distance_max);
+
+/// "; did you mean 'X'?", or "" where no known word is near: more than three
+/// changes (or a third of a long word) make another word. @param prefix what
+/// stands before each known word, such as "--"
+[[nodiscard]] std::string
+did_you_mean(std::string_view word, const std::vector<std::string_view>& known,
+             std::string_view prefix = {});
+
+} // namespace shoal::core

@@ -1,0 +1,25 @@
+// runtime/jobs/plan_json.hpp -- what of a plan is not as asked, as JSON.
+//
+// Both `shoal status --json` and `shoal plan --json` have these lists.
+#pragma once
+
+#include "runtime/core/view.hpp"
+#include "runtime/files/field_text.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <vector>
+
+namespace shoal::runtime {
+
+/// Wishes of the run file that the plan does not fulfil.
+nlohmann::ordered_json
+unheld_json(const core::view& v, const core::assignment& a);
+std::vector<field_text> unheld_fields();
+
+/// Members that compute nothing for the job.
+nlohmann::ordered_json
+idle_json(const core::view& v, const core::assignment& a);
+std::vector<field_text> idle_fields();
+
+} // namespace shoal::runtime

@@ -1,0 +1,377 @@
+// runtime/links/paired_ways.cpp -- opens, offers, connects, and says why not.
+#include "runtime/links/paired_ways.hpp"
+
+#include "runtime/core/setup_error.hpp"
+#include "transport/paired/address.hpp"
+#include "transport/shm/arena.hpp"
+#include "transport/shm/fabric.hpp"
+#include "transport/ucx/devices.hpp"
+#include "transport/ucx/fabric.hpp"
+
+#include <algorithm>
+
+namespace shoal::runtime {
+
+namespace ucx = transport::ucx;
+using std::chrono::steady_clock;
+using transport::paired::medium;
+
+namespace {
+
+/// Offers to a peer before TLS is good enough; each waits longer than the
+/// last. From the second on the next best way is tried as well.
+constexpr int tries_max = 5;
+constexpr int tries_before_next = 2;
+constexpr std::chrono::seconds retry{2};
+/// Each end begins when the other's offer comes: longer than from any offer to
+/// the next, and than a node that asks to be admitted is kept waiting, whose
+/// offers are not heard until then.
+static_assert(paired_ways::patience > tries_max * retry);
+
+std::vector<ucx::network> parsed(const std::vector<std::string>& texts) {
+  std::vector<ucx::network> out;
+  for (const auto& text : texts) {
+    const auto n = ucx::parse_network(text);
+    if (!n)
+      throw usage_error("fabric.trusted_networks: '" + text
+                        + "' is no network such as 10.1.0.0/16 or fd00::/8");
+    out.push_back(*n);
+  }
+  return out;
+}
+
+std::string joined(const std::vector<std::string>& list) {
+  std::string out;
+  for (const auto& item : list)
+    out += (out.empty() ? "" : ",") + item;
+  return out;
+}
+
+} // namespace
+
+void check(const fabric_choice& c) {
+  bool known = false;
+  for (const char* name : {"auto", "tls", "shm", "rdma", "ucx-tcp"})
+    known = known || c.force == name;
+  if (!known)
+    throw usage_error("fabric.force is '" + c.force
+                      + "'; expected auto, tls, shm, rdma or ucx-tcp");
+  for (const auto& name : c.exclude)
+    if (name != "shm" && name != "rdma" && name != "ucx-tcp")
+      throw usage_error("fabric.exclude has '" + name
+                        + "'; expected shm, rdma or ucx-tcp");
+  if ((c.force == "rdma" || c.force == "ucx-tcp") && c.trusted.empty())
+    throw usage_error("fabric.force = " + c.force
+                      + " needs fabric.trusted_networks, such as 10.1.0.0/16: "
+                        "whoever is in such a network can read and write this "
+                        "process's memory");
+  (void)parsed(c.trusted);
+}
+
+struct paired_ways::way {
+  fabric_kind kind = fabric_kind::shm;
+  medium over = medium::shared_memory;
+  std::size_t index = 0;
+  std::unique_ptr<handler> events;
+  std::unique_ptr<transport::fabric> fabric;
+  std::atomic<transport::fabric*> ready{nullptr}; ///< set by open()
+  std::string self;                               ///< address; set before ready
+  std::string why;                                ///< not open
+};
+
+class paired_ways::handler final : public transport::fabric_handler {
+public:
+  handler(paired_ways& owner, way& w) : owner_(owner), way_(w) {}
+  void up(const transport::peer_info& peer) override {
+    owner_.changed(way_, peer.id, true, {});
+  }
+  void down(const core::peer_id& peer, std::error_code why) override {
+    owner_.changed(way_, peer, false, why.message());
+  }
+  void message(const core::peer_id&, std::span<const std::byte>) override {
+    // Control messages go by TLS alone.
+  }
+  void
+  connect_failed(const std::string& address, std::error_code why) override {
+    owner_.failed(way_, address, why);
+  }
+
+private:
+  paired_ways& owner_;
+  way& way_;
+};
+
+paired_ways::paired_ways(config c) : config_(std::move(c)) {
+  constexpr std::pair<fabric_kind, medium> kinds[count] = {
+    {fabric_kind::shm, medium::shared_memory},
+    {fabric_kind::rdma, medium::rdma},
+    {fabric_kind::ucx_tcp, medium::tcp}};
+  for (std::size_t i = 0; i < count; ++i) {
+    ways_[i] = std::make_unique<way>();
+    ways_[i]->kind = kinds[i].first;
+    ways_[i]->over = kinds[i].second;
+    ways_[i]->index = i;
+    ways_[i]->events = std::make_unique<handler>(*this, *ways_[i]);
+  }
+}
+
+paired_ways::~paired_ways() {
+  close();
+}
+
+void paired_ways::open() {
+  for (const auto& w : ways_)
+    open(*w);
+}
+
+/// Why a fabric must not be opened; empty if it may be.
+static std::string turned_off(const fabric_choice& may, fabric_kind kind) {
+  if (may.force != "auto" && may.force != name_of(kind))
+    return "turned off: fabric.force = " + may.force;
+  if (std::count(may.exclude.begin(), may.exclude.end(), name_of(kind)) != 0)
+    return "turned off: fabric.exclude";
+  if (kind == fabric_kind::shm && !may.shared_memory)
+    return "turned off: --no-shared-memory";
+  return "";
+}
+
+std::shared_ptr<transport::shm::arena>
+make_tensor_memory(const fabric_choice& may,
+                   const std::function<void(const std::string&)>& say) {
+  if (!turned_off(may, fabric_kind::shm).empty())
+    return nullptr;
+  try {
+    return std::make_shared<transport::shm::arena>();
+  } catch (const std::exception& e) {
+    say(std::string("[node] tensors are not in memory that peers of this "
+                    "machine can read (")
+        + e.what() + "): they are copied twice");
+    return nullptr;
+  }
+}
+
+/// Why `w` must not be opened; empty if it may be.
+std::string paired_ways::reason_to_close(const way& w) const {
+  const fabric_choice& may = config_.may;
+  if (auto why = turned_off(may, w.kind); !why.empty())
+    return why;
+  if (w.kind == fabric_kind::shm)
+    return "";
+  if (may.trusted.empty())
+    return "fabric.trusted_networks is empty";
+  // Not unasked: a fault of UCX may end the process (transport/README.md).
+  return w.kind == fabric_kind::ucx_tcp && !may.ucx_tcp && may.force == "auto"
+           ? "not asked for: fabric.ucx_tcp"
+           : "";
+}
+
+/// Makes the fabric of `w`. @throws what it cannot be for
+std::unique_ptr<transport::fabric> paired_ways::make(way& w) {
+  ucx::config c;
+  c.self = config_.self;
+  c.instance = config_.instance;
+  c.log = [this](std::string_view line) { config_.say(std::string(line)); };
+  c.hello_timeout = config_.hello_timeout;
+  if (w.over == medium::shared_memory)
+    return std::make_unique<transport::shm::fabric>(c, *w.events,
+                                                    config_.memory);
+  const auto networks = parsed(config_.may.trusted);
+  c.over = w.over;
+  c.trusted = networks;
+  c.devices = joined(w.over == medium::rdma ? ucx::rdma_devices(networks)
+                                            : ucx::tcp_devices(networks));
+  if (c.devices.empty())
+    throw setup_error(std::string(w.over == medium::rdma
+                                    ? "no active RDMA port"
+                                    : "no network interface")
+                      + " has an address in fabric.trusted_networks");
+  return std::make_unique<ucx::fabric>(std::move(c), *w.events);
+}
+
+void paired_ways::open(way& w) {
+  std::string why = reason_to_close(w);
+  if (why.empty())
+    try {
+      w.fabric = make(w);
+      w.self = w.fabric->local_address();
+    } catch (const std::exception& e) {
+      why = e.what();
+      w.fabric.reset();
+      config_.say(std::string("[node] no ") + name_of(w.kind) + " ("
+                  + why.substr(0, why.find('\n')) + "): using the next best");
+    }
+  {
+    std::lock_guard lock(mutex_);
+    w.why = why.substr(0, why.find('\n'));
+  }
+  if (!w.fabric)
+    return;
+  config_.links->add_fabric(w.kind, *w.fabric);
+  w.ready = w.fabric.get();
+}
+
+void paired_ways::close() {
+  for (const auto& w : ways_)
+    if (w->fabric)
+      w->fabric->close();
+}
+
+void paired_ways::peer_up(const core::peer_id& peer) {
+  std::lock_guard lock(mutex_);
+  peers_[peer] = {};
+}
+
+void paired_ways::peer_down(const core::peer_id& peer) {
+  {
+    std::lock_guard lock(mutex_);
+    peers_.erase(peer);
+  }
+  for (const auto& w : ways_)
+    if (transport::fabric* f = w->ready)
+      f->drop(peer);
+}
+
+void paired_ways::take(const core::peer_id& from,
+                       const paired_address& address) {
+  std::string text(reinterpret_cast<const char*>(address.address.data()),
+                   address.address.size());
+  const auto parsed = transport::paired::parse_address(text);
+  // A fabric believes the name in an address; TLS has proved the sender's.
+  if (!parsed || parsed->peer != from
+      || parsed->role != transport::peer_role::member) {
+    config_.complain("[node] peer " + core::short_name(from)
+                     + " sent an address that is not its own; its tensors go "
+                       "by TLS");
+    return give_up(from);
+  }
+  for (const auto& w : ways_) {
+    transport::fabric* f = w->ready;
+    if (!f || w->over != parsed->over)
+      continue;
+    {
+      std::lock_guard lock(mutex_);
+      const auto at = peers_.find(from);
+      if (at == peers_.end())
+        return;
+      route& r = at->second[w->index];
+      if (w->over == medium::shared_memory && address.host != config_.host) {
+        r.hopeless = true;
+        r.why = "on another machine";
+      }
+      if (r.hopeless || r.up)
+        return;
+      r.address = text;
+      r.why = "connecting";
+    }
+    f->connect(text);
+  }
+}
+
+/// Tells `peer` no address any more.
+void paired_ways::give_up(const core::peer_id& peer) {
+  std::lock_guard lock(mutex_);
+  const auto at = peers_.find(peer);
+  if (at == peers_.end())
+    return;
+  for (route& r : at->second) {
+    r.hopeless = true;
+    r.why = "it sent an address that is not its own";
+  }
+}
+
+void paired_ways::changed(way& w, const core::peer_id& peer, bool up,
+                          const std::string& why) {
+  {
+    std::lock_guard lock(mutex_);
+    const auto at = peers_.find(peer);
+    if (at != peers_.end()) {
+      route& r = at->second[w.index];
+      r.up = up;
+      r.why = why;
+      r.next_try = steady_clock::now() + retry;
+    }
+  }
+  if (up)
+    config_.links->peer_up(w.kind, peer);
+  else
+    config_.links->peer_down(w.kind, peer);
+}
+
+void paired_ways::failed(way& w, const std::string& address,
+                         std::error_code why) {
+  std::lock_guard lock(mutex_);
+  for (auto& [peer, routes] : peers_) {
+    route& r = routes[w.index];
+    if (r.address != address || r.up)
+      continue;
+    // By UCX-TCP the peer may only not have been told of us in time; nor may
+    // who did not answer (no_answer), which tick() tries again.
+    r.hopeless =
+      why == transport::errc::unreachable && w.kind != fabric_kind::ucx_tcp;
+    r.why = r.hopeless && w.kind == fabric_kind::shm
+              ? "another user or pid namespace"
+              : why.message();
+  }
+}
+
+/// Whether something better than `index` is up, or may soon be.
+bool paired_ways::better_may_come(const routes& r, std::size_t index) const {
+  for (std::size_t i = 0; i < index; ++i)
+    if (r[i].up
+        || (ways_[i]->ready && !r[i].hopeless
+            && r[i].tries < tries_before_next))
+      return true;
+  return false;
+}
+
+void paired_ways::tick(steady_clock::time_point now) {
+  struct offer {
+    core::peer_id to;
+    const way* over;
+    std::string known; ///< its address, if it has told
+  };
+  std::vector<offer> offers;
+  {
+    std::lock_guard lock(mutex_);
+    for (auto& [peer, routes] : peers_)
+      for (const auto& w : ways_) {
+        route& r = routes[w->index];
+        if (!w->ready || r.hopeless || r.up || r.tries >= tries_max
+            || now < r.next_try || better_may_come(routes, w->index))
+          continue;
+        ++r.tries;
+        r.next_try = now + r.tries * retry;
+        offers.push_back({peer, w.get(), r.address});
+      }
+  }
+  for (const auto& [peer, w, known] : offers) {
+    paired_address own{config_.host, {}};
+    const auto data = reinterpret_cast<const std::byte*>(w->self.data());
+    own.address.assign(data, data + w->self.size());
+    (void)config_.send(peer, own); // tried again if it is lost
+    if (transport::fabric* f = w->ready; f && !known.empty())
+      f->connect(known); // no effect while that is under way
+  }
+}
+
+pair_choice paired_ways::choice(const core::peer_id& peer) const {
+  pair_choice out;
+  std::lock_guard lock(mutex_);
+  const auto at = peers_.find(peer);
+  if (at == peers_.end())
+    return out;
+  for (const auto& w : ways_) {
+    const route& r = at->second[w->index];
+    if (r.up) {
+      out.used = w->kind;
+      return out;
+    }
+    const std::string why = !w->why.empty()  ? w->why
+                            : !r.why.empty() ? r.why
+                                             : "the peer does not offer it";
+    out.instead_of.push_back({name_of(w->kind), why});
+  }
+  return out;
+}
+
+} // namespace shoal::runtime

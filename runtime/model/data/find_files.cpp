@@ -1,0 +1,105 @@
+// runtime/model/data/find_files.cpp -- files, folders and globs as a list of files.
+#include "runtime/model/data/documents.hpp"
+
+#include <glob.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <tuple>
+
+namespace shoal::model {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+/// The depth of folders within folders.
+constexpr int folder_depth_max = 64;
+
+status too_many(const std::string& path) {
+  return failure{path + ": names more than " + std::to_string(corpus_files_max)
+                 + " files"};
+}
+
+/// Adds all regular files below a folder; leaves out those that cannot be
+/// opened.
+status add_folder(const fs::path& folder, std::vector<corpus_file>& into) {
+  std::error_code error;
+  const auto skip = fs::directory_options::skip_permission_denied;
+  fs::recursive_directory_iterator it(folder, skip, error);
+  if (error)
+    return failure{folder.string() + ": " + error.message()};
+  for (; it != fs::recursive_directory_iterator(); it.increment(error)) {
+    std::error_code ignored;
+    if (it.depth() >= folder_depth_max
+        || (it->is_directory(ignored)
+            && fs::exists(it->path() / results_lock, ignored)))
+      it.disable_recursion_pending();
+    const bool closed = it->is_directory(ignored) && !it->is_symlink(ignored)
+                        && ::access(it->path().c_str(), R_OK | X_OK) != 0;
+    if (!closed && !it->is_regular_file(ignored))
+      continue;
+    if (into.size() == corpus_files_max)
+      return too_many(folder.string());
+    into.push_back({it->path().string(),
+                    it->path().lexically_relative(folder).generic_string(),
+                    false});
+  }
+  if (error)
+    return failure{folder.string() + ": " + error.message()};
+  return done{};
+}
+
+status
+add_path(const fs::path& path, bool named, std::vector<corpus_file>& into) {
+  std::error_code error;
+  if (fs::is_directory(path, error))
+    return add_folder(path, into);
+  if (!fs::is_regular_file(path, error))
+    return failure{path.string() + ": is neither a file nor a folder"};
+  if (into.size() == corpus_files_max)
+    return too_many(path.string());
+  into.push_back({path.string(), path.filename().string(), named});
+  return done{};
+}
+
+status add_glob(const std::string& pattern, std::vector<corpus_file>& into) {
+  glob_t matches{};
+  const int rc = ::glob(pattern.c_str(), GLOB_NOSORT, nullptr, &matches);
+  status added = done{};
+  if (rc != 0)
+    added = failure{pattern + ": no such file, folder or match"};
+  for (std::size_t i = 0; rc == 0 && added && i < matches.gl_pathc; ++i) {
+    std::error_code error;
+    if (fs::exists(matches.gl_pathv[i], error))
+      added = add_path(matches.gl_pathv[i], false, into);
+  }
+  ::globfree(&matches);
+  return added;
+}
+
+} // namespace
+
+result<std::vector<corpus_file>>
+find_files(std::span<const std::string> paths) {
+  std::vector<corpus_file> files;
+  for (const std::string& path : paths) {
+    std::error_code error;
+    status added = fs::exists(path, error) ? add_path(path, true, files)
+                                           : add_glob(path, files);
+    if (!added)
+      return added.why();
+  }
+  std::ranges::sort(files, [](const corpus_file& a, const corpus_file& b) {
+    return std::tie(a.relative, a.path, b.named)
+           < std::tie(b.relative, b.path, a.named); // named ones first
+  });
+  const auto twice =
+    std::unique(files.begin(), files.end(),
+                [](const auto& a, const auto& b) { return a.path == b.path; });
+  files.erase(twice, files.end());
+  return files;
+}
+
+} // namespace shoal::model

@@ -1,0 +1,186 @@
+// runtime/model/decode/generate.cpp -- text from a model, token by token.
+#include "runtime/model/decode/generate.hpp"
+
+#include "runtime/model/decode/decoder.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace shoal::model {
+
+status check(const generate_options& o) {
+  if (o.max_tokens == 0)
+    return failure{"max_tokens: must be at least 1"};
+  if (!std::isfinite(o.temperature) || o.temperature < 0)
+    return failure{"temperature: must be 0 or more"};
+  if (!(o.top_p > 0 && o.top_p <= 1))
+    return failure{"top_p: must be above 0 and at most 1"};
+  if (!(o.min_p >= 0 && o.min_p <= 1))
+    return failure{"min_p: must be from 0 to 1"};
+  if (!(o.repetition_penalty > 0) || !std::isfinite(o.repetition_penalty)
+      || !std::isfinite(1 / o.repetition_penalty))
+    return failure{"repetition_penalty: must be above 0"};
+  if (o.stop.size() > stop_strings_max)
+    return failure{"stop: at most " + std::to_string(stop_strings_max)
+                   + " strings"};
+  for (const std::string& s : o.stop) {
+    if (s.empty() || s.size() > stop_bytes_max)
+      return failure{"stop: a string must have 1 to "
+                     + std::to_string(stop_bytes_max) + " bytes"};
+  }
+  return done{};
+}
+
+bool usable(std::span<const float> logits_V) {
+  bool finite = false;
+  for (const float x : logits_V) {
+    if (std::isnan(x) || x == HUGE_VALF)
+      return false;
+    finite = finite || std::isfinite(x);
+  }
+  return finite;
+}
+
+generation::generation(const model_config& config, const tokenizer* by,
+                       generate_options options, std::size_t room)
+  : text_(by), joins_prompt_(by != nullptr && by->file() != nullptr),
+    options_(std::move(options)), random_{options_.seed},
+    left_(std::min(options_.max_tokens, room)),
+    finish_(left_ == 0 ? finish_reason::length : finish_reason::none) {
+  if (options_.stop_at_eos)
+    eos_ = options_.eos_token_ids.value_or(config.eos_token_ids);
+  if (options_.repetition_penalty != 1)
+    known_.resize(config.vocab_size);
+}
+
+void generation::after(std::span<const token_id> prompt) {
+  for (const token_id id : prompt) {
+    remember(id);
+    if (joins_prompt_)
+      (void)text_.push(id);
+  }
+}
+
+void generation::remember(token_id id) {
+  const auto at = static_cast<std::size_t>(id);
+  if (known_.empty() || known_.at(at))
+    return;
+  known_[at] = true;
+  seen_.push_back(id);
+}
+
+generated_token
+generation::next(kernels::backend& device, std::span<const float> logits_V) {
+  SHOAL_ASSERT(finish_ == finish_reason::none && left_ > 0);
+  const kernels::sampling_options how{
+    options_.temperature,        options_.top_k, options_.top_p, options_.min_p,
+    options_.repetition_penalty, seen_};
+  const auto sampled = device.sample(logits_V, how, random_);
+  remember(sampled.id);
+  --left_;
+  generated_token token{sampled.id, sampled.logprob, {}, finish_reason::none};
+  const bool at_eos = std::ranges::find(eos_, token.id) != eos_.end();
+  std::string piece;
+  if (!at_eos)
+    piece = text_.push(token.id);
+  const bool last = at_eos || left_ == 0;
+  if (last) {
+    piece += text_.finish();
+    finish_ = at_eos ? finish_reason::stop : finish_reason::length;
+  }
+  token.text = release(piece, last);
+  token.finish = finish_;
+  return token;
+}
+
+std::string generation::release(const std::string& piece, bool last) {
+  held_ += piece;
+  std::size_t stop_at = std::string::npos;
+  for (const std::string& stop : options_.stop)
+    stop_at = std::min(stop_at, held_.find(stop));
+  if (stop_at != std::string::npos) {
+    finish_ = finish_reason::stop;
+    held_.resize(stop_at);
+    return std::move(held_);
+  }
+  std::size_t keep = 0; // longest end of held_ that begins a stop string
+  for (const std::string& stop : options_.stop) {
+    for (std::size_t n = std::min(stop.size() - 1, held_.size());
+         n > keep && !last; --n) {
+      if (held_.ends_with(std::string_view(stop).substr(0, n)))
+        keep = n;
+    }
+  }
+  std::string out = held_.substr(0, held_.size() - keep);
+  held_.erase(0, out.size());
+  return out;
+}
+
+namespace {
+
+status
+check_prompt(const model_config& config, std::span<const token_id> prompt) {
+  if (prompt.empty())
+    return failure{"the prompt has no tokens"};
+  if (prompt.size() >= config.max_position_embeddings)
+    return failure{"the prompt has " + std::to_string(prompt.size())
+                   + " tokens; the model has "
+                   + std::to_string(config.max_position_embeddings)
+                   + " positions"};
+  if (!valid_ids(config, prompt))
+    return failure{"the prompt has an id that is not below vocab_size ("
+                   + std::to_string(config.vocab_size) + ")"};
+  return done{};
+}
+
+} // namespace
+
+result<generated>
+generate(inference_stage& model, const tokenizer* by,
+         std::span<const token_id> prompt, const generate_options& options,
+         const token_callback& each) {
+  const model_config& config = model.config();
+  SHOAL_ASSERT(model.has_embedding() && model.has_head());
+  if (status checked = check(options); !checked)
+    return checked.why();
+  if (status checked = check_prompt(config, prompt); !checked)
+    return checked.why();
+  const std::size_t room = config.max_position_embeddings - prompt.size();
+  const std::size_t positions =
+    prompt.size() + std::min(options.max_tokens, room);
+  stage_decoder decoder(model, positions);
+  generation state(config, by, options, room);
+  state.after(prompt);
+  aligned_buffer logits(config.vocab_size);
+  decoder.append(prompt, {}, {}, logits.span());
+
+  generated all;
+  while (state.finish() == finish_reason::none) {
+    if (!usable(logits.span()))
+      return failure{"the model's output is not a number: its weights are "
+                     "broken, or training has diverged"};
+    const generated_token token = state.next(model.device(), logits.span());
+    all.ids.push_back(token.id);
+    all.logprobs.push_back(token.logprob);
+    all.text += token.text;
+    all.finish = token.finish;
+    if (each && !each(token)) {
+      if (all.finish == finish_reason::none)
+        all.finish = finish_reason::aborted;
+      break;
+    }
+    if (state.finish() == finish_reason::none)
+      decoder.append({&token.id, 1}, {}, {}, logits.span());
+  }
+  return all;
+}
+
+result<generated>
+generate(stage_model& model, const tokenizer* by,
+         std::span<const token_id> prompt, const generate_options& options,
+         const token_callback& each) {
+  inference_stage views(model);
+  return generate(views, by, prompt, options, each);
+}
+
+} // namespace shoal::model

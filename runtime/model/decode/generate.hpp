@@ -1,0 +1,115 @@
+// runtime/model/decode/generate.hpp -- text from a model, token by token.
+//
+// generation is the pure part: it takes logits and decides which token comes
+// next, which text is complete and whether to stop. So stages on other machines
+// can produce the logits. generate() runs it with one stage that holds the
+// whole model.
+#pragma once
+
+#include "kernels/sampling.hpp"
+#include "runtime/model/decode/inference.hpp"
+#include "runtime/model/text/tokenizer.hpp"
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+namespace shoal::model {
+
+/// Stop strings of one request, and the bytes of each.
+inline constexpr std::size_t stop_strings_max = 16;
+inline constexpr std::size_t stop_bytes_max = 256;
+
+struct generate_options {
+  std::size_t max_tokens = 128; ///< new tokens; bounded by the positions left
+  float temperature = 1.0f;     ///< 0 = greedy
+  std::uint32_t top_k = 0;      ///< 0 = all
+  float top_p = 1.0f;           ///< 1 = all
+  float min_p = 0.0f;           ///< 0 = all
+  /// For tokens of the prompt and the text so far; 1 = none.
+  float repetition_penalty = 1.0f;
+  std::uint64_t seed = 0;
+  std::vector<std::string> stop; ///< text ends before the first of these
+  bool stop_at_eos = true;
+  /// Used instead of the end tokens of config.json.
+  std::optional<std::vector<std::int32_t>> eos_token_ids = {};
+};
+
+/// Checks ranges and limits; names the option.
+status check(const generate_options& options);
+
+enum class finish_reason : std::uint8_t {
+  none,   ///< not finished
+  length, ///< max_tokens, or no position left
+  stop,   ///< eos, or a stop string
+  aborted ///< the callback said so
+};
+
+/// One new token.
+struct generated_token {
+  token_id id = 0;
+  float logprob = 0; ///< of the model, before temperature and filters
+  /// Text that is complete and safe to print now. The rest is held back while
+  /// it could become a stop string or half a character.
+  std::string text;
+  finish_reason finish = finish_reason::none;
+};
+
+/// Whether a token can be chosen: no logit is NaN, and at least one is finite.
+bool usable(std::span<const float> logits_V);
+
+/// The state of one request between tokens.
+class generation {
+public:
+  /// `by` may be null: then there is no text. `room` is the number of tokens
+  /// that may follow. @pre check(options) succeeds
+  generation(const model_config& config, const tokenizer* by,
+             generate_options options, std::size_t room);
+
+  /// Takes the tokens before, on which the text of the first token may depend.
+  /// @pre no token has been chosen
+  void after(std::span<const token_id> prompt);
+  /// Chooses the next token. @pre finish() == none, usable(logits_V)
+  generated_token
+  next(kernels::backend& device, std::span<const float> logits_V);
+  finish_reason finish() const noexcept { return finish_; }
+
+private:
+  std::string release(const std::string& piece, bool last);
+  void remember(token_id id);
+
+  std::vector<std::int32_t> eos_;
+  text_decoder text_;
+  bool joins_prompt_; ///< texts of tokens depend on the tokens before
+  generate_options options_;
+  kernels::sampling_generator random_;
+  std::vector<bool> known_;    ///< by id; empty if not needed
+  std::vector<token_id> seen_; ///< the ids that are known
+  std::string held_;           ///< text that may be the start of a stop string
+  std::size_t left_;
+  finish_reason finish_ = finish_reason::none;
+};
+
+/// The result of a whole generation.
+struct generated {
+  std::vector<token_id> ids;
+  std::vector<float> logprobs;
+  std::string text;
+  finish_reason finish = finish_reason::none;
+};
+
+/// Called for each token; false ends the generation.
+using token_callback = std::function<bool(const generated_token&)>;
+
+/// Generates after `prompt`. @pre the stage has all units
+result<generated>
+generate(inference_stage& model, const tokenizer* by,
+         std::span<const token_id> prompt, const generate_options& options,
+         const token_callback& each = {});
+/// The same with the parameters of a stage that trains.
+result<generated>
+generate(stage_model& model, const tokenizer* by,
+         std::span<const token_id> prompt, const generate_options& options,
+         const token_callback& each = {});
+
+} // namespace shoal::model

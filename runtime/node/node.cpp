@@ -1,0 +1,380 @@
+// runtime/node/node.cpp -- a node's life: start, leave, stop.
+#include "runtime/node/node.hpp"
+
+#include "runtime/core/text/shown.hpp"
+#include "runtime/discovery/address_finder.hpp"
+#include "runtime/discovery/discovery.hpp"
+#include "runtime/discovery/own_addresses.hpp"
+#include "runtime/host/thread_room.hpp"
+#include "runtime/node/node_impl.hpp"
+#include "runtime/node/profile.hpp"
+#include "runtime/work/device_queue.hpp"
+#include "runtime/work/uncaught.hpp"
+
+#include <caf/all.hpp>
+#include <unistd.h>
+
+#include <cstdio>
+#include <new>
+#include <system_error>
+
+namespace shoal::runtime {
+
+namespace cl = core::cluster;
+using std::chrono::steady_clock;
+
+/// The node's own timer.
+struct pulse_due {};
+
+} // namespace shoal::runtime
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::runtime::pulse_due)
+
+namespace shoal::runtime {
+
+/// What `tell` is told holds names and paths: it hears what may be shown, and so
+/// does whoever asks for the last lines.
+static void make_shown(std::function<void(const std::string&)>& tell,
+                       recent_lines& recent) {
+  tell = [tell = std::move(tell), &recent](const std::string& line) {
+    std::string text = core::shown(line);
+    if (tell)
+      tell(text);
+    recent.add(std::move(text));
+  };
+}
+
+static node_config with_shown_lines(node_config config, recent_lines& recent) {
+  node_observer& o = config.observer;
+  for (auto* tell : {&o.ready, &o.waiting, &o.say, &o.stopped})
+    make_shown(*tell, recent);
+  return config;
+}
+
+struct pulse_name {
+  const char* name = "pulse";
+};
+
+/// Calls `beat` ten times a second. It must not wait.
+static caf::behavior pulse(caf::stateful_actor<pulse_name>* self,
+                           const std::function<void()>& beat) {
+  self->delayed_send(self, pulse_period, pulse_due{});
+  return {
+    [self, beat](const pulse_due&) {
+      beat();
+      self->delayed_send(self, pulse_period, pulse_due{});
+    },
+  };
+}
+
+/// For what cannot end in order, since its parts wait for each other.
+[[noreturn]] static void end_process(const std::string& why) {
+  std::fprintf(stderr, "shoal: %s\n", why.c_str());
+  std::fflush(nullptr);
+  ::_exit(1);
+}
+
+/// Whether `e` says that the system gave no thread, or memory for one. What has
+/// been started then waits for what has not: no end in order is possible.
+static bool lacks_threads(const std::exception& e) {
+  const auto* s = dynamic_cast<const std::system_error*>(&e);
+  return dynamic_cast<const std::bad_alloc*>(&e)
+         || (s && s->code() == std::errc::resource_unavailable_try_again);
+}
+
+node::impl::impl(node_config config, role_table roles)
+  : config_(with_shown_lines(std::move(config), recent_)),
+    roles_(std::move(roles)),
+    pending_events_(std::make_shared<std::atomic<std::size_t>>(0)) {
+  report_uncaught();
+  set_up(config_, setup_);
+  recent_.name(setup_.name);
+  known_ = std::make_unique<known_nodes>(setup_.cluster, unix_ms());
+  if (setup_.loopback_only && config_.cluster_key_file.empty()
+      && !config_.embedded)
+    say("[node] no --cluster-key: this node serves this machine only");
+  try {
+    timeline_ = config_.trace_file.empty()
+                  ? std::make_unique<timeline>()
+                  : std::make_unique<timeline>(config_.trace_file, setup_.name);
+  } catch (const std::system_error& e) {
+    throw setup_error(e.what());
+  }
+  self_ = transport::tls::id_of_private(setup_.identity);
+  profile_ =
+    measure_profile(config_.threads, config_.memory_bytes, config_.mflops);
+  require_threads();
+  node_life::config l;
+  l.end_parts = [this] { tear_down(); };
+  l.stopped = config_.observer.stopped;
+  l.hangs = [] { end_process("the shutdown hangs; exiting"); };
+  life_ = std::make_unique<node_life>(std::move(l));
+  try {
+    start_parts();
+  } catch (const std::exception& e) {
+    if (lacks_threads(e))
+      end_process(std::string("the node cannot start its threads: ")
+                  + e.what());
+    life_->abandon(); // the actor system waits for its actors
+    throw;
+  }
+  life_->started();
+}
+
+/// All threads of a node but those that compute: reaper, watchdog, three of the
+/// actor system, four queues, membership; TLS and its names, shared memory,
+/// RDMA and UCX-TCP with one of UCX; control, discovery, finder, addresses. The
+/// rest is for work that jobs start.
+static constexpr std::size_t own_threads = 20;
+static constexpr std::size_t spare_threads = 2;
+
+void node::impl::require_threads() const {
+  const std::size_t wanted = own_threads + spare_threads + profile_.threads - 1;
+  const std::size_t found = try_threads(wanted);
+  if (found < wanted)
+    throw setup_error(
+      "a node with --threads " + std::to_string(profile_.threads) + " needs "
+      + std::to_string(wanted) + " more threads, and the system allows "
+      + std::to_string(found)
+      + ": raise the limit on this user's processes (ulimit -u) or on those of "
+        "its container (pids.max), or use fewer --threads");
+}
+
+void node::impl::start_parts() {
+  // Workers of the default scheduler poll, or sleep for 10 ms while a message
+  // waits; those of this one sleep on a condition variable.
+  system_config_.set("scheduler.policy", caf::atom("sharing"));
+  system_config_.set("scheduler.max-threads", std::size_t{2});
+  system_config_.set("scheduler.max-throughput", std::size_t{50});
+  system_ = std::make_unique<caf::actor_system>(system_config_);
+  start_services();
+  start_discovery();
+  start_finder();
+  start_membership();
+  // This thread has used the system and so holds its logger, for which the
+  // system's end on another thread would wait for ever.
+  caf::logger::set_current_actor_system(nullptr);
+}
+
+node::impl::~impl() {
+  life_->stop(); // while others may still call it
+}
+
+void node::impl::start_services() {
+  store_ = store::open(setup_.data_dir / "blobs");
+  device_ = make_cpu_device(static_cast<int>(profile_.threads));
+  reductions_ = make_cpu_device(1, "shoal-sums");
+  disk_ = make_io_device();
+  records_ = make_io_device("shoal-records");
+  journal_ = open_job_journal(setup_.data_dir / "jobs", disk_.get(),
+                              [this](const std::string& line) { say(line); });
+  blob_exchange::config x;
+  x.blobs = store_.get();
+  x.disk = disk_.get();
+  x.send_request = [this](const core::peer_id& to, const blob_request& r) {
+    return mesh_->send(to, envelope(r));
+  };
+  x.send_chunk = [this](const core::peer_id& to, blob_chunk chunk) {
+    return mesh_->send(to, envelope(std::move(chunk)));
+  };
+  exchange_ = make_blob_exchange(std::move(x));
+  membership_ = spawn_membership(*system_, *this, pending_events_);
+  mesh_config m;
+  m.listen = setup_.listen;
+  m.listen_else = setup_.listen_else;
+  m.identity = setup_.identity;
+  m.cluster_key = setup_.cluster_key;
+  m.host = boot_id();
+  m.fabrics = {config_.shared_memory, config_.force_fabric, config_.ucx_tcp,
+               config_.exclude_fabrics, config_.trusted_networks};
+  mesh_ = std::make_unique<mesh>(std::move(m), *this);
+  try {
+    mesh_->open();
+  } catch (const std::exception& e) {
+    if (lacks_threads(e))
+      throw; // another address does not help
+    throw setup_error(std::string(e.what()) + "; choose another --listen");
+  }
+  address_ = mesh_->address();
+  keeper_ = std::make_unique<profile_keeper>(self_, profile_);
+  keys_ = setup_.keys.value_or(cl::key_record{setup_.cluster_key, {}, {}});
+  known_->uses_key(key_fingerprint(keys_.current));
+  control_ = std::make_unique<control>(control_socket(setup_.data_dir), *this);
+  control_ready_ = control_.get();
+  pulse_ = system_->spawn(pulse, std::function<void()>([this] {
+                            steady_clock::time_point now = steady_clock::now();
+                            mesh_->tick(now);
+                            exchange_->tick(now.time_since_epoch().count());
+                            if (now < next_look_)
+                              return;
+                            next_look_ = now + look_period;
+                            look_at_profile();
+                            journal_->retry();
+                          }));
+}
+
+void node::impl::start_membership() {
+  auto c = std::make_shared<cl::config>();
+  c->self.id.peer = self_;
+  c->self.instance = mesh_->instance();
+  c->self.name = setup_.name;
+  c->self.addresses = reachable_addresses(address_);
+  c->self.host = boot_id();
+  c->self.device = profile_;
+  c->self.voter = !config_.embedded;
+  c->self.witness = config_.witness;
+  c->self.voter = config_.voter;
+  for (const auto& [name, make] : roles_.placed)
+    if (c->self.roles.size() < core::member_roles_max
+        && core::shown(name, role_name_bytes_max) == name)
+      c->self.roles.push_back(name);
+  c->cluster = setup_.cluster;
+  // The others refuse a hello whose text may not be shown.
+  c->version = core::shown(config_.version, codec::version_bytes_max);
+  known_->version(self_, c->version);
+  c->seeds = setup_.join;
+  c->seeds.insert(c->seeds.end(), setup_.seeds.begin(), setup_.seeds.end());
+  c->key = setup_.cluster_key;
+  c->digest_key = &codec::key_digest;
+  c->embedded = config_.embedded;
+  c->seed = mesh_->instance();
+  c->name_shoal = &codec::name_shoal;
+  c->plan_jobs = [](const core::view& v) { return core::make_plan(v).jobs; };
+  std::filesystem::path folder;
+  if (!config_.embedded)
+    folder = setup_.data_dir;
+  auto votes = std::make_shared<vote_file>(folder, spare_folders(self_));
+  cl::history stored = votes->load();
+  stored.keys = setup_.keys; // unless the user has named another key
+  start_watcher(c->self.addresses);
+  caf::anon_send(membership_, cluster_start{c, std::move(votes), records_.get(),
+                                            std::move(stored)});
+}
+
+void node::impl::start_watcher(std::vector<std::string> told) {
+  if (config_.embedded)
+    return;
+  address_watcher_config w;
+  w.listener = address_;
+  w.told = std::move(told);
+  watcher_ = std::make_unique<address_watcher>(std::move(w), *this);
+}
+
+void node::impl::start_discovery() {
+  if (!config_.discover || config_.embedded)
+    return;
+  discovery_config d;
+  d.cluster = setup_.cluster;
+  d.key = setup_.cluster_key;
+  d.self = self_;
+  d.listener = address_;
+  discovery_ = std::make_unique<discovery>(std::move(d), *this);
+}
+
+void node::impl::start_finder() {
+  finder_config f;
+  f.names = setup_.names;
+  f.names.insert(f.names.end(), setup_.join.begin(), setup_.join.end());
+  f.hosts_file = config_.hosts_file;
+  if (config_.embedded || (f.names.empty() && f.hosts_file.empty()))
+    return;
+  finder_ = std::make_unique<address_finder>(std::move(f), *this);
+}
+
+void node::impl::leave(std::chrono::milliseconds deadline, bool drain) {
+  if (!life_->leave(deadline))
+    return;
+  tell_cluster(cl::leave{});
+  if (caf::actor supervisor = actors_.find("supervisor"))
+    caf::anon_send(supervisor, node_stopping{drain});
+  else
+    released();
+}
+
+void node::impl::left(bool clean) {
+  life_->left(clean);
+}
+
+void node::impl::end(const std::string& why) {
+  life_->fail(why);
+  say("[node] stops: " + why);
+}
+
+/// From the outside to the inside: nobody is called who has ended.
+void node::impl::tear_down() {
+  for (const auto& [name, actor] : actors_.take_all())
+    caf::anon_send_exit(actor, caf::exit_reason::user_shutdown);
+  if (pulse_)
+    caf::anon_send_exit(pulse_, caf::exit_reason::user_shutdown);
+  if (membership_)
+    caf::anon_send(membership_, cluster_stop{});
+  if (exchange_)
+    exchange_->close();
+  control_ready_ = nullptr;
+  if (mesh_)
+    mesh_->close();
+  if (reductions_)
+    reductions_->close();
+  if (device_)
+    device_->close();
+  if (disk_)
+    disk_->close();
+  if (records_)
+    records_->close();
+  if (system_)
+    system_->await_all_actors_done();
+  watcher_.reset();
+  finder_.reset();
+  discovery_.reset();
+  control_.reset();
+  pulse_ = {};
+  membership_ = {};
+  // A timer holds its actor, and the thread of a detached actor ends with it.
+  if (system_)
+    system_->clock().cancel_all();
+  system_.reset();
+}
+
+node::node(node_config config, role_table roles)
+  : impl_(std::make_unique<impl>(std::move(config), std::move(roles))) {
+}
+
+node::~node() = default;
+
+const core::peer_id& node::self() const noexcept {
+  return impl_->self_;
+}
+
+const std::filesystem::path& node::data_dir() const noexcept {
+  return impl_->setup_.data_dir;
+}
+
+const std::string& node::address() const noexcept {
+  return impl_->address_;
+}
+
+context& node::world() noexcept {
+  return *impl_;
+}
+
+std::shared_ptr<const core::view> node::view() const {
+  return impl_->view();
+}
+
+void node::leave(std::chrono::milliseconds deadline, bool drain) {
+  impl_->leave(deadline, drain);
+}
+
+bool node::wait_stopped(std::chrono::milliseconds timeout) {
+  return impl_->life_->wait_stopped(timeout);
+}
+
+bool node::failed() const {
+  return impl_->life_->failed();
+}
+
+void node::stop() {
+  impl_->life_->stop();
+}
+
+} // namespace shoal::runtime

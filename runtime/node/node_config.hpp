@@ -1,0 +1,95 @@
+// runtime/node/node_config.hpp -- what a node is told when it starts.
+//
+// Plain data, one field for each flag of `shoal node`, and what the program
+// around the node wants to hear.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace shoal::core {
+struct view;
+}
+
+namespace shoal::runtime {
+
+/// How long a leaving node waits for its jobs and for the others to agree.
+inline constexpr std::chrono::seconds leave_deadline{60};
+
+inline constexpr char default_cluster[] = "shoal";
+
+/// What the program around a node hears. Called on threads of the node; must
+/// not wait and must not call the node. Empty functions are skipped.
+struct node_observer {
+  std::function<void(const std::string& line)> ready; ///< once
+  /// As view, with the view itself; `member`: this node is one of it.
+  std::function<void(const core::view& view, bool member)> agreed;
+  std::function<void(const std::string& line)> waiting; ///< while no quorum
+  std::function<void(const std::string& line)> say;     ///< everything else
+  std::function<void(const std::string& why)> stopped;  ///< once, at the end
+};
+
+struct node_config {
+  /// For people; selects <default data directory>/<name>.
+  std::string name;
+  /// Overrides the directory that `name` selects. One node at a time.
+  std::filesystem::path data_dir;
+  /// "host:port", port 0: any free one. Empty: node_port of every interface, by
+  /// IPv6 and IPv4, when a cluster key file is given (any free port if that one
+  /// is taken), else any free port of loopback.
+  std::string listen;
+  /// "host:port" or "host" (node_port) of peers to contact beside those that discovery finds: until
+  /// somebody answers, and later now and then when they are not connected.
+  std::vector<std::string> join;
+  /// Lists of hosts to contact: a file, read again when it changes, and the
+  /// nodes of the Slurm job that this process is part of. Hosts without a port
+  /// are tried at node_port, where a node with a list then listens.
+  std::filesystem::path hosts_file;
+  bool slurm = false;
+  /// Shoals of other names are ignored. Left out: as the join token says, or
+  /// the one by which this data directory's node has joined, else
+  /// default_cluster.
+  std::optional<std::string> cluster;
+  /// The secret that the peers share. Empty: the user's own, made on first
+  /// use; the node then binds loopback only.
+  std::filesystem::path cluster_key_file;
+  /// Of `shoal invite`: asks the inviter for the cluster key, which is then
+  /// kept in the data directory. Not used again where that has a key.
+  std::string join_token;
+  /// Of the program, for people: `shoal status` shows where peers differ. Cut
+  /// to codec::version_bytes_max; left out: peers are told none.
+  std::string version;
+  bool witness = false; ///< votes, gets no work
+  bool voter = true;    ///< false: works, votes only while it is alone
+  int threads = 0;      ///< for computation; 0: all cores
+  /// Throw-away identity and data directory, no stored view, not
+  /// discoverable: `shoal train` without a running node.
+  bool embedded = false;
+  bool discover = true;      ///< UDP multicast; off: `join` only
+  bool shared_memory = true; ///< use shared memory between peers of a host
+  /// "auto": same process, else shared memory, else RDMA, else UCX-TCP if it
+  /// was asked for, else TLS. Or the only one to use beside TLS: "tls", "shm",
+  /// "rdma", "ucx-tcp".
+  std::string force_fabric = "auto";
+  bool ucx_tcp = false; ///< may end the process: see transport/README.md
+  /// Of those of "auto", the ones not to use.
+  std::vector<std::string> exclude_fabrics;
+  /// Where RDMA and UCX-TCP may be used, such as 10.1.0.0/16. Whoever is in
+  /// such a network can read and write this process's memory.
+  std::vector<std::string> trusted_networks;
+  /// Jobs may use this much memory; 0: half of what the machine has free, which
+  /// all nodes of the machine share that have 0 here.
+  std::uint64_t memory_bytes = 0;
+  /// Skips the measurement when not 0 (tests).
+  std::uint64_t mflops = 0;
+  /// Where to write what the node does when (timeline.hpp); empty: nowhere.
+  std::filesystem::path trace_file;
+  node_observer observer;
+};
+
+} // namespace shoal::runtime

@@ -1,0 +1,145 @@
+// runtime/node/state/absent_peers.cpp -- finds whom a person means, or why nobody.
+#include "runtime/node/state/absent_peers.hpp"
+
+#include "runtime/core/text/amounts.hpp"
+#include "runtime/core/text/hex.hpp"
+#include "runtime/core/text/nearest.hpp"
+#include "runtime/host/ip_address.hpp"
+
+#include <algorithm>
+#include <vector>
+
+namespace shoal::runtime {
+
+namespace {
+
+/// Digits that name a peer: fewer fit several too easily.
+constexpr std::size_t id_digits_min = 4;
+
+std::string shown_peer(const core::peer_id& id, const std::string& name) {
+  const std::string begin = core::short_name(id);
+  return "peer " + (name.empty() ? begin : name + " (" + begin + ")");
+}
+
+bool begins(const core::peer_id& id, const std::string& word) {
+  return word.size() >= id_digits_min && core::to_hex(id).starts_with(word);
+}
+
+/// A name comes before an address, an address before an id. A name with a port
+/// is an address of the machine whose node has that name.
+int fit(const core::member& m, const std::string& word) {
+  return m.name == word                               ? 4
+         : std::ranges::count(m.addresses, word) > 0  ? 3
+         : !m.name.empty() && host_of(word) == m.name ? 2
+         : begins(m.id.peer, word)                    ? 1
+                                                      : 0;
+}
+
+std::string gone_text(const core::view& before, const core::view& now,
+                      const core::member& m) {
+  if (core::is_revoked(now, m.id.peer))
+    return "was revoked";
+  if (before.shoal != now.shoal)
+    return "stayed behind when this node went to another shoal";
+  return m.state == core::member_state::leaving
+           ? "left the shoal"
+           : "was taken out of the view, since it could not be reached or "
+             "held up a job,";
+}
+
+} // namespace
+
+void absent_peers::connected(const core::peer_id& peer) {
+  lost_.erase(peer);
+}
+
+void absent_peers::disconnected(const core::peer_id& peer,
+                                std::int64_t unix_ms) {
+  if (lost_.size() >= lost_max && !lost_.contains(peer))
+    lost_.erase(std::ranges::min_element(
+      lost_, {}, [](const auto& l) { return l.second; }));
+  lost_[peer] = unix_ms;
+}
+
+void absent_peers::adopted(const core::view* before, const core::view& now,
+                           std::int64_t unix_ms) {
+  std::erase_if(former_, [&now](const former& f) {
+    return core::find_member(now, f.peer) != nullptr;
+  });
+  if (!before)
+    return;
+  for (const core::member& m : before->members) {
+    if (core::find_member(now, m.id.peer))
+      continue;
+    if (former_.size() >= former_max)
+      former_.pop_front();
+    former_.push_back({m.id.peer, m.name, gone_text(*before, now, m), unix_ms});
+  }
+}
+
+absent_peers::meant
+absent_peers::find(const core::view& v, const std::string& word,
+                   std::int64_t unix_ms) const {
+  int best = 0;
+  std::vector<const core::member*> found;
+  for (const core::member& m : v.members) {
+    const int f = fit(m, word);
+    if (f > best)
+      found.clear();
+    best = std::max(best, f);
+    if (f > 0 && f == best)
+      found.push_back(&m);
+  }
+  if (found.size() == 1)
+    return {found.front()->id.peer, {}};
+  if (found.size() > 1)
+    return {{},
+            "several peers fit '" + word
+              + "': use the id of one, or more of it; see `shoal status`"};
+  if (const former* f = find_former(word))
+    return {{},
+            shown_peer(f->peer, f->name) + " " + f->gone + " at "
+              + core::when_text(f->unix_ms, unix_ms)
+              + ", and has not come back"};
+  return {{}, nobody(v, word)};
+}
+
+const absent_peers::former*
+absent_peers::find_former(const std::string& word) const {
+  const auto fits = [&word](const former& f) {
+    return f.name == word || begins(f.peer, word);
+  };
+  const auto at = std::find_if(former_.rbegin(), former_.rend(), fits);
+  return at == former_.rend() ? nullptr : &*at;
+}
+
+std::string
+absent_peers::nobody(const core::view& v, const std::string& word) const {
+  std::vector<std::string> members;
+  for (const core::member& m : v.members)
+    members.push_back(m.name.empty() ? core::short_name(m.id.peer) : m.name);
+  std::vector<std::string_view> names;
+  for (const core::member& m : v.members)
+    names.push_back(m.name);
+  for (const former& f : former_)
+    names.push_back(f.name);
+  const std::string meant = core::did_you_mean(word, names);
+  return "no peer '" + word
+         + "' is in the shoal, and none was since this node started"
+         + (meant.empty() ? ": it has " + core::listed(members) : meant)
+         + "; see `shoal status`";
+}
+
+std::string
+absent_peers::unreachable(const core::view& v, const core::peer_id& peer,
+                          std::int64_t unix_ms) const {
+  const core::member* m = core::find_member(v, peer);
+  const auto at = lost_.find(peer);
+  return shown_peer(peer, m ? m->name : "") + " is not reachable since "
+         + (at == lost_.end() ? "this node started at " : "")
+         + core::when_text(at == lost_.end() ? started_ms_ : at->second,
+                           unix_ms)
+         + ": start its node again, or look at its machine and the network";
+}
+
+} // namespace shoal::runtime

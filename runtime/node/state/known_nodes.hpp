@@ -1,0 +1,109 @@
+// runtime/node/state/known_nodes.hpp -- what this process has heard of other
+// nodes: peers that are connected, peers that are absent, and nodes that are
+// not of its shoal.
+//
+// What a node says of itself proves nothing about another, so all of this is
+// for people: they read it in `shoal status`, in answers, and in the lines
+// that members return to be said. A line is returned once for each node and
+// reason. Times are milliseconds of Unix time.
+//
+// Threads: any; no lock is held when a member has returned.
+#pragma once
+
+#include "runtime/core/cluster/messages.hpp"
+#include "runtime/discovery/apart_nodes.hpp"
+#include "runtime/discovery/beacon_filter.hpp"
+#include "runtime/node/state/absent_peers.hpp"
+#include "runtime/work/capped_map.hpp"
+
+#include <memory>
+#include <mutex>
+#include <optional>
+
+namespace shoal::runtime {
+
+/// What a connected peer last said of its shoal: perhaps another.
+struct shoal_of_peer {
+  core::shoal_id shoal{};
+  std::string name; ///< of the peer
+  std::uint32_t members = 0;
+  std::uint32_t running = 0; ///< jobs
+};
+
+class known_nodes {
+public:
+  /// Peers whose hello is remembered while they are connected: as many as the
+  /// transport has connections (tls::config::connections_max), and this node. A
+  /// hello that is looked at when its peer is gone stays: so there is a limit.
+  static constexpr std::size_t peers_heard_max = 1025;
+  using line = std::optional<std::string>;
+  using view = std::shared_ptr<const core::view>;
+
+  known_nodes(std::string cluster, std::int64_t started_ms)
+    : cluster_(std::move(cluster)), absent_(started_ms) {}
+
+  void connected(const core::peer_id& peer);
+  void disconnected(const core::peer_id& peer, std::int64_t now_ms);
+  /// What a peer says of itself when it connects: it holds our key.
+  line heard(const core::peer_id& from, const core::cluster::hello& said,
+             std::int64_t now_ms);
+  /// The program of this node itself.
+  void version(const core::peer_id& self, const std::string& text);
+  /// A view has taken effect. `before` may be null.
+  void adopted(const core::view* before, view now, std::int64_t now_ms);
+  /// The members of the view are admitted by the keys in use.
+  void admitted(const core::view& v);
+
+  /// The fingerprint of the cluster key in use.
+  void uses_key(std::string fingerprint);
+  /// A node of this shoal answers at an address.
+  void reached(const std::string& address);
+  /// A dial has ended without the other end's proof.
+  line not_proved(const std::string& address, std::int64_t now_ms);
+  /// The other end refuses this node, and says why.
+  line refused(const std::string& address, const std::string& why,
+               std::int64_t now_ms);
+  /// The word of one peer, which may have been revoked itself.
+  void revoked_by(const std::string& address, std::int64_t now_ms);
+  /// A sender of beacons that has proved nothing: many hosts may be named.
+  line strange(const std::string& host, std::int64_t now_ms);
+  void counted(const beacon_counts& counts);
+
+  /// "NAME (ADDRESS) said at ..." of the first that said that this node was
+  /// revoked; empty: nobody did.
+  std::string accuser() const;
+  /// The member of the view that a person means. @pre a view was adopted
+  absent_peers::meant find(const std::string& word, std::int64_t now_ms) const;
+  /// Why a member of the view cannot be asked. @pre a view was adopted
+  std::string unreachable(const core::peer_id& peer, std::int64_t now_ms) const;
+
+  /// For status.
+  struct summary {
+    std::map<core::peer_id, std::string> versions;
+    std::map<core::peer_id, shoal_of_peer> strangers;
+    std::vector<apart_node> apart;
+    beacon_counts beacons;
+  };
+  summary all(std::int64_t now_ms) const;
+
+private:
+  line
+  met(const std::string& address, const std::string& why, std::int64_t now_ms);
+  bool is_of_a_member(const std::string& address) const;
+  bool is_host_of_a_member(const std::string& host) const;
+
+  const std::string cluster_;
+  mutable std::mutex mutex_; ///< guards what follows
+  view view_;
+  capped_map<core::peer_id, std::string, peers_heard_max> versions_;
+  capped_map<core::peer_id, shoal_of_peer, peers_heard_max> strangers_;
+  absent_peers absent_;
+  apart_nodes apart_;
+  beacon_counts beacons_;
+  std::string shown_key_;
+  bool key_replaced_ = false; ///< it is not the shoal's first
+  std::string refused_by_;    ///< an address that has just said why
+  std::string accuser_;
+};
+
+} // namespace shoal::runtime

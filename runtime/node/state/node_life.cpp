@@ -1,0 +1,150 @@
+// runtime/node/state/node_life.cpp -- the reaper and its watchdog.
+#include "runtime/node/state/node_life.hpp"
+
+#include <utility>
+
+namespace shoal::runtime {
+
+node_life::node_life(config c) : config_(std::move(c)) {
+  reaper_ = std::thread([this] { reap(); });
+  watchdog_ = std::thread([this] { watch(); });
+}
+
+node_life::~node_life() {
+  if (reaper_.joinable()) {
+    stop();
+    reaper_.join();
+    watchdog_.join();
+  }
+}
+
+void node_life::started() {
+  {
+    std::lock_guard lock(mutex_);
+    started_ = true;
+  }
+  changed_.notify_all();
+}
+
+void node_life::abandon() {
+  end_parts();
+  reaper_.join();
+  watchdog_.join();
+}
+
+bool node_life::leave(std::chrono::milliseconds deadline) {
+  bool first = false;
+  {
+    std::lock_guard lock(mutex_);
+    const clock::time_point end = clock::now() + deadline;
+    if (!deadline_ || end < *deadline_)
+      deadline_ = end;
+    first = !std::exchange(leaving_, true);
+  }
+  changed_.notify_all();
+  return first;
+}
+
+bool node_life::release() {
+  std::lock_guard lock(mutex_);
+  return leaving_ && !std::exchange(released_, true);
+}
+
+void node_life::left(bool clean) {
+  {
+    std::lock_guard lock(mutex_);
+    ending_ = true; // whatever is unfinished: nobody can agree to it here
+    why_ = clean ? "left" : "left without the others' knowledge";
+  }
+  changed_.notify_all();
+}
+
+void node_life::fail(const std::string& why) {
+  {
+    std::lock_guard lock(mutex_);
+    ending_ = true;
+    failed_ = true;
+    why_ = why;
+  }
+  changed_.notify_all();
+}
+
+void node_life::hang() {
+  std::lock_guard lock(mutex_);
+  hung_ = true;
+}
+
+void node_life::stop() {
+  std::unique_lock lock(mutex_);
+  ending_ = true;
+  changed_.notify_all();
+  changed_.wait(lock, [this] { return stopped_; });
+}
+
+bool node_life::wait_stopped(std::chrono::milliseconds timeout) {
+  std::unique_lock lock(mutex_);
+  return changed_.wait_for(lock, timeout, [this] { return stopped_; });
+}
+
+bool node_life::failed() const {
+  std::lock_guard lock(mutex_);
+  return failed_;
+}
+
+bool node_life::ending() const {
+  std::lock_guard lock(mutex_);
+  return ending_;
+}
+
+/// Waits for the end and carries it out. Of a node that could not start,
+/// abandon() does.
+void node_life::reap() {
+  std::string why;
+  {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return started_ || shutdown_at_; });
+    if (!started_)
+      return;
+    while (!ending_) {
+      if (!deadline_)
+        changed_.wait(lock);
+      else if (changed_.wait_until(lock, *deadline_) == std::cv_status::timeout
+               && clock::now() >= *deadline_) {
+        ending_ = true;
+        why_ = "the deadline to leave is over";
+      }
+    }
+    // fail() has been told why a node fails: this is not to be said twice.
+    why = why_.empty() || failed_ ? "stopped" : why_;
+  }
+  end_parts();
+  if (config_.stopped)
+    config_.stopped(why);
+  std::lock_guard lock(mutex_);
+  stopped_ = true;
+  changed_.notify_all();
+}
+
+void node_life::end_parts() {
+  {
+    std::lock_guard lock(mutex_);
+    shutdown_at_ = clock::now();
+    changed_.notify_all();
+  }
+  config_.end_parts();
+  std::lock_guard lock(mutex_);
+  down_ = true;
+  changed_.notify_all();
+}
+
+void node_life::watch() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return shutdown_at_.has_value(); });
+  const auto most = hung_ ? config_.hung_shutdown_max : config_.shutdown_max;
+  if (changed_.wait_until(lock, *shutdown_at_ + most, [this] { return down_; }))
+    return;
+  lock.unlock();
+  config_.hangs();
+}
+
+} // namespace shoal::runtime

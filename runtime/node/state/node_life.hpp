@@ -1,0 +1,94 @@
+// runtime/node/state/node_life.hpp -- from a node's start to its end.
+//
+//   starting --started()--> running --leave()--> leaving
+//      |                       |                    |
+//      |                       +--left(), fail(), stop(), the deadline
+//   abandon()                  v
+//      +-------------> the parts end --> stopped
+//
+// Two threads wait from the start on, so that the end needs no new one: the
+// reaper ends the parts, and the watchdog acts if that hangs.
+//
+// L-1: end_parts runs once. L-2: `stopped` runs once, after it, and only for a
+// node that had started.
+//
+// Threads: any; the functions of the config run on the reaper's thread, but
+//          for abandon(), which runs end_parts on its caller's, and `hangs`,
+//          which the watchdog runs. No lock is held meanwhile.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+namespace shoal::runtime {
+
+class node_life {
+public:
+  struct config {
+    std::function<void()> end_parts;
+    std::function<void(const std::string& why)> stopped; ///< may be empty
+    std::function<void()> hangs;
+    /// From the start of the end to its last line: after that whatever hangs
+    /// can not be trusted with data.
+    std::chrono::milliseconds shutdown_max{15000};
+    /// The same where work is known to hang: the flight record can be written.
+    std::chrono::milliseconds hung_shutdown_max{3000};
+  };
+
+  explicit node_life(config c);
+  ~node_life(); ///< As stop(), unless abandon() was called.
+
+  /// All parts are there: from now on the reaper may end them.
+  void started();
+  /// The node could not start: ends the parts that there are.
+  void abandon();
+
+  /// @returns whether this is the first call; a later one may shorten the
+  /// deadline.
+  bool leave(std::chrono::milliseconds deadline);
+  /// No job needs this node. @returns whether it leaves and did not know.
+  bool release();
+  /// It is outside of the shoal; `clean`: the others know.
+  void left(bool clean);
+  /// It cannot go on.
+  void fail(const std::string& why);
+  /// Work hangs, and will not end in order. Does not end the node by itself.
+  void hang();
+  /// Ends the node as if it had been killed, and waits for that.
+  void stop();
+
+  /// @returns whether the node has stopped within `timeout`.
+  bool wait_stopped(std::chrono::milliseconds timeout);
+  bool failed() const;
+  bool ending() const;
+
+private:
+  using clock = std::chrono::steady_clock;
+  void reap();
+  void watch();
+  void end_parts();
+
+  config config_;
+  mutable std::mutex mutex_; ///< guards what follows
+  std::condition_variable changed_;
+  bool started_ = false;
+  bool leaving_ = false;
+  bool released_ = false;
+  bool ending_ = false; ///< the reaper is to act
+  bool failed_ = false;
+  bool hung_ = false;
+  bool stopped_ = false;
+  std::string why_;
+  std::optional<clock::time_point> deadline_; ///< to leave
+  std::optional<clock::time_point> shutdown_at_;
+  bool down_ = false; ///< the parts have ended
+  std::thread reaper_;
+  std::thread watchdog_;
+};
+
+} // namespace shoal::runtime

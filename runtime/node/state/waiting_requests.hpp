@@ -1,0 +1,93 @@
+// runtime/node/state/waiting_requests.hpp -- what clients have asked and is not
+// answered yet: it waits for a view, or for another peer.
+//
+// A request is named by a token of control's. What is returned here is to be
+// answered by its token; how long a client waits is control's business.
+//
+// Threads: any; no lock is held when a member has returned. A view is adopted
+//          by one thread at a time.
+#pragma once
+
+#include "runtime/control/control.hpp" // outcome
+#include "runtime/core/view.hpp"
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+namespace shoal::runtime {
+
+class waiting_requests {
+public:
+  using clock = std::chrono::steady_clock;
+  /// Jobs that wait for the first view.
+  static constexpr std::size_t early_jobs_max = 64;
+
+  /// What a view must say: `reached`, which fills the answer; or else that
+  /// the job `tag` is in it.
+  struct wanted_view {
+    core::job_id tag = 0; ///< of the job, or another that rejected{} names
+    std::function<bool(const core::view& v, outcome& o)> reached;
+  };
+  struct answer {
+    std::uint64_t token = 0;
+    outcome what;
+  };
+  /// A job that came before the first view.
+  struct early_job {
+    std::uint64_t token = 0;
+    core::job_entry job;
+    clock::time_point until{}; ///< then nobody waits for it
+  };
+  struct adopted_view {
+    std::vector<answer> answers;
+    std::vector<early_job> jobs; ///< to be submitted now
+  };
+
+  /// Waits for a view. @returns whether there has been one at all; else the
+  /// request is not kept.
+  bool want(std::uint64_t token, wanted_view w);
+  /// Waits for a view of another shoal than the present one.
+  void want_other_shoal(std::uint64_t token);
+
+  /// What becomes of a job: it is to be proposed, and waits for the view that
+  /// has it; or there is no view yet, so it is kept (and moved from), or not,
+  /// since too many are.
+  enum class submitted { propose, kept, too_many };
+  submitted
+  submit(std::uint64_t token, core::job_entry& job, clock::time_point now);
+
+  /// A view has taken effect.
+  [[nodiscard]] adopted_view adopted(const core::view& v);
+  /// The core refuses what `tag` names. @returns the tokens that wait for it.
+  [[nodiscard]] std::vector<std::uint64_t> rejected(core::job_id tag);
+
+  /// A peer is handed a request; its answer is taken until `until`.
+  void asked(std::uint64_t token, const core::peer_id& peer,
+             clock::time_point now, clock::time_point until);
+  /// @returns whether `from` was asked, and is not any more.
+  bool replied(std::uint64_t token, const core::peer_id& from);
+  /// The peer could not be asked.
+  void forget(std::uint64_t token);
+
+private:
+  struct kept_view : wanted_view {
+    core::shoal_id not_shoal{};
+  };
+  static bool is_reached(const kept_view& w, const core::view& v, outcome& o);
+  struct asked_peer {
+    core::peer_id peer{};
+    clock::time_point until{};
+  };
+
+  std::mutex mutex_;                    ///< guards what follows
+  std::optional<core::shoal_id> shoal_; ///< of the newest view
+  std::map<std::uint64_t, kept_view> wanted_;
+  std::vector<early_job> early_;
+  std::map<std::uint64_t, asked_peer> asked_;
+};
+
+} // namespace shoal::runtime

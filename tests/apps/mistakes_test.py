@@ -1,0 +1,112 @@
+# tests/apps/mistakes_test.py -- what is given wrongly, and the line that says so:
+# files that are not what their names say, options that do not go together.
+import json
+
+from support import TINY_RUN, World, main
+
+POINTER = ("version https://git-lfs.github.com/spec/v1\n"
+           "oid sha256:" + 64 * "a" + "\nsize 987654321\n")
+
+
+class Mistakes(World):
+    def model(self):
+        """A model whose tokenizer was trained."""
+        self.succeed("train", self.tiny_run(), "--data",
+                     self.write_text_files(), "--out", "out",
+                     "--training.steps", 1, "--tokenizer", "bpe",
+                     "--vocab-size", 300)
+        folder = self.folder / "model"
+        folder.mkdir()
+        for name in ("config.json", "model.safetensors", "tokenizer.json",
+                     "tokenizer_config.json"):
+            (self.folder / "out" / name).rename(folder / name)
+        return folder
+
+    def refuse_eval(self, *names):
+        self.refuse(1, "eval", "model", "--data", "text", names=names)
+
+    def refuse_tuning(self, *names):
+        done = self.run_shoal("train", "--model.path", "model", "--data",
+                              "text", "--out", "tuned", "--training.seq_len",
+                              32)
+        self.assertIn(done.returncode, (1, 2), done.stdout)
+        for name in names:
+            self.assertIn(name, done.stderr)
+
+    def test_files_of_a_model_that_are_not_what_they_are_called(self):
+        folder = self.model()
+        for name in ("tokenizer.json", "config.json", "model.safetensors"):
+            file = folder / name
+            good = file.read_bytes()
+            file.write_text(POINTER)
+            for refuse in (self.refuse_eval, self.refuse_tuning):
+                refuse(f"model/{name}", "git lfs pull")
+            file.write_bytes(good)
+        file = folder / "tokenizer.json"
+        good = file.read_text("utf-8")
+        file.write_text(good[:500], "utf-8")
+        for refuse in (self.refuse_eval, self.refuse_tuning):
+            refuse("model/tokenizer.json", "cut off at byte 501")
+        lines = good.splitlines(keepends=True)
+        lines[2] = lines[2].replace(":", ";")
+        file.write_text("".join(lines), "utf-8")
+        for refuse in (self.refuse_eval, self.refuse_tuning):
+            refuse("model/tokenizer.json", "not valid JSON: line 3, byte ")
+
+    def test_data_that_is_no_text(self):
+        self.succeed("init", self.tiny_run(), "--out", "m")
+        self.write("text/good.txt", "some text\n" * 50)
+        self.write("text/pointer.txt", POINTER)
+        self.write("lines.jsonl", '{"text": "good"}\n{"text": 5}\n{"text": '
+                                  'null}\n{"txt": ""}\n')
+        for command in (["eval", "m"], ["train", self.tiny_run(), "--out",
+                                        "out"]):
+            self.refuse(1, *command, "--data", "text",
+                        names=["text/pointer.txt", "git lfs pull"])
+            self.refuse(1, *command, "--data", "lines.jsonl",
+                        names=["lines.jsonl:2: \"text\" is 5, must be a "
+                               "string", "lines.jsonl:3: \"text\" is null",
+                               "lines.jsonl:4: has no \"text\""])
+
+    def test_a_vocabulary_is_of_a_tokenizer_that_is_trained(self):
+        data = self.write_text_files()
+        for command in (["train", self.tiny_run(), "--data", data, "--out",
+                         "out"], ["plan", self.tiny_run()]):
+            for tokenizer in ([], ["--tokenizer", "bytes"]):
+                self.refuse(2, *command, "--vocab-size", 300, *tokenizer,
+                            names=["model.vocab_size is 300",
+                                   "--tokenizer bpe"])
+        self.assertFalse((self.folder / "out").exists())
+
+    def test_a_key_without_its_section_is_told_which(self):
+        for flag, meant in (("--model", "'--model.path'"),
+                            ("--steps", "'--training.steps' or "
+                                        "'--validation.steps'"),
+                            ("--lr", "'--optimizer.lr'")):
+            self.refuse(2, "train", flag, "x", names=[meant])
+
+    def test_eval_reads_only_so_much(self):
+        self.write("tiny.toml", TINY_RUN)
+        self.succeed("init", "tiny.toml", "--out", "m")
+        self.write("a.jsonl", "".join(
+            json.dumps({"text": chr(97 + i) * 100}) + "\n"
+            for i in range(9)))
+        self.write("two.jsonl", "".join(
+            json.dumps({"text": chr(97 + i) * 100}) + "\n"
+            for i in range(2)))
+        self.write("cut.jsonl", json.dumps({"text": 100 * "a"}) + "\n"
+                   + json.dumps({"text": 32 * "b"}) + "\n")
+
+        def found(data, *flags):
+            return json.loads(self.succeed(
+                "eval", "m", "--json", "--window", 32, "--data", data, *flags))
+        self.assertEqual(found("a.jsonl", "--limit", 2), found("two.jsonl"))
+        # The first document has four windows, the last of four tokens.
+        self.assertEqual(found("a.jsonl", "--chunks", 5), found("cut.jsonl"))
+        self.assertEqual(found("a.jsonl", "--limit", 100), found("a.jsonl"))
+        self.refuse(2, "eval", "m", "--data", "a.jsonl", "--limit", 0,
+                    names=["--limit"])
+
+
+if __name__ == "__main__":
+    main()

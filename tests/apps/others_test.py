@@ -1,0 +1,152 @@
+# tests/apps/others_test.py -- what a node says, and does, about other nodes.
+#
+# One shoal of three nodes with a key file that no command is given: commands
+# reach the others through the local node.
+import json
+import signal
+
+from support import World, main
+
+NAMES = ("one", "two", "three")
+
+
+class Others(World):
+    def shoal(self):
+        self.succeed("key", "new", "key")
+        nodes = {}
+        for name in NAMES:
+            nodes[name] = self.start(
+                "node", "--threads", 1, "--name", name, "--cluster-key", "key",
+                "--listen", "127.0.0.1:0")
+            nodes[name].wait_line(lambda line: line.startswith("ready:"))
+        for node in nodes.values():
+            node.wait_line(lambda line: "3 peers" in line)
+        return nodes
+
+    def status(self, *flags):
+        return json.loads(self.succeed("status", "--json", *flags))
+
+    def test_one_node_speaks_for_the_others(self):
+        nodes = self.shoal()
+        key = self.folder / ".config" / "shoal" / "cluster.key"
+        peers = {p["name"]: p for p in self.status("--name", "one")["peers"]}
+        there = peers["two"]["addresses"][0]
+        self.status_through_the_local_node(there, peers["two"]["id"])
+        away = {"XDG_DATA_HOME": str(self.folder / "elsewhere")}
+        for command in (["status"], ["jobs"], ["leave"]):
+            self.refuse(1, *command, "--peer", there, env=away,
+                        names=[there, str(key), "--cluster-key"])
+        self.assertFalse(key.exists(), "a command has made a key")
+        self.unknown_names_are_told_from_dead_peers()
+        # Of two, the one with the lower id is a quorum: that one dies.
+        dies, stays = sorted(("one", "three"), key=lambda n: peers[n]["id"])
+        job = self.submit(stays)
+        self.succeed("leave", "two", "--name", stays)
+        self.assertEqual(nodes["two"].end(), 0)
+        self.refuse(1, "logs", "two", "--name", stays,
+                    names=["two", "left the shoal"])
+        nodes[dies].end(signal.SIGKILL)
+        nodes[stays].wait_line(lambda line: "no quorum" in line)
+        for command in ("logs", "leave"):
+            self.refuse(1, command, dies, "--name", stays,
+                        names=[dies, "not reachable since", "ago"])
+        self.refuse(1, "recover", job, "--name", stays,
+                    names=[job, "no quorum", dies])
+        self.force_asks_first(stays, dies)
+        self.succeed("cancel", job, "--now", "--name", stays)
+        self.assertFalse(key.exists(), "a command has made a key")
+        self.assertEqual(nodes[stays].end(signal.SIGTERM), 0)
+
+    def test_a_node_that_is_not_let_in_says_so_itself(self):
+        for name in ("key", "other"):
+            self.succeed("key", "new", name)
+        flags = ["node", "--threads", 1, "--listen", "127.0.0.1:0", "--name"]
+        first = self.start(*flags, "first", "--cluster-key", "key")
+        ready = first.wait_line(lambda line: line.startswith("ready:"))
+        there = ready.split(" at ")[1].split(",")[0]
+        for name, wrong, says in (
+                ("keyed", ["--cluster-key", "other"], "shoal key show"),
+                ("named", ["--cluster-key", "key", "--cluster", "zoo"],
+                 "--cluster")):
+            node = self.start(*flags, name, *wrong, "--join", there)
+            node.wait_line(lambda line, says=says: line.startswith("[node]")
+                           and there in line and says in line)
+            apart = {a["address"]: a for a in
+                     self.status("--name", name)["apart"]}
+            self.assertIn(says, apart[there]["why"])
+            table = self.succeed("status", "--name", name)
+            self.assertIn(f"not of this shoal: {there}, since 2", table)
+            # It hears the first one's announcements, which are not its own.
+            if not any("announcements" in line for line in node.lines):
+                node.wait_line(lambda line: "announcements" in line)
+            beacons = self.status("--name", name)["beacons"]
+            self.assertGreater(beacons["strange_last_minute"], 0)
+            self.assertIn("in the last minute, the last one",
+                          self.succeed("status", "--name", name))
+            self.assertEqual(node.end(signal.SIGTERM), 0)
+        gone = self.start(*flags, "gone", "--cluster-key", "key", "--join",
+                          there)
+        gone.wait_line(lambda line: "2 peers" in line)
+        said = self.refuse(2, "revoke", "gone", "--name", "first",
+                           names=["gone (", "cluster key is replaced"])
+        self.assertIn("`shoal revoke gone --yes --name first`", said)
+        said, code = self.answer_on_terminal("n", "revoke", "gone", "--name",
+                                             "first")
+        self.assertEqual(code, 1, said)
+        self.assertEqual(
+            len(self.status("--name", "first")["peers"]), 2, said)
+        self.succeed("revoke", "gone", "--yes", "--name", "first")
+        line = gone.wait_line(lambda line: line.startswith("[node] stops:"))
+        for says in ("was revoked", "shoal invite", "--data-dir"):
+            self.assertIn(says, line)
+        # By the view, if that has come before the connections ended.
+        self.assertRegex(line, r"as view \d+ says|first \(.* said at .* UTC")
+        self.assertEqual(gone.end(), 1)
+        said = gone.said()
+        self.assertEqual([s for s in said if "recover --force" in s], [])
+        self.assertEqual(sum("shoal invite" in s for s in said), 1, said)
+        self.assertEqual(first.end(signal.SIGTERM), 0)
+
+    def status_through_the_local_node(self, there, two):
+        self.assertEqual(self.status("--peer", there)["self"], two)
+        self.assertEqual(self.status("--peer", "two", "--name", "one")["self"],
+                         two)
+        self.assertEqual(
+            json.loads(self.succeed("jobs", "--json", "--peer", there)), [])
+        self.assertIn("ready", self.succeed("logs", "--peer", there))
+        self.refuse(1, "train", self.tiny_run(), "--peer", there, "--data",
+                    self.write_text_files(), names=["--cluster-key"])
+
+    def unknown_names_are_told_from_dead_peers(self):
+        for command in ("logs", "leave"):
+            said = self.refuse(1, command, "tree", "--name", "one",
+                               names=["no peer 'tree'", "mean 'three'"])
+            self.assertNotIn("reachable", said)
+            self.refuse(1, command, "elephant", "--name", "one",
+                        names=["no peer 'elephant'", "it has ", *NAMES])
+
+    def submit(self, name):
+        said = self.succeed(
+            "train", self.tiny_run(), "--detach", "--training.steps", 1000000,
+            "--data", self.write_text_files(), "--name", name)
+        self.assertIn("job", said)
+        return self.status("--name", name)["jobs"][0]["id"]
+
+    def force_asks_first(self, stays, dies):
+        force = ["recover", "--force", "--name", stays]
+        before = self.status("--name", stays)["id"]
+        said = self.refuse(2, *force, names=[dies])
+        self.assertIn(f"`shoal recover --force --yes --name {stays}`", said)
+        said, code = self.answer_on_terminal("n", *force)
+        self.assertEqual(code, 1, said)
+        for part in (before[:12], dies, "1 of its 2 peers"):
+            self.assertIn(part, said)
+        self.assertEqual(self.status("--name", stays)["id"], before)
+        said, code = self.answer_on_terminal("y", *force)
+        self.assertEqual(code, 0, said)
+        self.assertNotEqual(self.status("--name", stays)["id"], before)
+        self.refuse(1, *force, names=["nothing to recover"])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,163 @@
+// tests/apps/remote/status_json_test.cpp -- what a node that lies answers to `status`.
+#include "apps/remote/status_text.hpp"
+#include "runtime/core/text/amounts.hpp" // age_text
+#include "runtime/core/text/shown.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include <string>
+
+using namespace shoal::apps;
+
+namespace {
+
+std::string tables_of(const std::string& text) {
+  const auto status = parse_status(text);
+  BOOST_TEST_REQUIRE(bool(status), text);
+  static_cast<void>(view_of(*status));
+  return status_table(*status) + links_table(*status)
+         + jobs_table(*status, 1'000'000);
+}
+
+} // namespace
+
+BOOST_AUTO_TEST_SUITE(status_json)
+
+BOOST_AUTO_TEST_CASE(what_is_no_status_is_refused) {
+  for (const char* text :
+       {"", "{", "[]", "3", "{}", R"({"peers":[]})", R"({"jobs":[]})"})
+    BOOST_TEST(!parse_status(text), text);
+}
+
+BOOST_AUTO_TEST_CASE(what_is_missing_or_of_another_kind_is_not_known) {
+  for (const char* text :
+       {R"({"peers":3,"jobs":null})",
+        R"({"peers":[3,null,[],{}],"jobs":["a",{}]})",
+        R"({"peers":[{"devices":[3,{}],"addresses":[7]}],"jobs":[{"loss":"x",
+            "step":-1,"steps":1e300,"priority":1e300,"tokens_per_s":[]}]})",
+        R"({"peers":[],"jobs":[],"cuts":[3,[],["a"],["a","b","c"]],
+            "links":[{"moved":[{}],"instead_of":[3]},7],"epoch":-5})"})
+    BOOST_TEST_CONTEXT(text)
+  tables_of(text);
+}
+
+BOOST_AUTO_TEST_CASE(what_is_there_is_shown) {
+  const std::string tables = tables_of(
+    R"({"id":"9f86d081884c7d65","epoch":7,"state":"member","name":"anna",
+        "self":"6c613112000000000000000000000000","beacons":{"strange":99,
+        "strange_last_minute":39,"strange_age_ms":4000},
+        "peers":[{
+        "id":"6c613112000000000000000000000000","name":"anna","state":"active",
+        "addresses":["127.0.0.1:7"],"voter":true,"witness":false,
+        "devices":[{"kind":"cpu","threads":2,"mflops":3000,
+                    "memory_bytes":4194304}]}],
+        "jobs":[{"id":"00000000000000ab","name":"run","state":"running",
+                 "priority":-3,"step":4,"steps":9,"loss":1.5,
+                 "tokens_per_s":100,"plan":"1 x 2","user":"ada@engine",
+                 "submitted_unix_ms":820000,"places":[[{"peer":"x",
+                 "id":"00","first_layer":0,"last_layer":3},{"peer":"anna",
+                 "id":"6c613112000000000000000000000000","first_layer":4,
+                 "last_layer":7}]]}]})");
+  for (const char* part :
+       {"epoch 7", "anna", "127.0.0.1:7", "cpu 2 threads 3 GFLOP/s 4 MiB",
+        "6c613112* ", "* the node that was asked (anna)",
+        "39 announcements of nodes with another", "the last one 4 s ago",
+        "00000000000000ab", "-3", "4/9", "1.5000", "100", "1 x 2", "ada@engine",
+        " 3 min ",
+        "  trains job run (00000000), replica 0 stage 1, layers 4-7\n"})
+    BOOST_TEST(tables.find(part) != std::string::npos, part << tables);
+}
+
+/// The table of peers a, b, ... that run these versions.
+static std::string table_of(const std::vector<std::string>& versions) {
+  std::string peers;
+  for (std::size_t i = 0; i < versions.size(); ++i)
+    peers += (i == 0 ? "" : ",") + std::string(R"({"name":")")
+             + char('a' + i % 26) + R"(","version":")" + versions[i] + "\"}";
+  const auto status = parse_status(R"({"jobs":[],"peers":[)" + peers + "]}");
+  BOOST_TEST_REQUIRE(bool(status));
+  return status_table(*status);
+}
+
+BOOST_AUTO_TEST_CASE(each_peers_version_is_shown_and_that_they_differ) {
+  const std::pair<std::vector<std::string>, const char*> cases[] = {
+    {{"0.1.0 (ab)"}, "\nthis peer runs shoal 0.1.0 (ab)\n"},
+    {{"0.1.0", "0.1.0"}, "\nall peers run shoal 0.1.0\n"},
+    {{"0.1.0", "0.1.1", "0.1.0"},
+     "\npeers run different versions; install one on all of them:\n"
+     "  0.1.0: a, c\n  0.1.1: b\n"},
+    {{"0.1.0", "", "0.1.1"},
+     "\npeers run different versions; install one on all of them:\n"
+     "  0.1.0: a\n  0.1.1: c\n  not known: b\n"},
+    {{"0.1.0", ""}, "\n1 of 2 peers runs shoal 0.1.0; not known: b\n"},
+    {{"0.1.0", "0.1.0", ""}, "\n2 of 3 peers run shoal 0.1.0; not known: c\n"},
+  };
+  for (const auto& [versions, expected] : cases) {
+    const std::string table = table_of(versions);
+    BOOST_TEST(table.find(expected) != std::string::npos,
+               table << "lacks" << expected);
+  }
+  BOOST_TEST(table_of({"", ""}).find("version") == std::string::npos);
+  BOOST_TEST(table_of({"", ""}).find("run") == std::string::npos);
+  BOOST_TEST(table_of(std::vector<std::string>(30, "")).find("known")
+             == std::string::npos);
+  // A large shoal does not fill the screen.
+  std::vector<std::string> many(30, "0.1.0");
+  many[0] = "0.1.1";
+  BOOST_TEST(table_of(many).find("b, c, d, e, f, g, h, i and 21 more\n")
+             != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(ages_have_one_unit) {
+  constexpr std::int64_t s = 1000;
+  for (const auto& [ms, says] :
+       {std::pair{-5 * s, "0 s"}, std::pair{59 * s, "59 s"},
+        std::pair{60 * s, "1 min"}, std::pair{7199 * s, "1 h"},
+        std::pair{86400 * 40 * s, "40 d"}})
+    BOOST_TEST(shoal::core::age_text(ms) == says);
+}
+
+BOOST_AUTO_TEST_CASE(jobs_that_run_come_first_then_the_last_that_ended) {
+  const auto status = parse_status(
+    R"({"peers":[],"jobs":[
+        {"name":"ended-first","state":"done","changed":3},
+        {"name":"late","state":"running","changed":9},
+        {"name":"ended-last","state":"failed","changed":8},
+        {"name":"early","state":"running","changed":2},
+        {"name":"urgent","state":"running","changed":7,"priority":5}]})");
+  BOOST_TEST_REQUIRE(bool(status));
+  const std::string table = jobs_table(*status, 0);
+  std::size_t last = 0;
+  for (const char* name :
+       {"urgent", "early", "late", "ended-last", "ended-first"}) {
+    const std::size_t found = table.find(name);
+    BOOST_TEST(found != std::string::npos, table);
+    BOOST_TEST(found > last, name << " in " << table);
+    last = found;
+  }
+}
+
+BOOST_AUTO_TEST_CASE(texts_are_fit_to_be_shown_and_numbers_bounded) {
+  const auto status = parse_status(
+    R"({"peers":[{"name":"\u001b[2J\u009b\u202e\ud800","devices":[
+        {"mflops":18446744073709551615,"threads":99999999999}]}],
+        "jobs":[],"epoch":18446744073709551615})");
+  // A surrogate alone is no JSON for the library: then nothing is taken.
+  BOOST_TEST(!status);
+  const auto mended = parse_status(
+    R"({"peers":[{"id":"6c6131120000000000000000000000006c613112000000000000000000000000",
+        "name":"\u001b[2J\u009b\u202e","devices":[
+        {"mflops":18446744073709551615,"threads":99999999999}]}],
+        "jobs":[],"epoch":18446744073709551615})");
+  BOOST_TEST_REQUIRE(bool(mended));
+  BOOST_TEST(
+    shoal::core::is_shown((*mended)["peers"][0]["name"].get<std::string>()));
+  const auto view = view_of(*mended);
+  BOOST_TEST(view.number == std::uint64_t{1} << 56);
+  for (const auto& m : view.members) {
+    BOOST_TEST(m.device.threads == 65536u);
+    BOOST_TEST(m.device.mflops == std::uint64_t{1} << 40);
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,97 @@
+// tests/apps/transfer/model_export_test.cpp -- a checkpoint becomes the model of a folder
+// in which another one may lie.
+#include "apps/transfer/model_export.hpp"
+
+#include <boost/test/unit_test.hpp>
+#include <unistd.h>
+
+#include <fstream>
+#include <initializer_list>
+#include <set>
+#include <string>
+
+namespace fs = std::filesystem;
+using shoal::apps::export_model;
+
+namespace {
+
+/// A checkpoint and a folder to export to.
+struct folders {
+  folders() {
+    auto name = (fs::temp_directory_path() / "shoal-XXXXXX").string();
+    if (!::mkdtemp(name.data()))
+      std::abort();
+    top = name;
+    fs::create_directories(checkpoint = top / "checkpoint");
+    fs::create_directories(out = top / "out");
+  }
+  ~folders() {
+    std::error_code ignored;
+    fs::remove_all(top, ignored);
+  }
+
+  static void
+  fill(const fs::path& folder, std::initializer_list<const char*> names) {
+    for (const char* name : names)
+      std::ofstream(folder / name) << folder.filename().string();
+  }
+  std::set<std::string> names() const {
+    std::set<std::string> all;
+    for (const auto& file : fs::directory_iterator(out))
+      all.insert(file.path().filename().string());
+    return all;
+  }
+
+  fs::path top, checkpoint, out;
+};
+
+using names = std::set<std::string>;
+
+} // namespace
+
+BOOST_AUTO_TEST_SUITE(model_export)
+
+BOOST_AUTO_TEST_CASE(a_model_of_shards_takes_the_place_of_a_single_file) {
+  folders f;
+  f.fill(f.checkpoint,
+         {"config.json", "model-00001-of-00002.safetensors",
+          "model-00002-of-00002.safetensors", "model.safetensors.index.json",
+          "optimizer.safetensors"});
+  f.fill(f.out, {"config.json", "model.safetensors", "metrics.jsonl",
+                 "model-00001-of-00003.safetensors"});
+  BOOST_REQUIRE(export_model(f.checkpoint, f.out));
+  BOOST_TEST((f.names()
+              == names{"config.json", "model-00001-of-00002.safetensors",
+                       "model-00002-of-00002.safetensors",
+                       "model.safetensors.index.json", "metrics.jsonl"}));
+}
+
+BOOST_AUTO_TEST_CASE(a_single_file_takes_the_place_of_shards) {
+  folders f;
+  f.fill(f.checkpoint, {"config.json", "model.safetensors", "optimizer-1"});
+  f.fill(f.out,
+         {"model-00001-of-00002.safetensors", "model.safetensors",
+          "model-00002-of-00002.safetensors", "model.safetensors.index.json",
+          "tokenizer.json", "adapter_model.safetensors", "notes.txt"});
+  BOOST_REQUIRE(export_model(f.checkpoint, f.out));
+  BOOST_TEST((f.names()
+              == names{"config.json", "model.safetensors",
+                       "adapter_model.safetensors", "notes.txt"}));
+  std::string text;
+  std::ifstream(f.out / "model.safetensors") >> text;
+  BOOST_TEST(text == "checkpoint");
+}
+
+BOOST_AUTO_TEST_CASE(what_cannot_be_is_named) {
+  folders f;
+  f.fill(f.checkpoint, {"config.json"});
+  const auto none = export_model(f.top / "none", f.out);
+  BOOST_REQUIRE(!none);
+  BOOST_TEST(none.message().starts_with((f.top / "none").string()));
+  fs::create_directories(f.out / "config.json" / "in the way");
+  const auto kept = export_model(f.checkpoint, f.out);
+  BOOST_REQUIRE(!kept);
+  BOOST_TEST(kept.message().starts_with((f.out / "config.json").string()));
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,120 @@
+// tests/runtime/control/client_choice_test.cpp -- which node a client takes, and
+// what it says where there is none.
+//
+// No node: a socket that takes connections and never answers is one that has
+// been stopped.
+#include "runtime/control/client.hpp"
+#include "runtime/control/node_folders.hpp"
+#include "runtime/control/unix_socket.hpp"
+#include "runtime/identity/identity.hpp"
+#include "runtime/node/node_config.hpp"
+#include "tests/support/scratch.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include <cstdlib>
+#include <optional>
+
+namespace shoal::runtime {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+/// A home with nodes `anna` and `bert`, who say nothing, and the socket that
+/// killed `cleo` has left.
+struct home {
+  home() {
+    if (const char* old = std::getenv("XDG_DATA_HOME"))
+      before = old;
+    ::setenv("XDG_DATA_HOME", folder.path().c_str(), 1);
+    for (const char* name : {"anna", "bert", "cleo"})
+      make_private_dir(default_data_dir(name));
+    anna = listen_unix(control_socket(default_data_dir("anna")));
+    bert = listen_unix(control_socket(default_data_dir("bert")));
+    (void)listen_unix(control_socket(default_data_dir("cleo")));
+  }
+  ~home() {
+    if (before)
+      ::setenv("XDG_DATA_HOME", before->c_str(), 1);
+    else
+      ::unsetenv("XDG_DATA_HOME");
+  }
+
+  std::optional<std::string> before;
+  const test::scratch folder{"shoal-client-test"};
+  unique_fd anna, bert;
+};
+
+client_config asking(const std::string& name) {
+  client_config c;
+  c.data_dir = default_data_dir(name);
+  c.named = !name.empty();
+  c.timeout = std::chrono::milliseconds(1); // nobody will ever answer
+  return c;
+}
+
+bool says(const std::string& text, const char* part) {
+  return text.find(part) != std::string::npos;
+}
+
+} // namespace
+
+BOOST_AUTO_TEST_SUITE(client_choice)
+
+BOOST_FIXTURE_TEST_CASE(nodes_that_run_are_told_from_what_killed_ones_left,
+                        home) {
+  const auto nodes = running_nodes(default_data_dir("bert"));
+  BOOST_TEST_REQUIRE(nodes.size() == 2u);
+  BOOST_TEST(nodes[0].filename() == "bert");
+  BOOST_TEST(nodes[1].filename() == "anna");
+}
+
+BOOST_FIXTURE_TEST_CASE(a_named_node_has_no_substitute, home) {
+  for (const char* name : {"typo", "cleo"}) {
+    client c(asking(name));
+    BOOST_TEST((c.connect() == errc::no_node));
+    BOOST_TEST(says(c.text(), name), c.text());
+    BOOST_TEST(says(c.text(), "anna, bert"), c.text());
+  }
+  client any(asking(""));
+  BOOST_TEST(!any.connect());
+  BOOST_TEST(says(any.where(), "anna"), any.where());
+}
+
+BOOST_FIXTURE_TEST_CASE(a_node_that_is_stopped_is_said_to_be, home) {
+  client c(asking("anna"));
+  std::string status;
+  BOOST_TEST(!c.connect()); // it may go on with another, if it follows a job
+  BOOST_TEST(bool(c.status(status)));
+  BOOST_TEST(says(c.text(), "anna"), c.text());
+  BOOST_TEST(says(c.text(), "kill -CONT"), c.text());
+}
+
+BOOST_FIXTURE_TEST_CASE(nobody_is_said_to_be_gone_who_was_not_waited_for,
+                        home) {
+  std::string said;
+  client_config config = asking("anna");
+  config.say = [&said](const std::string& line) { said += line; };
+  client c(config);
+  BOOST_TEST(!c.connect());
+  // For less time than a node may take that has just been started.
+  const auto error = c.follow(
+    1, [](const job_event&) { return true; }, std::chrono::milliseconds(500));
+  BOOST_TEST((error == errc::no_node));
+  BOOST_TEST(said == "");
+}
+
+BOOST_AUTO_TEST_CASE(who_asks_from_afar_is_not_told_to_start_a_node) {
+  client_config c;
+  c.addresses = {"127.0.0.1:1"};
+  c.cluster_key_file = "/nonexistent";
+  client far(c);
+  BOOST_TEST((far.connect() == errc::no_node));
+  BOOST_TEST(!says(far.text(), "shoal node"), far.text());
+  BOOST_TEST(says(far.text(), "/nonexistent"), far.text());
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+} // namespace shoal::runtime

@@ -1,0 +1,161 @@
+// tests/runtime/control/desk_test.cpp -- what uploads may take of a disk.
+#include "runtime/control/desk.hpp"
+#include "runtime/jobs/job_journal.hpp"
+#include "runtime/store/store.hpp"
+#include "tests/runtime/control/asked_node.hpp"
+#include "tests/support/scratch.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+namespace shoal::runtime {
+
+namespace {
+
+/// A store whose disk has as much room as the test says.
+class small_disk final : public store {
+public:
+  explicit small_disk(const std::filesystem::path& folder)
+    : below_(store::open(folder)) {}
+
+  space room() const override { return has; }
+  bool contains(const core::blob_digest& d) const override {
+    return below_->contains(d);
+  }
+  std::uint64_t size(const core::blob_digest& d) const override {
+    return below_->size(d);
+  }
+  std::chrono::seconds age(const core::blob_digest& d) const override {
+    return below_->age(d);
+  }
+  std::unique_ptr<blob_writer> write() override { return below_->write(); }
+  std::shared_ptr<const blob>
+  read(const core::blob_digest& d, std::error_code& error) override {
+    return below_->read(d, error);
+  }
+  std::error_code verify(const core::blob_digest& d) override {
+    return below_->verify(d);
+  }
+  bool set_aside(const core::blob_digest& d) const override {
+    return below_->set_aside(d);
+  }
+  std::error_code remove(const core::blob_digest& d) override {
+    return below_->remove(d);
+  }
+  std::vector<core::blob_digest> list() const override {
+    return below_->list();
+  }
+
+  space has;
+
+private:
+  std::unique_ptr<store> below_;
+};
+
+struct uploads {
+  uploads() { disk.has = {std::uint64_t{1} << 40, std::uint64_t{1} << 42}; }
+
+  client_reply ask(client_key who, decltype(client_request::body) body) {
+    client_reply out;
+    d.ask(who, {++number, std::move(body)},
+          [&](const client_reply& r) { out = r; });
+    return out;
+  }
+  bool begins(client_key who, std::uint64_t bytes) {
+    last = ask(who, put_begin{bytes});
+    return last.code == reply_code::ok;
+  }
+
+  const test::scratch folder{"shoal-desk-test"};
+  small_disk disk{folder.path()};
+  std::unique_ptr<job_journal> journal = open_job_journal({});
+  tests::asked_node node{*journal, &disk};
+  desk d{node, [] {}};
+  std::uint64_t number = 0;
+  client_reply last;
+};
+
+} // namespace
+
+BOOST_AUTO_TEST_SUITE(desk_uploads)
+
+BOOST_FIXTURE_TEST_CASE(one_client_has_a_quota_for_what_it_does_not_finish,
+                        uploads) {
+  BOOST_TEST(begins(1, control_upload_bytes_max - 10));
+  BOOST_TEST(!begins(1, 11));
+  BOOST_TEST(last.text.find("control_upload_bytes_max") != std::string::npos,
+             last.text);
+  BOOST_TEST(begins(1, 10));
+  BOOST_TEST(begins(2, 11)); // another client has its own
+  d.forget(1);
+  BOOST_TEST(begins(1, control_upload_bytes_max));
+}
+
+BOOST_FIXTURE_TEST_CASE(a_part_of_the_disk_stays_free, uploads) {
+  const std::uint64_t mebi = std::uint64_t{1} << 20;
+  disk.has = {100 * mebi, 20 * 50 * mebi}; // a small one: 50 MiB stay free
+  BOOST_TEST(begins(1, 50 * mebi));
+  BOOST_TEST(!begins(1, 50 * mebi + 1));
+  BOOST_TEST(last.text.find("50 MiB stay free") != std::string::npos,
+             last.text);
+  disk.has = {control_free_bytes_min + 10, std::uint64_t{1} << 42};
+  BOOST_TEST(begins(1, 10));
+  BOOST_TEST(!begins(1, 11));
+  disk.has = {}; // not known: the writer finds out
+  BOOST_TEST(begins(1, 11));
+}
+
+BOOST_FIXTURE_TEST_CASE(an_upload_ends_when_others_have_filled_the_disk,
+                        uploads) {
+  BOOST_TEST_REQUIRE(begins(1, 8));
+  const std::uint64_t upload = last.value;
+  const std::vector<std::byte> four(4, std::byte{1});
+  BOOST_TEST((ask(1, put_chunk{upload, 0, four}).code == reply_code::ok));
+  disk.has.free_bytes = control_free_bytes_min + 3;
+  last = ask(1, put_chunk{upload, 4, four});
+  BOOST_TEST((last.code == reply_code::refused));
+  BOOST_TEST(last.text.find("control_free_bytes_min") != std::string::npos,
+             last.text);
+  // Its bytes are gone, too.
+  BOOST_TEST((ask(1, put_commit{upload, {}}).code == reply_code::not_found));
+  BOOST_TEST(std::filesystem::is_empty(folder.path() / "tmp"));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_AUTO_TEST_SUITE(desk_requests)
+
+/// What takes a view reaches the node with a token, and is answered by it.
+BOOST_FIXTURE_TEST_CASE(what_takes_a_view_is_answered_by_its_token, uploads) {
+  const std::vector<decltype(client_request::body)> bodies{
+    submit_job{}, recover_force{}, make_invite{},
+    use_invite{}, revoke{},        remove_job{}};
+  std::vector<std::uint64_t> answered;
+  for (const auto& body : bodies)
+    d.ask(answered.size() + node.tokens.size(), {++number, body},
+          [&](const client_reply& r) { answered.push_back(r.value); });
+  BOOST_TEST(answered.empty());
+  BOOST_TEST_REQUIRE(node.tokens.size() == bodies.size());
+  std::vector<std::uint64_t> wanted;
+  for (const std::uint64_t token : node.tokens) {
+    wanted.push_back(100 + token);
+    d.answered(token, {100 + token, {}, {}, {}});
+    d.work(desk::clock::now());
+  }
+  BOOST_TEST(answered == wanted, boost::test_tools::per_element());
+}
+
+BOOST_FIXTURE_TEST_CASE(what_is_told_of_a_job_is_answered_at_once, uploads) {
+  BOOST_TEST((ask(1, stop_job{7, true}).code == reply_code::ok));
+  node.refusal = "no such job runs";
+  for (const decltype(client_request::body)& body :
+       {decltype(client_request::body)(stop_job{7, true}),
+        decltype(client_request::body)(wait_no_longer{7})}) {
+    const client_reply r = ask(1, body);
+    BOOST_TEST((r.code == reply_code::not_found));
+    BOOST_TEST(r.text == "no such job runs");
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+} // namespace shoal::runtime

@@ -1,0 +1,136 @@
+// tests/runtime/core/cluster/removal_test.cpp -- jobs that have ended are taken
+// off the list, and never come back.
+#include "tests/runtime/core/cluster/cluster_pair.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+using namespace shoal::tests;
+
+namespace {
+
+/// `a` votes; `b`, which does not, forwards what it wishes.
+struct removal : pair_of_nodes {
+  std::vector<change_request> forwarded; ///< what `b` has asked for
+
+  void meet() {
+    b.c.self.voter = false;
+    begin(a);
+    begin(b);
+    link();
+    run(400 * ms);
+    BOOST_TEST_REQUIRE(together());
+    BOOST_TEST_REQUIRE(!find_member(a.core->current(), peer(2))->voter);
+  }
+
+  void submit(node& n, job_id id) {
+    job_entry j;
+    j.id = id;
+    j.name = "job";
+    give(n, submit_job{j});
+    for (auto& [to, e] : wire)
+      if (auto* r = std::get_if<change_request>(&e.what))
+        forwarded.push_back(*r);
+  }
+
+  void end(job_id id) {
+    give(a, set_job_state{id, job_state::cancelled, 0});
+    run(200 * ms);
+    BOOST_TEST_REQUIRE(find_job(a.core->current(), id) != nullptr);
+    BOOST_TEST_REQUIRE(
+      (find_job(a.core->current(), id)->state == job_state::cancelled));
+  }
+
+  void remove(job_id id) {
+    give(a, remove_job{id});
+    run(200 * ms);
+    BOOST_TEST_REQUIRE(find_job(a.core->current(), id) == nullptr);
+  }
+};
+
+} // namespace
+
+BOOST_FIXTURE_TEST_SUITE(cluster_removal, removal)
+
+BOOST_AUTO_TEST_CASE(an_ended_job_is_taken_off_every_list) {
+  meet();
+  submit(b, 7);
+  submit(a, 8);
+  run(400 * ms);
+  end(7);
+  give(b, remove_job{7});
+  run(400 * ms);
+  for (node* n : {&a, &b}) {
+    BOOST_TEST(find_job(n->core->current(), 7) == nullptr);
+    BOOST_TEST(find_job(n->core->current(), 8) != nullptr);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_job_that_runs_or_is_unknown_is_not_removed) {
+  meet();
+  submit(a, 7);
+  run(400 * ms);
+  const epoch before = a.core->current().number;
+  a.said.clear();
+  for (job_id id : {7, 9})
+    give(a, remove_job{id});
+  run(400 * ms);
+  BOOST_TEST(a.count<rejected>() == 2u);
+  BOOST_TEST(a.core->current().number == before);
+  BOOST_TEST(find_job(a.core->current(), 7) != nullptr);
+}
+
+BOOST_AUTO_TEST_CASE(a_submission_that_comes_late_does_not_bring_it_back) {
+  meet();
+  submit(b, 7);
+  run(ms);
+  BOOST_TEST_REQUIRE(!forwarded.empty());
+  run(400 * ms);
+  end(7);
+  remove(7);
+  give(a, received{peer(2), forwarded.front()});
+  run(400 * ms);
+  BOOST_TEST(find_job(a.core->current(), 7) == nullptr);
+  submit(a, 7);
+  run(400 * ms);
+  BOOST_TEST(find_job(a.core->current(), 7) == nullptr);
+}
+
+BOOST_AUTO_TEST_CASE(a_peer_that_has_missed_it_all_does_not_submit_it_again) {
+  meet();
+  submit(b, 7);
+  run(ms);
+  wire.clear();
+  linked = false; // b hears nothing of it, and asks on
+  run(100 * ms);
+  BOOST_TEST_REQUIRE(find_job(a.core->current(), 7) != nullptr);
+  end(7);
+  remove(7);
+  linked = true;
+  run(2000 * ms);
+  BOOST_TEST((b.core->current() == a.core->current()));
+  BOOST_TEST(find_job(a.core->current(), 7) == nullptr);
+}
+
+BOOST_AUTO_TEST_CASE(nor_do_jobs_that_the_list_has_forgotten) {
+  meet();
+  submit(b, 1);
+  run(ms);
+  BOOST_TEST_REQUIRE(!forwarded.empty());
+  run(400 * ms);
+  end(1);
+  const job_id last = jobs_removed_max + 20;
+  for (job_id id = 2; id <= last; ++id) {
+    submit(a, id);
+    run(60 * ms);
+    end(id);
+    if (id == jobs_kept_max + 2) { // by then the list has forgotten the first
+      give(a, received{peer(2), forwarded.front()});
+      run(60 * ms);
+      BOOST_TEST(find_job(a.core->current(), 1) == nullptr);
+    }
+  }
+  BOOST_TEST(a.core->current().jobs.size() == jobs_kept_max);
+  BOOST_TEST(a.core->current().removed.size() <= jobs_removed_max);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

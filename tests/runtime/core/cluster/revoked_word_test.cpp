@@ -1,0 +1,134 @@
+// tests/runtime/core/cluster/revoked_word_test.cpp -- an address that says that
+// this peer was revoked: it may be the one that was.
+#include "tests/runtime/core/cluster/cluster_pair.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include <algorithm>
+
+using namespace shoal::tests;
+
+namespace {
+
+constexpr nanoseconds s = 1000 * ms;
+
+/// `a` and `b`, and a third member that has a word for whoever dials it.
+struct revoked_word : pair_of_nodes {
+  const std::string liar = "liar:1";
+
+  /// Both come back with a view of three; `liar` answers in the third's place.
+  void come_back() {
+    begin(a);
+    begin(b);
+    link();
+    run(300 * ms);
+    view v = a.core->current();
+    ++v.number;
+    member m = v.members[0];
+    m.id = {peer(3), v.number};
+    m.instance = 5;
+    m.addresses = {liar};
+    v.members.push_back(m);
+    give(a, received{peer(2), decided{v}});
+    give(b, received{peer(1), decided{v}});
+    linked = false;
+    wire.clear();
+    begin(a);
+    begin(b);
+  }
+
+  /// What the transport says of each dial of `n` to the liar.
+  void answer_dials(node& n) {
+    for (std::size_t i = 0; i < n.said.size(); ++i)
+      if (const auto* c = std::get_if<connect>(&n.said[i]);
+          c != nullptr && c->address == liar) {
+        n.said.erase(n.said.begin() + std::ptrdiff_t(i));
+        ++dials;
+        give(n, turned_away{liar});
+        give(n, connect_failed{liar});
+        i = 0;
+      }
+  }
+  void run_with_liar(nanoseconds time) {
+    for (const nanoseconds end = now + time; now < end;) {
+      run(ms);
+      for (node* n : {&a, &b})
+        answer_dials(*n);
+    }
+  }
+  bool waits_for_end() const { return a.core->phase() != phase::gone; }
+
+  int dials = 0;
+};
+
+} // namespace
+
+BOOST_FIXTURE_TEST_SUITE(cluster_revoked_word, revoked_word)
+
+BOOST_AUTO_TEST_CASE(one_word_bars_that_address_alone) {
+  come_back();
+  run_with_liar(3 * s);
+  BOOST_TEST(dials == 2); // once by each
+  BOOST_TEST(a.count<shut_out>() == 0u);
+  link();
+  run_with_liar(30 * s);
+  BOOST_TEST(a.count<shut_out>() + b.count<shut_out>() == 0u);
+  BOOST_TEST((a.core->phase() == phase::member));
+  BOOST_TEST((a.core->current() == b.core->current()));
+}
+
+BOOST_AUTO_TEST_CASE(whom_nobody_admits_ends_with_a_word_of_its_own) {
+  come_back();
+  const nanoseconds began = now;
+  while (a.core->phase() != phase::gone && now < began + 60 * s)
+    run_with_liar(ms);
+  BOOST_TEST(a.count<shut_out>() == 1u);
+  BOOST_TEST(now - began >= a.c.shut_out_patience);
+  BOOST_TEST(now - began < a.c.shut_out_patience + s);
+}
+
+BOOST_AUTO_TEST_CASE(another_view_is_another_chance) {
+  come_back();
+  link();
+  run_with_liar(s);
+  const int before = dials;
+  job_entry j;
+  j.id = 9;
+  give(a, submit_job{j});
+  run_with_liar(30 * s);
+  BOOST_TEST(dials > before);
+  BOOST_TEST(dials < before + 40); // as many as there were views, not for ever
+  BOOST_TEST(a.count<shut_out>() == 0u);
+}
+
+// A shoal of one needs nobody: its job would die by a stranger's word.
+BOOST_AUTO_TEST_CASE(a_peer_on_its_own_is_not_ended) {
+  begin(a);
+  give(a, discovered{liar});
+  answer_dials(a);
+  BOOST_TEST(dials == 1);
+  for (int i = 0; i < 20; ++i) {
+    give(a, discovered{liar});
+    run_with_liar(s);
+  }
+  BOOST_TEST(dials == 1);
+  BOOST_TEST(a.count<shut_out>() == 0u);
+  BOOST_TEST((a.core->phase() == phase::member));
+}
+
+BOOST_AUTO_TEST_CASE(a_peer_in_no_shoal_ends_and_founds_none_before) {
+  come_back();
+  view v = a.core->current();
+  ++v.number;
+  std::erase_if(v.members,
+                [](const member& m) { return m.id.peer == peer(1); });
+  give(a, peer_up{peer(2), b.c.self.instance});
+  give(a, received{peer(2), decided{v}}); // expelled
+  give(a, peer_down{peer(2)});
+  BOOST_TEST_REQUIRE((a.core->phase() == phase::homeless));
+  run_with_liar(10 * s);
+  BOOST_TEST(a.count<shut_out>() == 1u);
+  BOOST_TEST((a.core->current().shoal == v.shoal));
+}
+
+BOOST_AUTO_TEST_SUITE_END()

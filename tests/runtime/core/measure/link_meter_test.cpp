@@ -1,0 +1,99 @@
+// tests/runtime/core/measure/link_meter_test.cpp -- latency and bandwidth of a link.
+#include "runtime/core/measure/link_meter.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+BOOST_AUTO_TEST_SUITE(link_meter)
+
+using shoal::core::link_meter;
+constexpr std::uint64_t mib = 1 << 20;
+
+BOOST_AUTO_TEST_CASE(nothing_is_known_before_traffic) {
+  link_meter m;
+  BOOST_TEST(m.latency_ns() == 0u);
+  BOOST_TEST(m.bytes_per_s() == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(a_small_transfer_alone_tells_latency_and_no_bandwidth) {
+  link_meter m;
+  m.ended(m.started(1000), 5000, 64, true);
+  BOOST_TEST(m.latency_ns() == 2000u);
+  BOOST_TEST(m.bytes_per_s() == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(what_is_measured_gets_old) {
+  link_meter m;
+  m.ended(m.started(1000), 5000, 64, true);
+  BOOST_TEST(m.age_ns(5000) == 0);
+  BOOST_TEST(m.age_ns(9000) == 4000);
+  m.ended(m.started(9000), 10'000, 100'000, true); // tells nothing
+  BOOST_TEST(m.age_ns(10'000) == 5000);
+  m.ended(m.started(10'000), 1'010'000, mib, true);
+  BOOST_TEST(m.age_ns(1'010'000) == 0);
+}
+
+BOOST_AUTO_TEST_CASE(overlapped_or_failed_transfers_tell_no_latency) {
+  link_meter m;
+  const auto a = m.started(0);
+  const auto b = m.started(10);
+  m.ended(b, 50, 64, true);
+  m.ended(a, 90, 64, true);
+  m.ended(m.started(100), 900, 64, false);
+  BOOST_TEST(m.latency_ns() == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(transfers_at_once_share_the_time_they_take) {
+  link_meter m;
+  const auto a = m.started(0);
+  const auto b = m.started(0);
+  m.ended(a, 900'000, mib, true);
+  m.ended(b, 1'000'000, mib, true); // 2 MiB in a millisecond
+  BOOST_TEST(m.bytes_per_s() == 2 * mib * 1000);
+}
+
+BOOST_AUTO_TEST_CASE(pauses_do_not_count) {
+  link_meter m;
+  m.ended(m.started(0), 1'000'000, mib, true);
+  m.ended(m.started(9'000'000'000), 9'001'000'000, mib, true);
+  BOOST_TEST(m.bytes_per_s() == mib * 1000);
+}
+
+BOOST_AUTO_TEST_CASE(a_link_that_never_pauses_is_measured) {
+  link_meter m;
+  m.started(0); // never ends
+  std::int64_t now = 0;
+  for (int i = 0; i < 64; ++i) {
+    const auto t = m.started(now);
+    m.ended(t, now += 1'000'000, mib, true);
+  }
+  BOOST_TEST(m.bytes_per_s() == mib * 1000);
+}
+
+BOOST_AUTO_TEST_CASE(receivers_that_are_late_make_no_link_slow) {
+  link_meter m;
+  std::int64_t now = 0;
+  for (int i = 0; i < 64; ++i) { // it has room at once every eighth time
+    const auto t = m.started(now);
+    m.ended(t, now += i % 8 == 0 ? 1'000'000 : 50'000'000, mib, true);
+  }
+  BOOST_TEST(m.bytes_per_s() == mib * 1000);
+}
+
+BOOST_AUTO_TEST_CASE(a_change_is_followed) {
+  link_meter m;
+  std::int64_t now = 0;
+  const auto send = [&](std::int64_t ns, std::uint64_t bytes) {
+    const auto t = m.started(now);
+    m.ended(t, now += ns, bytes, true);
+  };
+  send(1'000'000, mib);
+  send(2'000, 8);
+  for (int i = 0; i < 60; ++i) {
+    send(4'000'000, mib);
+    send(200'000, 8);
+  }
+  BOOST_TEST(m.bytes_per_s() == mib * 250);
+  BOOST_TEST(m.latency_ns() == 100'000u);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,298 @@
+// tests/runtime/core/training/job_restore_test.cpp -- checkpoints are believed, got,
+// waited for and given up; what is held stays until one can be restored.
+#include "tests/runtime/core/training/job_pieces.hpp"
+
+namespace shoal::test {
+namespace {
+
+using source = resume_decision::source;
+
+constexpr std::uint64_t interval = 20;
+constexpr nanoseconds s = 1'000'000'000;
+
+/// Two peers that sealed at step 404 without state: who had it has died.
+std::map<peer_id, seal> bereft(const assignment& a) {
+  std::map<peer_id, seal> seals;
+  for (std::uint8_t n : {1, 2}) {
+    seals[peer(n)] = make_seal(a, {}, {});
+    seals[peer(n)].last.version = {404, 2};
+  }
+  return seals;
+}
+
+/// Peer 3 is away, and may come back.
+ev::view_changed show_one_away(const assignment& a) {
+  ev::view_changed e = show(a);
+  e.former = {peer(3)};
+  return e;
+}
+
+/// Peer 1 of two stages, up to the decision: peer 2 seals what is given.
+struct sealed {
+  explicit sealed(const assignment& place, seal theirs,
+                  const std::vector<checkpoint_ref>& held = {},
+                  checkpoint_ref heard = {})
+    : a(place), core(config()) {
+    for (const checkpoint_ref& c : held)
+      (void)core.step(ev::checkpoint_held{c}, 0);
+    (void)core.step(ev::checkpoint_heard{heard}, 0);
+    (void)core.step(show_one_away(a), 0);
+    (void)core.step(ev::halted{digest(a)}, 0);
+    theirs.on = {a.job, digest(a), a.since};
+    out = core.step(ev::received{peer(2), theirs}, 0);
+  }
+  static job_config config() {
+    job_config c = make_config(1, 2);
+    c.total_steps = 1000;
+    c.checkpoint_every = interval;
+    c.checkpoint_patience = 60 * s;
+    return c;
+  }
+  job_actions missing(const checkpoint_ref& c, nanoseconds now) {
+    return core.step(ev::checkpoint_missing{digest(a), c}, now);
+  }
+  job_header on() const { return {a.job, digest(a), a.since}; }
+
+  assignment a;
+  job_core core;
+  job_actions out;
+};
+
+const checkpoint_ref newest{401, {{9}}, 2};
+const checkpoint_ref old_one{300, {{8}}, 2};
+
+seal nothing_at(std::uint64_t step) {
+  seal theirs;
+  theirs.last.version = {step, 2};
+  return theirs;
+}
+
+} // namespace
+
+BOOST_AUTO_TEST_SUITE(job_restore)
+
+BOOST_AUTO_TEST_CASE(a_checkpoint_that_no_sealer_has_is_waited_for) {
+  const assignment a = make_place(1, 2, 9);
+  auto seals = bereft(a);
+  auto d = decide_resume(a, 2, 0, interval, seals);
+  BOOST_TEST((d.from == source::origin)); // nothing was ever published
+  seals[peer(2)].heard = {newest};
+  d = decide_resume(a, 2, 0, interval, seals);
+  BOOST_TEST((d.from == source::checkpoint));
+  BOOST_TEST((d.checkpoint == newest));
+  BOOST_TEST((d.version == state_version{401, 9}));
+  BOOST_TEST(d.checkpoint_holders.empty());
+  BOOST_TEST(d.otherwise == 0u);
+  seals[peer(1)].checkpoint = old_one; // it would cost 104 steps
+  d = decide_resume(a, 2, 0, interval, seals);
+  BOOST_TEST((d.checkpoint == newest));
+  BOOST_TEST(d.otherwise == 300u);
+}
+
+BOOST_AUTO_TEST_CASE(nobody_waits_to_save_less_than_an_interval) {
+  const assignment a = make_place(1, 2, 9);
+  auto seals = bereft(a);
+  seals[peer(2)].heard = {newest};
+  seals[peer(1)].checkpoint = {384, {{8}}, 2};
+  auto d = decide_resume(a, 2, 0, interval, seals);
+  BOOST_TEST(d.checkpoint.step == 384u);
+  BOOST_TEST(d.checkpoint_holders.size() == 1u);
+  seals[peer(1)].checkpoint.step = 383; // one step more than the interval
+  BOOST_TEST((decide_resume(a, 2, 0, interval, seals).checkpoint == newest));
+  // Live state that is recent enough is better still.
+  seals[peer(1)].units = make_seal(a, {0, 1, 2, 3}, {390, 2}).units;
+  BOOST_TEST((decide_resume(a, 2, 0, interval, seals).from == source::live));
+}
+
+/// The same files, told of again under another assignment.
+BOOST_AUTO_TEST_CASE(what_a_sealer_has_by_its_name_is_not_waited_for) {
+  const assignment a = make_place(1, 2, 9);
+  auto seals = bereft(a);
+  seals[peer(1)].checkpoint = newest;
+  seals[peer(2)].heard = {{newest.step, newest.manifest, 5}};
+  const auto d = decide_resume(a, 2, 0, interval, seals);
+  BOOST_TEST(d.checkpoint_holders.size() == 1u);
+  BOOST_TEST((d.checkpoint == newest));
+}
+
+/// One lie, of a step that nobody has committed, must not void live state.
+BOOST_AUTO_TEST_CASE(a_checkpoint_above_every_known_step_is_not_believed) {
+  const assignment a = make_place(1, 2, 9);
+  for (const bool held : {true, false}) {
+    auto seals = bereft(a);
+    seals[peer(1)].units = make_seal(a, {0, 1, 2, 3}, {404, 2}).units;
+    const checkpoint_ref lie{444, {{7}}, 2};
+    if (held)
+      seals[peer(2)].checkpoint = lie;
+    else
+      seals[peer(2)].heard = {lie};
+    auto d = decide_resume(a, 2, 0, interval, seals);
+    BOOST_TEST((d.from == source::live));
+    BOOST_TEST((d.version == state_version{404, 2}));
+    BOOST_TEST(d.heard.empty());
+    seals[peer(1)].units.clear();
+    BOOST_TEST(
+      (decide_resume(a, 2, 0, interval, seals).from == source::origin));
+  }
+}
+
+/// Its log may have lost what its store has.
+BOOST_AUTO_TEST_CASE(who_holds_a_checkpoint_knows_that_its_step_was_committed) {
+  sealed p(make_place(1, 2, 9), {}, {newest});
+  BOOST_REQUIRE(all<act::fetch_checkpoint>(p.out).size() == 1u);
+  BOOST_TEST((all<act::fetch_checkpoint>(p.out)[0].checkpoint == newest));
+}
+
+BOOST_AUTO_TEST_CASE(all_have_what_they_restore_before_anybody_voids_state) {
+  seal theirs = make_seal(make_place(1, 2, 9), {2, 3}, {404, 2});
+  sealed p(make_place(1, 2, 9), theirs, {newest});
+  const auto asked = all<act::fetch_checkpoint>(p.out);
+  BOOST_REQUIRE(asked.size() == 1u);
+  BOOST_TEST((asked[0].units == std::vector<std::uint32_t>{0, 1}));
+  BOOST_TEST((asked[0].holders == std::vector<peer_id>{peer(1)}));
+  BOOST_TEST(all<act::adopt>(p.out).empty());
+  BOOST_TEST(all<act::restore_unit>(p.out).empty());
+  // Late news of another assignment has no effect.
+  BOOST_TEST(
+    p.core.step(ev::checkpoint_fetched{digest(p.a) + 1, newest}, 0).empty());
+  auto out = p.core.step(ev::checkpoint_fetched{digest(p.a), newest}, 0);
+  BOOST_TEST(all<act::restore_unit>(out).empty());
+  BOOST_REQUIRE(all<act::send>(out).size() == 1u);
+  BOOST_TEST((all<act::send>(out)[0].to == peer(2)));
+  // It may be lost: it is said again, and answered.
+  out = p.core.step(ev::tick{}, job_core::repeat_after);
+  BOOST_REQUIRE(all<act::send>(out).size() == 1u);
+  BOOST_TEST(std::get<restorable>(all<act::send>(out)[0].message).again);
+  out = p.core.step(ev::received{peer(2), restorable{p.on(), newest, true}}, s);
+  BOOST_TEST(all<act::adopt>(out).size() == 1u);
+  BOOST_TEST(all<act::restore_unit>(out).size() == 2u);
+  BOOST_TEST(all<act::lost_state>(out).size() == 1u);
+  bool answered = false;
+  for (const auto& m : all<act::send>(out))
+    answered = answered || std::holds_alternative<restorable>(m.message);
+  BOOST_TEST(answered);
+}
+
+/// The state of step 300 is all there, the checkpoint of 401 nowhere whole.
+BOOST_AUTO_TEST_CASE(live_state_outlives_a_checkpoint_that_cannot_be_had) {
+  const assignment a = make_place(1, 2, 9);
+  seal theirs = make_seal(a, {0, 1, 2, 3}, {300, 2});
+  theirs.last.version = {404, 2};
+  sealed p(a, theirs, {newest});
+  BOOST_TEST(all<act::fetch_checkpoint>(p.out).size() == 1u);
+  for (nanoseconds now = s; now < 60 * s; now += s) {
+    const auto out = p.missing(newest, now);
+    BOOST_TEST(all<act::begin_anew>(out).empty());
+    BOOST_TEST(all<act::checkpoint_awaited>(out).size()
+               == (now == 3 * s ? 1u : 0u));
+  }
+  auto out = p.missing(newest, 60 * s);
+  BOOST_TEST(all<act::checkpoint_given_up>(out).size() == 1u);
+  BOOST_TEST(all<act::begin_anew>(out).size() == 1u);
+  BOOST_TEST(p.missing(newest, 61 * s).empty());
+  assignment next = a;
+  next.since = 10;
+  (void)p.core.step(show(next), 61 * s);
+  (void)p.core.step(ev::halted{digest(next)}, 61 * s);
+  theirs.on = {next.job, digest(next), next.since};
+  out = p.core.step(ev::received{peer(2), theirs}, 61 * s);
+  BOOST_TEST(all<act::fetch_unit>(out).size() == 2u); // from live state
+}
+
+/// With one that is hardly older in another store, nobody waits for long.
+BOOST_AUTO_TEST_CASE(what_is_cheap_to_do_without_is_given_up_soon) {
+  const assignment a = make_place(1, 2, 9);
+  sealed p(a, nothing_at(404), {{390, {{8}}, 2}, newest});
+  BOOST_TEST(all<act::fetch_checkpoint>(p.out).size() == 1u);
+  BOOST_TEST(p.missing(newest, 1).empty());
+  BOOST_TEST(p.missing(newest, 2).empty());
+  const auto out = p.missing(newest, 3);
+  BOOST_TEST(all<act::checkpoint_awaited>(out).empty());
+  BOOST_TEST(all<act::begin_anew>(out).size() == 1u);
+}
+
+BOOST_AUTO_TEST_CASE(a_wait_is_said_once_and_ends_with_patience) {
+  assignment a = make_place(1, 2, 9);
+  sealed p(a, nothing_at(404), {}, newest);
+  auto said = all<act::checkpoint_awaited>(p.out);
+  BOOST_REQUIRE(said.size() == 1u);
+  BOOST_TEST(said[0].last == 404u);
+  BOOST_TEST(said[0].otherwise == 0u);
+  BOOST_TEST(p.core.awaits_checkpoint());
+  BOOST_TEST(!p.core.should_move()); // it holds nobody up
+  BOOST_TEST(!p.core.loads());
+  // Another view does not begin the patience anew, nor is it said again.
+  a.since = 10;
+  (void)p.core.step(show_one_away(a), 30 * s);
+  (void)p.core.step(ev::halted{digest(a)}, 30 * s);
+  seal theirs = nothing_at(404);
+  theirs.on = {a.job, digest(a), a.since};
+  auto out = p.core.step(ev::received{peer(2), theirs}, 30 * s);
+  BOOST_TEST(all<act::checkpoint_awaited>(out).empty());
+  BOOST_TEST(all<act::fetch_checkpoint>(out).size() == 1u);
+  p.a = a;
+  BOOST_TEST(p.missing(newest, 58 * s).empty());
+  BOOST_TEST(p.missing(newest, 59 * s).empty());
+  BOOST_TEST(all<act::begin_anew>(p.missing(newest, 61 * s)).size() == 1u);
+}
+
+/// Where nobody is away, nobody will bring it.
+BOOST_AUTO_TEST_CASE(what_all_that_were_ever_members_lack_is_given_up_soon) {
+  const assignment a = make_place(1, 2, 9);
+  sealed p(a, nothing_at(404), {}, newest);
+  (void)p.core.step(show(a), 0); // the same assignment: nothing begins anew
+  BOOST_TEST(p.missing(newest, 1).empty());
+  BOOST_TEST(p.missing(newest, 2).empty());
+  BOOST_TEST(all<act::begin_anew>(p.missing(newest, 3)).size() == 1u);
+}
+
+BOOST_AUTO_TEST_CASE(a_person_may_end_the_wait_at_any_peer) {
+  const assignment a = make_place(1, 2, 9);
+  sealed p(a, nothing_at(404), {}, newest);
+  auto out = p.core.step(ev::stop_waiting{}, s);
+  BOOST_TEST(all<act::checkpoint_given_up>(out).size() == 1u);
+  BOOST_TEST(all<act::begin_anew>(out).size() == 1u);
+  BOOST_REQUIRE(all<act::send>(out).size() == 1u);
+  BOOST_TEST(
+    std::holds_alternative<stop_waiting>(all<act::send>(out)[0].message));
+  sealed q(a, nothing_at(404), {}, newest);
+  out = q.core.step(ev::received{peer(2), stop_waiting{q.on()}}, s);
+  BOOST_TEST(all<act::begin_anew>(out).size() == 1u);
+  // Where nothing is missing it has no effect.
+  sealed r(a, nothing_at(404), {newest});
+  BOOST_TEST(all<act::begin_anew>(r.core.step(ev::stop_waiting{}, s)).empty());
+}
+
+/// Whoever comes back brings it: then it is restored like any other.
+BOOST_AUTO_TEST_CASE(the_wait_ends_when_the_files_are_here) {
+  const assignment a = make_place(1, 2, 9);
+  sealed p(a, nothing_at(404), {}, newest);
+  BOOST_TEST(p.missing(newest, s).empty());
+  auto out = p.core.step(ev::checkpoint_fetched{digest(p.a), newest}, 2 * s);
+  BOOST_TEST(!p.core.awaits_checkpoint());
+  out = p.core.step(ev::received{peer(2), restorable{p.on(), newest, false}},
+                    2 * s);
+  BOOST_TEST(all<act::restore_unit>(out).size() == 2u);
+  BOOST_REQUIRE(all<act::lost_state>(out).size() == 1u);
+  BOOST_TEST(all<act::lost_state>(out)[0].resume == 401u);
+}
+
+/// Of two stores one may have died: whoever keeps now gets the checkpoint.
+BOOST_AUTO_TEST_CASE(a_new_keeper_gets_the_newest_checkpoint) {
+  assignment a = make_place(1, 2, 9);
+  a.keepers = {id(1), id(2)};
+  seal theirs = make_seal(a, {0, 1, 2, 3}, {404, 2});
+  theirs.checkpoint = newest;
+  sealed p(a, theirs);
+  const auto kept = all<act::keep_checkpoint>(p.out);
+  BOOST_REQUIRE(kept.size() == 1u);
+  BOOST_TEST((kept[0].checkpoint == newest));
+  BOOST_TEST((kept[0].at == peer(2)));
+  a.keepers = {id(2)};
+  sealed q(a, theirs);
+  BOOST_TEST(all<act::keep_checkpoint>(q.out).empty());
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+} // namespace shoal::test

@@ -1,0 +1,197 @@
+// tests/runtime/core/training/shards_test.cpp -- who writes what of a checkpoint.
+#include "runtime/core/training/job_core.hpp"
+#include "runtime/core/training/shards.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include <algorithm>
+#include <numeric>
+
+using namespace shoal::core;
+
+namespace {
+
+peer_id peer(std::uint8_t n) {
+  return {n};
+}
+
+/// Replicas of equal stages of `blocks` blocks in all; peers from 1 in order.
+assignment
+make_place(std::uint32_t replicas, std::uint32_t stages, std::uint32_t blocks) {
+  assignment a;
+  a.job = 7;
+  std::uint8_t n = 0;
+  for (std::uint32_t r = 0; r < replicas; ++r) {
+    replica_place p;
+    for (std::uint32_t s = 0; s < stages; ++s)
+      p.stages.push_back(
+        {{peer(++n), 1}, s * blocks / stages, (s + 1) * blocks / stages});
+    a.replicas.push_back(p);
+  }
+  return a;
+}
+
+/// An embedding and a head of two blocks each.
+std::vector<std::uint64_t> sizes(std::uint32_t blocks) {
+  std::vector<std::uint64_t> out(blocks + 2, 100);
+  out.front() = 200;
+  out.back() = 201;
+  return out;
+}
+
+shards_written told(std::vector<std::uint32_t> units) {
+  shards_written m;
+  for (std::uint32_t u : units)
+    m.shards.push_back({u, {std::uint8_t(u + 1)}, 10, {99}, 20});
+  return m;
+}
+
+} // namespace
+
+BOOST_AUTO_TEST_SUITE(shards)
+
+BOOST_AUTO_TEST_CASE(each_unit_is_written_once_by_a_holder) { // C-1
+  for (std::uint32_t replicas = 1; replicas <= 4; ++replicas)
+    for (std::uint32_t stages = 1; stages <= 5; ++stages) {
+      const assignment a = make_place(replicas, stages, 12);
+      const auto writers = shard_writers(a, sizes(12));
+      BOOST_REQUIRE(writers.size() == 14u);
+      std::size_t written = 0;
+      for (const peer_id& p : participants(a)) {
+        const auto held = units_of(a, p);
+        for (std::uint32_t u : units_written_by(writers, p)) {
+          ++written;
+          BOOST_TEST(std::ranges::binary_search(held, u));
+        }
+      }
+      BOOST_TEST(written == 14u);
+      BOOST_TEST((shard_writers(a, sizes(12)) == writers));
+    }
+}
+
+/// Who cannot write is left out where somebody else holds the unit: in another
+/// replica, else as a follower of every step.
+BOOST_AUTO_TEST_CASE(who_cannot_write_is_left_out) {
+  const assignment two = make_place(2, 2, 12); // 1 2 | 3 4
+  for (const peer_id& out : participants(two)) {
+    const auto writers = shard_writers(two, sizes(12), {out});
+    for (std::uint32_t u = 0; u < writers.size(); ++u) {
+      BOOST_TEST((writers[u] != out));
+      const auto held = units_of(two, writers[u]);
+      BOOST_TEST(std::ranges::binary_search(held, u));
+    }
+  }
+  assignment one = make_place(1, 2, 12);
+  const auto nobody_else = shard_writers(one, sizes(12), {peer(1)});
+  BOOST_TEST((nobody_else == shard_writers(one, sizes(12))));
+  one.copy_every = 1;
+  one.followers.push_back({{peer(3), 1}, 0, 7});
+  const auto followed = shard_writers(one, sizes(12), {peer(1)});
+  for (std::uint32_t u = 0; u < followed.size(); ++u)
+    BOOST_TEST((followed[u] == peer(u < 7 ? 3 : 2)));
+  one.copy_every = 5; // it does not hold them at each step
+  BOOST_TEST((shard_writers(one, sizes(12), {peer(1)}) == nobody_else));
+}
+
+BOOST_AUTO_TEST_CASE(replicas_share_the_bytes_of_their_stage) {
+  for (std::uint32_t replicas = 1; replicas <= 4; ++replicas)
+    for (std::uint32_t stages = 1; stages <= 4; ++stages) {
+      const assignment a = make_place(replicas, stages, 24);
+      const auto bytes = sizes(24);
+      const auto writers = shard_writers(a, bytes);
+      for (std::uint32_t s = 0; s < stages; ++s) {
+        const unit_range range = units_of(a, 0, s);
+        std::uint64_t of_stage = 0;
+        for (auto u = range.first; u < range.last; ++u)
+          of_stage += bytes[u];
+        for (std::uint32_t r = 0; r < replicas; ++r) {
+          std::uint64_t mine = 0;
+          for (std::uint32_t u :
+               units_written_by(writers, a.replicas[r].stages[s].where.peer))
+            mine += bytes[u];
+          // Never off by more than the largest unit.
+          BOOST_TEST(mine <= of_stage / replicas + 201);
+          BOOST_TEST(mine + 201 >= of_stage / replicas);
+        }
+      }
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_peer_of_several_stages_gets_no_second_share) {
+  // Replica 0 is one peer's; replica 1 has two.
+  assignment a = make_place(2, 2, 24);
+  a.replicas[0].stages[1].where = a.replicas[0].stages[0].where;
+  const auto writers = shard_writers(a, sizes(24));
+  const auto count = [&](std::uint8_t n) {
+    return units_written_by(writers, peer(n)).size();
+  };
+  BOOST_TEST(count(1) + count(3) + count(4) == 26u);
+  for (std::uint8_t n : {1, 3, 4})
+    BOOST_TEST((count(n) >= 7u && count(n) <= 10u));
+}
+
+/// 1 2 | 3 4; 1 is the checkpointer, 1 and 4 keep.
+BOOST_AUTO_TEST_CASE(whose_disk_refuses_does_not_publish_or_keep) {
+  assignment a = make_place(2, 2, 12);
+  a.checkpointer = {peer(1), 1};
+  a.keepers = {{peer(1), 1}, {peer(4), 1}};
+  using peers = std::vector<peer_id>;
+  BOOST_TEST((publisher_of(a, {}) == peer(1)));
+  BOOST_TEST((publisher_of(a, {peer(1)}) == peer(4))); // it keeps them
+  BOOST_TEST((publisher_of(a, {peer(1), peer(4)}) == peer(2)));
+  BOOST_TEST((publisher_of(a, {peer(1), peer(2), peer(3), peer(4)})
+              == peer(1))); // it tries on
+  BOOST_TEST((checkpoint_keepers(a, {}) == peers{peer(1), peer(4)}));
+  BOOST_TEST((checkpoint_keepers(a, {peer(2)}) == peers{peer(1), peer(4)}));
+  BOOST_TEST((checkpoint_keepers(a, {peer(4)}) == peers{peer(1), peer(2)}));
+  BOOST_TEST((checkpoint_keepers(a, {peer(4), peer(2), peer(3)})
+              == peers{peer(1), peer(4)})); // nobody else: it tries on
+}
+
+BOOST_AUTO_TEST_CASE(others_save_what_they_hold) {
+  assignment a = make_place(2, 2, 12); // 1 2 | 3 4
+  a.checkpointer = {peer(1), 1};
+  BOOST_TEST(others_can_save(a, peer(1), {}));
+  BOOST_TEST(others_can_save(a, peer(1), {peer(2)}));
+  BOOST_TEST(!others_can_save(a, peer(1), {peer(3)})); // its units
+  BOOST_TEST(!others_can_save(a, peer(1), {peer(2), peer(3), peer(4)}));
+  const assignment alone = make_place(1, 2, 12);
+  BOOST_TEST(!others_can_save(alone, peer(2), {}));
+}
+
+BOOST_AUTO_TEST_CASE(a_checkpoint_is_complete_when_every_writer_has_told) {
+  const std::vector<peer_id> writers{peer(1), peer(2), peer(1)};
+  shard_tally tally(writers);
+  tally.take(peer(1), told({0, 2}));
+  BOOST_TEST(!tally.complete());
+  tally.take(peer(3), told({1})); // C-2: it is not the writer
+  tally.take(peer(1), told({1}));
+  BOOST_TEST(!tally.complete());
+  tally.take(peer(2), told({1, 7}));
+  BOOST_REQUIRE(tally.complete());
+  const auto all = tally.shards();
+  BOOST_REQUIRE(all.size() == 3u);
+  for (std::uint32_t u = 0; u < 3; ++u)
+    BOOST_TEST(all[u].unit == u);
+}
+
+BOOST_AUTO_TEST_CASE(who_cannot_write_is_named_until_it_can) {
+  shard_tally tally({peer(1), peer(2)});
+  tally.take(peer(1), told({0}));
+  shards_written full;
+  full.why = "no space";
+  full.trying = true;
+  tally.take(peer(3), full); // nobody asked it
+  BOOST_TEST(!tally.failed());
+  tally.take(peer(2), full);
+  BOOST_TEST(!tally.complete());
+  BOOST_REQUIRE(tally.failed());
+  BOOST_TEST((tally.failed()->at == peer(2)));
+  BOOST_TEST(tally.failed()->why == "no space");
+  BOOST_TEST(tally.failed()->trying);
+  tally.take(peer(2), told({1}));
+  BOOST_TEST(!tally.failed());
+  BOOST_TEST(tally.complete());
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,306 @@
+// tests/runtime/jobs/job_journal_test.cpp -- each event once, and again
+// after a restart.
+#include "runtime/jobs/event_json.hpp"
+#include "runtime/jobs/job_journal.hpp"
+#include "runtime/jobs/job_lines.hpp"
+#include "tests/support/folder.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include <cmath>
+#include <fstream>
+#include <thread>
+
+using namespace shoal::runtime;
+using namespace std::chrono_literals;
+using kind = job_event_kind;
+
+namespace {
+
+job_event step(std::uint64_t number, double loss = 1.5) {
+  job_event e;
+  e.kind = kind::step;
+  e.step = number;
+  e.loss = loss;
+  e.tokens = 100 * number;
+  e.unix_ms = 1700000000000 + static_cast<std::int64_t>(number);
+  return e;
+}
+
+job_event event(kind k, std::uint64_t step, std::uint64_t epoch,
+                const std::string& text) {
+  job_event e;
+  e.kind = k;
+  e.step = step;
+  e.epoch = epoch;
+  e.text = text;
+  return e;
+}
+
+} // namespace
+
+BOOST_AUTO_TEST_SUITE(journal)
+
+BOOST_AUTO_TEST_CASE(an_event_that_comes_twice_is_kept_once) {
+  const auto j = open_job_journal({});
+  for (int twice = 0; twice < 2; ++twice) {
+    j->add(7, step(1));
+    j->add(7, event(kind::eval, 1, 0, ""));
+    j->add(7, event(kind::view, 0, 3, "2 x 2"));
+    j->add(7, event(kind::view, 0, 4, "2 x 2"));
+    j->add(7, event(kind::notice, 1, 0, "slow disk"));
+    j->add(7, event(kind::notice, 1, 0, "slow link"));
+    j->add(7, event(kind::done, 9, 0, "finished"));
+    j->add(7, step(2)); // nothing follows the end
+  }
+  BOOST_TEST(j->read_all(7).size() == 7u);
+  BOOST_TEST(j->ended(7));
+  std::uint64_t next = 0;
+  BOOST_TEST(j->read(7, 5, next).size() == 2u);
+  BOOST_TEST(next == 7u);
+  BOOST_TEST(j->read(7, 99, next).empty());
+  BOOST_TEST(j->read(8, 3, next).empty());
+  BOOST_TEST(next == 3u);
+}
+
+BOOST_AUTO_TEST_CASE(a_restart_finds_the_events_again) {
+  shoal::test::folder f;
+  {
+    const auto j = open_job_journal(f.path);
+    for (std::uint64_t i = 1; i <= 20; ++i)
+      j->add(0xabc, step(i, std::log(2.0) / static_cast<double>(i)));
+    j->add(0xabc, event(kind::notice, 3, 2, "\"quoted\"\nlines \xff"));
+  }
+  const auto file = f.path / "0000000000000abc" / "events.jsonl";
+  std::ofstream(file, std::ios::app) << "{\"event\":\"step\",\"st"; // a crash
+  {
+    const auto j = open_job_journal(f.path);
+    j->add(0xabc, step(20));
+    j->add(0xabc, step(21));
+  }
+  const auto j = open_job_journal(f.path);
+  const auto all = j->read_all(0xabc);
+  BOOST_REQUIRE(all.size() == 22u);
+  BOOST_TEST(all[6].loss == std::log(2.0) / 7);
+  BOOST_TEST(all[6].tokens == 700u);
+  BOOST_TEST(all[6].unix_ms == 1700000000007);
+  BOOST_TEST(all[21].step == 21u);
+  BOOST_TEST(!j->ended(0xabc));
+  BOOST_TEST(j->jobs().size() == 1u);
+}
+
+BOOST_AUTO_TEST_CASE(the_oldest_events_go_first_and_stay_known) {
+  const auto j = open_job_journal({});
+  const std::uint64_t count = job_log::events_max + 10;
+  for (std::uint64_t i = 1; i <= count; ++i)
+    j->add(1, step(i));
+  std::uint64_t next = 0;
+  const auto left = j->read(1, 0, next);
+  BOOST_TEST(left.size() == job_log::events_max);
+  BOOST_TEST(left.front().step == 11u);
+  BOOST_TEST(next == count);
+  j->add(1, step(4));
+  BOOST_TEST(j->read(1, next, next).empty());
+}
+
+BOOST_AUTO_TEST_CASE(a_waiter_and_a_listener_hear_of_an_event) {
+  const auto j = open_job_journal({});
+  BOOST_TEST(!j->wait(5, 0, 0ms));
+  int heard = 0;
+  const auto listener = j->listen([&](shoal::core::job_id job) {
+    BOOST_TEST(job == 5u);
+    ++heard;
+  });
+  bool came = false; // Boost.Test checks on one thread only
+  std::thread waiter([&] { came = j->wait(5, 0, 60s); });
+  j->add(5, step(1));
+  waiter.join();
+  BOOST_TEST(came);
+  j->add(5, step(1));
+  BOOST_TEST(heard == 1);
+  j->unlisten(listener);
+  j->add(5, event(kind::done, 0, 0, "finished"));
+  BOOST_TEST(heard == 1);
+  BOOST_TEST(j->wait(5, 1000, 60s)); // it has ended: no use to wait
+}
+
+/// A journal that tells what it says; the log of job 5 cannot be written while
+/// a folder has its name.
+struct refusing {
+  refusing() { open(); }
+  void open() {
+    journal.reset();
+    journal =
+      open_job_journal(f.path, nullptr, [this](const std::string& line) {
+        said.push_back(line);
+      });
+  }
+  void refuse() const { std::filesystem::create_directories(log); }
+  void recover() const { std::filesystem::remove(log); }
+
+  shoal::test::folder f;
+  const std::filesystem::path log =
+    f.path / "0000000000000005" / "events.jsonl";
+  std::vector<std::string> said;
+  std::unique_ptr<job_journal> journal;
+};
+
+BOOST_AUTO_TEST_CASE(what_a_disk_refuses_is_written_in_order_when_it_can_be) {
+  refusing w;
+  w.journal->add(6, step(1)); // of another job
+  w.refuse();
+  w.journal->add(5, step(1));
+  w.journal->add(5, step(2));
+  w.journal->retry();
+  BOOST_TEST(w.journal->read_all(5).size() == 2u);
+  BOOST_TEST(w.said.size() == 1u);
+  BOOST_TEST(w.said.at(0).find("is kept in memory") != std::string::npos);
+  w.journal->add(6, step(2)); // is written
+  w.recover();
+  w.journal->add(5, step(3));
+  BOOST_TEST(w.said.size() == 2u);
+  BOOST_TEST(w.said.at(1).find("written again") != std::string::npos);
+  w.open();
+  const auto all = w.journal->read_all(5);
+  BOOST_REQUIRE(all.size() == 3u);
+  for (std::uint64_t i = 0; i < 3; ++i)
+    BOOST_TEST(all[i].step == i + 1);
+  BOOST_TEST(w.journal->read_all(6).size() == 2u);
+  BOOST_TEST(w.said.size() == 2u);
+}
+
+BOOST_AUTO_TEST_CASE(a_line_that_a_full_disk_has_cut_is_written_anew) {
+  refusing w;
+  w.journal->add(5, step(1));
+  std::ofstream(w.log, std::ios::app) << to_json_line(step(2)).substr(0, 20);
+  w.journal->add(5, step(2));
+  w.open();
+  BOOST_TEST(w.journal->read_all(5).size() == 2u);
+}
+
+BOOST_AUTO_TEST_CASE(what_was_refused_is_written_without_another_event) {
+  for (const bool ends : {false, true}) {
+    refusing w;
+    w.refuse();
+    w.journal->add(5, step(1));
+    w.recover();
+    if (!ends) {
+      w.journal->retry();
+      BOOST_TEST(w.said.size() == 2u);
+      BOOST_TEST(std::filesystem::exists(w.log));
+    }
+    w.open();
+    BOOST_TEST(w.journal->read_all(5).size() == 1u);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_log_says_where_it_lacks_lines_that_were_too_many) {
+  refusing w;
+  w.refuse();
+  const std::string text(job_journal::text_bytes_max - 20, 'x');
+  const std::size_t count = job_lines::refused_bytes_max / text.size() + 10;
+  for (std::size_t i = 0; i < count; ++i)
+    w.journal->add(5, event(kind::notice, i, 0, text));
+  w.recover();
+  w.journal->retry();
+  BOOST_TEST(w.said.at(1).find("too many to keep") != std::string::npos);
+  w.open();
+  const auto all = w.journal->read_all(5);
+  BOOST_TEST(all.size() < count);
+  BOOST_TEST(all.front().text.find("lines of this log are missing")
+             != std::string::npos);
+  const auto lost = std::stoull(all.front().text);
+  BOOST_TEST(lost + all.size() - 1 == count);
+  BOOST_TEST(all[1].step == lost);
+}
+
+BOOST_AUTO_TEST_CASE(a_log_says_that_it_ends_before_its_node_did) {
+  refusing w;
+  w.journal->add(5, step(1));
+  std::filesystem::rename(w.log, w.f.path / "kept");
+  w.refuse();
+  w.journal->add(5, step(2));
+  w.journal.reset(); // the disk is full to the end
+  w.recover();
+  std::filesystem::rename(w.f.path / "kept", w.log);
+  for (int again = 0; again < 2; ++again) {
+    w.open();
+    const auto all = w.journal->read_all(5);
+    BOOST_REQUIRE(all.size() == 2u);
+    BOOST_TEST((all[1].kind == kind::notice));
+    BOOST_TEST(all[1].step == 1u);
+    BOOST_TEST(all[1].text.find("lacks") != std::string::npos);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(the_digest_of_samples_comes_back) {
+  auto e = step(3, 2.5);
+  e.data = 0xfedcba9876543210;
+  const std::string line = to_json_line(e);
+  BOOST_TEST(line.find(R"("data":"fedcba9876543210")") != line.npos);
+  job_event back;
+  BOOST_TEST_REQUIRE(from_json_line(line, back));
+  BOOST_TEST(back.data == e.data);
+  BOOST_TEST_REQUIRE(from_json_line(
+    R"({"event":"step","step":3,"loss":1,"data":"what"})", back));
+  BOOST_TEST(back.data == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(lines_say_what_the_command_line_prints) {
+  auto e = step(3, 2.5);
+  e.grad_norm = 0.5;
+  e.lr = 0.001;
+  e.tokens_per_s = 1000;
+  e.unix_ms = 0;
+  BOOST_TEST(
+    to_json_line(e)
+    == R"({"event":"step","step":3,"loss":2.5,"grad_norm":0.5,)"
+       R"("lr":0.001,"tokens":300,"tokens_per_s":1000.0,"unix_ms":0})");
+  e.bubble = 12.5;
+  BOOST_TEST(to_json_line(e)
+             == R"({"event":"step","step":3,"loss":2.5,"grad_norm":0.5,)"
+                R"("lr":0.001,"tokens":300,"tokens_per_s":1000.0,)"
+                R"("bubble_percent":12.5,"unix_ms":0})");
+  e.computing_s = 0.5;
+  e.reducing_s = 0.25;
+  BOOST_TEST(to_json_line(e)
+             == R"({"event":"step","step":3,"loss":2.5,"grad_norm":0.5,)"
+                R"("lr":0.001,"tokens":300,"tokens_per_s":1000.0,)"
+                R"("bubble_percent":12.5,"computing_seconds":0.5,)"
+                R"("reducing_seconds":0.25,"unix_ms":0})");
+  job_event phases;
+  BOOST_TEST(from_json_line(to_json_line(e), phases));
+  BOOST_TEST((phases.computing_s == 0.5 && phases.reducing_s == 0.25));
+  auto v = event(kind::view, 0, 4, "2 replicas");
+  v.peers = 4;
+  BOOST_TEST(to_json_line(v)
+             == R"({"event":"view","epoch":4,"peers":4,"step":0,)"
+                R"("plan":"2 replicas","unix_ms":0})");
+  v.cause = "b is gone";
+  job_event back;
+  BOOST_TEST(from_json_line(to_json_line(v), back));
+  BOOST_TEST(back.cause == "b is gone");
+  e.loss = std::nan("");
+  BOOST_TEST(from_json_line(to_json_line(e), back));
+  BOOST_TEST(std::isnan(back.loss));
+  for (const auto* bad : {"", "{", "[]", "3", "{}", R"({"event":"other"})",
+                          R"({"event":3})", R"({"event":"step","digest":"x"})"})
+    BOOST_TEST(!from_json_line(bad, back), bad);
+  for (const char* step :
+       {"null", "\"3\"", "-3", "3.5", "1e300", "[3]", "18446744073709551616"})
+    BOOST_TEST(!from_json_line(R"({"event":"step","loss":1,"step":)"
+                                 + std::string(step) + "}",
+                               back),
+               step);
+  for (const char* bad :
+       {R"({"event":"step","loss":1})",
+        R"({"event":"step","step":3,"loss":"x"})",
+        R"({"event":"view","step":0,"peers":4294967296})",
+        R"({"event":"notice","step":1,"unix_ms":9223372036854775808})"})
+    BOOST_TEST(!from_json_line(bad, back), bad);
+  const std::string deep = R"({"event":)" + std::string(1'000'000, '[')
+                           + std::string(1'000'000, ']') + "}";
+  BOOST_TEST(!from_json_line(deep, back));
+}
+
+BOOST_AUTO_TEST_SUITE_END()

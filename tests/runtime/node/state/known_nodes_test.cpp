@@ -1,0 +1,91 @@
+// tests/runtime/node/state/known_nodes_test.cpp -- what is said of other nodes, and when.
+#include "runtime/node/state/known_nodes.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+namespace shoal::runtime {
+
+namespace {
+
+core::member peer(std::uint8_t number, const char* name) {
+  core::member m;
+  m.id.peer.fill(number);
+  m.name = name;
+  m.addresses = {"10.0.0." + std::to_string(number) + ":18372"};
+  return m;
+}
+
+core::view view_of(std::uint8_t shoal) {
+  core::view v;
+  v.shoal[0] = shoal;
+  v.members = {peer(1, "anna"), peer(2, "bert")};
+  return v;
+}
+
+bool says(const known_nodes::line& line, const char* part) {
+  return line && line->find(part) != std::string::npos;
+}
+
+} // namespace
+
+BOOST_AUTO_TEST_SUITE(nodes_that_are_known)
+
+BOOST_AUTO_TEST_CASE(a_peer_of_another_cluster_is_said_once) {
+  known_nodes known("mine", 0);
+  core::cluster::hello said;
+  said.cluster = "other";
+  said.name = "carl";
+  said.addresses = {"10.0.0.3:1"};
+  const auto from = peer(3, "carl").id.peer;
+  BOOST_TEST(says(known.heard(from, said, 1), "--cluster other"));
+  BOOST_TEST(!known.heard(from, said, 2));
+  BOOST_TEST(known.all(2).apart.size() == 1);
+  BOOST_TEST(known.all(2).strangers.empty());
+  said.cluster = "mine";
+  BOOST_TEST(!known.heard(from, said, 3));
+  BOOST_TEST(known.all(3).strangers.size() == 1);
+  known.disconnected(from, 4);
+  BOOST_TEST(known.all(4).strangers.empty());
+  BOOST_TEST(known.all(4).versions.empty());
+}
+
+BOOST_AUTO_TEST_CASE(a_member_or_one_that_has_said_why_is_not_said_again) {
+  known_nodes known("mine", 0);
+  known.uses_key("abcd");
+  known.adopted(nullptr, std::make_shared<const core::view>(view_of(1)), 0);
+  BOOST_TEST(!known.not_proved("10.0.0.1:18372", 1)); // a member's
+  BOOST_TEST(says(known.not_proved("10.0.0.3:1", 1), "abcd"));
+  BOOST_TEST(says(known.refused("10.0.0.4:1", "it is full", 1), "it is full"));
+  BOOST_TEST(!known.not_proved("10.0.0.4:1", 2));
+  known.reached("10.0.0.3:1");
+  known.reached("10.0.0.4:1");
+  BOOST_TEST(known.all(2).apart.empty());
+}
+
+BOOST_AUTO_TEST_CASE(the_first_that_calls_this_node_revoked_is_remembered) {
+  known_nodes known("mine", 0);
+  known.adopted(nullptr, std::make_shared<const core::view>(view_of(1)), 0);
+  BOOST_TEST(known.strange("10.0.0.9", 1).has_value());
+  BOOST_TEST(known.accuser() == "");
+  known.revoked_by("10.0.0.2:18372", 1);
+  known.revoked_by("10.0.0.1:18372", 2);
+  BOOST_TEST(known.accuser().starts_with("bert (10.0.0.2:18372) said at "),
+             known.accuser());
+  // Announcements of another key are then no wonder.
+  BOOST_TEST(!known.strange("10.0.0.8", 3).has_value());
+}
+
+BOOST_AUTO_TEST_CASE(members_that_use_an_old_key_are_not_strange) {
+  known_nodes known("mine", 0);
+  core::view v = view_of(1);
+  v.key[0] = 1; // it was replaced
+  known.adopted(nullptr, std::make_shared<const core::view>(v), 0);
+  BOOST_TEST(known.strange("10.0.0.1", 1).has_value());
+  known.admitted(v);
+  BOOST_TEST(known.all(1).apart.empty());
+  BOOST_TEST(!known.strange("10.0.0.1", 2).has_value());
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+} // namespace shoal::runtime

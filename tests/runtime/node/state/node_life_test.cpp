@@ -1,0 +1,110 @@
+// tests/runtime/node/state/node_life_test.cpp -- how a node ends, without a node.
+#include "runtime/node/state/node_life.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include <atomic>
+#include <future>
+
+namespace shoal::runtime {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+/// A life whose parts are a counter.
+struct lived {
+  node_life::config config() {
+    node_life::config c;
+    c.end_parts = [this] { ++ends; };
+    c.stopped = [this](const std::string& text) { why = text; };
+    c.hangs = [this] { hung.set_value(); };
+    return c;
+  }
+  std::atomic<int> ends{0};
+  std::string why; ///< read after the end
+  std::promise<void> hung;
+};
+
+} // namespace
+
+BOOST_AUTO_TEST_SUITE(node_lives)
+
+BOOST_AUTO_TEST_CASE(a_node_that_is_stopped_ends_its_parts_once) {
+  lived l;
+  {
+    node_life life(l.config());
+    life.started();
+    life.stop();
+    BOOST_TEST(life.wait_stopped(0ms));
+    BOOST_TEST(!life.failed());
+  }
+  BOOST_TEST(l.ends == 1);
+  BOOST_TEST(l.why == "stopped");
+}
+
+BOOST_AUTO_TEST_CASE(a_node_that_could_not_start_says_nothing_of_its_end) {
+  lived l;
+  {
+    node_life life(l.config());
+    life.abandon();
+  }
+  BOOST_TEST(l.ends == 1);
+  BOOST_TEST(l.why == "");
+}
+
+BOOST_AUTO_TEST_CASE(a_failure_before_the_start_is_over_ends_the_node_then) {
+  lived l;
+  node_life life(l.config());
+  life.fail("no disk");
+  BOOST_TEST(l.ends == 0);
+  life.started();
+  BOOST_TEST(life.wait_stopped(20s));
+  BOOST_TEST(life.failed());
+  BOOST_TEST(l.ends == 1);
+  BOOST_TEST(l.why == "stopped"); // why it fails is said where it does
+}
+
+BOOST_AUTO_TEST_CASE(a_node_leaves_until_the_nearest_deadline) {
+  lived l;
+  node_life life(l.config());
+  life.started();
+  BOOST_TEST(!life.release()); // it does not leave
+  BOOST_TEST(life.leave(1h));
+  BOOST_TEST(!life.leave(2h));
+  BOOST_TEST(life.release());
+  BOOST_TEST(!life.release()); // it is known
+  BOOST_TEST(!life.ending());
+  BOOST_TEST(!life.leave(0ms));
+  BOOST_TEST(life.wait_stopped(20s));
+  BOOST_TEST(l.why == "the deadline to leave is over");
+}
+
+BOOST_AUTO_TEST_CASE(whether_the_others_know_is_told_at_the_end) {
+  for (const bool clean : {true, false}) {
+    lived l;
+    node_life life(l.config());
+    life.started();
+    life.left(clean);
+    BOOST_TEST(life.wait_stopped(20s));
+    BOOST_TEST(l.why
+               == (clean ? "left" : "left without the others' knowledge"));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(the_watchdog_acts_when_the_parts_do_not_end) {
+  lived l;
+  auto c = l.config();
+  c.hung_shutdown_max = 1ms;
+  c.end_parts = [&] { l.hung.get_future().wait(); };
+  node_life life(std::move(c));
+  life.started();
+  life.hang(); // the shorter time holds; else this waits for 15 s
+  BOOST_TEST(!life.ending());
+  life.stop();
+  BOOST_TEST(l.why == "stopped");
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+} // namespace shoal::runtime

@@ -1,0 +1,49 @@
+// tests/runtime/wire/random_fields.cpp -- random structs keep their rules.
+#include "tests/runtime/wire/random_fields.hpp"
+
+#include <algorithm>
+
+namespace shoal::tests {
+
+static void in_order(std::uint32_t& first, std::uint32_t& last) {
+  if (last < first)
+    std::swap(first, last);
+}
+
+template <class Unit>
+static void by_unit(std::vector<Unit>& list) {
+  std::ranges::sort(list, {}, &Unit::unit);
+  const auto twice = std::ranges::unique(list, {}, &Unit::unit);
+  list.erase(twice.begin(), twice.end());
+}
+
+void random_fields::settle(core::stage_place& x) {
+  in_order(x.first_block, x.last_block);
+}
+
+void random_fields::settle(core::replica_place& x) {
+  in_order(x.first_microbatch, x.last_microbatch);
+}
+
+void random_fields::settle(core::follower_place& x) {
+  in_order(x.first_unit, x.last_unit);
+}
+
+void random_fields::settle(core::seal& x) {
+  by_unit(x.units);
+}
+
+void random_fields::settle(core::shards_written& x) {
+  by_unit(x.shards);
+}
+
+void random_fields::settle(core::view& x) {
+  std::ranges::sort(x.members, {}, &core::member::id);
+  std::ranges::sort(x.jobs, {}, &core::job_entry::id);
+  std::size_t cuts = 0; // as many as there are neighbours for
+  for (std::size_t i = 1; i < x.members.size() && cuts < x.cuts.size(); ++i)
+    x.cuts[cuts++] = {x.members[i - 1].id, x.members[i].id};
+  x.cuts.resize(cuts);
+}
+
+} // namespace shoal::tests

@@ -1,0 +1,128 @@
+// tests/transport/tls/addresses_test.cpp -- what TLS makes of addresses.
+#include "tests/conformance/fixture.hpp"
+#include "transport/tls/fabric.hpp"
+
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <netinet/in.h>
+
+#include <fstream>
+
+namespace shoal::transport::tls {
+namespace {
+
+using namespace conformance;
+
+/// A fabric that listens on all addresses of both families.
+struct both {
+  explicit both(const std::string& listen = "[::]:0") : heard(notes) {
+    config c;
+    c.identity = make_private_key();
+    c.cluster_key = key;
+    c.instance = 1;
+    c.listen = listen;
+    node = std::make_unique<fabric>(c, heard);
+  }
+  ~both() { node->close(); }
+  std::string at(const std::string& host) const {
+    const auto where = node->local_address();
+    return host + where.substr(where.rfind(':'));
+  }
+  /// Dials it from a fabric of its own.
+  void is_reached_at(const std::string& host) {
+    config c;
+    c.identity = make_private_key();
+    c.cluster_key = key;
+    c.instance = 2;
+    recorder other(notes);
+    fabric peer(c, other);
+    peer.connect(at(host));
+    BOOST_TEST(notes.wait([&] { return other.ups[node->id()] == 1; }), host);
+    BOOST_TEST(notes.wait([&] { return heard.ups[peer.id()] == 1; }), host);
+    from = heard.last[peer.id()].remote_address;
+    peer.close();
+  }
+
+  board notes;
+  recorder heard;
+  shared_key key = make_shared_key();
+  std::unique_ptr<fabric> node;
+  std::string from; ///< of the last that came
+};
+
+bool knows_ipv6() {
+  return std::ifstream("/proc/net/if_inet6").good();
+}
+
+/// "fe80::1", "eth0" of this machine; empty if it has none.
+std::pair<std::string, std::string> own_link_local() {
+  std::pair<std::string, std::string> out;
+  ifaddrs* list = nullptr;
+  if (getifaddrs(&list) != 0)
+    return out;
+  for (const ifaddrs* i = list; i; i = i->ifa_next)
+    if (i->ifa_addr && i->ifa_addr->sa_family == AF_INET6) {
+      const auto* a = reinterpret_cast<const sockaddr_in6*>(i->ifa_addr);
+      char text[INET6_ADDRSTRLEN] = {};
+      if (IN6_IS_ADDR_LINKLOCAL(&a->sin6_addr))
+        out = {inet_ntop(AF_INET6, &a->sin6_addr, text, sizeof text),
+               i->ifa_name};
+    }
+  freeifaddrs(list);
+  return out;
+}
+
+} // namespace
+
+BOOST_AUTO_TEST_SUITE(tls_addresses)
+
+BOOST_AUTO_TEST_CASE(one_listener_takes_both_families) {
+  if (!knows_ipv6()) {
+    BOOST_TEST_MESSAGE("skipped: no IPv6 here");
+    return;
+  }
+  both b;
+  BOOST_TEST(b.node->local_address().starts_with("[::]:"));
+  b.is_reached_at("127.0.0.1");
+  BOOST_TEST(b.from.starts_with("127.0.0.1:")); // and not as [::ffff:...]
+  b.is_reached_at("[::1]");
+  BOOST_TEST(b.from.starts_with("[::1]:"));
+}
+
+BOOST_AUTO_TEST_CASE(a_link_local_address_needs_no_interface) {
+  const auto [address, interface] = own_link_local();
+  if (address.empty()) {
+    BOOST_TEST_MESSAGE("skipped: no link-local address here");
+    return;
+  }
+  both b;
+  b.is_reached_at("[" + address + "%" + interface + "]");
+  b.is_reached_at("[" + address + "]");
+  BOOST_TEST(b.from.starts_with("[fe80:"));
+  both scoped("[" + address + "%" + interface + "]:0");
+  scoped.is_reached_at("[" + address + "]");
+}
+
+BOOST_AUTO_TEST_CASE(a_peer_is_reported_also_by_another_name) {
+  both b("127.0.0.1:0");
+  config c;
+  c.identity = make_private_key();
+  c.cluster_key = b.key;
+  c.instance = 2;
+  recorder other(b.notes);
+  fabric peer(c, other);
+  using answers = std::vector<std::pair<std::string, peer_id>>;
+  answers want;
+  for (const char* host : {"127.0.0.1", "[::ffff:127.0.0.1]"}) {
+    peer.connect(b.at(host));
+    want.emplace_back(b.at(host), b.node->id());
+    BOOST_TEST(b.notes.wait([&] { return other.reached_at == want; }), host);
+  }
+  BOOST_TEST(other.ups[b.node->id()] == 1);
+  BOOST_TEST(other.failed.empty());
+  peer.close();
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+} // namespace shoal::transport::tls
