@@ -16,7 +16,6 @@ import queue
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -126,6 +125,16 @@ def train_command(arguments):
     aside: many tests train again and again."""
     return ["train", *arguments, "--json",
             *([] if "--resume" in arguments else ["--overwrite"])]
+
+
+def print_log_ends(folder, lines=8, width=300):
+    """The last lines of each log of a test that failed, and where all are."""
+    said = [f"  logs: {folder}"]
+    for log in sorted(folder.glob("*.log")):
+        text = log.read_text(encoding="utf-8", errors="replace")
+        said += [f"  {log.name}:"]
+        said += [f"    {line[:width]}" for line in text.splitlines()[-lines:]]
+    print("\n".join(said), flush=True)
 
 
 class Cluster:
@@ -273,7 +282,7 @@ class Cluster:
             remains = self.sockets() if good and not self.may_end else []
             remains += self.close()
             if self.keep:
-                print(f"logs: {self.root}", file=sys.stderr)
+                print_log_ends(self.root)
         assert not (good and remains), f"left behind: {remains}"
 
     def one_history(self):

@@ -189,7 +189,7 @@ def a_text_outlives_the_node_that_took_it(cluster, folder):
     run.until(lambda e: "memory" in e.get("text", ""))
     # Its socket is below one path for all: the command moves by address.
     cluster.peers[0].kill()
-    run.until(lambda e: "going on with" in e.get("text", ""))
+    run.until(lambda e: "lost the node at" in e.get("text", ""))
     wait_for(lambda: len(cluster.peers[1].status()["peers"]) == 2)
     cluster.peers[3].start()
     cluster.peers[3].wait_ready()

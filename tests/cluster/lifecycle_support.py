@@ -10,7 +10,7 @@ import signal
 import subprocess
 import time
 
-from cluster import Cluster
+from cluster import Cluster, print_log_ends
 
 
 SCENARIOS = {}
@@ -206,5 +206,5 @@ def run_scenarios():
               flush=True)
         if wrong:
             bad.append(name)
-            print(f"  logs: {cluster.root}", flush=True)
+            print_log_ends(cluster.root)
     return 1 if bad else 0

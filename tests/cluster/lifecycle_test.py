@@ -99,7 +99,7 @@ def one_leaves_alone_with_its_job(cluster, folder):
     assert cluster.peers[0].stop(20) == 0
     print(f"  left in {time.monotonic() - began:.2f} s")
     cluster.start_all()
-    job = alive[0].status()["jobs"][0]
+    job = cluster.peers[0].status()["jobs"][0]
     assert job["state"] == "cancelled" and job["done_step"] >= step, job
 
 
