@@ -4,13 +4,13 @@
 #include "runtime/context.hpp"
 #include "runtime/core/errc.hpp"
 #include "runtime/core/text/hex.hpp"
-#include "runtime/files/posix.hpp"
+#include "runtime/files/file.hpp"
 #include "runtime/store/store.hpp"
 
 #include <fcntl.h>
 
-#include <cstdio>
 #include <fstream>
+#include <span>
 #include <sstream>
 
 namespace shoal::actors {
@@ -26,17 +26,6 @@ std::string line_of(const listed_shard& s) {
   return out.append(core::to_hex(s.digest)).append("\n");
 }
 
-std::error_code
-write_list(const fs::path& file, const std::string& text, int flags) {
-  std::error_code error;
-  fs::create_directories(file.parent_path(), error);
-  const runtime::posix::descriptor fd =
-    runtime::posix::open_regular(file, O_WRONLY | O_CREAT | flags, error);
-  if (error)
-    return error;
-  return runtime::posix::write_all(fd.get(), std::as_bytes(std::span(text)));
-}
-
 } // namespace
 
 fs::path shard_list_of(const fs::path& folder) {
@@ -49,8 +38,15 @@ fs::path job_folder(runtime::context& node, core::job_id job) {
 
 std::error_code note_shard(runtime::context& node, core::job_id job,
                            const listed_shard& shard) {
-  return write_list(shard_list_of(job_folder(node, job)), line_of(shard),
-                    O_APPEND);
+  std::error_code error;
+  const fs::path file = shard_list_of(job_folder(node, job));
+  fs::create_directories(file.parent_path(), error);
+  const runtime::posix::descriptor fd =
+    runtime::posix::open_regular(file, O_WRONLY | O_CREAT | O_APPEND, error);
+  if (error)
+    return error;
+  const std::string line = line_of(shard);
+  return runtime::posix::write_all(fd.get(), std::as_bytes(std::span(line)));
 }
 
 std::vector<listed_shard> read_shards(const fs::path& list) {
@@ -85,13 +81,9 @@ void drop_shards(runtime::context& node, core::job_id job,
   for (const core::blob_digest& d : old)
     if (!keep.contains(d) && node.blobs().contains(d))
       static_cast<void>(node.blobs().remove(d));
-  // Renamed over the old one: what it lists must not be lost half way.
-  const fs::path fresh = file.string() + ".new";
-  std::error_code error = write_list(fresh, text, O_TRUNC);
-  if (!error)
-    fs::rename(fresh, file, error);
-  if (error)
-    fs::remove(fresh, error); // the longer list says too much: no harm
+  // Where this fails the longer list stays, which says too much: no harm.
+  static_cast<void>(
+    runtime::replace_file(file, std::as_bytes(std::span(text))));
 }
 
 } // namespace shoal::actors

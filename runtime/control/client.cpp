@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <fstream>
 #include <map>
 #include <optional>
 #include <set>
@@ -388,30 +387,6 @@ std::error_code client::get_blob(
   if (hash.finish() != digest)
     return impl_->fail(errc::corrupt, "the blob's bytes differ from its name");
   return {};
-}
-
-std::error_code
-client::get_file(const core::blob_digest& digest, const fs::path& file) {
-  fs::path draft = file;
-  draft += ".part";
-  std::ofstream out(draft, std::ios::binary | std::ios::trunc);
-  auto error = get_blob(digest, [&out](std::span<const std::byte> bytes) {
-    out.write(reinterpret_cast<const char*>(bytes.data()),
-              static_cast<std::streamsize>(bytes.size()));
-    return out ? std::error_code{} : std::make_error_code(std::errc::io_error);
-  });
-  out.close();
-  std::error_code renamed;
-  if (!error && !out)
-    error = impl_->fail(std::make_error_code(std::errc::io_error),
-                        "cannot write " + draft.string());
-  if (!error)
-    fs::rename(draft, file, renamed);
-  if (renamed)
-    error = impl_->fail(renamed, "cannot write " + file.string());
-  if (error)
-    fs::remove(draft, renamed);
-  return error;
 }
 
 std::error_code client::submit(core::job_entry job, core::job_id& id) {

@@ -85,10 +85,6 @@ public:
   [[nodiscard]] std::error_code get_blob(
     const core::blob_digest& digest,
     const std::function<std::error_code(std::span<const std::byte>)>& piece);
-  /// Fetches a blob into a file (written beside it, then renamed).
-  [[nodiscard]] std::error_code
-  get_file(const core::blob_digest& digest, const std::filesystem::path& file);
-
   /// Submits a job and waits until a view holds it. Its id is returned.
   [[nodiscard]] std::error_code submit(core::job_entry job, core::job_id& id);
 

@@ -24,32 +24,53 @@ void make_private_dir(const fs::path& folder) {
                       + std::strerror(errno));
 }
 
-static std::error_code
-write_file(const fs::path& file, int flags, std::span<const std::byte> bytes) {
+draft_file::draft_file(fs::path place, mode_t mode)
+  : place_(std::move(place)), draft_(place_), mode_(mode) {
+  draft_ += ".new";
+}
+
+draft_file::~draft_file() {
+  if (fd_)
+    ::unlink(draft_.c_str());
+}
+
+std::error_code draft_file::open() {
   std::error_code error;
-  const unique_fd fd =
-    posix::open_regular(file, O_WRONLY | O_CREAT | flags, error);
-  if (error)
-    return error;
-  if (error = posix::write_all(fd.get(), bytes); error)
-    return error;
-  return ::fsync(fd.get()) == 0 ? std::error_code{} : last_error();
+  fd_ = posix::open_regular(draft_, O_WRONLY | O_CREAT | O_TRUNC, error, mode_);
+  return error;
+}
+
+std::error_code draft_file::write(std::span<const std::byte> bytes) {
+  return posix::write_all(fd_.get(), bytes);
+}
+
+std::error_code draft_file::commit() {
+  if (::fsync(fd_.get()) != 0 || ::rename(draft_.c_str(), place_.c_str()) != 0)
+    return last_error();
+  fd_.close();
+  return posix::sync_folder(place_.parent_path());
 }
 
 std::error_code
 write_new_file(const fs::path& file, std::span<const std::byte> bytes) {
-  return write_file(file, O_EXCL, bytes);
+  std::error_code error;
+  const unique_fd fd =
+    posix::open_regular(file, O_WRONLY | O_CREAT | O_EXCL, error);
+  if (!error)
+    error = posix::write_all(fd.get(), bytes);
+  if (!error && ::fsync(fd.get()) != 0)
+    error = last_error();
+  return error;
 }
 
-std::error_code
-replace_file(const fs::path& file, std::span<const std::byte> bytes) {
-  fs::path draft = file;
-  draft += ".new";
-  if (auto error = write_file(draft, O_TRUNC, bytes))
+std::error_code replace_file(const fs::path& file,
+                             std::span<const std::byte> bytes, mode_t mode) {
+  draft_file draft(file, mode);
+  if (const auto error = draft.open())
     return error;
-  if (::rename(draft.c_str(), file.c_str()) != 0)
-    return last_error();
-  return posix::sync_folder(file.parent_path());
+  if (const auto error = draft.write(bytes))
+    return error;
+  return draft.commit();
 }
 
 std::error_code read_file(const fs::path& file, std::size_t bytes_max,

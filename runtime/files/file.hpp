@@ -19,14 +19,38 @@ using unique_fd = posix::descriptor;
 /// setup_error.
 void make_private_dir(const std::filesystem::path& folder);
 
+/// A file that takes its place in one step that a crash cannot tear: it is
+/// written beside it as PLACE.new; commit() syncs it, renames it and syncs the
+/// folder. Without commit() it goes away.
+///
+/// Threads: one. One draft of a place at a time, or the last one wins.
+class draft_file {
+public:
+  /// @param mode of the file, before the process's umask
+  explicit draft_file(std::filesystem::path place, mode_t mode = 0600);
+  ~draft_file();
+  draft_file(const draft_file&) = delete;
+  draft_file& operator=(const draft_file&) = delete;
+
+  std::error_code open();
+  std::error_code write(std::span<const std::byte> bytes);
+  std::error_code commit();
+
+private:
+  std::filesystem::path place_;
+  std::filesystem::path draft_;
+  mode_t mode_;
+  unique_fd fd_;
+};
+
 /// Writes a file that must not exist, mode 0600, and syncs it.
 std::error_code write_new_file(const std::filesystem::path& file,
                                std::span<const std::byte> bytes);
 
-/// Replaces a file in one step that a crash cannot tear: writes a file beside
-/// it, syncs it, renames it, and syncs the directory.
-std::error_code replace_file(const std::filesystem::path& file,
-                             std::span<const std::byte> bytes);
+/// Replaces a file by way of a draft_file.
+std::error_code
+replace_file(const std::filesystem::path& file,
+             std::span<const std::byte> bytes, mode_t mode = 0600);
 
 /// Reads a whole file of at most `bytes_max`.
 std::error_code read_file(const std::filesystem::path& file,

@@ -1,9 +1,12 @@
-// runtime/files/file_io.hpp -- whole files, read and durably replaced.
+// runtime/files/file_io.hpp -- whole files, read and durably replaced, for people.
+//
+// What file.hpp does, with failures that name the file.
 //
 // Errors: a failure names the path and the system's reason.
 #pragma once
 
 #include "runtime/core/result.hpp"
+#include "runtime/files/file.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -11,6 +14,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
 
 namespace shoal::model {
 
@@ -18,28 +22,26 @@ namespace shoal::model {
 result<std::string>
 read_file(const std::filesystem::path& path, std::uint64_t bytes_max);
 
-/// Writes a file under a temporary name beside its own. commit() syncs it and
-/// gives it its own name; without commit() it vanishes.
-class atomic_file {
+/// The failure that `error` is for this file: "PATH: ACTION: reason".
+failure file_failure(const std::filesystem::path& path, std::string_view action,
+                     std::error_code error);
+
+/// Writes a file through a runtime::draft_file, readable by all that the umask
+/// allows. What a failure says of the file names its place.
+class file_writer {
 public:
-  explicit atomic_file(std::filesystem::path path);
-  ~atomic_file();
-  atomic_file(const atomic_file&) = delete;
-  atomic_file& operator=(const atomic_file&) = delete;
+  explicit file_writer(std::filesystem::path path);
 
   status open();
   status write(std::span<const std::byte> bytes);
   status commit();
 
 private:
-  failure fault(const char* what) const;
-
   std::filesystem::path path_;
-  std::filesystem::path temporary_;
-  int descriptor_ = -1;
+  runtime::draft_file draft_;
 };
 
-/// Replaces a file by `text`: temporary name, sync, rename.
+/// Replaces a file by `text`.
 status write_file(const std::filesystem::path& path, std::string_view text);
 
 /// Makes the names in a directory survive a crash.

@@ -57,11 +57,13 @@ private:
 
 /// Opens a file like open(2), but never blocks: for files that must be regular.
 /// A FIFO would block its opener until another process opens it, too.
+/// @param mode of a file that is created, before the process's umask
 /// @returns none with `error` set: the system's error, or errc::not_regular
-inline descriptor open_regular(const std::filesystem::path& file, int flags,
-                               std::error_code& error) noexcept {
+inline descriptor
+open_regular(const std::filesystem::path& file, int flags,
+             std::error_code& error, mode_t mode = 0600) noexcept {
   descriptor fd(
-    ::open(file.c_str(), flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0600));
+    ::open(file.c_str(), flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, mode));
   struct stat is {};
   if (!fd || ::fstat(fd.get(), &is) != 0) {
     error = last_error();
@@ -102,14 +104,16 @@ write_all(int fd, std::span<const std::byte> bytes) noexcept {
   return {};
 }
 
-/// Makes the names in a folder survive a crash.
+/// Makes the names in a folder survive a crash. Empty: the current folder.
 inline std::error_code
 sync_folder(const std::filesystem::path& folder) noexcept {
-  const descriptor fd(
-    ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!fd || ::fsync(fd.get()) != 0)
+  const descriptor fd(::open(folder.empty() ? "." : folder.c_str(),
+                             O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd)
     return last_error();
-  return {};
+  // Some file systems cannot sync a folder: EINVAL.
+  return ::fsync(fd.get()) == 0 || errno == EINVAL ? std::error_code{}
+                                                   : last_error();
 }
 
 } // namespace shoal::runtime::posix

@@ -1,13 +1,15 @@
 // runtime/observe/flight_record.cpp -- a ring, and files of it.
 #include "runtime/observe/flight_record.hpp"
 
+#include "runtime/files/file.hpp"
 #include "runtime/files/json.hpp"
 
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <chrono>
-#include <fstream>
+#include <span>
+#include <string>
 
 namespace shoal::runtime {
 namespace {
@@ -64,40 +66,28 @@ flight_record::write(const std::filesystem::path& folder, const reason& why,
   const std::string name =
     std::to_string(now) + "-step" + std::to_string(why.step);
   std::filesystem::path path = folder / (name + ".jsonl");
-  const std::filesystem::path unfinished = folder / (name + ".part");
-  {
-    std::ofstream out(unfinished, std::ios::binary | std::ios::trunc);
-    nlohmann::json head;
-    head["reason"] = why.text;
-    head["job"] = why.job;
-    head["step"] = why.step;
-    head["peer"] = core::to_hex(why.peer);
-    head["unix_us"] = now;
-    head["under_way"] = why.under_way;
-    out << model::json_text(head) << '\n';
-    for (const event& e : events()) {
-      nlohmann::json line;
-      line["unix_us"] = e.unix_us;
-      line["event"] = e.what;
-      line["job"] = e.job;
-      line["step"] = e.step;
-      line["a"] = e.a;
-      line["b"] = e.b;
-      if (e.peer != std::array<std::uint8_t, 4>{})
-        line["peer"] = core::to_hex(e.peer);
-      out << model::json_text(line) << '\n';
-    }
-    out.flush();
-    if (!out)
-      error = std::make_error_code(std::errc::io_error);
+  nlohmann::json head;
+  head["reason"] = why.text;
+  head["job"] = why.job;
+  head["step"] = why.step;
+  head["peer"] = core::to_hex(why.peer);
+  head["unix_us"] = now;
+  head["under_way"] = why.under_way;
+  std::string text = model::json_text(head) + '\n';
+  for (const event& e : events()) {
+    nlohmann::json line;
+    line["unix_us"] = e.unix_us;
+    line["event"] = e.what;
+    line["job"] = e.job;
+    line["step"] = e.step;
+    line["a"] = e.a;
+    line["b"] = e.b;
+    if (e.peer != std::array<std::uint8_t, 4>{})
+      line["peer"] = core::to_hex(e.peer);
+    text += model::json_text(line) + '\n';
   }
-  if (!error)
-    std::filesystem::rename(unfinished, path, error);
-  if (error) {
-    std::error_code ignored;
-    std::filesystem::remove(unfinished, ignored);
+  if (replace_file(path, std::as_bytes(std::span(text)), 0644))
     return {};
-  }
   drop_oldest(folder);
   return path;
 }

@@ -93,7 +93,7 @@ cut_safetensors(std::span<const std::byte> file, std::string_view where,
 
 status write_safetensors(const std::filesystem::path& path,
                          std::span<const tensor_to_save> tensors) {
-  atomic_file file(path);
+  file_writer file(path);
   if (status s = file.open(); !s)
     return s;
   const std::string begin = file_begin(tensors);
