@@ -50,7 +50,7 @@ where = "two"
             "--data", self.write_text_files()))
         for node in nodes:
             self.assertEqual(node.end(signal.SIGTERM), 0)
-        said = [[line for line in node.lines + list(self.rest(node))
+        said = [[line for line in node.lines + node.come()
                  if "[hello] hello@" in line] for node in nodes]
         stages = [line for lines in said for line in lines if ":0." in line]
         self.assertEqual(sorted({line.split(":0.")[1][0] for line in stages}),
@@ -63,13 +63,6 @@ where = "two"
         self.assertIn("[[roles]]", (self.folder / "out/run.toml").read_text())
         self.succeed("plan", self.folder / "out/run.toml", "--data",
                      self.write_text_files())
-
-    @staticmethod
-    def rest(node):
-        while not node._queue.empty():
-            line = node._queue.get()
-            if line is not None:
-                yield line
 
     def test_a_node_without_the_role_says_so_and_goes_on(self):
         node = self.node("plain")

@@ -7,11 +7,10 @@ import json
 import os
 import pathlib
 import pty
-import queue
 import subprocess
 import sys
 import tempfile
-import threading
+import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "support"))
@@ -45,28 +44,21 @@ steps = 2
 
 
 class Process:
-    """A program under way; its lines come through a queue."""
+    """A program under way, and its lines so far."""
 
     def __init__(self, command, env, cwd):
         self.child = subprocess.Popen(
             command, env=env, cwd=cwd, stdin=subprocess.DEVNULL, text=True,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, errors="replace")
         self.lines = []
-        self._queue = queue.Queue()
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-
-    def _read(self):
-        for line in self.child.stdout:
-            self._queue.put(line.rstrip("\n"))
-        self._queue.put(None)
+        self._come = processes.Lines(self.child.stdout)
 
     def wait_line(self, matches):
         """Returns the next line for which matches(line) holds."""
         while True:
             try:
-                line = self._queue.get(timeout=DEADLINE_S)
-            except queue.Empty:
+                _, line = self._come.next(time.monotonic() + DEADLINE_S)
+            except TimeoutError:
                 raise AssertionError("no such line in time; so far:\n"
                                      + "\n".join(self.lines)) from None
             if line is None:
@@ -76,12 +68,13 @@ class Process:
             if matches(line):
                 return line
 
+    def come(self):
+        """Lines that have come and that nobody has waited for."""
+        return [line for _, line in self._come.come() if line is not None]
+
     def said(self):
         """Its last lines, those that nobody has waited for too."""
-        seen = list(self.lines)
-        while not self._queue.empty():
-            seen.append(self._queue.get() or "(ended)")
-        return seen[-40:]
+        return (self.lines + self.come())[-40:]
 
     def end(self, signal=None):
         """Signals, waits and returns the exit code."""
@@ -94,7 +87,7 @@ class Process:
             self.child.wait()
             raise AssertionError("does not end; so far:\n"
                                  + "\n".join(self.lines)) from None
-        self._reader.join()
+        self._come.join()
         self.child.stdout.close()
         return code
 

@@ -7,7 +7,6 @@
 import json
 import os
 import pathlib
-import queue
 import statistics
 import subprocess
 import sys
@@ -74,13 +73,10 @@ class Spinning:
 def said(peer):
     """All events of a node so far."""
     events = []
-    while True:
-        try:
-            _, line = peer.lines.queue.get_nowait()
-        except queue.Empty:
-            return events
+    for _, line in peer.lines.come():
         assert line is not None, f"{peer.name} ended"
         events.append(json.loads(line))
+    return events
 
 
 def members(event):

@@ -12,42 +12,20 @@ import glob
 import json
 import os
 import pathlib
-import queue
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
-import threading
 import time
 
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "support"))
+# pylint: disable=wrong-import-position
 import history
 import left
 from bars import OutOfTime, without_limit
+from processes import Lines
 from quotas import Quotas
-
-
-class Lines:
-    """Lines of a stream as they come, with the time of their arrival."""
-
-    def __init__(self, stream, log):
-        self.queue = queue.Queue()
-        self.log = log
-        threading.Thread(target=self._read, args=(stream,), daemon=True).start()
-
-    def _read(self, stream):
-        for line in stream:
-            now = time.monotonic()
-            self.log.write(line)
-            self.log.flush()
-            self.queue.put((now, line.rstrip("\n")))
-        self.queue.put((time.monotonic(), None))
-
-    def next(self, deadline):
-        """(time, line), line None at the end; TimeoutError at the deadline."""
-        try:
-            return self.queue.get(timeout=max(0.0, deadline - time.monotonic()))
-        except queue.Empty:
-            raise TimeoutError from None
 
 
 class Peer:
@@ -251,11 +229,14 @@ class Cluster:
         return found
 
     def train_alone(self, arguments):
-        """`shoal train --json` without a node: in the command's process."""
-        log = open(self.root / "train.log", "a", encoding="utf-8")
+        """`shoal train --json` without a node: in the command's process, which
+        sees no node's directory."""
+        home = self.root / "alone"
+        home.mkdir(exist_ok=True)
+        log = open(self.root / "alone.log", "a", encoding="utf-8")
         process = subprocess.Popen(
             [self.shoal, *train_command(arguments)], text=True,
-            env=self.environment, stdout=subprocess.PIPE, stderr=log)
+            env=dict(self.environment, XDG_DATA_HOME=str(home)), stdout=subprocess.PIPE, stderr=log)
         self.started.append(process)
         return process, Lines(process.stdout, log)
 

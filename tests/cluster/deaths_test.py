@@ -14,8 +14,9 @@ import time
 
 from all_killed_test import RUN, TOLERANCE, newest
 from bars import Bars, State, options_of
-from cluster import Cluster, Lines
+from cluster import Cluster
 from lifecycle_support import kill_together
+from processes import Lines
 from watch import Watch, events_known, train
 
 INTERVAL = 20  # steps between checkpoints

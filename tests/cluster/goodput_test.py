@@ -7,7 +7,6 @@
 # a member. Each peer has its share of the processors (quotas.py), so that what
 # a dead one leaves is not used by the others.
 import json
-import queue
 import random
 import signal
 import statistics
@@ -56,11 +55,7 @@ class Storm:
     def listen(self):
         """Takes in what those that were started again have said."""
         for peer in list(self.waiting):
-            while True:
-                try:
-                    when, line = peer.lines.queue.get_nowait()
-                except queue.Empty:
-                    break
+            for when, line in peer.lines.come():
                 assert line is not None, f"{peer.name} ended while it joined"
                 event = json.loads(line)
                 if event["event"] == "view" and event["member"]:

@@ -132,7 +132,7 @@ def straggler(shoal, data):
             first, now, slowed_at, step = None, None, None, 0
             began, usual_s = [], 0
             while now is None or share_of(now) >= share_of(first):
-                _, line = lines.queue.get(timeout=120)
+                _, line = lines.next(time.monotonic() + 120)
                 assert line is not None, "the run ended"
                 event = json.loads(line)
                 if event["event"] == "view":

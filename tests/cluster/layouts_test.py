@@ -7,6 +7,7 @@
 import argparse
 import json
 import sys
+import time
 
 from cluster import Cluster
 
@@ -60,7 +61,7 @@ def losses(process, lines, steps=50):
     found = {}
     plans = []
     while True:
-        _, line = lines.queue.get(timeout=120)
+        _, line = lines.next(time.monotonic() + 120)
         if line is None:
             break
         event = json.loads(line)

@@ -64,7 +64,7 @@ class Run:
         arguments = [str(file), "--data", *data, *out, *flags]
         self.events, self.losses = [], {}
         if own:
-            self.process, self.lines = train_alone(cluster, arguments)
+            self.process, self.lines = cluster.train_alone(arguments)
         else:
             self.process, self.lines = cluster.train(arguments, number)
 
@@ -117,20 +117,6 @@ class Run:
 
     def said(self, text):
         return [e for e in self.events if text in e.get("text", "")]
-
-
-def train_alone(cluster, arguments):
-    """`shoal train` without a node: no node's directory is in sight."""
-    from cluster import Lines, train_command
-    home = cluster.root / "alone"
-    home.mkdir(exist_ok=True)
-    log = open(cluster.root / "alone.log", "a", encoding="utf-8")
-    process = subprocess.Popen(
-        [cluster.shoal, *train_command(arguments)], text=True,
-        env=dict(cluster.environment, XDG_DATA_HOME=str(home)),
-        stdout=subprocess.PIPE, stderr=log)
-    cluster.started.append(process)
-    return process, Lines(process.stdout, log)
 
 
 def ends(peers, seconds):

@@ -9,7 +9,6 @@
 # choose among the cases; exit code 77 without the right to make namespaces.
 import json
 import math
-import queue
 import random
 import sys
 import time
@@ -59,11 +58,7 @@ class Shoal:
     def listen(self):
         """Takes in what the peers have said."""
         for peer in self.cluster.peers:
-            while True:
-                try:
-                    when, line = peer.lines.queue.get_nowait()
-                except queue.Empty:
-                    break
+            for when, line in peer.lines.come():
                 assert line is not None, f"{peer.name} ended"
                 self.said[peer.name].append((when, json.loads(line)))
 

@@ -1,12 +1,56 @@
-# tests/support/processes.py -- nodes that run, or should not any more.
+# tests/support/processes.py -- what programs say, and nodes that run, or should
+# not any more.
 #
-# Found by a folder that their command line names. A killed node's memory is
+# Nodes are found by a folder that their command line names. A killed node's memory is
 # kept a moment longer by a process with the same command line and another name
 # (runtime/host/memory_keeper.hpp).
 import os
+import queue
 import select
+import threading
+import time
 
 KEEPER = "shoal-memory"
+
+
+class Lines:
+    """Lines of a stream as they come, with the time of their arrival; a copy
+    goes to `log`."""
+
+    def __init__(self, stream, log=None):
+        self._queue = queue.Queue()
+        self._reader = threading.Thread(target=self._read, args=(stream, log),
+                                        daemon=True)
+        self._reader.start()
+
+    def _read(self, stream, log):
+        for line in stream:
+            now = time.monotonic()
+            if log:
+                log.write(line)
+                log.flush()
+            self._queue.put((now, line.rstrip("\n")))
+        self._queue.put((time.monotonic(), None))
+
+    def next(self, deadline):
+        """(time, line), line None at the end; TimeoutError at the deadline."""
+        try:
+            return self._queue.get(
+                timeout=max(0.0, deadline - time.monotonic()))
+        except queue.Empty:
+            raise TimeoutError from None
+
+    def come(self):
+        """(time, line) of each that has come and that next() has not given."""
+        while True:
+            try:
+                yield self._queue.get_nowait()
+            except queue.Empty:
+                return
+
+    def join(self):
+        """Waits for the end of the stream."""
+        self._reader.join()
 
 
 def of_folder(folder, keepers=False):
