@@ -1,6 +1,8 @@
 // apps/chaos/chaos_network.cpp -- unshare, setns and the program `ip`.
 #include "apps/chaos/chaos_network.hpp"
 
+#include "runtime/host/child_process.hpp"
+
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/wait.h>
@@ -74,22 +76,17 @@ void ip(const unique_fd& where, const std::vector<std::string>& words) {
     fail("pipe");
   const unique_fd from(said[0]);
   unique_fd to(said[1]);
-  const pid_t pid = ::fork();
-  if (pid < 0)
-    fail("fork");
-  if (pid == 0) { // only what is allowed beside other threads
+  auto child = runtime::child_process::fork([&] {
     ::setns(where.get(), CLONE_NEWNET);
     ::dup2(to.get(), STDERR_FILENO);
     ::execvp("ip", arguments.data());
     ::execv("/usr/sbin/ip", arguments.data()); // not in all users' PATH
     ::execv("/sbin/ip", arguments.data());
-    ::_exit(127);
-  }
+    return 127;
+  });
   to.reset();
   const std::string error = all_of(from.get());
-  int status = 0;
-  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-  }
+  const int status = child.wait();
   if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
     throw std::runtime_error("no program `ip` (package iproute2)");
   if (status != 0)
@@ -104,10 +101,7 @@ std::string chaos_network::why_not() {
     return "no pipes";
   const unique_fd from(said[0]);
   unique_fd to(said[1]);
-  const pid_t pid = ::fork();
-  if (pid < 0)
-    return "no more processes";
-  if (pid == 0) {
+  auto child = runtime::child_process::fork([&] {
     try {
       chaos_network probe(2);
       probe.cut(0, 1);
@@ -116,12 +110,11 @@ std::string chaos_network::why_not() {
       static_cast<void>(
         runtime::posix::write_all(to.get(), std::as_bytes(std::span{why})));
     }
-    ::_exit(0);
-  }
+    return 0;
+  });
   to.reset();
   std::string why = all_of(from.get());
-  while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
-  }
+  child.wait();
   return why;
 }
 

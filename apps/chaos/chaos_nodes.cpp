@@ -7,7 +7,6 @@
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 
 #include <array>
 #include <csignal>
@@ -114,10 +113,7 @@ void chaos_nodes::start(std::size_t i, const std::string& join) {
   ::fcntl(from.get(), F_SETFL, O_NONBLOCK);
   const int space = config_.network ? config_.network->descriptor(i) : -1;
   const pid_t parent = ::getpid();
-  const pid_t pid = ::fork();
-  if (pid < 0)
-    throw std::runtime_error("no more processes");
-  if (pid == 0) { // only what is allowed beside other threads
+  all_[i].process = runtime::child_process::fork([&] {
     sigset_t none;
     sigemptyset(&none);
     ::sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -126,36 +122,28 @@ void chaos_nodes::start(std::size_t i, const std::string& join) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (::getppid() != parent
         || (space >= 0 && ::setns(space, CLONE_NEWNET) != 0))
-      ::_exit(126);
+      return 126;
     ::dup2(to.get(), STDOUT_FILENO);
     ::dup2(to.get(), STDERR_FILENO);
     ::execve("/proc/self/exe", arguments.data(), values.data());
-    ::_exit(127);
-  }
-  all_[i].pid = pid;
+    return 127;
+  });
   all_[i].said = std::move(from);
   all_[i].rest.clear();
 }
 
 void chaos_nodes::kill(std::size_t i) {
   node& n = all_[i];
-  if (n.pid <= 0)
-    return;
-  ::kill(n.pid, SIGKILL);
-  while (::waitpid(n.pid, nullptr, 0) < 0 && errno == EINTR) {
-  }
-  n.pid = -1;
+  n.process.kill();
   n.said.reset();
 }
 
 void chaos_nodes::pause(std::size_t i) {
-  if (all_[i].pid > 0)
-    ::kill(all_[i].pid, SIGSTOP);
+  all_[i].process.pause();
 }
 
 void chaos_nodes::wake(std::size_t i) {
-  if (all_[i].pid > 0)
-    ::kill(all_[i].pid, SIGCONT);
+  all_[i].process.resume();
 }
 
 std::vector<std::string> chaos_nodes::lines(std::size_t i) {
@@ -186,17 +174,9 @@ std::vector<std::string> chaos_nodes::lines(std::size_t i) {
 
 void chaos_nodes::ended(std::size_t i) {
   node& n = all_[i];
-  int status = 0;
-  while (::waitpid(n.pid, &status, 0) < 0 && errno == EINTR) {
-  }
-  n.pid = -1;
   n.said.reset();
-  std::string text =
-    name(i)
-    + (WIFSIGNALED(status)
-         ? " ended by signal " + std::to_string(WTERMSIG(status))
-         : " ended with code " + std::to_string(WEXITSTATUS(status)))
-    + ", which was not our doing; it said last:";
+  std::string text = name(i) + " " + runtime::how_it_ended(n.process.wait())
+                     + ", which was not our doing; it said last:";
   for (const std::string& line : n.last)
     text += "\n  " + line;
   throw std::runtime_error(text);

@@ -13,9 +13,8 @@
 
 #include "apps/chaos/chaos_network.hpp"
 #include "runtime/files/posix.hpp"
+#include "runtime/host/child_process.hpp"
 #include "runtime/identity/identity.hpp"
-
-#include <sys/types.h>
 
 #include <cstddef>
 #include <deque>
@@ -54,7 +53,7 @@ public:
   void kill(std::size_t i);  ///< SIGKILL, and waits for its end
   void pause(std::size_t i); ///< SIGSTOP
   void wake(std::size_t i);  ///< SIGCONT
-  bool runs(std::size_t i) const { return all_[i].pid > 0; }
+  bool runs(std::size_t i) const { return all_[i].process.running(); }
 
   /// To poll for lines of a node; -1 while it does not run.
   int descriptor(std::size_t i) const { return all_[i].said.get(); }
@@ -64,7 +63,7 @@ public:
 
 private:
   struct node {
-    pid_t pid = -1;
+    runtime::child_process process;
     runtime::posix::descriptor said;
     std::string rest;             ///< of a line
     std::deque<std::string> last; ///< lines, for people

@@ -7,7 +7,6 @@
 
 #include <sched.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 
 #include <algorithm>
 #include <array>
@@ -107,7 +106,7 @@ void local_nodes::end() noexcept {
   for (node& n : all_)
     n.stop.reset();
   for (node& n : all_) {
-    ::waitpid(n.pid, nullptr, 0);
+    n.process.wait();
     std::fclose(n.said);
   }
   std::error_code ignored;
@@ -124,17 +123,14 @@ void local_nodes::start(const std::string& join, const prepare& p) {
   n.said = ::fdopen(said[0], "r");
   n.stop = runtime::posix::descriptor(stop[1]);
   const std::size_t number = all_.size();
-  n.pid = ::fork();
-  if (n.pid < 0)
-    throw std::runtime_error("no more processes");
-  if (n.pid == 0) {
+  n.process = runtime::child_process::fork([&] {
     n.stop.reset();
     for (node& other : all_)
       other.stop.reset(); // or it would not see its end
     use_one_core(number);
     serve(data_dir(number), join, p, report.get(), until.get());
-    std::_Exit(0);
-  }
+    return 0;
+  });
   all_.push_back(std::move(n));
 }
 

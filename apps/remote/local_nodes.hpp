@@ -10,9 +10,8 @@
 #pragma once
 
 #include "runtime/files/posix.hpp"
+#include "runtime/host/child_process.hpp"
 #include "runtime/identity/identity.hpp"
-
-#include <sys/types.h>
 
 #include <cstdio>
 #include <filesystem>
@@ -56,7 +55,7 @@ private:
   void end() noexcept;
 
   struct node {
-    pid_t pid = -1;
+    runtime::child_process process;
     std::FILE* said = nullptr;
     runtime::posix::descriptor stop; ///< closed: it ends
   };

@@ -5,12 +5,12 @@
 // exchange itself defines, never after a time.
 #pragma once
 
+#include "runtime/host/child_process.hpp"
+
 #include <boost/test/unit_test.hpp>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <csignal>
 #include <cstdint>
 #include <cstdlib>
 #include <string>
@@ -46,40 +46,28 @@ public:
     BOOST_REQUIRE(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends)
                   == 0);
     setenv(variable, what, 1);
-    pid_ = fork();
-    if (pid_ == 0) {
+    process_ = runtime::child_process::fork([&] {
       dup2(ends[1], child_socket);
       execl("/proc/self/exe", "conformance_test", nullptr);
-      _exit(127);
-    }
+      return 127;
+    });
     unsetenv(variable);
     ::close(ends[1]);
     socket_ = ends[0];
-    BOOST_REQUIRE(pid_ > 0);
   }
   ~child_process() {
-    kill();
+    process_.kill();
     ::close(socket_);
-  }
-  void kill() {
-    if (pid_ <= 0)
-      return;
-    ::kill(pid_, SIGKILL);
-    waitpid(pid_, nullptr, 0);
-    pid_ = 0;
   }
   child_process(const child_process&) = delete;
   child_process& operator=(const child_process&) = delete;
   int socket() const { return socket_; }
-  /// Stops it; waits until it stands.
-  void stop() {
-    ::kill(pid_, SIGSTOP);
-    waitpid(pid_, nullptr, WUNTRACED);
-  }
-  void go_on() { ::kill(pid_, SIGCONT); }
+  void kill() { process_.kill(); }
+  void stop() { process_.pause(); }
+  void go_on() { process_.resume(); }
 
 private:
-  pid_t pid_ = 0;
+  runtime::child_process process_;
   int socket_ = -1;
 };
 
