@@ -4,6 +4,9 @@
 // first. The child is this program started again with that variable set to
 // what it shall do; the two exchange addresses over a socket. It is killed or
 // stopped at a moment that the exchange itself defines, never after a time.
+#include <unistd.h>
+
+#include <csignal>
 
 namespace {
 
