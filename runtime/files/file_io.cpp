@@ -1,4 +1,4 @@
-// runtime/files/file_io.cpp -- whole files, read and durably replaced, for people.
+// runtime/files/file_io.cpp -- whole files, with failures as text.
 #include "runtime/files/file_io.hpp"
 
 #include <cerrno>

@@ -1,6 +1,6 @@
-// runtime/files/file_io.hpp -- whole files, read and durably replaced, for people.
+// runtime/files/file_io.hpp -- whole files, read and durably replaced.
 //
-// What file.hpp does, with failures that name the file.
+// The same as file.hpp, but failures are text that can be shown to a user.
 //
 // Errors: a failure names the path and the system's reason.
 #pragma once

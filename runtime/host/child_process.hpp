@@ -2,8 +2,8 @@
 //
 // Owns the child: it is killed and waited for with this object, once. What the
 // child runs, with which descriptors and in which namespaces, is up to the
-// caller: `work` runs in the child, right after the fork. In a process with
-// more threads than one it may do only what is async-signal-safe.
+// caller: `work` runs in the child, right after the fork. If this
+// process has several threads, `work` may only do what is async-signal-safe.
 //
 // Threads: an object is used by one thread at a time.
 // Errors:  std::runtime_error from fork(), when the system has no room.
@@ -40,10 +40,10 @@ public:
   pid_t pid() const { return pid_; }
 
   // Without effect unless running().
-  void pause();  ///< SIGSTOP, and waits until it has stopped, or ended
+  void pause();  ///< SIGSTOP, and waits until the child has stopped or ended
   void resume(); ///< SIGCONT
-  void kill();   ///< SIGKILL, and waits for its end
-  /// Waits for its end. @returns as waitpid(); 0 unless running()
+  void kill();   ///< SIGKILL, and waits for the child's end
+  /// Waits for the child's end. @returns waitpid()'s status; 0 unless running()
   int wait();
 
 private:

@@ -236,7 +236,8 @@ class Cluster:
         log = open(self.root / "alone.log", "a", encoding="utf-8")
         process = subprocess.Popen(
             [self.shoal, *train_command(arguments)], text=True,
-            env=dict(self.environment, XDG_DATA_HOME=str(home)), stdout=subprocess.PIPE, stderr=log)
+            env=dict(self.environment, XDG_DATA_HOME=str(home)),
+            stdout=subprocess.PIPE, stderr=log)
         self.started.append(process)
         return process, Lines(process.stdout, log)
 

@@ -1,9 +1,9 @@
 # tests/support/processes.py -- what programs say, and nodes that run, or should
 # not any more.
 #
-# Nodes are found by a folder that their command line names. A killed node's memory is
-# kept a moment longer by a process with the same command line and another name
-# (runtime/host/memory_keeper.hpp).
+# Nodes are found by a folder that their command line names. A killed node's
+# memory is kept a moment longer by a process with the same command line and
+# another name (runtime/host/memory_keeper.hpp).
 import os
 import queue
 import select

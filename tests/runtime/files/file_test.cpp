@@ -32,14 +32,20 @@ unsigned mode_of(const fs::path& file) {
   return unsigned(fs::status(file).permissions()) & 0777U;
 }
 
+/// A folder with one file, "old".
+struct old_file {
+  old_file() { BOOST_REQUIRE(!replace_file(file, bytes_of("old"))); }
+
+  test::scratch folder{"shoal-file"};
+  fs::path file = folder.path() / "state";
+};
+
 } // namespace
 
 BOOST_AUTO_TEST_SUITE(file)
 
-BOOST_AUTO_TEST_CASE(a_draft_takes_its_place_when_it_is_committed) {
-  test::scratch folder("shoal-file");
-  const fs::path file = folder.path() / "state";
-  BOOST_REQUIRE(!replace_file(file, bytes_of("old")));
+BOOST_FIXTURE_TEST_CASE(a_draft_takes_its_place_when_it_is_committed,
+                        old_file) {
   draft_file draft(file);
   BOOST_REQUIRE(!draft.open());
   BOOST_REQUIRE(!draft.write(bytes_of("new")));
@@ -50,10 +56,7 @@ BOOST_AUTO_TEST_CASE(a_draft_takes_its_place_when_it_is_committed) {
   BOOST_TEST(files_in(folder.path()) == 1U);
 }
 
-BOOST_AUTO_TEST_CASE(a_draft_that_is_not_committed_goes_away) {
-  test::scratch folder("shoal-file");
-  const fs::path file = folder.path() / "state";
-  BOOST_REQUIRE(!replace_file(file, bytes_of("old")));
+BOOST_FIXTURE_TEST_CASE(a_draft_that_is_not_committed_goes_away, old_file) {
   {
     draft_file draft(file);
     BOOST_REQUIRE(!draft.open());

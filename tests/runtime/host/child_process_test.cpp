@@ -63,9 +63,9 @@ BOOST_AUTO_TEST_CASE(a_stopped_child_stands_until_it_is_resumed) {
   child_process child = child_process::fork(sleep_for_ever);
   child.pause();
   siginfo_t info{};
-  BOOST_REQUIRE(::waitid(P_PID, id_t(child.pid()), &info,
-                         WSTOPPED | WNOHANG | WNOWAIT)
-                == 0);
+  BOOST_REQUIRE(
+    ::waitid(P_PID, id_t(child.pid()), &info, WSTOPPED | WNOHANG | WNOWAIT)
+    == 0);
   BOOST_TEST(info.si_pid == child.pid());
   child.resume();
   child.kill();
