@@ -4,6 +4,7 @@
 #include "actors/checkpoint/checkpoint_manifest.hpp"
 #include "apps/train/run_changes.hpp"
 #include "runtime/files/file_io.hpp"
+#include "runtime/model/files/checksums.hpp"
 
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -39,9 +40,9 @@ constexpr char new_run[] = "start a new run: choose another --out, or use "
                            "--overwrite instead of --resume";
 
 bool run_writes(const std::string& name) {
-  static constexpr const char* own[] = {record_name,     "run.toml",
-                                        "metrics.jsonl", "tb",
-                                        "checkpoint",    "config.json"};
+  static constexpr const char* own[] = {
+    record_name,  "run.toml",    "metrics.jsonl",      "tb",
+    "checkpoint", "config.json", model::checksums_name};
   const std::string weights = actors::model_files;
   return std::ranges::find(own, name) != std::end(own)
          || name == actors::single_name(weights)

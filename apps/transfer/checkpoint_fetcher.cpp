@@ -3,6 +3,7 @@
 
 #include "actors/checkpoint/checkpoint_export.hpp"
 #include "actors/checkpoint/checkpoint_manifest.hpp"
+#include "runtime/model/files/checksums.hpp"
 
 #include <chrono>
 #include <fstream>
@@ -137,6 +138,8 @@ checkpoint_fetcher::outcome checkpoint_fetcher::fetch(const wish& w) {
   }
   if (auto joined = actors::join_shards(partial); !joined)
     return failed(joined.message());
+  if (auto written = model::write_checksums(partial); !written)
+    return failed(written.message());
   fs::remove_all(folder, ignored);
   fs::rename(partial, folder, error);
   if (error)

@@ -3,7 +3,8 @@
 // On a thread of its own, one after the other, so that who watches a run goes
 // on meanwhile. Of those that wait only the newest is fetched: what a slow way
 // cannot keep up with is left out. Each is fetched beside its folder, then
-// renamed: a folder that exists is whole.
+// renamed: a folder that exists is whole. It holds checksums of its weights
+// (runtime/model/files/checksums.hpp).
 //
 // Threads: call it from one; `get` is called on the fetcher's.
 // Errors:  an outcome without a folder says why.

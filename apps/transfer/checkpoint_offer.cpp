@@ -14,9 +14,13 @@ std::string send(runtime::client_config at, core::job_id job,
   at.say = {}; // the command has one connection that talks
   const std::string what =
     "the checkpoint of step " + std::to_string(step) + " in " + folder.string();
+  const std::string no = what + " cannot be offered to the job: ";
+  if (auto whole = check_model(folder, [&stop](auto&&...) { return !stop; });
+      !whole)
+    return no + whole.message();
   runtime::client client(std::move(at));
   if (client.connect())
-    return what + " cannot be offered to the job: " + client.text();
+    return no + client.text();
   const auto sent =
     upload_model(folder, step,
                  [&](std::span<const std::span<const std::byte>> pieces,
@@ -28,7 +32,7 @@ std::string send(runtime::client_config at, core::job_id job,
                    return model::done{};
                  });
   if (!sent)
-    return what + " cannot be offered to the job: " + sent.message();
+    return no + sent.message();
   if (client.offer_checkpoint(job, sent->manifest, step))
     return what + " is not taken by the job: " + client.text();
   return what + " is offered to the job";

@@ -2,6 +2,8 @@
 #include "apps/transfer/model_export.hpp"
 
 #include "actors/checkpoint/checkpoint_manifest.hpp"
+#include "runtime/files/file_io.hpp"
+#include "runtime/model/files/checksums.hpp"
 
 #include <string>
 #include <system_error>
@@ -39,10 +41,19 @@ bool hides_a_model(const std::string& name) {
 } // namespace
 
 model::status export_model(const fs::path& checkpoint, const fs::path& folder) {
+  auto sums = model::load_checksums(checkpoint);
+  if (!sums)
+    return sums.why();
+  std::erase_if(
+    *sums, [](const auto& sum) { return actors::of_optimizer(sum.first); });
+  const fs::path listed = folder / model::checksums_name;
   std::error_code error;
+  fs::remove(listed, error); // they are of the model that was there
+  if (error)
+    return failure{listed.string() + ": " + error.message()};
   for (const auto& file : fs::directory_iterator(checkpoint, error)) {
     const fs::path name = file.path().filename();
-    if (actors::of_optimizer(name.string()))
+    if (actors::of_optimizer(name.string()) || name == model::checksums_name)
       continue;
     if (const auto fault = put(file.path(), folder / name))
       return failure{(folder / name).string() + ": " + fault.message()};
@@ -60,6 +71,8 @@ model::status export_model(const fs::path& checkpoint, const fs::path& folder) {
       fs::remove(file, error);
   if (error)
     return failure{folder.string() + ": " + error.message()};
+  if (!sums->empty())
+    return model::write_file(listed, model::to_json(*sums));
   return model::done{};
 }
 

@@ -1,7 +1,8 @@
 // apps/transfer/model_export.hpp -- the model of a checkpoint, put into a folder.
 //
 // Beside what is already there: files of a model that the checkpoint has not,
-// and that would be read in place of its own, are removed.
+// and that would be read in place of its own, are removed. The checksums of the
+// checkpoint's model go along.
 #pragma once
 
 #include "runtime/core/result.hpp"

@@ -4,6 +4,7 @@
 #include "actors/checkpoint/checkpoint_manifest.hpp"
 #include "runtime/files/file_io.hpp"
 #include "runtime/files/mapped_file.hpp"
+#include "runtime/model/files/checksums.hpp"
 #include "runtime/model/files/safetensors.hpp"
 #include "runtime/model/hf/hf_directory.hpp"
 
@@ -45,6 +46,10 @@ public:
     if (auto fine = check_files(); !fine)
       return fine;
     if (auto whole = model::check_directory(directory_, told); !whole)
+      return whole;
+    if (auto whole =
+          model::check_checksums(directory_, actors::optimizer_files, told);
+        !whole)
       return whole;
     auto names = names_of(actors::optimizer_files);
     if (!names)

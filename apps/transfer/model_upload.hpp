@@ -34,7 +34,8 @@ struct uploaded_model {
 };
 
 /// Whether a directory holds a model whose files are whole, before slow work is
-/// done for it; of an optimizer's state only that its files can be read.
+/// done for it; of an optimizer's state, that its files can be read and have
+/// their checksums.
 model::status check_model(const std::filesystem::path& directory,
                           const model::watch& told = {});
 

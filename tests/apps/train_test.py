@@ -199,6 +199,47 @@ class Train(World):
                 self.assertIn(part, done.stderr)
         self.assertFalse((self.folder / "out").exists())
 
+    # A flipped bit is another weight, and nothing said so.
+    def test_weights_that_were_damaged_on_disk_are_told_by_their_checksum(self):
+        self.train("out")
+        checkpoint = self.folder / "out/checkpoint/step-5"
+        tune = self.write("tune.toml", '[model]\npath = "out"\n[training]\n'
+                          "steps = 1\nseq_len = 32\n")
+        resume = ["train", "out", "--resume", "--training.steps", 9,
+                  "--data", "nowhere"]
+        reads = {
+            "out/model.safetensors": (
+                ["generate", "out", "--prompt", "The", "--max-tokens", 4],
+                ["eval", "out", "--data", "nowhere"],
+                ["eval", "out", "--data", "nowhere", "--quantize", "q8"],
+                ["train", tune, "--data", "nowhere", "--out", "b"]),
+            "out/checkpoint/step-5/model.safetensors": (
+                ["generate", checkpoint, "--prompt", "The"], resume),
+            f"out/checkpoint/step-5/"
+            f"{min(f.name for f in checkpoint.glob('optimizer-*'))}": (
+                resume,)}
+        for name, commands in reads.items():
+            file = self.folder / name
+            whole = file.read_bytes()
+            listed = json.loads(
+                (file.parent / "checksums.json").read_text("utf-8"))
+            self.assertEqual(listed["algorithm"], "xxh3-64")
+            # Where the model is a link to the checkpoint's, it stays whole.
+            file.unlink()
+            file.write_bytes(whole[:-3] + bytes([whole[-3] ^ 1]) + whole[-2:])
+            for command in commands:
+                with self.subTest(name=name, command=command[0]):
+                    said = self.refuse(1, *command, names=[
+                        file.name, listed["files"][file.name],
+                        "checksums.json"])
+                    self.assertEqual(said.count("\n"), 1, said)
+                    self.assertNotIn("nowhere", said)
+                    sums = re.findall(r"\b[0-9a-f]{16}\b", said)
+                    self.assertEqual(len(set(sums)), 2, said)
+            file.write_bytes(whole)
+        self.succeed(*resume[:-1], self.folder / "text")
+        self.assertFalse((self.folder / "b").exists())
+
     def test_a_saved_model_is_a_start(self):
         self.train("a")
         run = self.write("more.toml", "[model]\npath = \"a\"\n[training]\n"

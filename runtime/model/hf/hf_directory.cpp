@@ -3,6 +3,7 @@
 
 #include "runtime/files/file_io.hpp"
 #include "runtime/files/json.hpp"
+#include "runtime/model/files/checksums.hpp"
 
 #include <fcntl.h>
 #include <nlohmann/json.hpp>
@@ -40,6 +41,14 @@ check_weights(const unit_layout& layout, const safetensors_source& source) {
       return checked;
   }
   return done{};
+}
+
+/// The weights of a directory, if none is damaged.
+result<safetensors_source>
+open_weights(const fs::path& directory, const watch& told = {}) {
+  if (status whole = check_checksums(directory, "model", told); !whole)
+    return whole.why();
+  return safetensors_source::open(directory);
 }
 
 /// Weights that are checked together: 256 KiB of them stay in any cache.
@@ -84,7 +93,7 @@ status check_directory(const fs::path& directory, const watch& told) {
   const auto config = load_config(directory);
   if (!config)
     return config.why();
-  const auto source = safetensors_source::open(directory);
+  const auto source = open_weights(directory, told);
   if (!source)
     return source.why();
   const unit_layout layout(*config);
@@ -110,7 +119,7 @@ result<model_directory> load_directory(const fs::path& directory, purpose use) {
   auto config = load_config(directory);
   if (!config)
     return config.why();
-  auto source = safetensors_source::open(directory);
+  auto source = open_weights(directory);
   if (!source)
     return source.why();
   model_directory model;
@@ -133,7 +142,7 @@ load_for_inference(const fs::path& directory, weight_choice choice,
   auto config = load_config(directory);
   if (!config)
     return config.why();
-  auto source = safetensors_source::open(directory);
+  auto source = open_weights(directory);
   if (!source)
     return source.why();
   inference_directory model;
@@ -188,9 +197,9 @@ status write_files(const fs::path& into, const unit_layout& layout,
 /// Whether a file is part of a model, so that it must not outlive the model.
 bool part_of_model(const std::string& name) {
   return (name.starts_with("model") && name.ends_with(".safetensors"))
-         || name == "model.safetensors.index.json" || name == "config.json"
-         || name == "generation_config.json" || name == "tokenizer_config.json"
-         || name == "tokenizer.json";
+         || name == "model.safetensors.index.json" || name == checksums_name
+         || name == "config.json" || name == "generation_config.json"
+         || name == "tokenizer_config.json" || name == "tokenizer.json";
 }
 
 /// Puts `fresh` in the place of `target`; files there that belong to no model

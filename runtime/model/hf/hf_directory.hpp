@@ -2,6 +2,7 @@
 //
 //   config.json  generation_config.json  tokenizer.json  tokenizer_config.json
 //   model.safetensors, or model-0000i-of-0000n.safetensors with an index
+//   checksums.json, of a run; where it is, weights that differ are refused
 //
 // Errors: a failure names the file. Saving is atomic: the directory appears
 // under its name only when all files in it are complete and on disk. An existing

@@ -1,6 +1,7 @@
 // tests/apps/transfer/model_export_test.cpp -- a checkpoint becomes the model of a folder
 // in which another one may lie.
 #include "apps/transfer/model_export.hpp"
+#include "runtime/model/files/checksums.hpp"
 
 #include <boost/test/unit_test.hpp>
 #include <unistd.h>
@@ -80,6 +81,23 @@ BOOST_AUTO_TEST_CASE(a_single_file_takes_the_place_of_shards) {
   std::string text;
   std::ifstream(f.out / "model.safetensors") >> text;
   BOOST_TEST(text == "checkpoint");
+}
+
+BOOST_AUTO_TEST_CASE(checksums_are_those_of_the_model_that_is_there) {
+  folders f;
+  f.fill(f.checkpoint,
+         {"config.json", "model.safetensors", "optimizer.safetensors"});
+  BOOST_REQUIRE(shoal::model::write_checksums(f.checkpoint));
+  BOOST_REQUIRE(export_model(f.checkpoint, f.out));
+  const auto sums = shoal::model::load_checksums(f.out);
+  BOOST_REQUIRE(sums);
+  BOOST_TEST(sums->size() == 1u);
+  BOOST_TEST(sums->contains("model.safetensors"));
+  BOOST_TEST(bool(shoal::model::check_checksums(f.out, "model")));
+  fs::remove(f.checkpoint / shoal::model::checksums_name);
+  f.fill(f.checkpoint, {"model.safetensors"});
+  BOOST_REQUIRE(export_model(f.checkpoint, f.out));
+  BOOST_TEST((f.names() == names{"config.json", "model.safetensors"}));
 }
 
 BOOST_AUTO_TEST_CASE(what_cannot_be_is_named) {
