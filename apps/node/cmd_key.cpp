@@ -12,6 +12,9 @@
 #include "runtime/identity/identity.hpp"
 #include "runtime/wire/messages.hpp" // invite_seconds_max
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <iostream>
 #include <span>
@@ -77,6 +80,23 @@ std::string not_to(const invite_options& o) {
                            "or add --overwrite";
 }
 
+/// A warning where stdout is a file that other users can read: the shell made
+/// it, by the umask. "" where it is not.
+std::string exposed_stdout() {
+  struct stat is {};
+  if (::fstat(STDOUT_FILENO, &is) != 0 || !S_ISREG(is.st_mode)
+      || (is.st_mode & 077) == 0)
+    return {};
+  std::error_code error;
+  const auto file = std::filesystem::read_symlink("/proc/self/fd/1", error);
+  const std::string name = error ? "FILE" : shell_word(file.string());
+  return "other users of this machine may read the token, which is a secret, "
+         "in the file that it was written to: run `chmod 600 "
+         + core::shown(name)
+         + "`, and next time `shoal invite --out FILE`, which makes a file "
+           "that only you can read";
+}
+
 /// Hands over the token, on stdout or in a file that only its owner can read.
 /// @returns why not, or ""
 std::string give(const invite_options& o, const std::string& token) {
@@ -132,6 +152,8 @@ int run_invite(const invite_options& o) {
                   : "\nthe token is in " + core::shown(o.out.string())
                       + ", which only you can read: copy it there (scp -p), "
                         "and run shoal node --join-token-file FILE\n");
+  if (const std::string why = exposed_stdout(); o.out.empty() && !why.empty())
+    std::cerr << "shoal: " << why << "\n";
   if (runtime::is_local(*parsed))
     std::cerr << "shoal: this token works on this machine only: its node "
                  "listens at "

@@ -497,6 +497,23 @@ class Node(World):
             self.assertEqual(file.stat().st_mode & 0o777, 0o600)
             self.assertTrue(file.read_text().startswith("shoal-"))
 
+    # `shoal invite > token` leaves a secret that everybody can read.
+    def a_token_that_others_can_read_is_warned_of(self):
+        for mode in (0o644, 0o640, 0o600):
+            file = self.folder / "a token"
+            file.unlink(missing_ok=True)
+            with open(os.open(file, os.O_CREAT | os.O_WRONLY, 0o600),
+                      "w", encoding="utf-8") as out:
+                os.fchmod(out.fileno(), mode)
+                made = subprocess.run(
+                    [self.program, "invite", "--name", "one"], env=self.env,
+                    cwd=self.folder, stdin=subprocess.DEVNULL, stdout=out,
+                    stderr=subprocess.PIPE, text=True, check=True)
+            self.assertTrue(file.read_text().startswith("shoal-"))
+            self.assertEqual(f"chmod 600 '{file}'" in made.stderr,
+                             mode != 0o600, made.stderr)
+            self.assertEqual("other users" in made.stderr, mode != 0o600)
+
     def test_a_token_brings_the_name_of_the_cluster(self):
         self.succeed("key", "new", "key")
         first = self.start("node", "--threads", 1, "--name", "one",
@@ -507,7 +524,9 @@ class Node(World):
         self.assertEqual(made.returncode, 0, made.stderr)
         self.assertIn("works on this machine only", made.stderr)
         self.assertIn("--out FILE", made.stderr)
+        self.assertNotIn("chmod", made.stderr)  # of a pipe
         self.a_token_file_is_private()
+        self.a_token_that_others_can_read_is_warned_of()
         token = self.folder / "token"
         joining = ["node", "--threads", 1, "--name", "two", "--no-discovery",
                    "--listen", "127.0.0.1:0"]
