@@ -166,7 +166,7 @@ bool session::prepare() {
     return false;
   }
   run_ = *loaded;
-  if (run_.replicate_degree < 2 && run_.copies < 1)
+  if (run_.replicate_degree < 2 && run_.wanted_copies() < 1)
     say("notice", "without replicas and copies each death goes back to the "
                   "newest checkpoint: steps will be lost");
   return true;

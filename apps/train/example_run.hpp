@@ -37,8 +37,8 @@ freq = 100                  # steps
 [checkpoint]
 interval = 200              # at most this many steps are repeated if all die
 
-[fault_tolerance]
-copies = 1                  # peers that may die without a lost step
+[fault_tolerance]           # peers that may die without a lost step: by default
+# copies = 1                # 1, where there is another peer
 
 [metrics]
 log_freq = 20               # steps between lines

@@ -402,7 +402,7 @@ make_entry(const runtime::run_config& run, const std::string& name) {
     entry.want_blocks.push_back(std::uint32_t(blocks));
   entry.want_schedule = runtime::wanted_schedule(run);
   entry.want_virtual = std::int32_t(run.virtual_degree);
-  entry.want_copies = std::uint32_t(run.copies);
+  entry.want_copies = std::uint32_t(run.wanted_copies());
   entry.want_copy_every =
     std::uint32_t(std::max<std::int64_t>(run.copy_every, 0));
   if (!entry.want_blocks.empty())

@@ -121,7 +121,7 @@ const std::vector<run_key>& keys() {
      16, "runs of blocks on each peer; -1: 1, or for interleaved the best"},
     {"fault_tolerance", "copies", &r::copies, 0, core::copies_max,
      "extra in-memory copies of the training state; this many peers may die at "
-     "once without losing a step"},
+     "once without losing a step; -1: 1, where another peer has the memory"},
     {"fault_tolerance", "copy_every", &r::copy_every, 1, core::copy_every_max,
      "copy every N steps (up to N are repeated after a failure); -1: every "
      "step, unless that costs more than 2 %"},
@@ -277,6 +277,8 @@ std::string to_json(const run_config& run) {
   // the bytes that peers of an older version write, and can read.
   if (factors_of(run) == kernels::factor_type::f32)
     all["training"].erase("mixed_precision_param");
+  if (run.copies < 0)
+    all["fault_tolerance"].erase("copies");
   if (run.job_name.empty())
     all["job"].erase("name");
   for (const role_placement& r : run.roles)

@@ -87,7 +87,7 @@ struct run_config {
   std::int64_t virtual_degree = -1;
 
   // [fault_tolerance]
-  std::int64_t copies = 1;
+  std::int64_t copies = -1; ///< -1: see wanted_copies()
   std::int64_t copy_every = -1;
 
   // [checkpoint]
@@ -113,6 +113,11 @@ struct run_config {
   }
   std::int64_t microbatches_per_step() const noexcept {
     return sequences_per_step() / local_batch_size;
+  }
+  /// Where nobody has asked for a number, one copy is made if it can be, and
+  /// none is missed.
+  std::int64_t wanted_copies() const noexcept {
+    return copies < 0 ? 1 : copies;
   }
   std::int64_t warmup() const noexcept;
 };

@@ -68,11 +68,20 @@ std::vector<core::unheld_wish>
 unheld_of(const core::view& v, const core::assignment& place) {
   std::vector<core::unheld_wish> out = core::unheld_wishes(v, place);
   const core::job_entry* job = core::find_job(v, place.job);
-  if (!job || job->run_json.find("\"roles\"") == std::string::npos)
-    return out; // most runs place none: no need to read them
-  if (const auto run = parse_run(job->run_json, "job"))
-    for (core::unheld_wish& w : unheld_roles(v, place, run->roles))
-      out.push_back(std::move(w));
+  const auto of_copies = [](const core::unheld_wish& w) {
+    return w.key == "fault_tolerance.copies";
+  };
+  if (!job
+      || (std::ranges::none_of(out, of_copies)
+          && job->run_json.find("\"roles\"") == std::string::npos))
+    return out; // most runs lack nothing: no need to read them
+  const auto run = parse_run(job->run_json, "job");
+  if (!run)
+    return out;
+  if (run->copies < 0)
+    std::erase_if(out, of_copies);
+  for (core::unheld_wish& w : unheld_roles(v, place, run->roles))
+    out.push_back(std::move(w));
   return out;
 }
 

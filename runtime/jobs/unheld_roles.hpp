@@ -1,7 +1,8 @@
 // runtime/jobs/unheld_roles.hpp -- [[roles]] of a run file that no peer starts.
 //
 // Views say which roles each member has, so every peer finds the same and can
-// say it, also one that is not concerned.
+// say it, also one that is not concerned. A default that is not reached is no
+// wish: nobody has asked for it.
 #pragma once
 
 #include "runtime/core/planning/plan_reasons.hpp"

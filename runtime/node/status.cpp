@@ -193,15 +193,6 @@ json places_json(const place_of& a) {
   return out;
 }
 
-/// The planner's line, and roles that no peer starts, which it does not know.
-std::string plan_text(const core::view& v, const core::assignment& a) {
-  std::string out = core::to_text(v, a);
-  for (const core::unheld_wish& w : unheld_of(v, a))
-    if (w.key == "roles")
-      out += "; " + core::to_text(w);
-  return out;
-}
-
 struct job_of {
   const core::job_entry& is;
   std::optional<job_event> last;    ///< step that this node knows of
@@ -266,7 +257,9 @@ const json_table<job_of>& job_table() {
     {"waiting", "text, optional", "", "what it waits for", waiting_of},
     {"plan", "text, optional", "", "what runs where, in words",
      [](j v) {
-       return v.place ? json(plan_text(v.place->in, v.place->is)) : left_out();
+       return v.place ? json(core::to_text(v.place->in, v.place->is,
+                                           unheld_of(v.place->in, v.place->is)))
+                      : left_out();
      }},
     {"replicas", "whole number, optional", "", "copies of the model that train",
      [](j v) {

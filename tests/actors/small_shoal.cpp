@@ -303,7 +303,7 @@ small_shoal::small_shoal(std::size_t nodes, runtime::run_config run,
   job_.want_stages = std::int32_t(run.pipeline_degree);
   job_.want_schedule = runtime::wanted_schedule(run);
   job_.want_virtual = std::int32_t(run.virtual_degree);
-  job_.want_copies = std::uint32_t(run.copies);
+  job_.want_copies = std::uint32_t(run.wanted_copies());
   job_.want_copy_every =
     std::uint32_t(std::max<std::int64_t>(run.copy_every, 0));
   for (auto blocks : run.layers_per_stage)

@@ -354,8 +354,12 @@ class Cli(World):
         self.assertRegex(text, r"(?i)replica|stage")
         self.assertRegex(text, r"tokens/s; .* for 5 steps")
         self.assertRegex(text, r"MFU \d+ %")
-        self.assertIn("copies = 1: no copy in memory, as there is no other "
-                      "peer", " ".join(text.split()))
+        # The default of one copy was told of as a wish.
+        self.assertNotIn("not as asked", text)
+        self.assertIn("a death costs the steps", text)
+        asked = self.plan(self.tiny_run(), "--fault_tolerance.copies", 1)
+        self.assertIn("not as asked: copies = 1: no copy in memory, as there "
+                      "is no other peer", " ".join(asked.split()))
         for kind in ("parameters", "gradients", "optimizer", "activations",
                      "copies"):
             self.assertIn(kind, text)
@@ -366,6 +370,9 @@ class Cli(World):
         found = json.loads(self.plan(run, "--json"))
         self.assertLess(found["parameters"], 2_000_000)
         self.assertEqual(found["wanted_copies"], 1)
+        self.assertEqual(found["unheld"], [])
+        found = json.loads(self.plan(run, "--json", "--fault_tolerance.copies",
+                                     2))
         self.assertEqual([w["key"] for w in found["unheld"]],
                          ["fault_tolerance.copies"])
 

@@ -33,6 +33,10 @@ unheld_wishes(const view& v, const assignment& a);
 /// "pipeline_parallel_degree = 3: 2 stages, as the model has 2 layers".
 [[nodiscard]] std::string to_text(const unheld_wish& w);
 
+/// to_text(v, a) of plan.hpp, with these wishes in place of unheld_wishes(v, a).
+[[nodiscard]] std::string to_text(const view& v, const assignment& a,
+                                  const std::vector<unheld_wish>& unheld);
+
 struct idle_member {
   member_id who;
   std::string why; ///< "shares its host's cores with a"

@@ -80,6 +80,11 @@ std::string idle(const view& v, const assignment& a) {
 } // namespace
 
 std::string to_text(const view& v, const assignment& a) {
+  return to_text(v, a, unheld_wishes(v, a));
+}
+
+std::string to_text(const view& v, const assignment& a,
+                    const std::vector<unheld_wish>& unheld) {
   if (a.replicas.empty())
     return "waits: " + a.why_waiting;
   std::string out = places(v, a);
@@ -99,7 +104,7 @@ std::string to_text(const view& v, const assignment& a) {
     out += "; state is on its way to";
   for (const peer_id& peer : receivers(a))
     out += " " + name_of(v, peer);
-  for (const unheld_wish& w : unheld_wishes(v, a))
+  for (const unheld_wish& w : unheld)
     out += "; " + to_text(w);
   return out + idle(v, a);
 }

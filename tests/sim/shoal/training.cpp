@@ -78,7 +78,7 @@ training::training(std::uint64_t k, std::uint64_t layout, bool d)
   entry.want_stages = std::int32_t(run.pipeline_degree);
   entry.want_schedule = runtime::wanted_schedule(run);
   entry.want_virtual = std::int32_t(run.virtual_degree);
-  entry.want_copies = std::uint32_t(run.copies);
+  entry.want_copies = std::uint32_t(run.wanted_copies());
   entry.want_copy_every =
     std::uint32_t(std::max<std::int64_t>(run.copy_every, 0));
   entry.data_bytes = text.size();
