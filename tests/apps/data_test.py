@@ -40,6 +40,20 @@ class Data(World):
             -(-len(t) // judged["window"]) for t in texts))
         self.succeed("audit", "out")
 
+    # The run learned braces and keys, and nothing said so.
+    def test_documents_under_another_name_are_told_of(self):
+        self.write("data.txt", "".join(
+            json.dumps({"text": f"document {i} of a few\n" * 4}) + "\n"
+            for i in range(50)))
+        _, notices = self.corpus("data.txt")
+        told = [n for n in notices if "data.txt" in n]
+        self.assertEqual(len(told), 1, notices)
+        for part in ("lines of JSON", "plain text", "NAME.jsonl"):
+            self.assertIn(part, told[0])
+        done = self.run_shoal("eval", "out", "--data", "data.txt")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("NAME.jsonl", done.stderr)
+
     def test_a_line_that_cannot_be_used_is_named(self):
         good = json.dumps({"text": "x" * 90}) + "\n"
         self.write("d/a.jsonl", good + '{"text": "x"\n')

@@ -16,6 +16,27 @@ namespace {
 /// fill a screen, and mostly have one cause.
 constexpr std::size_t bad_lines_named_max = 5;
 
+/// Lines by which a text is taken for JSON documents under another name.
+constexpr int json_lines_looked_at = 8;
+
+/// Whether the first lines of a text that have anything in them are JSON
+/// objects: one a line, as in a .jsonl file.
+bool looks_like_jsonl(std::string_view text) {
+  constexpr std::string_view blank = " \t\r\n";
+  int seen = 0;
+  for (; seen < json_lines_looked_at; ++seen) {
+    text.remove_prefix(std::min(text.find_first_not_of(blank), text.size()));
+    if (text.empty())
+      break;
+    const std::string_view line = text.substr(0, text.find('\n'));
+    if (line.front() != '{' || line.size() > jsonl_line_bytes_max
+        || !parse_json(line).is_object())
+      return false;
+    text.remove_prefix(line.size());
+  }
+  return seen > 0;
+}
+
 /// The reason why a file is not read.
 enum class reason { not_text, unreadable, too_large };
 
@@ -114,6 +135,8 @@ private:
     }
     if (!core::is_utf8(text))
       report_.not_utf8.add(file_.path);
+    if (looks_like_jsonl(text))
+      report_.like_json.add(file_.path);
     if (auto given = give({std::move(text), {}, file_.path}); !given)
       return given.why();
     return std::optional<left_out>();
@@ -316,6 +339,13 @@ std::vector<std::string> notices_of(const reading_report& report) {
     out.push_back(
       line_of(report.not_utf8, {"file is not valid UTF-8, but is read",
                                 "files are not valid UTF-8, but are read"}));
+  if (report.like_json.count > 0)
+    out.push_back(
+      line_of(report.like_json,
+              {"file has lines of JSON, but is read as plain text",
+               "files have lines of JSON, but are read as plain text"})
+      + ", braces and keys and all: if each line is a document, such as "
+        "{\"text\": \"...\"}, name it NAME.jsonl");
   return out;
 }
 

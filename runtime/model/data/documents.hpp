@@ -85,6 +85,7 @@ struct reading_report {
   file_tally unreadable;   ///< left out
   file_tally too_large;    ///< left out
   file_tally not_utf8;     ///< read; broken text in them stays or is U+FFFD
+  file_tally like_json;    ///< read as they are; their lines are JSON objects
 };
 
 /// The part of it that users should know, as lines; none if all went well.

@@ -180,6 +180,41 @@ BOOST_AUTO_TEST_CASE(a_window_that_is_too_large_is_said_to_be_that) {
   check_failure(folder / "a.zst", {"a.zst", "--long"});
 }
 
+BOOST_AUTO_TEST_CASE(documents_under_another_name_are_told_of) {
+  const std::pair<std::string, bool> texts[] = {
+    {lines, true},
+    {"{\"text\": \"only one\"}", true},
+    {"\n \r\n" + lines + "\n", true},
+    {"{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\nafter eight lines", true},
+    {"{\n  \"text\": \"one\"\n}\n", false}, // not a line each
+    {"{\"text\": \"one\"}\nthen prose", false},
+    {"int main() {}\n", false},
+    {"[1, 2]\n", false},
+    {" \n", false},
+    {"", false}};
+  for (const auto& [text, told] : texts) {
+    temporary_folder folder;
+    write_text(folder / "data.txt", text);
+    reading_report report;
+    const auto read = texts_of(folder / "data.txt", report);
+    BOOST_REQUIRE_MESSAGE(read, why(read));
+    BOOST_TEST(report.like_json.count == std::uint64_t(told), text);
+    const auto notices = notices_of(report);
+    BOOST_TEST(notices.size() == std::size_t(told));
+    if (told) {
+      BOOST_TEST(notices[0].find("data.txt)") != std::string::npos);
+      BOOST_TEST(notices[0].find("NAME.jsonl") != std::string::npos);
+    }
+  }
+  temporary_folder folder;
+  write_text(folder / "a.jsonl", lines);
+  write_text(folder / "b.txt.gz", gzip(lines));
+  write_text(folder / "c", lines);
+  reading_report report;
+  BOOST_REQUIRE(texts_of(folder.path(), report));
+  BOOST_TEST(report.like_json.count == 2u);
+}
+
 BOOST_AUTO_TEST_CASE(files_left_out_are_counted_and_named) {
   temporary_folder folder;
   write_text(folder / "good.txt", "good");
