@@ -1,8 +1,8 @@
 // apps/plan/cmd_plan.cpp -- plan: what a run would do, where, and at what cost.
 //
 // Plans for the shoal of the local node, for this machine alone when no node
-// runs, or for a shoal that a file describes (view_file.hpp). Nothing is
-// started.
+// runs, or for a shoal that a file describes (view_file.hpp), for which the text
+// need not be here. Nothing is started.
 #include "apps/common/commands.hpp"
 #include "apps/common/toml_file.hpp"
 #include "apps/plan/plan_table.hpp"
@@ -69,6 +69,17 @@ int run_plan(const plan_options& o) {
     std::cerr << "shoal: " << run.message() << "\n";
     return exit_usage;
   }
+  std::optional<planned_text> text;
+  if (o.view.empty() && !run->data_paths.empty()) {
+    auto seen = look_at_text(*run);
+    if (!seen) {
+      std::cerr << "shoal: " << seen.message() << "\n";
+      return exit_failed;
+    }
+    for (const std::string& notice : seen->notices)
+      std::cerr << "shoal: " << notice << "\n";
+    text = *std::move(seen);
+  }
   place where;
   if (o.view.empty()) {
     where = running(o.at);
@@ -92,9 +103,10 @@ int run_plan(const plan_options& o) {
               << "\n";
     return exit_failed;
   }
-  const planned_run planned{v, plan.jobs[0], *run,
-                            model::unit_layout(run->model).parameter_count(),
-                            where.name};
+  const planned_run planned{
+    v,          plan.jobs[0],
+    *run,       model::unit_layout(run->model).parameter_count(),
+    where.name, std::move(text)};
   if (o.json)
     std::cout << model::json_text(plan_json(planned)) << "\n";
   else

@@ -182,6 +182,10 @@ const json_table<whole_plan>& whole_table() {
      memory_json, runtime::texts_of(memory_table())},
     {"parameters", "whole number", "", "of the model",
      [](p v) { return json(v.is.parameters); }},
+    {"text", "object or null", "",
+     "that the run trains on; null: none is named, or the shoal is a file's",
+     [](p v) { return v.is.text ? text_json(*v.is.text) : json(nullptr); },
+     text_fields()},
     {"tokens_per_s", "number", "tokens/s", "predicted",
      [](p v) { return json(v.follows.tokens_per_s); }},
     {"steps", "whole number", "", "training.steps",
@@ -497,6 +501,8 @@ std::string plan_table(const planned_run& p) {
   out += wrapped(
     text("predicted step time %.3f s, %.0f tokens/s; ", f.step, f.tokens_per_s)
     + duration(f.run) + text(" for %lld steps", (long long)p.run.steps));
+  if (p.text)
+    out += wrapped("text: " + to_text(*p.text));
   const bool fast = f.mflops >= 10'000'000;
   out += wrapped(text("MFU %.0f %% of the %.1f %s that the peers at work were "
                       "measured to reach",

@@ -6,6 +6,7 @@
 // JSON: as plan_fields() says. What is first and last includes both ends.
 #pragma once
 
+#include "apps/plan/planned_text.hpp"
 #include "runtime/core/planning/plan.hpp"
 #include "runtime/files/field_text.hpp"
 #include "runtime/files/json.hpp"
@@ -22,7 +23,8 @@ struct planned_run {
   const core::assignment& place; ///< of the run, which does not wait
   const runtime::run_config& run;
   std::uint64_t parameters = 0;
-  std::string where; ///< names the shoal
+  std::string where;                     ///< names the shoal
+  std::optional<planned_text> text = {}; ///< if it was looked at
 };
 
 [[nodiscard]] nlohmann::ordered_json plan_json(const planned_run& p);

@@ -222,9 +222,8 @@ private:
     if (!text)
       return failure{"data: " + text.message()
                      + (resumed_ ? resumed_->way_to_text(o_.run) : "")};
-    if (text->train_size() <= std::uint64_t(run_.seq_len))
-      return failure{"data: only " + std::to_string(text->train_size())
-                     + " tokens to train on, fewer than training.seq_len + 1"};
+    if (auto enough = enough_text(run_, *text); !enough)
+      return failure{"data: " + enough.message()};
     if (folder_) // a vocabulary that is trained is known only now
       folder_->update(run_);
     introduce();

@@ -2,6 +2,7 @@
 #include "apps/train/run_file.hpp"
 
 #include "apps/common/toml_file.hpp"
+#include "runtime/core/text/amounts.hpp"
 #include "runtime/core/text/shown.hpp"
 #include "runtime/core/text/utf8.hpp"
 #include "runtime/files/file_io.hpp"
@@ -230,8 +231,6 @@ model::result<runtime::run_config> load_run(const run_options& o) {
   return run;
 }
 
-namespace {
-
 model::corpus_options
 corpus_options_of(const runtime::run_config& run, const model::watch& told) {
   model::corpus_options options;
@@ -243,7 +242,14 @@ corpus_options_of(const runtime::run_config& run, const model::watch& told) {
   return options;
 }
 
-} // namespace
+model::status
+enough_text(const runtime::run_config& run, const model::corpus& text) {
+  if (text.train_size() > std::uint64_t(run.seq_len))
+    return model::done{};
+  return failure{"only " + core::count_text(text.train_size(), "token")
+                 + " to train on, fewer than training.seq_len + 1 ("
+                 + std::to_string(run.seq_len + 1) + ")"};
+}
 
 model::result<model::corpus>
 read_text(const runtime::run_config& run, const std::filesystem::path& folder,

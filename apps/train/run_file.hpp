@@ -28,6 +28,14 @@ load_run(const run_options& o, const runtime::run_config& recorded);
 /// Whether --data can stand in a run file.
 model::status check_data(const std::vector<std::string>& paths);
 
+/// How the text of a run is read; bytes are its tokens unless `by` is set.
+model::corpus_options
+corpus_options_of(const runtime::run_config& run, const model::watch& told);
+
+/// Fails where a run has less text than a sequence.
+model::status
+enough_text(const runtime::run_config& run, const model::corpus& text);
+
 /// Reads the text of a run as tokens. @pre load_run() made it
 /// @param folder  holds the tokenizer that the run has trained ("bpe"), or one
 ///                to take for that of model.path

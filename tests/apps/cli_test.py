@@ -376,6 +376,36 @@ class Cli(World):
         self.assertEqual([w["key"] for w in found["unheld"]],
                          ["fault_tolerance.copies"])
 
+    # A text that is not there was found only by `train`.
+    def test_plan_looks_at_the_text_as_train_does(self):
+        run, text = self.tiny_run(), self.write_text_files()
+        found = json.loads(self.plan(run, "--data", text, "--json"))
+        self.assert_documented("plan", found)
+        line = next(e["text"] for e in self.train("out")
+                    if e["event"] == "corpus")
+        self.assertIn(line, self.plan(run, "--data", text))
+        self.assertIn(f"{found['text']['train_tokens']} tokens", line)
+        self.assertIsNone(json.loads(self.plan(run, "--json"))["text"])
+        learned = json.loads(self.plan(run, "--data", text, "--json",
+                                       "--tokenizer", "bpe"))["text"]
+        self.assertIsNone(learned["train_tokens"])
+        self.assertEqual(learned["bytes"], found["text"]["bytes"])
+        self.write("short.txt", "too little")
+        self.write("bad.jsonl", '{"text": 5}\n')
+        self.write("empty/binary", "\0")
+        for data in ("nowhere", "short.txt", "bad.jsonl", "empty"):
+            planned = self.refuse(1, "plan", run, "--data", data,
+                                  names=["data: "])
+            self.assertEqual(planned, self.refuse(
+                1, "train", run, "--data", data, "--out", "other"))
+        with open(self.folder / "large", "wb") as file:
+            file.truncate(20 << 20)  # it is no text, but is not read
+        self.assertIn("text: 1 file, 20 MiB", self.plan(
+            run, "--data", "large"))
+        view = self.write("two.toml", "[[members]]\ncount = 2\n"
+                          "tflops = 0.05\nmemory_gib = 4\n")
+        self.plan(run, "--data", "nowhere", "--view", view)
+
     def test_a_run_without_a_file_is_small(self):
         found = json.loads(self.plan("--json"))
         self.assertLess(found["parameters"], 10_000_000)
