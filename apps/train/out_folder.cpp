@@ -236,11 +236,8 @@ status out_folder::decide() {
   }
   if (request_.what == purpose::resume)
     return decide_resume();
-  const fs::path start = request_.run.model_path;
-  if (begins() && !start.empty() && without_links(start) == real_)
-    return failure{path().string()
-                   + " is model.path, which this run starts from: choose "
-                     "another --out"};
+  if (auto apart = apart_from_model(); !apart)
+    return apart;
   if (has_job())
     return done{};
   const auto names = written_names(path());
@@ -332,6 +329,25 @@ status out_folder::refuse(const std::vector<std::string>& names) const {
                  + ": " + ways_out()};
 }
 
+/// What a run writes must not touch the model that it starts from, nor be found
+/// in its folder by others.
+status out_folder::apart_from_model() const {
+  const fs::path start = request_.run.model_path;
+  if (!begins() || start.empty())
+    return done{};
+  const fs::path model = without_links(start);
+  const std::string lies = model == real_            ? " is "
+                           : is_within(real_, model) ? " lies in "
+                           : is_within(model, real_) ? " holds "
+                                                     : "";
+  if (lies.empty())
+    return done{};
+  return failure{path().string() + lies
+                 + (model == real_ ? "" : start.string() + ", which is ")
+                 + "model.path, which this run starts from: choose another "
+                   "--out"};
+}
+
 /// Results among the files of the text would be read as text by the next run.
 status out_folder::may_lie_here() const {
   if (begins())
@@ -346,15 +362,8 @@ status out_folder::may_lie_here() const {
 
 /// What the run reads, and where this process is, must stay where it is.
 status out_folder::may_move() const {
-  std::vector<fs::path> needed;
-  if (begins()) {
-    needed.assign(request_.run.data_paths.begin(),
-                  request_.run.data_paths.end());
-    if (!request_.run.model_path.empty())
-      needed.emplace_back(request_.run.model_path);
-  }
-  for (const fs::path& path : needed)
-    if (is_within(without_links(path), real_))
+  for (const fs::path path : request_.run.data_paths)
+    if (begins() && is_within(without_links(path), real_))
       return failure{"--overwrite: " + request_.folder.string() + " holds "
                      + path.string()
                      + ", which this run reads: choose another --out"};

@@ -11,6 +11,8 @@
 //     attach JOB     is as for a new run, or belongs to this job
 //     --overwrite    any: what is there is moved aside whole, to DIR.old-N
 //
+// A new run or model never lies in the folder of model.path, nor around it.
+//
 // Other files may lie in such a folder; they stay as they are.
 //
 //     open() -> check_text() -> claim() -> keep()        init: open() -> claim()
@@ -92,6 +94,7 @@ private:
   model::status refuse(const std::vector<std::string>& names) const;
   model::status may_move() const;
   model::status may_lie_here() const;
+  model::status apart_from_model() const;
   model::status prepare();
   model::status lock();
   model::status say_holder(const std::string& watch) const;

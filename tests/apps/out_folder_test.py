@@ -49,6 +49,19 @@ class OutFolder(World):
         for more in ([], ["--overwrite"]):
             self.leaves("base", 1, "train", tune, *train[2:], *more,
                         names=["model.path", "another --out"])
+        # The results lay among the files of the model, or around them.
+        shutil.copytree(self.folder / "base", self.folder / "around/base")
+        (self.folder / "link").symlink_to("base")
+        for start, out, lies in (
+                ("base", "base/tuned", "base/tuned lies in base"),
+                ("link", "base/tuned", "base/tuned lies in link"),
+                ("base", "link/deep/tuned", "link/deep/tuned lies in base"),
+                ("around/base", "around", "around holds around/base")):
+            for command in (["train", tune, *train[2:4]], ["init", tune]):
+                for more in ([], ["--overwrite"]):
+                    self.leaves(out, 1, *command, "--model.path", start,
+                                "--out", out, *more,
+                                names=[lies, "model.path", "another --out"])
         for name in ["run.toml", "metrics.jsonl", "tokenizer.json",
                      "checkpoint/step-9/config.json", "run.json"]:
             with self.subTest(name=name):
