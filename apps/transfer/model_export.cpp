@@ -26,6 +26,8 @@ std::error_code put(const fs::path& from, const fs::path& to) {
     fs::copy_file(from, partial, fs::copy_options::overwrite_existing, error);
   if (!error)
     fs::rename(partial, to, error);
+  std::error_code ignored; // rename() leaves a link to the file that is there
+  fs::remove(partial, ignored);
   return error;
 }
 

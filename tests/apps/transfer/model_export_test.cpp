@@ -83,6 +83,16 @@ BOOST_AUTO_TEST_CASE(a_single_file_takes_the_place_of_shards) {
   BOOST_TEST(text == "checkpoint");
 }
 
+// Both names were links to one file, so the first stayed.
+BOOST_AUTO_TEST_CASE(a_model_that_is_exported_again_leaves_no_partial_file) {
+  folders f;
+  f.fill(f.checkpoint, {"config.json", "model.safetensors"});
+  for (int i = 0; i < 2; ++i) {
+    BOOST_REQUIRE(export_model(f.checkpoint, f.out));
+    BOOST_TEST((f.names() == names{"config.json", "model.safetensors"}));
+  }
+}
+
 BOOST_AUTO_TEST_CASE(checksums_are_those_of_the_model_that_is_there) {
   folders f;
   f.fill(f.checkpoint,
