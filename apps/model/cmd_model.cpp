@@ -74,8 +74,10 @@ model_in(const std::filesystem::path& folder) {
   std::error_code error;
   const auto all = checkpoints(folder);
   if (std::filesystem::exists(folder / "config.json", error)) {
+    // A model has its checkpoint's file, or a copy, which is not older.
     if (all.empty()
-        || std::filesystem::last_write_time(all.back().second, error)
+        || std::filesystem::last_write_time(all.back().second / "config.json",
+                                            error)
              <= std::filesystem::last_write_time(folder / "config.json", error)
         || error)
       return folder;

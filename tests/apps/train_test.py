@@ -135,6 +135,20 @@ class Train(World):
         self.assertEqual([e for e in whole[1] if e[0] > last],
                          [e for e in rest[1] if e[0] > last])
 
+    # The folder of the checkpoint is written to after its config.json: so each
+    # model that took longer than a moment seemed to be older.
+    def test_a_run_that_has_ended_has_left_its_model(self):
+        self.train("out")
+        newest = self.folder / "out/checkpoint/step-5"
+        generate = ["generate", "out", "--prompt", "The", "--max-tokens", 4]
+        now = newest.stat().st_mtime
+        os.utime(newest, (now, now + 60))
+        self.assertNotIn("went on", self.run_shoal(*generate).stderr)
+        shutil.copy(newest / "config.json", newest / "later.json")
+        (newest / "later.json").rename(newest / "config.json")
+        os.utime(newest / "config.json", (now, now + 60))
+        self.assertIn("step-5", self.run_shoal(*generate).stderr)
+
     # config.json could not be opened, and nothing said why.
     def test_the_folder_of_a_run_under_way_is_its_newest_checkpoint(self):
         run = self.start("train", self.tiny_run(), "--data",
