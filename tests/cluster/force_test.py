@@ -1,0 +1,118 @@
+# tests/cluster/force_test.py -- `recover --force`, and the peers that return.
+#
+# The shoal that was made by force keeps its jobs; what was left of the old one
+# joins it, alone or as the quorum that it still is, and brings the jobs that
+# the forced peer had missed (runtime/core/cluster/force.cpp).
+import os
+import signal
+import sys
+
+from lifecycle_support import (Run, kill_together, log_of, run_scenarios,
+                               scenario, wait_for)
+
+
+def together(cluster):
+    """Starts all, until each is a member with a vote."""
+    cluster.start_all()
+    wait_for(lambda: all(q["state"] == "active" for q in
+                         cluster.wait_view(len(cluster.peers))["peers"]))
+
+
+def force(cluster, alone):
+    """Makes a shoal of one that waits; the ids of the old one and of that."""
+    wait_for(lambda: (alone.status() or {}).get("state") == "waiting")
+    old = alone.status()["id"]
+    done = cluster.run(["recover", "--force", "--yes", "--data-dir",
+                        str(cluster.mine)], alone.number)
+    assert done.returncode == 0, done.stderr
+    made = alone.status()["id"]
+    assert made != old
+    return old, made
+
+
+def jobs_that_run(peer):
+    return [j for j in peer.status()["jobs"] if j["state"] == "running"]
+
+
+@scenario
+def a_quorum_that_returns_dissolves_into_the_forced_shoal(cluster, folder):
+    """The job is the new shoal's alone: of one that both know, the two would
+    run steps of their own until they meet it."""
+    together(cluster)
+    alone, *others = cluster.peers
+    kill_together(others)
+    old, made = force(cluster, alone)
+    run = Run(cluster, folder, interval=10)
+    run.advance(15)
+    # While it hears nothing, the two find each other: two of three are one.
+    os.kill(alone.pid(), signal.SIGSTOP)
+    for p in others:
+        p.start()
+    for p in others:
+        p.wait_ready()
+    wait_for(lambda: all(p.status()["state"] == "member"
+                         and len(p.status()["peers"]) == 2
+                         and p.status()["id"] == old for p in others))
+    os.kill(alone.pid(), signal.SIGCONT)
+    assert cluster.wait_view(3)["id"] == made
+    for p in cluster.peers:
+        assert p.status()["id"] == made, p.name
+        assert len(jobs_that_run(p)) == 1, p.status()["jobs"]
+    run.advance(10)
+    run.once_each()
+    assert all(any("this shoal joins shoal" in t for t in log_of(p))
+               for p in others)
+
+
+@scenario
+def two_that_return_to_the_forced_shoal_join_it(cluster, folder):
+    together(cluster)
+    run = Run(cluster, folder, interval=10)
+    run.advance(15)
+    alone, *others = cluster.peers
+    kill_together(others)
+    _, made = force(cluster, alone)
+    for p in others:
+        p.start()
+    for p in others:
+        p.wait_ready()
+    assert cluster.wait_view(3)["id"] == made
+    assert len(jobs_that_run(alone)) == 1
+    run.advance(10)
+
+
+@scenario
+def a_peer_that_waits_brings_its_jobs_along(cluster, folder):
+    together(cluster)
+    alone, *others = cluster.peers
+    alone.kill()
+    cluster.wait_view(2)
+    # Of two the one with the lower id is a quorum; the other one waits.
+    returns = max(others, key=lambda p: p.status()["self"])
+    run = Run(cluster, folder, interval=10, number=returns.number,
+              flags=["--detach", "--checkpoint.patience_seconds", "0"])
+    assert run.finish(60) == 0, run.events
+    wait_for(lambda: returns.status()["jobs"][0]["step"] > 20)
+    job = returns.status()["jobs"][0]["id"]
+    kill_together(others)
+    alone.start()  # it waits, so it is not ready
+    _, made = force(cluster, alone)
+    assert alone.status()["jobs"] == []
+    returns.start()
+    returns.wait_ready()
+    assert cluster.wait_view(2)["id"] == made
+    assert any("asking to join that one" in t for t in log_of(returns))
+    wait_for(lambda: jobs_that_run(alone))
+    assert [j["id"] for j in jobs_that_run(alone)] == [job]
+    step = alone.status()["jobs"][0]["step"]
+    wait_for(lambda: alone.status()["jobs"][0]["step"] > step + 10, 60)
+
+
+for each in (a_quorum_that_returns_dissolves_into_the_forced_shoal,
+             two_that_return_to_the_forced_shoal_join_it,
+             a_peer_that_waits_brings_its_jobs_along):
+    each.peers = 3
+
+
+if __name__ == "__main__":
+    sys.exit(run_scenarios())
