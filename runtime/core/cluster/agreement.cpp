@@ -98,10 +98,10 @@ bool agreement::may_propose(nanoseconds now) const {
 void agreement::propose(view value, nanoseconds now, actions& out) {
   SHOAL_ASSERT(may_propose(now));
   if (std::exchange(yielded_, false))
-    expired_ = std::min(expired_ + 1, expired_max); // it did not get there
+    expired_ = std::min(expired_ + 1, expired_max); // it was too short
   if (is_quorum(*base_, {config_.self})) {
-    // Every quorum contains this peer, so its own acceptance is the only one
-    // that can bind it, and the persisted view is vote and decision in one.
+    // Every quorum contains this peer, so only its own acceptance can bind it,
+    // and the persisted view is vote and decision in one.
     decided_ = value_ ? *value_ : std::move(value);
     return;
   }
@@ -135,14 +135,14 @@ void agreement::ask(const std::vector<peer_id>& to, actions& out) const {
       send{to, accept{base_->shoal, base_->number, own_, proposal_}});
 }
 
-/// Whether `from` may propose with this ballot: a voter, in its own name, in a
-/// round that honest peers can reach, which is 0 for one of them only.
+/// Whether `from` may propose with this ballot: it is a voter, the ballot names
+/// it, and an honest peer can reach the round; only one peer may use round 0.
 bool agreement::proposes(const peer_id& from, const ballot& b) const {
   return b.proposer == from && b.round <= believed_max(highest_round())
          && voter(from) != nullptr && (b.round > 0 || from == first_);
 }
 
-/// That we know of: a ballot of ours goes above it.
+/// The highest round that we know of: our next ballot goes above it.
 std::uint64_t agreement::highest_round() const {
   return std::max(round_seen_, promised_.round);
 }
@@ -178,7 +178,8 @@ void agreement::on(const peer_id& from, const promise& m, nanoseconds now,
   if (stage_ != stage::preparing || m.ballot != own_
       || !counts(from, m.incarnation))
     return;
-  // It had accepted that before it promised ours, as what can follow.
+  // It had accepted that value before it promised ours, and that value
+  // must be able to follow the base.
   if (m.accepted > own_ || (m.value && !can_follow(*base_, *m.value)))
     return;
   if (m.value && m.accepted > proposal_from_) {
@@ -255,15 +256,16 @@ void agreement::on_tick(nanoseconds now, actions& out) {
   if (over)
     expired_ = std::min(expired_ + 1, expired_max);
   if (over && stage_ == stage::preparing)
-    return give_up(now); // what is wished for may be another by now
+    return give_up(now); // by now our wishes may have changed
   if (over || now >= resend_at_) {
     ask(others(), out);
-    // More and more rarely: an answer may wait for a disk.
+    // At growing intervals: an answer may wait for a disk.
     resend_at_ =
       now + std::clamp(now - asked_at_, config_.ballot_timeout / 3, resend_max);
   }
-  // What was proposed stays so: who has promised more than that refuses it, and
-  // to all others another ballot would only be one more write to disk.
+  // Proposed values stay proposed: a voter that has promised a higher ballot
+  // refuses ours, and for all others a new ballot would only cost another write
+  // to disk.
   if (over)
     give_up_at_ = now + timeout();
 }

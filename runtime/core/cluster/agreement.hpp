@@ -1,22 +1,24 @@
 // runtime/core/cluster/agreement.hpp -- decides which view succeeds one view.
 //
-// Single-decree consensus among the voters of a base view, once per base: any
-// voter may start a ballot, a quorum of promises lets it propose (the value
-// accepted under the highest ballot if there is one, else its own), a quorum
-// of accepted decides. Whoever accepted a value and hears nothing more starts
-// a ballot itself, so that no decision depends on the peer that began it.
+// Single-decree consensus among the voters of a base view; one instance per
+// base. Any voter may start a ballot. A quorum of promises lets it propose a
+// value: the value accepted under the highest ballot if there is one, else its
+// own. A quorum of accepted messages decides. A voter that has accepted a value
+// and hears nothing more starts a ballot itself, so no decision depends on the
+// peer that began it.
 //
-// The lowest ballot of a base, round 0, belongs to one voter, drawn anew from
-// every view (first_turn). Nothing can have been accepted below it, so it
-// needs no promises: its owner decides in one round trip and one write to disk
-// instead of two. If the owner is gone, others start with round 1 as usual.
+// The lowest ballot of a base, round 0, belongs to one voter, which is drawn
+// anew for every view (first_turn). Nothing can have been accepted below it, so
+// it needs no promises: its owner decides in one round trip and one write to
+// disk instead of two. If the owner is gone, other voters start with round 1 as
+// usual.
 //
 // Invariants
-// `promised` never falls; nothing below it is answered with yes.
-// a vote is persisted before the message that tells it.
-// an own ballot number is never used twice: it is promised, so persisted,
-//      before it is sent.
-// round 0 is used by its owner alone, and only before any other promise.
+// `promised` never falls; a message with a lower ballot is refused.
+// a vote is persisted before the message that reports it is sent.
+// a peer never uses one of its ballot numbers twice: it promises, and so
+//      persists, the number before it sends it.
+// only its owner uses round 0, and only before any other promise.
 //
 // Source: L. Lamport, Paxos Made Simple, 2001; the quorum is is_quorum().
 #pragma once
@@ -33,25 +35,26 @@ struct agreement_config {
   peer_id self{};
   std::uint64_t seed = 0;
   bool stores = true; ///< false: nothing is persisted (an embedded peer)
-  /// A ballot's half, a question and its answers, may take so long at least
-  /// before another ballot is started: on a network of microseconds what takes
-  /// time is two disks and a loaded scheduler. Higher: a proposer that dies is
-  /// overtaken later.
+  /// The least time for half a ballot (one request and its answers) before
+  /// another ballot is started. On a network with latencies of microseconds the
+  /// time goes into two disk writes and a loaded scheduler. Higher: it takes
+  /// longer to replace a proposer that has died.
   nanoseconds ballot_timeout = 300'000'000;
 };
 
-/// And after at most so long, however often it was too short: doubled each
-/// time, 300 ms gets there at the fifth. Slower disks than that are broken.
+/// The greatest timeout of half a ballot. Every expiry doubles the timeout, so
+/// 300 ms gets here at the fifth. A disk slower than that is broken.
 inline constexpr nanoseconds ballot_timeout_max = 10'000'000'000;
-/// A question without an answer is repeated at least so often.
+/// The longest pause before a request without an answer is repeated.
 inline constexpr nanoseconds resend_max = 1'000'000'000;
-/// So many round trips to most voters, as measured (detector::round_trip), are
-/// given at least: one is needed, and disks and turns take theirs.
+/// The least timeout of half a ballot, in measured round trips to most voters
+/// (detector::round_trip): one is needed, disks and scheduling take the other.
 inline constexpr nanoseconds round_trips_per_half = 2;
 
-/// Orders the voters of the view of this number; another order for each view.
+/// A sort key for the voters of the view with this number; each view has
+/// another order.
 std::uint64_t turn_of(epoch number, const peer_id& id);
-/// The voter whose turn comes first; nobody's id if none votes.
+/// The voter that is first in that order; the zero id if no member votes.
 peer_id first_turn(const view& v);
 
 class agreement {
@@ -63,12 +66,12 @@ public:
   /// `may_vote`
   void follow(const view& base, bool may_vote, const vote_record* vote);
 
-  /// Whether a ballot of our own may start now: it is our right, none is in
-  /// progress, and nobody else's is recent.
+  /// Whether we may start a ballot now: we may vote, no ballot of ours is in
+  /// progress, and no other peer's ballot is recent.
   bool may_propose(nanoseconds now) const;
 
-  /// Whether a value was accepted that might be decided, or never be unless
-  /// somebody starts another ballot.
+  /// Whether this peer has accepted a value that is perhaps decided, or will
+  /// never be decided unless some voter starts another ballot.
   bool unfinished() const { return accepted_ != ballot{}; }
 
   /// Starts a ballot for `value`. @pre may_propose(now)
@@ -82,22 +85,23 @@ public:
   on(const peer_id& from, const accepted& m, nanoseconds now, actions& out);
   void on(const peer_id& from, const refused& m, nanoseconds now, actions& out);
 
-  /// What a question and its answers from most voters take.
+  /// The measured time for a request to most voters and their answers.
   void expect_round_trip(nanoseconds t) { round_trip_ = t; }
-  /// How long half a ballot is given now: it has been too short `expired_`
-  /// times for this base, for ours or for another that we waited for.
+  /// The current timeout of half a ballot. It has expired `expired_` times for
+  /// this base, for our ballots or for others that we waited for.
   nanoseconds timeout() const;
 
-  /// Resends, gives up on a ballot that takes too long.
+  /// Resends requests and gives up a ballot that has timed out.
   void on_tick(nanoseconds now, actions& out);
 
-  /// The decision, once. The caller persists it, tells it and follow()s it.
+  /// The decision, once. The caller persists it, sends it to others and calls
+  /// follow() with it.
   std::optional<view> take_decided();
   bool has_decided() const { return decided_.has_value(); }
 
-  /// When on_tick or another propose() is worth while; never: time_max.
+  /// When on_tick() or another propose() has something to do; time_max: never.
   nanoseconds deadline() const;
-  /// Until when no ballot of ours may start.
+  /// No ballot of ours may start before this time.
   nanoseconds quiet_until() const { return quiet_until_; }
 
 private:
@@ -109,7 +113,7 @@ private:
   std::uint64_t highest_round() const;
   bool owns_round_0() const;
 
-  /// Enough to double any timeout to the greatest.
+  /// Doubling this many times takes any timeout to the greatest.
   static constexpr int expired_max = 6;
   nanoseconds least_timeout() const;
   std::vector<peer_id> others() const;
@@ -140,9 +144,9 @@ private:
   nanoseconds resend_at_ = 0;
   nanoseconds quiet_until_ = 0;
   std::uint64_t round_seen_ = 0;
-  int failures_ = 0; ///< ballots of ours in a row, for the back-off
+  int failures_ = 0; ///< our ballots that failed in a row; for back-off
   int expired_ = 0;
-  bool yielded_ = false; ///< to a ballot that may still be under way
+  bool yielded_ = false; ///< to another ballot that may still be in progress
   nanoseconds round_trip_ = 0;
   std::optional<view> decided_;
 };

@@ -1,4 +1,4 @@
-// runtime/core/cluster/contact.cpp -- connections, and what peers say on them.
+// runtime/core/cluster/contact.cpp -- connections, and messages on them.
 #include "runtime/core/cluster/membership_impl.hpp"
 
 #include <algorithm>
@@ -53,7 +53,7 @@ void impl::on(const turned_away& e) {
         + (alone ? ", and this peer ends unless another admits it" : ""));
 }
 
-/// A member in contact with its quorum, even if that is itself, asks nobody.
+/// A member in contact with its quorum asks no peer, even if it is that quorum.
 bool impl::needs_admission() const {
   return phase_ != phase::member || !here().has_current_entry();
 }
@@ -66,8 +66,8 @@ void impl::end_if_shut_out() {
   }
 }
 
-/// A connected peer has shown which view it is in: whoever is behind gets the
-/// newer one.
+/// A connected peer has shown which view it is in: the one with the older view
+/// gets the newer one.
 void impl::heard(const peer_id& from, const shoal_id& shoal, epoch number) {
   contacts_.hear_of_view(from, shoal, number);
   if (shoal == view_.shoal) {
@@ -80,8 +80,8 @@ void impl::heard(const peer_id& from, const shoal_id& shoal, epoch number) {
   }
 }
 
-/// Tells a late member that its shoal has dissolved, or has sent us away, if we
-/// know.
+/// Tells a late member, if we know it, that its shoal has dissolved or has
+/// removed us.
 bool impl::tell_former(const peer_id& to, const shoal_id& shoal, epoch number) {
   const view* last = former_.newer(shoal, number);
   if (last != nullptr)
@@ -91,7 +91,7 @@ bool impl::tell_former(const peer_id& to, const shoal_id& shoal, epoch number) {
 
 void impl::on(const peer_id& from, const hello& m) {
   contacts_.hear(from, m, now_);
-  dialer_.forget_failures(m.addresses); // it has answered
+  dialer_.forget_failures(m.addresses); // this peer has answered
   heard(from, m.shoal, m.number);
 }
 
@@ -113,9 +113,10 @@ void impl::on(const peer_id& from, const gossip& m) {
     detector_.on_alerts(from, m.alerts);
 }
 
-/// Whether `from` may know that view and it can be one. That a quorum agreed
-/// is not proved: peers crash, they do not lie. Who waits for others of its
-/// shoal believes anybody that it has ended: they may all be gone.
+/// Whether `from` may know that view, and the view is possible. There is no
+/// proof that a quorum agreed: peers crash, they do not lie. A peer that waits
+/// for others of its shoal believes any peer that the shoal has ended: all its
+/// members may be gone.
 bool impl::believable(const peer_id& from, const view& v) const {
   bool knows =
     find_member(v, from) != nullptr
@@ -143,8 +144,8 @@ void impl::on(const peer_id& from, const view_request& m) {
     tell_former(from, m.shoal, m.number);
 }
 
-/// Hands a message of the agreement on if it is about our view's successor;
-/// else one of the two peers is behind.
+/// Passes on a message of the agreement if it is about our view's successor;
+/// otherwise one of the two peers is behind.
 template <class Message>
 void impl::vote(const peer_id& from, const Message& m) {
   if (m.shoal != view_.shoal) {

@@ -7,7 +7,7 @@ namespace shoal::core::cluster {
 
 namespace {
 
-/// Takes up every epoch that decisions of ours would be compared with.
+/// Collects every epoch that our decisions would be compared with.
 struct highest {
   epoch most = 0;
 

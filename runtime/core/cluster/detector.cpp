@@ -42,7 +42,7 @@ void detector::follow(const view& v, nanoseconds now) {
     if (w.watch)
       subjects_.push_back(&w);
   watchers_.clear();
-  notes_.clear(); // places are of the old view; what still holds is told again
+  notes_.clear(); // indexes are of the old view; valid notes are sent again
   count();
 }
 
@@ -55,10 +55,10 @@ void detector::link_up(const peer_id& peer, nanoseconds now, actions& out) {
   w.heard_at = w.changed_at = now;
   w.refused.clear();
   set_suspected(w, false, now, out);
-  for (auto& [subject, by] : notes_) // of its former self, perhaps
+  for (auto& [subject, by] : notes_) // perhaps of its former process
     by.erase(index_of(*view_, peer));
   count();
-  // It does not know yet what the others were told.
+  // It does not know yet what we told the others.
   if (auto notes = own_alerts(); !notes.empty())
     tell(notes, out);
   beat_now();
@@ -101,7 +101,7 @@ void detector::on_ack(const peer_id& from, std::uint64_t sequence,
     }
     w.sent_at = 0;
   }
-  if (w.suspected) // it lives, and we were wrong
+  if (w.suspected) // it lives: we were wrong
     doubts_ = std::min(doubts_ + 1, doubts_max);
   set_suspected(w, false, now, out);
 }
@@ -123,15 +123,15 @@ void detector::on_alerts(const peer_id& from,
     count();
 }
 
-/// Six lost heartbeats at the default; longer where round trips are long or
-/// vary, and where we doubt ourselves.
+/// The time of six lost heartbeats at the default; longer where round trips are
+/// long or vary, and where we doubt ourselves.
 nanoseconds detector::silence_max(const watched& w) const {
   nanoseconds base = std::max(
     config_.floor, 3 * config_.interval + 2 * w.round_trip + 4 * w.deviation);
   return std::min(config_.ceiling, base + doubts_ * base / 2);
 }
 
-/// Once for every heartbeat: were the last answered?
+/// Runs once for every heartbeat: were the last ones answered?
 void detector::doubt(nanoseconds now) {
   std::size_t asked = 0;
   std::size_t silent = 0;
@@ -150,7 +150,7 @@ void detector::doubt(nanoseconds now) {
 }
 
 void detector::on_tick(nanoseconds now, actions& out) {
-  // We were stopped: what we did not hear says nothing about the others.
+  // We were stopped: that we heard nothing says nothing about the others.
   if (ticked_at_ > 0 && now - ticked_at_ > 3 * config_.interval) {
     doubts_ = std::min(doubts_ + 2, doubts_max);
     for (watched* w : subjects_)
@@ -178,7 +178,7 @@ void detector::beat(nanoseconds now, actions& out) {
   for (watched* w : subjects_) {
     if (!w->linked)
       continue;
-    // One sample at a time, unless its heartbeat seems lost.
+    // One sample at a time, unless its heartbeat seems to be lost.
     if (w->sent_at == 0 || now - w->sent_at > config_.floor) {
       w->sent_at = now;
       w->sequence = sequence_;
@@ -236,8 +236,8 @@ bool detector::enough(std::size_t accusers, std::size_t watchers) const {
   return accusers > 0 && 10 * accusers >= accusers_of_ten * watchers;
 }
 
-/// Who is confirmed, by what is known now. A watcher that is confirmed as dead
-/// counts no more, which may confirm others.
+/// Which deaths are confirmed, by the present notes. A watcher that is
+/// confirmed as dead no longer counts, which may confirm others.
 void detector::count() {
   std::set<std::uint32_t> accused;
   for (const auto& [subject, by] : notes_)

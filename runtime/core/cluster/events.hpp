@@ -1,9 +1,9 @@
 // runtime/core/cluster/events.hpp -- what goes into and comes out of the core.
 //
 // The shell feeds events to membership::step() and carries out the actions in
-// their order. The one hard rule: a persist is stored, where it outlives the
-// process, before any later action is carried out that could tell of it, of
-// this or a later step. outbox.hpp knows which those are.
+// their order. There is one hard rule: a persist must be stored, where it
+// outlives the process, before the shell carries out any later action (of this
+// step or a later one) that could reveal it. outbox.hpp knows which actions do.
 #pragma once
 
 #include "runtime/core/cluster/local/key_ring.hpp"
@@ -11,17 +11,17 @@
 
 namespace shoal::core::cluster {
 
-/// Records: what a peer must not forget. Each kind replaces the one of its
-/// kind before.
+/// Records: what a peer must not forget. A new record replaces the last one of
+/// its kind.
 
 /// The newest decided view.
 struct view_record {
   view current;
   /// This peer has taken its seat in `current`'s shoal and has lost no vote
-  /// since: it may vote for its entry, whatever its incarnation.
+  /// since: it may vote for its entry, even if the incarnation differs.
   bool seated = false;
-  std::vector<view> former; ///< last views of shoals that dissolved around us,
-                            ///< or sent us away
+  std::vector<view> former; ///< last views of shoals that dissolved while we
+                            ///< knew them, or that removed us
   friend bool operator==(const view_record&, const view_record&) = default;
 };
 void fields(auto& v, of<view_record> auto& x) {
@@ -37,7 +37,7 @@ struct vote_record {
   epoch base = 0;
   ballot promised;
   ballot accepted;
-  std::optional<view> value; ///< that was accepted
+  std::optional<view> value; ///< the accepted value
   friend bool operator==(const vote_record&, const vote_record&) = default;
 };
 void fields(auto& v, of<vote_record> auto& x) {
@@ -49,11 +49,11 @@ void fields(auto& v, of<vote_record> auto& x) {
 }
 
 using record = std::variant<view_record, vote_record, key_record>;
-/// Of its kinds, in their order: the names in cluster.proto.
+/// Names of the kinds, in their order; the same as in cluster.proto.
 inline constexpr std::array<const char*, std::variant_size_v<record>>
   record_names = {"view", "vote", "keys"};
 
-/// All records of a peer; both empty: it has no history.
+/// All records of a peer; if both are empty, it has no history.
 struct history {
   std::optional<view_record> view;
   std::optional<vote_record> vote;
@@ -62,13 +62,13 @@ struct history {
 
 // Events ---------------------------------------------------------------------
 
-/// The first event, once.
+/// The first event; comes once.
 struct start {
   history stored;
 };
 
-/// The transport has an authenticated connection. If a restarted process
-/// connects, peer_down of its former self comes first.
+/// The transport has an authenticated connection. If the peer's process has
+/// restarted, peer_down of its former process comes first.
 struct peer_up {
   peer_id peer{};
   std::uint64_t instance = 0;
@@ -79,13 +79,13 @@ struct peer_down {
 struct connect_failed {
   std::string address;
 };
-/// Who answers there says that this peer was revoked, by a proof under a key
-/// that may have been replaced: it may be the one that was revoked. Comes before
-/// the connect_failed of that attempt.
+/// The peer at that address says that this peer was revoked. Its proof uses a
+/// key that may have been replaced, so the answering peer may itself be the
+/// revoked one. Comes before the connect_failed of that attempt.
 struct turned_away {
   std::string address;
 };
-/// A peer that was dialled knows another process of this peer's identity.
+/// A peer that we dialled knows another process with this peer's identity.
 /// Comes before the connect_failed of that attempt.
 struct doubted {};
 struct received {
@@ -93,16 +93,16 @@ struct received {
   message what;
 };
 
-/// Time has passed; see need_tick_at. Extra ticks do no harm.
+/// Time has passed; see need_tick_at. Additional ticks do no harm.
 struct tick {};
 
-/// Discovery has heard of a peer there, maybe again.
+/// Discovery has found a peer at this address, perhaps not for the first time.
 struct discovered {
   std::string address;
-  bool listed = false; ///< a list names it: nobody need be there now
+  bool listed = false; ///< named in a list: perhaps no peer is there now
 };
 
-/// That peer, which is connected, answers at an address that was dialled.
+/// The connected peer `peer` answers at an address that we dialled.
 struct reached {
   std::string address;
   peer_id peer{};
@@ -111,72 +111,77 @@ struct reached {
 struct submit_job {
   job_entry job;
 };
-/// What a user wishes holds of whatever runs; what has become of an assignment
-/// is void once the job has another, which may run from an earlier step.
+/// A user's wish applies to whatever the job now runs. The outcome of an
+/// assignment is void once the job has another assignment, which may run from
+/// an earlier step.
 struct set_job_state {
   job_id id = 0;
   job_state state = job_state::done;
   std::uint64_t done_step = 0;
   epoch since = 0;     ///< of the assignment; 0: of any
-  std::string cause{}; ///< of a failure, for people
+  std::string cause{}; ///< of a failure, in words
 };
-/// A user wants a job that has ended listed no more. rejected{} answers if there
-/// is none, or if it has not ended.
+/// A user asks to remove an ended job from the list. The answer is rejected{}
+/// if there is no such job, or if it has not ended.
 struct remove_job {
   job_id id = 0;
 };
-/// All that arrives under the job's assignment `since` is where it should be.
+/// All state that moves under the job's assignment `since` has arrived.
 struct job_arrived {
   job_id id = 0;
   epoch since = 0;
 };
 
-/// Nothing of the job moves under its assignment of `since`: the next view
-/// gives the same another number, so that all begin it anew.
+/// The job makes no progress under its assignment of `since`: the next view
+/// gives the same assignment another number, so that all participants begin it
+/// anew.
 struct retry_job {
   job_id id = 0;
   epoch since = 0;
 };
-/// A member whose work is hung, as found in view `number`; void in any other.
+/// The work of a member hangs, as found in view `number`; void in any other
+/// view.
 struct expel_member {
   peer_id peer{};
   epoch number = 0;
 };
 
-/// Gives this peer no more work; answered by a view that says `leaving`, or by
-/// left{} if no shoal or no quorum is in reach. A shoal of one has nobody to
+/// Gives this peer no more work. The answer is a view in which it is leaving,
+/// or left{} if no shoal or no quorum is in reach. A shoal of one has no one to
 /// tell: leave_now follows when its work has ended.
 struct leave {};
 
-/// Leaves now: its state is with others. Answered by left{}.
+/// Leaves now: other peers hold its state. The answer is left{}.
 struct leave_now {};
 
-/// What this peer can do now; a view will say so.
+/// What this peer can do now; a later view will contain it.
 struct update_profile {
   device_profile device;
   std::vector<std::string> addresses; ///< empty: as they were
   std::vector<network_profile> networks;
 };
 
-/// Where this peer can be reached now; a view will say so. @pre not empty
+/// Where this peer can be reached now; a later view will contain it. @pre not
+/// empty
 struct update_addresses {
   std::vector<std::string> addresses;
 };
 
-/// The operator gives up on the old quorum: a new shoal of this peer alone,
+/// The operator gives up the old quorum: this peer alone founds a new shoal,
 /// which keeps the jobs.
 struct recover_force {};
 
-/// Removes a peer for good and replaces the cluster key. A view that names it,
-/// or rejected{} with this tag, answers.
+/// Removes a peer for good and replaces the cluster key. The answer is a view
+/// that names the peer as revoked, or rejected{} with this tag.
 struct revoke_peer {
   peer_id peer{};
   cluster_key key{}; ///< the new one, random
   std::uint64_t tag = 0;
 };
 
-/// Lets a token be used, and uses one: the first peer that a view names has
-/// it. A token that no view knows is not answered.
+/// add_invite makes a token valid; redeem uses it. The token belongs to the
+/// first peer that a view names with it. A token that no view knows gets no
+/// answer.
 struct add_invite {
   invitation invite;
 };
@@ -194,7 +199,7 @@ using event =
 
 // Actions --------------------------------------------------------------------
 
-/// To connected peers only; those whose connection is gone are skipped.
+/// Sent to connected peers only; peers without a connection are skipped.
 struct send {
   std::vector<peer_id> to;
   message what;
@@ -210,27 +215,28 @@ struct connect {
   std::string address;
 };
 
-/// Closes every connection with a peer that was expelled, so that whatever
-/// waits for it ends; what was sent before may still leave. It connects again
-/// when it can, and then learns that it is out.
+/// Closes every connection to an expelled peer, so that whatever waits for that
+/// peer ends. Data already sent may still leave. The peer connects again when
+/// it can, and then learns that it is out.
 struct disconnect {
   peer_id peer{};
 };
 
-/// A view was decided. Numbers only grow in the life of a peer, whatever
-/// shoal it is in. Jobs in it are safe.
+/// A view was decided. During a peer's life the numbers only grow, whichever
+/// shoal it is in. Jobs in the view are safe.
 struct new_view {
   view current;
-  bool member = false; ///< this process is in it; if not, it asks to be
+  bool member = false; ///< this process is in it; otherwise it asks to be
+                       ///< admitted
 };
-/// Whether this peer's actors may see it: not while it names a process of the
-/// peer that has ended, in whose name this one must not act. The jobs'
-/// protocol has one seal for each member, not two of two lives.
+/// Whether this peer's actors may see the view: not while it names an earlier
+/// process of this peer, since this process must not act in that one's name.
+/// The jobs' protocol has one seal for each member, not two from two processes.
 [[nodiscard]] inline bool is_ours(const new_view& v, const peer_id& self) {
   return v.member || find_member(v.current, self) == nullptr;
 }
 
-/// Said every waiting_period while the quorum of the view is not in contact.
+/// Repeated every waiting_period while the view's quorum is not in contact.
 struct waiting_for {
   epoch number = 0;
   std::vector<member> missing;
@@ -238,12 +244,13 @@ struct waiting_for {
 
 /// The answer to leave: the process may end.
 struct left {
-  bool clean = false; ///< the others know; history is erased, or is needless
-                      ///< but to tell late members of a shoal that dissolved
+  bool clean = false; ///< the other peers know; the history is erased, or is
+                      ///< needed only to tell late members that their shoal has
+                      ///< dissolved
 };
 
-/// Nobody admits this peer, and `address` says that it was revoked: the process
-/// is of no use any more.
+/// No peer admits this one, and the peer at `address` says that it was revoked:
+/// the process cannot do anything useful any more.
 struct shut_out {
   std::string address;
 };
@@ -255,7 +262,7 @@ struct dissolved {
 
 struct rejected {
   std::string reason;
-  job_id job = 0; ///< if it was about one
+  job_id job = 0; ///< the job concerned, if there is one
 };
 
 /// The cluster keys have changed: the transport uses these.
@@ -263,7 +270,7 @@ struct use_keys {
   key_record keys;
 };
 
-/// Wants a tick at this time or soon after; replaces earlier wishes.
+/// Requests a tick at this time or soon after; replaces earlier requests.
 struct need_tick_at {
   nanoseconds when = 0;
 };

@@ -1,14 +1,17 @@
-// runtime/core/cluster/force.cpp -- a shoal in place of one that has lost its
-// quorum, and the peers of that one when they return.
+// runtime/core/cluster/force.cpp -- a shoal that replaces one without a quorum,
+// and what peers of the old shoal do when they return.
 //
-// `recover --force` is a person's word that the quorum is gone for good. If it
-// was not, two shoals run the same jobs. So the new shoal's views name the old
-// one, and the old one's peers go over: each by itself while it waits for its
-// quorum; all together, by a view that dissolves their shoal, if they are one.
-// A quorum of which somebody was never gone has outlived the force: it keeps
-// its jobs, says that there are two shoals, and goes over when it has none.
+// With `recover --force` a person says that the quorum is gone for good. If it
+// is not, two shoals run the same jobs. So views of the new shoal name the old
+// one, and peers of the old one go over: each by itself while it waits for its
+// quorum; all together, by a view that dissolves their shoal, if they are a
+// quorum. A quorum with a peer that was never gone has outlived the force: it
+// keeps its jobs, reports that there are two shoals, and goes over once it has
+// no jobs.
 //
-// force_skip keeps apart the versions that both have made of one job. Not kept
+// force_skip keeps the versions apart that both shoals have made of one job.
+// One thing is not kept apart: a checkpoint of the other run at a later step
+// counts as the newest.
 // apart: a checkpoint of the other run at a later step counts as the newest.
 #include "runtime/core/cluster/membership_impl.hpp"
 
@@ -41,7 +44,7 @@ void impl::on(const recover_force&) {
   found_alone(view_.jobs, std::move(previous), std::move(superseded));
 }
 
-/// A peer that waits for a quorum has nobody to agree with: it gives up its own
+/// A peer that waits for a quorum has no one to agree with: it gives up its own
 /// seat.
 void impl::follow_superseding() {
   if (phase_ != phase::waiting || departure_.has_begun()
@@ -56,10 +59,11 @@ void impl::follow_superseding() {
   install(view(view_), false);
 }
 
-/// What ran in the shoal that we have given up so, and the one in its place
-/// does not know: the peer that was forced had missed it. And what has ended in
-/// both, if the end that it had here counts: done before cancelled or failed,
-/// then the higher step.
+/// Wishes for jobs of the shoal that we have just given up: those that ran
+/// there and that the replacing shoal does not know, because the peer that was
+/// forced had missed them; and those that have ended in both, if the end that
+/// they had here counts more (done before cancelled or failed, then the higher
+/// step).
 void impl::bring_jobs(const view& before) {
   if (std::ranges::find(view_.superseded, before.shoal,
                         &superseded_shoal::shoal)
@@ -89,7 +93,8 @@ rival_shoals impl::rivals() const {
           config_.embedded};
 }
 
-/// Wishes to dissolve our shoal into the one at hand that goes on, if any.
+/// Wishes to dissolve our shoal into one in contact that goes on, if there is
+/// one.
 void impl::choose_merge() {
   const situation s = here();
   const contact* other = nullptr;

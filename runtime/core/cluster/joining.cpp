@@ -1,4 +1,4 @@
-// runtime/core/cluster/joining.cpp -- getting into a shoal, letting others in.
+// runtime/core/cluster/joining.cpp -- being admitted, and admitting others.
 #include "runtime/core/cluster/membership_impl.hpp"
 #include "runtime/core/view_size.hpp"
 
@@ -20,8 +20,9 @@ join_request impl::make_request(const shoal_id& into) const {
   return r;
 }
 
-/// Asks again until a view has our entry: all members, if we have only lost
-/// our memory; one member of the best shoal at hand, if we have no shoal.
+/// Repeats its request until a view has our entry. If only our records are
+/// lost, it asks all members; if we have no shoal, one member of the best shoal
+/// in contact.
 void impl::ask_for_entry() {
   if (seated_ && here().has_current_entry())
     return;
@@ -64,7 +65,7 @@ void impl::on(const peer_id& from, const join_request& m) {
     return;
   }
   if (m.shoal != view_.shoal || !here().has_vote())
-    return; // its next attempt goes to another
+    return; // its next attempt asks another member
   const member* old = find_member(view_, from);
   if (old != nullptr && old->instance == m.draft.instance) {
     send_to(from, decided{view_});
@@ -104,8 +105,9 @@ void impl::on(const peer_id&, const join_answer& m) {
     return;
   connect_to(dialer_.dial_once(m.addresses, here()));
   if (m.later)
-    homeless_since_ = now_; // somebody will have us: no shoal of our own
-  if (!m.reason.empty() && m.reason != refusal_) { // said once, not per retry
+    homeless_since_ = now_; // some shoal will admit us: we found none
+  if (!m.reason.empty() && m.reason != refusal_) { // reported once, not at
+                                                   // every retry
     refusal_ = m.reason;
     out_->push_back(rejected{m.reason});
   }
@@ -115,8 +117,8 @@ void impl::on(const peer_id& from, const change_request& m) {
   if (m.shoal != view_.shoal || find_member(view_, from) == nullptr
       || !here().has_vote() || settled(m.what, view_))
     return;
-  // Of a view that we do not know yet: then it asks again. A number that no
-  // view has would settle all that is wished for later.
+  // The change is about a view that we do not know yet: the sender asks again.
+  // A number that no view has would settle every later wish.
   if (m.what.since > view_.number)
     return;
   for (auto& w : wishes_.changes)

@@ -93,7 +93,8 @@ void key_exchange::request(const situation& s, std::vector<peer_id> members,
       send{std::move(members), key_request{s.current.shoal, s.current.key}});
 }
 
-/// Whether those that stay, and hold the new key, can go on without the rest.
+/// Whether the members that stay and hold the new key can go on without the
+/// rest.
 bool key_exchange::offer_is_held(const situation& s) const {
   view rest;
   rest.members = s.current.members;

@@ -1,21 +1,22 @@
 // runtime/core/cluster/key_exchange.hpp -- replaces the cluster key.
 //
-// A new key is offered to every member but the one that is to go. When all
-// that can be reached hold it on disk, or a quorum of those that stay after
-// offer_patience, the view is wished for that revokes the peer and names the
-// new key. So every voter that decides that view can follow it, and a member
-// that was away gets the key from any other.
+// A new key is offered to every member except the one that is to be revoked.
+// The peer that makes the offer wishes for a view that revokes that peer and
+// names the new key. It does so when all reachable members hold the key on
+// disk, or, after offer_patience, when a quorum of the members that stay does.
+// So every voter that decides that view can follow it, and a member that was
+// away can get the key from any other.
 //
 // Invariants
 // K-1: a key is offered, and sent on request, to members only, and never to
 //      the peer that it was made to exclude.
-// K-2: a revocation holds only for the key that was in use when its own was
-//      made: of two at a time, one key would be known to the other's subject.
+// K-2: a revocation is valid only while the key that was in use when its new
+//      key was made still is: of two revocations at a time, each subject would
+//      otherwise know the other's new key.
 // K-3: the current key and those offered are persisted before a view or an
-//      answer counts on them.
+//      answer relies on them.
 // K-4: a shoal joins no shoal whose key it has replaced: a peer that was
 //      revoked here could be a member there (rival_shoals.hpp).
-//
 // Threads: one at a time; see membership.hpp.
 #pragma once
 
@@ -49,33 +50,33 @@ public:
   void on(const peer_id& from, const key_request& m, const situation& s,
           actions& out);
 
-  /// Takes the key into use that the view names, if it is here.
-  /// @returns whether the other members are to be asked for it: request()
+  /// Starts to use the key that the view names, if this peer has it.
+  /// @returns whether to ask the other members for the key: request()
   bool follow(const situation& s, actions& out);
   void request(const situation& s, std::vector<peer_id> members, actions& out);
 
-  /// A key is on its way to the members.
+  /// Whether a key is being offered to the members.
   bool is_offering() const { return offer_.has_value(); }
   /// Repeats the offer, or ends it. @param reachable members, self too
   /// @returns the change to wish for once enough members hold the key
   std::optional<change>
   go_on(const situation& s, const std::vector<peer_id>& reachable,
         actions& out);
-  /// A wish of ours for this change is settled by the view: tells the user if
-  /// it was a revocation that has failed.
+  /// The view has settled our wish for this change. If it was a revocation that
+  /// failed, tells the user.
   void settled(const change& c, const view& v, actions& out);
 
-  /// When follow() or go_on() has something to do, after `now`.
+  /// When follow() or go_on() next has something to do, after `now`.
   nanoseconds deadline(nanoseconds now) const;
 
 private:
-  /// A new key on its way to all but the peer to be revoked.
+  /// A new key that is sent to all members but the peer to be revoked.
   struct offering {
     revoke_peer what;
     key_digest digest{};
     key_digest old_key{};
     std::vector<peer_id> held;     ///< by these members
-    nanoseconds patient_until = 0; ///< then a quorum is enough
+    nanoseconds patient_until = 0; ///< from then on a quorum is enough
     nanoseconds until = 0;
     nanoseconds next_at = 0;
   };
@@ -88,7 +89,8 @@ private:
   key_ring keys_;
   std::optional<offering> offer_;
   nanoseconds ask_at_ = 0; ///< when to ask for the view's key; 0: no need
-  std::map<key_digest, std::uint64_t> revocations_; ///< own wishes: their tags
+  std::map<key_digest, std::uint64_t> revocations_; ///< tags of our
+                                                    ///< revocations, by new key
 };
 
 } // namespace shoal::core::cluster

@@ -1,6 +1,7 @@
 // runtime/core/cluster/leaving.cpp -- giving up work, then the seat.
 //
-// departure.hpp says when; former_shoals.hpp what the others must hear first.
+// departure.hpp decides when; former_shoals.hpp what the others must learn
+// first.
 #include "runtime/core/cluster/membership_impl.hpp"
 
 #include <algorithm>
@@ -27,7 +28,7 @@ void impl::refresh_leaving() {
   carry_out(departure_.next(here(), needed));
 }
 
-/// Out of the view: stays until enough of the others know it.
+/// Out of the view: stays until enough of the others know that view.
 void impl::linger() {
   if (!departure_.lingers())
     return;
@@ -71,7 +72,7 @@ void impl::carry_out(departure_step step) {
   }
 }
 
-/// @param all else only of shoals that we were in: not what we were handed
+/// @param all else only views of shoals that we were in, not those passed to us
 void impl::hand_on(bool all) {
   std::vector<peer_id> to = reachable();
   std::erase(to, config_.self.id.peer);
@@ -81,7 +82,7 @@ void impl::hand_on(bool all) {
     out_->push_back(send{to, decided{*last}});
 }
 
-/// We may also die for good.
+/// Leaving or not: this peer may die for good.
 void impl::hand_on_if_due() {
   if (now_ < former_.due() || phase_ != phase::member)
     return;
@@ -89,7 +90,7 @@ void impl::hand_on_if_due() {
   hand_on(false);
 }
 
-/// The last view of a shoal, from a member of ours.
+/// The last view of a shoal, sent by a member of ours.
 void impl::keep_former(const view& v) {
   if (!seated_ || former_.dissolved(v.shoal) != nullptr)
     return;

@@ -59,7 +59,7 @@ void membership::impl::step(const event& e, nanoseconds now, actions& out) {
   bool nothing_new = quiet(e);
   std::visit([this](const auto& x) { on(x); }, e);
   if (nothing_new)
-    ; // what it changes matters at the next tick
+    ; // its effect matters only at the next tick
   else if (may_wait(e))
     ask_for_tick_at(settled_at_ + pace());
   else
@@ -71,8 +71,8 @@ nanoseconds membership::impl::pace() const {
   return config_.settle_pace * nanoseconds(view_.members.size());
 }
 
-/// Whether `e` is a heartbeat or its answer between members that know of each
-/// other what it says: nearly all there is among many.
+/// Whether `e` is a heartbeat, or its answer, between members whose views it
+/// does not change: nearly all events in a large shoal.
 bool membership::impl::quiet(const event& e) const {
   const auto* r = std::get_if<received>(&e);
   if (r == nullptr || now_ >= tick_asked_ || detector_.suspects(r->from))
@@ -89,8 +89,8 @@ bool membership::impl::quiet(const event& e) const {
   return false;
 }
 
-/// Whether what follows from `e` need not be worked out at once, since that
-/// has just been done: many events at once cost little more than one.
+/// Whether the evaluation of `e` can wait, since one has just been done: then
+/// many events at once cost little more than one.
 bool membership::impl::may_wait(const event& e) const {
   bool of_network = std::holds_alternative<received>(e)
                     || std::holds_alternative<peer_up>(e)
@@ -103,7 +103,7 @@ bool membership::impl::may_wait(const event& e) const {
   return of_network && now_ < settled_at_ + pace() && !agreement_.has_decided();
 }
 
-/// What follows from the state alone, whatever the event was.
+/// Evaluates what follows from the state alone, whatever the event was.
 void membership::impl::settle() {
   settled_at_ = now_;
   take_decision();
@@ -121,7 +121,7 @@ void membership::impl::settle() {
   refresh_offer();
   refresh_wishes();
   propose();
-  // A shoal of one decides at once, and may then decide more; not for ever:
+  // A shoal of one decides at once and may then decide more, but not for ever:
   // every decision grants a wish.
   take_decision();
   update_phase();
@@ -343,7 +343,8 @@ void membership::impl::refresh_offer() {
 }
 
 void membership::impl::say_waiting() {
-  // Whoever is doubted waits for no quorum, and is not to be forced.
+  // While our identity is in doubt we do not wait for a quorum, and `recover
+  // --force` is refused.
   if (phase_ != phase::waiting || now_ < doubted_until_) {
     say_waiting_at_ = time_max;
     return;
@@ -390,7 +391,7 @@ void membership::impl::ask_for_tick() {
   out_->push_back(need_tick_at{at});
 }
 
-/// Asks for a tick not later than `at`.
+/// Requests a tick not later than `at`.
 void membership::impl::ask_for_tick_at(nanoseconds at) {
   at = std::max(at, now_ + 1);
   if (tick_asked_ > now_ && tick_asked_ <= at)

@@ -41,15 +41,16 @@ struct config {
   std::string cluster = "default";
   std::string version; ///< of this program, as in hello
   /// Addresses given by the user: tried until they answer, and now and then
-  /// when their peers are not connected.
+  /// while their peers are not connected.
   std::vector<std::string> seeds;
-  /// Throw-away: stores nothing, admits nobody, joins only through `seeds`.
+  /// A temporary peer: stores nothing, admits no peer, joins only through
+  /// `seeds`.
   bool embedded = false;
-  std::uint64_t seed = 0; ///< random, of this process: spreads retries
+  std::uint64_t seed = 0; ///< random for each process; spreads retries
   /// Makes the id of a shoal from its first view and a salt.
   shoal_id (*name_shoal)(const view& first, std::uint64_t salt) = nullptr;
-  /// The cluster key that the process was started with, and how views name
-  /// one; null: keys are never replaced here.
+  /// The cluster key that the process was started with, and the function that
+  /// makes a view's name for a key; null: keys are never replaced here.
   cluster_key key{};
   key_digest (*digest_key)(const cluster_key& key) = nullptr;
   /// The assignments that `v` leads to: make_plan(v).jobs.
@@ -59,39 +60,41 @@ struct config {
   nanoseconds heartbeat_interval = 250'000'000;
   nanoseconds suspect_floor = 1'500'000'000; ///< silence before suspicion
   nanoseconds batch_window = 50'000'000;     ///< gathers wishes into one view
-  /// The same of losses, for which others wait: connections that end at one
-  /// time are seen within it; detector::unstable() waits for other deaths.
+  /// The same for losses, which hold up other peers: connections that end at
+  /// the same time end within it; detector::unstable() waits for further
+  /// deaths.
   nanoseconds loss_window = 15'000'000;
   nanoseconds rank_delay = 30'000'000; ///< between the turns of proposers
   nanoseconds ballot_timeout = 300'000'000;
-  /// What follows from events of the network is worked out at most once in
-  /// this time for each member: 10 ms among 1,000. 0: at every event.
+  /// The least time, per member, between two evaluations of what follows from
+  /// network events: 10 ms with 1,000 members. 0: at every event.
   nanoseconds settle_pace = 10'000;
   nanoseconds homeless_patience = 3'000'000'000;
   nanoseconds waiting_period = 10'000'000'000;
   nanoseconds leave_patience = 5'000'000'000;
-  /// A leaver that no quorum is in contact with goes after so long, keeping
-  /// its history: longer than a detection, shorter than a user waits.
+  /// A leaver without contact to a quorum goes after this time and keeps its
+  /// history. Longer than a detection, shorter than a user waits.
   nanoseconds alone_patience = 2'000'000'000;
-  /// A new cluster key waits so long for members that do not take it; then a
-  /// quorum is enough. A revocation is to close links within a second.
+  /// How long a new cluster key waits for members that do not accept it; then a
+  /// quorum is enough. A revocation should close connections within a second.
   nanoseconds offer_patience = 500'000'000;
-  /// After so long without a quorum it is given up.
+  /// An offer that has no quorum after this time is given up.
   nanoseconds offer_max = 5'000'000'000;
-  /// A member that was expelled for holding up a job is let in again after
-  /// this, then after twice as long each time, up to the other. A hang is found
-  /// in 3 s at least, and then costs what a loss does: at first the pause is
-  /// what any loss is given (join_hold), and from the third time on a peer that
-  /// always hangs takes less than a third of the time; in the end 1 %.
+  /// A member that was expelled for holding up a job is admitted again after
+  /// stall_pause; the pause doubles each time, up to stall_pause_max. Finding a
+  /// hang takes at least 3 s, and then it costs the same as a loss. At first
+  /// the pause equals the one after any loss (join_hold). From the third time
+  /// on, a peer that always hangs costs less than a third of the time; in the
+  /// end 1 %.
   nanoseconds stall_pause = 2'000'000'000;
   nanoseconds stall_pause_max = 256'000'000'000;
-  /// Who has been back for so long begins with the first pause again: then it
-  /// costs less than 1 % however it goes on.
+  /// A peer that has been back for this long starts with the first pause again:
+  /// it costs less than 1 % even if it always hangs.
   nanoseconds stall_memory = 1'800'000'000'000;
-  /// A peer that somebody calls revoked, that is in no quorum's company and has
-  /// nobody else to talk to, ends after so long. All its members have been
-  /// dialled twice by then (dial_pause_max), and a process that starts at the
-  /// same time as this one is there.
+  /// A peer ends after this time if another peer calls it revoked, it is in
+  /// contact with no quorum, and it has no other contact. By then all its
+  /// members have been dialled twice (dial_pause_max), and a process that
+  /// started at the same time is up.
   nanoseconds shut_out_patience = 5'000'000'000;
 };
 
@@ -101,14 +104,15 @@ public:
   ~membership();
   membership(membership&&) noexcept;
 
-  /// Appends what is to be done to `out`. @pre the first event is start
+  /// Handles one event; appends the resulting actions to `out`. @pre the first
+  /// event is start
   void step(const event& e, nanoseconds now, actions& out);
 
-  /// The newest decided view. @pre start has been given
+  /// The newest decided view. @pre start has been handled
   const view& current() const;
   cluster::phase phase() const;
   bool seated() const;
-  /// Members of the view that are in contact and not suspected, self too.
+  /// Members of the view that are in contact and not suspected, including self.
   std::vector<peer_id> reachable() const;
 
   struct impl; // membership_impl.hpp

@@ -22,27 +22,29 @@ namespace shoal::core::cluster {
 
 /// A forwarded wish that is not repeated is forgotten.
 inline constexpr nanoseconds wish_life = 1500 * milliseconds;
-/// Deaths wait so long for others that have accusers, but too few yet.
+/// How long a confirmed death waits for other members that have accusers, but
+/// too few yet.
 inline constexpr nanoseconds unstable_patience = 500 * milliseconds;
-/// Jobs go on without a member that was lost; one that is restarted at once
-/// would stop them again in the middle of that, for another plan, with the
-/// state that they are moving in vain. So who was no member any more is let in
-/// so long after. A view that comes for another reason takes it along, and so
-/// does the loss itself; and no job waits for members.
+/// Jobs go on without a lost member. If that member is restarted at once, its
+/// return would interrupt them again in the middle of the change: there would
+/// be yet another plan, and the state being moved would be moved in vain. So a
+/// former member is admitted this long after the loss. A view that comes for
+/// another reason, or for the loss itself, admits it at once. There is no hold
+/// while a job waits for members.
 inline constexpr nanoseconds join_hold = 2000 * milliseconds;
-/// A doubt whether we are the only process of our identity lasts so long if it
-/// is not repeated: longer than a pause between two dials.
+/// How long a doubt lasts whether we are the only process of our identity, if
+/// it is not repeated: longer than the pause between two dials.
 inline constexpr nanoseconds doubt_life = dial_pause_max + 500 * milliseconds;
-/// A shoal that is made by force numbers its views so far above those of the
-/// one that it replaces, which may go on elsewhere: no two views, and so no two
-/// assignments of one job, have one number in both, and what the new shoal does
-/// is the newer. A view takes a fifth of a second; the other shoal would have to
-/// change without a pause for two days to get there.
+/// A shoal made by force numbers its views this far above those of the shoal
+/// that it replaces, which may go on elsewhere. So no two views, and no two
+/// assignments of one job, have the same number in both, and the new shoal's
+/// numbers count as newer. A view takes a fifth of a second: the other shoal
+/// would have to change without a pause for two days to reach them.
 inline constexpr epoch force_skip = 1'000'000;
 inline constexpr const char* no_room =
   "the shoal's members and jobs together are too large for one view";
 struct membership::impl {
-  /// Peers that a new view has no more.
+  /// Peers that a new view no longer contains.
   struct parting {
     std::vector<peer_id> expelled, others;
   };
@@ -169,7 +171,7 @@ struct membership::impl {
   cluster::phase phase_ = phase::created;
   view view_;
   bool seated_ = false;
-  std::vector<job_entry> given_up_; ///< of the shoal that dissolved last
+  std::vector<job_entry> given_up_; ///< jobs of the shoal that dissolved last
   agreement agreement_;
   detector detector_;
   wishes wishes_;

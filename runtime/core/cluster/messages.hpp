@@ -1,11 +1,11 @@
-// runtime/core/cluster/messages.hpp -- what cluster cores say to each other.
+// runtime/core/cluster/messages.hpp -- messages between cluster cores.
 //
-// Plain data; runtime/codec turns it into Protobuf and checks it. The sender's
-// peer id is not in a message: the transport has proved it. Messages may be
-// lost, repeated and reordered; whoever needs an answer asks again.
+// Plain data; runtime/wire turns it into Protobuf and checks it. A message does
+// not contain the sender's peer id: the transport has proved it. Messages may
+// be lost, repeated and reordered; a peer that needs an answer asks again.
 //
-// `base` is the number of the view that is being succeeded: its voters decide
-// which view comes next. That view's number is greater, mostly by one.
+// `base` is the number of the view that is to be succeeded: the voters of that
+// view decide which view comes next. The next number is greater, mostly by one.
 #pragma once
 
 #include "runtime/core/cluster/local/hello.hpp"
@@ -21,7 +21,7 @@
 
 namespace shoal::core::cluster {
 
-/// Orders the proposals for one successor. {0, 0} is below every real one.
+/// Orders the proposals for one successor. {0, 0} is below every valid ballot.
 struct ballot {
   std::uint64_t round = 0;
   peer_id proposer{};
@@ -36,7 +36,7 @@ void fields(auto& v, of<ballot> auto& x) {
 struct join_request {
   shoal_id shoal{};
   member draft;        ///< id.incarnation is 0
-  bool seated = false; ///< holds the votes of its entry in the current view
+  bool seated = false; ///< has the votes of its entry in the current view
   epoch floor = 0;     ///< the highest epoch it has seen, in any shoal
 };
 void fields(auto& v, of<join_request> auto& x) {
@@ -46,13 +46,14 @@ void fields(auto& v, of<join_request> auto& x) {
   v("floor", x.floor, at_most(epoch_max));
 }
 
-/// Why a join_request can not be granted.
+/// Why a join_request is not granted.
 struct join_answer {
-  shoal_id shoal{};                   ///< that was asked for
+  shoal_id shoal{};                   ///< the shoal that was asked for
   std::optional<shoal_id> into;       ///< it has dissolved into this one
-  std::vector<std::string> addresses; ///< where to find that
-  std::string reason;                 ///< for people
-  bool later = false;                 ///< it will be, after a pause: ask on
+  std::vector<std::string> addresses; ///< where to find that shoal
+  std::string reason;                 ///< shown to users
+  bool later = false;                 ///< it will be granted after a pause: ask
+                                      ///< again
 };
 void fields(auto& v, of<join_answer> auto& x) {
   v("shoal", x.shoal);
@@ -100,9 +101,9 @@ struct promise {
   shoal_id shoal{};
   epoch base = 0;
   cluster::ballot ballot;
-  epoch incarnation = 0;     ///< of the voter, as it knows itself
-  cluster::ballot accepted;  ///< {0, 0} if nothing was
-  std::optional<view> value; ///< what was accepted
+  epoch incarnation = 0;     ///< of the voter, as the voter knows it
+  cluster::ballot accepted;  ///< {0, 0}: none
+  std::optional<view> value; ///< the accepted value
 };
 void fields(auto& v, of<promise> auto& x) {
   v("shoal", x.shoal);
@@ -139,7 +140,8 @@ void fields(auto& v, of<accepted> auto& x) {
   v("incarnation", x.incarnation, at_most(epoch_max));
 }
 
-/// A prepare or accept came too late: `promised` is in the way.
+/// The answer to a prepare or accept with too low a ballot: `promised` is
+/// higher.
 struct refused {
   shoal_id shoal{};
   epoch base = 0;
@@ -153,7 +155,7 @@ void fields(auto& v, of<refused> auto& x) {
   v("promised", x.promised);
 }
 
-/// A view that a quorum has accepted; from a member of it or of ours.
+/// A view that a quorum has accepted; sent by a member of that view or of ours.
 struct decided {
   view value;
 };
@@ -172,26 +174,26 @@ void fields(auto& v, of<view_request> auto& x) {
 }
 
 enum class change_kind : std::uint8_t {
-  submit_job = 1, ///< `job`; one that has ended: that end, where it counts
-                  ///< more than the one that is listed
-  end_job = 2,    ///< `id`, `state`, `done_step`, `cause`; `since`: of any
-                  ///< assignment, or void under another
+  submit_job = 1, ///< `job`; if the job is listed: `job`'s end, if that end
+                  ///< counts more
+  end_job = 2,    ///< `id`, `state`, `done_step`, `cause`; `since`: 0: of any
+                  ///< assignment; else void if the job has another
   leave = 3,      ///< `subject` becomes leaving
-  remove = 4,     ///< `subject` goes
+  remove = 4,     ///< `subject` is removed
   update = 5,   ///< `subject` takes `device`, `addresses`, `networks`, `voter`
-  cut = 6,      ///< `subject` and `other` can not reach each other
-  mend = 7,     ///< they can again
-  seat = 8,     ///< `subject` has been heard in the shoal: no more joining
-  revoke = 9,   ///< `subject` goes for good; `key` replaces `old_key`
+  cut = 6,      ///< `subject` and `other` cannot reach each other
+  mend = 7,     ///< they can reach each other again
+  seat = 8,     ///< `subject` has been heard in the shoal: joining ends
+  revoke = 9,   ///< `subject` is banned for good; `key` replaces `old_key`
   invite = 10,  ///< `invite` may be used
   redeem = 11,  ///< `invite` is used by `subject`
   retry = 12,   ///< the job `id` starts over from its assignment of `since`
-  expel = 13,   ///< `subject` goes, if the view still is number `since`
-  arrived = 14, ///< of the job `id`, all that arrives since `since` is there
-  remove_job = 15, ///< the job `id`, which has ended, is listed no more
+  expel = 13,   ///< removes `subject`, if the view still is number `since`
+  arrived = 14, ///< of job `id`: all state that moves since `since` has arrived
+  remove_job = 15, ///< removes the job `id`, which has ended, from the list
 };
 
-/// One wished change of the view.
+/// One wished change to the view.
 struct change {
   change_kind kind = change_kind::submit_job;
   job_entry job;
@@ -203,12 +205,12 @@ struct change {
   std::vector<std::string> addresses;
   std::vector<network_profile> networks;
   member_id other;   ///< of a cut
-  bool voter = true; ///< false only while somebody else votes
+  bool voter = true; ///< false only while another member votes
   key_digest key{};
-  key_digest old_key{}; ///< void if the view names another one
+  key_digest old_key{}; ///< if the view names another key, the change is void
   invitation invite;
   epoch since = 0;
-  bool afresh = false; ///< of an expulsion: those before are long ago
+  bool afresh = false; ///< of an expulsion: earlier ones are long ago
   std::string cause{};
   friend bool operator==(const change&, const change&) = default;
 };
@@ -233,7 +235,7 @@ void fields(auto& v, of<change> auto& x) {
   v("cause", x.cause, text_of(job_cause_bytes_max));
 }
 
-/// From a member that has no vote to one that has.
+/// Wishes of a member without a vote, sent to one with a vote.
 struct change_request {
   shoal_id shoal{};
   change what;
@@ -243,13 +245,14 @@ void fields(auto& v, of<change_request> auto& x) {
   v("what", x.what);
 }
 
-/// A watcher's opinion of a member. Members are named by their place in the
-/// view that the message is about. The newest stamp of a watcher counts.
+/// A watcher's opinion of a member. Members are named by their index in the
+/// view that the message is about. The note with the highest stamp of a watcher
+/// counts.
 struct alert_note {
   std::uint32_t watcher = 0;
   std::uint32_t subject = 0;
   std::uint32_t stamp = 0;
-  bool suspected = false; ///< false takes it back
+  bool suspected = false; ///< false: takes a suspicion back
   friend bool operator==(const alert_note&, const alert_note&) = default;
 };
 void fields(auto& v, of<alert_note> auto& x) {
@@ -259,7 +262,7 @@ void fields(auto& v, of<alert_note> auto& x) {
   v("suspected", x.suspected);
 }
 
-/// What is new about view `number`; in a large shoal passed on to neighbours.
+/// News about view `number`; large shoals pass it on between neighbours.
 struct gossip {
   shoal_id shoal{};
   epoch number = 0;
@@ -271,7 +274,7 @@ void fields(auto& v, of<gossip> auto& x) {
   v("alerts", x.alerts, list_of(notes_max));
 }
 
-/// Another cluster key: in use, or about to be. To members only.
+/// Another cluster key, in use or about to be. Sent to members only.
 struct key_offer {
   shoal_id shoal{};
   cluster_key key{};
@@ -281,7 +284,7 @@ void fields(auto& v, of<key_offer> auto& x) {
   v("key", x.key);
 }
 
-/// The sender will not forget the key that was offered.
+/// The sender has stored the offered key.
 struct key_held {
   shoal_id shoal{};
   key_digest key{};
@@ -305,7 +308,7 @@ using message =
   std::variant<hello, join_request, join_answer, heartbeat, heartbeat_ack,
                gossip, prepare, promise, accept, accepted, refused, decided,
                view_request, change_request, key_offer, key_held, key_request>;
-/// Of its kinds, in their order: the names in cluster.proto.
+/// Names of the kinds, in their order; the same as in cluster.proto.
 inline constexpr std::array<const char*, std::variant_size_v<message>>
   message_names = {"hello",        "join_request",   "join_answer",
                    "heartbeat",    "heartbeat_ack",  "gossip",

@@ -1,4 +1,5 @@
-// runtime/core/cluster/outbox.cpp -- records in flight and what waits for them.
+// runtime/core/cluster/outbox.cpp -- records being written and what waits for
+// them.
 #include "runtime/core/cluster/outbox.hpp"
 
 #include "runtime/core/assert.hpp"
@@ -51,8 +52,8 @@ void outbox::add(write w) {
   writes_.push_back(std::move(e));
 }
 
-/// Takes the place of a record of its kind that waits, if that is the same
-/// place in the order of writes (O-2).
+/// Replaces a waiting record of the same kind, if `w` may take its position in
+/// the order of writes (O-2).
 bool outbox::replaced(const write& w) {
   for (auto e = writes_.begin() + (busy_ ? 1 : 0); e != writes_.end(); ++e) {
     const auto* view = as<view_record>(w);
@@ -73,8 +74,8 @@ bool outbox::replaced(const write& w) {
   return false;
 }
 
-/// Views before `v`, and votes for what has been decided meanwhile, need not
-/// be written any more.
+/// Views before `v`, and votes for what has been decided meanwhile, no longer
+/// need to be written.
 void outbox::overtake(const view_record& v, entry& by) {
   for (auto e = writes_.begin() + (busy_ ? 1 : 0); e != writes_.end();) {
     const auto* vote = as<vote_record>(e->what);
@@ -89,7 +90,7 @@ void outbox::overtake(const view_record& v, entry& by) {
   }
 }
 
-/// Whether `a` says nothing that is not stored, or is made to.
+/// Whether `a` reveals nothing unstored, or is changed so that it does not.
 bool outbox::passes(const action& a, actions& out) const {
   const auto* s = std::get_if<send>(&a);
   if (s == nullptr) {
@@ -105,14 +106,14 @@ bool outbox::passes(const action& a, actions& out) const {
   auto stored = [this](const shoal_id& shoal, epoch number) {
     return has_view_ && shoal == shoal_ && number <= number_;
   };
-  // One without a number is no sign of life, but tells of a view.
+  // One without a number is no sign of life, but reveals a view.
   auto alive = [&](auto m) {
     if (!has_view_ || m.shoal != shoal_ || m.sequence == 0)
       return false;
     const bool all = stored(m.shoal, m.number);
     m.number = std::min(m.number, number_);
     out.push_back(send{s->to, m});
-    return all; // else it is said again when more is stored
+    return all; // otherwise it is sent again when more is stored
   };
   if (const auto* m = std::get_if<heartbeat>(&s->what))
     return alive(*m);
@@ -159,7 +160,7 @@ void outbox::written(bool stored, actions& out) {
 }
 
 void outbox::release(actions& out) {
-  std::uint64_t safe = last_; // all records up to it are stored, or more is
+  std::uint64_t safe = last_; // all records up to it are stored or replaced
   for (const entry& e : writes_)
     safe = std::min(safe, e.first - 1);
   while (!held_.empty() && held_.front().after <= safe) { // O-1

@@ -22,10 +22,10 @@ std::vector<peer_id> impl::reachable() const {
   return out;
 }
 
-/// Whether this process, which has come back with records of a seat, may run
-/// beside the one that has the seat: its records were copied. It acts for
-/// nobody then, and for itself alone only when those that could know better
-/// have been asked.
+/// Whether this process may be a copy of the one that has the seat: it has come
+/// back with records of a seat, and the records may have been copied. While
+/// that is possible it decides nothing. A peer with no other member in contact
+/// may decide alone only when all peers that could know have been asked.
 bool impl::may_be_a_copy() const {
   if (here().has_current_entry())
     return false;
@@ -58,8 +58,8 @@ void impl::update_phase() {
     homeless_since_ = now_;
 }
 
-/// Takes a view that was decided, by whomever. Does nothing if it is old or
-/// not our business.
+/// Takes a view that was decided by any peers. Does nothing if it is old or
+/// does not concern us.
 void impl::adopt(view v) {
   if (v.number <= view_.number)
     return; // C-2
@@ -73,12 +73,13 @@ void impl::adopt(view v) {
   }
 }
 
-/// The connected peers that `next` has no more. Expelled is who was sent away,
-/// or lost; who leaves by itself still has to hear that we know.
+/// The connected peers that `next` no longer contains. A peer counts as
+/// expelled if it was removed or lost; one that leaves by itself must still
+/// hear that we know.
 impl::parting impl::who_parts(const view& next, bool seated_next) const {
   parting out;
-  // Of another shoal those are who have not come yet. Who is out itself, or on
-  // its way, judges nobody.
+  // Peers missing from a view of another shoal have not come yet. A peer that
+  // is out itself, or on its way, judges no other.
   const bool judges = next.shoal == view_.shoal && seated_next
                       && !next.dissolved_into && !departure_.has_begun();
   for (const member& m : view_.members) {
@@ -88,8 +89,8 @@ impl::parting impl::who_parts(const view& next, bool seated_next) const {
       continue;
     const bool leaves =
       m.state == member_state::leaving && !detector_.suspects(id);
-    // Another process of the same peer may have come since. Whoever is revoked
-    // is cut off by its key.
+    // Another process of the same peer may have come since. A revoked peer is
+    // cut off by its key.
     const bool sent_away =
       judges && !leaves && c->instance == m.instance && !is_revoked(next, id);
     (sent_away ? out.expelled : out.others).push_back(id);
@@ -115,14 +116,14 @@ void impl::install(view v, bool seated_now) {
   if (view_.shoal != before.shoal)
     stalled_.forget();
   for (const peer_id& id : stalled_.follow(view_, now_))
-    wishes_.joins.erase(id); // of before
+    wishes_.joins.erase(id); // an earlier request
   dialer_.trust_all();
   if (ends)
     former_.remember(view_);
   else if (view_.shoal != before.shoal && !before.dissolved_into
            && !before.members.empty()
            && find_member(before, config_.self.id.peer) == nullptr)
-    former_.remember(before); // it sent us away: perhaps only we know that view
+    former_.remember(before); // it removed us: perhaps only we know that view
   if (!config_.embedded)
     out_->push_back(
       persist{view_record{view_, seated_, former_.views()}}); // C-3
@@ -131,7 +132,8 @@ void impl::install(view v, bool seated_now) {
   if (!parted.others.empty()) // they wait to hear that we know
     out_->push_back(
       send{std::move(parted.others), heartbeat{view_.shoal, view_.number, 0}});
-  if (!parted.expelled.empty()) // one that is awake may learn it from this
+  if (!parted.expelled.empty()) // an expelled peer that is awake may learn it
+                                // from this
     out_->push_back(send{parted.expelled, decided{view_}});
   follow_key();
   out_->push_back(new_view{view_, !ends && here().has_current_entry()});
@@ -159,7 +161,8 @@ void impl::install(view v, bool seated_now) {
   update_phase();
 }
 
-/// Own wishes of assignments that are over: nobody would ever grant them.
+/// Drops wishes of ours for assignments that are over: no view would grant
+/// them.
 void impl::drop_outdated() {
   auto of_assignment = [](const cluster::wish& w) {
     return speaks_of_assignment(w.what);
@@ -173,7 +176,7 @@ void impl::drop_outdated() {
   });
 }
 
-/// After a loss, if jobs run on without whoever it was.
+/// After a loss, if jobs go on without the lost members.
 void impl::hold_joins(const view& before) {
   const bool lost =
     before.shoal == view_.shoal
@@ -203,7 +206,7 @@ void impl::found_alone(std::vector<job_entry> jobs,
   v.superseded = std::move(superseded);
   member self = config_.self;
   self.id.incarnation = v.number;
-  self.voter = true; // somebody has to
+  self.voter = true; // a shoal needs a voter
   self.state = member_state::active;
   v.members.push_back(std::move(self));
   remember_lapsed(view_, v); // they may follow, whatever became of the key
@@ -211,7 +214,7 @@ void impl::found_alone(std::vector<job_entry> jobs,
   install(std::move(v), true);
 }
 
-/// Follows a decision of our own and tells all that it concerns.
+/// Follows our own decision and sends it to all peers that it concerns.
 void impl::take_decision() {
   std::optional<view> v = agreement_.take_decided();
   if (!v)
@@ -270,7 +273,7 @@ void impl::refresh_losses() {
   wishes_.losses = std::move(losses);
 }
 
-/// What we wish about cuts between us and others, as it is now.
+/// Updates our wishes about cuts between us and others.
 void impl::refresh_cuts() {
   std::vector<change> now;
   auto about = [&](change_kind kind, const member_id& other) {
@@ -345,8 +348,8 @@ void impl::drop_settled() {
   });
 }
 
-/// How many voters in contact have their turn before us. The order is another
-/// one after every view, so that no member is always the first.
+/// How many voters in contact come before us. Every view has another order, so
+/// that no member is always the first.
 std::size_t impl::rank() const {
   std::uint64_t own = turn_of(view_.number, config_.self.id.peer);
   std::size_t before = 0;
@@ -355,8 +358,8 @@ std::size_t impl::rank() const {
   return before;
 }
 
-/// When the earliest wish is ripe: after a window that gathers others, and,
-/// for what all peers know at the same time, after the turns before ours.
+/// When the earliest wish is due: after a window that gathers others and, for
+/// changes that all peers learn at the same time, after the turns before ours.
 nanoseconds impl::wishes_due() const {
   nanoseconds due = time_max;
   if (!here().has_vote() || phase_ != phase::member)
@@ -376,7 +379,7 @@ nanoseconds impl::wishes_due() const {
     due = std::min(due, held ? std::max(ripe, join_not_before_) : ripe);
   }
   if (view_.members.size() == 1)
-    window = 0; // nobody to wait for
+    window = 0; // there is no other voter to wait for
   for (const auto& w : wishes_.changes)
     due = std::min(due, w.since + window);
   if (wishes_.merge)
@@ -394,14 +397,14 @@ void impl::propose() {
     return;
   std::optional<view> next = next_view(view_, wishes_, config_.plan_jobs);
   if (!next && agreement_.unfinished()) {
-    next = view_; // never chosen: what was accepted takes its place
+    next = view_; // never chosen: the accepted value takes its place
     ++next->number;
   }
   if (next)
     agreement_.propose(std::move(*next), now_, *out_);
 }
 
-/// Lets a voter propose what a peer without a vote wishes.
+/// Sends the wishes of a peer without a vote to a voter, to propose them.
 void impl::forward_changes() {
   if (here().has_vote() || !seated_ || now_ < retry_at_)
     return;

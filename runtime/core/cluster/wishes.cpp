@@ -23,7 +23,7 @@ std::size_t count(const view& v, bool running) {
   }));
 }
 
-/// Whether the member's vote is not the only one.
+/// Whether some other member votes, too.
 bool may_stop_voting(const view& v, const member& m) {
   return std::ranges::any_of(v.members, [&](const member& x) {
     return votes(x) && x.id.peer != m.id.peer;
@@ -38,13 +38,13 @@ void grant_join(view& v, const join_request& r) {
     return;
   member entry = r.draft;
   entry.id.incarnation = v.number;
-  // A peer that holds its votes is not going elsewhere; any other might, so
+  // A peer that has its votes is not going elsewhere. Any other peer might, so
   // it takes its seat only when it has been heard in this shoal.
   bool keeps_seat =
     r.seated && old != nullptr && old->state != member_state::joining;
   entry.state = keeps_seat ? member_state::active : member_state::joining;
   if (old != nullptr && !may_stop_voting(v, *old))
-    entry.voter = true; // somebody has to
+    entry.voter = true; // a shoal needs a voter
   if (old != nullptr) {
     *old = std::move(entry);
   } else if (v.members.size() < members_max
@@ -80,7 +80,7 @@ void grant_cut(view& v, const change& c) {
     v.cuts.insert(at, p); // V-4
 }
 
-/// Appends what is new and forgets the oldest.
+/// Appends the new entry and forgets the oldest.
 void remember(std::vector<peer_id>& list, const peer_id& id, std::size_t max) {
   std::erase(list, id);
   list.push_back(id);
@@ -90,12 +90,12 @@ void remember(std::vector<peer_id>& list, const peer_id& id, std::size_t max) {
 
 void grant_revoke(view& v, const change& c) {
   if (v.key != c.old_key)
-    return; // a peer revoked meanwhile may know this key
+    return; // a peer that was revoked meanwhile may know this key
   std::erase_if(v.members,
                 [&](const member& m) { return m.id.peer == c.subject.peer; });
   remember(v.revoked, c.subject.peer, revoked_max);
   v.key = c.key;
-  v.invites.clear(); // it knows them
+  v.invites.clear(); // the revoked peer knows them
 }
 
 void grant_invite(view& v, const change& c) {
@@ -114,7 +114,7 @@ bool was_removed(const view& v, job_id id) {
   return std::ranges::find(v.removed, id) != v.removed.end();
 }
 
-/// Takes a job that has ended off the list, for good.
+/// Removes an ended job from the list, for good.
 void remove_job(view& v, job_id id) {
   std::erase_if(v.jobs, [id](const job_entry& j) { return j.id == id; });
   v.removed.push_back(id);
@@ -122,7 +122,7 @@ void remove_job(view& v, job_id id) {
     v.removed.erase(v.removed.begin());
 }
 
-/// Who is expelled although it answers comes back after a pause.
+/// A peer that was expelled although it answers comes back after a pause.
 void remember_stall(view& v, const peer_id& id, bool afresh) {
   auto at = std::ranges::find(v.stalled, id, &stalled_peer::peer);
   stalled_peer s{id, 1, v.number};
@@ -136,7 +136,7 @@ void remember_stall(view& v, const peer_id& id, bool afresh) {
     v.stalled.erase(v.stalled.begin());
 }
 
-/// Nobody could decide anything without the only voter: it stays, so that other
+/// Without the only voter no view could be decided: it stays, so that other
 /// wishes are granted.
 void grant_removal(view& v, const member* m, const change& c) {
   if (m == nullptr || !may_stop_voting(v, *m))
@@ -146,8 +146,8 @@ void grant_removal(view& v, const member* m, const change& c) {
   std::erase_if(v.members, [&](const member& x) { return x.id == c.subject; });
 }
 
-/// Whether of two ends of one job, which two shoals have made of it, this one
-/// counts: done before any other, then the one that went further.
+/// Whether, of two ends that two shoals have given one job, `end` counts: done
+/// before any other, then the higher step.
 bool outlives(const job_entry& end, const job_entry& other) {
   const auto rank = [](const job_entry& j) {
     return std::pair(j.state == job_state::done, j.done_step);
@@ -155,7 +155,8 @@ bool outlives(const job_entry& end, const job_entry& other) {
   return rank(end) > rank(other);
 }
 
-/// Whether a job that has ended elsewhere is listed with an end that counts less.
+/// Whether a job that ended elsewhere is listed here with an end that counts
+/// less.
 bool is_to_be_corrected(const job_entry* listed, const job_entry& end) {
   return listed != nullptr && listed->state != job_state::running
          && outlives(end, *listed);
@@ -181,7 +182,7 @@ void grant_submission(view& v, const job_entry& job) {
   }
 }
 
-/// What changes of a job while it runs.
+/// Grants a change to a running job.
 void grant_to_job(view& v, const change& c) {
   for (job_entry& j : v.jobs) {
     if (j.id != c.id || j.state != job_state::running)
@@ -379,7 +380,7 @@ next_view(const view& base, const wishes& w,
       m->state = member_state::active;
   for (const auto& [peer, join] : w.joins)
     grant_join(v, join.request);
-  std::optional<std::vector<assignment>> planned; // if need be
+  std::optional<std::vector<assignment>> planned; // computed if needed
   if (plan_jobs != nullptr && std::ranges::any_of(w.changes, [](const wish& x) {
         return speaks_of_assignment(x.what);
       }))
@@ -396,11 +397,11 @@ next_view(const view& base, const wishes& w,
       && v.invites == base.invites)
     return std::nullopt;
   if (std::ranges::none_of(v.members, votes))
-    return std::nullopt; // nobody could decide anything any more
+    return std::nullopt; // then nothing could be decided any more
   if (plan_jobs != nullptr)
     v.previous = planned ? *std::move(planned) : plan_jobs(base);
   if (bytes_bound(v) > view_bytes_max)
-    v.previous.clear(); // the next plan may then move more than it needs
+    v.previous.clear(); // the next plan may then move more than it needs to
   return v;
 }
 

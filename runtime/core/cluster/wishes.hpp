@@ -1,8 +1,9 @@
-// runtime/core/cluster/wishes.hpp -- what a peer would like the next view to
-// say, and the view that says it.
+// runtime/core/cluster/wishes.hpp -- a peer's wishes for the next view, and the
+// view that grants them.
 //
-// Wishes stay until a decided view has granted them (or can not), so it does
-// not matter whose proposal wins: the rest is proposed on top of the winner.
+// A wish stays until a decided view has granted it or made it void. So it does
+// not matter which peer's proposal wins: the remaining wishes are proposed on
+// top of the winner.
 #pragma once
 
 #include "runtime/core/cluster/messages.hpp"
@@ -33,7 +34,8 @@ struct merge_wish {
   shoal_id into{};
   std::vector<std::string> addresses;
   nanoseconds since = 0;
-  bool has_our_jobs = false; ///< it runs, or has ended, all that run here
+  bool has_our_jobs = false; ///< runs, or lists as ended, all jobs that run
+                             ///< here
 };
 
 struct wishes {
@@ -44,17 +46,17 @@ struct wishes {
   std::optional<merge_wish> merge;
 };
 
-/// Whether nobody need decide anything for it any more: granted or void.
+/// Whether no peer needs to decide anything for it any more: granted or void.
 bool settled(const change& c, const view& v);
 
-/// Whether it says that a job has ended under one of its assignments.
+/// Whether the change says that a job has ended under one of its assignments.
 bool speaks_of_assignment(const change& c);
-/// Whether it does, and the job has another one. @param planned the assignments
-/// of the view
+/// Whether it does, and the job now has another assignment. @param planned the
+/// assignments of the view
 bool outdated(const change& c, const std::vector<assignment>& planned);
 
-/// Keeps the list of former members: those of `base` that `v` has not, and who
-/// were not sent away.
+/// Updates the list of former members: those of `base` that `v` lacks, unless
+/// they were removed on purpose.
 void remember_lapsed(const view& base, view& v);
 
 /// The successor of `base` that grants all wishes that can be granted;

@@ -35,7 +35,7 @@ std::vector<peer_id> contacts::peers() const {
 
 void contacts::hear(const peer_id& from, const hello& said, nanoseconds now) {
   contact& c = by_peer_.at(from);
-  if (!c.said) // it may have come up before we could tell it anything
+  if (!c.said) // it may have come up before we could send it anything
     c.hello_at = std::min(c.hello_at, now);
   c.said = said;
   c.said_at = now;

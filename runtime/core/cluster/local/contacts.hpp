@@ -1,5 +1,5 @@
-// runtime/core/cluster/local/contacts.hpp -- connected peers, and what each
-// last said of itself.
+// runtime/core/cluster/local/contacts.hpp -- connected peers, and the last
+// hello of each.
 #pragma once
 
 #include "runtime/core/cluster/local/hello.hpp"
@@ -10,20 +10,21 @@
 
 namespace shoal::core::cluster {
 
-/// How often strangers hear of our shoal when nothing has changed.
+/// How often strangers get our hello when nothing has changed.
 inline constexpr nanoseconds hello_interval = 1000 * milliseconds;
-/// A stranger that has said nothing for this long may be gone: we do not ask it.
+/// We ask nothing of a stranger that has been silent for this long: it may be
+/// gone.
 inline constexpr nanoseconds hello_life = 3 * hello_interval;
-/// Members and some strangers; more are not listened to.
+/// Members and some strangers; further peers are not accepted.
 inline constexpr std::size_t contacts_max = 1088;
 
 struct contact {
-  std::uint64_t instance = 0; ///< which start of the peer's process it is
-  shoal_id shoal{};           ///< the view that it has shown
+  std::uint64_t instance = 0; ///< tells the starts of the peer's process apart
+  shoal_id shoal{};           ///< the shoal of the view that it has shown
   epoch number = 0;
   std::optional<hello> said;
   nanoseconds said_at = 0;
-  nanoseconds hello_at = 0; ///< when to tell it ours again
+  nanoseconds hello_at = 0; ///< when to send it our hello again
 
   bool fresh(nanoseconds now) const { return now - said_at <= hello_life; }
 };
@@ -42,22 +43,23 @@ public:
   auto end() const { return by_peer_.end(); }
   std::vector<peer_id> peers() const;
 
-  // What a contact has said. @pre contains(from)
+  // Stores what a contact has said. @pre contains(from)
   void hear(const peer_id& from, const hello& said, nanoseconds now);
   void hear_of_view(const peer_id& from, const shoal_id& shoal, epoch number);
-  /// It knows this decision: it may be gone before its next heartbeat says so.
+  /// The contact knows this decision: it may disconnect before its next
+  /// heartbeat says so.
   void hear_of_decision(const peer_id& from, const view& decided);
 
-  /// We have changed: all are to be told at once.
+  /// Our hello has changed: all contacts get it at once.
   void greet_all();
-  /// Those to be told now: strangers from time to time, members only when we
-  /// have changed, since they see our shoal and epoch in heartbeats.
+  /// The contacts to greet now: strangers from time to time; members only when
+  /// our hello has changed, since heartbeats show them our shoal and epoch.
   std::vector<peer_id> take_to_greet(const view& current, nanoseconds now);
   /// When the next greeting after `now` is due.
   nanoseconds greeting_due(nanoseconds now) const;
 
-  /// Whether one of them is reached at this address: as the view says of a
-  /// member, or as the peer says itself.
+  /// Whether some contact can be reached at this address, according to the view
+  /// (of a member) or to the peer itself.
   bool includes_address(const std::string& address, const view& current) const;
 
 private:

@@ -20,7 +20,7 @@ void departure::begin_at_once(nanoseconds now) {
   in_touch_at_ = now;
 }
 
-/// Whether nobody has been there for long who could agree to our leaving.
+/// Whether for long there was no peer that could agree to our leaving.
 bool departure::is_out_of_touch(bool in_touch, nanoseconds now) {
   if (in_touch)
     in_touch_at_ = now;
@@ -35,7 +35,7 @@ departure_step departure::next(const situation& s, bool others_depend_on_us) {
   if (!s.seated) // no shoal counts on us, unless a late one does
     return handed_on_ || !others_depend_on_us ? departure_step::go_and_forget
                                               : departure_step::go_and_keep;
-  if (s.current.members.size() == 1) // the shoal sleeps with its only member
+  if (s.current.members.size() == 1) // the shoal pauses with its only member
     return at_once_ ? departure_step::go_and_keep : departure_step::stay;
   if (is_out_of_touch(s.phase == phase::member, s.now)
       || (at_once_ && s.now >= leave_until_))

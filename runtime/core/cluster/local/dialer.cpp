@@ -11,7 +11,7 @@ bool dialer::is_connected(const std::string& address,
   const addresses& own = s.self.addresses;
   if (std::ranges::find(own, address) != own.end())
     return true;
-  // Names and translated addresses: the peer that answered there.
+  // For host names and translated addresses: the peer that answered there.
   if (auto r = reached_.find(address); r != reached_.end())
     if (s.connected.contains(r->second))
       return true;
@@ -68,7 +68,7 @@ dialer::redial(const addresses& all, bool once, const situation& s) {
   return out;
 }
 
-/// Addresses that we do not stop trying.
+/// Addresses that we keep trying.
 dialer::addresses dialer::wanted(const situation& s) const {
   addresses out;
   for (const member& m : s.current.members)
@@ -93,7 +93,7 @@ dialer::addresses dialer::dial_due(const situation& s, random& spread) {
   return out;
 }
 
-/// Due or not, at most once in seed_pause, whatever comes of it.
+/// Tries it, due or not, but at most once in seed_pause, whatever the result.
 void dialer::try_seed(const std::string& address, const situation& s,
                       random& spread, addresses& out) {
   if (!seeds_.contains(address) && seeds_.size() >= seeds_max) {

@@ -1,10 +1,10 @@
 // runtime/core/cluster/local/former_shoals.hpp -- last views of shoals that
-// have dissolved around us, or have sent us away.
+// dissolved while this peer knew them, or that removed it.
 //
 // A member that was away when its shoal dissolved comes back and waits for a
-// quorum that does not exist any more. Any peer that has the last view can tell
-// it. If nobody but us has it, others must get it too: before we leave, and
-// some time after we have joined another shoal, since we may also die for good.
+// quorum that no longer exists. Any peer that has the last view can tell it. If
+// only this peer has that view, it passes the view on, since it may itself die
+// for good: before it leaves, and some time after it has joined another shoal.
 #pragma once
 
 #include "runtime/core/cluster/local/times.hpp"
@@ -15,15 +15,16 @@
 
 namespace shoal::core::cluster {
 
-/// Members that come with us from a shoal that has dissolved have done so by
-/// then: a member that is still missing may have to hear of its end from others.
+/// By then the members that come with us from a dissolved shoal have done so. A
+/// member that is still missing may have to learn from others that its shoal
+/// has ended.
 inline constexpr nanoseconds former_patience = 10'000 * milliseconds;
 
 class former_shoals {
 public:
   explicit former_shoals(const peer_id& self) : self_(self) {}
 
-  /// As they were stored.
+  /// Takes the views as they were stored.
   void restore(std::vector<view> views) { views_ = std::move(views); }
   /// Newest last; the oldest of more than former_max are forgotten.
   void remember(const view& last);
@@ -34,15 +35,17 @@ public:
   /// The view that dissolved this shoal, or null.
   const view* dissolved(const shoal_id& shoal) const;
 
-  /// Whether a member of some shoal may come back and wait for it, and too few
-  /// members of our shoal but us could tell that it has dissolved.
+  /// Whether a member of some former shoal may come back and wait for its
+  /// quorum, while we and too few others could tell it that the shoal has
+  /// dissolved.
   /// @param ours our view; the former one itself if we have no other yet
   bool others_depend_on_us(const view& ours) const;
-  /// Such views. @param all else only of shoals that we were in
+  /// Those last views. @param all including those of shoals that we were not in
   std::vector<const view*> known_to_us_alone(const view& ours, bool all) const;
 
-  /// Shoals in whose place our shoal was made, or one of ours that has gone
-  /// over to it; not the shoal to which such a one has come back.
+  /// Shoals that ours replaced, or that a former shoal of ours replaced before
+  /// it went over to ours. Not the shoal to which such a former shoal has
+  /// returned.
   std::vector<superseded_shoal> superseded(const view& ours) const;
 
   /// We are in another shoal, or have just started.

@@ -1,4 +1,4 @@
-// runtime/core/cluster/local/hello.cpp -- what a peer says of itself.
+// runtime/core/cluster/local/hello.cpp -- what a peer says about itself.
 #include "runtime/core/cluster/local/hello.hpp"
 
 #include <algorithm>

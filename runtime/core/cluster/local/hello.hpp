@@ -17,15 +17,18 @@ struct hello {
   std::uint32_t members = 0;
   std::vector<job_id> jobs;  ///< in the view: those that run, then ended ones
   std::uint32_t running = 0; ///< how many of them run
-  bool admissions = false;   ///< there are invites or revocations to remember
+  bool admissions = false;   ///< has invites or revocations to remember
   bool joinable = false;     ///< can admit members: seated, has its quorum, not
                              ///< embedded, not dissolved
   std::string name;
-  std::vector<std::string> addresses; ///< of the sender
-  key_digest key{};                   ///< in use by the sender; zero: not told
-  std::vector<key_digest> replaced;   ///< that it once used
-  std::vector<superseded_shoal> superseded; ///< by the sender's shoal
-  std::string version; ///< of the sender's program, for people; "": not told
+  std::vector<std::string> addresses;       ///< of the sender
+  key_digest key{};                         ///< in use by the sender; zero: not
+                                            ///< stated
+  std::vector<key_digest> replaced;         ///< keys that the sender once used
+  std::vector<superseded_shoal> superseded; ///< shoals that the sender's shoal
+                                            ///< replaced
+  std::string version; ///< of the sender's program, shown to users; "": not
+                       ///< stated
   friend bool operator==(const hello&, const hello&) = default;
 };
 void fields(auto& v, of<hello> auto& x) {
@@ -48,13 +51,13 @@ void fields(auto& v, of<hello> auto& x) {
 
 std::size_t running_jobs(const view& v);
 
-/// What a view tells of its shoal; the rest is left to the caller.
+/// The part of a hello that follows from a view; the caller adds the rest.
 hello describe(const view& v);
 
-/// Which of two shoals that meet goes on: the one with running jobs, with more
-/// to remember (jobs, then invites), with more members to disturb, of the lower
-/// id. So a peer that was invited joins the shoal that invited it, and not the
-/// reverse.
+/// Which of two shoals that meet goes on. In this order: the one with running
+/// jobs; with more to remember (jobs, then invites); with more members to
+/// disturb; with the lower id. So an invited peer joins the shoal that invited
+/// it, and not the reverse.
 bool goes_before(const hello& a, const hello& b);
 
 } // namespace shoal::core::cluster

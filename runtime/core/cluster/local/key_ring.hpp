@@ -1,4 +1,4 @@
-// runtime/core/cluster/local/key_ring.hpp -- the cluster keys that a peer knows.
+// runtime/core/cluster/local/key_ring.hpp -- cluster keys that a peer knows.
 //
 // A key that is offered waits until a view names it by its digest; the key
 // before it is remembered, so that peers that still use it are recognized.
@@ -25,7 +25,7 @@ void fields(auto& v, of<key_record> auto& x) {
   v("replaced", x.replaced, list_of(keys_replaced_max));
 }
 
-/// What another shoal's cluster key is to ours.
+/// How another shoal's cluster key relates to ours.
 enum class key_age { same, newer, older, unrelated };
 
 class key_ring {
@@ -36,7 +36,7 @@ public:
     keys_.current = key;
   }
 
-  /// As it was stored.
+  /// Takes the keys as they were stored.
   void restore(key_record keys) { keys_ = std::move(keys); }
   const key_record& record() const { return keys_; }
   const cluster_key& current() const { return keys_.current; }
@@ -44,18 +44,19 @@ public:
   /// @pre can_be_replaced()
   key_digest digest(const cluster_key& key) const { return digest_(key); }
 
-  /// Keeps a key that is offered. @returns whether it is new
+  /// Keeps an offered key. @returns whether it is new
   bool hold(const cluster_key& key);
   /// Whether the key in use is the one that this view names.
   bool fits(const view& v) const;
-  /// Takes the key into use that `v` names. @returns whether it was held
+  /// Starts to use the key that `v` names. @returns whether this peer has it
   bool take_into_use(const view& v);
 
-  /// The key with which a new shoal of ours begins. The view before, `v`, may
-  /// name one that we never got: no member could give it, and all would ask.
+  /// The key with which a new shoal of ours begins. The previous view, `v`, may
+  /// name a key that we never got: then no member could give it, and all would
+  /// ask.
   key_digest to_found_with(const view& v) const;
   key_age age_of(const hello& said) const;
-  /// Says in our hello which keys we use and used.
+  /// Adds to our hello which keys we use and used.
   void describe(hello& own) const;
 
 private:

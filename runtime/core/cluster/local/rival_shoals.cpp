@@ -10,7 +10,7 @@ namespace shoal::core::cluster {
 namespace {
 
 /// Whether no process of the shoal has been in it since before view `number`:
-/// it was as good as gone, and is back.
+/// the shoal was as good as gone, and has returned.
 bool came_back_since(const view& v, epoch number) {
   return std::ranges::all_of(
     v.members, [&](const member& m) { return m.id.incarnation > number; });
@@ -28,7 +28,7 @@ bool rival_shoals::has_usable_key(const contact& c) const {
   return age == key_age::same || age == key_age::newer;
 }
 
-/// What the shoal of `c` says of ours, if it was made in its place.
+/// What the shoal of `c` says about ours, if it replaced ours.
 const superseded_shoal* rival_shoals::supersedes_ours(const contact& c) const {
   if (!c.said || c.said->shoal == s_.current.shoal)
     return nullptr;
@@ -45,7 +45,7 @@ bool rival_shoals::is_superseded_by_ours(const contact& c) const {
               != all.end();
 }
 
-/// Whether the shoal of `c` keeps a job that ours does not know.
+/// Whether the shoal of `c` has a running job that ours does not know.
 bool rival_shoals::runs_what_we_lack(const contact& c) const {
   const auto& jobs = c.said->jobs;
   const auto running = std::min<std::size_t>(c.said->running, jobs.size());
@@ -82,7 +82,7 @@ rival_shoals::best(std::uint64_t attempt) const {
     const key_age age = keys_.age_of(*c.said);
     if (age != key_age::same && age != key_age::newer)
       continue;
-    // One shoal is one choice, however many members the hello of each names.
+    // A shoal counts once, however many contacts belong to it.
     const contact* before = best.second;
     const bool equal =
       before != nullptr && c.said->shoal == before->said->shoal;
@@ -102,7 +102,7 @@ rival_shoals::best(std::uint64_t attempt) const {
 }
 
 verdict rival_shoals::judge(const contact& c) const {
-  // Else those without room would found shoals and dissolve them, for ever.
+  // Otherwise peers that find no room would found and dissolve shoals for ever.
   if (c.said->members + s_.current.members.size() > members_max)
     return verdict::goes_on;
   if (running_jobs(s_.current) > 0 && !may_give_up_jobs(c))

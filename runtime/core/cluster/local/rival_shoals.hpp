@@ -1,11 +1,11 @@
 // runtime/core/cluster/local/rival_shoals.hpp -- other shoals in contact: which
-// could admit us, and whether ours dissolves into one.
+// of them could admit us, and whether ours dissolves into one.
 //
-// Both shoals compare what each says of itself, so that exactly one of them
-// dissolves. A shoal that was made by `recover --force` in place of ours, or
-// that has replaced our cluster key, goes on whatever its size. A shoal with
-// running jobs does not dissolve, unless the other has the same jobs and
-// nobody here has outlived the force.
+// Both shoals compare their hellos, so that exactly one of them dissolves. A
+// shoal made by `recover --force` in place of ours, or one that has replaced
+// our cluster key, goes on whatever its size. A shoal with running jobs does
+// not dissolve, unless the other has the same jobs and no peer here stayed in
+// our shoal throughout the force.
 //
 // Ownership: refers to parts of membership; made for one call.
 #pragma once
@@ -19,7 +19,7 @@
 
 namespace shoal::core::cluster {
 
-/// What becomes of our shoal beside another.
+/// What becomes of our shoal next to another.
 enum class verdict {
   goes_on,     ///< the other one dissolves, as soon as it can
   dissolves,   ///< into the other
@@ -36,20 +36,21 @@ public:
     : s_(s), keys_(keys), former_(former), cluster_(cluster),
       embedded_(embedded) {}
 
-  /// A contact that can admit us to a shoal made in place of ours, or null.
+  /// A contact that can admit us to a shoal that replaced ours, or null.
   const contact* superseding() const;
 
-  /// The contact of another shoal that could best admit us: of a shoal whose
-  /// key replaced ours, else with the same key (K-4). Null if there is none.
-  /// @param attempt of several members of that shoal, another at each
+  /// The contact of another shoal that is the best to ask for admission: in a
+  /// shoal whose key replaced ours, else in one with the same key (K-4). Null
+  /// if there is none.
+  /// @param attempt chooses another member of that shoal at each attempt
   std::pair<peer_id, const contact*> best(std::uint64_t attempt) const;
 
   // About the shoal of a contact that has said hello.
   verdict judge(const contact& c) const;
-  /// Whether our running jobs may end with our shoal: the other was made in its
-  /// place and has the same jobs, and nobody here has outlived that.
+  /// Whether our running jobs may end with our shoal: the other shoal replaced
+  /// it and has the same jobs, and no peer here stayed in ours throughout.
   bool may_give_up_jobs(const contact& c) const;
-  /// Why the two stay apart, for a person; empty if the other can end.
+  /// Why the two shoals stay apart, in words; empty if the other can end.
   std::string why_apart(const contact& c) const;
 
 private:

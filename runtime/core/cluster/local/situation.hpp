@@ -1,5 +1,5 @@
-// runtime/core/cluster/local/situation.hpp -- where this peer stands now: what
-// the parts of membership are told at each call.
+// runtime/core/cluster/local/situation.hpp -- where this peer stands now: the
+// input to every call of a part of membership.
 //
 // Ownership: refers to what membership owns; never kept beyond a call.
 #pragma once

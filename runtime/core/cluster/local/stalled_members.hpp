@@ -1,13 +1,13 @@
 // runtime/core/cluster/local/stalled_members.hpp -- when a member that held up
 // a job may come back.
 //
-// A member that answers but does no work is found by the jobs
-// (core/training/stall_watch.hpp) and expelled by a view. It connects at once
-// and asks to be admitted, since nothing tells a peer that was slow for once
-// from one that always hangs; the latter would hold the job up again and again.
-// So the view counts how often that has happened, and each member of the shoal
-// that would admit the peer waits, from the view on, as long as the count says.
-// Where a job waits for members nobody is kept out.
+// Jobs find a member that answers but does no work
+// (core/training/stall_watch.hpp), and a view expels it. It connects at once
+// and asks to be admitted. Nothing distinguishes a peer that was slow once from
+// one that always hangs and would hold the job up again and again. So the view
+// counts these expulsions. Each member that could admit the peer waits,
+// starting with that view, for a time that grows with the count. While a job
+// waits for members, every peer is admitted.
 #pragma once
 
 #include "runtime/core/random.hpp"
@@ -33,31 +33,32 @@ public:
                   std::vector<assignment> (*plan_jobs)(const view& v))
     : pauses_(pauses), plan_jobs_(plan_jobs) {}
 
-  /// For the views of another shoal, which have numbers of their own.
+  /// Drops all counts: the views of another shoal have numbers of their own.
   void forget() { stalled_.clear(); }
 
-  /// Reads a new view. A member that has just come, or come back, takes the
-  /// peers that it finds out for just expelled.
+  /// Reads a new view. A member that has just joined or come back assumes that
+  /// the peers in its list were expelled just now.
   /// @returns the peers whose pause begins
   std::vector<peer_id> follow(const view& v, nanoseconds now);
 
   bool stays_out(const peer_id& peer, nanoseconds now) const;
-  /// Whether it has been back for `memory`, as far as we know.
+  /// Whether the peer has been back for `memory`, as far as we know.
   bool was_well(const peer_id& peer, nanoseconds now) const;
-  /// How long the view `v` keeps this peer out after an expulsion.
+  /// How long view `v` keeps this peer out after an expulsion.
   nanoseconds pause_of(const view& v, const peer_id& peer) const;
 
 private:
   struct stall {
-    epoch since = 0; ///< the view that has expelled it
+    epoch since = 0; ///< the number of the view that expelled it
     nanoseconds until = 0;
     nanoseconds back_since = time_max; ///< time_max: it is out
   };
 
   stall_pauses pauses_;
   std::vector<assignment> (*plan_jobs_)(const view& v);
-  std::map<peer_id, stall> stalled_; ///< those that the view counts
-  bool jobs_wait_ = false; ///< for members; known while somebody is out so
+  std::map<peer_id, stall> stalled_; ///< peers with a count in the view
+  bool jobs_wait_ = false; ///< a job waits for members; known while a counted
+                           ///< peer is out
 };
 
 /// Whether `planned` has a job that waits for members.
