@@ -1,78 +1,80 @@
 // runtime/core/training/job_core.hpp -- the protocol of one job on one peer.
 //
-// Actions = step(event, now). State is addressed in units: 0 the embedding,
-// 1..blocks the blocks, blocks + 1 the final norm and head; a unit is a fixed
-// list of whole tensors, and a peer holds each at a version {step, made}.
+// Actions = step(event, now). State is addressed in units: unit 0 is the
+// embedding, 1..blocks are the blocks, blocks + 1 is the final norm and head. A
+// unit is a fixed list of whole tensors, and a peer holds each unit at a
+// version {step, made}.
 //
-// A step is a transaction. Participants run its microbatches, or follow those
-// who do: they get the reduced gradients of some units and apply them like
-// their owners, so that the state of a unit is in as many places as the job
-// wants (copy_every is 1). Where that would cost too much, all keep a copy of
-// their units as of every so manieth step, and followers get those meanwhile:
-// copies are of one step everywhere, and older ones are forgotten only once
-// all votes of a step have said that the newer are complete. They begin early
-// enough for copy_every to be the bound on steps that are run again; where they
-// take longer than that allows, votes wait for them. One whose buckets
-// are all there is prepared and votes. With a vote from every participant the
-// step is committed: the norm and loss are sums in a fixed order, the same on
-// all. A peer applies it, then runs the next.
+// A step is a transaction. Participants run its microbatches, or follow peers
+// that do: a follower gets the reduced gradients of some units and applies them
+// as their owners do, so that the state of a unit is in as many places as the
+// job wants (copy_every is 1). Where following every step would cost too much,
+// all keep a copy of their units every `copy_every` steps, and followers get
+// those copies meanwhile. Copies are of the same step everywhere, and older
+// ones are dropped only once all votes of a step have reported that the newer
+// ones are complete. Copies begin early enough that at most copy_every steps
+// are run again; where they take longer than that allows, votes wait for them.
+// A participant with all its buckets reduced is prepared, and votes. A vote
+// from every participant commits the step: norm and loss are sums in a fixed
+// order, the same on all. A peer applies the step, then runs the next.
 //
-// Another assignment (view_changed) halts everything; but where all who take
-// part in the one before still can, they finish the step in progress first, or
-// give that up when it takes twice as long as the step before (job_calm.cpp).
-// When nothing computes
-// any more (halted), each of assignment::sealers sends all others one seal:
-// what it holds. From the same seals all draw the same conclusion: the newest
-// version that for every unit someone holds or can roll forward to. They roll
-// forward, fetch what they lack, and run on. If no version is complete, all
-// restore the newest checkpoint that a sealer's store has, else begin at the
-// origin; what is lost by that is said (lost_state). Restoring takes two steps:
-// each participant gets what it needs of the checkpoint into its own store and
-// verifies it; only when all have said so (restorable) does anybody void what
-// it holds. Another change while this goes on is the same thing again: nothing
-// else recovers.
+// Another assignment (view_changed) halts everything. One exception: if all
+// participants of the former assignment still can take part, they first finish
+// the step in progress, or give it up when it takes twice as long as the step
+// before (job_calm.cpp). When nothing computes any more (halted), each of
+// assignment::sealers sends all others one seal: what it holds. From the same
+// seals all draw the same conclusion: the newest version that, for every unit,
+// some sealer holds or can roll forward to. They roll forward, fetch what they
+// lack, and run on. If no version is complete, all restore the newest
+// checkpoint that a sealer's store has, else begin at the origin; the loss is
+// reported (lost_state). Restoring takes two phases: first each participant
+// gets what it needs of the checkpoint into its own store and verifies it; only
+// when all have reported that (restorable) does any participant void what it
+// holds. If the assignment changes during recovery, recovery starts over in the
+// same way: there is no other path.
 //
-// Seals also say which checkpoint is the newest that was published. If no
-// sealer has it, and going on without it would begin at the origin or run more
-// steps again than a checkpoint interval has, the same first step waits for it:
-// it goes on asking all members, and whoever comes back with it is asked, too. It ends when the
-// patience of any participant does, or a person says so (stop_waiting). The
-// same goes for a checkpoint that turns out to be whole nowhere; where going on
-// without it is cheap, patience is a few rounds. Such a checkpoint is given up:
-// all begin anew, and seals name it from then on, so that the one before is
-// used. A checkpoint of a later step than any sealer knows to be committed is
-// not believed.
+// Seals also name the newest published checkpoint. Perhaps no sealer has it,
+// and going on without it would begin at the origin or run again more steps
+// than a checkpoint interval has. Then the first step waits for it: the job
+// keeps asking all members, also members that return. The wait ends when the
+// patience of any participant does, or when a person asks for that
+// (stop_waiting). The same applies to a checkpoint that turns out to be
+// complete nowhere; where going on without it is cheap, patience is a few
+// rounds. Such a checkpoint is given up: all begin anew, and seals list it from
+// then on, so that the checkpoint before it is used. A checkpoint of a later
+// step than any sealer knows to be committed is ignored.
 //
-// Where the assignment has `arriving` (planning/arrivals.hpp), units come to
-// receivers while steps run. A receiver asks the sources for them, a few at a
-// time, those in the fewest places first. At the next step boundary the source
-// has it copied and sent, and from then on its reduced gradients too; the
-// receiver keeps those until the copy is there, then applies them, step by
-// step, as it hears what has been committed. A unit that falls too far behind
-// starts over. When all are in step, receivers say so with every step:
-// participants stop at a boundary, and once the receivers are at that boundary
-// too, they let the view say so. Nobody waits longer than hold_max: then the
-// run goes on.
+// Where the assignment has `arriving` (planning/arrivals.hpp), units move to
+// receivers while steps run. A receiver asks the sources for units, a few at a
+// time, first those in the fewest places. At the next step boundary the source
+// has the unit copied and sent, and from then on also its reduced gradients.
+// The receiver keeps the gradients until the copy is there, then applies them
+// step by step as it hears which steps are committed. A unit that falls too far
+// behind starts over. When all units are in step, receivers report so with
+// every step. Participants then stop at a boundary, and once the receivers are
+// at that boundary too, they ask for a view that says so. No peer waits longer
+// than hold_max: then the run goes on.
 //
 // Invariants
-// J-1: a peer never votes, applies or runs under an assignment but the one that
-//      it has taken up last, and seals under that one alone.
+// J-1: a peer votes, applies, runs and seals only under the assignment that it
+//      has taken up last.
 // J-2: one seal for each (peer, assignment), made while nothing computes.
-// J-3: versions of committed steps only grow at one peer, unless lost_state
-//      or went_back was said in between; each is reported exactly once, in order
-//      (job_reports.cpp).
-// J-4: state at version v is only ever rolled forward by gradients reduced
-//      under the assignment that v + 1 names as made.
-// J-5: a peer gives up a unit that the assignment does not ask of it only
+// J-3: versions of committed steps only grow at one peer, unless it emits
+//      lost_state or went_back in between; each step is reported exactly once,
+//      in order (job_reports.cpp).
+// J-4: state at version v is only rolled forward by gradients reduced under
+//      the assignment that v + 1 names as made.
+// J-5: a peer drops a unit that the assignment does not require of it only
 //      after a step has been committed under that assignment.
 // J-6: run_step(s) only with all own units at s - 1, and the job's blobs at
-//      the data source; the first step also with them at all keepers.
+//      the data source; the first step also with the blobs at all keepers.
 //
-// Bytes that rot, or an arithmetic that is wrong, show in digests: whoever holds
-// a unit that others hold too hashes it every so many steps, all at the same
-// ones, and its vote says the hash. Where two differ, all begin anew, and seals
-// say the newest ones: most holders are right, or of as many those with the
-// lowest of all, and the others get the unit from them (job_digests.cpp).
+// Digests reveal corrupted bytes and wrong arithmetic. Each peer that holds a
+// unit which others hold too hashes it every digest_every steps, all at the
+// same steps, and reports the hash in its vote. Where two hashes differ, all
+// begin anew, and seals contain the newest hashes. The hash that most holders
+// report counts as right; in a tie, the one from the lowest peer id. The other
+// holders get the unit from these (job_digests.cpp).
 //
 // Messages may be lost while a link is down: seals and votes repeat on tick
 // until answered. Handlers are idempotent.
@@ -93,46 +95,48 @@
 
 namespace shoal::core {
 
-/// What never changes for a job, and who we are.
+/// What never changes for a job, and which peer we are.
 struct job_config {
   job_id job = 0;
   peer_id self{};
   std::uint32_t blocks = 0;
   std::uint32_t microbatches = 0; ///< in one step
   std::uint64_t total_steps = 0;  ///< the last step
-  std::uint64_t origin_step = 0;  ///< of the weights to start from
-  std::uint32_t copies = 1;       ///< places beside the first that state wants
-  /// So many steps in a row that are not finite end the job; > 0.
+  std::uint64_t origin_step = 0;  ///< of the initial weights
+  std::uint32_t copies = 1;       ///< wanted places of state besides the first
+  /// After this many steps in a row that are not finite, the job ends; > 0.
   std::uint32_t max_bad_steps = 10;
   std::uint64_t eval_every = 0;       ///< 0: never; also at origin and end
   std::uint64_t checkpoint_every = 0; ///< see pace; 0: only at the end
   bool checkpoint_at_end = true;
-  /// How long the run waits for a checkpoint whose holders are not here, where
+  /// How long the run waits for a checkpoint whose holders are away, where
   /// going on without it costs more than checkpoint_every steps. Higher: a
-  /// machine may take longer to come back, at the cost of a longer pause where
+  /// machine may take longer to come back, at the cost of a longer pause if
   /// none does.
   nanoseconds checkpoint_patience = 600'000'000'000;
-  /// Of each unit that is in several places, all hash their state every so many
-  /// steps, a unit at a time; 0: never. Higher: what differs is noticed later.
-  /// A parameter has 12 bytes, so 30M of them take 36 ms of a processor at 10
-  /// GB/s: 1.1 ms a step, of at least 300 ms.
+  /// All holders of a unit that is in several places hash its state every
+  /// digest_every steps, one unit at a time; 0: never. Higher: differences are
+  /// noticed later. A parameter has 12 bytes, so a unit of 30M takes 36 ms of
+  /// one processor at 10 GB/s: 1.1 ms a step, of at least 300 ms.
   std::uint64_t digest_every = 32;
-  step_record last;      ///< the newest that an earlier life here has reported
-  std::uint64_t top = 0; ///< the largest step of those, as in seal
+  step_record last;      ///< newest that an earlier process here has reported
+  std::uint64_t top = 0; ///< the largest step among them; see seal
 };
 
-/// What a set of seals leads to: the same on every sealer. See resume.cpp.
+/// The conclusion from a set of seals: the same on every sealer. See
+/// resume.cpp.
 struct resume_decision {
   enum class source : std::uint8_t { live = 1, checkpoint = 2, origin = 3 };
   source from = source::live;
-  state_version version; ///< to run on from
-  step_record record;    ///< of version, if `known`
-  bool known = false;    ///< record holds norm and loss
+  state_version version; ///< where the run goes on
+  step_record record;    ///< of `version`; valid if `known`
+  bool known = false;    ///< `record` holds norm and loss
   checkpoint_ref checkpoint;
   std::vector<peer_id> checkpoint_holders; ///< none: no sealer has it
-  std::uint64_t otherwise = 0; ///< step to go on from without the checkpoint
-  bool costly = false; ///< that is the origin, or more than an interval back
-  std::vector<checkpoint_ref> heard; ///< that are credible; ascending
+  std::uint64_t otherwise = 0; ///< without the checkpoint, the step to go on
+                               ///< from
+  bool costly = false; ///< `otherwise` is the origin, or over an interval back
+  std::vector<checkpoint_ref> heard; ///< the credible ones; ascending
   struct transfer {
     std::uint32_t unit = 0;
     peer_id from{};
@@ -143,21 +147,23 @@ struct resume_decision {
     std::uint32_t unit = 0;
     peer_id at{};
   };
-  std::vector<place_of_unit> in_step;    ///< of what arrives: at the version
-  std::vector<differing_unit> differing; ///< not to be gone on from
+  std::vector<place_of_unit> in_step;    ///< arriving units that are at the
+                                         ///< version
+  std::vector<differing_unit> differing; ///< not used to go on from
   std::optional<state_version> copies;   ///< the newest complete ones
   std::uint64_t last = 0;           ///< newest committed step that a seal knows
   std::uint64_t top = 0;            ///< as in seal
   std::uint32_t lost_unit = 0;      ///< if version.step < last
-  bool stop = false;                ///< drained: nothing runs after the version
-  bool evaluated = false;           ///< the version has been
-  bool checkpointed = false;        ///< and it is in as many stores as wanted
+  bool stop = false;                ///< drained: no step runs after `version`
+  bool evaluated = false;           ///< `version` has been evaluated
+  bool checkpointed = false;        ///< and is in as many stores as wanted
   std::uint64_t checkpoint_lag = 0; ///< the largest that a seal knows
-  std::vector<peer_id> unable;      ///< to write checkpoints; ascending
-  std::vector<checkpoint_ref> given_up; ///< that some seal says so of
+  std::vector<peer_id> unable;      ///< to write checkpoints, by peer;
+                                    ///< ascending
+  std::vector<checkpoint_ref> given_up; ///< in the list of some seal
 };
 
-/// @param interval steps that may be run again rather than wait for a
+/// @param interval steps that the run would rather run again than wait for a
 ///        checkpoint that no sealer has; 0: none
 /// @pre one seal for each of place.sealers
 [[nodiscard]] resume_decision
@@ -165,23 +171,23 @@ decide_resume(const assignment& place, std::uint32_t blocks,
               std::uint64_t origin_step, std::uint64_t interval,
               const std::map<peer_id, seal>& seals);
 
-/// Whether a list has a checkpoint, or one of the same files that was told of
-/// later; not one that has been made again since.
+/// Whether `given_up` has this checkpoint, or one with the same files that was
+/// reported later; not one that was made again since.
 [[nodiscard]] bool is_given_up(const checkpoint_ref& c,
                                const std::vector<checkpoint_ref>& given_up);
 
-/// norm and loss of a step from one vote per participant, bit-equal whatever
-/// the split: the root of the sums in unit and tensor order, each unit
-/// counted once; the mean of the losses in microbatch order.
+/// Norm and loss of a step from one vote per participant, bit-equal whatever
+/// the split: the root of the sums in unit and tensor order, each unit counted
+/// once; the mean of the losses in microbatch order.
 /// @returns nothing if a unit or the losses are missing
 [[nodiscard]] std::optional<step_record>
 tally(const std::vector<const vote*>& votes, std::uint32_t blocks,
       std::uint32_t microbatches);
 
-/// The part of the step's computing phase in which the peers did not compute,
-/// from their votes, in thousandths; the phase ends with the last of them.
-/// Those without a stage do not count. Not the same on all peers after a
-/// resume, and of no effect on anything.
+/// The share of the step's computing phase in which peers did not compute, from
+/// their votes, in thousandths. The phase ends with the last peer that
+/// computes; peers without a stage do not count. It may differ between peers
+/// after a resume, and affects nothing.
 [[nodiscard]] std::uint32_t
 bubble_permille(const std::vector<const vote*>& votes);
 
@@ -191,38 +197,37 @@ public:
 
   [[nodiscard]] job_actions step(const job_input& event, nanoseconds now);
 
-  /// Where the job stands here, for status lines and tests.
+  /// The job's phase on this peer, for status lines and tests.
   enum class phase : std::uint8_t {
     idle,      ///< not a sealer, or no assignment yet
     halting,   ///< waiting for halted
     sealing,   ///< waiting for seals
-    fetching,  ///< until what is restored is in all stores that need it
+    fetching,  ///< until all stores that need the checkpoint have it
     restoring, ///< rolling forward, loading
-    gated,     ///< all here but the job's blobs
+    gated,     ///< ready, except for the job's blobs
     evaluating,
     checkpointing,
     running,  ///< the step's microbatches
     voting,   ///< prepared; waiting for votes
     applying, ///< the optimizer runs
-    holding,  ///< all has arrived: waits for the view that uses it
+    holding,  ///< all has arrived: waiting for the view that uses it
     standby,  ///< not a participant; may hold state
     done,     ///< finished: state kept until the job leaves the view
     over,     ///< the job has left the view
   };
-  /// Of the sub-plan in effect: what its sealers said that they hold, as far as
-  /// it is here.
+  /// The seals received for the assignment in effect: what each sealer holds.
   [[nodiscard]] const std::map<peer_id, seal>& seals() const noexcept {
     return seals_;
   }
   [[nodiscard]] phase now_in() const noexcept { return phase_; }
-  /// Whether it waits for a checkpoint that nobody here has.
+  /// Whether the job waits for a checkpoint that no present peer has.
   [[nodiscard]] bool awaits_checkpoint() const noexcept {
     return phase_ == phase::fetching && absent_;
   }
   [[nodiscard]] std::uint64_t step_in_progress() const noexcept {
     return current_;
   }
-  /// The assignment taken up, and what names it; no digest: none.
+  /// The assignment taken up, and its header; digest 0: none.
   [[nodiscard]] const std::optional<assignment>& place() const noexcept {
     return place_;
   }
@@ -233,16 +238,17 @@ public:
     return held_;
   }
   [[nodiscard]] bool has_blobs() const noexcept { return has_blobs_; }
-  /// Whether it should move: there are others who wait for it, or for whom it
-  /// waits, and no files that take as long as they take.
+  /// Whether something should move here: other peers wait for this one, or this
+  /// one waits for others. False while work on files takes its time.
   [[nodiscard]] bool should_move() const;
-  /// Whether it should, as fast as files do: state comes from disks, or the
-  /// job's data, which somebody has, from others' stores.
+  /// Whether something should move, at the speed of files: state comes from
+  /// disks, or the job's data, which some peer has, comes from other stores.
   [[nodiscard]] bool loads() const;
-  /// Whether a checkpoint that this peer's disk refuses can be had only by
-  /// beginning anew: nothing is to follow it, and others could make it.
+  /// Whether only a new beginning can save a checkpoint that this peer's disk
+  /// refuses: no checkpoint will follow it, and other peers could make it.
   [[nodiscard]] bool should_hand_over() const;
-  /// Another number whenever anything has moved here; repeats do not count.
+  /// A number that changes whenever anything has moved here; repeats do not
+  /// count.
   [[nodiscard]] std::uint64_t mark() const;
   /// Copies kept here, by version.
   [[nodiscard]] const std::map<state_version, std::set<std::uint32_t>>&
@@ -250,7 +256,7 @@ public:
     return copies_;
   }
 
-  /// What arrives here: so many units of all have come.
+  /// Progress of arrivals here: units that have come, and all.
   struct arrival_count {
     std::size_t here = 0;
     std::size_t all = 0;
@@ -258,27 +264,29 @@ public:
   [[nodiscard]] arrival_count arrivals() const noexcept;
 
   static constexpr nanoseconds repeat_after = 500'000'000;
-  /// A step in progress is finished before a calm change for so long at most.
+  /// The longest time that a calm change waits for a step in progress.
   static constexpr nanoseconds finish_max = 60'000'000'000;
-  /// At a boundary, for the view that uses what has arrived: a change of the
-  /// view takes some 0.2 s, 2 s on a machine that is very busy. If none comes,
-  /// the next wait is later.
+  /// The longest wait at a boundary for the view that uses what has arrived: a
+  /// change of the view takes some 0.2 s, 2 s on a very busy machine. If no
+  /// view comes, the run goes on and waits again later.
   static constexpr nanoseconds hold_max = 5'000'000'000;
   static constexpr nanoseconds hold_again_after = 30'000'000'000;
-  /// At the end, for a second store that has the last checkpoint.
+  /// The longest wait at the end for a second store with the last checkpoint.
   static constexpr nanoseconds keep_wait_max = 300'000'000'000;
-  static constexpr std::size_t seals_kept_max = 64; ///< of newer assignments
-  static constexpr std::size_t given_up_max = 8;    ///< checkpoints; the newest
-  static constexpr std::size_t older_max = 8;       ///< likewise, of those held
-  static constexpr std::size_t begun_max = 8;       ///< likewise
-  static constexpr std::size_t heard_max = 8;       ///< likewise
-  /// Rounds in which nobody has the checkpoint whole, a second apart, before it
-  /// is given up where that is cheap, and before people hear of a wait.
+  static constexpr std::size_t seals_kept_max = 64; ///< for newer assignments
+  /// The newest checkpoints that are kept of each kind.
+  static constexpr std::size_t given_up_max = 8;
+  static constexpr std::size_t older_max = 8;
+  static constexpr std::size_t begun_max = 8;
+  static constexpr std::size_t heard_max = 8;
+  /// A checkpoint that no store has complete for this many rounds, a second
+  /// apart, is given up where that is cheap; elsewhere users are told that the
+  /// run waits.
   static constexpr std::uint32_t missing_rounds_max = 3;
   static constexpr std::size_t records_kept_max = 1024;
-  /// Told again at every resume, and more where a seal lacks more.
+  /// Records sent at every resume, at least; more where a seal lacks more.
   static constexpr std::size_t records_told_min = 64;
-  /// Peers asked for steps that were missed here, before they are left out.
+  /// Peers that are asked for missed steps before those steps are left out.
   static constexpr std::uint32_t records_tries_max = 4;
 
 private:
@@ -314,9 +322,9 @@ private:
   void take(const peer_id& from, const checkpoint_published& m);
   void take(const peer_id& from, const drain_request& m);
   void take(const peer_id& from, const have_checkpoint& m);
-  void take(const peer_id&, const shards_written&) {} ///< its checkpointer's
-  void take(const peer_id&, const stall_report&) {}   ///< a stall_watch's
-  void take(const peer_id&, const remark&) {}         ///< for people
+  void take(const peer_id&, const shards_written&) {} ///< for its checkpointer
+  void take(const peer_id&, const stall_report&) {}   ///< for a stall_watch
+  void take(const peer_id&, const remark&) {}         ///< for the log
   void take(const peer_id& from, const arrival_wanted& m);
   void take(const peer_id& from, const arrival_begun& m);
   void take(const peer_id& from, const arrival_complete& m);
@@ -365,7 +373,7 @@ private:
   [[nodiscard]] bool ask_for_next();
   void seal_arrivals();
   void repeat_arrivals();
-  // And at the source, and all who take part.
+  // At the source, and at all participants.
   void serve_arrivals();
   [[nodiscard]] bool hold_for_arrivals();
   [[nodiscard]] bool all_arrived(std::uint64_t step) const;
@@ -434,8 +442,8 @@ private:
   std::vector<peer_id> participants_;
   std::vector<peer_id> sealers_;
   std::vector<peer_id> members_;
-  std::vector<peer_id> former_; ///< members of before, that may come back
-  std::optional<job_event::view_changed> next_; ///< when the step has ended
+  std::vector<peer_id> former_; ///< earlier members that may come back
+  std::optional<job_event::view_changed> next_; ///< after the step
 
   // What is here, and what the shell has been asked to change.
   std::map<std::uint32_t, state_version> held_;
@@ -445,12 +453,12 @@ private:
   std::optional<state_version> applying_;
   std::vector<std::uint32_t> applying_units_;
   std::map<std::uint32_t, state_version> loading_;
-  std::set<std::uint32_t> broken_off_; ///< loads that a halt has ended: memory
+  std::set<std::uint32_t> broken_off_; ///< loads that a halt ended: to release
   std::uint64_t loading_digest_ = 0;
   job_header running_; ///< the assignment of the step in progress
   std::vector<std::uint32_t> running_units_;
 
-  // Digests of what is held, the newest, and the units that others hold too.
+  // The newest digests of the state here; units that other peers hold, too.
   struct hashed_unit {
     state_version version;
     std::uint64_t digest = 0;
@@ -461,39 +469,39 @@ private:
   // Copies.
   std::map<state_version, std::set<std::uint32_t>> copies_; ///< here
   std::optional<state_version> copying_; ///< newest, under this assignment
-  std::set<std::uint32_t> to_copy_;      ///< of those, not here yet
+  std::set<std::uint32_t> to_copy_;      ///< of `copying_`, not here yet
   job_header copying_under_;
-  bool copies_complete_ = false;   ///< of copying_, everywhere
-  std::uint64_t copies_at_ = 0;    ///< step of the newest that are, or resumed
-  std::uint64_t copy_lag_ = 0;     ///< steps that those took; 0: not known
+  bool copies_complete_ = false;   ///< all of copying_, on all peers
+  std::uint64_t copies_at_ = 0;    ///< step of the newest complete, or resumed
+  std::uint64_t copy_lag_ = 0;     ///< steps that those took; 0: unknown
   std::uint64_t uncopied_max_ = 0; ///< votes for later steps wait for copies
-  std::optional<job_event::prepared> late_; ///< waits for copies
+  std::optional<job_event::prepared> late_; ///< held back until copies are here
 
   // Arrivals here: one unit each.
   struct incoming {
     enum class state : std::uint8_t { idle, asked, copying, following, left };
     peer_id from{};
-    std::uint32_t places = 0; ///< that hold it, as the assignment began
+    std::uint32_t places = 0; ///< holders when the assignment began
     state now = state::idle;
     std::uint32_t attempt = 0;
-    state_version begun;               ///< of the copy
-    std::set<std::uint64_t> gradients; ///< kept aside, of steps to come
+    state_version begun;               ///< version of the copy
+    std::set<std::uint64_t> gradients; ///< kept for later steps
     bool applying = false;
-    bool behind = false; ///< starts over, when what the shell does has ended
+    bool behind = false; ///< starts over when the shell is done with it
   };
   std::map<std::uint32_t, incoming> incoming_;
   job_header incoming_under_;
-  std::map<std::uint64_t, double> norms_; ///< of its steps, the newest
+  std::map<std::uint64_t, double> norms_; ///< by step: the newest
   std::uint64_t complete_said_ = 0;       ///< step + 1
   nanoseconds arrivals_repeated_ = 0;
-  // Arrivals from here, and what is known of all.
+  // Arrivals from here, and progress of all of them.
   struct outgoing {
     std::uint32_t attempt = 0;
     bool wanted = false;
     state_version begun;
   };
   std::map<std::pair<peer_id, std::uint32_t>, outgoing> outgoing_;
-  std::map<peer_id, std::uint64_t> arrived_at_; ///< step
+  std::map<peer_id, std::uint64_t> arrived_at_; ///< step, by receiver
   bool arrived_said_ = false;
   nanoseconds held_since_ = 0;
   nanoseconds hold_not_before_ = 0;
@@ -502,13 +510,13 @@ private:
   std::map<peer_id, seal> seals_;
   std::map<peer_id, seal> later_; ///< of newer assignments
   std::optional<resume_decision> decision_;
-  std::set<peer_id> restorable_; ///< whose stores have what they restore
+  std::set<peer_id> restorable_; ///< peers that can restore what they need
   std::uint32_t missing_rounds_ = 0;
-  /// A checkpoint that is waited for, kept over assignments.
+  /// A checkpoint that the job waits for, kept across assignments.
   checkpoint_ref awaited_;
   nanoseconds awaited_since_ = 0;
   bool awaited_said_ = false;
-  bool absent_ = false; ///< nobody who is here has it whole
+  bool absent_ = false; ///< no present peer has all of it
 
   // The step in progress.
   std::uint64_t current_ = 0;
@@ -517,43 +525,43 @@ private:
   bool eval_settled_ = false;   ///< for the state at current_ - 1
   bool checkpoint_settled_ = false;
   bool checkpoint_again_ = false; ///< of the state to resume at
-  bool unable_here_ = false;      ///< to write, as of the last halt
-  std::vector<peer_id> unable_;   ///< likewise, all, as agreed
-  /// Of checkpoints begun under this assignment, by step, the newest: who had
-  /// no part in them.
+  bool unable_here_ = false;      ///< to write checkpoints, as of the last halt
+  std::vector<peer_id> unable_;   ///< the same of all peers, as agreed
+  /// For the newest checkpoints begun under this assignment, by step: the peers
+  /// that had no part in them.
   std::map<std::uint64_t, std::vector<peer_id>> left_out_;
   peer_id publisher_{};        ///< of the newest of those
-  std::set<peer_id> refusing_; ///< to keep them; likewise
+  std::set<peer_id> refusing_; ///< peers that refuse to keep it
   checkpoint_pace pace_{0};
-  bool slow_said_ = false;            ///< once in a life
-  std::uint64_t checkpoint_told_ = 0; ///< step + 1, under this assignment
-  std::uint64_t kept_ = 0;            ///< likewise: in a second store
+  bool slow_said_ = false;            ///< checkpoints_slow was emitted
+  std::uint64_t checkpoint_told_ = 0; ///< newest step + 1 known here
+  std::uint64_t kept_ = 0;            ///< newest step + 1 in a second store
   nanoseconds done_since_ = 0;
   nanoseconds repeated_ = 0;
   nanoseconds step_began_ = 0;
-  nanoseconds step_took_ = 0; ///< the newest that was committed; 0: none
+  nanoseconds step_took_ = 0; ///< of the newest committed step; 0: none
 
   // History.
   step_record last_;   ///< the newest known
-  state_version told_; ///< and the newest reported here
+  state_version told_; ///< the newest reported here
   std::map<std::pair<epoch, std::uint64_t>, std::pair<step_record, progress>>
-    ahead_; ///< known, not reported yet: some before them were missed
-  std::uint32_t records_asked_ = 0; ///< peers, for those
+    ahead_; ///< known but not reported yet: some steps before them were missed
+  std::uint32_t records_asked_ = 0; ///< peers asked for the missed steps
   nanoseconds records_asked_at_ = 0;
   state_version resumed_; ///< at the last adoption,
-  epoch resumed_in_ = 0;  ///< and its assignment
-  std::uint64_t top_ = 0; ///< as in seal
+  epoch resumed_in_ = 0;  ///< the assignment of that
+  std::uint64_t top_ = 0; ///< see seal
   std::vector<step_record> records_;
-  std::uint64_t stop_step_ = 0; ///< drained: neither it nor later; 0: not
+  std::uint64_t stop_step_ = 0; ///< drained: first step not to run; 0: none
   std::uint64_t evaluated_ = 0; ///< newest step + 1 evaluated
   eval_result last_eval_;
-  /// The newest that were published, and who has them, as far as told here.
+  /// The newest published checkpoints, and their holders, as far as known here.
   std::map<checkpoint_ref, std::set<peer_id>> heard_;
   checkpoint_ref checkpoint_;      ///< the newest held here
-  std::set<checkpoint_ref> older_; ///< held too
+  std::set<checkpoint_ref> older_; ///< also held
   std::vector<checkpoint_ref> given_up_;
   checkpoint_published last_checkpoint_;
-  peer_id published_by_{}; ///< who has said that
+  peer_id published_by_{}; ///< the peer that reported checkpoint_
   bool drain_ = false;
   bool finished_ = false;
 
@@ -564,7 +572,7 @@ private:
   std::map<peer_id, bool> blobs_at_;
 };
 
-/// "running", "waiting for data": for people, traces and flight records.
+/// "running", "waiting for data": for users, traces and flight records.
 [[nodiscard]] const char* to_text(job_core::phase p);
 
 } // namespace shoal::core

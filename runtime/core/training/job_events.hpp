@@ -1,8 +1,8 @@
-// runtime/core/training/job_events.hpp -- what a job_core hears and asks for.
+// runtime/core/training/job_events.hpp -- input and output of a job_core.
 //
-// Events come from the job's shell on this peer, actions go to it, in order.
-// An event that answers an action carries the digest of its assignment: under
-// another one it has no effect.
+// Events come from the job's shell on this peer; actions go to it, in order. An
+// event that answers an action carries the digest of that action's assignment:
+// under another assignment it has no effect.
 //
 // Threads: plain data.
 #pragma once
@@ -23,7 +23,7 @@ enum class stop_reason : std::uint8_t {
   diverged = 3, ///< too many steps in a row were not finite
 };
 
-/// A peer whose unit, as of a step, was not what it is elsewhere.
+/// A peer that, as of a step, held other bytes of a unit than other holders.
 struct differing_unit {
   std::uint32_t unit = 0;
   std::uint64_t step = 0;
@@ -39,34 +39,34 @@ namespace job_event {
 struct view_changed {
   epoch number = 0;
   std::optional<assignment> place;
-  std::vector<peer_id> members; ///< of the view, witnesses included
-  bool calm = false; ///< undisturbed() says so of the assignment before
+  std::vector<peer_id> members; ///< of the view, including witnesses
+  bool calm = false; ///< undisturbed() holds for the former assignment
   std::vector<peer_id> former{}; ///< members that may come back
 };
-/// Answers action halt: nothing computes, sends or receives any more, and an
-/// apply or load that had begun is complete and reported, or never happened.
+/// Answers action halt: nothing computes, sends or receives any more. An apply
+/// or load that had begun has completed and been reported, or has not happened.
 struct halted {
   std::uint64_t digest = 0; ///< as in the action
-  bool unable = false;      ///< as in seal
+  bool unable = false;      ///< see seal
 };
-/// All own buckets of the step are reduced and kept, those followed too.
+/// All our buckets of the step are reduced and kept, also those that we follow.
 struct prepared {
   std::uint64_t digest = 0;
   std::uint64_t step = 0;
   std::vector<unit_sums> units; ///< of all units held
   std::vector<double> losses;   ///< of all microbatches, if we hold the head
-  std::vector<std::uint64_t> samples; ///< likewise
-  nanoseconds busy = 0;               ///< as in vote
+  std::vector<std::uint64_t> samples; ///< also only then
+  nanoseconds busy = 0;               ///< see vote
   nanoseconds elapsed = 0;
-  bool writing = false;               ///< likewise
-  bool unable = false;                ///< likewise
-  std::vector<unit_digest> digests{}; ///< as asked for
+  bool writing = false;               ///< see vote
+  bool unable = false;                ///< see vote
+  std::vector<unit_digest> digests{}; ///< those that run_step asked for
 };
 /// Answers action apply.
 struct applied {
   std::uint64_t step = 0;
 };
-/// A unit is here: answers fetch_unit, initialise_unit, restore_unit and
+/// A unit is here: the answer to fetch_unit, initialise_unit, restore_unit and
 /// revert_unit.
 struct loaded {
   std::uint64_t digest = 0;
@@ -80,14 +80,14 @@ struct evaluated {
   double loss = 0;
   std::uint64_t tokens = 0;
 };
-/// Answers run_checkpoint: what it saves is copied, the state may change.
+/// Answers run_checkpoint: the state to save is copied and may now change.
 struct snapshot_taken {
   std::uint64_t digest = 0;
   std::uint64_t step = 0;
 };
-/// At its publisher, while the run goes on: a checkpoint is complete in the
-/// store, or could not be written. The last one is tried until it can: then
-/// another such event follows.
+/// At the publisher, while the run goes on: a checkpoint is complete in the
+/// store, or could not be written. The last checkpoint is retried until it is
+/// complete: then another such event follows.
 struct checkpointed {
   std::uint64_t digest = 0;
   std::uint64_t step = 0;
@@ -96,7 +96,7 @@ struct checkpointed {
   std::uint64_t bytes = 0;
   std::string why;
   bool trying = false;
-  peer_id refused{}; ///< as in checkpoint_published
+  peer_id refused{}; ///< see checkpoint_published
 };
 /// A copy of a unit is here: answers take_copies, once for each unit.
 struct copied {
@@ -104,13 +104,14 @@ struct copied {
   state_version version;
   std::uint32_t unit = 0;
 };
-/// The copy of a unit that arrives is here, as of `step`: answers receive_unit.
+/// The copy of an arriving unit is here, as of `step`: answers receive_unit.
 struct arrival_copied {
   std::uint64_t digest = 0;
   std::uint32_t unit = 0;
   std::uint64_t step = 0;
 };
-/// The reduced gradients of a step of such a unit are here, kept aside.
+/// The reduced gradients of a step of an arriving unit are here, kept for
+/// later.
 struct arrival_reduced {
   std::uint64_t digest = 0;
   std::uint32_t unit = 0;
@@ -122,45 +123,45 @@ struct arrival_applied {
   std::uint32_t unit = 0;
   std::uint64_t step = 0;
 };
-/// The own store has all of this checkpoint (fetched, or found at start).
+/// Our store has all of this checkpoint (fetched, or found at start).
 struct checkpoint_held {
   checkpoint_ref checkpoint;
 };
-/// It has it no longer.
+/// Our store no longer has it.
 struct checkpoint_dropped {
   checkpoint_ref checkpoint;
 };
-/// The own disk refuses a checkpoint that is to be kept here; it is tried on.
+/// Our disk refuses a checkpoint that we are to keep; the shell keeps trying.
 struct keep_refused {
   checkpoint_ref checkpoint;
 };
-/// It was published once: a log of this peer says so.
+/// It was published once, according to a log of this peer.
 struct checkpoint_heard {
   checkpoint_ref checkpoint;
 };
-/// Answers fetch_checkpoint: all that was asked for is in the own store,
-/// verified.
+/// Answers fetch_checkpoint: our store has all that was asked for, verified.
 struct checkpoint_fetched {
   std::uint64_t digest = 0;
   checkpoint_ref checkpoint;
 };
-/// All members were asked, and together they have no whole copy of what was
-/// asked for of the checkpoint. Once for each round; the shell goes on asking.
+/// All members were asked, and together they have no complete copy of what was
+/// asked for. Once in each round; the shell keeps asking.
 struct checkpoint_missing {
   std::uint64_t digest = 0;
   checkpoint_ref checkpoint;
 };
-/// Somebody here asks the job to go on without the checkpoint it waits for.
+/// A user of this peer asks the job to go on without the checkpoint that it
+/// waits for.
 struct stop_waiting {};
-/// The own store has all blobs of the job.
+/// Our store has all blobs of the job.
 struct blobs_held {};
-/// Somebody here asks to stop after the step in progress.
+/// A user of this peer asks the job to stop after the step in progress.
 struct drain {};
 struct received {
   peer_id from{};
   job_message message;
 };
-/// From time to time (every 200 ms): repeats what may have been lost.
+/// Comes every 200 ms: repeats messages that may have been lost.
 struct tick {};
 
 } // namespace job_event
@@ -186,45 +187,45 @@ struct halt {
   std::uint64_t digest = 0; ///< of the new assignment; 0: the job is over
 };
 struct send {
-  peer_id to{}; ///< never ourselves
+  peer_id to{}; ///< never this peer
   job_message message;
 };
-/// The seals are in: the assignment takes effect here, resuming at `from`.
-/// Wire up actors and links. Non-participants that hold state get it too.
+/// All seals are here: the assignment takes effect, resuming at `from`. Connect
+/// actors and links. Non-participants that hold state get this action too.
 struct adopt {
   std::uint64_t digest = 0;
   assignment place;
   state_version from;
-  std::vector<std::uint32_t> units; ///< that we hold; empty: none
+  std::vector<std::uint32_t> units; ///< units that we hold; empty: none
 };
-/// Make these units (all at step - 1, gradients reduced and kept, if need be
-/// those of an arrival kept aside) those of `step`; answer applied. Not to be
+/// Bring these units to `step`; answer applied. All are at step - 1, with their
+/// gradients reduced and kept, perhaps as those of an arrival. Must not be
 /// interrupted.
 struct apply {
   std::uint64_t step = 0;
-  double grad_norm = 0; ///< before clipping; NaN: the units stay as they are
+  double grad_norm = 0; ///< before clipping; NaN: the units do not change
   std::vector<std::uint32_t> units;
 };
 /// Get a unit's state at `step` from a peer that has been told to serve it.
-/// Here, in initialise_unit and restore_unit: what was held of the unit is void
-/// from now on.
+/// With this action, initialise_unit or restore_unit the unit's former state
+/// becomes void.
 struct fetch_unit {
   std::uint64_t digest = 0;
   std::uint32_t unit = 0;
   std::uint64_t step = 0;
   peer_id from{};
 };
-/// Send a unit's state, which we hold at `step`, to a peer that fetches it.
-/// It does not change before the peer has it.
+/// Send a unit's state, which we hold at `step`, to a peer that fetches it. The
+/// state does not change until the peer has it.
 struct serve_unit {
   std::uint64_t digest = 0;
   std::uint32_t unit = 0;
   std::uint64_t step = 0;
   peer_id to{};
-  std::optional<state_version> copy; ///< from the copy of this version
+  std::optional<state_version> copy; ///< serve the copy of this version
 };
-/// Keep copies of the own units, all at `version`, and send them to those who
-/// follow them; get those of the units that we follow. The run goes on
+/// Keep copies of our units, all at `version`, and send them to their
+/// followers; get copies of the units that we follow. The run goes on
 /// meanwhile. Answer copied for each unit.
 struct take_copies {
   std::uint64_t digest = 0;
@@ -232,10 +233,11 @@ struct take_copies {
   std::vector<std::uint32_t> own;
   std::vector<std::uint32_t> followed;
 };
-/// A unit arrives, all in the background: get its state at `version`, if
-/// `copy`, else go on from what is held; answer arrival_copied. And get its
-/// reduced gradients of each later step, arrival_backlog_max at once; answer
-/// arrival_reduced for each. What was asked for of the unit before is void.
+/// A unit arrives, all in the background. If `copy`, get its state at `version`
+/// and answer arrival_copied; else go on from what we hold. Also get its
+/// reduced gradients of each later step, at most arrival_backlog_max at a time,
+/// and answer arrival_reduced for each. Earlier requests for the unit become
+/// void.
 struct receive_unit {
   std::uint64_t digest = 0;
   std::uint32_t unit = 0;
@@ -243,42 +245,43 @@ struct receive_unit {
   peer_id from{};
   bool copy = true;
 };
-/// Send such a unit: a copy of it as it is now, if `copy`, and its reduced
-/// gradients of each later step until too many wait to be sent.
+/// Send an arriving unit: if `copy`, a copy of its present state; also its
+/// reduced gradients of each later step until too many wait to be sent.
 struct send_unit {
   std::uint64_t digest = 0;
   std::uint32_t unit = 0;
   state_version version;
   peer_id to{};
   bool copy = true;
-  bool paced = false; ///< the copy: steps must not take longer (arrivals.hpp)
+  bool paced = false; ///< send the copy without delaying steps (arrivals.hpp)
 };
-/// Make such a unit that of `step`, by the gradients that are kept aside;
-/// answer arrival_applied. Not to be interrupted.
+/// Bring an arriving unit to `step` with the gradients kept for it; answer
+/// arrival_applied. Must not be interrupted.
 struct apply_arrived {
   std::uint64_t digest = 0;
   std::uint32_t unit = 0;
   std::uint64_t step = 0;
-  double grad_norm = 0; ///< before clipping; NaN: the unit stays as it is
+  double grad_norm = 0; ///< before clipping; NaN: the unit does not change
 };
-/// All that arrives under the assignment is there: let a view say so.
+/// All state that arrives under the assignment is here: ask for a view that
+/// says so.
 struct arrivals_complete {
   epoch since = 0;
 };
-/// Make a unit's state what its copy is.
+/// Replace a unit's state by its copy.
 struct revert_unit {
   std::uint64_t digest = 0;
   std::uint32_t unit = 0;
   state_version version;
 };
-/// Forget all copies but those of these versions, two at most.
+/// Drop all copies except those of these versions, at most two.
 struct drop_copies {
   std::vector<state_version> keep;
 };
-/// Get what these units are restored from into the own store and verify it:
-/// first from `holders`, then from all members, again and again until it is
-/// there (checkpoint_fetched); say so of each round in vain
-/// (checkpoint_missing). What is held stays valid meanwhile.
+/// Get what these units are restored from into our store and verify it. Ask
+/// first `holders`, then all members, again and again until it is here
+/// (checkpoint_fetched); report each unsuccessful round (checkpoint_missing).
+/// Our state stays valid meanwhile.
 struct fetch_checkpoint {
   std::uint64_t digest = 0;
   checkpoint_ref checkpoint;
@@ -290,20 +293,20 @@ struct initialise_unit {
   std::uint64_t digest = 0;
   std::uint32_t unit = 0;
 };
-/// Load a unit's state from a checkpoint, after fetch_checkpoint; `holders` have
-/// it in their stores.
+/// Load a unit's state from a checkpoint, after fetch_checkpoint; the stores of
+/// `holders` have it.
 struct restore_unit {
   std::uint64_t digest = 0;
   std::uint32_t unit = 0;
   checkpoint_ref checkpoint;
   std::vector<peer_id> holders;
 };
-/// Forget these units.
+/// Drop these units.
 struct release {
   std::vector<std::uint32_t> units;
 };
 /// Run the microbatches of a step; answer prepared, with the digests of these
-/// units as they are now.
+/// units before the step.
 struct run_step {
   std::uint64_t digest = 0;
   std::uint64_t step = 0;
@@ -314,115 +317,120 @@ struct run_eval {
   std::uint64_t digest = 0;
   std::uint64_t step = 0;
 };
-/// Write a checkpoint of `step`; answer snapshot_taken. `last`: nothing
-/// follows that could be saved instead.
+/// Write a checkpoint of `step`; answer snapshot_taken. `last`: no later step
+/// could be saved instead.
 struct run_checkpoint {
   std::uint64_t digest = 0;
   std::uint64_t step = 0;
   bool last = false;
-  std::vector<peer_id> unable; ///< to write, as votes have said; ascending
+  std::vector<peer_id> unable; ///< peers whose votes say that they cannot
+                               ///< write; ascending
   peer_id publisher{};
 };
-/// A committed step, after all those before it (job_reports.cpp): to the log.
+/// A committed step, after all those before it (job_reports.cpp): goes to the
+/// log.
 struct step_known {
   step_record record;
-  step_time took;                    ///< as the reporter said; 0 if not from it
-  std::uint32_t bubble_permille = 0; ///< as measured; 0: not known, or none
+  step_time took;                    ///< as the reporter measured; 0 if not
+                                     ///< from it
+  std::uint32_t bubble_permille = 0; ///< as measured; 0: unknown, or none
 };
-/// A step is committed, whether or not its turn in the log has come. `publish`:
-/// we tell it, maybe once more, as `progress` under `on`, with what is measured
-/// here, to every other member of the view.
+/// A step is committed, perhaps before its turn in the log. `publish`: send it,
+/// perhaps again, as `progress` under `on` and with what is measured here, to
+/// every other member of the view.
 struct committed {
   step_record record;
   bool publish = false;
   job_header on;
 };
-/// The result of an evaluation, ours or from the evaluator: to the log.
+/// The result of an evaluation, ours or the evaluator's: goes to the log.
 struct eval_known {
   eval_result result;
 };
-/// A checkpoint exists, ours or another's: to the log.
+/// A checkpoint exists, ours or another peer's: goes to the log.
 struct checkpoint_known {
   checkpoint_ref checkpoint;
   peer_id at{};
   std::uint64_t bytes = 0;
-  std::vector<peer_id> unable; ///< had no part in it; ascending
+  std::vector<peer_id> unable; ///< peers that had no part in it; ascending
 };
-/// A checkpoint could not be written there: to the log, once for each peer.
+/// That peer could not write a checkpoint: goes to the log, once for each peer.
 struct checkpoint_failed {
   std::uint64_t step = 0;
   peer_id at{};
   std::string why;
-  bool trying = false; ///< it tries on
-  bool others = false; ///< then: until others have taken over
+  bool trying = false; ///< it keeps trying
+  bool others = false; ///< until other peers have taken over
 };
-/// The disk cannot keep up with checkpoints: more steps than they are apart
-/// would be lost if all died. Once; the run goes on.
+/// The disk cannot keep up with checkpoints: if all peers died, more steps than
+/// the interval would be lost. Once; the run goes on.
 struct checkpoints_slow {
   std::uint64_t step = 0;
-  std::uint64_t lag = 0; ///< steps that one takes
+  std::uint64_t lag = 0; ///< steps that one checkpoint takes
 };
-/// We are a keeper: fetch this checkpoint, then say checkpoint_held.
+/// We are a keeper: fetch this checkpoint, then answer checkpoint_held.
 struct keep_checkpoint {
   checkpoint_ref checkpoint;
   peer_id at{};
 };
-/// Nobody has a whole copy of this checkpoint: it is of no use. Once.
+/// No peer has a complete copy of this checkpoint: it is useless. Once.
 struct checkpoint_given_up {
   checkpoint_ref checkpoint;
 };
-/// The peers that hold the newest checkpoint are not here, and going on without
-/// it would cost more steps than the interval: the run waits for them. Once for
-/// each checkpoint.
+/// The holders of the newest checkpoint are away, and going on without it would
+/// cost more steps than the interval: the run waits for them. Once for each
+/// checkpoint.
 struct checkpoint_awaited {
   checkpoint_ref checkpoint;
   std::vector<peer_id> holders; ///< as far as known here
   std::uint64_t last = 0;       ///< largest committed step known
-  std::uint64_t otherwise = 0;  ///< step to go on from without it
-  nanoseconds patience = 0;     ///< until the run goes on without it
+  std::uint64_t otherwise = 0;  ///< without the checkpoint, the step to go on
+                                ///< from
+  nanoseconds patience = 0;     ///< after this time the run goes on without it
 };
-/// Let a view begin the assignment anew.
+/// Ask for a view that begins the assignment anew.
 struct begin_anew {
   epoch since = 0;
 };
-/// Committed steps are lost: no peer holds `unit` as of `last`; the run goes
-/// on at `resume`. Of the steps reported here those up to `kept` stay: `resume`
-/// or, where that one is still to be reported, the one before.
+/// Committed steps are lost: no peer holds `unit` as of `last`; the run goes on
+/// at `resume`. Of the steps reported here, those up to `kept` stay. `kept` is
+/// `resume`, or the step before if `resume` is still to be reported.
 struct lost_state {
   std::uint32_t unit = 0; ///< the first such unit
   std::uint64_t last = 0;
   std::uint64_t resume = 0;
   std::uint64_t kept = 0;
 };
-/// The same for a peer that was not asked: others have lost state, and said so.
-/// Steps reported here after `kept`, up to `last`, are run again.
+/// The same for a peer that was not a sealer: the others have lost state and
+/// reported so. Steps reported here after `kept`, up to `last`, are run again.
 struct went_back {
   std::uint64_t last = 0;
   std::uint64_t kept = 0;
 };
-/// Holders of one version of a unit have had other bytes: those named here get
-/// it anew from the others.
+/// Holders of one version of a unit had different bytes: the peers named here
+/// get the unit again from the others.
 struct state_differs {
   std::vector<differing_unit> units; ///< not empty
 };
-/// Get the job's blobs into the own store, then say blobs_held.
+/// Get the job's blobs into our store, then answer blobs_held.
 struct get_blobs {
   std::vector<peer_id> holders;
 };
-/// For people: what the job waits for.
+/// What the job waits for, to show to users.
 struct waiting {
   std::string why;
   bool for_data = false; ///< no member has the job's data
 };
-/// The run ended after `step`, its last evaluation and checkpoint done and the
-/// checkpoint in two stores where there are two keepers. Once for each
-/// assignment: whoever reports then ends the job.
+/// The run ended after `step`: its last evaluation and checkpoint are done, and
+/// the checkpoint is in two stores if there are two keepers. Once for each
+/// assignment; the reporter then ends the job.
 struct finished {
   std::uint64_t step = 0;
   stop_reason reason = stop_reason::completed;
   epoch since = 0; ///< of the assignment
 };
-/// The job has left the view, and nothing of it computes here: drop it all.
+/// The job has left the view, and nothing of it computes here: release
+/// everything.
 struct ended {};
 
 } // namespace job_action

@@ -1,13 +1,13 @@
-// runtime/core/training/job_messages.hpp -- what peers of one job tell each
-// other: control only, small and flat.
+// runtime/core/training/job_messages.hpp -- messages between peers of one job:
+// control only, small and flat.
 //
-// Every message names its job and the assignment it was made under (digest,
-// and `since`, the epoch that made it). Under another assignment it has no
-// effect, except `progress`, which is history, and a `seal` or `have_blobs`
-// for a newer one, which waits until our view catches up.
+// Every message names its job and the assignment it was made under (digest, and
+// `since`, the epoch that made it). Under another assignment it has no effect.
+// The exceptions: `progress`, which is history, and a `seal` or `have_blobs`
+// for a newer assignment, which waits until our view catches up.
 //
-// Limits: below each message stand its fields (fields.hpp); the codec refuses
-// what exceeds them.
+// Limits: each message is followed by its fields (fields.hpp); the codec
+// refuses what exceeds them.
 #pragma once
 
 #include "runtime/core/ids.hpp"
@@ -30,10 +30,10 @@ inline constexpr std::size_t job_tensors_max = 65536; ///< in one vote
 inline constexpr std::size_t job_microbatches_max = 65536;
 inline constexpr std::size_t job_tensors_per_unit_max = 1024;
 inline constexpr std::size_t job_copies_max = 4 * job_units_max;
-/// A unit that arrives is begun so often at most; then it is left to the halt.
+/// The most attempts at an arriving unit; after them it is left to the halt.
 inline constexpr std::uint32_t arrival_tries_max = 3;
 
-/// Whether each unit is listed once, in their order.
+/// Whether each unit is listed once, in order.
 template <class Unit>
 bool is_by_unit(const std::vector<Unit>& list) {
   return std::ranges::adjacent_find(list, std::ranges::greater_equal{},
@@ -54,8 +54,9 @@ void fields(auto& v, of<job_header> auto& x) {
   v("since", x.since, at_most(epoch_max));
 }
 
-/// State at a step, made under the assignment of that epoch. Steps that are
-/// run again after a loss get a later epoch: equal versions, equal bits.
+/// The step of a state, and the epoch of the assignment that made it. Steps
+/// that are run again after a loss get a later epoch: equal versions have equal
+/// bits.
 struct state_version {
   std::uint64_t step = 0;
   epoch made = 0; ///< assignment::since
@@ -66,8 +67,9 @@ void fields(auto& v, of<state_version> auto& x) {
   v("made", x.made, at_most(epoch_max));
 }
 
-/// Of two committed steps the one of greater age is the newer: what a later
-/// assignment has committed is, even if a loss has set the steps back.
+/// Of two committed steps the one with the greater age is newer: a step
+/// committed under a later assignment counts as newer, even if its number is
+/// lower after a loss.
 constexpr std::pair<epoch, std::uint64_t> age(const state_version& v) {
   return {v.made, v.step};
 }
@@ -95,27 +97,30 @@ void fields(auto& v, of<unit_digest> auto& x) {
   v("digest", x.digest);
 }
 
-/// "All my buckets of this step are reduced": the commit vote. To all
-/// participants. Participants of one unit send equal sums.
+/// Sent to all participants when all buckets of this step are reduced here: the
+/// commit vote. Participants that share a unit send equal sums.
 struct vote {
   job_header on;
   std::uint64_t step = 0;
   std::vector<unit_sums> units;
-  std::vector<double> losses; ///< of all microbatches; heads and followers
+  std::vector<double> losses; ///< of all microbatches; sent by heads and
+                              ///< followers
   bool drain = false;         ///< stop after this step
-  bool again = false;         ///< a repeat: answer with yours if you have it
-  nanoseconds busy = 0;       ///< computing, of `elapsed`
+  bool again = false;         ///< a repeat: answer with your vote if you have
+                              ///< it
+  nanoseconds busy = 0;       ///< time spent computing, part of `elapsed`
   nanoseconds elapsed = 0;  ///< from the step's begin to the last item computed
-  std::uint64_t copied = 0; ///< step + 1 of the newest copies that all are here
+  std::uint64_t copied = 0; ///< step + 1 of the newest copies that are complete
+                            ///< here
   std::vector<std::uint64_t>
-    samples;            ///< with losses: their digests (ledger.hpp)
+    samples;            ///< sent with losses: their digests (ledger.hpp)
   bool writing = false; ///< the sender still writes its part of a checkpoint
-  bool unable = false;  ///< its disk refuses them: let another holder write
-  std::uint64_t checkpoint_lag = 0;   ///< from who publishes them; 0: not known
+  bool unable = false;  ///< its disk refuses them: another holder is to write
+  std::uint64_t checkpoint_lag = 0;   ///< from the publisher; 0: unknown
   std::vector<unit_digest> digests{}; ///< of some units, as the step began
   friend bool operator==(const vote&, const vote&) = default;
 };
-/// Of all its units.
+/// Tensors of all its units.
 [[nodiscard]] std::size_t tensors(const vote& v);
 void fields(auto& v, of<vote> auto& x) {
   v("on", x.on);
@@ -136,7 +141,7 @@ void fields(auto& v, of<vote> auto& x) {
          [&] { return tensors(x) <= job_tensors_max; });
 }
 
-/// More than any job may ask for in a row.
+/// The most bad steps in a row that a job may allow.
 inline constexpr std::uint32_t bad_steps_max = 1'000'000;
 
 /// A committed step.
@@ -146,11 +151,12 @@ struct step_record {
   double grad_norm = 0;
   std::uint32_t replicas = 0; ///< of the assignment that ran it
   std::uint32_t stages = 0;
-  std::uint64_t data = 0; ///< digest of the samples it used; 0: not known
-  /// Steps in a row, up to this one, whose loss or norm was not finite: each
-  /// counts as a step, and leaves the state as it was. 0: this one was applied.
+  std::uint64_t data = 0; ///< digest of the samples it used; 0: unknown
+  /// Number of steps in a row, up to this one, with a loss or norm that is not
+  /// finite. Each counts as a step and leaves the state unchanged. 0: this one
+  /// was applied.
   std::uint32_t bad = 0;
-  /// To the bit: a loss that is not a number is equal to itself.
+  /// Compares bits: a loss that is NaN equals itself.
   friend bool operator==(const step_record& a, const step_record& b) {
     const auto all = [](const step_record& r) {
       return std::tuple(r.version, std::bit_cast<std::uint64_t>(r.loss),
@@ -170,15 +176,15 @@ void fields(auto& v, of<step_record> auto& x) {
   v("bad", x.bad, at_most(bad_steps_max));
 }
 
-/// The norm that the step is applied with; NaN: the state stays as it was.
+/// The norm that the step is applied with; NaN: the state does not change.
 [[nodiscard]] double applied_norm(const step_record& r);
 
 struct held_unit {
   std::uint32_t unit = 0;
   state_version applied;
-  bool prepared = false; ///< the reduced gradients of seal::prepared are held
-  /// What it was at a step before, or at this one: the newest that was hashed.
-  /// A zero `made`: none was.
+  bool prepared = false; ///< the reduced gradients of seal::prepared are here
+  /// The newest version of the unit that was hashed here, this one or an
+  /// earlier one. A zero `made`: none.
   state_version hashed{};
   std::uint64_t digest = 0;
   friend bool operator==(const held_unit&, const held_unit&) = default;
@@ -191,7 +197,7 @@ void fields(auto& v, of<held_unit> auto& x) {
   v("digest", x.digest);
 }
 
-/// A unit's state as it was, kept beside the one that steps change.
+/// An earlier state of a unit, kept next to the one that steps change.
 struct unit_copy {
   std::uint32_t unit = 0;
   state_version version;
@@ -202,13 +208,13 @@ void fields(auto& v, of<unit_copy> auto& x) {
   v("applied", x.version);
 }
 
-/// A checkpoint: resumable state published under a manifest. Of two, that of
-/// the later assignment is the newer: a run that had to go back makes
-/// checkpoints of earlier steps than some store holds from before.
+/// A checkpoint: resumable state published under a manifest. Of two, the one of
+/// the later assignment is newer: a run that had to go back makes checkpoints
+/// of earlier steps than those that a store may still hold.
 struct checkpoint_ref {
   std::uint64_t step = 0;
   blob_digest manifest{}; ///< zero: none
-  epoch since = 0;        ///< of the assignment under which it was told of
+  epoch since = 0;        ///< the assignment under which it was reported
   friend bool
   operator==(const checkpoint_ref&, const checkpoint_ref&) = default;
   friend auto operator<=>(const checkpoint_ref& a, const checkpoint_ref& b) {
@@ -224,8 +230,8 @@ void fields(auto& v, of<checkpoint_ref> auto& x) {
 
 inline constexpr std::size_t checkpoints_told_max = 16; ///< in one seal
 
-/// What a sealer of the assignment `on` holds, now that it stands still. One
-/// for each assignment, never changed, to all sealers.
+/// What a sealer of the assignment `on` holds while it stands still. One for
+/// each assignment, never changed, sent to all sealers.
 struct seal {
   job_header on;
   std::vector<held_unit> units;  ///< by unit
@@ -233,19 +239,20 @@ struct seal {
   state_version prepared;        ///< zero: none
   vote prepared_vote;            ///< own vote of `prepared`
   step_record last;              ///< the newest committed step known; 0: none
-  std::uint64_t stop_step = 0;   ///< drained: neither it nor later; 0: not
+  std::uint64_t stop_step = 0;   ///< drained: first step not to run; 0: none
   std::uint64_t evaluated = 0;   ///< newest step + 1 evaluated; 0: none
-  checkpoint_ref checkpoint;     ///< newest that this peer's store can serve
-  std::vector<checkpoint_ref> older;    ///< that it can serve, too; ascending
-  std::vector<checkpoint_ref> given_up; ///< nobody could serve them whole
-  std::vector<checkpoint_ref> heard;    ///< published, here or not; ascending
-  state_version known; ///< that was committed, perhaps with no record; 0: last
-  std::uint64_t top = 0; ///< the largest step ever committed that was not given
-                         ///< up for good: losses count from there
+  checkpoint_ref checkpoint;     ///< newest that our store can serve
+  std::vector<checkpoint_ref> older;    ///< others that it can serve; ascending
+  std::vector<checkpoint_ref> given_up; ///< those that no peer has complete
+  std::vector<checkpoint_ref> heard;    ///< known to be published; ascending
+  state_version known;   ///< newest committed version, if there is no record of
+                         ///< it; 0: last
+  std::uint64_t top = 0; ///< the largest step ever committed and not given up
+                         ///< for good: losses are counted from it
   bool unable = false;   ///< its disk refuses parts of checkpoints
-  bool has_blobs = false;           ///< all blobs of the job are in its store
-  std::uint64_t checkpoint_lag = 0; ///< as votes have said; 0: they have not
-  bool again = false;               ///< a repeat: answer with yours
+  bool has_blobs = false;           ///< our store has all blobs of the job
+  std::uint64_t checkpoint_lag = 0; ///< from votes; 0: unknown
+  bool again = false;               ///< a repeat: answer with your seal
   friend bool operator==(const seal&, const seal&) = default;
 };
 void fields(auto& v, of<seal> auto& x) {
@@ -279,7 +286,7 @@ void fields(auto& v, of<have_blobs> auto& x) {
   v("on", x.on);
 }
 
-/// Wall time of a step where it was measured; zeros: not known.
+/// Wall time of a step as measured; zeros: unknown.
 struct step_time {
   nanoseconds whole = 0;
   nanoseconds computing = 0; ///< from its begin to the last backward
@@ -287,14 +294,15 @@ struct step_time {
   friend bool operator==(const step_time&, const step_time&) = default;
 };
 
-/// From the reporter to every member of the view.
+/// Sent by the reporter to every member of the view.
 struct progress {
   job_header on;
   step_record record;
   double lr = 0;                     ///< filled in by the shell
   std::uint64_t tokens = 0;          ///< in this step; by the shell
-  step_time took;                    ///< of the reporter; by the shell
-  std::uint32_t bubble_permille = 0; ///< of the step; by the shell
+  step_time took;                    ///< measured by the reporter; filled in by
+                                     ///< the shell
+  std::uint32_t bubble_permille = 0; ///< of the step; filled in by the shell
   friend bool operator==(const progress&, const progress&) = default;
 };
 void fields(auto& v, of<progress> auto& x) {
@@ -308,7 +316,7 @@ void fields(auto& v, of<progress> auto& x) {
   v("bubble_permille", x.bubble_permille, at_most(1000));
 }
 
-/// From the evaluator to every member.
+/// Sent by the evaluator to every member.
 struct eval_result {
   job_header on;
   state_version version;
@@ -323,7 +331,7 @@ void fields(auto& v, of<eval_result> auto& x) {
   v("tokens", x.tokens, at_most(limits::bytes_max));
 }
 
-/// What one unit is in a checkpoint: two files, named by their digests.
+/// A unit in a checkpoint: two files, named by their digests.
 struct written_shard {
   std::uint32_t unit = 0;
   blob_digest model{}; ///< its parameters
@@ -340,14 +348,14 @@ void fields(auto& v, of<written_shard> auto& x) {
   v("optimizer_bytes", x.optimizer_bytes, at_most(limits::bytes_max));
 }
 
-/// The sender's store has its part of a checkpoint, or why not. To the
-/// publisher, again and again until it has said what became of the step.
+/// The sender's store has its part of a checkpoint, or the reason why not. Sent
+/// to the publisher repeatedly, until the publisher reports the result.
 struct shards_written {
   job_header on;
   std::uint64_t step = 0;
-  std::vector<written_shard> shards; ///< by unit; none if there is a `why`
-  std::string why;                   ///< it could not be written
-  bool trying = false;               ///< then: the sender tries on
+  std::vector<written_shard> shards; ///< by unit; none if `why` is set
+  std::string why;                   ///< why it could not be written
+  bool trying = false;               ///< if `why`: the sender keeps trying
   friend bool
   operator==(const shards_written&, const shards_written&) = default;
 };
@@ -360,15 +368,16 @@ void fields(auto& v, of<shards_written> auto& x) {
   v.must(runtime::errc::corrupt, [&] { return is_by_unit(x.shards); });
 }
 
-/// From who publishes checkpoints to every member. A zero manifest: it failed.
+/// Sent by the publisher to every member. A zero manifest: it failed.
 struct checkpoint_published {
   job_header on;
   checkpoint_ref checkpoint; ///< no manifest: it could not be written
   std::uint64_t bytes = 0;
-  std::string why;               ///< then: the reason, for people
-  bool trying = false;           ///< and whether the sender tries on
-  peer_id refused{};             ///< and who could not write; zero: the sender
-  std::vector<peer_id> unable{}; ///< had no part in it; ascending
+  std::string why;               ///< if it failed: the reason, for users
+  bool trying = false;           ///< if it failed: the sender keeps trying
+  peer_id refused{};             ///< the peer that could not write; zero: the
+                                 ///< sender
+  std::vector<peer_id> unable{}; ///< peers that had no part in it; ascending
   friend bool operator==(const checkpoint_published&,
                          const checkpoint_published&) = default;
 };
@@ -382,13 +391,14 @@ void fields(auto& v, of<checkpoint_published> auto& x) {
   v("unable", x.unable, list_of(cluster::members_max));
 }
 
-/// The sender's store has all of this checkpoint: from keepers to all
-/// participants, under the assignment that wrote it. Or its disk refuses it: to
-/// all sealers, since any of them may have to keep it instead.
+/// The sender's store has all of this checkpoint. Sent by keepers to all
+/// participants, under the assignment that wrote it. If `refused`, its disk
+/// refuses the checkpoint; sent to all sealers, since any of them may have to
+/// keep it instead.
 struct have_checkpoint {
   job_header on;
   checkpoint_ref checkpoint;
-  bool refused = false; ///< let another keep it
+  bool refused = false; ///< another peer is to keep it
   friend bool
   operator==(const have_checkpoint&, const have_checkpoint&) = default;
 };
@@ -398,8 +408,9 @@ void fields(auto& v, of<have_checkpoint> auto& x) {
   v("refused", x.refused);
 }
 
-/// All that the sender restores from this checkpoint is in its store, verified.
-/// To all participants: none voids what it holds before all have said so.
+/// The sender's store has all that it restores from this checkpoint, verified.
+/// Sent to all participants: none voids what it holds before all have sent
+/// this.
 struct restorable {
   job_header on;
   checkpoint_ref checkpoint;
@@ -412,8 +423,8 @@ void fields(auto& v, of<restorable> auto& x) {
   v("again", x.again);
 }
 
-/// Go on without the checkpoint that the job waits for. From the peer that was
-/// asked by a person, to all sealers.
+/// Go on without the checkpoint that the job waits for. Sent to all sealers by
+/// the peer on which a user asked for it.
 struct stop_waiting {
   job_header on;
   friend bool operator==(const stop_waiting&, const stop_waiting&) = default;
@@ -422,8 +433,8 @@ void fields(auto& v, of<stop_waiting> auto& x) {
   v("on", x.on);
 }
 
-/// Stop after the step in progress: from whoever was asked, to all
-/// participants.
+/// Stop after the step in progress. Sent to all participants by the peer that
+/// was asked.
 struct drain_request {
   job_header on;
   friend bool operator==(const drain_request&, const drain_request&) = default;
@@ -436,22 +447,25 @@ inline constexpr std::size_t stall_peers_max = 64;
 inline constexpr std::size_t stall_where_max = 64;    ///< bytes
 inline constexpr std::size_t stall_verdict_max = 400; ///< bytes
 
-/// What the sender sees of a job that does not move (stall_watch.hpp). To all
-/// sealers; also from and about peers that still are under another assignment.
+/// What the sender sees of a job that makes no progress (stall_watch.hpp). Sent
+/// to all sealers; peers that are still under another assignment also send it
+/// and are reported on.
 struct stall_report {
   job_header on;
   std::uint64_t step = 0;    ///< in progress
-  bool asks = false;         ///< answer with yours
-  bool active = false;       ///< it should move
+  bool asks = false;         ///< answer with your report
+  bool active = false;       ///< something should move here
   bool halting = false;      ///< work of an older assignment has not stopped
-  nanoseconds idle = 0;      ///< nothing has changed for so long
-  nanoseconds budget = 0;    ///< so long may it be
+  nanoseconds idle = 0;      ///< time without any change
+  nanoseconds budget = 0;    ///< the longest such time allowed
   bool loading = false;      ///< state or data come from disks and stores
-  nanoseconds computing = 0; ///< the device is at one piece for so long; 0: no;
-                             ///< or, where it loads, the disk
-  std::vector<peer_id> sending_to; ///< transfers there have begun, not ended
-  std::string where;               ///< for people
-  std::string verdict; ///< not empty: what the sender has wished for, and why
+  nanoseconds computing = 0; ///< how long the device (while loading: the disk)
+                             ///< has been at its present piece of work; 0: idle
+  std::vector<peer_id> sending_to; ///< peers with unfinished transfers from
+                                   ///< here
+  std::string where;               ///< for users
+  std::string verdict; ///< not empty: the view that the sender has wished for,
+                       ///< and why
   friend bool operator==(const stall_report&, const stall_report&) = default;
 };
 void fields(auto& v, of<stall_report> auto& x) {
@@ -469,14 +483,14 @@ void fields(auto& v, of<stall_report> auto& x) {
   v("verdict", x.verdict, cleaned_text_of(stall_verdict_max));
 }
 
-/// The sender is to get a unit (planning/arrivals.hpp): send it from the next
-/// step boundary on. To its source, until that has begun.
+/// The sender is to receive a unit (planning/arrivals.hpp): send it from the
+/// next step boundary on. Sent to the unit's source until it begins.
 struct arrival_wanted {
   job_header on;
   std::uint32_t unit = 0;
-  std::uint32_t attempt = 0; ///< from 1; an older one is given up. 0: in step
-  std::uint64_t after = 0;   ///< if not 0: what was committed from this step on
-                             ///< has not been heard of
+  std::uint32_t attempt = 0; ///< from 1; replaces older ones. 0: in step
+  std::uint64_t after = 0;   ///< if not 0: the sender knows no commits from
+                             ///< this step on
   friend bool
   operator==(const arrival_wanted&, const arrival_wanted&) = default;
 };
@@ -487,8 +501,8 @@ void fields(auto& v, of<arrival_wanted> auto& x) {
   v("after", x.after, at_most(epoch_max));
 }
 
-/// A copy of the unit at `version` is on its way, and so will be its reduced
-/// gradients of each later step.
+/// A copy of the unit at `version` is on its way; its reduced gradients of each
+/// later step follow.
 struct arrival_begun {
   job_header on;
   std::uint32_t unit = 0;
@@ -503,9 +517,9 @@ void fields(auto& v, of<arrival_begun> auto& x) {
   v("version", x.version);
 }
 
-/// All that is to arrive at the sender is there as of `step`, but what could
-/// not be brought while the run goes on. To all participants, again with every
-/// step.
+/// All state that arrives at the sender is here as of `step`, except what could
+/// not be moved while the run goes on. Sent to all participants, again with
+/// every step.
 struct arrival_complete {
   job_header on;
   std::uint64_t step = 0;
@@ -517,8 +531,8 @@ void fields(auto& v, of<arrival_complete> auto& x) {
   v("step", x.step, at_most(epoch_max));
 }
 
-/// Steps that were committed after this one have not been heard of: tell them,
-/// each as `progress`.
+/// The sender knows no committed steps after this one: send them, each as
+/// `progress`.
 struct records_wanted {
   job_header on;
   state_version after;
@@ -532,13 +546,14 @@ void fields(auto& v, of<records_wanted> auto& x) {
 
 inline constexpr std::size_t remark_bytes_max = 1024;
 
-/// What the sender has to say of the job to people, who may ask any member.
+/// A remark about the job, for users, who may ask any member.
 struct remark {
   job_header on;
   std::uint64_t step = 0;
   std::string text;
-  blob_digest wanted{}; ///< bytes that whoever follows the job may give
-  bool waits = false;   ///< no step ends until what the text says has happened
+  blob_digest wanted{}; ///< bytes that a client may upload
+  bool waits = false;   ///< no step ends until what the text describes has
+                        ///< happened
   friend bool operator==(const remark&, const remark&) = default;
 };
 void fields(auto& v, of<remark> auto& x) {
@@ -555,7 +570,7 @@ using job_message =
                shards_written, stall_report, arrival_wanted, arrival_begun,
                arrival_complete, records_wanted, restorable, stop_waiting,
                remark>;
-/// Of its kinds, in their order: the names in job.proto.
+/// Names of the kinds, in their order; the same as in job.proto.
 inline constexpr std::array<const char*, std::variant_size_v<job_message>>
   job_message_names = {"vote",
                        "seal",
@@ -575,7 +590,7 @@ inline constexpr std::array<const char*, std::variant_size_v<job_message>>
                        "stop_waiting",
                        "remark"};
 
-/// The header of whatever it is.
+/// The header of any message.
 [[nodiscard]] const job_header& header(const job_message& m);
 
 } // namespace shoal::core
