@@ -1,11 +1,11 @@
 // runtime/core/training/data_order.hpp -- which sample belongs to which step.
 //
-// The corpus is cut into `windows` sequences of equal length. Sample `index`
-// of step `step` is a window number, a function of (seed, step, index) alone:
-// never of who computes it, so no failure loses or repeats a sample. Each pass
-// over the corpus (data epoch) visits every window exactly once, in an order
-// of its own: a Feistel permutation of the next power of four, walked until it
-// lands inside, so nothing is stored.
+// The corpus is cut into `windows` sequences of equal length. Sample `index` of
+// step `step` is a window number: a function of (seed, step, index) alone,
+// whichever peer computes it, so no failure loses or repeats a sample. Each
+// pass over the corpus (data epoch) visits every window exactly once, in an
+// order of its own: a Feistel permutation of the next power of four, iterated
+// until the result is in range, so nothing is stored.
 //
 // Cost: at most a few dozen multiplications for a sample.
 //
@@ -22,7 +22,8 @@ namespace shoal::core {
 [[nodiscard]] std::uint64_t
 permute(std::uint64_t index, std::uint64_t size, std::uint64_t key) noexcept;
 
-/// Windows in a text: each predicts seq_len tokens, the first of a text none.
+/// Windows in a text: each predicts seq_len tokens; no window predicts the
+/// first token of a text.
 [[nodiscard]] constexpr std::uint64_t
 windows_in(std::uint64_t tokens, std::uint64_t seq_len) noexcept {
   return tokens == 0 ? 0 : (tokens - 1) / seq_len;

@@ -1,5 +1,5 @@
-// runtime/core/training/job_arrivals.cpp -- units that come while steps run: at
-// their receivers, at their sources, and how all come to use them.
+// runtime/core/training/job_arrivals.cpp -- units that move while steps run: at
+// their receivers, at their sources, and the switch to using them.
 #include "runtime/core/assert.hpp"
 #include "runtime/core/planning/arrivals.hpp"
 #include "runtime/core/training/job_core.hpp"
@@ -10,7 +10,7 @@ namespace shoal::core {
 
 // ---- At the receiver -------------------------------------------------------
 
-/// What the seals have shown to be here goes on from there.
+/// Units that the seals show to be here go on from there.
 void job_core::begin_arrivals() {
   incoming_under_ = header_;
   arrivals_repeated_ = now_;
@@ -45,13 +45,14 @@ job_core::arrival_count job_core::arrivals() const noexcept {
   return out;
 }
 
-/// Keeps some units on their way; says so when all are in step.
+/// Keeps some units on their way; reports when all are in step.
 void job_core::go_on_arriving() {
   if (incoming_.empty() || phase_ == phase::halting)
     return;
   const std::uint64_t newest = norms_.empty() ? 0 : norms_.rbegin()->first;
   std::size_t coming = 0;
-  std::uint64_t oldest = 0; // step + 1, of those that follow; 0: none
+  std::uint64_t oldest = 0; // step + 1, of the units in state following; 0:
+                            // none
   bool in_step = true;
   for (const auto& [unit, in] : incoming_) {
     coming +=
@@ -59,7 +60,8 @@ void job_core::go_on_arriving() {
     if (in.now != incoming::state::following)
       continue;
     const std::uint64_t step = held_.at(unit).step;
-    in_step = in_step && !in.behind && step + 1 >= newest; // one is on its way
+    in_step = in_step && !in.behind && step + 1 >= newest; // gradients are on
+                                                           // their way
     oldest = oldest == 0 ? step + 1 : std::min(oldest, step + 1);
   }
   in_step = in_step && std::ranges::none_of(incoming_, [](const auto& of) {
@@ -68,7 +70,7 @@ void job_core::go_on_arriving() {
   while (coming < arrivals_at_once && ask_for_next())
     ++coming;
   if (oldest == 0)
-    oldest = newest + 1; // nothing could be brought
+    oldest = newest + 1; // nothing could be moved
   if (!in_step || coming > 0 || oldest <= complete_said_)
     return;
   complete_said_ = oldest;
@@ -77,8 +79,9 @@ void job_core::go_on_arriving() {
     take(config_.self, arrival_complete{header_, oldest - 1});
 }
 
-/// Those in the fewest places first, then from who sends the least. One copy
-/// at a time from whom it is paced. @returns false if there is none to ask for
+/// Asks first for units in the fewest places, from the source that sends least;
+/// from a paced source one copy at a time. @returns false if there is none to
+/// ask for
 bool job_core::ask_for_next() {
   std::map<peer_id, std::size_t> sending;
   for (const auto& [unit, in] : incoming_)
@@ -215,11 +218,11 @@ void job_core::note_norm(const step_record& r) {
   go_on_arriving();
 }
 
-/// What is here of the step under way is as good as prepared: the seals may
-/// lead to it.
+/// An arriving unit's part of the step in progress counts as prepared: the
+/// seals may lead to it.
 void job_core::seal_arrivals() {
   for (const auto& [unit, in] : incoming_) {
-    SHOAL_ASSERT(!in.applying); // one under way completes before halted
+    SHOAL_ASSERT(!in.applying); // an apply in progress completes before halted
     if (in.now != incoming::state::following)
       continue;
     const std::uint64_t step = held_.at(unit).step + 1;
@@ -255,7 +258,7 @@ void job_core::repeat_arrivals() {
     const std::uint64_t step = held_.at(unit).step + 1;
     if (in.gradients.contains(step) && !norms_.contains(step)) {
       ask_for_arrival(unit, step);
-      break; // the answer is for all of them
+      break; // the answer applies to all of them
     }
   }
   if (complete_said_ > 0)
@@ -304,7 +307,7 @@ void job_core::serve_arrivals() {
   }
 }
 
-// ---- All who take part -----------------------------------------------------
+// ---- At all participants ---------------------------------------------------
 
 void job_core::take(const peer_id& from, const arrival_complete& m) {
   if (!mine(m.on) || !participant() || arriving_units(*place_, from).empty())
@@ -314,7 +317,7 @@ void job_core::take(const peer_id& from, const arrival_complete& m) {
   say_if_arrived();
 }
 
-/// Whether every receiver has all of it, as of `step` at least.
+/// Whether every receiver has all its units, as of `step` at least.
 bool job_core::all_arrived(std::uint64_t step) const {
   return std::ranges::all_of(receivers(*place_), [&](const peer_id& p) {
     const auto at = arrived_at_.find(p);
@@ -322,14 +325,15 @@ bool job_core::all_arrived(std::uint64_t step) const {
   });
 }
 
-/// Before the step current_: they may be behind by what is on its way.
+/// Before step current_: receivers may be behind by what is on its way.
 bool job_core::hold_for_arrivals() {
   const std::uint64_t step = current_ - 1;
   return !place_->arriving.empty() && now_ >= hold_not_before_
          && all_arrived(step > 1 ? step - 1 : 0);
 }
 
-/// Only while steps stand still: whoever halts then has what receivers have.
+/// Only while steps stand still: a peer that halts then has the same state as
+/// the receivers.
 void job_core::say_if_arrived() {
   if (arrived_said_ || phase_ != phase::holding || !all_arrived(current_ - 1))
     return;

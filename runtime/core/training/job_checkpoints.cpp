@@ -1,9 +1,9 @@
 // runtime/core/training/job_checkpoints.cpp -- a job's checkpoints: when they
-// begin, who makes and keeps them, what is known of them.
+// begin, which peers make and keep them, and what is known of them.
 //
-// Votes and seals say whose disk refuses; who is left to publish and to write
-// follows from that and the assignment (shards.hpp), the same everywhere. Who
-// keeps is decided by each for himself from what the publisher has said and
+// Votes and seals say which disks refuse. From that and the assignment all
+// peers find the same publisher and writers (shards.hpp). Each peer decides by
+// itself whether it keeps a checkpoint, from the publisher's report and from
 // what keepers have: a copy too many or too few for a while does no harm.
 #include "runtime/core/training/job_core.hpp"
 #include "runtime/core/training/shards.hpp"
@@ -14,7 +14,7 @@ namespace shoal::core {
 
 // Begun.
 
-/// One that is in too few stores is made again.
+/// A checkpoint that is in too few stores is made again.
 void job_core::resume_pace(const resume_decision& d) {
   unable_ = d.unable;
   const bool saved = d.checkpoint.manifest != blob_digest{};
@@ -55,7 +55,7 @@ void job_core::begin_checkpoint(std::uint64_t step) {
                                  publisher_});
 }
 
-/// Of the last one no vote can say that others are to make it.
+/// For the last checkpoint no vote can say that other peers are to make it.
 bool job_core::should_hand_over() const {
   return phase_ == phase::done && participant() && !finished_
          && checkpoint_due(current_ - 1) && checkpoint_told_ < current_
@@ -69,7 +69,7 @@ void job_core::on(const job_event::checkpointed& e) {
   if (!decision_ || e.digest != header_.digest || e.step >= current_
       || !participant())
     return;
-  // One that took long may end after a later one.
+  // A slow checkpoint may end after a later one.
   const bool late = newer_told(header_, e.step);
   if (late
       && (!e.known || last_checkpoint_.checkpoint.manifest != blob_digest{}))
@@ -129,7 +129,7 @@ void job_core::take(const peer_id& from, const checkpoint_published& m) {
     else if (!repeated && checkpoint_ < m.checkpoint)
       act(job_action::keep_checkpoint{m.checkpoint, from});
   } else if (exists && mine(m.on) && refusing_.contains(config_.self)) {
-    // Whoever is to keep it instead may not have heard.
+    // The peer that is to keep it instead may not have heard.
     tell(sealers_, have_checkpoint{header_, m.checkpoint, true});
   }
   if (!mine(m.on) || m.trying)
@@ -138,8 +138,8 @@ void job_core::take(const peer_id& from, const checkpoint_published& m) {
   finish_if_told();
 }
 
-/// What became of a checkpoint is known. For a second store the end waits from
-/// here on.
+/// The result of a checkpoint is known. The end of the run now waits for a
+/// second store.
 void job_core::checkpoint_told(std::uint64_t step) {
   if (step + 1 <= checkpoint_told_)
     return;
@@ -147,7 +147,7 @@ void job_core::checkpoint_told(std::uint64_t step) {
   done_since_ = now_;
 }
 
-/// Under this assignment, a checkpoint of a later step has been told of.
+/// Whether a later checkpoint was reported under this assignment.
 bool job_core::newer_told(const job_header& on, std::uint64_t step) const {
   return last_checkpoint_.on == on && last_checkpoint_.checkpoint.step > step;
 }
@@ -171,7 +171,7 @@ std::vector<peer_id> job_core::keepers_of_last() const {
   return checkpoint_keepers(*place_, out);
 }
 
-/// A new keeper gets what those before it had: their disks may go next.
+/// A new keeper gets what the earlier ones had: their disks may fail next.
 void job_core::keep_newest() {
   const resume_decision& d = *decision_;
   if (d.checkpoint_holders.empty() || checkpoint_ >= d.checkpoint
@@ -180,7 +180,7 @@ void job_core::keep_newest() {
   act(job_action::keep_checkpoint{d.checkpoint, d.checkpoint_holders.front()});
 }
 
-/// Has the last checkpoint reached a second store, or can it not?
+/// Whether the last checkpoint has reached a second store, or cannot.
 bool job_core::kept(std::uint64_t step) const {
   const bool failed = last_checkpoint_.on == header_
                       && last_checkpoint_.checkpoint.manifest == blob_digest{};
@@ -212,7 +212,7 @@ void job_core::take(const peer_id& from, const have_checkpoint& m) {
   finish_if_told();
 }
 
-/// To those who wait for it at the end.
+/// To the peers that wait for it at the end.
 void job_core::say_kept() {
   if (published_by_ == config_.self)
     return;
@@ -237,7 +237,7 @@ void job_core::on(const job_event::checkpoint_held& e) {
   if (is_given_up(e.checkpoint, given_up_))
     return;
   hold(e.checkpoint);
-  // It may make it needless to wait for another one.
+  // With this one, waiting for another may be needless.
   if (awaits_checkpoint() && e.checkpoint.step > decision_->otherwise
       && e.checkpoint.manifest != awaited_.manifest)
     act(job_action::begin_anew{header_.since});

@@ -1,5 +1,5 @@
-// runtime/core/training/job_copies.cpp -- copies of units as of some steps:
-// when they are taken, and when older ones may go.
+// runtime/core/training/job_copies.cpp -- copies of units: when they are taken,
+// and when older ones may be dropped.
 #include "runtime/core/training/job_core.hpp"
 
 #include <algorithm>
@@ -7,8 +7,8 @@
 
 namespace shoal::core {
 
-/// Whether the seals show copies of that version wherever this assignment wants
-/// them: then they serve on.
+/// Whether the seals show copies of that version in all places that this
+/// assignment wants: then they stay in use.
 bool job_core::copied_everywhere(const state_version& v) const {
   return std::ranges::all_of(participants_, [&](const peer_id& p) {
     const auto at = seals_.find(p);
@@ -23,27 +23,28 @@ bool job_core::copied_everywhere(const state_version& v) const {
   });
 }
 
-/// Steps from one copy to the next. Copies are of use when all are there, `lag`
-/// steps after they have begun; steps that are committed until the next are
-/// there would be run again: distance + lag - 1 of them at most, which is to be
-/// copy_every. The newest lag that votes have shown; at first half of that.
+/// Steps from one copy to the next. Copies become useful `lag` steps after they
+/// have begun, when all are complete. Until the next copies are complete, at
+/// most distance + lag - 1 committed steps would be run again; that is to be
+/// copy_every. Uses the newest lag that votes have shown, at first half of
+/// copy_every.
 std::uint64_t job_core::copy_distance() const {
   const std::uint64_t every = place_->copy_every;
   const std::uint64_t lag = copy_lag_ > 0 ? copy_lag_ : every / 2;
   return every > lag ? every - std::max<std::uint64_t>(lag, 1) + 1 : 1;
 }
 
-/// Whether the step may not be voted for before the own copies under way are
-/// here: it would be one too many to run again. So the bound holds, however
-/// long copies take; what that costs is the wait.
+/// Whether the vote for this step must wait until our own copies in progress
+/// are here: otherwise one step too many could have to run again. So the bound
+/// holds however long copies take, at the cost of waiting.
 bool job_core::copies_late() const {
   return copying_ && !to_copy_.empty() && current_ > uncopied_max_;
 }
 
-/// All who take part come to the same answer: it depends on the assignment, on
-/// seals and on votes that all have. None are taken before the first step under
-/// an assignment has been committed: all wait for that one, and copies take
-/// time from it.
+/// All participants get the same result, since it depends on the assignment,
+/// the seals and votes that all have. No copies are taken before the first step
+/// of an assignment is committed: all wait for that step, and copies would
+/// delay it.
 void job_core::take_copies_if_due(const state_version& at) {
   if (place_->copy_every <= 1 || place_->followers.empty()
       || last_step(at.step))
@@ -61,8 +62,8 @@ void job_core::take_copies_if_due(const state_version& at) {
   if (copying_
       && (!copies_complete_ || at.step < copying_->step + copy_distance()))
     return;
-  // Copies of what all went back to are needed until all have it, which the
-  // first step under the assignment shows.
+  // Copies of the version that all went back to are needed until all peers have
+  // it, which the first step under the assignment shows.
   if (const auto whole = copying_    ? copying_
                          : decision_ ? decision_->copies
                                      : std::nullopt)
@@ -77,7 +78,7 @@ void job_core::take_copies_if_due(const state_version& at) {
 }
 
 void job_core::on(const job_event::copied& e) {
-  // What was copied before the halt is a fact that the seal may state.
+  // Copies completed before the halt are a fact that the seal may state.
   if (!copying_ || e.digest != copying_under_.digest || e.version != *copying_)
     return;
   copies_[e.version].insert(e.unit);
@@ -86,7 +87,7 @@ void job_core::on(const job_event::copied& e) {
     on(*std::exchange(late_, std::nullopt));
 }
 
-/// Older copies go only when everybody has said that the newer are complete.
+/// Drops older copies only when all have reported that the newer are complete.
 void job_core::note_copies(const std::vector<const vote*>& votes) {
   if (!copying_ || copies_complete_)
     return;

@@ -1,5 +1,5 @@
-// runtime/core/training/job_core.cpp -- a step as a transaction, and what goes
-// on when the assignment changes. Messages are in job_talk.cpp.
+// runtime/core/training/job_core.cpp -- a step as a transaction, and recovery
+// when the assignment changes. Messages are in job_talk.cpp.
 #include "runtime/core/training/job_core.hpp"
 
 #include "runtime/core/assert.hpp"
@@ -50,7 +50,8 @@ bool job_core::eval_due(std::uint64_t step) const noexcept {
 bool job_core::checkpoint_due(std::uint64_t step) const noexcept {
   if (last_step(step))
     return config_.checkpoint_at_end;
-  if (bad_run_ > 0) // nothing is new, and older ones would go for it
+  if (bad_run_ > 0) // there is nothing new to save, and older ones would be
+                    // dropped
     return false;
   return step != config_.origin_step && pace_.due(step);
 }
@@ -151,7 +152,7 @@ void job_core::on(const job_event::halted& e) {
     }
     return;
   }
-  if (place_->replicas.empty()) { // waits for members; all is kept
+  if (place_->replicas.empty()) { // waits for members; keeps all state
     phase_ = phase::standby;
     act(job_action::waiting{place_->why_waiting});
     return;
@@ -180,7 +181,7 @@ void job_core::make_seal() {
   if (prepared_.step > 0)
     s.prepared_vote = own_vote_;
   s.last = last_;
-  // What was published was committed, whatever we have missed of that.
+  // A published checkpoint was committed, even if we missed those steps.
   for (const auto& [c, at] : heard_) {
     s.heard.push_back(c);
     if (c.step > s.last.version.step && c.since >= s.last.version.made)
@@ -219,7 +220,7 @@ void job_core::resume_if_sealed() {
     take_effect();
 }
 
-/// From here on there is no way back to what was held before.
+/// From here on, what was held before is void.
 void job_core::take_effect() {
   const resume_decision& d = *decision_;
   phase_ = phase::restoring;
@@ -236,9 +237,8 @@ void job_core::take_effect() {
   if (d.known)
     publish(d.record, {});
   keep_newest();
-  // Gradients of what arrives come without votes: with no record of the step
-  // its norm is not known, and the state is fetched (reachable() counts no
-  // others).
+  // Gradients of arrivals come without votes. Without a record of the step its
+  // norm is unknown, so the state is fetched (reachable() counts no others).
   const bool behind = d.known && prepared_.step > 0 && prepared_ == d.version;
   if (!behind) {
     prepared_ = {};
@@ -359,7 +359,7 @@ void job_core::say_what_data_is_missing() {
     lost});
 }
 
-/// Does what is left to do at the state current_ - 1, then starts current_.
+/// Does what remains at the state current_ - 1, then starts current_.
 void job_core::settle() {
   std::uint64_t step = current_ - 1;
   if (!gate_open()) {
@@ -408,7 +408,7 @@ void job_core::on(const job_event::snapshot_taken& e) {
   settle();
 }
 
-/// The end is reached together: whoever ends the job must not stop a
+/// All peers reach the end together: the peer that ends the job must not stop a
 /// checkpoint that is still being written, or fetched by its only other keeper.
 void job_core::finish_if_told() {
   std::uint64_t step = current_ - 1;
@@ -440,7 +440,7 @@ void job_core::start_step() {
 
 void job_core::on(const job_event::prepared& e) {
   bool running = phase_ == phase::running;
-  // What was prepared before the halt is a fact that the seal may state.
+  // Work prepared before the halt is a fact that the seal may state.
   if ((!running && phase_ != phase::halting) || running_.digest == 0
       || e.digest != running_.digest || e.step != current_
       || prepared_.step > 0)
@@ -516,7 +516,7 @@ void job_core::commit_if_voted() {
   publish(*r, measured);
   note_norm(*r);
   if (r->bad == 0)
-    compare_digests(all); // NaNs have many forms
+    compare_digests(all); // NaNs have many bit patterns
   if (next_)
     take_up(job_event::view_changed(*next_));
 }

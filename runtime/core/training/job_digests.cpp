@@ -1,12 +1,12 @@
 // runtime/core/training/job_digests.cpp -- digests of units: when they are
-// taken, and what follows where those of two holders differ.
+// taken, and what happens when two holders differ.
 #include "runtime/core/training/job_core.hpp"
 
 #include <algorithm>
 
 namespace shoal::core {
 
-/// What one peer alone holds has nothing to be compared with.
+/// A unit with a single holder cannot be compared.
 void job_core::find_compared() {
   compared_.clear();
   std::set<std::uint32_t> seen;
@@ -16,8 +16,9 @@ void job_core::find_compared() {
         compared_.insert(unit);
 }
 
-/// Of the state that current_ begins with. The same steps on all who hold the
-/// unit; other units at other steps, so that none takes long.
+/// Digests of the state that current_ begins with. The same steps on all
+/// holders of a unit; different steps for different units, so that no step
+/// takes long.
 std::vector<std::uint32_t> job_core::digests_due() const {
   std::vector<std::uint32_t> out;
   for (const std::uint32_t unit : units_)
@@ -33,7 +34,7 @@ void job_core::note_digests(const std::vector<unit_digest>& digests) {
       digests_[d.unit] = {at->second, d.digest};
 }
 
-/// All have these votes, and so ask for the same.
+/// All have these votes, and so all ask for the same.
 void job_core::compare_digests(const std::vector<const vote*>& votes) {
   std::map<std::uint32_t, std::uint64_t> first;
   const bool differ = std::ranges::any_of(votes, [&](const vote* v) {
@@ -45,7 +46,7 @@ void job_core::compare_digests(const std::vector<const vote*>& votes) {
     act(job_action::begin_anew{header_.since});
 }
 
-/// What is held of the unit is void.
+/// The state of the unit here is void.
 void job_core::forget(std::uint32_t unit) {
   held_.erase(unit);
   digests_.erase(unit);

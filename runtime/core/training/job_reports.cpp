@@ -1,10 +1,10 @@
-// runtime/core/training/job_reports.cpp -- committed steps are reported here in
-// order, each once, and those that were missed are asked for.
+// runtime/core/training/job_reports.cpp -- reports each committed step once, in
+// order, and asks for steps that were missed.
 //
-// Who was out for a while, or joins, hears of a new step before it has heard of
-// those between: the new one waits until others have told of them, or until
-// some have been asked in vain. Only the report waits: the step counts as
-// committed at once, and who broadcasts it does.
+// A peer that was away for a while, or that joins, hears of a new step before
+// the steps between. The report of the new step waits until other peers have
+// sent those, or until some were asked in vain. Only the report waits: the step
+// counts as committed at once, and the reporter broadcasts it at once.
 #include "runtime/core/training/job_core.hpp"
 
 #include <algorithm>
@@ -12,8 +12,8 @@
 
 namespace shoal::core {
 
-/// Somebody may have missed steps. The reporter tells them again or, if it has
-/// missed some itself, the first of those who have not.
+/// Some peer may have missed steps. The reporter sends them again or, if it has
+/// missed some itself, the first peer that has not.
 void job_core::tell_records() {
   const seal* teller = &seals_.begin()->second;
   const seal* oldest = teller;
@@ -31,7 +31,7 @@ void job_core::tell_records() {
   }
   if (who != config_.self)
     return;
-  // Those who do not seal may lack the newest, too.
+  // Peers that do not seal may lack the newest, too.
   const std::size_t newest = std::min(records_.size(), records_told_min);
   for (std::size_t i = 0; i < records_.size(); ++i)
     if (i + newest >= records_.size()
@@ -39,19 +39,19 @@ void job_core::tell_records() {
       act(job_action::committed{records_[i], true, header_});
 }
 
-/// What seals or this peer know as committed may be more than what is left. A
-/// loss that those of the run since then have seen is theirs to say.
+/// Seals or this peer may know more commits than what is left. If peers that
+/// went on since then have seen the loss, they report it.
 void job_core::say_if_lost(const resume_decision& d) {
   std::uint64_t last = std::max(d.last, last_.version.step);
   resumed_ = d.version;
   resumed_in_ = header_.since;
-  // A loss of more than an interval was accepted: nobody came back in time.
+  // A loss of more than an interval was accepted: no holder came back in time.
   const bool accepted = d.top > d.version.step + config_.checkpoint_every;
   top_ = accepted ? d.version.step : std::max(top_, d.top);
   if (d.version.step >= last)
     return;
   report_all();
-  // Its own step may be new here: rolled forward to, or run while we were away.
+  // Our own step may be new here: rolled forward to, or run while we were away.
   const bool told = age(told_) >= age(d.version);
   const bool tell = d.known && !told && d.version.step > 0;
   const std::uint64_t kept = d.version.step - (tell ? 1 : 0);
@@ -65,15 +65,15 @@ void job_core::say_if_lost(const resume_decision& d) {
   last_.version = told_ = {kept, tell ? d.version.made : header_.since};
 }
 
-/// Takes note of a committed step, and reports it when its turn has come.
+/// Stores a committed step, and reports it when its turn has come.
 void job_core::publish(const step_record& r, const progress& said) {
   if (age(r.version) <= age(told_)) // J-3
     return;
-  // Old news of what was given up since.
+  // Old news of steps that were given up since.
   if (r.version.step > resumed_.step && r.version.made < resumed_in_)
     return;
   if (age(r.version) > age(last_.version)) {
-    if (r.version.step <= last_.version.step) // what was ahead is given up
+    if (r.version.step <= last_.version.step) // steps ahead of it are given up
       report_all();
     last_ = r;
   }
@@ -98,7 +98,7 @@ void job_core::publish(const step_record& r, const progress& said) {
     records_asked_ = 0;
 }
 
-/// For those who miss it; what it replaces is forgotten.
+/// For peers that miss it; drops the records that it replaces.
 void job_core::remember(const step_record& r) {
   std::erase_if(records_, [&](const step_record& old) {
     return old.version.step >= r.version.step
@@ -121,7 +121,7 @@ void job_core::report(const step_record& r, const progress& said) {
   act(job_action::step_known{r, said.took, said.bubble_permille});
 }
 
-/// Whatever is still missing.
+/// Reports everything, whatever is still missing.
 void job_core::report_all() {
   for (const auto& [at, what] : std::exchange(ahead_, {}))
     report(what.first, what.second);

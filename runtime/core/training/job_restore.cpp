@@ -1,5 +1,5 @@
-// runtime/core/training/job_restore.cpp -- a checkpoint is got before it is
-// restored, and waited for where its holders are not here.
+// runtime/core/training/job_restore.cpp -- fetching a checkpoint before it is
+// restored, and waiting for it while its holders are away.
 //
 //                     sealing
 //   live or origin |      | checkpoint
@@ -17,7 +17,7 @@ void job_core::begin_fetch() {
   const resume_decision& d = *decision_;
   phase_ = phase::fetching;
   if (awaited_ != d.checkpoint) {
-    // Patience is for all that are waited for one after the other.
+    // One patience covers all checkpoints waited for in a row.
     if (awaited_ == checkpoint_ref{} || !is_given_up(awaited_, given_up_))
       awaited_since_ = now_;
     awaited_ = d.checkpoint;
@@ -26,7 +26,7 @@ void job_core::begin_fetch() {
   absent_ = d.checkpoint_holders.empty();
   if (absent_ && !former_.empty())
     say_awaited();
-  if (participant()) // the others hear from those what becomes of it
+  if (participant()) // the others learn the result from participants
     act(job_action::fetch_checkpoint{header_.digest, d.checkpoint,
                                      d.checkpoint_holders, units_});
   restore_if_fetched();
@@ -49,7 +49,7 @@ void job_core::take(const peer_id& from, const restorable& m) {
     act(job_action::send{from, restorable{header_, m.checkpoint, false}});
   if (!std::ranges::binary_search(participants_, from))
     return;
-  absent_ = false; // whoever has it is here
+  absent_ = false; // its holder is here
   restorable_.insert(from);
   restore_if_fetched();
 }
@@ -84,7 +84,7 @@ void job_core::on(const job_event::checkpoint_missing& e) {
       || is_given_up(e.checkpoint, given_up_)
       || ++missing_rounds_ < missing_rounds_max)
     return;
-  // If no former member is away, nobody can bring it.
+  // If no former member is away, no peer can bring it.
   const bool waits =
     phase_ == phase::fetching && decision_->costly && !former_.empty();
   absent_ = waits;
@@ -100,7 +100,7 @@ void job_core::go_on_without(const checkpoint_ref& c) {
   act(job_action::begin_anew{header_.since});
 }
 
-/// Those that find it missing give it up.
+/// Peers that find it missing give it up.
 void job_core::on(const job_event::stop_waiting&) {
   if (!place_)
     return;
@@ -115,13 +115,13 @@ void job_core::take(const peer_id&, const stop_waiting& m) {
   go_on_without(awaited_);
 }
 
-// Heard of.
+// Published checkpoints.
 
 void job_core::on(const job_event::checkpoint_heard& e) {
   hear(e.checkpoint, {});
 }
 
-/// It was published, and these have it.
+/// The checkpoint was published, and the peers in `at` have it.
 void job_core::hear(const checkpoint_ref& c, const std::vector<peer_id>& at) {
   if (c.manifest == blob_digest{} || is_given_up(c, given_up_))
     return;

@@ -1,5 +1,5 @@
-// runtime/core/training/job_talk.cpp -- the messages of a job: what each does,
-// and what is said again when it may have been lost.
+// runtime/core/training/job_talk.cpp -- the messages of a job: the effect of
+// each, and what is sent again when it may have been lost.
 #include "runtime/core/assert.hpp"
 #include "runtime/core/training/job_core.hpp"
 
@@ -39,7 +39,7 @@ void job_core::keep_for_later(const peer_id& from, const seal& m) {
       at->second = m;
   } else if (later_.size() < seals_kept_max) {
     later_.emplace(from, m);
-  } // else it is said again on a tick
+  } // otherwise it is sent again on a tick
 }
 
 void job_core::take(const peer_id& from, const vote& m) {
@@ -126,7 +126,7 @@ bool job_core::keeper() const {
          });
 }
 
-/// Keepers and the data source need the blobs; anyone who has them will do.
+/// Keepers and the data source need the blobs; any peer that has them will do.
 void job_core::ask_for_blobs() {
   if (!decision_ || has_blobs_ || asked_for_blobs_)
     return;
@@ -176,7 +176,7 @@ bool job_core::loads() const {
   if (phase_ == phase::gated)
     return std::ranges::any_of(
       members_, [this](const peer_id& p) { return blobs_at_.contains(p); });
-  if (phase_ == phase::fetching) // nobody here can hurry who is not here
+  if (phase_ == phase::fetching) // nobody here can hurry an absent peer
     return participant() && !absent_;
   return phase_ == phase::restoring
          && decision_->from != resume_decision::source::live;

@@ -1,16 +1,17 @@
 // runtime/core/training/ledger.hpp -- which samples a run has used, and proof.
 //
-// Whoever computes the loss of a microbatch takes a digest of the targets that
-// it was computed from. The digests travel with the losses, so that a committed
-// step's record names the data that went into it, whatever was killed, moved or
-// run again meanwhile: equal steps of equal runs have equal digests.
+// The peer that computes the loss of a microbatch takes a digest of the targets
+// that it was computed from. The digests travel with the losses, so a committed
+// step's record names the data that went into it, even if peers were killed or
+// work was moved or run again meanwhile: equal steps of equal runs have equal
+// digests.
 //
-// An auditor who has the text computes the same digests from (seed, step), and
-// finds whether each committed step used the samples that are its own. As the
-// order (data_order.hpp) visits each window once in each data epoch, and steps
-// are committed once each, no sample was then left out or used twice.
+// An auditor with the text computes the same digests from (seed, step), and
+// checks whether each committed step used its own samples. The order
+// (data_order.hpp) visits each window once in each data epoch, and each step is
+// committed once; so if all steps check, no sample was left out or used twice.
 //
-// Digests are of 64 bits, for mistakes, not for adversaries.
+// Digests have 64 bits: they detect mistakes, not attacks.
 #pragma once
 
 #include "runtime/core/training/data_order.hpp"
@@ -23,25 +24,24 @@
 
 namespace shoal::core {
 
-/// Of a microbatch's targets, in their order. Cost: some 1 ns a token.
+/// The digest of a microbatch's targets, in order. Cost: some 1 ns a token.
 [[nodiscard]] std::uint64_t
 digest_of_sample(std::span<const std::int32_t> targets) noexcept;
 
-/// Of all microbatches of a step, in their order; never 0.
+/// The digest of all microbatches of a step, in order; never 0.
 [[nodiscard]] std::uint64_t
 digest_of_step(std::span<const std::uint64_t> samples) noexcept;
 
-/// What a job's log says of a step: the newest entry counts.
+/// A job log's entry about a step: the newest entry counts.
 struct used_data {
   std::uint64_t step = 0;
-  std::uint64_t data = 0; ///< 0: not known
+  std::uint64_t data = 0; ///< 0: unknown
 };
 
-/// Steps, lines or windows that something is wrong with: the first of them, and
-/// how many there are.
+/// Steps, lines or windows with an error: the first ones, and the total number.
 struct findings {
-  /// More tell a reader nothing, and a log that names steps 1 and 10^12 lacks
-  /// all between.
+  /// More are of no use to a reader, and a log that names steps 1 and 10^12
+  /// lacks all steps between.
   static constexpr std::size_t listed_max = 1000;
 
   std::vector<std::uint64_t> listed;
@@ -52,11 +52,11 @@ struct findings {
   void add(std::uint64_t first, std::uint64_t last);
 };
 
-/// What an audit has found.
+/// The result of an audit.
 struct audit {
   std::uint64_t steps = 0;   ///< committed, first to last
   std::uint64_t samples = 0; ///< windows that they have used
-  std::uint64_t epochs = 0;  ///< data epochs that are complete
+  std::uint64_t epochs = 0;  ///< complete data epochs
   findings missing;          ///< steps that the log lacks
   findings other;            ///< steps that used other samples
   findings unknown;          ///< steps without a digest

@@ -1,5 +1,5 @@
-// runtime/core/training/resume.cpp -- what a set of seals or votes leads to:
-// pure functions, so that all who have the same ones conclude the same.
+// runtime/core/training/resume.cpp -- conclusions from a set of seals or votes:
+// pure functions, so all peers with the same set conclude the same.
 #include "runtime/core/assert.hpp"
 #include "runtime/core/training/job_core.hpp"
 #include "runtime/core/training/ledger.hpp"
@@ -12,15 +12,15 @@
 namespace shoal::core {
 namespace {
 
-/// By unit and version, who can be at that version.
+/// For each unit and version: the peers that can be at that version.
 using reach = std::vector<std::map<state_version, std::set<peer_id>>>;
 
 bool knows(const step_record& r, const state_version& v) {
   return r.version == v && r.replicas > 0;
 }
 
-/// Norm and loss of a version: from who committed it, or from the votes of
-/// who prepared it.
+/// Norm and loss of a version: from a peer that committed it, or from the votes
+/// of peers that prepared it.
 std::optional<step_record>
 record_of(const state_version& v, const assignment& place, std::uint32_t blocks,
           const std::map<peer_id, seal>& seals) {
@@ -67,7 +67,7 @@ reach reachable(const assignment& place, std::uint32_t blocks,
   return out;
 }
 
-/// The newest version of which somebody keeps a copy of every unit.
+/// The newest version with a copy of every unit on some peer.
 std::optional<state_version>
 newest_copies(std::uint32_t blocks, const std::map<peer_id, seal>& seals) {
   std::map<state_version, std::set<std::uint32_t>> units;
@@ -90,15 +90,16 @@ std::optional<state_version> newest_complete(const reach& r) {
   return std::nullopt;
 }
 
-/// Whether the unit is at the version, or kept so that it will be; a copy of it
-/// does not count.
+/// Whether the unit is at the version, or has gradients that lead to it; a copy
+/// of the version does not count.
 bool goes_on(const held_unit& u, const seal& s, const state_version& v) {
   return u.applied == v
          || (u.prepared && s.prepared == v && u.applied.step + 1 == v.step);
 }
 
-/// Of those who go on at the version, takes out who had another state of a unit
-/// than most; of as many, than those with the lowest of all.
+/// Among the peers that go on at the version, removes those whose state of a
+/// unit differs from most; in a tie, from the state that the lowest peer id
+/// has.
 void leave_out_differing(resume_decision& d, reach& r,
                          const std::map<peer_id, seal>& seals) {
   // By unit, version and digest; the peers ascending.
@@ -125,7 +126,7 @@ void leave_out_differing(resume_decision& d, reach& r,
   }
 }
 
-/// Spreads the transfers over who can serve, the least busy first.
+/// Spreads the transfers over the peers that can serve, the least busy first.
 void plan_transfers(resume_decision& d, const assignment& place,
                     const reach& r) {
   std::map<peer_id, std::size_t> busy;
@@ -141,7 +142,7 @@ void plan_transfers(resume_decision& d, const assignment& place,
     }
 }
 
-/// What arrives goes on at the version where it can.
+/// Arriving units go on at the version where they can.
 void find_in_step(resume_decision& d, const assignment& place, const reach& r,
                   const std::map<peer_id, seal>& seals) {
   for (const follower_place& f : place.arriving) {
@@ -168,8 +169,8 @@ std::vector<checkpoint_ref> held_checkpoints(const seal& s) {
   return out;
 }
 
-/// The newest committed step that a seal knows. Records of later assignments
-/// are newer, even if a loss has set them back.
+/// The newest committed step in any seal. Records of later assignments are
+/// newer, even if a loss has set the steps back.
 state_version newest_known(const std::map<peer_id, seal>& seals) {
   state_version last;
   for (auto& [peer, s] : seals)
@@ -179,7 +180,7 @@ state_version newest_known(const std::map<peer_id, seal>& seals) {
   return last;
 }
 
-/// Chooses what to go on from: d.from, d.version and d.checkpoint.
+/// Chooses the state to go on from: d.from, d.version and d.checkpoint.
 void choose(resume_decision& d, const assignment& place,
             std::uint64_t origin_step, std::uint64_t interval,
             const std::optional<state_version>& live,
@@ -259,7 +260,7 @@ std::optional<step_record>
 tally(const std::vector<const vote*>& votes, std::uint32_t blocks,
       std::uint32_t microbatches) {
   std::vector<const std::vector<double>*> sums(std::size_t{blocks} + 2);
-  const vote* head = nullptr; // one of a last stage
+  const vote* head = nullptr; // the vote of a last stage
   for (const vote* v : votes) {
     for (const unit_sums& u : v->units)
       if (u.unit < sums.size() && !sums[u.unit])
@@ -280,7 +281,7 @@ tally(const std::vector<const vote*>& votes, std::uint32_t blocks,
   step_record r;
   r.loss = loss / microbatches;
   r.grad_norm = std::sqrt(square);
-  r.replicas = 1; // known; the caller says better
+  r.replicas = 1; // placeholder; the caller knows the number
   if (head->samples.size() == microbatches)
     r.data = digest_of_step(head->samples);
   r.bad = std::isfinite(r.loss) && std::isfinite(r.grad_norm) ? 0 : 1;
@@ -292,7 +293,7 @@ double applied_norm(const step_record& r) {
 }
 
 std::uint32_t bubble_permille(const std::vector<const vote*>& votes) {
-  // Peers begin a step when they have the last vote of the one before, so
+  // Peers begin a step when they have the last vote of the step before, so
   // their clocks need not agree.
   __extension__ using wide = unsigned __int128;
   wide busy = 0, longest = 0, peers = 0;
@@ -344,7 +345,8 @@ resume_decision decide_resume(const assignment& place, std::uint32_t blocks,
     d.checkpoint_lag = std::max(d.checkpoint_lag, s.checkpoint_lag);
     d.evaluated = d.evaluated || s.evaluated > d.version.step;
   }
-  // One in a single store is made again: its bytes, hence its name, are equal.
+  // A checkpoint in a single store is made again: the bytes and the name are
+  // equal.
   d.checkpointed = saved && d.checkpoint.step == d.version.step
                    && d.checkpoint_holders.size()
                         >= std::min<std::size_t>(2, place.keepers.size());

@@ -1,5 +1,5 @@
-// runtime/core/training/shards.cpp -- units to writers, and their words
-// together.
+// runtime/core/training/shards.cpp -- units to writers, and collecting their
+// reports.
 #include "runtime/core/training/shards.hpp"
 
 #include "runtime/core/assert.hpp"
@@ -17,7 +17,7 @@ void leave_out(std::vector<std::vector<peer_id>>& holders,
   const auto able = [&](const peer_id& p) {
     return !std::ranges::binary_search(unable, p);
   };
-  std::vector<std::vector<peer_id>> others(holders.size()); // who follow
+  std::vector<std::vector<peer_id>> others(holders.size()); // followers
   for (const peer_id& p : participants(place))
     if (able(p))
       for (const std::uint32_t u : units_of(place, p))

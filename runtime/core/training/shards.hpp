@@ -1,16 +1,17 @@
-// runtime/core/training/shards.hpp -- who writes which part of a checkpoint.
+// runtime/core/training/shards.hpp -- which peer writes which part of a
+// checkpoint.
 //
-// A checkpoint has two files for each unit: what they hold depends on the
-// step's state alone, so any holder of the unit writes the same bytes, and a
-// checkpoint that is made again, also in another layout, has the same names.
-// Each unit is written by one of its holders, so that all write about the same
-// bytes; all peers work this out for themselves. One of them, the publisher,
-// collects what the writers tell (shards_written) until it has every unit. A
-// peer whose disk refuses has no part in any of it, if others can do it.
+// A checkpoint has two files for each unit. Their content depends on the step's
+// state alone. So any holder of the unit writes the same bytes, and a
+// checkpoint that is made again, even in another layout, has the same names.
+// One holder writes each unit, chosen so that all peers write about the same
+// number of bytes; every peer computes this by itself. One peer, the publisher,
+// collects the writers' reports (shards_written) until it has every unit. A
+// peer whose disk refuses takes no part, if others can replace it.
 //
 // C-1: a unit has exactly one writer, and it holds the unit.
-// C-2: a checkpoint is complete when each unit has been told by its writer;
-//      what others tell has no effect.
+// C-2: a checkpoint is complete when the writer of each unit has reported it;
+//      reports from other peers have no effect.
 //
 // Threads: none. Cost: units * replicas, and units * log(units).
 #pragma once
@@ -26,32 +27,32 @@
 
 namespace shoal::core {
 
-/// The writer of each unit. The largest units are given away first, each to
-/// that of its holders who has the fewest bytes so far, of these the lowest id.
+/// The writer of each unit. The largest units are assigned first, each to the
+/// holder that has the fewest bytes so far; in a tie, to the lowest id.
 /// @param unit_bytes size of each unit; blocks + 2 of them
-/// @param unable ascending; they write what nobody else holds, no more. Where
-///        all who compute a unit are, those who follow it at every step do.
+/// @param unable ascending; they write only what no other peer holds. Where
+///        all that compute a unit are, its followers of every step write it
 /// @pre place has replicas
 [[nodiscard]] std::vector<peer_id>
 shard_writers(const assignment& place,
               std::span<const std::uint64_t> unit_bytes,
               const std::vector<peer_id>& unable = {});
 
-/// Who gathers a checkpoint and publishes it: the checkpointer, unless its disk
-/// refuses; then the first participant whose does not, keepers before others.
-/// Where all do, the checkpointer again.
+/// The peer that gathers a checkpoint and publishes it: the checkpointer,
+/// unless its disk refuses; then the first participant that is able, keepers
+/// before others. If all are unable, the checkpointer.
 /// @param unable ascending
 [[nodiscard]] peer_id
 publisher_of(const assignment& place, const std::vector<peer_id>& unable);
 
-/// Whose stores are to have all of it, ascending: the keepers, but for those
-/// who are unable others who take part stand in, if there are any.
+/// The peers whose stores should have all of it, ascending: the keepers. Other
+/// participants replace unable keepers, if there are any.
 /// @param unable in any order
 [[nodiscard]] std::vector<peer_id>
 checkpoint_keepers(const assignment& place, const std::vector<peer_id>& unable);
 
-/// Whether with these and `self` unable others could make a checkpoint: there
-/// is one to publish it, and for each unit of `self` one who writes it.
+/// Whether other peers could make a checkpoint if these and `self` are unable:
+/// there is a publisher, and a writer for each unit of `self`.
 /// @param unable ascending
 [[nodiscard]] bool others_can_save(const assignment& place, const peer_id& self,
                                    std::vector<peer_id> unable);
@@ -60,12 +61,12 @@ checkpoint_keepers(const assignment& place, const std::vector<peer_id>& unable);
 [[nodiscard]] std::vector<std::uint32_t>
 units_written_by(const std::vector<peer_id>& writers, const peer_id& peer);
 
-/// What has been told of one step's checkpoint.
+/// The reports about one step's checkpoint.
 class shard_tally {
 public:
   explicit shard_tally(std::vector<peer_id> writers);
 
-  /// Takes what a peer tells of this step; the newest word of each counts.
+  /// Takes a peer's report on this step; its newest one counts.
   void take(const peer_id& from, const shards_written& m);
 
   /// Every unit is written.
@@ -73,13 +74,13 @@ public:
   /// All shards, by unit. @pre complete()
   [[nodiscard]] std::vector<written_shard> shards() const;
 
-  /// Somebody cannot write his part.
+  /// A peer cannot write its part.
   struct failure {
     peer_id at{};
     std::string why;
     bool trying = false;
   };
-  /// The first by id that does not try on, else the first that does.
+  /// The first by id that does not keep trying, else the first that does.
   [[nodiscard]] const failure* failed() const noexcept;
 
 private:

@@ -99,7 +99,7 @@ void stall_watch::look(const sight& s, nanoseconds now) {
   if (s.mark == mark_)
     return;
   mark_ = s.mark;
-  if (loading) // says nothing of how long steps may take
+  if (loading) // proves nothing about the duration of steps
     return moved(now);
   longest_[1] = std::max(longest_[1], now - moved_);
   if (++changes_ == changes_kept) {
@@ -196,7 +196,7 @@ void stall_watch::judge(const sight& s, nanoseconds now, actions& out) {
                        [&](const peer_id& p) { return p != self_; });
   for (const peer_id& p : others) {
     const auto at = answers_.find(p);
-    // Who answers does so again every ask_every.
+    // An answering peer repeats its answer every ask_every.
     if (at == answers_.end() || now - at->second.at > answer_max)
       silent.push_back(p);
   }
@@ -228,7 +228,7 @@ void stall_watch::judge(const sight& s, nanoseconds now, actions& out) {
     judge_waiting(s, now, out);
 }
 
-/// Nobody computes: something is lost on its way.
+/// No peer computes: a message is lost.
 void stall_watch::judge_waiting(const sight& s, nanoseconds now, actions& out) {
   judged_ = now;
   std::optional<std::pair<peer_id, peer_id>> link; // the higher end first
