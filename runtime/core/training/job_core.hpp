@@ -533,9 +533,10 @@ private:
   peer_id publisher_{};        ///< of the newest of those
   std::set<peer_id> refusing_; ///< peers that refuse to keep it
   checkpoint_pace pace_{0};
-  bool slow_said_ = false;            ///< checkpoints_slow was emitted
-  std::uint64_t checkpoint_told_ = 0; ///< newest step + 1 known here
-  std::uint64_t kept_ = 0;            ///< newest step + 1 in a second store
+  bool slow_said_ = false; ///< checkpoints_slow was emitted
+  // Both under this assignment, as newest step + 1.
+  std::uint64_t checkpoint_told_ = 0; ///< its result is known
+  std::uint64_t kept_ = 0;            ///< it is in a second store
   nanoseconds done_since_ = 0;
   nanoseconds repeated_ = 0;
   nanoseconds step_began_ = 0;
@@ -561,7 +562,7 @@ private:
   std::set<checkpoint_ref> older_; ///< also held
   std::vector<checkpoint_ref> given_up_;
   checkpoint_published last_checkpoint_;
-  peer_id published_by_{}; ///< the peer that reported checkpoint_
+  peer_id published_by_{}; ///< the sender of last_checkpoint_
   bool drain_ = false;
   bool finished_ = false;
 
