@@ -1,7 +1,5 @@
-// runtime/node/membership_actor.cpp -- events in, actions out.
+// runtime/node/membership_actor.cpp -- the product's shell_host.
 #include "runtime/node/membership_actor.hpp"
-
-#include "runtime/core/cluster/outbox.hpp"
 
 #include <caf/all.hpp>
 
@@ -41,29 +39,28 @@ using std::chrono::steady_clock;
 
 namespace {
 
-class shell {
+class thread_host final : public shell_host {
 public:
-  shell(caf::event_based_actor* self, membership_handler& node)
+  thread_host(caf::event_based_actor* self, membership_handler& node)
     : self_(self), node_(node), origin_(steady_clock::now()) {}
 
   void start(cluster_start& s) {
     votes_ = std::move(s.votes);
     disk_ = s.disk;
-    core_.emplace(*s.config);
-    outbox_.emplace(s.stored);
+    shell_.emplace(*s.config, s.stored, node_, *this);
     if (votes_->disk_error()) // the process before had a disk that failed
       try_again();
-    step(cl::start{std::move(s.stored)});
+    shell_->step(cl::start{std::move(s.stored)}, now());
     for (cl::event& e : early_)
-      step(e);
+      shell_->step(e, now());
     early_.clear();
   }
 
   void take(cl::event& e) {
-    if (!core_)
+    if (!shell_)
       early_.push_back(std::move(e));
     else
-      step(e);
+      shell_->step(e, now());
   }
 
   void fired(core::nanoseconds at) {
@@ -71,65 +68,32 @@ public:
       return; // overtaken by an earlier one
     timer_ = 0;
     if (wish_ <= now())
-      step(cl::tick{});
+      shell_->step(cl::tick{}, now());
     else
       arm();
   }
 
   void ended(const record_written& w) {
     report(w);
-    if (!w.again) {
-      outbox_->written(!w.nowhere, ready_);
-      carry_out();
-    }
-    paused_ = bool(w.nowhere);
     if ((w.disk || w.nowhere) && !std::exchange(retries_, true))
       self_->delayed_send(self_, record_retry, record_timer{});
-    write();
+    if (!w.again)
+      shell_->written(!w.nowhere);
   }
 
   void try_again() {
-    retries_ = paused_ = false;
+    retries_ = false;
     submit([](vote_file& votes) {
       votes.retry();
       record_written w;
       w.again = true;
       return w;
     });
-    write();
+    shell_->retry();
   }
 
-private:
-  core::nanoseconds now() const {
-    return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             steady_clock::now() - origin_)
-      .count();
-  }
-
-  void step(const cl::event& e) {
-    actions_.clear();
-    core_->step(e, now(), actions_);
-    for (cl::action& a : actions_)
-      outbox_->take(std::move(a), ready_);
-    carry_out();
-    write();
-    node_.stepped(core_->phase(), core_->reachable());
-  }
-
-  void carry_out() {
-    for (const cl::action& a : ready_)
-      std::visit([this](const auto& what) { act(what); }, a);
-    ready_.clear();
-  }
-
-  /// Hands the next record to the disk.
-  void write() {
-    if (paused_)
-      return;
-    auto next = outbox_->next();
-    if (!next)
-      return;
-    submit([what = std::move(*next)](vote_file& votes) {
+  bool store(const cl::outbox::write& what) override {
+    submit([what](vote_file& votes) {
       record_written w;
       if (const auto* r = std::get_if<cl::record>(&what))
         w.nowhere = votes.write(*r);
@@ -137,6 +101,19 @@ private:
         static_cast<void>(votes.erase());
       return w;
     });
+    return false;
+  }
+
+  void wake_at(core::nanoseconds when) override {
+    wish_ = when;
+    arm();
+  }
+
+private:
+  core::nanoseconds now() const {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             steady_clock::now() - origin_)
+      .count();
   }
 
   void submit(std::function<record_written(vote_file&)> work) {
@@ -178,28 +155,6 @@ private:
       slow_ = false;
   }
 
-  void act(const cl::send& a) { node_.send(a.to, a.what); }
-  void act(const cl::persist&) {} // the outbox has it
-  void act(const cl::erase_history&) {}
-  void act(const cl::connect& a) { node_.connect(a.address); }
-  void act(const cl::disconnect& a) { node_.disconnect(a.peer); }
-  void act(const cl::new_view& a) { node_.adopt(a); }
-  void act(const cl::waiting_for& a) { node_.waiting(a); }
-  void act(const cl::left& a) { node_.left(a.clean); }
-  void act(const cl::shut_out&) { node_.shut_out(); }
-  void act(const cl::dissolved& a) {
-    node_.say("[cluster] this shoal joins shoal "
-              + core::to_hex(a.into).substr(0, 8));
-  }
-  void act(const cl::use_keys& a) { node_.use_keys(a.keys); }
-  void act(const cl::rejected& a) { node_.rejected(a); }
-  void act(const cl::log& a) { node_.say("[cluster] " + a.text); }
-
-  void act(const cl::need_tick_at& a) {
-    wish_ = a.when;
-    arm();
-  }
-
   /// One timer is under way at most but for those that were overtaken.
   void arm() {
     core::nanoseconds t = now();
@@ -217,14 +172,10 @@ private:
   steady_clock::time_point origin_;
   std::shared_ptr<vote_file> votes_;
   device_queue* disk_ = nullptr;
-  std::optional<cl::membership> core_;
-  std::optional<cl::outbox> outbox_;
+  std::optional<cluster_shell> shell_;
   std::deque<cl::event> early_; ///< came before cluster_start
-  cl::actions actions_;
-  cl::actions ready_;           ///< to be carried out
   core::nanoseconds wish_ = 0;  ///< when the core wants its next tick
   core::nanoseconds timer_ = 0; ///< of the timer under way; 0: none
-  bool paused_ = false;         ///< the next record waits for record_timer
   bool retries_ = false;        ///< record_timer is under way
   bool disk_failed_ = false;    ///< as was said
   bool withholds_ = false;
@@ -239,7 +190,7 @@ caf::behavior
 run_membership(caf::stateful_actor<membership_name>* self,
                membership_handler* node,
                const std::shared_ptr<std::atomic<std::size_t>>& pending) {
-  auto state = std::make_shared<shell>(self, *node);
+  auto state = std::make_shared<thread_host>(self, *node);
   return {
     [state](cluster_start& s) { state->start(s); },
     [state, pending](cluster_event& e) {

@@ -1,9 +1,9 @@
-// runtime/node/membership_actor.hpp -- the shell around the cluster core.
+// runtime/node/membership_actor.hpp -- the thread, disk and clock of the
+// cluster core.
 //
 // Message          Effect
 // cluster_start    builds the core; what came before is then given to it
-// cluster_event    one step of the core; its actions are carried out in order,
-//                  but for what waits for the disk (core/cluster/outbox.hpp)
+// cluster_event    one step of the core (cluster_shell.hpp)
 // cluster_stop     ends the actor
 //
 // The actor is detached (a thread of its own): heartbeats are answered however
@@ -15,8 +15,8 @@
 //         can be stored nowhere the peer withholds its votes.
 #pragma once
 
-#include "runtime/core/cluster/membership.hpp"
 #include "runtime/identity/vote_file.hpp"
+#include "runtime/node/cluster_shell.hpp"
 #include "runtime/work/device_queue.hpp"
 
 #include <caf/actor.hpp>
@@ -28,27 +28,6 @@
 #include <memory>
 
 namespace shoal::runtime {
-
-/// What the core's actions do in the world. On the actor's thread; must not
-/// wait.
-class membership_handler {
-public:
-  virtual ~membership_handler() = default;
-  virtual void send(const std::vector<core::peer_id>& to,
-                    const core::cluster::message& what) = 0;
-  virtual void connect(const std::string& address) = 0;
-  virtual void disconnect(const core::peer_id& peer) = 0;
-  virtual void adopt(const core::cluster::new_view& v) = 0;
-  virtual void waiting(const core::cluster::waiting_for& w) = 0;
-  virtual void left(bool clean) = 0;
-  virtual void shut_out() = 0;
-  virtual void rejected(const core::cluster::rejected& r) = 0;
-  virtual void use_keys(const core::cluster::key_record& keys) = 0;
-  /// After every step: for status.
-  virtual void
-  stepped(core::cluster::phase p, std::vector<core::peer_id> reachable) = 0;
-  virtual void say(const std::string& line) = 0;
-};
 
 struct cluster_start {
   std::shared_ptr<core::cluster::config> config;
