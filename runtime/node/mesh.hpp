@@ -15,6 +15,7 @@
 #include "runtime/links/link_service.hpp"
 #include "runtime/links/paired_ways.hpp"
 #include "runtime/node/gate.hpp"
+#include "runtime/node/node_wiring.hpp"
 #include "runtime/wire/codec.hpp"
 #include "transport/line_budget.hpp"
 #include "transport/tls/fabric.hpp"
@@ -68,31 +69,34 @@ public:
   virtual void say(const std::string& line) = 0;
 };
 
-class mesh {
+class mesh final : public node_network {
 public:
   mesh(mesh_config config, mesh_handler& handler);
-  ~mesh();
+  ~mesh() override;
 
   void open();
   void close();
 
   std::error_code send(const core::peer_id& to, const envelope& message);
   std::error_code
-  send(const core::peer_id& to, std::span<const std::byte> encoded);
+  send(const core::peer_id& to, std::span<const std::byte> encoded) override;
   /// As send(), but to a member that is not connected yet as soon as it is: a
   /// view may know of a peer before every other has heard of it.
-  void send_when_up(const core::peer_id& to, const envelope& message);
+  void send_when_up(const core::peer_id& to, const envelope& message) override;
   /// Of one peer; of more the oldest are forgotten, as they all are when a view
   /// comes without it.
   static constexpr std::size_t late_messages_max = 16;
-  void connect(const std::string& address);
+  void connect(const std::string& address) override;
   /// Closes all connections with a peer; all that is posted or queued for it
   /// ends.
-  void drop(const core::peer_id& peer);
+  void drop(const core::peer_id& peer) override;
   void tick(std::chrono::steady_clock::time_point now);
   /// The members of the newest view: theirs alone are credits, requests for
   /// blobs and messages to roles.
-  void set_members(std::set<core::peer_id> members);
+  void set_members(std::set<core::peer_id> members) override;
+  void name_plan(std::uint64_t plan, core::job_id job) override {
+    links_->name_plan(plan, job);
+  }
 
   /// Which keys and identities TLS admits. `others_go`: peers that are not
   /// among `keys.known` are dropped at once, clients soon.
@@ -101,7 +105,7 @@ public:
   core::peer_id self() const;
   std::uint64_t instance() const noexcept { return instance_; }
   std::string address() const; ///< that the TLS fabric is bound to
-  link_service& links() { return *links_; }
+  link_service& links() override { return *links_; }
   std::vector<core::peer_id> peers() const; ///< members that are up
   bool is_up(std::uint64_t id_prefix) const;
 
@@ -112,7 +116,7 @@ public:
   std::vector<pair_status> pairs() const; ///< one for each of peers()
 
   /// Logs what a peer has done wrong, within the budget of such lines.
-  void complain(const std::string& line);
+  void complain(const std::string& line) override;
 
 private:
   class tls_handler;

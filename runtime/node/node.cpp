@@ -188,6 +188,7 @@ void node::impl::start_services() {
   m.fabrics = {config_.shared_memory, config_.force_fabric, config_.ucx_tcp,
                config_.exclude_fabrics, config_.trusted_networks};
   mesh_ = std::make_unique<mesh>(std::move(m), *this);
+  start_wiring();
   try {
     mesh_->open();
   } catch (const std::exception& e) {
@@ -211,6 +212,41 @@ void node::impl::start_services() {
                             look_at_profile();
                             journal_->retry();
                           }));
+}
+
+void node::impl::start_wiring() {
+  node_parts p;
+  p.self = self_;
+  p.data_dir = setup_.data_dir;
+  p.system = system_.get();
+  p.device = device_.get();
+  p.reductions = reductions_.get();
+  p.disk = disk_.get();
+  p.blobs = store_.get();
+  p.log = journal_.get();
+  p.exchange = exchange_.get();
+  p.roles = &roles_;
+  wiring_ = std::make_unique<node_wiring>(std::move(p), *mesh_, *this);
+}
+
+/// What links carry and steps take, into a new profile where it is due.
+void node::impl::look_at_profile() {
+  const auto v = view();
+  if (!v)
+    return;
+  std::vector<profile_keeper::used_link> used;
+  for (const mesh::pair_status& pair : mesh_->pairs())
+    used.push_back({pair.peer, name_of(pair.choice.used)});
+  const core::nanoseconds now = steady_ns();
+  keeper_->links(now, *v, used, mesh_->links().stats());
+  const auto p = keeper_->take(now);
+  if (!p)
+    return;
+  say("[node] plans will use what was measured here: " + p->why);
+  cl::update_profile e;
+  e.device = p->device;
+  e.networks = p->networks;
+  tell(std::move(e));
 }
 
 void node::impl::start_membership() {
@@ -284,11 +320,8 @@ void node::impl::start_finder() {
 void node::impl::leave(std::chrono::milliseconds deadline, bool drain) {
   if (!life_->leave(deadline))
     return;
-  tell_cluster(cl::leave{});
-  if (caf::actor supervisor = actors_.find("supervisor"))
-    caf::anon_send(supervisor, node_stopping{drain});
-  else
-    released();
+  tell(cl::leave{});
+  wiring_->stop_jobs(drain);
 }
 
 void node::impl::left(bool clean) {
@@ -302,8 +335,9 @@ void node::impl::end(const std::string& why) {
 
 /// From the outside to the inside: nobody is called who has ended.
 void node::impl::tear_down() {
-  for (const auto& [name, actor] : actors_.take_all())
-    caf::anon_send_exit(actor, caf::exit_reason::user_shutdown);
+  if (wiring_)
+    for (const auto& [name, actor] : wiring_->take_actors())
+      caf::anon_send_exit(actor, caf::exit_reason::user_shutdown);
   if (pulse_)
     caf::anon_send_exit(pulse_, caf::exit_reason::user_shutdown);
   if (membership_)
@@ -354,7 +388,7 @@ const std::string& node::address() const noexcept {
 }
 
 context& node::world() noexcept {
-  return *impl_;
+  return *impl_->wiring_;
 }
 
 std::shared_ptr<const core::view> node::view() const {

@@ -104,7 +104,7 @@ void node::impl::invite(std::uint64_t token, const make_invite& r) {
   };
   if (!requests_.want(token, std::move(w)))
     return control_->answered(token, {0, "no view yet: try again", {}, {}});
-  tell_cluster(cl::add_invite{{t.key, t.expires_s, {}}});
+  tell(cl::add_invite{{t.key, t.expires_s, {}}});
 }
 
 void node::impl::redeem(std::uint64_t token, const use_invite& r) {
@@ -143,7 +143,7 @@ void node::impl::redeem(std::uint64_t token, const use_invite& r) {
   if (!requests_.want(token, std::move(w)))
     return refuse("no view yet: try again");
   // Used before by the same peer, whose answer was lost: asked for anew.
-  tell_cluster(cl::redeem_invite{r.token, r.who});
+  tell(cl::redeem_invite{r.token, r.who});
 }
 
 void node::impl::revoke_peer(std::uint64_t token, const revoke& r) {
@@ -185,7 +185,7 @@ void node::impl::revoke_peer(std::uint64_t token, const revoke& r) {
                               w.tag};
   if (!requests_.want(token, std::move(w)))
     return refuse("no view yet: try again");
-  tell_cluster(event);
+  tell(event);
 }
 
 /// Membership actor's thread: nobody is there but those that say so.
@@ -202,12 +202,12 @@ void node::impl::refused(transport::tls::refusal why,
   using transport::tls::refusal;
   if (why == refusal::revoked) {
     known_->revoked_by(address, unix_ms());
-    return tell_cluster(cl::turned_away{address});
+    return tell(cl::turned_away{address});
   }
   if (why != refusal::duplicate)
     return say_if(
       known_->refused(address, transport::tls::to_text(why), unix_ms()));
-  tell_cluster(cl::doubted{});
+  tell(cl::doubted{});
   bool seated = false; // the others know this process: it is not the second
   {
     std::lock_guard lock(mutex_);

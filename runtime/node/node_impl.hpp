@@ -1,14 +1,16 @@
 // runtime/node/node_impl.hpp -- the parts of a node and how they are wired.
 //
-//   fabrics --envelopes--> node --events--> membership actor --actions--+
-//      ^                    |  \--> exchange, links, control            |
-//      +------ send --------+<----------- new view: plan, roles --------+
+//   fabrics --envelopes--> wiring --events--> membership actor --actions--+
+//      ^                    |  \--> exchange, actors, control             |
+//      +------ send --------+<------------- new view: plan, roles --------+
 //
-// Each part tells the node by an interface, which is implemented here; what the
-// node keeps beside its parts is in state/, with locks of its own.
+// What makes the parts one peer is node_wiring.hpp; here is what people and
+// clients see of it. Each part tells the node by an interface, which is
+// implemented here; what the node keeps beside its parts is in state/, with
+// locks of its own.
 //
-// Split: node.cpp (parts: start and end), node_world.cpp (context),
-// node_views.cpp (mesh_handler, membership_handler, control_handler),
+// Split: node.cpp (parts: start and end), node_views.cpp (mesh_handler,
+// membership_handler, node_host, control_handler),
 // node_others.cpp (other peers), node_admission.cpp (keys, invites,
 // revocations). Only these include it.
 #pragma once
@@ -21,11 +23,11 @@
 #include "runtime/node/membership_actor.hpp"
 #include "runtime/node/mesh.hpp"
 #include "runtime/node/node.hpp"
+#include "runtime/node/node_wiring.hpp"
 #include "runtime/node/profile_keeper.hpp"
 #include "runtime/node/setup.hpp"
 #include "runtime/node/state/known_nodes.hpp"
 #include "runtime/node/state/node_life.hpp"
-#include "runtime/node/state/role_actors.hpp"
 #include "runtime/node/state/waiting_requests.hpp"
 #include "runtime/node/status.hpp"
 #include "runtime/observe/recent_lines.hpp"
@@ -46,9 +48,9 @@ inline constexpr std::chrono::milliseconds pulse_period{100};
 /// How often links are looked at for the profile.
 inline constexpr std::chrono::seconds look_period{1};
 
-class node::impl final : public context,
-                         public mesh_handler,
+class node::impl final : public mesh_handler,
                          public membership_handler,
+                         public node_host,
                          public control_handler,
                          public discovery_handler,
                          public finder_handler,
@@ -60,45 +62,6 @@ public:
   // node.cpp: life
   void leave(std::chrono::milliseconds deadline, bool drain);
 
-  // node_world.cpp: context
-  const core::peer_id& self() const override { return self_; }
-  caf::actor_system& system() override { return *system_; }
-  link_hub& links() override { return mesh_->links(); }
-  device_queue& device() override { return *device_; }
-  device_queue& reductions() override { return *reductions_; }
-  device_queue& disk() override { return *disk_; }
-  store& blobs() override { return *store_; }
-  job_log& log() override { return *journal_; }
-  std::filesystem::path data_dir() const override { return setup_.data_dir; }
-  std::shared_ptr<const core::view> view() const override;
-  std::shared_ptr<const core::plan> plan() const override;
-  void send(const core::peer_id& to, core::job_message message) override;
-  void send_role(const core::peer_id& to, const std::string& role,
-                 std::vector<std::byte> bytes) override;
-  const role_table& roles() const override { return roles_; }
-  void bind_role(const std::string& address, caf::actor actor) override {
-    actors_.bind(address, std::move(actor));
-  }
-  void worked(core::job_id job, core::nanoseconds busy) override;
-  void propose_job_state(core::job_id job, core::job_state state,
-                         std::uint64_t done_step, core::epoch since,
-                         const std::string& cause = {}) override;
-  void propose_retry(core::job_id job, core::epoch since) override;
-  void
-  propose_expulsion(const core::peer_id& peer, core::epoch number) override;
-  bool in_quorum() const override;
-  void hung(const std::string& why) override;
-  void propose_arrived(core::job_id job, core::epoch since) override;
-  void fetch_blob(const core::blob_digest& digest,
-                  std::vector<core::peer_id> holders,
-                  std::function<void(std::error_code)> done) override;
-  std::uint64_t blob_bytes_moved() const override {
-    return exchange_->moved_bytes();
-  }
-  void released() override;
-  void say(const std::string& line) override;
-  timeline& trace() override { return *timeline_; }
-
   const std::string& address() const noexcept { return address_; }
 
 private:
@@ -106,6 +69,7 @@ private:
 
   // node.cpp
   void start_services();
+  void start_wiring();
   void start_membership();
   void start_discovery();
   void start_finder();
@@ -114,8 +78,6 @@ private:
   void start_parts();
   void tear_down();
   void end(const std::string& why);
-
-  // node_world.cpp
   void look_at_profile();
 
   // node_admission.cpp
@@ -126,7 +88,8 @@ private:
 
   // node_views.cpp
   static std::int64_t unix_ms();
-  void tell_cluster(core::cluster::event e);
+  static core::nanoseconds steady_ns();
+  std::shared_ptr<const core::view> view() const { return wiring_->view(); }
 
   // mesh_handler
   void up(const core::peer_id& peer, std::uint64_t instance) override;
@@ -135,21 +98,33 @@ private:
   void reached(const std::string& address, const core::peer_id& peer) override;
   void
   refused(transport::tls::refusal why, const std::string& address) override;
-  void take(const core::peer_id& from, core::cluster::message&& m) override;
-  void take(const core::peer_id& from, core::job_message&& m) override;
-  void take(const core::peer_id& from, blob_request&& m) override;
-  void take(const core::peer_id& from, blob_chunk&& m) override;
-  void take(const core::peer_id& from, role_message&& m) override;
+  void take(const core::peer_id& from, core::cluster::message&& m) override {
+    wiring_->take(from, std::move(m));
+  }
+  void take(const core::peer_id& from, core::job_message&& m) override {
+    wiring_->take(from, std::move(m));
+  }
+  void take(const core::peer_id& from, blob_request&& m) override {
+    wiring_->take(from, std::move(m));
+  }
+  void take(const core::peer_id& from, blob_chunk&& m) override {
+    wiring_->take(from, std::move(m));
+  }
+  void take(const core::peer_id& from, role_message&& m) override {
+    wiring_->take(from, std::move(m));
+  }
   void take(const core::peer_id& from, client_reply&& m) override;
   void take(const core::peer_id& from, client_request&& m) override;
   void client_gone(const core::peer_id& client) override;
 
   // membership_handler
   void send(const std::vector<core::peer_id>& to,
-            const core::cluster::message& what) override;
-  void connect(const std::string& address) override;
-  void disconnect(const core::peer_id& peer) override;
-  void adopt(const core::cluster::new_view& v) override;
+            const core::cluster::message& what) override {
+    wiring_->send(to, what);
+  }
+  void connect(const std::string& address) override { mesh_->connect(address); }
+  void disconnect(const core::peer_id& peer) override { mesh_->drop(peer); }
+  void adopt(const core::cluster::new_view& v) override { wiring_->adopt(v); }
   void waiting(const core::cluster::waiting_for& w) override;
   void left(bool clean) override;
   void shut_out() override;
@@ -158,8 +133,24 @@ private:
   void stepped(core::cluster::phase p,
                std::vector<core::peer_id> reachable) override;
 
+  // node_host
+  void tell(core::cluster::event e) override;
+  void hear(const core::peer_id& from, core::cluster::message&& m) override;
+  core::plan make_plan(const core::view& v) override;
+  void
+  adopting(const core::view* before,
+           const std::shared_ptr<const core::view>& now, bool member) override;
+  void adopted(const core::view& now, bool member) override;
+  bool in_quorum() const override;
+  bool release() override;
+  void worked(core::job_id job, core::nanoseconds busy) override;
+  void hung(const std::string& why) override;
+  void say(const std::string& line) override;
+  timeline& trace() override { return *timeline_; }
+
   // control_handler
   job_journal& journal() override { return *journal_; }
+  store& blobs() override { return *store_; }
   std::string status() const override;
   std::string describe(core::job_id job) const override;
   std::string lines(const ask_lines& r, std::uint64_t& next) const override;
@@ -213,6 +204,7 @@ private:
   std::unique_ptr<job_journal> journal_;
   std::unique_ptr<blob_exchange> exchange_;
   std::unique_ptr<mesh> mesh_;
+  std::unique_ptr<node_wiring> wiring_;
   std::unique_ptr<control> control_;
   std::atomic<control*> control_ready_{nullptr};
   std::unique_ptr<discovery> discovery_;
@@ -225,20 +217,18 @@ private:
 
   // Of the membership actor's thread.
   core::cluster::key_record keys_;
-  bool keys_changed_ = false; ///< since the last view
+  bool keys_changed_ = false;             ///< since the last view
+  waiting_requests::adopted_view waited_; ///< for the view that is adopted
+  bool ready_ = false;                    ///< was a member once
 
   mutable std::mutex mutex_; ///< guards what follows
-  std::shared_ptr<const core::view> view_;
-  std::shared_ptr<const core::plan> plan_;
   core::cluster::phase phase_ = core::cluster::phase::created;
   std::vector<core::peer_id> reachable_;
-  bool ready_ = false;
 
   // TLS's progress thread.
   std::optional<std::chrono::steady_clock::time_point> duplicate_since_;
   std::chrono::steady_clock::time_point duplicate_at_{};
 
-  role_actors actors_;
   waiting_requests requests_;
   std::unique_ptr<known_nodes> known_;
   std::unique_ptr<node_life> life_; ///< ends all of the above: it goes first

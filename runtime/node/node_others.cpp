@@ -57,12 +57,12 @@ bool node::impl::connected(std::uint64_t sender) const {
 }
 
 void node::impl::found(const std::string& address) {
-  tell_cluster(core::cluster::discovered{address});
+  tell(core::cluster::discovered{address});
 }
 
 void node::impl::listed(const std::string& address) {
   if (address != address_)
-    tell_cluster(core::cluster::discovered{address, true});
+    tell(core::cluster::discovered{address, true});
 }
 
 void node::impl::counted(const beacon_counts& counts) {
@@ -72,7 +72,7 @@ void node::impl::counted(const beacon_counts& counts) {
 void node::impl::addresses_changed(std::vector<std::string> addresses) {
   addresses.resize(std::min(addresses.size(), codec::addresses_max));
   say("[node] telling the shoal where this node is: " + addresses.front());
-  tell_cluster(core::cluster::update_addresses{std::move(addresses)});
+  tell(core::cluster::update_addresses{std::move(addresses)});
 }
 
 } // namespace shoal::runtime

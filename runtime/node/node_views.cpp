@@ -11,13 +11,11 @@
 #include <caf/all.hpp>
 
 #include <algorithm>
+#include <tuple>
 
 namespace shoal::runtime {
 
 namespace cl = core::cluster;
-
-/// The built-in role. What peers say to it are job messages.
-static constexpr std::string_view supervisor_role = "supervisor";
 
 std::int64_t node::impl::unix_ms() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(
@@ -25,45 +23,21 @@ std::int64_t node::impl::unix_ms() {
     .count();
 }
 
-void node::impl::tell_cluster(cl::event e) {
+void node::impl::tell(cl::event e) {
   caf::anon_send(membership_, cluster_event{std::move(e)});
 }
 
-void node::impl::take(const core::peer_id& from, cl::message&& m) {
+core::nanoseconds node::impl::steady_ns() {
+  return std::chrono::steady_clock::now().time_since_epoch().count();
+}
+
+void node::impl::hear(const core::peer_id& from, cl::message&& m) {
   if (const auto* said = std::get_if<cl::hello>(&m))
     say_if(known_->heard(from, *said, unix_ms()));
   if (*pending_events_ >= cluster_events_max)
     return; // the core asks again for what it misses
   ++*pending_events_;
-  tell_cluster(cl::received{from, std::move(m)});
-}
-
-void node::impl::take(const core::peer_id& from, core::job_message&& m) {
-  if (caf::actor supervisor = actors_.find("supervisor"))
-    caf::anon_send(
-      supervisor,
-      job_message_in{from,
-                     std::make_shared<const core::job_message>(std::move(m))});
-}
-
-void node::impl::take(const core::peer_id& from, role_message&& m) {
-  if (m.role == supervisor_role)
-    return mesh_->complain("[node] peer " + core::short_name(from)
-                           + " sent a message for \"supervisor\", which "
-                             "takes none of peers; it is ignored");
-  if (caf::actor actor = actors_.find(m.role))
-    caf::anon_send(
-      actor,
-      role_message_in{from, std::make_shared<const std::vector<std::byte>>(
-                              std::move(m.bytes))});
-}
-
-void node::impl::take(const core::peer_id& from, blob_request&& m) {
-  exchange_->request_received(from, m);
-}
-
-void node::impl::take(const core::peer_id& from, blob_chunk&& m) {
-  exchange_->chunk_received(from, std::move(m));
+  tell(cl::received{from, std::move(m)});
 }
 
 void node::impl::take(const core::peer_id& from, client_request&& m) {
@@ -78,42 +52,26 @@ void node::impl::client_gone(const core::peer_id& client) {
 
 void node::impl::up(const core::peer_id& peer, std::uint64_t instance) {
   known_->connected(peer);
-  tell_cluster(cl::peer_up{peer, instance});
+  wiring_->up(peer, instance);
 }
 
 void node::impl::down(const core::peer_id& peer) {
-  exchange_->peer_down(peer);
   known_->disconnected(peer, unix_ms());
   client_gone(peer); // it may have asked something
-  tell_cluster(cl::peer_down{peer});
+  wiring_->down(peer);
 }
 
 void node::impl::connect_failed(const std::string& address,
                                 std::error_code why) {
   if (why == transport::errc::refused)
     say_if(known_->not_proved(address, unix_ms()));
-  tell_cluster(cl::connect_failed{address});
+  tell(cl::connect_failed{address});
 }
 
 void node::impl::reached(const std::string& address,
                          const core::peer_id& peer) {
   known_->reached(address);
-  tell_cluster(cl::reached{address, peer});
-}
-
-void node::impl::send(const std::vector<core::peer_id>& to,
-                      const cl::message& what) {
-  std::vector<std::byte> bytes = codec::encode(what);
-  for (const core::peer_id& peer : to)
-    (void)mesh_->send(peer, bytes); // may be lost, like any message
-}
-
-void node::impl::connect(const std::string& address) {
-  mesh_->connect(address);
-}
-
-void node::impl::disconnect(const core::peer_id& peer) {
-  mesh_->drop(peer);
+  tell(cl::reached{address, peer});
 }
 
 void node::impl::stepped(cl::phase p, std::vector<core::peer_id> reachable) {
@@ -122,53 +80,64 @@ void node::impl::stepped(cl::phase p, std::vector<core::peer_id> reachable) {
   reachable_ = std::move(reachable);
 }
 
-void node::impl::adopt(const cl::new_view& v) {
-  auto view = std::make_shared<const core::view>(v.current);
-  flight().add(v.member ? "view" : "view without this peer", 0, 0, view->number,
-               view->members.size());
-  auto plan = std::make_shared<const core::plan>(core::make_plan(*view));
-  for (const core::assignment& a : plan->jobs)
-    mesh_->links().name_plan(core::digest(a), a.job);
-  const auto before = this->view();
-  // Both before view() has it: what finds a view there is then not refused.
-  known_->adopted(before.get(), view, unix_ms());
-  waiting_requests::adopted_view waited = requests_.adopted(*view);
-  bool ready = false;
-  {
-    std::lock_guard lock(mutex_);
-    view_ = view;
-    plan_ = plan;
-    ready = v.member && !ready_;
-    ready_ = ready_ || v.member;
-  }
+core::plan node::impl::make_plan(const core::view& v) {
+  return core::make_plan(v);
+}
+
+/// What finds a view in view() is then not refused.
+void node::impl::adopting(const core::view* before,
+                          const std::shared_ptr<const core::view>& now,
+                          bool member) {
+  known_->adopted(before, now, unix_ms());
+  waited_ = requests_.adopted(*now);
   recent_.add(core::shown(
-    core::view_line({before.get(), *view, v.member, discovery_ || finder_})));
-  admit(*view);
-  if (!before)
-    actors_.start(roles_, *system_, *this);
-  if (cl::is_ours(v, self_))
-    for (const auto& [name, actor] : actors_.all())
-      caf::anon_send(actor, view_changed{view, plan});
-  std::set<core::peer_id> members;
-  for (const core::member& m : view->members)
-    members.insert(m.id.peer);
-  mesh_->set_members(std::move(members));
+    core::view_line({before, *now, member, discovery_ || finder_})));
+  admit(*now);
+}
+
+void node::impl::adopted(const core::view& now, bool member) {
+  auto waited = std::exchange(waited_, {});
   for (auto& [token, o] : waited.answers)
     control_->answered(token, std::move(o));
   for (waiting_requests::early_job& e : waited.jobs)
     if (std::chrono::steady_clock::now() < e.until)
       submit(e.token, std::move(e.job));
   if (discovery_)
-    discovery_->set_alone(view->members.size() < 2);
+    discovery_->set_alone(now.members.size() < 2);
   if (finder_)
-    finder_->set_alone(view->members.size() < 2);
-  if (ready && config_.observer.ready)
+    finder_->set_alone(now.members.size() < 2);
+  if (member && !std::exchange(ready_, true) && config_.observer.ready)
     config_.observer.ready("ready: peer " + core::short_name(self_) + " ("
                            + setup_.name + ") at " + address_ + ", cluster "
                            + setup_.cluster + ", data in "
                            + setup_.data_dir.string());
   if (config_.observer.agreed)
-    config_.observer.agreed(*view, v.member);
+    config_.observer.agreed(now, member);
+}
+
+bool node::impl::in_quorum() const {
+  std::lock_guard lock(mutex_);
+  return phase_ == cl::phase::member;
+}
+
+bool node::impl::release() {
+  return life_->release();
+}
+
+void node::impl::worked(core::job_id job, core::nanoseconds busy) {
+  const auto [view, plan] = wiring_->view_and_plan();
+  keeper_->step(steady_ns(), view, plan, job, busy);
+}
+
+void node::impl::hung(const std::string& why) {
+  say("[node] " + why + ": this node ends");
+  life_->hang();
+  end(why);
+}
+
+void node::impl::say(const std::string& line) {
+  if (config_.observer.say)
+    config_.observer.say(line);
 }
 
 void node::impl::waiting(const cl::waiting_for& w) {
@@ -242,7 +211,7 @@ void node::impl::submit(std::uint64_t token, core::job_entry job) {
   case submitted::propose:
     break;
   }
-  tell_cluster(cl::submit_job{std::move(job)});
+  tell(cl::submit_job{std::move(job)});
 }
 
 void node::impl::remove_job(std::uint64_t token, core::job_id job) {
@@ -261,12 +230,12 @@ void node::impl::remove_job(std::uint64_t token, core::job_id job) {
     return core::find_job(v, job) == nullptr;
   };
   if (requests_.want(token, std::move(gone)))
-    tell_cluster(cl::remove_job{job});
+    tell(cl::remove_job{job});
 }
 
 void node::impl::recover(std::uint64_t token) {
   requests_.want_other_shoal(token);
-  tell_cluster(cl::recover_force{});
+  tell(cl::recover_force{});
 }
 
 void node::impl::rejected(const cl::rejected& r) {
@@ -284,7 +253,7 @@ std::string node::impl::stop_job(core::job_id job, bool drain) {
     return "no such job";
   if (entry->state != core::job_state::running)
     return {};
-  caf::actor supervisor = actors_.find("supervisor");
+  caf::actor supervisor = wiring_->find("supervisor");
   if (drain && supervisor) {
     caf::anon_send(supervisor, drain_job{job});
     return {};
@@ -293,7 +262,7 @@ std::string node::impl::stop_job(core::job_id job, bool drain) {
   for (const job_event& e : journal_->read_all(job))
     if (e.kind == job_event_kind::step)
       step = std::max(step, e.step);
-  propose_job_state(job, core::job_state::cancelled, step, 0);
+  tell(cl::set_job_state{job, core::job_state::cancelled, step, 0, {}});
   return {};
 }
 
@@ -303,7 +272,7 @@ std::string node::impl::tell_job(core::job_id job, Message m) {
   const core::job_entry* entry = now ? core::find_job(*now, job) : nullptr;
   if (!entry || entry->state != core::job_state::running)
     return "no such job runs";
-  const caf::actor supervisor = actors_.find("supervisor");
+  const caf::actor supervisor = wiring_->find("supervisor");
   if (!supervisor)
     return "this node runs no jobs";
   caf::anon_send(supervisor, std::move(m));
@@ -324,9 +293,8 @@ status_input node::impl::now() const {
     std::lock_guard lock(mutex_);
     in.phase = phase_;
     in.reachable = reachable_;
-    in.view = view_;
-    in.plan = plan_;
   }
+  std::tie(in.view, in.plan) = wiring_->view_and_plan();
   known_nodes::summary known = known_->all(in.unix_ms);
   in.versions = std::move(known.versions);
   in.strangers = std::move(known.strangers);

@@ -1,0 +1,185 @@
+// runtime/node/node_wiring.hpp -- what makes the parts of a node one peer.
+//
+//    fabrics --take(), up(), down()--> wiring --tell()--> cluster core
+//       ^                               |  ^                 |
+//       +-- send(), connect(), drop() --+  +---- adopt() ----+
+//                                       |
+//                 blob exchange, actors of roles: context
+//
+// A message finds the part that it is for, a view reaches links, actors and
+// gate in this order, and what actors propose reaches the cluster core. The
+// product (node_impl.hpp), the simulation (tests/sim/shoal) and the tests of
+// actors (tests/actors/small_shoal) are this class with other fabrics, queues,
+// clocks and disks.
+//
+// W-1: an actor is told of a view after view() has it.
+// W-2: credits and other messages for members alone pass after the actors were
+//      told of the view that has their sender.
+//
+// Threads:   any; adopt() on one thread at a time. No lock is held while a
+//            part, a port or an actor is called.
+// Ownership: parts and ports outlive the wiring, and the actor system ends
+//            before it.
+#pragma once
+
+#include "runtime/context.hpp"
+#include "runtime/core/cluster/events.hpp"
+#include "runtime/node/state/role_actors.hpp"
+#include "runtime/wire/envelope.hpp"
+
+#include <atomic>
+#include <mutex>
+#include <set>
+#include <span>
+#include <system_error>
+
+namespace shoal::runtime {
+
+class blob_exchange;
+
+/// Port: the other peers. Nothing of it waits.
+class node_network {
+public:
+  virtual ~node_network() = default;
+  /// Sends an encoded envelope, which may be lost like any message.
+  virtual std::error_code
+  send(const core::peer_id& to, std::span<const std::byte> encoded) = 0;
+  /// As send(), but to a member that is not connected yet as soon as it is.
+  virtual void
+  send_when_up(const core::peer_id& to, const envelope& message) = 0;
+  virtual void connect(const std::string& address) = 0;
+  /// Closes all connections with a peer.
+  virtual void drop(const core::peer_id& peer) = 0;
+  /// The members of the newest view: messages for members alone pass from them.
+  virtual void set_members(std::set<core::peer_id> members) = 0;
+  /// Transfers of the sub-plan `plan` are the job's.
+  virtual void name_plan(std::uint64_t plan, core::job_id job) = 0;
+  virtual link_hub& links() = 0; ///< as actors use them
+  /// Logs what a peer has done wrong, within the budget of such lines.
+  virtual void complain(const std::string& line) = 0;
+};
+
+/// Port: the cluster core and the node around the wiring. Nothing of it waits.
+class node_host {
+public:
+  virtual ~node_host() = default;
+  /// An event for the cluster core.
+  virtual void tell(core::cluster::event e) = 0;
+  /// The same of a peer's message, which may be dropped.
+  virtual void hear(const core::peer_id& from, core::cluster::message&& m) = 0;
+  /// Where the jobs of `v` run: core::make_plan(v), perhaps worked out before.
+  virtual core::plan make_plan(const core::view& v) = 0;
+  /// `now` is about to take effect; `before` may be null. view() is still that.
+  virtual void
+  adopting(const core::view* before,
+           const std::shared_ptr<const core::view>& now, bool member) = 0;
+  /// It has: actors and gate know of it.
+  virtual void adopted(const core::view& now, bool member) = 0;
+  virtual bool in_quorum() const = 0;
+  /// No job needs this node. @returns whether it leaves and did not know.
+  virtual bool release() = 0;
+  virtual void worked(core::job_id job, core::nanoseconds busy) = 0;
+  virtual void hung(const std::string& why) = 0;
+  virtual void say(const std::string& line) = 0;
+  virtual timeline& trace() = 0;
+};
+
+/// What actors find in their context; null where a node has none.
+struct node_parts {
+  core::peer_id self{};
+  std::filesystem::path data_dir;
+  caf::actor_system* system = nullptr;
+  device_queue* device = nullptr;
+  device_queue* reductions = nullptr;
+  device_queue* disk = nullptr;
+  store* blobs = nullptr;
+  job_log* log = nullptr;
+  blob_exchange* exchange = nullptr;
+  const role_table* roles = nullptr;
+};
+
+class node_wiring final : public context {
+public:
+  node_wiring(node_parts parts, node_network& network, node_host& host);
+  ~node_wiring() override;
+
+  // What a peer says.
+  void take(const core::peer_id& from, core::cluster::message&& m);
+  void take(const core::peer_id& from, core::job_message&& m);
+  void take(const core::peer_id& from, role_message&& m);
+  void take(const core::peer_id& from, blob_request&& m);
+  void take(const core::peer_id& from, blob_chunk&& m);
+
+  // What becomes of connections.
+  void up(const core::peer_id& peer, std::uint64_t instance);
+  void down(const core::peer_id& peer);
+
+  // What the cluster core wants.
+  void send(const std::vector<core::peer_id>& to,
+            const core::cluster::message& what);
+  /// A view was decided. The first one starts the actors of the roles.
+  void adopt(const core::cluster::new_view& v);
+
+  /// The newest view with its own plan; null before the first.
+  std::pair<std::shared_ptr<const core::view>,
+            std::shared_ptr<const core::plan>>
+  view_and_plan() const;
+
+  /// The node leaves: its jobs are to end or to move, then released().
+  void stop_jobs(bool drain);
+  /// A role's actor, or the one bound to an address; null if there is none.
+  caf::actor find(const std::string& role) const { return actors_.find(role); }
+  /// The actors of roles, for their end. No message finds them any more.
+  std::map<std::string, caf::actor> take_actors() { return actors_.take_all(); }
+  /// Nothing that actors do has an effect any more, as after a kill.
+  void close() { closed_ = true; }
+
+  // context
+  const core::peer_id& self() const override { return parts_.self; }
+  caf::actor_system& system() override { return *parts_.system; }
+  link_hub& links() override { return network_.links(); }
+  device_queue& device() override { return *parts_.device; }
+  device_queue& reductions() override { return *parts_.reductions; }
+  device_queue& disk() override { return *parts_.disk; }
+  store& blobs() override { return *parts_.blobs; }
+  job_log& log() override { return *parts_.log; }
+  std::filesystem::path data_dir() const override { return parts_.data_dir; }
+  std::shared_ptr<const core::view> view() const override;
+  std::shared_ptr<const core::plan> plan() const override;
+  void send(const core::peer_id& to, core::job_message message) override;
+  void send_role(const core::peer_id& to, const std::string& role,
+                 std::vector<std::byte> bytes) override;
+  const role_table& roles() const override { return *parts_.roles; }
+  void bind_role(const std::string& address, caf::actor actor) override;
+  void worked(core::job_id job, core::nanoseconds busy) override;
+  void propose_job_state(core::job_id job, core::job_state state,
+                         std::uint64_t done_step, core::epoch since,
+                         const std::string& cause = {}) override;
+  void propose_retry(core::job_id job, core::epoch since) override;
+  void propose_arrived(core::job_id job, core::epoch since) override;
+  void
+  propose_expulsion(const core::peer_id& peer, core::epoch number) override;
+  bool in_quorum() const override { return host_.in_quorum(); }
+  void hung(const std::string& why) override { host_.hung(why); }
+  void fetch_blob(const core::blob_digest& digest,
+                  std::vector<core::peer_id> holders,
+                  std::function<void(std::error_code)> done) override;
+  std::uint64_t blob_bytes_moved() const override;
+  void released() override;
+  void say(const std::string& line) override { host_.say(line); }
+  timeline& trace() override { return host_.trace(); }
+
+private:
+  void propose(core::cluster::event e);
+
+  const node_parts parts_;
+  node_network& network_;
+  node_host& host_;
+  std::atomic<bool> closed_{false};
+  role_actors actors_;
+  mutable std::mutex mutex_; ///< guards what follows
+  std::shared_ptr<const core::view> view_;
+  std::shared_ptr<const core::plan> plan_;
+};
+
+} // namespace shoal::runtime
