@@ -1,4 +1,4 @@
-// tests/sim/shoal/node.cpp -- the parts of a process, put together.
+// tests/sim/shoal/node.cpp -- the ports of a simulated process.
 #include "tests/sim/shoal/node.hpp"
 
 #include "actors/supervisor.hpp"
@@ -30,6 +30,7 @@ std::vector<core::assignment> plan_jobs(const core::view& v) {
 sim_node::sim_node(shoal_world& world, machine& home)
   : world_(world), home_(home), backend_(kernels::make_reference_backend()),
     gate_(*this) {
+  actors::add_builtin(roles_);
   const auto clock = [&world] { return world.now(); };
   device_ = std::make_unique<sim_queue>(
     *backend_, [this] { begin_piece(*device_, world_.device_time); }, clock);
@@ -56,7 +57,8 @@ sim_node::sim_node(shoal_world& world, machine& home)
   l.self = home.id;
   l.send_credit = [this](const core::peer_id& to,
                          const runtime::link_credit& credit) {
-    return transmit(to, credit, false);
+    return dead_ ? transport::make_error_code(transport::errc::peer_lost)
+                 : fabric_->send(to, runtime::codec::encode(envelope(credit)));
   };
   l.memory = memory_;
   links_ = runtime::make_link_service(std::move(l));
@@ -66,12 +68,26 @@ sim_node::sim_node(shoal_world& world, machine& home)
   x.disk = disk_.get();
   x.send_request = [this](const core::peer_id& to,
                           const runtime::blob_request& r) {
-    return transmit(to, r, true);
+    return send(to, runtime::codec::encode(envelope(r)));
   };
   x.send_chunk = [this](const core::peer_id& to, runtime::blob_chunk chunk) {
-    return transmit(to, std::move(chunk), true);
+    return send(to, runtime::codec::encode(envelope(std::move(chunk))));
   };
   exchange_ = runtime::make_blob_exchange(std::move(x));
+  runtime::node_parts p;
+  p.self = home.id;
+  p.data_dir = home.folder;
+  p.system = system_.get();
+  p.device = device_.get();
+  p.reductions = reductions_.get();
+  p.disk = disk_.get();
+  p.blobs = store_.get();
+  p.log = journal_.get();
+  p.exchange = exchange_.get();
+  p.roles = &roles_;
+  runtime::node_network& network = *this;
+  runtime::node_host& host = *this;
+  wiring_ = std::make_unique<runtime::node_wiring>(std::move(p), network, host);
   transport::loopback::config f;
   f.name = home.address;
   f.id = home.id;
@@ -96,10 +112,12 @@ sim_node::sim_node(shoal_world& world, machine& home)
   c.digest_key = &runtime::codec::key_digest;
   c.name_shoal = &runtime::codec::name_shoal;
   c.plan_jobs = &plan_jobs;
-  core_.emplace(std::move(c));
   if (world.has(planted::votes_not_stored))
     home.disk.vote.reset();
-  outbox_.emplace(home_.disk);
+  runtime::membership_handler& actions = *this;
+  runtime::shell_host& disk_and_timer = *this;
+  runtime::step_observer& observer = *this;
+  shell_.emplace(std::move(c), home.disk, actions, disk_and_timer, &observer);
   enter([this] { tell(cl::start{home_.disk}); });
   later(world.between(0, pulse_every), [this] { pulse(); });
 }
@@ -112,9 +130,8 @@ sim_node::~sim_node() {
   device_->close();
   reductions_->close();
   disk_->close();
-  if (supervisor_)
-    caf::anon_send_exit(supervisor_, caf::exit_reason::user_shutdown);
-  supervisor_ = nullptr;
+  for (const auto& [name, actor] : wiring_->take_actors())
+    caf::anon_send_exit(actor, caf::exit_reason::user_shutdown);
   while (scheduler_->try_run_once()) {
   }
   scheduler_->clock().cancel_all(); // a timer holds its actor
@@ -127,13 +144,13 @@ void sim_node::die(bool silent) {
   dead_ = true;
   *lives_ = false;
   watched_->close();
+  wiring_->close();
   auto& notice = world_.net().settings().death_notice;
   notice = std::chrono::nanoseconds(
     silent ? -1 : world_.between(millisecond / 10, 2 * millisecond));
   world_.net().kill(home_.address);
   waiting_.clear();
-  if (core_)
-    core_.reset();
+  shell_.reset();
 }
 
 void sim_node::enter(work what) {
@@ -179,7 +196,9 @@ void sim_node::run_actors() {
   while (!jobs.empty() && !dead_) {
     if (jobs.size() > 1)
       std::swap(jobs.front(), jobs[world_.below(jobs.size())]);
+    acting_ = true;
     scheduler_->run_once();
+    acting_ = false;
     if (++turns > turns_max)
       return world_.fail("the actors of m" + std::to_string(home_.number)
                          + " never come to rest");
@@ -247,27 +266,23 @@ void sim_node::pulse() {
 // Messages.
 
 std::error_code
-sim_node::transmit(const core::peer_id& to, const envelope& what, bool lossy) {
+sim_node::send(const core::peer_id& to, std::span<const std::byte> encoded) {
   if (dead_)
     return transport::make_error_code(transport::errc::peer_lost);
-  if (lossy && world_.chance(world_.lost))
+  if (world_.chance(world_.lost))
     return {};
-  return fabric_->send(to, runtime::codec::encode(what));
+  return fabric_->send(to, encoded);
 }
 
-void sim_node::send(const core::peer_id& to, core::job_message message) {
-  if (dead_)
-    return;
-  if (to == home_.id)
-    take(to, std::move(message));
-  else
-    static_cast<void>(transmit(to, envelope(std::move(message)), true));
+/// Now or never: what is lost is asked for again.
+void sim_node::send_when_up(const core::peer_id& to, const envelope& message) {
+  static_cast<void>(send(to, runtime::codec::encode(message)));
 }
 
 void sim_node::up(const transport::peer_info& peer) {
   enter([this, peer] {
     links_->peer_up(fabric_kind::tls, peer.id);
-    tell(cl::peer_up{peer.id, peer.instance});
+    wiring_->up(peer.id, peer.instance);
   });
 }
 
@@ -275,8 +290,7 @@ void sim_node::down(const core::peer_id& peer, std::error_code) {
   enter([this, peer] {
     gate_.gone(peer);
     links_->peer_down(fabric_kind::tls, peer);
-    exchange_->peer_down(peer);
-    tell(cl::peer_down{peer});
+    wiring_->down(peer);
   });
 }
 
@@ -295,68 +309,6 @@ void sim_node::message(const core::peer_id& peer,
   });
 }
 
-void sim_node::take(const peer& from, cl::message&& m) {
-  tell(cl::received{from, std::move(m)});
-}
-
-void sim_node::take(const peer& from, core::job_message&& m) {
-  if (supervisor_)
-    caf::anon_send(
-      supervisor_,
-      runtime::job_message_in{
-        from, std::make_shared<const core::job_message>(std::move(m))});
-}
-
-void sim_node::take(const peer& from, runtime::link_credit&& m) {
-  links_->credit_received(from, m);
-}
-
-void sim_node::take(const peer& from, runtime::blob_request&& m) {
-  exchange_->request_received(from, m);
-}
-
-void sim_node::take(const peer& from, runtime::blob_chunk&& m) {
-  exchange_->chunk_received(from, std::move(m));
-}
-
-void sim_node::fetch_blob(const core::blob_digest& digest,
-                          std::vector<core::peer_id> holders,
-                          std::function<void(std::error_code)> done) {
-  if (dead_)
-    return;
-  std::erase(holders, home_.id);
-  exchange_->fetch(digest, std::nullopt, std::move(holders), std::move(done));
-}
-
-void sim_node::propose_job_state(core::job_id job, core::job_state state,
-                                 std::uint64_t done_step, core::epoch since,
-                                 const std::string& cause) {
-  if (dead_)
-    return;
-  if (state != core::job_state::done)
-    world_.fail("the job is given up: " + cause);
-  later(0, [=, this] {
-    tell(cl::set_job_state{job, state, done_step, since, cause});
-  });
-}
-
-void sim_node::propose_arrived(core::job_id job, core::epoch since) {
-  if (!dead_)
-    later(0, [=, this] { tell(cl::job_arrived{job, since}); });
-}
-
-/// Of the planted bugs, answers_dropped would be made good by this.
-void sim_node::propose_retry(core::job_id job, core::epoch since) {
-  if (!dead_ && !world_.has(planted::answers_dropped))
-    later(0, [=, this] { tell(cl::retry_job{job, since}); });
-}
-
-void sim_node::propose_expulsion(const core::peer_id& peer,
-                                 core::epoch number) {
-  if (!dead_ && !world_.has(planted::answers_dropped))
-    later(0, [=, this] { tell(cl::expel_member{peer, number}); });
-}
-
 /// The product ends its process, and the machine starts another.
 void sim_node::hung(const std::string& why) {
   say(why + ": it ends");
@@ -368,22 +320,18 @@ void sim_node::hung(const std::string& why) {
 /// view that nobody in it has heard of, its shoal waits for ever.
 void sim_node::leave() {
   constexpr std::size_t members_min = 3;
-  if (leaving_ || !core_->seated()
-      || core_->current().members.size() < members_min)
+  if (leaving_ || !member().seated()
+      || member().current().members.size() < members_min)
     return;
   leaving_ = true;
   say("is asked to leave");
   tell(cl::leave{});
-  if (supervisor_)
-    caf::anon_send(supervisor_, runtime::node_stopping{false});
-  else
-    released();
+  wiring_->stop_jobs(false);
   later(10 * second, [this] { world_.doom(home_.number); });
 }
 
-void sim_node::released() {
-  if (leaving_ && !std::exchange(released_, true))
-    later(0, [this] { tell(cl::leave_now{}); });
+bool sim_node::release() {
+  return leaving_ && !std::exchange(released_, true);
 }
 
 void sim_node::say(const std::string& line) {
@@ -400,61 +348,59 @@ core::blob_digest sim_node::put(std::span<const std::byte> bytes) {
 
 // Membership.
 
-void sim_node::tell(const cl::event& e) {
+/// Of the planted bugs, answers_dropped would be made good by what actors
+/// propose when nothing moves.
+void sim_node::tell(cl::event e) {
   if (dead_)
     return;
-  cl::actions out;
-  core_->step(e, world_.now(), out);
+  if (const auto* s = std::get_if<cl::set_job_state>(&e);
+      s != nullptr && s->state != core::job_state::done)
+    world_.fail("the job is given up: " + s->cause);
+  if (world_.has(planted::answers_dropped)
+      && (std::holds_alternative<cl::retry_job>(e)
+          || std::holds_alternative<cl::expel_member>(e)))
+    return;
+  if (acting_)
+    later(0, [this, e = std::move(e)] { tell(e); });
+  else
+    shell_->step(e, world_.now());
+}
+
+/// What is persisted before a kill stays, the rest is never heard of.
+void sim_node::decided(const cl::event& e, cl::actions& out) {
   world_.note(std::uint64_t(world_.now()) * 31 + std::uint64_t(home_.number),
               e.index() * 1000 + out.size());
-  // What is persisted before a kill stays, the rest is never heard of.
-  std::size_t end = out.size();
   const bool votes = std::ranges::any_of(out, [](const cl::action& a) {
     const auto* p = std::get_if<cl::persist>(&a);
     return p != nullptr && std::holds_alternative<cl::vote_record>(p->what);
   });
   if (world_.faulty() && world_.chance(votes ? 0.01 : 0.0003)) {
-    end = world_.below(out.size() + 1);
+    out.resize(world_.below(out.size() + 1));
     world_.doom(home_.number);
   }
-  for (std::size_t k = 0; k < end && !dead_; ++k) {
-    cl::actions ready;
-    outbox_->take(std::move(out[k]), ready);
-    write(ready);
-    carry_out(ready);
-  }
 }
 
-void sim_node::carry_out(cl::actions& ready) {
-  for (const cl::action& a : ready)
-    if (!dead_)
-      act(a);
-}
-
-/// Stores the next records, or gives one to a disk that takes its time.
-void sim_node::write(cl::actions& ready) {
-  while (auto next = outbox_->next()) {
-    if (const nanoseconds time = world_.record_time(); time > 0) {
-      later(time, [this, w = std::move(*next)] { written(w); });
-      return;
-    }
-    store(*next);
-    outbox_->written(true, ready);
+/// Stores a record, or gives it to a disk that takes its time.
+bool sim_node::store(const cl::outbox::write& w) {
+  if (const nanoseconds time = world_.record_time(); time > 0) {
+    later(time, [this, w] { written(w); });
+    return false;
   }
+  keep(w);
+  return true;
 }
 
 void sim_node::written(const cl::outbox::write& w) {
   const bool fails = world_.record_fails();
   world_.note(std::uint64_t(world_.now()), fails ? 77 : 78);
   if (!fails)
-    store(w);
-  cl::actions ready;
-  outbox_->written(!fails, ready);
-  write(ready);
-  carry_out(ready);
+    keep(w);
+  shell_->written(!fails);
+  if (fails)
+    shell_->retry();
 }
 
-void sim_node::store(const cl::outbox::write& w) {
+void sim_node::keep(const cl::outbox::write& w) {
   const auto* r = std::get_if<cl::record>(&w);
   if (r == nullptr) { // it forgets all
     home_.disk = {};
@@ -468,63 +414,52 @@ void sim_node::store(const cl::outbox::write& w) {
   }
 }
 
-void sim_node::act(const cl::action& a) {
-  if (const auto* s = std::get_if<cl::send>(&a)) {
-    const auto bytes = runtime::codec::encode(s->what);
-    for (const core::peer_id& to : s->to)
-      if (!world_.chance(world_.lost))
-        static_cast<void>(fabric_->send(to, bytes));
-  } else if (const auto* c = std::get_if<cl::connect>(&a)) {
-    fabric_->connect(c->address);
-  } else if (const auto* d = std::get_if<cl::disconnect>(&a)) {
-    fabric_->drop(d->peer);
-  } else if (const auto* t = std::get_if<cl::need_tick_at>(&a)) {
-    tick_at_ = t->when;
-    later(std::max<nanoseconds>(t->when - world_.now(), 0)
-            + world_.between(0, millisecond / 2),
-          [this, when = t->when] {
-            if (tick_at_ == when)
-              tell(cl::tick{});
-          });
-  } else if (const auto* v = std::get_if<cl::new_view>(&a)) {
-    adopt(*v);
-  } else if (std::holds_alternative<cl::left>(a)) {
-    say("has left");
-    world_.doom(home_.number);
-  } else if (const auto* l = std::get_if<cl::log>(&a)) {
-    say("[cluster] " + l->text);
-  } else if (const auto* r = std::get_if<cl::rejected>(&a)) {
-    say("[cluster] rejected: " + r->reason);
-  }
+void sim_node::wake_at(nanoseconds when) {
+  tick_at_ = when;
+  later(std::max<nanoseconds>(when - world_.now(), 0)
+          + world_.between(0, millisecond / 2),
+        [this, when] {
+          if (tick_at_ == when)
+            tell(cl::tick{});
+        });
 }
 
-/// As runtime/node does.
-void sim_node::adopt(const cl::new_view& v) {
-  world_.views().saw_view(home_.id, v.current);
-  view_ = std::make_shared<const core::view>(v.current);
-  plan_ = std::make_shared<const core::plan>(world_.plan_of(*view_));
-  for (const core::assignment& a : plan_->jobs)
-    links_->name_plan(core::digest(a), a.job);
+void sim_node::connect(const std::string& address) {
+  fabric_->connect(address);
+}
+
+void sim_node::left(bool) {
+  say("has left");
+  world_.doom(home_.number);
+}
+
+void sim_node::rejected(const cl::rejected& r) {
+  say("[cluster] rejected: " + r.reason);
+}
+
+void sim_node::adopting(const core::view*,
+                        const std::shared_ptr<const core::view>& now, bool) {
+  world_.views().saw_view(home_.id, *now);
+}
+
+void sim_node::adopted(const core::view& now, bool member) {
+  if (actors_at_rest_ == 0)
+    actors_at_rest_ = system_->registry().running();
+  const auto [view, plan] = wiring_->view_and_plan();
   if (world_.options().print) {
     std::string names;
-    for (const core::member& m : view_->members)
+    for (const core::member& m : now.members)
       names += " " + m.name;
-    say("view " + std::to_string(view_->number) + ":" + names
-        + (v.member ? "" : " (outside)"));
-    for (const core::assignment& a : plan_->jobs)
+    say("view " + std::to_string(now.number) + ":" + names
+        + (member ? "" : " (outside)"));
+    for (const core::assignment& a : plan->jobs)
       say("plan since " + std::to_string(a.since) + ": "
-          + core::to_text(*view_, a));
+          + core::to_text(now, a));
   }
-  if (!supervisor_) {
-    supervisor_ = actors::spawn_supervisor(*system_, *this);
-    actors_at_rest_ = system_->registry().running();
-  }
-  if (cl::is_ours(v, home_.id) || world_.has(planted::former_views_shown))
-    caf::anon_send(supervisor_, runtime::view_changed{view_, plan_});
-  std::set<core::peer_id> members;
-  for (const core::member& m : view_->members)
-    members.insert(m.id.peer);
-  gate_.members(std::move(members));
+  if (world_.has(planted::former_views_shown)
+      && !cl::is_ours({now, member}, home_.id))
+    caf::anon_send(wiring_->find("supervisor"),
+                   runtime::view_changed{view, plan});
 }
 
 } // namespace shoal::sim

@@ -1,20 +1,20 @@
 // tests/sim/shoal/node.hpp -- one simulated process.
 //
-// What runtime/node is in the product, without threads, sockets and files of
-// its own: a membership core, the links, the exchange of blobs, the gate, the
-// journal and an actor system under CAF's test coordinator, whose clock is the
-// world's. Whatever comes in (a message, an end of work, a timer) is one call
-// of enter(): it waits while the process is stopped, and the actors run until
-// they have nothing to do. Destroying it is kill -9: nothing of it has effect
-// afterwards, its folder stays.
+// The product's node (runtime/node/node_wiring.hpp, cluster_shell.hpp, gate.hpp)
+// without threads, sockets and files of its own: here are its ports. The fabric
+// is the world's network, queues and disk take the world's time, and the actors
+// run under CAF's test coordinator, whose clock is the world's. Whatever comes
+// in (a message, an end of work, a timer) is one call of enter(): it waits while
+// the process is stopped, and the actors run until they have nothing to do.
+// Destroying it is kill -9: nothing of it has effect afterwards, its folder
+// stays.
 #pragma once
 
-#include "runtime/context.hpp"
-#include "runtime/core/cluster/membership.hpp"
-#include "runtime/core/cluster/outbox.hpp"
 #include "runtime/jobs/job_journal.hpp"
 #include "runtime/links/link_service.hpp"
+#include "runtime/node/cluster_shell.hpp"
 #include "runtime/node/gate.hpp"
+#include "runtime/node/node_wiring.hpp"
 #include "runtime/store/exchange.hpp"
 #include "tests/sim/shoal/devices.hpp"
 #include "tests/sim/shoal/disk.hpp"
@@ -29,9 +29,13 @@
 
 namespace shoal::sim {
 
-class sim_node final : public runtime::context,
-                       private transport::fabric_handler,
-                       private runtime::message_handler {
+class sim_node final : private transport::fabric_handler,
+                       private runtime::message_handler,
+                       private runtime::node_network,
+                       private runtime::node_host,
+                       private runtime::membership_handler,
+                       private runtime::shell_host,
+                       private runtime::step_observer {
 public:
   sim_node(shoal_world& world, machine& home);
   ~sim_node() override;
@@ -49,10 +53,10 @@ public:
   /// Asks it to leave the shoal in order.
   void leave();
 
-  /// To the membership core.
-  void tell(const core::cluster::event& e);
-  const core::cluster::membership& member() const { return *core_; }
-  void drop(const core::peer_id& peer) { fabric_->drop(peer); }
+  /// To the cluster core: at once, but for what actors say.
+  void tell(core::cluster::event e) override;
+  const core::cluster::membership& member() const { return shell_->core(); }
+  void drop(const core::peer_id& peer) override { fabric_->drop(peer); }
   /// The device stops in the middle of a piece of work; wakes up again.
   void hang() { device_->hang(); }
   void hang_disk() { disk_->hang(); }
@@ -69,38 +73,7 @@ public:
   /// What is left of jobs; empty if nothing is.
   std::string left_over() const;
 
-  // runtime::context
-  const core::peer_id& self() const override { return home_.id; }
-  caf::actor_system& system() override { return *system_; }
-  runtime::link_hub& links() override { return *watched_; }
-  runtime::device_queue& device() override { return *device_; }
-  runtime::device_queue& reductions() override { return *reductions_; }
-  runtime::device_queue& disk() override { return *disk_; }
-  runtime::store& blobs() override { return *store_; }
-  runtime::job_log& log() override { return *journal_; }
-  std::filesystem::path data_dir() const override { return home_.folder; }
-  std::shared_ptr<const core::view> view() const override { return view_; }
-  std::shared_ptr<const core::plan> plan() const override { return plan_; }
-  void send(const core::peer_id& to, core::job_message message) override;
-  void send_role(const core::peer_id&, const std::string&,
-                 std::vector<std::byte>) override {}
-  const runtime::role_table& roles() const override { return roles_; }
-  void bind_role(const std::string&, caf::actor) override {}
-  void propose_job_state(core::job_id job, core::job_state state,
-                         std::uint64_t done_step, core::epoch since,
-                         const std::string& cause) override;
-  void propose_arrived(core::job_id job, core::epoch since) override;
-  void propose_retry(core::job_id job, core::epoch since) override;
-  void
-  propose_expulsion(const core::peer_id& peer, core::epoch number) override;
-  void hung(const std::string& why) override;
-  void fetch_blob(const core::blob_digest& digest,
-                  std::vector<core::peer_id> holders,
-                  std::function<void(std::error_code)> done) override;
-  std::uint64_t blob_bytes_moved() const override {
-    return exchange_->moved_bytes();
-  }
-  void released() override;
+  std::shared_ptr<const core::view> view() const { return wiring_->view(); }
   void say(const std::string& line) override;
 
   /// What reaches a stopped process waits; so many bytes fit into sockets.
@@ -116,17 +89,83 @@ private:
   message(const core::peer_id& peer, std::span<const std::byte> bytes) override;
   void connect_failed(const std::string& address, std::error_code) override;
 
-  // runtime::message_handler; no peer of the simulation sends the last five.
-  void take(const peer& from, core::cluster::message&& m) override;
-  void take(const peer& from, core::job_message&& m) override;
-  void take(const peer& from, runtime::link_credit&& m) override;
-  void take(const peer& from, runtime::blob_request&& m) override;
-  void take(const peer& from, runtime::blob_chunk&& m) override;
+  // runtime::message_handler: what has passed the gate. No peer of the
+  // simulation sends the last four.
+  void take(const peer& from, core::cluster::message&& m) override {
+    wiring_->take(from, std::move(m));
+  }
+  void take(const peer& from, core::job_message&& m) override {
+    wiring_->take(from, std::move(m));
+  }
+  void take(const peer& from, runtime::link_credit&& m) override {
+    links_->credit_received(from, m);
+  }
+  void take(const peer& from, runtime::blob_request&& m) override {
+    wiring_->take(from, std::move(m));
+  }
+  void take(const peer& from, runtime::blob_chunk&& m) override {
+    wiring_->take(from, std::move(m));
+  }
+  void take(const peer& from, runtime::role_message&& m) override {
+    wiring_->take(from, std::move(m));
+  }
   void take(const peer&, runtime::paired_address&&) override {}
-  void take(const peer&, runtime::role_message&&) override {}
   void take(const peer&, runtime::client_request&&) override {}
   void take(const peer&, runtime::client_reply&&) override {}
   void take(const peer&, runtime::link_probe&&) override {}
+
+  // runtime::node_network: the world's, which loses messages
+  std::error_code
+  send(const core::peer_id& to, std::span<const std::byte> encoded) override;
+  void send_when_up(const core::peer_id& to,
+                    const runtime::envelope& message) override;
+  void connect(const std::string& address) override;
+  void set_members(std::set<core::peer_id> members) override {
+    gate_.members(std::move(members));
+  }
+  void name_plan(std::uint64_t plan, core::job_id job) override {
+    links_->name_plan(plan, job);
+  }
+  runtime::link_hub& links() override { return *watched_; }
+  void complain(const std::string& line) override { say(line); }
+
+  // runtime::node_host. Nothing here is measured, and no quorum asked for.
+  void hear(const core::peer_id& from, core::cluster::message&& m) override {
+    tell(core::cluster::received{from, std::move(m)});
+  }
+  core::plan make_plan(const core::view& v) override {
+    return world_.plan_of(v);
+  }
+  void adopting(const core::view*, const std::shared_ptr<const core::view>& now,
+                bool member) override;
+  void adopted(const core::view& now, bool member) override;
+  bool in_quorum() const override { return true; }
+  bool release() override;
+  void worked(core::job_id, core::nanoseconds) override {}
+  void hung(const std::string& why) override;
+  runtime::timeline& trace() override { return runtime::no_timeline(); }
+
+  // runtime::membership_handler: what the core wants. Keys are not simulated.
+  void send(const std::vector<core::peer_id>& to,
+            const core::cluster::message& what) override {
+    wiring_->send(to, what);
+  }
+  void disconnect(const core::peer_id& peer) override { drop(peer); }
+  void adopt(const core::cluster::new_view& v) override { wiring_->adopt(v); }
+  void waiting(const core::cluster::waiting_for&) override {}
+  void left(bool clean) override;
+  void shut_out() override {}
+  void rejected(const core::cluster::rejected& r) override;
+  void use_keys(const core::cluster::key_record&) override {}
+  void stepped(core::cluster::phase, std::vector<core::peer_id>) override {}
+
+  // runtime::shell_host: disk and timer of the core
+  bool store(const core::cluster::outbox::write& w) override;
+  void wake_at(nanoseconds when) override;
+
+  // runtime::step_observer
+  void
+  decided(const core::cluster::event& e, core::cluster::actions& out) override;
 
   /// Later, if this process still lives then.
   void later(nanoseconds delay, work what);
@@ -138,14 +177,8 @@ private:
   void check_most(std::size_t are, std::size_t most, const char* of_what);
   void run_actors();
   void wake_in_time();
-  std::error_code
-  transmit(const core::peer_id& to, const runtime::envelope& what, bool lossy);
-  void act(const core::cluster::action& a);
-  void carry_out(core::cluster::actions& ready);
-  void write(core::cluster::actions& ready);
   void written(const core::cluster::outbox::write& w);
-  void store(const core::cluster::outbox::write& w);
-  void adopt(const core::cluster::new_view& v);
+  void keep(const core::cluster::outbox::write& w);
 
   shoal_world& world_;
   machine& home_;
@@ -156,6 +189,7 @@ private:
   bool released_ = false;
   std::vector<work> waiting_;
   bool inside_ = false;
+  bool acting_ = false; ///< an actor is at work
   core::nanoseconds tick_at_ = 0;
   core::nanoseconds wake_at_ = 0;
 
@@ -171,14 +205,11 @@ private:
   std::unique_ptr<transport::loopback::fabric> fabric_;
   std::unique_ptr<runtime::blob_exchange> exchange_;
   runtime::gate gate_;
-  std::optional<core::cluster::membership> core_;
-  std::optional<core::cluster::outbox> outbox_;
-  std::shared_ptr<const core::view> view_;
-  std::shared_ptr<const core::plan> plan_;
+  std::unique_ptr<runtime::node_wiring> wiring_;
+  std::optional<runtime::cluster_shell> shell_;
   caf::actor_system_config config_;
   std::unique_ptr<caf::actor_system> system_;
   caf::scheduler::test_coordinator* scheduler_ = nullptr;
-  caf::actor supervisor_;
   std::size_t actors_at_rest_ = 0;
 };
 
