@@ -6,14 +6,16 @@
 #include "kernels/backend.hpp"
 #include "kernels/thread_team.hpp"
 #include "runtime/core/assert.hpp"
-#include "runtime/core/errc.hpp"
 #include "runtime/core/text/hex.hpp"
 #include "runtime/jobs/job_journal.hpp"
 #include "runtime/links/links.hpp"
 #include "runtime/model/data/corpus.hpp"
 #include "runtime/model/units.hpp"
+#include "runtime/node/node_wiring.hpp"
 #include "runtime/work/device_queue.hpp"
+#include "tests/actors/direct_exchange.hpp"
 #include "tests/actors/small_store.hpp"
+#include "tests/runtime/node/lone_ports.hpp"
 
 #include <caf/all.hpp>
 
@@ -156,17 +158,36 @@ private:
     std::make_shared<counting_memory>();
 };
 
-class fake_node : public runtime::context {
+/// The ports of a node whose cluster core is the test.
+class small_node final : public tests::lone_ports {
   friend class small_shoal;
 
 public:
-  fake_node(small_shoal& all, std::size_t number, const fs::path& folder)
-    : all_(all), folder_(folder), links_(all, id_of(number)) {
-    self_ = id_of(number);
-    fs::create_directories(folder_);
-    store_ = std::make_unique<small_store>(folder_ / "blobs");
+  small_node(small_shoal& all, std::size_t number, const fs::path& folder)
+    : all_(all), self_(id_of(number)), links_(all, self_) {
+    fs::create_directories(folder);
+    store_ = std::make_unique<small_store>(folder / "blobs");
     log_ =
-      runtime::open_job_journal(all_.journals_ ? folder_ / "jobs" : fs::path{});
+      runtime::open_job_journal(all_.journals_ ? folder / "jobs" : fs::path{});
+    exchange_ = std::make_unique<direct_exchange>(
+      *store_, [this](const core::peer_id& id) -> runtime::store* {
+        for (const auto& node : all_.nodes_)
+          if (node->self_ == id && node->alive())
+            return node->store_.get();
+        return nullptr;
+      });
+    actors::add_builtin(roles_);
+    runtime::node_parts p;
+    p.self = self_;
+    p.data_dir = folder;
+    p.system = all_.system_.get();
+    p.device = p.reductions = p.disk = &device_;
+    p.blobs = store_.get();
+    p.log = log_.get();
+    p.exchange = exchange_.get();
+    p.roles = &roles_;
+    wiring_ =
+      std::make_unique<runtime::node_wiring>(std::move(p), *this, *this);
   }
 
   static core::peer_id id_of(std::size_t number) {
@@ -175,86 +196,56 @@ public:
     return id;
   }
 
-  void start() { supervisor_ = actors::spawn_supervisor(system(), *this); }
   /// Its actors end; what they still post reaches nobody.
   void stop() {
-    caf::anon_send_exit(supervisor_, caf::exit_reason::user_shutdown);
-    supervisor_ = nullptr;
+    for (const auto& [name, actor] : wiring_->take_actors())
+      caf::anon_send_exit(actor, caf::exit_reason::user_shutdown);
+    wiring_->close();
+    alive_ = false;
     links_.die();
   }
-  bool alive() const { return supervisor_ != nullptr; }
+  bool alive() const { return alive_; }
   template <class Message>
-  void tell(const Message& m) {
-    if (alive())
-      caf::anon_send(supervisor_, m);
+  void to_supervisor(const Message& m) {
+    if (const caf::actor supervisor = wiring_->find("supervisor"))
+      caf::anon_send(supervisor, m);
   }
+  const core::peer_id& self() const { return self_; }
+  runtime::store& blobs() { return *store_; }
+  runtime::job_journal& log() { return *log_; }
 
-  const core::peer_id& self() const override { return self_; }
-  caf::actor_system& system() override { return *all_.system_; }
+  // Ports that are more than those of a lone node.
   runtime::link_hub& links() override { return links_; }
-  runtime::device_queue& device() override { return device_; }
-  runtime::device_queue& reductions() override { return device_; }
-  runtime::device_queue& disk() override { return device_; }
-  runtime::store& blobs() override { return *store_; }
-  runtime::job_log& log() override { return *log_; }
-  fs::path data_dir() const override { return folder_; }
-  std::shared_ptr<const core::view> view() const override {
-    return std::make_shared<core::view>(all_.view_);
-  }
-  std::shared_ptr<const core::plan> plan() const override { return all_.plan_; }
-  void send(const core::peer_id& to, core::job_message m) override {
-    for (auto& node : all_.nodes_)
-      if (node->self() == to && alive())
-        node->tell(runtime::job_message_in{
-          self_, std::make_shared<const core::job_message>(std::move(m))});
-  }
-  void send_role(const core::peer_id&, const std::string&,
-                 std::vector<std::byte>) override {}
   void
-  propose_job_state(core::job_id, core::job_state state, std::uint64_t step,
-                    core::epoch, const std::string& cause) override {
-    if (!alive() || all_.view_.jobs[0].state != core::job_state::running)
-      return;
-    all_.view_.jobs[0].state = state;
-    all_.view_.jobs[0].done_step = step;
-    all_.view_.jobs[0].cause = cause;
-    all_.publish();
+  send_when_up(const core::peer_id& to, const runtime::envelope& m) override {
+    for (const auto& node : all_.nodes_)
+      if (node->self_ == to)
+        node->wiring_->take(self_,
+                            core::job_message(std::get<core::job_message>(m)));
   }
-  void propose_retry(core::job_id, core::epoch since) override {
-    if (!alive() || all_.replaying_ || all_.view_.jobs[0].retried >= since)
-      return;
-    all_.view_.jobs[0].retried = since;
-    all_.publish();
-  }
-  void propose_arrived(core::job_id, core::epoch since) override {
-    if (!alive() || all_.replaying_ || all_.view_.jobs[0].arrived >= since)
-      return;
-    all_.view_.jobs[0].arrived = since;
-    all_.publish();
-  }
-  void fetch_blob(const core::blob_digest& digest,
-                  std::vector<core::peer_id> holders,
-                  std::function<void(std::error_code)> done) override {
-    for (auto& node : all_.nodes_) {
-      std::error_code error;
-      if (!node->alive()
-          || std::ranges::find(holders, node->self_) == holders.end())
-        continue;
-      auto blob = node->store_->read(digest, error);
-      if (!blob)
-        continue;
-      auto writer = store_->write_of(digest);
-      core::blob_digest made{};
-      error = writer->append(blob->bytes());
-      done(error ? error : writer->commit(made, digest));
-      return;
+  core::plan make_plan(const core::view&) override { return *all_.plan_; }
+  void tell(core::cluster::event e) override {
+    namespace cl = core::cluster;
+    core::job_entry& job = all_.view_.jobs[0];
+    if (const auto* s = std::get_if<cl::set_job_state>(&e)) {
+      if (job.state != core::job_state::running)
+        return;
+      job.state = s->state;
+      job.done_step = s->done_step;
+      job.cause = s->cause;
+    } else if (const auto* r = std::get_if<cl::retry_job>(&e)) {
+      if (all_.replaying_ || job.retried >= r->since)
+        return;
+      job.retried = r->since;
+    } else if (const auto* a = std::get_if<cl::job_arrived>(&e)) {
+      if (all_.replaying_ || job.arrived >= a->since)
+        return;
+      job.arrived = a->since;
+    } else {
+      return; // nobody is expelled
     }
-    done(runtime::errc::not_found);
+    all_.publish();
   }
-  const runtime::role_table& roles() const override { return roles_; }
-  void bind_role(const std::string&, caf::actor) override {}
-  void released() override {}
-  void say(const std::string& line) override { lines_.push_back(line); }
 
   core::blob_digest put(std::span<const std::byte> bytes) {
     auto writer = store_->write();
@@ -266,15 +257,15 @@ public:
 
 private:
   small_shoal& all_;
-  fs::path folder_;
+  core::peer_id self_;
   runtime::role_table roles_;
-  core::peer_id self_{};
   fake_links links_;
   inline_device device_;
   std::unique_ptr<small_store> store_;
   std::unique_ptr<runtime::job_journal> log_;
-  caf::actor supervisor_;
-  std::vector<std::string> lines_;
+  std::unique_ptr<direct_exchange> exchange_;
+  std::unique_ptr<runtime::node_wiring> wiring_;
+  bool alive_ = true;
 };
 
 small_shoal::small_shoal(std::size_t nodes, runtime::run_config run,
@@ -309,9 +300,8 @@ small_shoal::small_shoal(std::size_t nodes, runtime::run_config run,
   for (auto blocks : run.layers_per_stage)
     job_.want_blocks.push_back(std::uint32_t(blocks));
   for (std::size_t n = 0; n < nodes; ++n) {
-    nodes_.push_back(std::make_unique<fake_node>(
+    nodes_.push_back(std::make_unique<small_node>(
       *this, n, folder_.path() / std::to_string(n)));
-    nodes_[n]->start();
     add_member(n);
   }
 }
@@ -328,7 +318,7 @@ small_shoal::~small_shoal() {
 
 void small_shoal::add_member(std::size_t node) {
   core::member m;
-  m.id = {fake_node::id_of(node), view_.number + 1};
+  m.id = {small_node::id_of(node), view_.number + 1};
   m.host = std::to_string(node);
   m.device.mflops = 100000;
   m.device.memory_bytes = std::uint64_t{1} << 34;
@@ -361,10 +351,9 @@ void small_shoal::publish() {
 }
 
 void small_shoal::tell_all() {
-  const runtime::view_changed m{std::make_shared<const core::view>(view_),
-                                plan_};
   for (auto& node : nodes_)
-    node->tell(m);
+    if (node->alive())
+      node->wiring_->adopt({view_, true});
 }
 
 void small_shoal::submit() {
@@ -415,9 +404,7 @@ void small_shoal::silence(std::size_t node) {
 }
 
 void small_shoal::pass(std::size_t from, std::size_t to, core::job_message m) {
-  nodes_[to]->tell(runtime::job_message_in{
-    nodes_[from]->self(),
-    std::make_shared<const core::job_message>(std::move(m))});
+  nodes_[to]->wiring_->take(nodes_[from]->self(), std::move(m));
 }
 
 std::vector<fs::path> small_shoal::flights(std::size_t node) const {
@@ -472,15 +459,14 @@ void small_shoal::fill_disk(std::size_t node, bool full) {
 }
 
 const std::vector<std::string>& small_shoal::said(std::size_t node) const {
-  return nodes_[node]->lines_;
+  return nodes_[node]->said;
 }
 
 void small_shoal::restart(std::size_t node) {
   // Actors of its former life may still have a message to end with.
   gone_.push_back(std::move(nodes_[node]));
-  nodes_[node] = std::make_unique<fake_node>(
+  nodes_[node] = std::make_unique<small_node>(
     *this, node, folder_.path() / std::to_string(node));
-  nodes_[node]->start();
   add_member(node);
   publish();
 }
@@ -524,7 +510,7 @@ bool small_shoal::replay(const std::vector<past_view>& views) {
 }
 
 void small_shoal::drain() {
-  nodes_[0]->tell(runtime::drain_job{job_.id});
+  nodes_[0]->to_supervisor(runtime::drain_job{job_.id});
 }
 
 void small_shoal::match(const core::peer_id& from, const core::peer_id& to,

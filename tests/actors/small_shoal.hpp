@@ -1,11 +1,11 @@
 // tests/actors/small_shoal.hpp -- several nodes' actors on one thread, step by
 // step.
 //
-// The product's supervisor and job actors under CAF's test coordinator. What
-// is around them is the test's: device work runs at once, transfers are copied
-// when both ends are there, views are what the test says. Every message is one
-// step, so a test can let a node die between any two of them, and the same
-// steps give the same run.
+// The product's supervisor and job actors under CAF's test coordinator, in the
+// product's wiring of a node. Its ports are the test's: device work runs at
+// once, transfers are copied when both ends are there, views are what the test
+// says. Every message is one step, so a test can let a node die between any two
+// of them, and the same steps give the same run.
 #pragma once
 
 #include "actors/training/link_names.hpp"
@@ -29,7 +29,7 @@
 
 namespace shoal::test {
 
-class fake_node;
+class small_node;
 
 /// What a run has shown, from one node's log.
 struct run_record {
@@ -117,7 +117,7 @@ public:
   const core::plan& plan() const { return *plan_; }
 
 private:
-  friend class fake_node;
+  friend class small_node;
   friend class fake_links;
   struct transfer; // one end of one
 
@@ -140,7 +140,7 @@ private:
   core::job_entry job_;
   std::vector<core::network_profile> networks_;
   std::vector<std::byte> text_;
-  std::vector<std::unique_ptr<fake_node>> nodes_, gone_;
+  std::vector<std::unique_ptr<small_node>> nodes_, gone_;
   std::map<key, std::shared_ptr<transfer>> transfers_;
   std::map<std::uint32_t, std::size_t> moved_; ///< transfers, by kind
   std::optional<std::uint32_t> flipped_;       ///< kind

@@ -7,9 +7,10 @@
 #include "runtime/jobs/job_journal.hpp"
 #include "runtime/jobs/unheld_roles.hpp"
 #include "runtime/store/store.hpp"
+#include "tests/runtime/node/lone_ports.hpp"
+#include "tests/support/scratch.hpp"
 
 #include <boost/test/unit_test.hpp>
-#include <unistd.h>
 
 #include <fstream>
 
@@ -59,21 +60,20 @@ std::vector<std::string> addresses(const std::string& where, std::uint8_t self,
   return out;
 }
 
-/// What the cleaner sees of a node.
-class bare_node final : public runtime::context {
+/// A node with nothing but its disk: what the cleaner sees.
+class bare_node {
 public:
   bare_node() {
-    auto name = (fs::temp_directory_path() / "shoal-XXXXXX").string();
-    if (!::mkdtemp(name.data()))
-      std::abort();
-    folder = name;
     store_ = runtime::store::open(folder / "blobs");
     log_ = runtime::open_job_journal(folder / "jobs");
+    runtime::node_parts p;
+    p.data_dir = folder;
+    p.blobs = store_.get();
+    p.log = log_.get();
+    wiring_ = std::make_unique<runtime::node_wiring>(p, ports_, ports_);
   }
-  ~bare_node() override {
-    std::error_code ignored;
-    fs::remove_all(folder, ignored);
-  }
+  runtime::context& world() { return *wiring_; }
+  runtime::store& blobs() { return *store_; }
   core::blob_digest put(const std::string& text) {
     auto writer = store_->write();
     core::blob_digest digest{};
@@ -95,37 +95,18 @@ public:
     log_->add(job, e);
     return e.digest;
   }
-  const core::peer_id& self() const override { return self_; }
-  caf::actor_system& system() override { std::abort(); }
-  runtime::link_hub& links() override { std::abort(); }
-  runtime::device_queue& device() override { std::abort(); }
-  runtime::device_queue& reductions() override { std::abort(); }
-  runtime::device_queue& disk() override { std::abort(); }
-  runtime::store& blobs() override { return *store_; }
-  runtime::job_log& log() override { return *log_; }
-  fs::path data_dir() const override { return folder; }
-  std::shared_ptr<const core::view> view() const override { return {}; }
-  std::shared_ptr<const core::plan> plan() const override { return {}; }
-  void send(const core::peer_id&, core::job_message) override {}
-  void send_role(const core::peer_id&, const std::string&,
-                 std::vector<std::byte>) override {}
-  const runtime::role_table& roles() const override { return roles_; }
-  void bind_role(const std::string&, caf::actor) override {}
-  void propose_job_state(core::job_id, core::job_state, std::uint64_t,
-                         core::epoch, const std::string&) override {}
-  void propose_arrived(core::job_id, core::epoch) override {}
-  void fetch_blob(const core::blob_digest&, std::vector<core::peer_id>,
-                  std::function<void(std::error_code)>) override {}
-  void released() override {}
-  void say(const std::string&) override {}
-
-  fs::path folder;
 
 private:
-  core::peer_id self_{};
-  runtime::role_table roles_;
+  test::scratch scratch_{"shoal-supervisor"};
+
+public:
+  const fs::path folder = scratch_.path();
+
+private:
+  tests::lone_ports ports_;
   std::unique_ptr<runtime::store> store_;
   std::unique_ptr<runtime::job_journal> log_;
+  std::unique_ptr<runtime::node_wiring> wiring_;
 };
 
 core::job_entry entry(bare_node& node, core::job_id id) {
@@ -133,7 +114,7 @@ core::job_entry entry(bare_node& node, core::job_id id) {
   j.id = id;
   j.changed = id;
   j.data = node.put("text of " + std::to_string(id));
-  remember_blobs(node, j);
+  remember_blobs(node.world(), j);
   return j;
 }
 
@@ -189,7 +170,7 @@ BOOST_AUTO_TEST_CASE(roles_that_no_peer_starts_are_told_by_every_peer) {
 
 BOOST_AUTO_TEST_CASE(an_ended_job_keeps_its_last_checkpoint_only) {
   bare_node node;
-  job_cleaner cleaner(node);
+  job_cleaner cleaner(node.world());
   core::view v;
   core::job_entry ended = entry(node, 1);
   core::job_entry running = entry(node, 2);
@@ -210,7 +191,7 @@ BOOST_AUTO_TEST_CASE(an_ended_job_keeps_its_last_checkpoint_only) {
 
 BOOST_AUTO_TEST_CASE(only_the_newest_results_stay) {
   bare_node node;
-  job_cleaner cleaner(node);
+  job_cleaner cleaner(node.world());
   core::view v;
   std::vector<core::blob_digest> results;
   for (core::job_id id = 1; id <= results_kept + 2; ++id) {
@@ -230,7 +211,7 @@ BOOST_AUTO_TEST_CASE(only_the_newest_results_stay) {
 
 BOOST_AUTO_TEST_CASE(what_a_running_job_started_from_stays) {
   bare_node node;
-  job_cleaner cleaner(node);
+  job_cleaner cleaner(node.world());
   core::view v;
   core::job_entry ended = entry(node, 1);
   ended.state = core::job_state::done;
@@ -247,16 +228,16 @@ BOOST_AUTO_TEST_CASE(what_a_running_job_started_from_stays) {
 
 BOOST_AUTO_TEST_CASE(shards_that_came_to_nothing_go_with_their_job) {
   bare_node node;
-  job_cleaner cleaner(node);
+  job_cleaner cleaner(node.world());
   core::view v;
   core::job_entry ended = entry(node, 1);
   ended.state = core::job_state::done;
   v.jobs = {ended, entry(node, 2)};
   const auto left = node.put("shard of a checkpoint that was given up");
   const auto shared = node.put("shard that two jobs have made");
-  BOOST_REQUIRE(!note_shard(node, 1, {5, left}));
-  BOOST_REQUIRE(!note_shard(node, 1, {5, shared}));
-  BOOST_REQUIRE(!note_shard(node, 2, {5, shared}));
+  BOOST_REQUIRE(!note_shard(node.world(), 1, {5, left}));
+  BOOST_REQUIRE(!note_shard(node.world(), 1, {5, shared}));
+  BOOST_REQUIRE(!note_shard(node.world(), 2, {5, shared}));
   cleaner.clean_up(v, 0s);
   BOOST_TEST(!node.blobs().contains(left));
   BOOST_TEST(node.blobs().contains(shared));
@@ -266,15 +247,16 @@ BOOST_AUTO_TEST_CASE(a_list_of_shards_forgets_what_is_dropped) {
   bare_node node;
   const auto old = node.put("old"), kept = node.put("kept"),
              same = node.put("the same in both"), needed = node.put("needed");
-  const fs::path list = shard_list_of(job_folder(node, 7));
+  const fs::path list = shard_list_of(job_folder(node.world(), 7));
   fs::create_directories(list.parent_path());
   for (const listed_shard& s :
        {listed_shard{4, old}, {4, same}, {4, needed}, {8, kept}, {8, same}})
-    BOOST_REQUIRE(!note_shard(node, 7, s));
+    BOOST_REQUIRE(!note_shard(node.world(), 7, s));
   std::ofstream(list, std::ios::app) << "8 01234567"; // torn
-  BOOST_REQUIRE(!note_shard(node, 7, {9, kept}));
+  BOOST_REQUIRE(!note_shard(node.world(), 7, {9, kept}));
   BOOST_TEST(read_shards(list).size() == 6u);
-  drop_shards(node, 7, [](std::uint64_t step) { return step > 4; }, {needed});
+  drop_shards(node.world(), 7, [](std::uint64_t step) { return step > 4; },
+              {needed});
   BOOST_TEST(!node.blobs().contains(old));
   for (const auto& d : {kept, same, needed})
     BOOST_TEST(node.blobs().contains(d));
@@ -286,7 +268,7 @@ BOOST_AUTO_TEST_CASE(a_list_of_shards_forgets_what_is_dropped) {
 
 BOOST_AUTO_TEST_CASE(working_folders_go_with_their_job) {
   bare_node node;
-  job_cleaner cleaner(node);
+  job_cleaner cleaner(node.world());
   core::view v;
   core::job_entry running = entry(node, 0x12);
   v.jobs = {running};
@@ -303,7 +285,7 @@ BOOST_AUTO_TEST_CASE(working_folders_go_with_their_job) {
   BOOST_TEST(!fs::exists(others));
   BOOST_TEST(fs::exists(written));
   BOOST_TEST(!fs::exists(failed));
-  job_cleaner(node).clean_up(v, 0s); // what an earlier process has left
+  job_cleaner(node.world()).clean_up(v, 0s); // what an earlier process has left
   BOOST_TEST(!fs::exists(written));
 }
 

@@ -53,7 +53,7 @@ public:
   bool in_quorum() const override { return true; }
   bool release() override { return leaves; }
   void worked(core::job_id, core::nanoseconds) override {}
-  void hung(const std::string& why) override { said.push_back(why); }
+  void hung(const std::string& why) override { hangs.push_back(why); }
   void say(const std::string& line) override { said.push_back(line); }
   runtime::timeline& trace() override { return runtime::no_timeline(); }
 
@@ -65,7 +65,8 @@ public:
   std::vector<std::pair<std::uint64_t, core::job_id>> named;
   std::vector<core::cluster::event> told;
   std::vector<std::string> said;
-  bool leaves = false; ///< the node waits for its jobs to release it
+  std::vector<std::string> hangs; ///< of work that cannot be stopped
+  bool leaves = false;            ///< the node waits for its jobs to release it
 };
 
 } // namespace shoal::tests
