@@ -32,8 +32,10 @@ class job_log;
 class link_hub;
 class store;
 class timeline;
+class training_operations;
 struct role_table;
 timeline& no_timeline();
+training_operations& plain_operations();
 
 class context {
 public:
@@ -118,6 +120,9 @@ public:
 
   /// What this node does when, for people: timeline.hpp.
   virtual timeline& trace() { return no_timeline(); }
+
+  /// By these a job's actors train: training_operations.hpp.
+  virtual training_operations& operations() { return plain_operations(); }
 
 private:
   flight_record flight_;

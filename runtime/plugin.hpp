@@ -40,7 +40,7 @@
 namespace shoal::runtime {
 
 /// Higher whenever what a plug-in sees changes in a way sizes do not show.
-inline constexpr std::uint32_t plugin_abi = 2;
+inline constexpr std::uint32_t plugin_abi = 3;
 inline constexpr const char* plugin_symbol = "shoal_plugin";
 
 /// Sizes of all that crosses the boundary by value or is read in place.

@@ -7,6 +7,7 @@
 #include "runtime/jobs/job_log.hpp"
 #include "runtime/links/links.hpp"
 #include "runtime/observe/timeline.hpp"
+#include "runtime/observe/training_operations.hpp"
 #include "runtime/store/store.hpp"
 #include "runtime/work/device_queue.hpp"
 
@@ -156,7 +157,7 @@ void job_actor::feed(core::job_input input) {
     core::job_input next = std::move(inputs_.front());
     inputs_.pop_front();
     record(next);
-    const auto actions = core_.step(next, steady_now());
+    const auto actions = node().operations().step(core_, next, steady_now());
     trace_phase();
     for (const core::job_output& action : actions)
       std::visit([this](const auto& a) { act(a); }, action);
@@ -418,8 +419,8 @@ void job_actor::act(const apply& a) {
     return;
   }
   compute(
-    [units, options = optimizer(a.step, a.grad_norm),
-     trace = &node().trace()](kernels::backend& d) {
+    [units, options = optimizer(a.step, a.grad_norm), trace = &node().trace(),
+     operations = &node().operations()](kernels::backend& d) {
       const runtime::timeline_span span(*trace,
                                         runtime::timeline::queue::device,
                                         "optimizer", {{"step", options.step}});
@@ -427,7 +428,7 @@ void job_actor::act(const apply& a) {
         if (gradients)
           std::ranges::copy(gradients.as<const float>(),
                             unit->gradients().begin());
-        model::apply(*unit, d, options);
+        operations->apply(*unit, d, options);
       }
     },
     [this, step = a.step] { feed(event::applied{step}); });

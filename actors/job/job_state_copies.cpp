@@ -3,6 +3,7 @@
 #include "actors/job/job_actor.hpp"
 #include "actors/training/link_names.hpp"
 #include "runtime/links/links.hpp"
+#include "runtime/observe/training_operations.hpp"
 #include "runtime/work/device_queue.hpp"
 
 #include <algorithm>
@@ -71,8 +72,10 @@ void job_actor::keep_copy(const take_copies& a, std::uint32_t unit,
 void job_actor::act(const revert_unit& a) {
   compute(
     [unit = world_->units.at(a.unit),
-     copy = world_->copies.at(a.version).at(a.unit)](kernels::backend&) {
-      copy_state_in(copy.as<const float>(), *unit);
+     copy = world_->copies.at(a.version).at(a.unit),
+     operations = &node().operations()](kernels::backend&) {
+      operations->copy_in(
+        *unit, [&] { copy_state_in(copy.as<const float>(), *unit); });
     },
     [this, a] {
       feed(event::loaded{a.digest, a.unit});

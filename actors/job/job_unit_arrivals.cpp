@@ -6,6 +6,7 @@
 #include "runtime/core/planning/arrivals.hpp"
 #include "runtime/links/links.hpp"
 #include "runtime/observe/timeline.hpp"
+#include "runtime/observe/training_operations.hpp"
 #include "runtime/work/device_queue.hpp"
 
 #include <algorithm>
@@ -97,8 +98,10 @@ void job_actor::expect_piece(const receive_unit& a,
 /// All of a unit's copy has come.
 void job_actor::take_copy(const receive_unit& a, const buffer& copy) {
   compute(
-    [unit = world_->units.at(a.unit), copy](kernels::backend&) {
-      copy_state_in(copy.as<const float>(), *unit);
+    [unit = world_->units.at(a.unit), copy,
+     operations = &node().operations()](kernels::backend&) {
+      operations->copy_in(
+        *unit, [&] { copy_state_in(copy.as<const float>(), *unit); });
     },
     [this, a] {
       if (const auto now = arriving_.find(a.unit); now != arriving_.end())
@@ -141,11 +144,11 @@ void job_actor::act(const apply_arrived& a) {
   arriving_unit& in = arriving_.at(a.unit);
   compute(
     [unit = world_->units.at(a.unit), gradients = in.gradients.at(a.step),
-     norm = a.grad_norm,
-     options = optimizer(a.step, a.grad_norm)](kernels::backend& device) {
+     norm = a.grad_norm, options = optimizer(a.step, a.grad_norm),
+     operations = &node().operations()](kernels::backend& device) {
       std::ranges::copy(gradients.as<const float>(), unit->gradients().begin());
       if (std::isfinite(norm)) // else the step leaves the state as it is
-        model::apply(*unit, device, options);
+        operations->apply(*unit, device, options);
     },
     [this, a] {
       const auto at = arriving_.find(a.unit);

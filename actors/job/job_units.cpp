@@ -5,6 +5,7 @@
 #include "runtime/core/errc.hpp"
 #include "runtime/links/links.hpp"
 #include "runtime/observe/timeline.hpp"
+#include "runtime/observe/training_operations.hpp"
 #include "runtime/store/store.hpp"
 #include "runtime/work/device_queue.hpp"
 
@@ -32,8 +33,9 @@ void job_actor::act(const fetch_unit& a) {
     if (error || a.digest != digest_)
       return; // another sub-plan follows, or is here
     compute(
-      [unit, into](kernels::backend&) {
-        copy_state_in(into.as<const float>(), *unit);
+      [unit, into, operations = &node().operations()](kernels::backend&) {
+        operations->copy_in(
+          *unit, [&] { copy_state_in(into.as<const float>(), *unit); });
       },
       [this, a] {
         feed(event::loaded{a.digest, a.unit});
@@ -76,8 +78,9 @@ void job_actor::act(const initialise_unit& a) {
 }
 
 void job_actor::initialise(model::unit_index unit, std::uint64_t digest) {
-  compute([state = world_->units.at(unit), seed = std::uint64_t(run().seed)](
-            kernels::backend&) { model::initialise(*state, seed); },
+  compute([state = world_->units.at(unit), seed = std::uint64_t(run().seed),
+           operations = &node().operations()](
+            kernels::backend&) { operations->initialise(*state, seed); },
           [this, unit, digest] {
             feed(event::loaded{digest, unit});
           });
@@ -140,8 +143,11 @@ void job_actor::read_files(const loading& l) {
     if (!out->files.weights && !l.checkpoint && run().data_tokenizer == "bpe")
       return initialise(l.unit, l.digest);
     compute(
-      [state = at->second, out](kernels::backend&) {
-        if (auto loaded = load_unit(out->files, *state); !loaded)
+      [state = at->second, out,
+       operations = &node().operations()](kernels::backend&) {
+        const auto loaded = operations->load(
+          *state, [&] { return load_unit(out->files, *state); });
+        if (!loaded)
           out->wrong = loaded.message();
       },
       [this, l, out] {

@@ -7,6 +7,7 @@
 #include "runtime/links/links.hpp"
 #include "runtime/model/data/corpus.hpp"
 #include "runtime/observe/timeline.hpp"
+#include "runtime/observe/training_operations.hpp"
 
 #include <caf/all.hpp>
 
@@ -48,7 +49,8 @@ private:
            m < replicas[r].last_microbatch; ++m) {
         std::vector<std::uint64_t> chosen;
         for (std::uint32_t b = 0; b < sequences; ++b)
-          chosen.push_back(order_.sample(step, m * sequences + b));
+          chosen.push_back(config_.world->node->operations().sample(
+            order_, step, m * sequences + b));
         send_microbatch(r, step * per_step + m, chosen, false);
       }
   }

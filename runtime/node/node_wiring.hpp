@@ -82,6 +82,8 @@ public:
   virtual void hung(const std::string& why) = 0;
   virtual void say(const std::string& line) = 0;
   virtual timeline& trace() = 0;
+  /// By these its actors train.
+  virtual training_operations& operations() { return plain_operations(); }
 };
 
 /// What actors find in their context; null where a node has none.
@@ -168,6 +170,7 @@ public:
   void released() override;
   void say(const std::string& line) override { host_.say(line); }
   timeline& trace() override { return host_.trace(); }
+  training_operations& operations() override { return host_.operations(); }
 
 private:
   void propose(core::cluster::event e);

@@ -119,7 +119,7 @@ where = "nobody"
         self.refuse_plugin(self.folder, "is no file")
         library = "/usr/lib/x86_64-linux-gnu/libcaf_core.so"
         self.refuse_plugin(library, "shoal_plugin", "no shoal plug-in")
-        self.refuse_plugin(OTHER_ABI, "ABI 43", "compile it")
+        self.refuse_plugin(OTHER_ABI, "ABI 44", "compile it")
         self.refuse_plugin(OTHER_LAYOUT, "other headers", "compile it again")
         self.refuse_plugin(NAME_TAKEN, "'supervisor'", "there already")
         mine = pathlib.Path(shutil.copy(HELLO, self.folder))
