@@ -19,6 +19,7 @@
 #include "tests/sim/shoal/devices.hpp"
 #include "tests/sim/shoal/disk.hpp"
 #include "tests/sim/shoal/links.hpp"
+#include "tests/sim/shoal/seams.hpp"
 #include "tests/sim/shoal/world.hpp"
 
 #include <caf/actor_system.hpp>
@@ -144,6 +145,7 @@ private:
   void worked(core::job_id, core::nanoseconds) override {}
   void hung(const std::string& why) override;
   runtime::timeline& trace() override { return runtime::no_timeline(); }
+  runtime::training_operations& operations() override { return operations_; }
 
   // runtime::membership_handler: what the core wants. Keys are not simulated.
   void send(const std::vector<core::peer_id>& to,
@@ -205,6 +207,7 @@ private:
   std::unique_ptr<transport::loopback::fabric> fabric_;
   std::unique_ptr<runtime::blob_exchange> exchange_;
   runtime::gate gate_;
+  watched_operations operations_;
   std::unique_ptr<runtime::node_wiring> wiring_;
   std::optional<runtime::cluster_shell> shell_;
   caf::actor_system_config config_;

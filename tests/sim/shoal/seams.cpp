@@ -1,16 +1,9 @@
-// tests/sim/shoal/seams.cpp -- the product's functions that the world watches.
+// tests/sim/shoal/seams.cpp -- operations that the world watches, and clocks.
 //
-// The linker binds calls of a function of the list in meson.build to
-// __wrap_<name>, and __real_<name> to the function itself: so the product is
-// the same code in the simulation, and has no hooks. The clocks of the C++
-// library are replaced likewise: a program that defines them uses its own.
-// Each seam is counted: one that has lost its function, because its type has
-// changed and with it its name, fails the run.
+// The clocks of the C++ library are replaced: a program that defines them uses
+// its own.
 #include "tests/sim/shoal/seams.hpp"
 
-#include "actors/checkpoint/checkpoint_files.hpp"
-#include "actors/training/training_state.hpp"
-#include "runtime/core/training/data_order.hpp"
 #include "tests/sim/shoal/planted.hpp"
 #include "tests/sim/shoal/world.hpp"
 
@@ -21,32 +14,14 @@
 #include <ctime>
 #include <limits>
 
-using namespace shoal;
+namespace shoal::sim {
 
 namespace {
 
-std::uint64_t hits[sim::seams_count];
+std::uint64_t hits[seams_count];
 
-void hit(sim::seam s) {
+void hit(seam s) {
   ++hits[std::size_t(s)];
-}
-
-/// The world, while one of its processes is at work; not when one that has
-/// died is cleared away.
-sim::shoal_world* at_work() {
-  sim::shoal_world* world = sim::shoal_world::active();
-  return world != nullptr && world->at_work >= 0 ? world : nullptr;
-}
-
-void unit_is(model::unit_state& unit) {
-  sim::shoal_world* world = at_work();
-  if (world == nullptr)
-    return;
-  std::uint64_t bits = unit.unit();
-  for (auto part :
-       {unit.parameters(), unit.first_moment(), unit.second_moment()})
-    bits = XXH3_64bits_withSeed(part.data(), part.size_bytes(), bits);
-  world->past().unit_is(world->at_work, unit.unit(), bits);
 }
 
 std::int64_t real_now(clockid_t clock) {
@@ -57,149 +32,127 @@ std::int64_t real_now(clockid_t clock) {
 
 } // namespace
 
-namespace shoal::sim {
-
 std::uint64_t seam_hits(seam s) {
   return hits[std::size_t(s)];
 }
 
-} // namespace shoal::sim
+bool watched_operations::at_work() const {
+  return world_.at_work == node_;
+}
 
-// NOLINTBEGIN: the names are the linker's
+void watched_operations::unit_is(model::unit_state& unit) {
+  if (!at_work())
+    return;
+  std::uint64_t bits = unit.unit();
+  for (auto part :
+       {unit.parameters(), unit.first_moment(), unit.second_moment()})
+    bits = XXH3_64bits_withSeed(part.data(), part.size_bytes(), bits);
+  world_.past().unit_is(node_, unit.unit(), bits);
+}
 
-#define SEAM(name) __asm__(name)
-
-core::job_actions real_step(core::job_core*, const core::job_input&,
-                            core::nanoseconds) SEAM("__real_" SHOAL_SEAM_STEP);
-core::job_actions wrap_step(core::job_core*, const core::job_input&,
-                            core::nanoseconds) SEAM("__wrap_" SHOAL_SEAM_STEP);
-
-core::job_actions wrap_step(core::job_core* core, const core::job_input& in,
-                            core::nanoseconds now) {
-  hit(sim::seam::step);
-  sim::shoal_world* world = at_work();
-  if (world == nullptr)
-    return real_step(core, in, now);
+core::job_actions
+watched_operations::step(core::job_core& core, const core::job_input& in,
+                         core::nanoseconds now) {
+  hit(seam::step);
+  if (!at_work())
+    return training_operations::step(core, in, now);
   const auto took = [&](const core::job_input& told,
                         const core::job_actions& out) {
-    world->note(told.index(), out.size());
-    world->past().stepped(world->at_work, *core, told, out);
-    if (core->loads())
-      world->loads(world->at_work);
+    world_.note(told.index(), out.size());
+    world_.past().stepped(node_, core, told, out);
+    if (core.loads())
+      world_.loads(node_);
   };
   if (const auto* p = std::get_if<core::job_event::prepared>(&in);
-      p != nullptr && !p->losses.empty() && world->work().is_bad(p->step)
+      p != nullptr && !p->losses.empty() && world_.work().is_bad(p->step)
       && std::isfinite(p->losses[0])) {
     core::job_event::prepared bad = *p;
     bad.losses[0] = std::numeric_limits<double>::quiet_NaN();
-    return wrap_step(core, bad, now);
+    return step(core, bad, now);
   }
-  if (world->has(sim::planted::nothing)) {
-    core::job_actions out = real_step(core, in, now);
+  if (world_.has(planted::nothing)) {
+    core::job_actions out = training_operations::step(core, in, now);
     took(in, out);
     return out;
   }
   core::job_actions all;
-  for (const core::job_input& told : sim::mutate(*world, world->at_work, in)) {
-    core::job_actions out = real_step(core, told, now);
-    sim::mutate(*world, world->at_work, told, out);
+  for (const core::job_input& told : mutate(world_, node_, in)) {
+    core::job_actions out = training_operations::step(core, told, now);
+    mutate(world_, node_, told, out);
     took(told, out);
     all.insert(all.end(), out.begin(), out.end());
   }
   return all;
 }
 
-void real_apply(model::unit_state&, kernels::backend&,
-                const kernels::adamw_options&) SEAM("__real_" SHOAL_SEAM_APPLY);
-void wrap_apply(model::unit_state&, kernels::backend&,
-                const kernels::adamw_options&) SEAM("__wrap_" SHOAL_SEAM_APPLY);
+std::uint64_t
+watched_operations::sample(const core::data_order& order, std::uint64_t step,
+                           std::uint32_t index) {
+  hit(seam::sample);
+  const bool ahead = at_work() && world_.has(planted::cursor_off_by_one)
+                     && world_.past().adoptions() > 1;
+  return training_operations::sample(order, step + (ahead ? 1 : 0), index);
+}
 
-void wrap_apply(model::unit_state& unit, kernels::backend& device,
-                const kernels::adamw_options& options) {
-  hit(sim::seam::apply);
-  sim::shoal_world* world = at_work();
+void watched_operations::apply(model::unit_state& unit,
+                               kernels::backend& device,
+                               const kernels::adamw_options& options) {
+  hit(seam::apply);
   kernels::adamw_options used = options;
-  if (world != nullptr && world->has(sim::planted::optimizer_restarts)
-      && world->past().adoptions() > 1)
+  if (at_work() && world_.has(planted::optimizer_restarts)
+      && world_.past().adoptions() > 1)
     used.step = 1;
-  real_apply(unit, device, used);
+  training_operations::apply(unit, device, used);
   unit_is(unit);
 }
 
-void real_initialise(model::unit_state&, std::uint64_t)
-  SEAM("__real_" SHOAL_SEAM_INITIALISE);
-void wrap_initialise(model::unit_state&, std::uint64_t)
-  SEAM("__wrap_" SHOAL_SEAM_INITIALISE);
-
-void wrap_initialise(model::unit_state& unit, std::uint64_t seed) {
-  hit(sim::seam::initialise);
-  real_initialise(unit, seed);
+void watched_operations::initialise(model::unit_state& unit,
+                                    std::uint64_t seed) {
+  hit(seam::initialise);
+  training_operations::initialise(unit, seed);
   unit_is(unit);
 }
 
-void real_copy_in(std::span<const float>, model::unit_state&)
-  SEAM("__real_" SHOAL_SEAM_COPY_IN);
-void wrap_copy_in(std::span<const float>, model::unit_state&)
-  SEAM("__wrap_" SHOAL_SEAM_COPY_IN);
-
-void wrap_copy_in(std::span<const float> from, model::unit_state& unit) {
-  hit(sim::seam::copy_in);
-  real_copy_in(from, unit);
-  sim::shoal_world* world = at_work();
-  if (world != nullptr && world->has(sim::planted::moments_not_moved)) {
+void watched_operations::copy_in(model::unit_state& unit,
+                                 const std::function<void()>& copy) {
+  hit(seam::copy_in);
+  training_operations::copy_in(unit, copy);
+  if (at_work() && world_.has(planted::moments_not_moved)) {
     std::ranges::fill(unit.first_moment(), 0.0f);
     std::ranges::fill(unit.second_moment(), 0.0f);
   }
   unit_is(unit);
 }
 
-model::status real_load(const actors::unit_files&, model::unit_state&)
-  SEAM("__real_" SHOAL_SEAM_LOAD);
-model::status wrap_load(const actors::unit_files&, model::unit_state&)
-  SEAM("__wrap_" SHOAL_SEAM_LOAD);
-
 model::status
-wrap_load(const actors::unit_files& from, model::unit_state& unit) {
-  hit(sim::seam::load);
-  sim::shoal_world* world = at_work();
-  if (world != nullptr && world->has(sim::planted::rollback_forgotten)
+watched_operations::load(model::unit_state& unit,
+                         const std::function<model::status()>& read) {
+  hit(seam::load);
+  if (at_work() && world_.has(planted::rollback_forgotten)
       && std::ranges::any_of(unit.second_moment(),
                              [](float v) { return v != 0; })) {
     unit_is(unit);
     return model::done{};
   }
-  model::status loaded = real_load(from, unit);
+  model::status loaded = training_operations::load(unit, read);
   unit_is(unit);
   return loaded;
 }
 
-std::uint64_t real_sample(const core::data_order*, std::uint64_t, std::uint32_t)
-  SEAM("__real_" SHOAL_SEAM_SAMPLE);
-std::uint64_t wrap_sample(const core::data_order*, std::uint64_t, std::uint32_t)
-  SEAM("__wrap_" SHOAL_SEAM_SAMPLE);
+} // namespace shoal::sim
 
-std::uint64_t wrap_sample(const core::data_order* order, std::uint64_t step,
-                          std::uint32_t index) {
-  hit(sim::seam::sample);
-  sim::shoal_world* world = at_work();
-  const bool ahead = world != nullptr
-                     && world->has(sim::planted::cursor_off_by_one)
-                     && world->past().adoptions() > 1;
-  return real_sample(order, step + (ahead ? 1 : 0), index);
-}
-
-// NOLINTEND
+using namespace shoal;
 
 std::chrono::steady_clock::time_point
 std::chrono::steady_clock::now() noexcept {
   const sim::shoal_world* world = sim::shoal_world::active();
-  return time_point(
-    nanoseconds(world != nullptr ? world->now() : real_now(CLOCK_MONOTONIC)));
+  return time_point(nanoseconds(
+    world != nullptr ? world->now() : sim::real_now(CLOCK_MONOTONIC)));
 }
 
 std::chrono::system_clock::time_point
 std::chrono::system_clock::now() noexcept {
   const sim::shoal_world* world = sim::shoal_world::active();
-  return time_point(
-    nanoseconds(world != nullptr ? world->now() : real_now(CLOCK_REALTIME)));
+  return time_point(nanoseconds(
+    world != nullptr ? world->now() : sim::real_now(CLOCK_REALTIME)));
 }

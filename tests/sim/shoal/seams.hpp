@@ -1,10 +1,18 @@
-// tests/sim/shoal/seams.hpp -- how often each seam was passed.
+// tests/sim/shoal/seams.hpp -- what the world sees of training, and the clocks.
+//
+// A node's actors train by operations of their context; these do what the
+// product's do, tell the history, and have the planted bugs. Each use is
+// counted: one that actors do no longer pass fails every_seam_is_passed.
 #pragma once
+
+#include "runtime/observe/training_operations.hpp"
 
 #include <cstddef>
 #include <cstdint>
 
 namespace shoal::sim {
+
+class shoal_world;
 
 enum class seam : std::uint8_t {
   step,
@@ -18,5 +26,32 @@ inline constexpr std::size_t seams_count = 6;
 
 /// Since the program began.
 std::uint64_t seam_hits(seam s);
+
+/// The operations of one process; seen only while it is at work, not when one
+/// that has died is cleared away.
+class watched_operations final : public runtime::training_operations {
+public:
+  watched_operations(shoal_world& world, int node)
+    : world_(world), node_(node) {}
+
+  core::job_actions step(core::job_core& core, const core::job_input& in,
+                         core::nanoseconds now) override;
+  std::uint64_t sample(const core::data_order& order, std::uint64_t step,
+                       std::uint32_t index) override;
+  void apply(model::unit_state& unit, kernels::backend& device,
+             const kernels::adamw_options& options) override;
+  void initialise(model::unit_state& unit, std::uint64_t seed) override;
+  void
+  copy_in(model::unit_state& unit, const std::function<void()>& copy) override;
+  model::status load(model::unit_state& unit,
+                     const std::function<model::status()>& read) override;
+
+private:
+  bool at_work() const;
+  void unit_is(model::unit_state& unit);
+
+  shoal_world& world_;
+  int node_;
+};
 
 } // namespace shoal::sim

@@ -39,7 +39,7 @@ BOOST_AUTO_TEST_CASE(the_trace_holds_losses_norms_and_state) {
     BOOST_TEST(noted.contains(x));
 }
 
-/// What the linker binds has the name of its type, which may change.
+/// Actors might train by other functions than those of their context.
 BOOST_AUTO_TEST_CASE(every_seam_is_passed) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     shoal_options o;
@@ -47,9 +47,8 @@ BOOST_AUTO_TEST_CASE(every_seam_is_passed) {
     static_cast<void>(run_shoal(o));
   }
   for (std::size_t s = 0; s < seams_count; ++s)
-    BOOST_TEST(seam_hits(seam(s)) > 0u, "nothing passes seam "
-                                          << s
-                                          << " of tests/sim/shoal/meson.build");
+    BOOST_TEST(seam_hits(seam(s)) > 0u,
+               "nothing passes seam " << s << " of tests/sim/shoal/seams.hpp");
 }
 
 BOOST_AUTO_TEST_CASE(without_faults_runs_end_at_once_and_lose_nothing) {

@@ -3,8 +3,8 @@
 // The loopback fabric's network is the queue of everything that happens and
 // the clock. Parts: world.cpp (the run and its end), faults.cpp (what goes
 // wrong), node.cpp (one process), training.cpp (what is trained), links.cpp,
-// disk.cpp, history.cpp (what is watched), seams.cpp (what of the product is
-// bound to the world when the program is linked). Used by these files only.
+// disk.cpp, history.cpp (what is watched), seams.cpp (the operations by which
+// actors train, and the clocks). Used by these files only.
 #pragma once
 
 #include "runtime/core/cluster/events.hpp"
