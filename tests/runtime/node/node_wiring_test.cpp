@@ -1,6 +1,7 @@
 // tests/runtime/node/node_wiring_test.cpp -- which part of a node hears what,
 // and in which order. The actors run under CAF's test coordinator.
 #include "runtime/node/node_wiring.hpp"
+#include "runtime/observe/training_operations.hpp"
 #include "runtime/store/exchange.hpp"
 #include "tests/runtime/node/lone_ports.hpp"
 
@@ -93,6 +94,9 @@ public:
     steps.push_back("adopted " + std::to_string(now.number));
   }
 
+  runtime::training_operations& operations() override { return *trains_by; }
+
+  runtime::training_operations* trains_by = &runtime::plain_operations();
   std::function<void()> on_members;
   std::function<void()> on_adopting;
   std::vector<std::string> steps;
@@ -355,6 +359,14 @@ BOOST_AUTO_TEST_CASE(proposals_of_actors_reach_the_core) {
   BOOST_TEST(std::get<cl::retry_job>(w.ports.told[1]).since == 3u);
   BOOST_TEST(std::get<cl::job_arrived>(w.ports.told[2]).since == 3u);
   BOOST_TEST(std::get<cl::expel_member>(w.ports.told[3]).number == 4u);
+}
+
+BOOST_AUTO_TEST_CASE(actors_train_by_the_operations_of_their_node) {
+  world w;
+  BOOST_TEST(&w.node->operations() == &runtime::plain_operations());
+  runtime::training_operations others;
+  w.ports.trains_by = &others;
+  BOOST_TEST(&w.node->operations() == &others);
 }
 
 BOOST_AUTO_TEST_CASE(a_node_that_leaves_goes_when_its_jobs_release_it) {
