@@ -112,7 +112,10 @@ private:
   void expect_piece(const core::job_action::receive_unit& a,
                     const std::shared_ptr<void>& span);
   void take_copy(const core::job_action::receive_unit& a, const buffer& copy);
+  bool is_leaving(const std::shared_ptr<leaving_unit>& out) const;
   void send_piece(const std::shared_ptr<leaving_unit>& out);
+  void send_piece_after(const std::shared_ptr<leaving_unit>& out,
+                        core::nanoseconds rest);
   void drop_unfinished_arrivals();
   void take_digests(const core::job_action::run_step& a);
   kernels::adamw_options optimizer(std::uint64_t step, double norm) const;

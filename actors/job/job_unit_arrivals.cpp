@@ -23,6 +23,10 @@ namespace {
 /// piece while the end of one is told of.
 constexpr std::uint32_t pieces_ahead = 2;
 
+/// Rests between pieces are cut into naps: a message that waits holds this
+/// actor and the job's memory, whose end may come meanwhile.
+constexpr core::nanoseconds nap_max = 200'000'000;
+
 transport::bulk_tag tag_of(std::uint64_t digest, std::uint32_t unit,
                            std::uint64_t step, std::uint32_t piece) {
   return make_tag(digest, link_kind::arrival, piece, unit, step);
@@ -193,26 +197,28 @@ void job_actor::act(const send_unit& a) {
     });
 }
 
-/// Unless the unit is sent anew meanwhile, or under another sub-plan.
+/// Not once the unit is sent anew, or under another sub-plan.
+bool job_actor::is_leaving(const std::shared_ptr<leaving_unit>& out) const {
+  const auto at = leaving_.find({out->asked.to, out->asked.unit});
+  return out->asked.digest == digest_ && at != leaving_.end()
+         && at->second == out;
+}
+
 void job_actor::send_piece(const std::shared_ptr<leaving_unit>& out) {
-  const send_unit& a = out->asked;
-  const auto at = leaving_.find({a.to, a.unit});
-  if (a.digest != digest_ || at == leaving_.end() || at->second != out)
+  if (!is_leaving(out))
     return;
+  const send_unit& a = out->asked;
   if (out->next == out->pieces) {
-    leaving_.erase(at);
+    leaving_.erase({a.to, a.unit});
     return;
   }
   const std::uint32_t piece = out->next++;
   auto sent = [this, out, began = steady_now()] {
-    const core::nanoseconds rest =
-      out->asked.paced
-        ? core::rest_after_piece(steady_now() - began, took_.whole, out->pieces)
-        : 0;
-    if (rest == 0)
-      return send_piece(out);
-    delayed_send(this, std::chrono::nanoseconds(rest),
-                 job_later{[this, out] { send_piece(out); }});
+    core::nanoseconds rest = 0;
+    if (out->asked.paced && out->next < out->pieces)
+      rest =
+        core::rest_after_piece(steady_now() - began, took_.whole, out->pieces);
+    send_piece_after(out, rest);
   };
   node().links().send(a.to, tag_of(a.digest, a.unit, a.version.step, piece),
                       piece_of(out->copy, piece),
@@ -220,6 +226,16 @@ void job_actor::send_piece(const std::shared_ptr<leaving_unit>& out) {
                         if (!error) // else another sub-plan follows
                           post(sent);
                       });
+}
+
+void job_actor::send_piece_after(const std::shared_ptr<leaving_unit>& out,
+                                 core::nanoseconds rest) {
+  if (rest <= 0 || !is_leaving(out))
+    return send_piece(out);
+  const core::nanoseconds nap = std::min(rest, nap_max);
+  delayed_send(
+    this, std::chrono::nanoseconds(nap),
+    job_later{[this, out, left = rest - nap] { send_piece_after(out, left); }});
 }
 
 void job_actor::act(const arrivals_complete& a) {

@@ -66,7 +66,8 @@ BOOST_AUTO_TEST_CASE(without_faults_runs_end_at_once_and_lose_nothing) {
 /// Seeds that have found bugs, 1786 and 5442 of history.cpp.
 BOOST_AUTO_TEST_CASE(seeds_that_once_failed_do_no_more) {
   for (const std::uint64_t seed :
-       {20, 74, 466, 1045, 1786, 5206, 5442, 6113, 7308, 930455, 941436}) {
+       {20, 74, 466, 1045, 1786, 5206, 5442, 6113, 7308, 505581, 930455,
+        941436}) {
     shoal_options o;
     o.seed = seed;
     const shoal_result r = run_shoal(o);
