@@ -21,6 +21,7 @@ from watch import Watch, events_known, train
 
 INTERVAL = 20  # steps between checkpoints
 DEADLINE_S = 100
+STEPS_MAX = 10 * INTERVAL  # until the newest checkpoints are where they stay
 SEEDS = 20  # of each row, with --bars
 
 # name: peers, replicas, stages, who dies, seconds until they are back, times
@@ -62,11 +63,28 @@ def holders(cluster, age=0):
             if any((cluster.root / "stores" / str(p.number)).rglob(digest[2:]))]
 
 
-def settle(cluster, watch):
+def at_home(cluster, watch):
+    """Whether the newest checkpoint has been copied home, and the next one is
+    not due yet."""
+    before, newest_one = sorted({e["step"] for e in
+                                 events_known(cluster, "checkpoint")})[-2:]
+    watch.now()
+    return (watch.next - 1 - newest_one < (newest_one - before) // 2 and
+            (cluster.work / "out" / "checkpoint" /
+             f"step-{newest_one}").is_dir())
+
+
+def settle(cluster, watch, home=False):
     """Goes on until the two newest checkpoints are at the same peers: a view
-    may have moved them, and the one before is new enough to go on from."""
-    while holders(cluster) != holders(cluster, 1):
-        watch.advance(INTERVAL, DEADLINE_S)
+    may have moved them, and the one before is new enough to go on from. With
+    `home`, the newest has been copied home as well: the run would wait for its
+    holders rather than take an older one from there."""
+    for _ in range(STEPS_MAX):
+        if holders(cluster) == holders(cluster, 1) and (
+                not home or at_home(cluster, watch)):
+            return
+        watch.advance(1, DEADLINE_S)
+    raise AssertionError(f"not settled in {STEPS_MAX} steps")
 
 
 def victims(cluster, who, rng, number):
@@ -155,10 +173,15 @@ def follow(cluster, run_file, folder, data, how):
 
 def said(watch, what):
     """Reads on until the run says so; the line."""
+    deadline = time.monotonic() + DEADLINE_S
     while True:
-        for _, event in watch.others:
-            if what in event.get("text", ""):
-                return event["text"]
+        texts = [event.get("text", "") for _, event in watch.others]
+        for text in texts:
+            if what in text:
+                return text
+        assert not watch.over and time.monotonic() < deadline, \
+            f"not said: '{what}'; step {watch.next - 1}, before:\n" \
+            + "\n".join(texts[-20:])
         try:
             watch.step(0.2)
         except TimeoutError:
@@ -179,7 +202,7 @@ def nobody_comes_back(options, how):
         cluster.wait_view(7)
         watch = follow(cluster, run_file, folder, options.data, how)
         watch.advance(3 * INTERVAL, DEADLINE_S)
-        settle(cluster, watch)
+        settle(cluster, watch, home=how != "a person")
         last = watch.next - 1
         dead = victims(cluster, "holders", random.Random(1), 0)
         kill_together(dead)
