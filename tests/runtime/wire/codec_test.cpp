@@ -213,6 +213,65 @@ BOOST_AUTO_TEST_CASE(that_a_part_of_a_blob_is_not_found_is_heard) {
   BOOST_TEST(codec::decode(codec::encode(chunk), out) == errc::corrupt);
 }
 
+// Of each field with a limit: the limit passes, one more does not.
+BOOST_AUTO_TEST_CASE(what_a_client_asks_keeps_its_limits) {
+  const auto refusal = [](decltype(client_request::body) body) {
+    envelope out;
+    return codec::decode(codec::encode(client_request{1, std::move(body), {}}),
+                         out);
+  };
+  const auto bytes = [](std::size_t count) {
+    return std::vector<std::byte>(count);
+  };
+  const std::uint64_t most = core::limits::bytes_max;
+  BOOST_TEST(!refusal(put_begin{most}));
+  BOOST_TEST(refusal(put_begin{most + 1}) == errc::too_large);
+  BOOST_TEST(!refusal(put_chunk{1, most, bytes(blob_chunk_bytes_max)}));
+  BOOST_TEST(refusal(put_chunk{1, most + 1, bytes(1)}) == errc::too_large);
+  BOOST_TEST(refusal(put_chunk{1, 0, bytes(blob_chunk_bytes_max + 1)})
+             == errc::too_large);
+  BOOST_TEST(!refusal(get_blob{{}, most, blob_chunk_bytes_max}));
+  BOOST_TEST(refusal(get_blob{{}, most + 1, 1}) == errc::too_large);
+  BOOST_TEST(refusal(get_blob{{}, 0, blob_chunk_bytes_max + 1})
+             == errc::too_large);
+  BOOST_TEST(!refusal(offer_checkpoint{1, {}, core::epoch_max}));
+  BOOST_TEST(refusal(offer_checkpoint{1, {}, core::epoch_max + 1})
+             == errc::too_large);
+  BOOST_TEST(!refusal(ask_lines{1, reply_lines_max}));
+  BOOST_TEST(refusal(ask_lines{1, reply_lines_max + 1}) == errc::too_large);
+  BOOST_TEST(!refusal(make_invite{invite_seconds_max}));
+  BOOST_TEST(refusal(make_invite{invite_seconds_max + 1}) == errc::too_large);
+}
+
+BOOST_AUTO_TEST_CASE(an_answer_to_a_client_keeps_its_limits) {
+  const auto refusal = [](const client_reply& reply) {
+    envelope out;
+    return codec::decode(codec::encode(reply), out);
+  };
+  client_reply reply;
+  reply.events.resize(reply_events_max);
+  BOOST_TEST(!refusal(reply));
+  reply.events.emplace_back();
+  BOOST_TEST(refusal(reply) == errc::too_large);
+  reply.events.resize(1);
+  reply.events[0].kind = job_event_kind::done;
+  BOOST_TEST(!refusal(reply));
+  for (const int kind : {0, int(job_event_kind::done) + 1}) {
+    reply.events[0].kind = static_cast<job_event_kind>(kind);
+    BOOST_TEST(refusal(reply) == errc::unknown);
+  }
+  reply.events.clear();
+  for (const int code : {0, int(reply_code::again_later) + 1}) {
+    reply.code = static_cast<reply_code>(code);
+    BOOST_TEST(refusal(reply) == errc::unknown);
+  }
+  reply.code = reply_code::ok;
+  reply.bytes.resize(blob_chunk_bytes_max);
+  BOOST_TEST(!refusal(reply));
+  reply.bytes.emplace_back();
+  BOOST_TEST(refusal(reply) == errc::too_large);
+}
+
 BOOST_AUTO_TEST_CASE(text_for_people_is_cleaned_when_sent) {
   client_reply reply;
   reply.text = "a\x1b"
