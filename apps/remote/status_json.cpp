@@ -181,7 +181,7 @@ core::view view_of(const status_json& status) {
       };
       m.device.kind = d["kind"].get<std::string>();
       m.device.name = d["name"].get<std::string>();
-      // As the wire bounds them (runtime/wire/convert.hpp).
+      // As the wire bounds them (fields() in runtime/core/view.hpp).
       m.device.threads = std::uint32_t(number("threads", 65536));
       m.device.host_threads = std::uint32_t(number("host_threads", 65536));
       m.device.mflops = number("mflops", std::uint64_t{1} << 40);

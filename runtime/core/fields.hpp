@@ -28,7 +28,8 @@
 //   void operator()(const char* name, T& field, Limit limit = {});
 //
 // where T is bool, an integer, an enum, double, a text, an id (bytes of a fixed
-// length), a struct with fields, or a vector or optional of one.
+// length), bytes, a struct with fields, a vector or optional of one, or a
+// variant of structs. Bytes and variants stand only in what is sent.
 #pragma once
 
 #include "runtime/core/errc.hpp"
@@ -40,6 +41,7 @@
 #include <optional>
 #include <string>
 #include <type_traits>
+#include <variant>
 #include <vector>
 
 namespace shoal::core {
@@ -81,6 +83,17 @@ constexpr text_limit lines_of(std::size_t bytes_max) {
 constexpr text_limit cleaned_text_of(std::size_t bytes_max) {
   return {bytes_max, false, true};
 }
+constexpr text_limit cleaned_lines_of(std::size_t bytes_max) {
+  return {bytes_max, true, true};
+}
+
+/// At most so many bytes, whatever they are.
+struct bytes_limit {
+  std::size_t bytes_max;
+};
+constexpr bytes_limit bytes_of(std::size_t bytes_max) {
+  return {bytes_max};
+}
 
 /// A list of at most so many, each within `item`.
 template <class Item>
@@ -101,6 +114,16 @@ struct enum_limit {
 template <class Enum>
 constexpr enum_limit<Enum> up_to(Enum last) {
   return {last};
+}
+
+/// One of the kinds of a variant, by their names in the .proto file.
+template <std::size_t N>
+struct kind_limit {
+  const std::array<const char*, N>& names;
+};
+template <std::size_t N>
+constexpr kind_limit<N> one_of(const std::array<const char*, N>& names) {
+  return {names};
 }
 
 /// A field that may be missing, since messages or disks of other days lack it:
@@ -153,6 +176,15 @@ template <class T>
 inline constexpr bool is_list = false;
 template <class T>
 inline constexpr bool is_list<std::vector<T>> = true;
+template <>
+inline constexpr bool is_list<std::vector<std::byte>> = false;
+/// Bytes of any length.
+template <class T>
+inline constexpr bool is_bytes = std::same_as<T, std::vector<std::byte>>;
+template <class T>
+inline constexpr bool is_variant = false;
+template <class... Kinds>
+inline constexpr bool is_variant<std::variant<Kinds...>> = true;
 template <class T>
 inline constexpr bool is_optional = false;
 template <class T>

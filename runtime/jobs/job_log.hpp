@@ -8,7 +8,9 @@
 // Threads: any. Bounded: events_max per job, the oldest go first.
 #pragma once
 
+#include "runtime/core/fields.hpp"
 #include "runtime/core/ids.hpp"
+#include "runtime/core/view.hpp" // job_cause_bytes_max
 
 #include <cstdint>
 #include <functional>
@@ -17,6 +19,8 @@
 #include <vector>
 
 namespace shoal::runtime {
+
+inline constexpr std::size_t event_text_bytes_max = 2048;
 
 enum class job_event_kind : std::uint8_t {
   step = 1,   ///< a committed optimizer step
@@ -50,6 +54,26 @@ struct job_event {
   core::blob_digest digest{};
   std::int64_t unix_ms = 0;
 };
+void fields(auto& v, core::of<job_event> auto& x) {
+  v("kind", x.kind, core::up_to(job_event_kind::done));
+  v("step", x.step);
+  v("epoch", x.epoch);
+  v("loss", x.loss);
+  v("grad_norm", x.grad_norm);
+  v("lr", x.lr);
+  v("tokens", x.tokens);
+  v("tokens_per_s", x.tokens_per_s);
+  v("bubble", x.bubble);
+  v("computing_s", x.computing_s);
+  v("reducing_s", x.reducing_s);
+  v("peers", x.peers);
+  v("data", x.data);
+  v("text", x.text, core::cleaned_lines_of(event_text_bytes_max));
+  v("cause", x.cause, core::cleaned_text_of(core::job_cause_bytes_max));
+  v("waits", x.waits);
+  v("digest", x.digest);
+  v("unix_ms", x.unix_ms);
+}
 
 /// What makes two events the same: step or epoch, and the text of a notice.
 /// What is run again after a loss has another epoch.

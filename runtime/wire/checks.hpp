@@ -78,5 +78,8 @@ template <std::size_t N>
 std::string raw(const std::array<std::uint8_t, N>& id) {
   return {reinterpret_cast<const char*>(id.data()), N};
 }
+inline std::string raw(const std::vector<std::byte>& bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
 
 } // namespace shoal::runtime::codec

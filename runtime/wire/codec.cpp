@@ -4,6 +4,7 @@
 #include "runtime/core/assert.hpp"
 #include "runtime/core/cluster/membership.hpp" // limits
 #include "runtime/wire/convert.hpp"
+#include "runtime/wire/reflect.hpp"
 
 namespace shoal::runtime::codec {
 
@@ -26,96 +27,23 @@ static void put(wire::Envelope& to, const client_reply& from) {
   put(*to.mutable_client_reply(), from);
 }
 
-static void put(wire::Envelope& out, const link_credit& from) {
-  wire::LinkCredit& to = *out.mutable_link_credit();
-  to.set_plan(from.tag.plan);
-  to.set_link(from.tag.link);
-  to.set_sequence(from.tag.sequence);
-  to.set_fabric(static_cast<std::uint32_t>(from.fabric));
-  to.set_kind(static_cast<std::uint32_t>(from.kind));
-  to.set_attempt(from.attempt);
+static void put(wire::Envelope& to, const link_credit& from) {
+  put(*to.mutable_link_credit(), from);
 }
-
-static void get(const wire::LinkCredit& from, link_credit& to, checks& c) {
-  to.tag = {from.plan(), from.link(), from.sequence()};
-  c.enumerator(from.fabric(), fabric_kind::tls, fabric_kind::ucx_tcp,
-               to.fabric);
-  c.enumerator(from.kind(), credit_kind::grant, credit_kind::complete, to.kind);
-  to.attempt = from.attempt();
+static void put(wire::Envelope& to, const blob_request& from) {
+  put(*to.mutable_blob_request(), from);
 }
-
-static void put(wire::Envelope& out, const blob_request& from) {
-  wire::BlobRequest& to = *out.mutable_blob_request();
-  to.set_number(from.number);
-  to.set_digest(raw(from.digest));
-  to.set_offset(from.offset);
-  to.set_bytes(from.bytes);
+static void put(wire::Envelope& to, const blob_chunk& from) {
+  put(*to.mutable_blob_chunk(), from);
 }
-
-static void get(const wire::BlobRequest& from, blob_request& to, checks& c) {
-  to.number = from.number();
-  c.id(from.digest(), to.digest);
-  to.offset = c.at_most(from.offset(), bytes_max);
-  to.bytes = c.at_most(from.bytes(), std::uint32_t{blob_chunk_bytes_max});
+static void put(wire::Envelope& to, const paired_address& from) {
+  put(*to.mutable_paired_address(), from);
 }
-
-static void put(wire::Envelope& out, const blob_chunk& from) {
-  wire::BlobChunk& to = *out.mutable_blob_chunk();
-  to.set_number(from.number);
-  to.set_digest(raw(from.digest));
-  to.set_found(from.found);
-  to.set_total_bytes(from.total_bytes);
-  to.set_offset(from.offset);
-  to.set_bytes(from.bytes.data(), from.bytes.size());
+static void put(wire::Envelope& to, const link_probe& from) {
+  put(*to.mutable_link_probe(), from);
 }
-
-static void get(const wire::BlobChunk& from, blob_chunk& to, checks& c) {
-  to.number = from.number();
-  c.id(from.digest(), to.digest);
-  to.found = from.found();
-  to.total_bytes = c.at_most(from.total_bytes(), bytes_max);
-  // "Not found" repeats the offset that was asked for, and knows no size.
-  to.offset =
-    c.at_most(from.offset(), to.found ? from.total_bytes() : bytes_max);
-  c.bytes(from.bytes(), blob_chunk_bytes_max, to.bytes);
-  c.require(to.found ? to.bytes.size() <= to.total_bytes - to.offset
-                     : to.bytes.empty());
-}
-
-static void put(wire::Envelope& out, const paired_address& from) {
-  wire::PairedAddress& to = *out.mutable_paired_address();
-  to.set_host(from.host);
-  to.set_address(from.address.data(), from.address.size());
-}
-
-static void
-get(const wire::PairedAddress& from, paired_address& to, checks& c) {
-  c.text(from.host(), name_bytes_max, to.host);
-  c.bytes(from.address(), paired_address_bytes_max, to.address);
-}
-
-static void put(wire::Envelope& out, const link_probe& from) {
-  wire::LinkProbe& to = *out.mutable_link_probe();
-  to.set_nonce(from.nonce);
-  to.set_small(from.small);
-  to.set_bulk(from.bulk);
-}
-
-static void get(const wire::LinkProbe& from, link_probe& to, checks& c) {
-  to.nonce = from.nonce();
-  to.small = c.at_most(from.small(), probe_small_max);
-  to.bulk = c.at_most(from.bulk(), probe_bulk_max);
-}
-
-static void put(wire::Envelope& out, const role_message& from) {
-  wire::RoleMessage& to = *out.mutable_role_message();
-  to.set_role(from.role);
-  to.set_bytes(from.bytes.data(), from.bytes.size());
-}
-
-static void get(const wire::RoleMessage& from, role_message& to, checks& c) {
-  c.text(from.role(), role_name_bytes_max, to.role);
-  c.bytes(from.bytes(), role_message_bytes_max, to.bytes);
+static void put(wire::Envelope& to, const role_message& from) {
+  put(*to.mutable_role_message(), from);
 }
 
 static void get(const wire::Envelope& from, envelope& to, checks& c) {

@@ -6,14 +6,6 @@ namespace shoal::runtime::codec {
 
 namespace cl = core::cluster;
 
-void put(wire::JobEntry& to, const core::job_entry& from) {
-  put<core::job_entry>(to, from);
-}
-
-void get(const wire::JobEntry& from, core::job_entry& to, checks& c) {
-  get<core::job_entry>(from, to, c);
-}
-
 void put(wire::ClusterMessage& to, const cl::message& from) {
   put_kind(to, from, cl::message_names);
 }

@@ -27,7 +27,8 @@ namespace pb = google::protobuf;
 
 using field_list = std::vector<const pb::FieldDescriptor*>;
 
-/// The fields of a message in the order in which fields() shows them.
+/// The fields of a message in the order in which fields() shows them; null for
+/// a oneof, whose fields are looked up by the kind.
 class named_fields : public core::visitor {
 public:
   explicit named_fields(const pb::Descriptor& message) : message_(message) {}
@@ -35,8 +36,13 @@ public:
 
   template <class T, class Limit = core::any_value>
   void operator()(const char* name, const T&, Limit = {}) {
-    found.push_back(message_.FindFieldByName(name));
-    SHOAL_ASSERT(found.back() != nullptr);
+    if constexpr (core::is_variant<T>) {
+      SHOAL_ASSERT(message_.FindOneofByName(name) != nullptr);
+      found.push_back(nullptr);
+    } else {
+      found.push_back(message_.FindFieldByName(name));
+      SHOAL_ASSERT(found.back() != nullptr);
+    }
   }
 
 private:
@@ -59,6 +65,17 @@ template <core::has_fields T>
 void put(pb::Message& to, const T& from);
 template <core::has_fields T>
 void get(const pb::Message& from, T& to, checks& c);
+template <class... Kinds>
+void put_kind(pb::Message& to, const std::variant<Kinds...>& from,
+              const std::array<const char*, sizeof...(Kinds)>& names);
+template <class... Kinds>
+void get_kind(const pb::Message& from, std::variant<Kinds...>& to,
+              const std::array<const char*, sizeof...(Kinds)>& names,
+              checks& c);
+
+inline core::line_ends ends(core::text_limit limit) {
+  return limit.has_lines ? core::line_ends::kept : core::line_ends::none;
+}
 
 /// Fills a message.
 class put_fields : public core::visitor {
@@ -68,7 +85,11 @@ public:
 
   template <class T, class Limit = core::any_value>
   void operator()(const char*, const T& x, Limit limit = {}) {
-    put_one(**field_++, x, limit);
+    const field* f = *field_++;
+    if constexpr (core::is_variant<T>)
+      put_kind(to_, x, limit.names);
+    else
+      put_one(*f, x, limit);
   }
 
 private:
@@ -84,6 +105,8 @@ private:
       use_.SetString(&to_, &f, raw(x));
     else if constexpr (std::same_as<T, std::string>)
       use_.SetString(&to_, &f, text(x, limit));
+    else if constexpr (core::is_bytes<T>)
+      use_.SetString(&to_, &f, raw(x));
     else if constexpr (core::is_list<T>)
       list(f, x);
     else if constexpr (core::is_optional<T>)
@@ -117,7 +140,7 @@ private:
     }
   }
   static std::string text(const std::string& x, core::text_limit limit) {
-    return limit.cleaned ? core::shown(x, limit.bytes_max) : x;
+    return limit.cleaned ? core::shown(x, limit.bytes_max, ends(limit)) : x;
   }
   template <class T>
   void list(const field& f, const std::vector<T>& x) {
@@ -156,7 +179,11 @@ public:
 
   template <class T, class Limit = core::any_value>
   void operator()(const char*, T& x, Limit limit = {}) {
-    get_one(**field_++, x, limit);
+    const field* f = *field_++;
+    if constexpr (core::is_variant<T>)
+      get_kind(from_, x, limit.names, c_);
+    else
+      get_one(*f, x, limit);
   }
   template <class Rule>
   void must(errc broken, const Rule& holds) {
@@ -181,6 +208,8 @@ private:
       c_.id(bytes(f), x);
     else if constexpr (std::same_as<T, std::string>)
       text(bytes(f), x, limit);
+    else if constexpr (core::is_bytes<T>)
+      c_.bytes(bytes(f), limit.bytes_max, x);
     else if constexpr (core::is_list<T>)
       list(f, x, limit);
     else if constexpr (core::is_optional<T>)
@@ -229,8 +258,7 @@ private:
     return 0;
   }
   void text(const std::string& in, std::string& x, core::text_limit limit) {
-    c_.text(in, limit.bytes_max, x,
-            limit.has_lines ? core::line_ends::kept : core::line_ends::none);
+    c_.text(in, limit.bytes_max, x, ends(limit));
   }
 
   template <class T, class Item>
