@@ -63,7 +63,7 @@ const stage_place& source_of(const assignment& place, std::uint32_t unit) {
   return source_of(place, unit, unit % std::uint32_t(place.replicas.size()));
 }
 
-/// As runs of consecutive units; a run ends with a stage of replica 0.
+/// The units as runs of consecutive ones; a run ends with a stage of replica 0.
 std::vector<follower_place>
 as_places(const units_by_member& all, const assignment& a) {
   std::vector<follower_place> out;
@@ -83,8 +83,8 @@ as_places(const units_by_member& all, const assignment& a) {
   return out;
 }
 
-/// The longest that one member sends or receives: three quarters of a unit's
-/// bytes are its parameters and moments.
+/// The longest time for which one member sends or receives: three quarters of a
+/// unit's bytes are its parameters and moments.
 nanoseconds time_of(const units_by_member& moves, const assignment& from,
                     const layout_problem& p) {
   const cost_model model(p);
@@ -122,7 +122,7 @@ bool able(const layout_problem& p, const member_id& id) {
                              [&](const member* m) { return m->id == id; });
 }
 
-/// a.followers, but for what they run themselves.
+/// a.followers without the units that they run themselves.
 std::vector<follower_place> without_runners(const assignment& a) {
   units_by_member runs, follows;
   add_stages(a, runs);
@@ -130,7 +130,7 @@ std::vector<follower_place> without_runners(const assignment& a) {
   return as_places(without(std::move(follows), runs), a);
 }
 
-/// The layout before, made whole, with what the chosen one lacks on its way.
+/// The former layout, made whole, with what the chosen one lacks as arrivals.
 std::optional<assignment>
 keep_layout(const assignment& chosen, const layout_problem& p,
             const units_by_member& held, std::vector<replica_place> before) {
@@ -156,7 +156,7 @@ keep_layout(const assignment& chosen, const layout_problem& p,
   return out;
 }
 
-/// What those who stand in keep of microbatches as little as can be.
+/// The replicas with stages that keep as few microbatches as possible.
 std::vector<replica_place> keeping_least(std::vector<replica_place> replicas) {
   for (replica_place& r : replicas)
     for (stage_place& s : r.stages)
@@ -164,7 +164,7 @@ std::vector<replica_place> keeping_least(std::vector<replica_place> replicas) {
   return replicas;
 }
 
-/// The chosen layout, without the followers that have to get state first.
+/// The chosen layout without the followers that need state first.
 std::optional<assignment>
 delay_followers(const assignment& chosen, const layout_problem& p,
                 const units_by_member& held) {
@@ -210,7 +210,7 @@ bool let_arrive(assignment& a, const layout_problem& p) {
     return false;
   const units_by_member held = held_under(*p.previous);
   std::optional<assignment> instead;
-  const auto before = detour(p); // as it was, if nobody is gone
+  const auto before = detour(p); // the former layout, if no member is gone
   if (!before.empty() && a.replicas != before) {
     instead = keep_layout(a, p, held, before);
     if (!instead && before != p.previous->replicas)
@@ -255,8 +255,8 @@ std::uint32_t places_of(const assignment& place, std::uint32_t unit) {
 arrival_pieces pieces_of(std::uint64_t bytes) {
   const std::uint64_t least =
     (bytes + arrival_pieces_max - 1) / arrival_pieces_max;
-  const std::uint64_t one = std::max(
-    arrival_piece_bytes, (least + 63) / 64 * 64); // of whole cache lines
+  const std::uint64_t one =
+    std::max(arrival_piece_bytes, (least + 63) / 64 * 64); // whole cache lines
   return {one, std::uint32_t((bytes + one - 1) / one)};
 }
 
@@ -276,17 +276,17 @@ void add_arrival_bytes(const job_entry& job, const assignment& a,
                        std::map<member_id, std::uint64_t>& to) {
   if (a.replicas.empty())
     return;
-  std::map<member_id, std::uint64_t> largest; // of those at either end
+  std::map<member_id, std::uint64_t> largest; // the largest unit at either end
   for (const follower_place& f : a.arriving)
     for (std::uint32_t u = f.first_unit; u < f.last_unit; ++u) {
       const std::uint64_t bytes = bytes_of_units(job, u, u + 1);
       to[f.where] += bytes;
       largest[f.where] = std::max(largest[f.where], bytes);
       const member_id& source = source_of(a, u).where;
-      to[source] += bytes / 4; // gradients on their way
+      to[source] += bytes / 4; // gradients in transit
       largest[source] = std::max(largest[source], bytes);
     }
-  // The copy, and gradients of the steps that it takes.
+  // The copy, and the gradients of the steps during its transfer.
   for (const auto& [who, bytes] : largest)
     to[who] += arrivals_at_once * (bytes / 4 * (3 + arrival_backlog_max));
 }

@@ -10,8 +10,9 @@
 namespace shoal::core {
 namespace {
 
-/// Of state: the optimizer reads parameters, gradients and two moments, writes
-/// all but the gradients, and gradients are cleared and squared: 9 of 4.
+/// Passes over a quarter of the state: the optimizer reads parameters,
+/// gradients and two moments and writes all but the gradients; gradients are
+/// also cleared and squared: 9 passes over a quarter each.
 constexpr std::uint64_t apply_passes = 9;
 constexpr std::size_t networks_known_max = 64;
 
@@ -88,7 +89,7 @@ void cost_model::add_hosts(const layout_problem& p) {
       on[host(i)].push_back(i);
   for (std::size_t h = 0; h < hosts_.size(); ++h) {
     host_entry& entry = hosts_[h];
-    // Where the number of cores is not known, each member may use all.
+    // If the number of cores is unknown, each member may use all of them.
     std::uint64_t cores = 0, threads = 0;
     bool known_cores = true;
     for (index i : on[h]) {
@@ -144,14 +145,14 @@ void cost_model::add_held(const assignment& previous) {
       at->held.embedding |= &s == &r.stages.front();
       at->held.head |= &s == &r.stages.back();
     }
-  if (previous.copy_every <= 1) // else theirs are of some steps before
+  if (previous.copy_every <= 1) // else the copies are some steps older
     add_places(previous.followers, &entry::held);
   if (has_arrived(*job_, previous))
     add_places(previous.arriving, &entry::held);
   for (entry& e : members_)
     e.held_and_soon = e.held;
   add_places(previous.arriving, &entry::held_and_soon);
-  for (entry& e : members_) { // a detour has units twice
+  for (entry& e : members_) { // a detour lists units twice
     merge(e.held.blocks);
     merge(e.held_and_soon.blocks);
   }
@@ -388,7 +389,7 @@ std::uint64_t cost_model::lacks(const holding& has, const replica& r,
   return bytes;
 }
 
-/// How much of what was on its way has come is not known: half of it counts.
+/// How much of the arriving state is there is unknown: half of it counts.
 std::uint64_t cost_model::moved_bytes(std::span<const replica> replicas) const {
   if (!has_previous_)
     return 0;
@@ -438,8 +439,9 @@ bool cost_model::shares(std::span<const replica> replicas) const {
   return false;
 }
 
-/// Members that work for several replicas have state once, and the work of all
-/// of them between what the first and the last microbatch wait for.
+/// Members that work for several replicas hold their state once. They do the
+/// work of all of these replicas between the events for which the first and the
+/// last microbatch wait.
 void cost_model::correct_shared(evaluation& e,
                                 std::span<const replica> replicas) const {
   std::vector<std::vector<block_range>> blocks(size());

@@ -2,20 +2,21 @@
 //
 // Step = the slowest replica + the reduction between replicas + the optimizer.
 // A replica takes the sum of its stages' times and hops (fill and drain of the
-// pipeline) and, for each further microbatch, the time of its slowest member
-// or link. A reduction sends 2 (R - 1) / R of the parameters that a member
-// holds over the slowest link among all who hold them. A member that is in
-// several replicas (detours.hpp) works for one after another.
+// pipeline) and, for each further microbatch, the time of its slowest member or
+// link. A reduction sends 2 (R - 1) / R of the parameters that a member holds
+// over the slowest link among all that hold them. A member that is in several
+// replicas (detours.hpp) works for one after another.
 //
-// Members on one host share its cores: if those that are used have more threads
-// than the host, all of them are slower by as much. A member that computes for
-// another job, too, has its speed divided by the number of jobs.
+// Members on one host share its cores: if the members in use have more threads
+// than the host has cores, all of them are slower in proportion. If a member
+// also computes for other jobs, its speed is divided by the number of jobs.
 //
-// A link is as good as the worse end on the best network that both are in:
-// "host" within one host, else a network of the same name, else as assumed.
+// The cost of a link is that of its worse end, on the best network that both
+// ends are in: "host" within one host, else a network of the same name, else
+// the assumed values.
 //
 // Units: nanoseconds, bytes; integers only. Threads: const is safe.
-// Cost:  evaluate() is linear in the stages, but for replicas that split the
+// Cost:  evaluate() is linear in the stages, except for replicas that split the
 //        blocks differently: then stages x replicas.
 #pragma once
 
@@ -33,40 +34,44 @@ namespace shoal::core {
 /// Assumed of a network until it is measured: 1 GB/s, 100 us.
 inline constexpr std::uint64_t assumed_bytes_per_s = 1'000'000'000;
 inline constexpr nanoseconds assumed_hop = 100'000;
-/// And of memory shared within a host: 4 GB/s, 30 us.
+/// Assumed of shared memory within a host: 4 GB/s, 30 us.
 inline constexpr std::uint64_t assumed_host_bytes_per_s = 4'000'000'000;
 inline constexpr nanoseconds assumed_host_hop = 30'000;
-/// Bytes moved by a change of layout must pay off within so many steps.
+/// Bytes moved by a change of layout must pay off within this number of steps.
 inline constexpr std::uint64_t repay_steps = 100;
-/// A layout that one death would end counts as so much slower (per cent).
+/// A layout that a single death would end counts as slower by this (per cent).
 inline constexpr std::uint64_t fragile_percent = 25;
-/// Parameters are a quarter of the state: gradients and two moments beside.
+/// Parameters are one of four equal parts of the state: the others are the
+/// gradients and two moments.
 inline constexpr std::uint64_t state_parts = 4;
-/// More than any time that is compared: "cannot be".
+/// Larger than any time that is compared; means "impossible".
 inline constexpr std::uint64_t cost_never = ~std::uint64_t{0} / 4;
 
-/// A block takes no longer for a microbatch, so that sums do not overflow.
+/// Upper limit of a block's time for one microbatch, so that sums do not
+/// overflow.
 inline constexpr std::uint64_t pace_max = std::uint64_t{1} << 40;
 
-/// What a layout is searched for.
+/// The problem for which a layout is searched.
 struct layout_problem {
   const job_entry& job;
   std::vector<const member*> members;               ///< usable, by id
-  std::map<peer_id, std::uint64_t> memory;          ///< left by other jobs
+  std::map<peer_id, std::uint64_t> memory;          ///< not taken by other jobs
   const assignment* previous = nullptr;             ///< or nullptr
-  std::map<peer_id, std::uint32_t> busy;            ///< other jobs on a member
-  std::map<peer_id, std::uint64_t> all_memory = {}; ///< for all jobs
+  std::map<peer_id, std::uint32_t> busy;            ///< number of other jobs on
+                                                    ///< a member
+  std::map<peer_id, std::uint64_t> all_memory = {}; ///< total, for all jobs
 };
 
-/// Lower is better; a tie goes to fewer bytes moved, then more members.
+/// Lower is better; in a tie fewer bytes moved, then more members.
 struct layout_score {
-  std::uint64_t cost = cost_never; ///< ns, with the charges above
+  std::uint64_t cost = cost_never; ///< ns, with the charges for moves and
+                                   ///< fragility
   std::uint64_t moved_bytes = 0;
   std::uint64_t unused_members = 0;
   friend auto operator<=>(const layout_score&, const layout_score&) = default;
 };
 
-/// a * b / c without overflow; cost_never at most.
+/// a * b / c without overflow; at most cost_never.
 [[nodiscard]] std::uint64_t
 muldiv(std::uint64_t a, std::uint64_t b, std::uint64_t c);
 
@@ -78,7 +83,8 @@ public:
     index who = 0;
     std::uint32_t first = 0; ///< blocks [first, last)
     std::uint32_t last = 0;
-    std::uint32_t kept = 0; ///< microbatches, by its schedule; 0: as in 1F1B
+    std::uint32_t kept = 0; ///< microbatches kept by its schedule; 0: as in
+                            ///< 1F1B
   };
   struct replica {
     std::vector<stage> stages;
@@ -88,12 +94,12 @@ public:
     std::uint64_t latency = 0;
     std::uint64_t bytes_per_s = 0;
   };
-  /// Time of a block and of the head for one microbatch on a member.
+  /// Time of one block and of the head for one microbatch on a member.
   struct pace {
     std::uint64_t block = 0;
     std::uint64_t head = 0;
   };
-  /// Of one replica: of(m) is the time of m microbatches.
+  /// Times of one replica: of(m) is the time of m microbatches.
   struct pipeline_time {
     std::uint64_t fill = 0;
     std::uint64_t bottleneck = 0;
@@ -116,41 +122,43 @@ public:
   std::uint32_t host(index i) const { return members_[i].host; }
   bool host_is_shared(index i) const { return hosts_[host(i)].shared; }
 
-  /// Says who is used, which the paces of members that share hosts follow.
+  /// Sets which members are used: the paces of members that share hosts depend
+  /// on it.
   void use(std::span<const replica> replicas);
   void use(std::span<const std::vector<index>> groups);
   pace pace_of(index i) const { return paces_[i]; }
 
-  /// The slowest link among these; the best if there are fewer than two.
+  /// The slowest link among the members of `set`; the best one if there are
+  /// fewer than two.
   link between(std::span<const index> set) const;
   link between(index a, index b) const;
 
-  /// @pre use() was called with the layout that it is part of
+  /// @pre use() was called with the layout that `r` is part of
   pipeline_time time_of(const replica& r) const;
-  /// Of a step on one member: what its device works on blocks and head.
+  /// Time in one step in which the device of a member works on blocks and head.
   /// @pre as time_of
   std::uint64_t busy(std::span<const replica> replicas, index who) const;
   /// @param kept as in stage
   std::uint64_t
   stage_bytes(std::uint32_t blocks, std::uint32_t stage, std::uint32_t stages,
               std::uint32_t microbatches, std::uint32_t kept = 0) const;
-  /// Of a step of all of them. @pre as time_of
+  /// Time of the reduction of one step of all replicas. @pre as time_of
   std::uint64_t reduction_ns(std::span<const replica> replicas) const;
   std::uint64_t optimizer_ns(std::span<const replica> replicas) const;
   std::uint64_t moved_bytes(std::span<const replica> replicas) const;
-  /// Of the optimizer on units of so many bytes of state.
+  /// Time of the optimizer on units with `bytes` of state.
   std::uint64_t apply_ns(index who, std::uint64_t bytes) const {
     return muldiv(bytes, members_[who].apply, 1000);
   }
 
   evaluation evaluate(std::span<const replica> replicas);
   bool fits(const evaluation& e) const;
-  /// From a step's time: with the charges.
+  /// The score from a step's time, with the charges.
   layout_score
   charge(std::uint64_t step, std::span<const replica> replicas) const;
 
-  /// To and from the form of assignments. @returns nothing if somebody is
-  /// not a member
+  /// Conversion to and from the form of assignments.
+  /// @returns nothing if a peer in it is not a member
   std::optional<std::vector<replica>>
   indexed(const std::vector<replica_place>& places) const;
   std::vector<replica_place> placed(std::span<const replica> replicas) const;
@@ -173,16 +181,17 @@ private:
     std::uint64_t apply = 0; ///< ps per byte of state
     std::uint32_t host = 0;
     std::uint64_t weight = 0; ///< of the host's capacity, when used
-    bool counted = false;     ///< other jobs have added the weight
+    bool counted = false;     ///< the other jobs' load is included in the
+                              ///< weight
     std::uint64_t networks = 0;
-    holding held;          ///< under the previous assignment
-    holding held_and_soon; ///< with what was on its way
+    holding held;          ///< held under the previous assignment
+    holding held_and_soon; ///< the same and what was arriving
   };
   struct host_entry {
     std::uint64_t capacity = 1;
     std::uint64_t taken = 0; ///< by other jobs
     bool shared = false;     ///< members may slow each other down
-    bool named = false;      ///< known to be one host
+    bool named = false;      ///< known by name as one host
   };
 
   void add_hosts(const layout_problem& p);
@@ -190,10 +199,11 @@ private:
   void add_held(const assignment& previous);
   void
   add_places(const std::vector<follower_place>& places, holding entry::*where);
-  /// State of a stage that `has` lacks.
+  /// Bytes of state of a stage that `has` lacks.
   std::uint64_t
   lacks(const holding& has, const replica& r, std::size_t stage) const;
-  static void merge(std::vector<block_range>& ranges); ///< to disjoint ones
+  static void merge(std::vector<block_range>& ranges); ///< merges into disjoint
+                                                       ///< ranges
   /// Whether a member is in several replicas (detours.hpp).
   bool shares(std::span<const replica> replicas) const;
   void correct_shared(evaluation& e, std::span<const replica> replicas) const;

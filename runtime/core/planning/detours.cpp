@@ -9,8 +9,8 @@
 namespace shoal::core {
 namespace {
 
-/// By unit, who can run it at once, ascending: those who do and are still
-/// there; else one that follows it.
+/// For each unit the members that can run it at once, ascending: those that run
+/// it and are present; otherwise one that follows it.
 using holders = std::vector<std::vector<member_id>>;
 
 const member* able(const layout_problem& p, const member_id& id) {
@@ -34,7 +34,7 @@ holders holders_of(const layout_problem& p) {
     out.emplace_back(who.begin(), who.end());
   if (a.copy_every > 1)
     return out; // copies lag behind
-  // One, so that one pipeline stays one: its sums have the same bits then.
+  // Only one, so that one pipeline stays one: its sums then have the same bits.
   for (const follower_place& f : a.followers)
     if (const member* m = able(p, f.where))
       for (std::uint32_t u = f.first_unit; u < f.last_unit && u < run.size();
@@ -49,8 +49,8 @@ holders holders_of(const layout_problem& p) {
   return out;
 }
 
-/// Adds a stage, or lengthens the one before where that is its member's too
-/// and one of them stands in.
+/// Adds a stage, or lengthens the stage before it if both belong to the same
+/// member and one of them is a stand-in.
 void add_stage(std::vector<stage_place>& to, const stage_place& s,
                bool stands_in, bool& before_stands_in) {
   if (!to.empty() && to.back().where == s.where
@@ -64,7 +64,7 @@ void add_stage(std::vector<stage_place>& to, const stage_place& s,
   before_stands_in = stands_in;
 }
 
-/// A replica with stand-ins, the `turn`th of those that are possible.
+/// The replica with stand-ins: combination `turn` of the possible ones.
 replica_place replaced(const layout_problem& p, std::uint32_t replica,
                        const holders& at, std::uint32_t turn) {
   const replica_place& was = p.previous->replicas[replica];
@@ -90,7 +90,7 @@ replica_place replaced(const layout_problem& p, std::uint32_t replica,
   return out;
 }
 
-/// How many ways there are around what is missing; 0: none.
+/// The number of combinations of stand-ins; 0: none.
 std::uint32_t
 ways(const layout_problem& p, std::uint32_t replica, const holders& at) {
   const auto& stages = p.previous->replicas[replica].stages;
@@ -126,7 +126,7 @@ void deal(const layout_problem& p, std::vector<replica_place>& replicas) {
   const auto count = std::uint32_t(places->size());
   std::vector<std::uint64_t> busy(model.size());
   std::vector<std::uint32_t> dealt(count);
-  /// The busiest of its members, with a portion more.
+  /// The load of the replica's busiest member with one more portion.
   auto give = [&](std::uint32_t r, std::uint32_t portion, auto&& each) {
     const auto& stages = (*places)[r].stages;
     std::uint64_t most = 0;
@@ -239,7 +239,7 @@ std::vector<replica_place> detour(const layout_problem& p) {
   }
   if (!changed)
     return out;
-  // One way around at least for each; more where there is something to share.
+  // At least one replica for each original; more where work can be shared.
   const std::size_t most = std::min<std::size_t>(
     p.job.microbatches, std::max(before.size(), detour_replicas_max));
   std::vector<replica_place> distinct;
@@ -252,7 +252,7 @@ std::vector<replica_place> detour(const layout_problem& p) {
         distinct.push_back(std::move(r));
   for (const replica_place& r : distinct)
     if (r.stages.size() > pipeline_stages_max)
-      return {}; // more than an assignment can state
+      return {}; // more than an assignment can express
   deal(p, distinct);
   return distinct;
 }
@@ -285,7 +285,7 @@ bool makes_detour(const std::vector<replica_place>& replicas) {
 }
 
 std::uint32_t replica_count(const std::vector<replica_place>& replicas) {
-  // From where to where a member has some, as steps up and down.
+  // The ranges of units where a member holds some, as steps up and down.
   std::map<std::uint32_t, std::int32_t> change;
   auto all = units_by_member(replicas);
   for (auto& [who, ranges] : all) {

@@ -1,21 +1,23 @@
-// runtime/core/planning/detours.hpp -- a replica that has lost a stage goes on.
+// runtime/core/planning/detours.hpp -- a replica that lost a stage goes on.
 //
-// Who else holds the units of a dead stage, computing or following them, runs
-// its microbatches too, until the new plan has moved the state: the replica
-// makes a detour. Nothing has to move for it, so it begins at once. Where
-// several members hold the units they share the microbatches: the replica then
-// becomes several, with the same members but for the dead stage's place.
+// Members that also hold the units of a dead stage, by computing or following
+// them, run its microbatches too, until the new plan has moved the state: the
+// replica makes a detour. No state has to move for that, so it begins at once.
+// Where several members hold the units they share the microbatches: the replica
+// then becomes several, with the same members except in the place of the dead
+// stage.
 //
-// A detour is an assignment like any other, but that a member may run the same
-// units in several replicas: with one copy of their state and one gradient, to
-// which it adds in a fixed order (schedule.hpp, S-5). It lasts until the state
-// of a layout that is faster has arrived (arrivals.hpp). One that just drops
-// the replica leaves as much to do for the others; whose members on a detour
-// keep their state until there is a full replica again. Where the job wants so
-// many replicas it must be faster by fragile_percent.
+// A detour is an assignment like any other, except that a member may run the
+// same units in several replicas: with one copy of their state and one
+// gradient, to which it adds in a fixed order (schedule.hpp, S-5). It lasts
+// until the state of a faster layout has arrived (arrivals.hpp). A layout that
+// just drops the replica leaves the others the same amount of work, while the
+// members on a detour keep their state until there is a full replica again. So
+// where the job wants the present number of replicas, a layout with fewer must
+// be faster by fragile_percent.
 //
-// Microbatches are dealt out anew to all replicas, each to the one whose
-// busiest member has least to do: those beside the dead stage get less, so
+// Microbatches are dealt out anew to all replicas, each to the replica whose
+// busiest member has least to do. Replicas beside the dead stage get fewer, so
 // that the stand-ins have time.
 //
 // Units:  nanoseconds. Cost: deals_max x stages of all replicas.
@@ -28,36 +30,39 @@
 
 namespace shoal::core {
 
-/// So much faster must a layout be to replace a detour (per cent): more than
-/// the search errs, less than one replica of 32.
+/// A layout must be faster by this to replace a detour (per cent): more than
+/// the error of the search, less than one replica of 32.
 inline constexpr std::uint64_t detour_keep_percent = 3;
 
-/// A detour has so many replicas at most, or as many as there were: each loss
-/// makes several of one, views and tags have limits, and more ways around what
-/// is missing gain little.
+/// Upper limit of the replicas of a detour, unless there were more before: each
+/// lost member can turn one replica into several, views and tags have limits,
+/// and more ways around the gap gain little.
 inline constexpr std::size_t detour_replicas_max = 256;
 
-/// Microbatches are dealt out in so many portions at most.
+/// Upper limit of the portions in which microbatches are dealt out.
 inline constexpr std::uint32_t deals_max = 1024;
 
-/// Whether each replica has all blocks, and they have all microbatches.
+/// Whether each replica has all blocks, and together they have all
+/// microbatches.
 [[nodiscard]] bool
 runs_all(const job_entry& job, const std::vector<replica_place>& replicas);
 
-/// Whether `a` can be planned from: its numbers are in range and in order, and
-/// what arrives does so beside replicas that run. A view may hold any.
+/// Whether a plan can be made from `a`: its numbers are in range and in order,
+/// and units arrive only beside replicas that run. A view may hold any
+/// assignment.
 [[nodiscard]] bool is_sound(const job_entry& job, const assignment& a);
 
-/// p.previous with every member that is gone replaced by such that hold its
-/// units; the previous replicas themselves, if nobody is. @returns nothing if
-/// some unit is held by nobody, or they were no layout of the job
+/// p.previous with every member that is gone replaced by members that hold its
+/// units; the previous replicas themselves if no member is gone.
+/// @returns nothing if no member holds some unit, or the replicas were no
+/// layout of the job
 [[nodiscard]] std::vector<replica_place> detour(const layout_problem& p);
 
 /// Whether some member runs a unit in two replicas.
 [[nodiscard]] bool makes_detour(const std::vector<replica_place>& replicas);
 
-/// Replicas, but those that share a member counted as one: the most members
-/// that compute one and the same unit.
+/// Replicas, counting those that share a member as one: the largest number of
+/// members that compute the same unit.
 [[nodiscard]] std::uint32_t
 replica_count(const std::vector<replica_place>& replicas);
 

@@ -30,11 +30,11 @@ public:
         continue;
       hold(*p.previous, m->id.peer, before_[m->id]);
       for (std::uint32_t u : arriving_units(*p.previous, m->id.peer))
-        before_[m->id].insert(u); // what is under way is not turned round
+        before_[m->id].insert(u); // do not move back what is on its way
     }
   }
 
-  /// Places that each of these units has, at least.
+  /// Smallest number of places among these units.
   std::uint32_t places(const unit_range& units) const {
     std::uint32_t least = std::uint32_t(members_.size());
     for (std::uint32_t u = units.first; u < units.last; ++u)
@@ -45,7 +45,7 @@ public:
     return least;
   }
 
-  /// @returns nothing if nobody has the memory
+  /// @returns nothing if no member has the memory
   std::optional<follower_place>
   choose(const unit_range& units, const member& owner) {
     const std::uint64_t bytes = bytes_of_units(job_, units.first, units.last);
@@ -91,7 +91,8 @@ private:
   std::map<member_id, unit_set> now_, before_;
 };
 
-/// What copies cost a step, in nanoseconds: of the member that it costs most.
+/// What copies cost in one step, in nanoseconds, for the member with the
+/// highest cost.
 struct copy_cost {
   std::uint64_t each_step = 0; ///< gradients and the optimizer
   std::uint64_t whole = 0;     ///< one copy of everything
@@ -115,7 +116,8 @@ copy_cost cost_of_copies(const assignment& a, const layout_problem& p) {
       if (bytes == 0)
         continue;
       const auto from = index_of(stages[s].where), to = index_of(f.where);
-      // A quarter of the state are gradients, three are parameters and moments.
+      // Gradients are a quarter of the state, parameters and moments three
+      // quarters.
       const std::uint64_t sent =
         muldiv(bytes / 4, 1'000'000'000, model.between(from, to).bytes_per_s);
       const std::uint64_t apply = model.apply_ns(to, bytes);
@@ -140,7 +142,7 @@ void choose_copy_every(assignment& a, const layout_problem& p) {
     a.copy_every = p.job.want_copy_every;
   } else if (p.previous && p.previous->replicas == a.replicas
              && p.previous->followers == a.followers) {
-    a.copy_every = p.previous->copy_every; // not worth a halt
+    a.copy_every = p.previous->copy_every; // a change is not worth a halt
   } else {
     const auto step =
       std::uint64_t(predict_replicas(p.job, p.members, a.replicas).step);
@@ -174,7 +176,7 @@ void place_followers(assignment& a, const layout_problem& p) {
   const std::uint32_t wanted = p.job.want_copies + 1;
   if (a.replicas.empty()
       || (a.replicas.size() >= wanted && !makes_detour(a.replicas)))
-    return; // each replica has members of its own
+    return; // no member is in two replicas
   chooser choose(a, p);
   const auto& stages = a.replicas.front().stages;
   for (std::uint32_t s = 0; s < stages.size(); ++s) {
@@ -208,7 +210,7 @@ copy_bytes(const job_entry& job, const assignment& a) {
       out[f.where] += bytes_of_units(job, f.first_unit, f.last_unit);
     return out;
   }
-  // The newest copies and those before, without gradients.
+  // The newest copies and those before them, without gradients.
   auto add = [&](const member_id& who, std::uint32_t first,
                  std::uint32_t last) {
     out[who] += 2 * (bytes_of_units(job, first, last) / 4 * 3);

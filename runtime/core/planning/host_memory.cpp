@@ -14,7 +14,7 @@ namespace {
 
 using group = std::vector<const member*>;
 
-/// Divides `pool` among members that may have memory_bytes each.
+/// Divides `pool` among members, of which each may have at most memory_bytes.
 void divide(const group& members, std::uint64_t pool,
             const memory_by_peer& needs, memory_by_peer& out) {
   std::uint64_t promised = 0;
@@ -26,7 +26,7 @@ void divide(const group& members, std::uint64_t pool,
     return;
   }
   std::uint64_t left = pool;
-  for (const member* m : members) { // what is needed already
+  for (const member* m : members) { // what is already needed
     const auto need = needs.find(m->id.peer);
     const std::uint64_t own =
       need == needs.end()
@@ -57,7 +57,7 @@ void divide_host(const group& members, const memory_by_peer& needs,
     }
   }
   if (host == 0)
-    host = cost_never; // not known: nothing is too much
+    host = cost_never; // unknown: no amount is too much
   divide(chosen, host, needs, out);
   divide(shares, std::min(share, host - std::min(host, promised)), needs, out);
 }

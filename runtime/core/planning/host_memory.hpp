@@ -1,17 +1,17 @@
 // runtime/core/planning/host_memory.hpp -- what jobs may use on each member.
 //
-// Members on one host use the same memory, so it is promised once, whatever
-// number of them there is:
+// Members on one host use the same memory, so it is promised only once, however
+// many members there are:
 //
-//   chosen memory   what its user gave the member; where members of a host were
-//                   given more together than the host has, each has less, in
-//                   proportion
-//   shares          members whose memory nobody chose have together what one of
-//                   them would have alone, and no more than the others leave;
-//                   each has an equal part
-//
-// What a member needs for its place in the jobs that run is its own before the
-// rest is divided: a peer that joins a host takes no memory from under a job.
+//   chosen memory   the amount that its user gave the member; if members of one
+//                   host were given more together than the host has, each gets
+//                   less, in proportion
+//   shares          members without a chosen amount together have what one of
+//                   them would have alone, at most what the others leave; each
+//                   has an equal part
+// What a member needs for its place in the running jobs is reserved for it
+// before the rest is divided: a peer that joins a host takes no memory away
+// from a running job.
 //
 // Limit: containers of one host with a limit each count as one pool, as large
 //        as the largest limit, since a view does not tell them apart.
@@ -29,8 +29,9 @@ namespace shoal::core {
 
 using memory_by_peer = std::map<peer_id, std::uint64_t>;
 
-/// What jobs may use on each member that gets work, all jobs together.
-/// @param placed where jobs of `v` run already
+/// Memory that jobs may use on each member that gets work, for all jobs
+/// together.
+/// @param placed where jobs of `v` already run
 [[nodiscard]] memory_by_peer
 memory_for_jobs(const view& v, const std::vector<assignment>& placed);
 

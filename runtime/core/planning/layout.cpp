@@ -10,8 +10,8 @@
 namespace shoal::core {
 namespace {
 
-/// Candidates that are improved, and those of one number of replicas among
-/// them: from there no small change leads to another number.
+/// Limit of the candidates that are improved, and of those among them with the
+/// same number of replicas: no small change leads to another number.
 constexpr std::size_t improve_max = 12;
 constexpr std::size_t improve_alike_max = 4;
 
@@ -41,8 +41,8 @@ layout_wishes wishes_of(const layout_problem& p) {
   return w;
 }
 
-/// The same with stages on members of their own: no more replicas than there
-/// are members for, unless the job asks for more.
+/// The wishes with each stage on a member of its own: no more replicas than
+/// there are members for, unless the job asks for more.
 layout_wishes apart(layout_wishes w, std::size_t members) {
   w.apart = true;
   if (!w.replicas_wanted)
@@ -68,7 +68,7 @@ std::vector<shape> shapes_of(const layout_search& search,
     for (std::uint32_t d = 1; d <= most && !w.apart; ++d)
       if (d != w.stages)
         add(d);
-    if (w.stages > 0) // all members, where there are fewer
+    if (w.stages > 0) // all members, if there are fewer
       add(w.stages);
   }
   std::ranges::sort(out);
@@ -130,8 +130,8 @@ layout find_with(const layout_problem& p, const layout_wishes& w) {
   if (!w.replicas_wanted) {
     best = find(search, w, 0);
   } else {
-    // As many as fit; where members would run several stages each, fewer
-    // replicas may be faster.
+    // As many replicas as fit. Where members would run several stages each,
+    // fewer replicas may be faster.
     for (std::uint32_t r = w.replicas_max; r >= 1; --r) {
       candidate_layout now = find(search, w, r);
       if (now.score < best.score)

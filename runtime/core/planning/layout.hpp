@@ -1,18 +1,19 @@
 // runtime/core/planning/layout.hpp -- the search for a job's layout.
 //
-// A layout = which members form replicas, in which order, how the blocks are
-// split among them and how many microbatches each replica takes. Replicas may
-// have unlike numbers of members. With try_all_members_max members or fewer,
-// every grouping is tried; else groupings are made in some ways from members
-// in order of speed, place and memory, for the shapes that promise most, and
-// the best few are improved by moving members while that helps.
+// A layout says which members form replicas, in which order, how the blocks are
+// split among them, and how many microbatches each replica takes. Replicas may
+// differ in their number of members. With at most try_all_members_max members
+// every grouping is tried. Otherwise groupings are made in several ways from
+// members ordered by speed, place and memory, for the most promising shapes,
+// and the best few are improved by moving members while that helps.
 //
-// What the job wants is kept: so many replicas, or fewer only where they do
-// not fit, or where members lack and fewer are faster; so many stages, of which
-// a member runs several only where members with room for one lack.
+// The job's wishes are kept. It gets the number of replicas that it wants;
+// fewer only if they do not fit, or if there are too few members and fewer
+// replicas are faster. It gets the number of stages that it wants; a member
+// runs several of them only if there are too few members with room for one.
 //
-// Units: nanoseconds, bytes; integers only; the same everywhere.
-// Cost:  work_per_member bounds it (tests/bench/plan_bench.cpp).
+// Units: nanoseconds, bytes; integers only; the same on all peers.
+// Cost:  bounded by work_per_member (tests/bench/plan_bench.cpp).
 #pragma once
 
 #include "runtime/core/planning/cost.hpp"
@@ -23,12 +24,13 @@ namespace shoal::core {
 
 struct prediction;
 
-/// Up to so many members every grouping is tried.
+/// Up to this number of members every grouping is tried.
 inline constexpr std::size_t try_all_members_max = 4;
-/// Pieces of work (some 20 ns) that a search may take, and for each member.
+/// Limit of the work of one search, in pieces of some 20 ns: a base, and an
+/// amount for each member.
 inline constexpr std::uint64_t work_base = 100'000;
 inline constexpr std::uint64_t work_per_member = 10'000;
-/// No layout has more; the wire has the same limits.
+/// Upper limit of a layout's stages; the wire has the same limit.
 inline constexpr std::size_t layout_stages_max = 1024;
 inline constexpr std::size_t layout_replicas_max = 1024;
 
@@ -37,11 +39,12 @@ struct layout {
   layout_score score;
 };
 
-/// Stages that the job wants of each replica, as far as it has blocks for them;
-/// 0: any number.
+/// Stages that the job wants of each replica, at most one per block; 0: any
+/// number.
 [[nodiscard]] std::uint32_t wanted_stages(const job_entry& job);
 
-/// Whether each replica has as many members as the job wants stages.
+/// Whether each replica has at least one member for each stage that the job
+/// wants.
 [[nodiscard]] bool
 stages_apart(const job_entry& job, const std::vector<replica_place>& replicas);
 

@@ -1,4 +1,4 @@
-// runtime/core/planning/layout_groups.cpp -- groupings to begin with.
+// runtime/core/planning/layout_groups.cpp -- initial groupings for the search.
 #include "runtime/core/planning/layout_search.hpp"
 
 #include <algorithm>
@@ -55,7 +55,7 @@ void layout_search::make_orders(const layout_problem& p) {
     for (const network_profile& x : p.members[i]->networks)
       links += x.name + "=" + std::to_string(x.latency) + ","
                + std::to_string(x.bytes_per_s) + "/";
-    // Who held something before is like nobody else.
+    // A member that already held something is like no other.
     const bool held =
       p.previous
       && std::ranges::any_of(p.previous->replicas, [&](const auto& r) {
@@ -80,7 +80,7 @@ void layout_search::make_orders(const layout_problem& p) {
           seen[i] = 1;
           group.push_back(i);
         }
-    kept_.push_back(std::move(group)); // may be empty: all have gone
+    kept_.push_back(std::move(group)); // may be empty: all are gone
   }
 }
 
@@ -99,7 +99,7 @@ void layout_search::sort_by_place(grouping& g) const {
     std::ranges::sort(members, {}, [&](index i) { return place_rank_[i]; });
 }
 
-/// All members in order of place, cut where the parts are equally fast.
+/// All members in order of place, cut into parts of equal speed.
 grouping layout_search::balanced(std::uint32_t replicas) const {
   grouping g(1);
   std::uint64_t so_far = 0;
@@ -133,7 +133,7 @@ layout_search::groupings(std::uint32_t replicas, std::uint32_t depth) const {
     }
     return g;
   };
-  // Dealt out in turn, back and forth.
+  // Deals members out to the groups in turn, back and forth.
   auto deal = [&](const std::vector<index>& order) {
     grouping g(sizes.size());
     std::size_t next = 0;
@@ -151,13 +151,14 @@ layout_search::groupings(std::uint32_t replicas, std::uint32_t depth) const {
   };
   std::vector<index> near(by_speed_.begin(), by_speed_.begin() + used);
   std::ranges::sort(near, {}, [&](index i) { return place_rank_[i]; });
-  add(cut(near)); // a pipeline's members near each other
+  add(cut(near)); // puts the members of a pipeline near each other
   grouping across(sizes.size());
   for (std::size_t next = 0, s = 0; next < used; ++s)
     for (std::size_t r = 0; r < sizes.size(); ++r)
       if (s < sizes[r])
         across[r].push_back(near[next++]);
-  add(std::move(across)); // those that hold the same near each other
+  add(std::move(across)); // puts members that hold the same units near each
+                          // other
   add(cut(by_speed_));
   for (const auto* order : {&by_speed_, &by_memory_}) {
     add(deal(*order));
@@ -166,7 +167,8 @@ layout_search::groupings(std::uint32_t replicas, std::uint32_t depth) const {
     add(std::move(g));
   }
   add(cut(by_memory_));
-  std::vector<index> able = by_speed_; // those with room for a stage first
+  std::vector<index> able = by_speed_; // members with room for a stage come
+                                       // first
   const job_entry& job = model_.job();
   const std::uint64_t stage =
     (muldiv(job.blocks, job.block_state_bytes + job.activation_bytes, 1)
@@ -179,7 +181,7 @@ layout_search::groupings(std::uint32_t replicas, std::uint32_t depth) const {
   if (wishes_.stages == 0
       && std::uint64_t{replicas} * (depth + 1) > model_.size())
     add(balanced(replicas));
-  if (kept_.size() == replicas) { // everybody where they were
+  if (kept_.size() == replicas) { // every member stays where it was
     grouping g = kept_;
     std::vector<index> free = unused(g);
     std::size_t next = 0;

@@ -10,11 +10,11 @@
 namespace shoal::core {
 namespace {
 
-/// With so many members or fewer all moves are tried; above, some.
+/// Up to this number of members all moves are tried; above it, some.
 constexpr std::size_t try_all_moves_max = 40;
-/// And so many for changes of the number of replicas.
+/// The same limit for changes of the number of replicas.
 constexpr std::size_t reshape_max = 16;
-/// Groupings that try_all looks at closely.
+/// Number of groupings that try_all evaluates exactly.
 constexpr std::size_t exact_max = 12;
 
 } // namespace
@@ -44,8 +44,8 @@ layout_search::unused(const grouping& g) const {
   return out;
 }
 
-/// With the share that the replica has; where that does not fit in memory,
-/// with one microbatch, since the share may be less in the end.
+/// Splits with the replica's share of microbatches; if that does not fit in
+/// memory, with one microbatch, since its final share may be smaller.
 bool layout_search::split_group(candidate_layout& c, std::size_t r,
                                 bool exact) {
   split_replica s;
@@ -62,7 +62,8 @@ bool layout_search::split_group(candidate_layout& c, std::size_t r,
   return true;
 }
 
-/// Whether a replica has room for its share, if it is more than at its split.
+/// Whether a replica has room for its share, where that is more than at its
+/// split.
 bool layout_search::has_room(const cost_model::replica& r,
                              std::uint32_t split_for) const {
   const auto stages = std::uint32_t(r.stages.size());
@@ -80,7 +81,7 @@ bool layout_search::has_room(const cost_model::replica& r,
   return true;
 }
 
-/// Shares and score, from the times.
+/// Sets shares and score from the replicas' times.
 void layout_search::total(candidate_layout& c) {
   const auto shares = share_out(c.times, model_.job().microbatches);
   std::uint64_t slowest = 0;
@@ -115,7 +116,7 @@ candidate_layout layout_search::evaluate(const grouping& g, bool exact) {
     for (std::size_t r = 0; r < n; ++r)
       if (!split_group(c, r, exact))
         return best;
-    total(c); // shares depend on splits and back
+    total(c); // shares depend on splits, and splits on shares
     if (exact && !model_.fits(model_.evaluate(c.places)))
       continue;
     if (c.score < best.score)
@@ -222,7 +223,8 @@ bool layout_search::swap_all(candidate_layout& c, std::uint32_t replicas,
   return any;
 }
 
-/// Takes a member to each place of other groups, and out; takes in the unused.
+/// Tries each member at each place of other groups and outside of all; tries to
+/// add unused members.
 bool layout_search::move_all(candidate_layout& c, std::uint32_t replicas,
                              std::uint64_t until) {
   bool any = false;
@@ -262,8 +264,8 @@ bool layout_search::move_all(candidate_layout& c, std::uint32_t replicas,
   return any;
 }
 
-/// Other numbers of replicas: cuts groups in two, joins two, adds the unused
-/// as one, drops one.
+/// Tries other numbers of replicas: cuts a group in two, joins two, drops one,
+/// or adds an unused member as a group of its own.
 bool layout_search::reshape_all(candidate_layout& c, std::uint32_t replicas,
                                 std::uint64_t until) {
   if (replicas > 0)
@@ -299,7 +301,8 @@ bool layout_search::reshape_all(candidate_layout& c, std::uint32_t replicas,
   return any;
 }
 
-/// Swaps of members drawn from a fixed sequence, half of them of the slowest.
+/// Tries swaps drawn from a fixed pseudo-random sequence, half of them with
+/// members of the slowest replica.
 void layout_search::sample(candidate_layout& c, std::uint32_t replicas,
                            std::uint64_t until) {
   std::uint64_t state = 1;
@@ -369,7 +372,7 @@ candidate_layout layout_search::try_all(std::uint32_t replicas) {
         best.pop_back();
       return;
     }
-    decide(i + 1); // unused
+    decide(i + 1); // leave member i unused
     for (std::size_t r = 0; r < g.size(); ++r)
       for (std::size_t s = 0; s <= g[r].size(); ++s) {
         g[r].insert(g[r].begin() + std::ptrdiff_t(s), i);

@@ -9,13 +9,13 @@
 
 namespace shoal::core {
 
-/// What a job lets the search do.
+/// What a job allows the search to do.
 struct layout_wishes {
   std::uint32_t replicas_max = 1; ///< by members, microbatches and wish
   bool replicas_wanted = false;
-  bool apart = false; ///< stages are on members of their own, where there are
-                      ///< enough for all replicas
-  std::uint32_t stages = 0;    ///< of every replica; 0: as members
+  bool apart = false; ///< each stage is on a member of its own, if there are
+                      ///< enough members for all replicas
+  std::uint32_t stages = 0;    ///< of every replica; 0: one per member
   std::uint32_t depth_max = 1; ///< members in a replica
 };
 
@@ -36,18 +36,20 @@ public:
 
   layout_search(const layout_problem& p, layout_wishes w);
 
-  /// Whether the sizes are what the job wants. `replicas` 0: any number.
+  /// Whether the group sizes are what the job wants. `replicas` 0: any number.
   bool allowed(const grouping& g, std::uint32_t replicas) const;
-  /// @returns cost_never where it does not fit. `exact`: the final answer
+  /// `exact`: for the final answer.
+  /// @returns cost_never where it does not fit
   candidate_layout evaluate(const grouping& g, bool exact);
-  /// Every grouping, for few members; the best, exact.
+  /// Tries every grouping, for few members; returns the best, evaluated
+  /// exactly.
   candidate_layout try_all(std::uint32_t replicas);
   /// Groupings of a shape worth trying.
   std::vector<grouping>
   groupings(std::uint32_t replicas, std::uint32_t depth) const;
   /// Moves and swaps members while that helps and `work` is left.
   void improve(candidate_layout& c, std::uint32_t replicas, std::uint64_t work);
-  /// Rough time of a step; cost_never where memory cannot do.
+  /// Rough time of a step; cost_never where memory does not suffice.
   std::uint64_t estimate(std::uint32_t replicas, std::uint32_t depth) const;
 
   const cost_model& model() const { return model_; }
@@ -86,9 +88,9 @@ private:
   std::uint64_t work_ = 0;
   std::vector<index> by_speed_, by_place_, by_memory_;
   std::vector<std::uint32_t> place_rank_;
-  std::vector<std::uint32_t> class_; ///< equal where members are alike
-  grouping kept_;                    ///< of the previous assignment
-  std::vector<std::uint64_t> speed_sum_, memory_sum_; ///< of the best n
+  std::vector<std::uint32_t> class_; ///< equal for members that are alike
+  grouping kept_;                    ///< the groups of the previous assignment
+  std::vector<std::uint64_t> speed_sum_, memory_sum_; ///< of the best n members
 };
 
 } // namespace shoal::core

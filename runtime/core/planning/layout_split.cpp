@@ -12,7 +12,7 @@ namespace {
 
 using index = cost_model::index;
 
-/// With so many members x blocks or fewer, `exact` tries every T.
+/// `exact` tries every T up to this product of members x blocks.
 constexpr std::uint64_t try_all_max = 1024;
 
 struct lane { ///< one member's consecutive stages
@@ -20,7 +20,7 @@ struct lane { ///< one member's consecutive stages
   std::uint32_t stages = 1;
   std::uint64_t block = 0; ///< ns
   std::uint64_t extra = 0; ///< ns, of the head
-  std::uint32_t cap = 0;   ///< blocks that its memory holds
+  std::uint32_t cap = 0;   ///< blocks that fit in its memory
   std::uint32_t blocks = 0;
 };
 
@@ -42,7 +42,8 @@ public:
     std::vector<std::uint32_t> blocks;
     for (const lane& l : lanes_)
       for (std::uint32_t s = 0; s < l.stages; ++s)   // more to later stages,
-        blocks.push_back((l.blocks + s) / l.stages); // which keep less
+        blocks.push_back((l.blocks + s) / l.stages); // which keep fewer
+                                                     // microbatches
     return finish(blocks);
   }
 
@@ -54,7 +55,7 @@ private:
                 == job_.blocks;
   }
 
-  /// As even as can be, in proportion to speed.
+  /// Stages as even as possible, in proportion to speed.
   void count_stages() {
     for (auto left = stages_ - lanes_.size(); left > 0; --left) {
       lane* best = &lanes_.front();
@@ -145,7 +146,7 @@ private:
     return high;
   }
 
-  /// Gives out all blocks below `t`, fastest members first.
+  /// Assigns all blocks within time `t`, fastest members first.
   void give_out(std::uint64_t t, const std::vector<std::uint32_t>& order) {
     std::uint32_t left = job_.blocks;
     for (lane& l : lanes_) {
@@ -176,7 +177,7 @@ private:
     std::vector<std::uint64_t> out{least};
     const bool alike = std::ranges::all_of(
       lanes_, [&](const lane& l) { return l.block == lanes_.front().block; });
-    if (alike) // then the fill is the same for every split
+    if (alike) // then every split has the same fill
       return out;
     if (exact && lanes_.size() * job_.blocks <= try_all_max) {
       for (const lane& l : lanes_)
@@ -256,7 +257,8 @@ share_out(std::span<const cost_model::pipeline_time> times,
       return std::uint64_t{0};
     return t.bottleneck == 0 ? cost_never : 1 + (end - t.fill) / t.bottleneck;
   };
-  // The first moment at which all could be done, each having one at least.
+  // The number of microbatches that are done by `end`, if each replica has at
+  // least one.
   auto done = [&](std::uint64_t end) {
     std::uint64_t n = 0;
     for (const auto& t : times)
@@ -266,7 +268,7 @@ share_out(std::span<const cost_model::pipeline_time> times,
   std::uint64_t high = cost_never;
   for (const auto& t : times)
     high = std::min(high, std::min(t.of(microbatches), cost_never));
-  std::uint64_t low = 0; // not done at low, or low == high
+  std::uint64_t low = 0; // not done at `low`, or low == high
   while (low < high) {
     const std::uint64_t middle = low + (high - low) / 2;
     if (done(middle))

@@ -1,10 +1,10 @@
-// runtime/core/planning/layout_split.hpp -- blocks to the stages of one
-// replica, and microbatches to replicas.
+// runtime/core/planning/layout_split.hpp -- splits blocks into the stages of
+// one replica, and microbatches between replicas.
 //
-// Which split is best is known exactly but for one number: given the longest
-// time T that a member may take, blocks go to the fastest members that have
-// room below T and in memory, since that makes the fill shortest. T is tried
-// from the least possible on.
+// The best split is known exactly except for one number. Given the longest time
+// T that a member may take, blocks go to the fastest members that have room
+// below T and in memory, since that makes the fill shortest. T is tried upwards
+// from the least possible value.
 //
 // Units: nanoseconds. Cost: members x 10, or x 100 with `exact`.
 #pragma once
@@ -20,14 +20,14 @@ struct split_replica {
 };
 
 /// Splits the model over `group`, in stage order, into `stages` stages (0: one
-/// for each member). With fewer members than stages, faster ones have more.
-/// `exact` tries every T. @pre model.use() was called
+/// for each member). With fewer members than stages, faster members have more
+/// of them. `exact` tries every T. @pre model.use() was called
 [[nodiscard]] split_replica
 split_blocks(const cost_model& model, std::span<const cost_model::index> group,
              std::uint32_t stages, std::uint32_t microbatches, bool exact);
 
-/// Shares with which the slowest replica ends first; each gets at least one.
-/// @pre as many microbatches as replicas
+/// Shares with which the slowest replica ends earliest; each gets at least one.
+/// @pre at least as many microbatches as replicas
 [[nodiscard]] std::vector<std::uint32_t>
 share_out(std::span<const cost_model::pipeline_time> times,
           std::uint32_t microbatches);

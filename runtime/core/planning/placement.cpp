@@ -13,8 +13,8 @@ const member* present(const view& v, const member_id& id) {
   return m && m->id == id ? m : nullptr;
 }
 
-/// Of those that take part, who should tell the others how the run goes:
-/// `wanted`, unless others are heard by more members, or by the submitter.
+/// The participant that reports the progress of the run: `wanted`, unless
+/// another one can be reached by more members, or by the submitter.
 member_id
 best_heard(const view& v, const peer_id& submitter,
            const std::vector<member_id>& taking_part, const member_id& wanted) {
@@ -32,7 +32,7 @@ best_heard(const view& v, const peer_id& submitter,
   return best;
 }
 
-/// Whether some worker cannot be reached: then it takes no part.
+/// Whether some worker cannot reach the member: then it takes no part.
 bool cut_off(const view& v, const layout_problem& p, const member_id& id) {
   if (v.cuts.empty())
     return false;
@@ -41,7 +41,7 @@ bool cut_off(const view& v, const layout_problem& p, const member_id& id) {
   });
 }
 
-/// All that compute or follow, and the hosts that they are on.
+/// All members that compute or follow, and their hosts.
 struct taking_part {
   std::set<member_id> members;
   std::set<std::string> hosts;
@@ -94,7 +94,8 @@ able_members(const view& v, const assignment* previous) {
     return speed * 10 + (std::ranges::binary_search(had, m->id) ? speed : 0);
   };
   for (;;) {
-    std::map<const member*, std::uint64_t> against; // worth of those cut off
+    std::map<const member*, std::uint64_t> against; // worth of the members cut
+                                                    // off from it
     for (const cut_pair& c : v.cuts) {
       auto low =
         std::ranges::find(members, c.low, [](auto* m) { return m->id; });
@@ -105,7 +106,8 @@ able_members(const view& v, const assignment* previous) {
       against[*low] += worth(*high);
       against[*high] += worth(*low);
     }
-    // Who is worth least beside those whom that would keep; a tie: high id.
+    // Leaves out the member that is worth least compared to those that its
+    // absence would keep; in a tie the highest id.
     __extension__ using wide = unsigned __int128;
     const member* out = nullptr;
     for (const member* m : members)
@@ -134,7 +136,7 @@ void place_roles(assignment& a, const view& v, const peer_id& submitter,
   const assignment was = previous ? *previous : assignment{};
   const auto& stages = a.replicas.front().stages;
   const member_id &first = stages.front().where, &last = stages.back().where;
-  // Who does not keep the data would have to fetch it first.
+  // A member that does not keep the data would have to fetch it first.
   const auto kept = std::ranges::find_if(was.keepers, here);
   a.data_source =
     stay(was.data_source, kept == was.keepers.end() ? first : *kept);
@@ -163,7 +165,7 @@ void place_keepers(assignment& a, const view& v, const layout_problem& p,
       add(present(v, id), true, wanted + 1);
   const bool kept = previous && previous->keepers == a.keepers;
   if (!previous || previous->keepers.empty())
-    add(find_member(v, p.job.submitter), true, wanted); // it has them already
+    add(find_member(v, p.job.submitter), true, wanted); // it already has them
   if (!a.replicas.empty())
     for (const member_id& id :
          {a.data_source, a.checkpointer, a.evaluator, a.reporter})

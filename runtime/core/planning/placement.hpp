@@ -1,8 +1,9 @@
-// runtime/core/planning/placement.hpp -- who has which role of a job's
-// assignment, once its layout is found: pure functions of the view.
+// runtime/core/planning/placement.hpp -- the roles of a job's assignment, given
+// its layout: pure functions of the view.
 //
-// Roles stay where they were while that member takes part. Keepers and sealers
-// are chosen last: whoever may hold state or data of the job is a sealer.
+// A role stays with its member while that member takes part. Keepers and
+// sealers are chosen last: every member that may hold state or data of the job
+// is a sealer.
 #pragma once
 
 #include "runtime/core/planning/layout.hpp"
@@ -12,25 +13,25 @@
 
 namespace shoal::core {
 
-/// So many members keep a job's blobs, or one more than the copies that it
-/// wants of its state, where there are so many.
+/// Number of members that keep a job's blobs, if there are enough members: at
+/// least this, or one more than the copies of its state that the job wants.
 inline constexpr std::size_t keepers_min = 2;
 
-/// Whether a member of this state computes: it has a measured speed.
+/// Whether a member in this state can compute: its speed has been measured.
 [[nodiscard]] bool usable(const member& m, member_state state);
 
-/// Who gets work: active members, or, when all others are leaving too, those
-/// that leave: somebody has to bring the jobs to their end.
+/// The state of the members that get work: active; or leaving, when all others
+/// are leaving too, since some member has to bring the jobs to their end.
 [[nodiscard]] member_state working_state(const view& v);
 
-/// Members that can work, less some so that no two that are left are cut from
-/// each other: all who take part in a job talk to all others. Those go whose
-/// capacity is least; work that they have in `previous` (may be null) counts a
-/// tenth more.
+/// Members that can work, without some of them so that no two of the rest are
+/// cut from each other: all participants of a job talk to all others. The
+/// members with least capacity are left out; work that a member has in
+/// `previous` (may be null) counts a tenth more.
 [[nodiscard]] std::vector<const member*>
 able_members(const view& v, const assignment* previous);
 
-/// All that run a stage, ascending.
+/// All members that run a stage, ascending.
 [[nodiscard]] std::vector<member_id>
 workers(const std::vector<replica_place>& replicas);
 
@@ -38,10 +39,11 @@ workers(const std::vector<replica_place>& replicas);
 void place_roles(assignment& a, const view& v, const peer_id& submitter,
                  const assignment* previous);
 
-/// Those who kept the job's blobs and checkpoints before stay. One more than is
-/// wanted takes no part in the job, if there is such a member when the layout
-/// changes, on another host if there is one there: then no deaths among those
-/// who hold its state in memory cost more than what its checkpoints lack.
+/// Chooses the keepers of the job's blobs and checkpoints; the former ones
+/// stay. When the layout changes, one keeper more than wanted is a member that
+/// takes no part in the job, if there is one, preferably on another host: then
+/// no deaths among the members that hold the state in memory cost more than the
+/// steps since the last checkpoint.
 void place_keepers(assignment& a, const view& v, const layout_problem& p,
                    const assignment* previous);
 

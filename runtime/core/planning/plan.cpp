@@ -15,13 +15,13 @@
 namespace shoal::core {
 namespace {
 
-/// Whether `a` is nearer to what the job wants than `b`.
+/// Whether `a` is closer to what the job wants than `b`.
 bool nearer(const job_entry& job, const std::vector<replica_place>& a,
             const std::vector<replica_place>& b) {
   if (const auto had = replica_count(b);
       job.want_replicas > 0 && a.size() != had)
     return a.size() > had;
-  // Stages that share a member do so for lack of members.
+  // Stages share a member only for lack of members.
   if (wanted_stages(job) == 0)
     return false;
   return job.want_replicas > 0 ? workers(a).size() > workers(b).size()
@@ -40,7 +40,8 @@ layout choose_layout(const layout_problem& p, const view& v) {
   if (working_state(v) == member_state::leaving)
     return kept; // not worth a move
   std::uint64_t percent = keep_percent;
-  if (makes_detour(before)) // replicas that are wanted are not given up lightly
+  if (makes_detour(before)) // replicas that the job wants are not dropped
+                            // lightly
     percent =
       p.job.want_replicas > 0 && best.replicas.size() < replica_count(before)
         ? fragile_percent
@@ -54,7 +55,7 @@ layout choose_layout(const layout_problem& p, const view& v) {
   return kept;
 }
 
-/// "41.2 GiB"; rounded up, so that what is needed is never understated.
+/// "41.2 GiB"; rounded up, so that a need is never understated.
 std::string amount(std::uint64_t bytes) {
   constexpr std::uint64_t mib = 1u << 20, gib = 1u << 30;
   const std::uint64_t unit = bytes >= gib ? gib : mib;
@@ -112,7 +113,7 @@ std::string explain(const layout_problem& p) {
   return out;
 }
 
-/// The same members with blocks as even as can be.
+/// The same members with blocks split as evenly as possible.
 std::vector<replica_place> evened(std::vector<replica_place> replicas) {
   for (replica_place& r : replicas) {
     const std::uint32_t blocks = r.stages.back().last_block;
@@ -125,7 +126,7 @@ std::vector<replica_place> evened(std::vector<replica_place> replicas) {
   return replicas;
 }
 
-/// What each member has of its host.
+/// The memory that each member has on its host.
 std::map<peer_id, std::uint64_t>
 speeds(const std::vector<replica_place>& replicas, const layout_problem& p) {
   std::map<std::string, std::uint64_t> sharing;
@@ -142,7 +143,7 @@ speeds(const std::vector<replica_place>& replicas, const layout_problem& p) {
   return mflops;
 }
 
-/// A layout that is kept keeps its schedule too.
+/// Chooses the schedule; a layout that is kept keeps its schedule too.
 void place_schedule(assignment& a, const layout_problem& p) {
   if (p.previous && p.previous->replicas == a.replicas) {
     a.schedule = p.previous->schedule;
@@ -151,7 +152,7 @@ void place_schedule(assignment& a, const layout_problem& p) {
   const auto mflops = speeds(a.replicas, p);
   const std::vector<replica_place> split = a.replicas;
   set_schedule(a, p.job, mflops, p.memory, assumed_hop);
-  // A stage with few blocks cannot be cut into the runs that are asked for.
+  // A stage with few blocks cannot be cut into the wanted number of runs.
   const std::size_t stages = a.replicas.empty() ? 0 : split[0].stages.size();
   if (stages > 1 && p.job.want_virtual > 1 && p.job.want_blocks.empty()
       && a.replicas[0].stages.size() == stages) {
@@ -160,26 +161,26 @@ void place_schedule(assignment& a, const layout_problem& p) {
   }
 }
 
-/// On a new detour weight gradients wait, whatever the job wants, if memory
-/// allows it: those who stand in have other microbatches that somebody waits
-/// for, and no schedule changes a sum (S-1, S-5).
+/// On a new detour weight gradients are deferred, whatever the job wants, if
+/// memory allows it: the stand-ins have other microbatches for which members
+/// wait, and no schedule changes a sum (S-1, S-5).
 void put_off_weights(assignment& a, const layout_problem& p) {
   if (!makes_detour(a.replicas)
       || (p.previous && p.previous->replicas == a.replicas))
     return;
   job_entry deferring = p.job;
   deferring.want_schedule = schedule_kind::zero_bubble;
-  deferring.want_virtual = 1; // stages are cut already
+  deferring.want_virtual = 1; // the stages are already cut
   assignment out = a;
   set_schedule(out, deferring, speeds(a.replicas, p), p.memory, assumed_hop);
   if (out.schedule == schedule_kind::zero_bubble && fits_memory(out, p))
     a = std::move(out);
 }
 
-/// What each device has left for jobs that come later in the order.
+/// The memory that each device has left for jobs later in the order.
 class ledger {
 public:
-  /// @param placed where jobs run already
+  /// @param placed where jobs already run
   ledger(const view& v, const std::vector<assignment>& placed)
     : memory_(memory_for_jobs(v, placed)), all_(memory_) {}
 
@@ -199,7 +200,8 @@ public:
     }
   }
 
-  /// Sets p.memory to what all layouts have left, with that of `a` itself.
+  /// Sets p.memory to the amount that all layouts leave, plus that of `a`
+  /// itself.
   void leave_only_rest(layout_problem& p, const assignment& a) const {
     p.memory = memory_;
     for (const auto& need :
@@ -207,8 +209,8 @@ public:
       p.memory[need.where.peer] += need.bytes;
   }
 
-  /// After leave_only_rest: takes what runs, if not yet the layout that was
-  /// taken, and its copies.
+  /// After leave_only_rest: takes the memory of what runs, if that is not the
+  /// layout taken before, and of its copies.
   void take_copies(const layout_problem& p, const assignment& a) {
     memory_ = p.memory;
     std::map<member_id, std::uint64_t> bytes = copy_bytes(p.job, a);
@@ -228,7 +230,7 @@ private:
 };
 
 /// The running jobs in the order in which they take memory: a job of higher
-/// priority also from one that runs, else who came first keeps it.
+/// priority takes it even from one that runs; otherwise the older job keeps it.
 std::vector<const job_entry*> in_order(const view& v) {
   std::vector<const job_entry*> out;
   for (const job_entry& job : v.jobs)
@@ -254,8 +256,8 @@ plan make_plan(const view& v) {
   std::vector<planned> all;
   for (const job_entry* job : in_order(v)) {
     auto was = std::ranges::find(v.previous, job->id, &assignment::job);
-    // What a view says of the one before need not be true: no more is taken
-    // from it than what a plan can be.
+    // The previous assignment comes from the view and need not be sound: it is
+    // ignored if it is not.
     const assignment* previous =
       was == v.previous.end() || !is_sound(*job, *was) ? nullptr : &*was;
     auto& [p, a, kept] =
@@ -268,7 +270,7 @@ plan make_plan(const view& v) {
     place_schedule(a, p);
     books.take_layout(p, a);
   }
-  // Copies are made where no job's layout needs the memory.
+  // Copies are placed where no job's layout needs the memory.
   for (auto& [p, a, kept] : all) {
     const job_entry* job = &p.job;
     const assignment* previous = p.previous;
@@ -298,7 +300,7 @@ plan make_plan(const view& v) {
 std::string never_fits(const view& v, const job_entry& job) {
   const layout_problem p = ledger(v, {}).problem(v, job, nullptr);
   if (p.members.empty() || !find_layout(p).replicas.empty())
-    return {}; // members that can work may come
+    return {}; // members that can work may still join
   return explain(p);
 }
 

@@ -23,7 +23,7 @@ const assignment* previous_of(const view& v, job_id job) {
   return was == v.previous.end() ? nullptr : &*was;
 }
 
-/// "there are 2 peers that compute", which is what most wishes fail for.
+/// "there are 2 peers that compute", the reason for most unmet wishes.
 std::string so_many_compute(std::size_t able) {
   return able == 1 ? "only 1 peer computes"
                    : "only " + count(able, "peer") + " compute";
@@ -81,7 +81,7 @@ private:
       return;
     const auto wanted = std::uint32_t(job_.want_stages);
     const char* const key = "parallelism.pipeline_parallel_degree";
-    // Schedules may cut a peer's stage in several runs (want_virtual).
+    // Schedules may cut a peer's stage into several runs (want_virtual).
     if (deepest_ < wanted) {
       add(key, std::to_string(wanted), count(deepest_, "stage"),
           "the model has " + count(job_.blocks, "layer"));
@@ -131,9 +131,9 @@ private:
   const job_entry& job_;
   const assignment& a_;
   std::size_t able_;
-  std::uint32_t stages_ = ~0u;       ///< fewest of a replica
-  std::uint32_t deepest_ = 0;        ///< most
-  std::uint32_t peers_of_one_ = ~0u; ///< of the replica with fewest
+  std::uint32_t stages_ = ~0u;       ///< fewest stages of a replica
+  std::uint32_t deepest_ = 0;        ///< most stages of a replica
+  std::uint32_t peers_of_one_ = ~0u; ///< of the replica with the fewest peers
   std::vector<unheld_wish> out_;
 };
 
@@ -142,7 +142,7 @@ std::string name_in(const view& v, const member_id& id) {
   return m && !m->name.empty() ? m->name : short_name(id.peer);
 }
 
-/// Why nobody asks a member to work that could.
+/// Why a member that could work has no work.
 class idleness {
 public:
   idleness(const view& v, const job_entry& job, const assignment& a)
@@ -184,7 +184,7 @@ public:
   }
 
 private:
-  /// Where the run file asks for as many as there are.
+  /// The reason if the run file asks for no more than there is now.
   std::string wished() const {
     const std::uint64_t replicas = replica_count(a_.replicas);
     const bool by_replicas =
@@ -255,7 +255,7 @@ std::vector<idle_member> idle_members(const view& v, const assignment& a) {
   for (const auto* places : {&a.followers, &a.arriving})
     for (const follower_place& f : *places)
       used.insert(f.where);
-  std::optional<idleness> idle; // of many members all may be used
+  std::optional<idleness> idle; // of many members each one may be in use
   std::vector<idle_member> out;
   for (const member& m : v.members)
     if (!used.contains(m.id)) {
@@ -308,7 +308,7 @@ std::uint64_t mflops_of(const view& v, const assignment& a) {
     const member* m = find_member(v, id.peer);
     if (!m)
       continue;
-    // Devices of their own share nothing; nor do hosts that nobody knows.
+    // Devices of their own share nothing; nor do members of an unknown host.
     const bool alone = m->host.empty() || m->device.kind != "cpu";
     host& h = hosts[alone ? "/" + to_hex(id.peer) : m->host];
     h.mflops = std::min(h.mflops + m->device.mflops, cost_never);

@@ -10,10 +10,11 @@
 namespace shoal::core {
 namespace {
 
-/// More stages than this, of all replicas, are counted and not listed: a line
-/// is to be read, and an event's text is bounded (wire/messages.hpp).
+/// Above this number of stages, over all replicas, they are counted and not
+/// listed: a line has to be readable, and an event's text is bounded
+/// (wire/messages.hpp).
 constexpr std::size_t stages_listed_max = 16;
-/// Likewise of members that are idle for different reasons.
+/// The same limit for members that are idle for different reasons.
 constexpr std::size_t reasons_listed_max = 3;
 
 std::string name_of(const view& v, const peer_id& peer) {
@@ -55,7 +56,8 @@ std::string places(const view& v, const assignment& a) {
   return out;
 }
 
-/// "; idle: b (shares its host's cores with a)"; those alike together.
+/// "; idle: b (shares its host's cores with a)"; members with the same reason
+/// are listed together.
 std::string idle(const view& v, const assignment& a) {
   std::vector<std::pair<std::string, std::vector<std::string>>> by_reason;
   for (const idle_member& m : idle_members(v, a)) {
