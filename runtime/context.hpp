@@ -1,8 +1,8 @@
-// runtime/context.hpp -- what an actor on a node can use: its whole world.
+// runtime/context.hpp -- the interface of a node to the actors on it.
 //
-// The supervisor and the user's own actors get the same context; the built-in
-// roles use nothing that a custom one cannot. Roles are a table from name to
-// factory that main fills: actors::add_builtin(roles), then the user's own.
+// The supervisor and custom actors get the same context; the built-in roles use
+// nothing that a custom one cannot use. Roles are a table from name to factory,
+// filled by main: first actors::add_builtin(roles), then the user's own.
 //
 // Threads: every member may be called from any thread and returns at once.
 // Errors:  messages to a peer that is not up are dropped: the view tells.
@@ -44,8 +44,8 @@ public:
   virtual const core::peer_id& self() const = 0;
   virtual caf::actor_system& system() = 0;
   virtual link_hub& links() = 0;
-  virtual device_queue& device() = 0; ///< computation
-  /// Sums of what links bring, beside the computation: one thread.
+  virtual device_queue& device() = 0; ///< for computation
+  /// Sums of the data that links bring, apart from the computation: one thread.
   virtual device_queue& reductions() = 0;
   virtual device_queue& disk() = 0; ///< blocking file work; backend unused
   virtual store& blobs() = 0;
@@ -56,72 +56,73 @@ public:
   virtual std::shared_ptr<const core::view> view() const = 0;
   virtual std::shared_ptr<const core::plan> plan() const = 0;
 
-  /// Sends a job's control message; to this node itself it is delivered like
+  /// Sends a job's control message; one to this node itself is delivered like
   /// any other.
   virtual void send(const core::peer_id& to, core::job_message message) = 0;
 
   /// Sends bytes to the actor of role `role` on a peer: for custom actors. A
-  /// role that a run file places has placed_role::address instead of its name.
+  /// role that a run file places is addressed by placed_role::address instead
+  /// of its name.
   virtual void send_role(const core::peer_id& to, const std::string& role,
                          std::vector<std::byte> bytes) = 0;
 
-  /// What this node was started with.
+  /// The roles with which this node was started.
   virtual const role_table& roles() const = 0;
-  /// Bytes for `address` go to `actor` from now on; none: to nobody. Not for
-  /// names in roles().
+  /// From now on delivers bytes for `address` to `actor`; without an actor they
+  /// are dropped. Not for names in roles().
   virtual void bind_role(const std::string& address, caf::actor actor) = 0;
 
-  /// A step of the job kept this node's device busy for so long: what the
-  /// node says of its speed follows.
+  /// Reports that a step of the job kept this node's device busy for this time;
+  /// the node derives its published speed from it.
   virtual void worked(core::job_id, core::nanoseconds /*busy*/) {}
 
-  /// Proposes a view change: the job ended so. With `since` it is void once the
-  /// job has another assignment than that one. `cause`: of a failure, for
-  /// people; every peer shows it.
+  /// Proposes a view change: the job ended in this state. With `since` the
+  /// proposal is void once the job has another assignment than that one.
+  /// `cause`: the reason of a failure, as text that every peer shows.
   virtual void propose_job_state(core::job_id job, core::job_state state,
                                  std::uint64_t done_step, core::epoch since,
                                  const std::string& cause = {}) = 0;
 
-  /// Proposes a view change: nothing moves under the job's assignment of
-  /// `since`, so that all begin it anew.
+  /// Proposes a view change because nothing moves under the job's assignment of
+  /// `since`: all participants begin it anew.
   virtual void propose_retry(core::job_id, core::epoch /*since*/) {}
-  /// Whether a quorum of the view is in contact: without one nothing comes of
-  /// what is proposed.
+  /// Whether a quorum of the view is in contact: without one, no proposal has
+  /// an effect.
   virtual bool in_quorum() const { return true; }
-  /// Proposes a view change: the work of that member is hung, as seen in view
+  /// Proposes a view change: the work of that member hangs, as seen in view
   /// `number`.
   virtual void propose_expulsion(const core::peer_id&, core::epoch /*number*/) {
   }
-  /// Work here can not be stopped: this node can only end, and does.
+  /// Work on this node cannot be stopped: the node can only end, and does.
   virtual void hung(const std::string& /*why*/) {}
 
   /// The latest events of this node.
   flight_record& flight() { return flight_; }
-  /// Proposes another: all that arrives under the job's assignment `since`
-  /// (core/planning/arrivals.hpp) is where it should be.
+  /// Proposes a view change: all units that arrive under the job's assignment
+  /// `since` (core/planning/arrivals.hpp) are in place.
   virtual void propose_arrived(core::job_id job, core::epoch since) = 0;
 
-  /// Fetches a blob from whoever of `holders` has it into the own store;
-  /// `done` runs (on some thread; it only posts) with the result.
+  /// Fetches a blob into the own store from any of `holders` that has it;
+  /// `done` runs with the result (on some thread; it may only post).
   virtual void fetch_blob(const core::blob_digest& digest,
                           std::vector<core::peer_id> holders,
                           std::function<void(std::error_code)> done) = 0;
 
-  /// Bytes of blobs that have come from peers and been sent to them: that
-  /// fetches move.
+  /// Bytes of blobs that have come from peers and been sent to them: shows
+  /// whether fetches progress.
   virtual std::uint64_t blob_bytes_moved() const { return 0; }
 
-  /// The supervisor says that nothing here is needed any more by any job, so
-  /// that a leaving node may go.
+  /// The supervisor reports that no job needs anything on this node any more,
+  /// so that a leaving node may go.
   virtual void released() = 0;
 
-  /// Lines for people: "[stage] ...", to the node's log.
+  /// Writes a line "[stage] ..." to the node's log.
   virtual void say(const std::string& line) = 0;
 
-  /// What this node does when, for people: timeline.hpp.
+  /// Records what this node does at which time: timeline.hpp.
   virtual timeline& trace() { return no_timeline(); }
 
-  /// By these a job's actors train: training_operations.hpp.
+  /// The operations by which a job's actors train: training_operations.hpp.
   virtual training_operations& operations() { return plain_operations(); }
 
 private:
@@ -130,7 +131,7 @@ private:
 
 // Local messages that the node sends to a role's actor.
 
-/// Another view took effect here.
+/// Another view took effect on this node.
 struct view_changed {
   std::shared_ptr<const core::view> view;
   std::shared_ptr<const core::plan> plan;
@@ -149,11 +150,11 @@ struct role_message_in {
 struct node_stopping {
   bool drain = true;
 };
-/// A client asked to stop a job after the step under way, with a checkpoint.
+/// A client asked to stop a job after the current step, with a checkpoint.
 struct drain_job {
   core::job_id job = 0;
 };
-/// A client asked a job to go on without the checkpoint that it waits for.
+/// A client asked a job to go on without the checkpoint for which it waits.
 struct stop_waiting_job {
   core::job_id job = 0;
 };
@@ -164,18 +165,18 @@ struct checkpoint_offered {
   std::uint64_t step = 0;
 };
 
-/// An actor that a run file's [[roles]] puts here. It gets job_place at once
-/// and whenever the job's place changes, and exit_msg when it is no longer
-/// wanted here.
+/// An actor that [[roles]] of a run file puts on this node. It gets job_place
+/// at once and whenever the job's place changes, and exit_msg when it is no
+/// longer wanted here.
 struct placed_role {
   core::job_id job = 0;
   std::string name;       ///< of the role
-  std::string parameters; ///< a JSON object, as the run file has it
-  std::string address;    ///< where send_role reaches it, on any peer
+  std::string parameters; ///< a JSON object, as in the run file
+  std::string address;    ///< the address for send_role, on any peer
   int replica = -1;       ///< of "every_stage"; else -1
   int stage = -1;
 };
-/// Where a job runs, in the newest view; replicas empty: it waits.
+/// Where a job runs in the newest view; without replicas it waits.
 struct job_place {
   std::shared_ptr<const core::view> view;
   std::shared_ptr<const core::assignment> place;
@@ -191,8 +192,8 @@ using placed_role_factory =
 inline constexpr std::size_t role_name_max = 32;
 
 /// name -> factory. Roles of the table itself are started once per node; the
-/// role "supervisor" gets every job message. Those of `placed` are started
-/// where run files say.
+/// role "supervisor" gets every job message. Roles of `placed` are started
+/// where run files place them.
 struct role_table : std::map<std::string, role_factory> {
   std::map<std::string, placed_role_factory> placed;
 };

@@ -1,4 +1,4 @@
-// runtime/plugin.cpp -- opens, checks and asks a plug-in.
+// runtime/plugin.cpp -- opens and checks a plug-in and gets its roles.
 #include "runtime/plugin.hpp"
 
 #include "runtime/core/setup_error.hpp"
@@ -20,7 +20,7 @@ namespace {
   throw setup_error("--plugin " + file.string() + ": " + why);
 }
 
-/// A library that somebody else could have written is not the operator's.
+/// Refuses a library that another user could have written.
 void check_owner(const fs::path& given, const fs::path& file) {
   struct stat info {};
   if (::stat(file.c_str(), &info) != 0)
@@ -39,7 +39,7 @@ std::string numbers(const plugin_info& p) {
          + std::to_string(p.layout % 1000000);
 }
 
-/// What the roles of `added` are called that `roles` has already.
+/// Names of the roles in `added` that `roles` has already.
 std::string taken(const role_table& roles, const role_table& added) {
   for (const auto& [name, make] : added)
     if (roles.find(name) != roles.end())
@@ -70,7 +70,7 @@ void check_names(const fs::path& file, const role_table& added) {
 
 std::string load_plugin(const fs::path& file, role_table& roles) {
   std::error_code error;
-  // Absolute: dlopen would look for a bare name elsewhere.
+  // Absolute: dlopen would search for a bare name elsewhere.
   const fs::path real = fs::canonical(file, error);
   if (error)
     refuse(file, error.message() + "; give the path of a shared library");
