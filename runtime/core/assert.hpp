@@ -1,7 +1,8 @@
 // runtime/core/assert.hpp -- checks that stay on in every build.
 //
-// A failed check is a bug of ours, never of the world: it prints where and
-// what, and aborts. SHOAL_DASSERT is for hot loops and is on in debug builds.
+// A failed check is a bug in this program, never an error of the outside world:
+// it prints the place and the expression, and aborts. SHOAL_DASSERT is for hot
+// loops and is active in debug builds.
 #pragma once
 
 #include <cstdio>

@@ -1,4 +1,4 @@
-// runtime/core/assignment.cpp -- who holds what, and an assignment as 64 bits.
+// runtime/core/assignment.cpp -- holders of units, and digests of assignments.
 #include "runtime/core/assignment.hpp"
 
 #include "runtime/core/canonical.hpp"

@@ -1,9 +1,9 @@
-// runtime/core/assignment.hpp -- where one job runs, and who holds what of it.
+// runtime/core/assignment.hpp -- where one job runs, and which peer holds what.
 //
 // The planner makes assignments (planning/plan.hpp), views carry them, and the
 // protocol of a job (training/job_core.hpp) runs under one. A model's state
-// comes in units: 0 is the embedding, 1 to `blocks` are the blocks, the last
-// is the final norm and the head.
+// consists of units: unit 0 is the embedding, 1 to `blocks` are the blocks, the
+// last one is the final norm and the head.
 //
 // Threads: plain data and pure functions.
 #pragma once
@@ -24,8 +24,8 @@ struct stage_place {
   member_id where;
   std::uint32_t first_block = 0;
   std::uint32_t last_block = 0;
-  std::uint32_t kept_max = 0; ///< microbatches that it may keep; 0: as the
-                              ///< schedule needs (schedule/schedule.hpp)
+  std::uint32_t kept_max = 0; ///< microbatches that it may keep; 0: as many as
+                              ///< the schedule needs (schedule/schedule.hpp)
   friend bool operator==(const stage_place&, const stage_place&) = default;
 };
 void fields(auto& v, of<stage_place> auto& x) {
@@ -38,7 +38,8 @@ void fields(auto& v, of<stage_place> auto& x) {
 }
 
 /// A full pipeline, and its share [first, last) of a step's microbatches. A
-/// member is in several only where it stands in for one (planning/detours.hpp).
+/// member is in several replicas only where it stands in for another
+/// (planning/detours.hpp).
 struct replica_place {
   std::vector<stage_place> stages;
   std::uint32_t first_microbatch = 0;
@@ -53,8 +54,8 @@ void fields(auto& v, of<replica_place> auto& x) {
          [&] { return x.first_microbatch <= x.last_microbatch; });
 }
 
-/// Units [first_unit, last_unit) whose state a member
-/// keeps beside those that compute it. See assignment::copy_every.
+/// Units [first_unit, last_unit) whose state a member keeps in addition to the
+/// members that compute them. See assignment::copy_every.
 struct follower_place {
   member_id where;
   std::uint32_t first_unit = 0;
@@ -68,41 +69,41 @@ void fields(auto& v, of<follower_place> auto& x) {
   v("last_unit", x.last_unit, at_most(limits::blocks_max + 2));
   v.must(runtime::errc::too_large, [&] { return x.first_unit <= x.last_unit; });
 }
-/// The most copies of its state that a job may ask for.
+/// The largest number of copies of its state that a job may ask for.
 inline constexpr std::uint32_t copies_max = 7;
 inline constexpr std::uint32_t copy_every_max = 1000;
-/// The most runs of units that are followed, over all of a job.
+/// The largest number of runs of followed units, over all of a job.
 inline constexpr std::size_t followers_max = 4096;
 
 /// The order of a replica's work (schedule/schedule.hpp).
 enum class schedule_kind : std::uint8_t {
   one_f_one_b = 1,
   interleaved = 2, ///< with several runs of blocks on each peer
-  zero_bubble = 3, ///< with the weight gradients where a peer would wait
+  zero_bubble = 3, ///< runs weight gradients where a peer would wait
 };
 
-/// Where a job runs: the job's sub-plan.
+/// Where a job runs: the job's part of the plan (its sub-plan).
 struct assignment {
   job_id job = 0;
-  epoch since = 0; ///< the view that last changed this assignment: no two
-                   ///< assignments of one job that differ share it
+  epoch since = 0; ///< the view that last changed this assignment: two
+                   ///< different assignments of one job never share it
   std::vector<replica_place> replicas; ///< empty: the job waits for members
   std::vector<member_id> keepers; ///< hold the job's blobs; >= 2 if possible
-  std::vector<member_id> sealers; ///< may hold state of the job, sorted: all
-                                  ///< of them seal, and only they do
+  std::vector<member_id> sealers; ///< all that may hold state of the job,
+                                  ///< sorted: all of them seal, and no others
   member_id data_source;          ///< roles that exist once
   member_id evaluator;
   member_id checkpointer;  ///< gathers and publishes checkpoints
   member_id reporter;      ///< broadcasts the committed steps
-  std::string why_waiting; ///< the reason, when replicas is empty
+  std::string why_waiting; ///< the reason, if replicas is empty
   schedule_kind schedule = schedule_kind::one_f_one_b;
   std::vector<follower_place> followers; ///< by unit, then member
   /// 1: followers get the reduced gradients of every step and apply the same
-  /// optimizer. More: all keep copies of the state every copy_every steps,
-  /// and followers get those; at most copy_every steps are run again.
+  /// optimizer. More: all holders keep copies of the state every copy_every
+  /// steps, and followers get those; at most copy_every steps are run again.
   std::uint32_t copy_every = 1;
-  /// What is brought to members that will hold it under a better layout, while
-  /// this one goes on (planning/arrivals.hpp); by unit, then member.
+  /// State that is brought to members that will hold it under a better layout,
+  /// while this one goes on (planning/arrivals.hpp); by unit, then member.
   std::vector<follower_place> arriving;
   friend bool operator==(const assignment&, const assignment&) = default;
 };
@@ -117,7 +118,7 @@ void fields(auto& v, of<assignment> auto& x) {
   v("checkpointer", x.checkpointer);
   v("reporter", x.reporter);
   v("why_waiting", x.why_waiting, cleaned_text_of(limits::text_bytes_max));
-  // Absent in views from before there were several.
+  // Absent in views from versions with only one schedule.
   v("schedule", x.schedule, or_absent(up_to(schedule_kind::zero_bubble)));
   v("followers", x.followers, list_of(followers_max));
   v("copy_every", x.copy_every, at_most(copy_every_max));
@@ -125,7 +126,7 @@ void fields(auto& v, of<assignment> auto& x) {
   v("arriving", x.arriving, list_of(followers_max));
 }
 
-/// Units [first, last) of a stage: the first stage has the embedding too, the
+/// Units [first, last) of a stage: the first stage also has the embedding, the
 /// last one the head.
 struct unit_range {
   std::uint32_t first = 0;
@@ -134,8 +135,8 @@ struct unit_range {
 [[nodiscard]] unit_range
 units_of(const assignment& place, std::uint32_t replica, std::uint32_t stage);
 
-/// The units that `peer` holds at every step under `place`: of its stages, and
-/// those that it follows by gradients; ascending.
+/// The units that `peer` holds at every step under `place`: those of its
+/// stages, and those that it follows by gradients; ascending.
 [[nodiscard]] std::vector<std::uint32_t>
 units_of(const assignment& place, const peer_id& peer);
 
@@ -146,11 +147,11 @@ followed_units(const assignment& place, const peer_id& peer);
 /// All peers that run a stage or follow one, ascending.
 [[nodiscard]] std::vector<peer_id> participants(const assignment& place);
 
-/// 64-bit digest of an assignment; links and messages of a job carry it, so
-/// that nothing made under another assignment has effect.
+/// 64-bit digest of an assignment. Links and messages of a job carry it, so
+/// that nothing made under another assignment has an effect.
 [[nodiscard]] std::uint64_t digest(const assignment& a);
 
-/// "1f1b", "interleaved", "zero_bubble": as run files name them.
+/// "1f1b", "interleaved", "zero_bubble": the names in run files.
 [[nodiscard]] const char* to_text(schedule_kind k);
 
 } // namespace shoal::core

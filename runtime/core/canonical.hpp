@@ -1,12 +1,12 @@
-// runtime/core/canonical.hpp -- a struct as bytes that never vary.
+// runtime/core/canonical.hpp -- the canonical bytes of a struct.
 //
-// Every field in its order (fields.hpp); numbers as 8 bytes, little end first;
-// text and lists after their length; ids as they are. An optional id is whether
-// it is there, then the id or zeros; an optional enumerator is 0 or the number.
+// Every field in its order (fields.hpp); numbers as 8 bytes, little-endian;
+// texts and lists after their length; ids as they are. An optional id is a
+// flag, then the id or zeros; an optional enumerator is 0 or the number.
 //
-// Fields of an edition follow all those of the editions before, also those of a
-// struct within: what was added to a struct later stands at the end of its
-// bytes, where it can be left out.
+// Fields of an edition follow all those of earlier editions, also those of
+// nested structs: a field that was added to a struct later stands at the end of
+// the bytes, where it can be left out.
 //
 // Threads: plain data. Cost: one pass, one buffer.
 #pragma once
@@ -19,9 +19,9 @@ namespace shoal::core {
 
 class canonical_writer : public visitor {
 public:
-  /// Editions of which nothing is set.
+  /// What happens to editions in which no field is set.
   enum class unset {
-    left_out, ///< so that shoals keep the names that they were given before
+    left_out, ///< so that existing shoals keep their names
     written,
   };
 
@@ -37,10 +37,10 @@ public:
     append(id.data(), N);
   }
 
-  /// @returns what was appended
+  /// @returns the appended bytes
   std::vector<std::byte> take() && { return std::move(bytes_); }
 
-  // As a visitor of the fields of one struct:
+  // The visitor of the fields of one struct:
   template <class T, class Limit = any_value>
   void operator()(const char*, const T& x, Limit = {}) {
     if (current_ != 0 && is_set(x))
@@ -62,14 +62,14 @@ private:
     if constexpr (is_list<T> || std::same_as<T, std::string>)
       return !x.empty();
     else if constexpr (has_fields<T>)
-      return false; // its own fields say so
+      return false; // its fields decide that
     else
       return x != T{};
   }
   template <class T>
   void value(const T& x);
   void append(const void* data, std::size_t size);
-  /// Appends to `to` the editions of a struct that are to be there.
+  /// Appends to `to` the editions of a struct that have to be present.
   void finish(buffer& to) const;
 
   unset unset_;

@@ -1,4 +1,4 @@
-// runtime/core/errc.cpp -- the words for runtime::errc.
+// runtime/core/errc.cpp -- the texts for runtime::errc.
 #include "runtime/core/errc.hpp"
 
 namespace shoal::runtime {

@@ -1,4 +1,4 @@
-// runtime/core/errc.hpp -- how the runtime says that the world went wrong.
+// runtime/core/errc.hpp -- error codes of the runtime.
 #pragma once
 
 #include <system_error>
@@ -11,11 +11,11 @@ enum class errc {
   too_large,   ///< over a named limit
   unknown,     ///< a kind, enumerator or version that this binary lacks
   not_found,   ///< no such job, blob or upload
-  refused,     ///< the node says no; the text says why
+  refused,     ///< the node refuses; the text says why
   no_node,     ///< no node answers
   timed_out,   ///< no answer in time
   lost,        ///< the connection ended
-  no_quorum,   ///< too few of the last view's voters are here
+  no_quorum,   ///< too few of the last view's voters are reachable
   not_regular, ///< a FIFO, folder, device or socket where a file should be
 };
 

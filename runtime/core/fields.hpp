@@ -1,7 +1,7 @@
-// runtime/core/fields.hpp -- how a struct names its fields, once.
+// runtime/core/fields.hpp -- one description of the fields of each struct.
 //
 // Below each struct that peers agree on, send or store stands a function that
-// shows all its fields to a visitor, with what foreign bytes may put there:
+// shows all its fields to a visitor, with the limits for bytes from outside:
 //
 //   struct ballot {
 //     std::uint64_t round = 0;
@@ -12,15 +12,15 @@
 //     v("proposer", x.proposer);
 //   }
 //
-// x is a ballot or const: some visitors read, others fill in. What
-// follows from the list: canonical bytes and digests (canonical.hpp), the bound
-// of a size (view_size.hpp), Protobuf with every check (wire/reflect.hpp), and
-// the tests' random messages (tests/runtime/wire/random_fields.hpp).
+// x is a ballot or a const ballot: some visitors read, others fill in. From
+// this list follow canonical bytes and digests (canonical.hpp), the bound of a
+// size (view_size.hpp), Protobuf with every check (wire/reflect.hpp), and the
+// tests' random messages (tests/runtime/wire/random_fields.hpp).
 //
-// The names are those of the .proto file; a test holds the two together. The
-// order is that of canonical bytes, which shoals are named by: a new field goes
-// to the end, as an edition of its own where the struct has editions. All
-// fields are shown at each call, in one order.
+// The names are those of the .proto file; a test compares the two. The order is
+// that of canonical bytes, whose hashes name shoals: a new field goes to the
+// end, as an edition of its own where the struct has editions. All fields are
+// shown at each call, always in the same order.
 //
 // A visitor is a class, derived from `visitor`, with
 //
@@ -50,12 +50,12 @@ namespace shoal::core {
 template <class X, class T>
 concept of = std::same_as<std::remove_const_t<X>, T>;
 
-// Limits: what foreign bytes may put into a field. ----------------------------
+// Limits: what bytes from outside may put into a field. -----------------------
 
-/// Whatever its type holds.
+/// All values of the field's type.
 struct any_value {};
 
-/// A number; one above is errc::too_large, one below errc::corrupt.
+/// A number; one above is errc::too_large, one below is errc::corrupt.
 struct number_limit {
   std::int64_t min;
   std::uint64_t max;
@@ -67,12 +67,13 @@ constexpr number_limit within(std::int64_t min, std::uint64_t max) {
   return {min, max};
 }
 
-/// A text of at most so many bytes that may be shown (text/shown.hpp).
+/// A text with a limit in bytes that is safe to show (text/shown.hpp).
 struct text_limit {
   std::size_t bytes_max;
   bool has_lines = false; ///< line ends are kept
-  bool cleaned = false;   ///< the sender cuts it and takes out what may not be
-                          ///< shown: else it vouches for the text
+  bool cleaned = false;   ///< the sender shortens it and removes characters
+                          ///< that are unsafe to show; otherwise the sender
+                          ///< guarantees the text
 };
 constexpr text_limit text_of(std::size_t bytes_max) {
   return {bytes_max};
@@ -95,7 +96,7 @@ constexpr bytes_limit bytes_of(std::size_t bytes_max) {
   return {bytes_max};
 }
 
-/// A list of at most so many, each within `item`.
+/// A list with a limit of items, each within `item`.
 template <class Item>
 struct list_limit {
   std::size_t count_max;
@@ -106,7 +107,7 @@ constexpr list_limit<Item> list_of(std::size_t count_max, Item item = {}) {
   return {count_max, item};
 }
 
-/// An enumerator from 1 to `last`; another one is errc::unknown.
+/// An enumerator from 1 to `last`; any other is errc::unknown.
 template <class Enum>
 struct enum_limit {
   Enum last;
@@ -126,8 +127,8 @@ constexpr kind_limit<N> one_of(const std::array<const char*, N>& names) {
   return {names};
 }
 
-/// A field that may be missing, since messages or disks of other days lack it:
-/// then it stays as it is by default. A struct that is as by default is not
+/// A field that may be missing, because messages or files of older versions
+/// lack it: then it keeps its default. A struct that equals its default is not
 /// sent.
 template <class Limit>
 struct absent_limit {
@@ -138,29 +139,30 @@ constexpr absent_limit<Limit> or_absent(Limit present = {}) {
   return {present};
 }
 
-// Visitors. --------------------------------------------------------------------
+// Visitors.
+// --------------------------------------------------------------------
 
-/// Whether canonical bytes have the fields of an edition. Those of edition 0,
-/// which come first, they always have.
+/// Whether canonical bytes contain the fields of an edition. They always
+/// contain those of edition 0, which come first.
 enum class presence {
   if_set,          ///< if one of them is not zero or empty
   if_set_or_later, ///< or one of a later edition
 };
 
-/// What a visitor need not care about.
+/// Default answers, for visitors that do not care.
 struct visitor {
-  /// The fields from here on were added to a struct that shoals were named by
-  /// before. @pre the number is 1 more than that of the edition above; or, in
-  /// a struct that stands within another one, the edition of that other one
-  /// which has its fields
+  /// The fields from here on were added after shoals had been named by this
+  /// struct. @pre the number is 1 more than that of the edition above; or, in a
+  /// nested struct, the edition of the outer struct to which these fields
+  /// belong
   void edition(unsigned, presence) {}
-  /// A rule between fields, shown after them; `broken` says what it means to
-  /// break it. holds() is a bool.
+  /// A rule between fields, shown after them; `broken` describes the violation.
+  /// holds() is a bool.
   template <class Rule>
   void must(runtime::errc, const Rule&) {}
 };
 
-/// Whatever is named is ignored.
+/// Ignores everything that is shown to it.
 struct blind_visitor : visitor {
   template <class T, class Limit = any_value>
   void operator()(const char*, T&, Limit = {}) {}

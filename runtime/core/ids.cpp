@@ -1,4 +1,4 @@
-// runtime/core/ids.cpp -- how ids are shown and read.
+// runtime/core/ids.cpp -- ids as text and back.
 #include "runtime/core/ids.hpp"
 
 #include "runtime/core/text/hex.hpp"
@@ -33,7 +33,7 @@ bool from_hex(std::string_view text, std::span<std::uint8_t> out) noexcept {
 
 std::string job_text(job_id job) {
   std::array<std::uint8_t, sizeof job> bytes;
-  for (std::uint8_t& byte : bytes) { // the highest first
+  for (std::uint8_t& byte : bytes) { // the highest digits first
     byte = static_cast<std::uint8_t>(job >> (8 * (sizeof job - 1)));
     job <<= 8;
   }

@@ -1,4 +1,4 @@
-// runtime/core/ids.hpp -- the names that every layer of a shoal shares.
+// runtime/core/ids.hpp -- identifiers that every layer of a shoal shares.
 #pragma once
 
 #include "runtime/core/fields.hpp"
@@ -17,9 +17,9 @@ using peer_id = std::array<std::uint8_t, 32>;
 
 /// Grows by one with every agreed view; 0 means none.
 using epoch = std::uint64_t;
-/// The end of the numbers that are said, stored and read again, here and in
-/// the wire format. Far below the end of the type, so that sums of two do not
-/// overflow; a thousand views a second get there in 146 million years.
+/// Largest number that is sent, stored and read, here and in the wire format.
+/// Far below the maximum of the type, so that the sum of two does not overflow;
+/// at a thousand views a second it would take 146 million years.
 inline constexpr epoch epoch_max = epoch{1} << 62;
 
 /// Hash of a shoal's first view: two shoals never share one.
@@ -29,7 +29,7 @@ using shoal_id = std::array<std::uint8_t, 16>;
 using job_id = std::uint64_t;
 
 /// A member is a key and the epoch that admitted it: a process that lost its
-/// memory or its votes comes back as another member.
+/// memory or its votes returns as another member.
 struct member_id {
   peer_id peer{};
   epoch incarnation = 0;
@@ -46,14 +46,14 @@ using blob_digest = std::array<std::uint8_t, 32>;
 /// All simulated and real time in the core, since an arbitrary origin.
 using nanoseconds = std::int64_t;
 
-/// The 16 hexadecimal digits of a job: in text, JSON and names of files. (As a
-/// JSON number it would lose digits in other programs.)
+/// The 16 hexadecimal digits of a job: in text, JSON and file names. (As a JSON
+/// number it would lose digits in other programs.)
 std::string job_text(job_id job);
 
-/// The first eight hexadecimal digits, as people see ids.
+/// The first eight hexadecimal digits: the form in which users see ids.
 std::string short_name(const peer_id& id);
 
-/// All digits, two for a byte.
+/// All digits, two per byte.
 template <std::size_t N>
 std::string to_hex(const std::array<std::uint8_t, N>& bytes) {
   static constexpr char digits[] = "0123456789abcdef";

@@ -1,4 +1,4 @@
-// runtime/core/median.hpp -- the middle of some values.
+// runtime/core/median.hpp -- the median of some values.
 #pragma once
 
 #include <algorithm>
@@ -7,8 +7,8 @@
 
 namespace shoal::core {
 
-/// The value in the middle of a copy of `values` once sorted, the higher of two
-/// in the middle; a value-initialised one if there are none.
+/// The middle value of a sorted copy of `values`, the higher of two in the
+/// middle; a value-initialised one if there are none.
 template <class Container>
 typename Container::value_type median(Container values) {
   if (std::empty(values))

@@ -1,7 +1,8 @@
-// runtime/core/result.hpp -- a value, or the sentence that says why not.
+// runtime/core/result.hpp -- a value, or a sentence that says why there is
+// none.
 //
-// Model directories, data and run files come from people and other machines,
-// so their faults are values, and the sentence names file, key or tensor.
+// Model directories, data and run files come from users and other machines, so
+// their faults are values, and the sentence names file, key or tensor.
 #pragma once
 
 #include "runtime/core/assert.hpp"
@@ -12,7 +13,7 @@
 
 namespace shoal::model {
 
-/// Why something could not be done, as one line for people.
+/// The reason why an operation failed, as one line of text.
 struct failure {
   std::string message;
 };

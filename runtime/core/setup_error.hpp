@@ -1,4 +1,4 @@
-// runtime/core/setup_error.hpp -- what a process cannot begin with.
+// runtime/core/setup_error.hpp -- an error that keeps a process from starting.
 //
 // Thrown while a node or a client is set up, never later. The text is one line
 // that says what happened, to which thing, and what to do.
@@ -8,14 +8,14 @@
 
 namespace shoal::runtime {
 
-/// Cannot be set up: a key file, a data directory, an address.
+/// A resource cannot be set up: a key file, a data directory, an address.
 class setup_error : public std::runtime_error {
 public:
   using std::runtime_error::runtime_error;
 };
 
-/// What the user has asked for is wrong in itself: a flag's value, or flags that
-/// exclude each other. The rest of setup_error is what the world refuses.
+/// The user's input is wrong in itself: a flag's value, or flags that exclude
+/// each other. Any other setup_error comes from the environment.
 class usage_error : public setup_error {
 public:
   using setup_error::setup_error;

@@ -1,9 +1,9 @@
 // runtime/core/view.hpp -- the one small thing that all peers agree on.
 //
-// View = epoch, members with what was measured of them, jobs, and each job's
+// View = epoch, members with the measurements of them, jobs, and each job's
 // assignment in the view before. Views of one shoal form a single chain; two
-// peers never act on different views of one epoch. make_plan (planning/plan.hpp) turns
-// a view into what runs where.
+// peers never act on different views of one epoch. make_plan
+// (planning/plan.hpp) turns a view into what runs where.
 //
 // Invariants
 // V-1: members are sorted by peer id and each peer occurs once.
@@ -11,8 +11,8 @@
 // V-3: an assignment names only members of the view that it was made from.
 // V-4: cuts are sorted, each occurs once, and both ends are members.
 //
-// Below each struct stand its fields as messages and canonical bytes have them
-// (fields.hpp).
+// Below each struct stand its fields as messages and canonical bytes contain
+// them (fields.hpp).
 //
 // Threads: plain data.
 #pragma once
@@ -28,20 +28,21 @@
 
 namespace shoal::core {
 
-/// What a peer can do, measured at start and quantised, so that noise does
-/// not make new views.
+/// The abilities of a peer, measured at start and quantised, so that noise does
+/// not cause new views.
 struct device_profile {
   std::string kind = "cpu";            ///< "cpu" now; later "cuda"
-  std::string name;                    ///< for people: the processor's name
-  std::uint32_t threads = 1;           ///< that the peer may use
+  std::string name;                    ///< the processor's name, for display
+  std::uint32_t threads = 1;           ///< usable by the peer
   std::uint64_t mflops = 0;            ///< measured fp32 matrix speed, MFLOP/s
-  std::uint64_t memory_bytes = 0;      ///< that jobs may use
-  std::uint32_t host_threads = 0;      ///< cores of its host; 0: not known
-  std::uint64_t stream_mbps = 0;       ///< measured, of its memory, MB/s; 0: no
-  std::uint64_t host_memory_bytes = 0; ///< of its host or container, in all;
-                                       ///< 0: not known
-  /// Nobody chose memory_bytes: peers of one host that say so have it once,
-  /// for all of them (planning/host_memory.hpp).
+  std::uint64_t memory_bytes = 0;      ///< usable by jobs
+  std::uint32_t host_threads = 0;      ///< cores of its host; 0: unknown
+  std::uint64_t stream_mbps = 0;       ///< memory bandwidth, measured, MB/s; 0:
+                                       ///< none
+  std::uint64_t host_memory_bytes = 0; ///< total of its host or container; 0:
+                                       ///< unknown
+  /// No user chose memory_bytes: peers of one host with this flag have that
+  /// amount only once, for all of them (planning/host_memory.hpp).
   bool memory_is_share = false;
   friend bool
   operator==(const device_profile&, const device_profile&) = default;
@@ -62,8 +63,9 @@ void fields(auto& v, of<device_profile> auto& x) {
   v("memory_is_share", x.memory_is_share);
 }
 
-/// A network that a member is in, as measured at its end and quantised. What
-/// two members reach between them is the worse end of the best common one.
+/// A network that a member is in, as measured at its end and quantised. The
+/// speed between two members is that of the worse end of their best common
+/// network.
 struct network_profile {
   std::string name; ///< equal where members reach each other; "host": within
   nanoseconds latency = 0; ///< one way, of a small message
@@ -76,30 +78,32 @@ void fields(auto& v, of<network_profile> auto& x) {
   v("latency", x.latency, at_most(limits::latency_max));
   v("bytes_per_s", x.bytes_per_s, at_most(limits::bytes_max));
 }
-/// A member lists so many at most.
+/// Limit of the networks that a member lists.
 inline constexpr std::size_t networks_max = 4;
-/// And so many roles: more than plug-ins of one node have, few enough that a
-/// view of many members stays small.
+/// Limit of its roles: more than the plug-ins of one node have, few enough that
+/// a view of many members stays small.
 inline constexpr std::size_t member_roles_max = 32;
 
 enum class member_state : std::uint8_t {
   active = 1,
   leaving = 2, ///< gets no work, still holds state until others have it
-  joining = 3, ///< admitted but not heard in the shoal yet: no vote, no work
+  joining = 3, ///< admitted, not in contact yet: no vote, no work
 };
 
 struct member {
   member_id id;
-  std::string name;                   ///< for people
+  std::string name;                   ///< for display
   std::vector<std::string> addresses; ///< "host:port" for tls
   std::string host; ///< boot id: peers that share cores and memory
   device_profile device;
   std::vector<network_profile> networks; ///< empty: not measured
-  std::uint64_t instance = 0;            ///< which start of the process this is
-  bool voter = true;                     ///< unless joining
+  std::uint64_t instance = 0;            ///< identifies one start of the
+                                         ///< process
+  bool voter = true;                     ///< false only while joining
   bool witness = false;                  ///< votes, gets no work
   member_state state = member_state::active;
-  std::vector<std::string> roles; ///< that run files may place here, by name
+  std::vector<std::string> roles; ///< names of roles that run files may place
+                                  ///< here
   friend bool operator==(const member&, const member&) = default;
 };
 void fields(auto& v, of<member> auto& x) {
@@ -113,9 +117,9 @@ void fields(auto& v, of<member> auto& x) {
   v("voter", x.voter);
   v("witness", x.witness);
   v("state", x.state, up_to(member_state::joining));
-  v.edition(1, presence::if_set); // what was measured, of the device too
+  v.edition(1, presence::if_set); // measurements, also of the device
   v("networks", x.networks, list_of(networks_max));
-  v.edition(2, presence::if_set); // only of the device
+  v.edition(2, presence::if_set); // only for the device
   v.edition(3, presence::if_set);
   v("roles", x.roles,
     list_of(member_roles_max, text_of(limits::role_name_bytes_max)));
@@ -131,13 +135,13 @@ enum class job_state : std::uint8_t {
 inline constexpr std::int32_t priority_min = -100;
 inline constexpr std::int32_t priority_max = 100;
 
-/// One line for people, with a path or two.
+/// One line of text, with a path or two.
 inline constexpr std::size_t job_cause_bytes_max = 512;
-/// "user@host": user names have 32 bytes at most on Linux, host names 64.
+/// "user@host": on Linux user names have at most 32 bytes, host names 64.
 inline constexpr std::size_t job_user_bytes_max = 97;
 
-/// A job as agreed: small, complete, immutable but for its state. What is
-/// large (text, tokens, weights) is in the store under its digest.
+/// A job as agreed: small, complete, immutable except for its state. Its large
+/// data (text, tokens, weights) is in the store under its digest.
 struct job_entry {
   job_id id = 0;
   std::string name;
@@ -145,42 +149,45 @@ struct job_entry {
   std::string run_json; ///< the resolved run file, as JSON; <= 64 KiB
   blob_digest data{};   ///< the training and validation corpus
   std::uint64_t data_bytes = 0;
-  blob_digest origin{}; ///< weights or checkpoint to start from; zero: seed
+  blob_digest origin{}; ///< initial weights or checkpoint; zero: random from
+                        ///< the seed
   std::uint64_t origin_bytes = 0;
-  std::uint64_t origin_step = 0;       ///< steps that the origin has behind it
+  std::uint64_t origin_step = 0;       ///< the step of the origin
   std::uint32_t blocks = 0;            ///< of the model
   std::uint32_t microbatches = 0;      ///< in one step
   std::uint64_t block_flops = 0;       ///< forward + backward, one microbatch
-  std::uint64_t head_flops = 0;        ///< last stage's extra
+  std::uint64_t head_flops = 0;        ///< additional, for the last stage
   std::uint64_t block_state_bytes = 0; ///< parameters, gradients, optimizer
   std::uint64_t embed_state_bytes = 0;
   std::uint64_t head_state_bytes = 0;
   std::uint64_t activation_bytes = 0;     ///< kept per block and microbatch
   std::uint64_t boundary_bytes = 0;       ///< from stage to stage, microbatch
-  std::uint64_t block_traffic_bytes = 0;  ///< of memory, beside the products
-  std::uint64_t head_traffic_bytes = 0;   ///< the same of the head
+  std::uint64_t block_traffic_bytes = 0;  ///< of memory, besides that of matrix
+                                          ///< products
+  std::uint64_t head_traffic_bytes = 0;   ///< the same for the head
   std::int32_t want_replicas = -1;        ///< -1: choose
   std::int32_t want_stages = -1;          ///< -1: choose
   std::vector<std::uint32_t> want_blocks; ///< blocks per stage; empty: choose
   std::optional<schedule_kind> want_schedule; ///< nothing: choose
   std::int32_t want_virtual = -1;    ///< runs of blocks on a peer; -1: choose
-  std::uint32_t want_copies = 0;     ///< of each unit's state, beside the first
+  std::uint32_t want_copies = 0;     ///< of each unit's state, besides the
+                                     ///< first
   std::uint32_t want_copy_every = 0; ///< steps; 0: choose
   peer_id submitter{};
-  std::uint64_t done_step = 0; ///< committed steps when it ended
+  std::uint64_t done_step = 0; ///< committed steps at its end
   epoch changed = 0; ///< the view that submitted it or last set its state
   /// Jobs of higher priority are planned first and take what they need, also
   /// from jobs that run; 0 is usual. Within priority_min .. priority_max.
   std::int32_t priority = 0;
-  /// The assignment made in this view did not move: it gets another number.
+  /// The assignment made in this view made no progress: it gets another number.
   epoch retried = 0;
-  epoch arrived = 0; ///< all that arrives under the assignment since then is
-                     ///< where it should be
-  std::string cause; ///< why it failed, of job_cause_bytes_max at most
-  /// When it was submitted: Unix time by the submitting node's clock; 0: not
-  /// known.
+  epoch arrived = 0; ///< the epoch of the assignment whose arriving units are
+                     ///< all in place
+  std::string cause; ///< why it failed, at most job_cause_bytes_max
+  /// When it was submitted: Unix time by the submitting node's clock; 0:
+  /// unknown.
   std::int64_t submitted_ms = 0;
-  std::string user; ///< "user@host" of the submitting command, for people
+  std::string user; ///< "user@host" of the submitting command, for display
   friend bool operator==(const job_entry&, const job_entry&) = default;
 };
 void fields(auto& v, of<job_entry> auto& x) {
@@ -226,8 +233,8 @@ void fields(auto& v, of<job_entry> auto& x) {
   v("user", x.user, text_of(job_user_bytes_max));
 }
 
-/// Two members that can not reach each other, though a quorum reaches both:
-/// nothing may be planned that needs a link between them.
+/// Two members that cannot reach each other, though a quorum reaches both: no
+/// plan may need a link between them.
 struct cut_pair {
   member_id low; ///< the lower peer id
   member_id high;
@@ -238,16 +245,16 @@ void fields(auto& v, of<cut_pair> auto& x) {
   v("high", x.high);
 }
 
-/// The secret that all peers share, and the hash by which a view names one.
+/// The secret that all peers share, and the hash by which a view identifies it.
 using cluster_key = std::array<std::uint8_t, 32>;
 using key_digest = std::array<std::uint8_t, 32>;
 
-/// A token that was handed out: whoever proves its key first may have the
-/// cluster key, once.
+/// A token that was handed out: the first peer that proves possession of its
+/// key may have the cluster key, once.
 struct invitation {
   cluster_key key{};          ///< of the token, not of the cluster
   std::int64_t expires_s = 0; ///< Unix time
-  peer_id used_by{};          ///< zero: nobody yet
+  peer_id used_by{};          ///< zero: not used yet
   friend bool operator==(const invitation&, const invitation&) = default;
 };
 void fields(auto& v, of<invitation> auto& x) {
@@ -256,12 +263,12 @@ void fields(auto& v, of<invitation> auto& x) {
   v("used_by", x.used_by);
 }
 
-/// A peer that was expelled because a job did not move for its sake, though it
-/// answered. It comes back after a pause, which grows with `times`.
+/// A peer that was expelled because it stalled a job although it answered. It
+/// returns after a pause that grows with `times`.
 struct stalled_peer {
   peer_id peer{};
-  std::uint32_t times = 0; ///< one soon after the other
-  epoch since = 0;         ///< the view that has expelled it last
+  std::uint32_t times = 0; ///< in quick succession
+  epoch since = 0;         ///< the view that expelled it last
   friend bool operator==(const stalled_peer&, const stalled_peer&) = default;
 };
 void fields(auto& v, of<stalled_peer> auto& x) {
@@ -270,11 +277,11 @@ void fields(auto& v, of<stalled_peer> auto& x) {
   v("since", x.since, at_most(epoch_max));
 }
 
-/// A shoal that was without a quorum when `recover --force` made another one,
-/// which goes on with its jobs.
+/// A shoal that had no quorum when `recover --force` created another one, which
+/// goes on with its jobs.
 struct superseded_shoal {
   shoal_id shoal{};
-  epoch number = 0; ///< its last view, as the peer knew it that was forced
+  epoch number = 0; ///< its last view, as known to the peer that was forced
   friend bool
   operator==(const superseded_shoal&, const superseded_shoal&) = default;
 };
@@ -289,28 +296,28 @@ struct view {
   std::string cluster;
   std::vector<member> members;
   std::vector<job_entry> jobs;
-  std::vector<assignment> previous; ///< assignments of the view before
+  std::vector<assignment> previous; ///< assignments of the previous view
   std::uint32_t planner_version = 1;
   /// Set in a shoal's last view: its members join this shoal instead.
   std::optional<shoal_id> dissolved_into;
-  std::vector<std::string> dissolved_addresses; ///< where to find it
+  std::vector<std::string> dissolved_addresses; ///< addresses of that shoal
   std::vector<cut_pair> cuts;
-  /// The cluster key in use; zero: the one that the peers were started with.
+  /// The cluster key in use; zero: the one with which the peers were started.
   core::key_digest key{};
   std::vector<peer_id> revoked; ///< never admitted again; newest last
   /// Former members, newest last: they may come back with a replaced key.
   std::vector<peer_id> lapsed;
   std::vector<invitation> invites;   ///< oldest first
-  std::vector<stalled_peer> stalled; ///< members or not; the latest last
-  /// Whose peers join this shoal when they return; the latest last.
+  std::vector<stalled_peer> stalled; ///< members or not; latest last
+  /// Shoals whose peers join this one when they return; latest last.
   std::vector<superseded_shoal> superseded;
-  /// Jobs that have ended and are not listed any more, newest last: what still
-  /// wishes to submit one of them is late.
+  /// Jobs that have ended and are no longer listed, newest last: a late
+  /// submission of one of them is ignored.
   std::vector<job_id> removed;
   friend bool operator==(const view&, const view&) = default;
 };
 
-/// Whether V-1, V-2 and V-4 hold of it.
+/// Whether V-1, V-2 and V-4 hold.
 bool is_in_order(const view& v);
 
 void fields(auto& v, of<view> auto& x) {
@@ -344,7 +351,7 @@ void fields(auto& v, of<view> auto& x) {
 const member* find_member(const view& v, const peer_id& id);
 const job_entry* find_job(const view& v, job_id id);
 
-/// Whether the view lists these two, in any order, as cut from each other.
+/// Whether the view lists these two, in either order, as cut from each other.
 bool is_cut(const view& v, const peer_id& a, const peer_id& b);
 bool is_revoked(const view& v, const peer_id& id);
 

@@ -1,4 +1,4 @@
-// runtime/core/view_changes.cpp -- two views side by side.
+// runtime/core/view_changes.cpp -- compares two views.
 #include "runtime/core/view_changes.hpp"
 
 #include "runtime/core/text/amounts.hpp"
@@ -14,7 +14,8 @@ namespace {
 
 using clauses = std::vector<std::string>;
 
-/// Digits of a shoal's id in a line: enough to tell those of one network apart.
+/// Digits of a shoal's id in a line: enough to distinguish those of one
+/// network.
 constexpr std::size_t id_digits = 8;
 
 std::string name_of(const member& m) {
@@ -39,7 +40,7 @@ std::uint64_t best_rate(const member& m) {
   return best;
 }
 
-/// What was measured or chosen of one member.
+/// Changes of what was measured or configured of one member.
 void add_measures(const member& was, const member& is, clauses& out) {
   const std::string name = name_of(is);
   const device_profile& a = was.device;
@@ -113,7 +114,7 @@ void add_cuts(const view& before, const view& now, clauses& out) {
                     + " reach each other again");
 }
 
-/// Only what is not the submission or end of `own`.
+/// Changes of jobs, without the submission and end of `own`.
 void add_jobs(const view& before, const view& now, job_id own, clauses& out) {
   for (const job_entry& is : now.jobs) {
     const job_entry* was = find_job(before, is.id);

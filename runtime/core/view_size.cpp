@@ -1,4 +1,4 @@
-// runtime/core/view_size.cpp -- sums of fields and their tags.
+// runtime/core/view_size.cpp -- adds up the sizes of fields and their tags.
 #include "runtime/core/view_size.hpp"
 
 #include <algorithm>
@@ -7,12 +7,12 @@ namespace shoal::core {
 
 namespace {
 
-// A field is a tag of at most two bytes and a value: a number of at most ten,
-// or a length of at most four and so many bytes.
+// A field is a tag of at most two bytes and a value: a number of at most ten
+// bytes, or a length of at most four bytes and its content.
 constexpr std::size_t number = 12;
 constexpr std::size_t framed = 6;
 
-/// Adds up what each field takes.
+/// Adds up the sizes of fields.
 class field_sizes : public visitor {
 public:
   std::size_t sum = 0;
@@ -39,7 +39,7 @@ private:
       return framed + within.sum;
     } else {
       static_assert(is_list<T>);
-      // Numbers are in one frame.
+      // All numbers of a list share one frame.
       std::size_t all = is_number<typename T::value_type> ? framed : 0;
       for (const auto& item : x)
         all += size(item);
@@ -58,7 +58,7 @@ std::size_t size_of(const T& x) {
 } // namespace
 
 std::size_t bytes_bound(const member& m) {
-  // Room for the networks that it will have measured.
+  // Room for the networks that it will measure.
   constexpr std::size_t name_usual = 16;
   constexpr std::size_t usual =
     networks_max * (framed + name_usual + 2 * number);
@@ -67,7 +67,7 @@ std::size_t bytes_bound(const member& m) {
 }
 
 std::size_t bytes_bound(const job_entry& j) {
-  // Room for the cause that it may fail of, and for one number.
+  // Room for the cause of a failure, and for one number.
   return size_of(j) - j.cause.size() + number
          + std::max(job_cause_bytes_max, j.cause.size());
 }
@@ -77,8 +77,8 @@ std::size_t bytes_bound(const assignment& a) {
 }
 
 static std::size_t without_previous(const view& v) {
-  // All but what has a bound of its own, and the frames around all and around
-  // `removed`.
+  // All but the parts with a bound of their own, and the frames around the
+  // whole and around `removed`.
   std::size_t sum = size_of(v) - size_of(v.members) - size_of(v.jobs)
                     - size_of(v.previous) - 2 * framed;
   for (const member& m : v.members)

@@ -1,4 +1,4 @@
-// runtime/core/watch.hpp -- how work that may take long tells how far it is.
+// runtime/core/watch.hpp -- progress reports of long operations.
 #pragma once
 
 #include "runtime/core/result.hpp"
@@ -9,8 +9,9 @@
 
 namespace shoal::model {
 
-/// Called again and again with what is done ("reading text"), how much of it,
-/// and of how much (0: not known). @returns false if it is to be given up
+/// Called repeatedly with the current activity ("reading text"), the amount
+/// done, and the total amount (0: unknown).
+/// @returns false to cancel the operation
 using watch = std::function<bool(std::string_view what, std::uint64_t done,
                                  std::uint64_t all)>;
 

@@ -1,4 +1,5 @@
-// runtime/core/measure/address_watch.cpp -- ripens what appears and what vanishes.
+// runtime/core/measure/address_watch.cpp -- delays for appearing and vanishing
+// addresses.
 #include "runtime/core/measure/address_watch.hpp"
 
 #include <algorithm>
@@ -30,7 +31,7 @@ void address_watch::observe(nanoseconds now,
     entries_, [](const auto& i) { return !i.second.there && !i.second.told; });
 }
 
-/// Whether something that is told is there.
+/// Whether some published address is present.
 bool address_watch::may_vanish() const {
   return std::ranges::any_of(
     entries_, [](const auto& i) { return i.second.there && i.second.told; });

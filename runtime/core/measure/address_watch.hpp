@@ -1,16 +1,18 @@
-// runtime/core/measure/address_watch.hpp -- when a node's addresses are worth a view.
+// runtime/core/measure/address_watch.hpp -- when new addresses of a node are
+// worth a view.
 //
-// Others dial a member at the addresses that the view says, so these follow
-// what the machine has; an interface that comes and goes must not make a view
-// each time. An address is told when it has been there for appear_after, and
-// taken back when it has been gone for vanish_after: one too many costs others
-// a dial that fails. What was told last is never taken back while there is
-// nothing else: it may return, and "nowhere" helps nobody.
+// Others dial a member at the addresses in the view, so these follow the
+// addresses of the machine; but an interface that comes and goes must not cause
+// a view each time. An address is published ("told") when it has been present
+// for appear_after, and withdrawn when it has been absent for vanish_after: an
+// address too many costs others a dial that fails. The last published addresses
+// are never withdrawn while there is no other: they may return, and "nowhere"
+// helps nobody.
 //
-//   absent --seen--> new --appear_after--> told --unseen--> gone
-//      `<--unseen--'                        `<--seen--'  `--vanish_after--> absent
+//   absent --seen--> new --appear_after--> told --unseen--> gone --> absent
+//      `<--unseen--'                        `<--seen---------'  vanish_after
 //
-// Threads: none of its own. Cost: O(addresses) an observation.
+// Threads: none of its own. Cost: O(addresses) per observation.
 #pragma once
 
 #include "runtime/core/ids.hpp"
@@ -26,27 +28,27 @@ class address_watch {
 public:
   static constexpr nanoseconds appear_after = 1'000'000'000;
   static constexpr nanoseconds vanish_after = 10'000'000'000;
-  /// Addresses looked at; more are passed over.
+  /// Limit of addresses in an observation; more are ignored.
   static constexpr std::size_t addresses_max = 256;
 
-  /// @param told what the shoal knows, from the start
+  /// @param told the addresses that the shoal knows at the start
   explicit address_watch(std::vector<std::string> told);
 
-  /// What the machine has now, best first.
+  /// The machine's present addresses, best first.
   void observe(nanoseconds now, const std::vector<std::string>& there);
 
-  /// What to tell the shoal, if that is new: those that are there in their
+  /// The addresses to publish, if they have changed: the present ones in their
   /// order, then those that may return.
   std::optional<std::vector<std::string>> take(nanoseconds now);
 
-  /// When take() may have something, if nothing else is observed; or never.
+  /// When take() may return something if nothing else is observed; or never.
   std::optional<nanoseconds> due() const;
 
 private:
   struct entry {
     bool told = false;
     bool there = false;
-    nanoseconds since = 0; ///< that `there` is as it is
+    nanoseconds since = 0; ///< time since which `there` is unchanged
   };
   bool may_vanish() const;
 

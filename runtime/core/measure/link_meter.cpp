@@ -49,7 +49,7 @@ std::int64_t link_meter::age_ns(std::int64_t now_ns) const noexcept {
 void link_meter::close_window(std::int64_t now_ns) {
   if (window_bytes_ >= window_bytes_min) {
     measured_ns_ = now_ns;
-    // In microseconds, so that 16 TB at a time fit.
+    // In microseconds, so that 16 TB fit.
     const auto us =
       std::max<std::int64_t>((now_ns - window_since_ns_) / 1000, 1);
     rates_[next_rate_++ % windows_kept] =

@@ -1,8 +1,9 @@
-// runtime/core/measure/profile_watch.cpp -- when a measured profile is worth a view.
+// runtime/core/measure/profile_watch.cpp -- when a measured profile is worth a
+// view.
 #include "runtime/core/measure/profile_watch.hpp"
 
 #include "runtime/core/median.hpp"
-#include "runtime/core/planning/cost.hpp" // what is assumed, muldiv
+#include "runtime/core/planning/cost.hpp" // assumed values, muldiv
 #include "runtime/core/text/amounts.hpp"
 
 #include <algorithm>
@@ -13,7 +14,7 @@ namespace shoal::core {
 
 namespace {
 
-/// "1.5 times": how far the first is from the second, for people.
+/// "1.5 times": the ratio of the two values, as text.
 std::string times(std::uint64_t a, std::uint64_t b) {
   const std::uint64_t tenths =
     muldiv(std::max(a, b), 10, std::max<std::uint64_t>(std::min(a, b), 1));

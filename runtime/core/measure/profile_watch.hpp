@@ -1,28 +1,30 @@
-// runtime/core/measure/profile_watch.hpp -- when what was measured is worth a view.
+// runtime/core/measure/profile_watch.hpp -- when what was measured is worth a
+// view.
 //
-// A profile in the view is what plans are made from, so it follows what really
-// happens: how long the device works on a job's steps, and what links carry.
-// A new profile may mean a new plan, and noise must not: a figure is replaced
-// when it has been off by its factor, to the same side, in streak_needed
-// observations one after another and for long enough, by the median of the
-// latest, rounded to eighths of a power of two; and the device's not twice
-// within `rest`, nor those of links. A device that is off by much (a straggler)
-// is replaced soon, within ten steps that take 0.1 s or more; by less, only what
-// lasts is worth the move of state.
+// Plans are made from the profile in the view, so it follows what is measured
+// in operation: how long the device works on a job's steps, and the throughput
+// of links. A new profile may mean a new plan, and noise must not cause one. So
+// a value is replaced only when it has been off by its factor, in the same
+// direction, in streak_needed observations in a row and for long enough. The
+// new value is the median of the latest, rounded to eighths of a power of two;
+// neither the device's value nor those of links are replaced twice within
+// `rest`. If a device is off by much (a straggler), its value is replaced soon,
+// within ten steps that take 0.1 s or more; if it is off by less, only a
+// lasting difference is worth moving state.
 //
-//   steady  --off--> streak of 1, 2, ... --long enough--> new figure, steady
+//   steady  --off--> streak of 1, 2, ... --long enough--> new value, steady
 //              `--within the factor, or off to the other side--> steady
 //
 // Speed of a device: a step that the plan expects to take E and that took T
-// shows E / T of the speed in the profile. How far the plan's arithmetic is
-// from this machine's is the same for all steps of a job, hence the first
-// steps of a job (streak_needed) say what its later ones are compared with: the
-// second fastest of them, as a start may be slow and nothing is fast by chance.
-// The steps after a change of the plan (settling_steps) say nothing: memory is
-// touched for the first time, and text and state are on their way.
+// shows E / T of the speed in the profile. The error of the plan's arithmetic
+// on this machine is the same for all steps of a job. Hence later steps of a
+// job are compared with its first ones (streak_needed): with the second fastest
+// of them, as a start may be slow and no step is fast by chance. Steps right
+// after a change of the plan (settling_steps) do not count: memory is touched
+// for the first time, and text and state are in transit.
 //
 // Units:   nanoseconds, bytes; integers only. Threads: none of its own.
-// Cost:    a few integer operations an observation.
+// Cost:    a few integer operations per observation.
 #pragma once
 
 #include "runtime/core/view.hpp"
@@ -35,17 +37,17 @@
 
 namespace shoal::core {
 
-/// One figure with its streak.
+/// One value with its streak.
 class steady_figure {
 public:
   static constexpr std::size_t streak_needed = 6;
 
-  /// Observations are few if they are so far apart, on the mean.
+  /// If the mean distance of observations is larger, they count as few.
   static constexpr nanoseconds far_apart = 100'000'000;
 
   /// @param off_permille 2000: off if less than half or more than twice
   /// @param streak_time how long it must be off
-  /// @param few_time likewise, where observations are few; 0: as streak_time
+  /// @param few_time the same, if observations are few; 0: as streak_time
   steady_figure(std::uint64_t value, std::uint32_t off_permille,
                 nanoseconds streak_time, nanoseconds few_time = 0)
     : value_(value), off_permille_(off_permille), streak_time_(streak_time),
@@ -53,7 +55,7 @@ public:
 
   std::uint64_t value() const noexcept { return value_; }
   void set(std::uint64_t value) noexcept;
-  /// @returns what should replace value(); set() does
+  /// @returns the value that should replace value(); set() replaces it
   std::optional<std::uint64_t> observe(nanoseconds now, std::uint64_t measured);
 
 private:
@@ -62,7 +64,7 @@ private:
   nanoseconds streak_time_, few_time_;
   bool above_ = false;
   std::size_t streak_ = 0;
-  nanoseconds since_ = 0; ///< of the streak
+  nanoseconds since_ = 0; ///< begin of the streak
   std::array<std::uint64_t, streak_needed> seen_{};
 };
 
@@ -71,18 +73,18 @@ private:
 
 class profile_watch {
 public:
-  /// A step's speed is worth a view when it is off by so much for so long, or
-  /// by so much more for less; and links'.
+  /// A step's speed is worth a view when it is off by this factor for this
+  /// time, or by a larger factor for a shorter time; likewise that of links.
   static constexpr std::uint32_t speed_off_permille = 1500;
   static constexpr nanoseconds speed_off_for = 30'000'000'000;
   static constexpr std::uint32_t straggler_off_permille = 3000;
   static constexpr nanoseconds straggler_off_for = 2'000'000'000;
-  /// Of steps that take 0.25 s now, 2 s are nine: too many, with the one that
-  /// has become slow half way and those until a view has changed.
+  /// If a step took 0.25 s, 2 s would be nine steps: too many, counting the one
+  /// during which the device became slow and those until the view changes.
   static constexpr nanoseconds straggler_few_for = 800'000'000;
   static constexpr std::uint32_t rate_off_permille = 2000;
   static constexpr std::uint32_t latency_off_permille = 4000;
-  /// What links carry follows what else a machine does; plans need not.
+  /// The speed of links varies with other work of the machine; plans need not.
   static constexpr nanoseconds links_off_for = 30'000'000'000;
   static constexpr nanoseconds rest = 10'000'000'000;
   /// Jobs remembered; the oldest is forgotten.
@@ -90,24 +92,24 @@ public:
 
   explicit profile_watch(const device_profile& measured_at_start);
 
-  /// A job's first steps under another assignment are no observations.
+  /// A job's first steps under another assignment are not observed.
   static constexpr std::size_t settling_steps = 3;
 
   /// A job has another assignment.
   void placed(job_id job);
-  /// A step of a job took the device `took` where `expected` was expected
-  /// with `believed` MFLOP/s. Zeros are no observation.
+  /// A step of a job took the device `took` where `expected` was expected with
+  /// `believed` MFLOP/s. With a zero it is no observation.
   void step(nanoseconds now, job_id job, nanoseconds expected, nanoseconds took,
             std::uint64_t believed);
-  /// What links of one kind show at this end; 0: not known.
+  /// Measurement of links of one kind at this end; 0: unknown.
   void network(nanoseconds now, const std::string& name, nanoseconds latency,
                std::uint64_t bytes_per_s);
 
-  /// A profile that should replace the one in force, if there is any.
+  /// A profile that should replace the current one, if there is any.
   struct proposal {
     device_profile device;
     std::vector<network_profile> networks;
-    std::string why; ///< for people
+    std::string why; ///< as text for users
   };
   std::optional<proposal> take(nanoseconds now);
 
@@ -120,12 +122,12 @@ private:
       first{}; ///< permille
     std::size_t seen = 0;
     std::uint64_t usual = 0;  ///< of `first`: took / expected
-    std::size_t settling = 0; ///< steps that do not count yet
+    std::size_t settling = 0; ///< steps still to be ignored
   };
   struct link_kind {
     steady_figure latency;
     steady_figure rate;
-    bool measured = false; ///< else as the plan assumes
+    bool measured = false; ///< false: the value is the plan's assumption
   };
 
   device_profile device_;

@@ -13,13 +13,15 @@
 namespace shoal::core {
 namespace {
 
-/// What interleaved stages keep when peer i of P first runs 2 (P - i - 1)
-/// forwards and those of all its stages but the last for P microbatches, and
-/// then alternates: the most at one time, for its stage number `chunk` of v.
+/// The largest number of microbatches that interleaved stages keep at one time,
+/// for stage number `chunk` of v of a peer: peer i of P first runs 2 (P - i -
+/// 1) forwards and those of all its stages but the last for P microbatches, and
+/// then alternates.
 std::uint32_t interleaved_kept(std::uint32_t peer, std::uint32_t peers,
                                std::uint32_t chunk, std::uint32_t chunks) {
   const std::uint32_t ahead = 2 * (peers - peer - 1) + (chunks - 1) * peers + 1;
-  // Of n items in groups of P, stage by stage, so many are of one stage.
+  // Of n items in groups of P, stage by stage, the number that belong to one
+  // stage.
   auto of_chunk = [&](std::uint32_t n, std::uint32_t c) {
     const std::uint32_t round = peers * chunks;
     const std::uint32_t rest = n % round;
@@ -63,7 +65,8 @@ pipeline make_pipeline(schedule_kind kind, const replica_place& replica) {
 
 namespace {
 
-/// Stages of the model dealt out to the peers in turn, more than one for each.
+/// Whether the model's stages are dealt out to the peers in turn, more than one
+/// to each.
 bool is_dealt_out(const pipeline& p) {
   if (p.peers == 0 || p.stages() <= p.peers || p.stages() % p.peers != 0)
     return false;
@@ -73,7 +76,7 @@ bool is_dealt_out(const pipeline& p) {
   return true;
 }
 
-/// Forwards that a stage is ahead of its input gradients by 1F1B.
+/// Number of forwards by which 1F1B runs ahead of input gradients on a stage.
 std::uint32_t usual_ahead(const pipeline& p, std::uint32_t stage) {
   return is_dealt_out(p) ? interleaved_kept(
            stage % p.peers, p.peers, stage / p.peers, p.stages() / p.peers)
@@ -86,7 +89,7 @@ kept_range kept_of(const pipeline& p, std::uint32_t stage) {
   const std::uint32_t count = std::max(1u, p.last - p.first);
   const std::uint32_t usual = usual_ahead(p, stage);
   kept_range k{usual, usual};
-  if (is_dealt_out(p)) // a group more lets peers wait less for each other
+  if (is_dealt_out(p)) // one group more makes peers wait less for each other
     k.wanted = usual + p.peers;
   else if (p.kind == schedule_kind::zero_bubble)
     k.wanted = 2 * p.stages() - 1; // H2
@@ -104,7 +107,7 @@ void complete(pipeline& p) {
     p.ahead[s] = kept;
     if (p.kind != schedule_kind::zero_bubble)
       continue;
-    // What is kept beyond H1 lets forwards run ahead, up to H2.
+    // Memory beyond H1 lets forwards run ahead, up to H2.
     const std::uint32_t usual = usual_ahead(p, s);
     const std::uint32_t more = kept > p.stages() ? kept - p.stages() : 0;
     p.ahead[s] = dealt ? usual : usual + std::min(more, usual - 1);
@@ -143,8 +146,9 @@ void work_order::add(const pipeline_role& role) {
       l.kept_max = std::max(1u, p.kept_max[s]);
       l.ahead = std::max(1u, p.ahead[s]);
       left_ += 3 * std::uint64_t{l.count};
-      // Stages that others lie between run in groups of as many microbatches
-      // as there are peers, so that the next group's inputs are on their way.
+      // Stages with others between them run in groups of as many microbatches
+      // as there are peers, so that the next group's inputs are already in
+      // transit.
       if (lanes_.size() > others + 1
           && lanes_[lanes_.size() - 2].stage + 1 != s)
         group_ = std::max(group_, p.peers);
@@ -180,10 +184,10 @@ std::span<const work_order::candidate> work_order::in_order() {
     const std::uint32_t rank = c.kind == work_kind::forward          ? 1
                                : c.kind == work_kind::input_gradient ? 2
                                : kind_ == schedule_kind::zero_bubble
-                                 ? 3  // where there is time for it
+                                 ? 3  // when there is time for it
                                  : 0; // at once
     const auto lanes = std::uint32_t(lanes_.size());
-    // Forward the first stage first, back the last one.
+    // In forwards the first stage goes first, in backwards the last one.
     const std::uint32_t turn =
       c.kind == work_kind::forward && group_ > 1 ? c.lane : lanes - c.lane;
     return std::tuple(rank, m / group_, turn, m);
@@ -204,8 +208,8 @@ bool work_order::may_run(const candidate& c) const {
   case work_kind::input_gradient:
     return l.inputs < l.forwards; // S-2
   case work_kind::weight_gradient:
-    // A W that begins just before a B arrives holds up all stages before. A
-    // peer with several stages has something else to do most of the time.
+    // A W that begins just before a B arrives delays all stages before. A peer
+    // with several stages usually has other work.
     return l.weights < l.inputs && is_turn_of(l)
            && (kind_ != schedule_kind::zero_bubble || lanes_.size() > 1 || full
                || l.forwards == l.count);
@@ -251,7 +255,7 @@ namespace {
 
 constexpr std::uint64_t never = std::numeric_limits<std::uint64_t>::max();
 
-/// All peers of a pipeline, from the first event to the last.
+/// Simulates all peers of a pipeline, from the first event to the last.
 class player {
 public:
   player(const pipeline& p, std::span<const stage_time> times, bool with_items)
@@ -283,7 +287,7 @@ public:
   }
 
 private:
-  using event = std::pair<std::uint64_t, std::uint32_t>; ///< when, peer
+  using event = std::pair<std::uint64_t, std::uint32_t>; ///< time, peer
 
   void try_begin(std::uint32_t peer, std::uint64_t now) {
     const auto item = orders_[peer].next([&](const work_item& w) {

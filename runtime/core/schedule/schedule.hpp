@@ -1,14 +1,16 @@
-// runtime/core/schedule/schedule.hpp -- what a peer of a pipeline does next.
+// runtime/core/schedule/schedule.hpp -- which item a peer of a pipeline runs
+// next.
 //
-// A microbatch passes the stages forward (F), then back: the input gradient
-// (B), which the stage before waits for, and the weight gradient (W), which
-// nobody waits for. A peer runs one item at a time, of any of its stages:
+// A microbatch passes the stages forward (F), then backward: the input gradient
+// (B), for which the stage before waits, and the weight gradient (W), for which
+// no stage waits. A peer runs one item at a time, of any of its stages:
 //
 //   F if one is ready and its stage may begin another microbatch; else B if
 //   one is ready; else W (zero-bubble) or nothing
 //
-// A stage may begin another while fewer than kept_max are between F and W and
-// fewer than `ahead` between F and B. These two numbers make the schedule:
+// A stage may begin another microbatch while fewer than kept_max are between F
+// and W and fewer than `ahead` between F and B. These two numbers define the
+// schedule:
 //
 //   1F1B         W at once after B; stage s of S keeps S - s
 //   interleaved  the same with several stages of the model on each peer, dealt
@@ -18,27 +20,28 @@
 //                ZB-H1 with S kept on every stage, S - s of them ahead; with
 //                up to 2 S - 1 kept and 2 (S - s) - 1 ahead: ZB-H2
 //
-// A peer may run stages of several replicas (detours.hpp): each has limits of
-// its own, and the weight gradients of all of them take turns, so that what
+// A peer may run stages of several replicas (detours.hpp): each replica has its
+// own limits, and the weight gradients of all of them take turns, so that what
 // they share is summed in one order.
 //
-// Inputs decide when an item runs, not a table of times, so peers that are
-// slower than planned still work whenever they can.
+// The arrival of its inputs decides when an item runs, not a table of times, so
+// peers that are slower than planned still work whenever they can.
 //
 // Invariants
 // S-1: forwards, input gradients and weight gradients each run in ascending
 //      order of microbatches on every stage, so no schedule changes a sum.
 // S-2: of one microbatch: forward before input gradient before weight gradient.
 // S-3: a stage keeps at most kept_max microbatches.
-// S-4: nobody waits for ever: take the lowest microbatch m that some stage has
-//      not taken back, and the deepest such stage. If its forward has run, its
-//      B can run. Else it keeps nothing below m that W may not free, so its
-//      forward waits only for the stage before; and so on up to the first.
-//      With several replicas take microbatches by their place in the replica,
-//      then by replica: what S-5 makes a W wait for comes before it.
+// S-4: no peer waits for ever. Take the lowest microbatch m whose backward some
+//      stage has not run, and the deepest such stage. If its forward has run,
+//      its B can run. Else the stage keeps no microbatch below m that W cannot
+//      free, so its forward waits only for the stage before; and so on up to
+//      the first. With several replicas order microbatches by their place in
+//      the replica, then by replica: every W for which S-5 makes a W wait comes
+//      before it.
 // S-5: on a peer, the W of the i-th microbatch of a replica runs after those of
-//      the i-th of replicas before and of the (i-1)th of replicas after, if
-//      they have so many: no order of arrivals changes a sum.
+//      the i-th of earlier replicas and of the (i-1)th of later replicas, where
+//      these exist: no order of arrivals changes a sum.
 //
 // Units:  nanoseconds in the time line. Cost: next() looks at each stage of
 //         the peer.
@@ -47,8 +50,8 @@
 // Large-Scale Language Model Training on GPU Clusters Using Megatron-LM, SC
 // 2021, section 2.2 (interleaved); P. Qi et al.: Zero Bubble Pipeline
 // Parallelism, 2023 (B and W apart, H1, H2). Here the order follows arrivals,
-// and steps do not overlap, since all peers vote on each: what is left of the
-// bubble is the way of the first microbatch to the last stage.
+// and steps do not overlap, since all peers vote on each: the rest of the
+// bubble is the time that the first microbatch takes to reach the last stage.
 #pragma once
 
 #include "runtime/core/view.hpp"
@@ -74,7 +77,7 @@ struct work_item {
   friend bool operator==(const work_item&, const work_item&) = default;
 };
 
-/// One replica's stages, as a schedule sees them.
+/// One replica's stages, in the form that a schedule needs.
 struct pipeline {
   schedule_kind kind = schedule_kind::one_f_one_b;
   std::vector<std::uint32_t> peer_of;  ///< by stage, from 0 on
@@ -87,16 +90,16 @@ struct pipeline {
   std::uint32_t stages() const { return std::uint32_t(peer_of.size()); }
 };
 
-/// Peers are numbered as they occur in the stages. A stage without kept_max
-/// gets what its schedule wants.
+/// Peers are numbered in the order in which they occur in the stages. A stage
+/// without kept_max gets the number that its schedule wants.
 [[nodiscard]] pipeline
 make_pipeline(schedule_kind kind, const replica_place& replica);
 
 /// Fills in `ahead`, and kept_max where it is 0. @pre all else is set
 void complete(pipeline& p);
 
-/// What a stage keeps where memory is no matter, and the least with which its
-/// schedule makes sense.
+/// The number of microbatches that a stage keeps with enough memory, and the
+/// smallest number with which its schedule makes sense.
 struct kept_range {
   std::uint32_t least = 1;
   std::uint32_t wanted = 1;
@@ -118,7 +121,7 @@ struct pipeline_role {
 class work_order {
 public:
   work_order() = default;
-  /// All of a step. @pre roles by replica, all of one schedule
+  /// All of a step. @pre roles ordered by replica, all with the same schedule
   explicit work_order(std::span<const pipeline_role> roles);
   work_order(const pipeline& p, std::uint32_t peer); ///< replica 0
   /// Forward only, for evaluation: `count` microbatches from 0.
@@ -126,8 +129,8 @@ public:
   forward_only(const pipeline& p, std::uint32_t peer, std::uint32_t count);
 
   /// The next item, which must have run before the next call; nothing if all
-  /// that may run waits for an input. `ready(item)` says whether the input of
-  /// a forward or an input gradient has arrived.
+  /// items that may run wait for an input. `ready(item)` says whether the input
+  /// of a forward or an input gradient has arrived.
   template <class Ready>
   std::optional<work_item> next(Ready&& ready) {
     for (const candidate& c : in_order())
@@ -171,7 +174,7 @@ private:
   std::uint32_t group_ = 1;
   std::uint64_t left_ = 0;
   std::vector<lane> lanes_;
-  std::vector<candidate> order_; ///< by urgency
+  std::vector<candidate> order_; ///< most urgent first
 };
 
 /// Time of one microbatch on a stage.
@@ -185,28 +188,31 @@ struct stage_time {
   }
 };
 
-/// A step as it would run.
+/// The simulated course of a step.
 struct timeline {
-  std::uint64_t span = 0;          ///< from the step's begin to its last item
+  std::uint64_t span = 0;          ///< from the start of the step to the end of
+                                   ///< its last item
   std::vector<std::uint64_t> busy; ///< by peer
-  std::vector<std::uint32_t> kept; ///< by stage: most microbatches at once
+  std::vector<std::uint32_t> kept; ///< by stage: most microbatches at one time
   struct entry {
     work_item item;
     std::uint32_t peer = 0;
     std::uint64_t begin = 0, end = 0;
   };
-  std::vector<entry> items; ///< in order of begin, if asked for
+  std::vector<entry> items; ///< in order of start, if asked for
 
-  /// Idle time of all peers within the span, in thousandths of all of it.
+  /// Idle time of all peers within the span, in thousandths of their total
+  /// time.
   std::uint32_t bubble_permille() const;
 };
 
-/// Runs all peers of a pipeline against each other. @pre times by stage
+/// Simulates all peers of a pipeline together. @pre times by stage
 [[nodiscard]] timeline
 simulate(const pipeline& p, std::span<const stage_time> times,
          bool with_items = false);
 
-/// The most microbatches that stage `stage` of `stages` keeps by 1F1B.
+/// The largest number of microbatches that stage `stage` of `stages` keeps in
+/// 1F1B.
 [[nodiscard]] std::uint32_t
 live_microbatches_max(std::uint32_t stage, std::uint32_t stages,
                       std::uint32_t microbatches);

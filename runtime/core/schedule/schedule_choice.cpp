@@ -1,4 +1,4 @@
-// runtime/core/schedule/schedule_choice.cpp -- schedules against each other.
+// runtime/core/schedule/schedule_choice.cpp -- compares schedules.
 #include "runtime/core/schedule/schedule_choice.hpp"
 
 #include "runtime/core/assert.hpp"
@@ -9,8 +9,8 @@
 namespace shoal::core {
 namespace {
 
-/// Peers use their memory in so many steps between the least that a schedule
-/// keeps and what it wants.
+/// Number of memory levels that are tried for each peer between the least that
+/// a schedule keeps and the most that it can use.
 constexpr std::uint32_t memory_levels = 4;
 
 std::uint32_t peers_of(const schedule_problem& p) {
@@ -20,7 +20,7 @@ std::uint32_t peers_of(const schedule_problem& p) {
   return std::uint32_t(peers.size());
 }
 
-/// The stages of a virtual degree; none if they cannot be cut.
+/// The stages of a virtual degree; none if the parts cannot be cut like that.
 std::vector<scheduled_stage>
 cut(const schedule_problem& p, std::uint32_t degree) {
   std::vector<scheduled_stage> out;
@@ -53,8 +53,8 @@ time_of(const schedule_problem& p, const scheduled_stage& s, bool last) {
   return t;
 }
 
-/// Sets kept_max as high as memory and `level` allow. @returns false if a peer
-/// cannot keep the least.
+/// Sets kept_max as high as memory and `level` allow.
+/// @returns false if a peer cannot keep the least
 bool fill_memory(const schedule_problem& p, pipeline& line,
                  const std::vector<scheduled_stage>& stages,
                  std::uint32_t level_max) {
@@ -118,7 +118,7 @@ estimate_step(const pipeline& p, std::span<const stage_time> times) {
   const std::uint32_t count = p.last - p.first;
   const std::uint64_t most = std::max<std::uint64_t>(
     2, simulated_items_max / (3 * std::max(1u, p.stages())));
-  // Twice what is on the way at most: the steady state is in it.
+  // At most twice the number in transit: that contains the steady state.
   pipeline shorter = p;
   shorter.last =
     p.first
@@ -139,9 +139,9 @@ try_schedule(const schedule_problem& p, schedule_kind kind,
 
 namespace {
 
-/// No third of a block takes longer, whatever a job or a member claims: of a
-/// step's 2^12 microbatches, 2^12 blocks and three parts (limits.hpp) the
-/// sum is then less than 2^60 ns. It is 17 s.
+/// Upper limit of the time of a third of a block, whatever a job or a member
+/// claims: for a step's 2^12 microbatches, 2^12 blocks and three parts
+/// (limits.hpp) the sum is then less than 2^60 ns. It is 17 s.
 constexpr std::uint64_t third_max = std::uint64_t{1} << 34;
 
 std::uint64_t per_third(std::uint64_t flops, std::uint64_t mflops) {
@@ -156,7 +156,8 @@ at_or_zero(const std::map<peer_id, std::uint64_t>& of, const peer_id& peer) {
   return at == of.end() ? 0 : at->second;
 }
 
-/// @param shares of each peer's memory that is left: replicas that it is in
+/// @param shares for each peer, the number of replicas among which its
+/// remaining memory is divided
 schedule_problem
 problem_of(const replica_place& r, const job_entry& job,
            const std::map<peer_id, std::uint64_t>& mflops,
@@ -224,8 +225,8 @@ void set_schedule(assignment& a, const job_entry& job,
 
 namespace {
 
-/// Runs of blocks on a peer to try. Several only if the job asks for them:
-/// they spread what a peer holds over the model, so that more has to move
+/// Numbers of runs of blocks per peer to try. Several only if the job asks for
+/// them: they spread a peer's units over the model, so that more has to move
 /// when a peer is lost.
 std::vector<std::uint32_t> degrees_of(const schedule_problem& p) {
   if (p.virtual_degree > 0)
@@ -268,7 +269,7 @@ choose_schedule(const std::vector<schedule_problem>& replicas) {
   };
   const bool many = peers_of(first) > 1;
   const auto degrees = degrees_of(first);
-  // From the one that keeps and sends least.
+  // Begin with the one that keeps and sends least.
   for (std::uint32_t degree : degrees) {
     if (degree == 1 && allowed(schedule_kind::one_f_one_b))
       consider(schedule_kind::one_f_one_b, 1, memory_levels);
@@ -278,9 +279,9 @@ choose_schedule(const std::vector<schedule_problem>& replicas) {
     if (many && degree > 1 && allowed(schedule_kind::interleaved))
       consider(schedule_kind::interleaved, degree, memory_levels);
   }
-  if (best.empty()) // what is wanted cannot be
+  if (best.empty()) // what is wanted is impossible
     consider(schedule_kind::one_f_one_b, 1, memory_levels);
-  if (best.empty()) { // nor does this fit: as placed
+  if (best.empty()) { // this does not fit either: as placed
     for (const schedule_problem& p : replicas) {
       schedule_choice c;
       c.stages = cut(p, 1);

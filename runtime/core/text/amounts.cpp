@@ -12,7 +12,7 @@ namespace shoal::core {
 
 namespace {
 
-/// @param step  from each unit to the next
+/// @param step factor from each unit to the next
 std::string
 in_units(double value, double step, std::span<const char* const> units) {
   std::size_t unit = 0;

@@ -1,5 +1,5 @@
-// runtime/core/text/amounts.hpp -- sizes, counts and measured values as people read
-// them, everywhere alike.
+// runtime/core/text/amounts.hpp -- sizes, counts and measured values in
+// readable form, everywhere alike.
 //
 // Threads: pure functions.
 #pragma once
@@ -11,8 +11,8 @@
 
 namespace shoal::core {
 
-/// "512 B", "1.5 MiB", "16 GiB": the unit that leaves at most four digits before
-/// the point, and one after it if it is not 0.
+/// "512 B", "1.5 MiB", "16 GiB": the unit that leaves at most four digits
+/// before the point; one digit after the point if it is not 0.
 [[nodiscard]] std::string size_text(std::uint64_t bytes);
 
 /// "93.1 MB/s", "1 GB/s": decimal units, as networks are sold.
@@ -32,7 +32,8 @@ count_text(std::uint64_t count, std::string_view noun);
 /// "640", "919 thousand", "3.3 million", "677.8 billion".
 [[nodiscard]] std::string large_text(double count);
 
-/// "4 s", "3 min", "2 h", "5 d": the largest unit that is reached.
+/// "4 s", "3 min", "2 h", "5 d": the largest unit of which there is at least
+/// one.
 [[nodiscard]] std::string age_text(std::int64_t ms);
 
 /// "2026-03-01 14:05:09 UTC": the same on all machines.
@@ -42,7 +43,8 @@ count_text(std::uint64_t count, std::string_view noun);
 [[nodiscard]] std::string
 when_text(std::int64_t unix_ms, std::int64_t now_unix_ms);
 
-/// The value itself, but for "-nan", which printf says as often as "nan".
+/// The value itself, except that "-nan", which printf prints as often as "nan",
+/// becomes "nan".
 [[nodiscard]] double printable(double value);
 
 } // namespace shoal::core

@@ -6,7 +6,7 @@
 namespace shoal::core {
 
 std::size_t edit_distance(std::string_view a, std::string_view b) {
-  // Three rows of the table: `now` is for the first i letters of a.
+  // Three rows of the table: `now` belongs to the first i letters of a.
   std::vector<std::size_t> now(b.size() + 1), last, before;
   for (std::size_t j = 0; j <= b.size(); ++j)
     now[j] = j;

@@ -1,9 +1,9 @@
-// runtime/core/text/nearest.hpp -- what somebody who has mistyped a word has meant.
+// runtime/core/text/nearest.hpp -- suggestions for a mistyped word.
 //
 // One function for keys, flags, variables, tables and commands, so that all of
-// them are as forgiving.
+// them are equally forgiving.
 //
-// Threads: pure functions. Cost: the product of both words' lengths, each.
+// Threads: pure functions. Cost: for each word the product of both lengths.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +13,8 @@
 
 namespace shoal::core {
 
-/// How many letters must be added, left out, replaced, or swapped with the next
-/// one to make `b` of `a`; each place is changed once.
+/// Number of letters to be added, left out, replaced, or swapped with the next
+/// one to turn `a` into `b`; each place is changed once.
 [[nodiscard]] std::size_t edit_distance(std::string_view a, std::string_view b);
 
 /// The nearest of `known`, the first of several; "" if each is more than
@@ -24,8 +24,8 @@ nearest(std::string_view word, const std::vector<std::string_view>& known,
         std::size_t distance_max);
 
 /// "; did you mean 'X'?", or "" where no known word is near: more than three
-/// changes (or a third of a long word) make another word. @param prefix what
-/// stands before each known word, such as "--"
+/// changes (or a third of a long word) make another word. @param prefix text
+/// before each known word, such as "--"
 [[nodiscard]] std::string
 did_you_mean(std::string_view word, const std::vector<std::string_view>& known,
              std::string_view prefix = {});

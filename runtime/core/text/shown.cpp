@@ -1,4 +1,5 @@
-// runtime/core/text/shown.cpp -- foreign text, made fit for a terminal or a log.
+// runtime/core/text/shown.cpp -- foreign text made safe for a terminal or a
+// log.
 #include "runtime/core/text/shown.hpp"
 
 #include "runtime/core/text/utf8.hpp"
@@ -21,7 +22,7 @@ bool is_kept(char32_t code, line_ends ends) {
          || (ends == line_ends::kept && (code == '\n' || code == '\t'));
 }
 
-/// One that shown() never changes, whatever is around it.
+/// A byte that shown() never changes, whatever is around it.
 bool is_plain(char byte) {
   return byte >= 0x20 && byte < 0x7F;
 }

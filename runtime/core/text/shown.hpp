@@ -1,9 +1,10 @@
-// runtime/core/text/shown.hpp -- foreign text, made fit for a terminal or a log.
+// runtime/core/text/shown.hpp -- foreign text made safe for a terminal or a
+// log.
 //
 // A name from a file or from another peer may hold bytes that are not UTF-8,
-// sequences that steer a terminal, or marks that turn the order of the letters
-// round. Whoever writes such text for a person, or takes it from the network,
-// passes it through here first.
+// control sequences of a terminal, or marks that reverse the order of letters.
+// All code that shows such text to a user, or takes it from the network, passes
+// it through these functions first.
 //
 // Controls are the characters U+0000 to U+001F (C0), U+007F to U+009F (DEL and
 // C1), the property Bidi_Control, and the separators U+2028 and U+2029, which
@@ -19,28 +20,28 @@
 
 namespace shoal::core {
 
-/// What a text may hold beside printable characters.
+/// What a text may hold in addition to printable characters.
 enum class line_ends {
   none, ///< the text stands within a line
   kept, ///< the text has lines: '\n' and '\t' stay as they are
 };
 
-/// Whether the text is UTF-8 without controls: shown() changes nothing in it.
+/// Whether the text is UTF-8 without controls: shown() would not change it.
 [[nodiscard]] bool
 is_shown(std::string_view text, line_ends ends = line_ends::none);
 
-/// @returns the text as it may be shown: a space for each control that `ends`
-/// does not keep, U+FFFD for each maximal part that is not UTF-8.
+/// @returns the text made safe: a space for each control that `ends` does not
+/// keep, U+FFFD for each maximal part that is not UTF-8.
 [[nodiscard]] std::string
 shown(std::string_view text, line_ends ends = line_ends::none);
 
-/// The same, cut at a character's end to `bytes_max` bytes.
+/// The same, cut to at most `bytes_max` bytes at the end of a character.
 [[nodiscard]] std::string shown(std::string_view text, std::size_t bytes_max,
                                 line_ends ends = line_ends::none);
 
-/// Writes each control that JSON allows as it is (DEL, C1, bidi) as \uXXXX:
+/// Writes each control that JSON allows unescaped (DEL, C1, bidi) as \uXXXX:
 /// the same JSON, and safe to show.
-/// @pre json is JSON in UTF-8, so that such characters stand within strings
+/// @pre json is JSON in UTF-8, so that such characters occur only in strings
 [[nodiscard]] std::string escape_controls(std::string json);
 
 } // namespace shoal::core

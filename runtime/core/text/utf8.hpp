@@ -13,9 +13,9 @@ namespace shoal::core {
 
 inline constexpr std::string_view replacement_character = "\xEF\xBF\xBD";
 
-/// How the bytes at the start of a text begin.
+/// The first character of a text.
 struct character {
-  std::size_t bytes = 0; ///< of the character, or of its valid beginning
+  std::size_t bytes = 0; ///< of the character, or of its valid prefix
   enum class kind { whole, broken, cut_off } is = kind::whole;
 };
 
@@ -24,13 +24,14 @@ character first_character(std::string_view text);
 
 bool is_utf8(std::string_view text);
 
-/// @returns the text with what is not UTF-8 replaced.
+/// @returns the text with every part that is not UTF-8 replaced.
 std::string replace_broken(std::string_view text);
 
-/// Takes the character at `at` and moves on. @pre text is UTF-8, at < size
+/// Takes the character at offset `at` and advances `at`. @pre text is UTF-8, at
+/// < size
 char32_t next_code(std::string_view text, std::size_t& at);
 
-/// Takes the character that ends before `at` and moves back.
+/// Takes the character that ends before offset `at` and moves `at` back.
 /// @pre text is UTF-8, 0 < at <= size
 char32_t previous_code(std::string_view text, std::size_t& at);
 
