@@ -1,4 +1,4 @@
-// actors/placed_roles.cpp -- from [[roles]] and a view to actors.
+// actors/placed_roles.cpp -- starts actors from [[roles]] and a view.
 #include "actors/placed_roles.hpp"
 
 #include "actors/training/training_state.hpp"
@@ -122,7 +122,7 @@ void placed_roles::start(const placed_role& role, job_roles& of) {
                 "--plugin FILE`");
 }
 
-/// Every peer says it in the job's log, so that whoever watches sees it.
+/// Every peer writes it to the job's log, so that all who watch the job see it.
 void placed_roles::tell_unheld(const core::view& v,
                                const core::assignment& place, job_roles& of) {
   for (const core::unheld_wish& w : runtime::unheld_roles(v, place, of.roles)) {

@@ -1,14 +1,15 @@
-// actors/placed_roles.hpp -- a run file's [[roles]] on this node.
+// actors/placed_roles.hpp -- the [[roles]] of run files on this node.
 //
-// The supervisor's list of actors that go with jobs: what a job's run file
-// asks for, what the view gives this peer of it, and what runs.
+// The supervisor's list of custom actors that belong to jobs: those that a
+// job's run file asks for, those that the view assigns to this peer, and those
+// that run.
 //
-//   every_peer   one on each active peer of the shoal, witnesses left out
+//   every_peer   one on each active peer of the shoal, except witnesses
 //   every_stage  one beside each stage of each replica
 //   NAME         one on the peer of this name, while it is active
 //
-// Threads: the supervisor's. Errors: roles that no peer starts are said once in
-// the job's log, by every peer; the job goes on without them.
+// Threads: the supervisor's. Errors: roles that no peer starts are reported
+// once in the job's log, by every peer; the job goes on without them.
 #pragma once
 
 #include "runtime/context.hpp"
@@ -23,7 +24,7 @@
 
 namespace shoal::actors {
 
-/// Where a job's roles are wanted on `self`. Pure; for tests.
+/// The actors of a job's roles that belong on `self`. Pure; for tests.
 std::vector<runtime::placed_role>
 wanted_here(const core::view& v, const core::assignment& place,
             const std::vector<runtime::role_placement>& roles,
@@ -33,7 +34,7 @@ class placed_roles {
 public:
   explicit placed_roles(runtime::context& node) : node_(node) {}
 
-  /// Another view took effect: starts, tells and ends actors.
+  /// Another view took effect: starts, informs and ends actors.
   void on_view(const runtime::view_changed& m);
   void end_all();
 
@@ -41,8 +42,9 @@ private:
   struct job_roles {
     std::vector<runtime::role_placement> roles;
     std::map<std::string, caf::actor> actors; ///< by address
-    std::uint64_t told = 0;                   ///< digest of the place
-    std::set<std::string> unheld;             ///< what has been said
+    std::uint64_t told = 0;                   ///< digest of the place that the
+                                              ///< actors know
+    std::set<std::string> unheld;             ///< roles that have been reported
   };
   void follow(const core::job_entry& entry, const core::assignment& place,
               const runtime::view_changed& m);
@@ -53,7 +55,7 @@ private:
 
   runtime::context& node_;
   std::map<core::job_id, job_roles> jobs_;
-  std::set<std::pair<core::job_id, std::string>> lacking_; ///< said
+  std::set<std::pair<core::job_id, std::string>> lacking_; ///< already reported
 };
 
 } // namespace shoal::actors

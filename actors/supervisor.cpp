@@ -20,17 +20,17 @@
 namespace shoal::actors {
 namespace {
 
-/// Messages of jobs that the view does not name yet, in all.
+/// Limit of the messages, in total, of jobs that the view does not list yet.
 constexpr std::size_t early_messages_max = 1024;
 
-/// What was too young to be removed is older now.
+/// Blobs that were too young to be removed are old enough now.
 struct clean_again {};
 
-/// Whether all job actors still run.
+/// Checks whether all job actors still run.
 struct look_at_jobs {};
 constexpr std::chrono::seconds look_every{10};
-/// One that has not run for so long, as seen silent_looks_max times in a row,
-/// never will.
+/// A job actor that has not run for this long, in silent_looks_max checks in a
+/// row, will never run again.
 constexpr std::chrono::seconds silent_max{30};
 constexpr int silent_looks_max = 3;
 
@@ -53,14 +53,14 @@ public:
 
   caf::behavior make_behavior() override {
     set_exit_handler([this](const caf::exit_msg& m) {
-      for (const auto& [id, job] : jobs_) // nobody else ends them
+      for (const auto& [id, job] : jobs_) // no other actor ends them
         send_exit(job.actor, m.reason);
       // Those that have left the view may wait for queues that are closed now.
       for (const caf::actor_addr& job : leaving_)
         if (const auto actor = caf::actor_cast<caf::actor>(job))
           send_exit(actor, m.reason);
       placed_.end_all();
-      jobs_.clear(); // a job knows its supervisor: neither would be freed
+      jobs_.clear(); // a job holds its supervisor: neither would be freed
       quit(m.reason);
     });
     return {
@@ -98,8 +98,8 @@ private:
     int silent_looks = 0;
   };
 
-  /// A job actor that does not run holds up its job on all peers, and another
-  /// thread can not end it.
+  /// A job actor that does not run stalls its job on all peers, and another
+  /// thread cannot end it.
   void look() {
     looking_ = !jobs_.empty();
     if (looking_)
@@ -175,7 +175,7 @@ private:
       send(at->second.actor, place);
   }
 
-  /// Jobs have ended since the last look, or this is the first one.
+  /// Jobs have ended since the last pass, or this is the first one.
   void clean_if_ended() {
     std::set<core::job_id> ended;
     for (const core::job_entry& entry : view_->jobs)
@@ -209,7 +209,7 @@ private:
   void on_message(const runtime::job_message_in& m) {
     const core::job_id job = core::header(*m.message).job;
     if (!view_ || core::find_member(*view_, m.from) == nullptr) {
-      keep_for_later(m); // a view that admits the sender may be on its way
+      keep_for_later(m); // a view that admits the sender may be in transit
       return;
     }
     if (auto at = jobs_.find(job); at != jobs_.end()) {
@@ -217,7 +217,7 @@ private:
       return;
     }
     if (view_ && core::find_job(*view_, job))
-      return; // it is over
+      return; // the job has ended
     keep_for_later(m);
   }
 
@@ -241,7 +241,7 @@ private:
     release_if_idle();
   }
 
-  /// Nobody else could go on with the jobs: they end here, in order.
+  /// No other node could go on with the jobs: they end here, in order.
   void drain_if_last() {
     if (!view_)
       return;
@@ -262,7 +262,7 @@ private:
     if (!stopping_ || released_)
       return;
     if (last_ && !jobs_.empty() && drain_)
-      return; // until the view says that they have ended
+      return; // until the view shows that they have ended
     if (!last_) {
       const core::member* me =
         view_ ? core::find_member(*view_, node_.self()) : nullptr;
@@ -282,10 +282,10 @@ private:
   std::map<core::job_id, running_job> jobs_;
   std::vector<caf::actor_addr> leaving_; ///< jobs that end by themselves
   std::deque<runtime::job_message_in> early_;
-  std::set<core::job_id> ended_; ///< of the last look at the disk
+  std::set<core::job_id> ended_; ///< as of the last pass over the disk
   bool looked_ = false;
-  bool looking_ = false;                 ///< at jobs that run
-  std::shared_ptr<job_cleaner> cleaner_; ///< used by disk work alone
+  bool looking_ = false;                 ///< running jobs are being checked
+  std::shared_ptr<job_cleaner> cleaner_; ///< used only by disk work
   bool stopping_ = false;
   bool drain_ = true;
   bool last_ = false;

@@ -1,15 +1,16 @@
-// actors/supervisor.hpp -- makes what runs here agree with the plan.
+// actors/supervisor.hpp -- makes what runs on this node agree with the plan.
 //
-// One per node. For every job of the view there is a job actor here, whether
-// or not the plan gives this peer a part in it: it may hold state that others
-// need. A failure is nothing special: another view, hence another plan.
+// One per node. For every job of the view there is a job actor here, whether or
+// not the plan gives this peer a part in it: it may hold state that others
+// need. A failure is nothing special: it leads to another view, hence another
+// plan.
 //
 // Message          Effect
-// view_changed     starts jobs, hands each its place, ends those that are over
-// job_message_in   to the job it names; kept for a while if the view that
-//                  brings the job is still on its way
-// drain_job        to the job
-// job_holds        what a job still holds here
+// view_changed     starts jobs, gives each its place, ends those that are over
+// job_message_in   passed to its job; kept for a while if the view that brings
+//                  the job is still in transit
+// drain_job        passed to the job
+// job_holds        the state that a job still holds here
 // node_stopping    when nothing here is needed any more: context.released()
 #pragma once
 

@@ -1,4 +1,5 @@
-// actors/job/job.cpp -- messages into job_core, its actions out of it.
+// actors/job/job.cpp -- passes messages to job_core and carries out its
+// actions.
 #include "actors/job/job.hpp"
 
 #include "actors/job/job_actor.hpp"
@@ -25,7 +26,7 @@ namespace event = core::job_event;
 
 namespace {
 
-/// Repeats what may have been lost on the way.
+/// Repeats messages that may have been lost.
 struct job_tick {};
 constexpr std::chrono::milliseconds tick_every{200};
 
@@ -44,7 +45,7 @@ core::job_config core_config(const job_config& c, const job_world& w) {
     w.run.checkpoint_enable ? std::uint64_t(w.run.checkpoint_interval) : 0;
   out.max_bad_steps = std::uint32_t(w.run.max_bad_steps);
   out.checkpoint_patience = w.run.checkpoint_patience_seconds * 1'000'000'000;
-  // What an earlier life of this peer has reported.
+  // The events that an earlier process of this peer has reported.
   const auto events = c.node->log().read_all(c.entry.id);
   for (const runtime::job_event& e : events)
     if (e.kind == runtime::job_event_kind::step
@@ -171,8 +172,8 @@ void job_actor::on_drain() {
   cancel_if_at_rest();
 }
 
-/// A job that waits has no step to end with: what is newer than its last
-/// checkpoint goes.
+/// A job that waits has no step to finish: steps after its last checkpoint are
+/// lost.
 void job_actor::cancel_if_at_rest() {
   using phase = core::job_core::phase;
   const phase at = core_.now_in();
@@ -253,7 +254,7 @@ void job_actor::fence(std::function<void()> then) {
     });
 }
 
-// Sub-plans come and go.
+// Start and end of sub-plans.
 
 void job_actor::act(const halt& a) {
   place_ = core_.place();
@@ -261,7 +262,7 @@ void job_actor::act(const halt& a) {
   if (place_)
     predict_waits(*view_, *place_);
   halting_ = a.digest;
-  actors_.dismiss(); // first: what waits on the device shall not begin
+  actors_.dismiss(); // first: work that waits for the device must not begin
   ++turn_;
   if (digest_ != 0)
     node().links().cancel(digest_);
@@ -283,18 +284,18 @@ void job_actor::act(const halt& a) {
 void job_actor::halted_if_still() {
   if (!halting_ || !actors_.gone())
     return;
-  // What was posted between the halt and the end of the actors.
+  // Transfers posted between the halt and the end of the actors.
   if (cancelled_ != 0)
     node().links().cancel(cancelled_);
   if (!lease_.expired())
-    return; // it calls again
-  // Whatever has been submitted before this runs before it.
+    return; // its release calls this function again
+  // The fence runs after all work that was submitted before.
   fence([this, digest = *halting_] {
     if (halting_ != digest)
-      return; // yet another sub-plan: it has a fence of its own
+      return; // yet another sub-plan, with its own fence
     halting_.reset();
     drop_unfinished_arrivals();
-    // What the queues have still sent: units that are served or saved.
+    // Transfers that the queues have started since: units served or saved.
     if (cancelled_ != 0)
       node().links().cancel(cancelled_);
     feed(event::halted{digest, world_->disk_refuses});
@@ -316,14 +317,14 @@ void job_actor::act(const adopt& a) {
   for (std::uint32_t u : a.units)
     if (!world_->units.contains(u))
       world_->units[u] = world_->make_unit(u);
-  // A step that is rolled forward to, at once, may need their gradients.
+  // A step that is rolled forward at once may need their gradients.
   kept_arriving_ = std::exchange(arriving_, {});
   send(this, job_later{[this] { kept_arriving_.clear(); }});
   actors_.start(this, world_, std::move(plan));
   load_text();
 }
 
-/// Of the sub-plan of that digest, this one or the one before.
+/// The epoch of the sub-plan with that digest: this one or the one before.
 core::epoch job_actor::since_of(std::uint64_t digest) const {
   return digest == digest_      ? adopted_since_
          : digest == cancelled_ ? cancelled_since_
@@ -342,7 +343,7 @@ void job_actor::act(const run_step& a) {
   load_text();
   take_digests(a);
   actors_.begin_step(a.step);
-  if (!actors_.reduces()) // it only keeps copies
+  if (!actors_.reduces()) // if this peer only keeps copies
     on_reduced({a.step, {}, {}});
 }
 
@@ -358,13 +359,13 @@ void job_actor::on_reduced(const step_reduced& m) {
   if (digest_ == 0)
     return;
   reduced_ = m;
-  if (actors_.stages().empty()) // it only follows
+  if (actors_.stages().empty()) // if this peer only follows
     computed_ = step_computed{m.step, 0, 0};
   prepare_if_complete();
 }
 
-/// Both have come, in whatever order: the last weight gradient is ready for
-/// the reducer a little before its stage has ended.
+/// Prepared when both have come, in either order: the reducer may have the last
+/// weight gradient shortly before its stage has ended.
 void job_actor::prepare_if_complete() {
   if (!computed_ || !reduced_ || computed_->step != reduced_->step
       || reading_state_ > 0)
@@ -407,13 +408,14 @@ job_actor::optimizer(std::uint64_t step, double norm) const {
 }
 
 void job_actor::act(const apply& a) {
-  std::vector<std::pair<unit_ptr, buffer>> units; // with gradients kept aside
+  std::vector<std::pair<unit_ptr, buffer>> units; // with gradients that were
+                                                  // kept aside
   for (std::uint32_t u : a.units) {
     auto& [unit, gradients] = units.emplace_back(world_->units.at(u), buffer{});
     if (const auto at = kept_arriving_.find(u); at != kept_arriving_.end())
       gradients = at->second.gradients.at(a.step);
   }
-  if (!std::isfinite(a.grad_norm)) { // the step leaves the state as it is
+  if (!std::isfinite(a.grad_norm)) { // such a step leaves the state unchanged
     compute([](kernels::backend&) {},
             [this, step = a.step] { feed(event::applied{step}); });
     return;
@@ -435,7 +437,7 @@ void job_actor::act(const apply& a) {
 }
 
 void job_actor::act(const step_known& a) {
-  if (a.took.whole > 0) // the reporter's figure, where we did not run it
+  if (a.took.whole > 0) // the reporter's value, if we did not run the step
     took_ = a.took;
   else if (step_began_ != 0)
     took_.whole = steady_now() - step_began_;
@@ -477,7 +479,8 @@ void job_actor::log_step(const core::step_record& r) {
   e.computing_s = double(took_.computing) / 1e9;
   e.reducing_s = double(took_.reducing) / 1e9;
   e.peers = r.replicas * r.stages;
-  if (place_ && place_->since == r.version.made) { // some run several stages
+  if (place_ && place_->since == r.version.made) { // some peers run several
+                                                   // stages
     std::set<core::peer_id> at_work;
     for (const core::replica_place& replica : place_->replicas)
       for (const core::stage_place& s : replica.stages)
@@ -489,10 +492,10 @@ void job_actor::log_step(const core::step_record& r) {
   node().log().add(config_.entry.id, e);
 }
 
-// The end.
+// The end of the job.
 
-/// The view tells every peer, and every log, why: the line is for this node's
-/// own log, should there be no quorum for such a view.
+/// The view gives every peer, and every log, the reason. The line here is for
+/// this node's own log, in case there is no quorum for such a view.
 void job_actor::fail(const std::string& why) {
   node().say("[job] failed: " + why);
   const std::uint64_t under_way = std::max<std::uint64_t>(
@@ -509,7 +512,7 @@ void job_actor::act(const lost_state& a) {
          + (a.last - a.resume == 1 ? " step is" : " steps are") + " run again");
 }
 
-/// For this node alone: the others know better what was lost.
+/// Reported only on this node: the others know better what was lost.
 void job_actor::act(const went_back& a) {
   const std::string text =
     "the run went back to step " + std::to_string(a.kept)

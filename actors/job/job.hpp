@@ -6,17 +6,17 @@
 //
 // Message            Effect
 // job_view           the job's place in a newer view (or that it has ended)
-// job_message_in     a control message of another peer; what is written of a
-//                    checkpoint (shards_written) goes to the checkpointer
+// job_message_in     a control message of another peer; shards_written goes to
+//                    the checkpointer
 // drain_job          stop after the step in progress, with a checkpoint
-// stop_waiting_job   go on without the checkpoint that it waits for
-// checkpoint_offered a checkpoint that it has made is in the store again
+// stop_waiting_job   go on without the checkpoint that the job waits for
+// checkpoint_offered a checkpoint that the job has made is in the store again
 // step_reduced, eval_computed, eval_summed, checkpoint_written
 //                    from the sub-plan's actors
 // (private)          completions of device and disk work and of transfers
 //
-// To the supervisor: job_holds whenever what it holds changes; it ends by
-// itself when the job has left the view.
+// To the supervisor: job_holds whenever the state held here changes. The actor
+// ends by itself when the job has left the view.
 #pragma once
 
 #include "runtime/context.hpp"
@@ -30,28 +30,30 @@
 
 namespace shoal::actors {
 
-/// What a view says of one job.
+/// A view's information about one job.
 struct job_view {
   std::shared_ptr<const core::view> view;
   std::optional<core::assignment> place; ///< none: it no longer runs
 };
 
-/// How much state of a job is here.
+/// The amount of a job's state on this peer.
 struct job_holds {
   core::job_id job = 0;
   std::size_t units = 0;
-  bool finished = false; ///< its last step is done, as far as we know
+  bool finished = false; ///< its last step is done, as far as this peer knows
 };
 
 struct job_config {
   runtime::context* node = nullptr;
   core::job_entry entry;
   caf::actor supervisor;
-  /// When it last ran, on the steady clock: for its supervisor. May be null.
+  /// Time when the actor last ran, on the steady clock, for its supervisor. May
+  /// be null.
   std::shared_ptr<std::atomic<core::nanoseconds>> alive;
 };
 
-/// @returns nothing if the job's run description cannot be read; that is said.
+/// @returns nothing if the job's run description cannot be read; that is
+/// logged.
 std::optional<caf::actor>
 spawn_job(caf::actor_system& system, job_config config, std::string& why);
 

@@ -1,15 +1,18 @@
-// actors/job/job_actor.hpp -- the inside of actors/job/job.hpp.
+// actors/job/job_actor.hpp -- the class that implements job.hpp.
 //
-// job.cpp: messages in, actions out. job_units.cpp: how a unit's state gets
-// here and where it goes. job_checkpoint_fetch.cpp: how a checkpoint does,
-// before it is restored. job_state_copies.cpp: copies of it, for when others
-// die.
-// job_state_digests.cpp: digests of it, for when memory fails.
-// job_unit_arrivals.cpp: units that come and go while steps run.
-// job_saving.cpp: checkpoints, and what of them stays on the disk.
-// job_evaluation.cpp: evaluations. job_stalls.cpp: what is done when nothing
-// moves. job_text.cpp: the text, for the data source. job_trace.cpp: what the
-// node's trace shows. Private to these files.
+// Its members are defined in several files:
+//   job.cpp                   messages in, actions out
+//   job_units.cpp             loads, fetches and serves the state of units
+//   job_checkpoint_fetch.cpp  fetches a checkpoint before it is restored
+//   job_state_copies.cpp      copies of state, against the death of peers
+//   job_state_digests.cpp     digests of state, against faulty memory
+//   job_unit_arrivals.cpp     units that come and go while steps run
+//   job_saving.cpp            checkpoints, and which of them stay on the disk
+//   job_evaluation.cpp        evaluations
+//   job_stalls.cpp            what is done when the job does not move
+//   job_text.cpp              the text, for the data source
+//   job_trace.cpp             entries in the node's trace
+// Private to these files.
 #pragma once
 
 #include "actors/checkpoint/blob_set.hpp"
@@ -34,7 +37,7 @@
 
 namespace shoal::actors {
 
-/// Something that was waited for elsewhere has ended; runs in the actor.
+/// The completion of something elsewhere; runs in the actor.
 struct job_later {
   std::function<void()> run;
 };
@@ -51,7 +54,7 @@ private:
   runtime::context& node() { return *config_.node; }
   const runtime::run_config& run() const { return world_->run; }
 
-  /// Gives an input to the core and carries out what it answers.
+  /// Gives an input to the core and carries out the resulting actions.
   void feed(core::job_input input);
   void on_view(const job_view& m);
   void trace_phase();
@@ -60,7 +63,7 @@ private:
   void on_drain();
   void cancel_if_at_rest();
 
-  // One for each action.
+  // One overload for each action.
   void act(const core::job_action::halt& a);
   void act(const core::job_action::send& a);
   void act(const core::job_action::adopt& a);
@@ -138,7 +141,7 @@ private:
   void save(const core::job_action::run_checkpoint& a);
   void copy_units(const core::job_action::run_checkpoint& a,
                   const std::vector<std::uint32_t>& units);
-  /// Logs a line that every peer of the job concludes for itself. The job's
+  /// Logs a line that every peer of the job derives by itself. The job's
   /// reporter also sends it to the members that are no peers of the job.
   void note(std::uint64_t step, const std::string& text);
   /// Logs a line that only this peer knows, and sends it to all members.
@@ -152,30 +155,32 @@ private:
   void tell_members(const core::remark& r);
   void repeat_wait();
   void log_if_bad(const core::step_record& r);
-  bool reports() const; ///< for the job, under the present assignment
+  bool reports() const; ///< whether this peer is the reporter of the present
+                        ///< assignment
   core::remark remark_of(std::uint64_t step, const std::string& text) const;
   void fail(const std::string& why);
 
   /// Device work, then `then` in this actor.
   void compute(std::function<void(kernels::backend&)> work,
                std::function<void()> then);
-  /// Runs `then` here when all that the device and the reductions had been
-  /// given before has run.
+  /// Runs `then` here after all work that was given to the device and the
+  /// reductions before.
   void fence(std::function<void()> then);
   /// Runs `then` in this actor; callable from any thread.
   std::function<void(std::function<void()>)> poster();
 
-  /// Fetches, trying again once a second, while `wanted` says so; `then` runs
-  /// here. Without `any_plan` only while this sub-plan lasts.
+  /// Fetches while `wanted` returns true, with another try every second; `then`
+  /// runs here. Without `any_plan` only while this sub-plan lasts.
   struct fetching {
     blob_set set;
     std::vector<core::peer_id> holders;
     bool any_plan = false;
     std::function<bool()> wanted; ///< none: always
     std::function<void()> then;
-    /// Of each try; whether it was the last. None: it never is.
+    /// Called after each failed try; returns whether to stop. None: never
+    /// stops.
     std::function<bool(std::error_code)> failed = {};
-    int unreadable = 0; ///< tries that found a manifest or index without sense
+    int unreadable = 0; ///< tries with an invalid manifest or index
   };
   void fetch_lasting(fetching f);
   /// Loads a unit from a checkpoint: fetches its files, reads and checks them.
@@ -190,11 +195,11 @@ private:
   void on_offer(const runtime::checkpoint_offered& m);
   void fetch_again(const core::job_action::fetch_checkpoint& a);
   void verify_fetched(const core::job_action::fetch_checkpoint& a);
-  /// After this many rounds, a second apart, in which a manifest makes no sense,
-  /// the job fails. Its bytes are the same on all peers: a damaged copy would
-  /// have been replaced by then.
+  /// After this many rounds, a second apart, with an invalid manifest the job
+  /// fails. Its bytes are the same on all peers: a damaged copy would have been
+  /// replaced by then.
   static constexpr int unreadable_rounds_max = 3;
-  /// Random values by the run's seed.
+  /// Random values from the run's seed.
   void initialise(model::unit_index unit, std::uint64_t digest);
   void load_from(loading l);
   void read_files(const loading& l);
@@ -216,7 +221,7 @@ private:
   void write_flight();
   void list_transfers(const std::vector<runtime::link_hub::pending>& all);
   blob_set job_blobs() const;
-  blob_set needed_blobs() const; ///< the same, by the role
+  blob_set needed_blobs() const; ///< the same, depending on the role
 
   job_config config_;
   world_ptr world_;
@@ -225,80 +230,86 @@ private:
   std::deque<core::job_input> inputs_;
   bool feeding_ = false;
   core::job_core::phase traced_ = core::job_core::phase::idle;
-  bool reducing_ = false; ///< the trace says so
+  bool reducing_ = false; ///< as shown in the trace
 
   std::shared_ptr<const core::view> view_;
   std::optional<core::assignment> place_;
   core::epoch logged_since_ = 0;
   std::uint64_t turn_ = 0;               ///< counts halts
-  std::uint64_t cancelled_ = 0;          ///< digest of the sub-plan before
+  std::uint64_t cancelled_ = 0;          ///< digest of the former sub-plan
   core::epoch cancelled_since_ = 0;      ///< its epoch
   std::uint64_t digest_ = 0;             ///< of the adopted sub-plan; 0: none
-  core::epoch adopted_since_ = 0;        ///< likewise
-  std::optional<std::uint64_t> halting_; ///< digest to answer
+  core::epoch adopted_since_ = 0;        ///< epoch of the adopted sub-plan
+  std::optional<std::uint64_t> halting_; ///< digest to confirm by `halted`
   std::weak_ptr<void> lease_;            ///< of the newest sub-plan
   text_ptr text_;
-  /// Checkpoints that others have written for this peer, whose disk refused
-  /// its part, and as many until it tries again: one is lost if that fails.
+  /// Number of checkpoints that others have written in place of this peer,
+  /// whose disk refused its part, and the number after which it tries again:
+  /// one checkpoint is lost if that fails.
   std::size_t left_out_ = 0;
   std::size_t left_out_max_ = left_out_first;
   static constexpr std::size_t left_out_first = 4, left_out_most = 256;
   bool loading_text_ = false;
-  bool text_warmed_ = false; ///< was to be, once
+  bool text_warmed_ = false; ///< tried already, only once
 
   std::uint64_t evaluating_ = 0;
-  int eval_parts_ = 0; ///< that this peer still waits for
+  int eval_parts_ = 0; ///< parts that this peer still waits for
   std::optional<eval_summed> eval_sum_;
   core::nanoseconds step_began_ = 0;
   core::step_time took_;                  ///< of the newest committed step
-  std::uint32_t bubble_permille_ = 0;     ///< of the same
-  std::optional<step_computed> computed_; ///< here, of the step in progress
+  std::uint32_t bubble_permille_ = 0;     ///< of the same step
+  std::optional<step_computed> computed_; ///< by this peer, for the step in
+                                          ///< progress
   std::optional<step_reduced> reduced_;
-  std::vector<core::unit_digest> digests_; ///< of the same, once they are taken
+  std::vector<core::unit_digest> digests_; ///< of the same step, when complete
   std::vector<core::checkpoint_ref> checkpoints_;
-  std::set<core::checkpoint_ref> keeping_; ///< being fetched, to be kept
-  std::set<core::checkpoint_ref> logged_;  ///< has the job's log
+  std::set<core::checkpoint_ref> keeping_; ///< being fetched to be kept
+  std::set<core::checkpoint_ref> logged_;  ///< those in the job's log
   std::set<std::uint64_t> published_;      ///< steps that have a checkpoint
   core::epoch published_since_ = 0;        ///< under the newest sub-plan
-  std::set<std::uint64_t> not_saved_;      ///< newer ones that have none
-  std::uint64_t saving_ = 0;               ///< the newest step that was begun
+  std::set<std::uint64_t> not_saved_;      ///< newer steps without a checkpoint
+  std::uint64_t saving_ = 0;               ///< newest step whose checkpoint was
+                                           ///< begun
   std::weak_ptr<shard_snapshot> snapshot_; ///< while it is written
-  /// Files that were hashed for the units of this sub-plan; the disk queue's.
+  /// Files that were hashed for the units of this sub-plan; used only on the
+  /// disk queue.
   std::shared_ptr<std::set<core::blob_digest>> verified_ =
     std::make_shared<std::set<core::blob_digest>>();
-  std::set<std::string> noted_;                ///< under this sub-plan
-  std::map<core::peer_id, std::string> names_; ///< of members, former ones too
-  static constexpr std::size_t names_max = 4096; ///< of more only the members
-  /// A unit that arrives here.
+  std::set<std::string> noted_;                ///< texts under this sub-plan
+  std::map<core::peer_id, std::string> names_; ///< of members, also former ones
+  static constexpr std::size_t names_max = 4096; ///< beyond it only present
+                                                 ///< members
+  /// A unit that arrives at this peer.
   struct arriving_unit {
     core::job_action::receive_unit asked;
     bool copied = false;
-    std::uint64_t expected = 0; ///< step: gradients up to it are posted
+    std::uint64_t expected = 0; ///< gradients are posted up to this step
     std::map<std::uint64_t, buffer> gradients; ///< kept aside, by step
-    buffer copy;                               ///< until all of it is here
+    buffer copy;                               ///< until it is complete
     std::uint32_t pieces_expected = 0;
     std::uint32_t pieces_left = 0;
   };
   std::map<std::uint32_t, arriving_unit> arriving_;
-  /// Of the sub-plan before, while this one is adopted.
+  /// Units of the former sub-plan, while this one is adopted.
   std::map<std::uint32_t, arriving_unit> kept_arriving_;
-  /// A copy on its way from here, a piece at a time.
+  /// A copy that leaves this peer, piece by piece.
   struct leaving_unit {
     core::job_action::send_unit asked;
     buffer copy;
-    std::uint32_t next = 0; ///< piece
+    std::uint32_t next = 0; ///< next piece
     std::uint32_t pieces = 0;
     std::shared_ptr<void> span;
   };
   std::map<std::pair<core::peer_id, std::uint32_t>,
            std::shared_ptr<leaving_unit>>
     leaving_;
-  int reading_state_ = 0;     ///< copies and digests: no apply meanwhile
-  bool looking_ = false;      ///< at checkpoints on the disk: inputs wait
-  bool saving_fails_ = false; ///< and people know it
-  std::set<core::peer_id> refusing_; ///< whose disks do, as people know
-  core::epoch handed_over_ = 0;      ///< sub-plan that was to begin anew
-  std::uint64_t last_step_ = 0; ///< the newest committed one that is logged
+  int reading_state_ = 0;     ///< copies and digests in progress: delay apply
+  bool looking_ = false;      ///< at checkpoints on the disk; inputs wait
+  bool saving_fails_ = false; ///< has been reported
+  std::set<core::peer_id> refusing_; ///< peers whose full disk has been
+                                     ///< reported
+  core::epoch handed_over_ = 0;      ///< sub-plan that was asked to begin anew
+  std::uint64_t last_step_ = 0;      ///< newest committed step in the log
   job_holds reported_;
   unsigned ticks_ = 0;
 
@@ -307,10 +318,11 @@ private:
   std::optional<core::remark> wait_; ///< what the job waits for
   core::nanoseconds predicted_ = 0;  ///< longest time without a change
   bool alone_ = true;                ///< no other job shares the devices
-  bool listing_ = false;             ///< transfers: the answer is on its way
+  bool listing_ = false;             ///< a list of transfers has been requested
   std::vector<core::peer_id> sending_to_;
-  std::vector<std::string> under_way_;     ///< transfers, for people
-  std::string flight_why_;                 ///< a flight record is to be written
+  std::vector<std::string> under_way_;     ///< transfers, as text
+  std::string flight_why_;                 ///< reason of a pending flight
+                                           ///< record
   int flight_ticks_ = 0;                   ///< since then
   std::optional<std::uint64_t> flight_at_; ///< newest step at the last stall
   bool over_ = false;

@@ -1,6 +1,6 @@
-// actors/job/job_checkpoint_fetch.cpp -- fetches a checkpoint before it is restored: the
-// files that this peer needs are fetched from the members that have them and
-// verified, again and again until the core gives the checkpoint up.
+// actors/job/job_checkpoint_fetch.cpp -- fetches a checkpoint before it is
+// restored: gets the files that this peer needs from the members that have them
+// and verifies them, again and again until the core gives the checkpoint up.
 #include "actors/checkpoint/checkpoint_files.hpp"
 #include "actors/job/job_actor.hpp"
 #include "runtime/core/errc.hpp"
@@ -18,7 +18,7 @@ namespace event = core::job_event;
 namespace {
 
 /// Pause between two rounds in which all members are asked. Higher: a peer that
-/// comes back is asked later, at the gain of fewer requests to the others.
+/// returns is asked later, but the others get fewer requests.
 constexpr std::chrono::seconds ask_again_after{1};
 
 std::string minutes(core::nanoseconds t) {
@@ -35,8 +35,9 @@ void job_actor::act(const fetch_checkpoint& a) {
   for (const std::uint32_t u : a.units)
     f.set.parts.push_back(
       {a.checkpoint.manifest, tensors_of(*world_->layout, u)});
-  // Anything but a refusal of the own disk: what the members have is no whole
-  // checkpoint. A disk is tried on, and people are told (fetch_lasting).
+  // Any error except a refusal by the own disk means: the members do not have
+  // the complete checkpoint. The own disk is tried again, and users are told
+  // (fetch_lasting).
   f.failed = [this, a](std::error_code error) {
     if (refused_by_disk(error))
       return false;
@@ -47,7 +48,7 @@ void job_actor::act(const fetch_checkpoint& a) {
   fetch_lasting(std::move(f));
 }
 
-/// A round was in vain.
+/// The round failed: tries again later.
 void job_actor::fetch_again(const fetch_checkpoint& a) {
   feed(event::checkpoint_missing{a.digest, a.checkpoint});
   delayed_send(this, ask_again_after, job_later{[this, a, turn = turn_] {
@@ -59,7 +60,7 @@ void job_actor::fetch_again(const fetch_checkpoint& a) {
                }});
 }
 
-/// What has been hashed here is not hashed again when units are loaded.
+/// Files that have been hashed here are not hashed again when units are loaded.
 void job_actor::verify_fetched(const fetch_checkpoint& a) {
   struct outcome {
     std::vector<std::string> damaged;
@@ -102,9 +103,9 @@ void job_actor::verify_fetched(const fetch_checkpoint& a) {
     });
 }
 
-/// It counts if the log knows of one of that step, and all of its files are
-/// what the manifest names. The newest of the log is meant: a run that went back
-/// has fewer steps.
+/// The offer counts if the log has a checkpoint of that step, and all its files
+/// are those of the manifest. The newest entry in the log counts: after a run
+/// went back, an earlier entry may have the same step.
 void job_actor::on_offer(const runtime::checkpoint_offered& m) {
   std::optional<core::checkpoint_ref> offered;
   for (const core::checkpoint_ref& c : logged_)

@@ -1,4 +1,5 @@
-// actors/job/job_cleaner.cpp -- what is whose, and what nobody needs.
+// actors/job/job_cleaner.cpp -- finds blobs that no job needs, and removes
+// them.
 #include "actors/job/job_cleaner.hpp"
 
 #include "actors/checkpoint/checkpoint_files.hpp"
@@ -37,7 +38,7 @@ core::job_id job_of(const std::string& text) {
 
 } // namespace
 
-/// One look at the disk.
+/// One pass over the disk.
 class job_cleaner::pass {
 public:
   pass(job_cleaner& all, const core::view& v, std::chrono::seconds age_min)
@@ -94,14 +95,14 @@ public:
 private:
   fs::path folder() const { return node_.data_dir() / "jobs"; }
 
-  /// "writing-<job>-<step>" of a job that runs.
+  /// Whether the name is "writing-<job>-<step>" of a running job.
   bool written_now(const std::string& name) const {
     return std::ranges::any_of(running_, [&](core::job_id job) {
       return name.starts_with("writing-" + std::to_string(job) + "-");
     });
   }
 
-  /// Reads on in the job's log, which may be long.
+  /// Continues reading the job's log, which may be long.
   const std::vector<core::blob_digest>& checkpoints(core::job_id job) {
     known& k = all_.known_[job];
     for (const runtime::job_event& e : node_.log().read(job, k.next, k.next))
@@ -116,7 +117,7 @@ private:
       add_files(all.back(), needed_);
   }
 
-  /// A manifest and the files that it names.
+  /// Adds a manifest and the files that it lists.
   void add_files(const core::blob_digest& manifest, digests& to) const {
     if (manifest == core::blob_digest{})
       return;
@@ -128,13 +129,13 @@ private:
         to.insert(f.digest);
   }
 
-  /// What this peer has put there itself.
+  /// Adds the shards that this peer itself has stored.
   static void add_shards(const fs::path& job, digests& to) {
     for (const listed_shard& s : read_shards(shard_list_of(job)))
       to.insert(s.digest);
   }
 
-  /// What remember_blobs wrote: "data <hex>" and "origin <hex>".
+  /// The lines that remember_blobs wrote: "data <hex>" and "origin <hex>".
   digests listed(const fs::path& file) const {
     digests out;
     std::ifstream in = runtime::posix::open_text(file);
@@ -150,7 +151,7 @@ private:
     return out;
   }
 
-  /// @returns whether all that may go is gone.
+  /// @returns whether everything that may be removed is gone.
   bool drop(const digests& all) {
     bool gone = true;
     for (const core::blob_digest& d : all) {
@@ -181,7 +182,7 @@ void remember_blobs(runtime::context& node, const core::job_entry& entry) {
     text += "origin " + core::to_hex(entry.origin) + "\n";
   const runtime::posix::descriptor fd = runtime::posix::open_regular(
     folder / list_name, O_WRONLY | O_CREAT | O_TRUNC, error);
-  if (fd) // else what it lists stays
+  if (fd) // otherwise the listed blobs stay
     (void)runtime::posix::write_all(fd.get(), std::as_bytes(std::span(text)));
 }
 

@@ -1,4 +1,4 @@
-// actors/job/job_evaluation.cpp -- evaluations in a job: begun, summed, logged.
+// actors/job/job_evaluation.cpp -- starts, sums and logs evaluations of a job.
 #include "actors/job/job_actor.hpp"
 #include "runtime/jobs/job_log.hpp"
 
@@ -34,7 +34,7 @@ void job_actor::on_eval_part() {
 
 void job_actor::act(const eval_known& a) {
   if (a.result.tokens == 0)
-    return; // nothing was held out
+    return; // no text is held out
   runtime::job_event e;
   e.kind = runtime::job_event_kind::eval;
   e.step = a.result.version.step;

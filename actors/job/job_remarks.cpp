@@ -1,7 +1,7 @@
 // actors/job/job_remarks.cpp -- notices of a job: logged here, and sent to the
-// members of the view that cannot see them for themselves.
+// members of the view that cannot derive them.
 //
-// Errors: a notice that a lost link drops is gone; a wait is repeated.
+// Errors: a notice that a lost link drops is not repeated; a wait is.
 // Limits: remark_bytes_max each. The log drops a notice that it already has for
 //         the same step.
 #include "actors/job/job_actor.hpp"
@@ -14,8 +14,8 @@ namespace shoal::actors {
 
 namespace {
 
-/// Ticks between two times that a wait is told: a member that comes, or a
-/// message that is lost, has it so much later. Higher: fewer messages.
+/// Ticks between two repetitions of a wait: a member that joins, or that missed
+/// the message, gets it at most this much later. Higher: fewer messages.
 constexpr unsigned repeat_wait_ticks = 50;
 
 } // namespace
@@ -87,7 +87,7 @@ bool job_actor::reports() const {
   return place_ && place_->reporter.peer == config_.node->self();
 }
 
-/// Each member that logs the step says so for itself.
+/// Every member that logs the step derives this by itself.
 void job_actor::log_if_bad(const core::step_record& r) {
   if (r.bad == 0)
     return;

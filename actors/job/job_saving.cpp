@@ -1,4 +1,4 @@
-// actors/job/job_saving.cpp -- checkpoints of a job: made, kept, dropped.
+// actors/job/job_saving.cpp -- makes, keeps and drops checkpoints of a job.
 #include "actors/checkpoint/checkpoint_files.hpp"
 #include "actors/checkpoint/shard_list.hpp"
 #include "actors/job/job_actor.hpp"
@@ -19,12 +19,13 @@ namespace event = core::job_event;
 
 namespace {
 
-/// How often the last checkpoint looks whether the one before is written.
+/// Period in which the last checkpoint checks whether the one before is
+/// written.
 constexpr std::chrono::seconds look_after{1};
 
 } // namespace
 
-// Made.
+// Making checkpoints.
 
 void job_actor::act(const run_checkpoint& a) {
   saving_ = a.step;
@@ -38,9 +39,10 @@ void job_actor::act(const run_checkpoint& a) {
   save(a);
 }
 
-/// Copies what this peer writes; the writer has it from there on. The last
-/// checkpoint needs no copy here, since nothing runs meanwhile. One at a time: while the one before is still being written, only the last
-/// checkpoint waits for it, since nothing runs meanwhile.
+/// Copies the units that this peer writes and gives the copy to the writer. The
+/// last checkpoint needs no copy here, since no step runs meanwhile. Only one
+/// is written at a time: if the former one is still being written, only the
+/// last checkpoint waits for it, since no step runs meanwhile.
 void job_actor::save(const run_checkpoint& a) {
   if (a.digest != digest_)
     return;
@@ -85,8 +87,9 @@ void job_actor::copy_units(const run_checkpoint& a,
     });
 }
 
-/// Others are to write and publish the last one: without a vote only another
-/// sub-plan, and the seals before it, can let all know.
+/// Other peers have to write and publish the last checkpoint. As there are no
+/// votes any more, only another sub-plan, and the seals before it, can tell all
+/// peers.
 void job_actor::hand_over_if_refused() {
   if (!world_->disk_refuses || handed_over_ == header_.since
       || !core_.should_hand_over())
@@ -118,7 +121,7 @@ void job_actor::act(const checkpoint_failed& a) {
   }
   const bool news = refusing_.insert(a.at).second;
   if ((!a.trying || a.others) && (!news || saving_fails_))
-    return; // said
+    return; // already reported
   saving_fails_ = true;
   const std::string at = name_of(a.at);
   note(a.step, a.trying
@@ -140,7 +143,7 @@ void job_actor::act(const checkpoints_slow& a) {
            " would be run again; the run does not wait for them");
 }
 
-/// Once for each.
+/// Logs each checkpoint once.
 void job_actor::log_checkpoint(const core::checkpoint_ref& checkpoint) {
   if (!logged_.insert(checkpoint).second)
     return;
@@ -155,8 +158,8 @@ void job_actor::log_checkpoint(const core::checkpoint_ref& checkpoint) {
   node().log().add(config_.entry.id, e);
 }
 
-/// Steps that were lost are made again: what was saved of them is void, also
-/// where it is heard of late.
+/// When lost steps are run again, their earlier checkpoints are void, also if
+/// this peer hears of them late.
 void job_actor::publish(const core::checkpoint_ref& checkpoint) {
   if (checkpoint.since < published_since_)
     return;
@@ -165,12 +168,12 @@ void job_actor::publish(const core::checkpoint_ref& checkpoint) {
   published_.insert(checkpoint.step);
 }
 
-// Kept.
+// Keeping checkpoints.
 
-/// Each file straight from who wrote it, if it still has it. Also where a
-/// newer one exists, or a keeper that is slower than the checkpoints would
-/// never have any. It ends when a newer one is here, or when so many exist
-/// that the files may be gone everywhere.
+/// Fetches each file directly from its writer, if that peer still has it. Also
+/// fetches if a newer checkpoint exists: otherwise a keeper that is slower than
+/// the checkpoints would never have any. Ends when a newer one is here, or when
+/// there are so many that the files may be gone everywhere.
 void job_actor::act(const keep_checkpoint& a) {
   if (!keeping_.insert(a.checkpoint).second)
     return;
@@ -209,7 +212,8 @@ void job_actor::act(const keep_checkpoint& a) {
   fetch_lasting(std::move(f));
 }
 
-/// Another keeps it; it is tried on, since the disk may have room again.
+/// Another peer keeps it. Here it is tried again, since the disk may have room
+/// later.
 void job_actor::keep_refused(const core::checkpoint_ref& checkpoint,
                              std::error_code error) {
   world_->disk_refuses = true;
@@ -220,7 +224,7 @@ void job_actor::keep_refused(const core::checkpoint_ref& checkpoint,
   feed(event::keep_refused{checkpoint});
 }
 
-/// Its remains go.
+/// Removes the rest of a checkpoint that was given up.
 void job_actor::act(const checkpoint_given_up& a) {
   note(a.checkpoint.step,
        "the checkpoint of step " + std::to_string(a.checkpoint.step)
@@ -233,8 +237,9 @@ void job_actor::act(const checkpoint_given_up& a) {
   drop_old_checkpoints({a.checkpoint});
 }
 
-/// It is complete in the own store: only now may older ones go. It may have
-/// been written under a sub-plan that is over: then nobody has told of it yet.
+/// The checkpoint is complete in the own store: only now older ones may be
+/// dropped. It may have been written under a former sub-plan: then no peer has
+/// announced it yet.
 void job_actor::hold(const core::checkpoint_ref& checkpoint) {
   log_checkpoint(checkpoint);
   feed(event::checkpoint_held{checkpoint});
@@ -243,9 +248,9 @@ void job_actor::hold(const core::checkpoint_ref& checkpoint) {
   drop_old_checkpoints();
 }
 
-/// Those that an earlier life of this peer has left in its store. The newest
-/// is hashed before anybody is told of it: what has rotted must not be chosen
-/// to go on from. Until then the core hears nothing.
+/// Finds the checkpoints that an earlier process of this peer has left in its
+/// store. The newest is hashed before any peer is told of it: damaged bytes
+/// must not be chosen to go on from. Until then the core gets no input.
 void job_actor::find_checkpoints() {
   struct outcome {
     std::vector<core::checkpoint_ref> held;
@@ -256,7 +261,7 @@ void job_actor::find_checkpoints() {
     if (e.kind == runtime::job_event_kind::checkpoint) {
       known.insert({e.step, e.digest, e.epoch});
     }
-  for (const core::checkpoint_ref& c : known) // from the oldest on
+  for (const core::checkpoint_ref& c : known) // oldest first
     publish(c);
   if (known.empty())
     return;
@@ -268,7 +273,7 @@ void job_actor::find_checkpoints() {
       runtime::store& store = world->node->blobs();
       for (auto at = known.rbegin(); at != known.rend(); ++at) {
         std::vector<std::string> damaged;
-        if (found->held.empty()) // the newest of those that are whole
+        if (found->held.empty()) // the newest complete one
           damaged = verify_checkpoint(at->manifest, store);
         for (const std::string& file : damaged)
           found->notes.push_back(
@@ -286,7 +291,7 @@ void job_actor::find_checkpoints() {
           note(last_step_, text);
         checkpoints_ = found->held;
         std::ranges::sort(checkpoints_);
-        // Before all else.
+        // Before all other inputs.
         for (auto c = checkpoints_.rbegin(); c != checkpoints_.rend(); ++c)
           inputs_.push_front(event::checkpoint_held{*c});
         for (const core::checkpoint_ref& c : logged_)
@@ -297,11 +302,11 @@ void job_actor::find_checkpoints() {
     });
 }
 
-// Dropped.
+// Dropping checkpoints.
 
-/// Of the newest keep_latest_k everything stays that is here, and what is
-/// being written. Others' files go, those of `old` too, but those that
-/// something else needs.
+/// Keeps all local files of the newest keep_latest_k checkpoints and of those
+/// being written. Removes the files of others, also those of `old`, except
+/// files that something else needs.
 void job_actor::drop_old_checkpoints(std::vector<core::checkpoint_ref> old) {
   const auto keep = std::size_t(run().keep_latest_k);
   std::ranges::sort(checkpoints_);

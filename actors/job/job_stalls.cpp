@@ -1,7 +1,7 @@
-// actors/job/job_stalls.cpp -- what this peer sees of a job that does not move, and
-// what is done about it (runtime/core/training/stall_watch.hpp). Every member of
-// the view keeps its flight record: who finds the stall and who is asked at
-// once, all others when they hear what is to be done.
+// actors/job/job_stalls.cpp -- what this peer sees of a job that does not move,
+// and its reaction (runtime/core/training/stall_watch.hpp). Every member of the
+// view writes its flight record: the peer that finds the stall and those that
+// it asks at once, all others when they hear the verdict.
 #include "actors/job/job_actor.hpp"
 #include "actors/training/link_names.hpp"
 #include "runtime/core/planning/plan.hpp"
@@ -86,13 +86,14 @@ const char* kind_of(const transport::bulk_tag& tag) {
   return kinds[kind < kinds.size() ? kind : 0];
 }
 
-/// Verdicts and other notices under one sub-plan: others' words take room.
+/// Limit of verdicts and other notices under one sub-plan: texts of others take
+/// room.
 constexpr std::size_t noted_max = 64;
 
-/// A thread of the links that does not turn for so long is at a piece of work,
-/// as a device may be: it is held against the same budget. It turns some
-/// hundred thousand times a second while it works, and takes turns of
-/// milliseconds at most; a host may not give it a core for some time.
+/// If a thread of the links shows no activity for this long, it is working on
+/// one piece, as a device may be, and the same budget applies. Normally it goes
+/// round some hundred thousand times a second, and a round takes milliseconds
+/// at most; a host may not give it a core for some time.
 constexpr core::nanoseconds links_silent_min = 1'000'000'000;
 
 /// Ticks until a flight record is written without a list of transfers.
@@ -118,7 +119,7 @@ void job_actor::record(const core::job_input& input) {
                       std::uint64_t(core_.now_in()), header_.since, from);
 }
 
-/// A piece of another job may be what the device is at: its time counts too.
+/// The device may be working on a piece of another job: its time counts too.
 void job_actor::predict_waits(const core::view& v,
                               const core::assignment& place) {
   predicted_ = core::longest_wait(v, place);
@@ -137,7 +138,7 @@ core::stall_watch::sight job_actor::sight() {
   if (place_)
     for (const core::member_id& m : place_->sealers)
       s.sealers.push_back(m.peer);
-  if (looking_) // the core has not been told of it
+  if (looking_) // the core does not know of it yet
     if (const auto plan = node().plan())
       for (const core::assignment& a : plan->jobs)
         if (a.job == s.on.job) {
@@ -147,7 +148,7 @@ core::stall_watch::sight job_actor::sight() {
         }
   const auto at = core_.now_in();
   using phase = core::job_core::phase;
-  // The last checkpoint may wait for files, but not while it is copied.
+  // The last checkpoint may wait for files, but not while it is being copied.
   const core::nanoseconds device = busy_for(node().device());
   s.loading = looking_ || core_.loads()
               || (loading_text_ && !text_ && actors_.is_data_source());
@@ -177,7 +178,7 @@ core::stall_watch::sight job_actor::sight() {
   return s;
 }
 
-/// What the disk is at, where others could go on without this peer.
+/// State of the disk's work, if others could go on without this peer.
 void job_actor::see_disk(core::stall_watch::sight& s) {
   const runtime::disk_meter::reading moved = node().blobs().activity();
   if (s.loading)
@@ -188,8 +189,9 @@ void job_actor::see_disk(core::stall_watch::sight& s) {
   if (s.disk > 0 && moved.moved_at > 0)
     s.disk =
       std::clamp<core::nanoseconds>(steady_now() - moved.moved_at, 1, s.disk);
-  // The store knows the file that it reads or writes. A unit is made a file
-  // of, or read by the device from a mapped one; the text is parsed at once.
+  // The store knows the file that it reads or writes. A unit is written as one
+  // file, or read by the device from a mapped one; the text is parsed in one
+  // piece.
   std::uint64_t piece = moved.piece_bytes;
   for (model::unit_index u = 0; u < world_->layout->unit_count(); ++u)
     piece = std::max<std::uint64_t>(piece, 3 * sizeof(float)
@@ -204,7 +206,7 @@ void job_actor::see_disk(core::stall_watch::sight& s) {
 void job_actor::look_for_stalls() {
   if (!watch_.asking())
     sending_to_.clear();
-  // While it stands still: who is sending to whom.
+  // While the job does not move: which peers are sending to which.
   if (!listing_ && header_.digest != 0
       && (watch_.asking() || !flight_why_.empty())) {
     listing_ = true;
@@ -242,7 +244,7 @@ void job_actor::on_report(const core::peer_id& from,
                           const core::stall_report& r) {
   if (!r.verdict.empty()) {
     note_verdict(r.verdict);
-    if (flight_at_ != last_step_) // who seals nothing was not asked
+    if (flight_at_ != last_step_) // a peer that does not seal was not asked
       keep_flight("told by " + name_of(from) + ": " + r.verdict);
     return;
   }
@@ -261,19 +263,19 @@ void job_actor::carry_out(const core::stall_watch::actions& actions) {
     } else if (const auto* a = std::get_if<watch::expel>(&action)) {
       const bool quorum = node().in_quorum();
       tell_verdict(core::to_text(*a, name_of(a->peer), quorum));
-      // Without one, a view that comes later would expel a peer that has moved
-      // meanwhile: it is looked at again then.
+      // Without a quorum, a later view would expel a peer that has moved again
+      // meanwhile: the stall is examined anew then.
       if (quorum)
         node().propose_expulsion(a->peer, view_ ? view_->number : 0);
     } else if (const auto* a = std::get_if<watch::retry>(&action)) {
       tell_verdict(core::to_text(*a, node().in_quorum()));
       node().propose_retry(config_.entry.id, a->since);
     } else if (const auto* a = std::get_if<watch::hung>(&action)) {
-      if (flight_at_ != last_step_) { // nobody has asked
+      if (flight_at_ != last_step_) { // no other peer has asked
         keep_flight(a->why);
         write_flight();
       }
-      // The others may see no more of it than that we are gone.
+      // The others may only see that this peer is gone.
       tell_verdict(
         core::to_text(*a, name_of(node().self()), node().in_quorum()));
       node().hung(a->why);
@@ -281,7 +283,7 @@ void job_actor::carry_out(const core::stall_watch::actions& actions) {
   }
 }
 
-/// Several peers find the same, in other words: it is said once.
+/// Several peers find the same, in different words: it is logged once.
 void job_actor::note_verdict(const std::string& text) {
   if (noted_.size() < noted_max
       && noted_.insert(text.substr(0, text.find(':'))).second)
@@ -299,7 +301,8 @@ void job_actor::tell_verdict(const std::string& text) {
       node().send(peer, r);
 }
 
-/// At the next ticks, with what is on its way then.
+/// Writes the flight record at one of the next ticks, with the transfers of
+/// that moment.
 void job_actor::keep_flight(std::string why) {
   flight_why_ = std::move(why);
   flight_at_ = last_step_;

@@ -1,5 +1,5 @@
-// actors/job/job_state_copies.cpp -- copies of units as of a step: taken, sent to those
-// who follow, gone back to, forgotten.
+// actors/job/job_state_copies.cpp -- copies of units at a step: takes them,
+// sends them to followers, returns to them, drops them.
 #include "actors/job/job_actor.hpp"
 #include "actors/training/link_names.hpp"
 #include "runtime/links/links.hpp"
@@ -21,7 +21,8 @@ transport::bulk_tag tag_of(const take_copies& a, std::uint32_t unit) {
 
 } // namespace
 
-/// Made beside the computation, like those that leave (job_unit_arrivals.cpp).
+/// The copy is made beside the computation, as for units that leave
+/// (job_unit_arrivals.cpp).
 void job_actor::act(const take_copies& a) {
   const core::assignment& place = actors_.plan()->where;
   for (const std::uint32_t u : a.own) {
@@ -54,7 +55,7 @@ void job_actor::act(const take_copies& a) {
       holder_of(place, 0, u), tag_of(a, u), into.shared(),
       [this, post = poster(), a, u, into](std::error_code error) {
         post([this, a, u, into, error] {
-          if (!error) // else another sub-plan follows
+          if (!error) // on an error another sub-plan follows
             keep_copy(a, u, into);
         });
       });

@@ -1,4 +1,5 @@
-// actors/job/job_state_digests.cpp -- digests of units, taken while a step is computed.
+// actors/job/job_state_digests.cpp -- digests of units, taken while a step is
+// computed.
 #include "actors/job/job_actor.hpp"
 #include "runtime/observe/timeline.hpp"
 #include "runtime/work/device_queue.hpp"
@@ -9,12 +10,12 @@ using namespace core::job_action;
 
 namespace {
 
-constexpr std::size_t differing_told_max = 4; ///< units, in one notice
+constexpr std::size_t differing_told_max = 4; ///< units in one notice
 
 } // namespace
 
-/// Beside the computation, which only reads the state; the step's gradients are
-/// not applied before that has ended.
+/// Runs beside the computation, which only reads the state; the step's
+/// gradients are applied only after that.
 void job_actor::take_digests(const run_step& a) {
   digests_.clear();
   if (a.digests.empty())

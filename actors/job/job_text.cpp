@@ -1,5 +1,5 @@
-// actors/job/job_text.cpp -- the text of a job: found, fetched, and loaded where
-// its data source is.
+// actors/job/job_text.cpp -- the text of a job: finds it, fetches it, and loads
+// it on the data source.
 #include "actors/job/job_actor.hpp"
 #include "actors/training/data_source.hpp"
 #include "runtime/observe/timeline.hpp"
@@ -14,15 +14,15 @@ namespace event = core::job_event;
 
 namespace {
 
-/// A text of more is not kept in memory by those who may need it only later.
+/// A larger text is not kept in memory by peers that may only need it later.
 constexpr std::uint64_t warm_text_bytes_max = std::uint64_t{256} << 20;
 
-/// Ticks between two tries to write what is in memory alone.
+/// Ticks between two attempts to write data that is only in memory.
 constexpr unsigned settle_ticks = 50;
 
 } // namespace
 
-/// A client may give this node what its first one took to the grave.
+/// A client may re-upload data whose only copy was on a node that died.
 void job_actor::look_for_blobs() {
   if (++ticks_ % settle_ticks == 0
       && node().blobs().in_memory(config_.entry.data))
@@ -45,15 +45,16 @@ void job_actor::load_text() {
   if (loading_text_)
     return;
   if (!node().blobs().contains(config_.entry.data)) {
-    if (core_.has_blobs()) // it was here, and has been set aside
+    if (core_.has_blobs()) // it was here, and was set aside as damaged
       fetch_text();
     return;
   }
   read_text();
 }
 
-/// A keeper that computes may be the next data source: when the one before has
-/// died, nobody waits until a text of this size is read, hashed and parsed.
+/// A keeper that computes may be the next data source. If it has loaded the
+/// text, no peer waits for reading, hashing and parsing when the former data
+/// source has died.
 void job_actor::warm_text() {
   if (text_ || loading_text_ || text_warmed_ || !actors_.active())
     return;
@@ -66,7 +67,7 @@ void job_actor::warm_text() {
       || !blobs.contains(config_.entry.data)
       || blobs.size(config_.entry.data) > warm_text_bytes_max)
     return;
-  text_warmed_ = true; // once, whatever comes of it
+  text_warmed_ = true; // only once, whatever the result
   read_text();
 }
 
@@ -114,8 +115,8 @@ void job_actor::read_text() {
     });
 }
 
-/// The data source has to have them, whatever its disk says: it is followed
-/// by another only when it is gone.
+/// The data source must have them even if its disk refuses: another peer takes
+/// its role only when it is gone.
 blob_set job_actor::needed_blobs() const {
   blob_set out = job_blobs();
   out.memory_will_do =
@@ -123,7 +124,7 @@ blob_set job_actor::needed_blobs() const {
   return out;
 }
 
-/// Others have it too.
+/// Other peers have the text, too: fetches it from them.
 void job_actor::fetch_text() {
   loading_text_ = true;
   fetch_lasting({needed_blobs(), members(), true, {}, [this] {

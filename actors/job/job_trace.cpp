@@ -1,4 +1,4 @@
-// actors/job/job_trace.cpp -- where a job stands, in the node's trace.
+// actors/job/job_trace.cpp -- a job's entries in the node's trace.
 #include "actors/job/job_actor.hpp"
 #include "runtime/observe/timeline.hpp"
 
@@ -15,7 +15,7 @@ void job_actor::trace_phase() {
   traced_ = now;
 }
 
-/// Its share of the step is computed, and not all of it is reduced yet.
+/// This peer's share of the step is computed, but not yet completely reduced.
 void job_actor::trace_reducing(bool now) {
   if (now == reducing_)
     return;

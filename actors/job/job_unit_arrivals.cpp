@@ -1,5 +1,5 @@
-// actors/job/job_unit_arrivals.cpp -- units that come, or are sent, while steps run: a
-// copy as of a step, then the reduced gradients of each later one.
+// actors/job/job_unit_arrivals.cpp -- units that are received or sent while
+// steps run: a copy at a step, then the reduced gradients of each later one.
 #include "actors/job/job_actor.hpp"
 #include "actors/training/link_names.hpp"
 #include "runtime/core/assert.hpp"
@@ -19,12 +19,13 @@ namespace event = core::job_event;
 
 namespace {
 
-/// Posted ahead, and sent at once where nothing is paced: the link has another
-/// piece while the end of one is told of.
+/// Pieces posted ahead, and sent at once where there is no pacing: the link has
+/// another piece while the end of one is being reported.
 constexpr std::uint32_t pieces_ahead = 2;
 
-/// Rests between pieces are cut into naps: a message that waits holds this
-/// actor and the job's memory, whose end may come meanwhile.
+/// Rests between pieces are split into naps of at most this length: a pending
+/// message keeps this actor and the job's memory alive, and the job may end
+/// meanwhile.
 constexpr core::nanoseconds nap_max = 200'000'000;
 
 transport::bulk_tag tag_of(std::uint64_t digest, std::uint32_t unit,
@@ -42,7 +43,7 @@ runtime::shared_bytes piece_of(const buffer& copy, std::uint32_t piece) {
 
 } // namespace
 
-// At the receiver.
+// Receiver.
 
 void job_actor::act(const receive_unit& a) {
   unit_ptr& unit = world_->units[a.unit];
@@ -60,7 +61,7 @@ void job_actor::act(const receive_unit& a) {
     expect_piece(a, span);
 }
 
-/// In the trace until the last copy of what is returned has gone.
+/// Shown in the trace until the last copy of the returned pointer is gone.
 std::shared_ptr<void>
 job_actor::open_span(const char* what, std::uint32_t unit) {
   runtime::timeline& trace = node().trace();
@@ -70,7 +71,7 @@ job_actor::open_span(const char* what, std::uint32_t unit) {
           }};
 }
 
-/// What is awaited of the unit under another attempt, or sub-plan, is void.
+/// Whether the unit is still awaited under this attempt and sub-plan.
 bool job_actor::awaits(const receive_unit& a) const {
   const auto at = arriving_.find(a.unit);
   return a.digest == digest_ && at != arriving_.end()
@@ -99,7 +100,7 @@ void job_actor::expect_piece(const receive_unit& a,
                         });
 }
 
-/// All of a unit's copy has come.
+/// The copy of a unit is complete.
 void job_actor::take_copy(const receive_unit& a, const buffer& copy) {
   compute(
     [unit = world_->units.at(a.unit), copy,
@@ -118,7 +119,7 @@ void job_actor::take_copy(const receive_unit& a, const buffer& copy) {
     });
 }
 
-/// Posts memory for the gradients of the step after those that are, unless
+/// Posts memory for the gradient of the step after the present ones, unless
 /// many are kept.
 void job_actor::expect_gradient(std::uint32_t u) {
   arriving_unit& in = arriving_.at(u);
@@ -151,7 +152,7 @@ void job_actor::act(const apply_arrived& a) {
      norm = a.grad_norm, options = optimizer(a.step, a.grad_norm),
      operations = &node().operations()](kernels::backend& device) {
       std::ranges::copy(gradients.as<const float>(), unit->gradients().begin());
-      if (std::isfinite(norm)) // else the step leaves the state as it is
+      if (std::isfinite(norm)) // otherwise the step leaves the state unchanged
         operations->apply(*unit, device, options);
     },
     [this, a] {
@@ -166,10 +167,10 @@ void job_actor::act(const apply_arrived& a) {
     });
 }
 
-// At the source.
+// Source.
 
 /// The copy is made beside the computation, which only reads the state; the
-/// step's gradients are not applied before it is there.
+/// step's gradients are applied only when it is complete.
 void job_actor::act(const send_unit& a) {
   actors_.pass(send_gradients{a.unit, a.to});
   if (!a.copy)
@@ -197,7 +198,7 @@ void job_actor::act(const send_unit& a) {
     });
 }
 
-/// Not once the unit is sent anew, or under another sub-plan.
+/// False once the unit is sent anew, or under another sub-plan.
 bool job_actor::is_leaving(const std::shared_ptr<leaving_unit>& out) const {
   const auto at = leaving_.find({out->asked.to, out->asked.unit});
   return out->asked.digest == digest_ && at != leaving_.end()
@@ -223,7 +224,7 @@ void job_actor::send_piece(const std::shared_ptr<leaving_unit>& out) {
   node().links().send(a.to, tag_of(a.digest, a.unit, a.version.step, piece),
                       piece_of(out->copy, piece),
                       [post = poster(), sent](std::error_code error) {
-                        if (!error) // else another sub-plan follows
+                        if (!error) // on an error another sub-plan follows
                           post(sent);
                       });
 }
@@ -242,7 +243,7 @@ void job_actor::act(const arrivals_complete& a) {
   node().propose_arrived(config_.entry.id, a.since);
 }
 
-/// A halt ends transfers: what has not come whole is no unit.
+/// A halt ends transfers: units that are incomplete then are dropped.
 void job_actor::drop_unfinished_arrivals() {
   leaving_.clear();
   std::erase_if(arriving_, [this](const auto& of) {

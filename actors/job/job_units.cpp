@@ -1,4 +1,5 @@
-// actors/job/job_units.cpp -- a unit's state: fetched, served, made, loaded.
+// actors/job/job_units.cpp -- a unit's state: fetches, serves, initialises,
+// loads.
 #include "actors/checkpoint/checkpoint_files.hpp"
 #include "actors/job/job_actor.hpp"
 #include "actors/training/link_names.hpp"
@@ -31,7 +32,7 @@ void job_actor::act(const fetch_unit& a) {
   auto arrived_here = [this, unit, into, a](std::error_code error) {
     node().trace().close(config_.entry.id, "fetching state");
     if (error || a.digest != digest_)
-      return; // another sub-plan follows, or is here
+      return; // another sub-plan follows, or has been adopted
     compute(
       [unit, into, operations = &node().operations()](kernels::backend&) {
         operations->copy_in(
@@ -90,7 +91,7 @@ void job_actor::act(const restore_unit& a) {
   note_once("restoring from the checkpoint of step "
             + std::to_string(a.checkpoint.step));
   std::vector<core::peer_id> holders = a.holders;
-  if (!holders.empty()) // not all units from the same one
+  if (!holders.empty()) // spread units over the holders
     std::rotate(holders.begin(),
                 holders.begin() + long(a.unit % holders.size()), holders.end());
   load_from({a.checkpoint.manifest, std::move(holders), a.unit, a.digest,
@@ -113,7 +114,7 @@ void job_actor::load_from(loading l) {
   fetch_lasting(std::move(f));
 }
 
-/// It was here a moment ago, and is whole nowhere any more.
+/// It was here a moment ago, and now no peer has it completely.
 void job_actor::say_missing(const loading& l) {
   if (l.checkpoint && l.digest == digest_)
     feed(event::checkpoint_missing{l.digest, *l.checkpoint});
@@ -128,7 +129,7 @@ void job_actor::read_files(const loading& l) {
   auto load = [this, l, out] {
     const auto at = world_->units.find(l.unit);
     if (l.digest != digest_ || at == world_->units.end())
-      return; // asked for by an earlier sub-plan: void
+      return; // requested by an earlier sub-plan: void
     for (const std::string& name : out->files.damaged)
       note_once(name
                 + " is damaged here: it was set aside, and is fetched "
@@ -200,7 +201,6 @@ void job_actor::fetch_lasting(fetching f) {
             });
 }
 
-/// For people, once under a sub-plan: many units have the same to say.
 void job_actor::act(const release& a) {
   for (std::uint32_t u : a.units)
     world_->units.erase(u);

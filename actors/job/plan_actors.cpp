@@ -1,4 +1,4 @@
-// actors/job/plan_actors.cpp -- starting and ending the roles of a sub-plan.
+// actors/job/plan_actors.cpp -- starts and ends the roles of a sub-plan.
 #include "actors/job/plan_actors.hpp"
 
 #include "actors/checkpoint/checkpointer.hpp"
@@ -29,7 +29,8 @@ void plan_actors::start(caf::event_based_actor* owner, world_ptr world,
   caf::actor_system& system = owner->system();
   const auto self = caf::actor_cast<caf::actor>(owner);
   stages_ = stages_on(plan_->where, world_->node->self());
-  if (!units_of(plan_->where, world_->node->self()).empty()) // it may follow
+  if (!units_of(plan_->where, world_->node->self()).empty()) // a follower has
+                                                             // no stage
     reducer_ = add(spawn_reducer(system, {world_, plan_, self}));
   if (!stages_.empty())
     stage_ = add(spawn_stage(system, {world_, plan_, self, reducer_}));
@@ -37,7 +38,7 @@ void plan_actors::start(caf::event_based_actor* owner, world_ptr world,
     evaluator_ = add(spawn_evaluator(system, {world_, plan_, self}));
   if (reducer_)
     writer_ = add(spawn_shard_writer(system, {world_, plan_}));
-  // Any that takes part may have to publish, also who only keeps copies.
+  // Any participant may have to publish, also one that only keeps copies.
   if (std::ranges::binary_search(core::participants(plan_->where),
                                  world_->node->self()))
     checkpointer_ = add(spawn_checkpointer(system, {world_, plan_, self}));

@@ -1,7 +1,8 @@
-// actors/job/plan_actors.hpp -- the actors of one sub-plan on this peer, as one thing.
+// actors/job/plan_actors.hpp -- the actors of one sub-plan on this peer, as a
+// unit.
 //
 // Made when a sub-plan takes effect, dismissed before the next one does: all
-// members are told to end, and `gone` becomes true when every one of them has.
+// actors are told to end, and `gone` becomes true when every one of them has.
 // Only then may the job's units be replaced.
 //
 // Threads: the job actor's.
@@ -30,12 +31,12 @@ struct send_gradients; // actors/reduction/reducer.hpp
 
 class plan_actors {
 public:
-  /// Starts the roles that `plan` gives to this peer, all but the data source;
-  /// `owner` hears from them and monitors them.
+  /// Starts all roles that `plan` gives to this peer except the data source;
+  /// `owner` gets their messages and monitors them.
   void start(caf::event_based_actor* owner, world_ptr world, sub_plan_ptr plan);
 
-  /// Starts the data source, when the text is here; what has begun meanwhile
-  /// it begins now.
+  /// Starts the data source, when the text is here, with the step or evaluation
+  /// that has begun meanwhile.
   void add_data_source(std::shared_ptr<const model::corpus> text);
 
   /// Tells all to end.
@@ -46,7 +47,7 @@ public:
   bool active() const noexcept { return plan_ != nullptr; }
   const sub_plan_ptr& plan() const noexcept { return plan_; }
 
-  /// Roles of this peer.
+  /// Stages of this peer.
   const std::vector<stage_name>& stages() const noexcept { return stages_; }
   bool in_first_replica() const;
   bool reduces() const noexcept { return reducer_ != nullptr; }
@@ -56,7 +57,7 @@ public:
   void begin_step(std::uint64_t step);
   void begin_eval(std::uint64_t step);
   void begin_checkpoint(const core::job_action::run_checkpoint& a);
-  /// To the writer of this peer's shards, if it has stages.
+  /// To the writer of this peer's shards, if this peer has stages.
   void pass(write_shards m);
   void pass(const refuse_shards& m);
   void pass(const checkpoint_over& m);
@@ -74,7 +75,7 @@ private:
   std::vector<stage_name> stages_;
   caf::actor stage_, reducer_, data_source_, evaluator_, checkpointer_, writer_;
   std::vector<caf::actor_addr> monitored_;
-  std::uint64_t step_waits_ = 0; ///< + 1, for the data source
+  std::uint64_t step_waits_ = 0; ///< waiting step + 1, for the data source
   std::uint64_t eval_waits_ = 0;
 };
 
