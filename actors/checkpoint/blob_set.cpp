@@ -1,5 +1,5 @@
-// actors/checkpoint/blob_set.cpp -- what is missing of single blobs, a few at once; then
-// one blob after the other.
+// actors/checkpoint/blob_set.cpp -- fetches missing single blobs, a few at
+// once; then one blob after the other.
 #include "actors/checkpoint/blob_set.hpp"
 
 #include "actors/checkpoint/checkpoint_files.hpp"
@@ -17,14 +17,15 @@
 namespace shoal::actors {
 namespace {
 
-/// What a look at the store says of a set.
+/// What the store has of a set.
 struct look {
   std::optional<core::blob_digest> missing; ///< the next blob to fetch
-  std::error_code wrong; ///< a manifest or index that is here is of no use
+  std::error_code wrong; ///< a manifest or index is here, but unusable
 };
 
-/// Of one that could not be read, or understood: a peer may have a good one
-/// where it lies; else it makes no sense, or the disk does not read it now.
+/// For a blob that could not be read or understood. If it is damaged here, a
+/// peer may have a good copy; else its content is invalid, or the disk cannot
+/// read it now.
 look look_at_unusable(const core::blob_digest& d, runtime::store& blobs) {
   std::error_code error;
   if (blobs.read(d, error))
@@ -51,7 +52,7 @@ look look_at(const blob_set::part& p, runtime::store& blobs) {
   return {};
 }
 
-/// Reads manifests, so it is disk work.
+/// Reads manifests, so it runs on the disk queue.
 look look_at(const blob_set& set, runtime::store& blobs) {
   for (const core::blob_digest& d : set.blobs)
     if (!blobs.contains(d))
@@ -89,13 +90,14 @@ struct fetching {
   std::vector<core::blob_digest> missing;
   std::size_t next = 0;
   std::size_t running = 0;
-  std::error_code error; ///< the first
+  std::error_code error; ///< the first error
 };
 
-/// Each is a few messages and a sync of the disk at either end: they overlap.
+/// Each takes a few messages and a sync of the disk at both ends: these
+/// overlap.
 constexpr std::size_t singles_at_once = 4;
 
-/// The file of a manifest that a blob is, as far as the set knows names.
+/// The name of a blob in its manifest, if the set knows the name.
 std::string name_of(const core::blob_digest& blob, const blob_set& set,
                     runtime::store& blobs) {
   for (const core::blob_digest& d : set.manifests)
@@ -107,7 +109,7 @@ std::string name_of(const core::blob_digest& blob, const blob_set& set,
   return {};
 }
 
-/// All holders, in the order in which they are asked for this blob.
+/// All holders, in the order in which this blob is requested from them.
 std::vector<core::peer_id>
 in_order(const fetching& f, const core::blob_digest& blob) {
   std::vector<core::peer_id> out = f.holders;
@@ -151,7 +153,7 @@ void go_on(const std::shared_ptr<fetching>& f) {
     {});
 }
 
-/// The next single blob, or what follows when the last has come.
+/// Fetches the next single blob, or goes on when the last one has come.
 void fetch_single(const std::shared_ptr<fetching>& f) {
   std::unique_lock lock(f->mutex);
   if (!f->error && f->next < f->missing.size()) {

@@ -1,12 +1,13 @@
-// actors/checkpoint/blob_set.hpp -- makes sure that a set of blobs is in the own store.
+// actors/checkpoint/blob_set.hpp -- makes sure that a set of blobs is in the
+// own store.
 //
 // Fetches what is missing: single blobs a few at once, then one blob after the
-// other; a manifest's files are known only when the manifest is here, those of
-// some tensors only when the indexes are.
+// other, since a manifest's files are known only when the manifest is here, and
+// the files of given tensors only when the indexes are here.
 //
 // Threads: any; `done` runs on some thread and only posts a message.
 // Errors:  the first failure ends it. std::errc::bad_message: a manifest or an
-//          index that is here makes no sense, the same on all peers.
+//          index is invalid, the same on all peers.
 #pragma once
 
 #include "runtime/core/ids.hpp"
@@ -26,24 +27,24 @@ namespace shoal::actors {
 struct blob_set {
   std::vector<core::blob_digest> blobs;     ///< single ones
   std::vector<core::blob_digest> manifests; ///< with all their files
-  /// Those files of a manifest that have some tensors.
+  /// The files of a manifest that contain given tensors.
   struct part {
     core::blob_digest manifest{};
     std::vector<std::string> tensors;
   };
   std::vector<part> parts;
-  /// Those files of a manifest that training does not change.
+  /// The files of a manifest that training does not change.
   std::vector<core::blob_digest> carried;
-  /// Who is asked first, by blob or by the name of a manifest's file.
+  /// The first peer to ask, by blob or by the name of a manifest's file.
   std::map<core::blob_digest, core::peer_id> first;
   std::map<std::string, core::peer_id> first_by_name;
-  bool memory_will_do = false; ///< where the own disk takes nothing
+  bool memory_will_do = false; ///< if the own disk refuses
 };
 
-/// Everything in the store that `set` asks for?
+/// Whether the store has everything in `set`.
 bool have_all(runtime::context& node, const blob_set& set);
 
-/// Whether an error of a fetch is the own disk's: no other holder helps.
+/// Whether an error of a fetch comes from the own disk: no other holder helps.
 bool refused_by_disk(std::error_code error);
 
 void fetch_all(runtime::context& node, blob_set set,

@@ -1,4 +1,4 @@
-// actors/checkpoint/checkpoint_export.cpp -- many files into one.
+// actors/checkpoint/checkpoint_export.cpp -- joins many files into one.
 #include "actors/checkpoint/checkpoint_export.hpp"
 
 #include "actors/checkpoint/checkpoint_manifest.hpp"
@@ -40,7 +40,7 @@ model::status join_shards(const fs::path& directory, std::uint64_t bytes_max) {
       return checked;
     const auto values = source->floats(t.name);
     if (values.size() != t.size)
-      return model::done{}; // of another type: it stays as it is
+      return model::done{}; // of another type: it is left as it is
     tensors.push_back({t.name, t.shape, values});
   }
   if (auto written = model::write_safetensors(single, tensors); !written)

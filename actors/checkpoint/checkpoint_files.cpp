@@ -1,4 +1,4 @@
-// actors/checkpoint/checkpoint_files.cpp -- units to blobs and back.
+// actors/checkpoint/checkpoint_files.cpp -- converts units to blobs and back.
 #include "actors/checkpoint/checkpoint_files.hpp"
 
 #include "runtime/core/assert.hpp"
@@ -26,7 +26,7 @@ failure store_failure(const std::string& file, std::error_code error) {
   return failure{file + ": store: " + error.message()};
 }
 
-/// Writes a blob, unless it is there and whole.
+/// Writes a blob, unless it is there and intact.
 model::status put(const std::string& file, const pieces& parts,
                   runtime::store& to, const core::blob_digest& digest) {
   if (to.contains(digest) && !to.verify(digest))
@@ -59,7 +59,8 @@ model_tensors(const model::unit_layout& layout, const unit_snapshot& u) {
   return out;
 }
 
-/// Both moments of all tensors of a unit, copies too: resuming needs them.
+/// Both moments of all tensors of a unit, also of tied copies: resuming needs
+/// them.
 std::vector<model::tensor_to_save>
 moments(const model::unit_layout& layout, const unit_snapshot& u) {
   std::vector<model::tensor_to_save> out;
@@ -158,7 +159,8 @@ publish_shards(std::uint64_t step, const model::unit_layout& layout,
     m.files.push_back(*file);
   }
   std::ranges::sort(m.files, {}, &manifest_file::name);
-  auto named = put_text("manifest", to_json(m), to); // last: now it exists
+  auto named = put_text("manifest", to_json(m), to); // last: now the checkpoint
+                                                     // exists
   if (!named)
     return named.why();
   return published{named->digest, m.total_bytes()};
@@ -266,7 +268,7 @@ files_with(const manifest& m, std::span<const std::string> tensors,
     for (const std::string& tensor : tensors) {
       const auto at = index->weights.find(tensor);
       if (at == index->weights.end())
-        continue; // of the other kind; what is missing is found by loading
+        continue; // of the other kind; loading detects missing tensors
       const manifest_file* file = m.find(at->second);
       if (!file)
         return failure{listed->name + ": tensor " + tensor + ": is in "
@@ -304,7 +306,7 @@ read_unit_files(const core::blob_digest& digest,
     if (!verified.contains(f.digest))
       error = in.verify(f.digest);
     auto blob = error ? nullptr : in.read(f.digest, error);
-    if (!blob && in.contains(f.digest)) // it cannot be read at all
+    if (!blob && in.contains(f.digest)) // the disk cannot read it
       return store_failure(f.name, error);
     if (!blob) {
       out.damaged.push_back(f.name);

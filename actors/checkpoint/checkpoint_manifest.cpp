@@ -1,4 +1,5 @@
-// actors/checkpoint/checkpoint_manifest.cpp -- manifests as JSON, strictly read.
+// actors/checkpoint/checkpoint_manifest.cpp -- manifests as JSON, with strict
+// parsing.
 #include "actors/checkpoint/checkpoint_manifest.hpp"
 
 #include "runtime/core/text/hex.hpp"

@@ -1,7 +1,9 @@
-// actors/checkpoint/checkpoint_manifest.hpp -- what names the files of a checkpoint.
+// actors/checkpoint/checkpoint_manifest.hpp -- the list of a checkpoint's
+// files.
 //
-// A small JSON blob: step, and name, size and digest of each file. It may come
-// from another peer, so names are checked to be plain before they are used.
+// A small JSON blob: the step, and name, size and digest of each file. It may
+// come from another peer, so names are checked to be plain before they are
+// used.
 #pragma once
 
 #include "runtime/core/ids.hpp"
@@ -25,7 +27,7 @@ std::string single_name(const std::string& files);
 std::string index_name(const std::string& files);
 
 struct manifest_file {
-  std::string name; ///< no folders in it
+  std::string name; ///< without folders
   core::blob_digest digest{};
   std::uint64_t bytes = 0;
 };
@@ -39,17 +41,17 @@ struct manifest {
   bool has(std::string_view name) const { return find(name) != nullptr; }
 };
 
-/// A model's weights are in it. Without them it may still hold the files that a
-/// run from random weights carries to its model.
+/// Whether the model's weights are in it. Without them it may still hold the
+/// files that a run from random weights copies to its model.
 bool holds_weights(const manifest& m);
 
 /// Whether a file may have this name: no folders, not hidden.
 bool plain_name(const std::string& name);
-/// Whether a file has what only the optimizer needs.
+/// Whether only the optimizer needs the file.
 bool of_optimizer(const std::string& name);
 
-/// What a model's maker gives beside its weights: its tokenizer, and how it is
-/// to be used. Training changes none of it.
+/// Files that come with a model besides its weights: its tokenizer, and
+/// settings for its use. Training does not change them.
 inline constexpr const char* carried_names[] = {"tokenizer.json",
                                                 "tokenizer_config.json",
                                                 "tokenizer.model",
@@ -60,7 +62,7 @@ inline constexpr const char* carried_names[] = {"tokenizer.json",
                                                 "chat_template.jinja",
                                                 "generation_config.json"};
 bool carried_on(const std::string& name);
-/// Of those, what also belongs to a model that was given another tokenizer.
+/// Whether a file also belongs to a model that was given another tokenizer.
 bool without_tokenizer(const std::string& name);
 
 std::string to_json(const manifest& m);

@@ -1,4 +1,5 @@
-// actors/checkpoint/checkpointer.cpp -- all shards told, fetched, then a manifest.
+// actors/checkpoint/checkpointer.cpp -- waits for all shards, fetches them,
+// publishes.
 #include "actors/checkpoint/checkpointer.hpp"
 
 #include "actors/checkpoint/blob_set.hpp"
@@ -19,18 +20,18 @@
 namespace shoal::actors {
 namespace {
 
-/// The shards are here, or not.
+/// The fetch of the shards has ended.
 struct collected {
   std::uint64_t step = 0;
   std::error_code error;
 };
-/// An attempt at publishing has ended.
+/// An attempt to publish has ended.
 struct attempt_ended {
   std::uint64_t step = 0;
   published what;
-  std::string why; ///< not good
+  std::string why; ///< reason of a failure
 };
-/// Time for another one.
+/// Starts another attempt.
 struct collect_again {
   std::uint64_t step = 0;
 };
@@ -39,10 +40,11 @@ struct collect_again {
 constexpr std::chrono::seconds retry_after{2};
 constexpr std::chrono::seconds retry_after_max{60};
 
-/// Peers whose word of a step is kept until it is begun here; they repeat it.
+/// Limit of the peers whose reports of a step are kept until it is begun here;
+/// they repeat them.
 constexpr std::size_t early_max = 1024;
 
-/// Steps that are remembered to have failed: writers still speak of them.
+/// Failed steps that are remembered, since writers still report them.
 constexpr std::size_t failed_max = 16;
 
 } // namespace
@@ -55,22 +57,23 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::actors::collect_again)
 namespace shoal::actors {
 namespace {
 
-/// One checkpoint.
+/// One checkpoint in progress.
 struct gathering {
-  std::vector<core::peer_id> writers; ///< known when it is begun
+  std::vector<core::peer_id> writers; ///< known when it has begun
   core::shard_tally tally{{}};
-  std::map<core::peer_id, core::shards_written> early; ///< told before that
-  bool begun = false;                                  ///< asked for here, too
+  std::map<core::peer_id, core::shards_written> early; ///< reports before that
+  bool begun = false;                                  ///< requested here, too
   bool last = false;
   bool collecting = false;
-  std::string said; ///< of a failure, to the owner
+  std::string said; ///< failure text sent to the owner
   std::chrono::seconds wait = retry_after;
 };
 
 struct checkpointer_state {
   std::map<std::uint64_t, gathering> under_way; ///< by step
-  std::uint64_t ended = 0;        ///< newest step + 1 that was published
-  std::set<std::uint64_t> failed; ///< later ones, and older than the newest
+  std::uint64_t ended = 0;                      ///< newest published step + 1
+  std::set<std::uint64_t> failed; ///< failed steps, later and earlier than the
+                                  ///< newest
 };
 using checkpointer_actor = caf::stateful_actor<checkpointer_state>;
 
@@ -85,7 +88,7 @@ void say(checkpointer_actor* self, const checkpointer_config& config,
   self->send(config.owner, std::move(m));
 }
 
-/// It comes to nothing, or is tried on: the owner hears of it once.
+/// The checkpoint fails, or is tried again: tells the owner once.
 void fail(checkpointer_actor* self, const checkpointer_config& config,
           std::uint64_t step, const std::string& why,
           const core::peer_id& at = {}) {
@@ -107,7 +110,7 @@ void fail(checkpointer_actor* self, const checkpointer_config& config,
     say(self, config, std::move(m));
 }
 
-/// Writes down what it is about to fetch, then fetches it.
+/// Records the names of what it fetches, then fetches it.
 void collect(checkpointer_actor* self, const checkpointer_config& config,
              std::uint64_t step) {
   gathering& g = *find(self, step);
@@ -144,7 +147,7 @@ void collect(checkpointer_actor* self, const checkpointer_config& config,
     {});
 }
 
-/// The last one waits, and is collected again.
+/// The last checkpoint waits, and is collected again.
 void collect_later(checkpointer_actor* self, std::uint64_t step) {
   if (gathering* g = find(self, step)) {
     self->delayed_send(self, g->wait, collect_again{step});
@@ -152,7 +155,7 @@ void collect_later(checkpointer_actor* self, std::uint64_t step) {
   }
 }
 
-/// On the disk queue, when everything is here.
+/// Runs on the disk queue, when everything is here.
 model::result<published> publish(const job_world& world, std::uint64_t step,
                                  std::span<const core::written_shard> shards) {
   runtime::store& blobs = world.node->blobs();
@@ -236,7 +239,7 @@ void on_ended(checkpointer_actor* self, const checkpointer_config& config,
   out.good = true;
   out.what = m.what;
   auto& all = self->state.under_way;
-  all.erase(all.begin(), all.upper_bound(m.step)); // older ones are of no use
+  all.erase(all.begin(), all.upper_bound(m.step)); // older ones are useless
   self->state.ended = std::max(self->state.ended, m.step + 1);
   say(self, config, std::move(out));
 }
@@ -258,7 +261,7 @@ checkpointer(checkpointer_actor* self, const checkpointer_config& config) {
     [=](const shards_told& m) {
       if (m.what.step < self->state.ended
           || self->state.failed.contains(m.what.step))
-        return; // it is known what became of it
+        return; // its outcome is known
       gathering& g = of_step(self, config, m.what.step);
       if (g.collecting)
         return;

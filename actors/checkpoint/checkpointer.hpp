@@ -1,23 +1,23 @@
-// actors/checkpoint/checkpointer.hpp -- makes a checkpoint of what the writers have
-// written.
+// actors/checkpoint/checkpointer.hpp -- completes a checkpoint from the
+// writers' shards.
 //
-// One on each peer that takes part in a job; of each checkpoint one of them is
-// the publisher (core: publisher_of). When every unit's shard has been told
-// (runtime/core/training/shards.hpp) it fetches those that its own store lacks
-// straight from their writers; then the disk queue writes indexes, small files
-// and, last of all, the manifest (checkpoint_files.hpp). A checkpoint that
-// exists is therefore complete in one store. The run goes on meanwhile; a few
-// checkpoints may be under way.
+// One on each participant of a job; each checkpoint has one of them as
+// publisher (core: publisher_of). When every unit's shard has been reported
+// (runtime/core/training/shards.hpp) the publisher fetches those that its own
+// store lacks directly from their writers; then the disk queue writes indexes,
+// small files and, last of all, the manifest (checkpoint_files.hpp). A
+// checkpoint that exists is therefore complete in one store. The run goes on
+// meanwhile; a few checkpoints may be in progress.
 //
 // Message            Effect
 // begin_checkpoint   a checkpoint of this step is wanted
-// shards_told        a writer's word (core::shards_written)
+// shards_told        the report of a writer (core::shards_written)
 //
 // To its owner: checkpoint_written.
-// Errors: no disk, no space, here or at a writer: told, and the run goes on
-//         without; from here on another publishes, if the own disk refuses.
-//         The last checkpoint of a run is tried until it is written, or all
-//         begin anew so that others write it.
+// Errors: no disk or no space, here or at a writer: reported, and the run goes
+//         on without this checkpoint; if the own disk refuses, another peer
+//         publishes from now on. The last checkpoint of a run is tried until it
+//         is written, or all begin anew so that others write it.
 // Limits: under_way_max.
 #pragma once
 
@@ -34,20 +34,20 @@ namespace shoal::actors {
 struct begin_checkpoint {
   std::uint64_t step = 0;
   bool last = false;
-  std::vector<core::peer_id> unable; ///< to write; others do
+  std::vector<core::peer_id> unable; ///< cannot write; others do
 };
 struct shards_told {
   core::peer_id from{};
   core::shards_written what;
 };
 struct checkpoint_written {
-  std::uint64_t digest = 0; ///< of the sub-plan that it was begun under
+  std::uint64_t digest = 0; ///< of the sub-plan under which it was begun
   std::uint64_t step = 0;
   bool good = false;
   published what;
-  std::string why;     ///< not good
-  bool trying = false; ///< not good yet: another message follows
-  core::peer_id at{};  ///< not good: who could not; zero: nobody in particular
+  std::string why;     ///< reason of a failure
+  bool trying = false; ///< failed so far: another message follows
+  core::peer_id at{};  ///< the peer that failed; zero: none in particular
 };
 
 struct checkpointer_config {
@@ -56,8 +56,8 @@ struct checkpointer_config {
   caf::actor owner;
 };
 
-/// Checkpoints that are begun or told of, and not ended; of more the oldest
-/// are given up.
+/// Limit of the checkpoints that are begun or reported, and not ended; beyond
+/// it the oldest are given up.
 inline constexpr std::size_t under_way_max = 4;
 
 caf::actor

@@ -1,4 +1,5 @@
-// actors/checkpoint/shard_list.cpp -- lines of a small file.
+// actors/checkpoint/shard_list.cpp -- reads and writes the lines of a small
+// file.
 #include "actors/checkpoint/shard_list.hpp"
 
 #include "runtime/context.hpp"
@@ -19,7 +20,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// Begins with the end of a line that may have been torn.
+/// Begins with the end of a previous line that may have been torn.
 std::string line_of(const listed_shard& s) {
   std::string out("\n");
   out.append(std::to_string(s.step)).append(" ");
@@ -81,7 +82,7 @@ void drop_shards(runtime::context& node, core::job_id job,
   for (const core::blob_digest& d : old)
     if (!keep.contains(d) && node.blobs().contains(d))
       static_cast<void>(node.blobs().remove(d));
-  // Where this fails the longer list stays, which says too much: no harm.
+  // If this fails the longer list stays, which does no harm.
   static_cast<void>(
     runtime::replace_file(file, std::as_bytes(std::span(text))));
 }

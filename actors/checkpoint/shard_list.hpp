@@ -1,9 +1,9 @@
-// actors/checkpoint/shard_list.hpp -- which shards of a job this peer has put into its
-// store: jobs/<id>/shards.
+// actors/checkpoint/shard_list.hpp -- list of the shards that this peer has put
+// into its store for a job: jobs/<id>/shards.
 //
-// A shard is nobody's until a manifest names it, and the manifest is another
-// peer's: a process that dies, or a checkpoint that comes to nothing, would
-// leave it for ever. So its name is written down before the shard is.
+// A shard belongs to no checkpoint until a manifest names it, and the manifest
+// is made by another peer: if a process dies, or a checkpoint fails, the shard
+// would stay for ever. So its name is recorded before the shard is written.
 //
 // File:    a line for each shard, "<step> <sha256>"; torn lines are skipped.
 // Threads: blocking; on the disk queue.
@@ -29,7 +29,7 @@ struct listed_shard {
   core::blob_digest digest{};
 };
 
-/// Where a job's list is. @param folder of the job: jobs/<id>
+/// The path of a job's list. @param folder of the job: jobs/<id>
 std::filesystem::path shard_list_of(const std::filesystem::path& folder);
 std::filesystem::path job_folder(runtime::context& node, core::job_id job);
 
@@ -38,8 +38,8 @@ note_shard(runtime::context& node, core::job_id job, const listed_shard& shard);
 
 std::vector<listed_shard> read_shards(const std::filesystem::path& list);
 
-/// Removes the blobs of those that `wanted` does not want, unless they are in
-/// `needed` or another wanted one is the same, and forgets them.
+/// Removes the blobs of shards whose step `wanted` refuses from the store and
+/// the list, unless they are in `needed` or equal a wanted one.
 void drop_shards(runtime::context& node, core::job_id job,
                  const std::function<bool(std::uint64_t step)>& wanted,
                  const std::set<core::blob_digest>& needed);

@@ -1,4 +1,5 @@
-// actors/checkpoint/shard_writer.cpp -- unit after unit, while the run goes on.
+// actors/checkpoint/shard_writer.cpp -- writes unit after unit, while the run
+// goes on.
 #include "actors/checkpoint/shard_writer.hpp"
 
 #include "actors/checkpoint/checkpoint_files.hpp"
@@ -17,17 +18,17 @@
 namespace shoal::actors {
 namespace {
 
-/// An attempt at writing one unit has ended.
+/// An attempt to write one unit has ended.
 struct unit_ended {
   std::uint64_t turn = 0;
   core::written_shard shard;
-  std::string why; ///< not good
+  std::string why; ///< reason of a failure
 };
-/// A unit of the last checkpoint is copied.
+/// A unit of the last checkpoint has been copied.
 struct unit_copied {
   std::uint64_t turn = 0;
 };
-/// Time for another attempt, or to tell again.
+/// Starts another attempt, or reports again.
 struct try_again {
   std::uint64_t turn = 0;
 };
@@ -35,13 +36,14 @@ struct tell_again {
   std::uint64_t number = 0;
 };
 
-/// Until the first other attempt at the last checkpoint; then twice as long
-/// each time, up to retry_after_max.
+/// Delay of the first repeated attempt at the last checkpoint; then twice as
+/// long each time, up to retry_after_max.
 constexpr std::chrono::seconds retry_after{2};
 constexpr std::chrono::seconds retry_after_max{60};
 
-/// A message may be lost while a link is down. Twice as long each time: that
-/// the publisher's answer is lost is as likely.
+/// Delay of a repeated report, as a message may be lost while a link is down.
+/// Twice as long each time: the loss may as well concern the publisher's
+/// answer.
 constexpr std::chrono::seconds tell_after{1};
 constexpr std::chrono::seconds tell_after_max{30};
 
@@ -57,13 +59,14 @@ namespace shoal::actors {
 namespace {
 
 struct writer_state {
-  std::uint64_t turn = 0; ///< counts what was begun; older news is void
+  std::uint64_t turn = 0; ///< counts writes begun; completions of earlier ones
+                          ///< are void
   bool last = false;
   bool telling = false;
-  std::uint64_t told = 0; ///< counts what was told: only the newest again
-  std::size_t next = 0;   ///< unit of the snapshot
+  std::uint64_t told = 0; ///< counts reports: only the newest is repeated
+  std::size_t next = 0;   ///< next unit of the snapshot
   std::shared_ptr<shard_snapshot> what;
-  buffer room; ///< of the last checkpoint: for the copy of any unit
+  buffer room; ///< for the copies of the last checkpoint, one unit at a time
   core::peer_id publisher{};
   core::shards_written report;
   std::chrono::seconds wait = retry_after;
@@ -99,8 +102,9 @@ buffer begin_of(const buffer& whole, std::size_t bytes) {
   return {std::shared_ptr<std::byte>(all.keep, all.bytes.data()), bytes};
 }
 
-/// On the device, after all work that changes the unit. When the sub-plan is
-/// over the unit may get another state: the copy is not made, nor written.
+/// Runs on the device, after all work that changes the unit. When the sub-plan
+/// is over the unit may get another state: then it is neither copied nor
+/// written.
 void copy_next(writer_actor* self, const shard_writer_config& config) {
   writer_state& s = self->state;
   if (!s.room) {
@@ -145,7 +149,7 @@ void write_next(writer_actor* self, const shard_writer_config& config) {
     return copy_next(self, config);
   auto ended = std::make_shared<unit_ended>();
   ended->turn = s.turn;
-  // The work holds the copy: it may outlive this actor.
+  // The work item holds the copy: it may outlive this actor.
   config.world->node->disk().submit(
     [world = config.world, part, step = s.report.step,
      ended](kernels::backend&) {
@@ -168,7 +172,7 @@ void write_next(writer_actor* self, const shard_writer_config& config) {
     });
 }
 
-/// What is not the last is given up: another one follows.
+/// A checkpoint that is not the last is given up: another one follows.
 void on_ended(writer_actor* self, const shard_writer_config& config,
               const unit_ended& m) {
   writer_state& s = self->state;
@@ -185,7 +189,7 @@ void on_ended(writer_actor* self, const shard_writer_config& config,
   const bool said = s.telling && s.report.why == m.why;
   s.report.why = m.why;
   s.report.trying = s.last;
-  if (s.last) // those that are written need not be written again
+  if (s.last) // units that are written need not be written again
     self->delayed_send(
       self, std::exchange(s.wait, std::min(2 * s.wait, retry_after_max)),
       try_again{s.turn});
@@ -215,7 +219,7 @@ caf::behavior writer(writer_actor* self, const shard_writer_config& config) {
       write_next(self, config);
     },
     [=](const refuse_shards& m) {
-      if (self->state.what) { // it goes on with what it has
+      if (self->state.what) { // continues with what it has
         core::shards_written no = self->state.report;
         no.step = m.step;
         no.shards.clear();
@@ -232,7 +236,7 @@ caf::behavior writer(writer_actor* self, const shard_writer_config& config) {
       if (m.step < s.report.step || s.report.on.digest == 0
           || (s.last && s.what))
         return;
-      begin(s.report.step, s.publisher); // no more of it
+      begin(s.report.step, s.publisher); // stops reporting it
     },
     [=](const unit_ended& m) { on_ended(self, config, m); },
     [=](const unit_copied& m) {

@@ -1,19 +1,21 @@
-// actors/checkpoint/shard_writer.hpp -- writes this peer's part of a checkpoint.
+// actors/checkpoint/shard_writer.hpp -- writes this peer's part of a
+// checkpoint.
 //
-// One per peer with stages, or that follows some, for a sub-plan. The job actor
+// One per sub-plan on each peer with stages or followed units. The job actor
 // has copied the units (shard_snapshot); here they go to the store one by one,
-// on the disk queue, while the run goes on. Nothing changes units after the last
-// checkpoint has begun: each is copied when its turn has come. Then the checkpoint's publisher is
-// told their names, again and again until it has said what became of the step.
+// on the disk queue, while the run goes on. Units do not change after the last
+// checkpoint has begun: each is copied when its turn has come. Then the writer
+// reports the names to the checkpoint's publisher, again and again until that
+// has announced the outcome of the step.
 //
 // Message           Effect
-// write_shards      writes a snapshot, then lets go of it
-// refuse_shards     there is none of this step: tells the publisher why
-// checkpoint_over   the publisher has said what became of a step
+// write_shards      writes a snapshot, then releases it
+// refuse_shards     there is no snapshot of this step: tells the publisher why
+// checkpoint_over   the publisher has announced the outcome of a step
 //
-// Errors: no disk, no space: told to the publisher, and the snapshot is let
-//         go of. The last one is kept and tried again until it is written:
-//         nothing else holds what was trained.
+// Errors: no disk, no space: reported to the publisher, and the snapshot is
+//         released. The last one is kept and tried again until it is written:
+//         nothing else holds the result of the training.
 // Memory: 12 bytes for each parameter that is written; for the last
 //         checkpoint, 12 for each parameter of the largest unit.
 #pragma once
@@ -33,7 +35,7 @@ namespace shoal::actors {
 struct shard_snapshot {
   struct part {
     unit_ptr from;
-    buffer copy; ///< as copy_state_out() makes it; none: the writer makes it
+    buffer copy; ///< as made by copy_state_out(); none: the writer makes it
   };
   std::vector<part> units;
 };
@@ -41,8 +43,8 @@ struct shard_snapshot {
 struct write_shards {
   std::uint64_t step = 0;
   bool last = false;
-  std::shared_ptr<shard_snapshot> what; ///< also of no units
-  core::peer_id publisher{};            ///< who is told
+  std::shared_ptr<shard_snapshot> what; ///< may have no units
+  core::peer_id publisher{};            ///< gets the report
 };
 struct refuse_shards {
   std::uint64_t step = 0;
@@ -61,7 +63,7 @@ struct shard_writer_config {
 caf::actor
 spawn_shard_writer(caf::actor_system& system, shard_writer_config config);
 
-/// Who writes each unit under a sub-plan; for all peers the same. `unable` as
+/// The writer of each unit under a sub-plan, the same on all peers. `unable` as
 /// in core::shard_writers().
 std::vector<core::peer_id>
 writers_of(const core::assignment& place, const model::unit_layout& layout,

@@ -1,4 +1,5 @@
-// actors/reduction/all_reduce.cpp -- lanes of pieces between this replica and others.
+// actors/reduction/all_reduce.cpp -- exchanges pieces with other replicas in
+// lanes.
 #include "actors/reduction/all_reduce.hpp"
 
 #include "actors/training/link_names.hpp"
@@ -49,34 +50,34 @@ void add_in_order(kernels::backend& device, std::span<float> own,
 
 } // namespace
 
-/// Every member but `stopped` is touched by events only.
+/// All members except `stopped` are accessed only by events.
 struct all_reduce::state : std::enable_shared_from_this<state> {
   explicit state(config c) : settings(std::move(c)) {}
 
   /// One bucket of the step.
   struct work {
     bucket what;
-    std::uint32_t me = 0; ///< of its holders
+    std::uint32_t me = 0; ///< index among its holders
     std::uint32_t pieces = 0;
     std::uint32_t in_place = 0; ///< pieces whose sum is here
-    std::size_t to_send = 0;    ///< transfers of ours that have not ended
+    std::size_t to_send = 0;    ///< our transfers that have not ended
     bool ready = false;
     bool ended = false;
     std::vector<parts_by_replica> parts; ///< by piece, at the owner
   };
   using work_ptr = std::shared_ptr<work>;
 
-  /// A piece that travels.
+  /// A piece to be transferred.
   struct item {
     work_ptr of;
     std::uint32_t piece = 0;
-    std::uint32_t replica = 0; ///< whose part, or for whom the sum is
+    std::uint32_t replica = 0; ///< replica of the part, or receiver of the sum
     bool ready = false;        ///< to be sent
   };
   /// Pieces from or to one peer, in order.
   struct lane {
     std::vector<item> items;
-    std::size_t next = 0;    ///< to be posted or sent
+    std::size_t next = 0;    ///< next to be posted or sent
     std::size_t current = 0; ///< posted and not used up, or being sent
   };
   struct lane_name {
@@ -85,7 +86,7 @@ struct all_reduce::state : std::enable_shared_from_this<state> {
     friend auto operator<=>(const lane_name&, const lane_name&) = default;
   };
 
-  /// The replica that adds a piece.
+  /// The replica that sums a piece.
   static std::uint32_t owner_of(const work& w, std::uint32_t piece) {
     return (w.what.index + piece) % std::uint32_t(w.what.holders.size());
   }
@@ -147,7 +148,7 @@ struct all_reduce::state : std::enable_shared_from_this<state> {
     }
   }
 
-  /// A piece goes to `peer` and another comes from there.
+  /// Sends a piece to `peer` and expects another one from there.
   void exchange(const work_ptr& w, std::uint32_t piece, std::uint32_t replica,
                 const core::peer_id& peer, link_kind out, link_kind in) {
     if (is_owner(*w, piece) && replica == w->me)
@@ -161,7 +162,7 @@ struct all_reduce::state : std::enable_shared_from_this<state> {
     for (; l.current < window && l.next < l.items.size(); ++l.next) {
       const item& i = l.items[l.next];
       ++l.current;
-      // A sum comes after our part has gone, so that it may take its place.
+      // A sum comes after our part has been sent, so it may overwrite the part.
       const std::span<std::byte> place = bytes_of(*i.of, i.piece);
       buffer part;
       runtime::shared_bytes into;
@@ -196,7 +197,7 @@ struct all_reduce::state : std::enable_shared_from_this<state> {
     end_if_reduced(i.of);
   }
 
-  /// A piece that had arrived is needed no more.
+  /// A piece that had arrived is no longer needed.
   void used_up(const lane_name& name) {
     lane& l = incoming.at(name);
     --l.current;
@@ -291,7 +292,7 @@ struct all_reduce::state : std::enable_shared_from_this<state> {
     settings.reduced(step, w->what.index, error);
   }
 
-  /// Runs `e` among the others, unless all is over.
+  /// Runs `e` among the other events, unless stopped.
   void later(runtime::serial::event e) {
     events.post([self = shared_from_this(), e = std::move(e)] {
       if (!self->stopped)

@@ -1,4 +1,5 @@
-// actors/reduction/gradient_copies.cpp -- to followers, and to where units arrive.
+// actors/reduction/gradient_copies.cpp -- to followers, and to where units
+// arrive.
 #include "actors/reduction/gradient_copies.hpp"
 
 #include "runtime/core/planning/arrivals.hpp"
@@ -48,13 +49,13 @@ void gradient_copies::send_to_followers(model::unit_index unit) {
       f.where.peer, here_.tag(link_kind::gradient_copy, 0, unit, step_),
       here_.gradient(unit),
       [this, post = here_.leased_post(), step = step_](std::error_code error) {
-        if (!error) // else the peer is lost: a new plan follows
+        if (!error) // on an error the peer is lost: a new plan follows
           post([this, step] { on_read(step); });
       });
   }
 }
 
-// Arrivals: the same, but the step does not wait for them.
+// Arrivals: the same, except that the step does not wait for them.
 
 void gradient_copies::begin_arrival(model::unit_index unit,
                                     const core::peer_id& to) {
@@ -65,7 +66,7 @@ void gradient_copies::send_to_arrivals(model::unit_index unit) {
   for (auto at = arrivals_.lower_bound({unit, {}});
        at != arrivals_.end() && at->first.first == unit;) {
     if (at->second.waiting >= core::arrival_backlog_max) {
-      at = arrivals_.erase(at); // the receiver sees, and asks again
+      at = arrivals_.erase(at); // the receiver notices, and asks again
       continue;
     }
     ++at->second.waiting;
@@ -79,13 +80,13 @@ void gradient_copies::send_to_arrival(model::unit_index unit,
                                       std::uint64_t order) {
   const unit_ptr& state = here_.states.at(unit);
   buffer copy = here_.buffers->get(gradient_bytes(*state));
-  ++reading_; // the step may end, and gradients change, when it is made
+  ++reading_; // the step may end when the copy is complete
   here_.sums->submit(
     [state, copy](kernels::backend&) {
       std::ranges::copy(state->gradients(), copy.as<float>().begin());
     },
     // Without the lease: this may begin after the halt has cancelled all
-    // transfers, and the halt waits until the lease is back.
+    // transfers, and the halt waits until the lease has been released.
     [this, post = here_.post, links = here_.links, copy, unit, to, order,
      step = step_,
      tag = here_.tag(link_kind::arrival_gradient, 0, unit, step_)] {
@@ -93,7 +94,7 @@ void gradient_copies::send_to_arrival(model::unit_index unit,
       links->send(
         to, tag, copy.shared(),
         [this, post, unit, to, order](std::error_code error) {
-          if (!error) // else lost: a new plan follows
+          if (!error) // on an error the peer is lost: a new plan follows
             post([this, unit, to, order] { arrival_sent(unit, to, order); });
         });
     });

@@ -1,9 +1,10 @@
-// actors/reduction/gradient_copies.hpp -- final gradients for peers that keep a unit, too.
+// actors/reduction/gradient_copies.hpp -- sends final gradients to other peers
+// that keep a unit.
 //
 // The peer that computes a unit in replica 0 sends its final gradient to the
-// unit's followers, which apply what it applies; the step waits for them. A
-// peer at which a unit arrives gets the same from one of the replicas, copied
-// first, so that no step waits for the transfer.
+// unit's followers, which apply it as the owner does; the step waits for them.
+// A peer at which a unit arrives gets the same from one of the replicas, as a
+// copy, so that no step waits for the transfer.
 //
 // Part of a reducer: see reduction_context.hpp.
 #pragma once
@@ -22,7 +23,7 @@ public:
   public:
     /// A followed unit's gradient is here.
     virtual void copied(model::unit_index unit) = 0;
-    /// What was being sent of the step has left this peer's gradients.
+    /// All transfers out of this peer's gradients of the step have ended.
     virtual void copies_sent() = 0;
     virtual void failed(const std::string& what, std::error_code error) = 0;
 
@@ -30,18 +31,18 @@ public:
     ~events() = default;
   };
 
-  /// Both outlive it.
+  /// Both arguments outlive this object.
   gradient_copies(const reduction_context& here, events& to)
     : here_(here), to_(to) {}
 
-  /// Expects the units that are followed here.
+  /// Expects the gradients of units that are followed here.
   void begin(std::uint64_t step);
-  /// The gradient of a unit that is computed here is final.
+  /// The gradient of a unit that is computed here is final: sends it.
   void send(model::unit_index unit);
-  /// From now on a unit's gradients go to a peer at which it arrives, until
-  /// core::arrival_backlog_max of them wait: then it cannot keep up.
+  /// From now on sends a unit's gradients to a peer at which it arrives, until
+  /// core::arrival_backlog_max of them wait: then that peer cannot keep up.
   void begin_arrival(model::unit_index unit, const core::peer_id& to);
-  /// Nothing reads the gradients of this step any more.
+  /// Whether nothing reads the gradients of this step any more.
   bool sent() const noexcept { return reading_ == 0; }
 
 private:
@@ -54,8 +55,8 @@ private:
   void on_read(std::uint64_t step);
 
   struct arrival {
-    std::uint64_t order = 0; ///< of its begin_arrival()
-    std::size_t waiting = 0; ///< gradients that have not been sent
+    std::uint64_t order = 0; ///< number of its begin_arrival()
+    std::size_t waiting = 0; ///< gradients not sent yet
   };
 
   const reduction_context& here_;

@@ -1,4 +1,5 @@
-// actors/reduction/gradient_sums.cpp -- units as buckets; squares on the device.
+// actors/reduction/gradient_sums.cpp -- units as buckets; squares on the
+// device.
 #include "actors/reduction/gradient_sums.hpp"
 
 #include "runtime/model/unit_state.hpp"
@@ -32,7 +33,7 @@ void gradient_sums::begin(std::uint64_t step) {
   std::vector<all_reduce::bucket> buckets;
   for (const model::unit_index u : here_.computed)
     buckets.push_back({u, holders_of(here_.place(), u), here_.gradient(u)});
-  std::ranges::reverse(buckets); // as the backward pass makes them
+  std::ranges::reverse(buckets); // in the order of the backward pass
   sums_.begin(step, std::move(buckets));
 }
 

@@ -1,8 +1,9 @@
-// actors/reduction/gradient_sums.hpp -- the sum of each unit's gradient, and its squares.
+// actors/reduction/gradient_sums.hpp -- the sum of each unit's gradient, and
+// the sum of its squares.
 //
 // A unit that is computed here is a bucket of an all_reduce.hpp. The squares of
-// each gradient, for its norm, are summed once it is final: of followed units,
-// too.
+// each gradient, for its norm, are summed once it is final, also for followed
+// units.
 //
 // Part of a reducer: see reduction_context.hpp.
 #pragma once
@@ -32,15 +33,15 @@ public:
     ~events() = default;
   };
 
-  /// Both outlive it.
+  /// Both arguments outlive this object.
   gradient_sums(const reduction_context& here, events& to);
 
   void begin(std::uint64_t step);
   /// This peer's part of a unit is complete.
   void ready(model::unit_index unit);
-  /// Its gradient is final.
+  /// The gradient of a unit is final: sums its squares.
   void square(model::unit_index unit);
-  /// Of all units here, ascending; nothing until they are complete.
+  /// The squares of all units here, ascending; nothing until they are complete.
   std::optional<std::vector<core::unit_sums>> squares() const;
   /// As all_reduce::stop().
   void stop() { sums_.stop(); }

@@ -1,4 +1,5 @@
-// actors/reduction/reducer.cpp -- messages to the parts of a reducer, and between them.
+// actors/reduction/reducer.cpp -- messages to the parts of a reducer, and
+// between them.
 #include "actors/reduction/reducer.hpp"
 
 #include "actors/reduction/gradient_copies.hpp"
@@ -69,7 +70,7 @@ private:
     return out;
   }
 
-  // What has come about in a part.
+  // Events of the parts.
 
   void summed(model::unit_index unit) override {
     if (tied_.concerns(unit))
@@ -84,7 +85,7 @@ private:
         finish(u);
   }
 
-  /// Its gradient is final.
+  /// The gradient of a unit is final.
   void finish(model::unit_index unit) {
     copies_.send(unit);
     sums_.square(unit);
@@ -122,7 +123,7 @@ private:
   step_losses losses_;
   tied_gradients tied_;
   gradient_copies copies_;
-  std::uint64_t step_ = 0; ///< 0: none is under way
+  std::uint64_t step_ = 0; ///< 0: no step in progress
 };
 
 } // namespace

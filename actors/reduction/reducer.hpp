@@ -1,31 +1,34 @@
-// actors/reduction/reducer.hpp -- sums gradients between replicas, behind the backward.
+// actors/reduction/reducer.hpp -- sums gradients between replicas, behind the
+// backward.
 //
 // One per peer and sub-plan. The actor only routes; its parts do the work:
 //
-//   gradient_sums    a unit is summed with the other replicas' as soon as its
-//                    gradient is complete here; once final, its squares
+//   gradient_sums    sums a unit with the other replicas as soon as its
+//                    gradient is complete here; sums its squares once it is
+//                    final
 //   tied_gradients   with tied embeddings the first and the last stage exchange
 //                    gradients, and both add them
-//   gradient_copies  final gradients go to peers that follow a unit
+//   gradient_copies  sends final gradients to peers that follow a unit
 //                    (followers.hpp in the core), or at which it arrives
 //   step_losses      replica 0 gathers all replicas' losses
 //
 // A peer that stands in for others (detours.hpp in the core) is in several
-// replicas, but exchanges each thing once: by the first of them.
+// replicas, but exchanges each gradient once: for the first of them.
 //
 // Message          Effect
-// begin_step       posts what will come, forgets the step before
+// begin_step       posts memory for what will arrive, drops the former step
 // unit_ready       this peer's part of a unit is complete
 // losses_computed  losses of this peer's replicas
-// send_gradients   a unit arrives at another peer from the next step on: it
-//                  gets the final gradients, copied, so that no step waits
+// send_gradients   a unit arrives at another peer from the next step on: that
+//                  peer gets copies of the final gradients, so that no step
+//                  waits
 //
-// To its owner: step_reduced, once per step, when all is reduced and nothing
-// of it is being sent any more.
+// To its owner: step_reduced, once per step, when all is reduced and no part of
+// it is being sent any more.
 //
 // Traffic: of G bytes of gradients a peer sends and receives
-//          2 G (R - 1) / R, and replica 0 sends G for each copy, and for what
-//          arrives elsewhere.
+//          2 G (R - 1) / R, and replica 0 sends G for each copy, and for units
+//          that arrive elsewhere.
 // Errors:  as in stage.hpp.
 #pragma once
 
@@ -33,15 +36,17 @@
 
 namespace shoal::actors {
 
-/// All units of this peer are reduced, and those that it follows are here.
+/// All units of this peer are reduced, and the gradients of followed units are
+/// here.
 struct step_reduced {
   std::uint64_t step = 0;
-  std::vector<microbatch_loss> losses;  ///< of all, if we have the head
-  std::vector<core::unit_sums> squares; ///< of all of them, by unit
+  std::vector<microbatch_loss> losses;  ///< of all microbatches, if this peer
+                                        ///< has the head
+  std::vector<core::unit_sums> squares; ///< of all units here
 };
 
-/// Final gradients of a unit of ours go to a peer, until so many wait to be
-/// sent that it cannot keep up.
+/// Send final gradients of a unit of ours to a peer, until so many are waiting
+/// that the peer cannot keep up.
 struct send_gradients {
   model::unit_index unit = 0;
   core::peer_id to{};
@@ -53,7 +58,7 @@ struct reducer_config {
   caf::actor owner;
 };
 
-/// @pre this peer runs a stage of the plan or follows one
+/// @pre this peer runs or follows a stage of the plan
 caf::actor spawn_reducer(caf::actor_system& system, reducer_config config);
 
 } // namespace shoal::actors

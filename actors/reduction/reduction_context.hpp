@@ -1,12 +1,13 @@
-// actors/reduction/reduction_context.hpp -- what the parts of a reducer work with.
+// actors/reduction/reduction_context.hpp -- the environment of a reducer's
+// parts.
 //
 // One per reducer; its parts (gradient_sums.hpp, step_losses.hpp,
 // tied_gradients.hpp, gradient_copies.hpp) refer to it and know nothing else of
 // the node. A test fills it by hand.
 //
-// Each part runs in its owner's turns: what ends on other threads comes back by
-// `post`. Each has a begin(step), after which it no longer heeds what belongs
-// to the step before, and tells its `events` what has come about.
+// Each part runs in its owner's turns: completions on other threads return by
+// `post`. Each has a begin(step), after which it ignores all that belongs to
+// the former step, and reports to its `events`.
 //
 // Threads: the owner's.
 #pragma once
@@ -31,31 +32,32 @@ struct reduction_context {
   core::peer_id self{}; ///< this peer
   sub_plan_ptr plan;
   std::shared_ptr<const model::unit_layout> layout;
-  std::map<model::unit_index, unit_ptr> states; ///< as of this sub-plan
-  std::set<model::unit_index> computed;         ///< here, in some replica
-  std::set<model::unit_index> followed;         ///< other ones
+  std::map<model::unit_index, unit_ptr> states; ///< for this sub-plan
+  std::set<model::unit_index> computed;         ///< by this peer, in some
+                                                ///< replica
+  std::set<model::unit_index> followed;         ///< in addition to those
   runtime::link_hub* links = nullptr;
   runtime::device_queue* device = nullptr; ///< arithmetic
-  runtime::device_queue* sums = nullptr;   ///< of what links bring
+  runtime::device_queue* sums = nullptr;   ///< sums of received data
   buffer_pool* buffers = nullptr;
   poster post; ///< to the owner
 
   const core::assignment& place() const { return plan->where; }
   model::unit_index head() const { return layout->head_unit(); }
   bool computes(model::unit_index u) const { return computed.contains(u); }
-  /// Whether this peer computes it in replica 0.
+  /// Whether this peer computes the unit in replica 0.
   bool leads(model::unit_index u) const;
-  /// The first replica in which this peer computes it. @pre computes(u)
+  /// The first replica in which this peer computes the unit. @pre computes(u)
   std::uint32_t first_replica(model::unit_index u) const;
 
-  /// `post` for work and transfers that the sub-plan's halt waits for: it has
-  /// the lease. Not for a transfer that may begin after the halt has cancelled
-  /// all of them.
+  /// `post` for work and transfers for which the sub-plan's halt waits: it
+  /// holds the lease. Not for a transfer that may begin after the halt has
+  /// cancelled all of them.
   poster leased_post() const;
 
   transport::bulk_tag tag(link_kind kind, std::uint32_t replica,
                           std::uint32_t index, std::uint64_t step) const;
-  /// All of a unit's gradient, where it lies.
+  /// The whole gradient of a unit, in place.
   runtime::shared_bytes gradient(model::unit_index u) const;
 
   /// Posts fresh memory for a transfer; `then` gets it in the owner's turn.
@@ -64,7 +66,7 @@ struct reduction_context {
          std::function<void(const buffer&, std::error_code)> then) const;
 };
 
-/// Fills in what follows from the others: `computed` and `followed`.
+/// Fills in `computed` and `followed` from the other members.
 /// @pre this peer computes or follows a unit
 void find_units(reduction_context& here);
 

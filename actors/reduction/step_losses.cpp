@@ -1,4 +1,5 @@
-// actors/reduction/step_losses.cpp -- parts go to replica 0, which merges them.
+// actors/reduction/step_losses.cpp -- sends parts to replica 0, which merges
+// them.
 #include "actors/reduction/step_losses.hpp"
 
 #include "runtime/links/links.hpp"
@@ -8,12 +9,12 @@
 
 namespace shoal::actors {
 
-// Its bytes are what replicas send each other.
+// Replicas send each other its bytes.
 static_assert(std::is_trivially_copyable_v<
                 microbatch_loss> && sizeof(microbatch_loss) == 16);
 
-/// Whom the head of replica 0 tells, and the replica in the tag: a follower's
-/// is 0.
+/// The peers to which the head of replica 0 sends the merged losses, with the
+/// replica in the tag: 0 for a follower.
 std::vector<std::pair<core::peer_id, std::uint32_t>> step_losses::told() const {
   std::vector<std::pair<core::peer_id, std::uint32_t>> out;
   const core::assignment& place = here_.place();
@@ -61,7 +62,7 @@ void step_losses::expect(const core::peer_id& from, link_kind kind,
                    return;
                  if (error)
                    return to_.failed("the losses", error);
-                 // The merged ones are replica 0's.
+                 // The merged losses come from replica 0.
                  parts_[kind == link_kind::losses ? replica : 0] = part;
                  merge_if_ready();
                });
@@ -84,7 +85,7 @@ void step_losses::send(const core::peer_id& to, link_kind kind,
   here_.links->send(
     to, here_.tag(kind, replica, 0, step_), copy.shared(),
     [this, post = here_.leased_post(), step = step_](std::error_code error) {
-      if (!error) // else the peer is lost: a new plan follows
+      if (!error) // on an error the peer is lost: a new plan follows
         post([this, step] {
           if (step == step_ && --to_send_ == 0 && merged_)
             to_.losses_complete();
@@ -92,7 +93,7 @@ void step_losses::send(const core::peer_id& to, link_kind kind,
     });
 }
 
-/// Everyone filled in what is theirs: nothing is added.
+/// Every replica filled in its own losses: nothing is added.
 void step_losses::merge_if_ready() {
   const std::size_t wanted = leads()
                                ? holders_of(here_.place(), here_.head()).size()
@@ -102,7 +103,7 @@ void step_losses::merge_if_ready() {
     return;
   merged_ = true;
   for (const auto& [first, part] : parts_)
-    if (part) // else our own
+    if (part) // empty: our own
       merge(first, part);
   if (leads())
     for (const auto& [to, replica] : told())

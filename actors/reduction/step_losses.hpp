@@ -1,9 +1,10 @@
-// actors/reduction/step_losses.hpp -- the losses of a step's microbatches, at all heads.
+// actors/reduction/step_losses.hpp -- brings the losses of a step's
+// microbatches to all heads.
 //
 // A peer that has the head in some replicas knows the losses of their
-// microbatches. The head of replica 0 merges them and tells the other heads,
-// and the followers of the head: a step can then be rolled forward with their
-// votes alone, too.
+// microbatches. The head of replica 0 merges them and sends them to the other
+// heads and to the followers of the head: a step can then also be rolled
+// forward with only their votes.
 //
 // Part of a reducer: see reduction_context.hpp.
 #pragma once
@@ -22,7 +23,8 @@ class step_losses {
 public:
   class events {
   public:
-    /// All are known here, and sent where this peer owes them.
+    /// All losses are known here, and this peer has sent those that it has to
+    /// send.
     virtual void losses_complete() = 0;
     virtual void failed(const std::string& what, std::error_code error) = 0;
 
@@ -30,16 +32,16 @@ public:
     ~events() = default;
   };
 
-  /// Both outlive it.
+  /// Both arguments outlive this object.
   step_losses(const reduction_context& here, events& to)
     : here_(here), to_(to) {}
 
   void begin(std::uint64_t step);
-  /// Those of this peer's replicas. @pre this peer has the head
+  /// Takes the losses of this peer's replicas. @pre this peer has the head
   void take(const std::map<std::uint32_t, microbatch_loss>& own);
-  /// As losses_complete(); at once on peers that are not told of losses.
+  /// As losses_complete(); immediately true on peers that get no losses.
   bool complete() const noexcept { return merged_ && to_send_ == 0; }
-  /// By microbatch; none on peers that are not told. @pre complete()
+  /// By microbatch; empty on peers that get no losses. @pre complete()
   const std::vector<microbatch_loss>& all() const noexcept { return all_; }
 
 private:
@@ -55,7 +57,7 @@ private:
   events& to_;
   std::uint64_t step_ = 0;
   std::vector<microbatch_loss> all_; ///< by microbatch; others' are 0 at first
-  /// By the first replica of the peer that sent them; own, merged: empty.
+  /// By the first replica of the sender; own and merged: empty.
   std::map<std::uint32_t, buffer> parts_;
   bool merged_ = false;
   int to_send_ = 0;

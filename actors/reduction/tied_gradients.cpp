@@ -1,4 +1,4 @@
-// actors/reduction/tied_gradients.cpp -- one side is sent, the other one added.
+// actors/reduction/tied_gradients.cpp -- sends one side and adds the other.
 #include "actors/reduction/tied_gradients.hpp"
 
 #include "runtime/links/links.hpp"
@@ -33,7 +33,7 @@ void tied_gradients::begin(std::uint64_t step) {
   adding_ = false;
   const bool embedding = here_.computes(0);
   if (!here_.layout->tied() || embedding == here_.computes(here_.head()))
-    return; // nothing comes from elsewhere
+    return; // this peer has both sides
   const model::unit_index mine = embedding ? 0 : here_.head();
   const model::unit_index other = here_.head() - mine;
   const std::uint32_t replica = here_.first_replica(mine);
@@ -59,13 +59,13 @@ void tied_gradients::summed(model::unit_index unit) {
   add_if_ready();
 }
 
-/// To the peers that wait for it here.
+/// Sends it to the peers that wait for it from here.
 void tied_gradients::send(model::unit_index mine) {
   const model::unit_index other = here_.head() - mine;
   const std::vector<core::peer_id> have = holders_of(here_.place(), mine);
   for (const core::peer_id& to : holders_of(here_.place(), other)) {
     if (std::ranges::find(have, to) != have.end())
-      continue; // it has both
+      continue; // that peer has both
     const std::uint32_t replica = first_replica_of(here_.place(), to, other);
     if (holder_of(here_.place(), replica, mine) != here_.self)
       continue;

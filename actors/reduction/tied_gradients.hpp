@@ -1,7 +1,7 @@
-// actors/reduction/tied_gradients.hpp -- gradients of embeddings that are tied.
+// actors/reduction/tied_gradients.hpp -- gradients of tied embeddings.
 //
-// A peer that computes only one of unit 0 and the head gets the gradient of
-// the other from the peer beside it in its first replica. Then both add them,
+// A peer that computes only one of unit 0 and the head gets the gradient of the
+// other from the corresponding peer of its first replica. Then both add them,
 // to the same bits (sum_tied() in runtime/model/unit_state.hpp).
 //
 // Part of a reducer: see reduction_context.hpp.
@@ -19,7 +19,7 @@ class tied_gradients {
 public:
   class events {
   public:
-    /// Both sides are in the gradients that are here.
+    /// The gradients here contain both sides.
     virtual void tied_added() = 0;
     virtual void failed(const std::string& what, std::error_code error) = 0;
 
@@ -27,7 +27,7 @@ public:
     ~events() = default;
   };
 
-  /// Both outlive it.
+  /// Both arguments outlive this object.
   tied_gradients(const reduction_context& here, events& to)
     : here_(here), to_(to) {}
 
@@ -49,7 +49,7 @@ private:
   events& to_;
   std::uint64_t step_ = 0;
   std::set<model::unit_index> summed_; ///< of unit 0 and the head
-  buffer part_;                        ///< the other side's
+  buffer part_;                        ///< gradient of the other side
   bool adding_ = false;
 };
 

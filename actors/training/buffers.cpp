@@ -1,4 +1,4 @@
-// actors/training/buffers.cpp -- shared arrays of memory that is used again.
+// actors/training/buffers.cpp -- shared arrays in reused memory.
 #include "actors/training/buffers.hpp"
 
 #include "kernels/memory/recycling_resource.hpp"

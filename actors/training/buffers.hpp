@@ -1,8 +1,9 @@
-// actors/training/buffers.hpp -- memory for what travels over links, used again.
+// actors/training/buffers.hpp -- reused memory for data that travels over
+// links.
 //
-// A buffer goes back to its pool when the last holder (actor, device work or
-// transfer) lets go, so a canceled transfer cannot write into what somebody
-// else has been given.
+// A buffer returns to its pool when the last holder (actor, device work or
+// transfer) releases it, so a cancelled transfer cannot write into memory that
+// has been given to another holder.
 //
 // Threads: any. Cost: a map look-up; fresh memory only when none is free.
 #pragma once
@@ -20,7 +21,7 @@ class recycling_resource;
 
 namespace shoal::actors {
 
-/// A shared array of floats, doubles or ids; contents are undefined at first.
+/// A shared array of floats, doubles or ids; initially undefined.
 class buffer {
 public:
   buffer() = default;
@@ -43,12 +44,12 @@ private:
 
 class buffer_pool {
 public:
-  /// Buffers come from `memory`; null: prefaulted_pages().
+  /// Buffers are allocated from `memory`; null: prefaulted_pages().
   explicit buffer_pool(runtime::shared_memory_resource memory = nullptr);
   /// @returns `bytes` of memory on a cache-line boundary.
   buffer get(std::size_t bytes);
 
-  /// Free memory beyond this is given back to the system.
+  /// Free memory above this is returned to the system.
   static constexpr std::size_t free_bytes_max = std::size_t{1} << 30;
 
 private:

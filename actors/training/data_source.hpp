@@ -1,10 +1,10 @@
-// actors/training/data_source.hpp -- hands every microbatch its tokens.
+// actors/training/data_source.hpp -- sends every microbatch its tokens.
 //
-// One per job, on the member that the plan names. Which windows of the text
-// belong to a step is data_order's: a function of (seed, step). Ids go to the
-// first stage of the replica that has the microbatch, the next ids to its last
-// stage. A window is seq_len + 1 tokens long and starts seq_len after the one
-// before, so every token is predicted once.
+// One per job, on the member that the plan names. data_order decides which
+// windows of the text belong to a step: a function of (seed, step). Ids go to
+// the first stage of the replica that has the microbatch, the next ids to its
+// last stage. A window is seq_len + 1 tokens long and starts seq_len after the
+// former one, so every token is predicted once.
 //
 // Message        Effect
 // begin_step     sends all microbatches of a step, as they are expected
@@ -31,7 +31,7 @@ struct data_source_config {
 caf::actor
 spawn_data_source(caf::actor_system& system, data_source_config config);
 
-/// Whether there is enough text: the sentence if not.
+/// Whether there is enough text; otherwise a failure with the reason.
 model::status
 check_corpus(const model::corpus& text, const runtime::run_config& run);
 

@@ -1,4 +1,4 @@
-// actors/training/evaluator.cpp -- one sum over the microbatches of an evaluation.
+// actors/training/evaluator.cpp -- sums over the microbatches of an evaluation.
 #include "actors/training/evaluator.hpp"
 
 #include "actors/training/link_names.hpp"

@@ -16,7 +16,7 @@ namespace shoal::actors {
 struct eval_summed {
   std::uint64_t step = 0;
   double loss = 0;          ///< nats per predicted token
-  std::uint64_t tokens = 0; ///< 0: there is no held-out text
+  std::uint64_t tokens = 0; ///< 0: no text is held out
 };
 
 struct evaluator_config {

@@ -1,7 +1,8 @@
-// actors/training/later.hpp -- what ends elsewhere, brought back to its actor.
+// actors/training/later.hpp -- completions on other threads, brought back to
+// their actor.
 //
-// Device work and transfers end on threads of their own. What their actor does
-// then is posted to it as a function, and runs as one of its messages.
+// Device work and transfers end on other threads. The actor's reaction is
+// posted to it as a function, and runs as one of its messages.
 #pragma once
 
 #include <caf/actor.hpp>
@@ -15,13 +16,13 @@
 
 namespace shoal::actors {
 
-/// A message to an actor: it calls run().
+/// A message to an actor, which calls run().
 struct later {
   std::function<void()> run;
 };
 
-/// Has a function run in a turn of an actor; call it from any thread. It does
-/// nothing once the actor has ended.
+/// Makes a function run in a turn of an actor; callable from any thread. It
+/// does nothing once the actor has ended.
 using poster = std::function<void(std::function<void()>)>;
 
 } // namespace shoal::actors
@@ -30,7 +31,8 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::actors::later)
 
 namespace shoal::actors {
 
-/// A poster that does not keep the actor: its own members may hold it.
+/// A poster that does not keep the actor alive: the actor's own members may
+/// hold it.
 inline poster post_to(caf::actor_addr owner) {
   return [owner = std::move(owner)](std::function<void()> run) {
     if (const auto to = caf::actor_cast<caf::actor>(owner))

@@ -1,4 +1,4 @@
-// actors/training/receiver.cpp -- posting ahead on one link.
+// actors/training/receiver.cpp -- posts ahead on one link.
 #include "actors/training/receiver.hpp"
 
 #include "runtime/core/assert.hpp"

@@ -1,10 +1,11 @@
-// actors/training/receiver.hpp -- expected transfers of one link, a few posted ahead.
+// actors/training/receiver.hpp -- expected transfers of one link, a few posted
+// ahead.
 //
-// Knows the order in which its stage will want microbatches, keeps `ahead` of
-// them posted, and hands over what has arrived. Posting ahead is what lets the
-// sender start at once; the bound is what pushes back.
+// Knows the order in which its stage will need microbatches, keeps `ahead` of
+// them posted, and hands over those that have arrived. Posting ahead lets the
+// sender start at once; the bound gives back pressure.
 //
-// Threads: the owning actor's. Arrivals come back to it as `arrived`.
+// Threads: the owning actor's. Arrivals return to it as `arrived`.
 #pragma once
 
 #include "actors/training/buffers.hpp"
@@ -28,7 +29,7 @@ namespace shoal::actors {
 /// A transfer into `what` has ended.
 struct arrived {
   link_kind kind{};
-  std::uint64_t run = 0;        ///< which begin() it belongs to
+  std::uint64_t run = 0;        ///< number of the begin() to which it belongs
   std::uint32_t microbatch = 0; ///< or unit
   buffer what;
   std::error_code error;
@@ -60,7 +61,7 @@ public:
   /// the transfer of m has the sequence `sequence` + m.
   void begin(std::uint64_t run, std::vector<std::uint32_t> order,
              std::uint64_t sequence);
-  /// Takes note of an arrival of this run. @returns false if it is stale.
+  /// Records an arrival of this run. @returns false if it is stale.
   bool put(const arrived& a);
   bool has(std::uint32_t microbatch) const {
     return here_.contains(microbatch);
@@ -69,8 +70,8 @@ public:
   buffer take(std::uint32_t microbatch);
   void clear() { here_.clear(); }
 
-  /// Two in hand hide the transfer behind the computation; one more evens out
-  /// a stage that runs late.
+  /// Two hide the transfer behind the computation; a third evens out a stage
+  /// that runs late.
   static constexpr std::size_t ahead = 3;
 
 private:

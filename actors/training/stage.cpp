@@ -35,13 +35,13 @@ struct item_done {
   buffer made; ///< hidden states or their gradients, for a neighbour
 };
 
-/// Evaluations and steps alternate; each has a number of its own so that
-/// arrivals of another are told apart.
+/// Evaluations and steps alternate; each has its own number, so that arrivals
+/// of another one are recognised.
 std::uint64_t run_number(std::uint64_t step, bool eval) {
   return 2 * step + (eval ? 1 : 0);
 }
 
-/// As the flight record names it, when it begins on the device.
+/// The name of an item in the flight record, when it begins on the device.
 const char* name_of(work_kind kind) {
   switch (kind) {
   case work_kind::forward:
@@ -62,7 +62,7 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::actors::item_done)
 namespace shoal::actors {
 namespace {
 
-/// What device work touches; outlives the actor until that work has run.
+/// State that device work uses; outlives the actor until that work has run.
 struct stage_compute {
   std::vector<unit_ptr> units;
   std::unique_ptr<model::stage_model> stage;
@@ -73,7 +73,7 @@ struct replica_here {
   std::uint32_t index = 0;
   const core::replica_place* place = nullptr;
   core::pipeline line;
-  std::uint32_t peer = 0; ///< this one, in the pipeline
+  std::uint32_t peer = 0; ///< this peer, in the pipeline
   std::uint32_t stages() const { return line.stages(); }
 };
 
@@ -141,7 +141,8 @@ private:
   }
   stage_here& here(const work_item& w) { return here(w.replica, w.stage); }
 
-  /// In a step of this run: the step's training, or its evaluation.
+  /// Number of microbatches in a step of this run: in training, or in its
+  /// evaluation.
   std::uint32_t microbatches() const {
     return eval_ ? std::uint32_t(config_.world->run.validation_steps)
                  : config_.plan->where.replicas.back().last_microbatch;
@@ -296,7 +297,7 @@ private:
     }
   }
 
-  /// Posts `run` to the device; what it leaves in *done comes back here.
+  /// Posts `run` to the device; its result in *done returns here.
   template <class Work>
   void submit(const work_item& item, buffer made, Work run) {
     auto done = std::make_shared<item_done>();
@@ -390,7 +391,7 @@ private:
     });
   }
 
-  /// Units to which other stages here have yet to add, ascending.
+  /// Units to which other stages here have not added yet, ascending.
   std::vector<model::unit_index> still_added_to() const {
     std::vector<model::unit_index> out;
     for (const stage_here& s : here_)
@@ -449,7 +450,7 @@ private:
                                  s.index + std::uint32_t(distance),
                                  step_ * microbatches() + m.item.microbatch),
                         m.made.shared(),
-                        [](std::error_code) {}); // a lost peer: a new plan
+                        [](std::error_code) {}); // lost peer: a new plan
   }
 
   /// Sends {sum, predicted} of all microbatches to the evaluator.
@@ -464,7 +465,7 @@ private:
   }
 
   stage_config config_;
-  std::vector<replica_here> replicas_; ///< by index; complete before here_
+  std::vector<replica_here> replicas_; ///< complete before here_ is filled
   std::vector<stage_here> here_;       ///< by replica, then index
 
   std::uint64_t step_ = 0;
@@ -472,7 +473,7 @@ private:
   core::work_order order_;
   bool busy_ = false; ///< an item is on the device
   core::nanoseconds began_ = 0;
-  core::nanoseconds worked_ = 0; ///< the device, since then
+  core::nanoseconds worked_ = 0; ///< of the device, since then
   std::map<std::uint32_t, microbatch_loss> losses_;
   std::vector<double> eval_losses_; ///< sum and tokens of each microbatch
 };

@@ -1,11 +1,11 @@
-// actors/training/stage.hpp -- the stages on this peer, computing.
+// actors/training/stage.hpp -- computes the stages of this peer.
 //
-// Lives as long as its sub-plan. The stages are of one replica, or of several
-// where this peer stands in for others (detours.hpp in the core). Runs item by
-// item what the schedule says (runtime/core/schedule/schedule.hpp): an item
-// runs on the device queue when its input has arrived; what it makes goes to
-// the neighbour. Neighbours are known only as links, also where they are stages
-// of this same peer.
+// Lives as long as its sub-plan. The stages belong to one replica, or to
+// several where this peer stands in for others (detours.hpp in the core). Runs
+// the items of the schedule one by one (runtime/core/schedule/schedule.hpp): an
+// item runs on the device queue when its input has arrived; its output goes to
+// the neighbour. Neighbours are known only as links, even if they are stages of
+// this same peer.
 //
 // Message        Effect
 // begin_step     zeroes the gradients, then one training step
@@ -16,8 +16,8 @@
 // To its owner (the job actor): step_computed, eval_computed. To the reducer:
 // unit_ready, while other units are still computed; losses_computed.
 //
-// Errors: a transfer that fails is waited out: the peer is lost, so another
-// sub-plan follows, and this actor ends with the old one.
+// Errors: after a failed transfer the stage just waits: the peer is lost, so
+// another sub-plan follows, and this actor ends with the old one.
 #pragma once
 
 #include "actors/training/training_state.hpp"
@@ -38,7 +38,7 @@ struct begin_step {
 struct begin_eval {
   std::uint64_t step = 0;
 };
-/// What a step says of a microbatch.
+/// Result of a step for one microbatch.
 struct microbatch_loss {
   double loss = 0;          ///< mean, in nats per token
   std::uint64_t sample = 0; ///< digest of its targets (ledger.hpp in the core)
@@ -46,20 +46,20 @@ struct microbatch_loss {
 /// All stages of this peer have run their part of a step.
 struct step_computed {
   std::uint64_t step = 0;
-  core::nanoseconds busy = 0;    ///< the device, with items of the schedule
+  core::nanoseconds busy = 0;    ///< of the device, with items of the schedule
   core::nanoseconds elapsed = 0; ///< from begin_step to the last item
 };
-/// Likewise, where the last stage of a replica is here.
+/// The same, where the last stage of a replica is here.
 struct losses_computed {
   std::uint64_t step = 0;
-  /// Of the microbatches whose last stage is here.
+  /// Of the microbatches with their last stage here.
   std::map<std::uint32_t, microbatch_loss> losses;
 };
 /// All stages of this peer have run their part of an evaluation.
 struct eval_computed {
   std::uint64_t step = 0;
 };
-/// What this peer adds to the gradients of a unit is complete.
+/// This peer's contribution to the gradients of a unit is complete.
 struct unit_ready {
   std::uint64_t step = 0;
   model::unit_index unit = 0;

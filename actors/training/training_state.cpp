@@ -1,4 +1,5 @@
-// actors/training/training_state.cpp -- who holds what under a sub-plan.
+// actors/training/training_state.cpp -- units and their holders under a
+// sub-plan.
 #include "actors/training/training_state.hpp"
 
 #include "runtime/core/assert.hpp"

@@ -1,14 +1,14 @@
-// actors/training/training_state.hpp -- what this peer holds of one job's model.
+// actors/training/training_state.hpp -- the units of one job's model on this
+// peer.
 //
 // Units with parameters, gradients and moments, shared by the job's actors on
-// this peer. The job actor decides which units there are; stages compute on
-// them, the reducer sums their gradients, transfers read and write them. A job
-// is halted when its actors have ended, what they had given to the queues has
-// run and the sub-plan's lease has come back: then the job actor may replace
-// them.
+// this peer. The job actor decides which units exist; stages compute on them,
+// the reducer sums their gradients, transfers read and write them. A job is
+// halted when its actors have ended, the work that they had queued has run, and
+// the sub-plan's lease has been released: then the job actor may replace them.
 //
-// Ownership: closures on the queue and transfers hold a unit's shared_ptr, so
-//            a unit that has been released stays valid until they have ended.
+// Ownership: closures on the queue and transfers hold a unit's shared_ptr, so a
+//            unit that has been released stays valid until they have ended.
 #pragma once
 
 #include "actors/training/buffers.hpp"
@@ -32,28 +32,29 @@ namespace shoal::actors {
 
 using unit_ptr = std::shared_ptr<model::unit_state>;
 
-/// What all actors of a job on this peer know.
+/// State shared by all actors of a job on this peer.
 struct job_world {
   runtime::context* node = nullptr; ///< outlives the job
   core::job_id job = 0;
   runtime::run_config run;
-  /// The model it begins with, of which some files stay; zero: there is none.
+  /// The initial model, of which some files are kept; zero: there is none.
   core::blob_digest origin{};
   std::shared_ptr<const model::unit_layout> layout;
   buffer_pool buffers;
   buffer_pool state_buffers; ///< for copies of units
-  /// What units are made of.
+  /// The memory of units.
   std::shared_ptr<model::recycling_resource> state_memory, gradient_memory;
-  std::map<model::unit_index, unit_ptr> units; ///< the job actor's
-  /// Copies of states as they were, of units here and of units followed.
+  std::map<model::unit_index, unit_ptr> units; ///< changed only by the job
+                                               ///< actor
+  /// Copies of earlier states, of units computed here and of units followed.
   std::map<core::state_version, std::map<model::unit_index, buffer>> copies;
-  /// The own store has refused the last part of a checkpoint that was to go
-  /// there.
+  /// The own store has refused the last part of a checkpoint that it was to
+  /// hold.
   std::atomic<bool> disk_refuses{false};
-  /// Counts what the device has finished for the job: that it moves.
+  /// Counts work that the device has finished for the job, to show progress.
   std::atomic<std::uint64_t> finished{0};
 
-  /// For training, all values 0; null memories: prefaulted_pages().
+  /// For training, with all values 0; null memories: prefaulted_pages().
   unit_ptr make_unit(model::unit_index unit) const {
     return std::make_shared<model::unit_state>(
       layout, unit, model::purpose::training, gradient_memory, state_memory);
@@ -71,13 +72,14 @@ struct job_world {
 };
 using world_ptr = std::shared_ptr<job_world>;
 
-/// One sub-plan as its actors use it.
+/// One sub-plan, in the form that its actors use.
 struct sub_plan {
   core::assignment where;
   std::uint64_t digest = 0;
-  /// Copied by transfers that write into units, beside work on the queues.
+  /// Copied by transfers that write into units, in addition to queued work.
   std::shared_ptr<void> lease;
-  /// Set when the job has halted: work that waits on the device is not wanted.
+  /// Set when the job has halted: work that still waits for the device is
+  /// dropped.
   std::shared_ptr<std::atomic<bool>> over =
     std::make_shared<std::atomic<bool>>(false);
 };
@@ -98,11 +100,11 @@ using core::units_of;
 const core::peer_id& holder_of(const core::assignment& a, std::uint32_t replica,
                                model::unit_index unit);
 
-/// All who compute it, by the first of their replicas.
+/// All peers that compute the unit, by the first of their replicas.
 std::vector<core::peer_id>
 holders_of(const core::assignment& a, model::unit_index unit);
 
-/// The first replica in which `peer` computes it. @pre there is one
+/// The first replica in which `peer` computes the unit. @pre there is one
 std::uint32_t
 first_replica_of(const core::assignment& a, const core::peer_id& peer,
                  model::unit_index unit);
@@ -110,7 +112,7 @@ first_replica_of(const core::assignment& a, const core::peer_id& peer,
 /// A unit as three consecutive arrays: parameters, first and second moment.
 std::size_t state_bytes(const model::unit_state& unit);
 std::size_t gradient_bytes(const model::unit_state& unit);
-/// Of all of it, the same wherever the bits are.
+/// Digest of the whole state, the same on all machines for the same bits.
 std::uint64_t digest_of(const model::unit_state& unit);
 void copy_state_out(model::unit_state& unit, std::span<float> into);
 void copy_state_in(std::span<const float> from, model::unit_state& unit);
