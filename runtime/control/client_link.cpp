@@ -34,7 +34,7 @@ public:
       ssize_t n =
         ::send(fd_.get(), out.data() + sent, out.size() - sent, MSG_NOSIGNAL);
       if (n < 0 && errno != EINTR)
-        break; // it may have said why before it closed
+        break; // it may have sent a reason before it closed
       sent += static_cast<std::size_t>(std::max<ssize_t>(n, 0));
     }
     std::vector<std::byte> bytes;
@@ -48,7 +48,7 @@ public:
           return errc::corrupt;
         const bool turned_away = answer->number == 0;
         if (answer->number != request.number && !turned_away)
-          continue; // to a request that we have given up
+          continue; // reply to a request that was given up
         reply = std::move(*answer);
         return {};
       }
@@ -148,8 +148,10 @@ private:
   std::optional<client_reply> reply_;
   std::uint64_t number_ = 0;
   bool lost_ = false;
-  std::string said_;                               ///< the fabric's last line
-  std::unique_ptr<transport::tls::fabric> fabric_; ///< last: it calls us
+  std::string said_;                               ///< last line from the
+                                                   ///< fabric
+  std::unique_ptr<transport::tls::fabric> fabric_; ///< last member: it calls
+                                                   ///< this object
 };
 
 } // namespace

@@ -1,7 +1,7 @@
 // runtime/control/client_link.hpp -- one connection of a client to one node.
 //
-// Threads: one at a time. Errors: errc::lost, errc::timed_out; after either
-// the link is of no more use.
+// Threads: one at a time. Errors: errc::lost, errc::timed_out; after either of
+// them the link can no longer be used.
 #pragma once
 
 #include "runtime/control/invite.hpp"
@@ -25,17 +25,17 @@ public:
        std::chrono::milliseconds timeout) = 0;
 };
 
-/// @returns null when nobody listens there.
+/// @returns null if no process listens there.
 std::unique_ptr<client_link>
 make_unix_link(const std::filesystem::path& socket);
 
-/// @returns null when no node proves itself at `address` in time; `why` then
-///          says what went wrong.
+/// @returns null if no node proves its identity at `address` in time; `why`
+/// then has the reason.
 std::unique_ptr<client_link>
 make_tls_link(const std::string& address, const transport::tls::shared_key& key,
               std::chrono::milliseconds timeout, std::string& why);
 
-/// Dials an inviter by a token. Nobody else is accepted at its address.
+/// Dials an inviter by a token. No other peer is accepted at its address.
 std::unique_ptr<client_link>
 make_invitee_link(const std::string& address, const invite_token& token,
                   const transport::tls::private_key& identity,

@@ -1,4 +1,4 @@
-// runtime/control/client_text.cpp -- why a client has found no node.
+// runtime/control/client_text.cpp -- why a client found no node.
 #include "runtime/control/client_text.hpp"
 
 #include "runtime/control/node_folders.hpp"

@@ -1,4 +1,5 @@
-// runtime/control/client_text.hpp -- why a client has found no node, and what to do.
+// runtime/control/client_text.hpp -- why a client found no node, and what to
+// do.
 //
 // Threads: any. Errors: none.
 #pragma once
@@ -9,14 +10,15 @@
 
 namespace shoal::runtime {
 
-/// What went wrong on each way to a node; empty: nothing.
+/// Errors on each way to a node; empty: none.
 struct failed_ways {
-  std::string last;      ///< the last one that was tried
+  std::string last;      ///< of the last one that was tried
   std::string no_key;    ///< why there is no cluster key
-  std::string not_there; ///< what a node says that might have handed on
+  std::string not_there; ///< answer of a node that could have handed on the
+                         ///< request
 };
 
-/// For a person: "no node answers in DIR: start one with ...".
+/// The text for the user: "no node answers in DIR: start one with ...".
 std::string no_node_text(const client_config& config, const failed_ways& ways);
 
 } // namespace shoal::runtime

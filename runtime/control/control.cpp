@@ -1,4 +1,4 @@
-// runtime/control/control.cpp -- connections of clients, and who waits for what.
+// runtime/control/control.cpp -- connections of clients, and their requests.
 #include "runtime/control/control.hpp"
 
 #include "runtime/control/desk.hpp"
@@ -34,11 +34,11 @@ struct connection {
   client_key key = 0;
   frame_reader in;
   std::vector<std::byte> out;
-  bool busy = false; ///< a request is under way
+  bool busy = false; ///< a request is in progress
   bool dead = false;
 
-  /// Whether more is read: not before all that was asked is answered, and the
-  /// answers are with the client.
+  /// Whether more is read: only when all requests are answered and all answers
+  /// have been sent.
   bool reads() const { return !busy && out.empty() && !in.whole(); }
 };
 
@@ -60,7 +60,7 @@ public:
     wake();
     thread_.join();
     for (connection& c : near_)
-      flush(c); // a reply to `shoal leave`, say
+      flush(c); // for example a reply to `shoal leave`
     ::unlink(socket_.c_str());
   }
 
@@ -146,7 +146,7 @@ private:
       accept();
   }
 
-  /// Until something has to be done that no descriptor tells of; -1: nothing.
+  /// Time until the next action that no descriptor announces; -1: none.
   int timeout_ms(clock::time_point now, bool accepts) const {
     std::optional<clock::time_point> due = desk_.due();
     if (!accepts)
@@ -167,7 +167,7 @@ private:
     }
     if (near_.size() >= control_connections_max) {
       unique_fd one_too_many(fd);
-      client_reply busy; // number 0: to whatever it asks
+      client_reply busy; // number 0: answers any request
       busy.code = reply_code::refused;
       busy.text = "this node has " + std::to_string(near_.size())
                   + " clients already (control_connections_max): end one";
@@ -188,8 +188,8 @@ private:
     serve(c);
   }
 
-  /// Takes the next request that has arrived whole, unless one is under way
-  /// or its answer is.
+  /// Takes the next complete request, unless one is in progress or its answer
+  /// is being sent.
   void serve(connection& c) {
     std::vector<std::byte> bytes;
     if (c.busy || c.dead || !c.out.empty() || !c.in.next(bytes)) {
@@ -263,7 +263,7 @@ private:
   std::list<connection> near_;
   std::map<core::peer_id, client_key> far_;
   client_key last_key_ = 0;
-  clock::time_point accept_again_{}; ///< not before
+  clock::time_point accept_again_{}; ///< not before this time
   std::uint64_t listening_ = 0;
   std::mutex mutex_;
   std::deque<far_request> asked_;

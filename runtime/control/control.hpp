@@ -1,16 +1,16 @@
-// runtime/control/control.hpp -- answers the command line, near and far.
+// runtime/control/control.hpp -- answers commands, local and remote ones.
 //
-// Near: a Unix socket (0600) in the data directory; every request and reply is
-// a frame of 4 bytes length (little end first) and an encoded envelope. Far:
-// clients of the TLS fabric; the node hands their requests over by ask(). A
-// near client has one request under way at a time, a far one a few. The next
-// request of a near client is read when its socket has taken the whole reply
-// to the one before. So nothing piles up for a client that does not read. A
-// client that is one too many is told so.
+// Local clients use a Unix socket (0600) in the data directory; every request
+// and reply is a frame of 4 bytes length (little-endian) and an encoded
+// envelope. Remote clients connect by the TLS fabric; the node passes their
+// requests to ask(). A local client has one request in progress at a time, a
+// remote one a few. The next request of a local client is read when its socket
+// has taken the whole reply to the former one, so nothing accumulates for a
+// client that does not read. A client beyond the limit is told so.
 //
 // Threads: one own, which also reads and writes blobs for clients; ask(),
 //          answered() and poke() from any thread.
-// Ownership: the handler outlives it, and may be asked before the constructor
+// Ownership: the handler outlives it, and may be called before the constructor
 //          has returned.
 // Errors:  the constructor throws setup_error when the socket cannot be bound.
 #pragma once
@@ -32,33 +32,33 @@ class job_journal;
 class store;
 
 inline constexpr std::size_t control_connections_max = 64;
-/// How long no connection is accepted after the process had no descriptor for
-/// one: without a pause, the thread would turn for as long as that lasts.
+/// Pause in which no connection is accepted after the process has run out of
+/// descriptors: without it, the thread would spin for as long as that lasts.
 inline constexpr std::chrono::milliseconds control_accept_pause{100};
 inline constexpr std::size_t control_far_requests_max = 256;
 inline constexpr std::size_t control_uploads_max = 16; ///< of one client
-/// Uploads of one client that it has begun and not committed, together: the
-/// largest text (model::corpus_bytes_max, 64 GiB) and a model's files beside
-/// it. They go when the client does.
+/// Limit of the total size of one client's uploads that are begun and not
+/// committed: the largest text (model::corpus_bytes_max, 64 GiB) and a model's
+/// files in addition. They are removed when the client disconnects.
 inline constexpr std::uint64_t control_upload_bytes_max = std::uint64_t{1}
                                                           << 37;
-/// Uploads leave so much of the disk free: this share of it, and no more than
-/// the bytes below. A node that trains writes checkpoints, and a system whose
-/// disk is full misbehaves. A share, because disks may be small: 1/20 is what
-/// ext4 keeps for root; and with 1 GiB a system gets by on a disk of any size.
+/// Uploads leave this share of the disk free, but no more than the bytes below.
+/// A node that trains writes checkpoints, and a system whose disk is full
+/// misbehaves. A share, because disks may be small: 1/20 is what ext4 keeps for
+/// root; and 1 GiB suffices for a system on a disk of any size.
 inline constexpr std::uint64_t control_free_share = 20;
 inline constexpr std::uint64_t control_free_bytes_min = std::uint64_t{1} << 30;
 /// Requests of one client that wait for events or views; more are refused.
 inline constexpr std::size_t control_waiting_max = 8;
-/// Requests of one far client that are not yet looked at; more are refused.
+/// Requests of one remote client that wait to be processed; more are refused.
 inline constexpr std::size_t control_far_requests_each_max = 16;
 inline constexpr std::size_t control_fetches_max = 256;
-/// How long an ask_events without events is held back.
+/// Time for which an ask_events without events is held back.
 inline constexpr std::chrono::milliseconds events_wait{1000};
-/// A submission or recovery without a view is answered so late.
+/// Time after which a submission or recovery without a view is answered.
 inline constexpr std::chrono::milliseconds agreement_wait{30000};
-/// A peer that a request is handed on to has so long: what it is asked
-/// (is_handed_on) it answers from memory, at once.
+/// Time that a peer has to answer a request that was handed on: it answers
+/// these (is_handed_on) from memory, at once.
 inline constexpr std::chrono::milliseconds other_peer_wait{5000};
 
 /// Whom a client means by a word.

@@ -1,4 +1,4 @@
-// runtime/control/desk.cpp -- what a client's request does.
+// runtime/control/desk.cpp -- carries out a client's requests.
 #include "runtime/control/desk.hpp"
 
 #include "runtime/core/errc.hpp"
@@ -244,7 +244,7 @@ void desk::on(client_key who, const put_chunk& r, client_reply& out) {
     uploads_.erase(r.upload);
     return refuse(out, "a piece of the upload is out of order");
   }
-  // Asked again: others fill the disk, too, and announce what they like.
+  // Checked again: others fill the disk, too, and may announce any size.
   if (!may_upload(0, r.bytes.size(), out)) {
     uploads_.erase(r.upload);
     return;
@@ -348,7 +348,7 @@ void desk::on(client_key, const ask_lines& r, client_reply& out) {
   out.text = node_.lines(r, out.value);
 }
 
-/// Whether one more request of this client may be kept.
+/// Whether one more request of this client may wait.
 bool desk::may_wait(client_key who, client_reply& out) const {
   const auto kept = std::ranges::count(waiters_, who, &waiter::who);
   if (std::size_t(kept) < control_waiting_max)
@@ -361,7 +361,8 @@ bool desk::may_wait(client_key who, client_reply& out) const {
 
 bool desk::read_events(const ask_events& r, client_reply& out) {
   std::uint64_t next = r.from;
-  // Asked first: if it ends meanwhile, its last event may not have been read.
+  // Checked first: if the job ends meanwhile, its last event may not have been
+  // read.
   bool ended = node_.journal().ended(r.job);
   out.events = node_.journal().read(r.job, r.from, next);
   std::size_t bytes = 0;

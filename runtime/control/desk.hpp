@@ -1,10 +1,11 @@
-// runtime/control/desk.hpp -- what a client's request does, wherever it is.
+// runtime/control/desk.hpp -- carries out a client's request, wherever the
+// client is.
 //
-// A request is answered at once or kept until something happens: an event of
-// a job, a view, the end of a fetch, or a time limit.
+// A request is answered at once or kept until something happens: an event of a
+// job, a view, the end of a fetch, or a time limit.
 //
-// Threads: one at a time, but answered() and the end of a fetch come from any
-//          thread and only queue.
+// Threads: one at a time, except that answered() and the end of a fetch come
+//          from any thread and only queue.
 #pragma once
 
 #include "runtime/control/control.hpp"
@@ -25,17 +26,17 @@ public:
   using clock = std::chrono::steady_clock;
   using answer = std::function<void(client_reply reply)>;
 
-  /// `wake` makes work() be called soon, from any thread.
+  /// `wake` makes the owner call work() soon; called from any thread.
   desk(control_handler& node, std::function<void()> wake);
 
   void ask(client_key who, client_request request, const answer& reply);
-  void forget(client_key who); ///< the client is gone: its uploads too
+  void forget(client_key who); ///< the client is gone; removes its uploads
   void answered(std::uint64_t token, outcome o);
 
-  /// Answers what can be answered now.
+  /// Answers all requests that can be answered now.
   void work(clock::time_point now);
 
-  /// When work() must be called at the latest.
+  /// Latest time of the next call of work().
   std::optional<clock::time_point> due() const;
 
 private:
@@ -45,24 +46,25 @@ private:
     std::uint64_t bytes = 0;
     std::uint64_t total_bytes = 0;
   };
-  /// Waits for events, for a view, or for another peer.
+  /// A request that waits for events, for a view, or for another peer.
   struct waiter {
     client_key who = 0;
     std::uint64_t number = 0; ///< of the request
-    std::uint64_t token = 0;  ///< of what will be answered(); 0: for events
+    std::uint64_t token = 0;  ///< of the expected answered(); 0: waits for
+                              ///< events
     ask_events events;
     clock::time_point until;
     answer reply;
-    std::string late = {}; ///< what it is told after `until`
+    std::string late = {}; ///< reply after `until`
   };
-  /// Waits for an outcome and calls `start` with the token by which it is
-  /// answered, unless the client has too much waiting.
+  /// Waits for an outcome: calls `start` with the token by which it will be
+  /// answered, unless too many requests of the client are waiting.
   void wait_for(waiter w, std::chrono::milliseconds patience, std::string late,
                 const std::function<void(std::uint64_t token)>& start);
   void agree(waiter w, const std::function<void(std::uint64_t token)>& start);
 
-  // What is kept until something happens. A kind of request without an on()
-  // here or below does not compile.
+  // Requests that are kept until something happens. A kind of request without
+  // an on() here or below does not compile.
   void on(waiter w, ask_events& r);
   void on(waiter w, submit_job& r);
   void on(waiter w, const recover_force& r);
@@ -71,7 +73,7 @@ private:
   void on(waiter w, const revoke& r);
   void on(waiter w, const remove_job& r);
 
-  // What is answered at once.
+  // Requests that are answered at once.
   void on(client_key who, const ask_status&, client_reply& out);
   void on(client_key who, const put_begin& r, client_reply& out);
   void on(client_key who, const put_chunk& r, client_reply& out);
@@ -83,13 +85,13 @@ private:
   void on(client_key who, const ask_job& r, client_reply& out);
   void on(client_key who, const leave_shoal& r, client_reply& out);
   void on(client_key who, const ask_lines& r, client_reply& out);
-  /// Whether another peer must answer: then `to` is that one, or `out` says why
-  /// that cannot be.
+  /// Whether another peer has to answer: then `to` is that peer, or `out` has
+  /// the reason why that is impossible.
   bool is_for_another(client_request& r, core::peer_id& to, client_reply& out);
   bool may_wait(client_key who, client_reply& out) const;
   bool read_events(const ask_events& r, client_reply& out);
   /// Whether `bytes` more may be written for this client's uploads, which have
-  /// announced `announced` bytes; else `out` says why not.
+  /// announced `announced` bytes; otherwise `out` has the reason.
   bool may_upload(std::uint64_t announced, std::uint64_t bytes,
                   client_reply& out) const;
   upload* find_upload(client_key who, std::uint64_t number, client_reply& out);
@@ -101,7 +103,7 @@ private:
   std::uint64_t last_token_ = 0;
   mutable std::mutex mutex_; ///< guards what follows
   std::deque<std::pair<std::uint64_t, outcome>> outcomes_; ///< by token
-  /// Fetches under way, and how the last ones ended.
+  /// Fetches in progress, and the results of the latest ones.
   std::map<core::blob_digest, std::optional<std::error_code>> fetches_;
 };
 

@@ -10,21 +10,21 @@
 
 namespace shoal::runtime {
 
-/// Before each message: its length, little end first.
+/// Length prefix of each message, little-endian.
 inline constexpr std::size_t frame_length_bytes = 4;
-/// Most that one fill() takes.
+/// Largest number of bytes that one fill() reads.
 inline constexpr std::size_t frame_read_bytes = std::size_t{64} << 10;
 
-/// Collects what arrives and hands out whole messages.
+/// Collects received bytes and returns whole messages.
 class frame_reader {
 public:
-  /// Reads some of what is there. To keep memory bounded, read only while
+  /// Reads some of the available bytes. To keep memory bounded, read only while
   /// whole() is false. @returns false when the stream has ended or failed.
   bool fill(int fd);
-  /// The same of bytes that came in another way.
+  /// The same for bytes that were received otherwise.
   void add(std::span<const std::byte> bytes);
 
-  /// Whether next() has something to hand out, or has found the stream broken.
+  /// Whether next() has a message, or has found the stream broken.
   bool whole() const noexcept;
 
   /// @returns whether `message` was set. A length over the limit sets
@@ -32,19 +32,19 @@ public:
   bool next(std::vector<std::byte>& message);
   bool broken() const noexcept { return broken_; }
 
-  /// Bytes that have been read and not handed out. If nothing is read while
-  /// whole() is true, they stay below one message and one read more.
+  /// Bytes that have been read and not returned. If nothing is read while
+  /// whole() is true, they stay below the size of one message and one read.
   std::size_t bytes() const noexcept { return buffer_.size(); }
 
 private:
-  /// Of the message that comes next; none until its length has arrived.
+  /// Size of the next message; none until its length has arrived.
   std::optional<std::size_t> next_bytes() const noexcept;
 
   std::vector<std::byte> buffer_;
   bool broken_ = false;
 };
 
-/// `message` behind its length.
+/// `message` after its length.
 std::vector<std::byte> frame(std::span<const std::byte> message);
 
 } // namespace shoal::runtime

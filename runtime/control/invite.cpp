@@ -10,7 +10,7 @@
 
 namespace shoal::runtime {
 
-/// For one address, and for the shoal's agreement.
+/// For one address, and for the agreement of the shoal.
 static constexpr std::chrono::seconds dial_max{5};
 static constexpr std::chrono::seconds answer_max{40};
 

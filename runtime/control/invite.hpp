@@ -1,16 +1,16 @@
-// runtime/control/invite.hpp -- tokens that let one peer in.
+// runtime/control/invite.hpp -- tokens that admit one peer.
 //
-// A token names the shoal's cluster, the inviter by its fingerprint (its id),
-// where it can be reached, until when the token holds, and a random key. The joiner dials the
-// inviter, takes nobody else, proves the token's key over TLS and is given the
-// cluster key. The view says who has used a token, so it works once, whichever
-// member it is shown to.
+// A token contains the shoal's cluster name, the inviter's fingerprint (its id)
+// and addresses, its expiry, and a random key. The joiner dials the inviter,
+// accepts no other peer there, proves the token's key over TLS and receives the
+// cluster key. The view records which peer has used a token, so it works once,
+// whichever member it is presented to.
 //
 //   shoal-<base64url: version 2, expiry 8, inviter 32, key 32, cluster,
 //          addresses>; each text after a byte for its length
 //
-// Version 1 had no cluster: whoever joined by it found nobody unless he was told
-// the name apart. Such a token is refused.
+// Version 1 had no cluster name: its user found no peer without knowing the
+// name from elsewhere. Such a token is refused.
 //
 // Threads: any; redeem() blocks. Errors: setup_error that says what to do.
 #pragma once
@@ -38,16 +38,17 @@ struct invite_token {
 
 std::string encode_token(const invite_token& token);
 
-/// @returns nothing for what is no token.
+/// @returns nothing if the text is no token.
 std::optional<invite_token> parse_token(const std::string& text);
 
-/// As parse_token, but throws; says it if another version has made the token.
+/// Like parse_token, but throws; the text says if the token has another
+/// version.
 invite_token decode_token(const std::string& text);
 
-/// Whether this is a whole token that an older or newer program has made.
+/// Whether this is a complete token of an older or newer program.
 bool is_token_of_another_version(const std::string& text);
 
-/// Whether all its addresses are of the machine that has made it.
+/// Whether all its addresses are local to the inviter's machine.
 bool is_local(const invite_token& token);
 
 /// Asks the inviter for the cluster key.

@@ -44,7 +44,7 @@ static std::optional<std::string> from_base64url(std::string_view text) {
     }
   }
   if (bits >= 6 || (held & ((1u << bits) - 1)) != 0)
-    return std::nullopt; // one text for each token
+    return std::nullopt; // only one text is valid for each token
   return out;
 }
 
@@ -65,7 +65,7 @@ std::string encode_token(const invite_token& token) {
   return std::string(prefix) + to_base64url(bytes);
 }
 
-/// The bytes of what looks like a token, of whatever version.
+/// The bytes of a token-like text, of any version.
 static std::optional<std::string> bytes_of(const std::string& text) {
   if (text.size() > token_text_max || !text.starts_with(prefix))
     return std::nullopt;
@@ -73,7 +73,7 @@ static std::optional<std::string> bytes_of(const std::string& text) {
   return bytes && !bytes->empty() ? bytes : std::nullopt;
 }
 
-/// A text after a byte for its length. @returns whether there is one.
+/// Reads a text after a byte for its length. @returns whether there is one.
 static bool
 take_text(const std::string& bytes, std::size_t& offset, std::string& out) {
   if (offset >= bytes.size())

@@ -1,10 +1,10 @@
-// runtime/control/node_folders.hpp -- the data directories of the nodes of this machine
-// that a user may mean.
+// runtime/control/node_folders.hpp -- the data directories of this machine's
+// nodes that a user may mean.
 //
-// Nodes are looked for beside one directory: by their names all nodes of a user
-// lie in one folder.
+// Nodes are searched beside one directory: by default all nodes of a user have
+// their directories, by name, in one folder.
 //
-// Threads: any. Errors: none; what cannot be read has no node.
+// Threads: any. Errors: none; a folder that cannot be read counts as empty.
 #pragma once
 
 #include <filesystem>
@@ -12,16 +12,16 @@
 
 namespace shoal::runtime {
 
-/// Directories beside `first` with a control socket, which a killed node leaves
-/// behind; `first` first.
+/// Directories beside `first` with a control socket, which may be left over
+/// from a killed node; `first` comes first.
 std::vector<std::filesystem::path>
 folders_of_nodes(const std::filesystem::path& first);
 
-/// Those of them whose nodes take connections.
+/// Those of them whose nodes accept connections.
 std::vector<std::filesystem::path>
 running_nodes(const std::filesystem::path& first);
 
-/// Whether a data directory is where a user's nodes are by their names.
+/// Whether a data directory is in the folder of a user's nodes by name.
 bool is_by_name(const std::filesystem::path& data_dir);
 
 } // namespace shoal::runtime

@@ -15,7 +15,7 @@ namespace shoal::runtime {
 
 namespace fs = std::filesystem;
 
-/// Connections that wait to be accepted.
+/// Connections that may wait to be accepted.
 static constexpr int backlog = 64;
 
 /// Socket addresses hold 107 characters; a path through the directory's
@@ -35,7 +35,7 @@ unique_fd listen_unix(const fs::path& socket) {
   unique_fd fd(
     ::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   sockaddr_un at = address_of(socket, folder);
-  ::unlink(socket.c_str()); // the data directory's lock is ours
+  ::unlink(socket.c_str()); // we hold the data directory's lock
   mode_t before = ::umask(0177);
   bool good =
     folder && fd

@@ -9,11 +9,11 @@
 
 namespace shoal::runtime {
 
-/// A listening Unix socket, mode 0600; replaces one that nobody serves. The
-/// path may be longer than a socket address takes. Throws setup_error.
+/// A listening Unix socket, mode 0600; replaces one that no process serves. The
+/// path may be longer than a socket address allows. Throws setup_error.
 unique_fd listen_unix(const std::filesystem::path& socket);
 
-/// @returns an empty descriptor when nobody listens there.
+/// @returns an empty descriptor if no process listens there.
 unique_fd connect_unix(const std::filesystem::path& socket);
 
 } // namespace shoal::runtime

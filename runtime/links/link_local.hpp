@@ -1,6 +1,6 @@
 // runtime/links/link_local.hpp -- transfers from this node to itself: one copy.
 //
-// Whichever of expect() and send() comes second copies, on its own thread and
+// The later of the two calls expect() and send() copies, on its own thread and
 // without a lock, and runs both callbacks, the receiver's first.
 //
 // Threads: any.

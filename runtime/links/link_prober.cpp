@@ -1,4 +1,5 @@
-// runtime/links/link_prober.cpp -- one probe out, one probe in.
+// runtime/links/link_prober.cpp -- sends one probe at a time, receives one at a
+// time.
 #include "runtime/links/link_prober.hpp"
 
 #include <algorithm>
@@ -13,10 +14,10 @@ namespace shoal::runtime {
 
 namespace {
 
-/// Never a link of an actor: those use the upper bits for their kind.
+/// Never used for a link of an actor: those have their kind in the upper bits.
 constexpr std::uint32_t probe_link = 0xffffffff;
 
-/// Names the sub-plan of a probe; both ends compute it.
+/// The sub-plan of a probe; both ends compute it.
 std::uint64_t plan_of(const core::peer_id& from, const core::peer_id& to,
                       std::uint64_t nonce) {
   std::uint64_t h = nonce ^ 0x9e3779b97f4a7c15u;
@@ -41,7 +42,8 @@ struct link_prober::state : std::enable_shared_from_this<state> {
     core::peer_id peer{};
     link_probe what;
     std::uint64_t plan = 0;
-    std::uint32_t next = 0; ///< out: to be sent; in: how many have ended
+    std::uint32_t next = 0; ///< outgoing: next to be sent; incoming: number
+                            ///< that has ended
     clock::time_point deadline{};
     std::shared_ptr<std::vector<std::byte>> memory;
 
@@ -64,7 +66,7 @@ struct link_prober::state : std::enable_shared_from_this<state> {
                                                                : small_bytes);
   }
 
-  /// Sends transfer `i` of the probe `plan`, which sends the one behind it.
+  /// Sends transfer `i` of the probe `plan`; its end sends the next one.
   void send(std::uint64_t plan, std::uint32_t i) {
     core::peer_id to{};
     shared_bytes from;
@@ -103,7 +105,8 @@ struct link_prober::state : std::enable_shared_from_this<state> {
     expect_next();
   }
 
-  /// Posts the memory for whoever waits longest, if nobody is served.
+  /// Posts the memory for the probe that waits longest, if none is being
+  /// received.
   void expect_next() {
     probe begun;
     {
@@ -129,10 +132,10 @@ struct link_prober::state : std::enable_shared_from_this<state> {
 
   config settings;
   std::mutex mutex;        ///< guards what follows; not held in calls to links
-  clock::time_point now{}; ///< as tick() and asked() say
+  clock::time_point now{}; ///< as of tick() and asked()
   std::optional<probe> out;
   std::optional<probe> in;
-  std::deque<probe> waiting; ///< to be received; without memory
+  std::deque<probe> waiting; ///< to be received; no memory posted yet
   std::map<core::peer_id, budget> spent;
   std::mt19937_64 random{std::random_device{}()};
 };

@@ -1,16 +1,16 @@
-// runtime/links/link_prober.hpp -- measures links that carry nothing yet.
+// runtime/links/link_prober.hpp -- measures links that have no traffic yet.
 //
 // Asks a peer to expect a few transfers and sends them one after another; the
-// link service measures them as it does all others. What real traffic has
-// told already is not probed.
+// link service measures them like all others. A value that is known from real
+// traffic is not probed.
 //
 //   this node  --link_probe{nonce}--> peer posts the memory
 //              --small, small, ..., bulk, ...--> dropped there when all came
 //
 // One probe at a time is sent and one is received; up to waiting_max others
-// wait for their turn. Each ends after probe_timeout at the latest, and a pair
-// moves at most pair_bytes_max each way while it is up: who is asked for more
-// does nothing.
+// wait for their turn. Each ends after probe_timeout at the latest. A pair
+// transfers at most pair_bytes_max in each direction while it is up: beyond
+// that, requests are ignored.
 //
 // Threads: any; `ask` must not call back.
 #pragma once
@@ -31,11 +31,11 @@ public:
   using clock = std::chrono::steady_clock;
   static constexpr std::size_t small_bytes = 64;
   static constexpr std::size_t bulk_bytes = std::size_t{1} << 20;
-  /// Each way, so that a pair stays below 16 MiB.
+  /// In each direction, so that a pair stays below 16 MiB.
   static constexpr std::size_t pair_bytes_max = std::size_t{8} << 20;
   static constexpr std::chrono::seconds probe_timeout{10};
   static constexpr std::size_t waiting_max = 64;
-  static constexpr std::uint32_t small_count = 8; ///< of a probe
+  static constexpr std::uint32_t small_count = 8; ///< per probe
   static constexpr std::uint32_t bulk_count = 2;
 
   struct config {
@@ -43,7 +43,7 @@ public:
     link_hub* links = nullptr; ///< outlives the prober
     std::function<std::error_code(const core::peer_id&, const link_probe&)> ask;
   };
-  /// A pair that is up, and what is not known of the fabric it uses.
+  /// A pair that is up, and the values that are unknown for the fabric it uses.
   struct pair {
     core::peer_id peer{};
     bool latency = false;
@@ -53,7 +53,7 @@ public:
   explicit link_prober(config c);
   ~link_prober();
 
-  /// Starts a probe of one of `unknown` if none is under way.
+  /// Starts a probe of one of `unknown` if none is in progress.
   void tick(clock::time_point now, std::span<const pair> unknown);
   void
   asked(const core::peer_id& from, const link_probe& p, clock::time_point now);

@@ -8,7 +8,7 @@ using transport::errc;
 
 namespace {
 
-/// What a fabric's completion carries; owned by the completion.
+/// The context of a fabric's completion, which owns it.
 struct posting {
   std::shared_ptr<state> hub;
   receive_ptr r;
@@ -37,7 +37,7 @@ void state::expect(const receive_ptr& r) {
   post_again(r);
 }
 
-/// Keeps the order of posting: behind what waits already.
+/// Keeps the order of posting: after those that wait already.
 void state::post_again(const receive_ptr& r) {
   auto& p = peers[r->peer];
   r->at = receive::stage::waiting;
@@ -51,13 +51,13 @@ void state::flush_receives(peer& p) {
     const auto r = p.held.front();
     if (r->at == receive::stage::waiting && !post(p, r))
       return;
-    // post() may have ended everything there is.
+    // post() may have ended all transfers.
     if (!p.held.empty() && p.held.front() == r)
       p.held.pop_front();
   }
 }
 
-/// @returns whether `r` waits no more.
+/// @returns whether `r` no longer waits.
 bool state::post(peer& p, const receive_ptr& r) {
   for (const auto kind : settings.preference) {
     auto* f = fabric_of(kind);
@@ -70,7 +70,7 @@ bool state::post(peer& p, const receive_ptr& r) {
     const auto error = f->post_receive(r->peer, r->tag, r->buffer.bytes,
                                        {run_posting, own.get()});
     if (!error) {
-      static_cast<void>(own.release()); // the completion has it
+      static_cast<void>(own.release()); // the completion owns it now
       r->at = receive::stage::posted;
       r->attempt = ++attempts;
       send_credit(r->peer, {r->tag, kind, credit_kind::grant, r->attempt});
@@ -120,7 +120,7 @@ void state::received(const receive_ptr& r, std::error_code result) {
   flush_all();
 }
 
-/// The sender cannot use a grant of ours: its side of the fabric is broken.
+/// The sender cannot use one of our grants: its side of the fabric is broken.
 void state::refusal(const peer_id& from, const link_credit& c) {
   auto& p = peers[from];
   const auto found = p.receives.find(c.tag);

@@ -1,4 +1,5 @@
-// runtime/links/link_sender.cpp -- waits for grants and sends on what they name.
+// runtime/links/link_sender.cpp -- waits for grants and sends over the granted
+// fabric.
 #include "runtime/core/assert.hpp"
 #include "runtime/links/link_state.hpp"
 
@@ -8,7 +9,7 @@ using transport::errc;
 
 namespace {
 
-/// What a fabric's completion carries; owned by the completion.
+/// The context of a fabric's completion, which owns it.
 struct posting {
   std::shared_ptr<state> hub;
   sending_ptr s;
@@ -85,7 +86,7 @@ bool state::push(peer& p, const sending_ptr& s) {
   const auto error = fabric_of(s->fabric)->send_bulk(
     s->peer, s->tag, s->buffer.bytes, {run_posting, own.get()});
   if (!error) {
-    static_cast<void>(own.release()); // the completion has it
+    static_cast<void>(own.release()); // the completion owns it now
     s->at = sending::stage::sending;
     meter_start(*s, begun);
   } else if (error == errc::would_block) {
@@ -122,7 +123,7 @@ void state::sent(const sending_ptr& s, std::error_code result) {
   flush_all();
 }
 
-/// Needs another grant, which may have come already.
+/// The transfer needs another grant, which may have come already.
 void state::wait_again(const sending_ptr& s, bool refuse) {
   if (s->next) {
     const auto c = *s->next;
@@ -134,7 +135,7 @@ void state::wait_again(const sending_ptr& s, bool refuse) {
     send_credit(s->peer, {s->tag, s->fabric, credit_kind::refuse, s->attempt});
 }
 
-/// The receiver has it all; only its answer was lost.
+/// The receiver has all bytes; only the answer was lost.
 void state::completed(const peer_id& from, const link_credit& c) {
   auto& p = peers[from];
   const auto found = p.sends.find(c.tag);

@@ -1,4 +1,5 @@
-// runtime/links/link_service.cpp -- peers, fabrics and plans come and go.
+// runtime/links/link_service.cpp -- peers, fabrics and plans: added, lost,
+// removed.
 #include "runtime/links/link_service.hpp"
 
 #include "runtime/links/link_local.hpp"
@@ -15,12 +16,12 @@ using transport::errc;
 
 namespace {
 
-/// Ticks that a grant may wait for its fabric to come up on this side before
-/// the receiver is asked for another: about a second, longer than one side of
-/// a new connection lags behind the other.
+/// Ticks for which a grant may wait until its fabric comes up on this side;
+/// then the receiver is asked for another grant. About a second: longer than
+/// one side of a new connection lags behind the other.
 constexpr int patience_ticks = 10;
 
-/// Takes all with this plan out of `known`.
+/// Removes all entries with this plan from `known`.
 template <class Pointer>
 std::vector<Pointer>
 take(std::map<bulk_tag, Pointer>& known, std::uint64_t plan) {
@@ -56,7 +57,7 @@ void state::up(fabric_kind kind, const peer_id& id) {
   auto& c = p.on[index(kind)];
   c.up = true;
   ++c.generation;
-  if (kind == settings.control) { // what was under way may be lost
+  if (kind == settings.control) { // messages in transit may be lost
     p.outbox.clear();
     for (const auto& [tag, r] : p.receives)
       if (r->at == receive::stage::posted)
@@ -85,7 +86,7 @@ void state::connection_lost(const peer_id& id, fabric_kind kind,
   if (!c.up || c.generation != generation)
     return;
   c.up = false;
-  if (!anywhere(p)) { // nothing of before is repeated: L-4
+  if (!anywhere(p)) { // nothing from before is repeated: L-4
     p.early.clear();
     p.outbox.clear();
   }
@@ -189,7 +190,7 @@ void state::tick() {
   flush_all();
 }
 
-/// The control fabric stays: what told us of the failure came over it.
+/// The control fabric stays: the news of the failure came over it.
 void state::drop(const peer_id& id, peer& p, fabric_kind kind) {
   auto& c = p.on[index(kind)];
   if (kind == settings.control || !c.up || c.dropped == c.generation)
@@ -305,7 +306,7 @@ public:
       [then = std::move(then)](links::state& s) { then(s.longest_queues()); });
   }
 
-  /// Not an event: who stands still may be the one that runs them.
+  /// Not an event: the thread that hangs may be the one that runs events.
   std::chrono::nanoseconds silent_for() override {
     std::lock_guard lock(fabrics_mutex_);
     std::chrono::nanoseconds longest{0};

@@ -1,8 +1,8 @@
-// runtime/links/link_service.hpp -- the link hub as its node sees it.
+// runtime/links/link_service.hpp -- the link hub, as its node uses it.
 //
-// The node feeds it with what the fabrics and the peers say; actors see only
-// link_hub. Who receives picks the best fabric on which the peer is up, posts
-// the memory there and grants a credit; who sends starts when it has both the
+// The node passes in the events of the fabrics and the peers; actors see only
+// link_hub. The receiver picks the best fabric on which the peer is up, posts
+// the memory there and grants a credit; the sender starts when it has both the
 // bytes and the grant.
 //
 //   waiting --post--> posted --done--> finished        (receiver)
@@ -17,16 +17,16 @@
 // L-3: the two ends may see a fabric fail at different times or only one of
 //      them at all: an end that learns of it from the other drops the peer
 //      from that fabric, so that memory is posted on one fabric only.
-// L-4: while no fabric to a peer is up its transfers wait, whether they had
-//      begun or not, and go on when it is back. Whether it is gone for good is
-//      for the view to say: another sub-plan follows, which cancels them.
+// L-4: while no fabric to a peer is up its transfers wait, begun or not, and go
+//      on when it is back. The view decides whether the peer is gone for good:
+//      then another sub-plan follows, which cancels them.
 //
-// A sub-plan's digest must not come back while a peer may still cancel its
-// earlier use: tags are all that tells one transfer from another.
+// A sub-plan's digest must not be used again while a peer may still cancel its
+// earlier use: only tags distinguish transfers.
 //
 // Threads:   any; one event at a time, on the thread that brings it or on one
-//            that is busy here already. No lock is held in calls to fabrics or
-//            in `done`.
+//            that is already running events. No lock is held in calls to
+//            fabrics or in `done`.
 // Life:      add_fabric() for each; at the end close(), then close the
 //            fabrics, then destroy.
 // Errors:    as links.hpp; std::errc::invalid_argument if the same tag is
@@ -46,14 +46,15 @@ public:
   struct config {
     transport::peer_id self{};
     /// Sends a credit to a peer on the control fabric (TLS), in order. On
-    /// would_block it is kept and tried again on the next event or tick().
+    /// would_block the credit is kept and tried again at the next event or
+    /// tick().
     std::function<std::error_code(const transport::peer_id& to,
                                   const link_credit& credit)>
       send_credit;
-    /// Over which fabric credits go: when it comes up again, all outstanding
-    /// ones are repeated.
+    /// The fabric over which credits go: when it comes up again, all
+    /// outstanding ones are repeated.
     fabric_kind control = fabric_kind::tls;
-    /// What memory() answers; null: the usual.
+    /// Result of memory(); null: the default.
     shared_memory_resource memory;
     /// Best first.
     std::vector<fabric_kind> preference{fabric_kind::shm, fabric_kind::rdma,
@@ -68,18 +69,19 @@ public:
   virtual void credit_received(const transport::peer_id& from,
                                const link_credit& credit) = 0;
 
-  /// Counts transfers of the sub-plan `plan` as that job's from now on.
+  /// From now on counts transfers of the sub-plan `plan` for that job.
   virtual void name_plan(std::uint64_t plan, std::uint64_t job) = 0;
 
-  /// Tries again what a full queue had turned away; call some ten times a
+  /// Tries again what was refused by a full queue; call it some ten times a
   /// second.
   virtual void tick() = 0;
 
-  /// Ends every transfer in canceled; those on a fabric when it is closed.
+  /// Ends every transfer with canceled; those on a fabric end when it is
+  /// closed.
   virtual void close() = 0;
 
-  /// How long each kind of queue is at the peer where it is longest: what the
-  /// limits below hold for.
+  /// Length of each kind of queue at the peer where it is longest, to compare
+  /// with the limits below.
   struct queues {
     std::size_t transfers = 0;
     std::size_t early_credits = 0;
@@ -87,27 +89,27 @@ public:
     std::size_t outbox = 0;
     std::size_t cancelled_plans = 0; ///< of all peers
   };
-  /// `then` runs on some thread: it only posts.
+  /// `then` runs on some thread and may only post.
   virtual void list_queues(std::function<void(queues)> then) = 0;
 
-  /// Transfers of one peer and direction that may be under way here.
+  /// Transfers of one peer and direction that may be in progress here.
   static constexpr std::size_t transfers_max = 65536;
   /// Grants of one peer that came before their send(). More than a peer can
-  /// have posted on two fabrics; from an honest one they never fill it.
+  /// have posted on two fabrics; an honest peer never fills it.
   static constexpr std::size_t early_credits_max = 16384;
-  /// Finished receives remembered for a sender that missed the answer.
+  /// Finished receives that are remembered for a sender that missed the answer.
   static constexpr std::size_t finished_max = 4096;
-  /// Cancelled sub-plans remembered, to refuse what still comes for them.
+  /// Cancelled sub-plans that are remembered, to refuse late messages for them.
   static constexpr std::size_t cancelled_plans_max = 64;
-  /// Sub-plans whose job is remembered, and jobs counted apart per peer and
-  /// fabric; what is over it counts as no job's.
+  /// Sub-plans whose job is remembered, and jobs that are counted separately
+  /// per peer and fabric; beyond it bytes count for no job.
   static constexpr std::size_t named_plans_max = 1024;
   static constexpr std::size_t jobs_counted_max = 64;
   /// Credits to one peer that wait for room on the control fabric.
   static constexpr std::size_t outbox_max = 65536;
 };
 
-/// "tls", "shm", "rdma", "ucx-tcp": as people name fabrics.
+/// "tls", "shm", "rdma", "ucx-tcp": the names of fabrics as users see them.
 const char* name_of(fabric_kind kind);
 
 std::unique_ptr<link_service> make_link_service(link_service::config config);

@@ -1,4 +1,5 @@
-// runtime/links/link_state.hpp -- what the parts of the link service share.
+// runtime/links/link_state.hpp -- state shared by the parts of the link
+// service.
 //
 // Private to link_service.cpp, link_receiver.cpp and link_sender.cpp. Every
 // member runs as an event of `events`, so one at a time and without a lock.
@@ -21,17 +22,18 @@ namespace shoal::runtime::links {
 using transport::bulk_tag;
 using transport::peer_id;
 
-/// What sends and receives have in common.
+/// Common members of sends and receives.
 struct transfer {
   peer_id peer{};
   bulk_tag tag{};
   shared_bytes buffer;
   link_hub::callback done;
-  fabric_kind fabric{};         ///< posted or sent there
-  std::uint64_t generation = 0; ///< of the peer's connection on it
+  fabric_kind fabric{};         ///< the fabric where it is posted or sent
+  std::uint64_t generation = 0; ///< of the peer's connection on that fabric
   std::uint64_t attempt = 0;    ///< the grant in use
   int retries = 0;
-  /// Not in the peer's maps any more: ends so when its fabric lets go of it.
+  /// Set once it is removed from the peer's maps: its result when the fabric
+  /// releases it.
   std::error_code detached;
 };
 
@@ -47,10 +49,10 @@ struct sending : transfer {
     sending,
     ended
   } at = stage::waiting;
-  bool refused = false;            ///< waiting, and the peer was told so
-  int held_ticks = 0;              ///< granted for so long
+  bool refused = false;            ///< waiting, and the peer has been told
+  int held_ticks = 0;              ///< ticks since it was granted
   core::link_meter::ticket ticket; ///< sending
-  std::optional<link_credit> next; ///< came while sending
+  std::optional<link_credit> next; ///< arrived while sending
 };
 
 using receive_ptr = std::shared_ptr<receive>;
@@ -60,7 +62,7 @@ using sending_ptr = std::shared_ptr<sending>;
 struct connection {
   bool up = false;
   std::uint64_t generation = 0; ///< counts ups
-  std::uint64_t dropped = 0;    ///< generation that was dropped from here
+  std::uint64_t dropped = 0;    ///< generation that this side has dropped
 };
 
 inline constexpr std::size_t fabrics_max = 5; ///< index: fabric_kind
@@ -72,12 +74,12 @@ struct peer {
   std::deque<receive_ptr> held;    ///< waiting for a fabric or for room
   std::deque<sending_ptr> blocked; ///< waiting for room
   std::map<bulk_tag, link_credit> early;
-  std::set<bulk_tag> finished; ///< received lately
+  std::set<bulk_tag> finished; ///< received recently
   std::deque<bulk_tag> finished_order;
   std::deque<link_credit> outbox;
 };
 
-/// Bytes, by sub-plan and by job; guarded by its owner.
+/// Bytes by sub-plan and by job; guarded by its owner.
 class job_counters {
 public:
   void name_plan(std::uint64_t plan, std::uint64_t job);
@@ -88,13 +90,13 @@ private:
   std::deque<std::uint64_t> order_; ///< of jobs_, oldest first
 };
 
-/// What is known of one peer on one fabric.
+/// Statistics of one peer on one fabric.
 struct way_stat {
   transport::traffic all;
   std::map<std::uint64_t, transport::traffic> jobs;
   core::link_meter meter;
 
-  /// What counts for `job`; for no job if there are too many.
+  /// The counter of `job`; that of no job if there are too many.
   transport::traffic& of(std::uint64_t job);
 };
 
@@ -155,7 +157,7 @@ struct state : std::enable_shared_from_this<state> {
   std::map<peer_id, peer> peers;
   std::deque<std::uint64_t> cancelled;
   std::uint64_t attempts = 0;
-  /// Peers with something held, blocked or in the outbox.
+  /// Peers with transfers held, blocked or in the outbox.
   std::set<peer_id> stuck;
 
   using stat_key = std::pair<peer_id, fabric_kind>;

@@ -1,4 +1,4 @@
-// runtime/links/link_stats.cpp -- what the links have moved, and how fast.
+// runtime/links/link_stats.cpp -- bytes moved by links, and their speed.
 #include "runtime/links/link_state.hpp"
 
 #include <algorithm>

@@ -1,19 +1,21 @@
-// runtime/links/links.hpp -- tensors from one actor to another, wherever it lives.
+// runtime/links/links.hpp -- tensors from one actor to another, wherever it
+// lives.
 //
-// A transfer has a tag {sub-plan digest, link, sequence} that both ends
-// compute for themselves. The receiver expects it (posts memory and grants the
-// sender a credit); the sender's transfer starts when the credit is there.
-// Which fabric carries it (same process, shared memory, TLS) is the receiver's
-// choice, named in the credit, and never the actor's business.
+// A transfer has a tag {sub-plan digest, link, sequence} that each end computes
+// by itself. The receiver expects it (posts memory and grants the sender a
+// credit); the sender's transfer starts when the credit is there. The receiver
+// chooses the fabric that carries it (same process, shared memory, TLS) and
+// names it in the credit; the actor need not know.
 //
 // A transfer waits while its peer is away: if it is gone for good, a new view,
 // hence a new plan with a new digest, follows, and cancels it. One that fails
 // while the peer stays (corrupt, fabric lost) is granted again, up to
 // retries_max times.
 //
-// Threads:   any. `done` runs on some progress thread: it only posts a message.
-// Ownership: the hub holds the buffers (shared) until `done` has run, so a
-//            canceled transfer's memory stays valid until nobody touches it.
+// Threads:   any. `done` runs on some progress thread and may only post a
+//            message.
+// Ownership: the hub holds the buffers (shared) until `done` has run, so the
+//            memory of a cancelled transfer stays valid until nothing uses it.
 // Errors:    transport::errc; canceled after cancel(plan).
 #pragma once
 
@@ -32,13 +34,13 @@
 
 namespace shoal::runtime {
 
-/// Bytes that somebody keeps alive: `keep` owns what `bytes` looks at.
+/// Bytes with shared ownership: `keep` owns the memory of `bytes`.
 struct shared_bytes {
   std::shared_ptr<void> keep;
   std::span<std::byte> bytes;
 };
 
-/// Memory to allocate from, kept alive by all that was allocated there.
+/// Memory to allocate from, kept alive by all that was allocated from it.
 using shared_memory_resource = std::shared_ptr<std::pmr::memory_resource>;
 
 class link_hub {
@@ -54,31 +56,32 @@ public:
   virtual void send(const transport::peer_id& to, transport::bulk_tag tag,
                     shared_bytes from, callback done) = 0;
 
-  /// Where to allocate what is sent often and is large: peers of this machine
-  /// then copy it once, from where it is. Any memory can be sent.
+  /// The memory from which to allocate large data that is sent often: peers on
+  /// this machine then copy it only once, directly from there. Any memory can
+  /// be sent.
   virtual shared_memory_resource memory() const {
     return {std::shared_ptr<void>(), model::large_pages()};
   }
 
-  /// Where to allocate what is large and is sent once, or only received: memory
-  /// that costs little to get, as that which peers may read does not.
+  /// The memory from which to allocate large data that is sent once, or only
+  /// received: cheap to get, in contrast to memory that peers may read.
   virtual shared_memory_resource memory_for_copies() const {
     return {std::shared_ptr<void>(), model::prefaulted_pages()};
   }
 
-  /// Ends every transfer of that sub-plan, on both sides of this node; later
-  /// credits and transfers of it are refused until `plan` is used again.
+  /// Ends every transfer of that sub-plan, on both sides of this node; its
+  /// later credits and transfers are refused until `plan` is used again.
   virtual void cancel(std::uint64_t plan) = 0;
 
-  /// Bytes of one job; job 0: of none, or of one long ago.
+  /// Bytes of one job; job 0: of no job, or of an old one.
   struct job_bytes {
     std::uint64_t job = 0;
     std::uint64_t sent = 0;
     std::uint64_t received = 0;
   };
-  /// What `shoal status` shows of the links to one peer by one fabric.
-  /// Latency is half of a small transfer's round trip; both speeds are of
-  /// what this node sends, 0 while not known.
+  /// Statistics in `shoal status` for the links to one peer over one fabric.
+  /// Latency is half of a small transfer's round trip; both speeds refer to
+  /// data that this node sends; 0 while unknown.
   struct link_stat {
     transport::peer_id peer{};
     std::string fabric;
@@ -86,7 +89,7 @@ public:
     std::uint64_t received_bytes = 0;
     std::uint64_t latency_ns = 0;
     std::uint64_t bytes_per_s = 0;
-    std::int64_t age_ns = 0; ///< of the newest measurement of either
+    std::int64_t age_ns = 0; ///< of the newest measurement of either value
     std::vector<job_bytes> jobs;
   };
   virtual std::vector<link_stat> stats() const = 0;
@@ -99,8 +102,8 @@ public:
     bool sending = false;
     bool begun = false; ///< a fabric has it: granted, and not waiting
   };
-  /// Those of a sub-plan, pending_max of each peer and direction at most.
-  /// `then` runs on some thread: it only posts.
+  /// Lists transfers of a sub-plan, at most pending_max for each peer and
+  /// direction. `then` runs on some thread and may only post.
   virtual void list_pending(std::uint64_t /*plan*/,
                             std::function<void(std::vector<pending>)> then) {
     const auto tell = std::move(then);
@@ -108,8 +111,8 @@ public:
   }
   static constexpr std::size_t pending_max = 16;
 
-  /// For how long a thread that moves tensors has stood still; 0: none does.
-  /// Call it some times a second: fabric::silent_for().
+  /// Time for which a thread that moves tensors has hung; 0: none hangs. Call
+  /// it several times a second: fabric::silent_for().
   virtual std::chrono::nanoseconds silent_for() { return {}; }
 
   static constexpr int retries_max = 3;

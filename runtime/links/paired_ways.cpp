@@ -1,4 +1,5 @@
-// runtime/links/paired_ways.cpp -- opens, offers, connects, and says why not.
+// runtime/links/paired_ways.cpp -- opens fabrics, offers them, connects over
+// them.
 #include "runtime/links/paired_ways.hpp"
 
 #include "runtime/core/setup_error.hpp"
@@ -18,14 +19,15 @@ using transport::paired::medium;
 
 namespace {
 
-/// Offers to a peer before TLS is good enough; each waits longer than the
-/// last. From the second on the next best way is tried as well.
+/// Limit of the offers to a peer before the node settles for TLS; each waits
+/// longer than the one before. From the second on the next best fabric is tried
+/// as well.
 constexpr int tries_max = 5;
 constexpr int tries_before_next = 2;
 constexpr std::chrono::seconds retry{2};
-/// Each end begins when the other's offer comes: longer than from any offer to
-/// the next, and than a node that asks to be admitted is kept waiting, whose
-/// offers are not heard until then.
+/// Each end begins when the other's offer comes. So patience is longer than
+/// from any offer to the next, and longer than a node that asks to be admitted
+/// has to wait, whose offers are not heard until then.
 static_assert(paired_ways::patience > tries_max * retry);
 
 std::vector<ucx::network> parsed(const std::vector<std::string>& texts) {
@@ -76,7 +78,7 @@ struct paired_ways::way {
   std::unique_ptr<transport::fabric> fabric;
   std::atomic<transport::fabric*> ready{nullptr}; ///< set by open()
   std::string self;                               ///< address; set before ready
-  std::string why;                                ///< not open
+  std::string why;                                ///< reason if it is not open
 };
 
 class paired_ways::handler final : public transport::fabric_handler {
@@ -89,7 +91,7 @@ public:
     owner_.changed(way_, peer, false, why.message());
   }
   void message(const core::peer_id&, std::span<const std::byte>) override {
-    // Control messages go by TLS alone.
+    // Control messages go only over TLS.
   }
   void
   connect_failed(const std::string& address, std::error_code why) override {
@@ -124,7 +126,7 @@ void paired_ways::open() {
     open(*w);
 }
 
-/// Why a fabric must not be opened; empty if it may be.
+/// Why a fabric must not be opened by configuration; empty if it may be.
 static std::string turned_off(const fabric_choice& may, fabric_kind kind) {
   if (may.force != "auto" && may.force != name_of(kind))
     return "turned off: fabric.force = " + may.force;
@@ -159,13 +161,14 @@ std::string paired_ways::reason_to_close(const way& w) const {
     return "";
   if (may.trusted.empty())
     return "fabric.trusted_networks is empty";
-  // Not unasked: a fault of UCX may end the process (transport/README.md).
+  // Only if requested: a fault of UCX may end the process
+  // (transport/README.md).
   return w.kind == fabric_kind::ucx_tcp && !may.ucx_tcp && may.force == "auto"
            ? "not asked for: fabric.ucx_tcp"
            : "";
 }
 
-/// Makes the fabric of `w`. @throws what it cannot be for
+/// Makes the fabric of `w`. @throws the reason why it cannot be made
 std::unique_ptr<transport::fabric> paired_ways::make(way& w) {
   ucx::config c;
   c.self = config_.self;
@@ -236,7 +239,7 @@ void paired_ways::take(const core::peer_id& from,
   std::string text(reinterpret_cast<const char*>(address.address.data()),
                    address.address.size());
   const auto parsed = transport::paired::parse_address(text);
-  // A fabric believes the name in an address; TLS has proved the sender's.
+  // A fabric trusts the id in an address; TLS has proved the sender's.
   if (!parsed || parsed->peer != from
       || parsed->role != transport::peer_role::member) {
     config_.complain("[node] peer " + core::short_name(from)
@@ -267,7 +270,7 @@ void paired_ways::take(const core::peer_id& from,
   }
 }
 
-/// Tells `peer` no address any more.
+/// Stops sending addresses to `peer`.
 void paired_ways::give_up(const core::peer_id& peer) {
   std::lock_guard lock(mutex_);
   const auto at = peers_.find(peer);
@@ -304,8 +307,9 @@ void paired_ways::failed(way& w, const std::string& address,
     route& r = routes[w.index];
     if (r.address != address || r.up)
       continue;
-    // By UCX-TCP the peer may only not have been told of us in time; nor may
-    // who did not answer (no_answer), which tick() tries again.
+    // For UCX-TCP the peer may just not have learned of us in time. The same
+    // holds for a peer that did not answer (no_answer), which tick() tries
+    // again.
     r.hopeless =
       why == transport::errc::unreachable && w.kind != fabric_kind::ucx_tcp;
     r.why = r.hopeless && w.kind == fabric_kind::shm
@@ -314,7 +318,7 @@ void paired_ways::failed(way& w, const std::string& address,
   }
 }
 
-/// Whether something better than `index` is up, or may soon be.
+/// Whether a fabric better than `index` is up, or may soon be.
 bool paired_ways::better_may_come(const routes& r, std::size_t index) const {
   for (std::size_t i = 0; i < index; ++i)
     if (r[i].up
@@ -328,7 +332,7 @@ void paired_ways::tick(steady_clock::time_point now) {
   struct offer {
     core::peer_id to;
     const way* over;
-    std::string known; ///< its address, if it has told
+    std::string known; ///< the peer's address, if it has sent one
   };
   std::vector<offer> offers;
   {
@@ -348,9 +352,9 @@ void paired_ways::tick(steady_clock::time_point now) {
     paired_address own{config_.host, {}};
     const auto data = reinterpret_cast<const std::byte*>(w->self.data());
     own.address.assign(data, data + w->self.size());
-    (void)config_.send(peer, own); // tried again if it is lost
+    (void)config_.send(peer, own); // repeated if it is lost
     if (transport::fabric* f = w->ready; f && !known.empty())
-      f->connect(known); // no effect while that is under way
+      f->connect(known); // no effect while a connection is in progress
   }
 }
 

@@ -1,12 +1,13 @@
-// runtime/links/paired_ways.hpp -- ways to peers beside TLS, and why not better.
+// runtime/links/paired_ways.hpp -- data-path selection per peer, beside TLS.
 //
 // One fabric for each transport that may be used here: shared memory, RDMA,
-// UCX-TCP. Peers tell each other over TLS how to reach them, and both
-// connect; links then go by the best that is up (fabric_kind order in
-// link_service::config). The next best is tried only where a better cannot be.
+// UCX-TCP. Peers send each other their addresses for these over TLS, and both
+// connect; links then use the best fabric that is up (fabric_kind order in
+// link_service::config). The next best is tried only where a better one is not
+// possible. For each pair the reason why a better one is not used is known.
 //
-// RDMA and UCX-TCP let whoever reaches the port write memory, hence only
-// devices with an address in `trusted` are ever opened, none by default.
+// With RDMA and UCX-TCP anyone who reaches the port can write memory. Hence
+// only devices with an address in `trusted` are ever opened, none by default.
 //
 // Threads: any; open() once, close() once, not from a hook.
 #pragma once
@@ -30,14 +31,15 @@ namespace shoal::runtime {
 /// Which fabrics a node may use for tensors.
 struct fabric_choice {
   bool shared_memory = true;
-  /// "auto", or the only one beside TLS: "tls", "shm", "rdma", "ucx-tcp".
+  /// "auto", or the only one to use beside TLS: "tls", "shm", "rdma",
+  /// "ucx-tcp".
   std::string force = "auto";
-  bool ucx_tcp = false;             ///< "auto" has it, too
-  std::vector<std::string> exclude; ///< of "auto"
+  bool ucx_tcp = false;             ///< "auto" includes it
+  std::vector<std::string> exclude; ///< left out of "auto"
   std::vector<std::string> trusted; ///< networks, such as 10.1.0.0/16
 };
 
-/// Throws setup_error if it cannot be meant.
+/// Throws setup_error if the choice is invalid.
 void check(const fabric_choice& c);
 
 /// A fabric that a pair does not use, and why.
@@ -45,21 +47,21 @@ struct fabric_reason {
   std::string fabric;
   std::string why;
 };
-/// What the links of a pair use, and why not what would be better.
+/// The fabric that the links of a pair use, and why better ones are not used.
 struct pair_choice {
   fabric_kind used = fabric_kind::tls;
   std::vector<fabric_reason> instead_of;
 };
 
-/// Memory that peers of this machine may read, for tensors; null if shared
-/// memory is turned off or cannot be had, which `say` is told.
+/// Memory for tensors that peers on this machine may read; null if shared
+/// memory is turned off or unavailable, which is reported by `say`.
 std::shared_ptr<transport::shm::arena>
 make_tensor_memory(const fabric_choice& may,
                    const std::function<void(const std::string&)>& say);
 
 class paired_ways {
 public:
-  /// So long a peer may take to begin a connection that was begun here.
+  /// Time that a peer may take to begin a connection that was begun here.
   static constexpr std::chrono::seconds patience{15};
 
   struct config {
@@ -68,12 +70,14 @@ public:
     std::string host; ///< boot id
     fabric_choice may;
     std::chrono::milliseconds hello_timeout = patience;
-    link_service* links = nullptr;                       ///< outlives it
+    link_service* links = nullptr;                       ///< outlives this
+                                                         ///< object
     std::shared_ptr<const transport::shm::arena> memory; ///< may be null
     std::function<std::error_code(const core::peer_id&, const paired_address&)>
       send;
     std::function<void(const std::string&)> say;
-    std::function<void(const std::string&)> complain; ///< of a peer
+    std::function<void(const std::string&)> complain; ///< reports a fault of a
+                                                      ///< peer
   };
 
   explicit paired_ways(config c);
@@ -91,14 +95,15 @@ private:
   static constexpr std::size_t count = 3; ///< transports beside TLS
   class handler;
   struct way;
-  /// How far the way to a peer has come.
+  /// Progress of the connection to a peer over one fabric.
   struct route {
     bool up = false;
-    bool hopeless = false; ///< another machine, or the fabric says it cannot
+    bool hopeless = false; ///< impossible: another machine, or the fabric says
+                           ///< so
     int tries = 0;
     std::chrono::steady_clock::time_point next_try{};
-    std::string address; ///< the newest that it sent
-    std::string why;     ///< not up
+    std::string address; ///< the newest that the peer sent
+    std::string why;     ///< reason if it is not up
   };
   using routes = std::array<route, count>;
 
