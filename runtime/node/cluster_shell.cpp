@@ -1,4 +1,5 @@
-// runtime/node/cluster_shell.cpp -- events in, actions out.
+// runtime/node/cluster_shell.cpp -- passes events to the core and carries out
+// actions.
 #include "runtime/node/cluster_shell.hpp"
 
 #include <utility>
@@ -14,8 +15,8 @@ cluster_shell::cluster_shell(cl::config config, const cl::history& stored,
     outbox_(stored) {
 }
 
-/// A record goes to the disk before the next action is looked at: what follows
-/// it in the same step need not wait if the disk is done with it.
+/// A record goes to the disk before the next action is processed: actions that
+/// follow it in the same step need not wait if the disk has finished by then.
 void cluster_shell::step(const cl::event& e, core::nanoseconds now) {
   cl::actions out;
   core_.step(e, now, out);

@@ -5,14 +5,14 @@
 //                            store() v  | written(), retry()
 //                                  shell_host        (disk, timer)
 //
-// The only place that carries out what the core wants, in the product
+// The only place that carries out the core's actions, in the product
 // (membership_actor.hpp) and in the simulation (tests/sim/shoal): the two
-// differ in their disk and their clock alone.
+// differ only in their disk and their clock.
 //
-// S-1: what could tell of a record is carried out after the record, or a newer
-//      one of its kind, is stored (core/cluster/outbox.hpp).
+// S-1: an action that may reveal a record is carried out after the record, or a
+//      newer one of its kind, is stored (core/cluster/outbox.hpp).
 // S-2: one record is being stored at a time. After one that could not be
-//      stored none is until retry().
+//      stored, none is stored until retry().
 //
 // Threads:   one at a time. No member waits.
 // Ownership: node, host and observer outlive the shell.
@@ -26,7 +26,8 @@
 
 namespace shoal::runtime {
 
-/// What the core's actions do in the world. Must not wait, nor call the shell.
+/// Effects of the core's actions on the node. Must not wait, nor call the
+/// shell.
 class membership_handler {
 public:
   virtual ~membership_handler() = default;
@@ -40,7 +41,7 @@ public:
   virtual void shut_out() = 0;
   virtual void rejected(const core::cluster::rejected& r) = 0;
   virtual void use_keys(const core::cluster::key_record& keys) = 0;
-  /// After every step: for status.
+  /// After every step, for status.
   virtual void
   stepped(core::cluster::phase p, std::vector<core::peer_id> reachable) = 0;
   virtual void say(const std::string& line) = 0;
@@ -50,27 +51,27 @@ public:
 class shell_host {
 public:
   virtual ~shell_host() = default;
-  /// Stores a record, or forgets all of them, or begins to.
-  /// @returns whether it is stored already; otherwise written() follows.
+  /// Stores a record, or drops all records, or begins to.
+  /// @returns whether that is complete; otherwise written() follows
   [[nodiscard]] virtual bool store(const core::cluster::outbox::write& w) = 0;
-  /// The core wants a tick at `when`, or soon after, and at no time that it
-  /// has named before.
+  /// The core wants a tick at `when`, or soon after; this replaces any time
+  /// that it has requested before.
   virtual void wake_at(core::nanoseconds when) = 0;
 };
 
-/// Sees every step of a core before anything of it is carried out.
+/// Sees every step of a core before any of its actions is carried out.
 class step_observer {
 public:
   virtual ~step_observer() = default;
-  /// May take actions away from the end, as a process that is killed in the
-  /// middle of a step does.
+  /// May remove actions from the end, like the death of the process in the
+  /// middle of a step.
   virtual void
   decided(const core::cluster::event& e, core::cluster::actions& out) = 0;
 };
 
 class cluster_shell {
 public:
-  /// @param stored what the core will be started with
+  /// @param stored the records with which the core is started
   cluster_shell(core::cluster::config config,
                 const core::cluster::history& stored, membership_handler& node,
                 shell_host& host, step_observer* observer = nullptr);
@@ -78,10 +79,10 @@ public:
   /// One step of the core. @pre the first event is start
   void step(const core::cluster::event& e, core::nanoseconds now);
 
-  /// How the write that store() began has ended.
+  /// The result of the write that store() began.
   void written(bool stored);
 
-  /// The pause after a write that failed is over.
+  /// The pause after a failed write is over.
   void retry();
 
   const core::cluster::membership& core() const noexcept { return core_; }
@@ -90,7 +91,7 @@ private:
   void write();
   void carry_out();
   void act(const core::cluster::send& a);
-  void act(const core::cluster::persist&) {} // the outbox has it
+  void act(const core::cluster::persist&) {} // done by the outbox
   void act(const core::cluster::erase_history&) {}
   void act(const core::cluster::connect& a);
   void act(const core::cluster::disconnect& a);

@@ -1,18 +1,18 @@
 // runtime/node/gate.hpp -- which messages of which peers reach this node.
 //
-// A peer that holds the cluster key has proved itself to the fabric, but only
-// the view says which peers belong to the shoal. The table in envelope.hpp says
-// which kinds of messages count from members alone; all others pass at once. A
-// peer may learn of the view that admits it earlier than we do: what it says
-// meanwhile is held, in order, and passes when our view has it too. A peer that
-// is never admitted is forgotten when it disconnects; so is one that was
-// expelled, unless it is admitted anew.
+// A peer that holds the cluster key has proved its identity to the fabric, but
+// only the view decides which peers belong to the shoal. The table in
+// envelope.hpp marks the kinds of messages that count only from members; all
+// others pass at once. A peer may learn of the view that admits it earlier than
+// this node: its messages are held until then, in order, and pass when our view
+// has it too. A peer that is never admitted is dropped when it disconnects; so
+// is one that was expelled, unless it is admitted anew.
 //
 //   stranger --members()--> member --members()--> expelled
 //      held                 passes                held
 //
 // G-1: the messages of one peer pass in the order in which they came.
-// G-2: what is held is bounded, for one peer and for all.
+// G-2: the memory of held messages is bounded, for one peer and for all.
 //
 // Threads: any. `out` is called on the calling thread, without a lock, and
 //          never twice at a time for one peer.
@@ -30,10 +30,10 @@ namespace shoal::runtime {
 
 class gate {
 public:
-  /// Held of one peer: as many credits as a link service takes early.
+  /// Messages held of one peer: as many as a link service takes early credits.
   static constexpr std::size_t held_max = 16384;
   static constexpr std::size_t held_bytes_max = std::size_t{4} << 20;
-  /// Of all peers together.
+  /// Bytes held of all peers together.
   static constexpr std::size_t all_bytes_max = std::size_t{64} << 20;
 
   explicit gate(message_handler& out) : out_(out) {}
@@ -41,16 +41,16 @@ public:
   /// Passes, holds or drops a message that took `bytes` on the wire.
   void take(const core::peer_id& from, envelope&& e, std::size_t bytes);
 
-  /// The view has changed: releases what its members said before.
+  /// The view has changed: passes held messages of its members.
   void members(std::set<core::peer_id> now);
 
-  /// The peer is disconnected: forgets what it said.
+  /// The peer has disconnected: drops its held messages.
   void gone(const core::peer_id& peer);
 
-  /// Messages that were not delivered and never will be.
+  /// Messages that were dropped.
   std::uint64_t dropped() const;
 
-  /// What is held of all peers.
+  /// Bytes held of all peers.
   std::size_t held_bytes() const;
 
 private:
@@ -61,7 +61,7 @@ private:
   struct waiting {
     std::deque<held> messages;
     std::size_t bytes = 0;
-    bool releasing = false; ///< members() is at work: others queue up
+    bool releasing = false; ///< members() is releasing: others queue up
   };
   void forget(std::map<core::peer_id, waiting>::iterator at);
   void release(const core::peer_id& peer);

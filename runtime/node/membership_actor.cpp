@@ -14,14 +14,14 @@ struct cluster_timer {
   core::nanoseconds at = 0;
 };
 
-/// Time to try a disk again that has failed.
+/// Time of another attempt at a disk that has failed.
 struct record_timer {};
 
-/// What has become of a record, or of another attempt at those before.
+/// Result of storing a record, or of another attempt at those before.
 struct record_written {
-  bool again = false;      ///< the latter
-  std::error_code nowhere; ///< it is not stored
-  std::error_code disk;    ///< it is not on the disk
+  bool again = false;      ///< another attempt at earlier records
+  std::error_code nowhere; ///< error if it is not stored at all
+  std::error_code disk;    ///< error if it is not on the disk
   std::filesystem::path spare;
   std::chrono::nanoseconds took{};
 };
@@ -48,7 +48,7 @@ public:
     votes_ = std::move(s.votes);
     disk_ = s.disk;
     shell_.emplace(*s.config, s.stored, node_, *this);
-    if (votes_->disk_error()) // the process before had a disk that failed
+    if (votes_->disk_error()) // the disk has failed for the former process
       try_again();
     shell_->step(cl::start{std::move(s.stored)}, now());
     for (cl::event& e : early_)
@@ -97,7 +97,7 @@ public:
       record_written w;
       if (const auto* r = std::get_if<cl::record>(&what))
         w.nowhere = votes.write(*r);
-      else // who leaves may also keep its history: it is true
+      else // a leaving node may also keep its history: it is true
         static_cast<void>(votes.erase());
       return w;
     });
@@ -131,7 +131,7 @@ private:
       });
   }
 
-  /// A state is said when it begins and when it ends.
+  /// Reports a state when it begins and when it ends.
   void report(const record_written& w) {
     const std::string folder = votes_->folder().string();
     if (w.disk && !std::exchange(disk_failed_, true))
@@ -155,11 +155,11 @@ private:
       slow_ = false;
   }
 
-  /// One timer is under way at most but for those that were overtaken.
+  /// At most one timer is pending, apart from obsolete ones.
   void arm() {
     core::nanoseconds t = now();
     if (timer_ != 0 && timer_ <= wish_)
-      return; // when it fires, it is set again for the rest
+      return; // when the pending one fires, it is set again for the rest
     timer_ = std::max(wish_, t + shortest_wait);
     self_->delayed_send(self_, std::chrono::nanoseconds(timer_ - t),
                         cluster_timer{timer_});
@@ -174,10 +174,10 @@ private:
   device_queue* disk_ = nullptr;
   std::optional<cluster_shell> shell_;
   std::deque<cl::event> early_; ///< came before cluster_start
-  core::nanoseconds wish_ = 0;  ///< when the core wants its next tick
-  core::nanoseconds timer_ = 0; ///< of the timer under way; 0: none
-  bool retries_ = false;        ///< record_timer is under way
-  bool disk_failed_ = false;    ///< as was said
+  core::nanoseconds wish_ = 0;  ///< time of the next tick that the core wants
+  core::nanoseconds timer_ = 0; ///< of the pending timer; 0: none
+  bool retries_ = false;        ///< record_timer is pending
+  bool disk_failed_ = false;    ///< as reported
   bool withholds_ = false;
   bool slow_ = false;
 };
@@ -209,8 +209,8 @@ run_membership(caf::stateful_actor<membership_name>* self,
 
 caf::actor spawn_membership(caf::actor_system& system, membership_handler& node,
                             std::shared_ptr<std::atomic<std::size_t>> pending) {
-  // Handed over as arguments: for a function without any, CAF 0.17 refers to
-  // a null tuple, which sanitizers report.
+  // Passed as arguments: for a function without arguments CAF 0.17 uses a null
+  // tuple, which sanitizers report.
   return system.spawn<caf::detached>(run_membership, &node, std::move(pending));
 }
 

@@ -2,17 +2,17 @@
 // cluster core.
 //
 // Message          Effect
-// cluster_start    builds the core; what came before is then given to it
+// cluster_start    builds the core, which then gets all earlier events
 // cluster_event    one step of the core (cluster_shell.hpp)
 // cluster_stop     ends the actor
 //
-// The actor is detached (a thread of its own): heartbeats are answered however
-// busy the scheduler is. It never waits for the disk: records are written on
-// cluster_start::disk, one at a time.
+// The actor is detached (a thread of its own), so heartbeats are answered
+// however busy the scheduler is. It never waits for the disk: records are
+// written on cluster_start::disk, one at a time.
 //
-// Errors: a disk that takes no records is said once, and once more when it
-//         does again; meanwhile they are elsewhere (vote_file.hpp). While they
-//         can be stored nowhere the peer withholds its votes.
+// Errors: a disk that takes no records is reported once, and again when it has
+//         recovered; meanwhile they are elsewhere (vote_file.hpp). While they
+//         cannot be stored anywhere the peer withholds its votes.
 #pragma once
 
 #include "runtime/identity/vote_file.hpp"
@@ -31,8 +31,8 @@ namespace shoal::runtime {
 
 struct cluster_start {
   std::shared_ptr<core::cluster::config> config;
-  std::shared_ptr<vote_file> votes; ///< from now on used on `disk` only
-  device_queue* disk = nullptr;     ///< for records alone; outlives the actor
+  std::shared_ptr<vote_file> votes; ///< from now on used only on `disk`
+  device_queue* disk = nullptr;     ///< only for records; outlives the actor
   core::cluster::history stored;
 };
 struct cluster_event {
@@ -40,13 +40,13 @@ struct cluster_event {
 };
 struct cluster_stop {};
 
-/// After so long a disk that has failed is tried again.
+/// Pause until a disk that has failed is tried again.
 inline constexpr std::chrono::milliseconds record_retry{1000};
-/// A record that takes so long is worth a word: an election waits for it.
+/// A record that takes longer is reported: an election waits for it.
 inline constexpr std::chrono::milliseconds record_slow{1000};
 
-/// Events that wait for the actor; peers' messages over it are dropped, as
-/// the core expects of a network.
+/// Limit of the events that wait for the actor; beyond it peers' messages are
+/// dropped, as the core expects of a network.
 inline constexpr std::size_t cluster_events_max = 16384;
 
 /// @pre `node` outlives the actor.

@@ -1,4 +1,4 @@
-// runtime/node/mesh.cpp -- this node's fabrics, and whom they reach.
+// runtime/node/mesh.cpp -- this node's fabrics, and the peers that they reach.
 #include "runtime/node/mesh.hpp"
 
 #include "transport/shm/arena.hpp"
@@ -11,18 +11,19 @@ namespace shoal::runtime {
 
 using std::chrono::steady_clock;
 
-/// Probing starts when the better fabrics have had time to come up, and looks
-/// for what to measure so often.
+/// Probing starts after probe_after, when the better fabrics have had time to
+/// come up, and then looks for unmeasured links at each probe_interval.
 static constexpr std::chrono::seconds probe_after{3};
 static constexpr std::chrono::milliseconds probe_interval{500};
-/// Members say something four times a second, others once.
+/// Members send something four times a second, others once.
 static constexpr std::chrono::milliseconds alive_window{1500};
-/// A client that proved a replaced key is dropped after so long: the one that
-/// asked for the revocation is answered first.
+/// Time after which a client that proved a replaced key is dropped: the client
+/// that asked for the revocation gets its answer first.
 static constexpr std::chrono::milliseconds client_grace{300};
 
-/// Random, but higher for whoever starts later, as far as clocks agree: of two
-/// processes with one identity that meet, the later one is the second.
+/// Random, but higher for a process that starts later, as far as clocks agree:
+/// of two processes with one identity that meet, the later one counts as the
+/// second.
 static std::uint64_t later_instance() {
   constexpr int random_bits = 22;
   const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(
@@ -54,8 +55,8 @@ private:
   mesh& owner_;
 };
 
-/// Where each kind of message goes: what is about links to the links, the rest
-/// to the node.
+/// Distributes messages: those about links go to the links, the rest to the
+/// node.
 class mesh::inbox final : public message_handler {
 public:
   explicit inbox(mesh& owner) : owner_(owner), node_(owner.handler_) {}
@@ -201,7 +202,7 @@ void mesh::send_when_up(const core::peer_id& to, const envelope& message) {
       late.pop_front();
     up = members_.contains(to);
   }
-  if (up) // meanwhile
+  if (up) // it came up meanwhile
     send_late(to);
 }
 
@@ -328,7 +329,7 @@ void mesh::ask(const core::peer_id& from, client_request&& request) {
   if (use)
     use->who = from;
   const bool invitee = client == transport::peer_role::invitee;
-  // An invitee may ask for one thing, which nobody else may.
+  // An invitee may send one kind of request, which no other client may send.
   if (client ? (use != nullptr) == invitee
              : is_handed_on(request) && request.peer.empty())
     handler_.take(from, std::move(request));
@@ -387,8 +388,8 @@ void mesh::tick(steady_clock::time_point now) {
   probe(now);
 }
 
-/// Measures the fabric of a pair that has been up for a while, as far as no
-/// traffic has.
+/// Measures the fabric of a pair that has been up for a while, for the values
+/// that no traffic has shown.
 void mesh::probe(steady_clock::time_point now) {
   std::vector<link_prober::pair> unknown;
   const auto stats = links_->stats();

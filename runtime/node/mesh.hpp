@@ -1,8 +1,8 @@
-// runtime/node/mesh.hpp -- this node's fabrics, and whom they reach.
+// runtime/node/mesh.hpp -- this node's fabrics, and the peers that they reach.
 //
 // TLS carries all control messages, and tensors where nothing better works.
-// Peers also tell each other, over TLS, how to reach them otherwise
-// (paired_ways.hpp); where that fails the links go on over TLS.
+// Peers also send each other, over TLS, their addresses for other fabrics
+// (paired_ways.hpp); where those fail the links go on over TLS.
 //
 // Threads: every member from any thread; the handler is called on progress
 //          threads and must not wait. open() once; the first call may come
@@ -32,15 +32,16 @@ namespace shoal::runtime {
 
 struct mesh_config {
   std::string listen;
-  std::string listen_else; ///< if that port is taken; empty: then open() throws
+  std::string listen_else; ///< used if that port is taken; empty: then open()
+                           ///< throws
   transport::tls::private_key identity{};
   transport::tls::shared_key cluster_key{};
-  std::string host; ///< boot id: whether shared memory reaches a peer
+  std::string host; ///< boot id: decides whether shared memory reaches a peer
   fabric_choice fabrics;
   std::chrono::milliseconds hello_timeout = paired_ways::patience;
 };
 
-/// What a mesh tells its node. On progress threads; must not wait.
+/// Events of a mesh. Called on progress threads; must not wait.
 class mesh_handler {
 public:
   virtual ~mesh_handler() = default;
@@ -51,18 +52,18 @@ public:
   /// `peer` answers at an address that was dialled.
   virtual void
   reached(const std::string& address, const core::peer_id& peer) = 0;
-  /// An address refuses this node for good, or until something changes.
+  /// An address refuses this node, for good or until something changes.
   virtual void
   refused(transport::tls::refusal why, const std::string& address) = 0;
 
-  // What a peer says. Credits, addresses and probes are the mesh's own.
+  // Messages of a peer. The mesh itself handles credits, addresses and probes.
   virtual void take(const core::peer_id& from, core::cluster::message&& m) = 0;
   virtual void take(const core::peer_id& from, core::job_message&& m) = 0;
   virtual void take(const core::peer_id& from, blob_request&& m) = 0;
   virtual void take(const core::peer_id& from, blob_chunk&& m) = 0;
   virtual void take(const core::peer_id& from, role_message&& m) = 0;
   virtual void take(const core::peer_id& from, client_reply&& m) = 0;
-  /// From a client, or a peer that hands on what its client asks.
+  /// From a client, or from a peer that hands on a request of its client.
   virtual void take(const core::peer_id& from, client_request&& m) = 0;
   virtual void client_gone(const core::peer_id& client) = 0;
 
@@ -80,31 +81,32 @@ public:
   std::error_code send(const core::peer_id& to, const envelope& message);
   std::error_code
   send(const core::peer_id& to, std::span<const std::byte> encoded) override;
-  /// As send(), but to a member that is not connected yet as soon as it is: a
-  /// view may know of a peer before every other has heard of it.
+  /// Like send(), but a member that is not connected yet gets the message as
+  /// soon as it is: a view may contain a peer before every other one has met
+  /// it.
   void send_when_up(const core::peer_id& to, const envelope& message) override;
-  /// Of one peer; of more the oldest are forgotten, as they all are when a view
-  /// comes without it.
+  /// Limit per peer; beyond it the oldest are dropped. All are dropped when a
+  /// view comes without the peer.
   static constexpr std::size_t late_messages_max = 16;
   void connect(const std::string& address) override;
   /// Closes all connections with a peer; all that is posted or queued for it
   /// ends.
   void drop(const core::peer_id& peer) override;
   void tick(std::chrono::steady_clock::time_point now);
-  /// The members of the newest view: theirs alone are credits, requests for
-  /// blobs and messages to roles.
+  /// Sets the members of the newest view: credits, requests for blobs and
+  /// messages to roles count only from them.
   void set_members(std::set<core::peer_id> members) override;
   void name_plan(std::uint64_t plan, core::job_id job) override {
     links_->name_plan(plan, job);
   }
 
-  /// Which keys and identities TLS admits. `others_go`: peers that are not
-  /// among `keys.known` are dropped at once, clients soon.
+  /// Sets the keys and identities that TLS admits. `others_go`: peers that are
+  /// not among `keys.known` are dropped at once, clients soon.
   void set_keys(transport::tls::keyring keys, bool others_go);
 
   core::peer_id self() const;
   std::uint64_t instance() const noexcept { return instance_; }
-  std::string address() const; ///< that the TLS fabric is bound to
+  std::string address() const; ///< to which the TLS fabric is bound
   link_service& links() override { return *links_; }
   std::vector<core::peer_id> peers() const; ///< members that are up
   bool is_up(std::uint64_t id_prefix) const;
@@ -115,7 +117,7 @@ public:
   };
   std::vector<pair_status> pairs() const; ///< one for each of peers()
 
-  /// Logs what a peer has done wrong, within the budget of such lines.
+  /// Logs a fault of a peer, within the budget of such lines.
   void complain(const std::string& line) override;
 
 private:
@@ -142,14 +144,15 @@ private:
   std::atomic<transport::tls::fabric*> tls_ready_{nullptr}; ///< set by open()
   std::chrono::steady_clock::time_point next_probe_{};      ///< tick() only
   mutable std::mutex mutex_; ///< guards what follows
-  /// Members that are up, since when.
+  /// Members that are up, with the time since when.
   std::map<core::peer_id, std::chrono::steady_clock::time_point> members_;
   std::map<core::peer_id, transport::peer_role> clients_;
-  std::vector<core::peer_id> old_clients_; ///< that proved a replaced key
+  std::vector<core::peer_id> old_clients_; ///< those that proved a replaced key
   std::chrono::steady_clock::time_point old_clients_go_{};
-  std::set<core::peer_id> blamed_; ///< are up, sent what we do not understand
+  std::set<core::peer_id> blamed_; ///< peers, now up, that sent invalid
+                                   ///< messages
   transport::line_budget complaints_;
-  /// Encoded, for those who are not connected yet.
+  /// Encoded messages for members that are not connected yet.
   std::map<core::peer_id, std::deque<std::vector<std::byte>>> late_;
 };
 

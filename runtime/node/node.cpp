@@ -32,8 +32,8 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::runtime::pulse_due)
 
 namespace shoal::runtime {
 
-/// What `tell` is told holds names and paths: it hears what may be shown, and so
-/// does whoever asks for the last lines.
+/// Text for `tell` contains names and paths of others: makes it safe to show,
+/// for the listener and for readers of the last lines.
 static void make_shown(std::function<void(const std::string&)>& tell,
                        recent_lines& recent) {
   tell = [tell = std::move(tell), &recent](const std::string& line) {
@@ -67,15 +67,16 @@ static caf::behavior pulse(caf::stateful_actor<pulse_name>* self,
   };
 }
 
-/// For what cannot end in order, since its parts wait for each other.
+/// For a node that cannot end in order, since its parts wait for each other.
 [[noreturn]] static void end_process(const std::string& why) {
   std::fprintf(stderr, "shoal: %s\n", why.c_str());
   std::fflush(nullptr);
   ::_exit(1);
 }
 
-/// Whether `e` says that the system gave no thread, or memory for one. What has
-/// been started then waits for what has not: no end in order is possible.
+/// Whether `e` means that the system has no thread, or no memory for one. Parts
+/// that have been started then wait for those that were not: no orderly end is
+/// possible.
 static bool lacks_threads(const std::exception& e) {
   const auto* s = dynamic_cast<const std::system_error*>(&e);
   return dynamic_cast<const std::bad_alloc*>(&e)
@@ -121,8 +122,8 @@ node::impl::impl(node_config config, role_table roles)
   life_->started();
 }
 
-/// All threads of a node but those that compute: reaper, watchdog, three of the
-/// actor system, four queues, membership; TLS and its names, shared memory,
+/// All threads of a node except those that compute: reaper, watchdog, three of
+/// the actor system, four queues, membership; TLS and its names, shared memory,
 /// RDMA and UCX-TCP with one of UCX; control, discovery, finder, addresses. The
 /// rest is for work that jobs start.
 static constexpr std::size_t own_threads = 20;
@@ -142,7 +143,7 @@ void node::impl::require_threads() const {
 
 void node::impl::start_parts() {
   // Workers of the default scheduler poll, or sleep for 10 ms while a message
-  // waits; those of this one sleep on a condition variable.
+  // waits; those of this policy sleep on a condition variable.
   system_config_.set("scheduler.policy", caf::atom("sharing"));
   system_config_.set("scheduler.max-threads", std::size_t{2});
   system_config_.set("scheduler.max-throughput", std::size_t{50});
@@ -151,13 +152,13 @@ void node::impl::start_parts() {
   start_discovery();
   start_finder();
   start_membership();
-  // This thread has used the system and so holds its logger, for which the
-  // system's end on another thread would wait for ever.
+  // This thread has used the system and so holds its logger; the system's end
+  // on another thread would wait for that for ever.
   caf::logger::set_current_actor_system(nullptr);
 }
 
 node::impl::~impl() {
-  life_->stop(); // while others may still call it
+  life_->stop(); // while other parts may still call it
 }
 
 void node::impl::start_services() {
@@ -193,7 +194,7 @@ void node::impl::start_services() {
     mesh_->open();
   } catch (const std::exception& e) {
     if (lacks_threads(e))
-      throw; // another address does not help
+      throw; // another address would not help
     throw setup_error(std::string(e.what()) + "; choose another --listen");
   }
   address_ = mesh_->address();
@@ -229,7 +230,8 @@ void node::impl::start_wiring() {
   wiring_ = std::make_unique<node_wiring>(std::move(p), *mesh_, *this);
 }
 
-/// What links carry and steps take, into a new profile where it is due.
+/// Makes a new profile from the speed of links and the time of steps, if it is
+/// due.
 void node::impl::look_at_profile() {
   const auto v = view();
   if (!v)
@@ -265,7 +267,7 @@ void node::impl::start_membership() {
         && core::shown(name, role_name_bytes_max) == name)
       c->self.roles.push_back(name);
   c->cluster = setup_.cluster;
-  // The others refuse a hello whose text may not be shown.
+  // The others refuse a hello with unsafe text.
   c->version = core::shown(config_.version, codec::version_bytes_max);
   known_->version(self_, c->version);
   c->seeds = setup_.join;
@@ -333,7 +335,7 @@ void node::impl::end(const std::string& why) {
   say("[node] stops: " + why);
 }
 
-/// From the outside to the inside: nobody is called who has ended.
+/// From the outside to the inside: no part is called after its end.
 void node::impl::tear_down() {
   if (wiring_)
     for (const auto& [name, actor] : wiring_->take_actors())

@@ -1,7 +1,7 @@
-// runtime/node/node_config.hpp -- what a node is told when it starts.
+// runtime/node/node_config.hpp -- the configuration of a node.
 //
-// Plain data, one field for each flag of `shoal node`, and what the program
-// around the node wants to hear.
+// Plain data, one field for each flag of `shoal node`, and the observer by
+// which the program around the node gets its news.
 #pragma once
 
 #include <chrono>
@@ -18,16 +18,17 @@ struct view;
 
 namespace shoal::runtime {
 
-/// How long a leaving node waits for its jobs and for the others to agree.
+/// Time for which a leaving node waits for its jobs and for the others to
+/// agree.
 inline constexpr std::chrono::seconds leave_deadline{60};
 
 inline constexpr char default_cluster[] = "shoal";
 
-/// What the program around a node hears. Called on threads of the node; must
-/// not wait and must not call the node. Empty functions are skipped.
+/// News for the program around a node. Called on threads of the node; must not
+/// wait and must not call the node. Empty functions are skipped.
 struct node_observer {
   std::function<void(const std::string& line)> ready; ///< once
-  /// As view, with the view itself; `member`: this node is one of it.
+  /// Like view, with the view itself; `member`: whether this node is in it.
   std::function<void(const core::view& view, bool member)> agreed;
   std::function<void(const std::string& line)> waiting; ///< while no quorum
   std::function<void(const std::string& line)> say;     ///< everything else
@@ -35,59 +36,60 @@ struct node_observer {
 };
 
 struct node_config {
-  /// For people; selects <default data directory>/<name>.
+  /// Shown to users; selects <default data directory>/<name>.
   std::string name;
-  /// Overrides the directory that `name` selects. One node at a time.
+  /// Overrides the directory that `name` selects. Used by one node at a time.
   std::filesystem::path data_dir;
-  /// "host:port", port 0: any free one. Empty: node_port of every interface, by
-  /// IPv6 and IPv4, when a cluster key file is given (any free port if that one
-  /// is taken), else any free port of loopback.
+  /// "host:port"; port 0: any free one. Empty: if a cluster key file is given,
+  /// node_port of every interface, by IPv6 and IPv4 (any free port if that one
+  /// is taken); else any free port of loopback.
   std::string listen;
-  /// "host:port" or "host" (node_port) of peers to contact beside those that discovery finds: until
-  /// somebody answers, and later now and then when they are not connected.
+  /// "host:port" or "host" (node_port) of peers to contact in addition to those
+  /// that discovery finds: until one answers, and later now and then while they
+  /// are not connected.
   std::vector<std::string> join;
   /// Lists of hosts to contact: a file, read again when it changes, and the
   /// nodes of the Slurm job that this process is part of. Hosts without a port
   /// are tried at node_port, where a node with a list then listens.
   std::filesystem::path hosts_file;
   bool slurm = false;
-  /// Shoals of other names are ignored. Left out: as the join token says, or
-  /// the one by which this data directory's node has joined, else
+  /// Shoals with other names are ignored. If left out: the name in the join
+  /// token, or the one with which this data directory's node has joined, else
   /// default_cluster.
   std::optional<std::string> cluster;
-  /// The secret that the peers share. Empty: the user's own, made on first
-  /// use; the node then binds loopback only.
+  /// The secret that the peers share. Empty: the user's own, made on first use;
+  /// the node then binds only to loopback.
   std::filesystem::path cluster_key_file;
-  /// Of `shoal invite`: asks the inviter for the cluster key, which is then
-  /// kept in the data directory. Not used again where that has a key.
+  /// From `shoal invite`: asks the inviter for the cluster key, which is then
+  /// kept in the data directory. Not used again once that has a key.
   std::string join_token;
-  /// Of the program, for people: `shoal status` shows where peers differ. Cut
-  /// to codec::version_bytes_max; left out: peers are told none.
+  /// Version of the program, for display: `shoal status` shows where peers
+  /// differ. Cut to codec::version_bytes_max; if left out, peers get none.
   std::string version;
   bool witness = false; ///< votes, gets no work
   bool voter = true;    ///< false: works, votes only while it is alone
   int threads = 0;      ///< for computation; 0: all cores
-  /// Throw-away identity and data directory, no stored view, not
-  /// discoverable: `shoal train` without a running node.
+  /// Temporary identity and data directory, no stored view, not discoverable:
+  /// `shoal train` without a running node.
   bool embedded = false;
-  bool discover = true;      ///< UDP multicast; off: `join` only
+  bool discover = true;      ///< UDP multicast; off: only `join`
   bool shared_memory = true; ///< use shared memory between peers of a host
-  /// "auto": same process, else shared memory, else RDMA, else UCX-TCP if it
-  /// was asked for, else TLS. Or the only one to use beside TLS: "tls", "shm",
+  /// "auto": same process, else shared memory, else RDMA, else UCX-TCP if it is
+  /// enabled, else TLS. Or the only one to use beside TLS: "tls", "shm",
   /// "rdma", "ucx-tcp".
   std::string force_fabric = "auto";
   bool ucx_tcp = false; ///< may end the process: see transport/README.md
-  /// Of those of "auto", the ones not to use.
+  /// Fabrics that "auto" must not use.
   std::vector<std::string> exclude_fabrics;
-  /// Where RDMA and UCX-TCP may be used, such as 10.1.0.0/16. Whoever is in
-  /// such a network can read and write this process's memory.
+  /// Networks where RDMA and UCX-TCP may be used, such as 10.1.0.0/16. Every
+  /// host in such a network can read and write this process's memory.
   std::vector<std::string> trusted_networks;
-  /// Jobs may use this much memory; 0: half of what the machine has free, which
-  /// all nodes of the machine share that have 0 here.
+  /// Memory that jobs may use; 0: half of the machine's free memory, shared by
+  /// all nodes of the machine that have 0 here.
   std::uint64_t memory_bytes = 0;
   /// Skips the measurement when not 0 (tests).
   std::uint64_t mflops = 0;
-  /// Where to write what the node does when (timeline.hpp); empty: nowhere.
+  /// File for the time line of the node's work (timeline.hpp); empty: none.
   std::filesystem::path trace_file;
   node_observer observer;
 };

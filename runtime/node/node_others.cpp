@@ -1,7 +1,8 @@
-// runtime/node/node_others.cpp -- what a client asks of another peer: whom it
-// means, and the way there and back.
+// runtime/node/node_others.cpp -- requests of a client for another peer: finds
+// the peer, and passes request and reply.
 //
-// A command has no key of the shoal and no way to its other machines; the node
+// A command has no key of the shoal and cannot reach its other machines; the
+// node that it asks can do both.
 // that it asks has both.
 #include "runtime/node/node_impl.hpp"
 
@@ -22,7 +23,7 @@ void node::impl::hand_on(std::uint64_t token, const core::peer_id& peer,
                          client_request&& r) {
   const auto now = steady_clock::now();
   requests_.asked(token, peer, now, now + other_peer_wait);
-  // It answers for itself, whoever asks.
+  // A peer answers for itself, whichever peer asks.
   if (!mesh_->send(peer, envelope(client_request{token, std::move(r.body)})))
     return;
   requests_.forget(token);
@@ -33,7 +34,7 @@ void node::impl::hand_on(std::uint64_t token, const core::peer_id& peer,
 
 void node::impl::take(const core::peer_id& from, client_reply&& reply) {
   if (!requests_.replied(reply.number, from))
-    return; // nobody asked it
+    return; // no request is waiting for it
   outcome o;
   o.job = reply.value;
   o.text = std::move(reply.text);

@@ -1,4 +1,4 @@
-// runtime/node/node_views.cpp -- messages, views and requests find their way.
+// runtime/node/node_views.cpp -- distributes messages, views and requests.
 #include "runtime/core/planning/plan.hpp"
 #include "runtime/core/text/shown.hpp"
 #include "runtime/core/view_changes.hpp"
@@ -35,7 +35,7 @@ void node::impl::hear(const core::peer_id& from, cl::message&& m) {
   if (const auto* said = std::get_if<cl::hello>(&m))
     say_if(known_->heard(from, *said, unix_ms()));
   if (*pending_events_ >= cluster_events_max)
-    return; // the core asks again for what it misses
+    return; // the core asks again for what it lacks
   ++*pending_events_;
   tell(cl::received{from, std::move(m)});
 }
@@ -57,7 +57,7 @@ void node::impl::up(const core::peer_id& peer, std::uint64_t instance) {
 
 void node::impl::down(const core::peer_id& peer) {
   known_->disconnected(peer, unix_ms());
-  client_gone(peer); // it may have asked something
+  client_gone(peer); // it may have requests in progress
   wiring_->down(peer);
 }
 
@@ -84,7 +84,7 @@ core::plan node::impl::make_plan(const core::view& v) {
   return core::make_plan(v);
 }
 
-/// What finds a view in view() is then not refused.
+/// Then a peer that finds the new view in view() is not refused.
 void node::impl::adopting(const core::view* before,
                           const std::shared_ptr<const core::view>& now,
                           bool member) {
@@ -146,7 +146,7 @@ void node::impl::waiting(const cl::waiting_for& w) {
     names += (names.empty() ? "" : ", ") + (m.name.empty() ? "" : m.name + " ")
              + "(" + core::short_name(m.id.peer) + ")";
   const std::string accuser = known_->accuser();
-  // One that was revoked is not to found a shoal beside that of the others.
+  // A revoked peer must not found a shoal of its own beside that of the others.
   const std::string text =
     "no quorum for view " + std::to_string(w.number) + ": cannot reach " + names
     + (accuser.empty()
@@ -158,7 +158,7 @@ void node::impl::waiting(const cl::waiting_for& w) {
   log_waiting(text);
 }
 
-/// Whoever follows a job is to know, too, why none of its steps end.
+/// A user who follows a job should also learn why none of its steps end.
 void node::impl::log_waiting(const std::string& text) {
   const auto now = view();
   if (!now)
@@ -202,7 +202,7 @@ void node::impl::submit(std::uint64_t token, core::job_entry job) {
       return refuse(why);
   using submitted = waiting_requests::submitted;
   switch (requests_.submit(token, job, std::chrono::steady_clock::now())) {
-  case submitted::kept: // a node that starts: adopt() takes it up
+  case submitted::kept: // the node is starting: adopt() submits it
     return;
   case submitted::too_many:
     return refuse("this node has no view yet, and "
@@ -333,7 +333,7 @@ void node::impl::fetch(const core::blob_digest& digest,
 }
 
 void node::impl::send(const core::peer_id& to, const client_reply& reply) {
-  (void)mesh_->send(to, envelope(reply)); // the client asks again
+  (void)mesh_->send(to, envelope(reply)); // the client repeats its request
 }
 
 } // namespace shoal::runtime

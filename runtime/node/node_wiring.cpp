@@ -1,4 +1,4 @@
-// runtime/node/node_wiring.cpp -- messages, views and proposals find their way.
+// runtime/node/node_wiring.cpp -- distributes messages, views and proposals.
 #include "runtime/node/node_wiring.hpp"
 
 #include "runtime/core/assert.hpp"
@@ -11,7 +11,7 @@ namespace shoal::runtime {
 
 namespace cl = core::cluster;
 
-/// The built-in role. What peers say to it are job messages.
+/// The built-in role. It gets the job messages of peers.
 static constexpr const char* supervisor_role = "supervisor";
 
 node_wiring::node_wiring(node_parts parts, node_network& network,
@@ -108,7 +108,7 @@ void node_wiring::stop_jobs(bool drain) {
     released();
 }
 
-// What actors can use: runtime::context.
+// The interface for actors: runtime::context.
 
 std::shared_ptr<const core::view> node_wiring::view() const {
   std::lock_guard lock(mutex_);
@@ -125,8 +125,8 @@ void node_wiring::send(const core::peer_id& to, core::job_message message) {
     return;
   if (to == parts_.self)
     return take(to, std::move(message));
-  // A vote that is lost is asked for again (vote::again), as everything else
-  // in the job's protocol; but that takes its time.
+  // A lost vote is requested again (vote::again), like all else in the job's
+  // protocol; but that takes its time.
   network_.send_when_up(to, envelope(std::move(message)));
 }
 

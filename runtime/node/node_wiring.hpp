@@ -1,4 +1,4 @@
-// runtime/node/node_wiring.hpp -- what makes the parts of a node one peer.
+// runtime/node/node_wiring.hpp -- connects the parts of a node to one peer.
 //
 //    fabrics --take(), up(), down()--> wiring --tell()--> cluster core
 //       ^                               |  ^                 |
@@ -6,15 +6,15 @@
 //                                       |
 //                 blob exchange, actors of roles: context
 //
-// A message finds the part that it is for, a view reaches links, actors and
-// gate in this order, and what actors propose reaches the cluster core. The
-// product (node_impl.hpp), the simulation (tests/sim/shoal) and the tests of
-// actors (tests/actors/small_shoal) are this class with other fabrics, queues,
-// clocks and disks.
+// It passes each message to the part that handles it, each view to links,
+// actors and gate in this order, and the actors' proposals to the cluster core.
+// The product (node_impl.hpp), the simulation (tests/sim/shoal) and the tests
+// of actors (tests/actors/small_shoal) use this class with other fabrics,
+// queues, clocks and disks.
 //
-// W-1: an actor is told of a view after view() has it.
-// W-2: credits and other messages for members alone pass after the actors were
-//      told of the view that has their sender.
+// W-1: an actor is told of a view after view() returns it.
+// W-2: messages that count only from members, such as credits, pass after the
+//      actors were told of the view that has their sender.
 //
 // Threads:   any; adopt() on one thread at a time. No lock is held while a
 //            part, a port or an actor is called.
@@ -37,56 +37,60 @@ namespace shoal::runtime {
 
 class blob_exchange;
 
-/// Port: the other peers. Nothing of it waits.
+/// Port: the other peers. No member waits.
 class node_network {
 public:
   virtual ~node_network() = default;
   /// Sends an encoded envelope, which may be lost like any message.
   virtual std::error_code
   send(const core::peer_id& to, std::span<const std::byte> encoded) = 0;
-  /// As send(), but to a member that is not connected yet as soon as it is.
+  /// Like send(), but a member that is not connected yet gets it as soon as it
+  /// is.
   virtual void
   send_when_up(const core::peer_id& to, const envelope& message) = 0;
   virtual void connect(const std::string& address) = 0;
   /// Closes all connections with a peer.
   virtual void drop(const core::peer_id& peer) = 0;
-  /// The members of the newest view: messages for members alone pass from them.
+  /// Sets the members of the newest view: messages that count only from members
+  /// pass from these.
   virtual void set_members(std::set<core::peer_id> members) = 0;
-  /// Transfers of the sub-plan `plan` are the job's.
+  /// Transfers of the sub-plan `plan` belong to the job.
   virtual void name_plan(std::uint64_t plan, core::job_id job) = 0;
-  virtual link_hub& links() = 0; ///< as actors use them
-  /// Logs what a peer has done wrong, within the budget of such lines.
+  virtual link_hub& links() = 0; ///< for use by actors
+  /// Logs a fault of a peer, within the budget of such lines.
   virtual void complain(const std::string& line) = 0;
 };
 
-/// Port: the cluster core and the node around the wiring. Nothing of it waits.
+/// Port: the cluster core and the node around the wiring. No member waits.
 class node_host {
 public:
   virtual ~node_host() = default;
   /// An event for the cluster core.
   virtual void tell(core::cluster::event e) = 0;
-  /// The same of a peer's message, which may be dropped.
+  /// The same for a peer's message, which may be dropped.
   virtual void hear(const core::peer_id& from, core::cluster::message&& m) = 0;
-  /// Where the jobs of `v` run: core::make_plan(v), perhaps worked out before.
+  /// Where the jobs of `v` run: core::make_plan(v), perhaps computed before.
   virtual core::plan make_plan(const core::view& v) = 0;
-  /// `now` is about to take effect; `before` may be null. view() is still that.
+  /// `now` is about to take effect; `before` may be null. view() still returns
+  /// `before`.
   virtual void
   adopting(const core::view* before,
            const std::shared_ptr<const core::view>& now, bool member) = 0;
-  /// It has: actors and gate know of it.
+  /// The view is in effect: actors and gate know of it.
   virtual void adopted(const core::view& now, bool member) = 0;
   virtual bool in_quorum() const = 0;
-  /// No job needs this node. @returns whether it leaves and did not know.
+  /// No job needs this node. @returns whether it is leaving and did not know
+  /// that.
   virtual bool release() = 0;
   virtual void worked(core::job_id job, core::nanoseconds busy) = 0;
   virtual void hung(const std::string& why) = 0;
   virtual void say(const std::string& line) = 0;
   virtual timeline& trace() = 0;
-  /// By these its actors train.
+  /// The operations by which its actors train.
   virtual training_operations& operations() { return plain_operations(); }
 };
 
-/// What actors find in their context; null where a node has none.
+/// The parts that actors use by their context; null where a node has none.
 struct node_parts {
   core::peer_id self{};
   std::filesystem::path data_dir;
@@ -105,35 +109,37 @@ public:
   node_wiring(node_parts parts, node_network& network, node_host& host);
   ~node_wiring() override;
 
-  // What a peer says.
+  // Messages of a peer.
   void take(const core::peer_id& from, core::cluster::message&& m);
   void take(const core::peer_id& from, core::job_message&& m);
   void take(const core::peer_id& from, role_message&& m);
   void take(const core::peer_id& from, blob_request&& m);
   void take(const core::peer_id& from, blob_chunk&& m);
 
-  // What becomes of connections.
+  // Changes of connections.
   void up(const core::peer_id& peer, std::uint64_t instance);
   void down(const core::peer_id& peer);
 
-  // What the cluster core wants.
+  // Requests of the cluster core.
   void send(const std::vector<core::peer_id>& to,
             const core::cluster::message& what);
   /// A view was decided. The first one starts the actors of the roles.
   void adopt(const core::cluster::new_view& v);
 
-  /// The newest view with its own plan; null before the first.
+  /// The newest view with its plan; null before the first.
   std::pair<std::shared_ptr<const core::view>,
             std::shared_ptr<const core::plan>>
   view_and_plan() const;
 
-  /// The node leaves: its jobs are to end or to move, then released().
+  /// The node leaves: its jobs have to end or to move, then released().
   void stop_jobs(bool drain);
-  /// A role's actor, or the one bound to an address; null if there is none.
+  /// The actor of a role, or the one bound to an address; null if there is
+  /// none.
   caf::actor find(const std::string& role) const { return actors_.find(role); }
-  /// The actors of roles, for their end. No message finds them any more.
+  /// Returns the actors of roles, to end them. No message reaches them
+  /// afterwards.
   std::map<std::string, caf::actor> take_actors() { return actors_.take_all(); }
-  /// Nothing that actors do has an effect any more, as after a kill.
+  /// From now on nothing that actors do has an effect, as after a kill.
   void close() { closed_ = true; }
 
   // context

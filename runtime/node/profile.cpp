@@ -1,4 +1,4 @@
-// runtime/node/profile.cpp -- measuring a processor, once per machine.
+// runtime/node/profile.cpp -- measures a processor, once per machine.
 #include "runtime/node/profile.hpp"
 
 #include "kernels/backend.hpp"
@@ -53,21 +53,21 @@ static std::string processor_name() {
   return "cpu";
 }
 
-/// Half of what is free, in whole 256 MiB.
+/// Half of the free memory, in whole multiples of 256 MiB.
 static std::uint64_t half_in_steps(std::uint64_t bytes) {
   return std::max(256 * mib, bytes / 2 / (256 * mib) * (256 * mib));
 }
 
 namespace {
 
-/// What is measured: products in MFLOP/s, memory in MB/s.
+/// Measured rates: products in MFLOP/s, memory in MB/s.
 struct rates {
   std::uint64_t mflops = 0;
   std::uint64_t mbps = 0;
 };
 
-/// The median time of `work`, done for `budget`, in seconds: a run meets the
-/// machine's usual state, not its best.
+/// The median time of `work`, repeated for `budget`, in seconds: jobs run in
+/// the machine's usual state, not in its best.
 template <class Work>
 double usual_time(std::chrono::milliseconds budget, Work work) {
   using clock = std::chrono::steady_clock;
@@ -84,8 +84,8 @@ double usual_time(std::chrono::milliseconds budget, Work work) {
   return std::max(*middle, 1e-9);
 }
 
-/// Products of activations and weights as small models have them, each kind
-/// once in a round; the weights of all rounds do not fit the caches.
+/// Products of activations and weights in the sizes of small models, each kind
+/// once in a round; the weights of all rounds do not fit in the caches.
 std::uint64_t measure_mflops(kernels::backend& device) {
   constexpr std::size_t tokens = 256, inputs = 384, outputs = 1024, sets = 6;
   std::vector<float> x(tokens * inputs, 0.5F), dx(tokens * inputs);
@@ -139,8 +139,8 @@ static fs::path cache_dir() {
   return {};
 }
 
-/// The remembered rates; measured under a lock if there are none. A cache that
-/// cannot be used costs a measurement and nothing else.
+/// The stored rates; measured under a lock if there are none. An unusable cache
+/// only costs a measurement.
 static rates remembered(const std::string& processor, int threads) {
   fs::path folder = cache_dir();
   std::error_code error;

@@ -1,4 +1,5 @@
-// runtime/node/profile_keeper.cpp -- what this node can do, as work shows it.
+// runtime/node/profile_keeper.cpp -- speed of this node, as observed during
+// work.
 #include "runtime/node/profile_keeper.hpp"
 
 #include "runtime/core/median.hpp"
@@ -29,7 +30,7 @@ void profile_keeper::step(core::nanoseconds now,
         continue;
       if (std::exchange(e.since, a.since) != a.since)
         watch_.placed(job);
-      // While state is on its way, a device does more than steps.
+      // While state is being moved, a device does more than steps.
       if (self != nullptr && a.arriving.empty())
         for (const auto& need : core::predict(*v, a).members)
           if (need.where == self->id) {

@@ -1,12 +1,12 @@
-// runtime/node/profile_keeper.hpp -- what this node can do, as work shows it.
+// runtime/node/profile_keeper.hpp -- speed of this node, as observed during
+// work.
 //
-// Feeds core::profile_watch: with what steps of jobs take the device, against
-// what the plan in force expects, and with what the links to other members
-// carry. Networks are named "host" (members of this machine) and otherwise by
-// the fabric that links use; of several peers the median counts.
+// Feeds core::profile_watch: with the times of jobs' steps on the device,
+// compared to those that the current plan expects, and with the speed of links
+// to other members. Networks are named "host" (members of this machine) and
+// otherwise by the fabric that links use; of several peers the median counts.
 //
-// Threads: any. Cost: the expected time is worked out once for each view and
-// job.
+// Threads: any. Cost: the expected time is computed once for each view and job.
 #pragma once
 
 #include "runtime/core/measure/profile_watch.hpp"
@@ -23,7 +23,7 @@ public:
   profile_keeper(const core::peer_id& self,
                  const core::device_profile& measured_at_start);
 
-  /// A step of `job` kept the device busy for so long.
+  /// A step of `job` kept the device busy for this time.
   void step(core::nanoseconds now, const std::shared_ptr<const core::view>& v,
             const std::shared_ptr<const core::plan>& p, core::job_id job,
             core::nanoseconds busy);
@@ -43,7 +43,7 @@ private:
   struct expectation {
     std::shared_ptr<const core::view> view;
     core::nanoseconds busy = 0; ///< 0: none
-    std::uint64_t mflops = 0;   ///< that it was made from
+    std::uint64_t mflops = 0;   ///< from which `busy` was computed
     core::epoch since = 0;      ///< of the assignment
   };
 

@@ -50,13 +50,13 @@ static void check_text(const std::string& text, const char* flag) {
   if (text.size() > codec::name_bytes_max)
     throw usage_error(std::string(flag) + " is longer than "
                       + std::to_string(codec::name_bytes_max) + " bytes");
-  // What is not UTF-8 is mended first: that alone is no control character.
+  // Invalid UTF-8 is replaced first: by itself it is no control character.
   if (!core::is_shown(core::replace_broken(text)))
     throw usage_error(std::string(flag) + " has a control character");
 }
 
-/// Two names that differ only in what is not UTF-8 would become one: shoals
-/// must not meet by that.
+/// Two names that differ only in invalid UTF-8 would become equal, and their
+/// shoals must not meet for that reason.
 static void check_cluster(const std::string& name) {
   check_text(name, "--cluster");
   if (name.empty())
@@ -66,8 +66,8 @@ static void check_cluster(const std::string& name) {
                       + "' is not UTF-8: give a name that is");
 }
 
-/// The host of "host:port". @param flag where the address stands
-/// @param port_min 0 where that stands for any free port
+/// The host of "host:port". @param flag source of the address, for errors
+/// @param port_min 0 where it may mean any free port
 static std::string
 checked_host(const char* flag, const std::string& address, int port_min) {
   const std::string what = std::string(flag) + ": '" + address + "' ";
@@ -90,8 +90,8 @@ static bool names_loopback(const std::string& host) {
   return host == "localhost" || (ip && is_loopback(ip->address));
 }
 
-/// Where a node serves that was not told: [::] takes IPv4 as well, where the
-/// system knows IPv6 at all; loopback is IPv4 unless there is none.
+/// The default address for serving: [::] accepts IPv4 as well, if the system
+/// supports IPv6 at all; loopback is IPv4 unless there is none.
 static std::string default_host(bool loopback) {
   if (!loopback)
     return unique_fd(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0))
@@ -142,7 +142,7 @@ static void choose_data_dir(const node_config& config, node_setup& out) {
                    : load_private_key(out.data_dir / "identity.key");
 }
 
-/// Follows the chain of replacements from the key that the user names.
+/// Follows the chain of replacements from the key that the user has named.
 static void follow_replacements(const node_config& config, node_setup& out) {
   const auto self = transport::tls::id_of_private(out.identity);
   auto kept = vote_file(out.data_dir, spare_folders(self)).load().keys;
@@ -161,7 +161,7 @@ static void follow_replacements(const node_config& config, node_setup& out) {
   out.keys = std::move(kept);
 }
 
-/// What a join token brings: where the inviter is, the cluster's name and,
+/// Takes from a join token the inviter's addresses, the cluster's name and,
 /// unless this node has one already, the cluster key.
 static void use_token(const node_config& config, node_setup& out) {
   if (fs::exists(own_key_file(out.data_dir))) {
@@ -179,11 +179,12 @@ static void use_token(const node_config& config, node_setup& out) {
                       + token.cluster + "': leave out --cluster");
   out.seeds = token.addresses;
   const auto key = redeem(token, out.identity);
-  keep_own_cluster(out.data_dir, token.cluster); // first: the key says "done"
+  keep_own_cluster(out.data_dir, token.cluster); // first: a stored key means
+                                                 // "done"
   keep_own_key(out.data_dir, key);
 }
 
-/// @returns whether the key is one that machines share: not the user's own.
+/// @returns whether machines share the key: it is not the user's own.
 static bool choose_key(const node_config& config, node_setup& out) {
   const fs::path own = own_key_file(out.data_dir);
   if (!config.join_token.empty() && !config.cluster_key_file.empty())
@@ -211,9 +212,9 @@ static bool choose_key(const node_config& config, node_setup& out) {
   return shared;
 }
 
-/// Hosts of a list look for this node at node_port only. Elsewhere several
-/// nodes of one machine may serve others: the first has node_port, the rest
-/// any.
+/// Hosts of a list expect this node only at node_port. Otherwise several nodes
+/// of one machine may serve others: the first has node_port, the rest any free
+/// port.
 static void
 choose_listener(const node_config& config, bool shared, node_setup& out) {
   if (!config.listen.empty()) {

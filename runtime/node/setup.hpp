@@ -1,7 +1,7 @@
-// runtime/node/setup.hpp -- from a node's configuration to what it runs with.
+// runtime/node/setup.hpp -- turns a node's configuration into its set-up.
 //
-// Errors: setup_error, whose text names the flag and what to do; usage_error for
-//         what the flags themselves have wrong.
+// Errors: setup_error, whose text names the flag and what to do; usage_error
+//         for mistakes in the flags themselves.
 #pragma once
 
 #include "runtime/core/cluster/events.hpp"
@@ -13,7 +13,7 @@
 
 namespace shoal::runtime {
 
-/// A directory that goes away with its owner.
+/// A directory that is removed with its owner.
 class throw_away_dir {
 public:
   throw_away_dir() = default;
@@ -33,14 +33,14 @@ struct node_setup {
   std::unique_ptr<data_dir_lock> lock;
   transport::tls::private_key identity{};
   transport::tls::shared_key cluster_key{};
-  /// What was kept of earlier replacements of the key, if it still applies.
+  /// The stored record of earlier replacements of the key, if it still applies.
   std::optional<core::cluster::key_record> keys;
-  std::vector<std::string> names; ///< of a Slurm list, "host:port"
-  std::vector<std::string> seeds; ///< of a join token
+  std::vector<std::string> names; ///< from a Slurm list, "host:port"
+  std::vector<std::string> seeds; ///< from a join token
   std::vector<std::string> join;  ///< as configured, each with a port
   std::string cluster;
   std::string listen; ///< "host:port"
-  /// Where to listen if the port of `listen` is taken. Empty: nowhere.
+  /// Used if the port of `listen` is taken. Empty: none.
   std::string listen_else;
   bool loopback_only = true;
   std::string name;

@@ -1,4 +1,4 @@
-// runtime/node/status.cpp -- what `shoal status --json` prints.
+// runtime/node/status.cpp -- the output of `shoal status --json`.
 //
 // Each object is a table: name, type, unit, meaning, and how to get the value.
 #include "runtime/node/status.hpp"
@@ -42,11 +42,11 @@ std::string name_of(const core::view& v, const core::member_id& id) {
   return m && !m->name.empty() ? m->name : core::short_name(id.peer);
 }
 
-// A peer.
+// Peers.
 
 struct device_of {
   const core::device_profile& is;
-  /// What jobs may use of it, as peers of one host share that host's.
+  /// Memory that jobs may use on it; peers of one host share that host's.
   std::optional<std::uint64_t> memory_for_jobs;
 };
 
@@ -129,7 +129,7 @@ const json_table<peer_of>& peer_table() {
   return table;
 }
 
-// A job.
+// Jobs.
 
 /// training.steps of a run file, or 0.
 std::uint64_t steps_of(const core::job_entry& job) {
@@ -149,7 +149,7 @@ struct place_of {
   const core::assignment& is;
 };
 
-/// Who has the roles that a job has once.
+/// The members with the roles that a job has only once.
 const json_table<place_of>& roles_table() {
   using a = const place_of&;
   static const json_table<place_of> table{
@@ -195,19 +195,19 @@ json places_json(const place_of& a) {
 
 struct job_of {
   const core::job_entry& is;
-  std::optional<job_event> last;    ///< step that this node knows of
+  std::optional<job_event> last;    ///< newest step that this node knows
   std::optional<job_event> awaited; ///< what the running job waits for
   std::optional<place_of> place;    ///< none while no plan has it
 };
 
-/// A node that was away when a job ended knows of its end by the view, and may
-/// know fewer steps.
+/// A node that was away when a job ended learns of its end from the view, and
+/// may know fewer steps.
 json step_of(const job_of& j) {
   return json(j.last ? std::max(j.last->step, j.is.done_step) : j.is.done_step);
 }
 
-/// Of the last step, or nothing: of a job that has ended, what such a node knows
-/// of an earlier step is not shown as that.
+/// A value of the last step, or nothing: for a job that has ended, such a node
+/// does not show an earlier step's value as the last one's.
 json of_last_step(const job_of& j, double job_event::*value) {
   const bool ended = j.is.state != core::job_state::running;
   return j.last && !(ended && j.last->step < j.is.done_step)
@@ -327,7 +327,7 @@ const json_table<link_hub::job_bytes>& job_bytes_table() {
   return table;
 }
 
-/// Bytes by one fabric, and by job. Speeds are null while not known.
+/// Bytes by fabric, and by job. Speeds are null while unknown.
 const json_table<link_hub::link_stat>& moved_table() {
   using l = const link_hub::link_stat&;
   static const json_table<link_hub::link_stat> table{
@@ -404,7 +404,7 @@ json links_json(const status_input& in) {
   return written_each(pair_table(), all);
 }
 
-// All of it.
+// The whole document.
 
 const json_table<status_input>& beacons_table() {
   using s = const status_input&;
@@ -469,7 +469,7 @@ json cuts_json(const status_input& in) {
   return out;
 }
 
-/// A shoal of the same cluster, as its peers that are connected tell.
+/// A shoal of the same cluster, as reported by its connected peers.
 struct other_shoal {
   core::shoal_id id{};
   std::vector<std::string> peers;
@@ -491,8 +491,8 @@ const json_table<other_shoal>& other_shoal_table() {
   return table;
 }
 
-/// Nobody who has a seat is a stranger: a member that has come back says the
-/// same as everybody a moment later.
+/// A member is never listed as a stranger: one that has just returned will
+/// report the same shoal as all others a moment later.
 json other_shoals_json(const status_input& in) {
   std::map<core::shoal_id, other_shoal> all;
   for (const auto& [peer, said] : in.strangers) {
@@ -572,7 +572,7 @@ const json_table<status_input>& status_table() {
 
 std::string job_json(const status_input& in, const core::job_entry& job) {
   json out = written(job_table(), job_in(in, job));
-  out["text"] = core::to_hex(job.data); // by which a folder knows its run
+  out["text"] = core::to_hex(job.data); // by which a folder recognises its run
   json run = model::parse_json<json>(job.run_json);
   out["run"] = run.is_discarded() ? json() : std::move(run);
   return model::json_text(out);

@@ -1,4 +1,4 @@
-// runtime/node/status.hpp -- what `shoal status --json` prints.
+// runtime/node/status.hpp -- the output of `shoal status --json`.
 #pragma once
 
 #include "runtime/core/cluster/membership.hpp"
@@ -25,7 +25,8 @@ struct status_input {
   std::string data_dir;
   core::cluster::phase phase = core::cluster::phase::created;
   std::vector<core::peer_id> reachable;
-  /// Of the programs of this node and of those in contact; others' are unknown.
+  /// Program versions of this node and of those in contact; others' are
+  /// unknown.
   std::map<core::peer_id, std::string> versions;
   std::map<core::peer_id, shoal_of_peer> strangers; ///< members, too
   std::shared_ptr<const core::view> view;           ///< may be null
@@ -33,7 +34,7 @@ struct status_input {
   std::vector<link_hub::link_stat> links;
   std::vector<std::pair<core::peer_id, pair_choice>> pairs;
   beacon_counts beacons;
-  std::vector<apart_node> apart; ///< nodes met that are not of this shoal
+  std::vector<apart_node> apart; ///< nodes met that belong to other shoals
   std::int64_t unix_ms = 0;      ///< now, to which ages are relative
   const job_journal* journal = nullptr; ///< may be null
 };
@@ -43,7 +44,7 @@ std::string status_json(const status_input& in);
 std::vector<field_text> status_fields();
 std::vector<field_text> job_fields(); ///< of each of its jobs
 
-/// What `shoal attach` starts from: a job's place among the others, its last
+/// The starting point of `shoal attach`: a job's entry in the status, its last
 /// step and its resolved run file.
 std::string job_json(const status_input& in, const core::job_entry& job);
 

@@ -1,4 +1,4 @@
-// runtime/node/state/absent_peers.cpp -- finds whom a person means, or why nobody.
+// runtime/node/state/absent_peers.cpp -- finds the peer that a user means.
 #include "runtime/node/state/absent_peers.hpp"
 
 #include "runtime/core/text/amounts.hpp"
@@ -13,7 +13,7 @@ namespace shoal::runtime {
 
 namespace {
 
-/// Digits that name a peer: fewer fit several too easily.
+/// Digits needed to name a peer: with fewer, several may match.
 constexpr std::size_t id_digits_min = 4;
 
 std::string shown_peer(const core::peer_id& id, const std::string& name) {
@@ -25,8 +25,8 @@ bool begins(const core::peer_id& id, const std::string& word) {
   return word.size() >= id_digits_min && core::to_hex(id).starts_with(word);
 }
 
-/// A name comes before an address, an address before an id. A name with a port
-/// is an address of the machine whose node has that name.
+/// A name has priority over an address, an address over an id. A name with a
+/// port is an address of the machine whose node has that name.
 int fit(const core::member& m, const std::string& word) {
   return m.name == word                               ? 4
          : std::ranges::count(m.addresses, word) > 0  ? 3

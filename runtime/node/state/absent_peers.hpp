@@ -1,8 +1,8 @@
-// runtime/node/state/absent_peers.hpp -- peers that are not here: since when, and why.
+// runtime/node/state/absent_peers.hpp -- absent peers: since when, and why.
 //
-// A person who asks for a peer is told apart: a name that nobody had, a member
-// that cannot be reached, and one that was a member. Only this process's time
-// is known: what was before it started, nobody remembers here.
+// A user who names a peer gets different answers for a name that no peer had,
+// for a member that cannot be reached, and for a former member. Only what
+// happened since the start of this process is known.
 //
 // Threads: one at a time; the node guards it.
 #pragma once
@@ -18,16 +18,17 @@ namespace shoal::runtime {
 
 class absent_peers {
 public:
-  /// Former members that are remembered, the last ones: a quarter of a full
-  /// shoal may go at once. 256 names take 64 KiB at most.
+  /// Limit of the former members that are remembered, newest first: a quarter
+  /// of a full shoal may leave at once. 256 names take 64 KiB at most.
   static constexpr std::size_t former_max = 256;
-  /// Peers whose last connection is remembered: as many as a shoal has members.
+  /// Limit of the peers whose last connection is remembered: the largest number
+  /// of a shoal's members.
   static constexpr std::size_t lost_max = 1024;
 
-  /// What a person may mean by a word: a member, or none, and then why.
+  /// The result of a search: a member, or the reason why there is none.
   struct meant {
     core::peer_id peer{};
-    std::string why; ///< empty: `peer` is the one
+    std::string why; ///< empty: `peer` was found
   };
 
   explicit absent_peers(std::int64_t started_unix_ms)
@@ -43,7 +44,7 @@ public:
   meant find(const core::view& v, const std::string& word,
              std::int64_t unix_ms) const;
 
-  /// "peer two (9f86d081) is not reachable since ...", of one that has no
+  /// "peer two (9f86d081) is not reachable since ...", for a member without
   /// connection. @pre a member of `v`
   std::string unreachable(const core::view& v, const core::peer_id& peer,
                           std::int64_t unix_ms) const;
@@ -60,7 +61,7 @@ private:
   std::string nobody(const core::view& v, const std::string& word) const;
 
   std::int64_t started_ms_;
-  std::map<core::peer_id, std::int64_t> lost_; ///< when, Unix time
+  std::map<core::peer_id, std::int64_t> lost_; ///< time of the loss, Unix time
   std::deque<former> former_;                  ///< newest last
 };
 

@@ -1,4 +1,4 @@
-// runtime/node/state/known_nodes.cpp -- who was heard, met and lost.
+// runtime/node/state/known_nodes.cpp -- nodes that were heard, met and lost.
 #include "runtime/node/state/known_nodes.hpp"
 
 #include "runtime/core/text/amounts.hpp"
@@ -73,14 +73,14 @@ void known_nodes::reached(const std::string& address) {
   apart_.joined(address);
 }
 
-/// Whether a member says that it is there. @pre mutex_ is held
+/// Whether a member has announced this address. @pre mutex_ is held
 bool known_nodes::is_of_a_member(const std::string& address) const {
   return view_ && std::ranges::any_of(view_->members, [&](const auto& m) {
            return std::ranges::find(m.addresses, address) != m.addresses.end();
          });
 }
 
-/// The same of its host. @pre mutex_ is held
+/// The same for its host. @pre mutex_ is held
 bool known_nodes::is_host_of_a_member(const std::string& host) const {
   return view_ && std::ranges::any_of(view_->members, [&](const auto& m) {
            return std::ranges::find(m.addresses, host, host_of)
@@ -88,7 +88,7 @@ bool known_nodes::is_host_of_a_member(const std::string& host) const {
          });
 }
 
-/// A node there is not of this shoal. @pre mutex_ is held
+/// A node at the address does not belong to this shoal. @pre mutex_ is held
 known_nodes::line
 known_nodes::met(const std::string& address, const std::string& why,
                  std::int64_t now_ms) {
@@ -103,7 +103,7 @@ known_nodes::line
 known_nodes::not_proved(const std::string& address, std::int64_t now_ms) {
   std::lock_guard lock(mutex_);
   if (std::exchange(refused_by_, {}) == address)
-    return {}; // it has said why
+    return {}; // it has given the reason
   const bool some_revoked = view_ && !view_->revoked.empty();
   return met(
     address,
@@ -141,9 +141,10 @@ known_nodes::line
 known_nodes::strange(const std::string& host, std::int64_t now_ms) {
   std::lock_guard lock(mutex_);
   if (!accuser_.empty())
-    return {}; // the key was replaced, and that is why
+    return {}; // the key was replaced, which explains it
   if (key_replaced_ && is_host_of_a_member(host))
-    return {}; // so that members that were away hear it, it uses an old key, too
+    return {}; // it also uses an old key, so that members that were away can
+               // reach it
   return met(host,
              "its announcements are of another cluster key or --cluster. If it "
              "should be of this shoal, compare `shoal key show FILE` and "

@@ -1,10 +1,9 @@
-// runtime/node/state/known_nodes.hpp -- what this process has heard of other
-// nodes: peers that are connected, peers that are absent, and nodes that are
-// not of its shoal.
+// runtime/node/state/known_nodes.hpp -- what this process knows of other nodes:
+// connected peers, absent peers, and nodes that do not belong to its shoal.
 //
-// What a node says of itself proves nothing about another, so all of this is
-// for people: they read it in `shoal status`, in answers, and in the lines
-// that members return to be said. A line is returned once for each node and
+// A node's statement about itself proves nothing to others, so all of this is
+// only shown to users: in `shoal status`, in replies, and in the lines that
+// members return to be logged. A line is returned once for each node and
 // reason. Times are milliseconds of Unix time.
 //
 // Threads: any; no lock is held when a member has returned.
@@ -22,7 +21,7 @@
 
 namespace shoal::runtime {
 
-/// What a connected peer last said of its shoal: perhaps another.
+/// The shoal that a connected peer last reported: perhaps another.
 struct shoal_of_peer {
   core::shoal_id shoal{};
   std::string name; ///< of the peer
@@ -32,9 +31,10 @@ struct shoal_of_peer {
 
 class known_nodes {
 public:
-  /// Peers whose hello is remembered while they are connected: as many as the
-  /// transport has connections (tls::config::connections_max), and this node. A
-  /// hello that is looked at when its peer is gone stays: so there is a limit.
+  /// Limit of the peers whose hello is remembered while they are connected: as
+  /// many as the transport has connections (tls::config::connections_max), and
+  /// this node. A hello that is processed after its peer has disconnected
+  /// stays; hence the limit.
   static constexpr std::size_t peers_heard_max = 1025;
   using line = std::optional<std::string>;
   using view = std::shared_ptr<const core::view>;
@@ -44,35 +44,35 @@ public:
 
   void connected(const core::peer_id& peer);
   void disconnected(const core::peer_id& peer, std::int64_t now_ms);
-  /// What a peer says of itself when it connects: it holds our key.
+  /// The hello of a peer that has connected: it holds our key.
   line heard(const core::peer_id& from, const core::cluster::hello& said,
              std::int64_t now_ms);
-  /// The program of this node itself.
+  /// The program version of this node itself.
   void version(const core::peer_id& self, const std::string& text);
   /// A view has taken effect. `before` may be null.
   void adopted(const core::view* before, view now, std::int64_t now_ms);
-  /// The members of the view are admitted by the keys in use.
+  /// The keys in use admit the members of the view.
   void admitted(const core::view& v);
 
   /// The fingerprint of the cluster key in use.
   void uses_key(std::string fingerprint);
   /// A node of this shoal answers at an address.
   void reached(const std::string& address);
-  /// A dial has ended without the other end's proof.
+  /// A dial has ended without proof of the other end's identity.
   line not_proved(const std::string& address, std::int64_t now_ms);
-  /// The other end refuses this node, and says why.
+  /// The other end refuses this node, with a reason.
   line refused(const std::string& address, const std::string& why,
                std::int64_t now_ms);
-  /// The word of one peer, which may have been revoked itself.
+  /// The statement of one peer, which may itself have been revoked.
   void revoked_by(const std::string& address, std::int64_t now_ms);
-  /// A sender of beacons that has proved nothing: many hosts may be named.
+  /// A sender of beacons that has proved nothing: it may name many hosts.
   line strange(const std::string& host, std::int64_t now_ms);
   void counted(const beacon_counts& counts);
 
-  /// "NAME (ADDRESS) said at ..." of the first that said that this node was
-  /// revoked; empty: nobody did.
+  /// "NAME (ADDRESS) said at ..." for the first peer that reported this node as
+  /// revoked; empty: none.
   std::string accuser() const;
-  /// The member of the view that a person means. @pre a view was adopted
+  /// The member of the view that a user means. @pre a view was adopted
   absent_peers::meant find(const std::string& word, std::int64_t now_ms) const;
   /// Why a member of the view cannot be asked. @pre a view was adopted
   std::string unreachable(const core::peer_id& peer, std::int64_t now_ms) const;
@@ -101,8 +101,8 @@ private:
   apart_nodes apart_;
   beacon_counts beacons_;
   std::string shown_key_;
-  bool key_replaced_ = false; ///< it is not the shoal's first
-  std::string refused_by_;    ///< an address that has just said why
+  bool key_replaced_ = false; ///< it is not the shoal's first key
+  std::string refused_by_;    ///< an address that has just given the reason
   std::string accuser_;
 };
 

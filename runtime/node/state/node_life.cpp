@@ -53,7 +53,8 @@ bool node_life::release() {
 void node_life::left(bool clean) {
   {
     std::lock_guard lock(mutex_);
-    ending_ = true; // whatever is unfinished: nobody can agree to it here
+    ending_ = true; // even if work is unfinished: no other peer can agree to it
+                    // here
     why_ = clean ? "left" : "left without the others' knowledge";
   }
   changed_.notify_all();
@@ -96,8 +97,8 @@ bool node_life::ending() const {
   return ending_;
 }
 
-/// Waits for the end and carries it out. Of a node that could not start,
-/// abandon() does.
+/// Waits for the end and carries it out; for a node that could not start
+/// abandon() does that.
 void node_life::reap() {
   std::string why;
   {
@@ -114,7 +115,7 @@ void node_life::reap() {
         why_ = "the deadline to leave is over";
       }
     }
-    // fail() has been told why a node fails: this is not to be said twice.
+    // fail() has reported why the node fails: not reported twice.
     why = why_.empty() || failed_ ? "stopped" : why_;
   }
   end_parts();

@@ -6,14 +6,14 @@
 //   abandon()                  v
 //      +-------------> the parts end --> stopped
 //
-// Two threads wait from the start on, so that the end needs no new one: the
-// reaper ends the parts, and the watchdog acts if that hangs.
+// Two threads wait from the start, so that the end needs no new one: the reaper
+// ends the parts, and the watchdog acts if that hangs.
 //
 // L-1: end_parts runs once. L-2: `stopped` runs once, after it, and only for a
 // node that had started.
 //
-// Threads: any; the functions of the config run on the reaper's thread, but
-//          for abandon(), which runs end_parts on its caller's, and `hangs`,
+// Threads: any; the functions of the config run on the reaper's thread, except
+//          in abandon(), which runs end_parts on its caller's, and for `hangs`,
 //          which the watchdog runs. No lock is held meanwhile.
 #pragma once
 
@@ -33,33 +33,35 @@ public:
     std::function<void()> end_parts;
     std::function<void(const std::string& why)> stopped; ///< may be empty
     std::function<void()> hangs;
-    /// From the start of the end to its last line: after that whatever hangs
-    /// can not be trusted with data.
+    /// Time from the start of the end to its last line: after that a part that
+    /// hangs cannot be trusted with data.
     std::chrono::milliseconds shutdown_max{15000};
-    /// The same where work is known to hang: the flight record can be written.
+    /// The same if work is known to hang: time enough to write the flight
+    /// record.
     std::chrono::milliseconds hung_shutdown_max{3000};
   };
 
   explicit node_life(config c);
   ~node_life(); ///< As stop(), unless abandon() was called.
 
-  /// All parts are there: from now on the reaper may end them.
+  /// All parts exist: from now on the reaper may end them.
   void started();
-  /// The node could not start: ends the parts that there are.
+  /// The node could not start: ends the parts that exist.
   void abandon();
 
   /// @returns whether this is the first call; a later one may shorten the
   /// deadline.
   bool leave(std::chrono::milliseconds deadline);
-  /// No job needs this node. @returns whether it leaves and did not know.
+  /// No job needs this node. @returns whether it is leaving and did not know
+  /// that.
   bool release();
-  /// It is outside of the shoal; `clean`: the others know.
+  /// The node is outside of the shoal; `clean`: the others know.
   void left(bool clean);
-  /// It cannot go on.
+  /// The node cannot go on.
   void fail(const std::string& why);
-  /// Work hangs, and will not end in order. Does not end the node by itself.
+  /// Work hangs and will not end in order. Does not end the node by itself.
   void hang();
-  /// Ends the node as if it had been killed, and waits for that.
+  /// Ends the node as if it had been killed, and waits for its end.
   void stop();
 
   /// @returns whether the node has stopped within `timeout`.
@@ -79,12 +81,12 @@ private:
   bool started_ = false;
   bool leaving_ = false;
   bool released_ = false;
-  bool ending_ = false; ///< the reaper is to act
+  bool ending_ = false; ///< the reaper has to act
   bool failed_ = false;
   bool hung_ = false;
   bool stopped_ = false;
   std::string why_;
-  std::optional<clock::time_point> deadline_; ///< to leave
+  std::optional<clock::time_point> deadline_; ///< of leaving
   std::optional<clock::time_point> shutdown_at_;
   bool down_ = false; ///< the parts have ended
   std::thread reaper_;

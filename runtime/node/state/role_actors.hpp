@@ -1,8 +1,8 @@
-// runtime/node/state/role_actors.hpp -- the actors of this node, by name: one
+// runtime/node/state/role_actors.hpp -- the actors of this node by name: one
 // for each role of its table, and those of placed roles at their addresses.
 //
-// Threads: any. The actors are the node's until take_all(); placed ones are
-// their supervisor's, which binds and unbinds them.
+// Threads: any. The node owns the actors until take_all(), except placed ones,
+// which belong to their supervisor, which binds and unbinds them.
 #pragma once
 
 #include "runtime/context.hpp"
@@ -23,9 +23,9 @@ public:
   void bind(const std::string& address, caf::actor actor); ///< null: unbinds
   /// The actor of a role or of an address; null if there is none.
   caf::actor find(const std::string& name) const;
-  /// Those of roles.
+  /// The actors of roles.
   std::map<std::string, caf::actor> all() const;
-  /// The same, and forgets all.
+  /// The same; drops all.
   std::map<std::string, caf::actor> take_all();
 
 private:

@@ -82,7 +82,7 @@ bool waiting_requests::replied(std::uint64_t token, const core::peer_id& from) {
   std::lock_guard lock(mutex_);
   const auto asked = asked_.find(token);
   if (asked == asked_.end() || asked->second.peer != from)
-    return false; // nobody asked it
+    return false; // no request is waiting for it
   asked_.erase(asked);
   return true;
 }

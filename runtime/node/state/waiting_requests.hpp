@@ -1,8 +1,8 @@
-// runtime/node/state/waiting_requests.hpp -- what clients have asked and is not
-// answered yet: it waits for a view, or for another peer.
+// runtime/node/state/waiting_requests.hpp -- requests of clients that are not
+// answered yet: they wait for a view, or for another peer.
 //
-// A request is named by a token of control's. What is returned here is to be
-// answered by its token; how long a client waits is control's business.
+// A request is identified by a token of control's. Tokens that are returned
+// here have to be answered; control decides how long a client waits.
 //
 // Threads: any; no lock is held when a member has returned. A view is adopted
 //          by one thread at a time.
@@ -23,54 +23,55 @@ namespace shoal::runtime {
 class waiting_requests {
 public:
   using clock = std::chrono::steady_clock;
-  /// Jobs that wait for the first view.
+  /// Limit of the jobs that wait for the first view.
   static constexpr std::size_t early_jobs_max = 64;
 
-  /// What a view must say: `reached`, which fills the answer; or else that
-  /// the job `tag` is in it.
+  /// Condition on a view: `reached`, which also fills the answer; without it,
+  /// that the job `tag` is in the view.
   struct wanted_view {
-    core::job_id tag = 0; ///< of the job, or another that rejected{} names
+    core::job_id tag = 0; ///< of the job, or another one that rejected{}
+                          ///< contains
     std::function<bool(const core::view& v, outcome& o)> reached;
   };
   struct answer {
     std::uint64_t token = 0;
     outcome what;
   };
-  /// A job that came before the first view.
+  /// A job that was submitted before the first view.
   struct early_job {
     std::uint64_t token = 0;
     core::job_entry job;
-    clock::time_point until{}; ///< then nobody waits for it
+    clock::time_point until{}; ///< end of the client's patience
   };
   struct adopted_view {
     std::vector<answer> answers;
-    std::vector<early_job> jobs; ///< to be submitted now
+    std::vector<early_job> jobs; ///< to submit now
   };
 
-  /// Waits for a view. @returns whether there has been one at all; else the
-  /// request is not kept.
+  /// Waits for a view. @returns whether there has been a view at all; otherwise
+  /// the request is not kept.
   bool want(std::uint64_t token, wanted_view w);
   /// Waits for a view of another shoal than the present one.
   void want_other_shoal(std::uint64_t token);
 
-  /// What becomes of a job: it is to be proposed, and waits for the view that
-  /// has it; or there is no view yet, so it is kept (and moved from), or not,
-  /// since too many are.
+  /// What the caller has to do with a job: propose it, while the request waits
+  /// for the view that has it; or nothing, since there is no view yet and it
+  /// was kept (and moved from); or refuse it, since too many are waiting.
   enum class submitted { propose, kept, too_many };
   submitted
   submit(std::uint64_t token, core::job_entry& job, clock::time_point now);
 
   /// A view has taken effect.
   [[nodiscard]] adopted_view adopted(const core::view& v);
-  /// The core refuses what `tag` names. @returns the tokens that wait for it.
+  /// The core refuses the proposal `tag`. @returns the tokens that wait for it.
   [[nodiscard]] std::vector<std::uint64_t> rejected(core::job_id tag);
 
-  /// A peer is handed a request; its answer is taken until `until`.
+  /// A request was handed on to a peer, whose answer is accepted until `until`.
   void asked(std::uint64_t token, const core::peer_id& peer,
              clock::time_point now, clock::time_point until);
-  /// @returns whether `from` was asked, and is not any more.
+  /// @returns whether `from` was asked; it no longer is afterwards.
   bool replied(std::uint64_t token, const core::peer_id& from);
-  /// The peer could not be asked.
+  /// The peer could not be asked: drops the request.
   void forget(std::uint64_t token);
 
 private:
