@@ -1,4 +1,4 @@
-// runtime/jobs/event_json.cpp -- fields by kind, names as torchtitan's.
+// runtime/jobs/event_json.cpp -- fields by kind, with torchtitan's names.
 #include "runtime/jobs/event_json.hpp"
 
 #include "runtime/core/assert.hpp"
@@ -42,7 +42,7 @@ const kind_name& find_kind(job_event_kind kind) {
   return *found;
 }
 
-/// What `text` is called in events of this kind.
+/// The name of `text` in events of this kind.
 const char* text_name(job_event_kind kind) {
   switch (kind) {
   case job_event_kind::view:
@@ -56,7 +56,7 @@ const char* text_name(job_event_kind kind) {
   }
 }
 
-/// Numbers of JSON are not safe beyond 53 bits.
+/// JSON numbers are not safe above 53 bits.
 std::string data_text(std::uint64_t digest) {
   std::array<std::uint8_t, 8> bytes{};
   for (std::size_t i = 0; i < bytes.size(); ++i)
@@ -74,8 +74,8 @@ std::uint64_t data_of(const std::string& text) {
   return digest;
 }
 
-/// @returns false for a value that no event has there. What is left out stays
-/// as it is.
+/// Leaves `into` unchanged if the value is absent.
+/// @returns false for a value that is invalid there
 template <class Number>
 bool read(const json& from, const char* name, Number& into) {
   const auto found = from.find(name);
@@ -86,7 +86,8 @@ bool read(const json& from, const char* name, Number& into) {
                               : std::numeric_limits<Number>::quiet_NaN();
     return found->is_number() || found->is_null();
   } else {
-    // As 64 bits: the library would cut a number to fewer in silence.
+    // As 64 bits: the library would silently truncate a number to a smaller
+    // type.
     if (found->is_number_unsigned()) {
       const auto value = found->get<std::uint64_t>();
       into = static_cast<Number>(value);
@@ -100,7 +101,7 @@ bool read(const json& from, const char* name, Number& into) {
   }
 }
 
-/// All numbers of an event.
+/// Reads all numbers of an event.
 bool read_numbers(const json& line, job_event& event) {
   return read(line, "step", event.step) && read(line, "epoch", event.epoch)
          && read(line, "loss", event.loss)

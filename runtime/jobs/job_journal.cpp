@@ -1,4 +1,4 @@
-// runtime/jobs/job_journal.cpp -- events in memory; their lines: job_lines.
+// runtime/jobs/job_journal.cpp -- events in memory; job_lines writes them.
 #include "runtime/jobs/job_journal.hpp"
 
 #include "runtime/files/posix.hpp"
@@ -39,15 +39,15 @@ event_key key_of(const job_event& e) {
 
 namespace {
 
-/// One job's events; positions count on when the oldest are gone.
+/// One job's events; positions continue when the oldest are dropped.
 struct history {
   std::deque<job_event> events;
   std::uint64_t first = 0; ///< position of the oldest
   std::set<event_key> keys;
-  /// Of each kind, all up to here have been seen and forgotten.
+  /// For each kind: all up to this number have been seen and dropped.
   std::map<job_event_kind, std::uint64_t> forgotten;
   std::optional<job_event> last_step;
-  std::optional<job_event> awaited; ///< since then
+  std::optional<job_event> awaited; ///< since the last step
   bool ended = false;
   std::uint64_t order = 0; ///< of the last event, among all jobs
 
@@ -105,7 +105,7 @@ public:
       std::lock_guard lock(mutex_);
       if (!keep(job, e))
         return;
-      // Under the lock, so that the lines have the order of the events.
+      // With the lock held, so that the lines have the order of the events.
       if (lines_ && disk_)
         disk_->submit([l = lines_, job, e](
                         kernels::backend&) { l->append(job, to_json_line(e)); },
@@ -201,7 +201,7 @@ public:
   }
 
 private:
-  /// @returns false if the event is known. With the lock held.
+  /// @returns false if the event is known already. @pre the lock is held.
   bool keep(core::job_id job, const job_event& e) {
     auto& h = jobs_[job];
     if (!h.add(e))
@@ -253,7 +253,7 @@ private:
     std::ifstream in = posix::open_text(file);
     for (std::string line; std::getline(in, line);) {
       job_event e;
-      if (from_json_line(line, e)) // else cut off by a crash
+      if (from_json_line(line, e)) // otherwise it was cut off by a crash
         keep(job, e);
     }
     if (!lines_->lacks_lines(job))
@@ -271,7 +271,8 @@ private:
   }
 
   device_queue* disk_;
-  std::shared_ptr<job_lines> lines_; ///< outlives it while the disk has some
+  std::shared_ptr<job_lines> lines_; ///< outlives this object while the disk
+                                     ///< queue uses it
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
   std::map<core::job_id, history> jobs_;

@@ -1,13 +1,14 @@
-// runtime/jobs/job_journal.hpp -- the job log that a node keeps, on disk too.
+// runtime/jobs/job_journal.hpp -- the job log of a node, also on disk.
 //
 // Every event is kept in memory and appended as one JSON line to
-// <folder>/<job, 16 hexadecimal digits>/events.jsonl, from which the journal
-// is filled again at the next start. An event that is there already is
-// dropped: step, eval and checkpoint are told apart by their step, a view by
-// its epoch, a notice by step and text; `done` comes once and last.
+// <folder>/<job, 16 hexadecimal digits>/events.jsonl, from which the journal is
+// filled at the next start. An event that is there already is dropped: step,
+// eval and checkpoint are identified by their step, a view by its epoch, a
+// notice by step and text; `done` comes once and last.
 //
-// Threads: any. Listeners run on the thread that adds and only post.
-// Errors:  what the disk refuses is written later, and said once (job_lines.hpp).
+// Threads: any. Listeners run on the thread that adds and may only post.
+// Errors:  lines that the disk refuses are written later; that is reported once
+//          (job_lines.hpp).
 #pragma once
 
 #include "runtime/jobs/job_log.hpp"
@@ -25,12 +26,13 @@ class device_queue;
 class job_journal : public job_log {
 public:
   /// Waits until the job has an event at position `from` or later, or has
-  /// ended, or `timeout` is over. Blocks: not for actors or progress threads.
+  /// ended, or `timeout` has passed. Blocks: not for actors or progress
+  /// threads.
   virtual bool wait(core::job_id job, std::uint64_t from,
                     std::chrono::milliseconds timeout) const = 0;
 
-  /// Calls `changed` after each event that was added, until unlisten(), which
-  /// returns when no call is under way. Not to be called from `changed`.
+  /// Calls `changed` after each added event, until unlisten(), which returns
+  /// when no call is in progress. Must not be called from `changed`.
   virtual std::uint64_t
   listen(std::function<void(core::job_id job)> changed) = 0;
   virtual void unlisten(std::uint64_t listener) = 0;
@@ -40,27 +42,28 @@ public:
 
   /// The newest committed step, if any is known; cheap.
   virtual std::optional<job_event> last_step(core::job_id job) const = 0;
-  /// What the job waits for, by the newest event that says so, unless a step
-  /// has come since.
+  /// What the job waits for, from the newest event that reports a wait, unless
+  /// a step has come since.
   virtual std::optional<job_event> awaited(core::job_id job) const = 0;
-  /// The position that the next event will have.
+  /// The position of the next event.
   virtual std::uint64_t next(core::job_id job) const = 0;
 
-  /// Tries again what the disk has refused; call it now and then.
+  /// Tries again to write refused lines; to be called now and then.
   virtual void retry() = 0;
 
-  /// Jobs kept in memory; the longest ended go first, their files stay.
+  /// Jobs kept in memory; those that ended first are dropped first, their files
+  /// stay.
   static constexpr std::size_t jobs_max = 1024;
   /// Longest text of an event; the rest is cut.
   static constexpr std::size_t text_bytes_max = 2048;
 };
 
-/// @param folder where the jobs' folders are; empty: in memory only. Throws
-///        std::system_error if it cannot be made.
-/// @param disk lines are written there if not null, else at once. It is
-///        closed before the journal is destroyed, or runs dry.
-/// @param say told when the disk begins to refuse, and when it has recovered, on
-///        the thread that writes; it must not call the journal. May be empty.
+/// @param folder the parent of the jobs' folders; empty: only in memory. Throws
+/// std::system_error if it cannot be made.
+/// @param disk the queue that writes lines; null: they are written at once. It
+/// is closed before the journal is destroyed, or runs until it is empty.
+/// @param say called when the disk begins to refuse, and when it has recovered,
+/// on the thread that writes; it must not call the journal. May be empty.
 std::unique_ptr<job_journal>
 open_job_journal(const std::filesystem::path& folder,
                  device_queue* disk = nullptr,

@@ -1,4 +1,5 @@
-// runtime/jobs/job_lines.cpp -- appends, keeps what is refused, says so once.
+// runtime/jobs/job_lines.cpp -- appends lines, keeps refused ones, reports that
+// once.
 #include "runtime/jobs/job_lines.hpp"
 
 #include "runtime/files/posix.hpp"
@@ -73,7 +74,7 @@ bool job_lines::lacks_lines(core::job_id job) {
   return true;
 }
 
-/// In the order of append(), for write_refused().
+/// Keeps the order of append(), for write_refused().
 void job_lines::keep(core::job_id job, std::string line) {
   refused_bytes_ += line.size();
   refused_[job].lines.push_back(std::move(line));
@@ -86,7 +87,7 @@ void job_lines::keep(core::job_id job, std::string line) {
     }
 }
 
-/// As far as the disk takes it. @returns what is to be said, if anything
+/// Until the disk refuses again. @returns the text to report, if any
 std::string job_lines::write_refused() {
   std::error_code why;
   for (auto at = refused_.begin(); at != refused_.end();) {
@@ -125,7 +126,8 @@ std::error_code job_lines::write_all_of(core::job_id job, refused& r) {
   std::error_code none;
   if (!error && r.marked) {
     fs::remove(mark(job), none);
-  } else if (error && !r.marked) { // takes no room, where there is a folder
+  } else if (error && !r.marked) { // an empty file needs no space, if its
+                                   // folder exists
     r.marked = bool(posix::open_regular(mark(job), O_WRONLY | O_CREAT, none));
   }
   return error;
@@ -141,7 +143,8 @@ std::error_code job_lines::write(core::job_id job, const std::string& line) {
     posix::open_regular(path, O_RDWR | O_CREAT | O_APPEND, error);
   if (error)
     return error;
-  // A line that a crash or a full disk cut off must not spoil the next one.
+  // A line that was cut off by a crash or a full disk must not spoil the next
+  // one.
   std::string text = line + "\n";
   const auto end = ::lseek(fd.get(), 0, SEEK_END);
   char last = '\n';

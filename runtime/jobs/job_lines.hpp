@@ -1,15 +1,17 @@
 // runtime/jobs/job_lines.hpp -- the lines of jobs' logs on the disk.
 //
 // Each job has <folder>/<its id>/events.jsonl, to which lines are appended.
-// What the disk refuses is kept, in order, and written before whatever comes
-// later, as soon as there is room. Of more than refused_bytes_max the oldest
-// are dropped, for which the log gets a line that says how many. While lines
-// wait there is an empty file `unwritten` beside the log: if the process ends
-// before they are written, the next one says in the log that it lacks some.
+// Lines that the disk refuses are kept, in order, and written before all later
+// ones, as soon as there is room. Beyond refused_bytes_max the oldest are
+// dropped; the log then gets a line with their number. While lines wait there
+// is an empty file `unwritten` beside the log: if the process ends before they
+// are written, the next one writes to the log that lines are missing.
 //
-// Threads: any. `say` runs on the one that writes, without a lock of this.
-// Errors:  said once when the disk begins to refuse, and when it has recovered.
-// Cost:    append() opens the file and looks at its last byte: for the disk's
+// Threads: any. `say` runs on the thread that writes, without a lock of this
+//          object.
+// Errors:  reported once when the disk begins to refuse, and when it has
+//          recovered.
+// Cost:    append() opens the file and reads its last byte: for the disk's
 //          thread.
 #pragma once
 
@@ -30,29 +32,29 @@ namespace shoal::runtime {
 
 class job_lines {
 public:
-  /// Kept of all jobs together: some 15,000 steps.
+  /// Limit for all jobs together: some 15,000 steps.
   static constexpr std::size_t refused_bytes_max = std::size_t{4} << 20;
 
-  /// @param say for people; may be empty
+  /// @param say gets lines for users; may be empty
   job_lines(std::filesystem::path folder,
             std::function<void(const std::string&)> say);
 
   void append(core::job_id job, std::string line);
-  /// Tries again what was refused.
+  /// Tries again to write refused lines.
   void retry();
-  /// Whether there is any, as far as is known.
+  /// Whether lines are known to wait.
   bool waits() const noexcept { return failing_; }
-  /// Where a job's log is.
+  /// The path of a job's log.
   std::filesystem::path file(core::job_id job) const;
-  /// A process before this one has ended while lines of the job waited: once
-  /// it has been said in the log, by append(), that is over.
+  /// Whether an earlier process has ended while lines of the job waited; false
+  /// once a line in the log says so, written by append().
   bool lacks_lines(core::job_id job);
 
 private:
   struct refused {
     std::deque<std::string> lines; ///< oldest first
-    std::uint64_t dropped = 0;     ///< before these
-    bool marked = false;           ///< the file `unwritten` is there
+    std::uint64_t dropped = 0;     ///< number dropped before these
+    bool marked = false;           ///< the file `unwritten` exists
   };
   void keep(core::job_id job, std::string line);
   std::string write_refused();
@@ -66,7 +68,7 @@ private:
   std::map<core::job_id, refused> refused_;
   std::size_t refused_bytes_ = 0;
   std::uint64_t dropped_ = 0;        ///< since the disk began to refuse
-  std::atomic<bool> failing_{false}; ///< and it was said
+  std::atomic<bool> failing_{false}; ///< and that was reported
 };
 
 } // namespace shoal::runtime

@@ -1,4 +1,4 @@
-// runtime/jobs/plan_json.hpp -- what of a plan is not as asked, as JSON.
+// runtime/jobs/plan_json.hpp -- a plan's differences from the wishes, as JSON.
 //
 // Both `shoal status --json` and `shoal plan --json` have these lists.
 #pragma once
@@ -12,7 +12,7 @@
 
 namespace shoal::runtime {
 
-/// Wishes of the run file that the plan does not fulfil.
+/// Wishes of the run file that the plan does not meet.
 nlohmann::ordered_json
 unheld_json(const core::view& v, const core::assignment& a);
 std::vector<field_text> unheld_fields();

@@ -1,4 +1,4 @@
-// runtime/jobs/run_checks.cpp -- what concerns several keys of a run at once.
+// runtime/jobs/run_checks.cpp -- checks that concern several keys of a run.
 #include "runtime/core/text/nearest.hpp"
 #include "runtime/core/text/shown.hpp"
 #include "runtime/core/training/job_messages.hpp" // what a vote holds
@@ -32,7 +32,7 @@ model::status check_trainable(const model::model_config& m) {
 
 namespace {
 
-/// One of a few words, spelled as they are; "" if it is.
+/// Checks that a word is one of a few, in the same case; "" if it is.
 std::string wrong_word(std::string_view key, const std::string& word,
                        const std::vector<std::string_view>& known) {
   if (std::ranges::find(known, word) != known.end())
@@ -55,7 +55,7 @@ void check_batches(const run_config& run, sentences& out) {
                   + std::to_string(run.sequences_per_step())
                   + ") is not a multiple of training.local_batch_size ("
                   + std::to_string(run.local_batch_size) + ")");
-    return; // how many microbatches there are is not known
+    return; // the number of microbatches is unknown
   }
   if (run.microbatches_per_step() > 4096)
     out.push_back("training.global_batch_size makes more than 4096 "

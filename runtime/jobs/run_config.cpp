@@ -1,4 +1,5 @@
-// runtime/jobs/run_config.cpp -- the table of a run file's keys, read and written.
+// runtime/jobs/run_config.cpp -- the table of a run file's keys; reads and
+// writes it.
 #include "runtime/jobs/run_config.hpp"
 
 #include "runtime/core/training/job_messages.hpp" // bad_steps_max
@@ -40,8 +41,8 @@ std::string inline_toml(const json& value) {
   return out.empty() ? "[]" : out + "]";
 }
 
-/// TOML has no null: what is switched off by it is 0 there, and what is left
-/// out means none.
+/// TOML has no null: for keys that null switches off it becomes 0, for others a
+/// missing key means none.
 std::string toml_line(const std::string& name, const json& value) {
   const bool off = name == "sliding_window" || name == "attn_logit_softcapping"
                    || name == "final_logit_softcapping";
@@ -148,7 +149,7 @@ const std::vector<run_key>& keys() {
   return table;
 }
 
-/// A scalar as people type it; lists without brackets.
+/// A scalar as typed on a command line; lists without brackets.
 static std::string as_flag(const json& value) {
   if (value.is_null())
     return {};
@@ -228,12 +229,12 @@ std::optional<core::schedule_kind> wanted_schedule(const run_config& run) {
 namespace {
 
 /// cos(pi * x) for x in [0, 1], to 1e-15: unlike cos(), the same bits in every
-/// C library and on every processor, as who holds the same state needs them.
+/// C library and on every processor. Peers that hold the same state need that.
 double cos_of_pi_times(double x) {
-  const double y = std::numbers::pi * (0.5 - x); // its sine, |y| <= pi / 2
+  const double y = std::numbers::pi * (0.5 - x); // the sine of y, |y| <= pi / 2
   const double square = y * y;
   double term = y, sum = y;
-  for (int n = 3; n <= 23; n += 2) { // pi / 2 to the 25th, over 25!: 5e-21
+  for (int n = 3; n <= 23; n += 2) { // error: (pi / 2)^25 / 25! = 5e-21
     term *= -square / double((n - 1) * n);
     sum += term;
   }
@@ -273,8 +274,8 @@ std::string to_json(const run_config& run) {
   all["model"] = kept;
   for (const run_key& key : keys())
     all[std::string(key.section)][std::string(key.name)] = value_of(run, key);
-  // Left out where it is the default, so that a run which does not name it has
-  // the bytes that peers of an older version write, and can read.
+  // Left out where it is the default: a run without this key then has the bytes
+  // that peers of an older version write, and can read.
   if (factors_of(run) == kernels::factor_type::f32)
     all["training"].erase("mixed_precision_param");
   if (run.copies < 0)
@@ -301,12 +302,12 @@ std::string to_toml(const run_config& run) {
   const std::string placed = text;
   text.clear();
   all.erase("roles");
-  if (!run.model_path.empty()) // it says the rest, and excludes it in a file
+  if (!run.model_path.empty()) // it implies the rest, and excludes it in a file
     all["model"] = {{"path", run.model_path}};
   for (const auto& [section, values] : all.items()) {
     text += (text.empty() ? "[" : "\n[") + section + "]\n";
     for (const auto& [name, value] : values.items())
-      if (name != "rope_parameters") // rope_theta and rope_scaling say it too
+      if (name != "rope_parameters") // rope_theta and rope_scaling contain it
         text += toml_line(name, value);
   }
   return text + placed;

@@ -1,15 +1,16 @@
-// runtime/jobs/run_config.hpp -- a training run as its file describes it, resolved.
+// runtime/jobs/run_config.hpp -- a training run as described by its file,
+// resolved.
 //
-// Sections and names follow torchtitan's. One table (keys()) holds for every
-// key its section, type, default, bounds and meaning; the run file, flags,
-// environment and help are all read from it, so they cannot differ. [model]
-// is apart: either `path`, or the keys of a config.json by their own names.
+// Sections and names follow torchtitan's. One table (keys()) holds section,
+// type, default, bounds and meaning of every key; the run file, flags,
+// environment and help are all derived from it, so they cannot differ. [model]
+// is separate: either `path`, or the keys of a config.json by their own names.
 //
 // The resolved configuration travels with the job as JSON (to_json), and every
-// peer reads it back with the same strict parser.
+// peer reads it with the same strict parser.
 //
-// Errors: model::failure naming section and key, what is wrong with it, and
-//         for a misspelt key the nearest one that exists.
+// Errors: model::failure naming section and key, the mistake, and for a
+//         misspelt key the nearest one that exists.
 #pragma once
 
 #include "kernels/matmul.hpp"
@@ -27,7 +28,7 @@
 
 namespace shoal::runtime {
 
-/// One of [[roles]]: an actor of a plug-in that goes with the job.
+/// An entry of [[roles]]: an actor of a plug-in that belongs to the job.
 struct role_placement {
   std::string name;
   std::string where = "every_peer"; ///< or "every_stage", or a peer's name
@@ -41,7 +42,7 @@ inline constexpr std::size_t placement_parameters_bytes_max = 4096;
 
 struct run_config {
   // [model]
-  std::string model_path; ///< empty: start from `model`, random weights
+  std::string model_path; ///< empty: `model` with random weights
   model::model_config model;
 
   // [data]
@@ -51,7 +52,7 @@ struct run_config {
   std::int64_t data_bytes_max = std::int64_t{256} << 20;
 
   // [job]
-  std::string job_name; ///< empty: as the folder of results
+  std::string job_name; ///< empty: named like the folder of results
   std::int64_t priority = 0;
 
   // [training]
@@ -75,7 +76,7 @@ struct run_config {
   // [lr_scheduler]
   std::int64_t warmup_steps = -1;   ///< -1: a tenth of the steps, at most 200
   std::int64_t lr_total_steps = -1; ///< -1: training.steps
-  double decay_ratio = 1.0;         ///< part of the steps that decays
+  double decay_ratio = 1.0;         ///< fraction of the steps that decays
   std::string decay_type = "cosine";
   double min_lr_factor = 0.1;
 
@@ -114,8 +115,8 @@ struct run_config {
   std::int64_t microbatches_per_step() const noexcept {
     return sequences_per_step() / local_batch_size;
   }
-  /// Where nobody has asked for a number, one copy is made if it can be, and
-  /// none is missed.
+  /// If the user has asked for no number, one copy is made if possible, and a
+  /// missing one is not reported.
   std::int64_t wanted_copies() const noexcept {
     return copies < 0 ? 1 : copies;
   }
@@ -129,7 +130,7 @@ std::optional<core::schedule_kind> wanted_schedule(const run_config& run);
 /// constant, then decay over the last decay_ratio of the steps.
 double learning_rate(const run_config& run, std::int64_t step);
 
-/// What the factors of products are rounded to.
+/// The type to which the factors of products are rounded.
 kernels::factor_type factors_of(const run_config& run);
 
 /// One key of a run file.
@@ -141,7 +142,7 @@ struct run_key {
   std::string_view section;
   std::string_view name;
   place where;
-  double low = 0; ///< of numbers; -1 is also taken where the default is -1
+  double low = 0; ///< of numbers; -1 is also accepted if it is the default
   double high = 0;
   std::string_view help;
 };
@@ -152,7 +153,7 @@ const std::vector<run_key>& keys();
 struct role_key {
   std::string_view name;
   std::string_view type;
-  std::string_view usual; ///< default; empty: must be there
+  std::string_view usual; ///< default; empty: required
   std::string_view help;
 };
 std::span<const role_key> role_keys();
@@ -163,23 +164,23 @@ std::string_view type_text(const run_key& key);
 /// Of numbers: "1 to 64, or -1"; else "".
 std::string range_text(const run_key& key);
 
-/// The default of a key, as a flag would be given it; "" for an empty text or
+/// The default of a key, in the form of a flag's value; "" for an empty text or
 /// list.
 std::string default_text(const run_key& key);
 
-/// The same of a key of [model]; "" also where it has no value of its own.
+/// The same for a key of [model]; "" also if it has no default of its own.
 std::string model_default_text(std::string_view name);
 
-/// More would fill a screen, and mostly mean that the file is no run file.
+/// More would fill a screen, and usually mean that the file is no run file.
 inline constexpr std::size_t run_mistakes_max = 20;
 
-/// Reads {"section": {"key": value}}. Unknown keys, wrong types and values
-/// out of bounds fail; keys left out keep their defaults. `source` names the
-/// file or flag for people. When model.path is given, [model] may hold no
-/// other key, and `model` stays as it is: the caller loads the directory.
-/// All mistakes are told, each in a line that begins with `source`, up to
-/// run_mistakes_max; those of keys that do not go together only if there is no
-/// other.
+/// Reads {"section": {"key": value}}. Unknown keys, wrong types and values out
+/// of bounds fail; missing keys keep their defaults. `source` is the name of
+/// the file or flag in messages. When model.path is given, [model] may hold no
+/// other key, and `model` stays unchanged: the caller loads the directory. All
+/// mistakes are reported, each in a line that begins with `source`, up to
+/// run_mistakes_max; keys that do not go together are reported only if there is
+/// no other mistake.
 model::result<run_config>
 parse_run(std::string_view json, std::string_view source);
 
@@ -187,17 +188,18 @@ parse_run(std::string_view json, std::string_view source);
 /// (core/training/job_messages.hpp).
 model::status check_trainable(const model::model_config& model);
 
-/// Keys with a word that is none of those they may have; a sentence for each.
+/// Keys whose word is not one of the allowed ones; a sentence for each.
 std::vector<std::string> wrong_words(const run_config& run);
 
 /// Keys that do not go together (batch sizes divide, seq_len fits, ...). While
-/// `model` is not known (model.path), it does not count.
+/// `model` is unknown (model.path), it is ignored.
 std::vector<std::string> wrong_together(const run_config& run);
 
-/// Everything, resolved; parse_run reads it back to the same value.
+/// The whole resolved configuration; parse_run reads it back to the same value.
 std::string to_json(const run_config& run);
 
-/// As a run file: what a run saves. Of [model] it has either `path` or the keys.
+/// In the form of a run file, as saved by a run. [model] has either `path` or
+/// the keys.
 std::string to_toml(const run_config& run);
 
 } // namespace shoal::runtime

@@ -1,4 +1,4 @@
-// runtime/jobs/run_numbers.hpp -- numbers of a run file, as people write them.
+// runtime/jobs/run_numbers.hpp -- numbers of a run file in readable form.
 #pragma once
 
 #include "runtime/jobs/run_config.hpp"
@@ -10,11 +10,12 @@
 
 namespace shoal::runtime {
 
-/// Whole numbers of a run file end here: a double holds each of them.
+/// Limit of the whole numbers in a run file: a double holds each of them
+/// exactly.
 inline constexpr double most_whole_number = 1e15;
 
-/// As people write it: whole numbers in full, others with as many digits as
-/// tell them apart.
+/// Readable form: whole numbers in full, others with as many digits as needed
+/// to distinguish them.
 inline std::string number(double value) {
   char text[32];
   if (value == std::floor(value) && std::abs(value) <= most_whole_number) {
@@ -31,7 +32,7 @@ inline std::string number(double value) {
   return text;
 }
 
-/// Whether -1 stands for "choose": where it is the default.
+/// Whether -1 means "choose": where it is the default.
 inline bool may_choose(const run_key& key) {
   const auto* i = std::get_if<std::int64_t run_config::*>(&key.where);
   return i && key.low > -1 && run_config{}.*(*i) == -1;

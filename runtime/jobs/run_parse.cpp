@@ -1,4 +1,5 @@
-// runtime/jobs/run_parse.cpp -- JSON of a run file, key by key, and its mistakes.
+// runtime/jobs/run_parse.cpp -- reads the JSON of a run file and collects
+// mistakes.
 #include "runtime/core/text/nearest.hpp"
 #include "runtime/core/text/shown.hpp"
 #include "runtime/files/json.hpp"
@@ -14,7 +15,7 @@ namespace {
 using json = nlohmann::ordered_json;
 using model::failure;
 
-/// Puts a JSON value where a key says; the sentence if it cannot.
+/// Stores a JSON value in a key's member; returns a sentence if it cannot.
 struct put_value {
   run_config& run;
   const run_key& key;
@@ -91,8 +92,8 @@ struct put_value {
   }
 };
 
-/// Where a key that a section lacks may belong: the nearest of its own keys, or
-/// the section that has one of this name.
+/// The probable place of a key that a section lacks: the nearest of the
+/// section's keys, or another section that has a key of this name.
 std::string meant_key(std::string_view section, const std::string& name) {
   const auto in_model = [&] {
     std::vector<std::string_view> names = model::known_keys();
@@ -115,7 +116,7 @@ std::string meant_key(std::string_view section, const std::string& name) {
   return core::did_you_mean(name, near);
 }
 
-/// What is wrong with a run, in the order of the file.
+/// The mistakes in a run, in the order of the file.
 class mistakes {
 public:
   explicit mistakes(std::string_view source) : before_(source) {
@@ -124,7 +125,7 @@ public:
 
   void add(const std::string& text) { add_whole(before_ + text); }
 
-  /// What says itself where it is.
+  /// Adds a text that names its place itself.
   void add_whole(const std::string& text) {
     if (++count_ <= run_mistakes_max)
       all_ += (all_.empty() ? "" : "\n") + text;
@@ -252,7 +253,7 @@ read_roles(const json& list, std::string_view source, run_config& run) {
                        "\"every_stage\", \"every_peer\" or a peer's name"};
     static const std::vector<std::string_view> places{"every_peer",
                                                       "every_stage"};
-    // No peer is called so by intent: its role would be on no peer.
+    // No peer has such a name on purpose: the role would run on no peer.
     if (made.where.starts_with("every")
         && std::ranges::find(places, made.where) == places.end())
       return failure{where + made.name + ": where is '"
@@ -294,8 +295,8 @@ parse_run(std::string_view text, std::string_view source) {
   }
   for (const std::string& text : wrong_words(run))
     wrong.add(text);
-  if (wrong
-        .none()) // or one would be told again, as a default that does not fit
+  if (wrong.none()) // otherwise a mistake would be reported again, as a default
+                    // that does not fit
     for (const std::string& text : wrong_together(run))
       wrong.add(text);
   if (!wrong.none())

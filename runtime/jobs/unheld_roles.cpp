@@ -9,7 +9,7 @@ namespace shoal::runtime {
 
 namespace {
 
-/// Members where a placement puts its role.
+/// Members on which a placement puts its role.
 std::vector<const core::member*>
 places_of(const core::view& v, const core::assignment& place,
           const role_placement& r) {
@@ -74,7 +74,7 @@ unheld_of(const core::view& v, const core::assignment& place) {
   if (!job
       || (std::ranges::none_of(out, of_copies)
           && job->run_json.find("\"roles\"") == std::string::npos))
-    return out; // most runs lack nothing: no need to read them
+    return out; // most runs lack nothing: skip reading the run file
   const auto run = parse_run(job->run_json, "job");
   if (!run)
     return out;
