@@ -1,4 +1,5 @@
-// runtime/discovery/beacon_filter.hpp -- decides which beacons are worth a dial.
+// runtime/discovery/beacon_filter.hpp -- decides which beacons are worth a
+// dial.
 //
 // A beacon is only a hint where to dial: the node that answers must prove
 // itself over TLS, on a connection of its own. So a recorded beacon that is
@@ -12,18 +13,16 @@
 // enough.
 //
 // B-1: a beacon counts once, and not after a later one: for a sender and an
-// address
-//      only later times count, and for a sender no beacon that is more than
-//      reorder_window older than the newest.
+//      address only later times count, and for a sender no beacon that is more
+//      than reorder_window older than the newest.
 // B-2: the address in a beacon must be its source address. A loopback address
-// counts
-//      only on the loopback interface, and only there may the two differ. So a
-//      beacon sent from elsewhere has no effect.
+//      counts only on the loopback interface, and only there may the two
+//      differ. So a beacon sent from elsewhere has no effect.
 // B-3: an address is dialled at most once per dial_pause, and there are at most
 //      dials_max dials a second.
 // B-4: at most beacons_of_source_max beacons of one source address, and
-// beacons_max
-//      in all, are processed per second; the rest is dropped unread.
+//      beacons_max in all, are processed per second; the rest is dropped
+//      unread.
 //
 // A stranger on the network who replays recorded beacons can still cause this:
 // one dial for each sender that this node has not heard (since its start, or

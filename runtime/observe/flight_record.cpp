@@ -1,4 +1,5 @@
-// runtime/observe/flight_record.cpp -- a ring, and files of it.
+// runtime/observe/flight_record.cpp -- a ring buffer, and files written from
+// it.
 #include "runtime/observe/flight_record.hpp"
 
 #include "runtime/files/file.hpp"
@@ -20,7 +21,7 @@ std::int64_t now_us() {
     .count();
 }
 
-/// The newest files stay. What cannot be listed or removed does too.
+/// Keeps the newest files, and those that cannot be listed or removed.
 void drop_oldest(const std::filesystem::path& folder) {
   std::vector<std::filesystem::path> files;
   std::error_code ignored;

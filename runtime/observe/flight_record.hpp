@@ -1,10 +1,10 @@
-// runtime/observe/flight_record.hpp -- the latest events of a node, for when it stands
-// still.
+// runtime/observe/flight_record.hpp -- the latest events of a node, to explain
+// stalls.
 //
-// A ring in memory: actors add what they begin and what has ended. When a job
-// stalls every peer of it writes its ring to <data dir>/flight/, one JSON
-// object in a line, oldest first, after one that says why; then it can be
-// seen who was waiting for whom.
+// A ring in memory, to which actors add what they begin and what has ended.
+// When a job stalls every peer of it writes its ring to <data dir>/flight/: one
+// JSON object per line, oldest first, after a first line with the reason. It
+// shows which peer was waiting for which.
 //
 //   {"reason": "...", "job": "...", "peer": "...", "unix_us": ..., ...}
 //   {"unix_us": 1763777000123456, "event": "forward", "job": 7, "step": 41,
@@ -14,7 +14,7 @@
 // "forward", the unit of "reduced".
 //
 // Threads: any. Memory: events_kept x 64 bytes. Cost of add: a lock, a clock.
-// Errors:  write: std::errc; at most files_kept files stay, the newest.
+// Errors:  write: std::errc. The newest files_kept files stay.
 #pragma once
 
 #include "runtime/core/ids.hpp"
@@ -41,7 +41,7 @@ public:
     std::uint64_t step = 0;
     std::uint64_t a = 0;
     std::uint64_t b = 0;
-    std::array<std::uint8_t, 4> peer{}; ///< the first bytes; zeros: nobody
+    std::array<std::uint8_t, 4> peer{}; ///< the first bytes; zeros: none
   };
 
   /// `what` must outlive the record: a literal.
@@ -52,15 +52,15 @@ public:
   /// Oldest first.
   std::vector<event> events() const;
 
-  /// What the first line of a file says.
+  /// Content of the first line of a file.
   struct reason {
     std::string text;
     core::job_id job = 0;
     std::uint64_t step = 0;
-    core::peer_id peer{};                 ///< whose record it is
-    std::vector<std::string> under_way{}; ///< transfers, for people
+    core::peer_id peer{};                 ///< the peer that wrote the record
+    std::vector<std::string> under_way{}; ///< transfers, as text
   };
-  /// Writes a new file below `folder`, which is made. @returns its path
+  /// Writes a new file below `folder`, which is created. @returns its path
   std::filesystem::path write(const std::filesystem::path& folder,
                               const reason& why, std::error_code& error) const;
 

@@ -21,7 +21,7 @@ std::error_code metrics_jsonl::add(const job_event& event) {
   const auto line = to_json_line(event) + "\n";
   const off_t before = ::lseek(file_, 0, SEEK_END);
   const auto error = posix::write_all(file_, std::as_bytes(std::span(line)));
-  // Half a line would make one with the next. (-1: not a file on a disk.)
+  // Half a line would be joined with the next. (-1: not a file on a disk.)
   if (error && before >= 0)
     static_cast<void>(::ftruncate(file_, before));
   return error;

@@ -1,8 +1,8 @@
 // runtime/observe/metrics_jsonl.hpp -- a run's events, one JSON line each.
 //
-// Threads: one at a time. Every line is handed to the system at once, so a
+// Threads: one at a time. Every line is passed to the system at once, so a
 //          reader sees whole lines.
-// Errors:  of the file system, as they come.
+// Errors:  those of the file system.
 #pragma once
 
 #include "runtime/jobs/job_log.hpp"

@@ -1,4 +1,5 @@
-// runtime/observe/tensorboard.cpp -- records, and the few fields within.
+// runtime/observe/tensorboard.cpp -- records, and the few message fields in
+// them.
 //
 // Source: the framing and the field numbers are those of TensorFlow's
 // core/lib/io/record_writer, core/util/event.proto and

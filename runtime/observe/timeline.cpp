@@ -45,7 +45,7 @@ std::string thread_of(timeline::queue on) {
 } // namespace
 
 timeline::timeline(const std::filesystem::path& file, const std::string& name) {
-  // O_NONBLOCK: a pipe whose reader stalls must not stop the node.
+  // O_NONBLOCK: a pipe with a stalled reader must not stop the node.
   const int fd = ::open(
     file.c_str(),
     O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0644);
@@ -128,7 +128,7 @@ timeline& no_timeline() {
   return none;
 }
 
-/// Events under way find it closed.
+/// Events that come later find it closed.
 void timeline::stop() {
   const int fd = file_.exchange(-1);
   if (fd >= 0)

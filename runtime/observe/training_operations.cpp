@@ -1,4 +1,5 @@
-// runtime/observe/training_operations.cpp -- each does what its namesake does.
+// runtime/observe/training_operations.cpp -- each calls the function of its
+// name.
 #include "runtime/observe/training_operations.hpp"
 
 #include "runtime/core/training/data_order.hpp"

@@ -1,11 +1,11 @@
-// runtime/observe/training_operations.hpp -- the operations that decide what a
-// run trains, as actors call them.
+// runtime/observe/training_operations.hpp -- the operations that determine the
+// result of a run, as actors call them.
 //
-// A node's actors do them through their context. In the product each one does
-// what its namesake does, and nothing else. The simulation sees every one: what
-// went in, what came out, and the state of a unit afterwards.
+// A node's actors call them by their context. In the product each one calls the
+// function of its name, and nothing else. The simulation observes each call:
+// its input, its output, and the state of a unit afterwards.
 //
-// Threads: of the caller. step() and sample() are called by actors, the others
+// Threads: the caller's. step() and sample() are called by actors, the others
 //          by work on the device queue.
 // Cost:    a virtual call for a step of a job's core, an operation on a whole
 //          unit, or a sample.
@@ -42,7 +42,8 @@ public:
   /// The unit's state at step 0.
   virtual void initialise(model::unit_state& unit, std::uint64_t seed);
 
-  /// `copy` puts state into the unit that has come from a peer, or was kept.
+  /// `copy` puts state into the unit that has come from a peer, or was kept
+  /// here.
   virtual void
   copy_in(model::unit_state& unit, const std::function<void()>& copy);
 
@@ -51,7 +52,7 @@ public:
   load(model::unit_state& unit, const std::function<model::status()>& read);
 };
 
-/// Those of the product.
+/// The operations of the product.
 training_operations& plain_operations();
 
 } // namespace shoal::runtime

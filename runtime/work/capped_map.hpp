@@ -1,4 +1,5 @@
-// runtime/work/capped_map.hpp -- a map that others fill, and so has a limit.
+// runtime/work/capped_map.hpp -- a map with a limit, for keys that others
+// choose.
 //
 // Threads: as std::map.
 #pragma once
@@ -8,11 +9,11 @@
 
 namespace shoal::runtime {
 
-/// At most `Max` keys: of more, the first ones stay.
+/// At most `Max` keys; keys beyond that are refused.
 template <class Key, class Value, std::size_t Max>
 class capped_map {
 public:
-  /// @returns whether there is room for the key, or it was there.
+  /// @returns whether the key was there or there was room for it.
   bool put(const Key& key, Value value) {
     if (of_.size() >= Max && !of_.contains(key))
       return false;

@@ -1,4 +1,4 @@
-// runtime/work/serial.cpp -- the queue behind it.
+// runtime/work/serial.cpp -- the queue of events.
 #include "runtime/work/serial.hpp"
 
 #include <memory>
@@ -39,7 +39,7 @@ void serial::drain(std::unique_lock<std::mutex>& lock) {
     events_.pop_front();
     lock.unlock();
     e();
-    e = nullptr; // what it held goes before the lock comes back
+    e = nullptr; // release what it held before locking again
     lock.lock();
   }
   running_ = false;

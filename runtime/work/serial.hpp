@@ -1,8 +1,9 @@
-// runtime/work/serial.hpp -- events one at a time, without a thread of their own.
+// runtime/work/serial.hpp -- events one at a time, without a thread of their
+// own.
 //
-// Whoever posts an event while none runs, runs it, and those that others post
-// meanwhile; the others go on at once. So state that only events touch needs
-// no lock, and no lock is held while an event calls out.
+// A caller that posts an event while none runs, runs it, and also those that
+// others post meanwhile; the others continue at once. So state that only events
+// use needs no lock, and no lock is held while an event calls out.
 //
 // Threads:   any; post() may be called from an event.
 // Ownership: the caller keeps the serial alive during post() and run().
@@ -22,7 +23,8 @@ public:
 
   void post(event e);
 
-  /// As post(), and waits until the event has run; from an event: does not.
+  /// Like post(), but waits until the event has run; from an event it does not
+  /// wait.
   void run(event e);
 
 private:

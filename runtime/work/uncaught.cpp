@@ -1,4 +1,4 @@
-// runtime/work/uncaught.cpp -- the last line of a process.
+// runtime/work/uncaught.cpp -- the last line of output of a process.
 #include "runtime/work/uncaught.hpp"
 
 #include "runtime/core/text/shown.hpp"
@@ -27,9 +27,9 @@ std::string type_name(const std::type_info& type) {
   return out;
 }
 
-/// How long a reader that stalls may hold up the end of the process.
+/// Time for which a reader that stalls may delay the end of the process.
 constexpr int line_wait_ms = 1000;
-/// What a descriptor that polls as writable takes without blocking.
+/// Bytes that a descriptor that polls as writable accepts without blocking.
 constexpr std::size_t line_bytes_max = PIPE_BUF;
 
 void put_line(const std::string& text) {
@@ -97,7 +97,7 @@ std::string current_exception_text() {
 
 } // namespace shoal::runtime
 
-/// CAF's own prints and lets the process go on without the actor.
+/// CAF's own function prints and lets the process go on without the actor.
 /// _Exit: destructors would wait for an actor that will not answer.
 caf::error
 caf::scheduled_actor::default_exception_handler(pointer self,
