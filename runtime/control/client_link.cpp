@@ -193,6 +193,7 @@ make_invitee_link(const std::string& address, const invite_token& token,
   c.cluster_key = token.key;
   c.expected = token.inviter;
   c.role = transport::peer_role::invitee;
+  c.planner = core::planner_version; // it will be a member
   return connected(address, std::move(c), timeout, why);
 }
 

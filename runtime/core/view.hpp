@@ -19,6 +19,7 @@
 
 #include "runtime/core/assignment.hpp"
 #include "runtime/core/ids.hpp"
+#include "runtime/core/planner_version.hpp"
 
 #include <array>
 #include <cstdint>
@@ -297,7 +298,8 @@ struct view {
   std::vector<member> members;
   std::vector<job_entry> jobs;
   std::vector<assignment> previous; ///< assignments of the previous view
-  std::uint32_t planner_version = 1;
+  /// The version of the peers that agreed on it.
+  std::uint32_t planner_version = core::planner_version;
   /// Set in a shoal's last view: its members join this shoal instead.
   std::optional<shoal_id> dissolved_into;
   std::vector<std::string> dissolved_addresses; ///< addresses of that shoal

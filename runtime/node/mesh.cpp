@@ -147,6 +147,7 @@ void mesh::open() {
   c.identity = config_.identity;
   c.cluster_key = config_.cluster_key;
   c.instance = instance_;
+  c.planner = core::planner_version;
   c.alive_window = alive_window;
   c.refused = [this](transport::tls::refusal why, const std::string& address) {
     handler_.refused(why, address);

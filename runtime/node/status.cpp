@@ -554,7 +554,7 @@ const json_table<status_input>& status_table() {
      other_shoals_json, texts_of(other_shoal_table())},
     {"apart", "list of objects", "",
      "nodes that this one has met in the last 10 minutes and that are not of "
-     "its shoal: another cluster key or --cluster",
+     "its shoal: another cluster key, --cluster or planner",
      [](s v) { return written_each(apart_table(), v.apart); },
      texts_of(apart_table())},
     {"cuts", "list of lists of texts", "",

@@ -96,6 +96,7 @@ public:
     config.listen.clear();
     config.identity = tls::make_private_key();
     config.cluster_key = key;
+    config.planner = core::planner_version;
     fabric_.emplace(config, heard_);
   }
 

@@ -40,11 +40,12 @@ class Peer:
         self.host = cluster.network.hosts[number - 1] if cluster.network \
             else None
 
-    def start(self, flags=(), stdin=None):
+    def start(self, flags=(), stdin=None, program=None):
+        """`program`: another build of shoal."""
         self.starts += 1
         log = open(self.cluster.root / f"{self.name}.{self.starts}.log", "w",
                    encoding="utf-8")
-        command = [self.cluster.shoal, "node", "--data-dir",
+        command = [program or self.cluster.shoal, "node", "--data-dir",
                    str(self.cluster.mine), "--name", self.name,
                    "--cluster", self.cluster.cluster, "--json",
                    *self.cluster.node_flags, *flags]

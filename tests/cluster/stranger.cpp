@@ -35,7 +35,7 @@ using namespace shoal::transport::tls;
 using clock_type = std::chrono::steady_clock;
 using hostile_tls::bytes;
 
-constexpr int proof_length = 56;
+constexpr int proof_length = 60;
 /// How long one waits for an end that may say nothing.
 constexpr timeval patience{0, 300'000};
 /// Key updates that are made before they are sent. A reader is as fast as the
@@ -259,7 +259,7 @@ void stranger::false_proof() {
   if (!ssl)
     return;
   bytes proof(proof_length, 7);
-  std::memcpy(proof.data(), "SHAL\2\0\0\1", 8);
+  std::memcpy(proof.data(), "SHAL\3\0\0\1", 8);
   SSL_write(ssl.get(), proof.data(), proof_length);
   expect_nothing(ssl.get());
 }

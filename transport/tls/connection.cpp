@@ -33,6 +33,16 @@ std::chrono::nanoseconds thread_time() {
   return std::chrono::seconds(t.tv_sec) + std::chrono::nanoseconds(t.tv_nsec);
 }
 
+claim own_claim(const config& own, std::uint8_t stream) {
+  return {own.role, own.instance, own.capabilities, stream, own.planner};
+}
+
+/// Whether both are members, or become members, and compute unlike plans.
+bool plans_otherwise(const config& own, const claim& other) {
+  return own.role != peer_role::client && other.role != peer_role::client
+         && own.planner != other.planner;
+}
+
 } // namespace
 
 connection::connection(engine& e, tcp::socket socket, side role,
@@ -227,8 +237,7 @@ void connection::secured() {
   if (dialled()) {
     key_ = engine_.key_for(address_);
     const auto frame =
-      make_proof(key_, binding_, side_, engine_.id,
-                 {s.role, s.instance, s.capabilities, stream_});
+      make_proof(key_, binding_, side_, engine_.id, own_claim(s, stream_));
     out_.assign(frame.begin(), frame.end());
     write_some();
   }
@@ -262,6 +271,10 @@ void connection::judge() {
       a.wrong = copied;
       a.because = refusal::duplicate;
     }
+    if (!a.wrong && plans_otherwise(engine_.settings, a.what)) {
+      a.wrong = to_text(refusal::other_planner);
+      a.because = refusal::other_planner;
+    }
     stream_ = a.what.stream;
     return a.wrong ? refuse(a) : proved(a.what);
   }
@@ -274,6 +287,10 @@ void connection::judge() {
     return fail(errc::self, "");
   if (!wrong && (id_ == engine_.id || engine_.duplicate(id_, what.instance)))
     wrong = copied;
+  if (!wrong && plans_otherwise(s, what)) {
+    because = refusal::other_planner;
+    wrong = to_text(*because);
+  }
   if (because && s.refused)
     s.refused(*because, address_);
   if (wrong) {
@@ -296,8 +313,8 @@ void connection::meet_self(judgement& a) {
     a.because = refusal::duplicate;
     return refuse(a);
   }
-  const auto frame = make_proof(key_, binding_, side_, engine_.id,
-                                {s.role, s.instance, s.capabilities, 0});
+  const auto frame =
+    make_proof(key_, binding_, side_, engine_.id, own_claim(s, 0));
   out_.insert(out_.end(), frame.begin(), frame.end());
   write_some();
   if (s.refused)
@@ -334,8 +351,7 @@ void connection::proved(const claim& what) {
   const auto& s = engine_.settings;
   if (!dialled()) {
     const auto frame =
-      make_proof(key_, binding_, side_, engine_.id,
-                 {s.role, s.instance, s.capabilities, stream_});
+      make_proof(key_, binding_, side_, engine_.id, own_claim(s, stream_));
     out_.insert(out_.end(), frame.begin(), frame.end());
     // In a record of its own: the other end reads little before it.
     write_some();

@@ -44,6 +44,9 @@ struct config {
   peer_role role = peer_role::member;
   std::uint64_t instance = 0;     ///< random per process: make_instance()
   std::uint64_t capabilities = 0; ///< shown to peers unchanged
+  /// The version of the rules by which members plan. Peers that plan otherwise
+  /// could never agree, so only clients may name another; they are not compared.
+  std::uint32_t planner = 0;
   limits queue{};
 
   /// Time for resolve, connect, TLS and proof together. Higher tolerates slower

@@ -14,7 +14,7 @@ namespace shoal::transport::tls {
 namespace {
 
 constexpr std::uint32_t magic = 0x4c41'4853; // "SHAL"
-constexpr std::size_t claim_bytes = 24;
+constexpr std::size_t claim_bytes = 28;
 using mac = std::array<std::uint8_t, 32>;
 
 mac mac_of(const shared_key& key, const exporter& binding,
@@ -50,6 +50,7 @@ make_frame(const shared_key& key, const exporter& binding, side from,
                                         | claimed.stream << 4u));
   append(out, claimed.instance);
   append(out, claimed.capabilities);
+  append(out, claimed.planner);
   const auto sum = mac_of(key, binding, out, id);
   proof_frame frame{};
   std::copy(out.begin(), out.end(), frame.begin());
@@ -83,6 +84,9 @@ const char* to_text(refusal why) {
     return "the invite was used by another peer: ask for a new one";
   case refusal::invite_expired:
     return "the invite has expired: ask for a new one";
+  case refusal::other_planner:
+    return "its version of shoal plans otherwise than this node's: install the "
+           "same version on all peers of a shoal";
   }
   return "unknown refusal";
 }
@@ -106,7 +110,7 @@ const char* check_proof(const shared_key& key, const exporter& binding,
   const auto role = load<std::uint8_t>(frame, 6);
   if (refused && from == side::acceptor && load<std::uint8_t>(frame, 7) == 2
       && role >= static_cast<std::uint8_t>(refusal::duplicate)
-      && role <= static_cast<std::uint8_t>(refusal::invite_expired)) {
+      && role <= static_cast<std::uint8_t>(refusal::other_planner)) {
     *refused = static_cast<refusal>(role);
     return to_text(**refused);
   }
@@ -121,6 +125,7 @@ const char* check_proof(const shared_key& key, const exporter& binding,
   claimed.stream = side_and_stream >> 4u;
   claimed.instance = load<std::uint64_t>(frame, 8);
   claimed.capabilities = load<std::uint64_t>(frame, 16);
+  claimed.planner = load<std::uint32_t>(frame, 24);
   return nullptr;
 }
 

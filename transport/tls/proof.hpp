@@ -1,8 +1,8 @@
 // transport/tls/proof.hpp -- the one frame that each end sends before it trusts.
 //
 //   u32 magic, u16 version, u8 role, u8 side and stream, u64 instance,
-//   u64 capabilities,
-//   32 bytes HMAC-SHA256(cluster key, exporter || the 24 bytes || peer id)
+//   u64 capabilities, u32 planner,
+//   32 bytes HMAC-SHA256(cluster key, exporter || the 28 bytes || peer id)
 //
 // The lower half of the side byte is the side, the upper half the stream: 0
 // carries control messages, each other one bulk.
@@ -21,8 +21,8 @@
 
 namespace shoal::transport::tls {
 
-inline constexpr std::uint16_t protocol_version = 2;
-inline constexpr std::size_t proof_bytes = 56;
+inline constexpr std::uint16_t protocol_version = 3;
+inline constexpr std::size_t proof_bytes = 60;
 inline constexpr std::size_t exporter_bytes = 32;
 
 using exporter = std::array<std::uint8_t, exporter_bytes>;
@@ -41,6 +41,7 @@ enum class refusal : std::uint8_t {
   key_replaced = 130,
   invite_used = 131,
   invite_expired = 132,
+  other_planner = 133, ///< its members would compute other plans
 };
 /// The reason as shown to users.
 [[nodiscard]] const char* to_text(refusal why);
@@ -50,7 +51,8 @@ struct claim {
   peer_role role = peer_role::member;
   std::uint64_t instance = 0;
   std::uint64_t capabilities = 0;
-  std::uint8_t stream = 0; ///< at most streams_max
+  std::uint8_t stream = 0;   ///< at most streams_max
+  std::uint32_t planner = 0; ///< see config::planner
 };
 
 [[nodiscard]] proof_frame

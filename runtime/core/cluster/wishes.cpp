@@ -367,6 +367,7 @@ next_view(const view& base, const wishes& w,
 
   view v = base;
   ++v.number;
+  v.planner_version = planner_version;
   for (const auto& [peer, join] : w.joins)
     if (join.request.floor < believed_max(base.number))
       v.number = std::max(v.number, join.request.floor + 1); // C-2

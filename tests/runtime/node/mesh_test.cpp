@@ -75,6 +75,7 @@ struct world {
     tls::config other;
     other.identity = tls::make_private_key();
     other.cluster_key = key;
+    other.planner = core::planner_version;
     return other;
   }
   void send(const envelope& e) {

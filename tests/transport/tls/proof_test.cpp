@@ -46,13 +46,14 @@ BOOST_AUTO_TEST_CASE(a_proof_holds_for_its_key_binding_side_and_id_only) {
   const auto key = make_shared_key();
   const exporter binding{1, 2, 3};
   const peer_id id{9};
-  const claim said{peer_role::client, 77, 5};
+  const claim said{peer_role::client, 77, 5, 0, 6};
   const auto frame = make_proof(key, binding, side::dialler, id, said);
   claim got;
   BOOST_TEST(!check_proof(key, binding, side::dialler, id, frame, got));
   BOOST_TEST((got.role == peer_role::client));
   BOOST_TEST(got.instance == 77u);
   BOOST_TEST(got.capabilities == 5u);
+  BOOST_TEST(got.planner == 6u);
   BOOST_TEST(
     check_proof(make_shared_key(), binding, side::dialler, id, frame, got));
   BOOST_TEST(check_proof(key, {1, 2, 4}, side::dialler, id, frame, got));

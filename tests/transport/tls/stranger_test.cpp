@@ -298,6 +298,42 @@ BOOST_AUTO_TEST_CASE(a_client_is_shown_as_one) {
   client.close();
 }
 
+// They would compute other plans; a client computes none.
+BOOST_AUTO_TEST_CASE(members_of_unlike_planners_refuse_each_other) {
+  config c;
+  c.planner = 1;
+  host h(c);
+  std::mutex mutex;
+  std::vector<refusal> told;
+  recorder heard(h.notes);
+  auto other = h.guest(h.key);
+  other.planner = 2;
+  other.refused = [&](refusal why, const std::string&) {
+    const std::lock_guard lock(mutex);
+    told.push_back(why);
+  };
+  fabric newer(other, heard);
+  newer.connect(h.where());
+  BOOST_REQUIRE(h.notes.wait([&] { return heard.failed.size() == 1; }));
+  BOOST_TEST(heard.ups.empty());
+  BOOST_TEST(h.logged("plans otherwise"));
+  {
+    const std::lock_guard lock(mutex);
+    BOOST_REQUIRE(told.size() == 1);
+    BOOST_TEST((told.front() == refusal::other_planner));
+  }
+  newer.close();
+  recorder asks(h.notes);
+  other.role = peer_role::client;
+  other.identity = make_private_key();
+  other.refused = {};
+  fabric client(other, asks);
+  client.connect(h.where());
+  BOOST_TEST(h.notes.wait([&] { return asks.ups[h.node->id()] == 1; }));
+  client.close();
+  h.still_serves();
+}
+
 BOOST_AUTO_TEST_CASE(a_restarted_process_is_down_then_up) {
   host h;
   recorder heard(h.notes);

@@ -111,7 +111,7 @@ private:
 };
 
 struct host {
-  explicit host(config extra = {}) : heard(notes) {
+  explicit host(config extra = {}) : heard(notes), planner(extra.planner) {
     extra.identity = make_private_key();
     extra.cluster_key = key;
     extra.instance = 1;
@@ -130,6 +130,7 @@ struct host {
     c.identity = make_private_key();
     c.cluster_key = k;
     c.instance = make_instance();
+    c.planner = planner;
     return c;
   }
   /// An honest peer still gets in.
@@ -144,6 +145,7 @@ struct host {
 
   board notes;
   recorder heard;
+  std::uint32_t planner;
   shared_key key = make_shared_key();
   std::string lines;
   std::unique_ptr<fabric> node;

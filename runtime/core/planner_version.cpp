@@ -1,0 +1,8 @@
+// runtime/core/planner_version.cpp -- the version itself.
+#include "runtime/core/planner_version.hpp"
+
+namespace shoal::core {
+
+const std::uint32_t planner_version = 1;
+
+} // namespace shoal::core
