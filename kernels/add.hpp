@@ -1,8 +1,8 @@
 // kernels/add.hpp -- sums of two arrays (residual connections, gradients of
-// weights that two layers share), and clearing before a sum.
+// weights that two layers share).
 //
 // Precision: cpu equals reference/ to the last bit.
-// Traffic:   add 3*T*D values, add_both 4*P, clear P.
+// Traffic:   add 3*T*D values, add_both 4*P.
 #pragma once
 
 #include "kernels/tensor.hpp"
@@ -17,9 +17,6 @@ struct add_ops {
 
   /// Writes a_P + b_P to both. @pre they do not overlap
   virtual void add_both(vector_view<float> a_P, vector_view<float> b_P) = 0;
-
-  /// Makes all values 0.
-  virtual void clear(vector_view<float> x_P) = 0;
 
 protected:
   ~add_ops() = default;

@@ -16,6 +16,7 @@
 #include "kernels/adamw.hpp"
 #include "kernels/add.hpp"
 #include "kernels/attention.hpp"
+#include "kernels/copy.hpp"
 #include "kernels/cross_entropy.hpp"
 #include "kernels/embedding.hpp"
 #include "kernels/gelu.hpp"
@@ -49,6 +50,7 @@ class backend : public matmul_ops,
                 public gelu_ops,
                 public routing_ops,
                 public cross_entropy_ops,
+                public copy_ops,
                 public add_ops,
                 public scale_ops,
                 public adamw_ops,

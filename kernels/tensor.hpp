@@ -39,6 +39,9 @@ struct vector_view {
   requires std::is_same_v<Scalar, const Other>
   vector_view(vector_view<Other> from) : data(from.data), size(from.size) {}
   vector_view(std::span<Scalar> from) : data(from.data()), size(from.size()) {}
+  template <class Other>
+  requires std::is_same_v<Scalar, const Other>
+  vector_view(std::span<Other> from) : data(from.data()), size(from.size()) {}
 
   bool empty() const { return size == 0; }
   Scalar& operator[](std::size_t i) const { return data[i]; }

@@ -117,13 +117,13 @@ void copy_next(writer_actor* self, const shard_writer_config& config) {
   part.copy = begin_of(s.room, state_bytes(*part.from));
   config.world->node->device().submit(
     [part, over = config.plan->over, step = s.report.step,
-     world = config.world](kernels::backend&) {
+     world = config.world](kernels::backend& device) {
       if (*over)
         return;
       const runtime::timeline_span span(
         world->node->trace(), runtime::timeline::queue::device,
         "copy for a checkpoint", {{"step", step}, {"unit", part.from->unit()}});
-      copy_state_out(*part.from, part.copy.as<float>());
+      copy_state_out(device, *part.from, part.copy.as<float>());
     },
     [to = caf::actor_cast<caf::actor>(self), m = unit_copied{s.turn}] {
       caf::anon_send(to, m);

@@ -428,8 +428,7 @@ void job_actor::act(const apply& a) {
                                         "optimizer", {{"step", options.step}});
       for (const auto& [unit, gradients] : units) {
         if (gradients)
-          std::ranges::copy(gradients.as<const float>(),
-                            unit->gradients().begin());
+          d.copy(unit->gradients(), gradients.as<const float>());
         operations->apply(*unit, d, options);
       }
     },

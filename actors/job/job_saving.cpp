@@ -72,13 +72,13 @@ void job_actor::copy_units(const run_checkpoint& a,
   if (!units.empty())
     snapshot_ = copy;
   compute(
-    [copy, step = a.step, trace = &node().trace()](kernels::backend&) {
+    [copy, step = a.step, trace = &node().trace()](kernels::backend& device) {
       const runtime::timeline_span span(
         *trace, runtime::timeline::queue::device, "copy for a checkpoint",
         {{"step", step}});
       for (const shard_snapshot::part& part : copy->units)
         if (part.copy)
-          copy_state_out(*part.from, part.copy.as<float>());
+          copy_state_out(device, *part.from, part.copy.as<float>());
     },
     [this, a, copy] {
       if (a.digest == digest_ && !copy->units.empty())

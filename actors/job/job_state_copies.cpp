@@ -35,8 +35,8 @@ void job_actor::act(const take_copies& a) {
           followers.push_back(f.where.peer);
     ++reading_state_;
     node().reductions().submit(
-      [unit, copy](kernels::backend&) {
-        copy_state_out(*unit, copy.as<float>());
+      [unit, copy](kernels::backend& device) {
+        copy_state_out(device, *unit, copy.as<float>());
       },
       [this, post = poster(), links = &node().links(), a, u, copy, followers] {
         for (const core::peer_id& to : followers)
@@ -74,9 +74,9 @@ void job_actor::act(const revert_unit& a) {
   compute(
     [unit = world_->units.at(a.unit),
      copy = world_->copies.at(a.version).at(a.unit),
-     operations = &node().operations()](kernels::backend&) {
+     operations = &node().operations()](kernels::backend& device) {
       operations->copy_in(
-        *unit, [&] { copy_state_in(copy.as<const float>(), *unit); });
+        *unit, [&] { copy_state_in(device, copy.as<const float>(), *unit); });
     },
     [this, a] {
       feed(event::loaded{a.digest, a.unit});

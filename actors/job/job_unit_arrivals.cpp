@@ -104,9 +104,9 @@ void job_actor::expect_piece(const receive_unit& a,
 void job_actor::take_copy(const receive_unit& a, const buffer& copy) {
   compute(
     [unit = world_->units.at(a.unit), copy,
-     operations = &node().operations()](kernels::backend&) {
+     operations = &node().operations()](kernels::backend& device) {
       operations->copy_in(
-        *unit, [&] { copy_state_in(copy.as<const float>(), *unit); });
+        *unit, [&] { copy_state_in(device, copy.as<const float>(), *unit); });
     },
     [this, a] {
       if (const auto now = arriving_.find(a.unit); now != arriving_.end())
@@ -151,7 +151,7 @@ void job_actor::act(const apply_arrived& a) {
     [unit = world_->units.at(a.unit), gradients = in.gradients.at(a.step),
      norm = a.grad_norm, options = optimizer(a.step, a.grad_norm),
      operations = &node().operations()](kernels::backend& device) {
-      std::ranges::copy(gradients.as<const float>(), unit->gradients().begin());
+      device.copy(unit->gradients(), gradients.as<const float>());
       if (std::isfinite(norm)) // otherwise the step leaves the state unchanged
         operations->apply(*unit, device, options);
     },
@@ -183,8 +183,8 @@ void job_actor::act(const send_unit& a) {
   leaving_[{a.to, a.unit}] = out;
   ++reading_state_;
   node().reductions().submit(
-    [unit, out](kernels::backend&) {
-      copy_state_out(*unit, out->copy.as<float>());
+    [unit, out](kernels::backend& device) {
+      copy_state_out(device, *unit, out->copy.as<float>());
     },
     [this, post = poster(), out] {
       post([this, out] {

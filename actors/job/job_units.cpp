@@ -34,9 +34,10 @@ void job_actor::act(const fetch_unit& a) {
     if (error || a.digest != digest_)
       return; // another sub-plan follows, or has been adopted
     compute(
-      [unit, into, operations = &node().operations()](kernels::backend&) {
+      [unit, into,
+       operations = &node().operations()](kernels::backend& device) {
         operations->copy_in(
-          *unit, [&] { copy_state_in(into.as<const float>(), *unit); });
+          *unit, [&] { copy_state_in(device, into.as<const float>(), *unit); });
       },
       [this, a] {
         feed(event::loaded{a.digest, a.unit});
@@ -62,8 +63,8 @@ void job_actor::act(const serve_unit& a) {
   unit_ptr unit = world_->units.at(a.unit);
   buffer from = world_->state_buffers.get(state_bytes(*unit));
   node().device().submit(
-    [unit, from](kernels::backend&) {
-      copy_state_out(*unit, from.as<float>());
+    [unit, from](kernels::backend& device) {
+      copy_state_out(device, *unit, from.as<float>());
     },
     [links = &node().links(), a, from, sent] {
       links->send(a.to, make_tag(a.digest, link_kind::state, 0, a.unit, a.step),

@@ -45,7 +45,7 @@ void add_in_order(kernels::backend& device, std::span<float> own,
   if (!own_added)
     device.add(as_row(own), sum, as_row(own));
   else
-    std::ranges::copy(first->second.as<const float>(), own.begin());
+    device.copy(as_row(own), sum);
 }
 
 } // namespace

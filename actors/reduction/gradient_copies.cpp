@@ -82,8 +82,8 @@ void gradient_copies::send_to_arrival(model::unit_index unit,
   buffer copy = here_.buffers->get(gradient_bytes(*state));
   ++reading_; // the step may end when the copy is complete
   here_.sums->submit(
-    [state, copy](kernels::backend&) {
-      std::ranges::copy(state->gradients(), copy.as<float>().begin());
+    [state, copy](kernels::backend& device) {
+      device.copy(copy.as<float>(), state->gradients());
     },
     // Without the lease: this may begin after the halt has cancelled all
     // transfers, and the halt waits until the lease has been released.

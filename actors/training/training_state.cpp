@@ -65,19 +65,22 @@ std::uint64_t digest_of(const model::unit_state& unit) {
   return digest;
 }
 
-void copy_state_out(model::unit_state& unit, std::span<float> into) {
+void copy_state_out(kernels::backend& device, model::unit_state& unit,
+                    std::span<float> into) {
   SHOAL_ASSERT(into.size() == 3 * unit.size());
-  auto at = std::ranges::copy(unit.parameters(), into.begin()).out;
-  at = std::ranges::copy(unit.first_moment(), at).out;
-  std::ranges::copy(unit.second_moment(), at);
+  const std::size_t n = unit.size();
+  device.copy(into.subspan(0, n), unit.parameters());
+  device.copy(into.subspan(n, n), unit.first_moment());
+  device.copy(into.subspan(2 * n, n), unit.second_moment());
 }
 
-void copy_state_in(std::span<const float> from, model::unit_state& unit) {
+void copy_state_in(kernels::backend& device, std::span<const float> from,
+                   model::unit_state& unit) {
   SHOAL_ASSERT(from.size() == 3 * unit.size());
   const std::size_t n = unit.size();
-  std::ranges::copy(from.subspan(0, n), unit.parameters().begin());
-  std::ranges::copy(from.subspan(n, n), unit.first_moment().begin());
-  std::ranges::copy(from.subspan(2 * n, n), unit.second_moment().begin());
+  device.copy(unit.parameters(), from.subspan(0, n));
+  device.copy(unit.first_moment(), from.subspan(n, n));
+  device.copy(unit.second_moment(), from.subspan(2 * n, n));
 }
 
 std::int64_t unix_ms() {

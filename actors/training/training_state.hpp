@@ -114,8 +114,10 @@ std::size_t state_bytes(const model::unit_state& unit);
 std::size_t gradient_bytes(const model::unit_state& unit);
 /// Digest of the whole state, the same on all machines for the same bits.
 std::uint64_t digest_of(const model::unit_state& unit);
-void copy_state_out(model::unit_state& unit, std::span<float> into);
-void copy_state_in(std::span<const float> from, model::unit_state& unit);
+void copy_state_out(kernels::backend& device, model::unit_state& unit,
+                    std::span<float> into);
+void copy_state_in(kernels::backend& device, std::span<const float> from,
+                   model::unit_state& unit);
 
 /// A steady clock, in the core's units.
 core::nanoseconds steady_now();

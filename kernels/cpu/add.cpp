@@ -59,11 +59,5 @@ void cpu_backend::add_both(vector_view<float> a_P, vector_view<float> b_P) {
   });
 }
 
-void cpu_backend::clear(vector_view<float> x_P) {
-  for_ranges(team_, x_P.size, 1, [&](std::size_t first, std::size_t last) {
-    std::fill(x_P.data + first, x_P.data + last, 0.0f);
-  });
-}
-
 } // namespace shoal::kernels::cpu
 #endif

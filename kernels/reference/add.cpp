@@ -20,9 +20,4 @@ void reference_backend::add_both(vector_view<float> a_P,
     a_P[p] = b_P[p] = a_P[p] + b_P[p];
 }
 
-void reference_backend::clear(vector_view<float> x_P) {
-  for (std::size_t p = 0; p != x_P.size; ++p)
-    x_P[p] = 0;
-}
-
 } // namespace shoal::kernels::reference

@@ -143,7 +143,11 @@ public:
   void add(matrix_view<float> y_TD, matrix_view<const float> a_TD,
            matrix_view<const float> b_TD) override;
   void add_both(vector_view<float> a_P, vector_view<float> b_P) override;
-  void clear(vector_view<float> x_P) override;
+
+  void
+  copy(matrix_view<float> to_TD, matrix_view<const float> from_TD) override;
+  void copy(vector_view<float> to_P, vector_view<const float> from_P) override;
+  void fill(vector_view<float> x_P, float value) override;
 
   void
   adamw(vector_view<float> w_P, vector_view<float> m_P, vector_view<float> v_P,

@@ -12,10 +12,6 @@ using kernels::into;
 using kernels::matrix_view;
 using kernels::vector_view;
 
-void copy(matrix_view<float> to, matrix_view<const float> from) {
-  std::copy_n(from.data, from.rows * from.cols, to.data);
-}
-
 } // namespace
 
 kernels::attention_shape block_context::attention(unit_index unit) const {
@@ -68,7 +64,7 @@ void heads_gradient(const block_context& c, matrix_view<float> dx_TNH,
   if (norm_H.empty())
     return;
   kept.d_TNH = c.take(dx_TNH.cols);
-  copy(kept.d_TNH.matrix(), dx_TNH);
+  c.device.copy(kept.d_TNH.matrix(), dx_TNH);
   c.device.rmsnorm_input_gradient(
     rows_of_heads(dx_TNH, size), rows_of_heads(kept.d_TNH.matrix(), size),
     rows_of_heads(kept.raw_TNH.matrix(), size), norm_H, kept.r_TN.vector(),
@@ -214,7 +210,7 @@ void second_half_input_gradient(const block_context& c, const unit_state& unit,
     experts_input_gradient(c, w, a.experts, dm_TD, a.dh2_TD.matrix());
   c.reducer.reduce(reduce_point::mlp_input_gradient, unit.unit(),
                    a.dh2_TD.matrix());
-  copy(a.dx2_TD.matrix(), a.dy_TD.matrix());
+  c.device.copy(a.dx2_TD.matrix(), a.dy_TD.matrix());
   c.ops.norm_input_gradient(a.dx2_TD.matrix(), a.dh2_TD.matrix(),
                             a.x2_TD.matrix(), w.mlp_norm, a.r2_T, into::add);
 }
@@ -246,7 +242,7 @@ void attention_input_gradient(const block_context& c, const unit_state& unit,
                                into::add);
   c.reducer.reduce(reduce_point::attention_input_gradient, unit.unit(),
                    a.dh1_TD.matrix());
-  copy(dx_TD, a.dx2_TD.matrix());
+  c.device.copy(dx_TD, a.dx2_TD.matrix());
   c.ops.norm_input_gradient(dx_TD, a.dh1_TD.matrix(), a.x_TD.matrix(),
                             w.attention_norm, a.r1_T, into::add);
 }

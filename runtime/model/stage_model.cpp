@@ -118,7 +118,7 @@ forward_result stage_model::forward(const forward_work& work) {
     embed(c, *units_.front(), work.ids, x_TD.matrix());
   } else {
     SHOAL_ASSERT(work.hidden_in.size() == rows * d);
-    std::ranges::copy(work.hidden_in, x_TD.matrix().data);
+    c.device.copy(x_TD.vector(), work.hidden_in);
   }
   for (unit_state* unit : units_) {
     if (unit->unit() == 0 || unit->unit() == layout().head_unit())
@@ -136,7 +136,7 @@ forward_result stage_model::forward(const forward_work& work) {
       head_forward(c, *units_.back(), std::move(x_TD), work, state->head);
   } else {
     SHOAL_ASSERT(work.hidden_out.size() == rows * d);
-    std::copy_n(x_TD.matrix().data, rows * d, work.hidden_out.data());
+    c.device.copy(work.hidden_out, x_TD.vector());
   }
   if (work.keep)
     kept_.emplace(work.microbatch, std::move(state));
@@ -162,7 +162,7 @@ void stage_model::input_gradient(microbatch_id microbatch,
     head_input_gradient(c, *units_.back(), state.head, d_TD.matrix());
   } else {
     SHOAL_ASSERT(d_hidden_out.size() == size);
-    std::ranges::copy(d_hidden_out, d_TD.matrix().data);
+    c.device.copy(d_TD.vector(), d_hidden_out);
   }
   std::size_t block = state.blocks.size();
   for (auto it = units_.rbegin(); it != units_.rend(); ++it) {
@@ -178,7 +178,7 @@ void stage_model::input_gradient(microbatch_id microbatch,
     state.d_embedding_TD = std::move(d_TD);
   } else {
     SHOAL_ASSERT(d_hidden_in.size() == size);
-    std::copy_n(d_TD.matrix().data, size, d_hidden_in.data());
+    c.device.copy(d_hidden_in, d_TD.vector());
   }
 }
 

@@ -127,10 +127,11 @@ void copy_logits(const block_context& c, matrix_view<const float> logits_RV,
   if (all.empty())
     return;
   SHOAL_ASSERT(all.size() == c.rows() * c.config.vocab_size);
-  float* const into = all.data() + first * logits_RV.cols;
-  std::copy_n(logits_RV.data, logits_RV.rows * logits_RV.cols, into);
+  const matrix_view<float> to(all.data() + first * logits_RV.cols,
+                              logits_RV.rows, logits_RV.cols);
+  c.device.copy(to, logits_RV);
   if (logit_cap(c) > 0)
-    c.device.softcap({into, logits_RV.rows, logits_RV.cols}, logit_cap(c));
+    c.device.softcap(to, logit_cap(c));
 }
 
 } // namespace

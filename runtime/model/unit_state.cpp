@@ -37,7 +37,7 @@ unit_state::tensor(std::span<const float> buffer, tensor_index t) const {
 }
 
 void unit_state::zero_gradients(kernels::backend& device) {
-  device.clear({gradients().data(), gradients().size()});
+  device.fill(gradients(), 0);
 }
 
 namespace {

@@ -20,7 +20,7 @@ outputs both(kernels::backend& on, std::size_t P) {
   auto b = random_values(P, 2);
   on.add_both(a, b);
   floats before = a;
-  on.clear(a);
+  on.fill(a, 0);
   return {before, a, b};
 }
 

@@ -91,12 +91,10 @@ void project_cached(const block_context& c, const packed_tensors& w,
   } else {
     const activation all = c.take(q_TNH.cols + 2 * k_TKH.cols);
     c.ops.product(all.matrix(), h_TD, w.qkv);
-    for (std::size_t t = 0; t < q_TNH.rows; ++t) {
-      const float* from = all.matrix().row(t);
-      std::copy_n(from, q_TNH.cols, q_TNH.row(t));
-      std::copy_n(from + q_TNH.cols, k_TKH.cols, k_TKH.row(t));
-      std::copy_n(from + q_TNH.cols + k_TKH.cols, v_TKH.cols, v_TKH.row(t));
-    }
+    const std::size_t k = q_TNH.cols, v = k + k_TKH.cols;
+    c.device.copy(q_TNH, all.matrix().slice_cols(0, k));
+    c.device.copy(k_TKH, all.matrix().slice_cols(k, v));
+    c.device.copy(v_TKH, all.matrix().slice_cols(v, v + v_TKH.cols));
   }
   finish_heads(c, q_TNH, w.q_norm_H);
   finish_heads(c, k_TKH, w.k_norm_H);

@@ -76,7 +76,7 @@ void stage_decoder::append_part(std::span<const token_id> ids,
   if (stage_.has_embedding())
     embed(c, stage_.units_.front(), ids, x_TD.matrix());
   else
-    std::ranges::copy(hidden_in, x_TD.matrix().data);
+    c.device.copy(x_TD.vector(), hidden_in);
   std::size_t block = 0;
   for (const inference_unit& unit : stage_.units_) {
     if (unit.unit() == 0 || unit.unit() == stage_.layout().head_unit())
@@ -88,7 +88,7 @@ void stage_decoder::append_part(std::span<const token_id> ids,
   }
   position_ += rows;
   if (!stage_.has_head()) {
-    std::copy_n(x_TD.matrix().data, rows * d, hidden_out.data());
+    c.device.copy(hidden_out, x_TD.vector());
     return;
   }
   const std::size_t told = logits_out.size() / config.vocab_size;
