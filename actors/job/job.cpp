@@ -559,10 +559,6 @@ spawn_job(caf::actor_system& system, job_config config, std::string& why) {
     why = run.message();
     return std::nullopt;
   }
-  if (const auto fits = runtime::check_trainable(run->model); !fits) {
-    why = fits.message();
-    return std::nullopt;
-  }
   auto world = std::make_shared<job_world>();
   world->node = config.node;
   world->job = config.entry.id;

@@ -42,11 +42,11 @@ void gradient_sums::ready(model::unit_index unit) {
 }
 
 void gradient_sums::square(model::unit_index unit) {
-  const auto out = std::make_shared<core::unit_sums>();
+  const auto out = std::make_shared<core::unit_square>();
   out->unit = unit;
   here_.device->submit(
     [state = here_.states.at(unit), out](kernels::backend& device) {
-      out->sums = model::sums_of_squares(*state, device);
+      out->sum = model::sum_of_squares(*state, device);
     },
     [this, post = here_.leased_post(), step = step_, out] {
       post([this, step, out] {
@@ -58,12 +58,12 @@ void gradient_sums::square(model::unit_index unit) {
     });
 }
 
-std::optional<std::vector<core::unit_sums>> gradient_sums::squares() const {
+std::optional<std::vector<core::unit_square>> gradient_sums::squares() const {
   if (squares_.size() < here_.computed.size() + here_.followed.size())
     return std::nullopt;
-  std::vector<core::unit_sums> out;
-  for (const auto& [u, sums] : squares_)
-    out.push_back(sums);
+  std::vector<core::unit_square> out;
+  for (const auto& [u, square] : squares_)
+    out.push_back(square);
   return out;
 }
 

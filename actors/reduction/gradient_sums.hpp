@@ -42,7 +42,7 @@ public:
   /// The gradient of a unit is final: sums its squares.
   void square(model::unit_index unit);
   /// The squares of all units here, ascending; nothing until they are complete.
-  std::optional<std::vector<core::unit_sums>> squares() const;
+  std::optional<std::vector<core::unit_square>> squares() const;
   /// As all_reduce::stop().
   void stop() { sums_.stop(); }
 
@@ -50,7 +50,7 @@ private:
   const reduction_context& here_;
   events& to_;
   std::uint64_t step_ = 0;
-  std::map<model::unit_index, core::unit_sums> squares_;
+  std::map<model::unit_index, core::unit_square> squares_;
   all_reduce sums_;
 };
 

@@ -40,9 +40,9 @@ namespace shoal::actors {
 /// here.
 struct step_reduced {
   std::uint64_t step = 0;
-  std::vector<microbatch_loss> losses;  ///< of all microbatches, if this peer
-                                        ///< has the head
-  std::vector<core::unit_sums> squares; ///< of all units here
+  std::vector<microbatch_loss> losses;    ///< of all microbatches, if this peer
+                                          ///< has the head
+  std::vector<core::unit_square> squares; ///< of all units here
 };
 
 /// Send final gradients of a unit of ours to a peer, until so many are waiting

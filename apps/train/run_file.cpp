@@ -213,8 +213,6 @@ model::result<runtime::run_config> load_run_without_text(const run_options& o) {
     return failure{source + ": model.vocab_size is "
                    + std::to_string(run->model.vocab_size)
                    + ", the bytes tokenizer needs at least 256"};
-  if (auto fits = runtime::check_trainable(run->model); !fits)
-    return failure{source + ": " + fits.message()};
   return run;
 }
 

@@ -1,34 +1,12 @@
 // runtime/jobs/run_checks.cpp -- checks that concern several keys of a run.
 #include "runtime/core/text/nearest.hpp"
 #include "runtime/core/text/shown.hpp"
-#include "runtime/core/training/job_messages.hpp" // what a vote holds
 #include "runtime/jobs/run_config.hpp"
 
 #include <algorithm>
 #include <cmath>
 
 namespace shoal::runtime {
-
-using model::failure;
-
-model::status check_trainable(const model::model_config& m) {
-  model::model_config taller = m;
-  ++taller.num_hidden_layers;
-  const std::uint64_t all = model::tensor_count(m);
-  const std::uint64_t block = model::tensor_count(taller) - all;
-  const auto refused = [](const std::string& has, std::size_t most) {
-    return failure{has + " tensors; at most " + std::to_string(most)
-                   + " can be trained, since each vote on a step holds a "
-                     "number for each tensor"};
-  };
-  if (block > core::job_tensors_per_unit_max)
-    return refused("a block of this model has " + std::to_string(block),
-                   core::job_tensors_per_unit_max);
-  if (all > core::job_tensors_max)
-    return refused("this model has " + std::to_string(all),
-                   core::job_tensors_max);
-  return model::done{};
-}
 
 namespace {
 

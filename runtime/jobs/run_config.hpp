@@ -184,10 +184,6 @@ inline constexpr std::size_t run_mistakes_max = 20;
 model::result<run_config>
 parse_run(std::string_view json, std::string_view source);
 
-/// Whether votes on steps can hold a number for each of the model's tensors
-/// (core/training/job_messages.hpp).
-model::status check_trainable(const model::model_config& model);
-
 /// Keys whose word is not one of the allowed ones; a sentence for each.
 std::vector<std::string> wrong_words(const run_config& run);
 

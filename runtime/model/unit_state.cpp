@@ -125,14 +125,17 @@ sums_of_squares(const unit_state& state, kernels::backend& device) {
   return sums;
 }
 
-double gradient_norm(std::span<const std::vector<double>> sums) {
+double sum_of_squares(const unit_state& state, kernels::backend& device) {
+  double sum = 0;
+  for (const double of_tensor : sums_of_squares(state, device))
+    sum += of_tensor;
+  return sum;
+}
+
+double gradient_norm(std::span<const double> squares) {
   double total = 0;
-  for (const auto& unit : sums) {
-    double of_unit = 0;
-    for (double sum : unit)
-      of_unit += sum;
+  for (const double of_unit : squares)
     total += of_unit;
-  }
   return std::sqrt(total);
 }
 

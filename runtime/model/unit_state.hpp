@@ -105,9 +105,12 @@ void sum_tied(std::span<float> embedding, std::span<float> head,
 std::vector<double>
 sums_of_squares(const unit_state& state, kernels::backend& device);
 
-/// The norm of all gradients: the root of the sum over units in order, of
-/// the sums over tensors in order. `sums` has one entry per unit.
-double gradient_norm(std::span<const std::vector<double>> sums);
+/// The sum of these over the tensors, in their order.
+double sum_of_squares(const unit_state& state, kernels::backend& device);
+
+/// The norm of all gradients: the root of the sum over units in their order,
+/// of what sum_of_squares() gives for each.
+double gradient_norm(std::span<const double> squares);
 
 /// The factor for gradients that brings their norm to at most `norm_max`:
 /// min(1, norm_max / (norm + 1e-6)), the rule of PyTorch's clip_grad_norm_.

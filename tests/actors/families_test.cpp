@@ -152,6 +152,23 @@ BOOST_DATA_TEST_CASE(a_run_of_any_family_travels_as_it_is, bdata::make(names()),
   BOOST_TEST((again->model == run.model));
 }
 
+// 1,200 tensors in a block and 72,000 in all: votes do not name each of them.
+BOOST_AUTO_TEST_CASE(a_job_of_400_experts_in_60_blocks_commits_steps) {
+  run_config run = family_run("qwen3_moe", 1, 2);
+  run.model.num_hidden_layers = 60;
+  run.model.num_experts = 400;
+  run.model.hidden_size = 8;
+  run.model.intermediate_size = 2;
+  run.steps = 2;
+  run.global_batch_size = 2;
+  run.validation_freq = 100;
+  small_shoal s(2, run, some_text());
+  s.submit();
+  BOOST_REQUIRE(s.finish());
+  BOOST_TEST(s.record(0).state == "done");
+  BOOST_TEST(s.record(0).losses.size() == 2u);
+}
+
 BOOST_DATA_TEST_CASE(layouts_give_the_losses_and_tokens_of_one_peer,
                      bdata::make(names()), name) {
   const trained want = train(1, family_run(name, 1, 1));

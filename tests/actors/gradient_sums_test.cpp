@@ -71,14 +71,12 @@ BOOST_DATA_TEST_CASE(units_are_summed_over_replicas_and_then_squared,
       BOOST_REQUIRE(squares);
       BOOST_REQUIRE(squares->size() == s[n].here.computed.size());
       auto u = s[n].here.computed.begin();
-      for (const core::unit_sums& sums : *squares) {
-        BOOST_TEST(sums.unit == *u);
-        double all = 0, want = 0;
-        for (const double tensor : sums.sums)
-          all += tensor;
+      for (const core::unit_square& square : *squares) {
+        BOOST_TEST(square.unit == *u);
+        double want = 0;
         for (const float g : s[n].gradient(*u++))
           want += double(g) * g;
-        BOOST_TEST(all == want);
+        BOOST_TEST(square.sum == want);
       }
     }
   }

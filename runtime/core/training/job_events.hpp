@@ -53,8 +53,8 @@ struct halted {
 struct prepared {
   std::uint64_t digest = 0;
   std::uint64_t step = 0;
-  std::vector<unit_sums> units; ///< of all units held
-  std::vector<double> losses;   ///< of all microbatches, if we hold the head
+  std::vector<unit_square> units; ///< of all units held
+  std::vector<double> losses;     ///< of all microbatches, if we hold the head
   std::vector<std::uint64_t> samples; ///< also only then
   nanoseconds busy = 0;               ///< see vote
   nanoseconds elapsed = 0;

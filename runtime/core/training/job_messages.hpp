@@ -26,9 +26,7 @@
 namespace shoal::core {
 
 inline constexpr std::size_t job_units_max = 4096;
-inline constexpr std::size_t job_tensors_max = 65536; ///< in one vote
 inline constexpr std::size_t job_microbatches_max = 65536;
-inline constexpr std::size_t job_tensors_per_unit_max = 1024;
 inline constexpr std::size_t job_copies_max = 4 * job_units_max;
 /// The most attempts at an arriving unit; after them it is left to the halt.
 inline constexpr std::uint32_t arrival_tries_max = 3;
@@ -74,16 +72,16 @@ constexpr std::pair<epoch, std::uint64_t> age(const state_version& v) {
   return {v.made, v.step};
 }
 
-/// Sums of squares of the reduced gradients of one unit's tensors, in the
-/// unit's tensor order. A tied tensor is counted in its first unit only.
-struct unit_sums {
+/// The sum of squares of a unit's reduced gradients: of its tensors in their
+/// order. A tied tensor is counted in its first unit only.
+struct unit_square {
   std::uint32_t unit = 0;
-  std::vector<double> sums;
-  friend bool operator==(const unit_sums&, const unit_sums&) = default;
+  double sum = 0;
+  friend bool operator==(const unit_square&, const unit_square&) = default;
 };
-void fields(auto& v, of<unit_sums> auto& x) {
+void fields(auto& v, of<unit_square> auto& x) {
   v("unit", x.unit, at_most(job_units_max - 1));
-  v("sums", x.sums, list_of(job_tensors_per_unit_max));
+  v("sum", x.sum);
 }
 
 /// A hash of a unit's state: of its parameters and moments.
@@ -102,7 +100,7 @@ void fields(auto& v, of<unit_digest> auto& x) {
 struct vote {
   job_header on;
   std::uint64_t step = 0;
-  std::vector<unit_sums> units;
+  std::vector<unit_square> units;
   std::vector<double> losses; ///< of all microbatches; sent by heads and
                               ///< followers
   bool drain = false;         ///< stop after this step
@@ -120,8 +118,6 @@ struct vote {
   std::vector<unit_digest> digests{}; ///< of some units, as the step began
   friend bool operator==(const vote&, const vote&) = default;
 };
-/// Tensors of all its units.
-[[nodiscard]] std::size_t tensors(const vote& v);
 void fields(auto& v, of<vote> auto& x) {
   v("on", x.on);
   v("step", x.step, at_most(epoch_max));
@@ -137,8 +133,6 @@ void fields(auto& v, of<vote> auto& x) {
   v("unable", x.unable);
   v("checkpoint_lag", x.checkpoint_lag, at_most(epoch_max));
   v("digests", x.digests, list_of(job_units_max));
-  v.must(runtime::errc::too_large,
-         [&] { return tensors(x) <= job_tensors_max; });
 }
 
 /// The most bad steps in a row that a job may allow.

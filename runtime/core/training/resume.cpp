@@ -245,13 +245,6 @@ bool is_given_up(const checkpoint_ref& c,
   });
 }
 
-std::size_t tensors(const vote& v) {
-  std::size_t sum = 0;
-  for (const unit_sums& u : v.units)
-    sum += u.sums.size();
-  return sum;
-}
-
 const job_header& header(const job_message& m) {
   return std::visit([](const auto& x) -> const job_header& { return x.on; }, m);
 }
@@ -259,22 +252,21 @@ const job_header& header(const job_message& m) {
 std::optional<step_record>
 tally(const std::vector<const vote*>& votes, std::uint32_t blocks,
       std::uint32_t microbatches) {
-  std::vector<const std::vector<double>*> sums(std::size_t{blocks} + 2);
+  std::vector<const unit_square*> squares(std::size_t{blocks} + 2);
   const vote* head = nullptr; // the vote of a last stage
   for (const vote* v : votes) {
-    for (const unit_sums& u : v->units)
-      if (u.unit < sums.size() && !sums[u.unit])
-        sums[u.unit] = &u.sums;
+    for (const unit_square& u : v->units)
+      if (u.unit < squares.size() && !squares[u.unit])
+        squares[u.unit] = &u;
     if (!head && v->losses.size() == microbatches)
       head = v;
   }
   if (!head || microbatches == 0
-      || std::ranges::find(sums, nullptr) != sums.end())
+      || std::ranges::find(squares, nullptr) != squares.end())
     return std::nullopt;
   double square = 0;
-  for (const auto* unit : sums)
-    for (double s : *unit)
-      square += s;
+  for (const unit_square* unit : squares)
+    square += unit->sum;
   double loss = 0;
   for (double l : head->losses)
     loss += l;

@@ -232,10 +232,10 @@ double model_rig::step(kernels::adamw_options options, double norm_max) {
     model::sum_tied(first.tensor(first.gradients(), tied->embedding),
                     last.tensor(last.gradients(), tied->head), *device);
   }
-  std::vector<std::vector<double>> sums;
+  std::vector<double> squares;
   for (const auto& unit : units)
-    sums.push_back(model::sums_of_squares(unit, *device));
-  const double norm = model::gradient_norm(sums);
+    squares.push_back(model::sum_of_squares(unit, *device));
+  const double norm = model::gradient_norm(squares);
   options.gradient_scale = model::clip_scale(norm, norm_max);
   for (auto& unit : units)
     model::apply(unit, *device, options);

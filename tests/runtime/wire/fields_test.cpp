@@ -154,7 +154,7 @@ BOOST_AUTO_TEST_CASE(records_name_all_their_fields) {
 BOOST_AUTO_TEST_CASE(jobs_messages_name_all_their_fields) {
   compare<core::job_header, wire::JobHeader>();
   compare<core::state_version, wire::StateVersion>();
-  compare<core::unit_sums, wire::UnitSums>();
+  compare<core::unit_square, wire::UnitSquare>();
   compare<core::unit_digest, wire::UnitDigest>();
   compare<core::vote, wire::Vote>();
   compare<core::step_record, wire::StepRecord>();

@@ -304,11 +304,11 @@ void job_world::on(const ptr& p, const act::run_step& a) {
     ev::prepared e{a.digest, a.step, {}, {}, {}};
     bool head = false;
     for (std::uint32_t u : units_of(*place, p->id)) {
-      unit_sums s{u, {}};
+      unit_square s{u, 0};
       for (std::uint64_t t = 0; t < 3; ++t)
-        s.sums.push_back(
-          1.0 + double(mix(mix(p->state.at(u), a.digest), t) >> 40) / 1e3);
-      e.units.push_back(std::move(s));
+        s.sum +=
+          1.0 + double(mix(mix(p->state.at(u), a.digest), t) >> 40) / 1e3;
+      e.units.push_back(s);
       head = head || u == config_.blocks + 1;
     }
     for (std::uint32_t m = 0; head && m < config_.microbatches; ++m) {
@@ -324,7 +324,7 @@ void job_world::on(const ptr& p, const act::run_step& a) {
     p->reduced_step = a.step;
     p->prepared = {a.step, place->since};
     p->prepared_units.clear();
-    for (const unit_sums& u : e.units)
+    for (const unit_square& u : e.units)
       p->prepared_units.insert(u.unit);
     input(p, e);
   };

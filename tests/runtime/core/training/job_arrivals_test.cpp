@@ -92,7 +92,7 @@ struct two_peers {
     BOOST_REQUIRE(source.now_in() == job_core::phase::running);
     ev::prepared e{digest(place), runs, {}, {}, {}};
     for (std::uint32_t u = 0; u < units; ++u)
-      e.units.push_back({u, {0.1 * (u + 1)}});
+      e.units.push_back({u, 0.1 * (u + 1)});
     e.losses = {1, 2, 3, 4};
     const auto to = coming;
     for (const auto& [u, a] : to)

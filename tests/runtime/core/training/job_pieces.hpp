@@ -78,7 +78,7 @@ inline ev::prepared make_prepared(const assignment& a, std::uint32_t blocks,
                                   std::uint8_t self, std::uint64_t step) {
   ev::prepared e{digest(a), step, {}, {}, {}};
   for (std::uint32_t u : units_of(a, peer(self))) {
-    e.units.push_back({u, {0.1 * (u + 1), 0.3, 1e-7 * (u + 3)}});
+    e.units.push_back({u, 0.1 * (u + 1) + 0.3 + 1e-7 * (u + 3)});
     if (u == blocks + 1)
       e.losses = {1.1, 2.2, 3.3, 4.5};
   }

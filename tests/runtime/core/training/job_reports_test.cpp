@@ -158,7 +158,7 @@ BOOST_AUTO_TEST_CASE(a_step_that_follows_a_loss_at_once_is_reported) {
   theirs.prepared_vote.losses = {1, 2, 3, 4};
   for (held_unit& u : theirs.units) {
     u.prepared = true;
-    theirs.prepared_vote.units.push_back({u.unit, {0.5}});
+    theirs.prepared_vote.units.push_back({u.unit, 0.5});
   }
   const auto out = core.step(ev::received{peer(2), theirs}, 0);
   BOOST_REQUIRE(all<act::adopt>(out).size() == 1u);

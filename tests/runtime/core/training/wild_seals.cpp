@@ -71,7 +71,7 @@ vote vote_of(const choice& below, std::uint32_t blocks) {
   v.step = below(6);
   for (std::uint32_t u = 0; u < blocks + 3; ++u) // one that is not there, too
     if (below(4) != 0)
-      v.units.push_back({u, std::vector<double>(below(3), 0.5)});
+      v.units.push_back({u, 0.5 * double(below(3))});
   v.losses.resize(below(2) * microbatches + below(2), 1.0);
   v.drain = below(4) == 0;
   return v;
