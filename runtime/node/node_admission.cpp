@@ -204,6 +204,9 @@ void node::impl::refused(transport::tls::refusal why,
     known_->revoked_by(address, unix_ms());
     return tell(cl::turned_away{address});
   }
+  if (why == refusal::other_planner)
+    return say_if(known_->plans_otherwise(address, transport::tls::to_text(why),
+                                          unix_ms()));
   if (why != refusal::duplicate)
     return say_if(
       known_->refused(address, transport::tls::to_text(why), unix_ms()));

@@ -146,13 +146,18 @@ void node::impl::waiting(const cl::waiting_for& w) {
     names += (names.empty() ? "" : ", ") + (m.name.empty() ? "" : m.name + " ")
              + "(" + core::short_name(m.id.peer) + ")";
   const std::string accuser = known_->accuser();
-  // A revoked peer must not found a shoal of its own beside that of the others.
+  const std::string other = known_->other_build();
+  // A peer that the others refuse must not found a shoal of its own beside
+  // theirs.
   const std::string text =
     "no quorum for view " + std::to_string(w.number) + ": cannot reach " + names
-    + (accuser.empty()
-         ? "; start them again or, if they are gone for good, run "
-           "`shoal recover --force`"
-         : ". " + accuser + " that this node was revoked");
+    + (!accuser.empty() ? ". " + accuser + " that this node was revoked"
+       : !other.empty()
+         ? ". " + other
+             + " refuses this node's version of shoal: install the same "
+               "version on all peers"
+         : "; start them again or, if they are gone for good, run "
+           "`shoal recover --force`");
   if (config_.observer.waiting)
     config_.observer.waiting(text);
   log_waiting(text);

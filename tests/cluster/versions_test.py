@@ -8,7 +8,7 @@ import argparse
 import sys
 
 from cluster import Cluster
-from lifecycle_support import wait_for
+from lifecycle_support import log_of, wait_for
 
 REASON = "plans otherwise"
 
@@ -43,6 +43,8 @@ def a_member_that_comes_back_as_another_build_waits(cluster, other):
     wait_for(lambda: met(third))
     late = third.status()
     assert late["state"] == "waiting" and late["id"] == ours, late
+    wait_for(lambda: any("refuses this node's version" in line
+                         for line in log_of(third)))
     third.kill()
     third.start()
     assert cluster.wait_view(3)["id"] == ours

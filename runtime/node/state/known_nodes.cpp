@@ -11,6 +11,7 @@ namespace shoal::runtime {
 
 void known_nodes::connected(const core::peer_id& peer) {
   std::lock_guard lock(mutex_);
+  other_build_.clear();
   absent_.connected(peer);
 }
 
@@ -138,6 +139,17 @@ void known_nodes::revoked_by(const std::string& address, std::int64_t now_ms) {
 }
 
 known_nodes::line
+known_nodes::plans_otherwise(const std::string& address, const std::string& why,
+                             std::int64_t now_ms) {
+  std::lock_guard lock(mutex_);
+  refused_by_ = address;
+  other_build_ = address;
+  if (!apart_.met(address, "it refuses this node: " + why, now_ms))
+    return {};
+  return "[node] " + address + " refuses this node: " + why;
+}
+
+known_nodes::line
 known_nodes::strange(const std::string& host, std::int64_t now_ms) {
   std::lock_guard lock(mutex_);
   if (!accuser_.empty())
@@ -161,6 +173,11 @@ void known_nodes::counted(const beacon_counts& counts) {
 std::string known_nodes::accuser() const {
   std::lock_guard lock(mutex_);
   return accuser_;
+}
+
+std::string known_nodes::other_build() const {
+  std::lock_guard lock(mutex_);
+  return other_build_;
 }
 
 absent_peers::meant

@@ -63,6 +63,10 @@ public:
   /// The other end refuses this node, with a reason.
   line refused(const std::string& address, const std::string& why,
                std::int64_t now_ms);
+  /// The other end refuses this node, since its build of shoal computes other
+  /// plans. It may be a member.
+  line plans_otherwise(const std::string& address, const std::string& why,
+                       std::int64_t now_ms);
   /// The statement of one peer, which may itself have been revoked.
   void revoked_by(const std::string& address, std::int64_t now_ms);
   /// A sender of beacons that has proved nothing: it may name many hosts.
@@ -72,6 +76,9 @@ public:
   /// "NAME (ADDRESS) said at ..." for the first peer that reported this node as
   /// revoked; empty: none.
   std::string accuser() const;
+  /// The last node that refused this one because of its build; empty: none
+  /// since a peer has connected.
+  std::string other_build() const;
   /// The member of the view that a user means. @pre a view was adopted
   absent_peers::meant find(const std::string& word, std::int64_t now_ms) const;
   /// Why a member of the view cannot be asked. @pre a view was adopted
@@ -101,6 +108,7 @@ private:
   apart_nodes apart_;
   beacon_counts beacons_;
   std::string shown_key_;
+  std::string other_build_;
   bool key_replaced_ = false; ///< it is not the shoal's first key
   std::string refused_by_;    ///< an address that has just given the reason
   std::string accuser_;

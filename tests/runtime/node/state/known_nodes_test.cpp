@@ -49,6 +49,20 @@ BOOST_AUTO_TEST_CASE(a_peer_of_another_cluster_is_said_once) {
   BOOST_TEST(known.all(4).versions.empty());
 }
 
+// Also of a member: it comes back, or this node does, as another build.
+BOOST_AUTO_TEST_CASE(who_plans_otherwise_is_said_until_a_peer_connects) {
+  known_nodes known("mine", 0);
+  known.adopted(nullptr, std::make_shared<const core::view>(view_of(1)), 0);
+  BOOST_TEST(known.other_build().empty());
+  BOOST_TEST(
+    says(known.plans_otherwise("10.0.0.1:18372", "install", 1), "install"));
+  BOOST_TEST(!known.plans_otherwise("10.0.0.1:18372", "install", 2));
+  BOOST_TEST(known.all(2).apart.size() == 1);
+  BOOST_TEST(known.other_build() == "10.0.0.1:18372");
+  known.connected(peer(2, "bert").id.peer);
+  BOOST_TEST(known.other_build().empty());
+}
+
 BOOST_AUTO_TEST_CASE(a_member_or_one_that_has_said_why_is_not_said_again) {
   known_nodes known("mine", 0);
   known.uses_key("abcd");
