@@ -1,8 +1,8 @@
-// apps/common/commands.hpp -- what the program can do, one function per subcommand.
+// apps/common/commands.hpp -- the program's commands, one function each.
 //
 // cli.cpp turns the command line, the environment and the configuration file
-// into these structs; each run_* does the work and returns one of the exit
-// codes; where it is not exit_done, a line on stderr says what to do.
+// into these structs. Each run_* does the work and returns one of the exit
+// codes; if it is not exit_done, a line on stderr says what to do.
 #pragma once
 
 #include "apps/common/exit_codes.hpp"
@@ -16,12 +16,13 @@
 
 namespace shoal::apps {
 
-/// Where the local node is, and how to prove oneself to others.
+/// The local node, and the credentials for other nodes.
 struct node_address {
-  std::string name;                  ///< below the default data directory
+  std::string name;                  ///< selects a folder below the default
+                                     ///< data directory
   std::filesystem::path data_dir;    ///< overrides name
-  std::filesystem::path cluster_key; ///< empty: the user's own
-  std::vector<std::string> peers;    ///< ask these nodes instead, by TLS
+  std::filesystem::path cluster_key; ///< empty: the user's own key
+  std::vector<std::string> peers;    ///< asks these nodes instead, by TLS
 };
 std::filesystem::path data_dir_of(const node_address& at);
 
@@ -29,7 +30,7 @@ struct node_options {
   node_address at;
   std::string listen;
   std::vector<std::string> join;
-  std::optional<std::string> cluster; ///< left out: as the token says
+  std::optional<std::string> cluster; ///< if left out, from the token
   std::filesystem::path hosts;
   bool slurm = false;
   std::string join_token;
@@ -43,7 +44,7 @@ struct node_options {
   std::vector<std::string> exclude_fabrics;
   std::vector<std::string> trusted_networks;
   int threads = 0;
-  std::string memory; ///< memory_size.hpp; empty: half of what is free
+  std::string memory; ///< memory_size.hpp; empty: half of the free memory
   std::vector<std::filesystem::path> plugins;
   std::filesystem::path trace;
   bool json = false;
@@ -54,13 +55,13 @@ struct status_options {
   node_address at;
   bool links = false;
   bool json = false;
-  double watch_s = 0; ///< seconds between two pages; 0: one page
+  double watch_s = 0; ///< seconds between two pages; 0: only one page
 };
 int run_status(const status_options& o);
 
 struct logs_options {
   node_address at;
-  std::string peer; ///< name or id; empty: the node that is asked
+  std::string peer; ///< name or id; empty: the asked node
   std::uint32_t lines = 50;
   bool follow = false;
   bool json = false;
@@ -69,7 +70,7 @@ int run_logs(const logs_options& o);
 
 struct jobs_options {
   node_address at;
-  std::vector<std::string> remove; ///< ids, beginnings of ids, or names
+  std::vector<std::string> remove; ///< ids, prefixes of ids, or names
   bool yes = false;                ///< do not ask
   bool json = false;
 };
@@ -77,7 +78,7 @@ int run_jobs(const jobs_options& o);
 
 struct cancel_options {
   node_address at;
-  std::string job; ///< id, the beginning of one, or name
+  std::string job; ///< id, prefix of one, or name
   bool now = false;
 };
 int run_cancel(const cancel_options& o);
@@ -85,28 +86,28 @@ int run_cancel(const cancel_options& o);
 struct attach_options {
   node_address at;
   std::string job;
-  std::filesystem::path out; ///< empty: only watch
-  bool overwrite = false;    ///< move aside what --out holds
+  std::filesystem::path out; ///< empty: only watches
+  bool overwrite = false;    ///< moves aside the content of --out
   bool json = false;
 };
 int run_attach(const attach_options& o);
 
 struct leave_options {
   node_address at;
-  std::string member; ///< name or id; empty: the node that is asked
+  std::string member; ///< name or id; empty: the asked node
   bool now = false;
 };
 int run_leave(const leave_options& o);
 
 struct recover_options {
   node_address at;
-  std::string job; ///< id, the beginning of one, or name
+  std::string job; ///< id, prefix of one, or name
   bool force = false;
   bool yes = false; ///< do not ask
 };
 int run_recover(const recover_options& o);
 
-/// A run file with what overrides it.
+/// A run file with overrides.
 struct run_options {
   std::filesystem::path run_file; ///< may be empty: all defaults
   /// "section.key" -> value, as text; from flags.
@@ -118,22 +119,22 @@ struct train_options {
   node_address at;
   run_options run;
   std::filesystem::path out = "outputs";
-  bool out_named = false; ///< by the command line
+  bool out_named = false; ///< on the command line
   bool resume = false;
-  bool overwrite = false; ///< move aside what --out holds
+  bool overwrite = false; ///< moves aside the content of --out
   bool detach = false;
-  bool example = false; ///< only print a run file to start from
+  bool example = false; ///< only prints a run file to start from
   bool json = false;
   std::vector<std::string> join; ///< of the embedded node
   int threads = 0;               ///< of the embedded node
-  bool bigram = false;           ///< print a byte-bigram model's loss, too
+  bool bigram = false;           ///< also prints a byte-bigram model's loss
 };
 int run_train(const train_options& o);
 
 struct plan_options {
   node_address at;
   run_options run;
-  std::filesystem::path view; ///< describes a shoal; empty: the real one
+  std::filesystem::path view; ///< a described shoal; empty: the real one
   bool json = false;
 };
 int run_plan(const plan_options& o);
@@ -149,7 +150,7 @@ struct generate_command {
   std::filesystem::path model;
   std::optional<std::string> prompt;
   std::string prompt_ids; ///< "5,6,7"
-  // Left out: as generation_config.json says, else 128, 0.8, 0, 1, 0, 1.
+  // If left out: from generation_config.json, else 128, 0.8, 0, 1, 0, 1.
   std::optional<std::int64_t> max_tokens;
   std::optional<double> temperature;
   std::optional<std::int64_t> top_k;
@@ -158,7 +159,7 @@ struct generate_command {
   std::optional<double> repetition_penalty;
   std::uint64_t seed = 0;
   std::vector<std::string> stop;
-  std::string quantize; ///< "bf16", "q8", "q4"; empty: as the files are
+  std::string quantize; ///< "bf16", "q8", "q4"; empty: as stored
   int threads = 0;
   bool json = false;
 };
@@ -167,23 +168,24 @@ int run_generate(const generate_command& o);
 struct eval_command {
   std::filesystem::path model;
   std::vector<std::string> data;
-  /// Tokens; left out: as many as in training, else 2048 or as many as the
-  /// model has positions.
+  /// Tokens; if left out: as in training, else 2048 or the number of the
+  /// model's positions if that is less.
   std::optional<std::uint64_t> window;
   std::optional<std::uint64_t> limit;  ///< documents; left out: all
   std::optional<std::uint64_t> chunks; ///< windows; left out: all
-  std::string quantize; ///< as above; empty: as in training, in floats
+  std::string quantize; ///< as above; empty: floats, as in training
   int threads = 0;
   bool json = false;
 };
 int run_eval(const eval_command& o);
 
 struct audit_options {
-  std::filesystem::path out; ///< of train or attach: metrics.jsonl, run.json
+  std::filesystem::path out;     ///< folder of train or attach: metrics.jsonl,
+                                 ///< run.json
   std::vector<std::string> data; ///< replaces data.paths
   bool json = false;
 };
-/// 0: each sample was used exactly once; 1: not, or not proven.
+/// 0: each sample was used exactly once; 1: not so, or not proven.
 int run_audit(const audit_options& o);
 
 struct key_options {
@@ -195,14 +197,14 @@ int run_key(const key_options& o);
 struct bench_options {
   std::string what; ///< "link", "allreduce", "pipeline", "gemm", ...
   int runs = 5;
-  std::vector<int> processes = {2, 4}; ///< of allreduce
+  std::vector<int> processes = {2, 4}; ///< for allreduce
   std::vector<int> mebibytes = {64, 256};
-  int stages = 2;                 ///< of pipeline
-  std::string shape = "tiny1b";   ///< of prefill, decode, train
-  std::string model;              ///< of prefill and decode, for shape
-  std::vector<std::string> types; ///< empty: all but f32; of train both
-  int prompt = 512;               ///< tokens, of gemm and prefill
-  int tokens = 16;                ///< new ones in a run, of decode
+  int stages = 2;                 ///< for pipeline
+  std::string shape = "tiny1b";   ///< for prefill, decode, train
+  std::string model;              ///< for prefill and decode, instead of shape
+  std::vector<std::string> types; ///< empty: all but f32; for train both
+  int prompt = 512;               ///< tokens, for gemm and prefill
+  int tokens = 16;                ///< new tokens in a run, for decode
   int threads = 0;
   bool json = false;
 };
@@ -213,11 +215,11 @@ struct chaos_options {
   run_options run;
   int peers = 4;
   std::uint64_t seed = 1;
-  double minutes = 0; ///< 0: as steps, or the run file, or two minutes
+  double minutes = 0; ///< 0: from steps, the run file, or two minutes
   std::int64_t steps = 0;
-  double every = 10; ///< seconds from one fault to the next, or more
-  double calm = 10;  ///< seconds of the undisturbed run, or more
-  std::vector<std::string> only; ///< kinds of faults; empty: all that can be
+  double every = 10;             ///< seconds between faults, at least
+  double calm = 10;              ///< seconds of the undisturbed run, at least
+  std::vector<std::string> only; ///< kinds of faults; empty: all possible
   std::string fabric;            ///< empty: tls with cuts, else auto
   bool json = false;
 };
@@ -226,8 +228,8 @@ int run_chaos(const chaos_options& o);
 struct invite_options {
   node_address at;
   std::string expires = "1h";
-  std::filesystem::path out; ///< empty: print the token
-  bool overwrite = false;    ///< replace what `out` is
+  std::filesystem::path out; ///< empty: prints the token
+  bool overwrite = false;    ///< replaces the file `out`
 };
 int run_invite(const invite_options& o);
 
@@ -240,13 +242,14 @@ int run_revoke(const revoke_options& o);
 
 struct doctor_options {
   node_address at;
-  std::vector<std::string> unknown_variables; ///< SHOAL_..., set by others
-  bool clean = false; ///< remove what dead nodes have left
+  std::vector<std::string> unknown_variables; ///< SHOAL_... variables without a
+                                              ///< meaning
+  bool clean = false; ///< removes what dead nodes have left behind
   bool json = false;
 };
 int run_doctor(const doctor_options& o);
 
-/// Parses everything and runs one of the above.
+/// Parses all input and runs one of the above.
 int run_cli(int argc, char** argv);
 
 } // namespace shoal::apps

@@ -1,4 +1,4 @@
-// apps/common/confirm.cpp -- a question, and the answer.
+// apps/common/confirm.cpp -- asks a question and reads the answer.
 #include "apps/common/confirm.hpp"
 
 #include "apps/common/exit_codes.hpp"

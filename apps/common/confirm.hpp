@@ -1,25 +1,27 @@
-// apps/common/confirm.hpp -- asks before what cannot be undone.
+// apps/common/confirm.hpp -- asks before an action that cannot be undone.
 //
-// On a terminal the user is asked. Elsewhere nobody can be: a script must say
-// that it means it, so the command is refused with the line that does.
+// On a terminal the user is asked. Elsewhere there is no one to ask: a script
+// must state its intent, so the command is refused with the command line that
+// does it.
 #pragma once
 
 #include <string>
 
 namespace shoal::apps {
 
-/// Something that cannot be undone.
+/// An action that cannot be undone.
 struct irrevocable {
-  std::string action;  ///< as the user called it: "recover --force"
-  std::string what;    ///< sentences: what it will do
+  std::string action;  ///< as on the command line: "recover --force"
+  std::string what;    ///< sentences about its effects
   std::string command; ///< the command line that does it without a question
 };
 
-/// Asks on stderr, and reads the answer from stdin. @returns exit_done if the
-/// user has said yes; else an exit code, with the reason on stderr
+/// Asks on stderr, and reads the answer from stdin.
+/// @returns exit_done if the user said yes; else an exit code, with the reason
+/// on stderr
 int confirm(const irrevocable& act);
 
-/// A word as a shell reads it: quoted where it must be.
+/// A word in shell syntax: quoted if necessary.
 std::string shell_word(const std::string& word);
 
 } // namespace shoal::apps

@@ -1,4 +1,4 @@
-// apps/common/exit_codes.hpp -- how the program ends: the one table of exit codes.
+// apps/common/exit_codes.hpp -- the one table of exit codes.
 //
 // Every command returns one of these. `shoal --help` and `shoal reference`
 // print the table; apps/README.md has it, too.
@@ -9,12 +9,12 @@
 namespace shoal::apps {
 
 inline constexpr int exit_done = 0;
-/// The world failed: a file, a node, the network, the run itself.
+/// An error of the environment: a file, a node, the network, the run itself.
 inline constexpr int exit_failed = 1;
-/// The command line, a variable or a file of settings is wrong.
+/// A mistake in the command line, a variable or a settings file.
 inline constexpr int exit_usage = 2;
-/// 128 + SIGINT, as shells count. SIGTERM ends a command with it, too: what was
-/// asked for is not done, whichever signal said so.
+/// 128 + SIGINT, the shells' convention. Also used when SIGTERM ends a command:
+/// its work is not done, whichever signal ended it.
 inline constexpr int exit_interrupted = 130;
 
 struct exit_code {
@@ -29,7 +29,7 @@ inline constexpr exit_code exit_code_table[] = {
    "the command line, a variable or a file of settings is wrong"},
   {exit_interrupted, "interrupted", "Ctrl-C or SIGTERM ended it before that"},
 };
-/// An exception that is none.
+/// An exception to the table.
 inline constexpr char exit_codes_note[] =
   "`shoal node` that leaves its shoal in order is done.";
 

@@ -1,4 +1,4 @@
-// apps/common/line_printer.cpp -- the queue and its thread.
+// apps/common/line_printer.cpp -- the queue of lines and its thread.
 #include "apps/common/line_printer.hpp"
 
 #include <poll.h>
@@ -12,9 +12,9 @@
 namespace shoal::apps {
 namespace {
 
-/// How long one look at a stalled reader takes: then the end is looked at.
+/// Time to wait for a stalled reader before checking for the end.
 constexpr int look_ms = 100;
-/// What a descriptor that polls as writable takes without blocking.
+/// Bytes that a descriptor that polls as writable accepts without blocking.
 constexpr std::size_t piece_bytes = PIPE_BUF;
 
 } // namespace
@@ -62,7 +62,7 @@ void line_printer::run() {
     {
       std::unique_lock guard(mutex_);
       wake_.wait(guard, [&] { return closing_ || !queue_.empty(); });
-      if (queue_.empty() && missing_ > 0) { // the end, and nobody says so yet
+      if (queue_.empty() && missing_ > 0) { // at the end, if not reported yet
         queue_.push_back(left_out_(missing_) + '\n');
         queued_bytes_ += queue_.back().size();
         missing_ = 0;
@@ -81,7 +81,7 @@ void line_printer::run() {
   }
 }
 
-/// @returns false when the reader is gone, or stalls at the end.
+/// @returns false if the reader is gone, or stalls at the end.
 bool line_printer::write_all(const std::string& text) {
   for (std::size_t at = 0; at < text.size();) {
     if (!writable())

@@ -1,14 +1,16 @@
-// apps/common/line_printer.hpp -- lines to a file descriptor whose reader may stall.
+// apps/common/line_printer.hpp -- lines to a file descriptor whose reader may
+// stall.
 //
-// A terminal stopped by Ctrl-S or a pipe that nobody reads must not hold up
-// the threads of a node. Lines wait in a bounded queue for a thread that
-// writes them; over the bound they are left out, and the next line that fits
-// is preceded by one that says how many were.
+// A terminal stopped by Ctrl-S, or a pipe without a reading process, must not
+// block the threads of a node. Lines wait in a bounded queue for a thread that
+// writes them. Lines over the bound are left out, and before the next line that
+// fits comes one with their number.
 //
 // Threads: line() from any; it never waits for the reader.
-// Life:    the destructor writes what is left until the reader has taken
-//          nothing for drain_max.
-// Errors:  what cannot be written (the reader is gone) is dropped silently.
+// Life:    the destructor writes the rest until the reader has accepted nothing
+//          for drain_max.
+// Errors:  text that cannot be written (the reader is gone) is dropped
+//          silently.
 #pragma once
 
 #include <chrono>
@@ -24,11 +26,12 @@ namespace shoal::apps {
 
 class line_printer {
 public:
-  /// Bytes that wait: minutes of a node's lines, and nothing beside its model.
+  /// Waiting bytes: minutes of a node's lines, and little compared to its
+  /// model.
   static constexpr std::size_t queue_bytes_max = std::size_t{1} << 20;
   static constexpr std::chrono::milliseconds drain_max{1000};
 
-  /// `left_out` makes the line that stands for that many missing ones.
+  /// `left_out` makes the line that replaces that many missing ones.
   line_printer(int fd, std::function<std::string(std::size_t)> left_out);
   ~line_printer();
   line_printer(const line_printer&) = delete;

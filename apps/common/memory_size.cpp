@@ -1,4 +1,4 @@
-// apps/common/memory_size.cpp -- numbers and units.
+// apps/common/memory_size.cpp -- parses and prints amounts of memory.
 #include "apps/common/memory_size.hpp"
 
 #include "runtime/core/text/shown.hpp"
@@ -66,7 +66,7 @@ parse_memory(const std::string& text, std::uint64_t have) {
   if (have > 0 && bytes > double(have))
     return model::failure{is + "but this machine has " + memory_text(have)
                           + " for this process: give less, such as 50%"};
-  constexpr double most = 1e18; // fits 64 bits; no machine has it
+  constexpr double most = 1e18; // fits 64 bits; larger than any machine
   if (bytes > most)
     return model::failure{is + "which no machine has"};
   return std::uint64_t(bytes);

@@ -1,10 +1,10 @@
-// apps/common/memory_size.hpp -- an amount of memory as users write and read it.
+// apps/common/memory_size.hpp -- an amount of memory as text.
 //
 //   8GiB  8G     binary: K, M, G, T with or without iB
 //   8GB          decimal: KB, MB, GB, TB
-//   50%          of what the machine has
+//   50%          of the machine's memory
 //
-// Errors: a failure says what was written and what is possible.
+// Errors: a failure names the text and the possible forms.
 #pragma once
 
 #include "runtime/core/result.hpp"
@@ -14,8 +14,8 @@
 
 namespace shoal::apps {
 
-/// @param have what the machine has (host_limits.hpp); 0: not known
-/// @returns 0 for an empty text: nothing was chosen
+/// @param have the machine's memory (host_limits.hpp); 0: unknown
+/// @returns 0 for an empty text: no choice
 [[nodiscard]] model::result<std::uint64_t>
 parse_memory(const std::string& text, std::uint64_t have);
 

@@ -1,4 +1,4 @@
-// apps/common/metrics_log.cpp -- line by line.
+// apps/common/metrics_log.cpp -- reads a log line by line.
 #include "apps/common/metrics_log.hpp"
 
 #include "runtime/jobs/event_json.hpp"

@@ -1,8 +1,8 @@
-// apps/common/metrics_log.hpp -- the steps that a run's metrics.jsonl names.
+// apps/common/metrics_log.hpp -- the steps in a run's metrics.jsonl.
 //
-// Somebody may have changed the file, and a full disk may have cut a line off.
-// A line that no run could have written is counted, and proves nothing: one
-// that is no event, or a step outside the run.
+// The file may have been edited, and a full disk may have cut a line. A line
+// that no run could have written is counted, and proves nothing: one that is no
+// event, or a step outside the run.
 //
 // Cost: one line in memory, and 16 bytes for each step.
 #pragma once
@@ -19,7 +19,7 @@ namespace shoal::apps {
 /// A longer line is no event: their texts have some KiB.
 inline constexpr std::size_t metrics_line_bytes_max = 1u << 20;
 
-/// As std::getline, but keeps only the beginning of a line that is too long.
+/// Like std::getline, but keeps only the beginning of a line that is too long.
 bool next_metrics_line(std::istream& in, std::string& line);
 
 struct metrics_log {
@@ -28,7 +28,7 @@ struct metrics_log {
 };
 
 /// @param steps  of the run: training.steps
-/// @returns what was read; the stream's state says whether to its end.
+/// @returns what was read; the stream's state tells whether that is all.
 [[nodiscard]] metrics_log read_metrics(std::istream& in, std::uint64_t steps);
 
 } // namespace shoal::apps

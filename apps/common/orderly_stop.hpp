@@ -1,8 +1,9 @@
-// apps/common/orderly_stop.hpp -- how long a run that is to stop may take for that.
+// apps/common/orderly_stop.hpp -- time limits for stopping a run.
 //
-// A run that is asked to stop ends the step under way and writes a checkpoint.
-// A job that runs no steps (it waits for peers, say, or for its data) would
-// never get there: then it is ended at once, and if nobody answers, left alone.
+// A run that is asked to stop finishes the current step and writes a
+// checkpoint. A job that runs no steps (it waits for peers or for its data, for
+// example) would never finish: then it is ended at once, and if the shoal does
+// not answer, the command gives up.
 //
 //   asked --step--> in order: the checkpoint takes as long as it takes
 //     `--no step for patience()--> ended at once --end_max--> given up
@@ -20,20 +21,21 @@ class orderly_stop {
 public:
   using clock = std::chrono::steady_clock;
 
-  /// At least: as long as a node takes at most to leave
+  /// Minimum: the longest time that a node takes to leave
   /// (runtime::leave_deadline).
   static constexpr std::chrono::seconds patience_min{60};
-  /// Times the longest step so far: the step under way may be begun anew by
-  /// what is left of its peers.
+  /// Multiple of the longest step so far: the remaining peers may have to begin
+  /// the current step anew.
   static constexpr int step_factor = 4;
-  /// For the shoal to agree that the job has ended: the requests that wait for
-  /// a view (runtime::agreement_wait, 30 s), and its way to us.
+  /// Time for the shoal to agree on the end of the job: that of requests that
+  /// wait for a view (runtime::agreement_wait, 30 s), and the answer's way
+  /// back.
   static constexpr std::chrono::seconds end_max{45};
 
   enum class action {
     none,
-    end_at_once, ///< without a checkpoint; said once
-    give_up      ///< the shoal does not even do that
+    end_at_once, ///< without a checkpoint; returned once
+    give_up      ///< the shoal does not even end the job
   };
 
   /// A step of the job has ended.
@@ -44,7 +46,7 @@ public:
     in_order_ = in_order_ || asked_;
   }
 
-  /// The run is to stop. Only the first call counts.
+  /// The run has to stop. Only the first call counts.
   void ask(clock::time_point now) {
     if (!asked_)
       asked_ = now;
@@ -61,12 +63,12 @@ public:
     return action::end_at_once;
   }
 
-  /// Until a step must have ended.
+  /// Time within which a step must have ended.
   [[nodiscard]] clock::duration patience() const {
     return std::max<clock::duration>(patience_min, step_factor * longest_);
   }
 
-  /// Whether the run was, or is being, ended without a checkpoint.
+  /// Whether the run was ended, or is being ended, without a checkpoint.
   [[nodiscard]] bool at_once() const { return ended_.has_value(); }
 
 private:

@@ -1,4 +1,4 @@
-// apps/common/progress.cpp -- one line per event.
+// apps/common/progress.cpp -- writes one line per event.
 #include "apps/common/progress.hpp"
 
 #include "apps/common/json_documents.hpp"
@@ -29,11 +29,12 @@ using runtime::job_event_kind;
 
 namespace {
 
-/// Said before a job has an id: a few notices of text, node and folder. A
-/// command that writes no files keeps no more.
+/// Limit of notices before a job has an id: a few about text, node and folder.
+/// A command that writes no files keeps only that many.
 constexpr std::size_t early_max = 100;
 
-/// What a command says beside notices, which are as those of a job.
+/// Kinds of events that a command adds, besides notices, which are like those
+/// of a job.
 struct said_kind {
   std::string_view name;
   const char* meaning;
@@ -77,7 +78,7 @@ const runtime::json_table<runtime::run_config>& config_table() {
   return table;
 }
 
-/// Jobs that train one run after each other each have an end.
+/// Consecutive jobs that train one run have an end each.
 runtime::event_key identity_of(const job_event& e) {
   runtime::event_key key = runtime::key_of(e);
   if (e.kind == job_event_kind::done)
@@ -143,7 +144,7 @@ void progress::write_to(const std::filesystem::path& out, bool replayed) {
   early_.clear();
 }
 
-/// Into the files. A full disk must not end the watching.
+/// Writes to the files. A full disk must not end the watching.
 void progress::record(const job_event& e) {
   if (!recorded_.empty() && !recorded_.insert(identity_of(e)).second)
     return;

@@ -1,13 +1,12 @@
-// apps/common/progress.hpp -- a run's events, for the person who watches and for
-// files.
+// apps/common/progress.hpp -- shows a run's events to the user and writes them
+// to files.
 //
 // On a terminal one line that is rewritten (step, loss, tokens/s, time left),
-// with lasting lines for views, evaluations and notices; plain lines
-// otherwise; with --json every event as a line of JSON and nothing else. A
-// folder that is named by write_to() gets metrics.jsonl and TensorBoard event
-// files.
+// with permanent lines for views, evaluations and notices; otherwise plain
+// lines; with --json only JSON, one line for each event. A folder set by
+// write_to() gets metrics.jsonl and TensorBoard event files.
 //
-// Threads: one, but for aside().
+// Threads: one, except for aside().
 #pragma once
 
 #include "runtime/jobs/job_log.hpp"
@@ -33,21 +32,21 @@ public:
   progress(const runtime::run_config& run, bool as_json);
   ~progress();
 
-  /// Writes files below `out` from now on, and what was said before. Throws
+  /// From now on writes files below `out`, including earlier events. Throws
   /// std::system_error if that folder cannot be written.
-  /// @param replayed  events that its metrics.jsonl has already come again;
-  ///                  each is kept once
+  /// @param replayed  events that metrics.jsonl already contains will come
+  /// again; each is kept once
   void write_to(const std::filesystem::path& out, bool replayed);
 
   void show(const runtime::job_event& e);
-  /// With --json the whole run, as an event.
+  /// With --json: the whole run, as an event.
   void say_config();
-  /// A lasting line, or an event with that text, and with "job" if given.
+  /// A permanent line, or an event with that text, and with "job" if given.
   /// @pre event is "notice", or one of said_events() that has a text
   void say(const std::string& event, const std::string& text,
            const std::string& job = {});
   /// A line of the node in this process, to stderr: between the lines of the
-  /// run, not in the middle of one. Any thread.
+  /// run, never inside one. Any thread.
   void aside(const std::string& text);
   /// Ends a line that is being rewritten.
   void settle();
@@ -61,12 +60,12 @@ private:
   bool json_;
   bool terminal_;
   std::mutex lines_;            ///< guards open_line_ and the terminal
-  bool open_line_ = false;      ///< the one that is being rewritten
+  bool open_line_ = false;      ///< the line is being rewritten
   double seconds_per_step_ = 0; ///< smoothed
-  double bubble_sum_ = 0;       ///< per cent, of the steps that know theirs
+  double bubble_sum_ = 0;       ///< per cent, of the steps with a known value
   std::uint64_t bubble_steps_ = 0;
-  std::vector<runtime::job_event> early_; ///< said before write_to()
-  std::set<runtime::event_key> recorded_; ///< of events that are replayed
+  std::vector<runtime::job_event> early_; ///< events before write_to()
+  std::set<runtime::event_key> recorded_; ///< of replayed events
   std::unique_ptr<runtime::metrics_jsonl> metrics_;
   std::unique_ptr<runtime::tensorboard_writer> tensorboard_;
 };

@@ -1,4 +1,5 @@
-// apps/common/shown_stream.cpp -- text in pieces, characters whole.
+// apps/common/shown_stream.cpp -- passes on text in pieces, with whole
+// characters.
 #include "apps/common/shown_stream.hpp"
 
 #include "runtime/core/text/shown.hpp"
@@ -9,7 +10,7 @@
 namespace shoal::apps {
 namespace {
 
-/// Bytes at the end that begin a character which is not whole yet.
+/// Number of bytes at the end that begin an incomplete character.
 std::size_t cut_off_bytes(std::string_view text) {
   constexpr std::size_t character_bytes_max = 4;
   for (std::size_t n = 1; n < character_bytes_max && n <= text.size(); ++n) {

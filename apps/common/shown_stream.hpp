@@ -1,8 +1,9 @@
-// apps/common/shown_stream.hpp -- a stream that writes nothing but shown text.
+// apps/common/shown_stream.hpp -- makes all text of a stream safe to show.
 //
-// What commands say on stderr holds names from files, from models and from
-// other peers. While one of these lives, whatever is written to its stream is
-// made fit to be shown (runtime/core/text/shown.hpp); line ends and tabs stay.
+// Messages of commands on stderr contain names from files, from models and from
+// other peers. While an object of this class exists, all text written to its
+// stream is made safe to show (runtime/core/text/shown.hpp); line ends and tabs
+// stay.
 //
 // Threads: any may write to the stream, as before; one makes and ends this.
 // Errors:  as the stream's own.
@@ -30,8 +31,8 @@ private:
 
   std::ostream& stream_;
   std::streambuf* own_;
-  std::mutex mutex_;    ///< guards what follows, and own_'s text
-  std::string pending_; ///< the beginning of a character
+  std::mutex mutex_;    ///< guards what follows, and the text in own_
+  std::string pending_; ///< an incomplete character
 };
 
 } // namespace shoal::apps

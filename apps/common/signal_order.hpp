@@ -1,8 +1,9 @@
-// apps/common/signal_order.hpp -- which signal means "in order", which "at once".
+// apps/common/signal_order.hpp -- whether a signal means "in order" or "at
+// once".
 //
 // One press of Ctrl-C may arrive several times: `timeout` signals its child and
-// then the whole group, and srun and other wrappers do likewise. So a later
-// signal counts only if it comes `apart_min` after the first.
+// then the whole group, and so do srun and other wrappers. So a later signal
+// counts only if it comes `apart_min` after the first.
 //
 //   first --any signal, sooner than apart_min--> echo: nothing
 //     `--any signal, later--> again: at once
@@ -19,8 +20,8 @@ class signal_order {
 public:
   using clock = std::chrono::steady_clock;
 
-  /// Echoes of one signal arrive within milliseconds, also on a loaded
-  /// machine; a person who wants to stop at once waits to see an effect first.
+  /// Echoes of one signal arrive within milliseconds, also on a loaded machine;
+  /// a user who wants to stop at once first waits for an effect.
   static constexpr std::chrono::seconds apart_min{1};
 
   enum class meaning {

@@ -1,4 +1,4 @@
-// apps/common/signals.cpp -- a thread in sigwait.
+// apps/common/signals.cpp -- a thread that waits for signals by sigwait.
 #include "apps/common/signals.hpp"
 
 #include "apps/common/exit_codes.hpp"
@@ -16,7 +16,7 @@
 namespace shoal::apps {
 
 struct signals::state {
-  /// Starts `first` if a signal has come and it does not run yet.
+  /// Starts `first` if a signal has come and it is not running yet.
   void run_first(bool signalled);
   [[noreturn]] void stop();
 
@@ -44,7 +44,7 @@ void signals::state::run_first(bool signalled) {
     } catch (const std::system_error&) {
     }
   }
-  run(); // no thread is left: the second signal then waits for it
+  run(); // no thread is available: the second signal then waits for it
 }
 
 void signals::state::stop() {

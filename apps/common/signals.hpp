@@ -1,13 +1,13 @@
 // apps/common/signals.hpp -- Ctrl-C once: finish in order; again: stop.
 //
 // Make one before any thread is started: it blocks SIGINT and SIGTERM in this
-// thread, and so in all that it starts later, and waits for them on a thread
-// of its own. Which signal counts, signal_order.hpp decides. The second one
-// ends the process at once with exit_interrupted.
+// thread, and so in all that it starts later, and waits for them on a thread of
+// its own. signal_order.hpp decides which signal counts. The second one ends
+// the process at once with exit_interrupted.
 //
 // Threads: `first` runs on a thread of its own, so that a second signal is
-//          noticed while `first` waits for an answer; on the waiting thread
-//          where the system gives no other.
+//          noticed while `first` waits for an answer; on the waiting thread if
+//          the system provides no other.
 #pragma once
 
 #include <atomic>
@@ -20,15 +20,17 @@ namespace shoal::apps {
 class signals {
 public:
   signals();
-  ~signals(); ///< end_first()
+  ~signals(); ///< calls end_first()
   signals(const signals&) = delete;
   signals& operator=(const signals&) = delete;
 
-  /// What the first signal does; may be set later than it came.
+  /// Sets the reaction to the first signal; may be called after the signal
+  /// came.
   void on_first(const std::function<void()>& run);
-  /// What the second signal says before the process ends. One line.
+  /// Sets the text for the second signal, printed before the process ends. One
+  /// line.
   void on_second(std::string line);
-  /// Returns when `first` does not run, and keeps it from running later.
+  /// Returns when `first` is not running, and prevents it from running later.
   void end_first();
   bool seen() const noexcept { return seen_; }
 

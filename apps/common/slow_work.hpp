@@ -1,8 +1,8 @@
-// apps/common/slow_work.hpp -- how far slow work is, for the person who waits.
+// apps/common/slow_work.hpp -- shows the progress of slow work.
 //
 // A model::watch: silent for quiet_for, then "shoal: evaluating: 34 %, 2:10
-// left". On a terminal that is one line, which is rewritten and is gone at the
-// end; in a log it is a line now and then. For all commands alike.
+// left". On a terminal that is one line, which is rewritten and removed at the
+// end; in a log it is an occasional line. Used by all commands.
 //
 // Threads: one.
 #pragma once
@@ -22,14 +22,14 @@ namespace shoal::apps {
 class slow_work {
 public:
   using clock = std::chrono::steady_clock;
-  /// Nobody wonders before; a line that is gone at once helps nobody.
+  /// Nobody is impatient sooner, and a line that vanishes at once is no help.
   static constexpr std::chrono::seconds quiet_for{2};
-  /// Often enough to see that it moves.
+  /// Often enough to show that it moves.
   static constexpr std::chrono::milliseconds apart_on_terminal{500};
-  /// A log of a night has some thousand lines at most.
+  /// The log of a night has some thousand lines at most.
   static constexpr std::chrono::seconds apart_in_log{30};
 
-  /// @param out  the error output, since stdout has results
+  /// @param out  the error output, since stdout has the results
   explicit slow_work(std::ostream& out = std::cerr,
                      bool terminal = isatty(STDERR_FILENO) == 1,
                      std::function<clock::time_point()> now = clock::now)
@@ -39,7 +39,7 @@ public:
   slow_work& operator=(const slow_work&) = delete;
   ~slow_work() { settle(); }
 
-  /// @param all  0: not known; `done` is then a number of bytes
+  /// @param all  0: unknown; `done` is then a number of bytes
   void at(std::string_view what, std::uint64_t done, std::uint64_t all) {
     const auto now = now_();
     if (what != what_) {
@@ -75,7 +75,7 @@ private:
     return std::to_string(static_cast<int>(100.0 * double(done) / double(all)))
            + " %";
   }
-  /// From the work of this kind so far.
+  /// The rate of work of this kind so far.
   std::string
   left(clock::time_point now, std::uint64_t done, std::uint64_t all) const {
     if (done <= done_before_ || done >= all || now <= since_)
@@ -95,8 +95,8 @@ private:
   clock::time_point next_;
   std::string what_;
   clock::time_point since_;       ///< of this kind of work
-  std::uint64_t done_before_ = 0; ///< when it was heard of first
-  bool open_ = false;             ///< a line that is being rewritten
+  std::uint64_t done_before_ = 0; ///< at the first report
+  bool open_ = false;             ///< a line is being rewritten
 };
 
 } // namespace shoal::apps

@@ -1,4 +1,4 @@
-// apps/common/terminal.cpp -- home, lines, clear to the end.
+// apps/common/terminal.cpp -- escape sequences for redrawing a page.
 #include "apps/common/terminal.hpp"
 
 #include <sys/ioctl.h>
@@ -12,11 +12,12 @@ namespace shoal::apps {
 namespace {
 
 constexpr const char* home = "\x1b[H";
-constexpr const char* clear_line = "\x1b[K"; ///< from the cursor to its end
+constexpr const char* clear_line = "\x1b[K"; ///< from the cursor to the end of
+                                             ///< the line
 constexpr const char* clear_rest = "\x1b[J"; ///< and all below
 
 /// The first characters of UTF-8 text. Wide ones count as one: a name in such a
-/// script may then wrap.
+/// script may make the line wrap.
 std::string_view first(std::string_view text, int columns) {
   std::size_t end = 0;
   for (int n = 0; n < columns && end < text.size(); ++n)
@@ -35,7 +36,7 @@ std::optional<terminal_size> stdout_size() {
     return std::nullopt;
   if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) != 0 || w.ws_col == 0
       || w.ws_row == 0)
-    return terminal_size{80, 24}; // it does not say
+    return terminal_size{80, 24}; // its size is unknown
   return terminal_size{w.ws_col, w.ws_row};
 }
 
@@ -46,7 +47,7 @@ std::string redraw(const std::string& text, terminal_size size) {
     lines.emplace_back(text.data() + begin, end - begin);
     begin = end + 1;
   }
-  // The cursor stays behind the last line: one row is left for it.
+  // The cursor stays after the last line: one row is left for it.
   const auto room = static_cast<std::size_t>(std::max(size.rows - 1, 1));
   std::string more;
   if (lines.size() > room) {

@@ -1,6 +1,6 @@
-// apps/common/terminal.hpp -- a terminal that is drawn again and again.
+// apps/common/terminal.hpp -- redraws a page on a terminal.
 //
-// Errors: none; what is no terminal has no size.
+// Errors: none; a stream that is no terminal has no size.
 #pragma once
 
 #include <optional>
@@ -13,12 +13,13 @@ struct terminal_size {
   int rows = 0;
 };
 
-/// Of stdout as it is now; nothing if that is no terminal.
+/// The present size of stdout; nothing if that is no terminal.
 std::optional<terminal_size> stdout_size();
 
-/// What draws `text` over what was drawn before, without a flicker: each line is
-/// cut to the width, and those that do not fit are counted in the last one.
-/// @pre text is shown (runtime/core/text/shown.hpp), and has lines
+/// The sequence that draws `text` over what was drawn before, without flicker:
+/// each line is cut to the width, and those that do not fit are counted in the
+/// last one.
+/// @pre text is safe to show (runtime/core/text/shown.hpp), and has lines
 std::string redraw(const std::string& text, terminal_size size);
 
 } // namespace shoal::apps

@@ -1,4 +1,4 @@
-// apps/common/toml_file.cpp -- the one place that includes toml++.
+// apps/common/toml_file.cpp -- the only place that includes toml++.
 #include "apps/common/toml_file.hpp"
 
 #include <toml++/toml.h>
@@ -54,7 +54,7 @@ std::string scalar(const toml::node& node) {
                            : out.str();
 }
 
-/// Keys of tables within are joined by dots: fabric.force.
+/// Joins keys of nested tables by dots: fabric.force.
 void add(const toml::table& table, const std::string& prefix,
          std::map<std::string, std::vector<std::string>>& out) {
   for (const auto& [key, value] : table) {

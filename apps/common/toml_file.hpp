@@ -1,7 +1,7 @@
-// apps/common/toml_file.hpp -- TOML files as this program needs them.
+// apps/common/toml_file.hpp -- reads the TOML files of this program.
 //
 // Two uses: the configuration file (flags of subcommands) and run files
-// (sections of keys, handed on as JSON to runtime/run_config).
+// (sections of keys, passed on as JSON to runtime/run_config).
 //
 // Errors: toml_error, whose text has file and line.
 #pragma once
@@ -23,12 +23,12 @@ class toml_table {
 public:
   /// Throws toml_error.
   static toml_table read(const std::filesystem::path& file);
-  /// Throws toml_error; `name` is for the errors.
+  /// Throws toml_error; `name` appears in errors.
   static toml_table parse(std::string_view text, const std::string& name);
 
   std::vector<std::string> names() const; ///< of the tables
 
-  /// Keys of a table; a scalar has one value.
+  /// Keys of a table; a scalar counts as one value.
   const std::map<std::string, std::vector<std::string>>&
   values(const std::string& table) const;
 
@@ -37,10 +37,10 @@ private:
     tables_;
 };
 
-/// TOML as JSON; `name` is for the errors. Throws toml_error.
+/// Converts TOML to JSON; `name` appears in errors. Throws toml_error.
 std::string toml_text_to_json(std::string_view text, const std::string& name);
 
-/// The whole file as JSON. Throws toml_error.
+/// Converts a whole file to JSON. Throws toml_error.
 std::string toml_to_json(const std::filesystem::path& file);
 
 } // namespace shoal::apps

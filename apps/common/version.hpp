@@ -1,13 +1,13 @@
-// apps/common/version.hpp -- which program this is: release and commit.
+// apps/common/version.hpp -- the version of this program: release and commit.
 //
-// The only file that changes with each commit is the one that is made from
-// version.cpp.in, and only programs link it: a new commit compiles one file.
+// Only one file changes with each commit, the one generated from
+// version.cpp.in, and only programs link it: so a new commit compiles one file.
 #pragma once
 
 namespace shoal::apps {
 
-/// "0.1.0 (26dd562cabcd)", with "-dirty" after a commit to which somebody has
-/// made changes; "0.1.0" where it was not built from a git checkout.
+/// "0.1.0 (26dd562cabcd)", with "-dirty" after a commit with uncommitted
+/// changes; "0.1.0" if it was not built from a git checkout.
 const char* program_version() noexcept;
 
 } // namespace shoal::apps

@@ -1,4 +1,4 @@
-// apps/train/cmd_audit.cpp -- shoal audit: which samples a run has used.
+// apps/train/cmd_audit.cpp -- audit: checks which samples a run has used.
 #include "apps/common/commands.hpp"
 #include "apps/common/json_documents.hpp"
 #include "apps/common/metrics_log.hpp"

@@ -1,9 +1,10 @@
-// apps/train/cmd_train.cpp -- train: submit a run, watch it, bring home its results.
+// apps/train/cmd_train.cpp -- train: submits a run, watches it, brings home its
+// results.
 //
-// The text, the weights to start from and the description go to a node's
-// store; the shoal does the rest. What comes back goes to a folder of the run's
-// own (out_folder.hpp). Without a local node one is started in this
-// process: the same view, plan and actors, in a throw-away directory.
+// The text, the initial weights and the description go to a node's store; the
+// shoal does the rest. Results go to the run's own folder (out_folder.hpp).
+// Without a local node one is started in this process: the same view, plan and
+// actors, in a temporary directory.
 #include "actors/checkpoint/checkpoint_manifest.hpp"
 #include "apps/common/commands.hpp"
 #include "apps/common/confirm.hpp" // shell_word
@@ -54,7 +55,8 @@ using runtime::job_event_kind;
 
 namespace {
 
-/// How long --detach waits for a job to begin: it may have to wait for room.
+/// Time for which --detach waits until a job begins: it may have to wait for
+/// room.
 constexpr std::chrono::seconds detach_patience{30};
 
 class training {
@@ -99,7 +101,7 @@ public:
   }
 
 private:
-  /// Decides all about --out that can be decided without the text. A run that
+  /// Decides all about --out that does not depend on the text. A run that
   /// others will watch has no folder yet, unless it goes on in one.
   model::status open_folder() {
     if (resumed_)
@@ -126,7 +128,8 @@ private:
       out_->say("notice", notice);
   }
 
-  /// What is about to run: all of it as JSON, or a line of what matters most.
+  /// Prints the run that will start: all of it as JSON, or a line with the main
+  /// values.
   void introduce() {
     if (o_.json)
       return out_->say_config();
@@ -164,7 +167,7 @@ private:
       return model::done{};
     }
     if (!o_.at.name.empty() || !o_.at.data_dir.empty() || !o_.at.peers.empty())
-      return failure{client_->text()}; // that node was asked for
+      return failure{client_->text()}; // the user asked for that node
     if (o_.detach)
       return failure{"--detach needs a running node: start `shoal node`"};
     out_->say("notice", "no node runs here: training in this process");
@@ -180,7 +183,7 @@ private:
     return model::done{};
   }
 
-  /// Tells how far slow work is, and gives it up at Ctrl-C.
+  /// Shows the progress of slow work, and cancels it at Ctrl-C.
   model::watch watch_work() {
     auto slow = std::make_shared<slow_work>();
     return [this, slow](std::string_view what, std::uint64_t done,
@@ -190,7 +193,7 @@ private:
     };
   }
 
-  /// Damaged weights are told before the text is read, not after.
+  /// Damaged weights are reported before the text is read, not after.
   model::status check_origin() {
     const fs::path from =
       resumed_ ? resumed_->from() : fs::path(run_.model_path);
@@ -205,8 +208,8 @@ private:
                                : ": get the model's files again")};
   }
 
-  /// The text as tokens; the tokenizer is trained first where that is asked
-  /// for, or is that of the checkpoint.
+  /// The text as tokens; the tokenizer is first trained if requested, or taken
+  /// from the checkpoint.
   model::result<model::corpus> text_of_run(model::corpus_report& report) {
     const model::watch told = watch_work();
     if (resumed_)
@@ -224,7 +227,7 @@ private:
                      + (resumed_ ? resumed_->way_to_text(o_.run) : "")};
     if (auto enough = enough_text(run_, *text); !enough)
       return failure{"data: " + enough.message()};
-    if (folder_) // a vocabulary that is trained is known only now
+    if (folder_) // the size of a trained vocabulary is known only now
       folder_->update(run_);
     introduce();
     describe(*text, report);
@@ -255,8 +258,8 @@ private:
     return model::done{};
   }
 
-  /// The job is submitted: from now on its folder stays. It runs all the same
-  /// where the folder's disk fills up in this moment.
+  /// The job is submitted: from now on its folder stays. If the folder's disk
+  /// fills up at this moment, the job runs nevertheless.
   void keep_folder() {
     if (!folder_)
       return;
@@ -267,7 +270,7 @@ private:
       folder_.reset();
       return;
     }
-    if (tokenizer_) // `shoal audit` reads the text as this run does
+    if (tokenizer_) // `shoal audit` reads the text like this run
       if (auto copied = tokenizer_->write_to(o_.out); !copied)
         out_->say("notice", copied.message());
     try {
@@ -277,7 +280,7 @@ private:
     }
   }
 
-  /// The command that shows the job to others.
+  /// The command with which others can watch the job.
   std::string way_to_watch() const {
     node_address at = o_.at;
     if (embedded_)
@@ -285,8 +288,8 @@ private:
     return "shoal attach " + job_text() + options_text(at);
   }
 
-  /// Learns the shoal's addresses and its jobs' names, and that the shoal has
-  /// nothing of this run that the folder lacks.
+  /// Gets the shoal's addresses and the names of its jobs, and checks that the
+  /// shoal has nothing of this run that the folder lacks.
   model::status check_jobs() {
     std::string text;
     if (client_->status(text))
@@ -330,7 +333,8 @@ private:
     out_->say("bigram", line);
   }
 
-  /// Weights or a checkpoint to start from, or the tokenizer that was trained.
+  /// Uploads initial weights or a checkpoint, or the tokenizer that was
+  /// trained.
   model::status put_origin(core::job_entry& entry) {
     const bool trained = !o_.resume && run_.data_tokenizer == "bpe";
     const fs::path from =
@@ -355,8 +359,8 @@ private:
     return model::done{};
   }
 
-  /// Stays until step 1 has run: then the job's text is with several peers,
-  /// and any of them may die.
+  /// Stays until step 1 has run: then several peers have the job's text, and
+  /// any of them may die.
   int detach() {
     const auto until = std::chrono::steady_clock::now() + detach_patience;
     std::uint64_t next = 0;
@@ -382,8 +386,8 @@ private:
     return exit_done;
   }
 
-  /// The watching client is busy: asks by another one. @returns whether a node
-  /// has answered
+  /// The watching client is busy: asks by another one.
+  /// @returns whether a node has answered
   bool stop_job(bool drain) {
     runtime::client_config c;
     if (embedded_)
@@ -400,10 +404,10 @@ private:
       return true;
     std::cerr << "shoal: " << asking.text() << "\n";
     return error == runtime::errc::refused
-           || error == runtime::errc::not_found; // it has ended, say
+           || error == runtime::errc::not_found; // for example, it has ended
   }
 
-  /// Asked again and again while the job is watched. @returns whether to end
+  /// Called repeatedly while the job is watched. @returns whether to end
   bool look_at_stop() {
     if (unheard_)
       return true;
@@ -429,11 +433,12 @@ private:
   int follow() {
     say_at_second(false);
     const int code = watch();
-    interrupts_.end_first(); // it uses what goes now
+    interrupts_.end_first(); // it uses the objects that are destroyed now
     return code;
   }
 
-  /// What a second signal says. @param ends the job has been asked to end
+  /// Sets the text for a second signal. @param ends the job has been asked to
+  /// end
   void say_at_second(bool ends) {
     const std::string job = job_text();
     const std::string out = o_.out.string();
@@ -463,7 +468,7 @@ private:
     f.at.addresses.insert(f.at.addresses.end(), addresses_.begin(),
                           addresses_.end());
     f.hooks.moved = [this] {
-      if (!text_.empty()) // until the first step
+      if (!text_.empty()) // before the first step
         give_again();
     };
     f.give = [this](const core::blob_digest& wanted) {
@@ -480,7 +485,7 @@ private:
     f.seen = [this](const job_event& e) {
       if (e.kind != job_event_kind::step)
         return;
-      text_ = {}; // others have it by now
+      text_ = {}; // others have it now
       stop_.stepped(orderly_stop::clock::now());
     };
     follower watch(*client_, *out_, f);
@@ -521,8 +526,8 @@ private:
       + (watch.cause().empty() ? "" : ": " + watch.cause()));
   }
 
-  /// Until the first step only the node that took the job may have its data;
-  /// later all peers that had it may be gone.
+  /// Before the first step perhaps only the node that took the job has its
+  /// data; later all peers that had it may be gone.
   void give_again() {
     core::blob_digest same{};
     core::job_entry again;
@@ -534,7 +539,8 @@ private:
                 "the job's data is given to " + client_->where() + " again");
   }
 
-  /// The files may have changed since: then the job cannot use them.
+  /// Reads the text again. The files may have changed since: then the job
+  /// cannot use them.
   void read_again() {
     if (text_.empty()) {
       const auto text =
@@ -556,21 +562,22 @@ private:
   }
 
   const train_options& o_;
-  signals interrupts_; // before any thread
+  signals interrupts_; // before any thread starts
   runtime::run_config run_;
   std::optional<resumed_run> resumed_; ///< of --resume
   std::unique_ptr<progress> out_;
-  std::unique_ptr<out_folder> folder_; ///< none: nothing is written here
+  std::unique_ptr<out_folder> folder_; ///< none: no files are written
   std::unique_ptr<embedded_node> embedded_;
   std::unique_ptr<runtime::client> client_;
   core::job_id job_ = 0;
-  std::optional<tokenizer_files> tokenizer_; ///< that this run has trained
+  std::optional<tokenizer_files> tokenizer_; ///< trained by this run
   orderly_stop stop_;
-  std::atomic<bool> unheard_{false};   ///< no node was there to end the job
+  std::atomic<bool> unheard_{false};   ///< no node could be reached to end the
+                                       ///< job
   std::vector<std::string> addresses_; ///< of the shoal, when submitted
   std::set<std::string> running_;      ///< names of its jobs
   core::blob_digest data_{};           ///< of the job's data
-  std::vector<std::byte> text_;        ///< the job's data, until the next step
+  std::vector<std::byte> text_;        ///< the job's data, before the next step
 };
 
 } // namespace

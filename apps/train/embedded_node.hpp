@@ -1,5 +1,5 @@
-// apps/train/embedded_node.hpp -- what `train` has of its own where no node runs: a
-// node in this process, and its folder, which is gone at the end.
+// apps/train/embedded_node.hpp -- the node that `train` starts in this process
+// if none is running, with its temporary folder.
 #pragma once
 
 #include "actors/supervisor.hpp"
@@ -22,7 +22,7 @@
 
 namespace shoal::apps {
 
-/// A node in this process and its directory, both gone at the end.
+/// A node in this process and its directory, both removed at the end.
 class embedded_node {
 public:
   embedded_node(const train_options& o, progress& out) {
@@ -40,7 +40,7 @@ public:
     c.threads = o.threads;
     c.embedded = true;
     c.discover = false;
-    // The command shows its job's log, and why it failed: not twice.
+    // The command shows its job's log, and the reason of a failure: not twice.
     c.observer.say = [&out](const std::string& text) {
       if (!text.starts_with("[job] "))
         out.aside(text);
@@ -59,13 +59,13 @@ public:
   const std::filesystem::path& folder() const { return folder_; }
 
 private:
-  /// A directory that nobody else has made or can look into.
+  /// Makes a directory that no other user has made or can access.
   static void make_own(const std::filesystem::path& folder) {
     struct stat is {};
     if (::lstat(folder.c_str(), &is) == 0 && S_ISDIR(is.st_mode)
         && is.st_uid == ::getuid())
       std::filesystem::remove_all(
-        folder); // of an earlier process with this number
+        folder); // left by an earlier process with this number
     if (::mkdir(folder.c_str(), 0700) != 0)
       throw std::system_error(errno, std::generic_category(), folder.string());
   }

@@ -1,9 +1,10 @@
-// apps/train/example_run.hpp -- the run file that `shoal train --example` prints.
+// apps/train/example_run.hpp -- the run file that `shoal train --example`
+// prints.
 //
-// It is complete for a first run and shows what people change first; what it
-// leaves out has a default. On two cores it takes about a minute and ends well
-// below what a bigram model of the same text reaches (tests/apps/train_test.py
-// says how it is kept working).
+// It is complete for a first run and shows the keys that users change first;
+// all others have defaults. On two cores it takes about a minute and ends well
+// below the loss of a bigram model of the same text (tests/apps/train_test.py
+// checks that).
 #pragma once
 
 #include <string_view>

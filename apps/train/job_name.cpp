@@ -1,4 +1,4 @@
-// apps/train/job_name.cpp -- the last part of a path, bounded.
+// apps/train/job_name.cpp -- makes a name from the last part of a path.
 #include "apps/train/job_name.hpp"
 
 #include "runtime/core/text/shown.hpp"
@@ -10,12 +10,12 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// Left free for "-2" and on: there are no more jobs than 9 digits count.
+/// Reserved for "-2" and so on: the number of jobs has at most 9 digits.
 constexpr std::size_t number_bytes_max = 10;
 constexpr std::size_t stem_bytes_max =
   runtime::codec::name_bytes_max - number_bytes_max;
 
-/// "model" of "~/runs/model/", and of "." what this folder is called.
+/// "model" of "~/runs/model/"; for "." the name of this folder.
 std::string last_part(const fs::path& folder) {
   if (folder.empty())
     return {};

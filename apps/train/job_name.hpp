@@ -1,8 +1,9 @@
-// apps/train/job_name.hpp -- the name by which users call a job.
+// apps/train/job_name.hpp -- the name of a job, as users see it.
 //
-// By job.name of its run, else as the folder of its results is called, since
-// that is what its user chose to tell runs apart; a job without a folder goes
-// by its run file. Of jobs that run at the same time no two get one name.
+// The name is job.name of its run, else that of the folder of its results,
+// since the user chose that to distinguish runs; a job without a folder is
+// named after its run file. Two jobs that run at the same time never have the
+// same name.
 //
 // Threads: any. Errors: none.
 #pragma once
@@ -13,18 +14,18 @@
 
 namespace shoal::apps {
 
-/// What gives a job its name, the first that does.
+/// Sources of a job's name; the first one that has a value counts.
 struct job_namesake {
   std::string key;                ///< job.name; may be empty
   std::filesystem::path out;      ///< of its results; empty: none
   std::filesystem::path run_file; ///< may be empty
 };
 
-/// @returns "run" where nothing gives a name; never more bytes than a view
-///          takes, and nothing that steers a terminal
+/// @returns "run" if no source has a value; never more bytes than a view
+/// accepts, and safe to show
 std::string job_name(const job_namesake& from);
 
-/// `name`, or with a number after it where a job of that name runs.
+/// `name`, with a number appended if a job of that name is running.
 std::string
 unique_job_name(const std::string& name, const std::set<std::string>& running);
 

@@ -1,4 +1,4 @@
-// apps/train/jobs_of_run.cpp -- looks for a run's jobs in a status, and for their
+// apps/train/jobs_of_run.cpp -- finds a run's jobs in a status, and their
 // checkpoints in their logs.
 #include "apps/train/jobs_of_run.hpp"
 
@@ -13,7 +13,7 @@ using runtime::job_event;
 
 namespace {
 
-/// A run ends with its checkpoint, which follows its last steps and an
+/// A run ends with its checkpoint, which comes after its last steps and an
 /// evaluation.
 constexpr std::uint64_t last_events = 256;
 

@@ -1,4 +1,5 @@
-// apps/train/jobs_of_run.hpp -- what a shoal has of a run that is to go on here.
+// apps/train/jobs_of_run.hpp -- what a shoal has of a run that is to be resumed
+// here.
 #pragma once
 
 #include "apps/common/commands.hpp"
@@ -15,11 +16,11 @@ namespace shoal::apps {
 /// The folder of a run that is resumed.
 struct run_folder {
   std::filesystem::path out;
-  std::vector<std::string> jobs; ///< that the run has had
+  std::vector<std::string> jobs; ///< all jobs of the run
   std::uint64_t step = 0;        ///< of its newest checkpoint
 };
 
-/// Fails where one of the run's jobs still runs, or has ended with a newer
+/// Fails if one of the run's jobs is still running, or has ended with a newer
 /// checkpoint than the folder's: those steps would be trained twice.
 model::status nothing_newer(runtime::client& client, const status_json& status,
                             const run_folder& folder, const node_address& at);

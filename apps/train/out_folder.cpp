@@ -1,4 +1,4 @@
-// apps/train/out_folder.cpp -- names, locks and renames.
+// apps/train/out_folder.cpp -- checks, locks and renames folders.
 #include "apps/train/out_folder.hpp"
 
 #include "actors/checkpoint/checkpoint_manifest.hpp"
@@ -28,14 +28,14 @@ using purpose = out_request::purpose;
 
 namespace {
 
-/// How often the lock is tried again because the folder was moved meanwhile.
+/// Number of attempts at the lock, since the folder may be moved meanwhile.
 constexpr int lock_tries_max = 8;
-/// Foreign files that an error names.
+/// Number of foreign files that an error names.
 constexpr std::size_t named_max = 3;
-/// Folders that are tried for what is moved aside: DIR.old-1 and on.
+/// Number of folders that are tried for moving aside: DIR.old-1 and so on.
 constexpr int aside_max = 10000;
 
-/// The way out where a run cannot be continued.
+/// The advice if a run cannot be continued.
 constexpr char new_run[] = "start a new run: choose another --out, or use "
                            "--overwrite instead of --resume";
 
@@ -51,7 +51,7 @@ bool run_writes(const std::string& name) {
          || actors::carried_on(name);
 }
 
-/// Whether a path is `folder` or below it. Neither has links or dots.
+/// Whether a path is `folder` or below it. Both without links and dots.
 bool is_within(const fs::path& path, const fs::path& folder) {
   const auto parts =
     std::mismatch(folder.begin(), folder.end(), path.begin(), path.end());
@@ -67,11 +67,12 @@ fs::path without_links(const fs::path& path) {
   return real.has_filename() ? real : real.parent_path(); // "out/"
 }
 
-/// Of what a lock's holder writes into it: "1234 on host", and on a line of its
-/// own the command that watches it. A host's name has 64 bytes, a path 4096.
+/// Limit of the text that the lock's holder writes into it: "1234 on host", and
+/// on a line of its own the command that watches it. A host's name has 64
+/// bytes, a path 4096.
 constexpr std::size_t holder_bytes_max = 8192;
 
-/// Why a lock cannot be had: who holds it, as that process wrote it.
+/// Why a lock is not available: the holder, as written by that process.
 failure in_use(const fs::path& folder, int lock) {
   std::string all(holder_bytes_max, '\0');
   const ssize_t size = ::pread(lock, all.data(), all.size(), 0);
@@ -108,7 +109,7 @@ std::string list(const std::vector<std::string>& names) {
   return names.size() > named_max ? out + ", ..." : out;
 }
 
-/// Makes a folder and those above it. @param made  gets those that are new
+/// Makes a folder and its parents. @param made  gets the new ones
 std::error_code make(const fs::path& folder, std::vector<fs::path>& made) {
   if (folder.empty() || fs::is_directory(folder))
     return {};
@@ -153,7 +154,8 @@ out_folder::open(out_request request) {
   return out;
 }
 
-/// Decides before anything is made, and once more when nobody else can.
+/// Decides before anything is made, and again when no other process can
+/// interfere.
 status out_folder::prepare() {
   if (path().empty())
     return failure{"--out is empty: name a folder"};
@@ -187,7 +189,7 @@ status out_folder::lock() {
       if (errno != EWOULDBLOCK)
         return failure{"cannot lock " + file.string() + ": "
                        + std::strerror(errno)};
-      made_lock_ = false; // it is the other's
+      made_lock_ = false; // it belongs to the other process
       return in_use(path(), fd.get());
     }
     if (!same_file(fd.get(), file))
@@ -200,7 +202,7 @@ status out_folder::lock() {
                    "another --out"};
 }
 
-/// For others that find the folder locked.
+/// Tells others that find the folder locked which process holds it.
 status out_folder::say_holder(const std::string& watch) const {
   const std::string text = self() + (watch.empty() ? "" : watch + "\n");
   if (::ftruncate(lock_.get(), 0) != 0
@@ -215,7 +217,7 @@ status out_folder::free_to_write(const fs::path& folder) {
   const fs::path file = folder / model::results_lock;
   std::error_code error;
   const posix::descriptor fd = posix::open_regular(file, O_RDONLY, error);
-  // What else is wrong with it, open() says.
+  // open() reports other problems.
   const bool taken =
     !error && ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
   return taken ? status(in_use(folder, fd.get())) : status(done{});
@@ -249,8 +251,8 @@ status out_folder::decide() {
   return may_move();
 }
 
-/// Takes what only another tokenizer changes out of a list of changes.
-/// @returns whether it had any
+/// Removes from a list of changes those that another tokenizer implies.
+/// @returns whether there were any
 static bool follows_from_tokenizer(std::vector<run_change>& all) {
   return std::erase_if(all,
                        [](const run_change& c) {
@@ -329,8 +331,8 @@ status out_folder::refuse(const std::vector<std::string>& names) const {
                  + ": " + ways_out()};
 }
 
-/// What a run writes must not touch the model that it starts from, nor be found
-/// in its folder by others.
+/// The output of a run must not touch the model from which it starts, nor lie
+/// in that model's folder, where others would find it.
 status out_folder::apart_from_model() const {
   const fs::path start = request_.run.model_path;
   if (!begins() || start.empty())
@@ -360,7 +362,8 @@ status out_folder::may_lie_here() const {
   return done{};
 }
 
-/// What the run reads, and where this process is, must stay where it is.
+/// The run's input, and the working directory of this process, must stay in
+/// place.
 status out_folder::may_move() const {
   for (const fs::path path : request_.run.data_paths)
     if (begins() && is_within(without_links(path), real_))
@@ -446,7 +449,7 @@ status out_folder::move_aside() {
     const fs::path to = real_.string() + ".old-" + std::to_string(n);
     if (::mkdir(to.c_str(), 0777) != 0 && errno == EEXIST)
       continue;
-    fs::rename(real_, to, error); // takes the place of an empty folder
+    fs::rename(real_, to, error); // replaces an empty folder
     if (error) {
       std::error_code ignored;
       fs::remove(to, ignored);
@@ -466,14 +469,14 @@ status out_folder::move_aside() {
     return failure{"cannot make folder " + real_.string() + ": "
                    + error.message()};
   made_lock_ = true;
-  return lock(); // the old lock ends here
+  return lock(); // releases the old lock
 }
 
-/// Leaves what was found.
+/// Restores the former state.
 void out_folder::take_back() noexcept {
   try {
     std::error_code ignored;
-    const bool ours = found_ && aside_.empty(); // a run that goes on
+    const bool ours = found_ && aside_.empty(); // a run that is resumed
     if (claimed_ && ours) {
       record_ = *found_;
       static_cast<void>(write());
@@ -487,7 +490,7 @@ void out_folder::take_back() noexcept {
       fs::remove(made_.back(), ignored); // unless others use it by now
     if (!aside_.empty() && !fs::exists(real_, ignored))
       fs::rename(aside_, real_, ignored);
-  } catch (const std::exception&) { // no memory: what is there stays
+  } catch (const std::exception&) { // no memory: leave things as they are
   }
 }
 

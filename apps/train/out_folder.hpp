@@ -1,30 +1,32 @@
-// apps/train/out_folder.hpp -- the folder that --out names: it belongs to one run.
+// apps/train/out_folder.hpp -- the folder of --out, which belongs to one run.
 //
-// run.json in it says to which (run_record.hpp). run.lock is locked while a
+// run.json in it says to which run (run_record.hpp). run.lock is locked while a
 // command writes there, so that a second one is refused.
 //
-//     this command   may write a folder that
+//     this command   may write to a folder that
 //     a new run      does not exist, or has none of the names that a run writes
 //     init           is as for a new run; it becomes a model and no run's
-//     --resume       belongs to the same run, but for what may change
+//     --resume       belongs to the same run, except for permitted changes
 //                    (run_changes.hpp)
 //     attach JOB     is as for a new run, or belongs to this job
-//     --overwrite    any: what is there is moved aside whole, to DIR.old-N
+//     --overwrite    any: its content is moved aside as a whole, to DIR.old-N
 //
 // A new run or model never lies in the folder of model.path, nor around it.
 //
-// Other files may lie in such a folder; they stay as they are.
+// Other files may lie in such a folder; they stay unchanged.
 //
-//     open() -> check_text() -> claim() -> keep()        init: open() -> claim()
+//     open() -> check_text() -> claim() -> keep()        init: open() ->
+//     claim()
 //
-// Nothing is moved and nothing but the lock is made before claim(). Until
-// keep() is called the destructor takes all of it back: a command that fails
-// before its job is submitted leaves what it has found.
+// Before claim() nothing is moved and only the lock is made. Until keep() is
+// called the destructor undoes everything: a command that fails before its job
+// is submitted leaves the folder as it was.
 //
 // Threads: one.
-// Errors:  a failure names the folder, what is in its way, and the ways out.
-// Limits:  the lock needs a file system with flock(2); on NFS it holds among
-//          machines, too.
+// Errors:  a failure names the folder, the obstacle, and the possible
+//          solutions.
+// Limits:  the lock needs a file system with flock(2); on NFS it also works
+//          between machines.
 #pragma once
 
 #include "apps/train/run_record.hpp"
@@ -43,9 +45,9 @@ struct out_request {
   enum class purpose { new_run, new_model, resume, attach };
   std::filesystem::path folder;
   purpose what = purpose::new_run;
-  runtime::run_config run; ///< that writes there
-  std::string job;         ///< of attach: its id
-  bool overwrite = false;  ///< not of resume
+  runtime::run_config run; ///< that writes to the folder
+  std::string job;         ///< for attach: its id
+  bool overwrite = false;  ///< not with resume
 };
 
 class out_folder {
@@ -57,33 +59,33 @@ public:
   out_folder& operator=(const out_folder&) = delete;
 
   const std::filesystem::path& path() const { return request_.folder; }
-  /// Jobs that it belonged to when it was opened, oldest first.
+  /// Jobs to which it belonged when it was opened, oldest first.
   const std::vector<std::string>& jobs() const;
-  /// Whether its metrics.jsonl may hold events of the job that is attached to.
+  /// Whether its metrics.jsonl may hold events of the job to attach to.
   bool has_job() const;
 
-  /// Fails where a command writes to `folder` now, and says how to watch it.
+  /// Fails if a command is writing to `folder`, and says how to watch it.
   static model::status free_to_write(const std::filesystem::path& folder);
 
-  /// What the user should know of, each once: values that have changed, and
-  /// where the old folder is.
+  /// Notices for the user, each returned once: changed values, and the place of
+  /// the old folder.
   std::vector<std::string> take_notices();
 
-  /// Fails where the text of a run that is resumed has become another one.
+  /// Fails if the text of a resumed run has changed.
   /// @param text  SHA-256 of its tokens
   model::status check_text(const std::string& text) const;
 
-  /// The run, once its vocabulary is known. Before claim().
+  /// Sets the run, once its vocabulary is known. Before claim().
   void update(const runtime::run_config& run) { request_.run = run; }
 
-  /// Moves the old folder aside if that was asked for, and makes this one the
-  /// run's, unless a model is all that it gets.
-  /// @param text  as above; empty: not known
+  /// Moves the old folder aside if requested, and makes this one the run's,
+  /// unless it only gets a model.
+  /// @param text  as above; empty: unknown
   model::status claim(const std::string& text);
 
-  /// From now on the folder stays, and belongs to this job, too.
-  /// @param watch  command that watches the job meanwhile, for others that
-  ///               want to write here; empty: none
+  /// From now on the folder stays, and also belongs to this job.
+  /// @param watch  command that watches the job meanwhile, for others that want
+  /// to write here; empty: none
   model::status keep(const std::string& job, const std::string& watch = {});
 
 private:
@@ -105,22 +107,22 @@ private:
 
   out_request request_;
   std::filesystem::path real_;      ///< without links, which stay when it moves
-  std::optional<run_record> found_; ///< whose it was
+  std::optional<run_record> found_; ///< the former owner
   std::string damage_;              ///< why the record cannot be read
-  bool moves_ = false;              ///< what is there is to be moved aside
-  run_record record_;               ///< whose it is, once claimed
+  bool moves_ = false;              ///< the content has to be moved aside
+  run_record record_;               ///< the owner, once claimed
   std::vector<std::string> notices_;
 
-  // What take_back() undoes.
+  // Undone by take_back().
   runtime::posix::descriptor lock_;
   bool made_lock_ = false;
   std::vector<std::filesystem::path> made_; ///< folders, deepest last
-  std::filesystem::path aside_;             ///< where the old one is
+  std::filesystem::path aside_;             ///< the old folder's new place
   bool claimed_ = false;
   bool kept_ = false;
 };
 
-/// Names in `folder` that a run would write over; sorted, run.lock left out.
+/// Names in `folder` that a run would overwrite; sorted, without run.lock.
 std::vector<std::string> written_names(const std::filesystem::path& folder);
 
 } // namespace shoal::apps

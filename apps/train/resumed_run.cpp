@@ -1,4 +1,5 @@
-// apps/train/resumed_run.cpp -- what is recorded, under what is given.
+// apps/train/resumed_run.cpp -- combines the recorded run with the given
+// options.
 #include "apps/train/resumed_run.hpp"
 
 #include "apps/train/follow.hpp" // checkpoints
@@ -72,7 +73,7 @@ resumed_run::load(const run_options& given) const {
   const auto config = model::load_config(from_);
   if (!config)
     return config.why();
-  run->model.vocab_size = config->vocab_size; // of the tokenizer beside it
+  run->model.vocab_size = config->vocab_size; // from the tokenizer beside it
   return run;
 }
 

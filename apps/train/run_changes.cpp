@@ -1,4 +1,4 @@
-// apps/train/run_changes.cpp -- two runs as JSON, key by key.
+// apps/train/run_changes.cpp -- compares two runs as JSON, key by key.
 #include "apps/train/run_changes.hpp"
 
 #include "runtime/core/text/shown.hpp"
@@ -12,10 +12,10 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-/// Changes that one line lists: more are counted. A model of another kind
-/// differs in most of some 40 keys.
+/// Number of changes that one line lists; more are counted. A model of another
+/// kind differs in most of some 40 keys.
 constexpr std::size_t listed_max = 8;
-/// Bytes of a value in such a list: paths may be many.
+/// Bytes of a value in such a list: there may be many paths.
 constexpr std::size_t value_bytes_max = 200;
 
 json resolved(const runtime::run_config& run) {
@@ -35,7 +35,7 @@ std::string text_of(const json& section, const std::string& key) {
 } // namespace
 
 change_kind kind_of(std::string_view section, std::string_view key) {
-  if (section == "model") // its path is where training began: long done
+  if (section == "model") // its path is only where training began
     return key == "path" ? change_kind::free : change_kind::refused;
   if (section == "data" && key == "bytes_max")
     return change_kind::free;
@@ -47,7 +47,8 @@ change_kind kind_of(std::string_view section, std::string_view key) {
     return key == "steps" || key == "max_norm" || key == "mixed_precision_param"
              ? change_kind::told
              : change_kind::refused;
-  if (section == "optimizer" && key == "name") // its moments mean another thing
+  if (section == "optimizer" && key == "name") // its moments have another
+                                               // meaning
     return change_kind::refused;
   for (const std::string_view free :
        {"job", "parallelism", "fault_tolerance", "checkpoint", "metrics",
@@ -74,7 +75,7 @@ changes(const runtime::run_config& before, const runtime::run_config& now) {
   };
   for (const json* side : {&fresh, &old})
     for (const auto& section : side->items())
-      if (section.value().is_object()) // [[roles]] are free
+      if (section.value().is_object()) // [[roles]] may change
         for (const auto& key : section.value().items())
           compare(section.key(), key.key());
   return out;

@@ -1,4 +1,4 @@
-// apps/train/run_file.cpp -- layers of a run's description, merged as JSON.
+// apps/train/run_file.cpp -- merges the layers of a run's description as JSON.
 #include "apps/train/run_file.hpp"
 
 #include "apps/common/toml_file.hpp"
@@ -29,7 +29,7 @@ using model::failure;
 
 namespace {
 
-/// A flag's text as the type that its key has.
+/// A flag's text in the type of its key.
 json typed(const std::string& section, const std::string& key,
            const std::string& text) {
   for (const runtime::run_key& k : runtime::keys()) {
@@ -55,14 +55,14 @@ json typed(const std::string& section, const std::string& key,
            : value;
 }
 
-/// A run is kept and sent as JSON and TOML, which hold only UTF-8.
+/// A run is stored and sent as JSON and TOML, which allow only UTF-8.
 failure not_utf8(const std::string& flag, const std::string& text) {
   return failure{flag + ": '" + core::shown(text)
                  + "' is not UTF-8, as run files must be: rename it, or give "
                    "a link to it"};
 }
 
-/// Flags and variables over what is there.
+/// Puts flags and variables over the present values.
 model::status put_flags(const run_options& o, json& all) {
   for (const auto& [name, text] : o.overrides) {
     if (!core::is_utf8(text))
@@ -91,7 +91,7 @@ model::result<json> merged(const run_options& o) {
     } catch (const toml_error& e) {
       return failure{e.text};
     }
-    // Alone first, so that an error names the file and not a flag.
+    // The file alone first, so that an error names the file and not a flag.
     if (auto alone =
           runtime::parse_run(model::json_text(all), o.run_file.string());
         !alone)
@@ -102,8 +102,8 @@ model::result<json> merged(const run_options& o) {
   return all;
 }
 
-/// Says what "auto" means. A model whose ids stand for something that nobody
-/// here knows must not be trained on bytes in silence.
+/// Resolves "auto". A model whose ids have an unknown meaning must not silently
+/// be trained on bytes.
 model::status resolve_tokenizer(runtime::run_config& run) {
   if (run.data_tokenizer != "auto")
     return model::done{};
@@ -168,8 +168,8 @@ model::result<runtime::run_config> load_run_without_text(const run_options& o) {
   if (run->model_path.empty() && !m.contains("vocab_size"))
     run->model.vocab_size = trains ? model::text::bpe_training().vocab_size
                                    : model::byte_tokenizer::byte_count;
-  // Every byte is text: none of them begins or ends a sequence. A tokenizer
-  // that is trained has a token for both, the first.
+  // Every byte is text: none of them begins or ends a sequence. A trained
+  // tokenizer has a token for both, the first one.
   if (run->model_path.empty() && !m.contains("bos_token_id"))
     run->model.bos_token_id = trains ? std::optional(0) : std::nullopt;
   if (run->model_path.empty() && !m.contains("eos_token_id"))
@@ -280,7 +280,7 @@ model::result<model::tokenizer> parsed(const tokenizer_files& files) {
   return model::tokenizer(std::move(*file));
 }
 
-/// Learns a tokenizer of the texts that are not held out.
+/// Trains a tokenizer on the texts that are not held out.
 model::result<model::text::bpe_description>
 train_tokenizer(const std::vector<model::text_file>& texts,
                 const model::model_config& config, const model::watch& told) {
@@ -362,11 +362,12 @@ read_text(const runtime::run_config& run, const tokenizer_files& trained) {
   return model::read_corpus(run.data_paths, options);
 }
 
-/// Of whoever runs this command.
+/// Of the user who runs this command.
 static std::string user_at_host() {
   char host[65] = {}; // Linux allows 64 bytes
   ::gethostname(host, sizeof host - 1);
-  const passwd* user = ::getpwuid(::geteuid()); // commands have one thread here
+  const passwd* user = ::getpwuid(::geteuid()); // commands have only one thread
+                                                // here
   return core::shown(
     (user ? std::string(user->pw_name) : std::to_string(::geteuid())) + "@"
       + host,
@@ -394,8 +395,8 @@ make_entry(const runtime::run_config& run, const std::string& name) {
   entry.embed_state_bytes = state(0);
   entry.head_state_bytes = state(head);
   entry.activation_bytes = 4 * model::activation_size(run.model, 1, tokens);
-  // What is kept is written by the forward pass and read by the backward one;
-  // what the head keeps is about a row of logits for each token.
+  // Kept values are written by the forward pass and read by the backward pass;
+  // the head keeps about a row of logits for each token.
   entry.block_traffic_bytes = 2 * entry.activation_bytes;
   entry.head_traffic_bytes = 8 * tokens * std::uint64_t(run.model.vocab_size);
   entry.priority = std::int32_t(run.priority);

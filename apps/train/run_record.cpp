@@ -1,4 +1,4 @@
-// apps/train/run_record.cpp -- written by the library, read with checks.
+// apps/train/run_record.cpp -- writes records, and reads them with checks.
 #include "apps/train/run_record.hpp"
 
 #include "runtime/core/text/hex.hpp"
@@ -19,7 +19,7 @@ namespace {
 
 constexpr char format_name[] = "shoal-run-1";
 
-/// Whether a value is a text of hexadecimal digits for so many bytes.
+/// Whether a value is a text of hexadecimal digits for this number of bytes.
 template <std::size_t Bytes>
 bool is_hex(const json& value) {
   std::array<std::uint8_t, Bytes> ignored{};
@@ -113,7 +113,7 @@ runtime::run_config with_paths_from_here(const run_record& record) {
     return run;
   const std::filesystem::path begin = record.folder;
   for (std::string& path : run.data_paths)
-    path = (begin / path).string(); // an absolute one stays
+    path = (begin / path).string(); // an absolute one stays unchanged
   if (!run.model_path.empty())
     run.model_path = (begin / run.model_path).string();
   return run;

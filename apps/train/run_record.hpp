@@ -1,14 +1,15 @@
-// apps/train/run_record.hpp -- run.json: to which run a folder of results belongs.
+// apps/train/run_record.hpp -- run.json: the run to which a folder of results
+// belongs.
 //
 // It is written by the commands that fill such a folder (out_folder.hpp) and
-// read by them and by `shoal audit`. run.toml beside it is the run for people;
-// nothing reads that one unless it is given as a run file.
+// read by them and by `shoal audit`. run.toml beside it shows the run to users;
+// no command reads it unless it is given as a run file.
 //
 // Format: {"format": "shoal-run-1", "jobs": ["<16 digits>", ...],
 //          "text": "<SHA-256>" or "", "steps_max": N, "folder": "/...",
-//          "run": {...}}; without "folder" it is not known
-// Errors: a failure names the file and what is wrong in it. It may come from
-//         somebody else, with the folder.
+//          "run": {...}}; without "folder" it is unknown
+// Errors: a failure names the file and the mistake. The folder may come from
+//         another user.
 #pragma once
 
 #include "runtime/core/result.hpp"
@@ -24,20 +25,23 @@
 namespace shoal::apps {
 
 inline constexpr char record_name[] = "run.json";
-/// One for each --resume; the oldest are forgotten.
+/// One for each --resume; the oldest are dropped.
 inline constexpr std::size_t record_jobs_max = 1000;
 /// A run has at most 64 KiB (core::job_entry), a job's id some 20 bytes.
 inline constexpr std::size_t record_bytes_max = 1u << 20;
-/// Of a path, as Linux has it (PATH_MAX).
+/// Limit of a path on Linux (PATH_MAX).
 inline constexpr std::size_t record_folder_bytes_max = 4096;
 
 struct run_record {
-  std::vector<std::string> jobs; ///< ids of those that trained it, oldest first
-  std::string text;              ///< digest of its tokens; empty: not known
-  /// The most steps that it was to take: metrics.jsonl may name all up to this.
+  std::vector<std::string> jobs; ///< ids of the jobs that trained it, oldest
+                                 ///< first
+  std::string text;              ///< digest of its tokens; empty: unknown
+  /// The largest number of steps that it was to take: metrics.jsonl may contain
+  /// all steps up to this.
   std::int64_t steps_max = 0;
   runtime::run_config run; ///< resolved
-  /// Where the paths in the run begin: the command that began it was there.
+  /// The base of the run's relative paths: the working directory of the command
+  /// that began it.
   std::string folder = {};
 
   bool has(std::string_view job) const;
@@ -48,13 +52,13 @@ std::string to_json(const run_record& record);
 model::result<run_record>
 parse_record(std::string_view json, std::string_view where);
 
-/// The run with its paths as they are from where this process is.
+/// The run with its paths relative to the working directory of this process.
 runtime::run_config with_paths_from_here(const run_record& record);
 
-/// What `folder` is for this process; empty where JSON cannot hold it.
+/// The working directory; empty if JSON cannot hold it.
 std::string this_folder();
 
-/// Of run.json in `folder`.
+/// Reads run.json in `folder`.
 model::result<run_record> read_record(const std::filesystem::path& folder);
 
 } // namespace shoal::apps
