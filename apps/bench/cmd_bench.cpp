@@ -1,8 +1,9 @@
-// apps/bench/cmd_bench.cpp -- bench: how fast this machine's fabrics and sums are.
+// apps/bench/cmd_bench.cpp -- bench: the speed of this machine's fabrics and
+// sums.
 //
-// link: two nodes of this process per fabric; runs of the fabrics take turns,
-// so that all of them see the same machine. allreduce, pipeline: nodes in
-// processes of their own.
+// link: two nodes of this process per fabric; runs of the fabrics alternate, so
+// that all of them see the machine in the same state. allreduce, pipeline:
+// nodes in processes of their own.
 #include "apps/bench/compute_meter.hpp"
 #include "apps/bench/link_meter.hpp"
 #include "apps/bench/pipeline_meter.hpp"
@@ -33,7 +34,7 @@ namespace ucx = transport::ucx;
 struct size_row {
   const char* name;
   std::size_t bytes;
-  int count; ///< per run: 64 MiB at most
+  int count; ///< per run: at most 64 MiB
 };
 constexpr size_row sizes[] = {
   {"4 KiB", std::size_t{4} << 10, 512},

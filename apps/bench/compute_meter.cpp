@@ -1,4 +1,5 @@
-// apps/bench/compute_meter.cpp -- how fast this machine computes, and could.
+// apps/bench/compute_meter.cpp -- measures computation against the machine's
+// limits.
 #include "apps/bench/compute_meter.hpp"
 
 #include "apps/common/memory_size.hpp"
@@ -30,12 +31,12 @@ double seconds_of(const std::function<void()>& call) {
   return std::chrono::duration<double>(clock_type::now() - start).count();
 }
 
-/// Medians of what is measured and of its limit, in turns.
+/// Alternating measurements of a value and its limit; their medians.
 struct against {
   double value, limit;
 };
 
-/// Says `what` before it begins, and each run in `unit` of `scale`.
+/// Reports `what` before it begins, and each run in `unit`, scaled by `scale`.
 struct told {
   std::string what, unit;
   double scale = 1;
@@ -61,7 +62,7 @@ against in_turns(const compute_options& o, const told& by,
   return {core::median(values), std::max(best, limit())};
 }
 
-/// Values in [-1/16, 1/16): cheap, and of no pattern.
+/// Values in [-1/16, 1/16): cheap, and without a pattern.
 void fill_quickly(float* into, std::size_t count, std::uint64_t seed) {
   std::uint64_t state = seed * 0x9e3779b97f4a7c15 + 1;
   for (std::size_t i = 0; i != count; ++i) {
@@ -105,7 +106,7 @@ model::model_config config_of(const model_shape& s) {
   return c;
 }
 
-/// A whole model of random weights of one type.
+/// A whole model with random weights of one type.
 std::unique_ptr<model::inference_stage>
 random_model(kernels::backend& on, const model_shape& shape, weight_type type) {
   const auto layout =
@@ -117,7 +118,7 @@ random_model(kernels::backend& on, const model_shape& shape, weight_type type) {
     std::vector<kernels::packed_weight> tensors;
     for (const model::tensor_info& t : layout->tensors_of(u)) {
       const bool vector = t.shape.size() == 1;
-      // Inference has every weight as [out, in].
+      // For inference every weight is [out, in].
       const std::size_t turned =
         kind.in_out_weights && u != 0 && u != layout->head_unit() ? 1 : 0;
       if (t.copy_of)
@@ -132,14 +133,15 @@ random_model(kernels::backend& on, const model_shape& shape, weight_type type) {
   return std::make_unique<model::inference_stage>(std::move(units), on);
 }
 
-/// What a figure of prefill or decode is measured with.
+/// The model for a measurement of prefill or decode.
 struct measured_model {
   std::unique_ptr<model::inference_stage> stage;
   weight_type type; ///< of the matrices of blocks
   std::string name;
 };
 
-/// The models to measure, one at a time: each is gone when the next is made.
+/// The models to measure, one at a time: each is destroyed before the next is
+/// made.
 std::vector<std::function<measured_model()>>
 models_of(kernels::backend& on, const compute_options& o) {
   std::vector<std::function<measured_model()>> out;
@@ -153,7 +155,7 @@ models_of(kernels::backend& on, const compute_options& o) {
   }
   std::vector<model::weight_choice> choices(o.types.begin(), o.types.end());
   if (choices.empty())
-    choices.emplace_back(); // as they are stored
+    choices.emplace_back(); // as stored
   for (const model::weight_choice& choice : choices)
     out.emplace_back([&on, &o, choice] {
       auto loaded = model::load_for_inference(o.model, choice, on);
@@ -171,7 +173,7 @@ models_of(kernels::backend& on, const compute_options& o) {
   return out;
 }
 
-/// A cache of that many tokens.
+/// A decoder with a cache for this number of tokens.
 model::stage_decoder decoder_of(const measured_model& m, std::size_t tokens) {
   const auto most = m.stage->config().max_position_embeddings;
   if (tokens > most)
@@ -189,7 +191,7 @@ std::string name_of(peak which) {
   return std::string(type) + " " + instruction_of(which);
 }
 
-/// A billion multiplications and additions a second, each counted.
+/// 10^9 operations a second; multiplications and additions each count.
 const char* unit_of(peak which) {
   return which == peak::f32 || which == peak::bf16 ? "GFLOP/s" : "GOP/s";
 }
@@ -288,7 +290,8 @@ measure_prefill(kernels::thread_team& team, const compute_options& o) {
   for (const auto& make : models_of(*on, o)) {
     const measured_model m = make();
     const auto words = m.stage->config().vocab_size;
-    // Products of the blocks alone: the head sees the last token only.
+    // Only the products of the blocks: the head is computed for the last token
+    // only.
     const double work = 2 * double(m.stage->block_products());
     auto decoder = decoder_of(m, o.prompt);
     std::vector<model::token_id> ids(o.prompt);
@@ -342,7 +345,7 @@ measure_decode(kernels::thread_team& team, const compute_options& o) {
 
 namespace {
 
-/// A model that is trained on the same tokens again and again.
+/// A model that is trained on the same tokens repeatedly.
 class trained_model {
 public:
   static constexpr std::size_t sequences = 4, length = 256;

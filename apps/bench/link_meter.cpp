@@ -82,7 +82,8 @@ public:
   }
 
   bool echoes = false;
-  int rounds_left = 0; ///< of round_trip(); the progress thread's meanwhile
+  int rounds_left = 0; ///< of round_trip(); used by the progress thread
+                       ///< meanwhile
   clock_type::time_point sent_at;
   std::vector<double> times;
   bool is_up = false;
@@ -174,7 +175,7 @@ link_meter::beside link_meter::round_trip_beside_bulk(int count) {
   };
   const auto ended = second_->completions;
   for (int i = 0; i < count; ++i) {
-    std::size_t gone = 0; // always two under way or waiting
+    std::size_t gone = 0; // there are always two in transit or waiting
     first_->change([&] { gone = first_->completions - before; });
     while (queued < gone + 2)
       queue();

@@ -1,12 +1,14 @@
-// apps/bench/link_meter.hpp -- how fast two fabrics of this process move bytes.
+// apps/bench/link_meter.hpp -- the speed of transfers between two fabrics of
+// this process.
 //
-// Each figure is one run, so that a caller can interleave runs of what it
-// compares and take medians: on a shared machine one long run after another
-// compares the machine with itself.
+// Each figure is one run, so that a caller can interleave runs of the things to
+// be compared and take medians: on a shared machine, long runs one after
+// another would mostly compare states of the machine.
 //
 // Units:   seconds and bytes.
 // Threads: one; the fabrics' progress threads do the rest.
-// Errors:  std::runtime_error when the peers do not meet, or a transfer fails.
+// Errors:  std::runtime_error when the peers do not connect, or a transfer
+//          fails.
 #pragma once
 
 #include "transport/fabric.hpp"
@@ -22,7 +24,7 @@ public:
   using maker = std::function<std::unique_ptr<transport::fabric>(
     transport::fabric_handler& handler)>;
 
-  /// Two nodes that meet. Both are told to connect: some fabrics need it.
+  /// Two nodes that connect. Both are told to: some fabrics need that.
   link_meter(const maker& first, const maker& second);
   ~link_meter();
 
@@ -30,15 +32,15 @@ public:
   /// all queued at once.
   double bulk(std::size_t bytes, int count);
 
-  /// Seconds from a control message to the answer to it; the median of
-  /// `count`. Driven by the handlers, on the progress threads.
+  /// Seconds from a control message to its answer; the median of `count`.
+  /// Driven by the handlers, on the progress threads.
   double round_trip(int count, std::size_t bytes = 64);
 
-  /// As round_trip(), but from a thread of the application and back.
+  /// Like round_trip(), but from a thread of the application and back.
   double round_trip_of_threads(int count);
 
-  /// As round_trip_of_threads(), while bulk moves the same way; and the
-  /// slowest.
+  /// Like round_trip_of_threads(), while bulk moves in the same direction; and
+  /// the maximum.
   struct beside {
     double median = 0;
     double slowest = 0;

@@ -1,4 +1,5 @@
-// apps/bench/pipeline_meter.cpp -- runs of a small model, one schedule after another.
+// apps/bench/pipeline_meter.cpp -- runs a small model under one schedule after
+// another.
 #include "apps/bench/pipeline_meter.hpp"
 
 #include "actors/supervisor.hpp"
@@ -42,7 +43,7 @@ runtime::run_config small_run(int stages, const std::string& schedule) {
   return run;
 }
 
-/// Bytes that nobody can predict: what they are is no matter here.
+/// Unpredictable bytes: their content does not matter here.
 std::vector<std::byte> some_text() {
   model::corpus text;
   std::mt19937 random(1);

@@ -1,8 +1,9 @@
-// apps/bench/pipeline_meter.hpp -- how well a pipeline's schedules fill its stages.
+// apps/bench/pipeline_meter.hpp -- how well a pipeline's schedules use its
+// stages.
 //
-// Trains a small model on nodes of this machine, one stage and one core each,
-// and reads off the steps' own reports what part of the computing phase the
-// stages did not compute. Runs of the schedules take turns.
+// Trains a small model on nodes of this machine, with one stage and one core
+// each, and takes from the reports of the steps the share of the computing
+// phase in which the stages did not compute. Runs of the schedules alternate.
 //
 // Units:   seconds; bubbles in per cent of the computing phase.
 // Threads: forks, so the caller must have none yet.
@@ -18,17 +19,18 @@ namespace shoal::apps {
 struct pipeline_figures {
   std::string schedule;
   double step = 0;      ///< seconds, median over the runs' steps
-  double computing = 0; ///< of that: until the last backward
+  double computing = 0; ///< part of it up to the last backward
   double bubble = 0;    ///< median
 };
 
 struct pipeline_times {
   int stages = 0;
   int microbatches = 0;
-  /// Of 1F1B with equal stages and no transfers: (S - 1) / (M + S - 1).
+  /// For 1F1B with equal stages and no transfers: (S - 1) / (M + S - 1).
   double ideal_bubble = 0;
   std::vector<pipeline_figures> schedules; ///< "1f1b" first
-  /// The computing phase of 1F1B over the ideal of its stages' own times.
+  /// The computing phase of 1F1B divided by the ideal one for its stages'
+  /// times.
   double over_ideal() const;
 };
 

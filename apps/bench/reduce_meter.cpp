@@ -1,4 +1,4 @@
-// apps/bench/reduce_meter.cpp -- the role that sums and takes the time.
+// apps/bench/reduce_meter.cpp -- the role that sums and measures the time.
 #include "apps/bench/reduce_meter.hpp"
 
 #include "actors/reduction/all_reduce.hpp"
@@ -38,8 +38,8 @@ struct task {
   local_nodes::sayer say = {};
 };
 
-/// Sums an array over all peers, again and again: a barrier, the run, and a
-/// barrier again, so that nobody looks at its sum while others still add.
+/// Sums an array over all peers repeatedly: a barrier, the run, and a barrier
+/// again, so that no peer checks its sum while others still add.
 class summing_actor : public caf::event_based_actor {
 public:
   summing_actor(caf::actor_config& cfg, runtime::context& node, task t)
@@ -76,7 +76,7 @@ public:
 private:
   using clock = std::chrono::steady_clock;
   enum class phase { before, timed, after };
-  static constexpr std::uint64_t plan = 0x7265647563650001; // any
+  static constexpr std::uint64_t plan = 0x7265647563650001; // arbitrary
   enum : std::uint32_t { barrier_bucket = 0, array_bucket = 1 };
 
   void failed(const std::string& why) { task_.say("failed " + why); }
@@ -134,7 +134,7 @@ private:
     if (!std::ranges::all_of(
           values(), [sum = n * (n + 1) / 2](float v) { return v == sum; }))
       return failed("a sum is wrong");
-    if (run_ > 0) { // the first one warms up
+    if (run_ > 0) { // the first run warms up
       std::ostringstream line;
       line << "took " << size() << " " << took_.count();
       task_.say(line.str());
@@ -156,7 +156,7 @@ private:
   std::uint32_t me_ = 0;
   std::unique_ptr<all_reduce> sums_;
   std::uint64_t step_ = 0;
-  std::size_t at_ = 0; ///< which size
+  std::size_t at_ = 0; ///< index of the size
   int run_ = 0;
   phase now_ = phase::before;
   clock::time_point began_;

@@ -1,8 +1,9 @@
-// apps/bench/reduce_meter.hpp -- how fast processes of this machine sum floats.
+// apps/bench/reduce_meter.hpp -- the speed of sums of floats between processes
+// of this machine.
 //
-// Starts nodes in processes of their own, as people would, with a role that
-// sums an array over all of them by actors/reduction/all_reduce.hpp, over whatever fabric
-// they choose. Every sum is checked.
+// Starts nodes in processes of their own, like a user would, with a role that
+// sums an array over all of them by actors/reduction/all_reduce.hpp, over the
+// fabric that they choose. Every sum is checked.
 //
 // Units:   seconds and bytes.
 // Threads: forks, so the caller must have none yet.
@@ -15,8 +16,8 @@
 
 namespace shoal::apps {
 
-/// Seconds of each run, by size in bytes; a run takes as long as its slowest
-/// process, from a barrier until the sum is in place there.
+/// Seconds of each run, by size in bytes: the time of its slowest process, from
+/// a barrier until the sum is in place there.
 using reduce_times = std::map<std::size_t, std::vector<double>>;
 
 /// @pre 2 <= processes <= reduce_processes_max; sizes are multiples of 4

@@ -1,4 +1,4 @@
-// apps/chaos/chaos.cpp -- draws, comparisons and sums.
+// apps/chaos/chaos.cpp -- draws faults, compares views, computes accounts.
 #include "apps/chaos/chaos.hpp"
 
 #include "runtime/core/assert.hpp"
@@ -34,8 +34,7 @@ std::uint64_t fault_sequence::draw(std::uint64_t count) {
   std::uint64_t z = state_;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
   z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return (z ^ (z >> 31))
-         % count; // count is small: the bias is none to speak of
+  return (z ^ (z >> 31)) % count; // count is small: the bias is negligible
 }
 
 fault fault_sequence::next() {
@@ -114,7 +113,7 @@ left_at(const std::vector<harm>& harms, std::uint32_t peers, nanoseconds at) {
     if (h.what.kind != fault_kind::cut)
       left -= 1 - double(h.what.runs_permille) / 1000;
     else if (!h.what.other)
-      left -= 1; // it runs, but for nobody
+      left -= 1; // it runs, but cannot work with the others
   }
   return left;
 }
@@ -137,7 +136,7 @@ double capacity_at(const record& r, const capacity& whole, nanoseconds at) {
          / std::min<double>(whole.peers, whole.processors);
 }
 
-/// Tokens that undisturbed peers would have made of what was left.
+/// Tokens that undisturbed peers would have made with the remaining capacity.
 double tokens_possible(const record& r, const capacity& whole) {
   const nanoseconds begin = r.commits.front().at;
   std::set<nanoseconds> times{begin, r.end};

@@ -1,19 +1,19 @@
 // apps/chaos/chaos.hpp -- which peer is harmed how, and what a run lost by
-// it.
+// that.
 //
-// Three pure parts of `shoal chaos`: fault_sequence draws faults from a seed,
-// view_watch tells from the peers' views whether all are together again and
-// whether two of them ever differed under one number, and make_account turns
-// what was seen into figures.
+// Three pure parts of `shoal chaos`: fault_sequence draws faults from a seed;
+// view_watch decides from the peers' views whether all are together again and
+// whether two of them ever differed under the same number; make_account
+// computes figures from the observations.
 //
-// Goodput = committed tokens / integral of the capacity that was left. The
-// capacity of all peers is measured undisturbed. Peers of one machine share
-// its processors, so that those that are left may use what the others do not:
+// Goodput = committed tokens / integral of the remaining capacity. The capacity
+// of all peers is measured without faults. Peers of one machine share its
+// processors, so those that remain may use what the others do not:
 //
 //   capacity(w) = capacity of all * min(w, processors) / min(peers, processors)
 //
-// for w peers' worth of processes that run. A peer counts again as soon as its
-// process runs, before it has found its way back: that time is the shoal's
+// for w peers' worth of running processes. A peer counts again as soon as its
+// process runs, before it has returned to the shoal: that time is the shoal's
 // loss.
 //
 // Units:   nanoseconds of one clock; tokens.
@@ -37,8 +37,8 @@ namespace shoal::core::chaos {
 enum class fault_kind : std::uint8_t {
   kill = 0, ///< SIGKILL, started again later
   stop,     ///< SIGSTOP, SIGCONT later
-  slow,     ///< runs a part of each slow_period only
-  cut,      ///< nothing passes to and from one other peer, or all others
+  slow,     ///< runs only a part of each slow_period
+  cut,      ///< no data passes to and from one other peer, or all others
 };
 inline constexpr std::array all_kinds{fault_kind::kill, fault_kind::stop,
                                       fault_kind::slow, fault_kind::cut};
@@ -47,23 +47,25 @@ std::optional<fault_kind> kind_named(std::string_view name);
 
 struct fault {
   fault_kind kind = fault_kind::kill;
-  std::uint32_t peer = 0;             ///< index
+  std::uint32_t peer = 0;             ///< index of the peer
   std::optional<std::uint32_t> other; ///< of a cut; none: all others
-  nanoseconds lasts = 0;              ///< until it is taken back
-  std::uint32_t runs_permille = 1000; ///< of the time, while it lasts
+  nanoseconds lasts = 0;              ///< until it is undone
+  std::uint32_t runs_permille = 1000; ///< share of running time, while it lasts
   friend bool operator==(const fault&, const fault&) = default;
 };
 
-/// Shorter than a peer takes to be missed, up to several times as long.
+/// From less than the time after which a peer is missed, up to several times as
+/// long.
 inline constexpr nanoseconds lasts_min = 1'000'000'000;
 inline constexpr nanoseconds lasts_max = 6'000'000'000;
-/// A peer that is slow: stops are shorter than it takes to be missed.
+/// For a slow peer: its stops are shorter than the time after which it is
+/// missed.
 inline constexpr nanoseconds slow_period = 200'000'000;
 inline constexpr std::uint32_t slow_permille_min = 200;
 inline constexpr std::uint32_t slow_permille_max = 600;
 
-/// Endless; equal arguments give equal faults on every machine. Each round
-/// has every kind once, in a drawn order.
+/// Endless; equal arguments give equal faults on every machine. Each round has
+/// every kind once, in a drawn order.
 class fault_sequence {
 public:
   /// @pre peers >= 2, kinds not empty
@@ -72,32 +74,35 @@ public:
   fault next();
 
 private:
-  std::uint64_t draw(std::uint64_t count); ///< of [0, count)
+  std::uint64_t draw(std::uint64_t count); ///< in [0, count)
 
   std::uint64_t state_;
   std::uint32_t peers_;
   std::vector<fault_kind> kinds_;
-  std::vector<fault_kind> round_; ///< what is left of it
+  std::vector<fault_kind> round_; ///< what is left of the present round
 };
 
-/// A view as one peer told of it.
+/// A view as reported by one peer.
 struct told_view {
   std::string shoal; ///< its id
   epoch number = 0;
   std::string digest; ///< of the whole view
   std::size_t members = 0;
-  bool member = false; ///< the teller is one of them
+  bool member = false; ///< the reporting peer is a member
 };
 
 class view_watch {
 public:
   explicit view_watch(std::size_t peers) : last_(peers) {}
   void told(std::size_t peer, const told_view& view);
-  void gone(std::size_t peer) { last_[peer].reset(); } ///< its process ended
+  void gone(std::size_t peer) {
+    last_[peer].reset();
+  } ///< its process has
+    ///< ended
 
-  /// Whether all are members of one view of all.
+  /// Whether all are members of the same view, which contains all.
   bool together() const;
-  /// Numbers under which peers told different views of one shoal.
+  /// Numbers under which peers reported different views of one shoal.
   std::uint64_t forks() const { return forks_; }
   epoch newest() const; ///< 0: none
 
@@ -108,25 +113,27 @@ private:
 };
 
 struct commit {
-  std::uint64_t step = 0; ///< 1 is the first
+  std::uint64_t step = 0; ///< the first is 1
   nanoseconds at = 0;
 };
 
-/// A fault that was done.
+/// A fault that was carried out.
 struct harm {
   fault what;
   nanoseconds from = 0;
-  nanoseconds until = 0; ///< taken back: its process runs, its ways are open
+  nanoseconds until = 0; ///< time of undoing: its process runs, its network is
+                         ///< connected
 };
 
 struct record {
-  std::vector<commit> commits; ///< as they were told; first one: the beginning
+  std::vector<commit> commits; ///< in the order of reports; the first one is
+                               ///< the beginning
   std::vector<harm> harms;     ///< in order, one at a time
   nanoseconds end = 0;
 };
 
 struct capacity {
-  double tokens_per_s = 0; ///< of all peers, undisturbed
+  double tokens_per_s = 0; ///< of all peers, without faults
   std::uint32_t peers = 0;
   std::uint32_t processors = 0;
 };
@@ -140,24 +147,25 @@ struct pauses {
 struct account {
   std::array<pauses, all_kinds.size()> after{}; ///< by kind of fault
   pauses after_all;
-  std::uint64_t steps = 0;    ///< different ones
+  std::uint64_t steps = 0;    ///< without repetitions
   std::uint64_t repeated = 0; ///< committed again: their first run was lost
-  std::uint64_t missing = 0;  ///< below the last one, never told
-  double goodput = 0;         ///< 1: nothing was lost beside the capacity
+  std::uint64_t missing = 0;  ///< below the last one, never reported
+  double goodput = 0;         ///< 1: nothing was lost except the capacity
 };
 
-/// Adds, in order of time, steps that only `others` have: who tells of commits
-/// may have missed some.
+/// Adds, in order of time, steps that only `others` have: the reporter of
+/// commits may have missed some.
 void fill_in(std::vector<commit>& commits, const std::vector<commit>& others);
 
-/// Tokens per second between the first and the last commit; 0 below two.
+/// Tokens per second between the first and the last commit; 0 for fewer than
+/// two.
 double rate_of(const std::vector<commit>& commits, double tokens_per_step);
 
-/// Peers' worth of processes that run at a time.
+/// Number of processes, in peers' worth, that run at a time.
 double
 left_at(const std::vector<harm>& harms, std::uint32_t peers, nanoseconds at);
 
-/// The longest wait for a commit that the harm number `i` can have caused.
+/// The longest wait for a commit that harm number `i` may have caused.
 nanoseconds pause_of(const record& r, std::size_t i);
 
 account

@@ -1,6 +1,7 @@
-// apps/chaos/chaos_events.hpp -- the lines of `shoal chaos --json`, but for the last.
+// apps/chaos/chaos_events.hpp -- the lines of `shoal chaos --json`, except the
+// last.
 //
-// That one is the report (chaos_report.hpp).
+// The last one is the report (chaos_report.hpp).
 #pragma once
 
 #include "apps/chaos/chaos.hpp"
@@ -11,13 +12,13 @@
 
 namespace shoal::apps {
 
-/// What a line has beside its text; both null: nothing.
+/// Fields of a line besides its text; both null: none.
 struct chaos_more {
-  const core::chaos::fault* fault = nullptr; ///< of "fault"
-  const double* figure = nullptr;            ///< of "capacity" and "whole"
+  const core::chaos::fault* fault = nullptr; ///< for "fault"
+  const double* figure = nullptr;            ///< for "capacity" and "whole"
 };
 
-/// @pre event is one of chaos_events(), and `more` what it has
+/// @pre event is one of chaos_events(), and `more` has its fields
 nlohmann::ordered_json
 chaos_line(const std::string& event, double seconds, const std::string& text,
            const chaos_more& more);

@@ -1,4 +1,4 @@
-// apps/chaos/chaos_network.cpp -- unshare, setns and the program `ip`.
+// apps/chaos/chaos_network.cpp -- uses unshare, setns and the program `ip`.
 #include "apps/chaos/chaos_network.hpp"
 
 #include "runtime/host/child_process.hpp"
@@ -37,7 +37,7 @@ void own_namespace() {
   const std::string group = std::to_string(::getegid());
   if (::unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0)
     fail("no network namespaces for this user");
-  write_file("/proc/self/setgroups", "deny"); // else no gid_map is taken
+  write_file("/proc/self/setgroups", "deny"); // otherwise gid_map is refused
   write_file("/proc/self/uid_map", "0 " + user + " 1");
   write_file("/proc/self/gid_map", "0 " + group + " 1");
 }
@@ -62,7 +62,7 @@ std::string all_of(int fd) {
   return text;
 }
 
-/// Runs `ip` with these words in a namespace; an error names them.
+/// Runs `ip` with these arguments in a namespace; an error names them.
 void ip(const unique_fd& where, const std::vector<std::string>& words) {
   std::vector<char*> arguments{const_cast<char*>("ip")};
   std::string line = "ip";
@@ -148,7 +148,7 @@ std::string chaos_network::address(std::size_t host) {
   return "10.83.0." + std::to_string(host + 1);
 }
 
-/// Each end throws away what it would send to the other.
+/// Each end discards packets to the other.
 void chaos_network::route(std::size_t a, std::size_t b, const char* what) {
   ip(hosts_[a], {"route", what, "blackhole", address(b) + "/32"});
   ip(hosts_[b], {"route", what, "blackhole", address(a) + "/32"});

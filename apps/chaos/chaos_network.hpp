@@ -1,13 +1,13 @@
-// apps/chaos/chaos_network.hpp -- hosts of this machine whose ways can be cut.
+// apps/chaos/chaos_network.hpp -- simulated hosts whose network can be cut.
 //
-// One network namespace for each host, on a bridge in a namespace of its own:
-// nothing of the machine's network is touched, and all is gone with the last
+// One network namespace for each host, on a bridge in another namespace: the
+// machine's own network is not changed, and everything disappears with the last
 // process inside. The calling thread moves into the bridge's namespace and
-// stays there. Without root it first becomes root of a user namespace, where
-// the kernel allows that. Needs the program `ip` (iproute2).
+// stays there. Without root it first becomes root of a user namespace, if the
+// kernel allows that. Needs the program `ip` (iproute2).
 //
 // Threads: one, and the process may have no other when it is made.
-// Errors:  std::runtime_error with what is missing; why_not() asks first,
+// Errors:  std::runtime_error with what is missing; why_not() checks first,
 //          without changing this process.
 #pragma once
 
@@ -21,17 +21,17 @@ namespace shoal::apps {
 
 class chaos_network {
 public:
-  /// Why there can be none here; empty: there can.
+  /// Why it is impossible here; empty: it is possible.
   static std::string why_not();
 
   explicit chaos_network(std::size_t hosts);
 
-  /// Of a host, without port.
+  /// The address of a host, without port.
   static std::string address(std::size_t host);
   /// For setns() in a new process.
   int descriptor(std::size_t host) const { return hosts_[host].get(); }
 
-  /// Nothing passes between two hosts any more, or again.
+  /// Stops all traffic between two hosts, or allows it again.
   void cut(std::size_t a, std::size_t b) { route(a, b, "add"); }
   void heal(std::size_t a, std::size_t b) { route(a, b, "del"); }
 

@@ -1,4 +1,4 @@
-// apps/chaos/chaos_nodes.cpp -- fork, exec and signals.
+// apps/chaos/chaos_nodes.cpp -- uses fork, exec and signals.
 #include "apps/chaos/chaos_nodes.hpp"
 
 #include "runtime/identity/stale_files.hpp"
@@ -22,7 +22,7 @@ namespace {
 
 constexpr const char* port_of_hosts = "7717";
 
-/// This process's variables without those that set up a node.
+/// This process's environment without the variables that configure a node.
 std::vector<std::string> environment(const fs::path& folder) {
   std::vector<std::string> out;
   for (char** at = environ; *at != nullptr; ++at) {
@@ -57,7 +57,8 @@ fs::path chaos_nodes::new_folder() {
 chaos_nodes::chaos_nodes(chaos_nodes_config config, fs::path folder)
   : config_(std::move(config)), folder_(std::move(folder)),
     all_(config_.count) {
-  if (::mkdir(folder_.c_str(), 0700) != 0) // nobody else's, for nobody else
+  if (::mkdir(folder_.c_str(), 0700) != 0) // owned and readable only by this
+                                           // user
     throw std::runtime_error(folder_.string() + ": " + std::strerror(errno));
   lock_ = std::make_unique<runtime::data_dir_lock>(folder_);
   runtime::new_cluster_key(folder_ / "key");
@@ -118,7 +119,7 @@ void chaos_nodes::start(std::size_t i, const std::string& join) {
     sigemptyset(&none);
     ::sigprocmask(SIG_SETMASK, &none, nullptr);
     ::signal(SIGPIPE, SIG_DFL);
-    ::setpgid(0, 0); // Ctrl-C is for the parent
+    ::setpgid(0, 0); // Ctrl-C is meant for the parent
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (::getppid() != parent
         || (space >= 0 && ::setns(space, CLONE_NEWNET) != 0))
@@ -157,7 +158,7 @@ std::vector<std::string> chaos_nodes::lines(std::size_t i) {
     if (got < 0 && errno == EINTR)
       continue;
     if (got < 0)
-      break; // nothing more now
+      break; // no more for now
     n.rest.append(piece.data(), std::size_t(got));
   }
   std::size_t begin = 0;

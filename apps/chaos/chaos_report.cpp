@@ -1,4 +1,4 @@
-// apps/chaos/chaos_report.cpp -- figures as text and JSON.
+// apps/chaos/chaos_report.cpp -- formats the figures as text and JSON.
 #include "apps/chaos/chaos_report.hpp"
 
 #include "runtime/files/json.hpp"

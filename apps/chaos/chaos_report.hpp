@@ -1,4 +1,5 @@
-// apps/chaos/chaos_report.hpp -- what a harmed run came to, as text and as JSON.
+// apps/chaos/chaos_report.hpp -- the result of a harmed run, as text and as
+// JSON.
 #pragma once
 
 #include "apps/chaos/chaos.hpp"
@@ -16,17 +17,17 @@ struct chaos_figures {
   std::string state; ///< of the job: "done"
   std::uint64_t seed = 0;
   std::uint64_t forks = 0;
-  core::epoch views = 0; ///< number of the newest
-  double loss = 0;       ///< of the last step
+  core::epoch views = 0; ///< number of the newest view
+  double loss = 0;       ///< at the last step
 
-  /// It completed, and no committed step was lost.
+  /// The job completed, and no committed step was lost.
   bool good() const {
     return state == "done" && account.repeated == 0 && account.missing == 0
            && forks == 0;
   }
 };
 
-/// To stdout: a few lines, or one of JSON.
+/// Prints to stdout: a few lines, or one line of JSON.
 void print(const chaos_figures& f, bool as_json);
 std::vector<runtime::field_text> chaos_report_fields(); ///< of that JSON
 

@@ -1,4 +1,4 @@
-// apps/chaos/chaos_run.cpp -- a small model and a few sentences.
+// apps/chaos/chaos_run.cpp -- defines a small model and writes sentences.
 #include "apps/chaos/chaos_run.hpp"
 
 #include "apps/train/run_file.hpp"
@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// 0.9 million parameters: a step takes some tenths of a second.
+/// 0.9 million parameters: a step takes a few tenths of a second.
 const std::map<std::string, std::string> usual_run{
   {"model.hidden_size", "128"},
   {"model.intermediate_size", "352"},
@@ -29,7 +29,7 @@ const std::map<std::string, std::string> usual_run{
   {"checkpoint.enable", "false"},
 };
 
-/// Sentences with some order in them, so that a loss falls.
+/// Sentences with some structure, so that the loss falls.
 void write_text(const fs::path& folder) {
   static const char* const kinds[] = {"small",  "quick", "silver", "old",
                                       "hungry", "blue",  "shy",    "young"};

@@ -1,4 +1,4 @@
-// apps/chaos/chaos_run.hpp -- what a shoal trains while it is harmed.
+// apps/chaos/chaos_run.hpp -- the run that a shoal trains while it is harmed.
 //
 // Errors: a failure names the file, key or flag.
 #pragma once
@@ -12,13 +12,14 @@
 
 namespace shoal::apps {
 
-/// The user's run file or, without one, a small model; two replicas unless it
-/// says otherwise, so that each part of the model outlives a peer.
+/// The user's run file or, without one, a small model; with two replicas unless
+/// it specifies otherwise, so that each part of the model survives the loss of
+/// a peer.
 model::result<runtime::run_config>
 load_chaos_run(const run_options& o, int peers);
 
-/// The run's text, serialised. Where it names none, some is written to
-/// `folder` first. Throws std::runtime_error.
+/// The run's text, serialised. If the run names none, some is first written to
+/// `folder`. Throws std::runtime_error.
 std::vector<std::byte>
 read_chaos_text(runtime::run_config& run, const std::filesystem::path& folder);
 

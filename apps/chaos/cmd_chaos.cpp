@@ -1,9 +1,10 @@
-// apps/chaos/cmd_chaos.cpp -- chaos: a shoal that is harmed while it trains.
+// apps/chaos/cmd_chaos.cpp -- chaos: harms a shoal while it trains.
 //
-// Nodes in processes of their own (chaos_nodes), cut where the system lets us
-// (chaos_network); a first job, undisturbed, tells what they can do; during a
-// second one faults come one at a time, each when the shoal is whole again.
-// Which, and what it all cost, is runtime/core/chaos.
+// Nodes run in processes of their own (chaos_nodes), with networks that can be
+// cut if the system allows that (chaos_network). A first job, without faults,
+// measures the capacity; during a second one faults come one at a time, each
+// when the shoal is complete again. chaos.hpp chooses the faults and computes
+// the result.
 #include "apps/chaos/chaos.hpp"
 #include "apps/chaos/chaos_events.hpp"
 #include "apps/chaos/chaos_job.hpp"
@@ -41,19 +42,20 @@ using runtime::job_event_kind;
 namespace {
 
 constexpr nanoseconds second = 1'000'000'000;
-/// From the start of a node, or the end of a fault, until all are together.
+/// Time from the start of a node, or the end of a fault, until all are
+/// together.
 constexpr nanoseconds together_patience = 90 * second;
-/// Without a fault under way a step comes sooner.
+/// Without a fault a step comes sooner.
 constexpr nanoseconds step_patience = 180 * second;
-/// The undisturbed job: at least so many steps.
+/// Minimum number of steps of the job without faults.
 constexpr std::size_t calm_steps_min = 10;
 constexpr double minutes_usual = 2;
-/// Guessed, to choose how many steps fill the minutes.
+/// An estimate, to choose how many steps fill the time.
 constexpr double goodput_guess = 0.7;
 
 struct interrupted {};
 
-/// Of the clock that stamps a job's events.
+/// By the clock that stamps a job's events.
 nanoseconds now() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
            std::chrono::system_clock::now().time_since_epoch())
@@ -100,9 +102,9 @@ private:
   struct fault_under_way {
     chaos::fault what;
     nanoseconds until = 0;
-    bool over = false;    ///< taken back; the shoal gathers
-    bool stopped = false; ///< of a slow peer: now
-    nanoseconds flip = 0; ///< of a slow peer: next
+    bool over = false;    ///< undone; the shoal reassembles
+    bool stopped = false; ///< a slow peer is stopped now
+    nanoseconds flip = 0; ///< time of the next change of a slow peer
   };
   void begin(const chaos::fault& f);
   void go_on(fault_under_way& f);
@@ -115,19 +117,19 @@ private:
   const nanoseconds began_;
   std::vector<chaos::fault_kind> kinds_;
   std::unique_ptr<chaos_network> network_;
-  runtime::posix::descriptor bell_;     ///< of a signal
+  runtime::posix::descriptor bell_;     ///< rung by a signal
   std::unique_ptr<signals> interrupts_; ///< uses the bell
   std::unique_ptr<chaos_nodes> nodes_;
   runtime::run_config run_;
   std::vector<std::byte> text_;
-  std::vector<std::string> addresses_; ///< of nodes, when they were ready
+  std::vector<std::string> addresses_; ///< of nodes that are ready
   std::optional<chaos::view_watch> views_;
-  std::unique_ptr<chaos_job> job_; ///< after nodes_: ends before them
+  std::unique_ptr<chaos_job> job_; ///< after nodes_: destroyed before them
 
   chaos::capacity capacity_;
   chaos::record record_;
   std::optional<fault_under_way> fault_;
-  std::string state_; ///< of the job, when it has ended
+  std::string state_; ///< final state of the job
   double loss_ = 0;
   nanoseconds last_progress_ = 0;
 };
@@ -143,7 +145,7 @@ void session::say(const char* event, const std::string& text,
   std::cout << model::json_text(chaos_line(event, at, text, more)) << std::endl;
 }
 
-/// What can be done here, of what was asked for.
+/// Chooses the faults that are possible here, of those requested.
 void session::choose_kinds() {
   for (chaos::fault_kind kind : chaos::all_kinds)
     if (o_.only.empty() || std::ranges::count(o_.only, chaos::name_of(kind)))
@@ -173,7 +175,7 @@ bool session::prepare() {
 }
 
 void session::start_node(std::size_t i) {
-  std::string join; // somebody else
+  std::string join; // another node
   for (std::size_t k = 0; k < addresses_.size() && join.empty(); ++k)
     if (k != i && nodes_->runs(k))
       join = addresses_[k];
@@ -196,7 +198,7 @@ void session::start_nodes() {
                     + (network_ ? ", a network of their own" : ""));
 }
 
-/// A line of a node.
+/// Handles a line of a node.
 void session::told(std::size_t peer, const std::string& line) {
   const json e = model::parse_json<json>(line);
   if (!e.is_object() || !e.contains("event"))
@@ -225,7 +227,7 @@ void session::taken(const job_event& e) {
   }
 }
 
-/// Takes in what comes until then, or until something has come.
+/// Handles events until that time, or until one has come.
 void session::pump(nanoseconds until) {
   std::vector<pollfd> fds{{bell_.get(), POLLIN, 0},
                           {job_ ? job_->descriptor() : -1, POLLIN, 0}};
@@ -267,7 +269,7 @@ void session::start_job(std::int64_t steps) {
                                      make_entry(run_, "chaos"), text_);
 }
 
-/// What they can do when nobody harms them.
+/// Measures the capacity without faults.
 void session::calm() {
   const std::int64_t wanted = run_.steps;
   start_job(1'000'000);
@@ -438,7 +440,7 @@ void session::storm() {
     record_.end = record_.commits.back().at;
 }
 
-/// Steps that the nodes that were asked did not know, of those that do.
+/// Gets steps that the asked nodes did not know from those that do.
 void session::complete() {
   std::vector<chaos::commit> all;
   for (std::size_t i = 0; i < nodes_->count(); ++i)
@@ -468,7 +470,7 @@ int session::report() {
 int session::run() {
   if (!prepare())
     return exit_usage;
-  const fs::path folder = chaos_nodes::new_folder(); // as the user we are
+  const fs::path folder = chaos_nodes::new_folder(); // as the present user
   choose_kinds();                                    // before any thread
   if (kinds_.empty())
     throw std::runtime_error("none of the faults asked for can be done here");
@@ -489,7 +491,7 @@ int session::run() {
     storm();
   } catch (...) {
     for (std::size_t i = 0; i < nodes_->count(); ++i)
-      nodes_->wake(i); // to tell the follower that it may go
+      nodes_->wake(i); // so that the follower may end
     throw;
   }
   return report();

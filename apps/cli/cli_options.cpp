@@ -16,7 +16,7 @@
 namespace shoal::apps {
 namespace {
 
-/// Of commands that cannot be undone.
+/// For commands that cannot be undone.
 constexpr char no_question[] = "do not ask first; needed where no terminal is";
 
 void add_address(CLI::App& c, node_address& at) {
@@ -32,7 +32,7 @@ void add_address(CLI::App& c, node_address& at) {
                "(default: your own, ~/.config/shoal/cluster.key)");
 }
 
-/// For commands that only ask: they may ask a node elsewhere.
+/// For commands that only ask: they may use a node elsewhere.
 void add_node_to_ask(CLI::App& c, node_address& at) {
   add_address(c, at);
   c.add_option("--peer", at.peers,
@@ -41,7 +41,7 @@ void add_node_to_ask(CLI::App& c, node_address& at) {
     ->delimiter(',');
 }
 
-/// The value of --watch; the option alone is the usual time.
+/// The value of --watch; without a value the default time.
 double watch_seconds(const std::string& text) {
   constexpr double usual = 2, least = 0.1, most = 3600;
   if (text.empty() || text == "true" || text == "{}")
@@ -55,7 +55,7 @@ double watch_seconds(const std::string& text) {
   return seconds;
 }
 
-/// What the help shows for a value of the key.
+/// The help's placeholder for a value of the key.
 const char* type_of(const runtime::run_key& key) {
   constexpr const char* types[] = {"TEXT",       "X",        "N",
                                    "true|false", "TEXT,...", "N,..."};
@@ -96,7 +96,7 @@ void add_run(CLI::App& c, run_options& o, const char* names = "RUN") {
     add("model", k, "", runtime::model_default_text(k), "VALUE");
 }
 
-/// Short names of what decides a run's vocabulary.
+/// Short names of the options that determine a run's vocabulary.
 void add_tokenizer(CLI::App& c, run_options& o) {
   auto add = [&](const char* name, const char* key, const char* type,
                  const char* help) {

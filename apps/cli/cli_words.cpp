@@ -1,4 +1,4 @@
-// apps/cli/cli_words.cpp -- looks words up, and what is near them.
+// apps/cli/cli_words.cpp -- looks up words, and finds similar ones.
 #include "apps/cli/cli_words.hpp"
 
 #include "apps/common/toml_file.hpp"
@@ -24,7 +24,7 @@ std::vector<std::string> commands_of(const CLI::App& app) {
   return out;
 }
 
-/// Without the dashes; `help` too, where it is one.
+/// Without the dashes; includes `help` if it exists.
 std::vector<std::string> options_of(const CLI::App& command) {
   std::vector<std::string> out;
   for (const CLI::Option* o : command.get_options())
@@ -33,7 +33,7 @@ std::vector<std::string> options_of(const CLI::App& command) {
   return out;
 }
 
-/// Of the configuration file: what a command line may say.
+/// Keys of the configuration file: the options of a command line.
 std::vector<std::string> keys_of(const CLI::App& command) {
   auto out = options_of(command);
   std::erase_if(out, [](const std::string& o) {
@@ -50,7 +50,7 @@ bool has(const std::vector<std::string>& words, const std::string& word) {
   return std::ranges::find(words, word) != words.end();
 }
 
-/// Names of all variables that mean something.
+/// Names of all variables that have a meaning.
 std::vector<std::string> variables_of(const CLI::App& app) {
   std::vector<std::string> out{"SHOAL_CONFIG"};
   for (const std::string& name : commands_of(app))
@@ -61,7 +61,7 @@ std::vector<std::string> variables_of(const CLI::App& app) {
 
 constexpr std::string_view ours = "SHOAL_";
 
-/// "'--training.steps'": keys of a run file that end with a name, or, for a
+/// "'--training.steps'": keys of a run file that end with a name or, for a
 /// section's name, its path; "" if there are none.
 std::string
 keys_called(const std::vector<std::string>& options, const std::string& name) {
@@ -74,7 +74,7 @@ keys_called(const std::vector<std::string>& options, const std::string& name) {
   return out;
 }
 
-/// How many letters off a name is still a typing error.
+/// Number of wrong letters in a name that still count as a typing error.
 std::size_t typing_errors_max(std::size_t letters) {
   return letters < 6 ? 1 : 2;
 }

@@ -1,4 +1,5 @@
-// apps/cli/command_set.hpp -- the options of all commands, and what each runs.
+// apps/cli/command_set.hpp -- the options of all commands, with their
+// functions.
 #pragma once
 
 #include "apps/common/commands.hpp"
@@ -31,7 +32,7 @@ struct command_set {
   chaos_options chaos;
   invite_options invite;
   revoke_options revoke;
-  bool man = false; ///< of `reference`
+  bool man = false; ///< for `reference`
 };
 
 using runner = std::function<int()>;

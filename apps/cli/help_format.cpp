@@ -1,4 +1,4 @@
-// apps/cli/help_format.cpp -- columns, wrapped.
+// apps/cli/help_format.cpp -- wraps help texts in columns.
 #include "apps/cli/help_format.hpp"
 
 #include <string>
@@ -8,10 +8,10 @@
 namespace shoal::apps {
 namespace {
 
-constexpr std::size_t width = 80;  ///< of a terminal, without a line's end
-constexpr std::size_t column = 30; ///< where descriptions begin
+constexpr std::size_t width = 80;  ///< of a terminal, without line end
+constexpr std::size_t column = 30; ///< start of descriptions
 
-/// Words with a space between them, in lines of at most `width`; all but the
+/// Words separated by spaces, in lines of at most `width`; all lines except the
 /// first begin at `indent`.
 std::string
 wrapped(std::string_view text, std::size_t used, std::size_t indent) {
@@ -34,7 +34,8 @@ wrapped(std::string_view text, std::size_t used, std::size_t indent) {
   return out;
 }
 
-/// Between the first '[' or '{' of a validator's description and its end.
+/// The part between the first '[' or '{' of a validator's description and its
+/// end.
 std::string between(const std::string& text, char open, char close) {
   const auto begin = text.find(open);
   const auto end = text.rfind(close);
@@ -119,7 +120,7 @@ private:
   std::string
   make_group(std::string group, bool positional,
              std::vector<const CLI::Option*> options) const override {
-    // The base puts an empty line after each group.
+    // The base class adds an empty line after each group.
     const bool first = positional || group == "Options";
     std::string out = (first ? "\n" : "") + group + ":\n", alike;
     for (const CLI::Option* o : options) {
@@ -156,7 +157,7 @@ private:
     return wrapped_lines(app->get_footer()) + "\n";
   }
 
-  /// Each line by itself.
+  /// Wraps each line separately.
   static std::string wrapped_lines(std::string_view text) {
     std::string out;
     while (!text.empty()) {

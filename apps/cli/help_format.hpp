@@ -1,10 +1,10 @@
-// apps/cli/help_format.hpp -- how `--help` shows options.
+// apps/cli/help_format.hpp -- formats the options in `--help`.
 //
-// Each option is told with its value, its bounds and its default, in lines that
-// fit a terminal. The defaults come from the variables that the options are
-// bound to, or from the table of a run file's keys, so they cannot differ from
-// what the program does. An option without a description is one of many alike:
-// a group lists these by name, in one paragraph.
+// Each option is shown with its value, bounds and default, in lines that fit a
+// terminal. The defaults come from the variables to which the options are
+// bound, or from the table of a run file's keys, so they cannot differ from the
+// program's behaviour. An option without a description is one of many alike: a
+// group lists these by name, in one paragraph.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -23,7 +23,7 @@ std::string value_of(const CLI::Option& o);
 /// "0 to 1024" for "INT:INT in [0 - 1024]"; "" without bounds.
 std::string bounds_of(const CLI::Option& o);
 
-/// What the bound variable holds, as a person would type it.
+/// The value of the bound variable, as typed on a command line.
 std::string default_of(const CLI::Option& o);
 
 } // namespace shoal::apps

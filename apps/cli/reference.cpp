@@ -1,4 +1,4 @@
-// apps/cli/reference.cpp -- the chapters, each from its table.
+// apps/cli/reference.cpp -- makes each chapter from its table.
 #include "apps/cli/reference.hpp"
 
 #include "apps/cli/cli_words.hpp"
@@ -27,7 +27,7 @@ using runtime::field_text;
 
 // Commands.
 
-/// The description, and the default that it ends with.
+/// The description, and the default at its end.
 std::pair<std::string, std::string> split_default(std::string text) {
   constexpr std::string_view begin = "(default: ";
   const auto at = text.rfind(begin);
@@ -61,7 +61,7 @@ std::vector<std::string> row_of(const CLI::Option& o) {
     else if (usual.empty() && text.find("default") == std::string::npos)
       usual = default_of(o);
   }
-  // A name that is also a positional one (chaos --run) is set by its flag.
+  // A name that is also positional (chaos --run) is shown as a flag.
   return {name_of(o), value, usual,
           o.get_lnames().empty() ? "" : variable_of(o.get_lnames()[0]), text};
 }
@@ -69,7 +69,7 @@ std::vector<std::string> row_of(const CLI::Option& o) {
 const std::vector<std::string> option_columns{"option", "value", "default",
                                               "variable", "meaning"};
 
-/// Options that stand for keys of a run file are in groups called [section].
+/// Options for keys of a run file are in groups named [section].
 bool is_run_key(const CLI::Option& o) {
   return o.get_group().starts_with("[");
 }
@@ -241,7 +241,7 @@ bool same(const std::vector<field_text>& a, const std::vector<field_text>& b) {
                                &field_text::meaning);
 }
 
-/// One section for each kind of event, or for several that have equal fields.
+/// One section for each kind of event, or for several with the same fields.
 void add_events(page& to, const std::string& commands,
                 const std::vector<event_text>& events) {
   std::vector<bool> shown(events.size());

@@ -1,9 +1,9 @@
-// apps/cli/reference.hpp -- what the program says of itself, from its own tables.
+// apps/cli/reference.hpp -- the program's reference, made from its own tables.
 //
 // Commands and options come from the command line's parser, keys of run files
 // and view files from the tables that read them, fields of JSON and tags of
 // TensorBoard from the tables that write them. So the reference cannot differ
-// from what the program does. apps/guide/reference.md is its output.
+// from the program's behaviour. apps/guide/reference.md is its output.
 #pragma once
 
 #include "apps/cli/reference_page.hpp"

@@ -1,4 +1,4 @@
-// apps/cli/reference_page.cpp -- two ways to write a page.
+// apps/cli/reference_page.cpp -- writes a page as Markdown or as a man page.
 #include "apps/cli/reference_page.hpp"
 
 #include <algorithm>
@@ -10,7 +10,7 @@ namespace shoal::apps {
 namespace {
 
 constexpr std::size_t width = 80;
-constexpr std::string_view example = "    "; ///< its lines begin so
+constexpr std::string_view example = "    "; ///< prefix of its lines
 
 /// Calls `each(text, is_code)` for the parts between backticks.
 template <class Each>
@@ -36,7 +36,7 @@ std::vector<std::string> words_of(std::string_view text) {
   return out;
 }
 
-/// Columns that have something in one row at least.
+/// Columns with content in at least one row.
 std::vector<std::size_t> used_columns(const page_table& t) {
   std::vector<std::size_t> out;
   for (std::size_t c = 0; c < t.columns.size(); ++c)
@@ -61,7 +61,7 @@ std::string filled(const std::string& text) {
   return out + line + "\n";
 }
 
-/// A cell may hold no bare '|'.
+/// A cell may not contain an unescaped '|'.
 std::string cell(const std::string& text, bool name) {
   std::string out;
   for (const char c : text)
@@ -90,7 +90,7 @@ std::string markdown(const page_table& t) {
 
 // A man page.
 
-/// Nothing in it is a request or an escape.
+/// Text without requests and escapes.
 std::string plain(std::string_view text, bool code) {
   std::string out;
   for (const char c : text) {
@@ -104,8 +104,8 @@ std::string plain(std::string_view text, bool code) {
   return out;
 }
 
-/// Bold code, words in lines; each sentence begins a line, as man pages have
-/// it.
+/// Bold code, wrapped words; each sentence begins a line, as usual in man
+/// pages.
 std::string roff(const std::string& text) {
   std::string marked;
   for_spans(text, [&](std::string_view span, bool code) {

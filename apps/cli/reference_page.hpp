@@ -1,8 +1,9 @@
 // apps/cli/reference_page.hpp -- a reference, as Markdown and as a man page.
 //
 // Chapters with sections; below each heading paragraphs, and one table whose
-// first column has names and whose last one says what they mean. Markdown shows
-// a table as such; a man page shows a name, its meaning, and the rest behind it.
+// first column has names and whose last one has their meanings. Markdown shows
+// a table as such; a man page shows a name, its meaning, and then the other
+// columns.
 //
 // Texts have `code` in backticks and no other markup. A paragraph that begins
 // with four spaces is an example, line by line.
@@ -19,7 +20,7 @@ struct page_table {
 };
 
 struct page_part {
-  bool chapter = false; ///< else a section of the last one
+  bool chapter = false; ///< false: a section of the last chapter
   std::string title;
   std::vector<std::string> paragraphs;
   page_table table;
@@ -33,10 +34,10 @@ struct page {
   std::vector<page_part> parts;
 };
 
-/// `first` is a line for readers of the file, such as how to renew it.
+/// `first` is a line for readers of the file, such as how to regenerate it.
 std::string to_markdown(const page& p, const std::string& first);
 
-/// For man(7): section 1.
+/// In the format of man(7), for section 1.
 std::string to_man(const page& p);
 
 } // namespace shoal::apps

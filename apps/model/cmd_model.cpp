@@ -33,7 +33,7 @@ using json = nlohmann::ordered_json;
 
 namespace {
 
-/// The CPU, with so many threads, or as many as this process may use.
+/// The CPU with this number of threads; 0: as many as this process may use.
 struct local_device {
   explicit local_device(int threads)
     : team(threads > 0
@@ -52,7 +52,8 @@ model::weight_choice choice_of(const std::string& quantize) {
   return std::nullopt;
 }
 
-/// Null if there is none. Says what of its file is not followed.
+/// Null if there is none. Reports the settings of its file that are not
+/// supported.
 template <class Directory>
 const model::tokenizer* tokenizer_of(const Directory& directory) {
   if (!directory.tokenizer)
@@ -67,8 +68,9 @@ int fail(const std::string& text, int code = exit_failed) {
   return code;
 }
 
-/// The model in a folder. Of a run that has not ended, or has gone on since it
-/// left a model, that is its newest checkpoint, and stderr says so.
+/// The model in a folder. For a run that has not ended, or that has gone on
+/// since it left a model, that is its newest checkpoint, which is reported on
+/// stderr.
 model::result<std::filesystem::path>
 model_in(const std::filesystem::path& folder) {
   std::error_code error;
@@ -98,7 +100,7 @@ model_in(const std::filesystem::path& folder) {
       folder.string()
       + " has no model yet: its run has not ended and has saved no checkpoint "
         "so far (one comes every checkpoint.interval steps)"};
-  return folder; // what it lacks is said by its reader
+  return folder; // its reader reports what is missing
 }
 
 const char* name_of(model::finish_reason r) {
@@ -115,7 +117,7 @@ const char* name_of(model::finish_reason r) {
   return "none";
 }
 
-/// For people. @param full the model has no position for another token
+/// The reason as text. @param full the model has no position for another token
 const char* why_ended(model::finish_reason r, bool full) {
   switch (r) {
   case model::finish_reason::length:
@@ -167,7 +169,7 @@ prompt_of(const generate_command& o, const model::inference_directory& m) {
 
 namespace {
 
-/// What a flag says, else the model's maker, else we.
+/// The flag's value, else that of the model's maker, else our default.
 template <class Value, class Flag>
 Value first_of(const std::optional<Flag>& flag,
                const std::optional<Value>& said, Value usual) {
@@ -205,7 +207,7 @@ const runtime::json_table<model::generated_token>& token_table() {
   return table;
 }
 
-/// A generation that has ended.
+/// The result of a generation.
 struct generation {
   const model::generated& is;
   std::size_t prompt_tokens;
@@ -275,7 +277,7 @@ int run_generate(const generate_command& given) {
   const auto began = clock::now();
   auto first = began;
   std::size_t count = 0;
-  // A file gets the bytes of the model; a terminal, what cannot steer it.
+  // A file gets the model's bytes; a terminal gets only safe text.
   const bool terminal = isatty(STDOUT_FILENO) == 1;
   const auto shown = [terminal](const std::string& text) {
     return terminal ? core::shown(text, core::line_ends::kept) : text;
@@ -312,7 +314,7 @@ int run_generate(const generate_command& given) {
       generation_table(), {*result, prompt->size(), full, prefill, rate}))
               << "\n";
   } else {
-    std::cout << std::endl; // before what follows on stderr
+    std::cout << std::endl; // before the following lines on stderr
     std::fprintf(stderr, "[%s from a %zu-token prompt, %.0f tokens/s; %s]\n",
                  core::count_text(result->ids.size(), "token").c_str(),
                  prompt->size(), rate, why_ended(result->finish, full));
@@ -322,16 +324,16 @@ int run_generate(const generate_command& given) {
 
 namespace {
 
-/// What an evaluation found, and how.
+/// The result of an evaluation, and its settings.
 struct evaluated {
   model::evaluation found;
   std::uint64_t window = 0;   ///< tokens
-  double bits_per_byte = 0;   ///< NaN: not known
+  double bits_per_byte = 0;   ///< NaN: unknown
   double bits_per_weight = 0; ///< of the matrices
 };
 
-/// How many tokens are read together: as many as in training, if that is
-/// known, so that the loss is the one that training has shown.
+/// Number of tokens per window: as in training, if that is known, so that the
+/// loss equals the one shown in training.
 model::result<std::uint64_t>
 eval_window(const eval_command& o, const model::model_config& config) {
   const std::uint64_t most = config.max_position_embeddings;
@@ -353,7 +355,7 @@ eval_window(const eval_command& o, const model::model_config& config) {
   return window;
 }
 
-/// Says on stderr how far slow work is.
+/// Shows the progress of slow work on stderr.
 model::watch watch_on(slow_work& slow) {
   return [&slow](std::string_view what, std::uint64_t n, std::uint64_t all) {
     slow.at(what, n, all);
@@ -361,7 +363,7 @@ model::watch watch_on(slow_work& slow) {
   };
 }
 
-/// The sequences of --data. Says what is left out.
+/// The sequences of --data. Reports what is left out.
 model::result<model::text_sequences>
 sequences_of(const eval_command& o, const model::model_config& config,
              const model::tokenizer* by, const std::string& no_text,
@@ -380,7 +382,7 @@ sequences_of(const eval_command& o, const model::model_config& config,
   return sequences;
 }
 
-/// Evaluates by either kind of stage.
+/// Evaluates with either kind of stage.
 template <class Stage>
 evaluated evaluate_on(Stage& stage, const model::text_sequences& text,
                       std::uint64_t window, double bits_per_weight) {
@@ -390,7 +392,7 @@ evaluated evaluate_on(Stage& stage, const model::text_sequences& text,
           bits_per_weight};
 }
 
-/// As training computes it.
+/// With the arithmetic of training.
 model::result<evaluated>
 evaluate_floats(const eval_command& o, kernels::backend& device) {
   auto m = model::load_directory(o.model);
@@ -424,7 +426,7 @@ double bits_per_weight(const std::vector<model::inference_unit>& units) {
   return bits / weights;
 }
 
-/// As generation computes it.
+/// With the arithmetic of generation.
 model::result<evaluated>
 evaluate_packed(const eval_command& o, kernels::backend& device) {
   auto m = model::load_for_inference(o.model, choice_of(o.quantize), device);
@@ -517,7 +519,7 @@ int run_init(const init_options& o) {
   request.what = out_request::purpose::new_model;
   request.run = *run;
   request.overwrite = o.overwrite;
-  // Its lock ends with the command; the model stays.
+  // Its lock is released when the command ends; the model stays.
   const auto folder = out_folder::open(std::move(request));
   if (!folder)
     return fail(folder.message());

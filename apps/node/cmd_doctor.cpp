@@ -1,6 +1,6 @@
-// apps/node/cmd_doctor.cpp -- doctor: does this machine have what shoal needs?
+// apps/node/cmd_doctor.cpp -- doctor: checks whether this machine suits shoal.
 //
-// Each check is one line: ok, note (works, but), or bad (with what to do).
+// Each check gives one line: ok, note (works, but), or bad (with what to do).
 #include "apps/common/commands.hpp"
 #include "apps/common/json_documents.hpp"
 #include "apps/remote/remote.hpp"
@@ -141,7 +141,7 @@ std::vector<finding> check_environment(const doctor_options& o) {
   return out;
 }
 
-/// What jobs may use is half of what is free when a node starts.
+/// By default jobs may use half of the memory that is free when a node starts.
 finding check_memory() {
   const long pages = ::sysconf(_SC_PHYS_PAGES);
   const long free = ::sysconf(_SC_AVPHYS_PAGES);
@@ -159,9 +159,9 @@ finding check_memory() {
 }
 
 /// Descriptors for the links of a few dozen peers, each with four streams, and
-/// for the files of a store: what a usual system allows, and more than enough.
+/// for the files of a store: a usual limit, and more than enough.
 constexpr rlim_t descriptors_wanted = 1024;
-/// A node has some 20 threads and those that compute.
+/// A node has some 20 threads in addition to those that compute.
 constexpr rlim_t processes_wanted = 256;
 
 finding check_limits() {
@@ -182,7 +182,7 @@ finding check_limits() {
                    : "")};
 }
 
-/// Whether a node that serves other machines could have its usual port.
+/// Whether a node that serves other machines could use its default port.
 bool port_is_free() {
   const runtime::posix::descriptor fd(
     ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -214,7 +214,7 @@ finding check_network() {
                   + " through; they are not checked"};
 }
 
-/// One for each thing that is left, or one that there is none.
+/// One finding for each stale file, or one that there is none.
 std::vector<finding> check_stale_files(const doctor_options& o) {
   std::vector<finding> out;
   for (const runtime::stale_file& l :

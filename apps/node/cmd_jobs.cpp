@@ -1,4 +1,4 @@
-// apps/node/cmd_jobs.cpp -- jobs, cancel, attach, leave: what runs, and its end.
+// apps/node/cmd_jobs.cpp -- jobs, cancel, attach, leave, recover.
 #include "apps/common/commands.hpp"
 #include "apps/common/confirm.hpp"
 #include "apps/common/signals.hpp"
@@ -28,9 +28,9 @@ using json = nlohmann::ordered_json;
 
 namespace {
 
-/// Between two looks at something that the shoal has to agree about.
+/// Pause between checks while the shoal has to agree.
 constexpr std::chrono::milliseconds look_again{100};
-/// How often a request to cancel is repeated: whoever had it may be gone.
+/// Period of repeating a request to cancel: the node that had it may be gone.
 constexpr std::chrono::seconds ask_again{5};
 
 std::int64_t unix_ms() {
@@ -55,7 +55,7 @@ const std::string& text_of(const json& j, const char* key) {
   return j[key].get_ref<const std::string&>();
 }
 
-/// A job in a list to choose from.
+/// A line for a job in a list to choose from.
 std::string job_line(const json& job) {
   const auto since = job["submitted_unix_ms"].get<std::uint64_t>();
   const std::string age =
@@ -69,16 +69,16 @@ std::string job_line(const json& job) {
 
 struct found_job {
   core::job_id id = 0;
-  std::string text; ///< of its id
+  std::string text; ///< its id as text
   std::string wrong;
 };
 
 enum class which { any, running_first, running };
 
-/// The job that a person means: an id, the beginning of one, or a name. Which of
-/// several is meant, nobody guesses: they are listed. What watches a job takes
-/// the one that runs before others that have ended (`running_first`). What
-/// concerns `running` jobs looks at others only to say that they have ended.
+/// Finds the job that a user means: an id, a prefix of one, or a name. If
+/// several match, they are listed instead of guessing. A command that watches a
+/// job prefers a running one to those that have ended (`running_first`). A
+/// command for `running` jobs uses others only to report that they have ended.
 found_job find_job(const json& status, const std::string& wanted,
                    which among = which::any) {
   std::vector<const json*> fit;
@@ -114,7 +114,7 @@ found_job find_job(const json& status, const std::string& wanted,
 
 } // namespace
 
-/// What `jobs --rm` will do.
+/// The effects of `jobs --rm`.
 static irrevocable
 removal(const json& status, const std::vector<found_job>& jobs,
         const jobs_options& o) {
@@ -135,7 +135,7 @@ removal(const json& status, const std::vector<found_job>& jobs,
   return out;
 }
 
-/// Takes jobs off the list: all of those that are named, or none.
+/// Removes jobs from the list: all those named, or none.
 static int remove_jobs(runtime::client& client, const jobs_options& o) {
   const auto status = status_of(client);
   if (!status)
@@ -240,7 +240,7 @@ int run_cancel(const cancel_options& o) {
 
 namespace {
 
-/// What `recover --force` will do to the shoal of `status`.
+/// The effects of `recover --force` on the shoal of `status`.
 std::string force_text(const json& status) {
   std::string missing;
   std::size_t count = 0;
@@ -262,7 +262,8 @@ int force(runtime::client& client, const recover_options& o) {
   const auto status = status_of(client);
   if (!status)
     return fail(status.message());
-  // A node that waits for no quorum says that there is nothing to recover.
+  // A node that does not wait for a quorum replies that there is nothing to
+  // recover.
   if (!o.yes && text_of(*status, "state") == "waiting") {
     const int answer =
       confirm({"recover --force", force_text(*status),
@@ -279,8 +280,8 @@ int force(runtime::client& client, const recover_options& o) {
   return exit_done;
 }
 
-/// What a job goes on waiting for that has been told to go on without
-/// checkpoints; "" if nothing is in its way.
+/// What a job still waits for after it was told to go on without checkpoints;
+/// "" if nothing stops it.
 std::string waits_for(const json& status, const std::string& job) {
   for (const json& j : status["jobs"]) {
     if (text_of(j, "id") != job)
@@ -331,7 +332,8 @@ int run_recover(const recover_options& o) {
 
 namespace {
 
-/// The folder of --out, the job's from now on; none without one.
+/// The folder of --out, which belongs to the job from now on; none without
+/// --out.
 model::result<std::unique_ptr<out_folder>>
 folder_for(const attach_options& o, const std::string& job,
            const runtime::run_config& run, const json& about, progress& out) {
@@ -346,7 +348,7 @@ folder_for(const attach_options& o, const std::string& job,
   auto folder = out_folder::open(std::move(request));
   if (!folder)
     return folder;
-  core::blob_digest text{}; // not known by a node of an older version
+  core::blob_digest text{}; // unknown to a node of an older version
   const auto told = about.find("text");
   const bool known = told != about.end() && told->is_string()
                      && core::from_hex(told->get<std::string>(), text);
@@ -425,7 +427,7 @@ int run_attach(const attach_options& o) {
 
 namespace {
 
-/// Says which jobs end with a node, since no other peer can go on with them.
+/// Reports which jobs end with a node, since no other peer can go on with them.
 void tell_of_ends(const json& status, const std::string& id, bool now) {
   const auto works = [&id](const json& p) {
     return text_of(p, "id") != id && !p["witness"].get<bool>()
@@ -456,8 +458,8 @@ struct chosen_node {
   std::string wrong;
 };
 
-/// The node that is asked to make `o.member` leave: of several on this machine
-/// one that has such a peer. Where each has none, that is said, with the names.
+/// The node to ask to make `o.member` leave: of several on this machine one
+/// that has such a peer. If none has one, that is reported, with the names.
 chosen_node node_for_leaving(const leave_options& o) {
   chosen_node out{address_of(o.at, o.member), {}};
   if (o.member.empty() || needs_a_name(out.at, "leave").empty())
@@ -482,7 +484,7 @@ chosen_node node_for_leaving(const leave_options& o) {
     }
   }
   if (shoals.size() > 1)
-    out.at = o.at; // the user says which
+    out.at = o.at; // the user names the node
   else if (shoals.empty() && !names.empty())
     out.wrong =
       "no peer is called '" + o.member + "'; the nodes of this machine know "

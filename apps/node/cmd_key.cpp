@@ -1,4 +1,4 @@
-// apps/node/cmd_key.cpp -- key, invite, revoke: who may be in the shoal.
+// apps/node/cmd_key.cpp -- key, invite, revoke: admission to the shoal.
 #include "apps/common/commands.hpp"
 #include "apps/common/confirm.hpp"
 #include "apps/remote/remote.hpp"
@@ -39,7 +39,7 @@ int run_key(const key_options& o) {
 
 namespace {
 
-/// "30m" -> 1800; 0 for what is no time or too long.
+/// "30m" -> 1800; 0 for text that is no time, or too long a time.
 std::uint32_t parse_seconds(const std::string& text) {
   const std::size_t digits = text.find_first_not_of("0123456789");
   if (digits == 0 || digits > 7 || digits + 1 != text.size())
@@ -54,8 +54,8 @@ std::uint32_t parse_seconds(const std::string& text) {
   return seconds <= runtime::invite_seconds_max ? std::uint32_t(seconds) : 0;
 }
 
-/// The last second that a date of four digits can name: the node chooses the
-/// time that is printed here.
+/// The last second of a date with four digits: the node chooses the time that
+/// is printed here.
 constexpr std::int64_t year_9999_s = 253402300799;
 
 int fail(const runtime::client& c) {
@@ -80,8 +80,8 @@ std::string not_to(const invite_options& o) {
                            "or add --overwrite";
 }
 
-/// A warning where stdout is a file that other users can read: the shell made
-/// it, by the umask. "" where it is not.
+/// A warning if stdout is a file that other users can read (made by the shell,
+/// with the umask); otherwise "".
 std::string exposed_stdout() {
   struct stat is {};
   if (::fstat(STDOUT_FILENO, &is) != 0 || !S_ISREG(is.st_mode)
@@ -97,7 +97,7 @@ std::string exposed_stdout() {
            "that only you can read";
 }
 
-/// Hands over the token, on stdout or in a file that only its owner can read.
+/// Writes the token to stdout or to a file that only its owner can read.
 /// @returns why not, or ""
 std::string give(const invite_options& o, const std::string& token) {
   if (o.out.empty()) {
@@ -105,7 +105,7 @@ std::string give(const invite_options& o, const std::string& token) {
     return std::cout ? "" : "cannot write the token";
   }
   if (std::string why = not_to(o); !why.empty())
-    return why; // it has come meanwhile
+    return why; // it has been created meanwhile
   const std::string line = token + "\n";
   const auto bytes = std::as_bytes(std::span(line));
   const auto file = std::filesystem::absolute(o.out);
@@ -165,7 +165,7 @@ int run_invite(const invite_options& o) {
 
 namespace {
 
-/// What `revoke` will do. The peer may be away, and so not in the status.
+/// The effects of `revoke`. The peer may be away, and so not in the status.
 irrevocable revocation(const status_json& status, const revoke_options& o) {
   std::string peer = "peer " + o.peer;
   for (const status_json& p : status["peers"]) {

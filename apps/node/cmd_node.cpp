@@ -79,7 +79,7 @@ json names_json(const view_numbers& v) {
   return names;
 }
 
-/// What a view's line has beside its text.
+/// Fields of a view's line besides its text.
 const json_table<view_numbers>& view_table() {
   using n = const view_numbers&;
   static const json_table<view_numbers> table{
@@ -102,7 +102,7 @@ const json_table<view_numbers>& view_table() {
   return table;
 }
 
-/// Lines of a node, as text or as JSON. A reader that stalls holds up nobody.
+/// Prints a node's lines, as text or as JSON. A stalled reader delays nothing.
 class printer {
 public:
   /// @param looks  whether the node looks for other peers
@@ -111,7 +111,7 @@ public:
     out_.line(shape(event, core::shown(text)));
   }
 
-  /// A view; as JSON with its numbers, too.
+  /// A view; as JSON also with its numbers.
   void view(const core::view& v, bool member) {
     const std::string text =
       core::view_line({before_ ? &*before_ : nullptr, v, member, looks_});
@@ -135,7 +135,7 @@ private:
 
   bool json_;
   bool looks_;
-  std::optional<core::view> before_; ///< what the last line was of
+  std::optional<core::view> before_; ///< view of the last line
   line_printer out_{STDOUT_FILENO, [this](std::size_t count) {
                       return shape("say", "[node] " + std::to_string(count)
                                             + " lines left out: nobody read "
@@ -143,7 +143,7 @@ private:
                     }};
 };
 
-/// The first line of a file that nobody else can read, or of stdin. May wait:
+/// The first line of a file that no other user can read, or of stdin. May wait:
 /// for a user who pastes the token, or for another program. Throws setup_error.
 std::string read_secret_line(const std::filesystem::path& file) {
   runtime::posix::descriptor opened;
@@ -209,11 +209,11 @@ config_of(const node_options& o, std::uint64_t memory, printer& out) {
   return c;
 }
 
-/// From a signal that comes while the node starts to the end of the process.
+/// Time from a signal during the node's start to the end of the process.
 constexpr unsigned start_end_s = 20;
 
-/// Hands the first signal to the node, or keeps it until there is one: a start
-/// that never ends is then ended by SIGALRM, for which no thread is needed.
+/// Passes the first signal to the node, or keeps it until there is one. A start
+/// that never ends is then ended by SIGALRM, which needs no thread.
 class node_signals {
 public:
   node_signals() {
@@ -238,7 +238,7 @@ public:
     if (early_)
       node.leave(runtime::leave_deadline);
   }
-  /// Before the node goes.
+  /// To be called before the node is destroyed.
   void ended() {
     std::lock_guard lock(mutex_);
     node_ = nullptr;

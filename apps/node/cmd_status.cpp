@@ -1,4 +1,5 @@
-// apps/node/cmd_status.cpp -- status and logs: what a node knows, and what it said.
+// apps/node/cmd_status.cpp -- status and logs: a node's knowledge and its
+// lines.
 #include "apps/common/commands.hpp"
 #include "apps/common/signals.hpp"
 #include "apps/common/terminal.hpp"
@@ -25,9 +26,9 @@ using std::chrono::steady_clock;
 
 namespace {
 
-/// Between two looks whether the user wants to end.
+/// Pause between checks for a signal.
 constexpr std::chrono::milliseconds look_again{100};
-/// Between two looks at what a node has said meanwhile.
+/// Pause between requests for new lines of a node.
 constexpr std::chrono::milliseconds lines_every{1000};
 
 int fail(const std::string& text) {
@@ -35,7 +36,7 @@ int fail(const std::string& text) {
   return exit_failed;
 }
 
-/// "2026-03-01 14:05:09", local.
+/// "2026-03-01 14:05:09", local time.
 std::string time_text(std::int64_t unix_ms) {
   const std::time_t s = unix_ms / 1000;
   std::tm local{};
@@ -59,13 +60,14 @@ void pause(const signals& interrupts, steady_clock::duration time) {
       look_again, until - steady_clock::now()));
 }
 
-/// Asks a node, and another one where that has ended.
+/// Asks a node, and another one if that has ended.
 class status_source {
 public:
   explicit status_source(const status_options& o)
     : o_(o), client_(client_through(o.at)) {}
 
-  /// The status as it is to be shown. @returns false if text() says why not
+  /// Gets the status in the form to be shown. @returns false if text() has an
+  /// error
   bool look(std::string& out) {
     std::string text;
     if ((!connected_ && client_.connect()) || client_.status(text)) {
@@ -143,7 +145,7 @@ int run_status(const status_options& o) {
 
 namespace {
 
-/// Prints lines, and says how many are missing.
+/// Prints lines, and reports how many are missing.
 class line_log {
 public:
   explicit line_log(bool as_json) : json_(as_json) {}
@@ -192,7 +194,7 @@ int run_logs(const logs_options& o) {
     if (client.lines(next, count, text))
       return fail(client.text());
     count = runtime::reply_lines_max;
-    if (next < from) { // of a process that has been started since
+    if (next < from) { // from a process that has started since
       std::cerr << "shoal: the node was started again\n";
       out.begin_anew();
       next = 0;

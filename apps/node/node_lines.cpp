@@ -1,4 +1,4 @@
-// apps/node/node_lines.cpp -- takes what is of the right kind.
+// apps/node/node_lines.cpp -- copies the members that have the right type.
 #include "apps/node/node_lines.hpp"
 
 #include "runtime/core/text/shown.hpp"
@@ -11,9 +11,9 @@ namespace {
 
 using json = nlohmann::json;
 
-/// Unix time in milliseconds: the year 36,800.
+/// Unix time in milliseconds: up to the year 36,800 or so.
 constexpr std::uint64_t unix_ms_max = std::uint64_t{1} << 50;
-/// More than a node keeps of one line.
+/// Larger than the limit of a line in a node.
 constexpr std::size_t text_bytes_max = 8192;
 
 std::string text_of(const json& from, const char* key) {

@@ -1,7 +1,9 @@
-// apps/node/node_lines.hpp -- the last lines of a node, as another program gives them.
+// apps/node/node_lines.hpp -- the last lines of a node, as sent by another
+// program.
 //
-// The node may be another version's, or one that lies: its answer is JSON from
-// outside (runtime/observe/recent_lines.hpp). What parse_lines() gives may be shown.
+// The node may have another version, or lie: its answer is foreign JSON
+// (runtime/observe/recent_lines.hpp). The result of parse_lines() is safe to
+// show.
 //
 // Errors: a text that is no JSON object with a list of lines is a failure.
 #pragma once
@@ -16,7 +18,7 @@
 namespace shoal::apps {
 
 struct node_line {
-  std::uint64_t number = 0; ///< in the life of the node's process
+  std::uint64_t number = 0; ///< since the start of the node's process
   std::int64_t unix_ms = 0;
   std::string text;
 };

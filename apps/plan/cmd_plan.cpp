@@ -1,8 +1,8 @@
 // apps/plan/cmd_plan.cpp -- plan: what a run would do, where, and at what cost.
 //
 // Plans for the shoal of the local node, for this machine alone when no node
-// runs, or for a shoal that a file describes (view_file.hpp), for which the text
-// need not be here. Nothing is started.
+// runs, or for a shoal described by a file (view_file.hpp); for the latter the
+// text need not be present. Nothing is started.
 #include "apps/common/commands.hpp"
 #include "apps/common/toml_file.hpp"
 #include "apps/plan/plan_table.hpp"
@@ -37,7 +37,7 @@ core::view alone() {
   return v;
 }
 
-/// Where a plan is for, and what to call it.
+/// The shoal that is planned for, and its name.
 struct place {
   core::view view;
   std::string name;

@@ -30,7 +30,7 @@ std::string name_of(const core::view& v, const core::member_id& id) {
   return m && !m->name.empty() ? m->name : core::short_name(id.peer);
 }
 
-/// Figures of a run that follow from its predicted step.
+/// Numbers of a run that follow from its predicted step.
 struct figures {
   double step = 0, tokens_per_s = 0, run = 0, mfu = 0;
   std::uint64_t mflops = 0;
@@ -134,7 +134,7 @@ const json_table<planned_memory>& memory_table() {
   return table;
 }
 
-/// A plan with what follows from it.
+/// A plan with the values derived from it.
 struct whole_plan {
   const planned_run& is;
   const core::prediction& predicted;
@@ -239,7 +239,7 @@ std::string duration(double seconds) {
               int((seconds - day * double(long(seconds / day))) / hour));
 }
 
-/// First and last of something, shown with both ends.
+/// First and last of a range, shown with both ends.
 struct range {
   std::int64_t first = -1, last = -1;
   void add(std::int64_t low, std::int64_t high) {
@@ -254,7 +254,7 @@ struct range {
   }
 };
 
-/// Peers that do the same.
+/// Peers with the same work.
 struct row {
   std::vector<std::string> names;
   range replicas, stages, layers, microbatches;
@@ -308,8 +308,8 @@ private:
     return std::to_string(each) + " each";
   }
 
-  /// Members in order of their stages; those with as many layers, microbatches
-  /// and as much memory, one after another, are one row.
+  /// Members in the order of their stages; consecutive ones with the same
+  /// number of layers and microbatches and the same memory form one row.
   std::vector<row> collect() {
     struct place {
       std::uint32_t stage, replica;
@@ -353,7 +353,7 @@ private:
     out.push_back(std::move(now));
   }
 
-  /// Numbers that are shown must be near, too.
+  /// Numbers that are shown must be close, too.
   static bool alike(const row& a, const row& b) {
     const auto near = [](double x, double y) {
       return std::max(x, y) <= 1.25 * std::min(x, y);
@@ -443,7 +443,7 @@ std::string memory_rows(const planned_run& p) {
   return out;
 }
 
-/// Breaks at spaces so that lines fit; later ones are indented.
+/// Breaks at spaces so that lines fit; continuation lines are indented.
 std::string wrapped(const std::string& line) {
   constexpr std::size_t wide = 79;
   std::string out, rest = line;

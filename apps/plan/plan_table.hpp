@@ -1,9 +1,11 @@
-// apps/plan/plan_table.hpp -- what `shoal plan` prints: as JSON, and as a table.
+// apps/plan/plan_table.hpp -- the output of `shoal plan`: as JSON, and as a
+// table.
 //
-// The table fits 80 columns and stays short: peers that do the same are one
+// The table fits 80 columns and stays short: peers with the same work are one
 // row, whatever their number.
 //
-// JSON: as plan_fields() says. What is first and last includes both ends.
+// JSON: according to plan_fields(). First and last of a range are both
+//       included.
 #pragma once
 
 #include "apps/plan/planned_text.hpp"
@@ -23,14 +25,14 @@ struct planned_run {
   const core::assignment& place; ///< of the run, which does not wait
   const runtime::run_config& run;
   std::uint64_t parameters = 0;
-  std::string where;                     ///< names the shoal
-  std::optional<planned_text> text = {}; ///< if it was looked at
+  std::string where;                     ///< the name of the shoal
+  std::optional<planned_text> text = {}; ///< if it was examined
 };
 
 [[nodiscard]] nlohmann::ordered_json plan_json(const planned_run& p);
 std::vector<runtime::field_text> plan_fields();
 
-/// Of what plan_json() gave; ends with a new line.
+/// The table for the result of plan_json(); ends with a newline.
 [[nodiscard]] std::string plan_table(const planned_run& p);
 
 } // namespace shoal::apps

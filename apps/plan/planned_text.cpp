@@ -1,4 +1,5 @@
-// apps/plan/planned_text.cpp -- finds the files, and reads them if they are few.
+// apps/plan/planned_text.cpp -- finds the files, and reads them if they are
+// few.
 #include "apps/plan/planned_text.hpp"
 
 #include "apps/common/slow_work.hpp"
@@ -22,7 +23,8 @@ model::watch watch_on(slow_work& slow) {
   };
 }
 
-/// Of what is too much to be read here: files that were named must be readable.
+/// For text that is too large to read here: files that were named must be
+/// readable.
 model::result<planned_text>
 found(const std::vector<model::corpus_file>& files, std::uint64_t bytes) {
   for (const model::corpus_file& file : files) {
@@ -37,7 +39,7 @@ found(const std::vector<model::corpus_file>& files, std::uint64_t bytes) {
   return out;
 }
 
-/// A tokenizer that is trained makes tokens of it later.
+/// A tokenizer that is to be trained makes tokens of it later.
 model::result<planned_text> read_raw(const runtime::run_config& run) {
   slow_work slow;
   model::corpus_options options = corpus_options_of(run, watch_on(slow));

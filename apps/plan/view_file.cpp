@@ -1,4 +1,4 @@
-// apps/plan/view_file.cpp -- reads a described shoal.
+// apps/plan/view_file.cpp -- reads the description of a shoal.
 #include "apps/plan/view_file.hpp"
 
 #include "runtime/core/assert.hpp"
@@ -14,10 +14,10 @@ namespace {
 using json = nlohmann::ordered_json;
 using model::failure;
 
-/// Reads keys of one table; the first error stays.
+/// Reads keys of one table; keeps the first error.
 class table {
 public:
-  /// Any key that is not among these is an error.
+  /// A key that is not in `keys` is an error.
   table(const json& from, std::string path, std::span<const view_key> keys,
         std::string& error)
     : from_(from), path_(std::move(path)), keys_(keys), error_(error) {

@@ -1,4 +1,4 @@
-// apps/remote/local_nodes.cpp -- forks, pipes and a folder.
+// apps/remote/local_nodes.cpp -- starts nodes by fork, with pipes and a folder.
 #include "apps/remote/local_nodes.hpp"
 
 #include "apps/common/version.hpp"
@@ -21,10 +21,10 @@ namespace {
 void write_line(int to, const std::string& line) {
   const std::string text = line + "\n";
   if (::write(to, text.data(), text.size()) != ssize_t(text.size()))
-    std::_Exit(1); // nobody listens any more
+    std::_Exit(1); // no process is listening any more
 }
 
-/// This process on the core number `n` of those it may use.
+/// Binds this process to core number `n` of those it may use.
 void use_one_core(std::size_t n) {
   cpu_set_t may;
   if (::sched_getaffinity(0, sizeof may, &may) != 0)
@@ -41,7 +41,7 @@ void use_one_core(std::size_t n) {
   ::sched_setaffinity(0, sizeof one, &one);
 }
 
-/// A node, until `stop` ends.
+/// Runs a node until `stop` ends.
 void serve(const fs::path& folder, const std::string& join,
            const local_nodes::prepare& p, int report, int stop) {
   const local_nodes::sayer say = [report](const std::string& line) {
@@ -77,7 +77,8 @@ local_nodes::local_nodes(int count, const prepare& p) {
   const fs::path temp = fs::temp_directory_path();
   runtime::remove_abandoned_dirs(temp, runtime::bench_folder);
   folder_ = temp / (runtime::bench_folder + std::to_string(::getpid()));
-  if (::mkdir(folder_.c_str(), 0700) != 0) // nobody else's, for nobody else
+  if (::mkdir(folder_.c_str(), 0700) != 0) // owned and readable only by this
+                                           // user
     throw std::runtime_error(folder_.string() + " cannot be made");
   try {
     lock_ = std::make_unique<runtime::data_dir_lock>(folder_);
@@ -91,7 +92,7 @@ local_nodes::local_nodes(int count, const prepare& p) {
 void local_nodes::start_all(int count, const prepare& p) {
   start({}, p);
   std::pair<std::string, std::string> said;
-  do { // prepare() may have it say more
+  do { // prepare() may write further lines
     said = line(0);
   } while (said.first != "at");
   for (int i = 1; i < count; ++i)
@@ -126,7 +127,7 @@ void local_nodes::start(const std::string& join, const prepare& p) {
   n.process = runtime::child_process::fork([&] {
     n.stop.reset();
     for (node& other : all_)
-      other.stop.reset(); // or it would not see its end
+      other.stop.reset(); // otherwise it would not notice its end
     use_one_core(number);
     serve(data_dir(number), join, p, report.get(), until.get());
     return 0;

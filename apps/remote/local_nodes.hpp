@@ -1,12 +1,13 @@
-// apps/remote/local_nodes.hpp -- a shoal of processes on this machine, to measure.
+// apps/remote/local_nodes.hpp -- a shoal of processes on this machine, to
+// measure.
 //
-// Each node runs in a process of its own, on loopback, in a shoal of its own
-// name, with a throw-away directory; on one core each, dealt out in turn. All
-// ends with this object, or with this process; a folder that a killed process
-// left is removed by the next one.
+// Each node runs in a process of its own, on loopback, in a shoal with its own
+// name and a temporary directory; each on one core, assigned in turn. All end
+// with this object, or with this process; a folder left by a killed process is
+// removed by the next one.
 //
 // Threads: forks, so the caller must have none yet. One at a time.
-// Errors:  std::runtime_error when a process fails or cannot be made.
+// Errors:  std::runtime_error when a process fails or cannot be created.
 #pragma once
 
 #include "runtime/files/posix.hpp"
@@ -30,23 +31,23 @@ namespace shoal::apps {
 
 class local_nodes {
 public:
-  /// In a node's process: tells line() something, "WORD rest". Any thread.
+  /// In a node's process: sends line() a text, "WORD rest". Any thread.
   using sayer = std::function<void(const std::string& line)>;
   /// In a node's process, before it starts: adds roles, changes settings.
   using prepare = std::function<void(runtime::node_config&,
                                      runtime::role_table&, const sayer&)>;
 
-  /// Starts them; they may not have met yet. @pre count >= 1
+  /// Starts the nodes; they may not have met yet. @pre count >= 1
   local_nodes(int count, const prepare& p);
   ~local_nodes();
   local_nodes(const local_nodes&) = delete;
   local_nodes& operator=(const local_nodes&) = delete;
 
-  /// The next line of node `i`: its first word, and the rest. A node that says
+  /// The next line of node `i`: its first word, and the rest. A node that sends
   /// "failed WHY", or ends, is an error.
   std::pair<std::string, std::string> line(std::size_t i);
 
-  /// Where a command finds node `i`.
+  /// The data directory by which a command finds node `i`.
   std::filesystem::path data_dir(std::size_t i) const;
 
 private:
@@ -57,10 +58,10 @@ private:
   struct node {
     runtime::child_process process;
     std::FILE* said = nullptr;
-    runtime::posix::descriptor stop; ///< closed: it ends
+    runtime::posix::descriptor stop; ///< its end ends the node
   };
   std::filesystem::path folder_;
-  std::unique_ptr<runtime::data_dir_lock> lock_; ///< it is in use
+  std::unique_ptr<runtime::data_dir_lock> lock_; ///< marks the folder as in use
   std::vector<node> all_;
 };
 

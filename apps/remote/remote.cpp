@@ -1,4 +1,4 @@
-// apps/remote/remote.cpp -- data directories and addresses to ask.
+// apps/remote/remote.cpp -- finds data directories and addresses to ask.
 #include "apps/remote/remote.hpp"
 
 #include "apps/common/confirm.hpp" // shell_word

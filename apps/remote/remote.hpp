@@ -1,8 +1,8 @@
 // apps/remote/remote.hpp -- which node a command talks to.
 //
-// A command that only asks may take any node of this user: all of them know the
-// shoal. One that changes what a node or a shoal is must not guess: the user
-// names the node wherever there are several.
+// A command that only asks may use any node of this user: all of them know the
+// shoal. A command that changes a node or a shoal must not guess: if there are
+// several nodes, the user has to name one.
 #pragma once
 
 #include "apps/common/commands.hpp"
@@ -10,27 +10,27 @@
 
 namespace shoal::apps {
 
-/// The local node's socket, or the nodes that --peer names, by TLS.
+/// The local node's socket, or by TLS the nodes named by --peer.
 runtime::client_config client_of(const node_address& at);
 
 /// The same; without --cluster-key a node of this machine asks those of --peer.
 /// @pre the command only asks what is_handed_on() (runtime/wire/messages.hpp)
 runtime::client_config client_through(const node_address& at);
 
-/// The options that say the same again, for a command line that is printed:
-/// " --name one", or nothing.
+/// The options that express the same, for a command line that is printed: "
+/// --name one", or nothing.
 std::string options_text(const node_address& at);
 
-/// Whether the user has said which node is meant: no other will do.
+/// Whether the user has named the node: no other may be used.
 bool says_which(const node_address& at);
 
-/// Why the command must be given a node's name: several nodes of this user run
-/// here, and the address says neither name, directory nor peer.
+/// Why the command needs a node's name: several nodes of this user run here,
+/// and the address has neither name, directory nor peer.
 /// @returns nothing if it is clear which node is meant.
 std::string needs_a_name(const node_address& at, const std::string& command);
 
 /// The address of the node that `member` names, if it runs on this machine and
-/// the user has named no other to ask; else `at`.
+/// the user has not named another one to ask; else `at`.
 node_address address_of(const node_address& at, const std::string& member);
 
 } // namespace shoal::apps

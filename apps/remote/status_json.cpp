@@ -16,17 +16,17 @@ namespace {
 using json = status_json;
 using core::shown;
 
-/// A list has as many elements at most: more than members, jobs, links or
-/// cuts of a view.
+/// Limit of the elements of a list: more than a view has members, jobs, links
+/// or cuts.
 constexpr std::size_t elements_max = 65536;
-/// Numbers are cut to this, the limit of the wire's flops and so of all that
-/// it counts: sums of a few of them fit 64 bits, and each fits a double.
+/// Numbers are cut to this, the wire's limit for operations and so for all
+/// other numbers: sums of a few of them fit 64 bits, and each fits a double.
 constexpr std::uint64_t number_max = std::uint64_t{1} << 56;
 
-/// What a value must be like: a scalar gives kind and default, a list the
-/// pattern of its elements. A key that ends in '?' is left out where the
-/// answer lacks it. A default of -1 stands for a number that may be negative,
-/// 0.5 for one with a fraction or null.
+/// The required form of a value: a scalar gives kind and default, a list the
+/// pattern of its elements. A key that ends in '?' is left out if the answer
+/// lacks it. A default of -1 marks a number that may be negative, 0.5 one with
+/// a fraction or null.
 const json& pattern() {
   static const json stage = {
     {"id", ""}, {"first_layer", 0u}, {"last_layer", -1}};

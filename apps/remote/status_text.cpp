@@ -1,4 +1,4 @@
-// apps/remote/status_text.cpp -- columns.
+// apps/remote/status_text.cpp -- formats a status in columns.
 #include "apps/remote/status_text.hpp"
 
 #include "runtime/core/text/amounts.hpp"
@@ -17,7 +17,7 @@ namespace {
 
 using json = status_json;
 
-/// Appends as printf prints.
+/// Appends text in the format of printf.
 [[gnu::format(printf, 2, 3)]] void
 put(std::string& out, const char* format, ...) {
   va_list arguments, again;
@@ -27,7 +27,8 @@ put(std::string& out, const char* format, ...) {
   va_end(arguments);
   if (bytes > 0) {
     const std::size_t begin = out.size();
-    out.resize(begin + std::size_t(bytes) + 1); // and vsnprintf's '\0'
+    out.resize(begin + std::size_t(bytes) + 1); // includes the '\0' of
+                                                // vsnprintf
     std::vsnprintf(out.data() + begin, std::size_t(bytes) + 1, format, again);
     out.pop_back();
   }
@@ -42,7 +43,7 @@ const char* text(const json& from, const char* key) {
   return text_of(from, key).c_str();
 }
 
-/// The first bytes of an id, or of what a node calls one.
+/// The first bytes of an id, or of the text in its place.
 std::string begin_of(const json& id, std::size_t bytes) {
   return core::shown(id.get_ref<const std::string&>(), bytes);
 }
@@ -67,7 +68,7 @@ std::string devices_of(const json& peer) {
   return peer["voter"].get<bool>() ? out : out + ", no vote";
 }
 
-/// A speed of a link, or "-" while nothing has measured it.
+/// The speed of a link, or "-" while it is unmeasured.
 std::string speed_text(const json& value, double per, const char* unit) {
   std::string out;
   if (value.is_number())
@@ -102,7 +103,7 @@ void put_moved(std::string& out, const std::string& peer, const json& moved,
   }
 }
 
-/// Which version each peer runs: one line where they are all the same.
+/// The version of each peer: one line if all are equal.
 void put_versions(std::string& out, const json& status) {
   std::map<std::string, std::vector<std::string>> peers; // by version
   std::vector<std::string> unknown;
@@ -135,8 +136,8 @@ void put_versions(std::string& out, const json& status) {
   }
 }
 
-/// What a peer does for a job, in lines of their own. Peers of the shoal know
-/// stages by blocks; people know them as layers of the model.
+/// A peer's work for a job, in lines of its own. The shoal counts stages in
+/// blocks; users know them as layers of the model.
 void put_work(std::string& out, const json& peer, const json& job) {
   const json& replicas = job["places"];
   for (std::size_t r = 0; r < replicas.size(); ++r)
@@ -258,8 +259,8 @@ std::string links_table(const status_json& status) {
 
 namespace {
 
-/// Jobs that run or wait first, by priority, the oldest of one priority first;
-/// then those that have ended, the last one first.
+/// Running and waiting jobs first, by priority, then by age, oldest first;
+/// after them those that have ended, latest first.
 std::vector<const json*> in_order(const json& jobs) {
   std::vector<const json*> out;
   for (const json& j : jobs)

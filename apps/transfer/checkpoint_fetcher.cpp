@@ -1,4 +1,5 @@
-// apps/transfer/checkpoint_fetcher.cpp -- one thread, one slot for what is wanted next.
+// apps/transfer/checkpoint_fetcher.cpp -- one thread, and one slot for the next
+// request.
 #include "apps/transfer/checkpoint_fetcher.hpp"
 
 #include "actors/checkpoint/checkpoint_export.hpp"

@@ -1,14 +1,16 @@
-// apps/transfer/checkpoint_fetcher.hpp -- brings checkpoints home in the background.
+// apps/transfer/checkpoint_fetcher.hpp -- downloads checkpoints in the
+// background.
 //
-// On a thread of its own, one after the other, so that who watches a run goes
-// on meanwhile. Of those that wait only the newest is fetched: what a slow way
-// cannot keep up with is left out. Each is fetched beside its folder, then
-// renamed: a folder that exists is whole. It holds checksums of its weights
-// (runtime/model/files/checksums.hpp).
+// On a thread of its own, one after the other, so that watching the run is not
+// blocked. Of waiting checkpoints only the newest is fetched: on a slow link,
+// older ones are skipped. Each is fetched beside its final folder, then
+// renamed: a folder that exists is complete. It contains checksums of its
+// weights (runtime/model/files/checksums.hpp).
 //
 // Threads: call it from one; `get` is called on the fetcher's.
-// Errors:  an outcome without a folder says why.
-// Limits:  one under way, one that waits; outcomes until they are taken.
+// Errors:  an outcome without a folder has the reason.
+// Limits:  one in progress, one waiting; outcomes are kept until they are
+//          taken.
 #pragma once
 
 #include "runtime/jobs/job_log.hpp"
@@ -31,35 +33,36 @@ class checkpoint_fetcher {
 public:
   using piece = std::function<std::error_code(std::span<const std::byte>)>;
   struct config {
-    std::filesystem::path folder; ///< gets step-N/
-    /// Fetches a blob, piece by piece, by way of the node `where`; ends with
-    /// the error of a piece. `why` says an error for people.
+    std::filesystem::path folder; ///< parent of step-N/
+    /// Fetches a blob, piece by piece, through the node `where`; returns the
+    /// error of a piece. `why` gets the error as text.
     std::function<std::error_code(const std::string& where,
                                   const core::blob_digest& digest,
                                   const piece& sink, std::string& why)>
       get;
   };
-  /// What became of one.
+  /// The result for one checkpoint.
   struct outcome {
     runtime::job_event asked;
-    std::filesystem::path folder; ///< empty: it is not there
-    std::string why;              ///< then; empty: a newer one was wanted
+    std::filesystem::path folder; ///< empty: not fetched
+    std::string why;              ///< the reason then; empty: replaced by a
+                                  ///< newer one
   };
 
   explicit checkpoint_fetcher(config c);
-  /// Ends what is under way.
+  /// Cancels the fetch in progress.
   ~checkpoint_fetcher();
   checkpoint_fetcher(const checkpoint_fetcher&) = delete;
   checkpoint_fetcher& operator=(const checkpoint_fetcher&) = delete;
 
-  /// Fetches a checkpoint after the one under way, instead of one that waits.
+  /// Fetches a checkpoint after the one in progress, instead of a waiting one.
   void want(const runtime::job_event& checkpoint, const std::string& where);
 
-  /// The next outcome, in the order in which they came about.
+  /// The next outcome, in order of completion.
   std::optional<outcome> take();
 
-  /// Waits until none is under way or waits.
-  /// @param give_up asked ten times a second; true: ends them
+  /// Waits until none is in progress or waiting.
+  /// @param give_up called ten times a second; true cancels them
   void settle(const std::function<bool()>& give_up);
 
 private:
@@ -76,10 +79,10 @@ private:
   std::condition_variable changed_;
   std::optional<wish> next_;
   bool busy_ = false;
-  bool stop_ = false; ///< what is under way ends, and none begins
+  bool stop_ = false; ///< cancels the fetch in progress, and none begins
   bool over_ = false;
   std::deque<outcome> outcomes_;
-  std::thread thread_; ///< last: it uses all of these
+  std::thread thread_; ///< last member: it uses all of these
 };
 
 } // namespace shoal::apps

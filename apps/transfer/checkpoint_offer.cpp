@@ -1,4 +1,4 @@
-// apps/transfer/checkpoint_offer.cpp -- files up, then a word to the job.
+// apps/transfer/checkpoint_offer.cpp -- uploads files, then informs the job.
 #include "apps/transfer/checkpoint_offer.hpp"
 
 #include "apps/transfer/model_upload.hpp"
@@ -11,7 +11,7 @@ namespace {
 std::string send(runtime::client_config at, core::job_id job,
                  const std::filesystem::path& folder, std::uint64_t step,
                  const std::atomic<bool>& stop) {
-  at.say = {}; // the command has one connection that talks
+  at.say = {}; // only the command's other connection prints messages
   const std::string what =
     "the checkpoint of step " + std::to_string(step) + " in " + folder.string();
   const std::string no = what + " cannot be offered to the job: ";

@@ -1,4 +1,4 @@
-// apps/transfer/model_export.cpp -- a checkpoint without its optimizer.
+// apps/transfer/model_export.cpp -- exports a checkpoint without its optimizer.
 #include "apps/transfer/model_export.hpp"
 
 #include "actors/checkpoint/checkpoint_manifest.hpp"
@@ -16,7 +16,7 @@ using model::failure;
 
 namespace {
 
-/// Puts a file in the place of another, which is whole until then.
+/// Replaces a file by another; it is complete at any time.
 std::error_code put(const fs::path& from, const fs::path& to) {
   std::error_code error;
   const fs::path partial = to.string() + ".partial";
@@ -26,13 +26,14 @@ std::error_code put(const fs::path& from, const fs::path& to) {
     fs::copy_file(from, partial, fs::copy_options::overwrite_existing, error);
   if (!error)
     fs::rename(partial, to, error);
-  std::error_code ignored; // rename() leaves a link to the file that is there
+  std::error_code ignored; // rename() does not replace a link to the same file
   fs::remove(partial, ignored);
   return error;
 }
 
-/// Whether a file that a model does not have must not lie beside it: one file
-/// of weights hides an index, a forgotten tokenizer is not this model's.
+/// Whether a file that a model does not have must not lie beside it: a single
+/// file of weights hides an index, and an old tokenizer would be used for this
+/// model.
 bool hides_a_model(const std::string& name) {
   const std::string model = actors::model_files;
   return name == actors::single_name(model) || name == actors::index_name(model)
@@ -50,7 +51,7 @@ model::status export_model(const fs::path& checkpoint, const fs::path& folder) {
     *sums, [](const auto& sum) { return actors::of_optimizer(sum.first); });
   const fs::path listed = folder / model::checksums_name;
   std::error_code error;
-  fs::remove(listed, error); // they are of the model that was there
+  fs::remove(listed, error); // they belong to the former model
   if (error)
     return failure{listed.string() + ": " + error.message()};
   for (const auto& file : fs::directory_iterator(checkpoint, error)) {

@@ -1,8 +1,9 @@
-// apps/transfer/model_export.hpp -- the model of a checkpoint, put into a folder.
+// apps/transfer/model_export.hpp -- puts the model of a checkpoint into a
+// folder.
 //
-// Beside what is already there: files of a model that the checkpoint has not,
-// and that would be read in place of its own, are removed. The checksums of the
-// checkpoint's model go along.
+// Existing files stay, except files of a model that the checkpoint does not
+// have and that would be read instead of its own: these are removed. The
+// checksums of the checkpoint's model are copied as well.
 #pragma once
 
 #include "runtime/core/result.hpp"
@@ -11,8 +12,8 @@
 
 namespace shoal::apps {
 
-/// Gives `folder` all files of a checkpoint but the optimizer's: by a link
-/// where that is possible, each under its own name at once.
+/// Gives `folder` all files of a checkpoint except the optimizer's: by a link
+/// where possible, and each under its name in one step.
 model::status export_model(const std::filesystem::path& checkpoint,
                            const std::filesystem::path& folder);
 

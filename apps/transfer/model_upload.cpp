@@ -1,4 +1,5 @@
-// apps/transfer/model_upload.cpp -- large files cut, small ones as they are.
+// apps/transfer/model_upload.cpp -- cuts large files, and uploads small ones as
+// they are.
 #include "apps/transfer/model_upload.hpp"
 
 #include "actors/checkpoint/checkpoint_manifest.hpp"
@@ -21,7 +22,7 @@ using model::failure;
 
 namespace {
 
-/// Parts of one model: some way below what a manifest may name.
+/// Parts of one model: well below the number of files that a manifest may have.
 constexpr std::uint64_t parts_max = actors::manifest_files_max / 4;
 
 class upload {
@@ -81,8 +82,8 @@ private:
     return out;
   }
 
-  /// What goes by name must be a file, or the job would lack it: a FIFO, say,
-  /// or a link to nothing. And there is no model without weights.
+  /// A file that is found by name must be regular, or the job would lack it: no
+  /// FIFO, and no link to nothing. And there is no model without weights.
   model::status check_files() const {
     std::vector<std::string> names{"config.json"};
     std::ranges::copy(actors::carried_names, std::back_inserter(names));
@@ -125,7 +126,7 @@ private:
     return put_file(name, {&bytes, 1});
   }
 
-  /// Names of the files that hold a kind of tensors; none: there is no such.
+  /// Names of the files that hold a kind of tensors; none: there are none.
   model::result<std::vector<std::string>> names_of(const std::string& kind) {
     if (has(actors::single_name(kind)))
       return std::vector{actors::single_name(kind)};

@@ -1,12 +1,14 @@
-// apps/transfer/model_upload.hpp -- a model's directory into the shoal's store.
+// apps/transfer/model_upload.hpp -- uploads a model's directory to the shoal's
+// store.
 //
-// A peer fetches those files that have tensors of its layers, so weights (and
-// an optimizer's state) go in as files of part_bytes at most, however few and
-// large those of the directory are: the same tensors, byte for byte, with an
-// index. What is small enough goes as it is. Files that no run reads stay.
+// A peer fetches the files that contain tensors of its layers. So weights (and
+// an optimizer's state) are uploaded as files of at most part_bytes, however
+// few and large those of the directory are: the same tensors, byte for byte,
+// with an index. Small files are uploaded unchanged. Files that no run reads
+// are not uploaded.
 //
 // Threads: blocking.
-// Errors:  a failure names the file; what was uploaded is of no harm.
+// Errors:  a failure names the file; files that were uploaded do no harm.
 #pragma once
 
 #include "apps/transfer/tokenizer_files.hpp"
@@ -21,10 +23,10 @@
 
 namespace shoal::apps {
 
-/// Data of one file, but for tensors that are larger.
+/// Data of one file, except for larger tensors.
 inline constexpr std::uint64_t upload_part_bytes = std::uint64_t{64} << 20;
 
-/// Puts a blob that lies in several places, and names it.
+/// Uploads a blob that lies in several places, under a name.
 using put_pieces = std::function<model::status(
   std::span<const std::span<const std::byte>> pieces, core::blob_digest&)>;
 
@@ -33,9 +35,9 @@ struct uploaded_model {
   std::uint64_t bytes = 0; ///< of all files
 };
 
-/// Whether a directory holds a model whose files are whole, before slow work is
-/// done for it; of an optimizer's state, that its files can be read and have
-/// their checksums.
+/// Checks, before slow work is done for it, whether a directory holds a model
+/// whose files are complete; for an optimizer's state, that its files can be
+/// read and match their checksums.
 model::status check_model(const std::filesystem::path& directory,
                           const model::watch& told = {});
 
@@ -45,7 +47,7 @@ upload_model(const std::filesystem::path& directory, std::uint64_t step,
              const put_pieces& put,
              std::uint64_t part_bytes = upload_part_bytes);
 
-/// Uploads only a tokenizer: what a run from random weights carries to its
+/// Uploads only a tokenizer, which a run from random weights copies to its
 /// model.
 model::result<uploaded_model>
 upload_tokenizer(const tokenizer_files& files, const put_pieces& put);

@@ -1,7 +1,7 @@
-// apps/transfer/tokenizer_files.hpp -- a tokenizer that a run has trained, as the files
-// of a model's folder.
+// apps/transfer/tokenizer_files.hpp -- a tokenizer trained by a run, as the
+// files of a model's folder.
 //
-// In memory, so that a process that is killed leaves nothing behind.
+// Kept in memory, so that a process that is killed leaves nothing behind.
 #pragma once
 
 #include "runtime/files/file_io.hpp"
@@ -18,7 +18,7 @@ struct tokenizer_files {
   std::string tokenizer; ///< tokenizer.json
   std::string config;    ///< tokenizer_config.json
 
-  /// Names and texts. Views into this.
+  /// Names and texts, as views of this object.
   std::array<std::pair<const char*, std::string_view>, 2> named() const {
     return {{{"tokenizer.json", tokenizer}, {"tokenizer_config.json", config}}};
   }
