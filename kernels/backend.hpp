@@ -1,7 +1,8 @@
 // kernels/backend.hpp -- all operations on one kind of device.
 //
-// Start here. Each operation is a member function; its header says what it
-// computes. reference/ has plain loops and defines what is right; cpu/ is fast.
+// Start here. Each operation is a member function; its header defines what it
+// computes. reference/ has plain loops and defines the correct results; cpu/ is
+// fast.
 //
 // Threads:   a call computes on the calling thread (and the team of the
 //            backend) and returns when the result is written. One call at a

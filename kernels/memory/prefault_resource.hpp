@@ -1,4 +1,5 @@
-// kernels/memory/prefault_resource.hpp -- memory for large arrays that come and go.
+// kernels/memory/prefault_resource.hpp -- memory for large arrays that come and
+// go.
 //
 // Large pages are usually faster to get than the same memory in small pages:
 // 0.1 ms per MB against 0.5 ms (2 cores, 23 November 2026). But some
@@ -8,9 +9,9 @@
 // touches an array one large page after another while that is fast, and uses
 // small pages from the first slow page on.
 //
-// Threads: any. Errors: std::bad_alloc. Cost: from large_bytes on, up to a
-//          large
-// page more of addresses, not of memory; the time of one slow page.
+// Threads: any. Errors: std::bad_alloc.
+// Cost:    from large_bytes on, up to a large page more of addresses, not of
+//          memory; the time of one slow page.
 #pragma once
 
 #include "kernels/memory/large_pages.hpp"

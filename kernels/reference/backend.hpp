@@ -1,4 +1,5 @@
-// kernels/reference/backend.hpp -- the backend that defines what is right.
+// kernels/reference/backend.hpp -- the backend that defines correct
+// results.
 //
 // One file per operation, in plain loops. Sums are in double, unless the header
 // of the operation fixes the order: so tests can use this backend as an oracle.

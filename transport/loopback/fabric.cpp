@@ -256,7 +256,7 @@ fabric::send(const peer_id& to, std::span<const std::byte> message) {
   const auto receiver = net_->find(peer.name);
   const auto& own = self_->settings.name;
   const bool lost = net_->chance(net_->trouble.loss);
-  if (!receiver) // it has died and nobody has noticed yet
+  if (!receiver) // it has died, which was not noticed yet
     return {};
   net_->push(net_->arrival(own, peer.name),
              [s = net_.get(), self = self_, receiver, lost,

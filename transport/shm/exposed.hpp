@@ -7,8 +7,9 @@
 //
 // X-1  The sender empties the slot before it returns the memory to its owner,
 //      whether or not a receiver is reading. The receiver checks the slot after
-//      it has copied, and discards the copy if the slot has changed. So nobody
-//      waits for a reader, and nobody uses bytes of anything but the transfer.
+//      it has copied, and discards the copy if the slot has changed. So no
+//      sender waits for a reader, and no reader uses bytes of anything but
+//      the transfer.
 //      (This is a seqlock: the slot is the sequence number.)
 // X-2  A place is read once and must lie in the mapping, which never shrinks.
 // The

@@ -13,7 +13,7 @@
 //      any time and contain anything: it is copied, then checked.
 // S-2  A frame is published (channel_head::written) after all its bytes are
 //      there. So a process may die or hang at any instruction: others only read
-//      complete frames, and nobody waits for a lock that it holds.
+//      complete frames, and no process waits for a lock that it holds.
 //
 // Little-endian, like all machines that this runs on. Both ends are programs of
 // the same machine; `magic` changes with the layout.

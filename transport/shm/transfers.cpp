@@ -1,12 +1,11 @@
 // transport/shm/transfers.cpp -- frames in and out.
 //
 // Out: small frames first, then control messages, then bulk, one transfer after
-//      the other, in parts as large as the ring has room for. In: parts of a
-//      transfer
-// are copied into the region posted under its tag, which is looked up once,
-// when the transfer begins. If there is none, its parts are dropped, and the
-// sender is told so and stops. For transfers that bypass the ring:
-// reads.cpp.
+//      the other, in parts as large as the ring has room for.
+// In:  parts of a transfer are copied into the region posted under its tag,
+//      which is looked up once, when the transfer begins. If there is none, its
+//      parts are dropped, and the sender is informed and stops.
+// For transfers that bypass the ring see reads.cpp.
 
 #include "transport/shm/engine.hpp"
 

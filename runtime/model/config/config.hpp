@@ -1,4 +1,5 @@
-// runtime/model/config/config.hpp -- the description of a model in its config.json.
+// runtime/model/config/config.hpp -- the description of a model in its
+// config.json.
 //
 // The names are those of Hugging Face's file. A key that a file leaves out gets
 // the family's usual value. A family is a row of a table of names and switches,
@@ -35,7 +36,7 @@ inline constexpr std::uint64_t config_bytes_max = 4u << 20;
 /// How a model was trained, which does not change what it is: any two of these
 /// are equal.
 struct training_note {
-  std::uint64_t seq_len = 0; ///< tokens of its training sequences; 0: not said
+  std::uint64_t seq_len = 0; ///< tokens of its training sequences; 0: unknown
   friend bool operator==(const training_note&, const training_note&) {
     return true;
   }
@@ -95,7 +96,8 @@ struct family {
   model_config usual;            ///< what a file leaves out
   std::vector<key_alias> aliases;
   /// For a tokenizer trained for the family: AutoTokenizer of transformers 5.1
-  /// and later cuts words for qwen2 as its class does, whatever a file says.
+  /// and later cuts words for qwen2 as its class does, whatever the file
+  /// contains.
   text::word_rules words = text::word_rules::gpt2;
   std::uint64_t usual_head_dim = 0; ///< 0: hidden_size / heads
   bool layer_norm = false;          ///< LayerNorm with biases, not RMSNorm

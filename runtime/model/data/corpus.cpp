@@ -1,4 +1,5 @@
-// runtime/model/data/corpus.cpp -- makes one corpus of documents, split by file.
+// runtime/model/data/corpus.cpp -- makes one corpus of documents, split by
+// file.
 #include "runtime/model/data/corpus.hpp"
 
 #include "runtime/model/text/tokenizer.hpp"
@@ -111,9 +112,9 @@ std::size_t size_of(const text_file& file) {
 /// train on.
 constexpr std::size_t held_out_factor_max = 3;
 
-/// Whether a split is near enough to what was asked for: not more than
-/// held_out_factor_max times as much is held out, nor more than half of what
-/// was to be trained on.
+/// Whether a split is close enough to the requested one: at most
+/// held_out_factor_max times as much is held out, and at most half of the
+/// intended training text.
 bool is_near(std::size_t held, std::size_t wanted, std::size_t all) {
   return held <= held_out_factor_max * std::max<std::size_t>(1, wanted)
          && 2 * (all - held) >= all - std::min(all, wanted);

@@ -1,9 +1,10 @@
-// runtime/model/data/documents.hpp -- documents in files: the texts that a model is
-// trained on, or evaluated over.
+// runtime/model/data/documents.hpp -- documents in files: the texts on which a
+// model is trained or evaluated.
 //
-//   NAME.jsonl      one document per line: {"text": "..."} or {"input_ids":
-//   [..]} any other name  one document: the whole file NAME.gz, .zst   either
-//   of the two, compressed
+//   NAME.jsonl      one document per line: {"text": "..."} or
+//                   {"input_ids": [...]}
+//   any other name  one document: the whole file
+//   NAME.gz, .zst   either of the two, compressed
 //
 // In a folder or among the matches of a glob, a file is left out and counted if
 // it is no text (it has a NUL byte), cannot be read or is too large; if it was
@@ -32,9 +33,8 @@ namespace shoal::model {
 
 using kernels::token_id;
 
-/// Limits: files that are read together; the bytes of a file that is one
-///         document (it is
-/// in memory); bytes of all, decompressed; bytes of a file's path.
+/// Limits: files that are read together; bytes of a file that is one document
+/// (it is held in memory); bytes of all, decompressed; bytes of a file's path.
 inline constexpr std::size_t corpus_files_max = 1'000'000;
 inline constexpr std::uint64_t corpus_file_bytes_max = 1ull << 30;
 inline constexpr std::uint64_t corpus_bytes_max = 1ull << 36;

@@ -15,7 +15,7 @@
 
 namespace shoal::model {
 
-/// Tokens that go through the blocks at once: so many that reading the weights
+/// Tokens that go through the blocks at once: enough that reading the weights
 /// once for all of them costs less than the products.
 inline constexpr std::size_t decode_rows_max = 512;
 

@@ -1,4 +1,5 @@
-// runtime/model/decode/evaluate.hpp -- the mean loss of a model over given text.
+// runtime/model/decode/evaluate.hpp -- the mean loss of a model over given
+// text.
 //
 // The loss is the mean negative log likelihood, in nats, over all predicted
 // tokens. Each document (documents.hpp) is a sequence of its own. A sequence
@@ -46,7 +47,7 @@ void evaluate(stage_model& model, std::span<const token_id> sequence,
               evaluation_sum& sum, std::size_t window = 0);
 
 /// Evaluates all sequences in order. @param told  is told the tokens done; its
-/// answer does not count
+/// result is ignored
 evaluation
 evaluate(stage_model& model, std::span<const std::vector<token_id>> sequences,
          std::size_t window = 0, const watch& told = {});

@@ -42,7 +42,7 @@ enum class finish_reason : std::uint8_t {
   none,   ///< not finished
   length, ///< max_tokens, or no position left
   stop,   ///< eos, or a stop string
-  aborted ///< the callback said so
+  aborted ///< by the callback
 };
 
 /// One new token.

@@ -24,8 +24,7 @@
 namespace shoal::model::text {
 
 /// Limits: added tokens of a file; bytes of one; bytes of all after the
-///         normalizer:
-/// four times more than a file of the largest size could hold.
+/// normalizer: four times more than a file of the largest size could hold.
 inline constexpr std::size_t added_tokens_max = 1u << 18;
 inline constexpr std::size_t added_token_bytes_max = 4096;
 inline constexpr std::size_t added_forms_bytes_max = 512u << 20;

@@ -36,10 +36,10 @@ namespace shoal::model::text {
 
 using kernels::token_id;
 
-/// Limits: entries of a vocabulary; bytes of a token (a decoder shows that many
-///         for each
-/// requested id; known files have some hundred at most); merges; the largest
-/// gap between ids; characters of a word (at most 2 GiB of memory).
+/// Limits: entries of a vocabulary; bytes of a token (a decoder shows up to
+/// that many for each requested id; known files have some hundred at most);
+/// merges; the largest gap between ids; characters of a word (at most 2 GiB of
+/// memory).
 inline constexpr std::size_t vocabulary_tokens_max = 1u << 22;
 inline constexpr std::size_t token_bytes_max = 1u << 16;
 inline constexpr std::size_t merges_max = 1u << 23;
