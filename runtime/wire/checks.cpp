@@ -1,4 +1,4 @@
-// runtime/wire/checks.cpp -- texts and bytes from another machine.
+// runtime/wire/checks.cpp -- checks texts and bytes from another machine.
 #include "runtime/wire/checks.hpp"
 
 namespace shoal::runtime::codec {

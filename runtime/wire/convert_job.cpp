@@ -1,4 +1,4 @@
-// runtime/wire/convert_job.cpp -- what the peers of one job tell each other.
+// runtime/wire/convert_job.cpp -- messages between the peers of one job.
 #include "runtime/wire/convert.hpp"
 #include "runtime/wire/reflect.hpp"
 

@@ -1,9 +1,9 @@
-// runtime/wire/envelope.hpp -- one control message of any kind: from whom it
-// counts, and who takes it.
+// runtime/wire/envelope.hpp -- one control message of any kind: its valid
+// senders, and its handler.
 //
-// A kind is one alternative of `envelope`. One that is added there does not
-// compile until it has a row in the table of senders below, a take() in
-// message_handler and its two conversions in codec.cpp.
+// A kind is one alternative of `envelope`. A new alternative does not compile
+// until it has a row in the table of senders below, a take() in message_handler
+// and its two conversions in codec.cpp.
 //
 // Threads: plain data; a handler says which thread calls it.
 #pragma once
@@ -16,18 +16,19 @@
 
 namespace shoal::runtime {
 
-/// Whatever one control message can say.
+/// The content of one control message.
 using envelope =
   std::variant<core::cluster::message, core::job_message, link_credit,
                blob_request, blob_chunk, paired_address, role_message,
                client_request, client_reply, link_probe>;
 
-/// From whom a kind of message counts. Every sender has proved the cluster key,
-/// or an invite, to the fabric.
+/// The senders from which a kind of message counts. Every sender has proved the
+/// cluster key, or an invite, to the fabric.
 enum class senders : std::uint8_t {
-  nodes,   ///< what makes a view, what its taker judges itself, and answers
+  nodes,   ///< messages that make a view or that their handler checks itself,
+           ///< and answers
   members, ///< of this node's view; held for a node that is not one yet
-  clients, ///< and nodes that hand a client's request on
+  clients, ///< and nodes that hand on a client's request
 };
 
 /// The table: one row for each kind.
@@ -66,8 +67,8 @@ public:
   virtual void take(const peer& from, link_probe&& m) = 0;
 };
 
-/// Gives `e` to the take() of its kind: the only place of a node that looks
-/// which kind a message is.
+/// Passes `e` to the take() of its kind: the only place of a node that decides
+/// by the kind of a message.
 inline void
 dispatch(message_handler& to, const core::peer_id& from, envelope&& e) {
   std::visit([&]<class Message>(Message& m) { to.take(from, std::move(m)); },
