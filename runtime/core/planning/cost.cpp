@@ -16,11 +16,15 @@ namespace {
 constexpr std::uint64_t apply_passes = 9;
 constexpr std::size_t networks_known_max = 64;
 
-std::uint64_t add_up(std::uint64_t a, std::uint64_t b) {
+std::uint64_t saturating_add(std::uint64_t a, std::uint64_t b) {
   return std::min(a + b, cost_never);
 }
 
 } // namespace
+
+std::uint64_t saturating_mul(std::uint64_t a, std::uint64_t b) {
+  return muldiv(a, b, 1);
+}
 
 std::uint64_t muldiv(std::uint64_t a, std::uint64_t b, std::uint64_t c) {
   if (c == 0)
@@ -34,7 +38,7 @@ std::uint64_t muldiv(std::uint64_t a, std::uint64_t b, std::uint64_t c) {
 }
 
 std::uint64_t cost_model::pipeline_time::of(std::uint64_t microbatches) const {
-  return add_up(fill, muldiv(microbatches - 1, bottleneck, 1));
+  return saturating_add(fill, saturating_mul(microbatches - 1, bottleneck));
 }
 
 cost_model::cost_model(const layout_problem& p) : job_(&p.job) {
@@ -52,10 +56,10 @@ cost_model::cost_model(const layout_problem& p) : job_(&p.job) {
     auto streaming = [&](std::uint64_t bytes) {
       return stream == 0 ? 0 : muldiv(bytes, 1000, stream);
     };
-    e.alone.block = add_up(muldiv(p.job.block_flops, 1000, e.speed),
-                           streaming(p.job.block_traffic_bytes));
-    e.alone.head = add_up(muldiv(p.job.head_flops, 1000, e.speed),
-                          streaming(p.job.head_traffic_bytes));
+    e.alone.block = saturating_add(muldiv(p.job.block_flops, 1000, e.speed),
+                                   streaming(p.job.block_traffic_bytes));
+    e.alone.head = saturating_add(muldiv(p.job.head_flops, 1000, e.speed),
+                                  streaming(p.job.head_traffic_bytes));
     e.alone.block = std::min(e.alone.block, pace_max);
     e.alone.head = std::min(e.alone.head, pace_max);
     e.apply = stream == 0 ? 0 : apply_passes * 1'000'000 / state_parts / stream;
@@ -261,18 +265,18 @@ cost_model::pipeline_time cost_model::time_of(const replica& r) const {
   for (std::size_t s = 0; s < r.stages.size(); ++s) {
     const stage& at = r.stages[s];
     const std::uint64_t ns =
-      add_up(muldiv(paces_[at.who].block, at.last - at.first, 1),
-             s + 1 == r.stages.size() ? paces_[at.who].head : 0);
-    t.fill = add_up(t.fill, ns);
+      saturating_add(saturating_mul(paces_[at.who].block, at.last - at.first),
+                     s + 1 == r.stages.size() ? paces_[at.who].head : 0);
+    t.fill = saturating_add(t.fill, ns);
     const bool same = s > 0 && r.stages[s - 1].who == at.who;
-    busy = same ? add_up(busy, ns) : ns;
+    busy = same ? saturating_add(busy, ns) : ns;
     t.bottleneck = std::max(t.bottleneck, busy);
     if (s == 0 || same)
       continue;
     const link l = between(r.stages[s - 1].who, at.who);
     const std::uint64_t transfer =
       muldiv(job_->boundary_bytes, 1'000'000'000, l.bytes_per_s);
-    t.fill = add_up(t.fill, 2 * add_up(l.latency, transfer));
+    t.fill = saturating_add(t.fill, 2 * saturating_add(l.latency, transfer));
     t.bottleneck = std::max(t.bottleneck, transfer);
   }
   return t;
@@ -285,8 +289,8 @@ cost_model::stage_bytes(std::uint32_t blocks, std::uint32_t stage,
   const std::uint64_t live =
     kept > 0 ? std::min(kept, microbatches)
              : live_microbatches_max(stage, stages, microbatches);
-  return muldiv(blocks, job_->block_state_bytes + job_->activation_bytes * live,
-                1)
+  return saturating_mul(blocks,
+                        job_->block_state_bytes + job_->activation_bytes * live)
          + (stage == 0 ? job_->embed_state_bytes : 0)
          + (stage + 1 == stages ? job_->head_state_bytes : 0);
 }
@@ -332,12 +336,12 @@ cost_model::reduction_ns(std::span<const replica> replicas) const {
              l.bytes_per_s);
     latency = std::max(latency, l.latency);
     for (index i : sum_up)
-      slowest = std::max(slowest, took[i] = add_up(took[i], ns));
+      slowest = std::max(slowest, took[i] = saturating_add(took[i], ns));
     if (last || next <= block)
       break;
     block = next;
   }
-  return add_up(slowest, 2 * latency);
+  return saturating_add(slowest, 2 * latency);
 }
 
 std::uint64_t
@@ -348,9 +352,10 @@ cost_model::busy(std::span<const replica> replicas, index who) const {
       if (s.who != who)
         continue;
       const pace at = pace_of(who);
-      const std::uint64_t once = add_up(muldiv(at.block, s.last - s.first, 1),
-                                        &s == &r.stages.back() ? at.head : 0);
-      sum = add_up(sum, muldiv(once, r.microbatches, 1));
+      const std::uint64_t once =
+        saturating_add(saturating_mul(at.block, s.last - s.first),
+                       &s == &r.stages.back() ? at.head : 0);
+      sum = saturating_add(sum, saturating_mul(once, r.microbatches));
     }
   return sum;
 }
@@ -422,7 +427,8 @@ cost_model::evaluation cost_model::evaluate(std::span<const replica> replicas) {
     correct_shared(e, replicas);
   e.reduction = reduction_ns(replicas);
   e.optimizer = optimizer_ns(replicas);
-  e.step = add_up(add_up(e.pipelines, e.reduction), e.optimizer);
+  e.step =
+    saturating_add(saturating_add(e.pipelines, e.reduction), e.optimizer);
   return e;
 }
 
@@ -453,9 +459,10 @@ void cost_model::correct_shared(evaluation& e,
       const bool last = &s == &r.stages.back();
       const pace at = pace_of(s.who);
       const std::uint64_t once =
-        muldiv(at.block, s.last - s.first, 1) + (last ? at.head : 0);
-      e.pipelines = std::max(e.pipelines, add_up(fill - std::min(fill, once),
-                                                 busy(replicas, s.who)));
+        saturating_mul(at.block, s.last - s.first) + (last ? at.head : 0);
+      e.pipelines =
+        std::max(e.pipelines, saturating_add(fill - std::min(fill, once),
+                                             busy(replicas, s.who)));
       blocks[s.who].push_back({s.first, s.last});
       twice[s.who] += std::uint64_t{s.last - s.first};
       embeddings[s.who] += &s == &r.stages.front();
@@ -466,7 +473,7 @@ void cost_model::correct_shared(evaluation& e,
     merge(blocks[i]);
     for (const block_range& b : blocks[i])
       twice[i] -= b.last - b.first;
-    e.bytes[i] -= muldiv(twice[i], job_->block_state_bytes, 1)
+    e.bytes[i] -= saturating_mul(twice[i], job_->block_state_bytes)
                   + (std::max(embeddings[i], 1u) - 1) * job_->embed_state_bytes
                   + (std::max(heads[i], 1u) - 1) * job_->head_state_bytes;
   }
@@ -488,9 +495,9 @@ layout_score cost_model::charge(std::uint64_t step,
     for (const stage& at : r.stages)
       used[at.who] = 1;
   s.unused_members = std::uint64_t(std::ranges::count(used, std::uint8_t{0}));
-  s.cost =
-    add_up(step, muldiv(s.moved_bytes, 1'000'000'000, assumed_bytes_per_s)
-                   / repay_steps);
+  s.cost = saturating_add(
+    step,
+    muldiv(s.moved_bytes, 1'000'000'000, assumed_bytes_per_s) / repay_steps);
   if (replicas.size() == 1 && fragile_matters_ && size() > 1)
     s.cost = muldiv(s.cost, 100 + fragile_percent, 100);
   return s;

@@ -75,6 +75,9 @@ struct layout_score {
 [[nodiscard]] std::uint64_t
 muldiv(std::uint64_t a, std::uint64_t b, std::uint64_t c);
 
+/// a * b; at most cost_never.
+[[nodiscard]] std::uint64_t saturating_mul(std::uint64_t a, std::uint64_t b);
+
 /// A problem as numbers; members are indices into problem.members.
 class cost_model {
 public:

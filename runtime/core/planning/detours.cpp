@@ -133,10 +133,10 @@ void deal(const layout_problem& p, std::vector<replica_place>& replicas) {
     std::map<cost_model::index, std::uint64_t> more;
     for (const cost_model::stage& s : stages) {
       const auto pace = model.pace_of(s.who);
-      const std::uint64_t once = muldiv(pace.block, s.last - s.first, 1)
+      const std::uint64_t once = saturating_mul(pace.block, s.last - s.first)
                                  + (&s == &stages.back() ? pace.head : 0);
       std::uint64_t& all = more[s.who];
-      all = std::min(all + muldiv(once, portion, 1), cost_never);
+      all = std::min(all + saturating_mul(once, portion), cost_never);
     }
     for (const auto& [who, ns] : more) {
       const std::uint64_t then = std::min(busy[who] + ns, cost_never);

@@ -235,7 +235,7 @@ std::uint64_t bytes_of_units(const job_entry& job, std::uint32_t first_unit,
     std::min(last_unit, head) - std::max(first_unit, 1u);
   return std::min((embedding ? job.embed_state_bytes : 0)
                     + (last_unit > head ? job.head_state_bytes : 0)
-                    + muldiv(blocks, job.block_state_bytes, 1),
+                    + saturating_mul(blocks, job.block_state_bytes),
                   cost_never);
 }
 

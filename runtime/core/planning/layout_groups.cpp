@@ -171,7 +171,7 @@ layout_search::groupings(std::uint32_t replicas, std::uint32_t depth) const {
                                        // first
   const job_entry& job = model_.job();
   const std::uint64_t stage =
-    (muldiv(job.blocks, job.block_state_bytes + job.activation_bytes, 1)
+    (saturating_mul(job.blocks, job.block_state_bytes + job.activation_bytes)
      + job.embed_state_bytes + job.head_state_bytes)
     / depth;
   std::stable_partition(able.begin(), able.end(),
@@ -202,13 +202,14 @@ layout_search::estimate(std::uint32_t replicas, std::uint32_t depth) const {
   const std::uint64_t n =
     std::min<std::uint64_t>(std::uint64_t{replicas} * depth, model_.size());
   const std::uint64_t state =
-    muldiv(job.blocks, job.block_state_bytes + job.activation_bytes, 1)
+    saturating_mul(job.blocks, job.block_state_bytes + job.activation_bytes)
     + job.embed_state_bytes + job.head_state_bytes;
-  if (muldiv(state, replicas, 1) > memory_sum_[n])
+  if (saturating_mul(state, replicas) > memory_sum_[n])
     return cost_never;
   const std::uint64_t mean = std::max<std::uint64_t>(1, speed_sum_[n] / n);
   const std::uint64_t fill = std::min(
-    muldiv(muldiv(job.blocks, job.block_flops, 1) + job.head_flops, 1000, mean),
+    muldiv(saturating_mul(job.blocks, job.block_flops) + job.head_flops, 1000,
+           mean),
     pace_max);
   const std::uint64_t share = (job.microbatches + replicas - 1) / replicas;
   const std::uint64_t blocks = std::max(1u, job.blocks);
@@ -216,8 +217,8 @@ layout_search::estimate(std::uint32_t replicas, std::uint32_t depth) const {
     muldiv(fill, (blocks + depth - 1) / depth, blocks);
   const auto wire = model_.between(by_speed_);
   std::uint64_t t =
-    fill + muldiv(share - 1, bottleneck, 1)
-    + muldiv(depth - 1, 2 * wire.latency, 1)
+    fill + saturating_mul(share - 1, bottleneck)
+    + saturating_mul(depth - 1, 2 * wire.latency)
     + muldiv(muldiv(state / 4 / depth * 2, replicas - 1, replicas),
              1'000'000'000, wire.bytes_per_s);
   if (replicas == 1)

@@ -83,7 +83,7 @@ std::string explain(const layout_problem& p) {
   const job_entry& j = p.job;
   const std::uint64_t block = j.block_state_bytes + j.activation_bytes;
   const std::uint64_t need = std::min(j.embed_state_bytes + j.head_state_bytes
-                                        + muldiv(j.blocks, block, 1),
+                                        + saturating_mul(j.blocks, block),
                                       cost_never);
   const std::uint64_t have = sum_of(p.memory, p.members);
   const std::uint64_t all = sum_of(p.all_memory, p.members);
@@ -332,7 +332,7 @@ nanoseconds longest_wait(const view& v, const assignment& a) {
         slowest = std::min(slowest, n.bytes_per_s);
   const std::uint64_t all =
     std::min(job->embed_state_bytes + job->head_state_bytes
-               + muldiv(job->blocks, job->block_state_bytes, 1),
+               + saturating_mul(job->blocks, job->block_state_bytes),
              cost_never);
   const auto transfer =
     nanoseconds(std::min(muldiv(all, 1'000'000'000, slowest), cost_never));

@@ -279,14 +279,14 @@ memory_of(const job_entry& job, const assignment& a) {
                         : live_microbatches_max(s, stages, microbatches);
       const std::uint64_t blocks = at.last_block - at.first_block;
       const std::uint64_t state =
-        muldiv(blocks, job.block_state_bytes, 1)
+        saturating_mul(blocks, job.block_state_bytes)
         + (s == 0 ? job.embed_state_bytes : 0)
         + (s + 1 == stages ? job.head_state_bytes : 0);
       memory_kinds& m = out[at.where];
       m.parameters += state / state_parts;
       m.gradients += state / state_parts;
       m.optimizer += state - 2 * (state / state_parts);
-      m.activations += muldiv(blocks, job.activation_bytes * live, 1);
+      m.activations += saturating_mul(blocks, job.activation_bytes * live);
     }
   }
   for (const auto& [who, bytes] : copy_bytes(job, a))
@@ -295,8 +295,9 @@ memory_of(const job_entry& job, const assignment& a) {
 }
 
 std::uint64_t step_flops(const job_entry& job) {
-  return muldiv(job.microbatches,
-                muldiv(job.blocks, job.block_flops, 1) + job.head_flops, 1);
+  return saturating_mul(job.microbatches,
+                        saturating_mul(job.blocks, job.block_flops)
+                          + job.head_flops);
 }
 
 std::uint64_t mflops_of(const view& v, const assignment& a) {
