@@ -5,7 +5,7 @@
 // member runs as an event of `events`, so one at a time and without a lock.
 #pragma once
 
-#include "runtime/core/measure/link_meter.hpp"
+#include "runtime/core/measure/link_estimator.hpp"
 #include "runtime/links/link_service.hpp"
 #include "runtime/work/serial.hpp"
 
@@ -49,10 +49,10 @@ struct sending : transfer {
     sending,
     ended
   } at = stage::waiting;
-  bool refused = false;            ///< waiting, and the peer has been told
-  int held_ticks = 0;              ///< ticks since it was granted
-  core::link_meter::ticket ticket; ///< sending
-  std::optional<link_credit> next; ///< arrived while sending
+  bool refused = false;                ///< waiting, and the peer has been told
+  int held_ticks = 0;                  ///< ticks since it was granted
+  core::link_estimator::ticket ticket; ///< sending
+  std::optional<link_credit> next;     ///< arrived while sending
 };
 
 using receive_ptr = std::shared_ptr<receive>;
@@ -94,7 +94,7 @@ private:
 struct way_stat {
   transport::traffic all;
   std::map<std::uint64_t, transport::traffic> jobs;
-  core::link_meter meter;
+  core::link_estimator meter;
 
   /// The counter of `job`; that of no job if there are too many.
   transport::traffic& of(std::uint64_t job);

@@ -69,7 +69,7 @@ inline constexpr std::uint64_t arrival_permille_max = 50;
 
 /// Size of the pieces in which a copy is sent; a large copy is sent in
 /// arrival_pieces_max pieces instead. Smaller: more even load. For the size
-/// below which the fixed cost of a transfer counts see link_meter.hpp.
+/// below which the fixed cost of a transfer counts see link_estimator.hpp.
 inline constexpr std::uint64_t arrival_piece_bytes = 1 << 20;
 inline constexpr std::uint64_t arrival_pieces_max = 1000;
 

@@ -1,28 +1,29 @@
-// tests/runtime/core/measure/link_meter_test.cpp -- latency and bandwidth of a link.
-#include "runtime/core/measure/link_meter.hpp"
+// tests/runtime/core/measure/link_estimator_test.cpp -- latency and bandwidth
+// of a link.
+#include "runtime/core/measure/link_estimator.hpp"
 
 #include <boost/test/unit_test.hpp>
 
-BOOST_AUTO_TEST_SUITE(link_meter)
+BOOST_AUTO_TEST_SUITE(link_estimator)
 
-using shoal::core::link_meter;
+using shoal::core::link_estimator;
 constexpr std::uint64_t mib = 1 << 20;
 
 BOOST_AUTO_TEST_CASE(nothing_is_known_before_traffic) {
-  link_meter m;
+  link_estimator m;
   BOOST_TEST(m.latency_ns() == 0u);
   BOOST_TEST(m.bytes_per_s() == 0u);
 }
 
 BOOST_AUTO_TEST_CASE(a_small_transfer_alone_tells_latency_and_no_bandwidth) {
-  link_meter m;
+  link_estimator m;
   m.ended(m.started(1000), 5000, 64, true);
   BOOST_TEST(m.latency_ns() == 2000u);
   BOOST_TEST(m.bytes_per_s() == 0u);
 }
 
 BOOST_AUTO_TEST_CASE(what_is_measured_gets_old) {
-  link_meter m;
+  link_estimator m;
   m.ended(m.started(1000), 5000, 64, true);
   BOOST_TEST(m.age_ns(5000) == 0);
   BOOST_TEST(m.age_ns(9000) == 4000);
@@ -33,7 +34,7 @@ BOOST_AUTO_TEST_CASE(what_is_measured_gets_old) {
 }
 
 BOOST_AUTO_TEST_CASE(overlapped_or_failed_transfers_tell_no_latency) {
-  link_meter m;
+  link_estimator m;
   const auto a = m.started(0);
   const auto b = m.started(10);
   m.ended(b, 50, 64, true);
@@ -43,7 +44,7 @@ BOOST_AUTO_TEST_CASE(overlapped_or_failed_transfers_tell_no_latency) {
 }
 
 BOOST_AUTO_TEST_CASE(transfers_at_once_share_the_time_they_take) {
-  link_meter m;
+  link_estimator m;
   const auto a = m.started(0);
   const auto b = m.started(0);
   m.ended(a, 900'000, mib, true);
@@ -52,14 +53,14 @@ BOOST_AUTO_TEST_CASE(transfers_at_once_share_the_time_they_take) {
 }
 
 BOOST_AUTO_TEST_CASE(pauses_do_not_count) {
-  link_meter m;
+  link_estimator m;
   m.ended(m.started(0), 1'000'000, mib, true);
   m.ended(m.started(9'000'000'000), 9'001'000'000, mib, true);
   BOOST_TEST(m.bytes_per_s() == mib * 1000);
 }
 
 BOOST_AUTO_TEST_CASE(a_link_that_never_pauses_is_measured) {
-  link_meter m;
+  link_estimator m;
   m.started(0); // never ends
   std::int64_t now = 0;
   for (int i = 0; i < 64; ++i) {
@@ -70,7 +71,7 @@ BOOST_AUTO_TEST_CASE(a_link_that_never_pauses_is_measured) {
 }
 
 BOOST_AUTO_TEST_CASE(receivers_that_are_late_make_no_link_slow) {
-  link_meter m;
+  link_estimator m;
   std::int64_t now = 0;
   for (int i = 0; i < 64; ++i) { // it has room at once every eighth time
     const auto t = m.started(now);
@@ -80,7 +81,7 @@ BOOST_AUTO_TEST_CASE(receivers_that_are_late_make_no_link_slow) {
 }
 
 BOOST_AUTO_TEST_CASE(a_change_is_followed) {
-  link_meter m;
+  link_estimator m;
   std::int64_t now = 0;
   const auto send = [&](std::int64_t ns, std::uint64_t bytes) {
     const auto t = m.started(now);

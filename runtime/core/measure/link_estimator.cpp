@@ -1,11 +1,11 @@
-// runtime/core/measure/link_meter.cpp -- windows and the best of them.
-#include "runtime/core/measure/link_meter.hpp"
+// runtime/core/measure/link_estimator.cpp -- windows and the best of them.
+#include "runtime/core/measure/link_estimator.hpp"
 
 #include <algorithm>
 
 namespace shoal::core {
 
-link_meter::ticket link_meter::started(std::int64_t now_ns) {
+link_estimator::ticket link_estimator::started(std::int64_t now_ns) {
   const bool alone = under_way_ == 0;
   if (alone) {
     window_since_ns_ = now_ns;
@@ -15,8 +15,8 @@ link_meter::ticket link_meter::started(std::int64_t now_ns) {
   return {now_ns, ++starts_, alone};
 }
 
-void link_meter::ended(const ticket& t, std::int64_t now_ns,
-                       std::uint64_t bytes, bool arrived) {
+void link_estimator::ended(const ticket& t, std::int64_t now_ns,
+                           std::uint64_t bytes, bool arrived) {
   --under_way_;
   if (arrived) {
     window_bytes_ += bytes;
@@ -30,7 +30,7 @@ void link_meter::ended(const ticket& t, std::int64_t now_ns,
     close_window(now_ns);
 }
 
-std::uint64_t link_meter::latency_ns() const noexcept {
+std::uint64_t link_estimator::latency_ns() const noexcept {
   std::uint64_t best = 0;
   for (auto sample : latencies_)
     if (sample != 0 && (best == 0 || sample < best))
@@ -38,15 +38,15 @@ std::uint64_t link_meter::latency_ns() const noexcept {
   return best;
 }
 
-std::uint64_t link_meter::bytes_per_s() const noexcept {
+std::uint64_t link_estimator::bytes_per_s() const noexcept {
   return *std::ranges::max_element(rates_);
 }
 
-std::int64_t link_meter::age_ns(std::int64_t now_ns) const noexcept {
+std::int64_t link_estimator::age_ns(std::int64_t now_ns) const noexcept {
   return std::max<std::int64_t>(now_ns - measured_ns_, 0);
 }
 
-void link_meter::close_window(std::int64_t now_ns) {
+void link_estimator::close_window(std::int64_t now_ns) {
   if (window_bytes_ >= window_bytes_min) {
     measured_ns_ = now_ns;
     // In microseconds, so that 16 TB fit.

@@ -1,5 +1,5 @@
-// runtime/core/measure/link_meter.hpp -- estimates the speed of one fabric to
-// one peer from its traffic.
+// runtime/core/measure/link_estimator.hpp -- estimates the speed of one fabric
+// to one peer from its traffic.
 //
 // Its input are the start and the end of every transfer that is sent over that
 // fabric; a transfer ends when the receiver confirms that all has arrived.
@@ -23,7 +23,7 @@
 
 namespace shoal::core {
 
-class link_meter {
+class link_estimator {
 public:
   static constexpr std::uint64_t small_bytes_max = 4096;
   /// Below this size the fixed cost of a transfer is measured, not the link.
