@@ -1,5 +1,5 @@
 // runtime/core/training/job_core.cpp -- a step as a transaction, and recovery
-// when the assignment changes. Messages are in job_talk.cpp.
+// when the assignment changes. Messages are in job_messages.cpp.
 #include "runtime/core/training/job_core.hpp"
 
 #include "runtime/core/assert.hpp"

@@ -21,11 +21,11 @@
 // Another assignment (view_changed) halts everything. One exception: if all
 // participants of the former assignment still can take part, they first finish
 // the step in progress, or give it up when it takes twice as long as the step
-// before (job_calm.cpp). When nothing computes any more (halted), each of
-// assignment::sealers sends all others one seal: what it holds. From the same
-// seals all draw the same conclusion: the newest version that, for every unit,
-// some sealer holds or can roll forward to. They roll forward, fetch what they
-// lack, and run on. If no version is complete, all restore the newest
+// before (graceful_change.cpp). When nothing computes any more (halted), each
+// of assignment::sealers sends all others one seal: what it holds. From the
+// same seals all draw the same conclusion: the newest version that, for every
+// unit, some sealer holds or can roll forward to. They roll forward, fetch what
+// they lack, and run on. If no version is complete, all restore the newest
 // checkpoint that a sealer's store has, else begin at the origin; the loss is
 // reported (lost_state). Restoring takes two phases: first each participant
 // gets what it needs of the checkpoint into its own store and verifies it; only

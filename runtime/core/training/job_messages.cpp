@@ -1,5 +1,5 @@
-// runtime/core/training/job_talk.cpp -- the messages of a job: the effect of
-// each, and what is sent again when it may have been lost.
+// runtime/core/training/job_messages.cpp -- the messages of a job: the effect
+// of each, and what is sent again when it may have been lost.
 #include "runtime/core/assert.hpp"
 #include "runtime/core/training/job_core.hpp"
 

@@ -1,5 +1,5 @@
-// tests/runtime/core/training/job_calm_test.cpp -- a change of assignment that can wait
-// for the end of a step does, and no longer than that.
+// tests/runtime/core/training/graceful_change_test.cpp -- a change of
+// assignment that can wait for the end of a step does, and no longer than that.
 #include "tests/runtime/core/training/job_pieces.hpp"
 
 namespace shoal::test {
@@ -59,7 +59,7 @@ struct in_a_step {
 
 } // namespace
 
-BOOST_AUTO_TEST_SUITE(job_calm)
+BOOST_AUTO_TEST_SUITE(graceful_change)
 
 BOOST_AUTO_TEST_CASE(the_step_in_progress_is_finished_first) {
   in_a_step run;

@@ -1,5 +1,5 @@
-// runtime/core/training/job_calm.cpp -- a change of assignment that no loss has
-// caused: the step in progress is finished first.
+// runtime/core/training/graceful_change.cpp -- a change of assignment that no
+// loss has caused: the step in progress is finished first.
 //
 // This is no more than a delay, as any peer may learn of a view late. A peer
 // that has committed the step takes up the next assignment; so do all others,
