@@ -36,7 +36,7 @@ private:
 
 BOOST_AUTO_TEST_SUITE(buffers)
 
-BOOST_AUTO_TEST_CASE(what_came_back_last_is_given_again_first) {
+BOOST_AUTO_TEST_CASE(the_last_returned_buffer_is_reused_first) {
   buffer_pool pool;
   buffer a = pool.get(100), b = pool.get(100), other = pool.get(200);
   auto* const first = a.as<std::byte>().data();

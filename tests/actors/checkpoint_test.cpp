@@ -230,7 +230,7 @@ const damage damages[] = {
 
 BOOST_AUTO_TEST_SUITE(checkpoint)
 
-BOOST_DATA_TEST_CASE(what_is_saved_unit_by_unit_is_loaded_bit_for_bit,
+BOOST_DATA_TEST_CASE(units_that_were_saved_are_loaded_bit_for_bit,
                      bdata::make({false, true}), tied) {
   saved_model s(tied);
   const auto d = s.save(8);
@@ -240,7 +240,7 @@ BOOST_DATA_TEST_CASE(what_is_saved_unit_by_unit_is_loaded_bit_for_bit,
     s.require_loads(d, u);
 }
 
-BOOST_AUTO_TEST_CASE(what_came_with_the_model_goes_with_its_checkpoints) {
+BOOST_AUTO_TEST_CASE(files_of_the_model_go_with_its_checkpoints) {
   saved_model s;
   const std::string text = "its maker's";
   auto writer = s.store->write();
@@ -259,7 +259,7 @@ BOOST_AUTO_TEST_CASE(what_came_with_the_model_goes_with_its_checkpoints) {
              == 1);
 }
 
-BOOST_AUTO_TEST_CASE(a_shard_has_the_same_name_whoever_writes_it) {
+BOOST_AUTO_TEST_CASE(a_shard_has_the_same_name_for_every_writer) {
   saved_model a, b;
   std::vector<core::blob_digest> noted;
   const auto state = b.copy(2);
@@ -344,7 +344,7 @@ BOOST_DATA_TEST_CASE(damage_is_found_and_named, bdata::make(damages), d) {
   s.require_loads(checkpoint, 1);
 }
 
-BOOST_DATA_TEST_CASE(damage_is_found_by_who_loads, bdata::make(damages), d) {
+BOOST_DATA_TEST_CASE(damage_is_found_when_loading, bdata::make(damages), d) {
   saved_model s;
   const auto checkpoint = s.save(8); // hashed by this process before
   d.act(s.file_of(checkpoint, victim), s.file_of(checkpoint, other));
@@ -355,7 +355,7 @@ BOOST_DATA_TEST_CASE(damage_is_found_by_who_loads, bdata::make(damages), d) {
   BOOST_TEST(files->damaged[0] == victim);
 }
 
-BOOST_AUTO_TEST_CASE(what_is_missing_is_no_damage_but_not_loaded) {
+BOOST_AUTO_TEST_CASE(a_missing_file_is_no_damage_but_is_not_loaded) {
   saved_model s;
   const auto d = s.save(8);
   fs::remove(s.file_of(d, victim));
@@ -367,7 +367,7 @@ BOOST_AUTO_TEST_CASE(what_is_missing_is_no_damage_but_not_loaded) {
   BOOST_REQUIRE(files->damaged.size() == 1u);
 }
 
-BOOST_AUTO_TEST_CASE(damage_that_somebody_else_has_found_is_named) {
+BOOST_AUTO_TEST_CASE(damage_that_was_found_elsewhere_is_named) {
   saved_model s;
   const auto d = s.save(8);
   overwrite(s.file_of(d, victim), "");

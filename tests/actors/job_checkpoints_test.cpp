@@ -251,8 +251,9 @@ BOOST_AUTO_TEST_CASE(a_text_that_no_disk_takes_is_held_in_memory) {
 }
 
 /// Nobody knows of it before the last checkpoint, which has no later one.
-BOOST_DATA_TEST_CASE(what_a_full_disk_refuses_at_the_end_others_write,
-                     bdata::xrange(4), n) {
+BOOST_DATA_TEST_CASE(
+  a_last_checkpoint_that_a_full_disk_refuses_is_written_by_others,
+  bdata::xrange(4), n) {
   run_config run = small_run(2, 2);
   run.checkpoint_interval = 100000;
   const auto victim = std::size_t(n);
@@ -328,7 +329,7 @@ void flip_a_bit(const fs::path& file) {
 /// The newest checkpoint rots in all stores while the run goes on, or all of
 /// them do; then a death makes it needed. It is given up, once, and the one
 /// before is gone on from, or nothing.
-BOOST_DATA_TEST_CASE(what_has_rotted_everywhere_is_given_up,
+BOOST_DATA_TEST_CASE(a_checkpoint_damaged_everywhere_is_given_up,
                      bdata::make({false, true}), all) {
   run_config run = small_run(1, 2);
   run.copies = 0; // else nothing would be lost

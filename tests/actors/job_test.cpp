@@ -193,7 +193,7 @@ BOOST_DATA_TEST_CASE(two_deaths_at_once_lose_no_step_of_two_copies,
   BOOST_TEST(record.lost_states == 0u);
 }
 
-BOOST_AUTO_TEST_CASE(both_copies_lost_is_said_and_survived) {
+BOOST_AUTO_TEST_CASE(the_loss_of_both_copies_is_reported_and_survived) {
   shoal::test::small_shoal s(4, small_run(2, 2), some_text());
   s.submit();
   while (s.record(0).checkpoints == 0)
@@ -219,7 +219,7 @@ BOOST_AUTO_TEST_CASE(both_copies_lost_is_said_and_survived) {
 
 /// Two stages, so that a death goes back to a checkpoint; it is in two stores,
 /// and one of them has rotted.
-BOOST_DATA_TEST_CASE(what_has_rotted_in_one_store_comes_from_another,
+BOOST_DATA_TEST_CASE(a_file_damaged_in_one_store_comes_from_another,
                      bdata::make({0, 1}), n) {
   const auto victim = std::size_t(n);
   run_config run = small_run(1, 2);
@@ -266,7 +266,7 @@ BOOST_DATA_TEST_CASE(a_state_that_differs_is_noticed_and_taken_anew,
 }
 
 /// Nobody asks it what it sees, but it hears what becomes of the stall.
-BOOST_AUTO_TEST_CASE(who_seals_nothing_keeps_a_flight_record_of_a_stall) {
+BOOST_AUTO_TEST_CASE(a_peer_that_does_not_seal_keeps_a_flight_record) {
   run_config run = small_run(1, 1);
   run.copies = 0;
   shoal::test::small_shoal s(4, run, some_text());

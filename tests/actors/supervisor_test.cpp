@@ -137,7 +137,7 @@ BOOST_AUTO_TEST_CASE(roles_go_where_the_run_file_says) {
   BOOST_TEST(addresses("every_peer", 1, leaving).empty());
 }
 
-BOOST_AUTO_TEST_CASE(roles_that_no_peer_starts_are_told_by_every_peer) {
+BOOST_AUTO_TEST_CASE(roles_that_no_peer_starts_are_reported_by_every_peer) {
   core::view v = three_peers();
   const auto unheld = [&v](const std::string& where) {
     std::string out;
@@ -209,7 +209,7 @@ BOOST_AUTO_TEST_CASE(only_the_newest_results_stay) {
   BOOST_TEST(node.blobs().contains(somebodys));
 }
 
-BOOST_AUTO_TEST_CASE(what_a_running_job_started_from_stays) {
+BOOST_AUTO_TEST_CASE(the_origin_of_a_running_job_stays) {
   bare_node node;
   job_cleaner cleaner(node.world());
   core::view v;

@@ -24,7 +24,7 @@ double in_ms(nanoseconds t) {
 
 BOOST_AUTO_TEST_SUITE(cluster_field)
 
-BOOST_AUTO_TEST_CASE(a_cut_pair_is_listed_and_nobody_is_expelled) {
+BOOST_AUTO_TEST_CASE(a_cut_pair_is_listed_and_no_peer_is_expelled) {
   for (int n : {3, 4, 8, 20})
     for (std::uint64_t seed = 1; seed <= 5; ++seed) {
       BOOST_TEST_CONTEXT("peers " << n << ", seed " << seed) {
@@ -200,7 +200,7 @@ BOOST_AUTO_TEST_CASE(a_far_shoal_agrees_as_a_near_one_does) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(slow_disks_delay_a_view_and_nobody_is_suspected) {
+BOOST_AUTO_TEST_CASE(slow_disks_delay_a_view_and_no_peer_is_suspected) {
   for (nanoseconds slowest : {400 * ms, 1500 * ms, 3000 * ms})
     for (std::uint64_t seed = 1; seed <= 5; ++seed)
       BOOST_TEST_CONTEXT("seed " << seed << ", " << in_ms(slowest) << " ms") {

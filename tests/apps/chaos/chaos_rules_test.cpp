@@ -56,7 +56,7 @@ BOOST_AUTO_TEST_CASE(a_seed_gives_the_same_faults_again) {
   BOOST_TEST((faults(7, 4, 100) != faults(8, 4, 100)));
 }
 
-BOOST_AUTO_TEST_CASE(what_a_seed_gives_never_changes) {
+BOOST_AUTO_TEST_CASE(the_values_of_a_seed_never_change) {
   const auto f = faults(1, 4, 4);
   std::string kinds;
   for (const fault& x : f)
@@ -198,7 +198,7 @@ BOOST_AUTO_TEST_CASE(goodput_is_of_the_capacity_that_was_left) {
              boost::test_tools::tolerance(1e-9));
 }
 
-BOOST_AUTO_TEST_CASE(what_is_left_depends_on_the_fault) {
+BOOST_AUTO_TEST_CASE(the_remaining_capacity_depends_on_the_fault) {
   const std::vector<harm> h = {harmed(fault_kind::kill, 0, 10),
                                harmed(fault_kind::slow, 10, 20, 300),
                                harmed(fault_kind::cut, 20, 30, 1000)};

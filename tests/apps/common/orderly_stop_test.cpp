@@ -17,7 +17,7 @@ const auto patience = orderly_stop::patience_min;
 
 BOOST_AUTO_TEST_SUITE(orderly_stop_tests)
 
-BOOST_AUTO_TEST_CASE(who_is_not_asked_goes_on) {
+BOOST_AUTO_TEST_CASE(a_run_that_is_not_asked_goes_on) {
   orderly_stop s;
   BOOST_TEST((s.next(begin + 1000h) == action::none));
 }

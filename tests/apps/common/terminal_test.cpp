@@ -7,7 +7,7 @@ using namespace shoal::apps;
 
 BOOST_AUTO_TEST_SUITE(terminal)
 
-BOOST_AUTO_TEST_CASE(a_page_overwrites_the_one_before) {
+BOOST_AUTO_TEST_CASE(a_page_overwrites_the_former_one) {
   BOOST_TEST(redraw("ab\n\ncd", {80, 24})
              == "\x1b[Hab\x1b[K\n\x1b[K\ncd\x1b[K\n\x1b[J");
 }

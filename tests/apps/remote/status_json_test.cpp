@@ -23,13 +23,13 @@ std::string tables_of(const std::string& text) {
 
 BOOST_AUTO_TEST_SUITE(status_json)
 
-BOOST_AUTO_TEST_CASE(what_is_no_status_is_refused) {
+BOOST_AUTO_TEST_CASE(a_text_that_is_no_status_is_refused) {
   for (const char* text :
        {"", "{", "[]", "3", "{}", R"({"peers":[]})", R"({"jobs":[]})"})
     BOOST_TEST(!parse_status(text), text);
 }
 
-BOOST_AUTO_TEST_CASE(what_is_missing_or_of_another_kind_is_not_known) {
+BOOST_AUTO_TEST_CASE(a_missing_value_or_one_of_another_type_is_unknown) {
   for (const char* text :
        {R"({"peers":3,"jobs":null})",
         R"({"peers":[3,null,[],{}],"jobs":["a",{}]})",
@@ -41,7 +41,7 @@ BOOST_AUTO_TEST_CASE(what_is_missing_or_of_another_kind_is_not_known) {
   tables_of(text);
 }
 
-BOOST_AUTO_TEST_CASE(what_is_there_is_shown) {
+BOOST_AUTO_TEST_CASE(present_values_are_shown) {
   const std::string tables = tables_of(
     R"({"id":"9f86d081884c7d65","epoch":7,"state":"member","name":"anna",
         "self":"6c613112000000000000000000000000","beacons":{"strange":99,

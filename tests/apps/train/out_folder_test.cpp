@@ -105,7 +105,7 @@ BOOST_AUTO_TEST_CASE(a_record_is_read_as_it_was_written) {
 }
 
 // It comes with a folder, perhaps from somebody else.
-BOOST_AUTO_TEST_CASE(what_no_record_holds_is_named) {
+BOOST_AUTO_TEST_CASE(a_value_that_no_record_holds_is_named) {
   const std::string good = to_json(apps::run_record{{}, "", 1000, {}});
   BOOST_REQUIRE(apps::parse_record(good, "r"));
   auto refused = [&](const std::string& from, const std::string& to) {
@@ -163,7 +163,7 @@ BOOST_AUTO_TEST_CASE(each_key_has_its_kind) {
   BOOST_TEST((apps::kind_of("newer", "key") == change_kind::told));
 }
 
-BOOST_AUTO_TEST_CASE(differences_are_told_with_both_values) {
+BOOST_AUTO_TEST_CASE(differences_are_reported_with_both_values) {
   runtime::run_config before, now;
   BOOST_TEST(apps::changes(before, now).empty());
   now.global_batch_size = 4 * now.local_batch_size; // as chosen before
@@ -229,7 +229,7 @@ BOOST_AUTO_TEST_CASE(one_command_at_a_time_has_a_folder) {
   BOOST_TEST(bool(w.open(request(purpose::resume))));
 }
 
-BOOST_AUTO_TEST_CASE(a_command_that_fails_leaves_what_it_found) {
+BOOST_AUTO_TEST_CASE(a_failed_command_leaves_the_folder_unchanged) {
   world w;
   for (const bool claims : {false, true}) {
     auto folder = w.open({});

@@ -111,7 +111,7 @@ private:
 
 BOOST_AUTO_TEST_SUITE(fetcher)
 
-BOOST_AUTO_TEST_CASE(what_is_overtaken_while_it_waits_is_left_out) {
+BOOST_AUTO_TEST_CASE(a_checkpoint_overtaken_while_waiting_is_left_out) {
   remote r;
   checkpoint_fetcher f(r.config());
   f.want(r.add(1), "a");
@@ -138,7 +138,7 @@ BOOST_AUTO_TEST_CASE(what_is_overtaken_while_it_waits_is_left_out) {
   BOOST_TEST(!fs::exists(r.folder / "step-2"));
 }
 
-BOOST_AUTO_TEST_CASE(what_fails_leaves_nothing_and_says_why) {
+BOOST_AUTO_TEST_CASE(a_failure_leaves_nothing_and_has_a_reason) {
   remote r;
   r.open();
   checkpoint_fetcher f(r.config());
@@ -153,7 +153,7 @@ BOOST_AUTO_TEST_CASE(what_fails_leaves_nothing_and_says_why) {
   BOOST_TEST(fs::is_empty(r.folder));
 }
 
-BOOST_AUTO_TEST_CASE(who_is_told_to_give_up_does_at_the_next_piece) {
+BOOST_AUTO_TEST_CASE(a_cancelled_fetch_ends_at_the_next_piece) {
   remote r;
   r.trickle(true);
   checkpoint_fetcher f(r.config());

@@ -110,7 +110,7 @@ BOOST_AUTO_TEST_CASE(checksums_are_those_of_the_model_that_is_there) {
   BOOST_TEST((f.names() == names{"config.json", "model.safetensors"}));
 }
 
-BOOST_AUTO_TEST_CASE(what_cannot_be_is_named) {
+BOOST_AUTO_TEST_CASE(an_impossible_export_is_named) {
   folders f;
   f.fill(f.checkpoint, {"config.json"});
   const auto none = export_model(f.top / "none", f.out);

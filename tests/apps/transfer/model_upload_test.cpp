@@ -131,7 +131,7 @@ BOOST_AUTO_TEST_CASE(shards_that_are_too_large_are_cut_as_well) {
   BOOST_TEST(d.all.has("model-00004-of-00004.safetensors"));
 }
 
-BOOST_AUTO_TEST_CASE(what_is_small_goes_as_it_is) {
+BOOST_AUTO_TEST_CASE(small_files_are_uploaded_unchanged) {
   directory d;
   BOOST_REQUIRE(
     model::write_safetensors(d.path / "model.safetensors", d.tensors()));
@@ -143,7 +143,7 @@ BOOST_AUTO_TEST_CASE(what_is_small_goes_as_it_is) {
   BOOST_TEST((d.text("model.safetensors") == file));
 }
 
-BOOST_AUTO_TEST_CASE(what_is_no_file_is_named_and_not_left_out) {
+BOOST_AUTO_TEST_CASE(a_path_that_is_no_file_is_named_and_not_left_out) {
   for (const std::string name :
        {"model.safetensors", "optimizer.safetensors", "tokenizer.json"}) {
     directory d;

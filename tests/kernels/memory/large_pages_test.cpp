@@ -61,7 +61,7 @@ BOOST_AUTO_TEST_CASE(large_pages_are_asked_for_large_arrays_alone) {
   large_pages()->deallocate(large, limit, 64);
 }
 
-BOOST_AUTO_TEST_CASE(an_end_that_fills_none_does_not_take_one) {
+BOOST_AUTO_TEST_CASE(an_end_that_fills_no_large_page_takes_none) {
   const std::size_t bytes = limit + 1000;
   for (auto* from : {static_cast<std::pmr::memory_resource*>(large_pages()),
                      shoal::model::prefaulted_pages()}) {

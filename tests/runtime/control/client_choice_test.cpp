@@ -82,7 +82,7 @@ BOOST_FIXTURE_TEST_CASE(a_named_node_has_no_substitute, home) {
   BOOST_TEST(says(any.where(), "anna"), any.where());
 }
 
-BOOST_FIXTURE_TEST_CASE(a_node_that_is_stopped_is_said_to_be, home) {
+BOOST_FIXTURE_TEST_CASE(a_stopped_node_is_reported_as_stopped, home) {
   client c(asking("anna"));
   std::string status;
   BOOST_TEST(!c.connect()); // it may go on with another, if it follows a job
@@ -91,8 +91,7 @@ BOOST_FIXTURE_TEST_CASE(a_node_that_is_stopped_is_said_to_be, home) {
   BOOST_TEST(says(c.text(), "kill -CONT"), c.text());
 }
 
-BOOST_FIXTURE_TEST_CASE(nobody_is_said_to_be_gone_who_was_not_waited_for,
-                        home) {
+BOOST_FIXTURE_TEST_CASE(a_peer_is_called_gone_only_after_waiting_for_it, home) {
   std::string said;
   client_config config = asking("anna");
   config.say = [&said](const std::string& line) { said += line; };
@@ -105,7 +104,7 @@ BOOST_FIXTURE_TEST_CASE(nobody_is_said_to_be_gone_who_was_not_waited_for,
   BOOST_TEST(said == "");
 }
 
-BOOST_AUTO_TEST_CASE(who_asks_from_afar_is_not_told_to_start_a_node) {
+BOOST_AUTO_TEST_CASE(a_remote_client_is_not_told_to_start_a_node) {
   client_config c;
   c.addresses = {"127.0.0.1:1"};
   c.cluster_key_file = "/nonexistent";

@@ -152,7 +152,7 @@ BOOST_AUTO_TEST_CASE(it_does_not_turn_while_no_descriptor_is_left) {
   ask_once(waits, late, 1); // and it is accepted
 }
 
-BOOST_AUTO_TEST_CASE(what_was_read_and_not_handed_out_is_bounded) {
+BOOST_AUTO_TEST_CASE(bytes_read_and_not_returned_are_bounded) {
   frame_reader in;
   const auto small = request(1);
   std::vector<std::byte> bytes;

@@ -288,7 +288,7 @@ BOOST_AUTO_TEST_CASE(a_client_far_away_asks_over_tls) {
   BOOST_TEST(n.view()->members.size() == 1); // a client is no peer
 }
 
-BOOST_AUTO_TEST_CASE(nobody_answers_where_no_node_is) {
+BOOST_AUTO_TEST_CASE(connecting_without_a_node_fails) {
   swarm s;
   client_config c;
   c.data_dir = s.root / "none";
@@ -297,7 +297,7 @@ BOOST_AUTO_TEST_CASE(nobody_answers_where_no_node_is) {
   BOOST_TEST(none.text().find("shoal node") != std::string::npos);
 }
 
-BOOST_AUTO_TEST_CASE(one_client_too_many_is_told_so) {
+BOOST_AUTO_TEST_CASE(a_client_over_the_limit_is_told_so) {
   swarm s;
   node& n = s.start("a");
   BOOST_TEST_REQUIRE(swarm::until([&] { return n.view() != nullptr; }));
@@ -342,7 +342,7 @@ BOOST_AUTO_TEST_CASE(a_client_has_few_requests_waiting) {
   BOOST_TEST(refused == 3);
 }
 
-BOOST_AUTO_TEST_CASE(nobody_hears_of_the_end_without_the_last_event) {
+BOOST_AUTO_TEST_CASE(the_end_is_reported_only_with_the_last_event) {
   const auto below = open_job_journal({});
   ends_late journal(*below);
   tests::asked_node node(journal);

@@ -125,7 +125,8 @@ BOOST_AUTO_TEST_SUITE_END()
 BOOST_AUTO_TEST_SUITE(desk_requests)
 
 /// What takes a view reaches the node with a token, and is answered by it.
-BOOST_FIXTURE_TEST_CASE(what_takes_a_view_is_answered_by_its_token, uploads) {
+BOOST_FIXTURE_TEST_CASE(requests_that_need_a_view_are_answered_by_their_token,
+                        uploads) {
   const std::vector<decltype(client_request::body)> bodies{
     submit_job{}, recover_force{}, make_invite{},
     use_invite{}, revoke{},        remove_job{}};
@@ -144,7 +145,7 @@ BOOST_FIXTURE_TEST_CASE(what_takes_a_view_is_answered_by_its_token, uploads) {
   BOOST_TEST(answered == wanted, boost::test_tools::per_element());
 }
 
-BOOST_FIXTURE_TEST_CASE(what_is_told_of_a_job_is_answered_at_once, uploads) {
+BOOST_FIXTURE_TEST_CASE(requests_about_a_job_are_answered_at_once, uploads) {
   BOOST_TEST((ask(1, stop_job{7, true}).code == reply_code::ok));
   node.refusal = "no such job runs";
   for (const decltype(client_request::body)& body :

@@ -29,7 +29,7 @@ std::string after(const std::function<void(view&)>& change) {
 
 BOOST_AUTO_TEST_SUITE(view_changes)
 
-BOOST_AUTO_TEST_CASE(what_stays_is_not_said) {
+BOOST_AUTO_TEST_CASE(unchanged_values_are_not_reported) {
   BOOST_TEST(after([](view&) {}).empty());
   BOOST_TEST(after([](view& v) { v.previous.clear(); }).empty());
 }
@@ -67,7 +67,7 @@ BOOST_AUTO_TEST_CASE(members_come_and_go) {
   BOOST_TEST(changes_text(before, now) == "this peer joined another shoal");
 }
 
-BOOST_AUTO_TEST_CASE(what_was_measured_anew_is_said_with_both_values) {
+BOOST_AUTO_TEST_CASE(new_measurements_are_reported_with_both_values) {
   BOOST_TEST(after([](view& v) { v.members[1].device.mflops = 50'000; })
              == "b got slower (50.0 GFLOP/s, was 100.0)");
   BOOST_TEST(after([](view& v) { v.members[1].device.mflops = 200'000; })
@@ -85,7 +85,7 @@ BOOST_AUTO_TEST_CASE(what_was_measured_anew_is_said_with_both_values) {
              == "a and c cannot reach each other");
 }
 
-BOOST_AUTO_TEST_CASE(a_job_is_told_of_others_and_not_of_itself) {
+BOOST_AUTO_TEST_CASE(a_job_gets_changes_of_other_jobs_and_not_its_own) {
   const view before = of_three();
   view now = before;
   now.jobs.push_back(now.jobs[0]);

@@ -231,7 +231,7 @@ BOOST_AUTO_TEST_CASE(text_comes_back) {
   BOOST_TEST(to_text(*parse_ip("fe80::1%1"), 7) == "[fe80::1%lo]:7");
 }
 
-BOOST_AUTO_TEST_CASE(what_is_no_address_is_refused) {
+BOOST_AUTO_TEST_CASE(a_text_that_is_no_address_is_refused) {
   for (const char* wrong : {"", "a", "1.2.3", "fe80::1%", "fe80::1%no-such",
                             "fd00::1%lo", "127.0.0.1%lo", "[::1]"})
     BOOST_TEST(!parse_ip(wrong), wrong);

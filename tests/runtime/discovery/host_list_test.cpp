@@ -59,7 +59,8 @@ BOOST_AUTO_TEST_CASE(a_token_comes_back_and_a_changed_one_does_not) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(a_token_of_another_version_is_told_from_no_token) {
+BOOST_AUTO_TEST_CASE(
+  a_token_of_another_version_is_distinguished_from_no_token) {
   invite_token t;
   t.cluster = "c";
   t.addresses = {"10.0.0.1:7"};

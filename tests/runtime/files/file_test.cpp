@@ -66,7 +66,7 @@ BOOST_FIXTURE_TEST_CASE(a_draft_that_is_not_committed_goes_away, old_file) {
   BOOST_TEST(files_in(folder.path()) == 1U);
 }
 
-BOOST_AUTO_TEST_CASE(what_a_crash_has_left_is_no_obstacle) {
+BOOST_AUTO_TEST_CASE(leftovers_of_a_crash_are_no_obstacle) {
   test::scratch folder("shoal-file");
   const fs::path file = folder.path() / "state";
   BOOST_REQUIRE(!write_new_file(folder.path() / "state.new",

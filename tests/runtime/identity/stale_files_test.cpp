@@ -139,7 +139,7 @@ BOOST_AUTO_TEST_CASE(folders_of_others_are_left_alone) {
   BOOST_TEST(fs::exists(w.in.temp / (bench_folder + pid)));
 }
 
-BOOST_AUTO_TEST_CASE(memory_of_ucx_is_reported_if_nobody_maps_it) {
+BOOST_AUTO_TEST_CASE(memory_of_ucx_is_reported_if_no_process_maps_it) {
   world w;
   const fs::path used = w.in.memory / "ucx_shm_posix_1";
   const fs::path unused = w.in.memory / "ucx_shm_posix_2";

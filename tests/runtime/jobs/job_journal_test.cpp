@@ -145,7 +145,7 @@ struct refusing {
   std::unique_ptr<job_journal> journal;
 };
 
-BOOST_AUTO_TEST_CASE(what_a_disk_refuses_is_written_in_order_when_it_can_be) {
+BOOST_AUTO_TEST_CASE(events_that_a_disk_refuses_are_written_in_order_later) {
   refusing w;
   w.journal->add(6, step(1)); // of another job
   w.refuse();
@@ -178,7 +178,7 @@ BOOST_AUTO_TEST_CASE(a_line_that_a_full_disk_has_cut_is_written_anew) {
   BOOST_TEST(w.journal->read_all(5).size() == 2u);
 }
 
-BOOST_AUTO_TEST_CASE(what_was_refused_is_written_without_another_event) {
+BOOST_AUTO_TEST_CASE(refused_lines_are_written_without_another_event) {
   for (const bool ends : {false, true}) {
     refusing w;
     w.refuse();

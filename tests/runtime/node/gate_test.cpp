@@ -71,7 +71,7 @@ std::vector<envelope> all_kinds(std::index_sequence<Kind...>) {
 
 BOOST_AUTO_TEST_SUITE(gates)
 
-BOOST_AUTO_TEST_CASE(what_makes_a_view_passes_from_everybody) {
+BOOST_AUTO_TEST_CASE(messages_that_make_a_view_pass_from_all_peers) {
   world w;
   w.door.take(peer(1), envelope(core::cluster::message{}), 10);
   w.door.take(peer(1), envelope(core::job_message{}), 10);
@@ -79,7 +79,7 @@ BOOST_AUTO_TEST_CASE(what_makes_a_view_passes_from_everybody) {
   BOOST_TEST(w.seen.size() == 3);
 }
 
-BOOST_AUTO_TEST_CASE(what_counts_from_members_only_does_not) {
+BOOST_AUTO_TEST_CASE(messages_that_count_only_from_members_are_held) {
   world w;
   w.door.members({peer(2)});
   w.door.take(peer(1), envelope(link_credit{}), 10);
@@ -95,7 +95,7 @@ BOOST_AUTO_TEST_CASE(what_counts_from_members_only_does_not) {
   BOOST_TEST(w.seen.size() == 1);
 }
 
-BOOST_AUTO_TEST_CASE(what_came_before_the_view_passes_with_it_in_order) {
+BOOST_AUTO_TEST_CASE(messages_before_the_view_pass_with_it_in_order) {
   world w;
   for (std::uint64_t i = 0; i < 5; ++i)
     w.credit(1, i);
@@ -108,7 +108,7 @@ BOOST_AUTO_TEST_CASE(what_came_before_the_view_passes_with_it_in_order) {
   BOOST_TEST(w.door.dropped() == 0);
 }
 
-BOOST_AUTO_TEST_CASE(what_comes_while_others_are_released_waits_its_turn) {
+BOOST_AUTO_TEST_CASE(messages_during_a_release_wait_their_turn) {
   world w;
   w.out.then = [&](const envelope& e) {
     const auto attempt = std::get<link_credit>(e).attempt;
@@ -159,7 +159,7 @@ BOOST_AUTO_TEST_CASE(an_expelled_peer_is_not_heard_until_it_is_admitted_anew) {
   BOOST_TEST(w.seen.size() == 2);
 }
 
-BOOST_AUTO_TEST_CASE(what_is_held_is_bounded) {
+BOOST_AUTO_TEST_CASE(held_messages_are_bounded) {
   world w;
   for (std::uint64_t i = 0; i < 2 * gate::held_max; ++i)
     w.credit(1, i);

@@ -105,7 +105,7 @@ paired_address address_of(const core::peer_id& peer) {
 
 BOOST_AUTO_TEST_SUITE(meshes)
 
-BOOST_AUTO_TEST_CASE(a_paired_address_of_somebody_else_is_not_used) {
+BOOST_AUTO_TEST_CASE(a_paired_address_of_another_peer_is_not_used) {
   world w;
   w.node->set_members({w.far->id()});
   core::peer_id victim{};
@@ -151,7 +151,7 @@ BOOST_AUTO_TEST_CASE(a_peer_asks_for_its_client_only_what_is_handed_on) {
 }
 
 /// A view may know of a peer that this node has yet to connect to.
-BOOST_AUTO_TEST_CASE(what_is_said_to_a_member_too_early_arrives_once_it_is_up) {
+BOOST_AUTO_TEST_CASE(an_early_message_to_a_member_arrives_once_it_is_up) {
   world w;
   silent heard;
   tls::fabric late(w.another(), heard);
@@ -167,7 +167,7 @@ BOOST_AUTO_TEST_CASE(what_is_said_to_a_member_too_early_arrives_once_it_is_up) {
   late.close();
 }
 
-BOOST_AUTO_TEST_CASE(who_is_no_member_any_more_is_told_nothing_late) {
+BOOST_AUTO_TEST_CASE(a_former_member_gets_no_late_messages) {
   world w;
   silent heard;
   tls::fabric late(w.another(), heard);
@@ -181,7 +181,7 @@ BOOST_AUTO_TEST_CASE(who_is_no_member_any_more_is_told_nothing_late) {
   late.close();
 }
 
-BOOST_AUTO_TEST_CASE(who_is_dropped_is_down_and_may_come_back) {
+BOOST_AUTO_TEST_CASE(a_dropped_peer_is_down_and_may_return) {
   world w;
   w.node->drop(w.far->id());
   BOOST_TEST_REQUIRE(swarm::until([&] { return w.told.downs == 1; }));
@@ -220,7 +220,7 @@ struct neighbour {
 
 // A node asks to be admitted and is kept waiting: longer than it waits for an
 // answer by shared memory.
-BOOST_AUTO_TEST_CASE(who_answers_late_is_reached_by_shared_memory) {
+BOOST_AUTO_TEST_CASE(a_peer_that_answers_late_is_reached_by_shared_memory) {
   const auto key = tls::make_shared_key();
   neighbour asks(key, std::chrono::milliseconds(300));
   neighbour member(key, std::chrono::milliseconds(300));
@@ -242,7 +242,7 @@ BOOST_AUTO_TEST_CASE(who_answers_late_is_reached_by_shared_memory) {
 }
 
 // Unless shared memory is turned off, by whatever of the ways to do so.
-BOOST_AUTO_TEST_CASE(tensors_lie_where_peers_of_the_machine_may_read_them) {
+BOOST_AUTO_TEST_CASE(tensors_are_in_memory_that_local_peers_can_read) {
   std::vector<fabric_choice> off(3);
   off[0].shared_memory = false;
   off[1].force = "tls";

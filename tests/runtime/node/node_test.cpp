@@ -65,7 +65,7 @@ BOOST_AUTO_TEST_CASE(the_others_agree_when_one_is_killed_and_when_it_returns) {
   BOOST_TEST(swarm::until([&] { return s.agree(3); }));
 }
 
-BOOST_AUTO_TEST_CASE(a_node_that_leaves_is_missed_by_nobody) {
+BOOST_AUTO_TEST_CASE(no_peer_waits_for_a_node_that_left) {
   swarm s;
   for (const char* name : {"a", "b"})
     s.start(name);
@@ -108,7 +108,7 @@ BOOST_AUTO_TEST_CASE(join_finds_peers_without_discovery) {
   BOOST_TEST(swarm::until([&] { return s.agree(2); }));
 }
 
-BOOST_AUTO_TEST_CASE(a_node_without_its_quorum_says_whom_it_misses) {
+BOOST_AUTO_TEST_CASE(a_node_without_quorum_names_the_missing_peers) {
   // Of two, the one with the lowest id goes on alone: the other must wait.
   swarm s;
   s.start("a");
@@ -300,7 +300,7 @@ BOOST_AUTO_TEST_CASE(a_node_does_not_wait_for_a_fifo_in_its_folder) {
   BOOST_TEST(!s.said.wait_for("view.record: not a regular file").empty());
 }
 
-BOOST_AUTO_TEST_CASE(all_who_make_the_users_key_at_once_get_the_same) {
+BOOST_AUTO_TEST_CASE(processes_that_make_the_users_key_at_once_get_the_same) {
   swarm s;
   std::vector<transport::tls::shared_key> keys(8);
   std::vector<std::thread> threads;

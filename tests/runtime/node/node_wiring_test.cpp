@@ -266,7 +266,7 @@ BOOST_AUTO_TEST_CASE(jobs_messages_go_to_the_supervisor) {
   BOOST_TEST(w.of["mine"].jobs.empty());
 }
 
-BOOST_AUTO_TEST_CASE(what_a_node_says_to_itself_does_not_travel) {
+BOOST_AUTO_TEST_CASE(messages_of_a_node_to_itself_are_not_sent) {
   world w;
   w.adopt({1, 2});
   w.node->send(self, core::job_message{});

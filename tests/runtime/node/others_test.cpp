@@ -37,7 +37,7 @@ BOOST_AUTO_TEST_CASE(a_peer_is_meant_by_name_address_host_or_id) {
   BOOST_TEST(says(none.find(v, "bert", 0).why, "several"));
 }
 
-BOOST_AUTO_TEST_CASE(who_was_a_member_is_remembered_until_he_returns) {
+BOOST_AUTO_TEST_CASE(a_former_member_is_remembered_until_it_returns) {
   core::view before;
   before.members = {peer(1, "anna"), peer(2, "bert")};
   core::view now = before;

@@ -96,7 +96,7 @@ BOOST_AUTO_TEST_CASE(an_event_file_reads_back) {
   BOOST_TEST(list[1].substr(9) == expected);
 }
 
-BOOST_AUTO_TEST_CASE(a_folder_that_is_not_there_is_said_at_once) {
+BOOST_AUTO_TEST_CASE(a_missing_folder_is_reported_at_once) {
   BOOST_CHECK_THROW(tensorboard_writer("/nonexistent/folder", 0),
                     std::system_error);
   BOOST_CHECK_THROW(metrics_jsonl("/nonexistent/folder/metrics.jsonl"),

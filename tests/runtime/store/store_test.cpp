@@ -78,7 +78,7 @@ BOOST_AUTO_TEST_CASE(digests_are_sha_256) {
     == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
 }
 
-BOOST_AUTO_TEST_CASE(what_its_disk_moves_is_counted) {
+BOOST_AUTO_TEST_CASE(bytes_moved_by_the_disk_are_counted) {
   shoal::test::folder f;
   const std::string text(std::size_t{9} << 20, 'x'); // more than one block
   blob_digest digest;

@@ -203,7 +203,7 @@ BOOST_AUTO_TEST_CASE(a_chunk_beyond_its_blob_is_refused) {
 }
 
 // Else who asks for the rest of a blob that is gone would wait in vain.
-BOOST_AUTO_TEST_CASE(that_a_part_of_a_blob_is_not_found_is_heard) {
+BOOST_AUTO_TEST_CASE(a_blob_part_that_is_not_found_can_be_reported) {
   blob_chunk chunk;
   chunk.offset = 1'572'864;
   envelope out;
@@ -214,7 +214,7 @@ BOOST_AUTO_TEST_CASE(that_a_part_of_a_blob_is_not_found_is_heard) {
 }
 
 // Of each field with a limit: the limit passes, one more does not.
-BOOST_AUTO_TEST_CASE(what_a_client_asks_keeps_its_limits) {
+BOOST_AUTO_TEST_CASE(a_request_of_a_client_keeps_its_limits) {
   const auto refusal = [](decltype(client_request::body) body) {
     envelope out;
     return codec::decode(codec::encode(client_request{1, std::move(body), {}}),
@@ -272,7 +272,7 @@ BOOST_AUTO_TEST_CASE(an_answer_to_a_client_keeps_its_limits) {
   BOOST_TEST(refusal(reply) == errc::too_large);
 }
 
-BOOST_AUTO_TEST_CASE(text_for_people_is_cleaned_when_sent) {
+BOOST_AUTO_TEST_CASE(text_for_users_is_cleaned_when_sent) {
   client_reply reply;
   reply.text = "a\x1b"
                "b\nc";

@@ -7,7 +7,7 @@
 
 BOOST_AUTO_TEST_SUITE(job_sim)
 
-BOOST_AUTO_TEST_CASE(the_seeds_reach_what_they_are_for) {
+BOOST_AUTO_TEST_CASE(the_seeds_reach_every_kind_of_event) {
   std::uint64_t bad = 0, diverged = 0, losses = 0, reverts = 0, given_up = 0;
   std::uint64_t rots = 0, noticed = 0, mended = 0;
   std::uint64_t forwards = 0, arrivals = 0, arrived = 0, overtaken = 0;

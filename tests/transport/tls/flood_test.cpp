@@ -157,7 +157,7 @@ BOOST_AUTO_TEST_CASE(a_message_of_tls_before_the_proof_ends_the_connection) {
 }
 
 // A connection that is always full of what costs most.
-BOOST_AUTO_TEST_CASE(a_flood_of_key_updates_delays_nobody) {
+BOOST_AUTO_TEST_CASE(a_flood_of_key_updates_delays_no_peer) {
   host h;
   for (int i = 0; i < 3; ++i) {
     const flooder flood(h.where());

@@ -86,7 +86,7 @@ BOOST_AUTO_TEST_CASE(a_ballot_waits_for_measured_round_trips) {
 }
 
 /// Two slow disks are no reason to ask for something else.
-BOOST_AUTO_TEST_CASE(what_was_proposed_stays_proposed_until_it_is_refused) {
+BOOST_AUTO_TEST_CASE(a_proposal_stays_until_it_is_refused) {
   const peer_id first = first_turn(base);
   a.emplace(agreement_config{first, 1});
   a->follow(base, true, nullptr);

@@ -37,7 +37,7 @@ BOOST_AUTO_TEST_CASE(a_copy_of_a_peer_decides_nothing_while_it_is_doubted) {
   BOOST_TEST(a.core->current().number > last.number);
 }
 
-BOOST_AUTO_TEST_CASE(who_comes_back_alone_waits_for_its_first_dials_only) {
+BOOST_AUTO_TEST_CASE(a_peer_that_returns_alone_waits_only_for_its_first_dials) {
   begin(a);
   begin(b);
   link();

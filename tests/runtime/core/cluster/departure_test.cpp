@@ -75,7 +75,7 @@ BOOST_AUTO_TEST_CASE(only_a_leaver_without_a_seat_lingers) {
   BOOST_TEST(d.lingers());
 }
 
-BOOST_AUTO_TEST_CASE(it_lingers_until_a_quorum_knows_or_nobody_is_there) {
+BOOST_AUTO_TEST_CASE(it_lingers_until_a_quorum_knows_or_no_peer_is_there) {
   d.begin_at_once(0);
   d.follow(true);
   BOOST_TEST((d.linger(false, true, 1'000 * ms) == departure_step::stay));

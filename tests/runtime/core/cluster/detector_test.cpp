@@ -51,7 +51,7 @@ std::size_t confirmed_by(std::size_t accusers, const view& v) {
 
 BOOST_AUTO_TEST_SUITE(cluster_detector)
 
-BOOST_AUTO_TEST_CASE(everybody_has_ten_watchers_and_all_agree_who) {
+BOOST_AUTO_TEST_CASE(every_member_has_ten_watchers_and_all_agree_on_them) {
   for (std::size_t n : {12u, 40u, 64u}) {
     view v = shoal_of(n);
     std::vector<rings> of(n);
@@ -152,7 +152,7 @@ nanoseconds suspects_after(std::size_t answering, nanoseconds late) {
 
 /// Half of a shoal leaves each of the other half with most of whom it watches
 /// silent; but one answers, and it is not itself late.
-BOOST_AUTO_TEST_CASE(who_is_answered_in_time_blames_itself_little) {
+BOOST_AUTO_TEST_CASE(a_peer_that_gets_answers_blames_itself_little) {
   BOOST_TEST(suspects_after(2, 0) < 1800 * ms);
   BOOST_TEST(suspects_after(1, 0) < 2600 * ms);
   BOOST_TEST(suspects_after(0, 0) > 7000 * ms);        // is it us?

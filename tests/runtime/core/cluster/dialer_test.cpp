@@ -121,7 +121,7 @@ BOOST_AUTO_TEST_CASE(
   BOOST_TEST((due() == addresses{"2:1"}));
 }
 
-BOOST_AUTO_TEST_CASE(a_revocation_counts_if_nobody_else_is_there_for_long) {
+BOOST_AUTO_TEST_CASE(a_revocation_counts_if_no_other_peer_is_there_for_long) {
   d.turned_away("2:1", true, 0);
   BOOST_TEST(d.is_accused());
   BOOST_TEST(!d.shut_out_by(true, 4'999 * ms));

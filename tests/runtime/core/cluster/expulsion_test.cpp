@@ -66,21 +66,21 @@ struct expulsion : pair_of_nodes {
 
 BOOST_FIXTURE_TEST_SUITE(cluster_expulsion, expulsion)
 
-BOOST_AUTO_TEST_CASE(who_is_expelled_is_told_and_then_cut_off) {
+BOOST_AUTO_TEST_CASE(an_expelled_peer_is_told_and_then_cut_off) {
   third_comes(5);
   third_goes();
   BOOST_TEST(said<decided>() >= 0);
   BOOST_TEST(said<decided>() < said<disconnect>());
 }
 
-BOOST_AUTO_TEST_CASE(who_has_started_again_meanwhile_keeps_its_connections) {
+BOOST_AUTO_TEST_CASE(a_peer_restarted_meanwhile_keeps_its_connections) {
   third_comes(6);
   third_goes();
   BOOST_TEST(said<disconnect>() == -1);
   BOOST_TEST(said<heartbeat>() >= 0);
 }
 
-BOOST_AUTO_TEST_CASE(who_leaves_is_not_cut_off_before_it_knows_that_we_know) {
+BOOST_AUTO_TEST_CASE(a_leaver_is_cut_off_only_after_it_knows_that_we_know) {
   third_comes(5);
   third_leaves();
   third_goes();
@@ -88,7 +88,7 @@ BOOST_AUTO_TEST_CASE(who_leaves_is_not_cut_off_before_it_knows_that_we_know) {
   BOOST_TEST(said<heartbeat>() >= 0);
 }
 
-BOOST_AUTO_TEST_CASE(who_leaves_and_falls_silent_is_cut_off) {
+BOOST_AUTO_TEST_CASE(a_leaver_that_falls_silent_is_cut_off) {
   third_comes(5);
   third_leaves();
   while (a.core->current().members.size() > 2 && now < 20'000 * ms)
@@ -96,7 +96,7 @@ BOOST_AUTO_TEST_CASE(who_leaves_and_falls_silent_is_cut_off) {
   BOOST_TEST(said<disconnect>() >= 0);
 }
 
-BOOST_AUTO_TEST_CASE(who_is_revoked_is_not_told_by_a_view) {
+BOOST_AUTO_TEST_CASE(a_revoked_peer_gets_no_view) {
   third_comes(5);
   decide([](view& v) {
     v.members.pop_back();
@@ -106,7 +106,7 @@ BOOST_AUTO_TEST_CASE(who_is_revoked_is_not_told_by_a_view) {
   BOOST_TEST(said<disconnect>() == -1); // its key is void: the shell sees to it
 }
 
-BOOST_AUTO_TEST_CASE(who_is_out_itself_or_leaves_cuts_nobody_off) {
+BOOST_AUTO_TEST_CASE(an_expelled_or_leaving_peer_cuts_no_other_off) {
   third_comes(5);
   decide([this](view& v) {
     v.members.pop_back();
@@ -122,7 +122,7 @@ BOOST_AUTO_TEST_CASE(who_is_out_itself_or_leaves_cuts_nobody_off) {
   BOOST_TEST(other.a.count<disconnect>() == 0u);
 }
 
-BOOST_AUTO_TEST_CASE(who_was_silent_and_wakes_learns_it_and_comes_back) {
+BOOST_AUTO_TEST_CASE(a_silent_peer_that_wakes_learns_it_and_returns) {
   const epoch before = a.core->current().number;
   linked = false; // nothing arrives, and no connection ends
   while (a.core->current().members.size() > 1 && now < 20'000 * ms)

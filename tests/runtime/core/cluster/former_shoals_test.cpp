@@ -29,7 +29,7 @@ view ended(std::uint8_t of, std::vector<std::uint8_t> members) {
 
 BOOST_AUTO_TEST_SUITE(cluster_former_shoals)
 
-BOOST_AUTO_TEST_CASE(a_late_member_is_told_only_what_is_newer) {
+BOOST_AUTO_TEST_CASE(a_late_member_gets_only_newer_news) {
   former_shoals f(peer(1));
   f.remember(ended(1, {1, 2}));
   BOOST_TEST(f.newer(shoal_of(1), 6) != nullptr);
@@ -75,7 +75,7 @@ BOOST_AUTO_TEST_CASE(a_former_member_of_it_may_be_late_too) {
   BOOST_TEST(!f.others_depend_on_us(with(2, 8, {1, 2, 9})));
 }
 
-BOOST_AUTO_TEST_CASE(what_we_were_handed_is_handed_on_only_when_we_leave) {
+BOOST_AUTO_TEST_CASE(received_news_is_passed_on_only_when_we_leave) {
   former_shoals f(peer(1));
   f.remember(ended(1, {2, 3}));
   f.remember(ended(2, {1, 3}));

@@ -117,7 +117,7 @@ BOOST_AUTO_TEST_CASE(one_revocation_at_a_time) {
   BOOST_TEST(x.is_offering());
 }
 
-BOOST_AUTO_TEST_CASE(a_revocation_that_another_key_made_void_is_told) {
+BOOST_AUTO_TEST_CASE(a_revocation_that_another_key_made_void_is_reported) {
   x.revoke({peer(4), second, 77}, s.here(), out);
   held_by(2);
   held_by(3);

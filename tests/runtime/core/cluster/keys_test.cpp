@@ -73,7 +73,7 @@ BOOST_AUTO_TEST_CASE(a_silent_member_delays_a_revocation_by_half_a_second) {
   BOOST_TEST(is_revoked(a.core->current(), peer(9)));
 }
 
-BOOST_AUTO_TEST_CASE(who_was_away_is_given_the_key_by_a_member) {
+BOOST_AUTO_TEST_CASE(a_peer_that_was_away_gets_the_key_from_a_member) {
   meet();
   const history old = b.disk;
   b.core.reset();

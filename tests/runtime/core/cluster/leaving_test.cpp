@@ -47,7 +47,7 @@ struct missed_end : three_nodes {
 
 BOOST_FIXTURE_TEST_SUITE(cluster_leaving, missed_end)
 
-BOOST_AUTO_TEST_CASE(who_leaves_hands_on_what_others_have_missed) {
+BOOST_AUTO_TEST_CASE(a_leaver_passes_on_what_others_missed) {
   const shoal_id kept = lose_sight_of_the_end();
   give(a, leave_now{});
   run(1000 * ms);
@@ -57,7 +57,7 @@ BOOST_AUTO_TEST_CASE(who_leaves_hands_on_what_others_have_missed) {
   require_b_comes(kept);
 }
 
-BOOST_AUTO_TEST_CASE(who_dies_has_handed_on_what_others_have_missed) {
+BOOST_AUTO_TEST_CASE(a_dead_peer_has_passed_on_what_others_missed) {
   const shoal_id kept = lose_sight_of_the_end();
   run(20'000 * ms);
   stop(a);
@@ -66,7 +66,7 @@ BOOST_AUTO_TEST_CASE(who_dies_has_handed_on_what_others_have_missed) {
   require_b_comes(kept);
 }
 
-BOOST_AUTO_TEST_CASE(what_was_handed_on_is_handed_on_again) {
+BOOST_AUTO_TEST_CASE(received_news_is_passed_on_again) {
   const shoal_id kept = lose_sight_of_the_end();
   give(a, leave_now{});
   run(1000 * ms);
@@ -89,7 +89,7 @@ BOOST_AUTO_TEST_CASE(what_was_handed_on_is_handed_on_again) {
 
 // a's word makes the view that b has asked for, and b does not hear it: it would
 // wait for a for ever, which has been admitted elsewhere.
-BOOST_AUTO_TEST_CASE(who_was_sent_away_tells_the_shoal_that_it_may_go_on) {
+BOOST_AUTO_TEST_CASE(a_peer_that_was_sent_away_tells_the_shoal_to_go_on) {
   begin(a);
   begin(b);
   link(a, b);
@@ -118,7 +118,7 @@ BOOST_AUTO_TEST_CASE(who_was_sent_away_tells_the_shoal_that_it_may_go_on) {
   BOOST_TEST(in(b, other));
 }
 
-BOOST_AUTO_TEST_CASE(who_is_in_no_shoal_keeps_what_nobody_else_knows) {
+BOOST_AUTO_TEST_CASE(a_peer_in_no_shoal_keeps_what_only_it_knows) {
   const shoal_id kept = lose_sight_of_the_end();
   // c is gone before a has told it, and a leaves without any shoal.
   stop(c);

@@ -100,7 +100,7 @@ BOOST_AUTO_TEST_CASE(far_numbers_inside_a_view_are_not_adopted) {
   BOOST_TEST(goes_on());
 }
 
-BOOST_AUTO_TEST_CASE(a_joiner_far_above_is_not_let_in) {
+BOOST_AUTO_TEST_CASE(a_joiner_far_above_is_not_admitted) {
   join_request r;
   r.shoal = a.core->current().shoal;
   r.draft = a.c.self;
@@ -131,7 +131,7 @@ BOOST_AUTO_TEST_CASE(far_numbers_of_strangers_ask_for_nothing) {
   BOOST_TEST(goes_on());
 }
 
-BOOST_AUTO_TEST_CASE(a_far_change_of_a_job_is_not_wished_for) {
+BOOST_AUTO_TEST_CASE(a_far_change_of_a_job_is_not_proposed) {
   job_entry j;
   j.id = 5;
   give(a, submit_job{j});
@@ -243,7 +243,7 @@ BOOST_AUTO_TEST_CASE(a_promise_of_what_cannot_follow_is_not_taken_over) {
   }
 }
 
-BOOST_FIXTURE_TEST_CASE(what_cannot_follow_is_not_voted_for, lied_to_by_a) {
+BOOST_FIXTURE_TEST_CASE(a_view_that_cannot_follow_gets_no_vote, lied_to_by_a) {
   const ballot first{1, peer(1)};
   accept m{base.shoal, base.number, first, base};
   b.said.clear();

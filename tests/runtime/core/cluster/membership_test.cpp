@@ -180,7 +180,7 @@ BOOST_AUTO_TEST_CASE(a_leaver_without_a_quorum_does_not_wait_long) {
   BOOST_TEST(b.disk.view.has_value());
 }
 
-BOOST_AUTO_TEST_CASE(a_restarted_peer_waits_and_says_for_whom) {
+BOOST_AUTO_TEST_CASE(a_restarted_peer_waits_and_names_the_missing_peers) {
   begin(a);
   begin(b);
   link();
@@ -306,17 +306,17 @@ nanoseconds time_outside(pair_of_nodes& p, bool job,
   return p.now - lost;
 }
 
-BOOST_AUTO_TEST_CASE(who_was_lost_is_let_in_when_jobs_have_gone_on_without_it) {
+BOOST_AUTO_TEST_CASE(a_lost_peer_is_admitted_when_jobs_went_on_without_it) {
   const nanoseconds out = time_outside(*this, true, plan_all<true>);
   BOOST_TEST(out >= 2000 * ms);
   BOOST_TEST(out <= 2600 * ms);
 }
 
-BOOST_AUTO_TEST_CASE(nobody_who_jobs_wait_for_is_kept_outside) {
+BOOST_AUTO_TEST_CASE(a_peer_for_which_jobs_wait_is_admitted) {
   BOOST_TEST(time_outside(*this, true, plan_all<false>) <= 1000 * ms);
 }
 
-BOOST_AUTO_TEST_CASE(without_jobs_nobody_is_kept_outside) {
+BOOST_AUTO_TEST_CASE(without_jobs_no_peer_is_kept_outside) {
   BOOST_TEST(time_outside(*this, false, plan_all<true>) <= 1000 * ms);
 }
 
@@ -434,7 +434,7 @@ BOOST_AUTO_TEST_CASE(an_embedded_peer_stores_nothing_and_joins_only_if_told) {
   BOOST_TEST(find_job(told.b.core->current(), 4) != nullptr);
 }
 
-BOOST_AUTO_TEST_CASE(a_decided_view_counts_only_from_those_who_may_know_it) {
+BOOST_AUTO_TEST_CASE(a_decided_view_counts_only_from_peers_that_may_know_it) {
   begin(a);
   begin(b);
   link();
@@ -487,7 +487,7 @@ BOOST_AUTO_TEST_CASE(ended_jobs_are_forgotten_oldest_first) {
   BOOST_TEST(find_job(a.core->current(), 1000 - jobs_kept_max - 4) != nullptr);
 }
 
-BOOST_AUTO_TEST_CASE(what_has_arrived_is_said_of_the_newest_assignment) {
+BOOST_AUTO_TEST_CASE(arrival_is_reported_for_the_newest_assignment) {
   begin(a);
   job_entry j;
   j.id = 4;
@@ -515,7 +515,7 @@ std::vector<assignment> plan_by_members(const view& v) {
   return out;
 }
 
-BOOST_AUTO_TEST_CASE(that_a_job_has_ended_is_said_of_one_assignment) {
+BOOST_AUTO_TEST_CASE(the_end_of_a_job_is_proposed_for_one_assignment) {
   a.c.plan_jobs = b.c.plan_jobs = plan_by_members;
   begin(a);
   begin(b);
@@ -556,7 +556,8 @@ BOOST_AUTO_TEST_CASE(that_a_job_has_ended_is_said_of_one_assignment) {
   BOOST_TEST(find_job(a.core->current(), 4)->done_step == 12u);
 }
 
-BOOST_AUTO_TEST_CASE(what_can_not_be_granted_is_refused_with_a_reason) {
+BOOST_AUTO_TEST_CASE(
+  a_request_that_cannot_be_granted_is_refused_with_a_reason) {
   begin(a);
   job_entry j;
   j.id = 1;

@@ -132,7 +132,7 @@ BOOST_AUTO_TEST_CASE(heartbeats_pass_and_name_the_stored_view) {
   BOOST_TEST(written() == " view6 beat6 beat6 gossip");
 }
 
-BOOST_AUTO_TEST_CASE(nothing_is_said_in_a_shoal_whose_view_is_not_stored) {
+BOOST_AUTO_TEST_CASE(nothing_is_sent_in_a_shoal_whose_view_is_not_stored) {
   take(seen(6, 2));
   BOOST_TEST(take(beat(6, 9, 2)) == "");
   BOOST_TEST(told(box.next()) == "view6");
@@ -207,7 +207,7 @@ BOOST_AUTO_TEST_CASE(a_write_that_failed_is_done_again_and_withholds) {
   BOOST_TEST(written() == " promise1 view6");
 }
 
-BOOST_AUTO_TEST_CASE(what_waits_is_bounded) {
+BOOST_AUTO_TEST_CASE(waiting_messages_are_bounded) {
   take(vote(5, 1));
   for (std::size_t i = 0; i < held_sends_max + 10; ++i)
     take(promised(1));

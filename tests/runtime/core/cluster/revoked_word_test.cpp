@@ -77,7 +77,7 @@ BOOST_AUTO_TEST_CASE(one_word_bars_that_address_alone) {
   BOOST_TEST((a.core->current() == b.core->current()));
 }
 
-BOOST_AUTO_TEST_CASE(whom_nobody_admits_ends_with_a_word_of_its_own) {
+BOOST_AUTO_TEST_CASE(a_peer_that_is_never_admitted_ends_with_its_own_message) {
   come_back();
   const nanoseconds began = now;
   while (a.core->phase() != phase::gone && now < began + 60 * s)

@@ -68,7 +68,7 @@ BOOST_AUTO_TEST_CASE(a_peer_is_well_after_the_memory_and_not_while_it_is_out) {
   BOOST_TEST(!s.was_well(peer(3), 5000));
 }
 
-BOOST_AUTO_TEST_CASE(nobody_stays_out_where_a_job_waits_for_members) {
+BOOST_AUTO_TEST_CASE(no_peer_stays_out_if_a_job_waits_for_members) {
   stalled_members s(pauses, a_job_waits);
   view v = with({1}, {{peer(2), 1, 5}});
   s.follow(v, 100);

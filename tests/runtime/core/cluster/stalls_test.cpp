@@ -67,7 +67,8 @@ BOOST_AUTO_TEST_CASE(the_pause_doubles_up_to_a_limit) {
   BOOST_TEST(b.core->current().stalled[0].times == 5u);
 }
 
-BOOST_AUTO_TEST_CASE(who_was_well_for_long_begins_with_the_first_pause) {
+BOOST_AUTO_TEST_CASE(
+  a_peer_that_was_well_for_long_begins_with_the_first_pause) {
   a.c.stall_memory = b.c.stall_memory = 30 * s;
   meet();
   expel_and_wait();
@@ -79,7 +80,7 @@ BOOST_AUTO_TEST_CASE(who_was_well_for_long_begins_with_the_first_pause) {
 }
 
 // It is not kept out: only what it did counts.
-BOOST_AUTO_TEST_CASE(who_dies_after_a_pause_comes_back_at_once) {
+BOOST_AUTO_TEST_CASE(a_peer_that_dies_after_a_pause_returns_at_once) {
   meet();
   for (int i = 0; i < 4; ++i)
     expel_and_wait();
@@ -95,7 +96,7 @@ BOOST_AUTO_TEST_CASE(who_dies_after_a_pause_comes_back_at_once) {
   BOOST_TEST(together());
 }
 
-BOOST_AUTO_TEST_CASE(who_is_out_waits_and_founds_no_shoal) {
+BOOST_AUTO_TEST_CASE(an_expelled_peer_waits_and_founds_no_shoal) {
   meet();
   const shoal_id shoal = a.core->current().shoal;
   for (int i = 0; i < 4; ++i)
@@ -129,7 +130,7 @@ BOOST_AUTO_TEST_CASE(a_new_process_of_it_waits_too) {
   BOOST_TEST(together());
 }
 
-BOOST_AUTO_TEST_CASE(who_keeps_it_out_may_start_again) {
+BOOST_AUTO_TEST_CASE(the_peer_that_keeps_it_out_may_restart) {
   meet();
   expel_and_wait();
   give(a, expel_member{peer(2), a.core->current().number});
@@ -145,7 +146,7 @@ BOOST_AUTO_TEST_CASE(who_keeps_it_out_may_start_again) {
   BOOST_TEST(together());
 }
 
-BOOST_AUTO_TEST_CASE(who_leaves_or_dies_does_not_wait) {
+BOOST_AUTO_TEST_CASE(a_leaving_or_dying_peer_does_not_wait) {
   meet();
   linked = false;
   give(b, peer_down{peer(1)});
@@ -160,7 +161,7 @@ BOOST_AUTO_TEST_CASE(who_leaves_or_dies_does_not_wait) {
 }
 
 // Without it nothing would run at all.
-BOOST_AUTO_TEST_CASE(where_a_job_waits_for_members_nobody_does) {
+BOOST_AUTO_TEST_CASE(if_a_job_waits_for_members_no_peer_stays_out) {
   a.c.plan_jobs = b.c.plan_jobs = one_job<true>;
   meet();
   job_entry j;
@@ -196,7 +197,7 @@ BOOST_AUTO_TEST_CASE(the_only_voter_is_not_expelled) {
   BOOST_TEST(find_job(a.core->current(), 3) != nullptr);
 }
 
-BOOST_AUTO_TEST_CASE(the_view_remembers_so_many_at_most) {
+BOOST_AUTO_TEST_CASE(the_view_remembers_a_limited_number) {
   begin(a);
   wishes w;
   view v = a.core->current();

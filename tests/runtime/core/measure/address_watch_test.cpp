@@ -20,7 +20,7 @@ void check(const std::optional<list>& got, const list& wanted) {
 
 BOOST_AUTO_TEST_SUITE(address_watching)
 
-BOOST_AUTO_TEST_CASE(what_stays_is_never_told_and_never_due) {
+BOOST_AUTO_TEST_CASE(unchanged_addresses_are_never_reported_nor_due) {
   address_watch w({"a", "b"});
   w.observe(5, {"a", "b"});
   w.observe(6, {"b", "a"});
@@ -74,7 +74,7 @@ BOOST_AUTO_TEST_CASE(the_last_ones_stay_until_there_is_another) {
   BOOST_TEST(!w.due());
 }
 
-BOOST_AUTO_TEST_CASE(who_may_return_is_named_last) {
+BOOST_AUTO_TEST_CASE(peers_that_may_return_are_named_last) {
   address_watch w({"a"});
   w.observe(1, {"b"});
   check(w.take(1 + appear), {"b", "a"});

@@ -22,7 +22,7 @@ BOOST_AUTO_TEST_CASE(a_small_transfer_alone_tells_latency_and_no_bandwidth) {
   BOOST_TEST(m.bytes_per_s() == 0u);
 }
 
-BOOST_AUTO_TEST_CASE(what_is_measured_gets_old) {
+BOOST_AUTO_TEST_CASE(a_measurement_gets_old) {
   link_estimator m;
   m.ended(m.started(1000), 5000, 64, true);
   BOOST_TEST(m.age_ns(5000) == 0);

@@ -83,7 +83,7 @@ BOOST_AUTO_TEST_CASE(no_straggler_has_ten_steps_that_take_a_tenth_of_a_second) {
 }
 
 // A machine may be less fast at a job than at what it was measured with.
-BOOST_AUTO_TEST_CASE(what_is_usual_for_a_job_is_no_news) {
+BOOST_AUTO_TEST_CASE(the_usual_speed_of_a_job_is_no_news) {
   worker w;
   BOOST_TEST(w.run(100, 400) == 0);
   BOOST_TEST(w.run(100, 900, 2) == 0);

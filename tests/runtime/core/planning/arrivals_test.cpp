@@ -67,7 +67,7 @@ BOOST_AUTO_TEST_CASE(a_joiner_gets_much_state_before_it_takes_part) {
     BOOST_TEST(std::ranges::binary_search(came, u));
 }
 
-BOOST_AUTO_TEST_CASE(what_is_on_its_way_is_not_given_up_for_a_speed) {
+BOOST_AUTO_TEST_CASE(arrivals_are_not_given_up_for_a_changed_speed) {
   view v = next_view(large(2));
   v.jobs[0].want_replicas = 1;
   join(v, 3);
@@ -84,7 +84,7 @@ BOOST_AUTO_TEST_CASE(what_is_on_its_way_is_not_given_up_for_a_speed) {
 
 // Others may have been on the way to do its work, or have old copies: they need
 // not go on.
-BOOST_AUTO_TEST_CASE(who_returns_takes_its_place_again) {
+BOOST_AUTO_TEST_CASE(a_returning_peer_takes_its_place_again) {
   for (int victim = 0; victim < 4; ++victim)
     for (const std::uint64_t faster : {0u, 10'000u}) {
       view v = large(4);
@@ -111,7 +111,7 @@ BOOST_AUTO_TEST_CASE(who_returns_takes_its_place_again) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(who_comes_or_goes_meanwhile_makes_another_plan) {
+BOOST_AUTO_TEST_CASE(a_join_or_leave_meanwhile_makes_another_plan) {
   view v = next_view(large(2));
   join(v, 3);
   const assignment meanwhile = only(v);
@@ -128,7 +128,7 @@ BOOST_AUTO_TEST_CASE(who_comes_or_goes_meanwhile_makes_another_plan) {
   BOOST_TEST(only(again).since == again.number);
 }
 
-BOOST_AUTO_TEST_CASE(what_moves_in_a_moment_moves_at_once) {
+BOOST_AUTO_TEST_CASE(a_short_move_is_made_at_once) {
   view v = make_view(1);
   v.jobs[0].block_state_bytes = 1'000'000;
   v = next_view(v);
@@ -179,7 +179,7 @@ BOOST_AUTO_TEST_CASE(a_new_follower_gets_its_state_first) {
   BOOST_TEST(only(then).arriving.empty());
 }
 
-BOOST_AUTO_TEST_CASE(without_memory_for_what_is_on_its_way_all_wait) {
+BOOST_AUTO_TEST_CASE(without_memory_for_arrivals_all_wait) {
   const view one = large(1);
   const job_entry& job = one.jobs[0];
   view v = next_view(one);

@@ -265,7 +265,7 @@ BOOST_AUTO_TEST_CASE(without_memory_for_it_there_is_none) {
   BOOST_TEST(!makes_detour(only(v).replicas));
 }
 
-BOOST_AUTO_TEST_CASE(what_runs_after_any_losses_is_sound) {
+BOOST_AUTO_TEST_CASE(layouts_after_any_losses_are_sound) {
   std::size_t found = 0;
   for (unsigned seed = 1; seed <= 400; ++seed) {
     std::mt19937 rng(seed);

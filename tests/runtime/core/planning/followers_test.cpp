@@ -66,7 +66,7 @@ BOOST_AUTO_TEST_CASE(replicas_are_copies) {
   BOOST_TEST(holders_min(a, v.jobs[0].blocks) == 3u);
 }
 
-BOOST_AUTO_TEST_CASE(nobody_alone_has_copies) {
+BOOST_AUTO_TEST_CASE(a_single_peer_has_no_copies) {
   const assignment a = only(pipeline(1, 1));
   BOOST_TEST(a.followers.empty());
   BOOST_TEST(holders_min(a, 8) == 1u);

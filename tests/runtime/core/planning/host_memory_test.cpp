@@ -31,7 +31,7 @@ std::uint64_t sum(const memory_by_peer& memory) {
 
 BOOST_AUTO_TEST_SUITE(host_memory)
 
-BOOST_AUTO_TEST_CASE(peers_that_nobody_gave_memory_share_one_promise) {
+BOOST_AUTO_TEST_CASE(peers_without_chosen_memory_share_one_promise) {
   for (std::size_t count : {1, 2, 3, 7}) {
     const view v = on_one_host(count);
     const memory_by_peer memory = memory_for_jobs(v, {});

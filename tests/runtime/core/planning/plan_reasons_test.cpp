@@ -28,7 +28,7 @@ std::string why_idle(const view& v, std::size_t member) {
 
 BOOST_AUTO_TEST_SUITE(plan_reasons)
 
-BOOST_AUTO_TEST_CASE(what_is_held_is_not_mentioned) {
+BOOST_AUTO_TEST_CASE(a_wish_that_is_met_is_not_mentioned) {
   view v = make_view(4);
   v.jobs[0].want_replicas = 2;
   v.jobs[0].want_stages = 2;

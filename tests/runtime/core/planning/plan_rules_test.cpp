@@ -186,7 +186,7 @@ BOOST_AUTO_TEST_CASE(a_job_that_ends_leaves_the_other_where_it_is) {
   BOOST_TEST(digest(only(w)) == before);
 }
 
-BOOST_AUTO_TEST_CASE(what_a_schedule_keeps_counts_as_memory) {
+BOOST_AUTO_TEST_CASE(microbatches_kept_by_a_schedule_count_as_memory) {
   view v = make_view(2);
   job_entry& job = v.jobs[0];
   job.want_replicas = 1;
@@ -220,7 +220,7 @@ BOOST_AUTO_TEST_CASE(members_that_are_cut_are_in_no_job_together) {
     BOOST_TEST((std::ranges::find(ids, v.members[1].id) == ids.end()));
 }
 
-BOOST_AUTO_TEST_CASE(who_reports_is_heard_by_the_submitter) {
+BOOST_AUTO_TEST_CASE(the_reporter_can_be_reached_by_the_submitter) {
   for (std::size_t submitter = 0; submitter < 4; ++submitter)
     for (std::size_t other = 0; other < 4; ++other) {
       if (other == submitter)
@@ -261,7 +261,7 @@ BOOST_AUTO_TEST_CASE(after_a_death_the_data_source_is_a_keeper) {
       }
 }
 
-BOOST_AUTO_TEST_CASE(one_who_is_cut_from_many_goes_before_many) {
+BOOST_AUTO_TEST_CASE(a_member_cut_from_many_goes_before_many) {
   view v = make_view(5);
   v.members[2].device.mflops = 150'000;
   cut(v, 0, 2);
@@ -286,7 +286,7 @@ BOOST_AUTO_TEST_CASE(of_equals_that_are_cut_the_one_at_work_stays) {
   BOOST_TEST((only(w).replicas == a.replicas));
 }
 
-BOOST_AUTO_TEST_CASE(who_is_lost_changed_or_cut_disturbs_an_assignment) {
+BOOST_AUTO_TEST_CASE(a_lost_changed_or_cut_member_disturbs_an_assignment) {
   view v = make_view(4);
   v.jobs[0].want_replicas = 2;
   v.jobs[0].want_stages = 1;

@@ -88,7 +88,7 @@ BOOST_AUTO_TEST_CASE(of_wanted_replicas_too) {
   BOOST_TEST(fewest_members(a) == 1u);
 }
 
-BOOST_AUTO_TEST_CASE(who_joins_takes_one_of_the_shared_stages) {
+BOOST_AUTO_TEST_CASE(a_joiner_takes_one_of_the_shared_stages) {
   view v = wanting(2, 1);
   BOOST_TEST(fewest_members(only(v)) == 1u);
   view w = next_view(v);
@@ -109,7 +109,7 @@ BOOST_AUTO_TEST_CASE(a_death_is_survived_and_the_place_filled_again) {
   BOOST_TEST(fewest_members(only(x)) == 2u);
 }
 
-BOOST_AUTO_TEST_CASE(who_is_left_over_is_told_so) {
+BOOST_AUTO_TEST_CASE(an_idle_peer_gets_the_reason) {
   view v = wanting(2, 3);
   const assignment a = only(v);
   const auto idle = idle_members(v, a);

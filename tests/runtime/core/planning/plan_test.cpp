@@ -291,7 +291,7 @@ BOOST_AUTO_TEST_CASE(a_job_of_higher_priority_takes_memory_from_one_that_runs) {
   BOOST_TEST(!p.jobs[0].replicas.empty());
 }
 
-BOOST_AUTO_TEST_CASE(what_is_unrelated_leaves_a_jobs_digest_as_it_is) {
+BOOST_AUTO_TEST_CASE(unrelated_changes_leave_a_jobs_digest_unchanged) {
   view v = next_view(make_view(2));
   const auto before = digest(only(v));
   for (std::uint8_t round = 0; round < 50; ++round) {

@@ -91,7 +91,7 @@ BOOST_AUTO_TEST_CASE(with_memory_the_bubble_is_a_third_of_1f1b) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(what_the_job_wants_is_done_where_it_can_be) {
+BOOST_AUTO_TEST_CASE(the_jobs_wishes_are_met_where_possible) {
   schedule_problem p = problem(3, 4, 12, 10'000);
   for (auto kind : {schedule_kind::one_f_one_b, schedule_kind::interleaved,
                     schedule_kind::zero_bubble}) {

@@ -37,7 +37,7 @@ BOOST_AUTO_TEST_CASE(one_thing_is_no_plural) {
   BOOST_TEST(count_text(2, "file") == "2 files");
 }
 
-BOOST_AUTO_TEST_CASE(what_is_no_number_has_no_sign) {
+BOOST_AUTO_TEST_CASE(not_a_number_has_no_sign) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   for (double value : {nan, -nan}) {
     char text[16];

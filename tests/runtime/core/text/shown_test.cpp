@@ -19,7 +19,7 @@ BOOST_AUTO_TEST_CASE(plain_text_of_any_script_stays) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(what_is_not_utf8_is_replaced) {
+BOOST_AUTO_TEST_CASE(invalid_utf8_is_replaced) {
   BOOST_TEST(shown("Jos\xe9") == "Jos\uFFFD");
   BOOST_TEST(shown("\xf0\x9f\x90 x") == "\uFFFD x");
   BOOST_TEST(shown("\xed\xa0\x80") == "\uFFFD\uFFFD\uFFFD"); // a surrogate

@@ -83,7 +83,7 @@ BOOST_AUTO_TEST_CASE(a_lag_that_varies_is_taken_at_its_largest) {
   BOOST_TEST(!r.slow);
 }
 
-BOOST_AUTO_TEST_CASE(a_disk_that_cannot_keep_up_is_said_so) {
+BOOST_AUTO_TEST_CASE(a_disk_that_cannot_keep_up_is_reported) {
   BOOST_TEST(run(10, 100, [] { return std::uint64_t{10}; }).slow);
   BOOST_TEST(!run(10, 100, [] { return std::uint64_t{9}; }).slow);
 }

@@ -110,7 +110,7 @@ BOOST_AUTO_TEST_CASE(a_step_that_takes_twice_as_long_is_given_up) {
   BOOST_TEST(halt[0].digest == digest(run.with_a_third(6)));
 }
 
-BOOST_AUTO_TEST_CASE(a_loss_meanwhile_gives_it_up) {
+BOOST_AUTO_TEST_CASE(a_loss_meanwhile_ends_the_delay) {
   in_a_step run;
   BOOST_TEST(!run.halts(run.with_a_third(), true));
   BOOST_TEST(run.halts(run.with_a_third(6), false));
@@ -129,7 +129,7 @@ BOOST_AUTO_TEST_CASE(a_peer_of_the_step_that_has_halted_gives_it_up) {
   BOOST_TEST(all<act::halt>(seal_of(2)).size() == 1u);
 }
 
-BOOST_AUTO_TEST_CASE(who_learns_of_it_after_the_others_does_not_wait) {
+BOOST_AUTO_TEST_CASE(a_peer_that_learns_of_it_late_does_not_wait) {
   in_a_step run;
   const assignment next = run.with_a_third();
   const ev::received theirs{peer(2), make_seal(next, {}, {})};

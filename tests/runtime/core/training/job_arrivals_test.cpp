@@ -143,7 +143,7 @@ struct two_peers {
 
 BOOST_AUTO_TEST_SUITE(job_arrivals)
 
-BOOST_AUTO_TEST_CASE(units_come_a_few_at_a_time_and_then_that_is_said) {
+BOOST_AUTO_TEST_CASE(units_come_a_few_at_a_time_and_their_arrival_is_reported) {
   two_peers p;
   BOOST_TEST(p.asked.size() <= arrivals_at_once);
   std::size_t steps = 0;
@@ -164,7 +164,7 @@ BOOST_AUTO_TEST_CASE(units_come_a_few_at_a_time_and_then_that_is_said) {
 }
 
 /// Peer 3 follows all but the last two units: those are the only copies.
-BOOST_AUTO_TEST_CASE(what_is_in_the_fewest_places_comes_first) {
+BOOST_AUTO_TEST_CASE(units_in_the_fewest_places_come_first) {
   assignment place = make_place();
   place.followers = {{{peer(3), 1}, 0, units - 2}};
   place.sealers.push_back({peer(3), 1});
@@ -228,7 +228,7 @@ BOOST_AUTO_TEST_CASE(without_a_view_the_run_goes_on) {
   BOOST_TEST((p.receiver.held() == p.source.held()));
 }
 
-BOOST_AUTO_TEST_CASE(what_was_not_heard_of_is_asked_for) {
+BOOST_AUTO_TEST_CASE(missed_steps_are_requested) {
   two_peers p;
   p.step();
   BOOST_REQUIRE(!p.coming.empty());
@@ -259,7 +259,7 @@ BOOST_AUTO_TEST_CASE(a_unit_that_falls_behind_starts_over_and_is_left_at_last) {
   BOOST_TEST(p.complete.size() == 1u); // the rest is moved in the halt
 }
 
-BOOST_AUTO_TEST_CASE(what_has_arrived_goes_on_under_another_assignment) {
+BOOST_AUTO_TEST_CASE(arrived_units_stay_under_another_assignment) {
   two_peers p;
   while (p.asked.size() < 3)
     p.step();

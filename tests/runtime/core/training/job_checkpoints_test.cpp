@@ -270,7 +270,7 @@ BOOST_AUTO_TEST_CASE(a_checkpoint_in_one_store_only_is_made_again) {
 
 /// What nobody can restore is named in seals, and is not gone on from; what has
 /// been made again since is.
-BOOST_AUTO_TEST_CASE(what_is_given_up_is_not_offered_again) {
+BOOST_AUTO_TEST_CASE(a_checkpoint_that_is_given_up_is_not_offered_again) {
   assignment a = make_place(1, 1, 9);
   a.keepers = {id(1), id(2)};
   const checkpoint_ref rotten{6, {{1}}, 3}, before{4, {{2}}, 2};
@@ -294,7 +294,7 @@ BOOST_AUTO_TEST_CASE(what_is_given_up_is_not_offered_again) {
 }
 
 /// 1 publishes, 1 and 2 keep; 2's disk refuses, so 3 does.
-BOOST_AUTO_TEST_CASE(what_a_keeper_refuses_another_keeps) {
+BOOST_AUTO_TEST_CASE(a_checkpoint_that_a_keeper_refuses_is_kept_by_another) {
   assignment a = make_place(3, 1);
   a.keepers = {id(1), id(2)};
   const job_header on{a.job, digest(a), a.since};

@@ -159,7 +159,7 @@ BOOST_AUTO_TEST_CASE(a_lost_seal_is_asked_for_on_a_tick) {
 }
 
 /// The reporter may have been away: who knows more than it tells the others.
-BOOST_AUTO_TEST_CASE(steps_that_the_reporter_missed_are_told_by_who_has_them) {
+BOOST_AUTO_TEST_CASE(steps_that_the_reporter_missed_come_from_other_peers) {
   for (const bool it_missed_them : {true, false}) {
     const assignment a = make_place(1, 1);
     job_core core = started(a, 1);
@@ -185,7 +185,7 @@ BOOST_AUTO_TEST_CASE(steps_that_the_reporter_missed_are_told_by_who_has_them) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(fetches_spread_over_those_who_hold_the_state) {
+BOOST_AUTO_TEST_CASE(fetches_spread_over_the_holders_of_the_state) {
   assignment a = make_place(1, 4, 9); // peers 1 to 4, one block each
   std::map<peer_id, seal> seals;
   state_version at{5, 2};

@@ -65,7 +65,7 @@ BOOST_AUTO_TEST_CASE(a_step_waits_for_those_that_were_missed) {
   BOOST_TEST(reported(hear(core, of_step(9))) == steps{9});
 }
 
-BOOST_AUTO_TEST_CASE(what_nobody_tells_is_left_out) {
+BOOST_AUTO_TEST_CASE(a_step_that_no_peer_reports_is_left_out) {
   job_core core = back_from_outside();
   (void)hear(core, of_step(7));
   nanoseconds now = 0;
@@ -86,14 +86,14 @@ BOOST_AUTO_TEST_CASE(what_nobody_tells_is_left_out) {
   BOOST_TEST(reported(hear(core, of_step(8), now)) == steps{8});
 }
 
-BOOST_AUTO_TEST_CASE(who_joins_a_run_reports_from_there_on) {
+BOOST_AUTO_TEST_CASE(a_joiner_reports_from_its_first_step_on) {
   job_core core = back_from_outside(0);
   const auto out = hear(core, of_step(7));
   BOOST_TEST(reported(out) == steps{7});
   BOOST_TEST(all<act::send>(out).empty());
 }
 
-BOOST_AUTO_TEST_CASE(what_is_missed_is_told_by_who_knows_it) {
+BOOST_AUTO_TEST_CASE(missed_steps_come_from_a_peer_that_knows_them) {
   job_core core = back_from_outside();
   for (std::uint64_t step = 5; step <= 8; ++step)
     (void)hear(core, of_step(step));
@@ -107,7 +107,7 @@ BOOST_AUTO_TEST_CASE(what_is_missed_is_told_by_who_knows_it) {
   BOOST_TEST((told == steps{7, 8}));
 }
 
-BOOST_AUTO_TEST_CASE(steps_that_were_given_up_are_not_told) {
+BOOST_AUTO_TEST_CASE(steps_that_were_given_up_are_not_reported) {
   job_core core = back_from_outside();
   for (std::uint64_t step = 5; step <= 8; ++step)
     (void)hear(core, of_step(step));
@@ -125,7 +125,7 @@ BOOST_AUTO_TEST_CASE(steps_that_were_given_up_are_not_told) {
 }
 
 // It was away as the others lost steps, and nothing is lost as it comes back.
-BOOST_AUTO_TEST_CASE(who_comes_late_claims_no_loss_of_others) {
+BOOST_AUTO_TEST_CASE(a_late_peer_claims_no_loss_of_others) {
   const assignment next = make_place(1, 2, 9);
   job_config c = make_config(1, 2);
   c.total_steps = 400;

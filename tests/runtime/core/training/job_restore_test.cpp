@@ -89,7 +89,7 @@ BOOST_AUTO_TEST_CASE(a_checkpoint_that_no_sealer_has_is_waited_for) {
   BOOST_TEST(d.otherwise == 300u);
 }
 
-BOOST_AUTO_TEST_CASE(nobody_waits_to_save_less_than_an_interval) {
+BOOST_AUTO_TEST_CASE(no_peer_waits_to_save_less_than_an_interval) {
   const assignment a = make_place(1, 2, 9);
   auto seals = bereft(a);
   seals[peer(2)].heard = {newest};
@@ -105,7 +105,7 @@ BOOST_AUTO_TEST_CASE(nobody_waits_to_save_less_than_an_interval) {
 }
 
 /// The same files, told of again under another assignment.
-BOOST_AUTO_TEST_CASE(what_a_sealer_has_by_its_name_is_not_waited_for) {
+BOOST_AUTO_TEST_CASE(a_checkpoint_that_a_sealer_has_is_not_waited_for) {
   const assignment a = make_place(1, 2, 9);
   auto seals = bereft(a);
   seals[peer(1)].checkpoint = newest;
@@ -137,13 +137,13 @@ BOOST_AUTO_TEST_CASE(a_checkpoint_above_every_known_step_is_not_believed) {
 }
 
 /// Its log may have lost what its store has.
-BOOST_AUTO_TEST_CASE(who_holds_a_checkpoint_knows_that_its_step_was_committed) {
+BOOST_AUTO_TEST_CASE(the_holder_of_a_checkpoint_knows_its_step_as_committed) {
   sealed p(make_place(1, 2, 9), {}, {newest});
   BOOST_REQUIRE(all<act::fetch_checkpoint>(p.out).size() == 1u);
   BOOST_TEST((all<act::fetch_checkpoint>(p.out)[0].checkpoint == newest));
 }
 
-BOOST_AUTO_TEST_CASE(all_have_what_they_restore_before_anybody_voids_state) {
+BOOST_AUTO_TEST_CASE(all_have_what_they_restore_before_any_peer_voids_state) {
   seal theirs = make_seal(make_place(1, 2, 9), {2, 3}, {404, 2});
   sealed p(make_place(1, 2, 9), theirs, {newest});
   const auto asked = all<act::fetch_checkpoint>(p.out);
@@ -200,7 +200,7 @@ BOOST_AUTO_TEST_CASE(live_state_outlives_a_checkpoint_that_cannot_be_had) {
 }
 
 /// With one that is hardly older in another store, nobody waits for long.
-BOOST_AUTO_TEST_CASE(what_is_cheap_to_do_without_is_given_up_soon) {
+BOOST_AUTO_TEST_CASE(a_checkpoint_that_is_cheap_to_lose_is_given_up_soon) {
   const assignment a = make_place(1, 2, 9);
   sealed p(a, nothing_at(404), {{390, {{8}}, 2}, newest});
   BOOST_TEST(all<act::fetch_checkpoint>(p.out).size() == 1u);
@@ -211,7 +211,7 @@ BOOST_AUTO_TEST_CASE(what_is_cheap_to_do_without_is_given_up_soon) {
   BOOST_TEST(all<act::begin_anew>(out).size() == 1u);
 }
 
-BOOST_AUTO_TEST_CASE(a_wait_is_said_once_and_ends_with_patience) {
+BOOST_AUTO_TEST_CASE(a_wait_is_reported_once_and_ends_with_patience) {
   assignment a = make_place(1, 2, 9);
   sealed p(a, nothing_at(404), {}, newest);
   auto said = all<act::checkpoint_awaited>(p.out);
@@ -237,7 +237,8 @@ BOOST_AUTO_TEST_CASE(a_wait_is_said_once_and_ends_with_patience) {
 }
 
 /// Where nobody is away, nobody will bring it.
-BOOST_AUTO_TEST_CASE(what_all_that_were_ever_members_lack_is_given_up_soon) {
+BOOST_AUTO_TEST_CASE(
+  a_checkpoint_that_all_former_members_lack_is_given_up_soon) {
   const assignment a = make_place(1, 2, 9);
   sealed p(a, nothing_at(404), {}, newest);
   (void)p.core.step(show(a), 0); // the same assignment: nothing begins anew

@@ -54,7 +54,7 @@ BOOST_AUTO_TEST_CASE(a_run_that_does_as_it_should_is_proven) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(what_is_wrong_is_named) {
+BOOST_AUTO_TEST_CASE(mistakes_are_named) {
   const data_order order(3, 100, samples);
   auto log = honest(order, 20);
   log[4].data ^= 1;

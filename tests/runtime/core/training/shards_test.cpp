@@ -71,7 +71,7 @@ BOOST_AUTO_TEST_CASE(each_unit_is_written_once_by_a_holder) { // C-1
 
 /// Who cannot write is left out where somebody else holds the unit: in another
 /// replica, else as a follower of every step.
-BOOST_AUTO_TEST_CASE(who_cannot_write_is_left_out) {
+BOOST_AUTO_TEST_CASE(a_peer_that_cannot_write_is_left_out) {
   const assignment two = make_place(2, 2, 12); // 1 2 | 3 4
   for (const peer_id& out : participants(two)) {
     const auto writers = shard_writers(two, sizes(12), {out});
@@ -159,7 +159,7 @@ BOOST_AUTO_TEST_CASE(others_save_what_they_hold) {
   BOOST_TEST(!others_can_save(alone, peer(2), {}));
 }
 
-BOOST_AUTO_TEST_CASE(a_checkpoint_is_complete_when_every_writer_has_told) {
+BOOST_AUTO_TEST_CASE(a_checkpoint_is_complete_when_every_writer_has_reported) {
   const std::vector<peer_id> writers{peer(1), peer(2), peer(1)};
   shard_tally tally(writers);
   tally.take(peer(1), told({0, 2}));
@@ -175,7 +175,7 @@ BOOST_AUTO_TEST_CASE(a_checkpoint_is_complete_when_every_writer_has_told) {
     BOOST_TEST(all[u].unit == u);
 }
 
-BOOST_AUTO_TEST_CASE(who_cannot_write_is_named_until_it_can) {
+BOOST_AUTO_TEST_CASE(a_peer_that_cannot_write_is_named_until_it_can) {
   shard_tally tally({peer(1), peer(2)});
   tally.take(peer(1), told({0}));
   shards_written full;

@@ -191,7 +191,7 @@ BOOST_AUTO_TEST_CASE(a_stage_that_computes_forever_is_expelled) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(who_does_not_answer_is_expelled) {
+BOOST_AUTO_TEST_CASE(a_peer_that_does_not_answer_is_expelled) {
   for (std::uint64_t seed = 1; seed <= 300; ++seed) {
     company s(std::uint8_t(2 + seed % 6), seed);
     s.run(60 * second);
@@ -206,7 +206,7 @@ BOOST_AUTO_TEST_CASE(who_does_not_answer_is_expelled) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(who_hears_nobody_blames_nobody) {
+BOOST_AUTO_TEST_CASE(a_peer_that_hears_no_other_blames_none) {
   company s(5, 3);
   s.run(60 * second);
   s.stop_all();
@@ -233,7 +233,7 @@ BOOST_AUTO_TEST_CASE(a_slow_piece_within_its_budget_is_waited_for) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(what_is_lost_on_its_way_is_tried_again_then_an_end_goes) {
+BOOST_AUTO_TEST_CASE(a_lost_transfer_is_retried_then_one_end_is_expelled) {
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     company s(4, seed);
     s.run(60 * second);
@@ -301,7 +301,7 @@ BOOST_AUTO_TEST_CASE(one_view_after_another_does_not_make_it_look_alive) {
   BOOST_TEST(!s.members[0].hung);
 }
 
-BOOST_AUTO_TEST_CASE(a_verdict_that_nobody_granted_is_found_again) {
+BOOST_AUTO_TEST_CASE(a_verdict_that_was_not_carried_out_is_found_again) {
   company s(3, 4);
   s.run(60 * second);
   s.stop_all();
@@ -313,7 +313,7 @@ BOOST_AUTO_TEST_CASE(a_verdict_that_nobody_granted_is_found_again) {
   BOOST_TEST(s.expelled == std::set<int>{1});
 }
 
-BOOST_AUTO_TEST_CASE(who_has_nothing_to_do_is_not_blamed) {
+BOOST_AUTO_TEST_CASE(an_idle_peer_is_not_blamed) {
   company s(4, 5);
   s.members[3].sees.active = false; // a keeper that computes nothing
   s.members[3].moves = false;
@@ -342,7 +342,7 @@ BOOST_AUTO_TEST_CASE(while_it_loads_the_budget_is_of_the_largest_piece) {
   BOOST_TEST(w.budget(s) == stall_watch::budget_max);
 }
 
-BOOST_AUTO_TEST_CASE(who_loads_is_not_blamed_for_what_it_waits_for) {
+BOOST_AUTO_TEST_CASE(a_loader_is_not_blamed_for_what_it_waits_for) {
   for (std::uint64_t seed = 1; seed <= 50; ++seed) {
     company s(std::uint8_t(2 + seed % 6), seed);
     s.load_all();
@@ -405,7 +405,7 @@ BOOST_AUTO_TEST_CASE(a_large_piece_is_given_its_time) {
 }
 
 /// Its device reads a unit for minutes, but chunks of blobs still come.
-BOOST_AUTO_TEST_CASE(who_loads_and_moves_is_not_blamed_for_a_long_piece) {
+BOOST_AUTO_TEST_CASE(a_loader_that_progresses_is_not_blamed_for_a_long_piece) {
   company s(4, 8);
   s.load_all();
   s.members[2].piece_began = s.now;
@@ -416,7 +416,7 @@ BOOST_AUTO_TEST_CASE(who_loads_and_moves_is_not_blamed_for_a_long_piece) {
   BOOST_TEST(s.retries == 0);
 }
 
-BOOST_AUTO_TEST_CASE(who_runs_a_step_waits_for_one_who_loads) {
+BOOST_AUTO_TEST_CASE(a_peer_that_runs_a_step_waits_for_a_loader) {
   for (std::uint64_t seed = 1; seed <= 100; ++seed) {
     company s(4, seed);
     s.run(60 * second);
@@ -476,7 +476,7 @@ BOOST_AUTO_TEST_CASE(a_disk_may_hang_while_steps_are_committed) {
   BOOST_TEST(!s.members[0].hung);
 }
 
-BOOST_AUTO_TEST_CASE(who_is_silent_while_all_load_is_expelled) {
+BOOST_AUTO_TEST_CASE(a_silent_peer_is_expelled_while_all_load) {
   company s(4, 6);
   s.load_all();
   s.members[2].silent = true;
@@ -486,7 +486,7 @@ BOOST_AUTO_TEST_CASE(who_is_silent_while_all_load_is_expelled) {
   BOOST_TEST(s.expelled == std::set<int>{2});
 }
 
-BOOST_AUTO_TEST_CASE(nobody_is_called_expelled_where_no_view_can_say_so) {
+BOOST_AUTO_TEST_CASE(no_peer_is_called_expelled_without_a_view) {
   using watch = shoal::core::stall_watch;
   const watch::expel expel{{}, "it is silent"};
   const watch::retry retry{7, "nothing moves"};

@@ -274,7 +274,7 @@ BOOST_DATA_TEST_CASE(known_keys_carry_all_of_it, bdata::make(written_again),
   BOOST_TEST((*again == *parsed));
 }
 
-BOOST_AUTO_TEST_CASE(what_is_written_is_read_again) {
+BOOST_AUTO_TEST_CASE(a_written_config_is_read_back) {
   model_config c;
   c.hidden_size = 48;
   c.num_attention_heads = 6;

@@ -174,13 +174,13 @@ BOOST_AUTO_TEST_CASE(an_archive_that_becomes_too_much_is_stopped) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(a_window_that_is_too_large_is_said_to_be_that) {
+BOOST_AUTO_TEST_CASE(a_window_that_is_too_large_is_reported_as_such) {
   temporary_folder folder;
   write_text(folder / "a.zst", zstd("text", zstd_window_log_max + 1));
   check_failure(folder / "a.zst", {"a.zst", "--long"});
 }
 
-BOOST_AUTO_TEST_CASE(documents_under_another_name_are_told_of) {
+BOOST_AUTO_TEST_CASE(documents_under_another_name_are_reported) {
   const std::pair<std::string, bool> texts[] = {
     {lines, true},
     {"{\"text\": \"only one\"}", true},

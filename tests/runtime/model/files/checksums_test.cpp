@@ -99,7 +99,7 @@ BOOST_AUTO_TEST_CASE(a_file_that_differs_is_named_with_both_sums) {
     BOOST_TEST(damaged.message().find(sum) != std::string::npos);
 }
 
-BOOST_AUTO_TEST_CASE(what_is_not_there_is_left_to_its_reader) {
+BOOST_AUTO_TEST_CASE(a_missing_file_is_left_to_its_reader) {
   temporary_folder folder;
   BOOST_TEST(bool(check_checksums(folder.path(), "model")));
   write_text(folder / "model.safetensors", "weights");
@@ -120,7 +120,7 @@ BOOST_AUTO_TEST_CASE(a_check_can_be_given_up) {
   BOOST_TEST(stopped.message().starts_with("stopped while"));
 }
 
-BOOST_DATA_TEST_CASE(what_is_no_list_of_checksums_is_refused,
+BOOST_DATA_TEST_CASE(a_text_that_is_no_list_of_checksums_is_refused,
                      bdata::make(no_checksums), text) {
   const auto sums = parse_checksums(text, "checksums.json");
   BOOST_REQUIRE(!sums);

@@ -212,7 +212,7 @@ BOOST_AUTO_TEST_CASE(names_in_a_fault_may_be_shown) {
   BOOST_TEST(fault.size() < 2 * fault_bytes_max);
 }
 
-BOOST_AUTO_TEST_CASE(what_is_left_out_is_said) {
+BOOST_AUTO_TEST_CASE(left_out_files_are_reported) {
   json file = minimal();
   file["model"]["dropout"] = 0.1;
   file["padding"] = {{"strategy", "x"}};

@@ -30,7 +30,7 @@ bool says(const known_nodes::line& line, const char* part) {
 
 BOOST_AUTO_TEST_SUITE(nodes_that_are_known)
 
-BOOST_AUTO_TEST_CASE(a_peer_of_another_cluster_is_said_once) {
+BOOST_AUTO_TEST_CASE(a_peer_of_another_cluster_is_reported_once) {
   known_nodes known("mine", 0);
   core::cluster::hello said;
   said.cluster = "other";
@@ -50,7 +50,8 @@ BOOST_AUTO_TEST_CASE(a_peer_of_another_cluster_is_said_once) {
 }
 
 // Also of a member: it comes back, or this node does, as another build.
-BOOST_AUTO_TEST_CASE(who_plans_otherwise_is_said_until_a_peer_connects) {
+BOOST_AUTO_TEST_CASE(
+  a_node_with_other_plans_is_reported_until_a_peer_connects) {
   known_nodes known("mine", 0);
   known.adopted(nullptr, std::make_shared<const core::view>(view_of(1)), 0);
   BOOST_TEST(known.other_build().empty());
@@ -63,7 +64,8 @@ BOOST_AUTO_TEST_CASE(who_plans_otherwise_is_said_until_a_peer_connects) {
   BOOST_TEST(known.other_build().empty());
 }
 
-BOOST_AUTO_TEST_CASE(a_member_or_one_that_has_said_why_is_not_said_again) {
+BOOST_AUTO_TEST_CASE(
+  a_member_or_a_peer_that_gave_its_reason_is_not_reported_again) {
   known_nodes known("mine", 0);
   known.uses_key("abcd");
   known.adopted(nullptr, std::make_shared<const core::view>(view_of(1)), 0);

@@ -80,7 +80,7 @@ BOOST_AUTO_TEST_CASE(a_node_leaves_until_the_nearest_deadline) {
   BOOST_TEST(l.why == "the deadline to leave is over");
 }
 
-BOOST_AUTO_TEST_CASE(whether_the_others_know_is_told_at_the_end) {
+BOOST_AUTO_TEST_CASE(the_end_reports_whether_the_others_know) {
   for (const bool clean : {true, false}) {
     lived l;
     node_life life(l.config());

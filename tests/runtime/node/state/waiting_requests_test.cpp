@@ -72,7 +72,7 @@ BOOST_AUTO_TEST_CASE(a_recovery_is_answered_by_another_shoal) {
   BOOST_TEST(w.adopted(view_of(2)).answers.size() == 1);
 }
 
-BOOST_AUTO_TEST_CASE(what_the_core_refuses_waits_no_longer) {
+BOOST_AUTO_TEST_CASE(a_request_that_the_core_refuses_waits_no_longer) {
   waiting_requests w;
   static_cast<void>(w.adopted(view_of(1)));
   BOOST_TEST(w.want(5, {77, [](const core::view&, outcome&) { return true; }}));
