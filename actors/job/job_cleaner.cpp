@@ -27,6 +27,7 @@ using digests = std::set<core::blob_digest>;
 namespace {
 
 constexpr const char* list_name = "blobs";
+constexpr const char* log_name = "events.jsonl"; // jobs/job_journal.cpp
 
 /// The job of a name such as "0123456789abcdef", or 0.
 core::job_id job_of(const std::string& text) {
@@ -52,6 +53,8 @@ public:
     std::ranges::sort(ended, std::greater{}, &core::job_entry::changed);
     for (std::size_t i = 0; i < ended.size() && i < results_kept; ++i)
       keep_last(ended[i]->id);
+    for (const core::job_id job : unlisted(v))
+      keep_last(job);
     for (const core::job_entry& j : v.jobs)
       if (running_.contains(j.id)) {
         needed_.insert(j.data);
@@ -109,6 +112,30 @@ private:
       if (e.kind == runtime::job_event_kind::checkpoint)
         k.checkpoints.push_back(e.digest);
     return k.checkpoints;
+  }
+
+  /// The jobs with the newest logs of those that the view neither lists nor has
+  /// taken off its list. A shoal that dissolves lists none.
+  std::vector<core::job_id> unlisted(const core::view& v) const {
+    std::vector<std::pair<fs::file_time_type, core::job_id>> found;
+    std::error_code error;
+    for (const auto& entry : fs::directory_iterator(folder(), error)) {
+      const core::job_id job = job_of(entry.path().filename().string());
+      const bool taken_off =
+        !v.dissolved_into
+        && std::ranges::find(v.removed, job) != v.removed.end();
+      if (job == 0 || core::find_job(v, job) != nullptr || taken_off)
+        continue;
+      const auto logged = fs::last_write_time(entry.path() / log_name, error);
+      if (!error)
+        found.emplace_back(logged, job);
+    }
+    std::ranges::sort(found, std::greater{});
+    found.resize(std::min(found.size(), results_kept));
+    std::vector<core::job_id> out;
+    for (const auto& [logged, job] : found)
+      out.push_back(job);
+    return out;
   }
 
   void keep_last(core::job_id job) {

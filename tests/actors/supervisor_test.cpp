@@ -199,7 +199,8 @@ BOOST_AUTO_TEST_CASE(only_the_newest_results_stay) {
     v.jobs.back().state = core::job_state::cancelled;
     results.push_back(node.checkpoint(id, 3));
   }
-  v.jobs.erase(v.jobs.begin()); // the view has forgotten the first
+  v.removed = {v.jobs.front().id}; // the list was full
+  v.jobs.erase(v.jobs.begin());
   const auto somebodys = node.put("uploaded, not yet submitted");
   cleaner.clean_up(v, 0s);
   BOOST_TEST(!node.blobs().contains(results[0]));
@@ -207,6 +208,23 @@ BOOST_AUTO_TEST_CASE(only_the_newest_results_stay) {
   for (std::size_t i = 2; i < results.size(); ++i)
     BOOST_TEST(complete(results[i], node.blobs()));
   BOOST_TEST(node.blobs().contains(somebodys));
+}
+
+// A shoal that this node has joined does not know of the job yet.
+BOOST_AUTO_TEST_CASE(the_result_of_a_job_that_no_view_lists_stays) {
+  bare_node node;
+  job_cleaner cleaner(node.world());
+  entry(node, 1);
+  entry(node, 2);
+  const auto old = node.checkpoint(1, 5);
+  const auto last = node.checkpoint(1, 10);
+  const auto taken_off = node.checkpoint(2, 10);
+  core::view v;
+  v.removed = {2};
+  cleaner.clean_up(v, 0s);
+  BOOST_TEST(!node.blobs().contains(old));
+  BOOST_TEST(complete(last, node.blobs()));
+  BOOST_TEST(!node.blobs().contains(taken_off));
 }
 
 BOOST_AUTO_TEST_CASE(the_origin_of_a_running_job_stays) {

@@ -59,30 +59,24 @@ void impl::follow_superseding() {
   install(view(view_), false);
 }
 
-/// Wishes for jobs of the shoal that we have just given up: those that ran
-/// there and that the replacing shoal does not know, because the peer that was
-/// forced had missed them; and those that have ended in both, if the end that
-/// they had here counts more (done before cancelled or failed, then the higher
-/// step).
+/// Wishes for jobs of the shoal that we have just given up: those that have
+/// ended there and of which the other shoal knows nothing, or an end that counts
+/// less (done before cancelled or failed, then the higher step): their models
+/// can still be fetched. If that shoal replaces ours by force, also those that
+/// ran: the peer that was forced had missed them.
 void impl::bring_jobs(const view& before) {
-  if (std::ranges::find(view_.superseded, before.shoal,
-                        &superseded_shoal::shoal)
-      == view_.superseded.end())
-    return;
-  for (const job_entry& j : before.jobs)
-    if (j.state == job_state::running && find_job(view_, j.id) == nullptr) {
-      change c;
-      c.kind = change_kind::submit_job;
-      c.job = j;
-      wish(std::move(c));
-    }
+  const bool replaced =
+    std::ranges::find(view_.superseded, before.shoal, &superseded_shoal::shoal)
+    != view_.superseded.end();
   for (const std::vector<job_entry>* jobs :
        {&before.jobs, &std::as_const(given_up_)})
     for (const job_entry& j : *jobs) {
+      if (j.state == job_state::running && !replaced)
+        continue;
       change c;
       c.kind = change_kind::submit_job;
       c.job = j;
-      if (j.state != job_state::running && !settled(c, view_))
+      if (!settled(c, view_))
         wish(std::move(c));
     }
   given_up_.clear();

@@ -155,25 +155,31 @@ bool outlives(const job_entry& end, const job_entry& other) {
   return rank(end) > rank(other);
 }
 
-/// Whether a job that ended elsewhere is listed here with an end that counts
-/// less.
-bool is_to_be_corrected(const job_entry* listed, const job_entry& end) {
-  return listed != nullptr && listed->state != job_state::running
-         && outlives(end, *listed);
+/// Whether the end of a job elsewhere is to be listed here: nothing is known of
+/// that job, or the listed end counts less.
+bool is_to_be_listed(const view& v, const job_entry& end) {
+  const job_entry* listed = find_job(v, end.id);
+  if (listed == nullptr)
+    return !was_removed(v, end.id) && has_room(v, bytes_bound(end));
+  return listed->state != job_state::running && outlives(end, *listed);
+}
+
+void list_end(view& v, const job_entry& end) {
+  if (!is_to_be_listed(v, end))
+    return;
+  auto at = std::ranges::lower_bound(v.jobs, end.id, {}, &job_entry::id);
+  if (at == v.jobs.end() || at->id != end.id)
+    at = v.jobs.insert(at, end); // V-2
+  at->state = end.state;
+  at->done_step = end.done_step;
+  at->cause = end.cause;
+  at->changed = v.number;
 }
 
 void grant_submission(view& v, const job_entry& job) {
+  if (job.state != job_state::running)
+    return list_end(v, job);
   const job_entry* known = find_job(v, job.id);
-  if (job.state != job_state::running) {
-    for (job_entry& j : v.jobs)
-      if (&j == known && is_to_be_corrected(known, job)) {
-        j.state = job.state;
-        j.done_step = job.done_step;
-        j.cause = job.cause;
-        j.changed = v.number;
-      }
-    return;
-  }
   if (known == nullptr && !was_removed(v, job.id)
       && count(v, true) < jobs_running_max && has_room(v, bytes_bound(job))) {
     auto at = std::ranges::lower_bound(v.jobs, job.id, {}, &job_entry::id);
@@ -311,7 +317,7 @@ bool settled(const change& c, const view& v) {
   switch (c.kind) {
   case change_kind::submit_job:
     if (c.job.state != job_state::running)
-      return !is_to_be_corrected(find_job(v, c.job.id), c.job);
+      return !is_to_be_listed(v, c.job);
     return find_job(v, c.job.id) != nullptr || was_removed(v, c.job.id);
   case change_kind::end_job:
     return j == nullptr || j->state != job_state::running;

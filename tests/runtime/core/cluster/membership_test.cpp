@@ -109,6 +109,33 @@ BOOST_AUTO_TEST_CASE(two_shoals_with_jobs_stay_apart_and_say_so_once) {
   BOOST_TEST(a.count<cluster::log>() == 1u);
 }
 
+// Their models can still be fetched; but not of one that was taken off a list.
+BOOST_AUTO_TEST_CASE(jobs_that_have_ended_are_listed_after_two_shoals_join) {
+  begin(a);
+  begin(b);
+  for (node* n : {&a, &b})
+    for (const job_id id : {n->c.seed, n->c.seed + 10}) {
+      job_entry j;
+      j.id = id;
+      give(*n, submit_job{j});
+      give(*n, set_job_state{id, job_state::done, 30 + id});
+      if (id >= 10)
+        give(*n, remove_job{id});
+      run(10 * ms);
+    }
+  link();
+  run(3000 * ms);
+  BOOST_TEST(together());
+  for (const node* n : {&a, &b})
+    for (const job_id id : {a.c.seed, b.c.seed}) {
+      const job_entry* j = find_job(n->core->current(), id);
+      BOOST_REQUIRE(j != nullptr);
+      BOOST_TEST((j->state == job_state::done));
+      BOOST_TEST(j->done_step == 30 + id);
+      BOOST_TEST(find_job(n->core->current(), id + 10) == nullptr);
+    }
+}
+
 BOOST_AUTO_TEST_CASE(a_clean_leaver_has_no_history_and_the_rest_goes_on) {
   begin(a);
   begin(b);
