@@ -72,7 +72,7 @@ message cluster_world::false_message(int from, int to) {
     v.members[0].id.incarnation = far;
     return decided{std::move(v)};
   default:
-    if (options_.bug == planted::lies_with_near_numbers)
+    if (options_.bug == mutant::lies_with_near_numbers)
       far = base + 1 + lie_random_.below(lead_max);
     v.number = far;
     return decided{std::move(v)};
@@ -104,7 +104,7 @@ void cluster_world::turned_away(const item& i) {
   if (options_.print)
     std::printf("%9.3f m%d is called revoked by %s\n", double(now_) / 1e9, i.to,
                 i.address.c_str());
-  if (options_.bug == planted::ends_at_one_word) {
+  if (options_.bug == mutant::ends_at_one_word) {
     if (!is_truly_revoked(m))
       checker_.fail("a lie has ended m" + std::to_string(i.to));
     crash(i.to, false);

@@ -78,7 +78,7 @@ void cluster_world::crash(int i, bool silent) {
   m.core.reset();
   m.waiting.reset();
   m.unsynced.clear();
-  if (options_.bug == planted::restarts_without_votes)
+  if (options_.bug == mutant::restarts_without_votes)
     m.disk.vote.reset();
   std::fill_n(ends_.coming[i], slots_max, 0);
   for (int j = 0; j < int(machines_.size()); ++j) {
@@ -268,10 +268,10 @@ void cluster_world::store(int i, const outbox::write& w) {
   const record& r = std::get<record>(w);
   if (const auto* v = std::get_if<vote_record>(&r)) {
     checker_.saw_vote(m.id, *v);
-    if (options_.bug == planted::votes_not_stored)
+    if (options_.bug == mutant::votes_not_stored)
       return;
   }
-  if (options_.bug == planted::stores_too_late) {
+  if (options_.bug == mutant::stores_too_late) {
     m.unsynced.push_back(r);
     return;
   }

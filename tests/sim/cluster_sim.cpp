@@ -18,7 +18,7 @@ cluster_world::cluster_world(const cluster_options& o)
   : options_(o), random_(o.seed), real_disks_(o.seed % 2 == 0),
     disk_random_(o.seed ^ 0x6469736b), remove_random_(o.seed ^ 0x72656d6f),
     lie_random_(o.seed ^ 0x6c696573),
-    lies_(o.seed % 5 == 3 || o.bug >= planted::lies_with_near_numbers),
+    lies_(o.seed % 5 == 3 || o.bug >= mutant::lies_with_near_numbers),
     stalls_(o.seed % 5 == 4 && !lies_), force_random_(o.seed ^ 0x666f726365),
     forces_(o.seed % 6 == 1) {
   int n = o.peers > 0 ? std::min(o.peers, slots_max)

@@ -35,7 +35,7 @@ inline constexpr nanoseconds millisecond = 1'000'000;
 
 /// Bugs of a shell that the checks must find; and lies that a core believes,
 /// since nothing but their size tells them from the truth.
-enum class planted : std::uint8_t {
+enum class mutant : std::uint8_t {
   nothing = 0,
   votes_not_stored = 1,       ///< vote records never reach the disk
   stores_too_late = 2,        ///< records reach the disk after the sends
@@ -49,7 +49,7 @@ struct cluster_options {
   int peers = 0;      ///< 0: 1 to 9, from the seed
   bool calm = false;  ///< no faults: only birth
   bool print = false; ///< every event, to stdout
-  planted bug = planted::nothing;
+  mutant bug = mutant::nothing;
 };
 
 struct cluster_result {

@@ -1,7 +1,7 @@
 // tests/sim/cluster_sim_main.cpp -- runs simulated shoals from a command line.
 //
 //   cluster_sim [--seed N] [--seeds N] [--peers N] [--calm] [--print]
-//               [--plant 1..5] [--twice]
+//               [--mutant 1..5] [--twice]
 //
 // --seed is the first seed, --seeds how many follow it. --twice runs each
 // again, which must give the same trace. Exit code 1 and the command that
@@ -17,7 +17,7 @@ namespace {
 int usage(const char* why) {
   std::fprintf(stderr,
                "cluster_sim: %s\nusage: cluster_sim [--seed N] [--seeds N] "
-               "[--peers 1..9] [--calm] [--print] [--plant 1..5] [--twice]\n",
+               "[--peers 1..9] [--calm] [--print] [--mutant 1..5] [--twice]\n",
                why);
   return 2;
 }
@@ -37,7 +37,7 @@ int main(int argc, char** argv) {
     } else if (is("--twice")) {
       twice = true;
     } else if (is("--seed") || is("--seeds") || is("--peers")
-               || is("--plant")) {
+               || is("--mutant")) {
       if (i + 1 == argc)
         return usage("a value is missing");
       char* end = nullptr;
@@ -51,7 +51,7 @@ int main(int argc, char** argv) {
       else if (is("--peers"))
         o.peers = int(value);
       else
-        o.bug = shoal::sim::planted(value);
+        o.bug = shoal::sim::mutant(value);
       ++i;
     } else {
       return usage(argv[i]);
@@ -87,8 +87,8 @@ int main(int argc, char** argv) {
                 (unsigned long long)o.seed);
     if (o.peers > 0)
       std::printf(" --peers %d", o.peers);
-    if (o.bug != shoal::sim::planted::nothing)
-      std::printf(" --plant %d", int(o.bug));
+    if (o.bug != shoal::sim::mutant::nothing)
+      std::printf(" --mutant %d", int(o.bug));
     std::printf("%s\n", o.calm ? " --calm" : "");
     std::fflush(stdout);
   }

@@ -29,10 +29,10 @@ BOOST_AUTO_TEST_CASE(four_that_start_together_are_one_view_within_2_s) {
 }
 
 BOOST_AUTO_TEST_CASE(bugs_of_a_shell_are_found) {
-  for (planted bug :
-       {planted::votes_not_stored, planted::stores_too_late,
-        planted::restarts_without_votes, planted::lies_with_near_numbers,
-        planted::ends_at_one_word}) {
+  for (mutant bug :
+       {mutant::votes_not_stored, mutant::stores_too_late,
+        mutant::restarts_without_votes, mutant::lies_with_near_numbers,
+        mutant::ends_at_one_word}) {
     int found = 0;
     for (std::uint64_t seed = 1; seed <= 100; ++seed) {
       cluster_options o;

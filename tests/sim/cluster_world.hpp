@@ -39,7 +39,7 @@ struct machine {
   bool stays_down = false;
   key_record keys; ///< in use by the process
   bool leaving = false;
-  std::vector<record> unsynced; ///< of a planted bug
+  std::vector<record> unsynced; ///< of a mutant
   bool revoked = false;         ///< its process has ended for that
 };
 

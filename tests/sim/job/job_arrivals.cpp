@@ -42,7 +42,7 @@ void job_world::receive_arrival(const ptr& p, const act::receive_unit& a) {
       receive_arrival(p, a);
       return;
     }
-    p->state[a.unit] = bug_ == job_planted::copy_too_late
+    p->state[a.unit] = bug_ == job_mutant::copy_too_late
                          ? up_[a.from[0]]->state.at(a.unit)
                          : out->hash;
     p->receives.at(a.unit).copied = true;

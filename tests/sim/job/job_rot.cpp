@@ -49,7 +49,7 @@ void job_world::note_hashes(const ptr& p, const act::run_step& a,
   for (const std::uint32_t u : a.digests) {
     const std::uint64_t hash = p->state.at(u);
     due_[{since, a.step}][u].insert(hash);
-    e.digests.push_back({u, bug_ == job_planted::state_not_hashed ? 1 : hash});
+    e.digests.push_back({u, bug_ == job_mutant::state_not_hashed ? 1 : hash});
   }
 }
 

@@ -108,7 +108,7 @@ void job_world::apply_unit(const ptr& p, std::uint32_t unit, std::uint64_t step,
   if (in) {
     check(in->gradients.contains(step), "applies what is not there");
     gradients = in->gradients.at(step);
-    if (bug_ == job_planted::backlog_not_applied && in->early.contains(step))
+    if (bug_ == job_mutant::backlog_not_applied && in->early.contains(step))
       return;
   } else {
     check(p->prepared.step == step && p->prepared_units.contains(unit),

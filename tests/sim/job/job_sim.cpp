@@ -34,7 +34,7 @@ job_sim_result job_world::run() {
   return result_;
 }
 
-job_sim_result run_job_sim(std::uint64_t seed, bool trace, job_planted bug) {
+job_sim_result run_job_sim(std::uint64_t seed, bool trace, job_mutant bug) {
   return job_world(seed, trace, bug).run();
 }
 

@@ -52,7 +52,7 @@ struct job_sim_result {
 };
 
 /// Bugs of a shell that the checks must find.
-enum class job_planted : std::uint8_t {
+enum class job_mutant : std::uint8_t {
   nothing,
   backlog_not_applied, ///< gradients that came before the copy of their unit
   copy_too_late,       ///< taken when it is sent, not at the boundary
@@ -60,8 +60,7 @@ enum class job_planted : std::uint8_t {
 };
 
 /// Runs one seed; with `trace`, tells on stderr what happens.
-[[nodiscard]] job_sim_result
-run_job_sim(std::uint64_t seed, bool trace,
-            job_planted bug = job_planted::nothing);
+[[nodiscard]] job_sim_result run_job_sim(std::uint64_t seed, bool trace,
+                                         job_mutant bug = job_mutant::nothing);
 
 } // namespace shoal::sim

@@ -2,7 +2,7 @@
 //
 //   job_sim [--seeds N] [--first N]   N seeds, from the first on; counted
 //   job_sim --seed N                  one, told step by step on stderr
-//   --plant B                         with a bug (job_planted), to be found
+//   --mutant B                         with a bug (job_mutant), to be found
 //   --twice                           each again: its trace must be the same
 //
 // Exit code 1 and the command that repeats the run if one fails.
@@ -16,7 +16,7 @@ namespace {
 
 int usage() {
   std::fprintf(stderr, "usage: job_sim [--seeds N] [--first N] | --seed N, "
-                       "--plant B, --twice\n");
+                       "--mutant B, --twice\n");
   return 2;
 }
 
@@ -27,7 +27,7 @@ int main(int argc, char** argv) {
   std::uint64_t count = 500;
   bool trace = false;
   bool twice = false;
-  auto bug = shoal::sim::job_planted::nothing;
+  auto bug = shoal::sim::job_mutant::nothing;
   for (int i = 1; i < argc; i += 2) {
     if (std::strcmp(argv[i], "--twice") == 0) {
       twice = true;
@@ -46,8 +46,8 @@ int main(int argc, char** argv) {
       trace = true;
     } else if (std::strcmp(argv[i], "--first") == 0) {
       first = n;
-    } else if (std::strcmp(argv[i], "--plant") == 0) {
-      bug = static_cast<shoal::sim::job_planted>(n);
+    } else if (std::strcmp(argv[i], "--mutant") == 0) {
+      bug = static_cast<shoal::sim::job_mutant>(n);
     } else if (std::strcmp(argv[i], "--seeds") == 0) {
       count = n;
     } else {

@@ -42,15 +42,15 @@ BOOST_AUTO_TEST_CASE(the_seeds_reach_every_kind_of_event) {
 }
 
 /// The first seed that finds each, and finds nothing without it. Others:
-/// `job_sim --plant N --seeds 1000`.
-BOOST_AUTO_TEST_CASE(each_planted_bug_is_found_by_its_seed) {
-  using shoal::sim::job_planted;
+/// `job_sim --mutant N --seeds 1000`.
+BOOST_AUTO_TEST_CASE(each_mutant_is_found_by_its_seed) {
+  using shoal::sim::job_mutant;
   const struct {
-    job_planted bug;
+    job_mutant bug;
     std::uint64_t seed;
-  } found_by[] = {{job_planted::backlog_not_applied, 12},
-                  {job_planted::copy_too_late, 12},
-                  {job_planted::state_not_hashed, 4}};
+  } found_by[] = {{job_mutant::backlog_not_applied, 12},
+                  {job_mutant::copy_too_late, 12},
+                  {job_mutant::state_not_hashed, 4}};
   for (const auto& [bug, seed] : found_by) {
     BOOST_TEST(shoal::sim::run_job_sim(seed, false).ok);
     const auto r = shoal::sim::run_job_sim(seed, false, bug);

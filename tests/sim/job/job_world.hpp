@@ -108,7 +108,7 @@ struct process {
 
 class job_world {
 public:
-  job_world(std::uint64_t seed, bool trace, job_planted bug)
+  job_world(std::uint64_t seed, bool trace, job_mutant bug)
     : rng_(seed), rot_rng_(mix(seed, 99)), trace_(trace), seed_(seed),
       bug_(bug) {
     set_up();
@@ -237,7 +237,7 @@ private:
   random_source rot_rng_; ///< so that seeds do what they did without
   bool trace_;
   std::uint64_t seed_;
-  job_planted bug_;
+  job_mutant bug_;
   nanoseconds now_ = 0;
   std::uint64_t order_ = 0;
   std::priority_queue<item> queue_;

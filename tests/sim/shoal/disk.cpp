@@ -126,7 +126,7 @@ std::shared_ptr<const runtime::blob>
 sim_store::read(const core::blob_digest& d, std::error_code& error) {
   step();
   rot_perhaps(d);
-  if (world_.has(planted::checksum_ignored))
+  if (world_.has(mutant::checksum_ignored))
     return read_anyhow(file_of(d), error);
   return inner_->read(d, error);
 }
@@ -134,7 +134,7 @@ sim_store::read(const core::blob_digest& d, std::error_code& error) {
 std::error_code sim_store::verify(const core::blob_digest& d) {
   step();
   rot_perhaps(d);
-  if (world_.has(planted::checksum_ignored))
+  if (world_.has(mutant::checksum_ignored))
     return inner_->contains(d) ? std::error_code{}
                                : make_error_code(runtime::errc::not_found);
   return inner_->verify(d);

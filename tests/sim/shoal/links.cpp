@@ -60,7 +60,7 @@ void watched_links::expect(const transport::peer_id& from,
   if (closed_)
     return;
   world_.past().uses_plan(node_, tag.plan);
-  if (world_.has(planted::tags_without_plan))
+  if (world_.has(mutant::tags_without_plan))
     tag.plan = 1;
   const int sender = world_.number_of(from);
   inner_.expect(
@@ -93,8 +93,8 @@ void watched_links::cancel(std::uint64_t plan) {
       lost_.erase(lost_.begin() + long(i));
       done(transport::make_error_code(transport::errc::canceled));
     }
-  if (!world_.has(planted::cancel_forgotten))
-    inner_.cancel(world_.has(planted::tags_without_plan) ? 1 : plan);
+  if (!world_.has(mutant::cancel_forgotten))
+    inner_.cancel(world_.has(mutant::tags_without_plan) ? 1 : plan);
 }
 
 void watched_links::send(const transport::peer_id& to, transport::bulk_tag tag,
@@ -106,14 +106,14 @@ void watched_links::send(const transport::peer_id& to, transport::bulk_tag tag,
   if (kind == actors::link_kind::tokens)
     world_.past().sends_tokens(tag.plan, tag.sequence, from.bytes);
   if (kind == actors::link_kind::reduce_part
-      && world_.has(planted::stale_part_summed)) {
+      && world_.has(mutant::stale_part_summed)) {
     std::vector<std::byte>& before = parts_[tag.link];
     std::vector<std::byte> now(from.bytes.begin(), from.bytes.end());
     if (before.size() == now.size() && world_.chance(0.02))
       std::ranges::copy(before, from.bytes.begin());
     before = std::move(now);
   }
-  if (world_.has(planted::tags_without_plan))
+  if (world_.has(mutant::tags_without_plan))
     tag.plan = 1;
   if (std::exchange(loses_, false)) {
     world_.say(node_,

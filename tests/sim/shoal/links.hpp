@@ -61,7 +61,7 @@ private:
     callback done;
   };
   std::vector<lost_transfer> lost_;
-  std::map<std::uint32_t, std::vector<std::byte>> parts_; ///< planted bug's
+  std::map<std::uint32_t, std::vector<std::byte>> parts_; ///< of a mutant
   using tags = std::multiset<std::pair<transport::bulk_tag, const char*>>;
   std::shared_ptr<tags> open_ = std::make_shared<tags>();
 };

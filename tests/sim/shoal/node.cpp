@@ -39,7 +39,7 @@ sim_node::sim_node(shoal_world& world, machine& home)
     clock);
   disk_ = std::make_unique<sim_queue>(
     *backend_, [this] { begin_piece(*disk_, world_.disk_time); }, clock);
-  if (world.has(planted::disks_unwatched))
+  if (world.has(mutant::disks_unwatched))
     disk_->hide();
   std::filesystem::create_directories(home.folder);
   store_ =
@@ -112,7 +112,7 @@ sim_node::sim_node(shoal_world& world, machine& home)
   c.digest_key = &runtime::codec::key_digest;
   c.name_shoal = &runtime::codec::name_shoal;
   c.plan_jobs = &plan_jobs;
-  if (world.has(planted::votes_not_stored))
+  if (world.has(mutant::votes_not_stored))
     home.disk.vote.reset();
   runtime::membership_handler& actions = *this;
   runtime::shell_host& disk_and_timer = *this;
@@ -348,7 +348,7 @@ core::blob_digest sim_node::put(std::span<const std::byte> bytes) {
 
 // Membership.
 
-/// Of the planted bugs, answers_dropped would be made good by what actors
+/// Of the mutants, answers_dropped would be made good by what actors
 /// propose when nothing moves.
 void sim_node::tell(cl::event e) {
   if (dead_)
@@ -356,7 +356,7 @@ void sim_node::tell(cl::event e) {
   if (const auto* s = std::get_if<cl::set_job_state>(&e);
       s != nullptr && s->state != core::job_state::done)
     world_.fail("the job is given up: " + s->cause);
-  if (world_.has(planted::answers_dropped)
+  if (world_.has(mutant::answers_dropped)
       && (std::holds_alternative<cl::retry_job>(e)
           || std::holds_alternative<cl::expel_member>(e)))
     return;
@@ -456,7 +456,7 @@ void sim_node::adopted(const core::view& now, bool member) {
       say("plan since " + std::to_string(a.since) + ": "
           + core::to_text(now, a));
   }
-  if (world_.has(planted::former_views_shown)
+  if (world_.has(mutant::former_views_shown)
       && !cl::is_ours({now, member}, home_.id))
     caf::anon_send(wiring_->find("supervisor"),
                    runtime::view_changed{view, plan});

@@ -4,7 +4,7 @@
 // its own.
 #include "tests/sim/shoal/seams.hpp"
 
-#include "tests/sim/shoal/planted.hpp"
+#include "tests/sim/shoal/mutants.hpp"
 #include "tests/sim/shoal/world.hpp"
 
 #include <xxhash.h>
@@ -70,7 +70,7 @@ watched_operations::step(core::job_core& core, const core::job_input& in,
     bad.losses[0] = std::numeric_limits<double>::quiet_NaN();
     return step(core, bad, now);
   }
-  if (world_.has(planted::nothing)) {
+  if (world_.has(mutant::nothing)) {
     core::job_actions out = training_operations::step(core, in, now);
     took(in, out);
     return out;
@@ -89,7 +89,7 @@ std::uint64_t
 watched_operations::sample(const core::data_order& order, std::uint64_t step,
                            std::uint32_t index) {
   hit(seam::sample);
-  const bool ahead = at_work() && world_.has(planted::cursor_off_by_one)
+  const bool ahead = at_work() && world_.has(mutant::cursor_off_by_one)
                      && world_.past().adoptions() > 1;
   return training_operations::sample(order, step + (ahead ? 1 : 0), index);
 }
@@ -99,7 +99,7 @@ void watched_operations::apply(model::unit_state& unit,
                                const kernels::adamw_options& options) {
   hit(seam::apply);
   kernels::adamw_options used = options;
-  if (at_work() && world_.has(planted::optimizer_restarts)
+  if (at_work() && world_.has(mutant::optimizer_restarts)
       && world_.past().adoptions() > 1)
     used.step = 1;
   training_operations::apply(unit, device, used);
@@ -117,7 +117,7 @@ void watched_operations::copy_in(model::unit_state& unit,
                                  const std::function<void()>& copy) {
   hit(seam::copy_in);
   training_operations::copy_in(unit, copy);
-  if (at_work() && world_.has(planted::moments_not_moved)) {
+  if (at_work() && world_.has(mutant::moments_not_moved)) {
     std::ranges::fill(unit.first_moment(), 0.0f);
     std::ranges::fill(unit.second_moment(), 0.0f);
   }
@@ -128,7 +128,7 @@ model::status
 watched_operations::load(model::unit_state& unit,
                          const std::function<model::status()>& read) {
   hit(seam::load);
-  if (at_work() && world_.has(planted::rollback_forgotten)
+  if (at_work() && world_.has(mutant::rollback_forgotten)
       && std::ranges::any_of(unit.second_moment(),
                              [](float v) { return v != 0; })) {
     unit_is(unit);

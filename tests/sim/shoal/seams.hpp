@@ -1,7 +1,7 @@
 // tests/sim/shoal/seams.hpp -- what the world sees of training, and the clocks.
 //
 // A node's actors train by operations of their context; these do what the
-// product's do, tell the history, and have the planted bugs. Each use is
+// product's do, tell the history, and have the mutants. Each use is
 // counted: one that actors do no longer pass fails every_seam_is_passed.
 #pragma once
 

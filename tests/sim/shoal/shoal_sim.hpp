@@ -41,7 +41,7 @@ inline constexpr nanoseconds hang_time = 60 * second;
 inline constexpr int nodes_max = 8;
 
 /// Bugs that are made here, around the product, and that the checks must find.
-enum class planted : std::uint8_t {
+enum class mutant : std::uint8_t {
   nothing,
   epoch_unchecked,    ///< messages of old sub-plans pass for ones of this
   answers_dropped,    ///< what is asked for again is not answered
@@ -61,15 +61,15 @@ enum class planted : std::uint8_t {
   followers_do_not_apply, ///< what they follow
   disks_unwatched,        ///< how long they are at a piece is not seen
 };
-inline constexpr int planted_count = 18;
-const char* name_of(planted bug);
+inline constexpr int mutant_count = 18;
+const char* name_of(mutant bug);
 
 struct shoal_options {
   std::uint64_t seed = 1;
   int peers = 0;      ///< 0: 3 to 8, from the seed
   bool calm = false;  ///< nothing goes wrong
   bool print = false; ///< what happens, to stdout
-  planted bug = planted::nothing;
+  mutant bug = mutant::nothing;
 };
 
 struct shoal_result {

@@ -2,7 +2,7 @@
 // line.
 //
 //   shoal_sim [--seed N] [--seeds N] [--peers N] [--calm] [--print]
-//             [--plant 1..17] [--twice] [--speed]
+//             [--mutant 1..17] [--twice] [--speed]
 //
 // --seed is the first seed, --seeds how many follow it. A single seed prints
 // its trace hash. --twice runs each again, which must give the same trace.
@@ -49,7 +49,7 @@ struct sums {
 int usage(const char* why) {
   std::fprintf(stderr,
                "shoal_sim: %s\nusage: shoal_sim [--seed N] [--seeds N] "
-               "[--peers 3..8] [--calm] [--print] [--plant 1..17] [--twice] "
+               "[--peers 3..8] [--calm] [--print] [--mutant 1..17] [--twice] "
                "[--speed]\n",
                why);
   return 2;
@@ -68,7 +68,7 @@ const char* parse(int argc, char** argv, arguments& out) {
     } else if (is("--speed")) {
       out.speed = true;
     } else if (is("--seed") || is("--seeds") || is("--peers")
-               || is("--plant")) {
+               || is("--mutant")) {
       if (i + 1 == argc)
         return "a value is missing";
       char* end = nullptr;
@@ -81,8 +81,8 @@ const char* parse(int argc, char** argv, arguments& out) {
         out.seeds = value;
       else if (is("--peers"))
         out.run.peers = int(value);
-      else if (value < std::uint64_t(planted_count))
-        out.run.bug = planted(value);
+      else if (value < std::uint64_t(mutant_count))
+        out.run.bug = mutant(value);
       else
         return "no such bug";
       ++i;
@@ -124,8 +124,8 @@ void add(sums& to, const shoal_options& o, const shoal_result& r) {
               (unsigned long long)o.seed, o.calm ? " --calm" : "");
   if (o.peers > 0)
     std::printf(" --peers %d", o.peers);
-  if (o.bug != planted::nothing)
-    std::printf(" --plant %d", int(o.bug));
+  if (o.bug != mutant::nothing)
+    std::printf(" --mutant %d", int(o.bug));
   std::printf("\n");
   std::fflush(stdout);
 }
@@ -187,7 +187,7 @@ int main(int argc, char** argv) {
   if (a.speed)
     print_speed(s.rates, o.peers);
   const bool many_stuck =
-    o.bug == planted::nothing && s.seeds >= stuck_seeds_min
+    o.bug == mutant::nothing && s.seeds >= stuck_seeds_min
     && double(s.stuck.size()) > stuck_share_max * double(s.seeds);
   if (many_stuck)
     std::printf("FAILS: more than %.0f %% of the runs have no quorum at the "

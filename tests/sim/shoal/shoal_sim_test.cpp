@@ -65,9 +65,8 @@ BOOST_AUTO_TEST_CASE(without_faults_runs_end_at_once_and_lose_nothing) {
 
 /// Seeds that have found bugs, 1786 and 5442 of history.cpp.
 BOOST_AUTO_TEST_CASE(seeds_that_once_failed_do_no_more) {
-  for (const std::uint64_t seed :
-       {20, 74, 466, 1045, 1786, 5206, 5442, 6113, 7308, 505581, 930455,
-        941436}) {
+  for (const std::uint64_t seed : {20, 74, 466, 1045, 1786, 5206, 5442, 6113,
+                                   7308, 505581, 930455, 941436}) {
     shoal_options o;
     o.seed = seed;
     const shoal_result r = run_shoal(o);
@@ -77,26 +76,26 @@ BOOST_AUTO_TEST_CASE(seeds_that_once_failed_do_no_more) {
 
 /// The first seed that finds each, and finds nothing without it. When the
 /// product or the simulation has changed, its runs have too: look for others
-/// by `shoal_sim --plant N --seeds 10000`.
+/// by `shoal_sim --mutant N --seeds 10000`.
 const struct {
-  planted bug;
+  mutant bug;
   std::uint64_t seed;
 } found_by[] = {
-  {planted::answers_dropped, 7},
-  {planted::cursor_off_by_one, 2},
-  {planted::rollback_forgotten, 12},
-  {planted::vote_counted_twice, 4},
-  {planted::stale_part_summed, 4},
-  {planted::moments_not_moved, 2},
-  {planted::votes_not_stored, 38},
-  {planted::cancel_forgotten, 11},
-  {planted::applied_twice, 12},
-  {planted::former_views_shown, 3},
-  {planted::loss_unsaid, 3},
-  {planted::optimizer_restarts, 2},
-  {planted::tags_without_plan, 4},
-  {planted::disks_unwatched, 15},
-  {planted::followers_do_not_apply, 3},
+  {mutant::answers_dropped, 7},
+  {mutant::cursor_off_by_one, 2},
+  {mutant::rollback_forgotten, 12},
+  {mutant::vote_counted_twice, 4},
+  {mutant::stale_part_summed, 4},
+  {mutant::moments_not_moved, 2},
+  {mutant::votes_not_stored, 38},
+  {mutant::cancel_forgotten, 11},
+  {mutant::applied_twice, 12},
+  {mutant::former_views_shown, 3},
+  {mutant::loss_unsaid, 3},
+  {mutant::optimizer_restarts, 2},
+  {mutant::tags_without_plan, 4},
+  {mutant::disks_unwatched, 15},
+  {mutant::followers_do_not_apply, 3},
 };
 
 /// The seeds are GCC's: in which order arguments are evaluated, and so random
@@ -107,7 +106,7 @@ constexpr bool seeds_hold = false;
 constexpr bool seeds_hold = true;
 #endif
 
-BOOST_AUTO_TEST_CASE(each_planted_bug_is_found_by_its_seed,
+BOOST_AUTO_TEST_CASE(each_mutant_is_found_by_its_seed,
                      *boost::unit_test::enable_if<seeds_hold>()) {
   for (const auto& [bug, seed] : found_by) {
     shoal_options o;

@@ -73,7 +73,7 @@ public:
   void fail(const std::string& what);
   void say(int node, const std::string& what);
   bool faulty() const { return faults_; }
-  bool has(planted bug) const { return options_.bug == bug; }
+  bool has(mutant bug) const { return options_.bug == bug; }
 
   std::vector<machine>& machines() { return machines_; }
   int number_of(const core::peer_id& id) const;

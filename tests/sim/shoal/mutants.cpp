@@ -1,5 +1,5 @@
-// tests/sim/shoal/planted.cpp -- messages and actions as a bug would have them.
-#include "tests/sim/shoal/planted.hpp"
+// tests/sim/shoal/mutants.cpp -- messages and actions as a bug would have them.
+#include "tests/sim/shoal/mutants.hpp"
 
 #include "runtime/core/planning/plan.hpp"
 #include "tests/sim/shoal/world.hpp"
@@ -26,25 +26,25 @@ bool asks_again(const job_input& in) {
 
 } // namespace
 
-const char* name_of(planted bug) {
-  constexpr const char* names[planted_count] = {"nothing",
-                                                "epoch_unchecked",
-                                                "answers_dropped",
-                                                "cursor_off_by_one",
-                                                "rollback_forgotten",
-                                                "vote_counted_twice",
-                                                "stale_part_summed",
-                                                "moments_not_moved",
-                                                "votes_not_stored",
-                                                "cancel_forgotten",
-                                                "applied_twice",
-                                                "checksum_ignored",
-                                                "former_views_shown",
-                                                "loss_unsaid",
-                                                "optimizer_restarts",
-                                                "tags_without_plan",
-                                                "followers_do_not_apply",
-                                                "disks_unwatched"};
+const char* name_of(mutant bug) {
+  constexpr const char* names[mutant_count] = {"nothing",
+                                               "epoch_unchecked",
+                                               "answers_dropped",
+                                               "cursor_off_by_one",
+                                               "rollback_forgotten",
+                                               "vote_counted_twice",
+                                               "stale_part_summed",
+                                               "moments_not_moved",
+                                               "votes_not_stored",
+                                               "cancel_forgotten",
+                                               "applied_twice",
+                                               "checksum_ignored",
+                                               "former_views_shown",
+                                               "loss_unsaid",
+                                               "optimizer_restarts",
+                                               "tags_without_plan",
+                                               "followers_do_not_apply",
+                                               "disks_unwatched"};
   return names[std::size_t(bug)];
 }
 
@@ -55,7 +55,7 @@ mutate(shoal_world& world, int node, const job_input& in) {
   const assignment* place = world.past().told(node);
   if (r == nullptr || place == nullptr)
     return told;
-  if (world.has(planted::epoch_unchecked)) {
+  if (world.has(mutant::epoch_unchecked)) {
     auto& message = std::get<ev::received>(told[0]).message;
     std::visit(
       [&](auto& m) {
@@ -63,7 +63,7 @@ mutate(shoal_world& world, int node, const job_input& in) {
         m.on.since = place->since;
       },
       message);
-  } else if (world.has(planted::vote_counted_twice)
+  } else if (world.has(mutant::vote_counted_twice)
              && std::holds_alternative<vote>(r->message)
              && world.chance(0.02)) {
     for (const peer_id& p : participants(*place))
@@ -77,17 +77,17 @@ mutate(shoal_world& world, int node, const job_input& in) {
 
 void mutate(shoal_world& world, int node, const job_input& in,
             job_actions& out) {
-  if (world.has(planted::answers_dropped) && asks_again(in))
+  if (world.has(mutant::answers_dropped) && asks_again(in))
     std::erase_if(out, [](const job_output& a) {
       return std::holds_alternative<act::send>(a);
     });
-  if (world.has(planted::loss_unsaid))
+  if (world.has(mutant::loss_unsaid))
     std::erase_if(out, [](const job_output& a) {
       return std::holds_alternative<act::lost_state>(a)
              || std::holds_alternative<act::went_back>(a);
     });
   const assignment* place = world.past().told(node);
-  if (world.has(planted::followers_do_not_apply) && place != nullptr)
+  if (world.has(mutant::followers_do_not_apply) && place != nullptr)
     for (job_output& a : out)
       if (auto* apply = std::get_if<act::apply>(&a))
         for (const peer_id& p : participants(*place))
@@ -97,7 +97,7 @@ void mutate(shoal_world& world, int node, const job_input& in,
   const auto adopts = [](const job_output& a) {
     return std::holds_alternative<act::adopt>(a);
   };
-  if (world.has(planted::applied_twice) && std::ranges::any_of(out, adopts))
+  if (world.has(mutant::applied_twice) && std::ranges::any_of(out, adopts))
     for (job_output& a : out)
       if (auto* apply = std::get_if<act::apply>(&a)) {
         const auto once = apply->units;

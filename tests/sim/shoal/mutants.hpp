@@ -1,4 +1,4 @@
-// tests/sim/shoal/planted.hpp -- bugs that the checks must find.
+// tests/sim/shoal/mutants.hpp -- bugs that the checks must find.
 //
 // They are made around the product: in what its job core is told and answers,
 // and in functions that it calls. The product's code has none of them.
