@@ -1,4 +1,4 @@
-// tests/sim/checker.hpp -- what must hold of all decided views.
+// tests/sim/checker.hpp -- invariants of all decided views.
 #pragma once
 
 #include "runtime/core/cluster/events.hpp"
@@ -10,12 +10,12 @@
 
 namespace shoal::sim {
 
-/// Sees every vote as it is cast and every view as it is first used.
+/// Observes every vote as it is cast and every view as it is first used.
 class checker {
 public:
   void saw_vote(const core::peer_id& by, const core::cluster::vote_record& v);
   void saw_view(const core::peer_id& by, const core::view& v);
-  /// Some peer lists it as running. Another may know that it has ended.
+  /// Some peer lists the job as running. Another may know that it has ended.
   void acknowledged(core::job_id job) {
     if (!ended_.contains(job))
       jobs_.insert(job);
@@ -25,7 +25,7 @@ public:
     jobs_.erase(job);
   }
 
-  /// Empty while all is well; else the first violation.
+  /// Empty while all invariants hold; else the first violation.
   const std::string& failure() const { return failure_; }
   void fail(std::string what);
 
@@ -50,7 +50,7 @@ private:
   std::map<core::shoal_id, std::map<core::epoch, core::view>> chains_;
   std::set<core::job_id> jobs_;
   std::set<core::job_id> ended_;
-  std::set<core::job_id> gone_; ///< of some shoal's list
+  std::set<core::job_id> gone_; ///< removed from some shoal's list
   std::string failure_;
   std::uint64_t views_ = 0;
   std::uint64_t merges_ = 0;

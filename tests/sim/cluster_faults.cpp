@@ -1,4 +1,4 @@
-// tests/sim/cluster_faults.cpp -- what goes wrong, and how it stops.
+// tests/sim/cluster_faults.cpp -- draws faults, and ends them.
 #include "cluster_world.hpp"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ void cluster_world::fault() {
   case 1:
   case 2: { // kill, and restart
     crash(i, chance(0.3));
-    if (chance(0.04)) { // and its disk is lost
+    if (chance(0.04)) { // and it loses its disk
       m.disk = {};
       m.highest = 0;
       disk_lost_ = true;
@@ -28,7 +28,7 @@ void cluster_world::fault() {
     push(std::move(s), between(10 * millisecond, 4 * second));
     break;
   }
-  case 3: // all at once, as when the power fails
+  case 3: // all at once, like a power failure
     if (chance(0.3))
       for (int j = 0; j < n; ++j) {
         crash(j, true);
@@ -102,7 +102,7 @@ void cluster_world::fault() {
 void cluster_world::revoke() {
   std::size_t n = machines_.size();
   if (result_.revocations >= n / 3)
-    return; // some must stay
+    return; // some have to stay
   int i = int(random_.below(n));
   const machine& other = machines_[random_.below(n)];
   if (!machines_[std::size_t(i)].core)
@@ -118,7 +118,7 @@ void cluster_world::revoke() {
   give(i, revoke_peer{other.id, key, random_.next()});
 }
 
-/// Makes a token, or has one of the last few used somewhere by somebody.
+/// Makes a token, or has a random machine use one of the latest.
 void cluster_world::invite() {
   const int i = int(random_.below(machines_.size()));
   if (!machines_[std::size_t(i)].core)
@@ -184,7 +184,7 @@ void cluster_world::end_job() {
     }
 }
 
-/// Somebody gives up hope for the others of its shoal.
+/// A peer gives up the others of its shoal.
 void cluster_world::force() {
   const int i = int(force_random_.below(machines_.size()));
   machine& m = machines_[std::size_t(i)];
@@ -203,7 +203,7 @@ void cluster_world::force() {
   }
 }
 
-/// Of any job that a peer knows; one that runs has to stay.
+/// Removes any job that a peer knows; one that is running has to stay.
 void cluster_world::remove_job() {
   const int i = int(remove_random_.below(machines_.size()));
   machine& m = machines_[std::size_t(i)];
@@ -216,7 +216,7 @@ void cluster_world::remove_job() {
 }
 
 void cluster_world::heal() {
-  faults_ = false; // of disks too
+  faults_ = false; // also those of disks
   loss_ = slow_ = 0;
   std::fill_n(&blocked_[0][0], slots_max * slots_max, false);
   bool some_stay_down = chance(0.2);

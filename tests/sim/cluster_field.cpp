@@ -60,7 +60,7 @@ bool field::agreed(std::size_t members) const {
   for (const one& p : peers_) {
     if (!p.core || p.dark)
       continue;
-    if (!p.seen) // its first is being stored
+    if (!p.seen) // its first view is being stored
       return false;
     const view& v = *p.seen;
     if (v.members.size() != members
@@ -115,7 +115,7 @@ void field::give(int i, const event& e) {
   carry_out(i, ready);
 }
 
-/// Stores the next record: at once, if disks take no time here.
+/// Stores the next record: at once if disks take no time here.
 void field::write(int i, actions& ready) {
   while (at(i).outbox->next()) {
     if (options_.write_max > 0) {
@@ -170,7 +170,7 @@ void field::carry_out(int i, actions& out) {
   }
 }
 
-/// Hands out one event. @returns whether there was one
+/// Processes one event. @returns whether there was one
 bool field::next() {
   if (queue_.empty())
     return false;

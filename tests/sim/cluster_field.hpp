@@ -1,9 +1,9 @@
 // tests/sim/cluster_field.hpp -- many cluster cores on a plain network.
 //
-// Where cluster_world looks for any wrong order of events, a field measures: a
+// cluster_world looks for wrong orders of events, while a field measures: a
 // shoal of cores with links between all, seeded delays and loss, disks that
-// take their time, peers that are killed, stopped or slow, and pairs that are
-// cut. Time is simulated.
+// take time, peers that are killed, stopped or slow, and pairs that are cut.
+// Time is simulated.
 #pragma once
 
 #include "runtime/core/cluster/membership.hpp"
@@ -25,26 +25,26 @@ struct field_options {
   int loss_per_10000 = 0; ///< of messages
   core::nanoseconds delay_min = 50'000;
   core::nanoseconds delay_max = 500'000;
-  core::nanoseconds write_min = 0; ///< what storing a record takes
-  core::nanoseconds write_max = 0; ///< 0: nothing
+  core::nanoseconds write_min = 0; ///< time to store a record
+  core::nanoseconds write_max = 0; ///< 0: none
 };
 
 class field {
 public:
   explicit field(const field_options& o);
 
-  /// Starts all; @returns whether they are one view of all within `limit`.
+  /// Starts all; @returns whether they agree on one view of all within `limit`.
   bool gather(core::nanoseconds limit);
   void run(core::nanoseconds time);
-  /// @returns the time until `done` holds, asked whenever some peer adopts a
-  /// view; -1 if it did not within `limit`.
+  /// @returns the time until `done` holds, checked whenever a peer adopts a
+  /// view; -1 if it does not hold within `limit`.
   core::nanoseconds
   until(const std::function<bool()>& done, core::nanoseconds limit);
 
   void kill(int i);   ///< connections end, addresses refuse
-  void vanish(int i); ///< as when the power fails: silence
+  void vanish(int i); ///< like a power failure: silence
   void stop(int i, core::nanoseconds time); ///< SIGSTOP, later SIGCONT
-  /// Every event reaches it up to so much later.
+  /// Every event reaches it with a delay of at most `most`.
   void slow(int i, core::nanoseconds most) { at(i).slow = most; }
   void cut(int a, int b);
   void mend(int a, int b);
@@ -58,7 +58,7 @@ public:
     return peers_[std::size_t(i)].core && !peers_[std::size_t(i)].dark;
   }
   core::peer_id id_of(int i) const { return peers_[std::size_t(i)].id; }
-  /// Whether all that live share one view of `members` members.
+  /// Whether all living peers share one view of `members` members.
   bool agreed(std::size_t members) const;
   /// Distinct views since the start, by number.
   const std::set<core::epoch>& views() const { return views_; }
@@ -83,9 +83,10 @@ private:
     core::nanoseconds at = 0;
     std::uint64_t order = 0;
     int to = 0;
-    core::nanoseconds tick = 0; ///< of a tick: the time that was asked for
-    bool late = false;          ///< has been delayed by a slow peer
-    std::shared_ptr<const core::cluster::event> what; ///< null: a disk is ready
+    core::nanoseconds tick = 0; ///< for a tick: the requested time
+    bool late = false;          ///< delayed by a slow peer
+    std::shared_ptr<const core::cluster::event> what; ///< null: a disk has
+                                                      ///< finished
   };
   struct later {
     bool operator()(const item& a, const item& b) const {
@@ -111,7 +112,7 @@ private:
   std::uint64_t messages_ = 0;
   std::uint64_t adopted_ = 0; ///< views, by any peer
   std::vector<one> peers_;
-  /// Ids are random: any of their bytes tell them apart in a table.
+  /// Ids are random: any of their bytes can serve as a hash.
   struct first_bytes {
     std::size_t operator()(const core::peer_id& id) const {
       return std::size_t(id[0]) | std::size_t(id[1]) << 8

@@ -1,5 +1,5 @@
-// tests/sim/cluster_field_test.cpp -- claims about detection and agreement,
-// with the figures on stdout.
+// tests/sim/cluster_field_test.cpp -- tests of detection and agreement, which
+// print the measured figures to stdout.
 #include "cluster_field.hpp"
 
 #include <boost/test/unit_test.hpp>
@@ -36,10 +36,10 @@ BOOST_AUTO_TEST_CASE(a_cut_pair_is_listed_and_no_peer_is_expelled) {
               return false;
           return true;
         };
-        int other = 1; // whom peer 0 watches, or who watches it
+        int other = 1; // a peer that peer 0 watches, or that watches it
         f.cut(0, other);
         auto found = f.until([&] { return listed(1); }, 15 * s);
-        if (n <= 11) { // everybody watches everybody
+        if (n <= 11) { // every member watches every other
           BOOST_TEST(found >= 0);
           BOOST_TEST(is_cut(f.view_of(n - 1), f.id_of(0), f.id_of(other)));
         }
@@ -72,7 +72,7 @@ BOOST_AUTO_TEST_CASE(many_that_die_at_once_leave_in_one_view) {
     }
 }
 
-/// A number that a longer run sets.
+/// A number that a longer run may set.
 static int from_environment(const char* name, int otherwise) {
   const char* text = std::getenv(name);
   return text != nullptr ? std::atoi(text) : otherwise;
@@ -116,7 +116,7 @@ BOOST_AUTO_TEST_CASE(traffic_of_a_peer_stops_growing_with_the_shoal) {
   }
 }
 
-/// The time that a change takes with `stopped` of n members stopped.
+/// The time of a change while `stopped` of n members are stopped.
 static nanoseconds change_time(std::uint64_t seed, int n, int stopped) {
   field f({.seed = seed, .peers = n});
   if (!f.gather(20 * s))
@@ -162,14 +162,15 @@ BOOST_AUTO_TEST_CASE(no_member_is_a_sequencer) {
                 "(mean), %.1f ms (worst)\n",
                 stopped, means.back(), in_ms(std::ranges::max(times)));
   }
-  // A turn is 30 ms: were the first turn always one member's, its mean would
-  // be so much above the others'; chance alone makes about 2 ms.
+  // A turn is 30 ms: if the first turn were always the same member's, its mean
+  // would be higher by that; chance alone makes about 2 ms.
   auto [low, high] = std::ranges::minmax(means);
   BOOST_TEST(high - low <= 12, "from " << low << " to " << high << " ms");
 }
 
-/// Kills `dead` of five that gather under `o`. @returns how long the others
-/// take to agree; -1: they do not, or somebody else was expelled
+/// Kills `dead` of five that gather under `o`.
+/// @returns the time until the others agree; -1: they do not, or a living peer
+/// was expelled
 static nanoseconds loss_time(field_options o, int dead, nanoseconds gather) {
   field f(o);
   if (!f.gather(gather))

@@ -1,4 +1,4 @@
-// tests/sim/cluster_keys.cpp -- who may connect to whom: keys and revocations.
+// tests/sim/cluster_keys.cpp -- admission of connections: keys and revocations.
 #include "cluster_world.hpp"
 
 #include <algorithm>
@@ -37,8 +37,8 @@ bool cluster_world::may_meet(const machine& a, const machine& b) const {
 
 namespace {
 
-/// Whether `from` was made by force in place of `into`, which has outlived that
-/// and goes over as soon as it has no job: `from` knows all that it runs.
+/// Whether `from` was made by force in place of `into`, which has survived and
+/// joins `from` as soon as it has no job that `from` does not run.
 bool waits_for_superseded(const view& from, const view& into) {
   return is_busy(into)
          && std::ranges::find(from.superseded, into.shoal,
@@ -52,10 +52,10 @@ bool waits_for_superseded(const view& from, const view& into) {
 
 } // namespace
 
-/// Whether one of these two shoals ought to have joined the other: without
-/// jobs, not one whose key it has replaced (K-4), and met by somebody who may
-/// wish it: a peer without a vote stays where the voters are, even if those
-/// were revoked elsewhere.
+/// Whether one of these two shoals should have joined the other: it has no
+/// jobs, it has not replaced the other's key (K-4), and a peer that may propose
+/// it has met the other. A peer without a vote stays where the voters are, even
+/// if those were revoked elsewhere.
 bool cluster_world::should_join(const std::vector<int>& from,
                                 const std::vector<int>& into) const {
   const auto at = [&](int i) -> const machine& {
@@ -75,7 +75,7 @@ bool cluster_world::should_join(const std::vector<int>& from,
   });
 }
 
-/// Whether one of `gone`, who wait for a quorum, can meet the shoal that was
+/// Whether one of `gone`, which wait for a quorum, can meet the shoal that was
 /// made by force in place of theirs.
 bool cluster_world::joins_by_force(const std::vector<int>& gone,
                                    const std::vector<int>& live) const {
@@ -105,7 +105,7 @@ bool cluster_world::sent_away(const machine& m) const {
          });
 }
 
-/// As a node does with a new view.
+/// Does what a node does at a new view.
 void cluster_world::drop_strangers(int i) {
   const view& v = machines_[std::size_t(i)].core->current();
   for (int j = 0; j < int(machines_.size()); ++j)

@@ -1,5 +1,5 @@
 // tests/sim/cluster_lies.cpp -- peers that hold the key and lie, and members
-// that hold up jobs.
+// that stall jobs.
 #include "cluster_world.hpp"
 #include "runtime/core/cluster/credible.hpp"
 
@@ -10,8 +10,8 @@
 
 namespace shoal::sim {
 
-/// One peer says to another, over a connection that they have, what the first
-/// never did.
+/// One peer sends another, over an existing connection, messages that the first
+/// core never made.
 void cluster_world::lie() {
   const std::size_t n = machines_.size();
   const int from = int(lie_random_.below(n));
@@ -79,15 +79,17 @@ message cluster_world::false_message(int from, int to) {
   }
 }
 
-/// Whether it has heard so itself, or a running peer's shoal has revoked it.
+/// Whether it has learned that itself, or a running peer's shoal has revoked
+/// it.
 bool cluster_world::is_truly_revoked(const machine& m) const {
   return m.revoked || std::ranges::any_of(machines_, [&](const machine& x) {
            return x.core && is_revoked(x.core->current(), m.id);
          });
 }
 
-/// Whether the dialled address answers that the dialler was revoked. It may be
-/// true; or the one there was, and knows the key that the dialler still has.
+/// Whether the dialled address answers that the dialler was revoked. That may
+/// be true; or the answering machine was revoked itself, and knows the key that
+/// the dialler still has.
 bool cluster_world::calls_revoked(const item& i) const {
   const machine* m = i.to >= 0 ? &machines_[std::size_t(i.to)] : nullptr;
   const machine& f = machines_[std::size_t(i.from)];
@@ -113,8 +115,8 @@ void cluster_world::turned_away(const item& i) {
   give(i.to, cluster::turned_away{i.address});
 }
 
-/// Nobody admits it. That may be so while others are away or cut off, and then
-/// somebody starts it again; afterwards only for who was revoked.
+/// No peer admits it. That may happen while others are away or cut off; then it
+/// is started again. Afterwards it may only happen to a revoked peer.
 void cluster_world::shut_out(int i) {
   machine& m = machines_[std::size_t(i)];
   if (options_.print)
@@ -137,7 +139,7 @@ void cluster_world::shut_out(int i) {
   push(std::move(s), 100 * millisecond);
 }
 
-/// A member finds that another holds a job up; twice at most, so that all is
+/// A member finds that another one stalls a job; at most twice, so that all is
 /// settled in time.
 void cluster_world::expel() {
   const machine& m = machines_[lie_random_.below(machines_.size())];
@@ -151,7 +153,8 @@ void cluster_world::expel() {
   give(int(&m - machines_.data()), expel_member{who, v.number});
 }
 
-/// Of views as cores adopt them, before any disk: who comes back has waited.
+/// Checks views as cores adopt them, before any disk: a returning peer has
+/// waited.
 void cluster_world::check_pauses(const action& a) {
   const auto* p = std::get_if<persist>(&a);
   const auto* r = p != nullptr ? std::get_if<view_record>(&p->what) : nullptr;

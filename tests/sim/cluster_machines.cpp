@@ -1,5 +1,5 @@
-// tests/sim/cluster_machines.cpp -- processes, and disks that keep what was
-// persisted, after a while; processes end between any two actions.
+// tests/sim/cluster_machines.cpp -- processes and disks: disks keep what was
+// stored, after a while; processes may end between any two actions.
 #include "cluster_world.hpp"
 
 #include <algorithm>
@@ -84,7 +84,7 @@ void cluster_world::crash(int i, bool silent) {
   for (int j = 0; j < int(machines_.size()); ++j) {
     std::uint64_t gen = std::exchange(ends_.up[i][j], 0);
     if (gen == 0 || silent || blocked_[i][j])
-      continue; // the other end notices nothing
+      continue; // the other end does not notice
     item d;
     d.what = happening::down;
     d.to = j;
@@ -107,8 +107,8 @@ void cluster_world::give(int i, const event& e) {
 
 void cluster_world::carry_out(int i, actions& out) {
   machine& m = machines_[std::size_t(i)];
-  // A crash between any two actions: what is persisted stays, the rest is
-  // never heard of.
+  // A crash between any two actions: stored records stay, later actions are
+  // lost.
   std::size_t dies_at = out.size() + 1;
   bool casts_vote = std::ranges::any_of(out, [](const action& a) {
     const auto* p = std::get_if<persist>(&a);
@@ -144,8 +144,8 @@ void cluster_world::carry_out(int i, actions& out) {
   m.unsynced.clear();
 }
 
-/// Stores what is next, at once if disks take no time. What such a disk lets go
-/// follows in `ready`.
+/// Stores the next record, at once if disks take no time. Actions that such a
+/// disk releases follow in `ready`.
 void cluster_world::write(int i, actions& ready) {
   machine& m = machines_[std::size_t(i)];
   while (auto next = m.waiting->next()) {
@@ -165,7 +165,7 @@ void cluster_world::write(int i, actions& ready) {
   }
 }
 
-/// A disk has stored what it was given, or has failed to.
+/// A disk has stored a record, or has failed to.
 void cluster_world::written(item& i) {
   machine& m = machines_[std::size_t(i.to)];
   if (!m.core || m.instance != i.token)
@@ -215,7 +215,7 @@ bool cluster_world::carry_out(int i, const action& a) {
     push(std::move(k), t->when - now_ + between(0, millisecond / 2));
   } else if (const auto* v = std::get_if<new_view>(&a)) {
     saw(i, *v);
-    if (is_revoked(v->current, m.id)) { // as a node does
+    if (is_revoked(v->current, m.id)) { // like a node
       m.revoked = true;
       crash(i, false);
       return true;
@@ -236,7 +236,7 @@ bool cluster_world::carry_out(int i, const action& a) {
       std::printf("%9.3f m%d left%s\n", double(now_) / 1e9, i,
                   l->clean ? "" : ", not confirmed");
     if (!m.disk.view)
-      m.highest = 0; // erased before the last view was heard of
+      m.highest = 0; // erased before the last view was seen
     crash(i, false);
     --result_.crashes;
     item s;

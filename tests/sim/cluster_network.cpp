@@ -1,5 +1,4 @@
-// tests/sim/cluster_network.cpp -- connections that half-open and messages that
-// are lost.
+// tests/sim/cluster_network.cpp -- half-open connections and lost messages.
 #include "cluster_world.hpp"
 
 #include <algorithm>
@@ -60,7 +59,7 @@ void cluster_world::deliver(item& i) {
   if (ends_.up[i.to][i.from] == i.token) {
     give(i.to, received{machines_[std::size_t(i.from)].id, *i.body});
   } else if (ends_.coming[i.to][i.from] == i.token) {
-    push(std::move(i), millisecond / 5); // nothing comes before up
+    push(std::move(i), millisecond / 5); // no event comes before up
   } else if (ends_.up[i.from][i.to] == i.token) {
     item d; // the other host does not know this connection
     d.what = happening::down;
@@ -95,7 +94,7 @@ void cluster_world::accept(item& i) {
   const machine& f = machines_[std::size_t(i.from)];
   if (!f.core || f.instance != i.token)
     return;
-  const auto& pending = f.keys.pending; // tried in turn with the current one
+  const auto& pending = f.keys.pending; // tried in turn with the current key
   bool other = !pending.empty() && chance(0.5);
   const cluster_key& proves = other ? pending.back() : f.keys.current;
   const bool revoked = calls_revoked(i);

@@ -1,4 +1,4 @@
-// tests/sim/cluster_sim.cpp -- the run of a simulated world, and what must hold
+// tests/sim/cluster_sim.cpp -- runs a simulated world, and checks its state
 // after the last fault.
 #include "cluster_world.hpp"
 
@@ -10,7 +10,7 @@ namespace shoal::sim {
 
 namespace {
 
-constexpr nanoseconds settle_time = 10 * second; // what is promised
+constexpr nanoseconds settle_time = 10 * second; // the promised time
 
 } // namespace
 
@@ -38,8 +38,8 @@ void cluster_world::push(item i, nanoseconds delay) {
   queue_.push(std::move(i));
 }
 
-/// Whether peers of one shoal can not go on: its newest view, or the newest
-/// that they know, needs votes of peers that do not run or have lost them.
+/// Whether peers of one shoal cannot go on: its newest view, or the newest that
+/// they know, needs votes of peers that do not run or have lost them.
 bool cluster_world::group_gone(const std::vector<int>& group) {
   std::vector<peer_id> ids;
   const view* known = nullptr;
@@ -67,7 +67,7 @@ bool cluster_world::settled(std::string* why) {
     }
     groups[m.core->current().shoal].push_back(i);
   }
-  std::vector<const std::vector<int>*> live; // they have their quorum
+  std::vector<const std::vector<int>*> live; // those with a quorum
   std::size_t busy = 0;
   std::vector<const std::vector<int>*> gone;
   for (const auto& [id, group] : groups) {

@@ -1,10 +1,9 @@
 // tests/sim/cluster_world.hpp -- the simulated world around the cluster cores.
 //
-// One queue of happenings in simulated time, the machines with their disks,
-// and the network between them. Its parts: cluster_machines.cpp (processes
-// and disks), cluster_network.cpp (connections and messages),
-// cluster_faults.cpp (what goes wrong), cluster_sim.cpp (the run and its
-// checks). Used by these files only.
+// One queue of events in simulated time, the machines with their disks, and the
+// network between them. Its parts: cluster_machines.cpp (processes and disks),
+// cluster_network.cpp (connections and messages), cluster_faults.cpp (faults),
+// cluster_sim.cpp (the run and its checks). Used by these files only.
 #pragma once
 
 #include "checker.hpp"
@@ -30,7 +29,7 @@ struct machine {
   peer_id id{};
   std::string address;
   std::unique_ptr<membership> core;
-  std::unique_ptr<outbox> waiting; ///< what its process says after a write
+  std::unique_ptr<outbox> waiting; ///< actions that wait for a write
   std::uint64_t instance = 0;
   history disk;
   nanoseconds ticks_at = 0; ///< ticks for other times are stale
@@ -40,13 +39,13 @@ struct machine {
   key_record keys; ///< in use by the process
   bool leaving = false;
   std::vector<record> unsynced; ///< of a mutant
-  bool revoked = false;         ///< its process has ended for that
+  bool revoked = false;         ///< its process has ended for that reason
 };
 
-/// One direction's view of a connection: 0 = down, else its generation.
+/// Each end's view of a connection: 0 = down, else its generation.
 struct ends {
   std::uint64_t up[slots_max][slots_max] = {};
-  std::uint64_t coming[slots_max][slots_max] = {}; ///< up event on its way
+  std::uint64_t coming[slots_max][slots_max] = {}; ///< up event in transit
 };
 
 enum class happening : std::uint8_t {
@@ -75,8 +74,8 @@ struct item {
   std::uint64_t token = 0; ///< generation of the connection, process, or fault
   std::shared_ptr<const message> body;
   std::string address;
-  std::shared_ptr<const outbox::write> stored; ///< what a disk is given
-  bool turned_away = false; ///< the refusal says: you were revoked
+  std::shared_ptr<const outbox::write> stored; ///< record for a disk
+  bool turned_away = false; ///< the refusal means: you were revoked
 };
 
 struct later {
@@ -146,7 +145,7 @@ private:
   void remove_job();
   void heal();
 
-  // lies, true refusals, and members that hold up jobs
+  // lies, true refusals, and members that stall jobs
   void lie();
   message false_message(int from, int to);
   bool calls_revoked(const item& i) const;
@@ -174,13 +173,13 @@ private:
   bool blocked_[slots_max][slots_max] = {};
   double loss_ = 0;
   double slow_ = 0; ///< share of messages that are delayed a lot
-  /// In every other run disks take their time, and fail. Drawn apart, so that
-  /// other runs are what they were.
+  /// In every other run disks take time, and fail. Drawn separately, so that
+  /// other runs do not change.
   bool real_disks_ = false;
   cluster::random disk_random_;
   nanoseconds write_max_ = 0;
   double write_fails_ = 0;
-  cluster::random remove_random_; ///< apart as well
+  cluster::random remove_random_; ///< separate as well
   cluster::random lie_random_;
   bool lies_ = false;
   bool stalls_ = false;
@@ -190,8 +189,8 @@ private:
   bool forces_ = false;
   std::optional<std::set<job_id>> kept_by_force_;
   nanoseconds healed_at_ = 0;
-  /// Of each shoal and peer: how often it was expelled for a job's sake, and
-  /// when the first core knew.
+  /// For each shoal and peer: how often it was expelled for stalling, and when
+  /// the first core knew.
   std::map<std::pair<shoal_id, peer_id>, std::pair<std::uint32_t, nanoseconds>>
     expelled_;
   bool faults_ = false;

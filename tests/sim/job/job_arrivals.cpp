@@ -1,4 +1,4 @@
-// tests/sim/job/job_arrivals.cpp -- units that come while steps run.
+// tests/sim/job/job_arrivals.cpp -- units that arrive while steps run.
 #include "runtime/core/planning/arrivals.hpp"
 #include "tests/sim/job/job_world.hpp"
 
@@ -8,7 +8,7 @@ void job_world::on(const ptr& p, const act::send_unit& a) {
   check(p->core.held().at(a.unit) == a.version, "sends another version");
   process::sending& out = p->sends[{a.to, a.unit}];
   out = {a, p->state.at(a.unit)};
-  if (rng_.chance(15)) // its link is slow: too much waits
+  if (rng_.chance(15)) // its link is slow: too much is waiting
     out.last = a.version.step + rng_.below(12);
 }
 
@@ -60,7 +60,7 @@ void job_world::receive_gradients(const ptr& p, const act::receive_unit& a,
   later(p, between(1 * ms, 30 * ms), [=, this] {
     process::receiving& in = p->receives.at(a.unit);
     if (in.asked.version != a.version)
-      return; // it has started over
+      return; // the unit has started over
     const process::sending* out = sent_by_source(p, a);
     const ptr& from = up_[a.from[0]];
     if (!out || from->running_digest != a.digest || from->reduced_step < step
@@ -77,7 +77,7 @@ void job_world::receive_gradients(const ptr& p, const act::receive_unit& a,
 }
 
 void job_world::on(const ptr& p, const act::apply_arrived& a) {
-  ++p->applying; // not to be interrupted
+  ++p->applying; // not interruptible
   after(between(1 * ms, 10 * ms), [=, this] {
     if (!p->alive)
       return;

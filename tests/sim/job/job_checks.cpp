@@ -1,5 +1,4 @@
-// tests/sim/job/job_checks.cpp -- what adopting, committing and ending must
-// keep.
+// tests/sim/job/job_checks.cpp -- checks of adopting, committing and ending.
 #include "runtime/core/training/ledger.hpp"
 #include "tests/sim/job/job_world.hpp"
 
@@ -48,7 +47,7 @@ bool job_world::reachable(const state_version& v, const assignment& place) {
 void job_world::on(const ptr& p, const act::adopt& a) {
   p->must_say = p->reported.step > a.from.step;
   p->keepers = a.place.keepers.size();
-  for (const auto& [u, in] : p->receives) // what has come is like other units
+  for (const auto& [u, in] : p->receives) // arrived units are like other units
     check(in.copied || !p->core.held().contains(u),
           "a unit of which half has come passes for one");
   p->kept = std::exchange(p->receives, {});
@@ -70,7 +69,7 @@ void job_world::on(const ptr& p, const act::adopt& a) {
   } else if (a.from.step > tip) {
     for (auto& [key, saved] : checkpoints_)
       if (saved.step == a.from.step && a.from.made == a.place.since) {
-        chain_ = saved.chain; // a keeper came back with more than was left
+        chain_ = saved.chain; // a keeper returned with more than was left
         return;
       }
     ++result_.forwards;
@@ -79,10 +78,10 @@ void job_world::on(const ptr& p, const act::adopt& a) {
   }
 }
 
-/// Of what was published, and is not rotten, somebody brings the newest back:
-/// no more is run again than an interval, or what that one lacks.
+/// The newest published checkpoint that is not damaged is on some disk: no more
+/// steps are run again than an interval has, or than that checkpoint lacks.
 void job_world::check_loss(const act::adopt& a, std::uint64_t tip) {
-  state_version known; // what is older is of steps that were given up since
+  state_version known; // older ones belong to steps that were given up since
   checkpoint_ref newest;
   for (const member_id& m : a.place.sealers)
     if (const ptr& p = up_[m.peer[0]]; age(p->last.version) > age(known))
@@ -91,8 +90,8 @@ void job_world::check_loss(const act::adopt& a, std::uint64_t tip) {
     const ptr& p = up_[m.peer[0]];
     if (!p->alive || p->incarnation != m.incarnation)
       continue;
-    // A core remembers the newest that were published, and what it holds: that
-    // may be of a run that began anew since.
+    // A core remembers the newest published checkpoints, and those that it
+    // holds: these may belong to a run that began anew since.
     std::set<checkpoint_ref> remembered = p->heard;
     while (remembered.size() > job_core::heard_max)
       remembered.erase(remembered.begin());
@@ -136,8 +135,8 @@ static std::uint64_t bits(double x) {
   return std::bit_cast<std::uint64_t>(x);
 }
 
-/// Where state has rotted, the norms of its holders differ, and what of a step
-/// that was prepared is left may be the other one.
+/// If state is corrupted, the norms of its holders differ, and the remaining
+/// part of a prepared step may have either one.
 void job_world::note_two_norms(const state_version& v) {
   check(result_.rots > 0
           && std::ranges::any_of(
@@ -146,8 +145,8 @@ void job_world::note_two_norms(const state_version& v) {
   two_norms_.insert(v);
 }
 
-/// Of a step that is applied: who has heard that others have committed it tells
-/// it no more.
+/// At an applied step: a peer that has heard that others committed it no longer
+/// reports it.
 void job_world::check_applied(const state_version& v, double norm) {
   const auto at = known_.find(v);
   if (at != known_.end() && bits(applied_norm(at->second)) != bits(norm))

@@ -14,9 +14,9 @@ void job_world::set_up() {
   config_.checkpoint_every = rng_.chance(50) ? 2 + rng_.below(9) : 0;
   config_.checkpoint_at_end = rng_.chance(80);
   config_.digest_every = 4;                 // runs are short
-  config_.checkpoint_patience = 5'000 * ms; // who comes back does so sooner
+  config_.checkpoint_patience = 5'000 * ms; // peers return sooner
   config_.max_bad_steps = 3;
-  // From the seed, so that others do what they did without.
+  // From the seed, so that other seeds do not change.
   if (mix(seed_, 1) % 4 == 0)
     bad_one_in_ = 4;
   if (mix(seed_, 2) % 16 == 0)
@@ -190,7 +190,7 @@ void job_world::show_view(const ptr& p, const view& v, const plan& pl) {
   const member* m = find_member(v, p->id);
   if (!m || m->id.incarnation != p->incarnation)
     return;
-  p->digest_seen = v.number; // newest view shown
+  p->digest_seen = v.number; // newest view shown to it
   ev::view_changed e{v.number, std::nullopt, {}};
   e.calm = p->core.place() && undisturbed(v, *p->core.place());
   for (const assignment& a : pl.jobs)

@@ -1,8 +1,9 @@
-// tests/sim/job/job_rot.cpp -- a state that rots at one of its holders, and
-// what must come of it.
+// tests/sim/job/job_rot.cpp -- state that is corrupted at one of its holders,
+// and its required repair.
 //
-// Rot shows in the hash of a state; all that is computed from it is rotten too.
-// Where it has got to all holders before a digest was due, it is the state.
+// Corruption ("rot") changes the hash of a state; all that is computed from it
+// is corrupted too. If it has reached all holders before a digest was due, it
+// is the state.
 #include "tests/sim/job/job_world.hpp"
 
 namespace shoal::sim {
@@ -14,7 +15,7 @@ void job_world::schedule_rot() {
         [this] { rot_soon(); });
 }
 
-/// Once there is a state that can.
+/// As soon as there is state that can be corrupted.
 void job_world::rot_soon() {
   if (!done_ && !rot() && now_ < 3'000 * ms)
     after(50 * ms, [this] { rot_soon(); });
@@ -24,7 +25,7 @@ bool job_world::rotten(const ptr& p, std::uint32_t unit) const {
   return rotten_hashes_.contains(p->state.at(unit));
 }
 
-/// Of a peer that computes a step.
+/// Corrupts a unit of a peer that computes a step.
 bool job_world::rot() {
   for (auto& [n, p] : up_) {
     if (!p->alive || p->over || p->core.now_in() != job_core::phase::running
@@ -42,7 +43,7 @@ bool job_world::rot() {
   return false;
 }
 
-/// The digests that are asked for; what they should be is kept.
+/// Answers requested digests; remembers the correct ones.
 void job_world::note_hashes(const ptr& p, const act::run_step& a,
                             ev::prepared& e) {
   const epoch since = assignment_of(a.digest)->since;
@@ -53,12 +54,12 @@ void job_world::note_hashes(const ptr& p, const act::run_step& a,
   }
 }
 
-/// Of a step that votes have committed. Where seals have, who differed may be
-/// dead, and else they say it themselves.
+/// For a step that votes have committed. If seals have committed it, the peer
+/// that differed may be dead; otherwise its own seal shows it.
 void job_world::look_for_differences(const step_record& r) {
   const auto at = due_.find({r.version.made, r.version.step});
   if (at == due_.end() || rolled_.contains(r.version) || r.bad > 0)
-    return; // of a bad step nothing is compared
+    return; // digests of a bad step are not compared
   for (auto& [unit, hashes] : at->second)
     if (hashes.size() > 1)
       differing_.insert(r.version.made);
@@ -71,8 +72,8 @@ void job_world::on(const ptr& p, const act::state_differs& a) {
   check(result_.rots > 0, "states differ, and none has rotted");
 }
 
-/// A state rots once; so many sub-plans may begin before it is mended: the
-/// right holder may die while it serves.
+/// State is corrupted only once. A limited number of sub-plans may begin before
+/// it is repaired: the correct holder may die while it serves.
 void job_world::check_rot() const {
   constexpr std::size_t begun_anew_max = 4;
   for (const epoch since : differing_)

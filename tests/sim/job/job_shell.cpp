@@ -1,4 +1,4 @@
-// tests/sim/job/job_shell.cpp -- carries out what the cores ask for.
+// tests/sim/job/job_shell.cpp -- carries out the actions of the cores.
 #include "tests/sim/job/job_world.hpp"
 
 #include <algorithm>
@@ -39,7 +39,7 @@ void job_world::later(const ptr& p, nanoseconds delay,
   });
 }
 
-/// Whether its disk does, under a sub-plan.
+/// Whether the process's disk refuses, under a sub-plan.
 static bool refuses(const std::shared_ptr<process>& p, std::uint64_t digest) {
   return mix(digest, p->id[0]) % 4 == 0;
 }
@@ -56,7 +56,7 @@ void job_world::on(const ptr& p, const act::halt& a) {
     });
   };
   if (p->applying > 0)
-    p->after_apply = answer; // not to be interrupted
+    p->after_apply = answer; // not interruptible
   else
     answer();
 }
@@ -76,7 +76,7 @@ void job_world::send(const ptr& from, const peer_id& to, const job_message& m) {
   ptr receiver = up_.contains(n) ? up_[n] : nullptr;
   if (!receiver)
     return;
-  after(at - now_, [=, this] { // sent before death arrives after it
+  after(at - now_, [=, this] { // a message sent before a death arrives after it
     input(receiver, ev::received{from->id, m});
   });
 }
@@ -101,7 +101,7 @@ void job_world::on(const ptr& p, const act::apply& a) {
   });
 }
 
-/// By own gradients, or by those that were kept aside for an arrival.
+/// With own gradients, or with those kept aside for an arrival.
 void job_world::apply_unit(const ptr& p, std::uint32_t unit, std::uint64_t step,
                            double norm, const process::receiving* in) {
   std::uint64_t gradients = p->gradients_of;
@@ -114,7 +114,7 @@ void job_world::apply_unit(const ptr& p, std::uint32_t unit, std::uint64_t step,
     check(p->prepared.step == step && p->prepared_units.contains(unit),
           "applies what is not prepared");
   }
-  if (!std::isfinite(norm)) // the step leaves the state as it was
+  if (!std::isfinite(norm)) // such a step leaves the state unchanged
     return;
   const bool bad = rotten(p, unit);
   p->state.at(unit) = mix(mix(p->state.at(unit), step),
@@ -144,7 +144,7 @@ void job_world::on(const ptr& p, const act::fetch_unit& a) {
     ptr from = up_[a.from[0]];
     auto offer = std::pair(a.digest, std::pair(a.unit, p->id));
     if (!from->alive || !from->serves.contains(offer)) {
-      on(p, a); // not offered yet, or never: another view will tell
+      on(p, a); // not offered yet, or never: another view follows
       return;
     }
     const auto copy = from->serves_copy[{a.digest, a.unit}];
@@ -159,7 +159,7 @@ void job_world::on(const ptr& p, const act::take_copies& a) {
   const assignment* place = assignment_of(a.digest);
   for (std::uint32_t u : a.own)
     check(p->core.held().at(u) == a.version, "copies another version");
-  unit_hashes own; // as the state is now, before the next step
+  unit_hashes own; // the present state, before the next step
   for (std::uint32_t u : a.own)
     own[u] = p->state.at(u);
   auto here = [=, this](std::uint32_t u, std::uint64_t hash) {
@@ -177,7 +177,7 @@ void job_world::on(const ptr& p, const act::take_copies& a) {
   }
 }
 
-/// Once the owner has made its copy under the same assignment.
+/// As soon as the owner has made its copy under the same assignment.
 void job_world::receive_copy(const ptr& p, const act::take_copies& a,
                              std::uint32_t u, const peer_id& owner) {
   later(p, between(1 * ms, 80 * ms), [=, this] {
@@ -225,7 +225,7 @@ static std::uint64_t key_of(const checkpoint_ref& c) {
   return key;
 }
 
-/// Of anybody; `here`: of a member that runs.
+/// Of any member; `here`: of one that is running.
 bool job_world::on_some_disk(const checkpoint_ref& c, bool here) const {
   return std::ranges::any_of(up_, [&](const auto& n) {
     const ptr& p = n.second;
@@ -241,7 +241,7 @@ bool job_world::is_rotten(const checkpoint_ref& c) const {
   return at != rotten_.end() && at->second;
 }
 
-/// In rounds, like the product's.
+/// In rounds, like the product.
 void job_world::on(const ptr& p, const act::fetch_checkpoint& a) {
   check(!p->given_up.contains(a.checkpoint),
         "fetches what it has given up itself");
@@ -315,7 +315,8 @@ void job_world::on(const ptr& p, const act::run_step& a) {
       e.losses.push_back(is_bad(a.step)
                            ? std::numeric_limits<double>::quiet_NaN()
                            : double(mix(mix(a.step, m), a.digest) >> 40) / 1e6);
-      e.samples.push_back(mix(a.step, m)); // whoever computes it
+      e.samples.push_back(mix(a.step, m)); // independent of the peer that
+                                           // computes it
     }
     e.unable = refuses(p, a.digest);
     note_hashes(p, a, e);
@@ -341,7 +342,7 @@ void job_world::on(const ptr& p, const act::run_eval& a) {
 void job_world::on(const ptr& p, const act::run_checkpoint& a) {
   p->running_digest = a.digest;
   p->checkpoint_step = a.step;
-  auto& steps = begun_[a.digest]; // C-3: no peer skips one or adds one
+  auto& steps = begun_[a.digest]; // C-3: no peer skips or adds one
   auto& mine = begun_by_[{a.digest, p->id}];
   const auto next = steps.upper_bound(mine);
   check(next == steps.end() || *next == a.step,
@@ -360,7 +361,7 @@ void job_world::on(const ptr& p, const act::run_checkpoint& a) {
     write_checkpoint(p, a);
 }
 
-/// The disk may be slow, or full for a while: the last checkpoint is tried
+/// The disk may be slow, or full for a while: then the last checkpoint is tried
 /// again.
 void job_world::write_checkpoint(const ptr& p, const act::run_checkpoint& a) {
   const nanoseconds slow = rng_.chance(20) ? 2'000 * ms : 40 * ms;

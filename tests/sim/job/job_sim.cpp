@@ -1,4 +1,4 @@
-// tests/sim/job/job_sim.cpp -- the run of a simulated job.
+// tests/sim/job/job_sim.cpp -- runs a simulated job.
 #include "tests/sim/job/job_world.hpp"
 
 #include <exception>

@@ -1,9 +1,11 @@
 // tests/sim/job/job_sim_main.cpp -- runs simulated jobs from a command line.
 //
-//   job_sim [--seeds N] [--first N]   N seeds, from the first on; counted
-//   job_sim --seed N                  one, told step by step on stderr
-//   --mutant B                         with a bug (job_mutant), to be found
-//   --twice                           each again: its trace must be the same
+//   job_sim [--seeds N] [--first N]   runs N seeds from the first on, with
+//   counts job_sim --seed N                  runs one and prints each step to
+//   stderr --mutant B                        with a bug (job_mutant), to be
+//   found
+//   --twice                           runs each again: its trace must be the
+//                                     same
 //
 // Exit code 1 and the command that repeats the run if one fails.
 #include "tests/sim/job/job_sim.hpp"

@@ -41,7 +41,7 @@ BOOST_AUTO_TEST_CASE(the_seeds_reach_every_kind_of_event) {
   BOOST_TEST(mended > 3u);
 }
 
-/// The first seed that finds each, and finds nothing without it. Others:
+/// The first seed that finds each mutant, and succeeds without it. For others:
 /// `job_sim --mutant N --seeds 1000`.
 BOOST_AUTO_TEST_CASE(each_mutant_is_found_by_its_seed) {
   using shoal::sim::job_mutant;
@@ -59,8 +59,9 @@ BOOST_AUTO_TEST_CASE(each_mutant_is_found_by_its_seed) {
   }
 }
 
-/// Drained, then steps were lost; a keeper's store got a checkpoint of those
-/// afterwards, and the end must not wait for it to get a newer one.
+/// The job was drained, then steps were lost. A keeper's store got a checkpoint
+/// of those steps afterwards, and the end must not wait for it to get a newer
+/// one.
 BOOST_AUTO_TEST_CASE(a_run_that_went_back_ends) {
   for (std::uint64_t seed : {20548, 22402}) {
     const auto r = shoal::sim::run_job_sim(seed, false);

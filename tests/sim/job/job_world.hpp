@@ -1,11 +1,11 @@
 // tests/sim/job/job_world.hpp -- the simulated peers around the job cores.
 //
 // One queue of events in simulated time, an oracle that makes the views, and a
-// process per peer: its core, and what its shell would hold. Its parts:
-// job_oracle.cpp (views, plans, faults), job_shell.cpp (carries out what the
-// cores ask for), job_arrivals.cpp (of that, units that arrive), job_checks.cpp
-// (what commits, adoptions and the end must keep), job_rot.cpp (states that
-// rot), job_sim.cpp (the run). Used by these files only.
+// process per peer: its core, and the state of its shell. Its parts:
+// job_oracle.cpp (views, plans, faults), job_shell.cpp (carries out the cores'
+// actions), job_arrivals.cpp (the part for arriving units), job_checks.cpp
+// (checks of commits, adoptions and the end), job_rot.cpp (corrupted state),
+// job_sim.cpp (the run). Used by these files only.
 #pragma once
 
 #include "runtime/core/planning/plan.hpp"
@@ -52,7 +52,7 @@ private:
 
 using unit_hashes = std::map<std::uint32_t, std::uint64_t>;
 
-/// A process: the core, and what its shell holds.
+/// A process: the core, and the state of its shell.
 struct process {
   process(peer_id i, epoch n, job_config c) : id(i), incarnation(n), core(c) {}
 
@@ -64,31 +64,32 @@ struct process {
   std::map<std::pair<std::uint64_t, std::uint32_t>,
            std::optional<state_version>>
     serves_copy;                    ///< by digest and unit
-  std::uint64_t generation = 0;     ///< halts: older work is void
+  std::uint64_t generation = 0;     ///< counts halts: older work is void
   std::size_t keepers = 0;          ///< of the assignment adopted last
-  std::uint64_t running_digest = 0; ///< run_step(running_step) under it
+  std::uint64_t running_digest = 0; ///< sub-plan of run_step(running_step)
   std::uint64_t running_step = 0;
   std::uint64_t digest_seen = 0;
-  std::uint64_t checkpoint_step = 0; ///< run_checkpoint asked
-  std::uint64_t gradients_of = 0;    ///< digest that the gradients came from
-  int applying = 0;       ///< under way: own units, and ones that arrive
-  state_version prepared; ///< what the gradients lead to
+  std::uint64_t checkpoint_step = 0; ///< of the requested run_checkpoint
+  std::uint64_t gradients_of = 0;    ///< digest of the gradients' sub-plan
+  int applying = 0;       ///< in progress: own units, and arriving ones
+  state_version prepared; ///< the version after the gradients are applied
   std::set<std::uint32_t> prepared_units;
   std::function<void()> after_apply;
-  /// What arrives here, by unit; gradients by step: the digest they are of.
+  /// A unit that arrives here; gradients by step, with the digest of their
+  /// sub-plan.
   struct receiving {
     act::receive_unit asked;
     bool copied = false;
-    std::set<std::uint64_t> early; ///< steps that came before the copy
+    std::set<std::uint64_t> early; ///< steps that arrived before the copy
     std::map<std::uint64_t, std::uint64_t> gradients;
   };
   std::map<std::uint32_t, receiving> receives;
-  std::map<std::uint32_t, receiving> kept; ///< of the sub-plan before, while
+  std::map<std::uint32_t, receiving> kept; ///< of the former sub-plan, while
                                            ///< the next one is adopted
   struct sending {
     act::send_unit asked;
     std::uint64_t hash = 0;
-    std::uint64_t last = ~std::uint64_t{0}; ///< step: then it gives up
+    std::uint64_t last = ~std::uint64_t{0}; ///< step after which it gives up
   };
   std::map<std::pair<peer_id, std::uint32_t>, sending> sends;
   std::uint64_t reduced_step = 0; ///< the newest under running_digest
@@ -96,14 +97,14 @@ struct process {
   state_version reported{};
   bool alive = true;
   bool over = false;
-  bool must_say = false; ///< that steps reported here are lost
+  bool must_say = false; ///< must report that steps reported here are lost
   bool blobs = false;
   std::set<checkpoint_ref> saved;    ///< on disk; the newest
-  std::set<checkpoint_ref> given_up; ///< as the core has said
-  std::set<checkpoint_ref> heard;    ///< published, as its log says
+  std::set<checkpoint_ref> given_up; ///< according to the core
+  std::set<checkpoint_ref> heard;    ///< published, according to its log
   step_record last;                  ///< newest in its log
-  std::uint64_t top = 0;             ///< the largest
-  std::set<std::uint64_t> fetched;   ///< checkpoints, under the sub-plan
+  std::uint64_t top = 0;             ///< the largest step
+  std::set<std::uint64_t> fetched;   ///< checkpoints, under this sub-plan
 };
 
 class job_world {
@@ -234,7 +235,7 @@ private:
   }
 
   random_source rng_;
-  random_source rot_rng_; ///< so that seeds do what they did without
+  random_source rot_rng_; ///< separate, so that other seeds do not change
   bool trace_;
   std::uint64_t seed_;
   job_mutant bug_;
@@ -248,7 +249,7 @@ private:
   job_config config_;
   bool barrier_ = true;
   std::uint64_t bad_one_in_ = 0; ///< steps that are not finite; 0: none
-  std::uint64_t bad_from_ = ~std::uint64_t{0}; ///< all steps from here on are
+  std::uint64_t bad_from_ = ~std::uint64_t{0}; ///< all steps from here on
   bool is_bad(std::uint64_t step) const {
     return step >= bad_from_
            || (bad_one_in_ != 0 && mix(step, seed_) % bad_one_in_ == 0);
@@ -257,30 +258,31 @@ private:
   std::map<std::pair<peer_id, peer_id>, nanoseconds> link_free_;
 
   std::vector<step_record> chain_;
-  std::map<state_version, step_record> known_; ///< every committed one
+  std::map<state_version, step_record> known_; ///< all committed ones
   std::map<std::pair<state_version, std::uint32_t>, std::uint64_t> hashes_;
   std::set<std::uint64_t> adopted_;
-  std::set<std::uint64_t> rotten_hashes_; ///< and all that came of them
-  /// Of a step of a sub-plan, the digests of each unit that are due.
+  std::set<std::uint64_t> rotten_hashes_; ///< and all derived from them
+  /// For a step of a sub-plan, the digests of each unit that are due.
   std::map<std::pair<epoch, std::uint64_t>,
            std::map<std::uint32_t, std::set<std::uint64_t>>>
     due_;
-  std::set<state_version> two_norms_; ///< where state has rotted
-  std::set<state_version> rolled_;    ///< forward, from seals
-  std::set<epoch> differing_, anew_;  ///< sub-plans; asked to begin anew
+  std::set<state_version> two_norms_; ///< with corrupted state
+  std::set<state_version> rolled_;    ///< rolled forward to, from seals
+  std::set<epoch> differing_, anew_;  ///< sub-plans; requested to begin anew
   struct saved_state {
     std::uint64_t step = 0;
     unit_hashes units;
     std::vector<step_record> chain;
   };
   std::map<std::uint64_t, saved_state> checkpoints_;
-  std::map<std::uint64_t, bool> rotten_; ///< in all stores; if restored
-  /// Begun, by sub-plan; and each peer's newest (C-3).
+  std::map<std::uint64_t, bool> rotten_; ///< damaged in all stores; whether
+                                         ///< restored
+  /// Steps begun, by sub-plan; and each peer's newest (C-3).
   std::map<std::uint64_t, std::set<std::uint64_t>> begun_;
   std::map<std::pair<std::uint64_t, peer_id>, std::uint64_t> begun_by_;
   std::map<std::pair<std::uint64_t, std::uint64_t>, std::vector<peer_id>>
     unable_; ///< to write it
-  /// What was copied, by sub-plan and step.
+  /// The copied states, by sub-plan and step.
   std::map<std::pair<std::uint64_t, std::uint64_t>, unit_hashes> snapshots_;
   std::map<std::uint64_t, state_version> resumed_; ///< by digest
   job_sim_result result_;

@@ -2,8 +2,8 @@
 // time, and memory that is counted.
 //
 // One piece at a time, in order; a piece has its effect when its time is over.
-// Whoever owns it says how long that is and calls finish() then. A piece may
-// hang: its end is held back, and it is busy meanwhile.
+// The owner determines that time and calls finish() then. A piece may hang: its
+// end is held back, and the queue is busy meanwhile.
 #pragma once
 
 #include "kernels/backend.hpp"
@@ -18,7 +18,7 @@ namespace shoal::sim {
 
 class sim_queue final : public runtime::device_queue {
 public:
-  /// @param begin is told when a piece begins; finish() is to follow
+  /// @param begin is called when a piece begins; finish() has to follow
   /// @param now the time
   sim_queue(kernels::backend& device, std::function<void()> begin,
             std::function<std::int64_t()> now)
@@ -38,11 +38,11 @@ public:
   std::int64_t busy_since() const override {
     return pieces_.empty() || hidden_ ? 0 : since_;
   }
-  /// Nobody is told any more how long it has been at a piece.
+  /// From now on busy_since() does not show how long a piece takes.
   void hide() { hidden_ = true; }
 
-  /// The process has died: no work has effect any more. Its end is told, so
-  /// that actors which wait for it can end.
+  /// The process has died: no work has an effect any more. Its end is reported,
+  /// so that actors that wait for it can end.
   void close() override {
     closed_ = true;
     for (const piece& p : std::exchange(pieces_, {}))
@@ -65,17 +65,17 @@ public:
       begin();
   }
 
-  /// The piece at hand, or the next one, does not end before wake().
+  /// The current piece, or the next one, does not end before wake().
   void hang() { hangs_ = true; }
-  /// What has not begun to hang will not.
+  /// A hang that has not begun is cancelled.
   void settle() { hangs_ = hangs_ && !pieces_.empty(); }
-  /// @returns whether one was to end by now: finish() is to follow
+  /// @returns whether a piece should have ended by now: finish() has to follow
   bool wake() {
     hangs_ = false;
     return std::exchange(held_, false);
   }
   bool hangs() const noexcept { return held_; }
-  /// Whether the end of a piece, which has come, waits for wake().
+  /// Whether the end of a piece that is due waits for wake().
   bool hold() { return held_ = hangs_; }
 
   std::size_t waiting() const noexcept { return pieces_.size(); }

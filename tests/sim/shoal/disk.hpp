@@ -1,8 +1,8 @@
 // tests/sim/shoal/disk.hpp -- the product's store on a disk that fails.
 //
-// A disk that is full refuses what is written. One that lies has a flipped bit
-// in a blob that this process has not read before: the store is to notice. A
-// process may be killed between any two calls: what was begun is torn.
+// A full disk refuses writes. A disk that lies has a flipped bit in a blob that
+// this process has not read before: the store has to notice. A process may be
+// killed between any two calls: then an unfinished write is torn.
 #pragma once
 
 #include "runtime/store/store.hpp"
@@ -28,7 +28,7 @@ public:
   std::uint64_t size(const core::blob_digest& d) const override {
     return inner_->size(d);
   }
-  /// In the world's time nothing grows old enough to be removed.
+  /// In the world's time no blob gets old enough to be removed.
   std::chrono::seconds age(const core::blob_digest&) const override {
     return std::chrono::seconds{0};
   }
@@ -57,12 +57,12 @@ public:
     return inner_->activity();
   }
 
-  /// The process dies after so many calls; negative: it does not.
+  /// The process dies after this number of calls; negative: it does not.
   void die_after(int calls) { calls_left_ = calls; }
-  /// One more call: is it the last?
+  /// One more call, perhaps the last one.
   void step();
   bool full() const;
-  /// It is whole, as this process knows.
+  /// The blob is intact, as this process knows.
   void seen(const core::blob_digest& d) { seen_.insert(d); }
 
 private:
@@ -78,11 +78,11 @@ private:
   std::set<core::blob_digest> seen_;
 };
 
-/// The checkpoints that the jobs' journals have on the disk.
+/// The checkpoints in the jobs' journals on the disk.
 std::set<core::blob_digest>
 logged_checkpoints(const std::filesystem::path& jobs);
 
-/// A kill has cut off the end of the last line of a job's journal.
+/// Cuts off the end of the last line of a job's journal, like a kill.
 void tear_journals(const std::filesystem::path& jobs, std::uint64_t random);
 
 } // namespace shoal::sim

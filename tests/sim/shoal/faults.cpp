@@ -1,9 +1,9 @@
-// tests/sim/shoal/faults.cpp -- what goes wrong, and how it stops.
+// tests/sim/shoal/faults.cpp -- draws faults, and ends them.
 //
-// A cut way swallows what is said on it, as a broken network does; what a
-// connection has lost it cannot make good, so one that was cut breaks when the
-// way is mended, as TCP gives up or a peer hears of a connection that it does
-// not know.
+// A cut link swallows all messages, like a broken network. A connection cannot
+// restore what it has lost, so one that was cut breaks when the link is
+// repaired, as TCP gives up or a peer hears of a connection that it does not
+// know.
 #include "tests/sim/shoal/node.hpp"
 #include "tests/sim/shoal/world.hpp"
 
@@ -22,14 +22,14 @@ void shoal_world::fault() {
   case 3:
     kill_and_restart(i);
     break;
-  case 4: // several within a moment, so that recoveries are hit
+  case 4: // several within a moment, so that they hit recoveries
     for (std::uint64_t k = 1 + below(3); k > 0; --k)
       after(between(0, 300 * millisecond), [this, n] {
         if (faults_)
           kill_and_restart(int(below(std::uint64_t(n))));
       });
     break;
-  case 5: // all at once, as when the power fails
+  case 5: // all at once, like a power failure
     if (chance(0.3))
       for (int k = 0; k < n; ++k)
         kill_and_restart(k);
@@ -125,7 +125,7 @@ void shoal_world::kill_and_restart(int i) {
         [this, i] { start(i); });
 }
 
-/// Its device stops working; 0: until somebody notices, also when the other
+/// Its device stops working; 0: until that is noticed, even after the other
 /// faults have stopped.
 void shoal_world::hang(int i, nanoseconds time) {
   machine& m = machines_[std::size_t(i)];
@@ -141,8 +141,8 @@ void shoal_world::hang(int i, nanoseconds time) {
     });
 }
 
-/// Its disk, or more seldom its device, is never done with what it begins from
-/// now on, until the process ends.
+/// Its disk or, more rarely, its device never finishes the piece that it begins
+/// next, until the process ends.
 void shoal_world::hang_for_good(int i) {
   machine& m = machines_[std::size_t(i)];
   if (!m.node)
@@ -155,7 +155,7 @@ void shoal_world::hang_for_good(int i) {
     m.node->hang();
 }
 
-/// The job's data are about to be fetched: at any time, or where they matter.
+/// A hang while the job's data are fetched: at any time, or at a critical one.
 void shoal_world::hang_while_fetching() {
   const int i = int(hang_random_.below(machines_.size()));
   hang_due_ = hang_random_.below(2) == 0;
@@ -171,8 +171,7 @@ void shoal_world::loads(int node) {
   hang_for_good(node);
 }
 
-/// What there is of the job's state is on disks; that is all that goes wrong
-/// from here on.
+/// The job's state is only on disks; this is the only fault from here on.
 void shoal_world::hang_after_death_of_all() {
   for (machine& m : machines_)
     kill(m.number, true);
@@ -180,14 +179,14 @@ void shoal_world::hang_after_death_of_all() {
   const int i = int(hang_random_.below(machines_.size()));
   const auto way = hang_random_.below(4);
   hang_due_ = way >= 2;
-  if (way == 0) // as it looks for what it has
+  if (way == 0) // while it looks for what it has
     hang_for_good(i);
   else if (way == 1)
     after(nanoseconds(hang_random_.below(3 * second)),
           [this, i] { hang_for_good(i); });
 }
 
-/// SIGSTOP, and SIGCONT later: it wakes up with what it believed.
+/// SIGSTOP, and SIGCONT later: it wakes up with old knowledge.
 void shoal_world::stop_for(int i, nanoseconds time) {
   machine& m = machines_[std::size_t(i)];
   if (!m.node || m.node->stopped())
@@ -210,7 +209,7 @@ void shoal_world::lose_connection(int i, int j) {
     machines_[std::size_t(i)].node->drop(machines_[std::size_t(j)].id);
 }
 
-/// What a peer can do is measured anew, and the plan follows.
+/// The speed of a peer is measured anew, and the plan follows.
 void shoal_world::change_profile(int i) {
   machine& m = machines_[std::size_t(i)];
   if (!m.node)

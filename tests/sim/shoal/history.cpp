@@ -72,7 +72,7 @@ void history::took(int node, const job_core& core, const job_input& in) {
     if (c->known)
       saved_.try_emplace(c->manifest, s.writing[c->step]);
   } else if (const auto* h = std::get_if<ev::checkpoint_held>(&in)) {
-    // Perhaps of a sub-plan that was over before it was written.
+    // It may belong to a sub-plan that was over before it was written.
     if (auto at = s.writing.find(h->checkpoint.step); at != s.writing.end())
       saved_.try_emplace(h->checkpoint.manifest, at->second);
   }
@@ -146,13 +146,14 @@ void history::check_samples(const version& v) {
   }
 }
 
-/// Whether the seals of a sub-plan have the version, or what leads to it.
+/// Whether the seals of a sub-plan have the version, or what is needed to reach
+/// it.
 bool history::reachable(const version& v, std::uint64_t digest) const {
   const auto seals = seals_.find(digest);
   if (seals == seals_.end())
     return false;
-  // To roll forward takes the step's norm, which only votes tell: those to whom
-  // state arrives have gradients, and none.
+  // To roll forward needs the step's norm, which only votes contain: receivers
+  // of arriving units have gradients, but no votes.
   std::vector<const vote*> votes;
   for (const auto& [peer, s] : seals->second)
     if (s.prepared == v)
@@ -196,7 +197,7 @@ void history::on(int node, const job_core& core, const act::adopt& a) {
   if (anew)
     same_[a.from] = {0, 0};
   if (late)
-    return; // it woke up late; the others have gone on
+    return; // the peer woke up late; the others have gone on
   if (a.from.step < tip) {
     check(!reachable(chain_.back().version, a.digest), [&] {
       return "H-1: step " + std::to_string(tip)
@@ -205,7 +206,7 @@ void history::on(int node, const job_core& core, const act::adopt& a) {
     ++losses_;
     check_loss(core, a, tip);
   }
-  if (a.from.made == a.place.since && a.from.step > 0) { // of a checkpoint
+  if (a.from.made == a.place.since && a.from.step > 0) { // from a checkpoint
     checkpoint_ref from = restoring_.value_or(checkpoint_ref{});
     if (!restoring_)
       for (const auto& [peer, seal] : seals_[a.digest])
@@ -225,15 +226,16 @@ void history::on(int node, const job_core& core, const act::adopt& a) {
   while (!chain_.empty() && chain_.back().version.step > a.from.step)
     chain_.pop_back();
   if (tip == 0 && known_.contains(a.from)) {
-    // All had lost it, begun anew, and got nowhere: who slept through that has
-    // it. Were there a newer step, to go back would be a fork.
+    // All had lost it, begun anew, and made no progress: a peer that was
+    // stopped meanwhile has it. If there were a newer step, going back would be
+    // a fork.
     chain_ = chain_to(a.from);
     return;
   }
   check(a.from.step <= tip + 1, "H-1: rolls forward by more than one step");
 }
 
-/// What it was told a moment before, and its disk had not taken, is forgotten.
+/// Removes what it was told a moment before and its disk had not stored.
 void history::died(int node, const std::set<blob_digest>& logged) {
   nodes_.erase(node);
   std::erase_if(told_of_[node], [&](const checkpoint_ref& c) {
@@ -241,10 +243,10 @@ void history::died(int node, const std::set<blob_digest>& logged) {
   });
 }
 
-/// Whatever has died comes back with its disk: of the checkpoints in this
-/// history that a sealer was ever told of, the newest bounds what is lost. Of
-/// steps whose news a cut has kept from all that are here, nobody can tell that
-/// they would be lost: these do not count.
+/// Every dead peer returns with its disk: the newest checkpoint in this history
+/// of which any sealer was ever told bounds the loss. Steps are not counted if
+/// a cut has kept their news from all present peers, since no peer could know
+/// of their loss.
 void history::check_loss(const job_core& core, const act::adopt& a,
                          std::uint64_t tip) {
   std::uint64_t known = 0;
@@ -278,7 +280,7 @@ void history::on(int, const job_core&, const act::checkpoint_given_up& a) {
   given_up_.insert(a.checkpoint.manifest);
 }
 
-/// The steps that led to `v`, which is committed.
+/// The steps up to `v`, which is committed.
 std::vector<step_record> history::chain_to(version v) const {
   std::vector<step_record> chain;
   for (auto at = known_.find(v); at != known_.end(); at = known_.find(v)) {
@@ -341,7 +343,7 @@ void history::on(int node, const job_core&, const act::committed& a) {
   if (made == digests_.end())
     return fail_("H-1: a step of an unknown sub-plan");
   const assignment& place = places_[made->second];
-  // Rolled forward to: the gradients were all there, and need no vote.
+  // Rolled forward to: all gradients were there, and need no vote.
   const bool resumed = std::ranges::any_of(
     resumed_, [&](const auto& x) { return x.second == r.version; });
   for (const peer_id& p : participants(place))
@@ -350,8 +352,8 @@ void history::on(int node, const job_core&, const act::committed& a) {
              + std::to_string(number_of(p)) + " is ready";
     });
   check_samples(r.version);
-  // One that wakes up late may learn of a step that the others, who went on
-  // without it, could not reach; theirs may be at the one before by then.
+  // A peer that wakes up late may learn of a step that the others, who went on
+  // without it, could not reach; their newest may be the step before by then.
   const auto next = adopted_.upper_bound(r.version.made);
   const std::uint64_t tip = chain_.empty() ? 0 : chain_.back().version.step;
   if (next != adopted_.end() && (!resumed || r.version.step != tip + 1)) {
@@ -424,7 +426,8 @@ void history::on(int, const job_core& core, const act::ended&) {
 }
 
 std::string history::finished() {
-  // A run may have ended and then lost its state, before a view said so.
+  // A run may have ended and then lost its state, before a view recorded the
+  // end.
   if (chain_.size() < ended_.size())
     chain_ = ended_;
   if (chain_.size() != shape_.steps)

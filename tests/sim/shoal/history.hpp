@@ -1,20 +1,20 @@
-// tests/sim/shoal/history.hpp -- what must hold of a job, whoever runs it.
+// tests/sim/shoal/history.hpp -- invariants of a job.
 //
-// Sees every event and action of every job core, every change of a unit's
+// Observes every event and action of every job core, every change of a unit's
 // bits, and what the data source sends.
 //
 // H-1: one history: a step version has one loss and norm; a committed step
 //      follows the newest one; steps are given up only if no seal reaches them,
-//      and then it is said.
+//      and then that is reported.
 // H-2: a step is committed after every participant has prepared it, or when
 //      all sealers resume from it.
 // H-3: equal versions of a unit are equal bits.
-// H-4: nobody votes, runs or moves tensors under a sub-plan that it has been
+// H-4: no peer votes, runs or moves tensors under a sub-plan that it has been
 //      told to leave.
 // H-5: a committed step uses each of its samples once; in the committed history
 //      no window of the text occurs twice in a pass over it.
-// H-6: as a step runs, a peer has copies of copied_versions_max versions at
-//      most.
+// H-6: while a step runs, a peer has copies of at most copied_versions_max
+//      versions.
 // H-7: no deaths cost more steps than a checkpoint interval has, or than the
 //      newest checkpoint lacks of which a sealer has heard.
 #pragma once
@@ -33,7 +33,7 @@ namespace shoal::sim {
 
 class history {
 public:
-  /// The newest that all have, and the one that is being made.
+  /// The newest that all have, and the one in progress.
   static constexpr std::size_t copied_versions_max = 2;
 
   struct shape {
@@ -41,14 +41,14 @@ public:
     std::uint32_t blocks = 0;
     std::uint32_t microbatches = 0;
     std::uint64_t interval = 0; ///< of checkpoints
-    std::uint64_t windows = 0;  ///< of the text; steps use each once
+    std::uint64_t windows = 0;  ///< in the text; steps use each once
     std::function<core::peer_id(int)> id_of;
     std::function<int(const core::peer_id&)> number_of;
     /// The window that begins with these tokens.
     std::function<std::uint64_t(std::span<const std::int32_t>)> window_of;
   };
 
-  /// @param note two numbers that the trace of the run is to hold
+  /// @param note takes two numbers for the trace of the run
   history(shape s, std::function<void(std::string)> fail,
           std::function<void(int, const std::string&)> say,
           std::function<void(std::uint64_t, std::uint64_t)> note)
@@ -59,9 +59,9 @@ public:
   void stepped(int node, const core::job_core& core, const core::job_input& in,
                const core::job_actions& out);
   /// The process has ended.
-  /// @param logged the checkpoints that its log has on the disk
+  /// @param logged the checkpoints in its log on the disk
   void died(int node, const std::set<core::blob_digest>& logged);
-  /// A unit's parameters and moments are these now.
+  /// A unit's parameters and moments have changed to these.
   void unit_is(int node, std::uint32_t unit, std::uint64_t bits);
   /// A transfer is posted or sent.
   void uses_plan(int node, std::uint64_t digest);
@@ -74,17 +74,17 @@ public:
   std::string finished();
   std::uint64_t steps() const noexcept { return committed_; }
   std::uint64_t losses() const noexcept { return losses_; }
-  /// Where each job core stands, for people.
+  /// The state of each job core, as text.
   std::string stand() const;
-  /// The assignment that the node was told last, or nullptr.
+  /// The newest assignment of which the node was told, or nullptr.
   const core::assignment* told(int node) const;
-  /// Sub-plans that were adopted so far, by anybody.
+  /// Number of sub-plans that any peer has adopted.
   std::size_t adoptions() const noexcept { return adopted_.size(); }
-  /// What was committed as that version, or nullptr.
+  /// The committed record of that version, or nullptr.
   const core::step_record* find(const core::state_version& v) const;
 
 private:
-  /// What is known of a process.
+  /// State of a process.
   struct state {
     std::uint64_t told = 0; ///< digest of the newest sub-plan
     bool still = false;     ///< it has halted for `told`
@@ -136,7 +136,7 @@ private:
   std::vector<core::step_record> chain_to(version v) const;
   void check_holdings(int node, const core::job_core& core);
   bool reachable(const version& v, std::uint64_t digest) const;
-  /// @param what text, or what makes it: nearly all of them hold
+  /// @param what text, or a function that makes it: nearly all checks hold
   template <class What>
   void check(bool ok, const What& what) const {
     if (ok) [[likely]]
@@ -164,13 +164,14 @@ private:
   std::map<std::uint64_t, std::map<core::peer_id, core::seal>> seals_;
   std::map<std::pair<std::uint64_t, std::uint32_t>, std::uint64_t> sent_;
   std::vector<core::step_record> chain_;
-  std::vector<core::step_record> ended_; ///< when somebody finished
+  std::vector<core::step_record> ended_; ///< at the first end of the run
   /// By manifest.
   std::map<core::blob_digest, std::vector<core::step_record>> saved_;
-  std::map<int, std::set<core::checkpoint_ref>> told_of_; ///< in all its lives
+  std::map<int, std::set<core::checkpoint_ref>> told_of_; ///< over all its
+                                                          ///< processes
   std::set<core::blob_digest> given_up_;
-  std::optional<core::checkpoint_ref> restoring_; ///< by the step at hand
-  std::map<version, version> same_; ///< made by restoring -> as it was made
+  std::optional<core::checkpoint_ref> restoring_; ///< in the current step
+  std::map<version, version> same_; ///< made by restoring -> as originally made
   std::map<core::epoch, std::uint64_t> adopted_;
   std::uint64_t committed_ = 0;
   std::uint64_t losses_ = 0;

@@ -1,10 +1,10 @@
-// tests/sim/shoal/limits.cpp -- what a process holds: no more than it may, and
-// nothing at the end.
+// tests/sim/shoal/limits.cpp -- checks the memory and queues of a process:
+// within its limits, and empty at the end.
 //
-// The product's limits are looked at from outside ten times a second of
-// simulated time. Those of queues that a load of this size could never fill
-// are so far away that only their owner's own checks keep them; memory is held
-// against what this job can need.
+// The product's limits are checked from outside ten times a second of simulated
+// time. Limits of queues that a load of this size could never fill are so far
+// away that only their owners' own checks enforce them; memory is compared with
+// what this job can need.
 #include "tests/sim/shoal/node.hpp"
 
 namespace shoal::sim {

@@ -1,4 +1,5 @@
-// tests/sim/shoal/links.cpp -- each transfer ends once, with the bytes sent.
+// tests/sim/shoal/links.cpp -- checks that each transfer ends once, with the
+// bytes sent.
 #include "tests/sim/shoal/links.hpp"
 
 #include "actors/training/link_names.hpp"

@@ -1,8 +1,8 @@
-// tests/sim/shoal/links.hpp -- a node's links, watched.
+// tests/sim/shoal/links.hpp -- observes a node's links.
 //
 // Passes everything on to the product's link service. Each transfer must end
 // exactly once, and a receiver that is told of success must hold what its
-// sender had. What the data source sends tells which samples are used.
+// sender had. The data source's transfers show which samples are used.
 #pragma once
 
 #include "runtime/links/links.hpp"
@@ -30,21 +30,21 @@ public:
   runtime::shared_memory_resource memory() const override {
     return inner_.memory();
   }
-  /// The same, so that all is counted.
+  /// The same memory, so that all is counted.
   runtime::shared_memory_resource memory_for_copies() const override {
     return inner_.memory();
   }
   void list_pending(std::uint64_t plan,
                     std::function<void(std::vector<pending>)> then) override;
   /// The next transfer that is sent begins, and does not end before its
-  /// sub-plan does.
+  /// sub-plan ends.
   void lose_next(bool loses) { loses_ = loses; }
 
   /// The process has died.
   void close() { closed_ = true; }
   /// Transfers that have not ended.
   std::size_t open() const noexcept { return open_->size(); }
-  /// One of them, for people.
+  /// One of them, as text.
   std::string an_open_one() const;
   static constexpr std::size_t open_max = 4096;
 

@@ -1,4 +1,4 @@
-// tests/sim/shoal/mutants.cpp -- messages and actions as a bug would have them.
+// tests/sim/shoal/mutants.cpp -- changes messages and actions like a bug.
 #include "tests/sim/shoal/mutants.hpp"
 
 #include "runtime/core/planning/plan.hpp"

@@ -1,6 +1,6 @@
 // tests/sim/shoal/mutants.hpp -- bugs that the checks must find.
 //
-// They are made around the product: in what its job core is told and answers,
+// They are made around the product: in the inputs and actions of its job core,
 // and in functions that it calls. The product's code has none of them.
 #pragma once
 
@@ -13,11 +13,11 @@ namespace shoal::sim {
 
 class shoal_world;
 
-/// What the core is told in place of `in`: one or more events.
+/// The core's input in place of `in`: one or more events.
 std::vector<core::job_input>
 mutate(shoal_world& world, int node, const core::job_input& in);
 
-/// Changes what the core has answered.
+/// Changes the core's actions.
 void mutate(shoal_world& world, int node, const core::job_input& in,
             core::job_actions& out);
 

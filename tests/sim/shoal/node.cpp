@@ -134,7 +134,7 @@ sim_node::~sim_node() {
     caf::anon_send_exit(actor, caf::exit_reason::user_shutdown);
   while (scheduler_->try_run_once()) {
   }
-  scheduler_->clock().cancel_all(); // a timer holds its actor
+  scheduler_->clock().cancel_all(); // a timer keeps its actor alive
   system_.reset();
 }
 
@@ -189,7 +189,7 @@ void sim_node::later(nanoseconds delay, work what) {
   });
 }
 
-/// In any order between actors, as on several threads.
+/// In random order of actors, as on several threads.
 void sim_node::run_actors() {
   std::size_t turns = 0;
   auto& jobs = scheduler_->jobs;
@@ -274,7 +274,7 @@ sim_node::send(const core::peer_id& to, std::span<const std::byte> encoded) {
   return fabric_->send(to, encoded);
 }
 
-/// Now or never: what is lost is asked for again.
+/// Now or never: lost messages are requested again.
 void sim_node::send_when_up(const core::peer_id& to, const envelope& message) {
   static_cast<void>(send(to, runtime::codec::encode(message)));
 }
@@ -315,9 +315,9 @@ void sim_node::hung(const std::string& why) {
   world_.doom(home_.number);
 }
 
-/// As a node that is asked to go: when its state is with others, or after a
-/// while. One that is outside forgets all it knew: if it was the last to know a
-/// view that nobody in it has heard of, its shoal waits for ever.
+/// Leaves like a node that is asked to: when others have its state, or after a
+/// while. A node outside of the shoal forgets all: if it was the last to know a
+/// view that no member has seen, its shoal waits for ever.
 void sim_node::leave() {
   constexpr std::size_t members_min = 3;
   if (leaving_ || !member().seated()
@@ -348,8 +348,8 @@ core::blob_digest sim_node::put(std::span<const std::byte> bytes) {
 
 // Membership.
 
-/// Of the mutants, answers_dropped would be made good by what actors
-/// propose when nothing moves.
+/// Without this, the proposals that actors make when nothing moves would repair
+/// the mutant answers_dropped.
 void sim_node::tell(cl::event e) {
   if (dead_)
     return;
@@ -366,7 +366,7 @@ void sim_node::tell(cl::event e) {
     shell_->step(e, world_.now());
 }
 
-/// What is persisted before a kill stays, the rest is never heard of.
+/// Records stored before a kill stay, later actions are lost.
 void sim_node::decided(const cl::event& e, cl::actions& out) {
   world_.note(std::uint64_t(world_.now()) * 31 + std::uint64_t(home_.number),
               e.index() * 1000 + out.size());
@@ -380,7 +380,7 @@ void sim_node::decided(const cl::event& e, cl::actions& out) {
   }
 }
 
-/// Stores a record, or gives it to a disk that takes its time.
+/// Stores a record, or gives it to a disk that takes time.
 bool sim_node::store(const cl::outbox::write& w) {
   if (const nanoseconds time = world_.record_time(); time > 0) {
     later(time, [this, w] { written(w); });
@@ -402,7 +402,7 @@ void sim_node::written(const cl::outbox::write& w) {
 
 void sim_node::keep(const cl::outbox::write& w) {
   const auto* r = std::get_if<cl::record>(&w);
-  if (r == nullptr) { // it forgets all
+  if (r == nullptr) { // it drops all records
     home_.disk = {};
   } else if (const auto* v = std::get_if<cl::view_record>(r)) {
     home_.disk.view = *v;

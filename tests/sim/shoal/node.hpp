@@ -1,13 +1,12 @@
 // tests/sim/shoal/node.hpp -- one simulated process.
 //
-// The product's node (runtime/node/node_wiring.hpp, cluster_shell.hpp, gate.hpp)
-// without threads, sockets and files of its own: here are its ports. The fabric
-// is the world's network, queues and disk take the world's time, and the actors
-// run under CAF's test coordinator, whose clock is the world's. Whatever comes
-// in (a message, an end of work, a timer) is one call of enter(): it waits while
-// the process is stopped, and the actors run until they have nothing to do.
-// Destroying it is kill -9: nothing of it has effect afterwards, its folder
-// stays.
+// The product's node (runtime/node/node_wiring.hpp, cluster_shell.hpp,
+// gate.hpp) without its own threads, sockets and files: here are its ports. The
+// fabric is the world's network, queues and disk take the world's time, and the
+// actors run under CAF's test coordinator, whose clock is the world's. Every
+// input (a message, an end of work, a timer) is one call of enter(): it waits
+// while the process is stopped, and the actors run until they are idle.
+// Destroying it is kill -9: it has no effect afterwards, but its folder stays.
 #pragma once
 
 #include "runtime/jobs/job_journal.hpp"
@@ -42,42 +41,43 @@ public:
   ~sim_node() override;
 
   using work = std::function<void()>;
-  /// Something reaches the process.
+  /// An input for the process.
   void enter(work what);
   /// SIGSTOP and SIGCONT.
   void stop() { stopped_ = true; }
   void go_on();
   bool stopped() const { return stopped_; }
-  /// From now on nothing happens here; the destructor does the rest.
+  /// From now on the process has no effect; the destructor does the rest.
   void die(bool silent);
 
-  /// Asks it to leave the shoal in order.
+  /// Asks it to leave the shoal cleanly.
   void leave();
 
-  /// To the cluster core: at once, but for what actors say.
+  /// To the cluster core: at once, except for events from actors.
   void tell(core::cluster::event e) override;
   const core::cluster::membership& member() const { return shell_->core(); }
   void drop(const core::peer_id& peer) override { fabric_->drop(peer); }
-  /// The device stops in the middle of a piece of work; wakes up again.
+  /// The device stops in the middle of a piece of work, or resumes.
   void hang() { device_->hang(); }
   void hang_disk() { disk_->hang(); }
   void wake();
   void wake_disk();
   bool hangs() const { return device_->hangs(); }
-  /// The next tensor that is sent from here is never heard of again, though
-  /// all that is between the two peers is up.
+  /// The next tensor that is sent from here is lost, though all connections
+  /// between the two peers are up.
   void lose_transfer() { watched_->lose_next(true); }
-  /// What hangs goes on hanging, but nothing else will.
+  /// What hangs goes on hanging, but no new hang begins.
   void settle();
   core::blob_digest put(std::span<const std::byte> bytes);
   runtime::job_journal& journal() { return *journal_; }
-  /// What is left of jobs; empty if nothing is.
+  /// What jobs have left behind; empty if nothing.
   std::string left_over() const;
 
   std::shared_ptr<const core::view> view() const { return wiring_->view(); }
   void say(const std::string& line) override;
 
-  /// What reaches a stopped process waits; so many bytes fit into sockets.
+  /// Limit of inputs that wait for a stopped process; sockets hold this many
+  /// bytes.
   static constexpr std::size_t waiting_max = 200000;
   static constexpr std::size_t pieces_max = 512;    ///< of work in a queue
   static constexpr std::size_t turns_max = 1000000; ///< of actors in one event
@@ -90,8 +90,8 @@ private:
   message(const core::peer_id& peer, std::span<const std::byte> bytes) override;
   void connect_failed(const std::string& address, std::error_code) override;
 
-  // runtime::message_handler: what has passed the gate. No peer of the
-  // simulation sends the last four.
+  // runtime::message_handler: messages that have passed the gate. No peer of
+  // the simulation sends the last four.
   void take(const peer& from, core::cluster::message&& m) override {
     wiring_->take(from, std::move(m));
   }
@@ -115,7 +115,7 @@ private:
   void take(const peer&, runtime::client_reply&&) override {}
   void take(const peer&, runtime::link_probe&&) override {}
 
-  // runtime::node_network: the world's, which loses messages
+  // runtime::node_network: the world's network, which loses messages
   std::error_code
   send(const core::peer_id& to, std::span<const std::byte> encoded) override;
   void send_when_up(const core::peer_id& to,
@@ -130,7 +130,7 @@ private:
   runtime::link_hub& links() override { return *watched_; }
   void complain(const std::string& line) override { say(line); }
 
-  // runtime::node_host. Nothing here is measured, and no quorum asked for.
+  // runtime::node_host. Nothing is measured here, and no quorum is needed.
   void hear(const core::peer_id& from, core::cluster::message&& m) override {
     tell(core::cluster::received{from, std::move(m)});
   }
@@ -147,7 +147,7 @@ private:
   runtime::timeline& trace() override { return runtime::no_timeline(); }
   runtime::training_operations& operations() override { return operations_; }
 
-  // runtime::membership_handler: what the core wants. Keys are not simulated.
+  // runtime::membership_handler: the core's actions. Keys are not simulated.
   void send(const std::vector<core::peer_id>& to,
             const core::cluster::message& what) override {
     wiring_->send(to, what);
@@ -169,13 +169,13 @@ private:
   void
   decided(const core::cluster::event& e, core::cluster::actions& out) override;
 
-  /// Later, if this process still lives then.
+  /// Runs later, if this process is still alive then.
   void later(nanoseconds delay, work what);
   void begin_piece(sim_queue& q, nanoseconds mean);
   void end_piece(sim_queue& q);
   void pulse();
   void check_limits();
-  /// Fails the run if there are more than may be.
+  /// Fails the run if there are more than allowed.
   void check_most(std::size_t are, std::size_t most, const char* of_what);
   void run_actors();
   void wake_in_time();
@@ -191,7 +191,7 @@ private:
   bool released_ = false;
   std::vector<work> waiting_;
   bool inside_ = false;
-  bool acting_ = false; ///< an actor is at work
+  bool acting_ = false; ///< an actor is running
   core::nanoseconds tick_at_ = 0;
   core::nanoseconds wake_at_ = 0;
 
@@ -199,7 +199,7 @@ private:
   std::unique_ptr<kernels::backend> backend_;
   std::unique_ptr<sim_queue> device_, reductions_, disk_;
   std::unique_ptr<sim_store> store_;
-  /// Of what travels over links, and of gradients.
+  /// Memory for transfers over links, and for gradients.
   std::shared_ptr<counted_memory> memory_ = std::make_shared<counted_memory>();
   std::unique_ptr<runtime::job_journal> journal_;
   std::unique_ptr<runtime::link_service> links_;

@@ -1,7 +1,7 @@
-// tests/sim/shoal/seams.cpp -- operations that the world watches, and clocks.
+// tests/sim/shoal/seams.cpp -- operations that the world observes, and clocks.
 //
-// The clocks of the C++ library are replaced: a program that defines them uses
-// its own.
+// The clocks of the C++ library are replaced: a program that defines these
+// functions uses its own.
 #include "tests/sim/shoal/seams.hpp"
 
 #include "tests/sim/shoal/mutants.hpp"

@@ -1,8 +1,8 @@
-// tests/sim/shoal/seams.hpp -- what the world sees of training, and the clocks.
+// tests/sim/shoal/seams.hpp -- observes training, and replaces the clocks.
 //
-// A node's actors train by operations of their context; these do what the
-// product's do, tell the history, and have the mutants. Each use is
-// counted: one that actors do no longer pass fails every_seam_is_passed.
+// A node's actors train by operations of their context. The operations here
+// call the product's, report to the history, and contain some of the mutants.
+// Each use is counted: if actors no longer use one, every_seam_is_passed fails.
 #pragma once
 
 #include "runtime/observe/training_operations.hpp"
@@ -24,11 +24,11 @@ enum class seam : std::uint8_t {
 };
 inline constexpr std::size_t seams_count = 6;
 
-/// Since the program began.
+/// Since the start of the program.
 std::uint64_t seam_hits(seam s);
 
-/// The operations of one process; seen only while it is at work, not when one
-/// that has died is cleared away.
+/// The operations of one process; observed only while the process is active,
+/// not when a dead one is destroyed.
 class watched_operations final : public runtime::training_operations {
 public:
   watched_operations(shoal_world& world, int node)

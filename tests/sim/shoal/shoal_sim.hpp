@@ -1,19 +1,19 @@
 // tests/sim/shoal/shoal_sim.hpp -- whole shoals at work, by seed.
 //
 // Three to eight nodes in one thread: the product's membership core, its
-// supervisor, job, stage, reducer, data source, evaluator and checkpointer,
-// its links, stores, exchange of blobs and codec. Around them time, network,
-// disks and devices are simulated, and all that goes wrong is drawn from the
-// seed: processes are killed between any two events and come back with their
-// disks, stop and wake up late, connections break, ways are cut in one or both
-// directions, disks fill up and lie, devices and transfers hang. In every
-// eighth run a disk or device hangs for good while data are fetched or state is
-// restored, in another eighth views and votes take up to 2 s to be stored, and
-// fail to be. A tiny model trains meanwhile with real arithmetic; in every fourth
-// run the loss of some steps is not a number.
+// supervisor, job, stage, reducer, data source, evaluator and checkpointer, its
+// links, stores, exchange of blobs and codec. Around them time, network, disks
+// and devices are simulated, and all faults are drawn from the seed: processes
+// are killed between any two events and return with their disks, or stop and
+// wake up late; connections break, links are cut in one or both directions,
+// disks fill up and lie, devices and transfers hang. In every eighth run a disk
+// or device hangs for good while data are fetched or state is restored; in
+// another eighth views and votes take up to 2 s to be stored, and storing may
+// fail. A tiny model trains meanwhile with real arithmetic; in every fourth run
+// the loss of some steps is not a number.
 //
 // Checked, always: history.hpp (one history of committed steps, equal state at
-// equal versions, each sample once, nothing of an old sub-plan has effect),
+// equal versions, each sample once, no effect of old sub-plans),
 // tests/sim/checker.hpp (one chain of views), links.hpp (each transfer ends
 // once with the bytes that were sent), limits of queues. At the end: the run
 // has finished within finish_time of simulated time after the last fault, its
@@ -32,10 +32,10 @@ using core::nanoseconds;
 inline constexpr nanoseconds millisecond = 1'000'000;
 inline constexpr nanoseconds second = 1000 * millisecond;
 
-/// After the last fault a run has so long to end.
+/// Time for a run to end after the last fault.
 inline constexpr nanoseconds finish_time = 60 * second;
-/// So much longer where something hangs while state or data are moved: the
-/// budget there, and a second view where the peer is expelled before it ends.
+/// Additional time if something hangs while state or data are moved: the budget
+/// there, and a second view if the peer is expelled before it ends.
 inline constexpr nanoseconds hang_time = 60 * second;
 
 inline constexpr int nodes_max = 8;
@@ -43,23 +43,24 @@ inline constexpr int nodes_max = 8;
 /// Bugs that are made here, around the product, and that the checks must find.
 enum class mutant : std::uint8_t {
   nothing,
-  epoch_unchecked,    ///< messages of old sub-plans pass for ones of this
-  answers_dropped,    ///< what is asked for again is not answered
+  epoch_unchecked,    ///< messages of old sub-plans are accepted for the new
+                      ///< one
+  answers_dropped,    ///< repeated requests are not answered
   cursor_off_by_one,  ///< the data source is a step ahead after a resume
   rollback_forgotten, ///< a restored unit keeps the state that it had
-  vote_counted_twice, ///< a vote is taken for another's too, now and then
-  stale_part_summed,  ///< a gradient of the step before is sent, now and then
-  moments_not_moved,  ///< a unit arrives without what the optimizer knew
-  votes_not_stored,   ///< in the agreement on views, over a restart
+  vote_counted_twice, ///< sometimes a vote also counts for another peer
+  stale_part_summed,  ///< sometimes a gradient of the former step is sent
+  moments_not_moved,  ///< a unit arrives without the optimizer's moments
+  votes_not_stored,   ///< for views, over a restart
   cancel_forgotten,   ///< transfers of an old sub-plan stay posted
-  applied_twice,      ///< a step that is rolled forward to
-  checksum_ignored,   ///< a flipped bit in a blob is not noticed
-  former_views_shown, ///< to actors of a process that started again
-  loss_unsaid,        ///< steps are lost without a word
-  optimizer_restarts, ///< its count of steps does, at a resume
-  tags_without_plan,  ///< tensors of old sub-plans pass for ones of this
-  followers_do_not_apply, ///< what they follow
-  disks_unwatched,        ///< how long they are at a piece is not seen
+  applied_twice,      ///< at a step that is rolled forward to
+  checksum_ignored,   ///< a flipped bit in a blob goes unnoticed
+  former_views_shown, ///< to actors of a restarted process
+  loss_unsaid,        ///< steps are lost without a report
+  optimizer_restarts, ///< its count of steps, at a resume
+  tags_without_plan,  ///< tensors of old sub-plans are accepted for the new one
+  followers_do_not_apply, ///< the gradients of followed units
+  disks_unwatched,        ///< the duration of their pieces is not seen
 };
 inline constexpr int mutant_count = 18;
 const char* name_of(mutant bug);
@@ -67,8 +68,8 @@ const char* name_of(mutant bug);
 struct shoal_options {
   std::uint64_t seed = 1;
   int peers = 0;      ///< 0: 3 to 8, from the seed
-  bool calm = false;  ///< nothing goes wrong
-  bool print = false; ///< what happens, to stdout
+  bool calm = false;  ///< no faults
+  bool print = false; ///< prints events to stdout
   mutant bug = mutant::nothing;
 };
 
@@ -79,12 +80,12 @@ struct shoal_result {
   nanoseconds ended_after = 0; ///< since the last fault
   std::uint64_t events = 0;
   std::uint64_t views = 0;
-  std::uint64_t steps = 0; ///< committed, those that were lost again too
+  std::uint64_t steps = 0; ///< committed, including those lost again
   std::uint64_t kills = 0;
   bool stuck = false;       ///< the job's shoal has lost its quorum for good
-  std::uint64_t losses = 0; ///< times that committed steps were lost
+  std::uint64_t losses = 0; ///< number of times that committed steps were lost
   std::size_t buffer_bytes_most = 0; ///< of one process, at any time
-  std::size_t transfers_most = 0;    ///< likewise
+  std::size_t transfers_most = 0;    ///< the same
 };
 
 shoal_result run_shoal(const shoal_options& options);

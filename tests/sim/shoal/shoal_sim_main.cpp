@@ -6,9 +6,9 @@
 //
 // --seed is the first seed, --seeds how many follow it. A single seed prints
 // its trace hash. --twice runs each again, which must give the same trace.
-// --speed: 8 peers, speed_seeds unless said otherwise, and how many times as
-// fast as real time they run, in processor time. Exit code 1 and the command
-// that repeats the run if one fails, or if too many lose their quorum.
+// --speed: 8 peers and, by default, speed_seeds; prints the ratio of simulated
+// time to processor time. Exit code 1 and the command that repeats the run if
+// one fails, or if too many lose their quorum.
 #include "tests/sim/shoal/shoal_sim.hpp"
 
 #include <algorithm>
@@ -25,25 +25,26 @@ namespace {
 
 constexpr std::uint64_t speed_seeds = 40;
 
-/// Runs in which a quorum has gone on without the others, so that the job can
-/// not end, should be seldom. The share is a guess, not measured: set it from
-/// 500 seeds. Judged over so many seeds at least.
+/// Runs in which a quorum has gone on without the others, so that the job
+/// cannot end, should be rare. The share is a guess, not measured: set it from
+/// 500 seeds. Checked only for at least this many seeds.
 constexpr double stuck_share_max = 0.02;
 constexpr std::uint64_t stuck_seeds_min = 100;
 
 struct arguments {
   shoal_options run;
-  std::uint64_t seeds = 0; ///< 0: not said
+  std::uint64_t seeds = 0; ///< 0: not given
   bool twice = false;
   bool speed = false;
 };
 
 struct sums {
-  shoal_result all; ///< sums, or the most
+  shoal_result all; ///< sums, or maxima
   std::uint64_t seeds = 0;
   std::uint64_t failed = 0;
   std::vector<std::uint64_t> stuck; ///< seeds
-  std::vector<double> rates;        ///< simulated seconds in one of processor
+  std::vector<double> rates;        ///< simulated seconds per second of
+                                    ///< processor time
 };
 
 int usage(const char* why) {
@@ -55,7 +56,7 @@ int usage(const char* why) {
   return 2;
 }
 
-/// @returns why not, or nullptr.
+/// @returns the error, or nullptr.
 const char* parse(int argc, char** argv, arguments& out) {
   for (int i = 1; i < argc; ++i) {
     auto is = [&](const char* name) { return std::strcmp(argv[i], name) == 0; };

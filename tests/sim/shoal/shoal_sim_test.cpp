@@ -14,8 +14,8 @@ namespace core = shoal::core;
 
 BOOST_AUTO_TEST_SUITE(shoal_sim)
 
-/// That the same seed gives the same trace is the test shoal_twice; here: that
-/// it could not if the arithmetic did not give the same.
+/// The test shoal_twice shows that the same seed gives the same trace; here:
+/// that it could not if the arithmetic gave other results.
 BOOST_AUTO_TEST_CASE(the_trace_holds_losses_norms_and_state) {
   std::set<std::uint64_t> noted;
   history h(
@@ -63,7 +63,7 @@ BOOST_AUTO_TEST_CASE(without_faults_runs_end_at_once_and_lose_nothing) {
   }
 }
 
-/// Seeds that have found bugs, 1786 and 5442 of history.cpp.
+/// Seeds that have found bugs; 1786 and 5442 found bugs of history.cpp.
 BOOST_AUTO_TEST_CASE(seeds_that_once_failed_do_no_more) {
   for (const std::uint64_t seed : {20, 74, 466, 1045, 1786, 5206, 5442, 6113,
                                    7308, 505581, 930455, 941436}) {
@@ -74,9 +74,9 @@ BOOST_AUTO_TEST_CASE(seeds_that_once_failed_do_no_more) {
   }
 }
 
-/// The first seed that finds each, and finds nothing without it. When the
+/// The first seed that finds each mutant, and succeeds without it. When the
 /// product or the simulation has changed, its runs have too: look for others
-/// by `shoal_sim --mutant N --seeds 10000`.
+/// with `shoal_sim --mutant N --seeds 10000`.
 const struct {
   mutant bug;
   std::uint64_t seed;
@@ -98,8 +98,8 @@ const struct {
   {mutant::followers_do_not_apply, 3},
 };
 
-/// The seeds are GCC's: in which order arguments are evaluated, and so random
-/// numbers drawn, is up to the compiler.
+/// The seeds are for GCC: the compiler decides in which order arguments are
+/// evaluated, and so random numbers drawn.
 #if defined(__clang__)
 constexpr bool seeds_hold = false;
 #else

@@ -1,4 +1,4 @@
-// tests/sim/shoal/training.cpp -- a small model, and a text that names its
+// tests/sim/shoal/training.cpp -- a small model, and a text with identifiable
 // windows.
 #include "tests/sim/shoal/training.hpp"
 
@@ -69,8 +69,8 @@ training::training(std::uint64_t k, std::uint64_t layout, bool d)
   entry.blocks = std::uint32_t(run.model.num_hidden_layers);
   entry.microbatches = std::uint32_t(run.microbatches_per_step());
   entry.block_flops = entry.head_flops = 1'000'000'000;
-  // To the planner, in every third run, so much that it arrives while steps
-  // run.
+  // For the planner, in every third run, state so large that it arrives while
+  // steps run.
   entry.block_state_bytes =
     layout % 3 == 1 ? 400'000'000 : 16 * units.unit_size(1);
   entry.embed_state_bytes = entry.head_state_bytes = 16 * units.unit_size(0);
@@ -84,7 +84,7 @@ training::training(std::uint64_t k, std::uint64_t layout, bool d)
   entry.data_bytes = text.size();
 }
 
-/// Fewer in a row than end the run.
+/// Fewer in a row than would end the run.
 bool training::is_bad(std::uint64_t step) const {
   return diverges && (step % 5 == 3 || step == 9);
 }

@@ -1,4 +1,5 @@
-// tests/sim/shoal/world.cpp -- the run of a simulated shoal, and its end.
+// tests/sim/shoal/world.cpp -- the run of a simulated shoal, and its final
+// checks.
 #include "tests/sim/shoal/world.hpp"
 
 #include "runtime/core/assert.hpp"
@@ -18,12 +19,12 @@ namespace {
 
 constexpr nanoseconds birth_time = 15 * second;
 constexpr nanoseconds rest_time = 3 * second;
-/// Which seeds have a hang while data are fetched or state is restored.
+/// The seeds with a hang while data are fetched or state is restored.
 constexpr std::uint64_t diverging_seeds = 4, diverging_seed = 1;
 constexpr std::uint64_t hang_seeds = 8, hang_seed = 7, slow_record_seed = 6;
 
-/// Losses and norms may differ from those of one peer by this, relatively:
-/// replicas add in another order, and the steps carry it on.
+/// Relative tolerance of losses and norms compared to those of one peer:
+/// replicas add in another order, and the steps accumulate the difference.
 constexpr double tolerance = 1e-4;
 
 /// Equal to the bit, or neither is a number.
@@ -203,10 +204,10 @@ void shoal_world::announce(int i, std::uint64_t start) {
   after(second, [this, i, start] { announce(i, start); });
 }
 
-/// Of all units: the gradients, and of units that leave those too; what arrives
-/// and what is sent of their state, three arrays each; copies of two versions;
-/// and the parts of a reduction, from and to each other replica. Beside that
-/// what all microbatches of a step leave between two stages, both ways, at both
+/// Memory for all units: the gradients, and the gradients that leave; state
+/// that arrives or is sent, three arrays each; copies of two versions; and the
+/// parts of a reduction, from and to each other replica. In addition, what all
+/// microbatches of a step leave between two stages, in both directions, at both
 /// ends of each.
 std::size_t shoal_world::buffer_bytes_max() const {
   constexpr std::size_t state = 3;
@@ -286,18 +287,18 @@ bool shoal_world::over(std::string* why) const {
   return true;
 }
 
-/// Whether those who know the job cannot agree on anything any more: a quorum
-/// of their view has gone on without it. A member that was stopped may agree
-/// to its own expulsion when it wakes up, and then be in another shoal before
-/// the others have heard of that view.
-/// Somebody always knows it, as no disk is ever lost.
+/// Whether the peers that know the job cannot agree on anything any more: a
+/// quorum of their view has gone on without it. A member that was stopped may
+/// agree to its own expulsion when it wakes up, and then be in another shoal
+/// before the others have heard of that view. Some peer always knows the job,
+/// as no disk is ever lost.
 bool shoal_world::quorum_gone() {
   const core::view* known = nullptr;
   for (const machine& m : machines_) {
     const core::view* v = nullptr;
     if (m.node)
       v = &m.node->member().current();
-    else if (m.disk.view) // it starts again
+    else if (m.disk.view) // it is restarting
       v = &m.disk.view->current;
     if (v && core::find_job(*v, work_.entry.id)
         && (known == nullptr || v->number > known->number))
@@ -314,16 +315,16 @@ bool shoal_world::quorum_gone() {
   return !core::is_quorum(*known, ids);
 }
 
-/// Everything is over and quiet: what must be so now?
+/// Checks the state when the run is over and idle.
 void shoal_world::check_end() {
   if (const std::string why = history_.finished(); !why.empty())
     return fail(why);
   for (const machine& m : machines_) {
     if (!m.node)
-      continue; // it was asked to leave before the faults stopped, and has now
+      continue; // it was asked to leave before the faults stopped, and has left
     const std::string name = "m" + std::to_string(m.number);
-    // Of who had no part in the job the last piece of work, its clean-up, may
-    // be the first that hangs.
+    // On a peer without a part in the job, the last piece of work, its
+    // clean-up, may be the first that hangs.
     if (const std::string left = m.node->left_over();
         !left.empty() && !m.node->hangs())
       return fail("after the end " + left + " on " + name);
@@ -393,7 +394,8 @@ shoal_result shoal_world::run() {
   if (!options_.calm && moving_hang_ != moving_hang::fetching) {
     faults_ = true;
     nanoseconds end = now() + between(2 * second, 15 * second);
-    if (moving_hang_ == moving_hang::restoring) // while the job still runs
+    if (moving_hang_ == moving_hang::restoring) // while the job is still
+                                                // running
       end = now() + second / 2 + nanoseconds(hang_random_.below(4 * second));
     after(between(0, 500 * millisecond), [this] { fault(); });
     step_until(end, [] { return false; });
@@ -412,7 +414,7 @@ shoal_result shoal_world::run() {
     fail("the run has not ended in time: " + why + " (" + history_.stand()
          + ")");
   result_.ended_after = now() - stopped;
-  for (machine& m : machines_) // that nobody needed
+  for (machine& m : machines_) // blobs that no peer needed
     if (m.node)
       m.node->wake_disk();
   step_until(now() + rest_time, [] { return false; });

@@ -1,10 +1,10 @@
 // tests/sim/shoal/world.hpp -- the simulated world around the nodes.
 //
-// The loopback fabric's network is the queue of everything that happens and
-// the clock. Parts: world.cpp (the run and its end), faults.cpp (what goes
-// wrong), node.cpp (one process), training.cpp (what is trained), links.cpp,
-// disk.cpp, history.cpp (what is watched), seams.cpp (the operations by which
-// actors train, and the clocks). Used by these files only.
+// The loopback fabric's network is the queue of all events and the clock.
+// Parts: world.cpp (the run and its end), faults.cpp (faults), node.cpp (one
+// process), training.cpp (the training run), links.cpp, disk.cpp, history.cpp
+// (observers), seams.cpp (the operations by which actors train, and the
+// clocks). Used by these files only.
 #pragma once
 
 #include "runtime/core/cluster/events.hpp"
@@ -38,7 +38,7 @@ struct machine {
   std::filesystem::path folder;
   core::cluster::history disk; ///< records that were synced
   std::uint64_t mflops = 0;
-  nanoseconds pace = 1; ///< its work takes so many times as long
+  nanoseconds pace = 1; ///< factor on the duration of its work
   bool witness = false;
   bool voter = true;
   std::unique_ptr<sim_node> node;
@@ -47,7 +47,7 @@ struct machine {
 
 class shoal_world {
 public:
-  /// @param kind of training; none: from the seed
+  /// @param kind of training; empty: from the seed
   explicit shoal_world(const shoal_options& o,
                        std::uint64_t kind = training::kinds);
   ~shoal_world();
@@ -82,7 +82,7 @@ public:
   checker& views() { return checker_; }
   const training& work() const { return work_; }
 
-  /// Whether this copy of a blob may go bad: one of several, and once.
+  /// Whether this copy of a blob may be damaged: one of several, and only once.
   bool may_rot(int node, const core::blob_digest& d);
 
   /// Its job core gets state from disks, or waits for the job's data.
@@ -90,26 +90,26 @@ public:
 
   /// Bytes that one process may have in buffers and gradients.
   std::size_t buffer_bytes_max() const;
-  /// What one process holds now.
+  /// The present amounts in one process.
   void holds(std::size_t buffer_bytes, std::size_t transfers) {
     result_.buffer_bytes_most =
       std::max(result_.buffer_bytes_most, buffer_bytes);
     result_.transfers_most = std::max(result_.transfers_most, transfers);
   }
 
-  /// The process has met its end, or shall: it is gone after this event.
+  /// The process has met its end, or has to: it is gone after this event.
   void doom(int i);
 
-  /// make_plan(v): worked out once for all nodes, since it takes half of all
-  /// time, and now and then again, since it must be the same.
+  /// make_plan(v), computed once for all nodes, since it takes half of all
+  /// time; sometimes computed again, since the result must be the same.
   const core::plan& plan_of(const core::view& v);
 
-  /// A transfer, for the watched links: what is sent must arrive.
+  /// A transfer, for the observed links: what is sent must arrive.
   using transfer = std::tuple<int, int, transport::bulk_tag>;
   void sent(const transfer& t, std::uint64_t hash) { bytes_[t] = hash; }
   void arrived(const transfer& t, std::uint64_t hash);
 
-  /// The process at work, and the world; null outside of events.
+  /// The active process, and the world; null outside of events.
   static shoal_world* active();
   int at_work = -1;
 
@@ -117,15 +117,14 @@ public:
   nanoseconds device_time = 2 * millisecond;
   nanoseconds disk_time = millisecond;
 
-  /// What storing a view or vote takes now; 0: it is done at once. Of runs in
-  /// which that takes time only, every eighth.
+  /// Time to store a view or vote; 0: at once. Takes time in every eighth run.
   nanoseconds record_time();
   /// Whether the disk refuses a view or vote now.
   bool record_fails();
 
-  double lost = 0;      ///< share of control messages that vanish
-  double disk_full = 0; ///< share of writes that the disks refuse
-  double bit_flips = 0; ///< share of first reads that find a flipped bit
+  double lost = 0;      ///< share of control messages that are lost
+  double disk_full = 0; ///< share of writes that disks refuse
+  double bit_flips = 0; ///< share of first reads with a flipped bit
 
 private:
   void start(int i);
@@ -165,20 +164,23 @@ private:
   std::set<core::blob_digest> rotten_;
   std::deque<std::pair<core::view, core::plan>> plans_; ///< newest first
   std::map<transfer, std::uint64_t> bytes_;
-  std::map<std::pair<int, int>, int> cuts_; ///< ways that are cut, how often
+  std::map<std::pair<int, int>, int> cuts_; ///< cut links, with the number of
+                                            ///< cuts
   checker checker_;
   history history_;
   std::string failure_;
   std::uint64_t trace_ = 0xcbf29ce484222325u;
   bool faults_ = false;
-  /// In every eighth run a disk or device hangs for good, from the time on at
-  /// which the job is submitted, or at which all start after all have died.
+  /// In every eighth run a disk or device hangs for good, from the time when
+  /// the job is submitted, or when all restart after all have died.
   enum class moving_hang : std::uint8_t { none, fetching, restoring };
   moving_hang moving_hang_ = moving_hang::none;
-  bool hang_due_ = false;             ///< in the first that loads, perhaps
-  core::cluster::random hang_random_; ///< so that other runs stay as they are
+  bool hang_due_ = false;             ///< perhaps in the first process that
+                                      ///< loads
+  core::cluster::random hang_random_; ///< separate, so that other runs do not
+                                      ///< change
   bool slow_records_ = false;
-  core::cluster::random record_random_; ///< likewise
+  core::cluster::random record_random_; ///< separate, too
   nanoseconds record_max_ = 0;
   double records_fail_ = 0;
   shoal_world* outer_ = nullptr;
