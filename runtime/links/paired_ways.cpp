@@ -3,7 +3,7 @@
 #include "runtime/links/paired_ways.hpp"
 
 #include "runtime/core/setup_error.hpp"
-#include "transport/paired/address.hpp"
+#include "transport/introduced/address.hpp"
 #include "transport/shm/arena.hpp"
 #include "transport/shm/fabric.hpp"
 #include "transport/ucx/devices.hpp"
@@ -15,7 +15,7 @@ namespace shoal::runtime {
 
 namespace ucx = transport::ucx;
 using std::chrono::steady_clock;
-using transport::paired::medium;
+using transport::introduced::medium;
 
 namespace {
 
@@ -238,7 +238,7 @@ void paired_ways::take(const core::peer_id& from,
                        const paired_address& address) {
   std::string text(reinterpret_cast<const char*>(address.address.data()),
                    address.address.size());
-  const auto parsed = transport::paired::parse_address(text);
+  const auto parsed = transport::introduced::parse_address(text);
   // A fabric trusts the id in an address; TLS has proved the sender's.
   if (!parsed || parsed->peer != from
       || parsed->role != transport::peer_role::member) {

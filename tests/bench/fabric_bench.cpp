@@ -58,7 +58,7 @@ make(const std::string& name, std::uint8_t who, const tls::shared_key& key,
     return std::make_unique<transport::shm::fabric>(c, handler);
   if (name != "ucx")
     throw std::runtime_error("no fabric is called " + name);
-  c.over = transport::paired::medium::tcp;
+  c.over = transport::introduced::medium::tcp;
   c.devices = "lo";
   c.trusted = {*transport::ucx::parse_network("127.0.0.0/8")};
   return std::make_unique<transport::ucx::fabric>(c, handler);

@@ -1,6 +1,6 @@
 // tests/conformance/shm_test.cpp -- the fabric suite over shared memory.
-#include "tests/conformance/told.hpp"
-#include "transport/paired/address.hpp"
+#include "tests/conformance/introduced.hpp"
+#include "transport/introduced/address.hpp"
 #include "transport/shm/fabric.hpp"
 
 BOOST_AUTO_TEST_SUITE(shm_fabric)
@@ -15,13 +15,13 @@ public:
     c.instance = count_;
     c.queue = queue;
     return {
-      std::make_unique<shoal::transport::conformance::told>(
+      std::make_unique<shoal::transport::conformance::introduced_fabric>(
         *all_, std::make_unique<shoal::transport::shm::fabric>(c, handler)),
       c.self};
   }
   /// A node of another machine.
   std::string unreachable() {
-    shoal::transport::paired::node_address a;
+    shoal::transport::introduced::node_address a;
     a.host.boot_id = "another";
     a.way.resize(8);
     return format_address(a);

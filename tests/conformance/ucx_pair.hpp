@@ -1,7 +1,8 @@
-// tests/conformance/ucx_pair.hpp -- UCX fabrics that are told of each other.
+// tests/conformance/ucx_pair.hpp -- UCX fabrics that are introduced to
+// each other.
 #pragma once
 
-#include "tests/conformance/told.hpp"
+#include "tests/conformance/introduced.hpp"
 #include "transport/ucx/fabric.hpp"
 
 namespace shoal::transport::conformance {
@@ -23,9 +24,9 @@ public:
     c.instance = count_;
     c.queue = queue;
     c.hello_timeout = hang_after; // sixteen nodes take a while, emulated
-    return {
-      std::make_unique<told>(*all_, std::make_unique<ucx::fabric>(c, handler)),
-      c.self};
+    return {std::make_unique<introduced_fabric>(
+              *all_, std::make_unique<ucx::fabric>(c, handler)),
+            c.self};
   }
   /// A node of another machine that has only shared memory.
   std::string unreachable() {

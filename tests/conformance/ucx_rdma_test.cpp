@@ -17,7 +17,8 @@ struct factory : shoal::transport::conformance::ucx_factory {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-BOOST_AUTO_TEST_SUITE(ucx_rdma_told, *boost::unit_test::precondition(have_rdma))
+BOOST_AUTO_TEST_SUITE(ucx_rdma_introduced,
+                      *boost::unit_test::precondition(have_rdma))
 
 using node = shoal::transport::ucx::fabric;
 struct node_config : shoal::transport::ucx::config {
@@ -28,6 +29,6 @@ struct node_config : shoal::transport::ucx::config {
   }
 };
 constexpr std::size_t host_fields = 0; // any machine that the devices reach
-#include "tests/conformance/told_cases.hpp"
+#include "tests/conformance/introduced_cases.hpp"
 
 BOOST_AUTO_TEST_SUITE_END()

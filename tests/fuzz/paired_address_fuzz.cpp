@@ -2,13 +2,13 @@
 //
 // The first byte chooses: the rest is the text as it came, or the binary
 // fields, to which a right checksum is added so that the lengths are reached.
-#include "transport/paired/address.hpp"
+#include "transport/introduced/address.hpp"
 
 #include <xxhash.h>
 
 #include <cstdlib>
 
-namespace paired = shoal::transport::paired;
+namespace introduced = shoal::transport::introduced;
 
 namespace {
 
@@ -38,8 +38,8 @@ LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
       ? with_checksum(data + 1, size - 1)
       : std::string(reinterpret_cast<const char*>(data + 1), size - 1);
   // What parses is the one text of its value.
-  if (auto address = paired::parse_address(text))
-    if (paired::format_address(*address) != text)
+  if (auto address = introduced::parse_address(text))
+    if (introduced::format_address(*address) != text)
       std::abort();
   return 0;
 }

@@ -3,7 +3,7 @@
 #include "transport/shm/engine.hpp"
 
 #include "transport/assert.hpp"
-#include "transport/paired/host.hpp"
+#include "transport/introduced/host.hpp"
 #include "transport/shm/foreign.hpp"
 
 #include <sched.h>
@@ -47,10 +47,10 @@ bool watch(int epoll, int fd, std::uint64_t cookie) {
 } // namespace
 
 engine::engine(const config& settings, fabric_handler& handler,
-               paired::commands& queue, int wake_fd,
+               introduced::commands& queue, int wake_fd,
                std::shared_ptr<const arena> memory)
   : settings_(settings), handler_(handler), queue_(queue), wake_fd_(wake_fd),
-    host_(paired::this_host()), token_(paired::random_token()),
+    host_(introduced::this_host()), token_(introduced::random_token()),
     memory_(std::move(memory)), directory_memory_(sizeof(directory)),
     directory_(new (directory_memory_.bytes().data()) directory) {
   directory_->token = token_;
@@ -59,8 +59,8 @@ engine::engine(const config& settings, fabric_handler& handler,
     directory_->arena_descriptor =
       static_cast<std::uint64_t>(memory_->descriptor());
   }
-  paired::node_address self;
-  self.over = paired::medium::shared_memory;
+  introduced::node_address self;
+  self.over = introduced::medium::shared_memory;
   self.host = host_;
   self.pid = static_cast<std::uint32_t>(getpid());
   self.peer = settings.self;
@@ -244,13 +244,13 @@ bool engine::take_commands() {
   return true;
 }
 
-void engine::fail(paired::command& c, std::error_code why) {
+void engine::fail(introduced::command& c, std::error_code why) {
   if (c.done.run != nullptr)
     c.done.run(c.done.context, why);
 }
 
-void engine::execute(paired::command& c) {
-  using kind = paired::command::kind;
+void engine::execute(introduced::command& c) {
+  using kind = introduced::command::kind;
   link* l = find(c.peer);
   switch (c.what) {
   case kind::connect:
@@ -260,7 +260,7 @@ void engine::execute(paired::command& c) {
     return cancel(c.tag.plan);
   case kind::drop:
     std::erase_if(to_connect_, [&](const std::string& address) {
-      const auto parsed = paired::parse_address(address);
+      const auto parsed = introduced::parse_address(address);
       if (!parsed || parsed->peer != c.peer)
         return false;
       handler_.connect_failed(address, errc::canceled);
@@ -303,7 +303,8 @@ void engine::execute(paired::command& c) {
 
 fabric::fabric(const config& settings, fabric_handler& handler,
                std::shared_ptr<const arena> memory)
-  : paired::fabric("shm", settings, [&](paired::commands& queue, int wake_fd) {
+  : introduced::fabric(
+    "shm", settings, [&](introduced::commands& queue, int wake_fd) {
       return std::make_unique<engine>(settings, handler, queue, wake_fd,
                                       std::move(memory));
     }) {

@@ -31,7 +31,7 @@
 
 namespace shoal::transport::shm {
 
-class engine final : public paired::engine {
+class engine final : public introduced::engine {
 public:
   /// Bytes taken from one link before the next link's turn.
   static constexpr std::size_t turn_bytes = std::size_t{1} << 20;
@@ -42,7 +42,7 @@ public:
   static constexpr std::size_t small_frames_max = 65536;
 
   engine(const config& settings, fabric_handler& handler,
-         paired::commands& queue, int wake_fd,
+         introduced::commands& queue, int wake_fd,
          std::shared_ptr<const arena> memory);
   ~engine() override;
 
@@ -52,8 +52,8 @@ public:
 private:
   // engine.cpp
   bool take_commands();
-  void execute(paired::command& c);
-  void fail(paired::command& c, std::error_code why);
+  void execute(introduced::command& c);
+  void fail(introduced::command& c, std::error_code why);
   bool move(link& l);
   bool poll(int timeout_ms);
   void unwatch(link& l);
@@ -111,10 +111,10 @@ private:
 
   const config settings_;
   fabric_handler& handler_;
-  paired::commands& queue_;
+  introduced::commands& queue_;
   int wake_fd_;
   int epoll_ = -1;
-  paired::host_id host_;
+  introduced::host_id host_;
   std::uint64_t token_;
   const std::shared_ptr<const arena> memory_; ///< may be null
   segment directory_memory_;
@@ -125,7 +125,7 @@ private:
   std::map<peer_id, std::unique_ptr<link>> links_;
   line_budget lines_; ///< of say()
   std::vector<std::string> to_connect_;
-  std::vector<paired::command> batch_;
+  std::vector<introduced::command> batch_;
   steady::time_point poll_at_{};
   std::uint64_t next_transfer_ = 1;
   std::size_t connecting_ = 0; ///< links in that state

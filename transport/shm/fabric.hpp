@@ -2,7 +2,7 @@
 //
 // Same boot, same user, same pid namespace; every other address ends in
 // connect_failed(errc::unreachable). Mount and network namespaces do not
-// matter. How peers are introduced: transport/paired/fabric.hpp.
+// matter. How peers are introduced: transport/introduced/fabric.hpp.
 //
 // Each process writes its own rings, which the other end maps read-only
 // (layout.hpp). So bytes are copied twice while they are in the cache: by the
@@ -31,16 +31,16 @@
 //            pipe or /proc.
 #pragma once
 
-#include "transport/paired/fabric.hpp"
+#include "transport/introduced/fabric.hpp"
 
 #include <memory>
 
 namespace shoal::transport::shm {
 
-using paired::config;
+using introduced::config;
 class arena; // arena.hpp
 
-class fabric final : public paired::fabric {
+class fabric final : public introduced::fabric {
 public:
   /// Peers read memory of `memory` in place; it may be null.
   fabric(const config& settings, fabric_handler& handler,

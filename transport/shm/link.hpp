@@ -10,8 +10,8 @@
 // Threads: the progress thread only.
 #pragma once
 
-#include "transport/paired/address.hpp"
-#include "transport/paired/commands.hpp"
+#include "transport/introduced/address.hpp"
+#include "transport/introduced/commands.hpp"
 #include "transport/shm/exposed.hpp"
 #include "transport/shm/ring.hpp"
 #include "transport/shm/segment.hpp"
@@ -65,12 +65,12 @@ struct link {
   enum class state { connecting, up };
   static constexpr std::size_t no_entry = ~std::size_t{0};
 
-  paired::node_address peer;
+  introduced::node_address peer;
   std::string address; ///< as given to connect()
   state now = state::connecting;
   steady::time_point deadline{}; ///< of connecting
-  std::shared_ptr<paired::counters> in_flight =
-    std::make_shared<paired::counters>();
+  std::shared_ptr<introduced::counters> in_flight =
+    std::make_shared<introduced::counters>();
 
   // Outgoing.
   std::uint64_t connection = 0; ///< number of our channel

@@ -7,7 +7,7 @@
 // is believed only if it carries both tokens, which strangers do not know.
 
 #include "transport/assert.hpp"
-#include "transport/paired/host.hpp"
+#include "transport/introduced/host.hpp"
 #include "transport/shm/engine.hpp"
 #include "transport/shm/foreign.hpp"
 
@@ -37,7 +37,7 @@ std::string short_name(const peer_id& id) {
 
 /// The descriptors in an address: of the directory and of the bell.
 std::optional<std::array<std::uint32_t, 2>>
-descriptors(const paired::node_address& a) {
+descriptors(const introduced::node_address& a) {
   std::array<std::uint32_t, 2> out;
   if (a.way.size() != sizeof out)
     return {};
@@ -46,7 +46,7 @@ descriptors(const paired::node_address& a) {
 }
 
 /// Same machine, user and pid namespace.
-bool within_reach(const paired::host_id& a, const paired::host_id& b) {
+bool within_reach(const introduced::host_id& a, const introduced::host_id& b) {
   return a.boot_id == b.boot_id && a.uid == b.uid
          && a.pid_namespace == b.pid_namespace;
 }
@@ -54,7 +54,7 @@ bool within_reach(const paired::host_id& a, const paired::host_id& b) {
 constexpr std::size_t channel_bytes = ring_offset + ring_bytes;
 
 /// The directory of a node, if it is the one that the address names.
-std::optional<view> open_directory(const paired::node_address& a) {
+std::optional<view> open_directory(const introduced::node_address& a) {
   const auto way = descriptors(a);
   if (!way)
     return {};
@@ -64,7 +64,7 @@ std::optional<view> open_directory(const paired::node_address& a) {
   return seen;
 }
 
-bool is_there(const paired::node_address& a) {
+bool is_there(const introduced::node_address& a) {
   return open_directory(a).has_value();
 }
 
@@ -81,7 +81,7 @@ void engine::start_connects() {
 }
 
 void engine::connect(const std::string& address) {
-  auto parsed = paired::parse_address(address);
+  auto parsed = introduced::parse_address(address);
   if (closing_ || !parsed) {
     handler_.connect_failed(address,
                             closing_ ? errc::canceled : errc::unreachable);
@@ -91,7 +91,7 @@ void engine::connect(const std::string& address) {
     handler_.connect_failed(address, errc::self);
     return;
   }
-  if (parsed->over != paired::medium::shared_memory
+  if (parsed->over != introduced::medium::shared_memory
       || !within_reach(parsed->host, host_)) {
     handler_.connect_failed(address, errc::unreachable);
     return;
@@ -138,14 +138,14 @@ void engine::connect(const std::string& address) {
 /// Watches the peer, maps its directory and makes a channel for it.
 bool engine::open(link& l) {
   do
-    l.connection = paired::random_token();
+    l.connection = introduced::random_token();
   while (l.connection <= 2); // epoll cookies
   const auto way = descriptors(l.peer);
   if (!way)
     return false;
   if (l.peer.pid != static_cast<std::uint32_t>(getpid())) {
     // Without a pidfd the death of the peer would not be noticed.
-    l.pidfd = paired::open_pidfd(l.peer.pid);
+    l.pidfd = introduced::open_pidfd(l.peer.pid);
     epoll_event event{};
     event.events = EPOLLIN;
     event.data.u64 = l.connection;

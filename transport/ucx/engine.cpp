@@ -3,7 +3,7 @@
 #include "transport/ucx/engine.hpp"
 
 #include "transport/assert.hpp"
-#include "transport/paired/host.hpp"
+#include "transport/introduced/host.hpp"
 
 #include <sched.h>
 #include <unistd.h>
@@ -282,7 +282,7 @@ ucs_status_t engine::handle_frame(const frame& f, void* data, std::size_t bytes,
 }
 
 fabric::fabric(config settings, fabric_handler& handler)
-  : paired::fabric("ucx", settings, [&](commands& queue, int wake_fd) {
+  : introduced::fabric("ucx", settings, [&](commands& queue, int wake_fd) {
       return std::make_unique<engine>(settings, handler, queue, wake_fd);
     }) {
 }

@@ -33,7 +33,7 @@
 
 namespace shoal::transport::ucx {
 
-class engine final : public paired::engine {
+class engine final : public introduced::engine {
 public:
   /// Hello frames and acks that may wait until one peer reads them.
   static constexpr std::size_t small_frames_max = 16384;

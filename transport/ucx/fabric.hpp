@@ -23,15 +23,15 @@
 //            UCX does not support the medium with peer error handling here.
 #pragma once
 
-#include "transport/paired/address.hpp"
-#include "transport/paired/fabric.hpp"
+#include "transport/introduced/address.hpp"
+#include "transport/introduced/fabric.hpp"
 #include "transport/ucx/devices.hpp"
 
 namespace shoal::transport::ucx {
 
-using namespace paired;
+using namespace introduced;
 
-struct config : paired::config {
+struct config : introduced::config {
   medium over = medium::ucx_memory;
   /// For all but shared memory: as UCX names them, "mlx5_0:1,mlx5_1:1", "eth0".
   std::string devices;
@@ -42,7 +42,7 @@ struct config : paired::config {
   std::size_t rendezvous_bytes_min = 32 * 1024;
 };
 
-class fabric final : public paired::fabric {
+class fabric final : public introduced::fabric {
 public:
   fabric(config settings, fabric_handler& handler);
 };

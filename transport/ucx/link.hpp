@@ -17,8 +17,8 @@
 // Threads: the progress thread only.
 #pragma once
 
-#include "transport/paired/address.hpp"
-#include "transport/paired/commands.hpp"
+#include "transport/introduced/address.hpp"
+#include "transport/introduced/commands.hpp"
 #include "transport/ucx/frame.hpp"
 
 #include <ucp/api/ucp.h>
@@ -30,7 +30,7 @@
 
 namespace shoal::transport::ucx {
 
-using namespace paired;
+using namespace introduced;
 
 class engine;
 struct link;

@@ -7,7 +7,7 @@
 // report the death of a peer.
 
 #include "transport/assert.hpp"
-#include "transport/paired/host.hpp"
+#include "transport/introduced/host.hpp"
 #include "transport/ucx/engine.hpp"
 
 #include <unistd.h>

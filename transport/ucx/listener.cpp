@@ -11,7 +11,7 @@ namespace shoal::transport::ucx {
 
 listeners::listeners(ucp_worker_h worker, std::span<const network> trusted,
                      knock told)
-  : told_(std::move(told)) {
+  : knock_(std::move(told)) {
   auto at = tcp_addresses(trusted);
   at.resize(std::min(at.size(), doors_max));
   for (const auto& address : at) {
@@ -51,7 +51,7 @@ listeners::~listeners() {
 
 void listeners::on_request(ucp_conn_request_h request, void* at) {
   const auto& d = *static_cast<door*>(at);
-  d.owner->told_(d.handle, request);
+  d.owner->knock_(d.handle, request);
 }
 
 } // namespace shoal::transport::ucx

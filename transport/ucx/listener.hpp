@@ -49,7 +49,7 @@ private:
     ucp_listener_h handle = nullptr;
   };
 
-  knock told_;
+  knock knock_;
   std::vector<std::unique_ptr<door>> doors_;
   std::vector<std::byte> way_;
 };

@@ -2,7 +2,7 @@
 
 #include "transport/ucx/worker.hpp"
 
-#include "transport/paired/host.hpp"
+#include "transport/introduced/host.hpp"
 
 #include <dlfcn.h>
 #include <netinet/in.h>

@@ -9,7 +9,7 @@
 //            request have ended, before the worker is destroyed.
 #pragma once
 
-#include "transport/paired/address.hpp"
+#include "transport/introduced/address.hpp"
 
 #include <sys/socket.h>
 #include <ucp/api/ucp.h>
@@ -23,7 +23,7 @@
 
 namespace shoal::transport::ucx {
 
-using namespace paired;
+using namespace introduced;
 
 class worker {
 public:

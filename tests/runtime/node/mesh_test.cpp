@@ -4,7 +4,7 @@
 // no node of ours would.
 #include "runtime/node/mesh.hpp"
 #include "tests/runtime/node/swarm.hpp"
-#include "transport/paired/address.hpp"
+#include "transport/introduced/address.hpp"
 #include "transport/shm/arena.hpp"
 
 #include <boost/test/unit_test.hpp>
@@ -90,11 +90,11 @@ struct world {
 };
 
 paired_address address_of(const core::peer_id& peer) {
-  transport::paired::node_address a;
+  transport::introduced::node_address a;
   a.host.boot_id = "here";
   a.peer = peer;
   a.way.resize(100);
-  const auto text = transport::paired::format_address(a);
+  const auto text = transport::introduced::format_address(a);
   paired_address m{"here", {}};
   for (const char c : text)
     m.address.push_back(static_cast<std::byte>(c));

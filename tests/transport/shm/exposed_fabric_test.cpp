@@ -1,11 +1,12 @@
-// tests/transport/shm/exposed_fabric_test.cpp -- bulk that is read where it lies.
+// tests/transport/shm/exposed_fabric_test.cpp -- bulk that is read where it
+// lies.
 //
 // The fabric suite with all bulk in arenas; then the moments that matter, in
 // the middle of a read, where the reader's thread is held by what it calls.
 #include "tests/conformance/held.hpp"
-#include "tests/conformance/told.hpp"
+#include "tests/conformance/introduced.hpp"
 #include "tests/transport/shm/exposing.hpp"
-#include "transport/paired/address.hpp"
+#include "transport/introduced/address.hpp"
 #include "transport/shm/fabric.hpp"
 #include "transport/shm/layout.hpp"
 
@@ -26,7 +27,8 @@ public:
     const auto memory = std::make_shared<shm::arena>(std::size_t{2} << 30);
     auto exposes = std::make_unique<conformance::exposing>(
       std::make_unique<shm::fabric>(c, handler, memory), memory);
-    return {std::make_unique<conformance::told>(*all_, std::move(exposes)),
+    return {std::make_unique<conformance::introduced_fabric>(
+              *all_, std::move(exposes)),
             c.self};
   }
   /// Shared memory's suite has one.
@@ -68,8 +70,8 @@ struct two_nodes {
     sender.close();
     receiver.close();
   }
-  static paired::config settings(std::uint8_t who) {
-    paired::config s;
+  static introduced::config settings(std::uint8_t who) {
+    introduced::config s;
     s.self[0] = who;
     return s;
   }

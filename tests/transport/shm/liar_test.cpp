@@ -5,7 +5,7 @@
 // by hand and writes frames that no node would.
 #include "tests/conformance/held.hpp"
 #include "tests/transport/shm/exposing.hpp"
-#include "transport/paired/address.hpp"
+#include "transport/introduced/address.hpp"
 #include "transport/shm/fabric.hpp"
 #include "transport/shm/layout.hpp"
 #include "transport/shm/ring.hpp"
@@ -29,7 +29,7 @@ class liar {
 public:
   /// `claimed`: the size that it says its arena has.
   explicit liar(std::uint64_t claimed = arena_size)
-    : node_address_(*paired::parse_address(node.local_address())) {
+    : node_address_(*introduced::parse_address(node.local_address())) {
     std::array<std::uint32_t, 2> way{};
     std::memcpy(way.data(), node_address_.way.data(), sizeof way);
     bell_ = shm::open_bell(node_address_.pid, way[1]);
@@ -37,7 +37,7 @@ public:
     mine_->token = token;
     mine_->arena_bytes = claimed;
     mine_->arena_descriptor = std::uint64_t(memory->descriptor());
-    paired::node_address me = node_address_;
+    introduced::node_address me = node_address_;
     me.peer = id;
     me.token = token;
     way = {std::uint32_t(directory_.descriptor()),
@@ -82,7 +82,7 @@ public:
   recorder heard{notes};
   std::shared_ptr<shm::arena> memory = std::make_shared<shm::arena>(arena_size);
   shm::fabric node{[] {
-                     paired::config c;
+                     introduced::config c;
                      c.self[0] = 1;
                      return c;
                    }(),
@@ -123,7 +123,7 @@ private:
     shm::ring_bell(bell_);
   }
 
-  paired::node_address node_address_;
+  introduced::node_address node_address_;
   int bell_ = -1;
   shm::bell own_bell_;
   shm::segment directory_{sizeof(shm::directory)};

@@ -25,8 +25,8 @@ struct three {
     b.close();
     c.close();
   }
-  static paired::config settings(std::uint8_t who) {
-    paired::config s;
+  static introduced::config settings(std::uint8_t who) {
+    introduced::config s;
     s.self[0] = who;
     return s;
   }

@@ -49,11 +49,11 @@ BOOST_AUTO_TEST_CASE(the_address_of_a_dead_process_fails_and_can_be_closed) {
   for (const bool wait : {false, true}) {
     survivor s;
     child c("idle");
-    auto address = paired::parse_address(read_text(c.socket()));
+    auto address = introduced::parse_address(read_text(c.socket()));
     BOOST_REQUIRE(address.has_value());
     address->host.boot_id = "another";
     c.kill();
-    s.node.connect(paired::format_address(*address));
+    s.node.connect(introduced::format_address(*address));
     if (wait)
       BOOST_REQUIRE(s.notes.wait([&] { return !s.heard.failed.empty(); }));
     child next("idle");

@@ -25,7 +25,7 @@ void be_child(std::string_view what) {
   ucx::fabric node(config_of(2), heard);
   write_text(child_socket, node.local_address());
   const auto address = read_text(child_socket);
-  const peer_id parent = paired::parse_address(address)->peer;
+  const peer_id parent = introduced::parse_address(address)->peer;
   node.connect(address);
   if (what == "die")
     ::kill(getpid(), SIGKILL);
@@ -66,12 +66,12 @@ struct survivor {
   /// Connects. What is `far` is said to be on another machine, so that UCX
   /// alone can notice its end.
   void meet(child& c, bool far) {
-    auto address = paired::parse_address(read_text(c.socket()));
+    auto address = introduced::parse_address(read_text(c.socket()));
     BOOST_REQUIRE(address.has_value());
     if (far)
       address->host.boot_id = "another";
     const std::size_t before = heard.received;
-    node.connect(paired::format_address(*address));
+    node.connect(introduced::format_address(*address));
     write_text(c.socket(), node.local_address());
     BOOST_REQUIRE(notes.wait([&] { return heard.received > before; }));
   }

@@ -4,7 +4,7 @@
 #include "tests/conformance/fixture.hpp"
 #include "tests/conformance/process.hpp"
 #include "tests/transport/ucx/rdma_devices.hpp"
-#include "transport/paired/address.hpp"
+#include "transport/introduced/address.hpp"
 #include "transport/ucx/fabric.hpp"
 
 using namespace shoal::transport;

@@ -1,7 +1,7 @@
 // tests/transport/ucx/tcp_process_test.cpp -- deaths of peers over UCX-TCP.
 #include "tests/conformance/fixture.hpp"
 #include "tests/conformance/process.hpp"
-#include "transport/paired/address.hpp"
+#include "transport/introduced/address.hpp"
 #include "transport/ucx/fabric.hpp"
 
 using namespace shoal::transport;

@@ -1,4 +1,5 @@
-// transport/paired/address.hpp -- the address that a node gives to another node.
+// transport/introduced/address.hpp -- the address that a node gives to another
+// node.
 //
 // The opaque string of fabric::local_address(): "paired1." and hexadecimal
 // digits of fixed fields, the data that the fabric itself needs, and a
@@ -17,7 +18,7 @@
 #include <string_view>
 #include <vector>
 
-namespace shoal::transport::paired {
+namespace shoal::transport::introduced {
 
 /// The longest boot id accepted, in bytes; Linux has 36.
 inline constexpr std::size_t boot_id_bytes_max = 64;
@@ -57,4 +58,4 @@ struct node_address {
 std::string format_address(const node_address& address);
 std::optional<node_address> parse_address(std::string_view text);
 
-} // namespace shoal::transport::paired
+} // namespace shoal::transport::introduced

@@ -1,6 +1,7 @@
-// tests/transport/paired/silence_test.cpp -- whether a progress thread turns.
-#include "transport/paired/commands.hpp"
-#include "transport/paired/fabric.hpp"
+// tests/transport/introduced/silence_test.cpp -- whether a progress thread
+// turns.
+#include "transport/introduced/commands.hpp"
+#include "transport/introduced/fabric.hpp"
 
 #include <boost/test/unit_test.hpp>
 #include <poll.h>
@@ -14,18 +15,18 @@ using namespace std::chrono_literals;
 namespace {
 
 /// A progress thread that stands still at its beginning.
-class stuck_engine final : public paired::engine {
+class stuck_engine final : public introduced::engine {
 public:
-  stuck_engine(paired::commands& queue, int wake_fd, std::latch& go_on)
+  stuck_engine(introduced::commands& queue, int wake_fd, std::latch& go_on)
     : queue_(queue), wake_fd_(wake_fd), go_on_(go_on) {}
   const std::string& address() const override { return address_; }
   void run() override {
     go_on_.wait();
     for (bool closed = false; !closed;) {
-      std::vector<paired::command> all;
+      std::vector<introduced::command> all;
       queue_.take(all);
-      for (const paired::command& c : all)
-        closed = closed || c.what == paired::command::kind::close;
+      for (const introduced::command& c : all)
+        closed = closed || c.what == introduced::command::kind::close;
       pollfd wakes{wake_fd_, POLLIN, 0};
       std::uint64_t count = 0;
       if (!closed && queue_.may_sleep()) {
@@ -36,29 +37,29 @@ public:
   }
 
 private:
-  paired::commands& queue_;
+  introduced::commands& queue_;
   int wake_fd_;
   std::latch& go_on_;
   std::string address_ = "nowhere";
 };
 
-class stuck_fabric final : public paired::fabric {
+class stuck_fabric final : public introduced::fabric {
 public:
   explicit stuck_fabric(std::latch& go_on)
-    : paired::fabric("stuck", paired::config{},
-                     [&go_on](paired::commands& queue, int wake_fd) {
-                       return std::make_unique<stuck_engine>(queue, wake_fd,
-                                                             go_on);
-                     }) {}
+    : introduced::fabric("stuck", introduced::config{},
+                         [&go_on](introduced::commands& queue, int wake_fd) {
+                           return std::make_unique<stuck_engine>(queue, wake_fd,
+                                                                 go_on);
+                         }) {}
 };
 
 } // namespace
 
-BOOST_AUTO_TEST_SUITE(paired_silence)
+BOOST_AUTO_TEST_SUITE(introduced_silence)
 
 BOOST_AUTO_TEST_CASE(it_is_asked_and_answers_by_taking) {
-  paired::commands queue(4, {});
-  std::vector<paired::command> all;
+  introduced::commands queue(4, {});
+  std::vector<introduced::command> all;
   const std::chrono::steady_clock::time_point begin{1h};
   bool wake = false;
   BOOST_TEST(queue.may_sleep());

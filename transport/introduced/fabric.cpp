@@ -1,8 +1,9 @@
-// transport/paired/fabric.cpp -- the public members, and the progress thread.
+// transport/introduced/fabric.cpp -- the public members, and the progress
+// thread.
 
-#include "transport/paired/fabric.hpp"
+#include "transport/introduced/fabric.hpp"
 
-#include "transport/paired/commands.hpp"
+#include "transport/introduced/commands.hpp"
 
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -16,7 +17,7 @@
 #include <thread>
 #include <utility>
 
-namespace shoal::transport::paired {
+namespace shoal::transport::introduced {
 
 class fabric::impl {
 public:
@@ -209,4 +210,4 @@ void fabric::close() {
   impl_->close();
 }
 
-} // namespace shoal::transport::paired
+} // namespace shoal::transport::introduced

@@ -1,11 +1,11 @@
-// transport/paired/address.cpp -- node addresses as text.
+// transport/introduced/address.cpp -- node addresses as text.
 //
 // Little-endian, in this order: medium u8, boot id (length u8, bytes), uid u32,
 // pid namespace u64, pid u32, peer id 32 bytes, role u8, instance u64,
 // capabilities u64, token u64, way (length u16, bytes), XXH3-64 of all before
 // it.
 
-#include "transport/paired/address.hpp"
+#include "transport/introduced/address.hpp"
 
 #include <xxhash.h>
 
@@ -13,7 +13,7 @@
 #include <cstring>
 #include <span>
 
-namespace shoal::transport::paired {
+namespace shoal::transport::introduced {
 
 namespace {
 
@@ -150,4 +150,4 @@ std::optional<node_address> parse_address(std::string_view text) {
   return a;
 }
 
-} // namespace shoal::transport::paired
+} // namespace shoal::transport::introduced

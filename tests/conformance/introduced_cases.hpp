@@ -1,13 +1,14 @@
-// tests/conformance/told_cases.hpp -- whom fabrics believe that are told.
+// tests/conformance/introduced_cases.hpp -- which peers fabrics accept whose
+// nodes are introduced.
 //
 // Not a header of its own: a test file includes it within a suite, after
 //   node, node_config              the fabric and what it is made from
 //   constexpr std::size_t host_fields   of a host_id that peers must share
-// It tests the promises of transport/paired/fabric.hpp.
+// It tests the promises of transport/introduced/fabric.hpp.
 
 using namespace shoal::transport;
 using namespace shoal::transport::conformance;
-using namespace shoal::transport::paired;
+using namespace shoal::transport::introduced;
 
 static node_config config_of(std::uint8_t who) {
   node_config c;

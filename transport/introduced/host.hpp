@@ -1,9 +1,9 @@
-// transport/paired/host.hpp -- identity and processes of this host.
+// transport/introduced/host.hpp -- identity and processes of this host.
 #pragma once
 
-#include "transport/paired/address.hpp"
+#include "transport/introduced/address.hpp"
 
-namespace shoal::transport::paired {
+namespace shoal::transport::introduced {
 
 /// Reads the identity of this machine, user and pid namespace.
 /// @throws std::system_error if /proc cannot be read
@@ -17,4 +17,4 @@ std::uint64_t random_token();
 /// @returns -1 if there is no such process, or no permission
 int open_pidfd(std::uint32_t pid) noexcept;
 
-} // namespace shoal::transport::paired
+} // namespace shoal::transport::introduced

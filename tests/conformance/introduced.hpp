@@ -1,8 +1,9 @@
-// tests/conformance/told.hpp -- fabrics that are told of each other.
+// tests/conformance/introduced.hpp -- introduces fabrics to each
+// other.
 #pragma once
 
 #include "tests/conformance/fixture.hpp"
-#include "transport/paired/fabric.hpp"
+#include "transport/introduced/fabric.hpp"
 
 #include <fcntl.h>
 
@@ -15,14 +16,14 @@ struct directory {
   std::map<std::string, fabric*> nodes;
 };
 
-class told final : public fabric {
+class introduced_fabric final : public fabric {
 public:
-  told(directory& all, std::unique_ptr<fabric> inner)
+  introduced_fabric(directory& all, std::unique_ptr<fabric> inner)
     : all_(all), owned_(std::move(inner)), inner_(*owned_) {
     std::lock_guard guard(all_.lock);
     all_.nodes[inner_.local_address()] = &inner_;
   }
-  ~told() override { told::close(); }
+  ~introduced_fabric() override { introduced_fabric::close(); }
 
   void connect(const std::string& address) override {
     inner_.connect(address);

@@ -1,4 +1,5 @@
-// transport/paired/config.hpp -- a node's description of itself, and its limits.
+// transport/introduced/config.hpp -- a node's description of itself, and its
+// limits.
 #pragma once
 
 #include "transport/limits.hpp"
@@ -8,7 +9,7 @@
 #include <functional>
 #include <string_view>
 
-namespace shoal::transport::paired {
+namespace shoal::transport::introduced {
 
 struct config {
   peer_id self{};
@@ -32,4 +33,4 @@ struct config {
   std::function<void(std::string_view)> log;
 };
 
-} // namespace shoal::transport::paired
+} // namespace shoal::transport::introduced

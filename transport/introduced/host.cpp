@@ -1,6 +1,6 @@
-// transport/paired/host.cpp -- /proc, random numbers, pidfds.
+// transport/introduced/host.cpp -- /proc, random numbers, pidfds.
 
-#include "transport/paired/host.hpp"
+#include "transport/introduced/host.hpp"
 
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -11,7 +11,7 @@
 #include <fstream>
 #include <system_error>
 
-namespace shoal::transport::paired {
+namespace shoal::transport::introduced {
 
 host_id this_host() {
   host_id host;
@@ -45,4 +45,4 @@ int open_pidfd(std::uint32_t pid) noexcept {
   return static_cast<int>(syscall(SYS_pidfd_open, static_cast<pid_t>(pid), 0));
 }
 
-} // namespace shoal::transport::paired
+} // namespace shoal::transport::introduced

@@ -1,11 +1,12 @@
-// transport/paired/commands.cpp -- the bounded queue to the progress thread.
+// transport/introduced/commands.cpp -- the bounded queue to the progress
+// thread.
 
-#include "transport/paired/commands.hpp"
+#include "transport/introduced/commands.hpp"
 
 #include <algorithm>
 #include <utility>
 
-namespace shoal::transport::paired {
+namespace shoal::transport::introduced {
 
 bool commands::over_limit(const counters& c, const command& next) const {
   switch (next.what) {
@@ -142,4 +143,4 @@ traffic commands::traffic_with(const peer_id& peer) const {
           found->second.in_flight->received_bytes};
 }
 
-} // namespace shoal::transport::paired
+} // namespace shoal::transport::introduced

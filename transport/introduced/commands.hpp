@@ -1,4 +1,5 @@
-// transport/paired/commands.hpp -- the queue of commands for the progress thread.
+// transport/introduced/commands.hpp -- the queue of commands for the progress
+// thread.
 //
 // One lock guards the queue and the table of peers that are up. So a call
 // either finds its peer and is queued before that peer goes down, or returns
@@ -21,7 +22,7 @@
 #include <optional>
 #include <thread>
 
-namespace shoal::transport::paired {
+namespace shoal::transport::introduced {
 
 /// Counts the transfers in flight with a peer, and its traffic.
 struct counters {
@@ -107,4 +108,4 @@ private:
   bool asleep_ = false; ///< the progress thread, or nearly
 };
 
-} // namespace shoal::transport::paired
+} // namespace shoal::transport::introduced

@@ -1,4 +1,5 @@
-// transport/paired/fabric.hpp -- the base of fabrics whose nodes are introduced.
+// transport/introduced/fabric.hpp -- the base of fabrics whose nodes are
+// introduced.
 //
 // Two nodes exchange local_address() over an authenticated channel, and then
 // BOTH call connect(). A node is ignored if it was not introduced, or if it
@@ -12,9 +13,9 @@
 #pragma once
 
 #include "transport/fabric.hpp"
-#include "transport/paired/config.hpp"
+#include "transport/introduced/config.hpp"
 
-namespace shoal::transport::paired {
+namespace shoal::transport::introduced {
 
 class commands;
 
@@ -62,4 +63,4 @@ private:
   std::unique_ptr<impl> impl_;
 };
 
-} // namespace shoal::transport::paired
+} // namespace shoal::transport::introduced
