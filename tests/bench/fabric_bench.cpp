@@ -1,15 +1,16 @@
-// tests/bench/fabric_bench.cpp -- one round of one fabric, pinned as asked.
+// tests/bench/fabric_bench.cpp -- one round of one fabric, on given cores.
 //
 // Two nodes of this process, the progress thread of each on a core of its own;
-// perftest_bench.py lets rounds of it and of ucx_perftest take turns.
+// perftest_bench.py alternates rounds of it and of ucx_perftest.
 //
 //   fabric_bench shm|ucx|tls SERVER_CORE CLIENT_CORE BYTES...
 //
-// Prints one line for each size: up to 64 bytes the microseconds of one way of
-// a control message (half a round trip, driven by the handlers, as ucp_am_lat
-// counts), else GB/s of bulk, all queued at once. "ucx" is UCX-TCP on "lo".
+// Prints one line for each size: up to 64 bytes the one-way time of a control
+// message in microseconds (half a round trip, driven by the handlers, as
+// ucp_am_lat counts), else GB/s of bulk, all queued at once. "ucx" is UCX-TCP
+// on "lo".
 //
-// Errors: says on stderr what there is not, and ends with 1.
+// Errors: names what is missing on stderr, and ends with 1.
 #include "apps/bench/link_meter.hpp"
 #include "transport/shm/fabric.hpp"
 #include "transport/tls/fabric.hpp"
@@ -32,7 +33,7 @@ constexpr std::size_t message_bytes_max = 64;
 constexpr std::size_t run_bytes = std::size_t{256} << 20;
 constexpr int round_trips = 20000;
 
-/// This thread, and what it starts.
+/// Pins this thread, and all that it starts.
 void pin(int core) {
   cpu_set_t set;
   CPU_ZERO(&set);

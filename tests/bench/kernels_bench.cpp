@@ -4,8 +4,8 @@
 //
 // Prints the median over runs, the spread (median absolute deviation), GFLOP/s
 // or GB/s, and for products the share of what one large square product reaches
-// on one thread, times the threads. Times are this machine's at this moment:
-// compare only runs of the same minute.
+// on one thread, times the threads. Times depend on the machine's present
+// state: compare only runs of the same minute.
 #include "kernels/backend.hpp"
 #include "kernels/thread_team.hpp"
 
@@ -28,7 +28,7 @@ constexpr int runs = 15;
 constexpr double run_seconds = 0.01;
 
 struct timing {
-  double median; ///< seconds a call
+  double median; ///< seconds per call
   double spread;
 };
 
@@ -69,7 +69,7 @@ matrix_view<float> matrix(floats& from, std::size_t cols) {
   return {from.data(), from.size() / cols, cols};
 }
 
-/// Runs everything for one shape and prints as it goes.
+/// Runs all operations for one shape and prints the results.
 class report {
 public:
   report(unsigned threads, std::size_t rows, std::size_t width)

@@ -1,11 +1,11 @@
 // tests/bench/link_bench.cpp -- the TLS fabric against bare OpenSSL.
 //
-// The bare side is the least that moves bytes by TLS: two threads, two
-// blocking sockets, SSL_write of what fits a record and SSL_read into the
-// memory it is for; the same cipher, no frames, no checksum, no queue. Runs
-// of the two alternate, so that both see the same machine; each ratio is of
-// two runs that followed each other, and the median of ratios is printed.
-// The ratio of processor times holds on a busy machine, too.
+// The bare side is the minimum that moves bytes by TLS: two threads, two
+// blocking sockets, SSL_write of record-sized pieces and SSL_read directly into
+// the destination; the same cipher, no frames, no checksum, no queue. Runs of
+// the two alternate, so that both see the machine in the same state; each ratio
+// is of two consecutive runs, and the median of ratios is printed. The ratio of
+// processor times is valid on a busy machine, too.
 //
 //   link_bench [--json] [--runs N]
 #include "apps/bench/link_meter.hpp"
@@ -65,7 +65,7 @@ public:
   bare() : fds_(tcp_pair()) {
     for (std::size_t i = 0; i < 2; ++i) {
       contexts_[i] = tls::make_context(tls::make_private_key());
-      // As OpenSSL comes: no read-ahead, whole writes.
+      // OpenSSL's defaults: no read-ahead, whole writes.
       SSL_CTX_set_read_ahead(contexts_[i].get(), 0);
       SSL_CTX_clear_mode(contexts_[i].get(), SSL_MODE_ENABLE_PARTIAL_WRITE);
       ssl_[i].reset(SSL_new(contexts_[i].get()));
@@ -82,8 +82,7 @@ public:
       ::close(fd);
   }
 
-  /// As link_meter::bulk(): seconds until the receiver has said that it has
-  /// them all.
+  /// Like link_meter::bulk(): seconds until the receiver confirms all bytes.
   double bulk(std::size_t bytes, int count) {
     from_.resize(std::max(from_.size(), bytes), 1);
     into_.resize(std::max(into_.size(), bytes));
@@ -165,10 +164,10 @@ double cpu_seconds() {
 struct row {
   std::string what;
   double ours = 0, bare = 0, ratio = 0; ///< GB/s or microseconds
-  double cpu = 0; ///< processor time of ours over that of bare
+  double cpu = 0; ///< our processor time divided by that of the bare side
 };
 
-/// One run: what it says of itself, and the processor time.
+/// One run: the time that it reports, and the processor time.
 template <class Run>
 std::array<double, 2> timed(Run run) {
   const double before = cpu_seconds();
@@ -181,7 +180,7 @@ row compare(std::string what, int runs, double scale, bool rate, Ours ours,
             Bare theirs) {
   std::vector<double> a, b, ratios, cpu;
   for (int i = 0; i <= runs; ++i) {
-    // Which goes first alternates, too.
+    // The order alternates, too.
     std::array<double, 2> mine{}, other{};
     if (i % 2 == 0)
       mine = timed(ours);

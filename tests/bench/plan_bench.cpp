@@ -1,10 +1,10 @@
-// tests/bench/plan_bench.cpp -- how long planning takes.
+// tests/bench/plan_bench.cpp -- the time of planning.
 //
 // usage: plan_bench [runs]      (default 5)
 //
-// Prints, for shoals of equal members, of unlike members and of such where the
-// job asks for many stages, the median time of make_plan without and with a
-// previous assignment, and what it found.
+// Prints, for shoals of equal members, of unlike members and of unlike members
+// with a job that asks for many stages, the median time of make_plan without
+// and with a previous assignment, and the result.
 #include "runtime/core/planning/plan.hpp"
 
 #include <algorithm>
@@ -76,13 +76,13 @@ int main(int argc, char** argv) {
   struct kind {
     const char* name;
     bool unlike;
-    bool wish; ///< as many stages as there are members, 64 at most
+    bool wish; ///< as many stages as there are members, at most 64
   };
   for (std::size_t n : {4, 8, 16, 32, 64, 128, 256, 512, 1024})
     for (const kind& k : {kind{"equal", false, false},
                           {"unlike", true, false},
                           {"wish", true, true}}) {
-      // A model that fits: deeper where there are more members.
+      // A model that fits: deeper for more members.
       const auto blocks =
         std::uint32_t(std::min<std::size_t>(80, std::max<std::size_t>(2, n)));
       view v = make_view(n, k.unlike, blocks,

@@ -1,4 +1,4 @@
-// tests/conformance/cases.hpp -- what every fabric must do.
+// tests/conformance/cases.hpp -- the requirements on every fabric.
 //
 // Not a header of its own: a test file includes it within a suite, after a
 // type `factory` with
@@ -122,7 +122,7 @@ BOOST_AUTO_TEST_CASE(cancel_ends_one_plan_and_no_other) {
 }
 
 // Whichever end cancels in the middle of a transfer, its memory is free at
-// once: it is scribbled over here, and must change nothing afterwards.
+// once: it is overwritten here, which must have no effect afterwards.
 BOOST_AUTO_TEST_CASE(cancel_in_the_middle_frees_the_memory) {
   for (const std::size_t who : {0u, 1u}) {
     peers g(2);
@@ -238,7 +238,7 @@ BOOST_AUTO_TEST_CASE(a_peer_that_closes_in_the_middle_ends_every_completion) {
     BOOST_TEST(idle[i].result == errc::peer_lost);
   }
   BOOST_TEST(g.at(0).send(g.id(1), as_bytes("x")) == errc::peer_lost);
-  g.exchange(0, 2, {3, 0, 0}, 100000); // the third is not disturbed
+  g.exchange(0, 2, {3, 0, 0}, 100000); // the third is not affected
   BOOST_TEST(g.heard(0).downs[g.id(1)] == 1);
   BOOST_TEST(g.heard(0).downs[g.id(2)] == 0);
   for (std::uint32_t i = 0; i < count; ++i)
@@ -254,7 +254,7 @@ BOOST_AUTO_TEST_CASE(a_full_queue_pushes_back_and_loses_nothing) {
   bool first = true;
   g.heard(1).on_message = [&](const peer_id&, std::span<const std::byte>) {
     if (first)
-      gate.lock(); // a receiver that does not keep up
+      gate.lock(); // a receiver that is too slow
     first = false;
   };
   const auto message = pattern(64 << 10, 1);
@@ -463,7 +463,7 @@ BOOST_AUTO_TEST_CASE(opening_and_closing_leaves_nothing_behind) {
   };
   { peers warm_up(2); }
   const int before = open_files();
-  // A descriptor that is left each time would show after the first.
+  // A leaked descriptor would show after the first round.
   for (int i = 0; i < (long_run() ? 10000 : emulated() ? 8 : 25); ++i) {
     peers g(2);
     BOOST_REQUIRE(!g.at(i % 2).send(g.id(1 - i % 2), as_bytes("hello")));

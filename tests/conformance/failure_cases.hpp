@@ -55,8 +55,8 @@ BOOST_AUTO_TEST_CASE(a_cut_between_two_leaves_both_with_the_third) {
       BOOST_TEST(one.runs == 1);
 }
 
-// Posts, sends, cancels, drops and new connections in any order; whatever
-// becomes of a call that returned no error, its completion runs once.
+// Posts, sends, cancels, drops and new connections in any order: if a call
+// returned no error, its completion runs once.
 BOOST_AUTO_TEST_CASE(completions_run_once_whatever_happens) {
   for (std::uint64_t seed = 1; seed <= (long_run() ? 100u : 4u); ++seed) {
     BOOST_TEST_CONTEXT("seed " << seed) {
@@ -96,7 +96,7 @@ BOOST_AUTO_TEST_CASE(completions_run_once_whatever_happens) {
         }
         for (std::size_t i = 0; i < 3; ++i)
           g.at(i).close();
-        // close() has run all of them: nothing comes after it.
+        // close() has run all of them: none comes afterwards.
         for (auto& one : accepted)
           BOOST_REQUIRE(one.runs == 1);
       }
@@ -104,8 +104,8 @@ BOOST_AUTO_TEST_CASE(completions_run_once_whatever_happens) {
   }
 }
 
-// A receiver that stands still: what it cannot take stays with the sender,
-// in bounds, and arrives in the end.
+// A receiver that does not progress: data that it cannot take stays with the
+// sender, within bounds, and arrives in the end.
 BOOST_AUTO_TEST_CASE(bulk_pushes_back_and_loses_nothing) {
   limits queue;
   queue.bulk_sends = 8;

@@ -1,7 +1,7 @@
 // tests/conformance/fixture.hpp -- handlers and helpers of the fabric suite.
 //
-// Tests wait for what must happen, never for time to pass; the one deadline
-// only turns a hang into a failure.
+// Tests wait for required events, never for time to pass; the only deadline
+// turns a hang into a failure.
 #pragma once
 
 #include "transport/fabric.hpp"
@@ -24,7 +24,7 @@
 
 namespace shoal::transport::conformance {
 
-/// Where everything is emulated, SHOAL_HANG_AFTER says more seconds.
+/// On emulated machines SHOAL_HANG_AFTER sets more seconds.
 inline std::chrono::seconds hang_after_seconds() {
   const char* text = std::getenv("SHOAL_HANG_AFTER");
   const long value = text == nullptr ? 0 : std::strtol(text, nullptr, 10);
@@ -32,7 +32,7 @@ inline std::chrono::seconds hang_after_seconds() {
 }
 inline const std::chrono::seconds hang_after = hang_after_seconds();
 
-/// Whether it is, so that fewer repetitions have to do.
+/// Whether the machine is emulated, so that fewer repetitions have to suffice.
 inline bool emulated() {
   return std::getenv("SHOAL_HANG_AFTER") != nullptr;
 }
@@ -41,8 +41,7 @@ inline bool long_run() {
   return std::getenv("SHOAL_LONG") != nullptr;
 }
 
-/// What the handler and the completions of one test write to, and the test
-/// waits on.
+/// Written by the handler and the completions of one test, which waits for it.
 class board {
 public:
   template <class Change>
@@ -102,7 +101,7 @@ public:
   std::map<peer_id, int> ups;
   std::map<peer_id, int> downs;
   std::map<peer_id, peer_info> last;
-  std::string order; ///< 'u' and 'd' as they came
+  std::string order; ///< 'u' and 'd' in order of arrival
   std::error_code why_down;
   std::map<peer_id, std::deque<std::vector<std::byte>>> messages;
   std::size_t received = 0;
@@ -141,7 +140,7 @@ private:
   board& board_;
 };
 
-/// A fabric and its id, as a factory makes it.
+/// A fabric and its id, made by a factory.
 struct made {
   std::unique_ptr<fabric> link;
   peer_id id;

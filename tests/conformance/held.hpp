@@ -1,4 +1,5 @@
-// tests/conformance/held.hpp -- progress threads that stand where a test says.
+// tests/conformance/held.hpp -- stops progress threads at places chosen by a
+// test.
 #pragma once
 
 #include "tests/conformance/fixture.hpp"
@@ -7,7 +8,7 @@
 
 namespace shoal::transport::conformance {
 
-/// Asks again and again, without waiting; false after hang_after.
+/// Polls without sleeping; false after hang_after.
 template <class Predicate>
 [[nodiscard]] bool until(Predicate holds) {
   const auto deadline = std::chrono::steady_clock::now() + hang_after;
@@ -19,11 +20,11 @@ template <class Predicate>
   return true;
 }
 
-/// One place where a thread stands until it is released, once.
+/// A place where a thread stops until it is released, once.
 class held {
 public:
   explicit held(board& notes) : notes_(notes) {}
-  /// By the thread that shall stand; the second time it goes on.
+  /// Called by the thread that has to stop; the second time it goes on.
   void enter() {
     if (std::exchange(entered_, true))
       return;
@@ -42,12 +43,12 @@ private:
   std::binary_semaphore go_{0};
 };
 
-/// Brings a receiver of exposed bulk to a stand in the middle of a transfer.
+/// Stops a receiver of exposed bulk in the middle of a transfer.
 ///
-/// A message holds its thread until a small transfer, a large one are in its
-/// ring; it then takes both. The completion of the small one holds it until
-/// another message is there; the rest of that turn goes to the first bytes of
-/// the large one, and the message, of the next turn, holds it there.
+/// A message holds its thread until a small and a large transfer are in its
+/// ring; it then takes both. The completion of the small one holds the thread
+/// until another message is there; the rest of that turn goes to the first
+/// bytes of the large one, and the message, in the next turn, holds it there.
 struct mid_read {
   static constexpr std::size_t small_bytes = std::size_t{64} << 10;
   static constexpr std::size_t large_bytes = std::size_t{32} << 20;
@@ -68,16 +69,17 @@ struct mid_read {
       (messages_++ == 0 ? first_ : middle_).enter();
     };
   }
-  /// It stands: now both transfers are to be sent.
+  /// Returns when the thread has stopped: now both transfers have to be sent.
   void wait_first() { first_.wait(); }
-  /// They have been: now the second message.
+  /// Both have been sent: now the second message has to be sent.
   void wait_small() {
     first_.release();
     small_.wait();
   }
-  /// Or no message, to go on from before the large one in the same turn.
+  /// Without a message: goes on from before the large one in the same turn.
   void skip_middle() { small_.release(); }
-  /// It has been: on return the receiver stands in the middle.
+  /// The message has been sent: on return the receiver is stopped in the
+  /// middle.
   void wait_middle() {
     small_.release();
     middle_.wait();

@@ -1,8 +1,8 @@
 // tests/conformance/process.hpp -- another process of this program.
 //
-// It is started again with an environment variable that says what it shall do,
-// and talks with the test over a socket. It is killed at a moment that the
-// exchange itself defines, never after a time.
+// It is started with an environment variable that selects its role, and talks
+// to the test over a socket. It is killed at a moment that the exchange itself
+// defines, never after a time.
 #pragma once
 
 #include "runtime/host/child_process.hpp"

@@ -1,9 +1,9 @@
 // tests/fuzz/audit_fuzz.cpp -- any bytes as the metrics of a run of 40 steps.
 //
-// All that `shoal audit` does with the file: it must end, and may call only a
-// run proven whose every step is there with the samples that are its own. The
-// honest log is put before the input where its first byte is odd, so that a
-// change of a run that is well is tried as well.
+// Runs all that `shoal audit` does with the file: it must end, and may call a
+// run proven only if each of its steps is there with its own samples. If the
+// first byte is odd, the honest log is put before the input, so that changes of
+// a correct run are tried as well.
 #include "apps/common/metrics_log.hpp"
 #include "runtime/core/assert.hpp"
 #include "runtime/jobs/event_json.hpp"

@@ -1,5 +1,5 @@
-// tests/fuzz/beacon_fuzz.cpp -- any datagram; a valid proof is put under it as
-// well, so that the fields behind the proof are reached, and the filter.
+// tests/fuzz/beacon_fuzz.cpp -- any datagram; also with a valid proof, so that
+// the fields after the proof, and the filter, are reached.
 #include "runtime/discovery/beacon_filter.hpp"
 
 #include <openssl/hmac.h>

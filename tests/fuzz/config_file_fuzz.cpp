@@ -1,7 +1,6 @@
 // tests/fuzz/config_file_fuzz.cpp -- any bytes as a shoal.toml.
 //
-// Whatever the bytes are, reading ends in tables or in a sentence that names
-// the file.
+// For all bytes, reading ends in tables or in a sentence that names the file.
 #include "apps/common/toml_file.hpp"
 #include "runtime/core/assert.hpp"
 

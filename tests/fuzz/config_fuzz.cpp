@@ -1,6 +1,6 @@
 // tests/fuzz/config_fuzz.cpp -- any bytes as a config.json.
 //
-// What is accepted must be consistent, and the same when written and read
+// An accepted configuration must be consistent, and equal when written and read
 // again.
 #include "runtime/model/config/config.hpp"
 

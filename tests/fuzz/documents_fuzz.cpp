@@ -1,12 +1,12 @@
 // tests/fuzz/documents_fuzz.cpp -- any bytes as a file of --data: text, .jsonl,
 // and either of them as an archive.
 //
-// The first byte chooses the name and how the rest becomes a file: as it is, or
-// packed by the archive's own library and then changed in one place, which
-// chance alone would hardly make. The second and third say where. Whatever the
-// bytes are, reading ends in documents, or in a failure that names the file and
-// may be shown; no more bytes are taken than allowed; and an archive that was
-// not changed gives what the bytes alone give.
+// The first byte chooses the name and the form of the file: the rest unchanged,
+// or packed by the archive's own library and then changed in one place, which
+// chance alone would rarely produce. The second and third choose the place. For
+// all bytes, reading ends in documents, or in a failure that names the file and
+// is safe to show; no more bytes are taken than allowed; and an unchanged
+// archive gives the same as the bytes alone.
 #include "runtime/core/assert.hpp"
 #include "runtime/core/text/shown.hpp"
 #include "runtime/model/data/documents.hpp"
@@ -23,7 +23,7 @@ namespace {
 constexpr std::uint64_t bytes_max = 1u << 20;
 constexpr std::uint64_t vocab_size = 300;
 
-/// The bytes in pieces of a few.
+/// The bytes in pieces of this size.
 byte_source source_of(std::string bytes, std::size_t piece) {
   return [bytes = std::move(bytes), piece, at = std::size_t{0}](
            std::span<char> into) mutable -> result<std::size_t> {
@@ -82,7 +82,7 @@ LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   }
   std::string archive =
     gzip ? shoal::tests::gzip(bytes) : shoal::tests::zstd(bytes);
-  if ((how & 16) != 0) { // two of them, or one twice
+  if ((how & 16) != 0) { // two archives, or one twice
     archive += archive;
     read(packed, archive, piece);
     return 0;
@@ -94,7 +94,7 @@ LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   }
   if ((how & 8) != 0) {
     archive.resize(place % archive.size());
-    // A file that is no text is left before its end.
+    // A file that is no text is not read to its end.
     const outcome cut = read(packed, archive, piece);
     SHOAL_ASSERT(!cut.failure.empty() || cut.report.not_text.count == 1);
     return 0;

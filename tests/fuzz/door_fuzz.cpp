@@ -1,18 +1,18 @@
-// tests/fuzz/door_fuzz.cpp -- any bytes at the door: who may wait, and TLS.
+// tests/fuzz/door_fuzz.cpp -- any bytes at the listener: admission, and TLS.
 //
-// The first byte says what the others are:
+// The first byte selects the meaning of the others:
 //
-//   0  events at the door (admission): its limits hold in any order
-//   1  bytes on the wire of one that has just connected
-//   2  what comes after a whole handshake, before the proof: a script of
-//      records, encrypted as they should be, of any inner type, and raw bytes
+//   0  events of admission: its limits hold in any order
+//   1  bytes from a peer that has just connected
+//   2  data after a complete handshake, before the proof: a script of records,
+//      correctly encrypted, of any inner type, and raw bytes
 //   3  the same after the proof
 //
-// In 2 and 3 the second byte says whether we are the end that dials. Our end is
-// a session as the fabric uses it; the other end has no key of the cluster, but
-// all keys of TLS. Checked: bytes beyond the allowance stay in the socket, a
-// message of TLS before the proof is the end, what is handed out is what was
-// sent, and no call goes on for ever.
+// In 2 and 3 the second byte selects whether we are the dialling end. Our end
+// is a session as the fabric uses it; the other end has no cluster key, but all
+// keys of TLS. Checked: bytes beyond the allowance stay in the socket, a TLS
+// message before the proof ends the session, the received data equals the sent
+// data, and every call ends.
 #include "transport/assert.hpp"
 #include "transport/tls/admission.hpp"
 #include "transport/tls/proof.hpp"
@@ -37,7 +37,7 @@ using namespace shoal::transport;
 using namespace shoal::transport::tls;
 using bytes = std::vector<std::uint8_t>;
 
-/// Twice what a whole handshake takes, so that short inputs get there.
+/// Twice the size of a complete handshake, so that short inputs get there.
 constexpr std::size_t before_proof_max = 2048;
 constexpr std::size_t turn_max = 512 << 10;
 constexpr std::size_t messages_max = 256;
@@ -66,7 +66,7 @@ private:
   std::span<const std::uint8_t> rest_;
 };
 
-// ---- 0: the door ----
+// ---- 0: admission ----
 
 void fuzz_admission(input in) {
   admission_limits l;
@@ -142,7 +142,7 @@ bytes expand(const mac& secret, std::string label, std::size_t length) {
   return {out.begin(), out.begin() + static_cast<std::ptrdiff_t>(length)};
 }
 
-/// Encrypts records as TLS 1.3 does, whatever is in them.
+/// Encrypts records as TLS 1.3 does, with any content.
 class sealer {
 public:
   explicit sealer(const mac& secret) : secret_(secret) {}
@@ -220,16 +220,17 @@ public:
     ::close(ends_[1]);
   }
 
-  /// Sends what fits the socket; the rest is lost. @returns whether all did
+  /// Sends what fits in the socket; the rest is lost. @returns whether all
+  /// fitted
   bool send(const bytes& data) {
     const auto gone = ::send(ends_[1], data.data(), data.size(), MSG_NOSIGNAL);
     sent_ += static_cast<std::size_t>(std::max<ssize_t>(gone, 0));
-    char waste[4096]; // nobody waits for our end's answers
+    char waste[4096]; // our end's answers are discarded
     while (::recv(ends_[1], waste, sizeof waste, 0) > 0)
       ;
     return gone == static_cast<ssize_t>(data.size());
   }
-  /// Bytes that our end has taken.
+  /// Number of bytes that our end has taken.
   std::size_t taken() const {
     int left = 0;
     ::ioctl(ends_[0], FIONREAD, &left);
@@ -276,7 +277,7 @@ void fuzz_hello(input in) {
   }
 }
 
-/// Takes all that there is. @returns false once it is over
+/// Takes all available data. @returns false once the session is over
 bool drain(session& end, bytes& got, int records) {
   std::array<std::byte, 777> into{};
   for (int calls = 0;; ++calls) {
@@ -304,7 +305,7 @@ void fuzz_records(input in, bool proved) {
     c.end().admit_messages(messages_max);
   }
   bytes sent, got;
-  bool honest = true; // all that came was what TLS knows
+  bool honest = true; // only valid TLS has been sent
   std::size_t messages = 0;
   int records = 0;
   while (!in.empty()) {
@@ -318,7 +319,7 @@ void fuzz_records(input in, bool proved) {
       if (honest && (proved || messages == 0))
         sent.insert(sent.end(), content.begin(), content.end());
       break;
-    case 1: // a key update that wants no answer, or one
+    case 1: // a key update with or without a request for an answer
       whole = c.send(seal.record(
         handshake_record, {24, 0, 0, 1, std::uint8_t(content.size() % 2)}));
       seal.update();
@@ -351,9 +352,9 @@ void fuzz_records(input in, bool proved) {
       SHOAL_ASSERT(c.end().read({&more, 1}).what != session::result::done);
       return;
     }
-    // All that is whole was handed out: nobody would be told to come again.
+    // All complete data was returned: there would be no further notice.
     SHOAL_ASSERT(!honest || what >= 128 || got.size() == sent.size());
-    // A message of TLS that was looked at before the proof is the end (S-2).
+    // A TLS message that was read before the proof ends the session (S-2).
     SHOAL_ASSERT(proved || what >= 128 || messages == 0 || !honest);
   }
 }

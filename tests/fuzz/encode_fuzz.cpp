@@ -1,9 +1,9 @@
 // tests/fuzz/encode_fuzz.cpp -- any bytes as a text, and as ids.
 //
-// Three small tokenizers that lose nothing: byte level, with a pattern; bytes
-// by fallback, with marks for spaces; and one that composes (NFC). The first
-// two must give the text back; every encoder must give the same twice, the
-// second time from its memory; and any ids must decode to UTF-8.
+// Three small lossless tokenizers: byte level, with a pattern; byte fallback,
+// with marks for spaces; and one that composes (NFC). The first two must return
+// the text; every encoder must give the same result twice, the second time from
+// its cache; and any ids must decode to UTF-8.
 #include "runtime/core/text/utf8.hpp"
 #include "runtime/model/text/byte_level.hpp"
 #include "runtime/model/text/hf_tokenizer.hpp"
@@ -112,7 +112,7 @@ LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size) {
   static encoder fallback_encoder(fallback);
   try_text(bytes, bytes_encoder, text, true);
   try_text(composed, composed_encoder, text, false);
-  // A mark in the text itself comes back as a space.
+  // A mark in the text itself is returned as a space.
   try_text(fallback, fallback_encoder, text,
            text.find("\u2581") == std::string_view::npos);
   std::vector<token_id> ids;

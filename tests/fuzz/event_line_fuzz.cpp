@@ -1,7 +1,7 @@
 // tests/fuzz/event_line_fuzz.cpp -- lines of metrics.jsonl and of a journal.
 //
-// A line that is read must be the same event after it has been written and
-// read again, and what is written is fit to be shown.
+// A parsed line must be the same event after it has been written and parsed
+// again, and the written line is safe to show.
 #include "runtime/core/assert.hpp"
 #include "runtime/core/text/shown.hpp"
 #include "runtime/jobs/event_json.hpp"

@@ -1,9 +1,9 @@
 // tests/fuzz/frame_fuzz.cpp -- any bytes into the frame reader.
 //
-// The first byte seeds how the stream is cut into reads. The same bytes are
-// read a second time in one piece each: what is reported must not depend on
-// the cuts. The sink posts memory of exactly the announced size and aborts if
-// the reader would write elsewhere or report what did not come.
+// The first byte is the seed for cutting the stream into reads. The same bytes
+// are read a second time in one piece each: the reports must not depend on the
+// cuts. The sink posts memory of exactly the announced size and aborts if the
+// reader would write elsewhere or report data that did not come.
 #include "transport/assert.hpp"
 #include "transport/tls/frame.hpp"
 

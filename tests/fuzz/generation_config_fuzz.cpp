@@ -1,5 +1,5 @@
 // tests/fuzz/generation_config_fuzz.cpp -- any bytes as a
-// generation_config.json. What is accepted must be usable as it is.
+// generation_config.json. Accepted values must be usable.
 #include "runtime/model/hf/generation_config.hpp"
 
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// tests/fuzz/host_list_fuzz.cpp -- lists of hosts from schedulers and people.
+// tests/fuzz/host_list_fuzz.cpp -- lists of hosts from schedulers and users.
 #include "runtime/discovery/host_list.hpp"
 
 #include <cstdlib>

@@ -1,10 +1,10 @@
-// tests/fuzz/near_frames_fuzz.cpp -- what clients write to the control socket.
+// tests/fuzz/near_frames_fuzz.cpp -- data from clients on the control socket.
 //
-// The first byte chooses: the rest is the stream as it came, or messages that
-// are put into frames, so that whole ones are met at once. The same stream is
-// read twice, cut in other places, as the control socket does: nothing more is
-// taken while a message waits. Both times the same messages come out, and their
-// frames are the stream; what is held stays within its bound.
+// The first byte chooses: the rest is the stream itself, or messages that are
+// put into frames, so that complete ones occur at once. The same stream is read
+// twice, cut in different places, like the control socket does: nothing more is
+// read while a message waits. Both times the same messages result, and their
+// frames are the stream; the held bytes stay within their bound.
 #include "runtime/control/frames.hpp"
 #include "runtime/core/assert.hpp"
 #include "runtime/wire/codec.hpp"
@@ -53,7 +53,7 @@ outcome read_all(std::span<const std::byte> stream, std::uint32_t cuts) {
   return out;
 }
 
-/// Cuts the input into messages, each behind its frame's length.
+/// Cuts the input into messages, each after its frame's length.
 bytes framed(std::span<const std::uint8_t> data) {
   bytes out;
   while (!data.empty()) {

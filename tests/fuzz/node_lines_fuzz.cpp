@@ -1,6 +1,6 @@
 // tests/fuzz/node_lines_fuzz.cpp -- any bytes as the last lines of a node.
 //
-// Whatever is accepted may be shown.
+// Accepted text is safe to show.
 #include "apps/node/node_lines.hpp"
 #include "runtime/core/assert.hpp"
 #include "runtime/core/text/shown.hpp"

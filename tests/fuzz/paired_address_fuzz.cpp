@@ -1,7 +1,7 @@
-// tests/fuzz/paired_address_fuzz.cpp -- addresses that nodes tell each other.
+// tests/fuzz/paired_address_fuzz.cpp -- addresses that nodes send each other.
 //
-// The first byte chooses: the rest is the text as it came, or the binary
-// fields, to which a right checksum is added so that the lengths are reached.
+// The first byte chooses: the rest is the text itself, or the binary fields, to
+// which a correct checksum is added so that the lengths are reached.
 #include "transport/introduced/address.hpp"
 
 #include <xxhash.h>
@@ -37,7 +37,7 @@ LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     data[0] % 2 == 0
       ? with_checksum(data + 1, size - 1)
       : std::string(reinterpret_cast<const char*>(data + 1), size - 1);
-  // What parses is the one text of its value.
+  // Only one text parses to each value.
   if (auto address = introduced::parse_address(text))
     if (introduced::format_address(*address) != text)
       std::abort();

@@ -1,9 +1,9 @@
 // tests/fuzz/plan_fuzz.cpp -- plans of views that pass the codec.
 //
-// First byte even: the rest makes a view with numbers at the ends of their
-// ranges (wild_view). Odd: the rest is an encoded message; a view that it holds
-// is planned. Planning ends, the same way twice, and the next view, which holds
-// the plan, can be read.
+// First byte even: the rest makes a view with extreme numbers (wild_view). Odd:
+// the rest is an encoded message; if it holds a view, that is planned. Planning
+// ends, with the same result twice, and the next view, which holds the plan,
+// can be read.
 #include "runtime/core/assert.hpp"
 #include "runtime/core/planning/host_memory.hpp"
 #include "runtime/core/planning/plan_reasons.hpp"
@@ -18,7 +18,7 @@ namespace cl = shoal::core::cluster;
 
 namespace {
 
-/// More make a view of which planning is slow, not another kind of view.
+/// More members only make planning slow.
 constexpr std::size_t members_max = 6;
 
 void plan(core::view v) {

@@ -1,9 +1,9 @@
-// tests/fuzz/record_fuzz.cpp -- files of records: any bytes as one, and records
-// of a core that was told any views.
+// tests/fuzz/record_fuzz.cpp -- files of records: any bytes as a file, and
+// records of a core that received any views.
 //
-// The first byte says what the rest is. A file: loading ends in a record, in
-// none, or in a sentence. A record in a file that is whole. A record, or choices
-// that make one (wild_view), which is told to a core as views that were decided
+// The first byte selects the meaning of the rest. A file: loading ends in a
+// record, in none, or in a sentence. A record in an intact file. A record, or
+// choices that make one (wild_view), which is sent to a core as decided views
 // and as votes: all that the core then stores must be readable (encode_record
 // asserts it).
 #include "runtime/core/assert.hpp"
@@ -28,7 +28,7 @@ namespace cl = shoal::core::cluster;
 
 namespace {
 
-/// A folder that goes with the process.
+/// A folder that is removed with the process.
 struct folder {
   std::filesystem::path path;
   folder() {
@@ -63,13 +63,13 @@ void try_file(const std::filesystem::path& file, std::string_view bytes) {
   }
 }
 
-/// Two whole slots around any record, so that the head is right.
+/// Two intact slots around any record, so that the head is correct.
 void try_slots(const std::filesystem::path& file, std::string_view bytes) {
   std::filesystem::remove(file);
   slot_file slots(file);
   const auto record = std::as_bytes(std::span(bytes.data(), bytes.size()));
   if (record.empty())
-    return; // no record is
+    return; // no valid record
   SHOAL_ASSERT(!slots.write(1, record));
   const auto found = slot_file(file).load();
   SHOAL_ASSERT(found && std::ranges::equal(found->record, record));
@@ -79,7 +79,7 @@ core::shoal_id name(const core::view&, std::uint64_t) {
   return {1};
 }
 
-/// Choices of what a liar says.
+/// Choices for the content of a lie.
 cl::record made_of(std::string_view bytes) {
   std::size_t at = 0;
   const auto below = [&](std::uint64_t n) -> std::uint64_t {
@@ -103,7 +103,8 @@ cl::record made_of(std::string_view bytes) {
   return r;
 }
 
-/// What a member says to a peer of its shoal, which stores what follows.
+/// Sends a record's content as a member to a peer of its shoal, which stores
+/// the result.
 void try_core(const cl::record& record) {
   cl::config c;
   c.self.id.peer = {1};
@@ -124,7 +125,7 @@ void try_core(const cl::record& record) {
   const auto tell = [&](cl::message m) {
     give(cl::received{{2}, std::move(m)});
   };
-  const auto as_ours = [&](core::view v) { // with us, and with the liar
+  const auto as_ours = [&](core::view v) { // with this peer, and with the liar
     v.shoal = core.current().shoal;
     v.cluster = c.cluster;
     v.cuts.clear();

@@ -1,7 +1,7 @@
 // tests/fuzz/run_file_fuzz.cpp -- run files: TOML, then the table of keys.
 //
-// Whatever the bytes are, reading ends in a run or in a sentence; a run that
-// was read must be the same after it has travelled as JSON.
+// For all bytes, reading ends in a run or in a sentence; a run that was read
+// must be the same after conversion to JSON and back.
 #include "apps/common/toml_file.hpp"
 #include "runtime/core/assert.hpp"
 #include "runtime/jobs/run_config.hpp"
@@ -13,7 +13,7 @@
 extern "C" int
 LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string text(reinterpret_cast<const char*>(data), size);
-  std::string json = text; // first byte '{': straight to the parser
+  std::string json = text; // first byte '{': directly to the parser
   if (text.empty() || text[0] != '{') {
     try {
       json = shoal::apps::toml_text_to_json(text, "fuzz.toml");

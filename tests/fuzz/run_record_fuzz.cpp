@@ -1,8 +1,9 @@
-// tests/fuzz/run_record_fuzz.cpp -- run.json of a folder from somebody else.
+// tests/fuzz/run_record_fuzz.cpp -- run.json of a folder from another user.
 //
-// Whatever the bytes are, reading ends in a record or in a sentence. A record
-// is the same after it was written, and a run that goes on unchanged differs in
-// nothing. The input is taken as the whole file, as its run, and as all but that.
+// For all bytes, reading ends in a record or in a sentence. A record is the
+// same after it was written, and a run that is resumed unchanged has no
+// differences. The input is used as the whole file, as its run, and as all
+// except that.
 #include "apps/train/run_changes.hpp"
 #include "apps/train/run_record.hpp"
 #include "runtime/core/assert.hpp"

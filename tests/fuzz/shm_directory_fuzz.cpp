@@ -1,12 +1,12 @@
 // tests/fuzz/shm_directory_fuzz.cpp -- another process's directory and channel
 // head, which change between any two looks.
 //
-// The input is a list of writes, and of looks between them as the engine takes
-// them: who is it, is there a channel for us, what is in its ring, how far has
-// it read ours, does a transfer still lie where it said. A write goes to any
-// word and is a value that matters there (a token, the magic number, a position
-// in a ring), or any. Memory is of exact size, so that the checker sees every
-// byte outside it. What is believed must be what was written.
+// The input is a list of writes, with the engine's reads between them: who is
+// it, is there a channel for us, what is in its ring, how far has it read ours,
+// is a transfer still in its place. A write goes to any word and is a critical
+// value there (a token, the magic number, a position in a ring), or any value.
+// Memory has the exact size, so that the checker sees every byte outside it.
+// Every accepted value must have been written.
 #include "transport/assert.hpp"
 #include "transport/shm/exposed.hpp"
 #include "transport/shm/foreign.hpp"
@@ -21,7 +21,7 @@ using namespace shoal::transport::shm;
 namespace {
 
 constexpr std::uint64_t ours = 11, theirs = 12, connection = 13, own = 14;
-constexpr std::size_t small_ring = 1024; ///< in place of ring_bytes
+constexpr std::size_t small_ring = 1024; ///< instead of ring_bytes
 constexpr std::size_t arena_bytes = 4096;
 
 /// Bytes of the input, and 0 when there are no more.
@@ -48,7 +48,7 @@ private:
   std::size_t left_;
 };
 
-/// Memory of another process, exactly as large as it is.
+/// Memory of another process, with its exact size.
 template <class Head>
 class foreign_memory {
 public:
@@ -118,7 +118,7 @@ std::uint64_t value(input& in, world& w) {
   }
 }
 
-/// The words that matter most come up more often than the others.
+/// The most critical words are written more often than the others.
 void write(input& in, world& w) {
   channel_head& head = w.channel.head();
   switch (in.byte() % 8) {
@@ -159,7 +159,7 @@ void look_at_directory(world& w, std::uint64_t known) {
   SHOAL_ASSERT(head == nullptr || head->connection == channel->connection);
 }
 
-/// As engine::receive() and engine::read().
+/// Like engine::receive() and engine::read().
 void read_ring(world& w) {
   const channel_head& head = w.channel.head();
   for (int turn = 0; turn != 40 && !w.over; ++turn) {
@@ -179,7 +179,7 @@ void read_ring(world& w) {
   }
 }
 
-/// As engine::send().
+/// Like engine::send().
 void write_ring(input& in, world& w) {
   const std::uint64_t taken = w.channel.head().taken;
   if (!w.writer.plausible(taken)) {

@@ -1,8 +1,8 @@
-// tests/fuzz/shm_ring_fuzz.cpp -- rings as another process may write them.
+// tests/fuzz/shm_ring_fuzz.cpp -- rings written by a faulty process.
 //
-// The first bytes choose how far it says that it has written, in steps; the
-// rest is the ring. Nothing outside the ring may be read, and of what a frame
-// says lies elsewhere nothing outside that memory.
+// The first bytes choose the announced write positions, in steps; the rest is
+// the ring. Nothing outside the ring may be read, and for frames that refer to
+// other memory, nothing outside that memory.
 #include "transport/shm/exposed.hpp"
 #include "transport/shm/ring.hpp"
 

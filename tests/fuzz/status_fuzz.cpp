@@ -1,6 +1,6 @@
-// tests/fuzz/status_fuzz.cpp -- any bytes as what a node answers to `status`.
+// tests/fuzz/status_fuzz.cpp -- any bytes as the answer of a node to `status`.
 //
-// Whatever is accepted gives tables, and a view with members in order.
+// Accepted answers give tables, and a view with members in order.
 #include "apps/remote/status_text.hpp"
 #include "runtime/core/assert.hpp"
 #include "runtime/core/text/utf8.hpp"

@@ -1,12 +1,12 @@
-// tests/fuzz/store_parts_fuzz.cpp -- what an earlier process has left of blobs
-// on their way.
+// tests/fuzz/store_parts_fuzz.cpp -- parts of unfinished blobs left by an
+// earlier process.
 //
-// The input is a list of what happens to a store: a blob is begun, written on,
-// left, gone on with after a restart, given its name; and what happens to the
-// files meanwhile, or was there from the start: bytes are added, changed and
-// cut, a FIFO, a link or a folder lies where a part should, and names that are
-// none. Nothing waits, what is committed hashes to its name and reads as it was
-// written, and no file outside the folder is touched.
+// The input is a list of operations on a store: a blob is begun, written on,
+// left, continued after a restart, committed; and of changes to the files
+// meanwhile or from the start: bytes are added, changed and cut, a FIFO, a link
+// or a folder is in the place of a part, and there are invalid names. No call
+// blocks, a committed blob hashes to its name and reads as it was written, and
+// no file outside the folder is touched.
 #include "runtime/core/assert.hpp"
 #include "runtime/core/errc.hpp"
 #include "runtime/core/text/hex.hpp"
@@ -30,7 +30,7 @@ namespace {
 
 constexpr std::size_t blobs = 3;
 
-/// Of this process; there while an input runs.
+/// The folder of this process; exists while an input runs.
 fs::path home() {
   return "/dev/shm/shoal-parts-fuzz-" + std::to_string(::getpid());
 }
@@ -102,7 +102,7 @@ private:
       SHOAL_ASSERT(!writers_[i]
                    || writers_[i]->written() == store_->begun(name_[i]));
       return;
-    case 2: // what comes next, as far as there is some
+    case 2: // the next bytes, as far as there are some
       if (writers_[i] && writers_[i]->written() < all.size()) {
         const auto rest = all.subspan(writers_[i]->written());
         (void)writers_[i]->append(
@@ -137,7 +137,7 @@ private:
       check(i);
   }
 
-  /// What is there under a blob's name is that blob, or is set aside.
+  /// A file under a blob's name is that blob, or is set aside.
   void check(std::size_t i) {
     std::error_code error;
     const auto found = store_->read(name_[i], error);
@@ -148,7 +148,7 @@ private:
     SHOAL_ASSERT(std::ranges::equal(found->bytes(), all));
   }
 
-  /// Somebody else is at the folder of parts, but not while one is written.
+  /// Another process changes the folder of parts, but not while one is written.
   void disturb() {
     const std::size_t i = byte() % blobs;
     writers_[i] = nullptr;
@@ -184,14 +184,14 @@ private:
       fs::remove(file, none);
       fs::create_directory(file, none);
       return;
-    case 6: { // old, or of the future
+    case 6: { // old, or in the future
       const timespec when{byte() % 2 == 0 ? 0 : std::time(nullptr) + 100'000,
                           0};
       const timespec both[2] = {when, when};
       ::utimensat(AT_FDCWD, file.c_str(), both, AT_SYMLINK_NOFOLLOW);
       return;
     }
-    case 7: { // a name that is none
+    case 7: { // an invalid name
       std::string name;
       for (int n = byte() % 70; n >= 0; --n)
         name += char(byte());
@@ -201,7 +201,7 @@ private:
         std::ofstream(parts() / name) << 'x';
       return;
     }
-    default: // more of them than are kept
+    default: // more of them than the limit
       for (int n = 0; n != 70; ++n) {
         blob_digest d{};
         d[0] = std::uint8_t(n);

@@ -1,8 +1,8 @@
 // tests/fuzz/tokenizer_fuzz.cpp -- any bytes as a tokenizer.json.
 //
-// Up to a NUL byte the input is the file, behind it a text. What is accepted
-// must encode the text or say why not, give ids of its own, and decode them to
-// UTF-8, whole or one by one.
+// Up to a NUL byte the input is the file, after it a text. An accepted
+// tokenizer must encode the text or give the reason why not, return ids of its
+// own, and decode them to UTF-8, as a whole or one by one.
 #include "runtime/core/text/utf8.hpp"
 #include "runtime/model/text/hf_tokenizer.hpp"
 

@@ -1,11 +1,12 @@
-// tests/fuzz/ucx_frame_fuzz.cpp -- what comes in by UCX: frames, the places
-// that other nodes say they listen on, and guests.
+// tests/fuzz/ucx_frame_fuzz.cpp -- input by UCX: frames, the addresses on which
+// other nodes claim to listen, and pending peers.
 //
-// The input is a list of what happens, as the engine meets it: endpoints come
-// in and fail, frames arrive on them (built from values that matter, or any
-// bytes of any length), links ask for the guest that is theirs, time passes. A
-// frame is believed only if it is to us; a place only if it is in a trusted
-// network; a guest is handed out once, and by the token that it showed last.
+// The input is a list of events, as the engine gets them: endpoints come in and
+// fail, frames arrive on them (made from critical values, or any bytes of any
+// length), links ask for their pending peer, time passes. A frame is accepted
+// only if it is addressed to us; a listen address only if it is in a trusted
+// network; a pending peer is handed out once, and by the token that it showed
+// last.
 #include "transport/assert.hpp"
 #include "transport/ucx/frame.hpp"
 #include "transport/ucx/guest_list.hpp"
@@ -65,7 +66,7 @@ std::vector<std::byte> any_header(input& in) {
   return out;
 }
 
-/// The guests as one would list them by hand.
+/// The pending peers in a plain list.
 class guests {
 public:
   using endpoint = guest_list::endpoint;
@@ -175,12 +176,12 @@ private:
 
   guest_list list_;
   std::map<endpoint, hello> known_;
-  std::set<endpoint> failed_; ///< until they leave
+  std::set<endpoint> failed_; ///< until they are removed
   endpoint chosen_ = nullptr;
   guest_list::time_point now_{std::chrono::hours(1)};
 };
 
-/// What another node's address says: raw, or places of which some are trusted.
+/// Another node's listen addresses: raw, or with some trusted ones.
 void dial(input& in) {
   static const std::vector<network> trusted{*parse_network("10.1.0.0/16"),
                                             *parse_network("fd00::/8")};
@@ -205,7 +206,7 @@ void dial(input& in) {
       add_place(at, way);
       const bool good =
         contains_any(trusted, reinterpret_cast<const sockaddr&>(at));
-      // What is trusted is found in a list of its own, as it was.
+      // The trusted ones are found in a list of their own, unchanged.
       std::vector<std::byte> alone;
       add_place(at, alone);
       const auto back = door_of(alone, trusted);

@@ -1,7 +1,7 @@
 // tests/fuzz/view_file_fuzz.cpp -- described shoals: TOML, then the keys.
 //
-// Whatever the bytes are, reading ends in a view that keeps the invariants, or
-// in a sentence.
+// For all bytes, reading ends in a view that satisfies the invariants, or in a
+// sentence.
 #include "apps/common/toml_file.hpp"
 #include "apps/plan/view_file.hpp"
 #include "runtime/core/assert.hpp"
@@ -13,7 +13,7 @@
 extern "C" int
 LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string text(reinterpret_cast<const char*>(data), size);
-  std::string json = text; // first byte '{': straight to the parser
+  std::string json = text; // first byte '{': directly to the parser
   if (text.empty() || text[0] != '{') {
     try {
       json = shoal::apps::toml_text_to_json(text, "fuzz.toml");

@@ -1,5 +1,5 @@
-// tests/fuzz/wire_fuzz.cpp -- any bytes through the codec: what it takes must
-// come back the same after another round.
+// tests/fuzz/wire_fuzz.cpp -- any bytes through the codec: accepted messages
+// must be the same after another round.
 #include "runtime/wire/codec.hpp"
 
 #include <cstdlib>
