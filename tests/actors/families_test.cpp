@@ -1,8 +1,8 @@
 // tests/actors/families_test.cpp -- each model family on different layouts.
 //
-// Goal: a family is nothing but another block: stages change no bit of its
-// losses and of what the model that comes out says, replicas agree to rounding
-// and say the same.
+// Goal: a family only differs in its block. Stages change no bit of its losses
+// and of the trained model's output; replicas agree to rounding and give the
+// same output.
 #include "kernels/thread_team.hpp"
 #include "runtime/model/decode/decoder.hpp"
 #include "runtime/model/decode/generate.hpp"

@@ -1,5 +1,5 @@
-// tests/actors/job_checkpoints_test.cpp -- checkpoints of whole runs: who
-// writes them, on disks that are full, torn, or rotten.
+// tests/actors/job_checkpoints_test.cpp -- checkpoints of whole runs: their
+// writers, and disks that are full, torn or damaged.
 #include "actors/checkpoint/checkpoint_files.hpp"
 #include "actors/checkpoint/checkpoint_manifest.hpp"
 #include "runtime/model/units.hpp"

@@ -1,6 +1,7 @@
-// tests/actors/reduction_fixture.hpp -- what the parts of reducers work with, by hand.
+// tests/actors/reduction_fixture.hpp -- the environment of reducers' parts,
+// made by hand.
 //
-// Peers of one sub-plan, on transfers, queues and turns whose order is drawn
+// Peers of one sub-plan, with transfers, queues and turns whose order is drawn
 // from a seed.
 #pragma once
 

@@ -1,4 +1,5 @@
-// tests/actors/step_losses_test.cpp -- every head, and who follows it, has all losses.
+// tests/actors/step_losses_test.cpp -- every head, and all its followers, have
+// all losses.
 #include "actors/reduction/step_losses.hpp"
 #include "actors/reduction_fixture.hpp"
 

@@ -1,5 +1,5 @@
-// tests/actors/supervisor_test.cpp -- where a run file's roles go, and what of
-// an ended job stays on the disk.
+// tests/actors/supervisor_test.cpp -- where a run file's roles go, and what
+// stays of an ended job on the disk.
 #include "actors/checkpoint/checkpoint_files.hpp"
 #include "actors/checkpoint/shard_list.hpp"
 #include "actors/job/job_cleaner.hpp"

@@ -1,8 +1,8 @@
 // tests/kernels/golden_ops_test.cpp -- every operation against PyTorch.
 //
-// Goal: a formula that both reference/ and cpu/ have wrong shows here. The
-// inputs and what PyTorch makes of them are in tests/golden/ops.safetensors;
-// make_op_goldens.py beside it says what each tensor is.
+// Goal: to find a formula that is wrong in both reference/ and cpu/. The inputs
+// and PyTorch's results are in tests/golden/ops.safetensors; make_op_goldens.py
+// beside it describes each tensor.
 #include "runtime/model/files/safetensors.hpp"
 #include "tests/kernels/harness.hpp"
 

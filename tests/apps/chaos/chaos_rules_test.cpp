@@ -1,4 +1,5 @@
-// tests/apps/chaos/chaos_rules_test.cpp -- faults by seed, and what a run lost.
+// tests/apps/chaos/chaos_rules_test.cpp -- faults by seed, and the losses of a
+// run.
 #include "apps/chaos/chaos.hpp"
 
 #include <boost/test/unit_test.hpp>

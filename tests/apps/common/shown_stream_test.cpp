@@ -1,4 +1,5 @@
-// tests/apps/common/shown_stream_test.cpp -- what a command says, piece by piece.
+// tests/apps/common/shown_stream_test.cpp -- a command's output, piece by
+// piece.
 #include "apps/common/shown_stream.hpp"
 
 #include <boost/test/unit_test.hpp>

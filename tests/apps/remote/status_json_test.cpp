@@ -1,4 +1,5 @@
-// tests/apps/remote/status_json_test.cpp -- what a node that lies answers to `status`.
+// tests/apps/remote/status_json_test.cpp -- false answers of a lying node to
+// `status`.
 #include "apps/remote/status_text.hpp"
 #include "runtime/core/text/amounts.hpp" // age_text
 #include "runtime/core/text/shown.hpp"

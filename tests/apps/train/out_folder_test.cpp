@@ -1,5 +1,6 @@
-// tests/apps/train/out_folder_test.cpp -- whose a folder is: its record, what may
-// change in a run that goes on, locks, and what is left of a command that fails.
+// tests/apps/train/out_folder_test.cpp -- the owner of a folder: its record,
+// permitted changes of a resumed run, locks, and the state after a failed
+// command.
 #include "apps/train/out_folder.hpp"
 #include "apps/train/run_changes.hpp"
 

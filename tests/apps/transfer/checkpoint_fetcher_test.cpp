@@ -1,7 +1,7 @@
-// tests/apps/transfer/checkpoint_fetcher_test.cpp -- checkpoints that come in the
-// background: overtaken ones, the last one, errors, and being told to stop.
+// tests/apps/transfer/checkpoint_fetcher_test.cpp -- downloads of checkpoints
+// in the background: overtaken ones, the last one, errors, and cancellation.
 //
-// A blob is given out when the test lets it be, so nothing depends on time.
+// A blob is served when the test permits it, so nothing depends on time.
 #include "actors/checkpoint/checkpoint_manifest.hpp"
 #include "apps/transfer/checkpoint_fetcher.hpp"
 

@@ -1,8 +1,8 @@
-// tests/runtime/control/client_choice_test.cpp -- which node a client takes, and
-// what it says where there is none.
+// tests/runtime/control/client_choice_test.cpp -- the node that a client
+// chooses, and its message if there is none.
 //
-// No node: a socket that takes connections and never answers is one that has
-// been stopped.
+// No real node: a socket that takes connections and never answers stands for a
+// stopped one.
 #include "runtime/control/client.hpp"
 #include "runtime/control/node_folders.hpp"
 #include "runtime/control/unix_socket.hpp"

@@ -1,4 +1,4 @@
-// tests/runtime/control/control_test.cpp -- what a command line can ask.
+// tests/runtime/control/control_test.cpp -- the requests of commands.
 #include "runtime/control/desk.hpp"
 #include "runtime/control/frames.hpp"
 #include "runtime/control/unix_socket.hpp"

@@ -1,4 +1,4 @@
-// tests/runtime/control/desk_test.cpp -- what uploads may take of a disk.
+// tests/runtime/control/desk_test.cpp -- the disk space that uploads may take.
 #include "runtime/control/desk.hpp"
 #include "runtime/jobs/job_journal.hpp"
 #include "runtime/store/store.hpp"

@@ -1,4 +1,5 @@
-// tests/runtime/core/view_changes_test.cpp -- each change of a view is said.
+// tests/runtime/core/view_changes_test.cpp -- each change of a view is
+// reported.
 #include "runtime/core/view_changes.hpp"
 #include "tests/runtime/core/planning/plan_fixture.hpp"
 

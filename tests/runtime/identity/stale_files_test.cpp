@@ -1,5 +1,5 @@
-// tests/runtime/identity/stale_files_test.cpp -- what is dead, and what only looks
-// so.
+// tests/runtime/identity/stale_files_test.cpp -- files and processes that are
+// dead, and that only look dead.
 #include "runtime/host/memory_keeper.hpp"
 #include "runtime/identity/identity.hpp"
 #include "runtime/identity/stale_files.hpp"

@@ -1,6 +1,7 @@
-// tests/runtime/links/link_prober_test.cpp -- probes measure, and little.
+// tests/runtime/links/link_prober_test.cpp -- probes measure, with little
+// traffic.
 //
-// Simulated nodes whose asks may be lost and whose fabrics may fail.
+// Simulated nodes whose requests may be lost and whose fabrics may fail.
 #include "runtime/links/link_prober.hpp"
 #include "tests/runtime/links/link_world.hpp"
 

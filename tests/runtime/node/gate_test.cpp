@@ -1,4 +1,5 @@
-// tests/runtime/node/gate_test.cpp -- whose messages pass, and in what order.
+// tests/runtime/node/gate_test.cpp -- which peers' messages pass, and in which
+// order.
 #include "runtime/node/gate.hpp"
 
 #include <boost/test/unit_test.hpp>

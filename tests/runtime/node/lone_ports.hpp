@@ -1,8 +1,7 @@
 // tests/runtime/node/lone_ports.hpp -- the ports of a node that is alone.
 //
-// Nobody hears what it sends, and its cluster core does nothing: both are
-// written down, for a test to look at. A test that needs more of a port
-// overrides it.
+// Messages go nowhere, and the cluster core does nothing: both are recorded,
+// for a test to check. A test that needs more of a port overrides it.
 #pragma once
 
 #include "runtime/node/node_wiring.hpp"

@@ -1,7 +1,7 @@
 // tests/runtime/node/mesh_test.cpp -- a node's fabrics against odd peers.
 //
-// The other end is a bare TLS fabric that holds the cluster key and sends what
-// no node of ours would.
+// The other end is a bare TLS fabric that holds the cluster key and sends
+// messages that no correct node would send.
 #include "runtime/node/mesh.hpp"
 #include "tests/runtime/node/swarm.hpp"
 #include "transport/introduced/address.hpp"

@@ -1,5 +1,5 @@
-// tests/runtime/node/node_wiring_test.cpp -- which part of a node hears what,
-// and in which order. The actors run under CAF's test coordinator.
+// tests/runtime/node/node_wiring_test.cpp -- which part of a node gets which
+// event, and in which order. The actors run under CAF's test coordinator.
 #include "runtime/node/node_wiring.hpp"
 #include "runtime/observe/training_operations.hpp"
 #include "runtime/store/exchange.hpp"

@@ -1,4 +1,4 @@
-// tests/runtime/node/others_test.cpp -- what a node remembers of other nodes.
+// tests/runtime/node/others_test.cpp -- a node's knowledge of other nodes.
 #include "runtime/discovery/apart_nodes.hpp"
 #include "runtime/node/state/absent_peers.hpp"
 #include "runtime/work/capped_map.hpp"

@@ -1,12 +1,12 @@
-// tests/runtime/wire/same_bytes_test.cpp -- what is sent, stored and hashed
-// stays the same, to the byte.
+// tests/runtime/wire/same_bytes_test.cpp -- the bytes that are sent, stored and
+// hashed do not change.
 //
-// Peers of one shoal may run programs of different days, and a disk holds what
-// an earlier one wrote. Each case hashes the bytes of many random messages and
-// compares with a pinned number. A case that fails after a change that meant to
-// keep the bytes has found a defect. After a new field the number is another
-// one: first see that only the expected cases fail, then write what the case
-// printed. (The numbers also change with what random_fields makes.)
+// Peers of one shoal may run different versions, and a disk holds data of an
+// earlier one. Each case hashes the bytes of many random messages and compares
+// with a pinned number. A case that fails after a change that should keep the
+// bytes has found a defect. After a new field the number differs: first make
+// sure that only the expected cases fail, then pin the printed number. (The
+// numbers also change with the output of random_fields.)
 #include "runtime/core/view_size.hpp"
 #include "runtime/wire/codec.hpp"
 #include "tests/runtime/wire/random_message.hpp"

@@ -1,4 +1,5 @@
-// tests/transport/introduced/address_test.cpp -- what nodes tell each other.
+// tests/transport/introduced/address_test.cpp -- addresses that nodes send each
+// other.
 #include "tests/conformance/fixture.hpp"
 #include "transport/introduced/address.hpp"
 

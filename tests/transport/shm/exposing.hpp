@@ -1,8 +1,8 @@
 // tests/transport/shm/exposing.hpp -- a fabric whose bulk lies in an arena.
 //
-// Tests of fabrics send from memory of any kind. This one copies what it is
-// given into its arena first, so that peers read it there, and scribbles over
-// the copy as soon as its completion runs, as an owner may.
+// Tests of fabrics send from memory of any kind. This fabric first copies the
+// data into its arena, so that peers read it there, and overwrites the copy as
+// soon as its completion runs, as an owner may.
 #pragma once
 
 #include "transport/fabric.hpp"

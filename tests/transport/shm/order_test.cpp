@@ -1,7 +1,8 @@
-// tests/transport/shm/order_test.cpp -- what happens in one turn of a thread.
+// tests/transport/shm/order_test.cpp -- the order of events in one turn of a
+// thread.
 //
-// A handler that waits holds a fabric's thread, so that what is called in the
-// meantime is done in one turn.
+// A handler that waits holds a fabric's thread, so that all calls made
+// meanwhile are handled in one turn.
 #include "tests/conformance/fixture.hpp"
 #include "transport/shm/fabric.hpp"
 #include "transport/shm/layout.hpp"

@@ -1,9 +1,8 @@
-// tests/transport/shm/process_test.cpp -- shared memory between real
-// processes.
+// tests/transport/shm/process_test.cpp -- shared memory between real processes.
 //
-// The child is this program started again with SHOAL_SHM_CHILD set to what it
-// shall do; the two exchange addresses over a socket. A child is killed at a
-// moment that the exchange itself defines, never after a time.
+// The child is this program started again with SHOAL_SHM_CHILD set to its role;
+// the two exchange addresses over a socket. A child is killed at a moment that
+// the exchange itself defines, never after a time.
 #include "tests/conformance/fixture.hpp"
 #include "tests/conformance/process.hpp"
 #include "transport/shm/fabric.hpp"

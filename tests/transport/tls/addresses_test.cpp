@@ -1,4 +1,4 @@
-// tests/transport/tls/addresses_test.cpp -- what TLS makes of addresses.
+// tests/transport/tls/addresses_test.cpp -- TLS with addresses of all kinds.
 #include "tests/conformance/fixture.hpp"
 #include "transport/tls/fabric.hpp"
 

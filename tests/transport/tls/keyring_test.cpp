@@ -1,4 +1,4 @@
-// tests/transport/tls/keyring_test.cpp -- whom a keyring admits.
+// tests/transport/tls/keyring_test.cpp -- the peers that a keyring admits.
 #include "transport/tls/keyring.hpp"
 
 #include <boost/test/unit_test.hpp>

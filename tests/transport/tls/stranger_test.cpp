@@ -1,8 +1,8 @@
-// tests/transport/tls/stranger_test.cpp -- what the TLS fabric does to strangers.
+// tests/transport/tls/stranger_test.cpp -- the TLS fabric against strangers.
 //
-// Whoever reaches the port may send anything. Each case does so by raw socket
-// or by its own OpenSSL client, and then checks that an honest peer still gets
-// in: nothing is lost, nothing crashes.
+// Any host that reaches the port may send any bytes. Each case does so by raw
+// socket or by its own OpenSSL client, and then checks that an honest peer is
+// still admitted: nothing is lost, nothing crashes.
 #include "tests/transport/tls/strangers.hpp"
 
 #include <netdb.h>

@@ -1,7 +1,7 @@
-// tests/transport/tls/strangers.hpp -- clients that say what a test wants.
+// tests/transport/tls/strangers.hpp -- clients that send what a test chooses.
 //
-// A plain socket, a TLS client with a key of its own, and the fabric that both
-// go for.
+// A plain socket, a TLS client with its own key, and the fabric that both
+// attack.
 #pragma once
 
 #include "tests/conformance/fixture.hpp"

@@ -1,9 +1,8 @@
 // tests/transport/tls/streams_test.cpp -- bulk never delays control.
 //
-// Between two nodes stands a proxy that counts what passes on each socket and
-// may hold up one of them for ever. A message that shared a socket with bulk
-// would not pass while the bulk is held; so what is counted is who comes
-// through first, never how long it takes.
+// Between two nodes is a proxy that counts the data on each socket and may hold
+// up one of them for ever. A message that shared a socket with bulk would not
+// pass while the bulk is held; so the order of arrival is tested, never a time.
 #include "tests/conformance/fixture.hpp"
 #include "transport/tls/fabric.hpp"
 

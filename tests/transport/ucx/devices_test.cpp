@@ -1,4 +1,5 @@
-// tests/transport/ucx/devices_test.cpp -- what UCX may open and keep.
+// tests/transport/ucx/devices_test.cpp -- the devices that UCX may open and
+// keep.
 #include "tests/conformance/fixture.hpp"
 #include "transport/ucx/devices.hpp"
 #include "transport/ucx/fabric.hpp"

@@ -1,9 +1,9 @@
 // tests/transport/ucx/processes.hpp -- a node that survives, and its child.
 //
-// A test defines config_of() and child_variable in its anonymous namespace
-// first. The child is this program started again with that variable set to
-// what it shall do; the two exchange addresses over a socket. It is killed or
-// stopped at a moment that the exchange itself defines, never after a time.
+// A test first defines config_of() and child_variable in its anonymous
+// namespace. The child is this program started again with that variable set to
+// its role; the two exchange addresses over a socket. It is killed or stopped
+// at a moment that the exchange itself defines, never after a time.
 #include <unistd.h>
 
 #include <csignal>

@@ -1,8 +1,8 @@
 // tests/transport/ucx/rdma_devices.hpp -- the RDMA devices that tests may use.
 //
 // SHOAL_RDMA_DEVICES names them ("rxe0:1,rxe1:1"; peers take turns); they must
-// reach each other. tools/rdma-vm has such. Skipped, and said so, where the
-// variable is not set.
+// reach each other. tools/rdma-vm provides some. Skipped, with a message, if
+// the variable is not set.
 #pragma once
 
 #include <boost/test/unit_test.hpp>

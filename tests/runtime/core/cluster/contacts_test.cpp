@@ -1,5 +1,5 @@
-// tests/runtime/core/cluster/contacts_test.cpp -- connected peers and when they
-// are told what we are.
+// tests/runtime/core/cluster/contacts_test.cpp -- connected peers, and when
+// they are told about this peer.
 #include "tests/runtime/core/cluster/cluster_local.hpp"
 
 #include <boost/test/unit_test.hpp>

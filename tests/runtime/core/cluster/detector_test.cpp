@@ -1,5 +1,6 @@
-// tests/runtime/core/cluster/detector_test.cpp -- who watches whom, how many
-// accusers make a death, and what a peer that was stopped believes.
+// tests/runtime/core/cluster/detector_test.cpp -- the choice of watchers, the
+// number of accusers for a death, and the conclusions of a peer that was
+// stopped.
 #include "runtime/core/cluster/detector.hpp"
 #include "runtime/core/random.hpp"
 

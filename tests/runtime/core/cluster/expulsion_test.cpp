@@ -1,5 +1,6 @@
-// tests/runtime/core/cluster/expulsion_test.cpp -- the connections of a peer
-// that a view has no more: whose are closed, and that it learns why.
+// tests/runtime/core/cluster/expulsion_test.cpp -- connections of a peer that
+// is no longer in the view: when they are closed, and that the peer learns the
+// reason.
 #include "tests/runtime/core/cluster/cluster_pair.hpp"
 
 #include <boost/test/unit_test.hpp>

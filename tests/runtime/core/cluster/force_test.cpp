@@ -1,5 +1,5 @@
 // tests/runtime/core/cluster/force_test.cpp -- a shoal that was made by force
-// from another, and what becomes of the other's peers when they return.
+// from another one, and the return of the other one's peers.
 #include "tests/runtime/core/cluster/cluster_three.hpp"
 
 #include <boost/test/unit_test.hpp>

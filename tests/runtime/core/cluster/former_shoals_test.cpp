@@ -1,5 +1,5 @@
-// tests/runtime/core/cluster/former_shoals_test.cpp -- last views of shoals
-// that have dissolved, and who must hear of them.
+// tests/runtime/core/cluster/former_shoals_test.cpp -- last views of dissolved
+// shoals, and the peers that must learn of them.
 #include "runtime/core/cluster/local/former_shoals.hpp"
 #include "runtime/core/cluster/local/limits.hpp"
 #include "tests/runtime/core/cluster/cluster_local.hpp"

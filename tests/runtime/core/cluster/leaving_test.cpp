@@ -1,5 +1,5 @@
-// tests/runtime/core/cluster/leaving_test.cpp -- who has missed the end of its
-// shoal hears of it, also when those who have seen it are gone.
+// tests/runtime/core/cluster/leaving_test.cpp -- a peer that missed the end of
+// its shoal learns of it, even if all peers that saw it are gone.
 #include "tests/runtime/core/cluster/cluster_three.hpp"
 
 #include <boost/test/unit_test.hpp>

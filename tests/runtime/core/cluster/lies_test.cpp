@@ -1,5 +1,5 @@
-// tests/runtime/core/cluster/lies_test.cpp -- what a peer that holds the key
-// may say, and what is not believed: numbers far above all others.
+// tests/runtime/core/cluster/lies_test.cpp -- lies of a peer that holds the
+// key, and which are rejected: numbers far above all others.
 #include "tests/runtime/core/cluster/cluster_pair.hpp"
 
 #include <boost/test/unit_test.hpp>

@@ -1,5 +1,5 @@
 // tests/runtime/core/cluster/membership_test.cpp -- one core, or two that talk
-// without delay: what simulation does not ask for.
+// without delay: cases that the simulation does not cover.
 #include "runtime/core/view_size.hpp"
 #include "tests/runtime/core/cluster/cluster_pair.hpp"
 

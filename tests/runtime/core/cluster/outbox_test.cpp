@@ -1,5 +1,5 @@
-// tests/runtime/core/cluster/outbox_test.cpp -- what waits for a disk, what
-// passes, and what reaches the disk in which order.
+// tests/runtime/core/cluster/outbox_test.cpp -- which actions wait for a disk,
+// which pass, and the order in which records reach the disk.
 #include "runtime/core/cluster/outbox.hpp"
 
 #include <boost/test/unit_test.hpp>

@@ -1,5 +1,5 @@
-// tests/runtime/core/cluster/revoked_word_test.cpp -- an address that says that
-// this peer was revoked: it may be the one that was.
+// tests/runtime/core/cluster/revoked_word_test.cpp -- an address that calls
+// this peer revoked: it may be revoked itself.
 #include "tests/runtime/core/cluster/cluster_pair.hpp"
 
 #include <boost/test/unit_test.hpp>

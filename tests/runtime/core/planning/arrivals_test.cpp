@@ -1,4 +1,5 @@
-// tests/runtime/core/planning/arrivals_test.cpp -- what moves while a job goes on.
+// tests/runtime/core/planning/arrivals_test.cpp -- state that moves while a job
+// goes on.
 #include "runtime/core/planning/arrivals.hpp"
 #include "runtime/core/planning/followers.hpp"
 #include "runtime/core/training/job_core.hpp"

@@ -1,4 +1,4 @@
-// tests/runtime/core/planning/detours_test.cpp -- who stands in for a dead stage.
+// tests/runtime/core/planning/detours_test.cpp -- stand-ins for a dead stage.
 #include "runtime/core/planning/arrivals.hpp"
 #include "runtime/core/planning/detours.hpp"
 #include "runtime/core/planning/followers.hpp"

@@ -1,4 +1,5 @@
-// tests/runtime/core/planning/followers_test.cpp -- who keeps copies of a job's state.
+// tests/runtime/core/planning/followers_test.cpp -- members that keep copies of
+// a job's state.
 #include "runtime/core/planning/followers.hpp"
 #include "runtime/core/training/job_core.hpp"
 #include "tests/runtime/core/planning/plan_fixture.hpp"

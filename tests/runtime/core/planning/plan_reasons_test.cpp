@@ -1,5 +1,5 @@
-// tests/runtime/core/planning/plan_reasons_test.cpp -- what a plan does not hold, and
-// who idles, is said with its cause.
+// tests/runtime/core/planning/plan_reasons_test.cpp -- unmet wishes of a plan,
+// and idle members, are reported with their causes.
 #include "runtime/core/planning/host_memory.hpp"
 #include "runtime/core/planning/plan_reasons.hpp"
 #include "tests/runtime/core/planning/plan_fixture.hpp"

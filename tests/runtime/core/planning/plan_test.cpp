@@ -1,4 +1,5 @@
-// tests/runtime/core/planning/plan_test.cpp -- what every plan has, and how good it is.
+// tests/runtime/core/planning/plan_test.cpp -- properties and quality of every
+// plan.
 #include "runtime/core/schedule/schedule.hpp"
 #include "tests/runtime/core/planning/plan_fixture.hpp"
 

@@ -1,8 +1,8 @@
-// tests/runtime/core/schedule/schedule_test.cpp -- orders, limits and bubbles of the
-// pipeline schedules.
+// tests/runtime/core/schedule/schedule_test.cpp -- orders, limits and bubbles
+// of the pipeline schedules.
 //
-// All small pipelines are run against each other on a time line; what an order
-// promises (schedule.hpp, S-1 to S-4) is checked on every item of it.
+// All small pipelines are simulated on a time line; the invariants of an order
+// (schedule.hpp, S-1 to S-4) are checked on every item of it.
 #include "runtime/core/schedule/schedule.hpp"
 
 #include <boost/test/unit_test.hpp>

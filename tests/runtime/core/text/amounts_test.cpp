@@ -1,4 +1,5 @@
-// tests/runtime/core/text/amounts_test.cpp -- sizes and counts as people read them.
+// tests/runtime/core/text/amounts_test.cpp -- sizes and counts in readable
+// form.
 #include "runtime/core/text/amounts.hpp"
 
 #include <boost/test/unit_test.hpp>

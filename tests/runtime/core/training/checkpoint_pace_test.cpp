@@ -1,5 +1,5 @@
-// tests/runtime/core/training/checkpoint_pace_test.cpp -- the steps that checkpoints
-// begin at, and what is lost at most.
+// tests/runtime/core/training/checkpoint_pace_test.cpp -- the steps at which
+// checkpoints begin, and the largest loss.
 #include "runtime/core/training/checkpoint_pace.hpp"
 
 #include <boost/test/data/test_case.hpp>

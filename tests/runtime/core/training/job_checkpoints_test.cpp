@@ -1,5 +1,6 @@
-// tests/runtime/core/training/job_checkpoints_test.cpp -- what a job core makes of
-// checkpoints: its own, others', late ones, those of steps that were given up.
+// tests/runtime/core/training/job_checkpoints_test.cpp -- a job core's handling
+// of checkpoints: its own, others', late ones, those of steps that were given
+// up.
 #include "tests/runtime/core/training/job_pieces.hpp"
 
 using namespace shoal::test;

@@ -1,5 +1,6 @@
-// tests/runtime/core/training/job_digests_test.cpp -- holders of one version whose bytes
-// differ: noticed by votes and by seals, and mended by those who are right.
+// tests/runtime/core/training/job_digests_test.cpp -- holders of one version
+// with different bytes: detected by votes and by seals, and repaired from the
+// correct holders.
 #include "tests/runtime/core/training/job_pieces.hpp"
 
 #include <limits>

@@ -1,5 +1,5 @@
-// tests/runtime/core/training/job_restore_test.cpp -- checkpoints are believed, got,
-// waited for and given up; what is held stays until one can be restored.
+// tests/runtime/core/training/job_restore_test.cpp -- checkpoints are accepted,
+// fetched, waited for and given up; held state stays until one can be restored.
 #include "tests/runtime/core/training/job_pieces.hpp"
 
 namespace shoal::test {

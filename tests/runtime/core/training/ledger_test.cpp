@@ -1,4 +1,5 @@
-// tests/runtime/core/training/ledger_test.cpp -- what an audit of a run finds.
+// tests/runtime/core/training/ledger_test.cpp -- the findings of an audit of a
+// run.
 #include "runtime/core/training/ledger.hpp"
 
 #include <boost/test/unit_test.hpp>

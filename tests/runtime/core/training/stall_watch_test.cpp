@@ -1,4 +1,5 @@
-// tests/runtime/core/training/stall_watch_test.cpp -- who holds a job up, by seed.
+// tests/runtime/core/training/stall_watch_test.cpp -- finds the peer that
+// stalls a job, by seed.
 #include "runtime/core/training/stall_watch.hpp"
 
 #include <boost/test/unit_test.hpp>

@@ -1,9 +1,9 @@
-// tests/runtime/core/training/wild_seals.hpp -- seals that pass the codec but need not
-// fit each other, and what must hold of a decision whatever they say.
+// tests/runtime/core/training/wild_seals.hpp -- seals that pass the codec but
+// need not fit each other, and the invariants of a decision for any seals.
 //
 // Numbers come from small sets, so that versions, checkpoints and digests of
-// different peers meet. A decision is checked by throwing on the first claim
-// that does not hold; the text names the claim.
+// different peers coincide. A decision is checked by throwing on the first
+// claim that does not hold; the text names the claim.
 #pragma once
 
 #include "runtime/core/training/job_core.hpp"

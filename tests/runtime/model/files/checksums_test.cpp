@@ -1,5 +1,5 @@
-// tests/runtime/model/files/checksums_test.cpp -- sums of files: what is listed, what
-// differs, what is foreign.
+// tests/runtime/model/files/checksums_test.cpp -- checksums of files: listed
+// ones, differences, foreign input.
 #include "runtime/files/bytes_hash.hpp"
 #include "runtime/model/files/checksums.hpp"
 #include "tests/runtime/model/fixture.hpp"

@@ -1,4 +1,5 @@
-// tests/runtime/model/hf/generation_config_test.cpp -- what makers say.
+// tests/runtime/model/hf/generation_config_test.cpp -- defaults of a model's
+// maker.
 #include "runtime/model/hf/generation_config.hpp"
 #include "tests/runtime/model/fixture.hpp"
 

@@ -1,5 +1,5 @@
-// tests/runtime/model/text/file_test.cpp -- files that ask for what is not
-// there, and tokenizer_config.json.
+// tests/runtime/model/text/file_test.cpp -- files that refer to missing parts,
+// and tokenizer_config.json.
 #include "runtime/core/text/shown.hpp"
 #include "runtime/model/text/json_view.hpp"
 #include "tests/runtime/model/text/golden.hpp"

@@ -1,4 +1,5 @@
-// tests/runtime/node/state/known_nodes_test.cpp -- what is said of other nodes, and when.
+// tests/runtime/node/state/known_nodes_test.cpp -- reports about other nodes,
+// and when they are made.
 #include "runtime/node/state/known_nodes.hpp"
 
 #include <boost/test/unit_test.hpp>

@@ -1,4 +1,5 @@
-// tests/runtime/node/state/waiting_requests_test.cpp -- what answers requests that wait.
+// tests/runtime/node/state/waiting_requests_test.cpp -- the events that answer
+// waiting requests.
 #include "runtime/node/state/waiting_requests.hpp"
 
 #include <boost/test/unit_test.hpp>
