@@ -473,7 +473,7 @@ BOOST_DATA_TEST_CASE(the_shards_are_a_model_that_others_read,
   BOOST_TEST(contents(out / "model.safetensors")
              == contents(whole / "model.safetensors"));
   BOOST_TEST(contents(out / "config.json") == contents(whole / "config.json"));
-  // And what was brought home is a checkpoint again.
+  // The downloaded folder is a checkpoint again.
   const auto again = put_directory(out, *s.store);
   for (model::unit_index u = 0; u < s.units.size(); ++u)
     s.require_loads(again, u);

@@ -103,7 +103,7 @@ void fetch(const small_shoal& s, std::size_t peers,
         fs::copy_file(file, to / name, fs::copy_options::overwrite_existing);
 }
 
-/// Lets the model in a directory go on with the prompt.
+/// Generates after the prompt with the model in a directory.
 void generate_from(const std::filesystem::path& directory, trained& out) {
   kernels::thread_team team{1};
   const auto device = kernels::make_cpu_backend(team);

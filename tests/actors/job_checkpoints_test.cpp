@@ -129,9 +129,9 @@ const damage damages[] = {
    [](const files_of& f) { overwrite(f.at("manifest"), "{}"); }},
 };
 
-/// All die after the checkpoint of step 6; one store or both have been damaged
-/// when they are back. Then the other's copy is used, or the checkpoint before,
-/// of step 5, and the log says which file was damaged and what is used.
+/// All die after the checkpoint of step 6; when they return, one store or both
+/// have been damaged. Then the other's copy is used, or the checkpoint of step
+/// 5, and the log names the damaged file and the checkpoint that is used.
 BOOST_DATA_TEST_CASE(damaged_checkpoints_are_not_gone_on_from,
                      bdata::make(damages) * bdata::make({1, 2}), d, stores) {
   run_config run = small_run(1, 2);
@@ -221,8 +221,9 @@ BOOST_DATA_TEST_CASE(a_full_disk_of_any_peer_costs_no_model,
   BOOST_TEST(count(texts, "No space left on device") == 1u, texts);
 }
 
-/// Who submitted keeps the text and computes nothing; all disks are full, and
-/// the other keeper dies: who reads the text from then on holds it in memory.
+/// The submitter keeps the text and computes nothing; all disks are full, and
+/// the other keeper dies: the peer that reads the text from then on holds it in
+/// memory.
 BOOST_AUTO_TEST_CASE(a_text_that_no_disk_takes_is_held_in_memory) {
   shoal::test::small_shoal s(4, small_run(2, 1), some_text());
   s.make_witness(0);
@@ -326,9 +327,9 @@ void flip_a_bit(const fs::path& file) {
   overwrite(file, text);
 }
 
-/// The newest checkpoint rots in all stores while the run goes on, or all of
-/// them do; then a death makes it needed. It is given up, once, and the one
-/// before is gone on from, or nothing.
+/// The newest checkpoint, or all of them, are damaged in all stores while the
+/// run goes on; then a death makes one needed. A damaged one is given up, once,
+/// and the run goes on from the one before, or from the origin.
 BOOST_DATA_TEST_CASE(a_checkpoint_damaged_everywhere_is_given_up,
                      bdata::make({false, true}), all) {
   run_config run = small_run(1, 2);

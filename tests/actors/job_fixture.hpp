@@ -76,8 +76,8 @@ inline void require_same(const run_record& got, bool exact, bool tied) {
   }
 }
 
-/// Kills a peer after so many messages, starts it again some time later and
-/// runs to the end. @returns false if the run had ended before
+/// Kills a peer after `when` messages, restarts it some time later and runs to
+/// the end. @returns false if the run had ended before
 inline bool die_and_return(small_shoal& s, std::size_t victim, int when) {
   for (int i = 0; i < when && !s.ended(); ++i)
     s.step();
@@ -92,8 +92,9 @@ inline bool die_and_return(small_shoal& s, std::size_t victim, int when) {
   return true;
 }
 
-/// Kills and starts random nodes after random numbers of messages, until the
-/// run has ended or `turns` are over. Node 0 stays, and so many at least.
+/// Kills and restarts random nodes after random numbers of messages, until the
+/// run has ended or `turns` are over. Node 0 stays, and at least a minimum of
+/// the others.
 inline void deaths_and_returns(small_shoal& s, std::size_t peers, int seed,
                                int turns, std::size_t alive_min) {
   std::mt19937 rng{unsigned(seed)};

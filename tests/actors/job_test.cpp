@@ -71,7 +71,7 @@ BOOST_DATA_TEST_CASE(schedules_change_no_bit,
     r.peers, with_schedule(small_run(1, r.stages, tied), r.schedule, r.runs),
     some_text());
   s.submit();
-  // The plan does run what is asked for.
+  // The plan meets the wishes.
   const auto& place = s.plan().jobs.at(0);
   if (r.runs > 0) {
     BOOST_TEST(std::string(shoal::core::to_text(place.schedule)) == r.schedule);
@@ -108,8 +108,8 @@ BOOST_AUTO_TEST_CASE(unequal_stages_and_a_replica_on_one_peer) {
 const scheduled_run schedules[] = {
   {"1f1b", 1, 2, 4}, {"interleaved", 2, 2, 4}, {"zero_bubble", 1, 2, 4}};
 
-/// A 2 x 2 run in which a peer dies after so many messages and comes back
-/// some time later.
+/// A 2 x 2 run in which a peer dies after a number of messages and returns some
+/// time later.
 BOOST_DATA_TEST_CASE(a_death_at_any_message_loses_no_step,
                      bdata::make(schedules)
                        * (bdata::xrange(20, 1105, 7) ^ bdata::xrange(155)),
@@ -121,7 +121,7 @@ BOOST_DATA_TEST_CASE(a_death_at_any_message_loses_no_step,
   const auto victim = std::size_t(turn) % 4;
   for (int i = 0; i < when && !s.ended(); ++i)
     s.step();
-  // The run takes some 1,110 messages: nobody dies after its end.
+  // The run takes some 1,110 messages: no peer dies after its end.
   BOOST_REQUIRE(!s.ended());
   s.kill(victim);
   for (int i = 0; i < 150 && !s.ended(); ++i)
@@ -133,8 +133,8 @@ BOOST_DATA_TEST_CASE(a_death_at_any_message_loses_no_step,
   require_same(s.record(witness), false, false);
 }
 
-/// One pipeline, on as many peers as stages, with fewer or with one to spare:
-/// who follows has what died with its owner.
+/// One pipeline, on as many peers as stages, fewer or one more: followers have
+/// the state that died with its owner.
 BOOST_DATA_TEST_CASE(a_death_without_replicas_loses_no_step,
                      bdata::make({2, 3, 4}) * bdata::make({0, 1})
                        * bdata::make({false, true})
@@ -152,8 +152,8 @@ BOOST_DATA_TEST_CASE(a_death_without_replicas_loses_no_step,
   BOOST_TEST(record.lost_states == 0u);
 }
 
-/// Copies of whole states every so many steps: few steps are run again, with
-/// the same bits.
+/// Copies of whole states every few steps: few steps are run again, with the
+/// same bits.
 BOOST_DATA_TEST_CASE(a_death_goes_back_to_the_newest_copies,
                      bdata::make({2, 3}) * bdata::make({2, 3, 4})
                        * bdata::make({0, 1}) * bdata::make({false, true})
@@ -235,8 +235,8 @@ BOOST_DATA_TEST_CASE(a_file_damaged_in_one_store_comes_from_another,
   BOOST_TEST((s.view().jobs[0].state == shoal::core::job_state::done));
 }
 
-/// One bit of what a peer gets when it comes back: noticed by digests, said
-/// once and mended, since later ones are equal again.
+/// One flipped bit in the state that a returning peer gets: detected by
+/// digests, reported once and repaired, since later digests are equal again.
 BOOST_DATA_TEST_CASE(a_state_that_differs_is_noticed_and_taken_anew,
                      bdata::make({1, 2}), stages) {
   run_config run = small_run(2, stages);

@@ -38,12 +38,12 @@ void prepare(small_shoal& s) {
   s.set_network({"fast", 1'000, 1'000'000'000'000});
 }
 
-/// Of the replays so far: all, and those that had to begin anew.
+/// Number of replays: all, and those that had to begin anew.
 std::size_t replays = 0, lost = 0;
 
-/// Runs `run` again under the views of `s`, as a node has logged them. In a
-/// replay views come between two steps; whoever dies then may have state that
-/// was with others already when it died in the run, within a step.
+/// Runs `run` again under the views of `s`, as logged by a node. In a replay
+/// views come between two steps; a peer that dies then may have state that
+/// others already had when it died in the run, within a step.
 void require_same_bits(const small_shoal& s, std::size_t peers,
                        const run_config& run) {
   const auto want = s.record(0);

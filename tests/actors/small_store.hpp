@@ -11,7 +11,7 @@
 
 namespace shoal::test {
 
-/// On a real one; what is needed (store.hpp) it holds all the same.
+/// On a real store; it also holds blobs that may stay in memory (store.hpp).
 class small_store : public runtime::store {
 public:
   explicit small_store(const std::filesystem::path& folder)

@@ -83,7 +83,7 @@ BOOST_AUTO_TEST_CASE(min_p_keeps_a_share_of_the_most_probable) {
   BOOST_TEST(
     (ids_of(draw(logits, {.min_p = 0.45f}, 1, 200)) == std::set<int>{0, 1, 3}));
   BOOST_TEST(ids_of(draw(logits, {.min_p = 1}, 1, 200)) == std::set<int>{1});
-  // The other filters come first: of what they leave.
+  // The other filters come first: min_p applies to their result.
   BOOST_TEST((ids_of(draw(logits, {.top_k = 2, .min_p = 0.1f}, 1, 200))
               == std::set<int>{1, 3}));
   // The share is of probabilities at this temperature.
@@ -102,7 +102,7 @@ BOOST_AUTO_TEST_CASE(the_penalty_makes_seen_tokens_less_probable) {
   options.repetition_penalty = 1.6f;
   const auto other = draw(logits, options, 1, 1)[0];
   BOOST_TEST(other.id == 1);
-  // The probability that is told is the model's own.
+  // The returned probability is the model's own.
   double sum = 0;
   for (const float x : logits)
     sum += std::exp(x);

@@ -42,7 +42,7 @@ BOOST_AUTO_TEST_CASE(the_count_is_reported_even_if_no_line_follows) {
   BOOST_TEST(!b.rest(9s));
 }
 
-// L-1 and L-2, whatever comes when; the clock may stand, and go back.
+// L-1 and L-2, for any order of events; the clock may stand, and go back.
 BOOST_AUTO_TEST_CASE(the_limits_hold_for_any_flood) {
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     BOOST_TEST_CONTEXT("seed " << seed) {

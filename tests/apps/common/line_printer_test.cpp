@@ -1,4 +1,5 @@
-// tests/apps/common/line_printer_test.cpp -- a reader that stalls, and one that goes.
+// tests/apps/common/line_printer_test.cpp -- a reader that stalls, and one that
+// goes.
 #include "apps/common/line_printer.hpp"
 
 #include <boost/test/unit_test.hpp>
@@ -51,12 +52,12 @@ BOOST_AUTO_TEST_CASE(lines_come_out_as_they_went_in) {
   BOOST_TEST(p.rest() == "one\n\nthree\n");
 }
 
-// Nobody reads: line() returns all the same. Then somebody does, and every
-// line is either there or counted.
+// The reader stalls: line() returns nevertheless. Then it reads, and every line
+// is either there or counted.
 BOOST_AUTO_TEST_CASE(a_stalled_reader_costs_lines_but_no_time) {
   piped p;
   const std::string text(100, 'x');
-  constexpr std::size_t count = 40000; // four times what is queued
+  constexpr std::size_t count = 40000; // four times the queue's size
   std::string got;
   std::thread reader;
   {

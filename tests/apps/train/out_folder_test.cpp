@@ -105,7 +105,7 @@ BOOST_AUTO_TEST_CASE(a_record_is_read_as_it_was_written) {
   BOOST_TEST(!again->has("0000000000010004"));
 }
 
-// It comes with a folder, perhaps from somebody else.
+// It comes with a folder, perhaps from another user.
 BOOST_AUTO_TEST_CASE(a_value_that_no_record_holds_is_named) {
   const std::string good = to_json(apps::run_record{{}, "", 1000, {}});
   BOOST_REQUIRE(apps::parse_record(good, "r"));
@@ -130,8 +130,8 @@ BOOST_AUTO_TEST_CASE(a_value_that_no_record_holds_is_named) {
     BOOST_TEST(!apps::parse_record(text, "r"), text);
 }
 
-// A new key must be sorted in here: what is not named in run_changes.cpp is
-// refused or told by its section.
+// A new key must be added here: one that is not named in run_changes.cpp is
+// refused or reported according to its section.
 BOOST_AUTO_TEST_CASE(each_key_has_its_kind) {
   const std::set<std::string> told{"training.steps",
                                    "training.max_norm",

@@ -1,4 +1,5 @@
-// tests/apps/train/run_file_test.cpp -- a run written as TOML is the same when read.
+// tests/apps/train/run_file_test.cpp -- a run written as TOML is the same when
+// read.
 #include "apps/common/toml_file.hpp"
 #include "runtime/jobs/run_config.hpp"
 
@@ -135,8 +136,8 @@ BOOST_AUTO_TEST_CASE(a_deep_run_is_refused) {
   }
 }
 
-/// Within a few units of the last place of what the C library's cosine gives,
-/// which is not the same everywhere.
+/// Within a few units in the last place of the C library's cosine, which
+/// differs between libraries.
 BOOST_AUTO_TEST_CASE(a_cosine_decay_is_a_cosine) {
   runtime::run_config run;
   run.steps = 1000;

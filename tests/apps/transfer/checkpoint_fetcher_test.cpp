@@ -75,7 +75,7 @@ public:
     return c;
   }
 
-  /// Waits until so many blobs have been asked for.
+  /// Waits until `n` blobs have been requested.
   void wait_asked(int n) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return asked_ >= n; });
@@ -115,7 +115,7 @@ BOOST_AUTO_TEST_CASE(a_checkpoint_overtaken_while_waiting_is_left_out) {
   remote r;
   checkpoint_fetcher f(r.config());
   f.want(r.add(1), "a");
-  r.wait_asked(1); // it is under way, and we go on
+  r.wait_asked(1); // it is in progress, and the caller continues
   BOOST_TEST(!f.take().has_value());
   f.want(r.add(2), "b");
   f.want(r.add(3), "c");

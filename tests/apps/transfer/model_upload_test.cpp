@@ -1,5 +1,5 @@
-// tests/apps/transfer/model_upload_test.cpp -- a directory as blobs: large files cut,
-// and nothing lost.
+// tests/apps/transfer/model_upload_test.cpp -- a directory as blobs: large
+// files cut, and nothing lost.
 #include "actors/checkpoint/checkpoint_manifest.hpp"
 #include "apps/transfer/model_upload.hpp"
 #include "runtime/files/sha256.hpp"
@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// A model's directory, and what was uploaded of it.
+/// A model's directory, and its uploaded blobs.
 struct directory {
   directory() {
     auto name = (fs::temp_directory_path() / "shoal-XXXXXX").string();

@@ -67,7 +67,8 @@ public:
   mutable std::atomic<std::uint64_t> asked{0};
   std::string status_text;
   std::string refusal;
-  std::vector<std::uint64_t> tokens; ///< of what waits for a view or a peer
+  std::vector<std::uint64_t> tokens; ///< of requests that wait for a view or a
+                                     ///< peer
 
 private:
   void begin(std::uint64_t token) { tokens.push_back(token); }

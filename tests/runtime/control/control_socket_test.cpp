@@ -1,6 +1,6 @@
-// tests/runtime/control/control_socket_test.cpp -- the Unix socket of a node when
-// clients do not behave, or the process has no descriptor left. The node is one
-// of tests, which answers at once.
+// tests/runtime/control/control_socket_test.cpp -- the Unix socket of a node
+// when clients do not behave, or the process has no descriptor left. The node
+// is one of tests, which answers at once.
 #include "runtime/control/control.hpp"
 #include "runtime/control/frames.hpp"
 #include "runtime/control/unix_socket.hpp"
@@ -173,7 +173,7 @@ BOOST_AUTO_TEST_CASE(bytes_read_and_not_returned_are_bounded) {
   BOOST_TEST(in.next(bytes));
   BOOST_TEST(bytes.size() == codec::message_bytes_max);
 
-  // A length over the limit: no need to wait for so much.
+  // A length over the limit: it is refused without waiting for the data.
   in.add(std::vector<std::byte>{std::byte{1}, {}, std::byte{16}, {}});
   BOOST_TEST(in.whole());
   BOOST_TEST(!in.next(bytes));

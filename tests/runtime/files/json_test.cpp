@@ -22,7 +22,7 @@ using namespace shoal::tests;
 
 namespace {
 
-/// Lists within each other, so many.
+/// Lists nested to this depth.
 std::string lists(std::size_t depth) {
   return std::string(depth, '[') + std::string(depth, ']');
 }
@@ -34,7 +34,8 @@ std::string member(const std::string& key, const std::string& value) {
   return "{\"" + key + "\":" + value + "}";
 }
 
-/// Whether a failure names what is too deep, and does not show all of it.
+/// Whether a failure names the value that nests too deep, and does not show all
+/// of it.
 template <class Value>
 void refused(const result<Value>& got, std::string_view where) {
   BOOST_REQUIRE(!got);

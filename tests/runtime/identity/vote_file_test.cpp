@@ -1,5 +1,5 @@
-// tests/runtime/identity/vote_file_test.cpp -- votes survive, also where the disk
-// is full or takes nothing; damage is noticed.
+// tests/runtime/identity/vote_file_test.cpp -- votes survive, also where the
+// disk is full or takes nothing; damage is noticed.
 #include "runtime/identity/vote_file.hpp"
 #include "tests/runtime/node/swarm.hpp"
 
@@ -165,7 +165,7 @@ BOOST_AUTO_TEST_CASE(a_damaged_or_cut_file_is_an_error_and_no_empty_history) {
   BOOST_CHECK_THROW(vote_file(disk).load(), setup_error);
 }
 
-/// What a crash leaves of a write: anything, but for the mark.
+/// The result of a crash during a write: anything, except for the mark.
 BOOST_AUTO_TEST_CASE(a_torn_write_leaves_the_record_before) {
   vote_file votes(disk);
   BOOST_TEST(!votes.write(vote_of(1, 1)));

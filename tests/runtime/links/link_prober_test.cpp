@@ -59,7 +59,7 @@ struct probing {
         h->links().tick();
     }
   }
-  /// As a node does: looks what is not known, and ticks.
+  /// Like a node: finds unknown values, and ticks.
   void tick(std::size_t at) {
     std::vector<link_prober::pair> unknown;
     for (std::size_t i = 0; i < hosts.size(); ++i)

@@ -21,7 +21,7 @@ namespace {
 constexpr std::byte canary{0xa5};
 constexpr std::size_t canary_bytes = 64;
 
-/// Both ends of one transfer, with memory that notices who writes into it.
+/// Both ends of one transfer, with memory that detects unexpected writes.
 struct exchange {
   exchange(bulk_tag t, std::size_t bytes, std::uint64_t seed)
     : tag(t), size(bytes), source(bytes), memory(bytes + 2 * canary_bytes) {
@@ -191,8 +191,8 @@ BOOST_AUTO_TEST_CASE(a_transfer_that_starts_early_waits_for_the_peer) {
   BOOST_TEST(fabric_used(w.at(1)) == "tls");
 }
 
-// A connection that breaks while nobody is suspected changes no view, so
-// nothing else would bring these transfers to an end.
+// A connection that breaks without suspicion of any peer changes no view, so
+// nothing else would end these transfers.
 BOOST_AUTO_TEST_CASE(transfers_outlive_a_broken_connection) {
   world w(2);
   w.connect(fabric_kind::tls);

@@ -75,13 +75,13 @@ struct trained {
 const std::vector<unit_index> layouts[] = {{2}, {1}, {4}, {1, 2, 3, 4}, {3, 4}};
 
 void check_differences(model_config config) {
-  // The loss jumps where a token changes its experts: here it has all. What
-  // pulls at routers is no part of the loss that is told.
+  // The loss jumps where a token changes its experts: here it uses all. The
+  // balance of routers is no part of the reported loss.
   config.num_experts_per_tok = config.num_experts;
   config.router_aux_loss_coef = 0;
   const bool tied = config.tie_word_embeddings;
   model_rig rig(config, 9, {2});
-  // Norms of 1 and biases of 0 would hide what is missing.
+  // Norms of 1 and biases of 0 would hide missing terms.
   for (auto& unit : rig.units)
     for (const tensor_info& t : rig.layout->tensors_of(unit.unit()))
       if (t.shape.size() == 1)
@@ -185,7 +185,7 @@ BOOST_DATA_TEST_CASE(losses_with_bf16_products_follow_those_of_floats,
   BOOST_TEST(exact.losses.back() < exact.losses.front());
 }
 
-/// Blocks of so many rows, whatever the microbatch is.
+/// Blocks of this number of rows, for any microbatch.
 logits_budget in_blocks(const model_config& config, std::uint64_t rows) {
   return {0, rows * config.vocab_size};
 }

@@ -114,7 +114,7 @@ BOOST_AUTO_TEST_CASE(initial_values_depend_on_seed_and_name_alone) {
   BOOST_TEST(a.parameters()[0] == 1.0f); // a norm
 }
 
-/// Counts what is allocated and has not come back.
+/// Counts memory that is allocated and not freed yet.
 class counting_memory final : public std::pmr::memory_resource {
 public:
   std::size_t bytes = 0;

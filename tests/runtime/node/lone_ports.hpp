@@ -56,7 +56,7 @@ public:
   void say(const std::string& line) override { said.push_back(line); }
   runtime::timeline& trace() override { return runtime::no_timeline(); }
 
-  std::vector<std::pair<peer, std::size_t>> sent; ///< to whom, how many bytes
+  std::vector<std::pair<peer, std::size_t>> sent; ///< receiver, number of bytes
   std::vector<std::pair<peer, runtime::envelope>> envelopes;
   std::vector<std::string> dialled;
   std::vector<peer> dropped;

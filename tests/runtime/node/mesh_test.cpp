@@ -241,7 +241,7 @@ BOOST_AUTO_TEST_CASE(a_peer_that_answers_late_is_reached_by_shared_memory) {
   }));
 }
 
-// Unless shared memory is turned off, by whatever of the ways to do so.
+// Unless shared memory is turned off, in any of the possible ways.
 BOOST_AUTO_TEST_CASE(tensors_are_in_memory_that_local_peers_can_read) {
   std::vector<fabric_choice> off(3);
   off[0].shared_memory = false;

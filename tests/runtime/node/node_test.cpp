@@ -160,7 +160,7 @@ BOOST_AUTO_TEST_CASE(an_embedded_node_leaves_no_directory_behind) {
   BOOST_TEST(!std::filesystem::exists(folder));
 }
 
-/// Sends what it is told to itself and remembers what comes.
+/// Sends its messages to itself and remembers what arrives.
 static caf::behavior
 echo(caf::event_based_actor*, context* world, tests::lines* heard) {
   return {
@@ -191,8 +191,7 @@ BOOST_AUTO_TEST_CASE(a_custom_role_hears_from_every_peer) {
     BOOST_TEST(!heard.wait_for(core::to_hex(n->self()) + " hi").empty());
 }
 
-/// Tells the supervisor of its own node, again and again, what is none of its
-/// business; then itself.
+/// Repeatedly sends its own node's supervisor unsuitable messages; then itself.
 static caf::behavior
 nuisance(caf::event_based_actor*, context* world, tests::lines* heard) {
   return {
@@ -248,8 +247,8 @@ BOOST_AUTO_TEST_CASE(a_key_that_others_can_read_is_refused) {
   BOOST_CHECK_THROW(load_cluster_key(file), setup_error);
 }
 
-/// Each file of a node in turn is a FIFO when it starts again. It need not
-/// start, but it says so: nobody ever opens the other end.
+/// Each file of a node in turn is a FIFO when it restarts. It need not start,
+/// but must report that: no process ever opens the other end.
 BOOST_AUTO_TEST_CASE(a_node_does_not_wait_for_a_fifo_in_its_folder) {
   namespace fs = std::filesystem;
   swarm s;
@@ -288,7 +287,7 @@ BOOST_AUTO_TEST_CASE(a_node_does_not_wait_for_a_fifo_in_its_folder) {
       });
       const bool waited = !swarm::until([&] { return over.load(); });
       BOOST_TEST(!waited);
-      while (waited && !over) // lets it go on
+      while (waited && !over) // lets it continue
         posix::descriptor(
           ::open(file.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
       starts.join();

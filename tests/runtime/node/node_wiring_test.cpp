@@ -23,7 +23,7 @@ peer_id peer(std::uint8_t n) {
   return id;
 }
 
-/// Writes down what is asked of it.
+/// Records its requests.
 class fake_exchange final : public runtime::blob_exchange {
 public:
   void fetch(const core::blob_digest&, std::optional<std::uint64_t>,
@@ -53,7 +53,7 @@ public:
 struct heard {
   std::vector<core::epoch> views;
   std::vector<core::epoch> shown; ///< in view() meanwhile
-  std::vector<peer_id> jobs;      ///< from whom a job's message came
+  std::vector<peer_id> jobs;      ///< the sender of a job's message
   std::vector<std::size_t> bytes; ///< of messages to the role
   int stopping = 0;
 };
@@ -258,7 +258,7 @@ BOOST_AUTO_TEST_CASE(a_view_comes_with_its_own_plan_and_names_it_to_links) {
 
 BOOST_AUTO_TEST_CASE(jobs_messages_go_to_the_supervisor) {
   world w;
-  w.node->take(peer(2), core::job_message{}); // nobody is there yet
+  w.node->take(peer(2), core::job_message{}); // no peer is there yet
   w.adopt({1, 2});
   w.node->take(peer(2), core::job_message{});
   w.run();

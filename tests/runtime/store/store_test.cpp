@@ -309,7 +309,7 @@ BOOST_AUTO_TEST_CASE(with_a_full_disk_needed_blobs_are_held_in_memory) {
   BOOST_TEST(!s->in_memory(digest));
   BOOST_TEST(std::filesystem::exists(file_of(f.path, digest)));
   BOOST_TEST(text_of(*s->read(digest, error)) == text);
-  BOOST_TEST(text_of(*held) == text); // as long as somebody reads it
+  BOOST_TEST(text_of(*held) == text); // as long as a reader holds it
 }
 
 BOOST_AUTO_TEST_CASE(a_removed_blob_is_not_in_memory_either) {

@@ -202,7 +202,7 @@ BOOST_AUTO_TEST_CASE(a_chunk_beyond_its_blob_is_refused) {
   BOOST_TEST(codec::decode(codec::encode(chunk), out) == errc::corrupt);
 }
 
-// Else who asks for the rest of a blob that is gone would wait in vain.
+// Otherwise a peer that requests the rest of a removed blob would wait in vain.
 BOOST_AUTO_TEST_CASE(a_blob_part_that_is_not_found_can_be_reported) {
   blob_chunk chunk;
   chunk.offset = 1'572'864;

@@ -58,8 +58,8 @@ std::string encoded(std::size_t first, std::size_t last) {
   return all.hex();
 }
 
-/// What view() makes, with some lists and numbers as early views had them:
-/// canonical bytes leave out what was added since, if there is none of it.
+/// The result of view(), with some lists and numbers as in early views:
+/// canonical bytes leave out later additions that are empty.
 core::view view_of(std::uint64_t seed) {
   core::view v = random_message(seed).view();
   const std::uint64_t empty = seed * 0x9e3779b97f4a7c15u;

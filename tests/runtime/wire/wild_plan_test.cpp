@@ -21,8 +21,8 @@ static core::view sent(const core::view& v) {
   return std::get<cl::decided>(std::get<cl::message>(out)).value;
 }
 
-/// Plans it, and what is asked of a plan; the next view holds it, and is read
-/// again.
+/// Plans it, and calls the functions on a plan; the next view holds the plan,
+/// and is read again.
 static void plan(core::view v) {
   const core::plan p = core::make_plan(v);
   BOOST_TEST((core::make_plan(v).jobs == p.jobs));

@@ -13,7 +13,7 @@ namespace shoal::tests {
 /// A number below `n`; of randomness, or of the bytes of a fuzzer.
 using choice = std::function<std::uint64_t(std::uint64_t n)>;
 
-/// @param members_max so many at most, so that planning takes little
+/// @param members_max a limit, so that planning takes little time
 core::view wild_view(const choice& below, std::size_t members_max);
 
 } // namespace shoal::tests

@@ -1,4 +1,5 @@
-// tests/transport/loopback/simulation_test.cpp -- the simulated loopback network.
+// tests/transport/loopback/simulation_test.cpp -- the simulated loopback
+// network.
 #include "transport/loopback/fabric.hpp"
 
 #include <boost/test/unit_test.hpp>
@@ -225,7 +226,7 @@ BOOST_AUTO_TEST_CASE(the_dead_say_nothing_and_their_peers_learn_of_it) {
 
 BOOST_AUTO_TEST_CASE(a_restart_under_the_same_name_is_down_then_up) {
   auto f = slow;
-  f.death_notice = -1ns; // nobody notices
+  f.death_notice = -1ns; // not noticed
   pair p(8, f);
   p.join();
   p.net.kill("b");

@@ -75,7 +75,7 @@ struct two_nodes {
     s.self[0] = who;
     return s;
   }
-  /// Until the sender's thread has sent so much.
+  /// Waits until the sender's thread has sent this much.
   void sent(std::uint64_t bytes) {
     BOOST_REQUIRE(until(
       [&] { return sender.traffic_with(receiver_id).sent_bytes >= bytes; }));
@@ -167,7 +167,7 @@ BOOST_DATA_TEST_CASE(a_read_that_is_given_up_counts_as_nothing,
   BOOST_TEST(middle.in.result == ending);
   std::ranges::fill(middle.got, std::byte{0x77});
   BOOST_REQUIRE(out.wait());
-  if (what == action::cancel) { // all else goes on
+  if (what == action::cancel) { // everything else continues
     BOOST_TEST(out.result == errc::canceled);
     outcome in(t.notes), again(t.notes);
     std::vector<std::byte> more(sent.size());

@@ -145,7 +145,7 @@ BOOST_AUTO_TEST_CASE(a_sender_killed_in_the_middle_of_a_read_ends_it_once) {
     BOOST_TEST((!middle.in.result || middle.in.result == errc::peer_lost));
     if (!middle.in.result)
       BOOST_TEST((middle.got == pattern(mid_read::large_bytes, 3)));
-    std::ranges::fill(middle.got, std::byte{7}); // nobody writes there now
+    std::ranges::fill(middle.got, std::byte{7}); // no process writes there now
     s.node.drop(s.peer);
     BOOST_TEST(s.node.send(s.peer, as_bytes("x")) == errc::peer_lost);
     BOOST_TEST((std::ranges::count(middle.got, std::byte{7})
@@ -178,7 +178,7 @@ BOOST_AUTO_TEST_CASE(a_reader_killed_in_the_middle_ends_every_send) {
   }
 }
 
-// It may go on reading, later, what is not the same any more.
+// It may continue later, and read memory that has changed.
 BOOST_AUTO_TEST_CASE(a_reader_that_hangs_is_dropped_at_once) {
   survivor s;
   arena_bytes bytes(s.memory, mid_read::large_bytes);

@@ -89,8 +89,8 @@ BOOST_AUTO_TEST_CASE(small_or_excess_allocations_use_usual_memory) {
   BOOST_TEST(all.free_bytes() == all.size());
 }
 
-// Nobody can make it shorter, which would end who reads it; others open it for
-// reading, and cannot write what they have mapped.
+// No process can shorten it, which would end its readers; others open it for
+// reading, and cannot write their mapping.
 BOOST_AUTO_TEST_CASE(others_may_only_read) {
   arena all(4 * unit);
   const auto mine = take(all, unit);

@@ -13,7 +13,7 @@
 
 namespace shoal::transport::conformance {
 
-/// Bytes in an arena, as long as somebody holds them.
+/// Bytes in an arena, as long as they have an owner.
 class arena_bytes {
 public:
   arena_bytes(std::shared_ptr<shm::arena> from, std::size_t size)

@@ -183,7 +183,8 @@ BOOST_AUTO_TEST_CASE(a_place_outside_of_its_memory_ends_the_connection) {
     }
 }
 
-// Whatever it says of its size: what cannot be mapped whole is not mapped.
+// For any announced size: an arena that cannot be mapped completely is not
+// mapped.
 BOOST_AUTO_TEST_CASE(an_arena_smaller_than_announced_is_not_mapped) {
   for (const std::uint64_t claimed :
        {std::uint64_t{0}, std::uint64_t{arena_size} + 1,

@@ -47,7 +47,7 @@ struct three {
     BOOST_REQUIRE(!from.send(to, as_bytes("stand still")));
     BOOST_REQUIRE(notes.wait([this] { return held; }));
   }
-  /// Until a's thread has done what was asked of it before.
+  /// Waits until a's thread has handled all earlier calls.
   void after_a() {
     const auto before = heard_c.received;
     BOOST_REQUIRE(!a.send(id_c, as_bytes("done")));
@@ -106,7 +106,7 @@ BOOST_AUTO_TEST_CASE(a_drop_after_a_connect_drops) {
   t.a.drop(t.id_b);
   t.gate.unlock();
   BOOST_REQUIRE(t.notes.wait([&] { return t.heard_b.downs[t.id_a] > 0; }));
-  t.b.connect(t.a.local_address()); // nobody has told a
+  t.b.connect(t.a.local_address()); // a does not know of it
   BOOST_REQUIRE(t.notes.wait([&] { return !t.heard_b.failed.empty(); }));
   BOOST_TEST(t.heard_a.downs[t.id_b] == 1);
   BOOST_TEST(t.heard_a.ups[t.id_b] == 1);

@@ -32,8 +32,8 @@ shm::config config_of(std::uint8_t who) {
   return c;
 }
 
-/// The child's whole life: connects, does what it is told, until it is killed
-/// or the parent closes the socket.
+/// The child's whole life: connects and plays its role, until it is killed or
+/// the parent closes the socket.
 void be_child(std::string_view what) {
   if (what == "other-shm"
       && (unshare(CLONE_NEWNS) != 0
@@ -224,7 +224,7 @@ BOOST_AUTO_TEST_CASE(a_sender_killed_in_the_middle_ends_every_receive) {
   }
 }
 
-// At whatever moment of its thread's turn, asleep, awake or just going.
+// At any moment of its thread's turn: asleep, awake or just waking.
 BOOST_AUTO_TEST_CASE(a_death_is_noticed_at_any_moment) {
   for (const auto spin : {0, 30, 10000})
     for (int round = 0; round < (long_run() ? 20 : 2); ++round) {
@@ -250,7 +250,7 @@ BOOST_AUTO_TEST_CASE(a_peer_that_becomes_another_program_is_down) {
   BOOST_REQUIRE(s.notes.wait([&] { return s.heard.downs[s.peer] > 0; }));
 }
 
-// One that is stopped does not answer, and may go on later.
+// A stopped process does not answer, and may continue later.
 BOOST_AUTO_TEST_CASE(a_peer_that_hangs_is_dropped_at_once) {
   for (const char* what : {"receive", "send"}) {
     survivor s;
@@ -274,7 +274,7 @@ BOOST_AUTO_TEST_CASE(a_peer_that_hangs_is_dropped_at_once) {
       BOOST_TEST(o.result == errc::peer_lost);
     }
     BOOST_TEST(pieces_mapped() == 1u);
-    c.go_on(); // to read what is left, and the end
+    c.go_on(); // to read the rest, and the end
   }
 }
 

@@ -46,12 +46,12 @@ BOOST_AUTO_TEST_CASE(without_free_places_the_largest_address_loses_one) {
   a.arrive(++t, "one");
   BOOST_TEST((a.arrive(++t, "member") == 1u)); // the oldest of the crowd
   BOOST_TEST(a.places() == 8);
-  // Three and three: a crowd is whoever holds the most.
+  // Three and three: the group that holds the most counts as the crowd.
   const auto gone = a.arrive(++t, "another");
   BOOST_TEST((gone == 2u || gone == 5u));
 }
 
-// Of crowds that are equal, an address says nothing about who came far.
+// If groups are equal, the address does not matter, only the progress.
 BOOST_AUTO_TEST_CASE(of_equal_addresses_the_least_progress_is_closed) {
   for (int silent = 1; silent <= 8; ++silent) {
     admission a(small());
@@ -113,7 +113,7 @@ BOOST_AUTO_TEST_CASE(turns_stop_while_they_have_cost_too_much) {
   a.spend(9ms);
   BOOST_TEST((a.next(1s) == 2u)); // there is a millisecond left
   a.spend(5ms);
-  // Two that go on need no new handshake, but time.
+  // Two that continue need no new handshake, only time.
   a.ask(2);
   a.ask(1);
   a.ask(2);
@@ -210,7 +210,7 @@ BOOST_AUTO_TEST_CASE(a_member_gets_in_through_a_flood_of_its_own_address) {
   }
 }
 
-// whatever happens.
+// in all cases.
 BOOST_AUTO_TEST_CASE(the_limits_hold_in_any_order_of_events) {
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     BOOST_TEST_CONTEXT("seed " << seed) {
@@ -218,7 +218,7 @@ BOOST_AUTO_TEST_CASE(the_limits_hold_in_any_order_of_events) {
       admission a(small());
       std::map<admission::ticket, std::string> here;
       std::deque<admission::time> begun;
-      std::set<admission::ticket> known; // who has begun
+      std::set<admission::ticket> known; // connections that have begun
       admission::time spent{0}, dearest{0};
       admission::ticket last = 0;
       admission::time now{0};

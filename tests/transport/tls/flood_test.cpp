@@ -56,7 +56,7 @@ private:
   std::thread thread_;
 };
 
-/// A port that somebody may dial.
+/// A port to be dialled.
 class listener {
 public:
   listener() : fd_(::socket(AF_INET, SOCK_STREAM, 0)) {
@@ -79,8 +79,8 @@ private:
   std::string where_;
 };
 
-/// A server that shakes hands with everybody who dials, then says something
-/// and reads until it is left alone.
+/// A server that completes the handshake with every peer that dials, then sends
+/// something and reads until the end.
 class hostile_server {
 public:
   using speech = std::function<hostile_tls::bytes(SSL*)>;
@@ -156,7 +156,7 @@ BOOST_AUTO_TEST_CASE(a_message_of_tls_before_the_proof_ends_the_connection) {
   BOOST_TEST(h.heard.ups.size() == 1);
 }
 
-// A connection that is always full of what costs most.
+// A connection that is always full of the most expensive messages.
 BOOST_AUTO_TEST_CASE(a_flood_of_key_updates_delays_no_peer) {
   host h;
   for (int i = 0; i < 3; ++i) {
@@ -244,7 +244,7 @@ BOOST_AUTO_TEST_CASE(messages_between_key_updates_arrive) {
   }
   c.raw().write(view_of(all));
   BOOST_TEST(h.notes.wait([&] { return h.heard.received == 4; }));
-  // A record of TLS alone wakes nobody, and what follows is heard.
+  // A TLS record alone wakes no reader, and the data after it is read.
   c.raw().write(view_of(hostile_tls::key_updates(c.ssl(), 1)));
   c.write(control_frame("last"));
   BOOST_TEST(h.notes.wait([&] { return h.heard.received == 5; }));

@@ -9,7 +9,7 @@
 namespace shoal::transport::tls {
 namespace {
 
-/// Writes down what it is told, and posts whatever is announced.
+/// Records its calls, and posts memory for all that is announced.
 class scribe final : public frame_sink {
 public:
   void on_control(std::span<const std::byte> message) override {

@@ -22,7 +22,7 @@ tls::config config_of(std::uint8_t who) {
   return c;
 }
 
-/// The child's whole life: connects, does what it is told, until it is killed.
+/// The child's whole life: connects and plays its role, until it is killed.
 void be_child(std::string_view what) {
   const auto parent = tls::id_of_private(config_of(1).identity);
   board notes;
@@ -65,7 +65,7 @@ struct survivor {
     BOOST_REQUIRE(notes.wait([&] { return heard.received == 1; }));
   }
   ~survivor() { node.close(); }
-  /// Kills the child when so many of the list have ended.
+  /// Kills the child when `ended` of the list have ended.
   void lose(std::deque<outcome>& list, std::size_t ended) {
     BOOST_REQUIRE(notes.wait([&] {
       return static_cast<std::size_t>(std::count_if(

@@ -239,8 +239,8 @@ BOOST_AUTO_TEST_CASE(too_many_bytes_before_the_proof_are_not_read) {
   config c;
   c.handshake_max = std::chrono::minutes(10);
   host h(c);
-  // A handshake record as long as there can be, of a message that claims to
-  // be longer still: OpenSSL alone would go on reading.
+  // A handshake record of the maximum length, of a message that claims to be
+  // even longer: OpenSSL alone would go on reading.
   const unsigned char head[]{22, 3, 1, 0x40, 0, 1, 0, 0x7f, 0xff, 3, 3};
   raw_socket s(h.where());
   s.write(std::as_bytes(std::span(head)));

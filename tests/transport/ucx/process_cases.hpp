@@ -62,7 +62,7 @@ BOOST_AUTO_TEST_CASE(the_address_of_a_dead_process_fails_and_can_be_closed) {
   }
 }
 
-// One that is stopped does not answer, and may go on later.
+// A stopped process does not answer, and may continue later.
 BOOST_AUTO_TEST_CASE(a_peer_that_hangs_is_dropped_at_once) {
   for (const char* what : {"receive", "send"}) {
     survivor s;

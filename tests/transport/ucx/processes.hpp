@@ -12,11 +12,11 @@ namespace {
 
 constexpr std::size_t bulk_bytes = 8u << 20;
 constexpr std::uint32_t bulk_count = 6;
-/// The child is 2: who has the lower number may be who dials.
+/// The child is 2: the number may decide which end dials.
 std::uint8_t survivor_number = 1;
 
-/// The child's whole life: connects, does what it is told, until it is killed
-/// or the parent closes the socket.
+/// The child's whole life: connects and plays its role, until it is killed or
+/// the parent closes the socket.
 void be_child(std::string_view what) {
   board notes;
   recorder heard(notes);
@@ -63,8 +63,8 @@ public:
 struct survivor {
   survivor() : heard(notes), node(config_of(survivor_number), heard) {}
 
-  /// Connects. What is `far` is said to be on another machine, so that UCX
-  /// alone can notice its end.
+  /// Connects. A `far` child claims to be on another machine, so that only UCX
+  /// can notice its end.
   void meet(child& c, bool far) {
     auto address = introduced::parse_address(read_text(c.socket()));
     BOOST_REQUIRE(address.has_value());

@@ -44,7 +44,7 @@ struct fixture {
     return v;
   }
 
-  /// When a ballot that starts now, and nobody answers, is over.
+  /// Time at which a ballot that starts now without any answer is over.
   nanoseconds given_up(nanoseconds now) {
     a->propose(next(), now, out);
     while (a->deadline() != time_max) {
@@ -82,7 +82,8 @@ BOOST_AUTO_TEST_CASE(a_ballot_waits_for_measured_round_trips) {
   BOOST_TEST(given_up(ms) >= 800 * ms);
   BOOST_TEST(a->timeout() == 1600 * ms);
   a->expect_round_trip(9000 * ms);
-  BOOST_TEST(a->timeout() == 18'000 * ms); // no limit is below what is needed
+  BOOST_TEST(a->timeout() == 18'000 * ms); // no limit is below the required
+                                           // time
 }
 
 /// Two slow disks are no reason to ask for something else.

@@ -27,12 +27,12 @@ BOOST_AUTO_TEST_CASE(a_copy_of_a_peer_decides_nothing_while_it_is_doubted) {
     BOOST_TEST((a.core->phase() == phase::waiting));
   }
   BOOST_TEST((a.core->current() == last));
-  BOOST_TEST(a.count<waiting_for>() == 0u); // nobody is to force a second shoal
+  BOOST_TEST(a.count<waiting_for>() == 0u); // no peer may force a second shoal
   give(a, doubted{});
   give(a, recover_force{});
   BOOST_TEST(a.count<rejected>() == 1u);
   BOOST_TEST((a.core->current() == last));
-  run(3000 * ms); // nobody says so any more: it was the old process
+  run(3000 * ms); // no peer reports it any more: it was the old process
   BOOST_TEST((a.core->phase() == phase::member));
   BOOST_TEST(a.core->current().number > last.number);
 }

@@ -29,8 +29,8 @@ view shoal_of(std::size_t n) {
   return v;
 }
 
-/// How many deaths the first member believes in when so many watchers accuse
-/// one member that it does not watch itself, unless all watch all.
+/// Number of deaths that the first member confirms when this many watchers
+/// accuse one member that it does not watch itself, unless all watch all.
 std::size_t confirmed_by(std::size_t accusers, const view& v) {
   rings all;
   all.follow(v, v.members[0].id.peer);
@@ -126,8 +126,8 @@ BOOST_AUTO_TEST_CASE(a_peer_that_was_stopped_doubts_itself_first) {
     BOOST_TEST(d.suspects(v.members[i].id.peer));
 }
 
-/// When the first of four suspects the last: of the others, so many answer each
-/// heartbeat. @param late its own heartbeats are so late
+/// Time until the first of four suspects the last, while `answering` of the
+/// others answer each heartbeat. @param late delay of its own heartbeats
 nanoseconds suspects_after(std::size_t answering, nanoseconds late) {
   view v = shoal_of(4);
   detector d({v.members[0].id.peer});
@@ -151,8 +151,8 @@ nanoseconds suspects_after(std::size_t answering, nanoseconds late) {
   }
 }
 
-/// Half of a shoal leaves each of the other half with most of whom it watches
-/// silent; but one answers, and it is not itself late.
+/// When half of a shoal leaves, most of the members that one of the rest
+/// watches are silent; but one answers, and its own answers are not late.
 BOOST_AUTO_TEST_CASE(a_peer_that_gets_answers_blames_itself_little) {
   BOOST_TEST(suspects_after(2, 0) < 1800 * ms);
   BOOST_TEST(suspects_after(1, 0) < 2600 * ms);
@@ -160,8 +160,8 @@ BOOST_AUTO_TEST_CASE(a_peer_that_gets_answers_blames_itself_little) {
   BOOST_TEST(suspects_after(1, 200 * ms) > 7000 * ms); // it may be
 }
 
-/// How long the first of three hears nothing of the last before it suspects
-/// it, when answers have taken so long before, in turn.
+/// Time that the first of three waits for the last before it suspects it, after
+/// answers with these round-trip times.
 nanoseconds patience_after(std::vector<nanoseconds> round_trips) {
   view v = shoal_of(3);
   detector d({v.members[0].id.peer});

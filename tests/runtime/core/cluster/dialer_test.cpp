@@ -116,7 +116,7 @@ BOOST_AUTO_TEST_CASE(
   BOOST_TEST(d.turned_away("2:1", false, 0));
   BOOST_TEST(!d.turned_away("2:1", false, 0)); // said once
   BOOST_TEST((due() == addresses{"seed:1"}));
-  BOOST_TEST(!d.is_accused()); // somebody else can tell
+  BOOST_TEST(!d.is_accused()); // another peer can tell
   d.trust_all();
   BOOST_TEST((due() == addresses{"2:1"}));
 }

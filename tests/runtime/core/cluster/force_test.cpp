@@ -158,8 +158,8 @@ BOOST_AUTO_TEST_CASE(a_job_that_the_new_shoal_has_done_is_not_run_again) {
   BOOST_TEST((j->state == job_state::done));
 }
 
-// The others were only out of reach, and went on: nobody's job is given up, and
-// both say that there are two shoals, until the old one has no job.
+// The others were only out of reach, and went on: no job is given up, and both
+// report two shoals, until the old one has no job.
 BOOST_AUTO_TEST_CASE(a_shoal_that_had_gone_on_says_that_there_are_two) {
   together_with_a_job();
   stop(a);
@@ -179,7 +179,8 @@ BOOST_AUTO_TEST_CASE(a_shoal_that_had_gone_on_says_that_there_are_two) {
   BOOST_TEST(all_in(made));
 }
 
-// The end that the forced side had made of it was listed, though the job was done.
+// The end that the forced side had made of it was listed, though the job was
+// done.
 BOOST_AUTO_TEST_CASE(a_job_that_ended_on_both_sides_is_done_or_went_further) {
   const set_job_state done_4{5, job_state::done, 4};
   const set_job_state done_10{5, job_state::done, 10};

@@ -62,7 +62,7 @@ BOOST_AUTO_TEST_CASE(a_late_member_depends_on_us_if_too_few_others_know) {
   BOOST_TEST(f.others_depend_on_us(with(2, 8, {1, 2, 3})));
   BOOST_TEST(!f.others_depend_on_us(with(2, 8, {1, 2, 3, 4})));
   BOOST_TEST(!f.others_depend_on_us(with(2, 8, {1, 2, 3, 4, 5})));
-  // In no other shoal yet: nobody of the old one is with us.
+  // In no other shoal yet: no member of the old one is with us.
   BOOST_TEST(f.others_depend_on_us(ended(1, {1, 2, 3, 4, 5})));
 }
 

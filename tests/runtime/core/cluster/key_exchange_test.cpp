@@ -29,7 +29,7 @@ struct fixture {
   void held_by(std::uint8_t n) {
     x.on(peer(n), key_held{s.current.shoal, second}, s.here());
   }
-  /// Takes the messages of this kind out of what was done.
+  /// Removes the messages of this kind from the actions.
   template <class Message>
   std::vector<send> sent() {
     std::vector<send> found;

@@ -44,7 +44,7 @@ BOOST_FIXTURE_TEST_SUITE(cluster_keys, watched_pair)
 BOOST_AUTO_TEST_CASE(a_revocation_puts_a_new_key_on_every_disk) {
   meet();
   revoke(b, peer(9));
-  run(200 * ms); // nobody is waited for
+  run(200 * ms); // no peer is waited for
   for (const node* n : {&a, &b}) {
     BOOST_TEST((n->core->current().key == digest(fresh)));
     BOOST_TEST(is_revoked(n->core->current(), peer(9)));
@@ -109,7 +109,7 @@ BOOST_AUTO_TEST_CASE(a_shoal_joins_none_whose_key_it_has_replaced) {
   revoke(a, peer(9));
   job_entry j;
   j.id = 9;
-  give(b, submit_job{j}); // by this alone b would be the one to go on
+  give(b, submit_job{j}); // otherwise b would be the one to go on
   give(b, set_job_state{9, job_state::done, 1});
   const shoal_id kept = a.core->current().shoal;
   link();
@@ -173,13 +173,13 @@ BOOST_AUTO_TEST_CASE(a_token_is_used_once_and_void_after_a_revocation) {
   run(200 * ms);
   BOOST_TEST((user(5) == first));
   BOOST_TEST((user(6) == peer_id{}));
-  revoke(a, peer(9)); // who may have seen the view
+  revoke(a, peer(9)); // it may have seen the view
   run(500 * ms);
   BOOST_TEST(a.core->current().invites.empty());
 }
 
-// It was admitted to a view that names a key, and sent away again before it
-// had got that key; those who hold it are gone for good.
+// It was admitted to a view that names a key, and sent away again before it got
+// that key; all holders of the key are gone for good.
 BOOST_AUTO_TEST_CASE(a_new_shoal_names_no_key_that_its_founder_lacks) {
   view left;
   left.shoal = {9};
@@ -192,7 +192,7 @@ BOOST_AUTO_TEST_CASE(a_new_shoal_names_no_key_that_its_founder_lacks) {
   a.disk.view = view_record{left, false, {}};
   a.disk.keys = key_record{{2}, {}, {a.c.key}};
   begin(a);
-  run(4000 * ms); // nobody admits it
+  run(4000 * ms); // no peer admits it
   BOOST_TEST_REQUIRE(a.core->seated());
   BOOST_TEST((a.core->current().key == digest(cluster_key{2})));
   begin(b);

@@ -182,8 +182,8 @@ struct lied_to_by_a : lied_to {
   epoch a_incarnation = 0;
 };
 
-// Whoever has seen a round begins above it: one at the end of its range would
-// leave nobody any.
+// A peer that has seen a round begins above it: one at the end of the range
+// would leave no round for any peer.
 BOOST_FIXTURE_TEST_CASE(a_far_round_does_not_end_the_ballots, lied_to_by_a) {
   for (std::uint64_t round : {far, far - 1, std::uint64_t{1} << 40}) {
     const ballot high{round, peer(1)};
@@ -231,7 +231,7 @@ BOOST_AUTO_TEST_CASE(a_promise_of_what_cannot_follow_is_not_taken_over) {
       for (const accept& x : p.sent_by<accept>(p.b))
         p.tell_b(accepted{base.shoal, base.number, x.ballot, p.a_incarnation});
       BOOST_TEST(p.b.core->current().number == base.number);
-      // The same from somebody who tells the truth is taken over.
+      // The same from an honest peer is adopted.
       m.value = base;
       ++m.value->number;
       m.accepted = {1, peer(1)};

@@ -59,7 +59,8 @@ BOOST_AUTO_TEST_CASE(a_view_that_names_a_former_process_is_not_for_actors) {
   BOOST_REQUIRE(shown());
   BOOST_TEST(find_member(shown()->current, a.c.self.id.peer));
   BOOST_TEST(!is_ours(*shown(), a.c.self.id.peer));
-  BOOST_TEST(is_ours(*shown(), peer(9))); // who is not in it has lost its work
+  BOOST_TEST(is_ours(*shown(), peer(9))); // a peer that is not in it has lost
+                                          // its work
   link();
   run(1000 * ms);
   BOOST_TEST(together());
@@ -559,7 +560,7 @@ BOOST_AUTO_TEST_CASE(the_end_of_a_job_is_proposed_for_one_assignment) {
     return find_job(n.core->current(), 4)->state;
   };
   const epoch before = since(a);
-  // b is cut off, and has it done; the others go on from an earlier step.
+  // b is cut off, and has done the job; the others go on from an earlier step.
   linked = false;
   wire.clear();
   give(a, peer_down{b.c.self.id.peer});

@@ -160,7 +160,7 @@ BOOST_AUTO_TEST_CASE(a_slow_disk_is_spared_what_is_overtaken) {
 }
 
 BOOST_AUTO_TEST_CASE(a_vote_for_a_newer_view_never_precedes_that_view) {
-  take(persist{key_record{}}); // what is being written meanwhile
+  take(persist{key_record{}}); // being written meanwhile
   BOOST_TEST(told(box.next()) == "keys");
   take(vote(5, 1));
   take(promised(1));

@@ -12,7 +12,7 @@ namespace {
 
 constexpr nanoseconds s = 1000 * ms;
 
-/// `a` and `b`, and a third member that has a word for whoever dials it.
+/// `a` and `b`, and a third member that sends a message to peers that dial it.
 struct revoked_word : pair_of_nodes {
   const std::string liar = "liar:1";
 
@@ -37,7 +37,7 @@ struct revoked_word : pair_of_nodes {
     begin(b);
   }
 
-  /// What the transport says of each dial of `n` to the liar.
+  /// The transport's reports about each dial of `n` to the liar.
   void answer_dials(node& n) {
     for (std::size_t i = 0; i < n.said.size(); ++i)
       if (const auto* c = std::get_if<connect>(&n.said[i]);
@@ -101,7 +101,8 @@ BOOST_AUTO_TEST_CASE(another_view_is_another_chance) {
   BOOST_TEST(a.count<shut_out>() == 0u);
 }
 
-// A shoal of one needs nobody: its job would die by a stranger's word.
+// A shoal of one needs no other peer: its job would die by a stranger's
+// message.
 BOOST_AUTO_TEST_CASE(a_peer_on_its_own_is_not_ended) {
   begin(a);
   give(a, discovered{liar});

@@ -1,4 +1,5 @@
-// tests/runtime/core/measure/profile_watch_test.cpp -- when a profile is replaced.
+// tests/runtime/core/measure/profile_watch_test.cpp -- when a profile is
+// replaced.
 #include "runtime/core/measure/profile_watch.hpp"
 #include "runtime/core/planning/cost.hpp"
 #include "runtime/core/text/amounts.hpp"
@@ -20,7 +21,7 @@ device_profile measured() {
   return d;
 }
 
-/// A peer whose steps should take `expected` with what the view says of it.
+/// A peer whose steps should take `expected` at the speed in the view.
 struct worker {
   profile_watch watch{measured()};
   std::uint64_t believed = speed;
@@ -28,7 +29,7 @@ struct worker {
   nanoseconds waiting = 0; ///< in each step, beside what the device does
   int proposals = 0;
 
-  /// Steps at a speed in permille of what was measured at start.
+  /// Steps at a speed in permille of the speed measured at start.
   /// @returns the steps until a proposal; 0: none
   int run(int steps, std::uint64_t permille, job_id job = 1) {
     for (int i = 1; i <= steps; ++i) {
@@ -63,8 +64,8 @@ BOOST_AUTO_TEST_CASE(a_straggler_is_noticed_within_ten_steps_and_forgiven) {
   BOOST_TEST(w.believed == rounded(speed));
 }
 
-/// With whatever share of a step a device works: one stage of many waits for
-/// the others most of the time.
+/// With any share of a step in which a device works: one stage of many waits
+/// for the others most of the time.
 BOOST_AUTO_TEST_CASE(no_straggler_has_ten_steps_that_take_a_tenth_of_a_second) {
   for (const nanoseconds step : {100 * ms, 150 * ms, 300 * ms, 1000 * ms})
     for (const int stages : {1, 2, 4, 8}) {
@@ -88,7 +89,7 @@ BOOST_AUTO_TEST_CASE(the_usual_speed_of_a_job_is_no_news) {
   BOOST_TEST(w.run(100, 400) == 0);
   BOOST_TEST(w.run(100, 900, 2) == 0);
   BOOST_TEST(w.run(20, 100) > 0);
-  BOOST_TEST(w.believed == rounded(speed / 4)); // a quarter of what is usual
+  BOOST_TEST(w.believed == rounded(speed / 4)); // a quarter of the usual speed
 }
 
 BOOST_AUTO_TEST_CASE(half_of_the_speed_is_news_if_it_lasts) {

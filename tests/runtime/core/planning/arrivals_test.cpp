@@ -83,8 +83,8 @@ BOOST_AUTO_TEST_CASE(arrivals_are_not_given_up_for_a_changed_speed) {
   BOOST_TEST((only(then).replicas != meanwhile.replicas));
 }
 
-// Others may have been on the way to do its work, or have old copies: they need
-// not go on.
+// Others may have been about to take over its work, or have old copies: these
+// need not continue.
 BOOST_AUTO_TEST_CASE(a_returning_peer_takes_its_place_again) {
   for (int victim = 0; victim < 4; ++victim)
     for (const std::uint64_t faster : {0u, 10'000u}) {

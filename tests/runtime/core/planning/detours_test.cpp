@@ -13,8 +13,8 @@ using namespace shoal::core;
 
 namespace {
 
-/// Members with much memory and fast links, and a job with so much state that
-/// no step can move it.
+/// Members with much memory and fast links, and a job with more state than a
+/// step can move.
 view large(std::size_t members, std::int32_t replicas, std::int32_t stages) {
   view v = make_view(members);
   for (member& m : v.members) {
@@ -84,8 +84,8 @@ std::ptrdiff_t waits(const std::vector<work_kind>& order) {
 
 BOOST_AUTO_TEST_SUITE(detours)
 
-/// Who stands in has microbatches of two replicas, and what others wait for
-/// comes first; less where its memory cannot keep so much of both.
+/// A stand-in has microbatches of two replicas, and work for which others wait
+/// comes first; less of that if its memory cannot keep enough of both.
 BOOST_AUTO_TEST_CASE(weight_gradients_wait_on_a_detour) {
   for (const bool room : {true, false}) {
     view four = large(4, 2, 2);

@@ -50,7 +50,7 @@ BOOST_AUTO_TEST_CASE(each_unit_is_in_as_many_places_as_wanted) {
     BOOST_TEST(holders_min(a, v.jobs[0].blocks) == std::min(copies + 1, 4u));
     for (const follower_place& f : a.followers)
       for (const stage_place& s : a.replicas[0].stages)
-        if (s.where == f.where) // nobody follows himself
+        if (s.where == f.where) // no member follows itself
           BOOST_TEST(
             (f.last_unit <= s.first_block + 1 || f.first_unit > s.last_block));
   }
@@ -148,7 +148,7 @@ BOOST_AUTO_TEST_CASE(no_job_waits_for_the_sake_of_copies) {
   for (member& m : v.members)
     m.device.memory_bytes = 150'000'000;
   const plan q = make_plan(v);
-  BOOST_TEST(!q.jobs[0].followers.empty()); // who comes first
+  BOOST_TEST(!q.jobs[0].followers.empty()); // the older job
   BOOST_TEST(q.jobs[1].followers.empty());
 }
 
@@ -164,7 +164,7 @@ BOOST_AUTO_TEST_CASE(a_plan_that_is_made_again_stays) {
   BOOST_TEST((only(v).followers == a.followers));
 }
 
-/// What a dead member ran, a follower has: it goes on there, or nearby.
+/// A follower has the units of a dead member: they run there, or nearby.
 BOOST_AUTO_TEST_CASE(little_moves_when_a_member_dies) {
   for (std::size_t dead = 0; dead < 4; ++dead) {
     view v = pipeline(4, 1);

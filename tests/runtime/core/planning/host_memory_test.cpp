@@ -1,4 +1,5 @@
-// tests/runtime/core/planning/host_memory_test.cpp -- a host's memory is promised once.
+// tests/runtime/core/planning/host_memory_test.cpp -- a host's memory is
+// promised once.
 #include "runtime/core/planning/host_memory.hpp"
 #include "tests/runtime/core/planning/plan_fixture.hpp"
 
@@ -9,7 +10,7 @@ namespace {
 
 constexpr std::uint64_t gib = std::uint64_t{1} << 30;
 
-/// `count` peers of one host with 24 GiB, each with half of what was free.
+/// `count` peers of one host with 24 GiB, each with half of the free memory.
 view on_one_host(std::size_t count) {
   view v = make_view(count);
   for (member& m : v.members) {
@@ -67,9 +68,9 @@ BOOST_AUTO_TEST_CASE(chosen_memory_is_at_most_what_the_host_has) {
   BOOST_TEST(memory.at(v.members[0].id.peer) == 10 * gib);
   BOOST_TEST(memory.at(v.members[1].id.peer) == 2 * gib);
   BOOST_TEST(memory.at(v.members[2].id.peer) == 12 * gib);
-  v.members[2].device.memory_bytes = 0; // what is chosen stays if it fits
+  v.members[2].device.memory_bytes = 0; // a chosen amount stays if it fits
   BOOST_TEST(memory_for_jobs(v, {}).at(v.members[0].id.peer) == 20 * gib);
-  for (member& m : v.members) // nor where nobody knows the host
+  for (member& m : v.members) // nor if the host is unknown
     m.device = make_member(1, 100'000, 20 * gib).device;
   BOOST_TEST(sum(memory_for_jobs(v, {})) == 60 * gib);
 }

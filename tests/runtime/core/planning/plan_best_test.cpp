@@ -1,4 +1,5 @@
-// tests/runtime/core/planning/plan_best_test.cpp -- layouts against exhaustive search.
+// tests/runtime/core/planning/plan_best_test.cpp -- layouts against exhaustive
+// search.
 //
 // Method: on small random shoals, every grouping of members into replicas,
 // every order, block split and share is scored by the planner's own cost
@@ -21,8 +22,8 @@ class exhaustive {
 public:
   explicit exhaustive(const layout_problem& p) : p_(p), model_(p) {}
 
-  /// Of those whose replicas have so many stages; 0: any number. cost_never:
-  /// none fits.
+  /// The best score of layouts whose replicas have this number of stages; 0:
+  /// any number. cost_never: none fits.
   layout_score best(std::size_t stages = 0) {
     stages_ = stages;
     group(0);

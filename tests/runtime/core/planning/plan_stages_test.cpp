@@ -1,5 +1,5 @@
-// tests/runtime/core/planning/plan_stages_test.cpp -- a job that asks for N stages has
-// them on N members, where as many have room for one.
+// tests/runtime/core/planning/plan_stages_test.cpp -- a job that asks for N
+// stages has them on N members, where as many have room for one.
 #include "runtime/core/planning/plan_reasons.hpp"
 #include "tests/runtime/core/planning/plan_fixture.hpp"
 
@@ -95,7 +95,7 @@ BOOST_AUTO_TEST_CASE(a_joiner_takes_one_of_the_shared_stages) {
   w.members.push_back(make_member(2, 10'000)); // slower: no gain in time
   BOOST_TEST(fewest_members(only(w)) == 2u);
   view x = next_view(w);
-  x.members[0].device.mflops *= 50; // nor is it left for what is faster
+  x.members[0].device.mflops *= 50; // nor is it dropped for a faster one
   BOOST_TEST(fewest_members(only(x)) == 2u);
 }
 

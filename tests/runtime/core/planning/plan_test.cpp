@@ -264,7 +264,7 @@ BOOST_AUTO_TEST_CASE(a_job_of_higher_priority_takes_memory_from_one_that_runs) {
   v.jobs[0].changed = 9;
   BOOST_REQUIRE(!only(v).replicas.empty());
   const auto alone = only(v).replicas;
-  // Of the same priority: who came first stays, whatever the ids are.
+  // With the same priority the older job stays, whatever the ids are.
   v = next_view(v);
   job_entry other = v.jobs[0];
   other.id = 3;
@@ -426,7 +426,7 @@ BOOST_AUTO_TEST_CASE(small_plans_are_within_five_per_cent_of_the_best) {
         BOOST_TEST(got <= best + best / 20,
                    r << " x " << p << ": " << got << " against " << best);
       }
-    // Free to choose: no worse than the best shape, but for redundancy.
+    // Free to choose: no worse than the best shape, except for redundancy.
     v.jobs[0].want_replicas = v.jobs[0].want_stages = -1;
     nanoseconds best = -1;
     for (std::uint32_t r = 1; r <= n; ++r)

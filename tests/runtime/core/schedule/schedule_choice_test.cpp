@@ -1,4 +1,5 @@
-// tests/runtime/core/schedule/schedule_choice_test.cpp -- which schedule is chosen.
+// tests/runtime/core/schedule/schedule_choice_test.cpp -- which schedule is
+// chosen.
 #include "runtime/core/schedule/schedule_choice.hpp"
 
 #include <boost/test/unit_test.hpp>
@@ -63,7 +64,7 @@ BOOST_AUTO_TEST_CASE(more_memory_never_makes_a_step_longer) {
            memory += blocks) {
         const auto c =
           choose_schedule({problem(peers, blocks, 4 * peers, memory)});
-        // What is not worth a change may differ by so much.
+        // A difference that is not worth a change may be this large.
         BOOST_TEST(c.front().step
                    <= before + before / 1000 * schedule_gain_permille);
         before = std::min(before, c.front().step);
@@ -79,7 +80,7 @@ BOOST_AUTO_TEST_CASE(with_memory_the_bubble_is_a_third_of_1f1b) {
       BOOST_TEST((c.kind == schedule_kind::zero_bubble));
       const auto full = try_schedule(p, schedule_kind::zero_bubble, 1);
       BOOST_REQUIRE(full);
-      // What keeps less may be so much slower.
+      // A schedule that keeps less may be slower by this.
       BOOST_TEST(c.step * (1000 - schedule_gain_permille) <= full->step * 1000);
       const std::uint64_t work = 3000 * std::uint64_t{blocks} * p.microbatches;
       p.kind = schedule_kind::one_f_one_b;

@@ -198,8 +198,9 @@ BOOST_AUTO_TEST_CASE(any_order_of_arrivals_is_survived) {
   }
 }
 
-/// Replicas whose stages share peers at random, without a clock: all ends, and
-/// the weight gradients of a peer run in one order whatever arrives when.
+/// Replicas whose stages share peers at random, without a clock: all work ends,
+/// and the weight gradients of a peer run in one order, whatever the order of
+/// arrivals.
 BOOST_AUTO_TEST_CASE(a_peer_in_several_replicas_sums_in_one_order) {
   for (unsigned seed = 1; seed <= 400; ++seed) {
     std::mt19937 shape(seed);
@@ -336,8 +337,8 @@ BOOST_AUTO_TEST_CASE(bubbles_of_equal_times_are_those_of_the_papers) {
 }
 
 BOOST_AUTO_TEST_CASE(zero_bubble_leaves_a_third_at_most) {
-  // F:B:W of blocks whose attention takes from nothing to 0.3 of what the
-  // products take (sequences of twice the width); transfers of up to 2 % of a
+  // F:B:W of blocks whose attention takes from 0 to 0.3 of the time of the
+  // products (sequences of twice the width); transfers of up to 2 % of a
   // forward.
   for (std::uint64_t attention : {0, 100, 300})
     for (std::uint64_t transfer : {0, 1, 20})

@@ -54,7 +54,7 @@ BOOST_AUTO_TEST_CASE(json_keeps_its_value_and_loses_raw_controls) {
              == "{\n  \"a\": \"\\u009b2J\\u202e\\u007f\u00e9\"\n}");
 }
 
-// Goal: whatever the bytes are, the result is shown text, and showing it again
+// Goal: for all bytes, the result is safe to show, and applying shown() again
 // changes nothing. Method: random bytes, many of them parts of characters.
 BOOST_AUTO_TEST_CASE(any_bytes_become_shown_text) {
   for (unsigned seed = 1; seed <= 2000; ++seed) {

@@ -12,7 +12,7 @@ namespace bdata = boost::unit_test::data;
 
 namespace {
 
-/// A run on a disk that takes so many steps, each time the next of `lags`.
+/// A run on a disk that takes a number of steps, each time the next of `lags`.
 struct run_on_disk {
   std::vector<std::uint64_t> begun;
   std::uint64_t lost_max = 0;   ///< steps that a death of all would have cost

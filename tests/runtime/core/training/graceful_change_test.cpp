@@ -7,7 +7,7 @@ namespace {
 
 constexpr nanoseconds took = 300'000'000;
 
-/// Peer 1 of a pipeline of two, in step 2; step 1 took so long.
+/// Peer 1 of a pipeline of two, in step 2; step 1 took `took`.
 struct in_a_step {
   assignment place = make_place(1, 2);
   job_core core{make_config(1, 2)};

@@ -1,5 +1,5 @@
-// tests/runtime/core/training/job_arrivals_test.cpp -- units that come while steps run:
-// a source that trains alone, and a receiver. Faults by seed are in
+// tests/runtime/core/training/job_arrivals_test.cpp -- units that come while
+// steps run: a source that trains alone, and a receiver. Faults by seed are in
 // tests/sim/job.
 #include "runtime/core/planning/arrivals.hpp"
 #include "runtime/core/planning/plan.hpp"
@@ -47,7 +47,7 @@ job_config make_config(std::uint8_t self, std::uint32_t copies = 1) {
   return c;
 }
 
-/// Both cores, and shells that answer at once, but for the source's steps.
+/// Both cores, and shells that answer at once, except for the source's steps.
 struct two_peers {
   assignment place = make_place();
   job_core source, receiver;

@@ -148,7 +148,7 @@ BOOST_AUTO_TEST_CASE(a_checkpoint_that_ends_late_hides_no_later_one) {
   auto out =
     core.step(ev::checkpointed{digest(a), 1, true, {9}, 10, {}, false, {}}, 0);
   BOOST_TEST(out.empty());
-  // What is said again at the end is the last one.
+  // The last one is repeated at the end.
   out = core.step(ev::tick{}, job_core::repeat_after);
   bool said = false;
   for (const auto& s : all<act::send>(out))
@@ -232,7 +232,7 @@ BOOST_AUTO_TEST_CASE(a_keeper_goes_by_the_latest_assignment_not_by_steps) {
   }
 }
 
-/// What the checkpointer has said last stays, whatever comes late.
+/// The checkpointer's newest report stays, also if an older one comes late.
 BOOST_AUTO_TEST_CASE(old_news_of_checkpoints_hides_no_new_ones) {
   assignment a = make_place(1, 1, 5);
   a.keepers = a.sealers = {id(1), id(2)};
@@ -269,8 +269,8 @@ BOOST_AUTO_TEST_CASE(a_checkpoint_in_one_store_only_is_made_again) {
   BOOST_TEST(decide_resume(a, 1, 0, 0, seals).checkpointed);
 }
 
-/// What nobody can restore is named in seals, and is not gone on from; what has
-/// been made again since is.
+/// A checkpoint that no peer can restore is listed in seals, and not used; one
+/// that has been made again since is used.
 BOOST_AUTO_TEST_CASE(a_checkpoint_that_is_given_up_is_not_offered_again) {
   assignment a = make_place(1, 1, 9);
   a.keepers = {id(1), id(2)};

@@ -1,5 +1,5 @@
-// tests/runtime/core/training/job_copies_test.cpp -- copies of every so manieth step are
-// taken where they are wanted, and serve on under another assignment.
+// tests/runtime/core/training/job_copies_test.cpp -- copies of every so manieth
+// step are taken where they are wanted, and serve on under another assignment.
 #include "tests/runtime/core/training/job_pieces.hpp"
 
 namespace shoal::test {
@@ -13,8 +13,8 @@ assignment both_follow(epoch since) {
   return a;
 }
 
-/// What peer 1 is asked to copy after its first step under `a`, step 9, where
-/// both have copies of step 7, but for what `lost` says of peer 2.
+/// The copies that peer 1 has to make after its first step under `a`, step 9,
+/// where both have copies of step 7, except for peer 2 according to `lost`.
 std::vector<act::take_copies> resumed(const assignment& a, std::uint32_t lost) {
   job_config c = make_config(1, 2);
   c.total_steps = 20;

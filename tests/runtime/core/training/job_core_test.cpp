@@ -1,5 +1,5 @@
-// tests/runtime/core/training/job_core_test.cpp -- the protocol's pieces one by one;
-// whole jobs under faults are in tests/sim/job.
+// tests/runtime/core/training/job_core_test.cpp -- the protocol's pieces one by
+// one; whole jobs under faults are in tests/sim/job.
 #include "tests/runtime/core/training/job_pieces.hpp"
 
 #include <boost/test/unit_test.hpp>
@@ -51,7 +51,7 @@ BOOST_AUTO_TEST_CASE(a_unit_without_a_vote_has_no_norm) {
 BOOST_AUTO_TEST_CASE(the_bubble_is_what_the_votes_say) {
   std::vector<vote> votes(3);
   std::vector<const vote*> all{&votes[0], &votes[1], &votes[2]};
-  BOOST_TEST(bubble_permille(all) == 0u); // nobody has measured
+  BOOST_TEST(bubble_permille(all) == 0u); // no peer has measured
   votes[0].busy = 900;
   votes[0].elapsed = 1000;
   votes[1].busy = 500;
@@ -158,7 +158,7 @@ BOOST_AUTO_TEST_CASE(a_lost_seal_is_asked_for_on_a_tick) {
   BOOST_TEST((answer[0].message == own[0].message));
 }
 
-/// The reporter may have been away: who knows more than it tells the others.
+/// The reporter may have been away: a peer that knows more tells the others.
 BOOST_AUTO_TEST_CASE(steps_that_the_reporter_missed_come_from_other_peers) {
   for (const bool it_missed_them : {true, false}) {
     const assignment a = make_place(1, 1);

@@ -8,8 +8,8 @@
 namespace shoal::test {
 namespace {
 
-/// Seals of peers who all hold all units at step 9, and had `digests` of unit 1
-/// as of step 8; 0: none.
+/// Seals of peers that all hold all units at step 9, and had `digests` of unit
+/// 1 at step 8; 0: none.
 std::map<peer_id, seal>
 seals_of(const assignment& a, const std::vector<std::uint64_t>& digests) {
   std::map<peer_id, seal> out;
@@ -24,7 +24,7 @@ seals_of(const assignment& a, const std::vector<std::uint64_t>& digests) {
   return out;
 }
 
-/// Who is to get unit 1 anew, and from whom.
+/// The peers that have to get unit 1 anew, and their sources.
 std::vector<std::pair<peer_id, peer_id>>
 mended(const std::vector<std::uint64_t>& digests) {
   const assignment a = make_place(std::uint32_t(digests.size()), 1, 3);
@@ -116,7 +116,8 @@ BOOST_AUTO_TEST_CASE(digests_of_other_versions_are_not_compared) {
   BOOST_TEST(decide_resume(a, 1, 0, 0, seals).differing.empty());
 }
 
-/// What only one can go on from is gone on from, whatever others had.
+/// If only one peer has the state to go on from, it is used, whatever others
+/// had.
 BOOST_AUTO_TEST_CASE(no_step_is_lost_for_a_digest) {
   const assignment a = make_place(3, 1, 3);
   auto seals = seals_of(a, {5, 5, 6});

@@ -10,7 +10,7 @@ using source = resume_decision::source;
 constexpr std::uint64_t interval = 20;
 constexpr nanoseconds s = 1'000'000'000;
 
-/// Two peers that sealed at step 404 without state: who had it has died.
+/// Two peers that sealed at step 404 without state: its holder has died.
 std::map<peer_id, seal> bereft(const assignment& a) {
   std::map<peer_id, seal> seals;
   for (std::uint8_t n : {1, 2}) {
@@ -27,7 +27,8 @@ ev::view_changed show_one_away(const assignment& a) {
   return e;
 }
 
-/// Peer 1 of two stages, up to the decision: peer 2 seals what is given.
+/// Peer 1 of two stages, up to the decision: peer 2 seals with the given
+/// content.
 struct sealed {
   explicit sealed(const assignment& place, seal theirs,
                   const std::vector<checkpoint_ref>& held = {},
@@ -115,7 +116,7 @@ BOOST_AUTO_TEST_CASE(a_checkpoint_that_a_sealer_has_is_not_waited_for) {
   BOOST_TEST((d.checkpoint == newest));
 }
 
-/// One lie, of a step that nobody has committed, must not void live state.
+/// One lie, about a step that was not committed, must not void live state.
 BOOST_AUTO_TEST_CASE(a_checkpoint_above_every_known_step_is_not_believed) {
   const assignment a = make_place(1, 2, 9);
   for (const bool held : {true, false}) {
@@ -159,7 +160,7 @@ BOOST_AUTO_TEST_CASE(all_have_what_they_restore_before_any_peer_voids_state) {
   BOOST_TEST(all<act::restore_unit>(out).empty());
   BOOST_REQUIRE(all<act::send>(out).size() == 1u);
   BOOST_TEST((all<act::send>(out)[0].to == peer(2)));
-  // It may be lost: it is said again, and answered.
+  // It may be lost: it is repeated, and answered.
   out = p.core.step(ev::tick{}, job_core::repeat_after);
   BOOST_REQUIRE(all<act::send>(out).size() == 1u);
   BOOST_TEST(std::get<restorable>(all<act::send>(out)[0].message).again);
@@ -199,7 +200,7 @@ BOOST_AUTO_TEST_CASE(live_state_outlives_a_checkpoint_that_cannot_be_had) {
   BOOST_TEST(all<act::fetch_unit>(out).size() == 2u); // from live state
 }
 
-/// With one that is hardly older in another store, nobody waits for long.
+/// With one that is hardly older in another store, no peer waits for long.
 BOOST_AUTO_TEST_CASE(a_checkpoint_that_is_cheap_to_lose_is_given_up_soon) {
   const assignment a = make_place(1, 2, 9);
   sealed p(a, nothing_at(404), {{390, {{8}}, 2}, newest});
@@ -219,7 +220,7 @@ BOOST_AUTO_TEST_CASE(a_wait_is_reported_once_and_ends_with_patience) {
   BOOST_TEST(said[0].last == 404u);
   BOOST_TEST(said[0].otherwise == 0u);
   BOOST_TEST(p.core.awaits_checkpoint());
-  BOOST_TEST(!p.core.should_move()); // it holds nobody up
+  BOOST_TEST(!p.core.should_move()); // no other peer waits for it
   BOOST_TEST(!p.core.loads());
   // Another view does not begin the patience anew, nor is it said again.
   a.since = 10;
@@ -236,7 +237,7 @@ BOOST_AUTO_TEST_CASE(a_wait_is_reported_once_and_ends_with_patience) {
   BOOST_TEST(all<act::begin_anew>(p.missing(newest, 61 * s)).size() == 1u);
 }
 
-/// Where nobody is away, nobody will bring it.
+/// If no peer is away, none will bring it.
 BOOST_AUTO_TEST_CASE(
   a_checkpoint_that_all_former_members_lack_is_given_up_soon) {
   const assignment a = make_place(1, 2, 9);
@@ -278,7 +279,7 @@ BOOST_AUTO_TEST_CASE(the_wait_ends_when_the_files_are_here) {
   BOOST_TEST(all<act::lost_state>(out)[0].resume == 401u);
 }
 
-/// Of two stores one may have died: whoever keeps now gets the checkpoint.
+/// Of two stores one may have died: the present keeper gets the checkpoint.
 BOOST_AUTO_TEST_CASE(a_new_keeper_gets_the_newest_checkpoint) {
   assignment a = make_place(1, 2, 9);
   a.keepers = {id(1), id(2)};

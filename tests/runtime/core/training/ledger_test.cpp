@@ -83,7 +83,7 @@ BOOST_AUTO_TEST_CASE(of_steps_that_were_run_again_the_last_counts) {
   const data_order order(3, 100, samples);
   auto log = honest(order, 20);
   const auto again = log[14];
-  log[14].data ^= 1; // lost, and with it what was wrong
+  log[14].data ^= 1; // lost, and with it the mistake
   log.push_back(again);
   BOOST_TEST(look(order, log).proven());
 }

@@ -70,8 +70,8 @@ BOOST_AUTO_TEST_CASE(each_unit_is_written_once_by_a_holder) { // C-1
     }
 }
 
-/// Who cannot write is left out where somebody else holds the unit: in another
-/// replica, else as a follower of every step.
+/// A peer that cannot write is left out if another one holds the unit: in
+/// another replica, else as a follower of every step.
 BOOST_AUTO_TEST_CASE(a_peer_that_cannot_write_is_left_out) {
   const assignment two = make_place(2, 2, 12); // 1 2 | 3 4
   for (const peer_id& out : participants(two)) {
@@ -146,7 +146,7 @@ BOOST_AUTO_TEST_CASE(whose_disk_refuses_does_not_publish_or_keep) {
   BOOST_TEST((checkpoint_keepers(a, {peer(2)}) == peers{peer(1), peer(4)}));
   BOOST_TEST((checkpoint_keepers(a, {peer(4)}) == peers{peer(1), peer(2)}));
   BOOST_TEST((checkpoint_keepers(a, {peer(4), peer(2), peer(3)})
-              == peers{peer(1), peer(4)})); // nobody else: it tries on
+              == peers{peer(1), peer(4)})); // no other peer: it tries again
 }
 
 BOOST_AUTO_TEST_CASE(others_save_what_they_hold) {
@@ -182,7 +182,7 @@ BOOST_AUTO_TEST_CASE(a_peer_that_cannot_write_is_named_until_it_can) {
   shards_written full;
   full.why = "no space";
   full.trying = true;
-  tally.take(peer(3), full); // nobody asked it
+  tally.take(peer(3), full); // not requested
   BOOST_TEST(!tally.failed());
   tally.take(peer(2), full);
   BOOST_TEST(!tally.complete());

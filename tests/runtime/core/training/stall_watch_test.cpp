@@ -57,7 +57,7 @@ struct company {
     }
   }
 
-  /// @returns who was expelled, and whether a retry was wished for
+  /// @returns the expelled members, and whether a retry was proposed
   void run(nanoseconds time, nanoseconds every = 200 * ms) {
     for (const nanoseconds end = now + time; now < end; now += every) {
       while (!flying.empty() && flying.top().at <= now) {
@@ -105,7 +105,7 @@ struct company {
     }
   }
 
-  /// All stop, as those do who wait for one.
+  /// All stop, like peers that wait for one.
   void stop_all() {
     for (member& m : members)
       m.moves = false;
@@ -459,7 +459,7 @@ BOOST_AUTO_TEST_CASE(loading_says_nothing_of_how_long_steps_may_take) {
              == stall_watch::budget_min);
 }
 
-/// What a disk does then is waited for by nobody.
+/// No peer waits for the disk's work then.
 BOOST_AUTO_TEST_CASE(a_disk_may_hang_while_steps_are_committed) {
   company s(3, 2);
   s.members[1].disk_began = s.now;

@@ -1,4 +1,5 @@
-// tests/runtime/model/decode/inference_test.cpp -- weights as generation reads them.
+// tests/runtime/model/decode/inference_test.cpp -- weights as generation reads
+// them.
 #include "runtime/model/decode/decoder.hpp"
 #include "runtime/model/decode/evaluate.hpp"
 #include "runtime/model/decode/generate.hpp"
@@ -153,7 +154,7 @@ BOOST_DATA_TEST_CASE(stages_give_the_logits_of_the_whole,
       BOOST_TEST_CONTEXT("parts of " << part << ", cut at " << cut)
       BOOST_TEST((rig.staged_logits(ids, part, {cut}) == whole));
     }
-    // The embedding and the head alone, and what is neither.
+    // Only the embedding and the head, and only the rest.
     BOOST_TEST((rig.staged_logits(ids, part, {1, 2, head}) == whole));
   }
   const auto whole = rig.logits(ids, 24);
@@ -281,7 +282,8 @@ BOOST_DATA_TEST_CASE(parts_of_any_size_give_near_logits, choices, choice) {
   inference_rig rig(folder / "m", type);
   const auto ids = some_ids(config, 1100);
   const auto expected = rig.logits(ids, 1);
-  // A model of this width averages little of what rounding to 8 bits does.
+  // A model of this width averages out little of the error of rounding to 8
+  // bits.
   const double tolerance = !type                       ? 1e-4
                            : type == weight_type::bf16 ? 2e-2
                                                        : 8e-2;

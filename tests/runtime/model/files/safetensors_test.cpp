@@ -19,7 +19,7 @@ using namespace shoal::tests;
 
 namespace {
 
-/// A file of this header and so many bytes of data.
+/// A file with this header and this number of bytes of data.
 std::string file_of(const std::string& header, std::size_t data_bytes) {
   std::string file(8, '\0');
   const std::uint64_t length = header.size();

@@ -1,4 +1,5 @@
-// tests/runtime/node/state/node_life_test.cpp -- how a node ends, without a node.
+// tests/runtime/node/state/node_life_test.cpp -- how a node ends, without a
+// node.
 #include "runtime/node/state/node_life.hpp"
 
 #include <boost/test/unit_test.hpp>
@@ -62,7 +63,8 @@ BOOST_AUTO_TEST_CASE(a_failure_before_the_start_is_over_ends_the_node_then) {
   BOOST_TEST(life.wait_stopped(20s));
   BOOST_TEST(life.failed());
   BOOST_TEST(l.ends == 1);
-  BOOST_TEST(l.why == "stopped"); // why it fails is said where it does
+  BOOST_TEST(l.why == "stopped"); // the reason of a failure is reported where
+                                  // it happens
 }
 
 BOOST_AUTO_TEST_CASE(a_node_leaves_until_the_nearest_deadline) {

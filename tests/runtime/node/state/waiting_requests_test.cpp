@@ -92,7 +92,7 @@ BOOST_AUTO_TEST_CASE(only_the_peer_that_was_asked_answers) {
   BOOST_TEST(w.replied(5, asked));
   BOOST_TEST(!w.replied(5, asked)); // once
   w.asked(6, asked, now, now + 1h);
-  w.asked(7, asked, now + 1h, now + 2h); // forgets what is too late
+  w.asked(7, asked, now + 1h, now + 2h); // drops requests that are too late
   BOOST_TEST(!w.replied(6, asked));
   w.forget(7);
   BOOST_TEST(!w.replied(7, asked));
