@@ -1,4 +1,4 @@
-// tests/support/folder.hpp -- a folder that goes with its test.
+// tests/support/folder.hpp -- a folder that is removed with its test.
 #pragma once
 
 #include <cstdlib>

@@ -21,7 +21,7 @@ namespace shoal::hostile_tls {
 
 using bytes = std::vector<std::uint8_t>;
 
-/// What a BIO in memory holds, taken out of it.
+/// Takes the content out of a BIO in memory.
 inline bytes taken_from(BIO* memory) {
   char* data = nullptr;
   const auto length = BIO_get_mem_data(memory, &data);
@@ -30,7 +30,7 @@ inline bytes taken_from(BIO* memory) {
   return out;
 }
 
-/// Runs `say` so that what `ssl` writes is returned and not sent.
+/// Runs `say` and returns the bytes that `ssl` writes, instead of sending them.
 /// @pre its handshake has ended
 template <class Say>
 bytes written_by(SSL* ssl, Say say) {
@@ -45,7 +45,7 @@ bytes written_by(SSL* ssl, Say say) {
   return out;
 }
 
-/// KeyUpdate messages, one a record: each costs the reader a key derivation.
+/// KeyUpdate messages, one per record: each costs the reader a key derivation.
 inline bytes
 key_updates(SSL* ssl, int count, int kind = SSL_KEY_UPDATE_NOT_REQUESTED) {
   return written_by(ssl, [&] {
@@ -64,7 +64,7 @@ inline bytes tickets(SSL* ssl, int count) {
   });
 }
 
-// Not inlined: GCC 12 then warns of bytes that nobody writes.
+// Not inlined: GCC 12 otherwise warns of uninitialised bytes.
 [[gnu::noinline]] inline void
 append(bytes& out, std::uint64_t value, int width) {
   out.resize(out.size() + static_cast<std::size_t>(width));
@@ -84,8 +84,8 @@ inline void append_extension(bytes& out, int type, const bytes& body) {
   append(out, body);
 }
 
-/// A ClientHello that our door would answer, of `ciphers` cipher suites and so
-/// much padding: 120 KiB with 30,000 and 55,000.
+/// A ClientHello that our listener would answer, with `ciphers` cipher suites
+/// and `padding`: 120 KiB with 30,000 and 55,000.
 inline bytes client_hello(std::size_t ciphers, std::size_t padding) {
   std::mt19937 random(1);
   const auto noise = [&](std::size_t count) {

@@ -1,3 +1,3 @@
-// tests/support/main.cpp -- the entry of every Boost.Test program.
+// tests/support/main.cpp -- the entry point of every Boost.Test program.
 #define BOOST_TEST_MODULE shoal
 #include <boost/test/unit_test.hpp>

@@ -1,9 +1,9 @@
-// tests/support/scratch.hpp -- a folder for what a simulated shoal keeps on its
-// disks, in memory where possible: what is synced goes nowhere.
+// tests/support/scratch.hpp -- a folder for the disks of a simulated shoal, in
+// memory where possible, so that a sync costs nothing.
 //
-// It is removed by whoever made it. A process that was killed can not: so each
-// that starts removes those whose owners are gone, as a lock on the folder
-// shows, which ends with its process.
+// Its maker removes it. A process that was killed cannot: so each new process
+// removes folders whose owners are gone. A lock on the folder, which ends with
+// its process, shows that.
 //
 // Threads: one of a process at a time.
 #pragma once
@@ -26,7 +26,7 @@ namespace shoal::test {
 
 class scratch {
 public:
-  /// Makes /dev/shm/NAME-PID-NUMBER. @param in else than in memory
+  /// Makes /dev/shm/NAME-PID-NUMBER. @param in parent, instead of memory
   explicit scratch(const std::string& name, std::filesystem::path in = {}) {
     namespace fs = std::filesystem;
     if (in.empty())
@@ -44,7 +44,8 @@ public:
       std::error_code error;
       if (!fs::create_directory(path_, error) && error)
         throw std::system_error(error, path_);
-      lock_ = lock(path_); // not while another looks whether it is in use
+      lock_ = lock(path_); // not while another process checks whether it is in
+                           // use
       if (lock_ >= 0)
         return;
     }
@@ -60,7 +61,7 @@ public:
   const std::filesystem::path& path() const noexcept { return path_; }
 
 private:
-  /// @returns a descriptor, -1: another has it, or it is gone
+  /// @returns a descriptor; -1: another process has it, or it is gone
   static int lock(const std::filesystem::path& folder) {
     const int fd =
       ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
@@ -73,7 +74,7 @@ private:
     return -1;
   }
 
-  /// The process named there is of another user, or of now.
+  /// Whether the named process is another user's, or is alive.
   static bool lives(const std::string& rest) {
     pid_t pid = 0;
     const auto parsed =

@@ -16,7 +16,7 @@ BOOST_AUTO_TEST_CASE(files_of_a_killed_process_are_removed_by_the_next) {
   const shoal::test::scratch home("shoal-scratch-test");
   int told[2];
   BOOST_REQUIRE(::pipe(told) == 0);
-  // Two that keep folders; one is killed.
+  // Two that hold folders; one is killed.
   pid_t children[2];
   std::string names[2];
   for (int i = 0; i < 2; ++i) {
@@ -40,7 +40,8 @@ BOOST_AUTO_TEST_CASE(files_of_a_killed_process_are_removed_by_the_next) {
     ::waitpid(children[i], nullptr, 0);
   };
   end(0);
-  // The first of a process sweeps: this is one of its own name.
+  // The first object of a process removes dead folders: this one is of its own
+  // name.
   const pid_t next = ::fork();
   if (next == 0) {
     { const shoal::test::scratch other("of-one", home.path()); }

@@ -1,7 +1,8 @@
-// tests/support/tolerance.hpp -- how far results may be from their oracle.
+// tests/support/tolerance.hpp -- permitted differences of results from their
+// oracles.
 //
-// All are relative to the largest magnitude of what is compared, since single
-// values may cancel to nothing.
+// All are relative to the largest magnitude of the compared values, since
+// single values may cancel to almost nothing.
 #pragma once
 
 namespace shoal::tests {
