@@ -11,9 +11,9 @@ import time
 from support import World, main
 
 
-def free_user():
-    """The number of a user who has no process and no name; None if this cannot
-    be found, or become it."""
+def free_users(count):
+    """Numbers of users who have no process and no name; None if these cannot
+    be found, or become them."""
     tools = all(map(shutil.which, ("setpriv", "prlimit")))
     if os.geteuid() != 0 or not tools:
         return None
@@ -21,12 +21,12 @@ def free_user():
     for process in pathlib.Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):  # it has ended meanwhile
             taken.add(process.stat().st_uid)
-    uid = next(u for u in range(64000, 65000) if u not in taken)
+    users = [u for u in range(64000, 65000) if u not in taken][:count]
     tried = subprocess.run(
-        ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups",
-         "--inh-caps=-all", "--bounding-set=-all", "true"],
+        ["setpriv", f"--reuid={users[0]}", f"--regid={users[0]}",
+         "--clear-groups", "--inh-caps=-all", "--bounding-set=-all", "true"],
         capture_output=True, check=False)
-    return uid if tried.returncode == 0 else None
+    return users if tried.returncode == 0 else None
 
 
 class Node(World):
@@ -272,16 +272,18 @@ class Node(World):
             "--no-discovery", "--name", "few", program="prlimit")
 
     def test_with_any_number_of_threads_it_runs_and_stops_or_says_why(self):
-        uid = free_user()
-        if uid is None:
-            self.skipTest("needs root, setpriv and a user without processes")
-        self.folder.chmod(0o755)  # the program is read by another user
+        limits = [*range(4, 21), 24, 28, 32]
+        users = free_users(len(limits))  # a limit is of all that a user runs
+        if users is None:
+            self.skipTest("needs root, setpriv and users without processes")
+        self.folder.chmod(0o755)  # the program is read by other users
         self.program_of_all = self.folder / "shoal"
         shutil.copy(self.program, self.program_of_all)
-        ran = set()
-        for processes in [*range(4, 21), 24, 28, 32]:
+        nodes = {processes: self.limited(processes, uid)
+                 for processes, uid in zip(limits, users, strict=True)}
+        ran = []
+        for processes, node in nodes.items():
             with self.subTest(processes=processes):
-                node = self.limited(processes, uid)
                 try:
                     node.wait_line(lambda line: line.startswith("ready:"))
                 except AssertionError:  # it has ended
@@ -290,11 +292,15 @@ class Node(World):
                            if line.startswith("shoal: ")]
                     self.assertEqual(len(why), 1, node.lines)
                     self.assertIn("ulimit -u", why[0])
-                    self.assertNotIn(True, ran)  # more is never worse
+                    self.assertEqual(ran, [])  # more is never worse
                     continue
-                ran.add(True)
-                self.assertEqual(node.end(signal.SIGTERM), 0, node.lines)
-        self.assertIn(True, ran)
+                ran.append(processes)
+                node.child.send_signal(signal.SIGTERM)
+        self.assertTrue(ran)
+        for processes in ran:
+            with self.subTest(processes=processes):
+                self.assertEqual(nodes[processes].end(), 0,
+                                 nodes[processes].lines)
 
     def pair(self, name):
         """The link of a node that has one peer."""
