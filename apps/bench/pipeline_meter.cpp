@@ -58,6 +58,29 @@ struct samples {
   std::vector<double> step, computing, bubble;
 };
 
+/// Keeps the times of a run's steps after the warm-up.
+class sampler final : public runtime::follow_handler {
+public:
+  sampler(double tokens, samples& found) : tokens_(tokens), found_(found) {}
+  bool on(const runtime::job_event& e) override {
+    if (e.kind == runtime::job_event_kind::done)
+      ended_ = e.text;
+    if (e.kind == runtime::job_event_kind::step && e.step > warm_up
+        && e.tokens_per_s > 0) {
+      found_.step.push_back(tokens_ / e.tokens_per_s);
+      found_.computing.push_back(e.computing_s);
+      found_.bubble.push_back(e.bubble);
+    }
+    return true;
+  }
+  const std::string& ended() const { return ended_; }
+
+private:
+  double tokens_; ///< of one step
+  samples& found_;
+  std::string ended_; ///< the job's state
+};
+
 /// One run on the shoal of `client`.
 void run_once(runtime::client& client, const runtime::run_config& run,
               const std::vector<std::byte>& text, samples& found) {
@@ -71,22 +94,11 @@ void run_once(runtime::client& client, const runtime::run_config& run,
   entry.data_bytes = text.size();
   if (client.submit(entry, job))
     failed(client.text());
-  const double tokens = double(run.global_batch_size * run.seq_len);
-  std::string ended;
-  if (client.follow(job, [&](const runtime::job_event& e) {
-        if (e.kind == runtime::job_event_kind::done)
-          ended = e.text;
-        if (e.kind == runtime::job_event_kind::step && e.step > warm_up
-            && e.tokens_per_s > 0) {
-          found.step.push_back(tokens / e.tokens_per_s);
-          found.computing.push_back(e.computing_s);
-          found.bubble.push_back(e.bubble);
-        }
-        return true;
-      }))
+  sampler watcher(double(run.global_batch_size * run.seq_len), found);
+  if (client.follow(job, watcher))
     failed(client.text());
-  if (ended != "done" || found.step.empty())
-    failed("ended as " + ended);
+  if (watcher.ended() != "done" || found.step.empty())
+    failed("ended as " + watcher.ended());
 }
 
 } // namespace

@@ -1,8 +1,6 @@
 // apps/chaos/chaos_job.cpp -- a client on a thread.
 #include "apps/chaos/chaos_job.hpp"
 
-#include "runtime/control/client.hpp"
-
 #include <sys/eventfd.h>
 
 #include <chrono>
@@ -42,23 +40,20 @@ chaos_job::~chaos_job() {
   thread_.join();
 }
 
+bool chaos_job::on(const runtime::job_event& event) {
+  {
+    std::lock_guard lock(mutex_);
+    events_.push_back(event);
+  }
+  ring();
+  return !stop_;
+}
+
 void chaos_job::follow() {
   runtime::client client = client_at(data_dir_);
-  runtime::follow_hooks hooks;
-  hooks.stop = [this] { return stop_.load(); };
   std::error_code error = client.connect();
   if (!error)
-    error = client.follow(
-      job_,
-      [this](const runtime::job_event& e) {
-        {
-          std::lock_guard lock(mutex_);
-          events_.push_back(e);
-        }
-        ring();
-        return !stop_;
-      },
-      patience, hooks);
+    error = client.follow(job_, *this, patience);
   if (!error)
     return;
   {

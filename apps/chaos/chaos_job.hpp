@@ -8,6 +8,7 @@
 // Errors:  std::runtime_error.
 #pragma once
 
+#include "runtime/control/client.hpp"
 #include "runtime/core/view.hpp"
 #include "runtime/files/posix.hpp"
 #include "runtime/jobs/job_log.hpp"
@@ -21,7 +22,7 @@
 
 namespace shoal::apps {
 
-class chaos_job {
+class chaos_job final : private runtime::follow_handler {
 public:
   /// Submits. @param text the corpus, serialised
   chaos_job(const std::filesystem::path& data_dir, core::job_entry entry,
@@ -43,6 +44,8 @@ public:
   void cancel();
 
 private:
+  bool on(const runtime::job_event& event) override;
+  bool stops() override { return stop_; }
   void follow();
   void ring() const;
 

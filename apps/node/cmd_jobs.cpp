@@ -368,6 +368,17 @@ folder_for(const attach_options& o, const std::string& job,
   return folder;
 }
 
+/// Watches until Ctrl-C.
+class until_interrupted final : public follow_host {
+public:
+  explicit until_interrupted(const signals& interrupts)
+    : interrupts_(interrupts) {}
+  bool stops() override { return interrupts_.seen(); }
+
+private:
+  const signals& interrupts_;
+};
+
 } // namespace
 
 int run_attach(const attach_options& o) {
@@ -401,8 +412,8 @@ int run_attach(const attach_options& o) {
   f.folder = o.out;
   f.keep = run->keep_latest_k;
   f.at = client_of(o.at);
-  f.hooks.stop = [&interrupts] { return interrupts.seen(); };
-  follower watch(client, out, f);
+  until_interrupted host(interrupts);
+  follower watch(client, out, host, f);
   if (watch.run(job.id))
     return fail(client.text());
   if (watch.state().empty()) {

@@ -59,7 +59,7 @@ namespace {
 /// room.
 constexpr std::chrono::seconds detach_patience{30};
 
-class training {
+class training final : private follow_host {
 public:
   explicit training(const train_options& o) : o_(o) {}
 
@@ -437,6 +437,26 @@ private:
     return code;
   }
 
+  // follow_host ---------------------------------------------------------------
+  bool stops() override { return !ended_ && look_at_stop(); }
+  void moved() override {
+    if (!text_.empty()) // before the first step
+      give_again();
+  }
+  void seen(const job_event& e) override {
+    ended_ = ended_ || e.kind == job_event_kind::done;
+    if (e.kind != job_event_kind::step)
+      return;
+    text_ = {}; // others have it now
+    stop_.stepped(orderly_stop::clock::now());
+  }
+  bool give(const core::blob_digest& wanted) override {
+    if (wanted != data_)
+      return false;
+    read_again();
+    return true;
+  }
+
   /// Sets the text for a second signal. @param ends the job has been asked to
   /// end
   void say_at_second(bool ends) {
@@ -467,29 +487,7 @@ private:
     f.at = client_of(o_.at);
     f.at.addresses.insert(f.at.addresses.end(), addresses_.begin(),
                           addresses_.end());
-    f.hooks.moved = [this] {
-      if (!text_.empty()) // before the first step
-        give_again();
-    };
-    f.give = [this](const core::blob_digest& wanted) {
-      if (wanted != data_)
-        return false;
-      read_again();
-      return true;
-    };
-    const follower* watching = nullptr;
-    f.hooks.stop = [this, &watching] {
-      const bool runs = watching && watching->state().empty();
-      return runs && look_at_stop();
-    };
-    f.seen = [this](const job_event& e) {
-      if (e.kind != job_event_kind::step)
-        return;
-      text_ = {}; // others have it now
-      stop_.stepped(orderly_stop::clock::now());
-    };
-    follower watch(*client_, *out_, f);
-    watching = &watch;
+    follower watch(*client_, *out_, *this, f);
     if (watch.run(job_))
       return fail(client_->text());
     if (watch.state().empty() && unheard_)
@@ -576,6 +574,7 @@ private:
                                        ///< job
   std::vector<std::string> addresses_; ///< of the shoal, when submitted
   std::set<std::string> running_;      ///< names of its jobs
+  bool ended_ = false;                 ///< the job
   core::blob_digest data_{};           ///< of the job's data
   std::vector<std::byte> text_;        ///< the job's data, before the next step
 };

@@ -72,8 +72,9 @@ auto getter(runtime::client_config at) {
 
 } // namespace
 
-follower::follower(runtime::client& client, progress& out, follow_config config)
-  : client_(client), out_(out), config_(std::move(config)) {
+follower::follower(runtime::client& client, progress& out, follow_host& host,
+                   follow_config config)
+  : client_(client), out_(out), host_(host), config_(std::move(config)) {
   if (config_.folder.empty())
     return;
   checkpoint_fetcher::config f;
@@ -84,26 +85,21 @@ follower::follower(runtime::client& client, progress& out, follow_config config)
 
 std::error_code follower::run(core::job_id job) {
   job_ = job;
-  runtime::follow_hooks hooks = config_.hooks;
-  hooks.stop = [this, stop = hooks.stop] {
-    collect();
-    return stop && stop();
-  };
-  const auto error = client_.follow(
-    job,
-    [this](const job_event& e) {
-      on(e);
-      return true;
-    },
-    std::chrono::seconds(60), hooks);
+  const auto error = client_.follow(job, *this);
   fetch_pending();
   settle();
   out_.settle();
   return error;
 }
 
-void follower::on(const job_event& e) {
+bool follower::stops() {
   collect();
+  return host_.stops();
+}
+
+bool follower::on(const job_event& e) {
+  collect();
+  host_.seen(e);
   const bool old = events_++ < config_.old;
   job_event shown = e;
   bool later = false; // shown when it is here
@@ -135,16 +131,15 @@ void follower::on(const job_event& e) {
     shown.loss = last_loss_;
   } else if (e.kind == job_event_kind::notice && e.digest != core::blob_digest{}
              && !old) {
-    if (!(config_.give && config_.give(e.digest)) && !newest_.empty())
+    if (!host_.give(e.digest) && !newest_.empty())
       offer_.begin(config_.at, job_, newest_, newest_step_);
   } else if (e.kind == job_event_kind::step) {
     last_loss_ = e.loss;
     last_step_ = e.step;
   }
-  if (config_.seen)
-    config_.seen(e);
   if (!later)
     out_.show(shown);
+  return true;
 }
 
 void follower::fetch_pending() {
@@ -160,7 +155,7 @@ void follower::fetch_pending() {
 /// Waits for what is still being fetched.
 void follower::settle() {
   if (fetcher_)
-    fetcher_->settle(config_.hooks.stop);
+    fetcher_->settle([this] { return host_.stops(); });
   collect();
 }
 

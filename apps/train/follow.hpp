@@ -18,7 +18,6 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -38,18 +37,30 @@ struct follow_config {
   std::uint64_t old = 0;
   /// How checkpoints are fetched, if the node that is followed does not answer.
   runtime::client_config at;
-  runtime::follow_hooks hooks;
-  std::function<void(const runtime::job_event&)> seen; ///< may be empty
-  /// The job wants bytes of this digest that no peer has. Returns whether they
-  /// are its data; else it is offered the newest checkpoint. May be empty.
-  std::function<bool(const core::blob_digest&)> give;
 };
 
-class follower {
+/// What a command does about the job that it watches. Called by follower::run().
+class follow_host {
 public:
-  follower(runtime::client& client, progress& out, follow_config config);
+  virtual ~follow_host() = default;
+  /// Asked at least once a second; true ends the watching.
+  virtual bool stops() = 0;
+  /// The client goes on with another node, which may lack what was uploaded.
+  virtual void moved() {}
+  /// An event, before anything is done about it.
+  virtual void seen(const runtime::job_event&) {}
+  /// The job wants bytes of this digest that no peer has. @returns whether they
+  /// are its data; else it is offered the newest checkpoint
+  virtual bool give(const core::blob_digest&) { return false; }
+};
 
-  /// Until the job ends, or `hooks.stop` says so.
+class follower final : private runtime::follow_handler {
+public:
+  /// @pre `client`, `out` and `host` outlive it
+  follower(runtime::client& client, progress& out, follow_host& host,
+           follow_config config);
+
+  /// Until the job ends, or `host` stops.
   std::error_code run(core::job_id job);
 
   const std::string& state() const { return state_; } ///< at the end; "done"
@@ -60,7 +71,11 @@ public:
   std::uint64_t last_step() const { return last_step_; }
 
 private:
-  void on(const runtime::job_event& e);
+  // follow_handler
+  bool on(const runtime::job_event& e) override;
+  bool stops() override;
+  void moved() override { host_.moved(); }
+
   void fetch_pending();
   void settle();
   void collect();
@@ -69,6 +84,7 @@ private:
 
   runtime::client& client_;
   progress& out_;
+  follow_host& host_;
   follow_config config_;
   std::uint64_t events_ = 0;
   runtime::job_event pending_; ///< an old checkpoint that may be the newest

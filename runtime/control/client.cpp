@@ -55,9 +55,8 @@ public:
   bool try_address(const std::string& address);
   bool try_through(const fs::path& folder, const std::string& address);
   std::error_code learn();
-  /// Moves to another node until `until`, or until `stop` says so.
-  bool
-  move(steady_clock::time_point until, const std::function<bool()>& stop = {});
+  /// Moves to another node until `until`, or until `watcher` stops.
+  bool move(steady_clock::time_point until, follow_handler* watcher = nullptr);
   /// What other nodes know of the steps after `last` and before `next`, in
   /// order. Nobody knows: nothing.
   std::vector<job_event>
@@ -194,7 +193,7 @@ std::error_code client::impl::learn() {
 }
 
 bool client::impl::move(steady_clock::time_point until,
-                        const std::function<bool()>& stop) {
+                        follow_handler* watcher) {
   std::string before = where_;
   const auto say_at = steady_clock::now() + first_answer_wait;
   for (bool said = false;;) {
@@ -206,7 +205,7 @@ bool client::impl::move(steady_clock::time_point until,
         return true;
       }
     }
-    if (steady_clock::now() >= until || (stop && stop()))
+    if (steady_clock::now() >= until || (watcher && watcher->stops()))
       return false;
     if (config_.say && !said && steady_clock::now() >= say_at) {
       said = true;
@@ -407,10 +406,8 @@ std::error_code client::events(core::job_id job, std::uint64_t& next,
   return {};
 }
 
-std::error_code
-client::follow(core::job_id job,
-               const std::function<bool(const job_event&)>& on_event,
-               milliseconds patience, const follow_hooks& hooks) {
+std::error_code client::follow(core::job_id job, follow_handler& watcher,
+                               milliseconds patience) {
   std::uint64_t next = 0;
   std::set<event_key> seen;
   std::uint64_t last_step = 0; ///< of those that were handed over
@@ -419,24 +416,22 @@ client::follow(core::job_id job,
       return true;
     if (e.kind == job_event_kind::step)
       last_step = e.step;
-    return on_event(e) && e.kind != job_event_kind::done;
+    return watcher.on(e) && e.kind != job_event_kind::done;
   };
   // At once: a node that had just been started knew only itself.
   auto refresh = steady_clock::now();
   for (;;) {
-    if (hooks.stop && hooks.stop())
+    if (watcher.stops())
       return {};
     client_reply reply;
     if (auto error = impl_->ask(ask_events{job, next}, reply)) {
       if (error == errc::refused || error == errc::not_found)
         return error;
-      if (!impl_->move(steady_clock::now() + patience, hooks.stop))
-        return hooks.stop && hooks.stop()
-                 ? std::error_code{}
-                 : impl_->fail(errc::no_node, impl_->text_);
+      if (!impl_->move(steady_clock::now() + patience, &watcher))
+        return watcher.stops() ? std::error_code{}
+                               : impl_->fail(errc::no_node, impl_->text_);
       next = 0; // positions are those of one node
-      if (hooks.moved)
-        hooks.moved();
+      watcher.moved();
       continue;
     }
     next = reply.value;

@@ -47,12 +47,16 @@ struct client_config {
   std::function<void(const std::string& line)> say;
 };
 
-/// What a follower may want besides events. Each may be empty.
-struct follow_hooks {
+/// Watches a job by client::follow(), which calls it from its own thread.
+class follow_handler {
+public:
+  virtual ~follow_handler() = default;
+  /// An event of the job, each once. @returns whether to go on
+  virtual bool on(const job_event& event) = 0;
   /// Asked at least once a second; true ends the following without error.
-  std::function<bool()> stop;
-  /// It goes on with another node, which may lack what was uploaded.
-  std::function<void()> moved;
+  virtual bool stops() { return false; }
+  /// The client goes on with another node, which may lack what was uploaded.
+  virtual void moved() {}
 };
 
 class client {
@@ -92,15 +96,13 @@ public:
   [[nodiscard]] std::error_code
   events(core::job_id job, std::uint64_t& next, std::vector<job_event>& out);
 
-  /// Hands every event of `job` to `on_event`, each once, until one says that
-  /// the job ended or `on_event` returns false. Moves to another node when
-  /// this one dies; gives up with errc::no_node after `patience` without any.
-  /// Asks others for steps that its node did not hear of.
+  /// Hands every event of `job` to `watcher` until one says that the job ended
+  /// or the watcher ends it. Moves to another node when this one dies; gives up
+  /// with errc::no_node after `patience` without any. Asks others for steps
+  /// that its node did not hear of.
   [[nodiscard]] std::error_code
-  follow(core::job_id job,
-         const std::function<bool(const job_event&)>& on_event,
-         std::chrono::milliseconds patience = std::chrono::seconds(60),
-         const follow_hooks& hooks = {});
+  follow(core::job_id job, follow_handler& watcher,
+         std::chrono::milliseconds patience = std::chrono::seconds(60));
 
   /// One job as JSON: what status says of it, and "run", its resolved run
   /// file. Events at positions below `next` are there already.

@@ -35,6 +35,26 @@ static core::job_entry small_job() {
 
 namespace {
 
+/// Does something at each event; stops after some.
+class watcher final : public follow_handler {
+public:
+  explicit watcher(std::function<void(const job_event&)> run)
+    : run_(std::move(run)) {}
+  int stop_after = 100; ///< events
+  int moves = 0;
+
+  bool on(const job_event& event) override {
+    --stop_after;
+    run_(event);
+    return true;
+  }
+  bool stops() override { return stop_after <= 0; }
+  void moved() override { ++moves; }
+
+private:
+  std::function<void(const job_event&)> run_;
+};
+
 /// A journal in which a job ends just after its events have been read.
 class ends_late final : public job_journal {
 public:
@@ -235,10 +255,8 @@ BOOST_AUTO_TEST_CASE(events_come_in_order_and_end_with_the_job) {
     n.world().log().add(7, e);
   });
   std::vector<std::uint64_t> steps;
-  BOOST_TEST(!client->follow(7, [&](const job_event& e) {
-    steps.push_back(e.step);
-    return true;
-  }));
+  watcher all([&](const job_event& e) { steps.push_back(e.step); });
+  BOOST_TEST(!client->follow(7, all));
   later.join();
   BOOST_TEST(steps.size() == 4);
   BOOST_TEST(steps[0] == 1);
@@ -261,17 +279,35 @@ BOOST_AUTO_TEST_CASE(a_follower_moves_on_when_its_node_dies) {
   BOOST_TEST_REQUIRE(!client->connect());
   std::thread killer;
   int count = 0;
-  auto error = client->follow(9, [&](const job_event&) {
+  watcher all([&](const job_event&) {
     if (++count == 1)
       killer = std::thread([&] {
         s.nodes[0]->stop();
         s.nodes[1]->world().log().add(9, last);
       });
-    return true;
   });
+  const auto error = client->follow(9, all);
   killer.join();
   BOOST_TEST(!error, client->text());
   BOOST_TEST(count == 2); // each event once
+  BOOST_TEST(all.moves >= 1);
+}
+
+BOOST_AUTO_TEST_CASE(a_follower_ends_when_its_watcher_stops) {
+  swarm s;
+  node& n = s.start("a");
+  BOOST_TEST_REQUIRE(swarm::until([&] { return s.agree(1); }));
+  job_event first;
+  first.kind = job_event_kind::step;
+  first.step = 1;
+  n.world().log().add(7, first);
+  auto client = s.client_of(n);
+  BOOST_TEST_REQUIRE(!client->connect());
+  int count = 0;
+  watcher one([&](const job_event&) { ++count; });
+  one.stop_after = 1;
+  BOOST_TEST(!client->follow(7, one)); // the job has not ended
+  BOOST_TEST(count == 1);
 }
 
 BOOST_AUTO_TEST_CASE(a_client_far_away_asks_over_tls) {
