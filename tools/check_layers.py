@@ -49,6 +49,7 @@ FLOORS = [
     ["runtime/identity"],
     ["runtime/control"],
     ["runtime/node/state"],
+    ["runtime/node/requests"],
     ["runtime/node"],
     ["actors/pch", "actors/training"],
     ["actors/checkpoint", "actors/reduction"],

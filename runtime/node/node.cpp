@@ -180,6 +180,7 @@ void node::impl::start_services() {
   };
   exchange_ = make_blob_exchange(std::move(x));
   membership_ = spawn_membership(*system_, *this, pending_events_);
+  start_requests();
   mesh_config m;
   m.listen = setup_.listen;
   m.listen_else = setup_.listen_else;
@@ -199,9 +200,8 @@ void node::impl::start_services() {
   }
   address_ = mesh_->address();
   keeper_ = std::make_unique<profile_keeper>(self_, profile_);
-  keys_ = setup_.keys.value_or(cl::key_record{setup_.cluster_key, {}, {}});
-  known_->uses_key(key_fingerprint(keys_.current));
-  control_ = std::make_unique<control>(control_socket(setup_.data_dir), *this);
+  control_ =
+    std::make_unique<control>(control_socket(setup_.data_dir), *clients_);
   control_ready_ = control_.get();
   pulse_ = system_->spawn(pulse, std::function<void()>([this] {
                             steady_clock::time_point now = steady_clock::now();
@@ -213,6 +213,27 @@ void node::impl::start_services() {
                             look_at_profile();
                             journal_->retry();
                           }));
+}
+
+void node::impl::start_requests() {
+  admission_config a;
+  a.self = self_;
+  a.cluster = setup_.cluster;
+  a.keys = setup_.keys.value_or(cl::key_record{setup_.cluster_key, {}, {}});
+  if (!config_.embedded)
+    a.key_dir = setup_.data_dir;
+  admission_ =
+    std::make_unique<admission>(std::move(a), *this, *known_, requests_);
+  client_service_parts p;
+  p.self = self_;
+  p.blobs = store_.get();
+  p.journal = journal_.get();
+  p.exchange = exchange_.get();
+  p.recent = &recent_;
+  p.nodes = known_.get();
+  p.requests = &requests_;
+  p.admits = admission_.get();
+  clients_ = std::make_unique<client_service>(p, *this);
 }
 
 void node::impl::start_wiring() {

@@ -4,15 +4,13 @@
 //      ^                    |  \--> exchange, actors, control             |
 //      +------ send --------+<------------- new view: plan, roles --------+
 //
-// What makes the parts one peer is node_wiring.hpp; here is what people and
-// clients see of it. Each part tells the node by an interface, which is
-// implemented here; what the node keeps beside its parts is in state/, with
-// locks of its own.
+// What makes the parts one peer is node_wiring.hpp; what people and clients ask
+// is answered in requests/. Each part tells the node by an interface, which is
+// implemented here, mostly by telling another part; what the node keeps beside
+// its parts is in state/, with locks of its own.
 //
-// Split: node.cpp (parts: start and end), node_views.cpp (mesh_handler,
-// membership_handler, node_host, control_handler),
-// node_others.cpp (other peers), node_admission.cpp (keys, invites,
-// revocations). Only these include it.
+// Split: node.cpp (parts: start and end), node_views.cpp (the interfaces). Only
+// these include it.
 #pragma once
 
 #include "runtime/control/control.hpp"
@@ -25,6 +23,8 @@
 #include "runtime/node/node.hpp"
 #include "runtime/node/node_wiring.hpp"
 #include "runtime/node/profile_keeper.hpp"
+#include "runtime/node/requests/admission.hpp"
+#include "runtime/node/requests/client_service.hpp"
 #include "runtime/node/setup.hpp"
 #include "runtime/node/state/known_nodes.hpp"
 #include "runtime/node/state/node_life.hpp"
@@ -39,7 +39,6 @@
 
 #include <atomic>
 #include <mutex>
-#include <optional>
 
 namespace shoal::runtime {
 
@@ -51,7 +50,8 @@ inline constexpr std::chrono::seconds look_period{1};
 class node::impl final : public mesh_handler,
                          public membership_handler,
                          public node_host,
-                         public control_handler,
+                         public admission_host,
+                         public client_host,
                          public discovery_handler,
                          public finder_handler,
                          public address_handler {
@@ -69,6 +69,7 @@ private:
 
   // node.cpp
   void start_services();
+  void start_requests();
   void start_wiring();
   void start_membership();
   void start_discovery();
@@ -77,19 +78,15 @@ private:
   void require_threads() const;
   void start_parts();
   void tear_down();
-  void end(const std::string& why);
   void look_at_profile();
 
-  // node_admission.cpp
-  void admit(const core::view& v);
-
-  // node_others.cpp
-  void say_if(const known_nodes::line& line);
-
   // node_views.cpp
+  void say_if(const known_nodes::line& line);
   static std::int64_t unix_ms();
   static core::nanoseconds steady_ns();
-  std::shared_ptr<const core::view> view() const { return wiring_->view(); }
+  std::shared_ptr<const core::view> view() const override {
+    return wiring_->view();
+  }
 
   // mesh_handler
   void up(const core::peer_id& peer, std::uint64_t instance) override;
@@ -113,7 +110,9 @@ private:
   void take(const core::peer_id& from, role_message&& m) override {
     wiring_->take(from, std::move(m));
   }
-  void take(const core::peer_id& from, client_reply&& m) override;
+  void take(const core::peer_id& from, client_reply&& m) override {
+    clients_->take(from, std::move(m));
+  }
   void take(const core::peer_id& from, client_request&& m) override;
   void client_gone(const core::peer_id& client) override;
 
@@ -127,9 +126,13 @@ private:
   void adopt(const core::cluster::new_view& v) override { wiring_->adopt(v); }
   void waiting(const core::cluster::waiting_for& w) override;
   void left(bool clean) override;
-  void shut_out() override;
-  void rejected(const core::cluster::rejected& r) override;
-  void use_keys(const core::cluster::key_record& keys) override;
+  void shut_out() override { admission_->shut_out(); }
+  void rejected(const core::cluster::rejected& r) override {
+    clients_->rejected(r);
+  }
+  void use_keys(const core::cluster::key_record& keys) override {
+    admission_->use_keys(keys);
+  }
   void stepped(core::cluster::phase p,
                std::vector<core::peer_id> reachable) override;
 
@@ -148,28 +151,19 @@ private:
   void say(const std::string& line) override;
   timeline& trace() override { return *timeline_; }
 
-  // control_handler
-  job_journal& journal() override { return *journal_; }
-  store& blobs() override { return *store_; }
+  // admission_host, client_host: view(), tell() and say() are above
+  void answer(std::uint64_t token, outcome o) override;
+  std::string listener() const override { return address_; }
+  void use(transport::tls::keyring ring, bool others_go) override;
+  bool among_others() const override;
+  bool ending() const override { return life_->ending(); }
+  void end(const std::string& why) override;
   std::string status() const override;
   std::string describe(core::job_id job) const override;
-  std::string lines(const ask_lines& r, std::uint64_t& next) const override;
-  meant_peer find(const std::string& word) const override;
   void leave(bool drain) override { leave(leave_deadline, drain); }
-  void submit(std::uint64_t token, core::job_entry job) override;
-  void remove_job(std::uint64_t token, core::job_id job) override;
-  void recover(std::uint64_t token) override;
-  void invite(std::uint64_t token, const make_invite& r) override;
-  void redeem(std::uint64_t token, const use_invite& r) override;
-  void revoke_peer(std::uint64_t token, const revoke& r) override;
-  void hand_on(std::uint64_t token, const core::peer_id& peer,
-               client_request&& r) override;
-  std::string stop_job(core::job_id job, bool drain) override;
-  std::string wait_no_longer(core::job_id job) override;
-  std::string offer(const offer_checkpoint& r) override;
-  void fetch(const core::blob_digest& digest,
-             std::function<void(std::error_code)> done) override;
-  void send(const core::peer_id& to, const client_reply& reply) override;
+  caf::actor supervisor() const override;
+  std::error_code send(const core::peer_id& to, envelope message) override;
+  std::vector<core::peer_id> peers() const override { return mesh_->peers(); }
 
   // discovery_handler, finder_handler, address_handler
   bool connected(std::uint64_t sender) const override;
@@ -180,9 +174,6 @@ private:
   void addresses_changed(std::vector<std::string> addresses) override;
 
   void log_waiting(const std::string& text);
-  /// To the supervisor, about a job that runs. @returns why not, or nothing
-  template <class Message>
-  std::string tell_job(core::job_id job, Message m);
   status_input now() const;
 
   recent_lines recent_; ///< what config_.observer tells
@@ -215,22 +206,16 @@ private:
   caf::actor pulse_;
   std::shared_ptr<std::atomic<std::size_t>> pending_events_;
 
-  // Of the membership actor's thread.
-  core::cluster::key_record keys_;
-  bool keys_changed_ = false;             ///< since the last view
-  waiting_requests::adopted_view waited_; ///< for the view that is adopted
-  bool ready_ = false;                    ///< was a member once
+  bool ready_ = false; ///< was a member once; of the membership actor's thread
 
   mutable std::mutex mutex_; ///< guards what follows
   core::cluster::phase phase_ = core::cluster::phase::created;
   std::vector<core::peer_id> reachable_;
 
-  // TLS's progress thread.
-  std::optional<std::chrono::steady_clock::time_point> duplicate_since_;
-  std::chrono::steady_clock::time_point duplicate_at_{};
-
   waiting_requests requests_;
   std::unique_ptr<known_nodes> known_;
+  std::unique_ptr<admission> admission_;
+  std::unique_ptr<client_service> clients_;
   std::unique_ptr<node_life> life_; ///< ends all of the above: it goes first
 };
 

@@ -1,4 +1,4 @@
-// runtime/node/node_views.cpp -- distributes messages, views and requests.
+// runtime/node/node_views.cpp -- messages between the parts of a node.
 #include "runtime/core/planning/plan.hpp"
 #include "runtime/core/text/shown.hpp"
 #include "runtime/core/view_changes.hpp"
@@ -89,19 +89,14 @@ void node::impl::adopting(const core::view* before,
                           const std::shared_ptr<const core::view>& now,
                           bool member) {
   known_->adopted(before, now, unix_ms());
-  waited_ = requests_.adopted(*now);
+  clients_->adopting(*now);
   recent_.add(core::shown(
     core::view_line({before, *now, member, discovery_ || finder_})));
-  admit(*now);
+  admission_->adopt(*now);
 }
 
 void node::impl::adopted(const core::view& now, bool member) {
-  auto waited = std::exchange(waited_, {});
-  for (auto& [token, o] : waited.answers)
-    control_->answered(token, std::move(o));
-  for (waiting_requests::early_job& e : waited.jobs)
-    if (std::chrono::steady_clock::now() < e.until)
-      submit(e.token, std::move(e.job));
+  clients_->adopted();
   if (discovery_)
     discovery_->set_alone(now.members.size() < 2);
   if (finder_)
@@ -182,108 +177,6 @@ void node::impl::log_waiting(const std::string& text) {
   }
 }
 
-void node::impl::submit(std::uint64_t token, core::job_entry job) {
-  job.state = core::job_state::running;
-  job.done_step = 0;
-  job.retried = 0;
-  job.submitter = self_;
-  job.submitted_ms = unix_ms();
-  job.user = core::shown(job.user, core::job_user_bytes_max);
-  do
-    job.id = transport::tls::make_instance();
-  while (job.id == 0);
-  auto refuse = [&](const std::string& why) {
-    control_->answered(token, {0, why, {}, {}});
-  };
-  if (job.blocks == 0 || job.microbatches == 0)
-    return refuse("a job needs at least one block and one microbatch");
-  core::blob_digest none{};
-  for (const core::blob_digest& d : {job.data, job.origin})
-    if (d != none && !store_->contains(d))
-      return refuse("this node does not hold the job's blob "
-                    + core::to_hex(d).substr(0, 16) + ": upload it first");
-  if (auto now = view())
-    if (const std::string why = core::never_fits(*now, job); !why.empty())
-      return refuse(why);
-  using submitted = waiting_requests::submitted;
-  switch (requests_.submit(token, job, std::chrono::steady_clock::now())) {
-  case submitted::kept: // the node is starting: adopt() submits it
-    return;
-  case submitted::too_many:
-    return refuse("this node has no view yet, and "
-                  + std::to_string(waiting_requests::early_jobs_max)
-                  + " jobs wait for one");
-  case submitted::propose:
-    break;
-  }
-  tell(cl::submit_job{std::move(job)});
-}
-
-void node::impl::remove_job(std::uint64_t token, core::job_id job) {
-  const auto now = view();
-  const core::job_entry* entry = now ? core::find_job(*now, job) : nullptr;
-  const auto refuse = [&](const char* why) {
-    control_->answered(token, {0, why, {}, {}});
-  };
-  if (!entry)
-    return refuse("no such job");
-  if (entry->state == core::job_state::running)
-    return refuse("the job has not ended: cancel it first");
-  waiting_requests::wanted_view gone;
-  gone.tag = job;
-  gone.reached = [job](const core::view& v, outcome&) {
-    return core::find_job(v, job) == nullptr;
-  };
-  if (requests_.want(token, std::move(gone)))
-    tell(cl::remove_job{job});
-}
-
-void node::impl::recover(std::uint64_t token) {
-  requests_.want_other_shoal(token);
-  tell(cl::recover_force{});
-}
-
-void node::impl::rejected(const cl::rejected& r) {
-  const std::vector<std::uint64_t> tokens = requests_.rejected(r.job);
-  for (std::uint64_t token : tokens)
-    control_->answered(token, {r.job, r.reason, {}, {}});
-  if (tokens.empty())
-    say("[cluster] refused: " + r.reason);
-}
-
-std::string node::impl::stop_job(core::job_id job, bool drain) {
-  auto now = view();
-  const core::job_entry* entry = now ? core::find_job(*now, job) : nullptr;
-  if (!entry)
-    return "no such job";
-  if (entry->state != core::job_state::running)
-    return {};
-  caf::actor supervisor = wiring_->find("supervisor");
-  if (drain && supervisor) {
-    caf::anon_send(supervisor, drain_job{job});
-    return {};
-  }
-  std::uint64_t step = 0;
-  for (const job_event& e : journal_->read_all(job))
-    if (e.kind == job_event_kind::step)
-      step = std::max(step, e.step);
-  tell(cl::set_job_state{job, core::job_state::cancelled, step, 0, {}});
-  return {};
-}
-
-template <class Message>
-std::string node::impl::tell_job(core::job_id job, Message m) {
-  const auto now = view();
-  const core::job_entry* entry = now ? core::find_job(*now, job) : nullptr;
-  if (!entry || entry->state != core::job_state::running)
-    return "no such job runs";
-  const caf::actor supervisor = wiring_->find("supervisor");
-  if (!supervisor)
-    return "this node runs no jobs";
-  caf::anon_send(supervisor, std::move(m));
-  return {};
-}
-
 status_input node::impl::now() const {
   status_input in;
   in.unix_ms = unix_ms();
@@ -320,25 +213,71 @@ std::string node::impl::status() const {
   return status_json(now());
 }
 
-std::string node::impl::lines(const ask_lines& r, std::uint64_t& next) const {
-  return recent_.json(r.from, r.lines, next);
+void node::impl::answer(std::uint64_t token, outcome o) {
+  control_->answered(token, std::move(o));
 }
 
-std::string node::impl::wait_no_longer(core::job_id job) {
-  return tell_job(job, stop_waiting_job{job});
+/// Membership actor's thread.
+void node::impl::use(transport::tls::keyring ring, bool others_go) {
+  if (discovery_) {
+    std::vector<transport::tls::shared_key> keys{ring.current};
+    keys.insert(keys.end(), ring.pending.begin(), ring.pending.end());
+    keys.insert(keys.end(), ring.replaced.begin(), ring.replaced.end());
+    discovery_->set_keys(std::move(keys));
+  }
+  mesh_->set_keys(std::move(ring), others_go);
 }
 
-std::string node::impl::offer(const offer_checkpoint& r) {
-  return tell_job(r.job, checkpoint_offered{r.job, r.manifest, r.step});
+bool node::impl::among_others() const {
+  std::lock_guard lock(mutex_);
+  return phase_ == cl::phase::member && reachable_.size() > 1;
 }
 
-void node::impl::fetch(const core::blob_digest& digest,
-                       std::function<void(std::error_code)> done) {
-  exchange_->fetch(digest, std::nullopt, mesh_->peers(), std::move(done));
+caf::actor node::impl::supervisor() const {
+  return wiring_->find("supervisor");
 }
 
-void node::impl::send(const core::peer_id& to, const client_reply& reply) {
-  (void)mesh_->send(to, envelope(reply)); // the client repeats its request
+std::error_code node::impl::send(const core::peer_id& to, envelope message) {
+  return mesh_->send(to, std::move(message));
+}
+
+void node::impl::refused(transport::tls::refusal why,
+                         const std::string& address) {
+  admission_->refused(why, address, unix_ms(),
+                      std::chrono::steady_clock::now());
+}
+
+void node::impl::say_if(const known_nodes::line& line) {
+  if (line)
+    say(*line);
+}
+
+/// Discovery's thread.
+void node::impl::strange(const std::string& host) {
+  say_if(known_->strange(host, unix_ms()));
+}
+
+bool node::impl::connected(std::uint64_t sender) const {
+  return mesh_->is_up(sender);
+}
+
+void node::impl::found(const std::string& address) {
+  tell(cl::discovered{address});
+}
+
+void node::impl::listed(const std::string& address) {
+  if (address != address_)
+    tell(cl::discovered{address, true});
+}
+
+void node::impl::counted(const beacon_counts& counts) {
+  known_->counted(counts);
+}
+
+void node::impl::addresses_changed(std::vector<std::string> addresses) {
+  addresses.resize(std::min(addresses.size(), codec::addresses_max));
+  say("[node] telling the shoal where this node is: " + addresses.front());
+  tell(cl::update_addresses{std::move(addresses)});
 }
 
 } // namespace shoal::runtime
