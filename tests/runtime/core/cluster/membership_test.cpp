@@ -77,66 +77,6 @@ BOOST_AUTO_TEST_CASE(shoals_of_other_clusters_are_left_alone) {
   BOOST_TEST(b.core->current().members.size() == 1u);
 }
 
-BOOST_AUTO_TEST_CASE(the_shoal_with_a_running_job_goes_on) {
-  for (node* busy : {&a, &b}) {
-    pair_of_nodes w;
-    node& n = busy == &a ? w.a : w.b;
-    w.begin(w.a);
-    w.begin(w.b);
-    job_entry j;
-    j.id = 9;
-    w.give(n, submit_job{j});
-    shoal_id kept = n.core->current().shoal;
-    w.link();
-    w.run(300 * ms);
-    BOOST_TEST(w.together());
-    BOOST_TEST((w.a.core->current().shoal == kept));
-    BOOST_TEST(find_job(w.b.core->current(), 9) != nullptr);
-  }
-}
-
-BOOST_AUTO_TEST_CASE(two_shoals_with_jobs_stay_apart_and_say_so_once) {
-  begin(a);
-  begin(b);
-  for (node* n : {&a, &b}) {
-    job_entry j;
-    j.id = n->c.seed;
-    give(*n, submit_job{j});
-  }
-  link();
-  run(5000 * ms);
-  BOOST_TEST(a.core->current().members.size() == 1u);
-  BOOST_TEST(b.core->current().members.size() == 1u);
-  BOOST_TEST(a.count<cluster::log>() == 1u);
-}
-
-// Their models can still be fetched; but not of one that was taken off a list.
-BOOST_AUTO_TEST_CASE(jobs_that_have_ended_are_listed_after_two_shoals_join) {
-  begin(a);
-  begin(b);
-  for (node* n : {&a, &b})
-    for (const job_id id : {n->c.seed, n->c.seed + 10}) {
-      job_entry j;
-      j.id = id;
-      give(*n, submit_job{j});
-      give(*n, set_job_state{id, job_state::done, 30 + id});
-      if (id >= 10)
-        give(*n, remove_job{id});
-      run(10 * ms);
-    }
-  link();
-  run(3000 * ms);
-  BOOST_TEST(together());
-  for (const node* n : {&a, &b})
-    for (const job_id id : {a.c.seed, b.c.seed}) {
-      const job_entry* j = find_job(n->core->current(), id);
-      BOOST_REQUIRE(j != nullptr);
-      BOOST_TEST((j->state == job_state::done));
-      BOOST_TEST(j->done_step == 30 + id);
-      BOOST_TEST(find_job(n->core->current(), id + 10) == nullptr);
-    }
-}
-
 BOOST_AUTO_TEST_CASE(a_clean_leaver_has_no_history_and_the_rest_goes_on) {
   begin(a);
   begin(b);
@@ -415,25 +355,6 @@ BOOST_AUTO_TEST_CASE(many_listed_addresses_are_bounded) {
   for (int i = 0; i < 5000; ++i)
     give(a, discovered{"listed:" + std::to_string(i), true});
   BOOST_TEST(a.count<connect>() <= 1100u);
-}
-
-BOOST_AUTO_TEST_CASE(a_shoal_does_not_dissolve_into_one_without_room_for_it) {
-  begin(a);
-  hello full;
-  full.cluster = a.c.cluster;
-  full.shoal[0] = 0; // the lower id, and more members
-  full.number = 9;
-  full.joinable = true;
-  full.key = digest(a.c.key);
-  give(a, peer_up{peer(9), 1});
-  for (std::uint32_t members : {std::uint32_t(members_max), 5u}) {
-    full.members = members;
-    for (int i = 0; i < 20; ++i) {
-      give(a, received{peer(9), full});
-      run(100 * ms);
-    }
-    BOOST_TEST((a.core->phase() == phase::member) == (members == members_max));
-  }
 }
 
 BOOST_AUTO_TEST_CASE(an_embedded_peer_stores_nothing_and_joins_only_if_told) {
