@@ -1,7 +1,7 @@
-// runtime/core/training/resume.cpp -- conclusions from a set of seals or votes:
-// pure functions, so all peers with the same set conclude the same.
+// runtime/core/training/resume.cpp -- conclusions from a set of seals or votes.
+#include "runtime/core/training/resume.hpp"
+
 #include "runtime/core/assert.hpp"
-#include "runtime/core/training/job_core.hpp"
 #include "runtime/core/training/ledger.hpp"
 
 #include <algorithm>

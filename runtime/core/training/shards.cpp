@@ -3,7 +3,6 @@
 #include "runtime/core/training/shards.hpp"
 
 #include "runtime/core/assert.hpp"
-#include "runtime/core/training/job_core.hpp"
 
 #include <algorithm>
 #include <iterator>

@@ -4,7 +4,7 @@
 // and in functions that it calls. The product's code has none of them.
 #pragma once
 
-#include "runtime/core/training/job_core.hpp"
+#include "runtime/core/training/resume.hpp"
 
 #include <optional>
 #include <vector>

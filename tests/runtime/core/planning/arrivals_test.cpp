@@ -2,7 +2,6 @@
 // goes on.
 #include "runtime/core/planning/arrivals.hpp"
 #include "runtime/core/planning/followers.hpp"
-#include "runtime/core/training/job_core.hpp"
 #include "tests/runtime/core/planning/plan_fixture.hpp"
 
 #include <algorithm>

@@ -3,7 +3,6 @@
 #include "runtime/core/planning/detours.hpp"
 #include "runtime/core/planning/followers.hpp"
 #include "runtime/core/schedule/schedule.hpp"
-#include "runtime/core/training/job_core.hpp"
 #include "tests/runtime/core/planning/plan_fixture.hpp"
 
 #include <algorithm>

@@ -1,7 +1,6 @@
 // tests/runtime/core/planning/followers_test.cpp -- members that keep copies of
 // a job's state.
 #include "runtime/core/planning/followers.hpp"
-#include "runtime/core/training/job_core.hpp"
 #include "tests/runtime/core/planning/plan_fixture.hpp"
 
 #include <algorithm>

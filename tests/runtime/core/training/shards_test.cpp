@@ -1,6 +1,5 @@
 // tests/runtime/core/training/shards_test.cpp -- the writers of the parts of a
 // checkpoint.
-#include "runtime/core/training/job_core.hpp"
 #include "runtime/core/training/shards.hpp"
 
 #include <boost/test/unit_test.hpp>

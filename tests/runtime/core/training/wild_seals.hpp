@@ -6,7 +6,7 @@
 // claim that does not hold; the text names the claim.
 #pragma once
 
-#include "runtime/core/training/job_core.hpp"
+#include "runtime/core/training/resume.hpp"
 
 #include <functional>
 
