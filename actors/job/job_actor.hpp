@@ -23,7 +23,7 @@
 #include "actors/reduction/reducer.hpp"
 #include "actors/training/evaluator.hpp"
 #include "actors/training/receiver.hpp"
-#include "runtime/core/training/job_core.hpp"
+#include "runtime/core/training/job/job_core.hpp"
 #include "runtime/core/training/stall_watch.hpp"
 #include "runtime/links/links.hpp"
 #include "runtime/model/data/corpus.hpp"

@@ -13,7 +13,7 @@
 
 #include "actors/training/buffers.hpp"
 #include "kernels/memory/recycling_resource.hpp"
-#include "runtime/core/training/job_core.hpp"
+#include "runtime/core/training/job/job_core.hpp"
 #include "runtime/jobs/run_config.hpp"
 #include "runtime/model/stage_model.hpp"
 

@@ -1,7 +1,7 @@
 // runtime/core/assignment.hpp -- where one job runs, and which peer holds what.
 //
 // The planner makes assignments (planning/plan.hpp), views carry them, and the
-// protocol of a job (training/job_core.hpp) runs under one. A model's state
+// protocol of a job (training/job/job_core.hpp) runs under one. A model's state
 // consists of units: unit 0 is the embedding, 1 to `blocks` are the blocks, the
 // last one is the final norm and the head.
 //

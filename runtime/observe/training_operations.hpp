@@ -11,7 +11,7 @@
 //          unit, or a sample.
 #pragma once
 
-#include "runtime/core/training/job_core.hpp"
+#include "runtime/core/training/job/job_core.hpp"
 #include "runtime/model/unit_state.hpp"
 
 #include <cstdint>

@@ -327,7 +327,7 @@ struct run_checkpoint {
                                ///< write; ascending
   peer_id publisher{};
 };
-/// A committed step, after all those before it (job_reports.cpp): goes to the
+/// A committed step, after all those before it: goes to the
 /// log.
 struct step_known {
   step_record record;

@@ -2,7 +2,7 @@
 // where a run goes on, and what a step amounts to.
 //
 // Pure functions: all peers with the same set conclude the same. Which seals and
-// votes a peer waits for is the protocol's business (job_core.hpp).
+// votes a peer waits for is the protocol's business (job/).
 //
 // Threads: none. Cost: decide_resume takes units * sealers, each times the
 // logarithm of the versions that a unit is held at.

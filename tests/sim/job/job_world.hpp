@@ -9,7 +9,7 @@
 #pragma once
 
 #include "runtime/core/planning/plan.hpp"
-#include "runtime/core/training/job_core.hpp"
+#include "runtime/core/training/job/job_core.hpp"
 #include "tests/sim/job/job_sim.hpp"
 
 #include <bit>

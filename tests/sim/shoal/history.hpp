@@ -19,7 +19,7 @@
 //      newest checkpoint lacks of which a sealer has heard.
 #pragma once
 
-#include "runtime/core/training/job_core.hpp"
+#include "runtime/core/training/job/job_core.hpp"
 
 #include <functional>
 #include <map>

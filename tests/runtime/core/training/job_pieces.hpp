@@ -3,7 +3,7 @@
 #pragma once
 
 #include "runtime/core/planning/plan.hpp"
-#include "runtime/core/training/job_core.hpp"
+#include "runtime/core/training/job/job_core.hpp"
 
 #include <boost/test/unit_test.hpp>
 

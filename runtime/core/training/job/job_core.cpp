@@ -1,6 +1,6 @@
-// runtime/core/training/job_core.cpp -- a step as a transaction, and recovery
+// runtime/core/training/job/job_core.cpp -- a step as a transaction, and recovery
 // when the assignment changes. Messages are in job_messages.cpp.
-#include "runtime/core/training/job_core.hpp"
+#include "runtime/core/training/job/job_core.hpp"
 
 #include "runtime/core/assert.hpp"
 #include "runtime/core/planning/arrivals.hpp"

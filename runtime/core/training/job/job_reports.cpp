@@ -1,11 +1,11 @@
-// runtime/core/training/job_reports.cpp -- reports each committed step once, in
+// runtime/core/training/job/job_reports.cpp -- reports each committed step once, in
 // order, and asks for steps that were missed.
 //
 // A peer that was away for a while, or that joins, hears of a new step before
 // the steps between. The report of the new step waits until other peers have
 // sent those, or until some were asked in vain. Only the report waits: the step
 // counts as committed at once, and the reporter broadcasts it at once.
-#include "runtime/core/training/job_core.hpp"
+#include "runtime/core/training/job/job_core.hpp"
 
 #include <algorithm>
 #include <utility>

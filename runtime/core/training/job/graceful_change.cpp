@@ -1,4 +1,4 @@
-// runtime/core/training/graceful_change.cpp -- a change of assignment that no
+// runtime/core/training/job/graceful_change.cpp -- a change of assignment that no
 // loss has caused: the step in progress is finished first.
 //
 // This is no more than a delay, as any peer may learn of a view late. A peer
@@ -7,7 +7,7 @@
 // peer may have missed a view), and a step may fail to end for other reasons:
 // so the step is given up when it takes too long, or when a peer that it needs
 // has halted.
-#include "runtime/core/training/job_core.hpp"
+#include "runtime/core/training/job/job_core.hpp"
 
 #include <algorithm>
 

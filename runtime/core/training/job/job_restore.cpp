@@ -1,4 +1,4 @@
-// runtime/core/training/job_restore.cpp -- fetching a checkpoint before it is
+// runtime/core/training/job/job_restore.cpp -- fetching a checkpoint before it is
 // restored, and waiting for it while its holders are away.
 //
 //                     sealing
@@ -7,7 +7,7 @@
 //                  |      | all participants              up and begin anew
 //                  |      | are restorable
 //                  `-> restoring: what was held is void
-#include "runtime/core/training/job_core.hpp"
+#include "runtime/core/training/job/job_core.hpp"
 
 #include <algorithm>
 

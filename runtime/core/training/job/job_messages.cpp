@@ -1,7 +1,7 @@
-// runtime/core/training/job_messages.cpp -- the messages of a job: the effect
+// runtime/core/training/job/job_messages.cpp -- the messages of a job: the effect
 // of each, and what is sent again when it may have been lost.
 #include "runtime/core/assert.hpp"
-#include "runtime/core/training/job_core.hpp"
+#include "runtime/core/training/job/job_core.hpp"
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
-// runtime/core/training/job_copies.cpp -- copies of units: when they are taken,
+// runtime/core/training/job/job_copies.cpp -- copies of units: when they are taken,
 // and when older ones may be dropped.
-#include "runtime/core/training/job_core.hpp"
+#include "runtime/core/training/job/job_core.hpp"
 
 #include <algorithm>
 #include <utility>

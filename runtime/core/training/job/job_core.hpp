@@ -1,4 +1,4 @@
-// runtime/core/training/job_core.hpp -- the protocol of one job on one peer.
+// runtime/core/training/job/job_core.hpp -- the protocol of one job on one peer.
 //
 // Actions = step(event, now). State is addressed in units: unit 0 is the
 // embedding, 1..blocks are the blocks, blocks + 1 is the final norm and head. A
@@ -55,19 +55,7 @@
 // at that boundary too, they ask for a view that says so. No peer waits longer
 // than hold_max: then the run goes on.
 //
-// Invariants
-// J-1: a peer votes, applies, runs and seals only under the assignment that it
-//      has taken up last.
-// J-2: one seal for each (peer, assignment), made while nothing computes.
-// J-3: versions of committed steps only grow at one peer, unless it emits
-//      lost_state or went_back in between; each step is reported exactly once,
-//      in order (job_reports.cpp).
-// J-4: state at version v is only rolled forward by gradients reduced under
-//      the assignment that v + 1 names as made.
-// J-5: a peer drops a unit that the assignment does not require of it only
-//      after a step has been committed under that assignment.
-// J-6: run_step(s) only with all own units at s - 1, and the job's blobs at
-//      the data source; the first step also with the blobs at all keepers.
+// The phases and the invariants J-1 to J-6 are in README.md.
 //
 // Digests reveal corrupted bytes and wrong arithmetic. Each peer that holds a
 // unit which others hold too hashes it every digest_every steps, all at the

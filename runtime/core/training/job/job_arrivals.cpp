@@ -1,8 +1,8 @@
-// runtime/core/training/job_arrivals.cpp -- units that move while steps run: at
+// runtime/core/training/job/job_arrivals.cpp -- units that move while steps run: at
 // their receivers, at their sources, and the switch to using them.
 #include "runtime/core/assert.hpp"
 #include "runtime/core/planning/arrivals.hpp"
-#include "runtime/core/training/job_core.hpp"
+#include "runtime/core/training/job/job_core.hpp"
 
 #include <algorithm>
 

@@ -1,11 +1,11 @@
-// runtime/core/training/job_checkpoints.cpp -- a job's checkpoints: when they
+// runtime/core/training/job/job_checkpoints.cpp -- a job's checkpoints: when they
 // begin, which peers make and keep them, and what is known of them.
 //
 // Votes and seals say which disks refuse. From that and the assignment all
 // peers find the same publisher and writers (shards.hpp). Each peer decides by
 // itself whether it keeps a checkpoint, from the publisher's report and from
 // what keepers have: a copy too many or too few for a while does no harm.
-#include "runtime/core/training/job_core.hpp"
+#include "runtime/core/training/job/job_core.hpp"
 #include "runtime/core/training/shards.hpp"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
-// runtime/core/training/job_digests.cpp -- digests of units: when they are
+// runtime/core/training/job/job_digests.cpp -- digests of units: when they are
 // taken, and what happens when two holders differ.
-#include "runtime/core/training/job_core.hpp"
+#include "runtime/core/training/job/job_core.hpp"
 
 #include <algorithm>
 
