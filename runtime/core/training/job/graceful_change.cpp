@@ -17,16 +17,16 @@ namespace shoal::core {
 /// once. And a change of nothing but the number is made because the step stands
 /// still.
 bool job_core::may_finish(const job_event::view_changed& e) const {
-  if (!e.calm || !e.place || !place_ || step_took_ == 0
+  if (!e.calm || !e.place || !duty_.place || step_took_ == 0
       || (phase_ != phase::running && phase_ != phase::voting)
-      || !place_->arriving.empty())
+      || !duty_.place->arriving.empty())
     return false;
   for (const auto& [from, s] : later_) // from peers that knew of the change
                                        // first
     if (s.on.since >= e.place->since
-        && std::ranges::binary_search(participants_, from))
+        && std::ranges::binary_search(duty_.participants, from))
       return false;
-  assignment same = *place_;
+  assignment same = *duty_.place;
   same.since = e.place->since;
   return same != *e.place;
 }
@@ -39,7 +39,7 @@ void job_core::take_up_if_late() {
 /// A newer seal has come. During the vote, its sender may have committed.
 void job_core::take_up_if_halted(const peer_id& from) {
   if (next_ && phase_ == phase::running
-      && std::ranges::binary_search(participants_, from))
+      && std::ranges::binary_search(duty_.participants, from))
     take_up(job_event::view_changed(*next_));
 }
 

@@ -12,19 +12,19 @@ namespace shoal::core {
 
 /// Units that the seals show to be here go on from there.
 void job_core::begin_arrivals() {
-  incoming_under_ = header_;
+  incoming_under_ = duty_.on;
   arrivals_repeated_ = now_;
-  for (std::uint32_t u : arriving_units(*place_, config_.self)) {
+  for (std::uint32_t u : arriving_units(*duty_.place, config_.self)) {
     incoming& in = incoming_[u];
-    in.from = arrival_source(*place_, u);
-    in.places = places_of(*place_, u);
+    in.from = arrival_source(*duty_.place, u);
+    in.places = places_of(*duty_.place, u);
   }
   for (const auto& [unit, at] : decision_->in_step) {
-    const peer_id& from = arrival_source(*place_, unit);
+    const peer_id& from = arrival_source(*duty_.place, unit);
     const state_version& v = decision_->version;
     if (from == config_.self) {
       outgoing_[{at, unit}].begun = v;
-      act(job_action::send_unit{header_.digest, unit, v, at, false});
+      act(job_action::send_unit{duty_.on.digest, unit, v, at, false});
     }
     if (at != config_.self)
       continue;
@@ -32,7 +32,7 @@ void job_core::begin_arrivals() {
     incoming& in = incoming_.at(unit);
     in.now = incoming::state::following;
     in.begun = v;
-    act(job_action::receive_unit{header_.digest, unit, v, from, false});
+    act(job_action::receive_unit{duty_.on.digest, unit, v, from, false});
   }
   go_on_arriving();
 }
@@ -74,9 +74,9 @@ void job_core::go_on_arriving() {
   if (!in_step || coming > 0 || oldest <= complete_said_)
     return;
   complete_said_ = oldest;
-  tell(participants_, arrival_complete{header_, oldest - 1});
-  if (participant())
-    take(config_.self, arrival_complete{header_, oldest - 1});
+  tell(duty_.participants, arrival_complete{duty_.on, oldest - 1});
+  if (duty_.participates())
+    take(config_.self, arrival_complete{duty_.on, oldest - 1});
 }
 
 /// Asks first for units in the fewest places, from the source that sends least;
@@ -110,12 +110,12 @@ bool job_core::ask_for_next() {
 void job_core::ask_for_arrival(std::uint32_t unit, std::uint64_t after) {
   const incoming& in = incoming_.at(unit);
   act(job_action::send{in.from,
-                       arrival_wanted{header_, unit, in.attempt, after}});
+                       arrival_wanted{duty_.on, unit, in.attempt, after}});
 }
 
 void job_core::take(const peer_id& from, const arrival_begun& m) {
   const auto at = incoming_.find(m.unit);
-  if (!mine(m.on) || incoming_under_ != header_ || at == incoming_.end())
+  if (!duty_.mine(m.on) || incoming_under_ != duty_.on || at == incoming_.end())
     return;
   incoming& in = at->second;
   if (from != in.from || in.now != incoming::state::asked
@@ -124,7 +124,7 @@ void job_core::take(const peer_id& from, const arrival_begun& m) {
   forget(m.unit);
   in.now = incoming::state::copying;
   in.begun = m.version;
-  act(job_action::receive_unit{header_.digest, m.unit, m.version, from, true});
+  act(job_action::receive_unit{duty_.on.digest, m.unit, m.version, from, true});
 }
 
 void job_core::on(const job_event::arrival_copied& e) {
@@ -167,7 +167,7 @@ void job_core::catch_up(std::uint32_t unit) {
   if (norm == norms_.end() || !in.gradients.contains(step))
     return;
   in.applying = true;
-  act(job_action::apply_arrived{header_.digest, unit, step, norm->second});
+  act(job_action::apply_arrived{duty_.on.digest, unit, step, norm->second});
 }
 
 void job_core::on(const job_event::arrival_applied& e) {
@@ -196,14 +196,14 @@ void job_core::start_over(std::uint32_t unit) {
 
 /// A step of this assignment has been committed.
 void job_core::note_norm(const step_record& r) {
-  if (!place_ || place_->arriving.empty() || phase_ == phase::halting
-      || r.version.made != header_.since || r.replicas == 0)
+  if (!duty_.place || duty_.place->arriving.empty() || phase_ == phase::halting
+      || r.version.made != duty_.on.since || r.replicas == 0)
     return;
   norms_[r.version.step] = applied_norm(r);
   const std::uint64_t newest = norms_.rbegin()->first;
   while (norms_.begin()->first + arrival_backlog_max + 1 < newest)
     norms_.erase(norms_.begin());
-  if (incoming_under_ != header_)
+  if (incoming_under_ != duty_.on)
     return;
   for (auto& [unit, in] : incoming_) {
     const bool copying = in.now == incoming::state::copying;
@@ -247,7 +247,8 @@ void job_core::repeat_arrivals() {
     start_step();
   }
   if (incoming_.empty() || phase_ == phase::halting
-      || incoming_under_ != header_ || now_ - arrivals_repeated_ < repeat_after)
+      || incoming_under_ != duty_.on
+      || now_ - arrivals_repeated_ < repeat_after)
     return;
   arrivals_repeated_ = now_;
   for (const auto& [unit, in] : incoming_) {
@@ -262,17 +263,18 @@ void job_core::repeat_arrivals() {
     }
   }
   if (complete_said_ > 0)
-    tell(participants_, arrival_complete{header_, complete_said_ - 1});
+    tell(duty_.participants, arrival_complete{duty_.on, complete_said_ - 1});
 }
 
 // ---- At the source ---------------------------------------------------------
 
 void job_core::take(const peer_id& from, const arrival_wanted& m) {
-  if (!mine(m.on) || !participant() || place_->replicas.empty()
-      || phase_ == phase::halting || m.unit >= config_.blocks + 2
-      || arrival_source(*place_, m.unit) != config_.self)
+  if (!duty_.mine(m.on) || !duty_.participates()
+      || duty_.place->replicas.empty() || phase_ == phase::halting
+      || m.unit >= config_.blocks + 2
+      || arrival_source(*duty_.place, m.unit) != config_.self)
     return;
-  const auto units = arriving_units(*place_, from);
+  const auto units = arriving_units(*duty_.place, from);
   if (!std::ranges::binary_search(units, m.unit))
     return;
   outgoing& out = outgoing_[{from, m.unit}];
@@ -280,15 +282,15 @@ void job_core::take(const peer_id& from, const arrival_wanted& m) {
     out.attempt = m.attempt;
     out.wanted = true;
   } else if (m.attempt == out.attempt && m.attempt > 0 && !out.wanted) {
-    act(job_action::send{from,
-                         arrival_begun{header_, m.unit, m.attempt, out.begun}});
+    act(job_action::send{
+      from, arrival_begun{duty_.on, m.unit, m.attempt, out.begun}});
   }
   if (m.after == 0)
     return;
   for (const step_record& r : records_)
-    if (r.version.made == header_.since && r.version.step >= m.after
+    if (r.version.made == duty_.on.since && r.version.step >= m.after
         && r.version.step <= m.after + arrival_backlog_max)
-      act(job_action::send{from, progress{header_, r, 0, 0, {}, 0}});
+      act(job_action::send{from, progress{duty_.on, r, 0, 0, {}, 0}});
 }
 
 /// At a step boundary: all own units are at the step before current_.
@@ -299,18 +301,19 @@ void job_core::serve_arrivals() {
       continue;
     out.wanted = false;
     out.begun = held_.at(unit);
-    const bool paced = places_of(*place_, unit) > config_.copies;
+    const bool paced = places_of(*duty_.place, unit) > config_.copies;
     act(
-      job_action::send_unit{header_.digest, unit, out.begun, to, true, paced});
-    act(job_action::send{to,
-                         arrival_begun{header_, unit, out.attempt, out.begun}});
+      job_action::send_unit{duty_.on.digest, unit, out.begun, to, true, paced});
+    act(job_action::send{
+      to, arrival_begun{duty_.on, unit, out.attempt, out.begun}});
   }
 }
 
 // ---- At all participants ---------------------------------------------------
 
 void job_core::take(const peer_id& from, const arrival_complete& m) {
-  if (!mine(m.on) || !participant() || arriving_units(*place_, from).empty())
+  if (!duty_.mine(m.on) || !duty_.participates()
+      || arriving_units(*duty_.place, from).empty())
     return;
   std::uint64_t& at = arrived_at_[from];
   at = std::max(at, m.step);
@@ -319,7 +322,7 @@ void job_core::take(const peer_id& from, const arrival_complete& m) {
 
 /// Whether every receiver has all its units, as of `step` at least.
 bool job_core::all_arrived(std::uint64_t step) const {
-  return std::ranges::all_of(receivers(*place_), [&](const peer_id& p) {
+  return std::ranges::all_of(receivers(*duty_.place), [&](const peer_id& p) {
     const auto at = arrived_at_.find(p);
     return at != arrived_at_.end() && at->second >= step;
   });
@@ -328,7 +331,7 @@ bool job_core::all_arrived(std::uint64_t step) const {
 /// Before step current_: receivers may be behind by what is on its way.
 bool job_core::hold_for_arrivals() {
   const std::uint64_t step = current_ - 1;
-  return !place_->arriving.empty() && now_ >= hold_not_before_
+  return !duty_.place->arriving.empty() && now_ >= hold_not_before_
          && all_arrived(step > 1 ? step - 1 : 0);
 }
 
@@ -338,7 +341,7 @@ void job_core::say_if_arrived() {
   if (arrived_said_ || phase_ != phase::holding || !all_arrived(current_ - 1))
     return;
   arrived_said_ = true;
-  act(job_action::arrivals_complete{header_.since});
+  act(job_action::arrivals_complete{duty_.on.since});
 }
 
 } // namespace shoal::core

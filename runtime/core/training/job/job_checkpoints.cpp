@@ -47,35 +47,35 @@ void job_core::note_saving(const std::map<peer_id, vote>& votes) {
 
 void job_core::begin_checkpoint(std::uint64_t step) {
   pace_.begun(step);
-  publisher_ = publisher_of(*place_, unable_);
+  publisher_ = publisher_of(*duty_.place, unable_);
   left_out_[step] = unable_;
   if (left_out_.size() > begun_max)
     left_out_.erase(left_out_.begin());
-  act(job_action::run_checkpoint{header_.digest, step, last_step(step), unable_,
-                                 publisher_});
+  act(job_action::run_checkpoint{duty_.on.digest, step, last_step(step),
+                                 unable_, publisher_});
 }
 
 /// For the last checkpoint no vote can say that other peers are to make it.
 bool job_core::should_hand_over() const {
-  return phase_ == phase::done && participant() && !finished_
+  return phase_ == phase::done && duty_.participates() && !finished_
          && checkpoint_due(current_ - 1) && checkpoint_told_ < current_
          && !std::ranges::binary_search(unable_, config_.self)
-         && others_can_save(*place_, config_.self, unable_);
+         && others_can_save(*duty_.place, config_.self, unable_);
 }
 
 // Published.
 
 void job_core::on(const job_event::checkpointed& e) {
-  if (!decision_ || e.digest != header_.digest || e.step >= current_
-      || !participant())
+  if (!decision_ || e.digest != duty_.on.digest || e.step >= current_
+      || !duty_.participates())
     return;
   // A slow checkpoint may end after a later one.
-  const bool late = newer_told(header_, e.step);
+  const bool late = newer_told(duty_.on, e.step);
   if (late
       && (!e.known || last_checkpoint_.checkpoint.manifest != blob_digest{}))
     return;
   checkpoint_published m{
-    header_, {e.step, {}, header_.since}, e.bytes, e.why, e.trying, e.refused,
+    duty_.on, {e.step, {}, duty_.on.since}, e.bytes, e.why, e.trying, e.refused,
     {}};
   if (const auto at = left_out_.find(e.step); at != left_out_.end())
     m.unable = at->second;
@@ -103,8 +103,9 @@ void job_core::on(const job_event::checkpointed& e) {
 
 void job_core::say_failed(const peer_id& from, const checkpoint_published& m) {
   const peer_id& at = m.refused == peer_id{} ? from : m.refused;
-  const bool others = m.trying && mine(m.on) && !place_->replicas.empty()
-                      && others_can_save(*place_, at, m.unable);
+  const bool others = m.trying && duty_.mine(m.on)
+                      && !duty_.place->replicas.empty()
+                      && others_can_save(*duty_.place, at, m.unable);
   act(job_action::checkpoint_failed{m.checkpoint.step, at, m.why, m.trying,
                                     others});
 }
@@ -124,15 +125,15 @@ void job_core::take(const peer_id& from, const checkpoint_published& m) {
     published_by_ = from;
   }
   if (exists && keeps_checkpoints(m.unable)) {
-    if (mine(m.on) && checkpoint_ == m.checkpoint)
+    if (duty_.mine(m.on) && checkpoint_ == m.checkpoint)
       say_kept();
     else if (!repeated && checkpoint_ < m.checkpoint)
       act(job_action::keep_checkpoint{m.checkpoint, from});
-  } else if (exists && mine(m.on) && refusing_.contains(config_.self)) {
+  } else if (exists && duty_.mine(m.on) && refusing_.contains(config_.self)) {
     // The peer that is to keep it instead may not have heard.
-    tell(sealers_, have_checkpoint{header_, m.checkpoint, true});
+    tell(duty_.sealers, have_checkpoint{duty_.on, m.checkpoint, true});
   }
-  if (!mine(m.on) || m.trying)
+  if (!duty_.mine(m.on) || m.trying)
     return;
   checkpoint_told(m.checkpoint.step);
   finish_if_told();
@@ -155,20 +156,20 @@ bool job_core::newer_told(const job_header& on, std::uint64_t step) const {
 // Kept.
 
 bool job_core::keeps_checkpoints(const std::vector<peer_id>& unable) const {
-  if (!place_)
+  if (!duty_.place)
     return false;
   std::vector<peer_id> out(unable);
   out.insert(out.end(), refusing_.begin(), refusing_.end());
-  return std::ranges::binary_search(checkpoint_keepers(*place_, out),
+  return std::ranges::binary_search(checkpoint_keepers(*duty_.place, out),
                                     config_.self);
 }
 
-/// @pre place_
+/// @pre duty_.place
 std::vector<peer_id> job_core::keepers_of_last() const {
   std::vector<peer_id> out =
-    last_checkpoint_.on == header_ ? last_checkpoint_.unable : unable_;
+    last_checkpoint_.on == duty_.on ? last_checkpoint_.unable : unable_;
   out.insert(out.end(), refusing_.begin(), refusing_.end());
-  return checkpoint_keepers(*place_, out);
+  return checkpoint_keepers(*duty_.place, out);
 }
 
 /// A new keeper gets what the earlier ones had: their disks may fail next.
@@ -182,10 +183,10 @@ void job_core::keep_newest() {
 
 /// Whether the last checkpoint has reached a second store, or cannot.
 bool job_core::kept(std::uint64_t step) const {
-  const bool failed = last_checkpoint_.on == header_
+  const bool failed = last_checkpoint_.on == duty_.on
                       && last_checkpoint_.checkpoint.manifest == blob_digest{};
   const peer_id& maker =
-    last_checkpoint_.on == header_ ? published_by_ : publisher_;
+    last_checkpoint_.on == duty_.on ? published_by_ : publisher_;
   const bool nobody = std::ranges::all_of(
     keepers_of_last(), [&](const peer_id& p) { return p == maker; });
   return failed || nobody || kept_ > step
@@ -193,14 +194,14 @@ bool job_core::kept(std::uint64_t step) const {
 }
 
 void job_core::take(const peer_id& from, const have_checkpoint& m) {
-  if (!mine(m.on) || from == published_by_
-      || !std::ranges::binary_search(sealers_, from))
+  if (!duty_.mine(m.on) || from == published_by_
+      || !std::ranges::binary_search(duty_.sealers, from))
     return;
   if (m.refused) {
     if (!refusing_.insert(from).second)
       return;
     const checkpoint_ref& last = last_checkpoint_.checkpoint;
-    if (mine(last_checkpoint_.on) && last.manifest != blob_digest{}
+    if (duty_.mine(last_checkpoint_.on) && last.manifest != blob_digest{}
         && published_by_ != config_.self && checkpoint_ < last
         && keeps_checkpoints(last_checkpoint_.unable))
       act(job_action::keep_checkpoint{last, published_by_});
@@ -217,17 +218,17 @@ void job_core::say_kept() {
   if (published_by_ == config_.self)
     return;
   refusing_.erase(config_.self);
-  tell(participants_, have_checkpoint{header_, checkpoint_, false});
+  tell(duty_.participants, have_checkpoint{duty_.on, checkpoint_, false});
   kept_ = std::max(kept_, checkpoint_.step + 1);
   finish_if_told();
 }
 
 void job_core::on(const job_event::keep_refused& e) {
-  if (!place_ || e.checkpoint != last_checkpoint_.checkpoint
-      || !mine(last_checkpoint_.on))
+  if (!duty_.place || e.checkpoint != last_checkpoint_.checkpoint
+      || !duty_.mine(last_checkpoint_.on))
     return;
   refusing_.insert(config_.self);
-  tell(sealers_, have_checkpoint{header_, e.checkpoint, true});
+  tell(duty_.sealers, have_checkpoint{duty_.on, e.checkpoint, true});
   finish_if_told();
 }
 
@@ -240,8 +241,9 @@ void job_core::on(const job_event::checkpoint_held& e) {
   // With this one, waiting for another may be needless.
   if (awaits_checkpoint() && e.checkpoint.step > decision_->otherwise
       && e.checkpoint.manifest != awaited_.manifest)
-    act(job_action::begin_anew{header_.since});
-  if (checkpoint_ == e.checkpoint && place_ && mine(last_checkpoint_.on)
+    act(job_action::begin_anew{duty_.on.since});
+  if (checkpoint_ == e.checkpoint && duty_.place
+      && duty_.mine(last_checkpoint_.on)
       && checkpoint_ == last_checkpoint_.checkpoint)
     say_kept();
 }

@@ -10,7 +10,7 @@ namespace shoal::core {
 /// Whether the seals show copies of that version in all places that this
 /// assignment wants: then they stay in use.
 bool job_core::copied_everywhere(const state_version& v) const {
-  return std::ranges::all_of(participants_, [&](const peer_id& p) {
+  return std::ranges::all_of(duty_.participants, [&](const peer_id& p) {
     const auto at = seals_.find(p);
     if (at == seals_.end())
       return false;
@@ -18,8 +18,8 @@ bool job_core::copied_everywhere(const state_version& v) const {
     for (const unit_copy& c : at->second.copies)
       if (c.version == v)
         here.insert(c.unit);
-    return std::ranges::includes(here, units_of(*place_, p))
-           && std::ranges::includes(here, followed_units(*place_, p));
+    return std::ranges::includes(here, units_of(*duty_.place, p))
+           && std::ranges::includes(here, followed_units(*duty_.place, p));
   });
 }
 
@@ -29,7 +29,7 @@ bool job_core::copied_everywhere(const state_version& v) const {
 /// copy_every. Uses the newest lag that votes have shown, at first half of
 /// copy_every.
 std::uint64_t job_core::copy_distance() const {
-  const std::uint64_t every = place_->copy_every;
+  const std::uint64_t every = duty_.place->copy_every;
   const std::uint64_t lag = copy_lag_ > 0 ? copy_lag_ : every / 2;
   return every > lag ? every - std::max<std::uint64_t>(lag, 1) + 1 : 1;
 }
@@ -46,13 +46,13 @@ bool job_core::copies_late() const {
 /// of an assignment is committed: all wait for that step, and copies would
 /// delay it.
 void job_core::take_copies_if_due(const state_version& at) {
-  if (place_->copy_every <= 1 || place_->followers.empty()
+  if (duty_.place->copy_every <= 1 || duty_.place->followers.empty()
       || last_step(at.step))
     return;
   if (!copying_ && decision_ && decision_->copies
       && copied_everywhere(*decision_->copies)) {
     copying_ = decision_->copies;
-    copying_under_ = header_;
+    copying_under_ = duty_.on;
     to_copy_.clear();
     copies_complete_ = true;
     copies_at_ = copying_->step;
@@ -69,12 +69,12 @@ void job_core::take_copies_if_due(const state_version& at) {
                                      : std::nullopt)
     keep_copies({*whole, committed_here_ ? *whole : decision_->version});
   copying_ = at;
-  copying_under_ = header_;
+  copying_under_ = duty_.on;
   copies_complete_ = false;
-  const auto followed = followed_units(*place_, config_.self);
-  to_copy_ = {units_.begin(), units_.end()};
+  const auto followed = followed_units(*duty_.place, config_.self);
+  to_copy_ = {duty_.units.begin(), duty_.units.end()};
   to_copy_.insert(followed.begin(), followed.end());
-  act(job_action::take_copies{header_.digest, at, units_, followed});
+  act(job_action::take_copies{duty_.on.digest, at, duty_.units, followed});
 }
 
 void job_core::on(const job_event::copied& e) {

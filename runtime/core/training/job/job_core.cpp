@@ -16,6 +16,7 @@ namespace shoal::core {
 job_core::job_core(job_config config) : config_(config) {
   SHOAL_ASSERT(config_.microbatches > 0);
   pace_ = checkpoint_pace(config_.checkpoint_every);
+  duty_.self = config_.self;
   last_ = config_.last;
   told_ = last_.version;
   top_ = config_.top;
@@ -26,14 +27,6 @@ job_actions job_core::step(const job_input& event, nanoseconds now) {
   out_.clear();
   std::visit([this](const auto& e) { on(e); }, event);
   return std::move(out_);
-}
-
-bool job_core::sealer() const {
-  return std::ranges::binary_search(sealers_, config_.self);
-}
-
-bool job_core::participant() const {
-  return std::ranges::binary_search(participants_, config_.self);
 }
 
 bool job_core::last_step(std::uint64_t step) const noexcept {
@@ -63,7 +56,7 @@ void job_core::on(const job_event::view_changed& e) {
     return;
   members_ = e.members;
   former_ = e.former;
-  if (e.place && place_ && header_.digest == digest(*e.place)) {
+  if (e.place && duty_.place && duty_.on.digest == digest(*e.place)) {
     next_.reset();
     return;
   }
@@ -76,32 +69,21 @@ void job_core::on(const job_event::view_changed& e) {
 void job_core::take_up(const job_event::view_changed& e) {
   next_.reset();
   if (!e.place) {
-    bool told = !place_ && phase_ == phase::halting;
-    place_.reset();
-    header_ = {config_.job, 0, 0};
-    units_.clear();
-    participants_.clear();
-    sealers_.clear();
+    bool told = !duty_.place && phase_ == phase::halting;
+    duty_ = duty_under({}, config_.job, config_.self);
     if (!told)
       begin_halt();
     return;
   }
   SHOAL_ASSERT(e.place->job == config_.job);
-  place_ = e.place;
-  header_ = {config_.job, digest(*place_), place_->since};
-  units_ = units_of(*place_, config_.self);
-  participants_ = participants(*place_);
+  duty_ = duty_under(e.place, config_.job, config_.self);
   find_compared();
-  sealers_.clear();
-  for (const member_id& m : place_->sealers)
-    sealers_.push_back(m.peer);
-  std::ranges::sort(sealers_);
-  SHOAL_ASSERT(!participant() || sealer());
+  SHOAL_ASSERT(!duty_.participates() || duty_.seals());
   begin_halt();
   std::erase_if(later_, [&](auto& kept) {
-    if (mine(kept.second.on))
+    if (duty_.mine(kept.second.on))
       take(kept.first, seal(kept.second));
-    return kept.second.on.since <= header_.since;
+    return kept.second.on.since <= duty_.on.since;
   });
 }
 
@@ -128,11 +110,11 @@ void job_core::begin_halt() {
   complete_said_ = 0;
   hold_not_before_ = 0;
   phase_ = phase::halting;
-  act(job_action::halt{header_.digest});
+  act(job_action::halt{duty_.on.digest});
 }
 
 void job_core::on(const job_event::halted& e) {
-  if (phase_ != phase::halting || e.digest != header_.digest)
+  if (phase_ != phase::halting || e.digest != duty_.on.digest)
     return;
   SHOAL_ASSERT(!applying_); // a running apply completes before halted
   for (const auto& [unit, version] : std::exchange(loading_, {}))
@@ -140,21 +122,21 @@ void job_core::on(const job_event::halted& e) {
   running_ = {};
   copying_.reset();
   seal_arrivals();
-  if (!place_ || !sealer()) {
-    units_.clear();
+  if (!duty_.place || !duty_.seals()) {
+    duty_.units.clear();
     prepared_ = {};
     release_spare();
     keep_copies({});
-    phase_ = place_ ? phase::idle : phase::over;
-    if (!place_) {
+    phase_ = duty_.place ? phase::idle : phase::over;
+    if (!duty_.place) {
       report_all();
       act(job_action::ended{});
     }
     return;
   }
-  if (place_->replicas.empty()) { // waits for members; keeps all state
+  if (duty_.place->replicas.empty()) { // waits for members; keeps all state
     phase_ = phase::standby;
-    act(job_action::waiting{place_->why_waiting});
+    act(job_action::waiting{duty_.place->why_waiting});
     return;
   }
   unable_here_ = e.unable;
@@ -164,7 +146,7 @@ void job_core::on(const job_event::halted& e) {
 void job_core::make_seal() {
   SHOAL_ASSERT(!seals_.contains(config_.self)); // J-2
   seal s;
-  s.on = header_;
+  s.on = duty_.on;
   for (auto& [unit, version] : held_) {
     s.units.push_back({unit, version,
                        prepared_.step > 0
@@ -198,16 +180,16 @@ void job_core::make_seal() {
   s.checkpoint_lag = pace_.agreed_lag();
   phase_ = phase::sealing;
   repeated_ = now_;
-  tell(sealers_, s);
+  tell(duty_.sealers, s);
   seals_[config_.self] = std::move(s);
   current_ = 0;
   resume_if_sealed();
 }
 
 void job_core::resume_if_sealed() {
-  if (phase_ != phase::sealing || seals_.size() < sealers_.size())
+  if (phase_ != phase::sealing || seals_.size() < duty_.sealers.size())
     return;
-  decision_ = decide_resume(*place_, config_.blocks, config_.origin_step,
+  decision_ = decide_resume(*duty_.place, config_.blocks, config_.origin_step,
                             config_.checkpoint_every, seals_);
   for (const checkpoint_ref& c : decision_->given_up)
     give_up(c);
@@ -226,7 +208,7 @@ void job_core::take_effect() {
   phase_ = phase::restoring;
   awaited_ = {};
   bad_run_ = d.known ? d.record.bad : 0;
-  act(job_action::adopt{header_.digest, *place_, d.version, units_});
+  act(job_action::adopt{duty_.on.digest, *duty_.place, d.version, duty_.units});
   say_if_lost(d);
   if (!d.differing.empty())
     act(job_action::state_differs{d.differing});
@@ -253,14 +235,14 @@ void job_core::take_effect() {
 
 void job_core::load_units() {
   const resume_decision& d = *decision_;
-  loading_digest_ = header_.digest;
+  loading_digest_ = duty_.on.digest;
   if (d.from == resume_decision::source::live) {
     for (const auto& t : d.transfers) {
       if (t.from == config_.self) {
         auto at = held_.find(t.unit);
         const bool now = at != held_.end() && at->second == d.version;
         SHOAL_ASSERT(now || copies_.at(d.version).contains(t.unit));
-        job_action::serve_unit serve{header_.digest, t.unit, d.version.step,
+        job_action::serve_unit serve{duty_.on.digest, t.unit, d.version.step,
                                      t.to, std::nullopt};
         if (!now)
           serve.copy = d.version;
@@ -269,11 +251,11 @@ void job_core::load_units() {
       if (t.to == config_.self) {
         forget(t.unit);
         loading_[t.unit] = d.version;
-        act(job_action::fetch_unit{header_.digest, t.unit, d.version.step,
+        act(job_action::fetch_unit{duty_.on.digest, t.unit, d.version.step,
                                    t.from});
       }
     }
-    for (std::uint32_t unit : units_) {
+    for (std::uint32_t unit : duty_.units) {
       auto at = held_.find(unit);
       if (loading_.contains(unit)
           || (at != held_.end() && at->second == d.version))
@@ -281,16 +263,16 @@ void job_core::load_units() {
       SHOAL_ASSERT(copies_.at(d.version).contains(unit));
       forget(unit);
       loading_[unit] = d.version;
-      act(job_action::revert_unit{header_.digest, unit, d.version});
+      act(job_action::revert_unit{duty_.on.digest, unit, d.version});
     }
   } else {
-    for (std::uint32_t unit : units_) {
+    for (std::uint32_t unit : duty_.units) {
       forget(unit);
       loading_[unit] = d.version;
       if (d.from == resume_decision::source::origin)
-        act(job_action::initialise_unit{header_.digest, unit});
+        act(job_action::initialise_unit{duty_.on.digest, unit});
       else
-        act(job_action::restore_unit{header_.digest, unit, d.checkpoint,
+        act(job_action::restore_unit{duty_.on.digest, unit, d.checkpoint,
                                      d.checkpoint_holders});
     }
   }
@@ -310,7 +292,7 @@ void job_core::continue_if_loaded() {
   if (phase_ != phase::restoring || applying_ || !loading_.empty())
     return;
   begin_arrivals();
-  if (!participant()) {
+  if (!duty_.participates()) {
     phase_ = phase::standby;
     return;
   }
@@ -326,7 +308,7 @@ void job_core::enter(const state_version& at, bool evaluated,
                      bool checkpointed) {
   const std::uint64_t step = at.step;
   current_ = step + 1;
-  for (std::uint32_t unit : units_)
+  for (std::uint32_t unit : duty_.units)
     SHOAL_ASSERT(held_.at(unit).step == step); // J-6
   eval_settled_ = evaluated || !eval_due(step);
   checkpoint_settled_ =
@@ -342,10 +324,10 @@ void job_core::enter(const state_version& at, bool evaluated,
 
 bool job_core::gate_open() const {
   auto has = [this](const member_id& m) { return blobs_at_.contains(m.peer); };
-  if (!has(place_->data_source))
+  if (!has(duty_.place->data_source))
     return false;
   return current_ != config_.origin_step + 1
-         || std::ranges::all_of(place_->keepers, has);
+         || std::ranges::all_of(duty_.place->keepers, has);
 }
 
 void job_core::say_what_data_is_missing() {
@@ -368,7 +350,7 @@ void job_core::settle() {
     phase_ = phase::gated;
   } else if (!eval_settled_) {
     phase_ = phase::evaluating;
-    act(job_action::run_eval{header_.digest, step});
+    act(job_action::run_eval{duty_.on.digest, step});
   } else if (!checkpoint_settled_) {
     phase_ = phase::checkpointing;
     begin_checkpoint(step);
@@ -386,11 +368,11 @@ void job_core::settle() {
 }
 
 void job_core::on(const job_event::evaluated& e) {
-  if (phase_ != phase::evaluating || e.digest != header_.digest
+  if (phase_ != phase::evaluating || e.digest != duty_.on.digest
       || e.step + 1 != current_)
     return;
-  if (place_->evaluator.peer == config_.self) {
-    eval_result r{header_, held_.at(units_.front()), e.loss,
+  if (duty_.place->evaluator.peer == config_.self) {
+    eval_result r{duty_.on, held_.at(duty_.units.front()), e.loss,
                   e.known ? e.tokens : 0};
     evaluated_ = std::max(evaluated_, e.step + 1);
     log_eval(r);
@@ -401,7 +383,7 @@ void job_core::on(const job_event::evaluated& e) {
 }
 
 void job_core::on(const job_event::snapshot_taken& e) {
-  if (phase_ != phase::checkpointing || e.digest != header_.digest
+  if (phase_ != phase::checkpointing || e.digest != duty_.on.digest
       || e.step + 1 != current_)
     return;
   checkpoint_settled_ = true;
@@ -423,7 +405,7 @@ void job_core::finish_if_told() {
                            : step >= config_.total_steps
                              ? stop_reason::completed
                              : stop_reason::drained,
-                           header_.since});
+                           duty_.on.since});
 }
 
 void job_core::start_step() {
@@ -431,11 +413,11 @@ void job_core::start_step() {
   votes_.erase(votes_.begin(), votes_.lower_bound(current_ - 1));
   serve_arrivals();
   phase_ = phase::running;
-  running_ = header_;
-  running_units_ = units_;
-  uncopied_max_ = copies_at_ + place_->copy_every;
+  running_ = duty_.on;
+  running_units_ = duty_.units;
+  uncopied_max_ = copies_at_ + duty_.place->copy_every;
   step_began_ = now_;
-  act(job_action::run_step{header_.digest, current_, digests_due()});
+  act(job_action::run_step{duty_.on.digest, current_, digests_due()});
 }
 
 void job_core::on(const job_event::prepared& e) {
@@ -471,7 +453,7 @@ void job_core::on(const job_event::prepared& e) {
     return;
   phase_ = phase::voting;
   repeated_ = now_;
-  tell(participants_, own_vote_);
+  tell(duty_.participants, own_vote_);
   votes_[current_][config_.self] = own_vote_;
   commit_if_voted();
 }
@@ -480,7 +462,7 @@ void job_core::commit_if_voted() {
   if (phase_ != phase::voting)
     return;
   const auto& votes = votes_[current_];
-  if (votes.size() < participants_.size())
+  if (votes.size() < duty_.participants.size())
     return;
   std::vector<const vote*> all;
   bool drained = false;
@@ -496,9 +478,9 @@ void job_core::commit_if_voted() {
     return;
   }
   r->version = prepared_;
-  r->replicas = replica_count(place_->replicas);
+  r->replicas = replica_count(duty_.place->replicas);
   r->stages =
-    static_cast<std::uint32_t>(place_->replicas.front().stages.size());
+    static_cast<std::uint32_t>(duty_.place->replicas.front().stages.size());
   if (drained)
     stop_step_ = current_ + 1;
   note_copies(all);
@@ -536,19 +518,19 @@ void job_core::on(const job_event::applied& e) {
   } else if (phase_ == phase::applying) {
     committed_here_ = true;
     release_spare();
-    enter({e.step, header_.since}, false, false);
+    enter({e.step, duty_.on.since}, false, false);
   }
 }
 
 void job_core::release_spare() {
   std::vector<std::uint32_t> spare, arriving;
-  if (place_)
-    arriving = arriving_units(*place_, config_.self);
+  if (duty_.place)
+    arriving = arriving_units(*duty_.place, config_.self);
   std::set<std::uint32_t> here = std::exchange(broken_off_, {});
   for (auto& [unit, version] : held_)
     here.insert(unit);
   for (const std::uint32_t unit : here)
-    if (!std::ranges::binary_search(units_, unit)
+    if (!std::ranges::binary_search(duty_.units, unit)
         && !std::ranges::binary_search(arriving, unit))
       spare.push_back(unit);
   for (std::uint32_t unit : spare)

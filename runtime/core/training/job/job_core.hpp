@@ -72,6 +72,7 @@
 #pragma once
 
 #include "runtime/core/training/checkpoint_pace.hpp"
+#include "runtime/core/training/job/duty.hpp"
 #include "runtime/core/training/job_events.hpp"
 #include "runtime/core/training/resume.hpp"
 #include "runtime/core/view.hpp"
@@ -150,9 +151,9 @@ public:
   }
   /// The assignment taken up, and its header; digest 0: none.
   [[nodiscard]] const std::optional<assignment>& place() const noexcept {
-    return place_;
+    return duty_.place;
   }
-  [[nodiscard]] const job_header& under() const noexcept { return header_; }
+  [[nodiscard]] const job_header& under() const noexcept { return duty_.on; }
   /// The units held here, complete, and their versions.
   [[nodiscard]] const std::map<std::uint32_t, state_version>&
   held() const noexcept {
@@ -184,7 +185,7 @@ public:
   };
   [[nodiscard]] arrival_count arrivals() const noexcept;
 
-  static constexpr nanoseconds repeat_after = 500'000'000;
+  static constexpr nanoseconds repeat_after = job_repeat_after;
   /// The longest time that a calm change waits for a step in progress.
   static constexpr nanoseconds finish_max = 60'000'000'000;
   /// The longest wait at a boundary for the view that uses what has arrived: a
@@ -342,26 +343,16 @@ private:
   void act(Action a) {
     out_.emplace_back(std::move(a));
   }
-  [[nodiscard]] bool participant() const;
-  [[nodiscard]] bool sealer() const;
   [[nodiscard]] bool eval_due(std::uint64_t step) const noexcept;
   [[nodiscard]] bool checkpoint_due(std::uint64_t step) const noexcept;
   [[nodiscard]] bool last_step(std::uint64_t step) const noexcept;
-  [[nodiscard]] bool mine(const job_header& h) const noexcept {
-    return place_ && h == header_;
-  }
 
   job_config config_;
   nanoseconds now_ = 0;
   job_actions out_;
   phase phase_ = phase::idle;
 
-  // The latest assignment taken up, and what it asks of us.
-  std::optional<assignment> place_;
-  job_header header_;
-  std::vector<std::uint32_t> units_;
-  std::vector<peer_id> participants_;
-  std::vector<peer_id> sealers_;
+  duty duty_; ///< under the latest assignment taken up
   std::vector<peer_id> members_;
   std::vector<peer_id> former_; ///< earlier members that may come back
   std::optional<job_event::view_changed> next_; ///< after the step

@@ -10,8 +10,8 @@ namespace shoal::core {
 void job_core::find_compared() {
   compared_.clear();
   std::set<std::uint32_t> seen;
-  for (const peer_id& p : participants_)
-    for (const std::uint32_t unit : units_of(*place_, p))
+  for (const peer_id& p : duty_.participants)
+    for (const std::uint32_t unit : units_of(*duty_.place, p))
       if (!seen.insert(unit).second)
         compared_.insert(unit);
 }
@@ -21,7 +21,7 @@ void job_core::find_compared() {
 /// takes long.
 std::vector<std::uint32_t> job_core::digests_due() const {
   std::vector<std::uint32_t> out;
-  for (const std::uint32_t unit : units_)
+  for (const std::uint32_t unit : duty_.units)
     if (config_.digest_every > 0 && compared_.contains(unit)
         && (current_ - 1 + unit) % config_.digest_every == 0)
       out.push_back(unit);
@@ -43,7 +43,7 @@ void job_core::compare_digests(const std::vector<const vote*>& votes) {
     });
   });
   if (differ)
-    act(job_action::begin_anew{header_.since});
+    act(job_action::begin_anew{duty_.on.since});
 }
 
 /// The state of the unit here is void.

@@ -14,14 +14,14 @@ void job_core::on(const job_event::received& e) {
 }
 
 void job_core::take(const peer_id& from, const seal& m) {
-  if (!mine(m.on)) {
-    if (m.on.since > header_.since) {
+  if (!duty_.mine(m.on)) {
+    if (m.on.since > duty_.on.since) {
       keep_for_later(from, m);
       take_up_if_halted(from);
     }
     return;
   }
-  if (!std::ranges::binary_search(sealers_, from) || from == config_.self)
+  if (!std::ranges::binary_search(duty_.sealers, from) || from == config_.self)
     return;
   if (m.has_blobs)
     blobs_at_[from] = true;
@@ -43,8 +43,9 @@ void job_core::keep_for_later(const peer_id& from, const seal& m) {
 }
 
 void job_core::take(const peer_id& from, const vote& m) {
-  if (!mine(m.on) || from == config_.self
-      || !std::ranges::binary_search(participants_, from) || !participant())
+  if (!duty_.mine(m.on) || from == config_.self
+      || !std::ranges::binary_search(duty_.participants, from)
+      || !duty_.participates())
     return;
   bool wanted = decision_ && current_ > 0
                   ? m.step + 1 >= current_ && m.step <= current_ + 1
@@ -72,14 +73,14 @@ void job_core::take(const peer_id& from, const have_blobs&) {
 void job_core::take(const peer_id&, const progress& m) {
   publish(m.record, m);
   note_norm(m.record);
-  if (mine(m.on) && m.record.version.made == header_.since
+  if (duty_.mine(m.on) && m.record.version.made == duty_.on.since
       && phase_ == phase::standby)
     release_spare(); // J-5: the assignment has committed a step
 }
 
 void job_core::take(const peer_id&, const eval_result& m) {
   log_eval(m);
-  if (!mine(m.on))
+  if (!duty_.mine(m.on))
     return;
   evaluated_ = std::max(evaluated_, m.version.step + 1);
   finish_if_told();
@@ -94,43 +95,42 @@ void job_core::log_eval(const eval_result& r) {
 }
 
 void job_core::tell(const std::vector<peer_id>& whom, const job_message& m) {
-  for (const peer_id& to : whom)
-    if (to != config_.self)
-      act(job_action::send{to, m});
+  send_to(whom, config_.self, m, out_);
 }
 
 void job_core::take(const peer_id&, const drain_request& m) {
-  if (mine(m.on))
+  if (duty_.mine(m.on))
     drain_ = true;
 }
 
 void job_core::on(const job_event::drain&) {
   drain_ = true;
-  if (place_ && !participant())
-    tell(participants_, drain_request{header_});
+  if (duty_.place && !duty_.participates())
+    tell(duty_.participants, drain_request{duty_.on});
 }
 
 void job_core::on(const job_event::blobs_held&) {
   has_blobs_ = true;
   blobs_at_[config_.self] = true;
-  if (!place_)
+  if (!duty_.place)
     return;
-  tell(sealers_, have_blobs{header_});
+  tell(duty_.sealers, have_blobs{duty_.on});
   if (phase_ == phase::gated)
     settle();
 }
 
 bool job_core::keeper() const {
-  return place_ && std::ranges::any_of(place_->keepers, [&](const auto& m) {
-           return m.peer == config_.self;
-         });
+  return duty_.place
+         && std::ranges::any_of(duty_.place->keepers, [&](const auto& m) {
+              return m.peer == config_.self;
+            });
 }
 
 /// Keepers and the data source need the blobs; any peer that has them will do.
 void job_core::ask_for_blobs() {
   if (!decision_ || has_blobs_ || asked_for_blobs_)
     return;
-  if (!keeper() && place_->data_source.peer != config_.self)
+  if (!keeper() && duty_.place->data_source.peer != config_.self)
     return;
   std::vector<peer_id> holders;
   for (auto& [peer, has] : blobs_at_)
@@ -143,7 +143,7 @@ void job_core::ask_for_blobs() {
 }
 
 void job_core::on(const job_event::tick&) {
-  if (!place_)
+  if (!duty_.place)
     return;
   take_up_if_late();
   repeat_records();
@@ -177,14 +177,14 @@ bool job_core::loads() const {
     return std::ranges::any_of(
       members_, [this](const peer_id& p) { return blobs_at_.contains(p); });
   if (phase_ == phase::fetching) // nobody here can hurry an absent peer
-    return participant() && !absent_;
+    return duty_.participates() && !absent_;
   return phase_ == phase::restoring
          && decision_->from != resume_decision::source::live;
 }
 
 std::uint64_t job_core::mark() const {
   const auto of_step = votes_.find(current_);
-  std::uint64_t h = header_.digest;
+  std::uint64_t h = duty_.on.digest;
   for (const std::uint64_t part :
        {std::uint64_t(phase_), current_, std::uint64_t(seals_.size()),
         std::uint64_t(of_step == votes_.end() ? 0 : of_step->second.size()),
@@ -205,26 +205,27 @@ void job_core::repeat() {
   if (phase_ == phase::sealing) {
     seal s = seals_.at(config_.self);
     s.again = true;
-    tell(missing(sealers_, seals_), s);
+    tell(missing(duty_.sealers, seals_), s);
   }
   if (phase_ == phase::fetching
-      && (restorable_.contains(config_.self) || !participant()))
-    tell(missing(participants_, restorable_),
-         restorable{header_, decision_->checkpoint, true});
+      && (restorable_.contains(config_.self) || !duty_.participates()))
+    tell(missing(duty_.participants, restorable_),
+         restorable{duty_.on, decision_->checkpoint, true});
   if (phase_ == phase::voting) {
     vote v = own_vote_;
     v.again = true;
-    tell(missing(participants_, votes_[current_]), v);
+    tell(missing(duty_.participants, votes_[current_]), v);
   }
   if (has_blobs_ && !committed_here_ && phase_ != phase::halting)
-    tell(sealers_, have_blobs{header_});
-  if (drain_ && !participant())
-    tell(participants_, drain_request{header_});
+    tell(duty_.sealers, have_blobs{duty_.on});
+  if (drain_ && !duty_.participates())
+    tell(duty_.participants, drain_request{duty_.on});
   if (phase_ == phase::done) {
     finish_if_told();
-    if (last_eval_.on == header_ && place_->evaluator.peer == config_.self)
+    if (last_eval_.on == duty_.on
+        && duty_.place->evaluator.peer == config_.self)
       tell(members_, last_eval_);
-    if (last_checkpoint_.on == header_ && published_by_ == config_.self)
+    if (last_checkpoint_.on == duty_.on && published_by_ == config_.self)
       tell(members_, last_checkpoint_);
   }
 }

@@ -21,7 +21,7 @@ void job_core::tell_records() {
   for (const auto& [peer, s] : seals_) {
     const bool better = age(s.last.version) > age(teller->last.version)
                         || (age(s.last.version) == age(teller->last.version)
-                            && peer == place_->reporter.peer);
+                            && peer == duty_.place->reporter.peer);
     if (better) {
       teller = &s;
       who = peer;
@@ -36,7 +36,7 @@ void job_core::tell_records() {
   for (std::size_t i = 0; i < records_.size(); ++i)
     if (i + newest >= records_.size()
         || records_[i].version.step > oldest->last.version.step)
-      act(job_action::committed{records_[i], true, header_});
+      act(job_action::committed{records_[i], true, duty_.on});
 }
 
 /// Seals or this peer may know more commits than what is left. If peers that
@@ -44,7 +44,7 @@ void job_core::tell_records() {
 void job_core::say_if_lost(const resume_decision& d) {
   std::uint64_t last = std::max(d.last, last_.version.step);
   resumed_ = d.version;
-  resumed_in_ = header_.since;
+  resumed_in_ = duty_.on.since;
   // A loss of more than an interval was accepted: no holder came back in time.
   const bool accepted = d.top > d.version.step + config_.checkpoint_every;
   top_ = accepted ? d.version.step : std::max(top_, d.top);
@@ -62,7 +62,7 @@ void job_core::say_if_lost(const resume_decision& d) {
   std::erase_if(records_,
                 [&](const step_record& r) { return r.version.step > kept; });
   last_ = {};
-  last_.version = told_ = {kept, tell ? d.version.made : header_.since};
+  last_.version = told_ = {kept, tell ? d.version.made : duty_.on.since};
 }
 
 /// Stores a committed step, and reports it when its turn has come.
@@ -78,17 +78,18 @@ void job_core::publish(const step_record& r, const progress& said) {
     last_ = r;
   }
   remember(r);
-  const bool broadcast = place_ && place_->reporter.peer == config_.self;
+  const bool broadcast =
+    duty_.place && duty_.place->reporter.peer == config_.self;
   if (r.version.step > told_.step + 1 && told_.step > 0
       && ahead_.size() < records_kept_max && who_may_tell()) {
     if (ahead_.try_emplace(age(r.version), r, said).second)
-      act(job_action::committed{r, broadcast, header_});
+      act(job_action::committed{r, broadcast, duty_.on});
     if (records_asked_ == 0)
       ask_for_records();
     return;
   }
   report(r, said);
-  act(job_action::committed{r, broadcast, header_});
+  act(job_action::committed{r, broadcast, duty_.on});
   while (!ahead_.empty()
          && ahead_.begin()->second.first.version.step <= told_.step + 1) {
     const auto next = ahead_.extract(ahead_.begin()).mapped();
@@ -130,9 +131,9 @@ void job_core::report_all() {
 
 std::optional<peer_id> job_core::who_may_tell() const {
   std::vector<peer_id> others;
-  if (place_ && place_->reporter.peer != config_.self)
-    others.push_back(place_->reporter.peer);
-  for (const peer_id& p : participants_)
+  if (duty_.place && duty_.place->reporter.peer != config_.self)
+    others.push_back(duty_.place->reporter.peer);
+  for (const peer_id& p : duty_.participants)
     if (p != config_.self && (others.empty() || p != others.front()))
       others.push_back(p);
   if (others.empty())
@@ -147,7 +148,7 @@ void job_core::ask_for_records() {
     return report_all();
   ++records_asked_;
   records_asked_at_ = now_;
-  act(job_action::send{*whom, records_wanted{header_, told_}});
+  act(job_action::send{*whom, records_wanted{duty_.on, told_}});
 }
 
 void job_core::repeat_records() {
@@ -158,7 +159,7 @@ void job_core::repeat_records() {
 void job_core::take(const peer_id& from, const records_wanted& m) {
   for (const step_record& r : records_)
     if (age(r.version) > age(m.after))
-      act(job_action::send{from, progress{header_, r, 0, 0, {}, 0}});
+      act(job_action::send{from, progress{duty_.on, r, 0, 0, {}, 0}});
 }
 
 } // namespace shoal::core

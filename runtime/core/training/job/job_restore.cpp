@@ -26,28 +26,28 @@ void job_core::begin_fetch() {
   absent_ = d.checkpoint_holders.empty();
   if (absent_ && !former_.empty())
     say_awaited();
-  if (participant()) // the others learn the result from participants
-    act(job_action::fetch_checkpoint{header_.digest, d.checkpoint,
-                                     d.checkpoint_holders, units_});
+  if (duty_.participates()) // the others learn the result from participants
+    act(job_action::fetch_checkpoint{duty_.on.digest, d.checkpoint,
+                                     d.checkpoint_holders, duty_.units});
   restore_if_fetched();
 }
 
 void job_core::on(const job_event::checkpoint_fetched& e) {
-  if (phase_ != phase::fetching || e.digest != header_.digest
+  if (phase_ != phase::fetching || e.digest != duty_.on.digest
       || e.checkpoint != decision_->checkpoint)
     return;
   restorable_.insert(config_.self);
   absent_ = false;
-  tell(sealers_, restorable{header_, e.checkpoint, false});
+  tell(duty_.sealers, restorable{duty_.on, e.checkpoint, false});
   restore_if_fetched();
 }
 
 void job_core::take(const peer_id& from, const restorable& m) {
-  if (!mine(m.on) || from == config_.self)
+  if (!duty_.mine(m.on) || from == config_.self)
     return;
   if (m.again && restorable_.contains(config_.self))
-    act(job_action::send{from, restorable{header_, m.checkpoint, false}});
-  if (!std::ranges::binary_search(participants_, from))
+    act(job_action::send{from, restorable{duty_.on, m.checkpoint, false}});
+  if (!std::ranges::binary_search(duty_.participants, from))
     return;
   absent_ = false; // its holder is here
   restorable_.insert(from);
@@ -56,7 +56,7 @@ void job_core::take(const peer_id& from, const restorable& m) {
 
 void job_core::restore_if_fetched() {
   if (phase_ == phase::fetching
-      && std::ranges::includes(restorable_, participants_))
+      && std::ranges::includes(restorable_, duty_.participants))
     take_effect();
 }
 
@@ -79,7 +79,7 @@ void job_core::on(const job_event::checkpoint_missing& e) {
     phase_ == phase::fetching
     || (phase_ == phase::restoring
         && decision_->from == resume_decision::source::checkpoint);
-  if (!here || e.digest != header_.digest
+  if (!here || e.digest != duty_.on.digest
       || e.checkpoint != decision_->checkpoint
       || is_given_up(e.checkpoint, given_up_)
       || ++missing_rounds_ < missing_rounds_max)
@@ -97,19 +97,20 @@ void job_core::on(const job_event::checkpoint_missing& e) {
 
 void job_core::go_on_without(const checkpoint_ref& c) {
   give_up(c);
-  act(job_action::begin_anew{header_.since});
+  act(job_action::begin_anew{duty_.on.since});
 }
 
 /// Peers that find it missing give it up.
 void job_core::on(const job_event::stop_waiting&) {
-  if (!place_)
+  if (!duty_.place)
     return;
-  take(config_.self, stop_waiting{header_});
-  tell(sealers_, stop_waiting{header_});
+  take(config_.self, stop_waiting{duty_.on});
+  tell(duty_.sealers, stop_waiting{duty_.on});
 }
 
 void job_core::take(const peer_id&, const stop_waiting& m) {
-  if (!mine(m.on) || !awaits_checkpoint() || is_given_up(awaited_, given_up_))
+  if (!duty_.mine(m.on) || !awaits_checkpoint()
+      || is_given_up(awaited_, given_up_))
     return;
   awaited_since_ = now_ - config_.checkpoint_patience; // for older ones, too
   go_on_without(awaited_);
