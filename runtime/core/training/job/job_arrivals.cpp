@@ -287,7 +287,7 @@ void job_core::take(const peer_id& from, const arrival_wanted& m) {
   }
   if (m.after == 0)
     return;
-  for (const step_record& r : records_)
+  for (const step_record& r : reports_.records())
     if (r.version.made == duty_.on.since && r.version.step >= m.after
         && r.version.step <= m.after + arrival_backlog_max)
       act(job_action::send{from, progress{duty_.on, r, 0, 0, {}, 0}});

@@ -13,13 +13,11 @@
 
 namespace shoal::core {
 
-job_core::job_core(job_config config) : config_(config) {
+job_core::job_core(job_config config)
+  : config_(config), pace_(config.checkpoint_every),
+    reports_(config.last, config.top) {
   SHOAL_ASSERT(config_.microbatches > 0);
-  pace_ = checkpoint_pace(config_.checkpoint_every);
   duty_.self = config_.self;
-  last_ = config_.last;
-  told_ = last_.version;
-  top_ = config_.top;
 }
 
 job_actions job_core::step(const job_input& event, nanoseconds now) {
@@ -129,7 +127,7 @@ void job_core::on(const job_event::halted& e) {
     keep_copies({});
     phase_ = duty_.place ? phase::idle : phase::over;
     if (!duty_.place) {
-      report_all();
+      reports_.report_all(out_);
       act(job_action::ended{});
     }
     return;
@@ -162,14 +160,14 @@ void job_core::make_seal() {
   s.prepared = prepared_;
   if (prepared_.step > 0)
     s.prepared_vote = own_vote_;
-  s.last = last_;
+  s.last = reports_.last();
   // A published checkpoint was committed, even if we missed those steps.
   for (const auto& [c, at] : heard_) {
     s.heard.push_back(c);
     if (c.step > s.last.version.step && c.since >= s.last.version.made)
       s.known = {c.step, c.since};
   }
-  s.top = std::max(top_, last_.version.step);
+  s.top = reports_.top();
   s.stop_step = stop_step_;
   s.evaluated = evaluated_;
   s.checkpoint = checkpoint_;
@@ -209,15 +207,15 @@ void job_core::take_effect() {
   awaited_ = {};
   bad_run_ = d.known ? d.record.bad : 0;
   act(job_action::adopt{duty_.on.digest, *duty_.place, d.version, duty_.units});
-  say_if_lost(d);
+  reports_.resume(duty_, d, config_.checkpoint_every, out_);
   if (!d.differing.empty())
     act(job_action::state_differs{d.differing});
   keep_copies({d.version, d.copies.value_or(d.version)});
   if (d.stop)
     stop_step_ = d.version.step + 1;
-  tell_records();
+  reports_.tell_again(duty_, seals_, out_);
   if (d.known)
-    publish(d.record, {});
+    reports_.publish(duty_, d.record, {}, now_, out_);
   keep_newest();
   // Gradients of arrivals come without votes. Without a record of the step its
   // norm is unknown, so the state is fetched (reachable() counts no others).
@@ -399,7 +397,7 @@ void job_core::finish_if_told() {
       || (checkpoint_due(step) && (checkpoint_told_ < current_ || !kept(step))))
     return;
   finished_ = true;
-  report_all();
+  reports_.report_all(out_);
   act(job_action::finished{step,
                            diverged() ? stop_reason::diverged
                            : step >= config_.total_steps
@@ -495,7 +493,7 @@ void job_core::commit_if_voted() {
   progress measured;
   measured.bubble_permille = bubble_permille(all);
   step_took_ = now_ - step_began_;
-  publish(*r, measured);
+  reports_.publish(duty_, *r, measured, now_, out_);
   note_norm(*r);
   if (r->bad == 0)
     compare_digests(all); // NaNs have many bit patterns

@@ -68,11 +68,12 @@
 // until answered. Handlers are idempotent.
 //
 // Threads: none; one instance per job and peer, called from one place.
-// Limits:  job_messages.hpp; seals_kept_max, records_kept_max below.
+// Limits:  job_messages.hpp; seals_kept_max below; step_reports.hpp.
 #pragma once
 
 #include "runtime/core/training/checkpoint_pace.hpp"
 #include "runtime/core/training/job/duty.hpp"
+#include "runtime/core/training/job/step_reports.hpp"
 #include "runtime/core/training/job_events.hpp"
 #include "runtime/core/training/resume.hpp"
 #include "runtime/core/view.hpp"
@@ -205,11 +206,6 @@ public:
   /// apart, is given up where that is cheap; elsewhere users are told that the
   /// run waits.
   static constexpr std::uint32_t missing_rounds_max = 3;
-  static constexpr std::size_t records_kept_max = 1024;
-  /// Records sent at every resume, at least; more where a seal lacks more.
-  static constexpr std::size_t records_told_min = 64;
-  /// Peers that are asked for missed steps before those steps are left out.
-  static constexpr std::uint32_t records_tries_max = 4;
 
 private:
   void on(const job_event::view_changed& e);
@@ -265,8 +261,6 @@ private:
   void begin_fetch();
   void restore_if_fetched();
   void take_effect();
-  void say_if_lost(const resume_decision& d);
-  void tell_records();
   void load_units();
   void continue_if_loaded();
   void enter(const state_version& at, bool evaluated, bool checkpointed);
@@ -328,13 +322,6 @@ private:
     return bad_run_ >= config_.max_bad_steps;
   }
   void say_what_data_is_missing();
-  void publish(const step_record& r, const progress& said);
-  void report(const step_record& r, const progress& said);
-  void report_all();
-  void remember(const step_record& r);
-  [[nodiscard]] std::optional<peer_id> who_may_tell() const;
-  void ask_for_records();
-  void repeat_records();
   void log_eval(const eval_result& r);
   void release_spare();
 
@@ -444,7 +431,7 @@ private:
   std::map<std::uint64_t, std::vector<peer_id>> left_out_;
   peer_id publisher_{};        ///< of the newest of those
   std::set<peer_id> refusing_; ///< peers that refuse to keep it
-  checkpoint_pace pace_{0};
+  checkpoint_pace pace_;
   bool slow_said_ = false; ///< checkpoints_slow was emitted
   // Both under this assignment, as newest step + 1.
   std::uint64_t checkpoint_told_ = 0; ///< its result is known
@@ -455,16 +442,7 @@ private:
   nanoseconds step_took_ = 0; ///< of the newest committed step; 0: none
 
   // History.
-  step_record last_;   ///< the newest known
-  state_version told_; ///< the newest reported here
-  std::map<std::pair<epoch, std::uint64_t>, std::pair<step_record, progress>>
-    ahead_; ///< known but not reported yet: some steps before them were missed
-  std::uint32_t records_asked_ = 0; ///< peers asked for the missed steps
-  nanoseconds records_asked_at_ = 0;
-  state_version resumed_; ///< at the last adoption,
-  epoch resumed_in_ = 0;  ///< the assignment of that
-  std::uint64_t top_ = 0; ///< see seal
-  std::vector<step_record> records_;
+  step_reports reports_;
   std::uint64_t stop_step_ = 0; ///< drained: first step not to run; 0: none
   std::uint64_t evaluated_ = 0; ///< newest step + 1 evaluated
   eval_result last_eval_;

@@ -70,8 +70,12 @@ void job_core::take(const peer_id& from, const have_blobs&) {
     settle();
 }
 
+void job_core::take(const peer_id& from, const records_wanted& m) {
+  reports_.answer(duty_, from, m, out_);
+}
+
 void job_core::take(const peer_id&, const progress& m) {
-  publish(m.record, m);
+  reports_.publish(duty_, m.record, m, now_, out_);
   note_norm(m.record);
   if (duty_.mine(m.on) && m.record.version.made == duty_.on.since
       && phase_ == phase::standby)
@@ -146,7 +150,7 @@ void job_core::on(const job_event::tick&) {
   if (!duty_.place)
     return;
   take_up_if_late();
-  repeat_records();
+  reports_.repeat(duty_, now_, out_);
   repeat_arrivals();
   if (now_ - repeated_ < repeat_after)
     return;

@@ -81,7 +81,7 @@ BOOST_AUTO_TEST_CASE(a_step_that_no_peer_reports_is_left_out) {
   }
   BOOST_TEST(told == steps{7});
   BOOST_TEST((asked == std::vector{peer(1), peer(2), peer(1), peer(2)}));
-  BOOST_TEST(asked.size() == job_core::records_tries_max);
+  BOOST_TEST(asked.size() == step_reports::records_tries_max);
   BOOST_TEST(reported(hear(core, of_step(5), now)).empty()); // too late
   BOOST_TEST(reported(hear(core, of_step(8), now)) == steps{8});
 }
