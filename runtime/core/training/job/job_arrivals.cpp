@@ -121,7 +121,7 @@ void job_core::take(const peer_id& from, const arrival_begun& m) {
   if (from != in.from || in.now != incoming::state::asked
       || m.attempt != in.attempt)
     return;
-  forget(m.unit);
+  held_.forget(m.unit);
   in.now = incoming::state::copying;
   in.begun = m.version;
   act(job_action::receive_unit{duty_.on.digest, m.unit, m.version, from, true});
@@ -134,7 +134,7 @@ void job_core::on(const job_event::arrival_copied& e) {
   incoming& in = at->second;
   if (in.now != incoming::state::copying || e.step != in.begun.step)
     return;
-  held_[e.unit] = in.begun;
+  held_.set(e.unit, in.begun);
   in.now = incoming::state::following;
   if (in.behind)
     start_over(e.unit);
@@ -178,7 +178,7 @@ void job_core::on(const job_event::arrival_applied& e) {
   SHOAL_ASSERT(in.applying && held_.at(e.unit).step + 1 == e.step); // J-4
   in.applying = false;
   in.gradients.erase(e.step);
-  held_[e.unit] = {e.step, incoming_under_.since};
+  held_.set(e.unit, {e.step, incoming_under_.since});
   if (in.behind)
     start_over(e.unit);
   else

@@ -14,8 +14,8 @@
 namespace shoal::core {
 
 job_core::job_core(job_config config)
-  : config_(config), pace_(config.checkpoint_every),
-    reports_(config.last, config.top) {
+  : config_(config), digests_(config.digest_every),
+    pace_(config.checkpoint_every), reports_(config.last, config.top) {
   SHOAL_ASSERT(config_.microbatches > 0);
   duty_.self = config_.self;
 }
@@ -75,7 +75,7 @@ void job_core::take_up(const job_event::view_changed& e) {
   }
   SHOAL_ASSERT(e.place->job == config_.job);
   duty_ = duty_under(e.place, config_.job, config_.self);
-  find_compared();
+  digests_.begin(duty_);
   SHOAL_ASSERT(!duty_.participates() || duty_.seals());
   begin_halt();
   std::erase_if(later_, [&](auto& kept) {
@@ -115,8 +115,7 @@ void job_core::on(const job_event::halted& e) {
   if (phase_ != phase::halting || e.digest != duty_.on.digest)
     return;
   SHOAL_ASSERT(!applying_); // a running apply completes before halted
-  for (const auto& [unit, version] : std::exchange(loading_, {}))
-    broken_off_.insert(unit);
+  held_.break_off();
   running_ = {};
   copying_.reset();
   seal_arrivals();
@@ -145,15 +144,8 @@ void job_core::make_seal() {
   SHOAL_ASSERT(!seals_.contains(config_.self)); // J-2
   seal s;
   s.on = duty_.on;
-  for (auto& [unit, version] : held_) {
-    s.units.push_back({unit, version,
-                       prepared_.step > 0
-                         && std::ranges::binary_search(prepared_units_, unit)});
-    if (const auto at = digests_.find(unit); at != digests_.end()) {
-      s.units.back().hashed = at->second.version;
-      s.units.back().digest = at->second.digest;
-    }
-  }
+  s.units = held_.sealed(prepared_.step > 0 ? prepared_units_
+                                            : std::vector<std::uint32_t>{});
   for (auto& [version, units] : copies_)
     for (std::uint32_t unit : units)
       s.copies.push_back({unit, version});
@@ -233,12 +225,11 @@ void job_core::take_effect() {
 
 void job_core::load_units() {
   const resume_decision& d = *decision_;
-  loading_digest_ = duty_.on.digest;
+  held_.begin_loads(duty_.on.digest);
   if (d.from == resume_decision::source::live) {
     for (const auto& t : d.transfers) {
       if (t.from == config_.self) {
-        auto at = held_.find(t.unit);
-        const bool now = at != held_.end() && at->second == d.version;
+        const bool now = held_.is_at(t.unit, d.version);
         SHOAL_ASSERT(now || copies_.at(d.version).contains(t.unit));
         job_action::serve_unit serve{duty_.on.digest, t.unit, d.version.step,
                                      t.to, std::nullopt};
@@ -247,26 +238,21 @@ void job_core::load_units() {
         act(serve);
       }
       if (t.to == config_.self) {
-        forget(t.unit);
-        loading_[t.unit] = d.version;
+        held_.load(t.unit, d.version);
         act(job_action::fetch_unit{duty_.on.digest, t.unit, d.version.step,
                                    t.from});
       }
     }
     for (std::uint32_t unit : duty_.units) {
-      auto at = held_.find(unit);
-      if (loading_.contains(unit)
-          || (at != held_.end() && at->second == d.version))
+      if (held_.loads(unit) || held_.is_at(unit, d.version))
         continue;
       SHOAL_ASSERT(copies_.at(d.version).contains(unit));
-      forget(unit);
-      loading_[unit] = d.version;
+      held_.load(unit, d.version);
       act(job_action::revert_unit{duty_.on.digest, unit, d.version});
     }
   } else {
     for (std::uint32_t unit : duty_.units) {
-      forget(unit);
-      loading_[unit] = d.version;
+      held_.load(unit, d.version);
       if (d.from == resume_decision::source::origin)
         act(job_action::initialise_unit{duty_.on.digest, unit});
       else
@@ -278,16 +264,12 @@ void job_core::load_units() {
 }
 
 void job_core::on(const job_event::loaded& e) {
-  auto at = loading_.find(e.unit);
-  if (at == loading_.end() || e.digest != loading_digest_)
-    return;
-  held_[e.unit] = at->second;
-  loading_.erase(at);
-  continue_if_loaded();
+  if (held_.loaded(e.digest, e.unit))
+    continue_if_loaded();
 }
 
 void job_core::continue_if_loaded() {
-  if (phase_ != phase::restoring || applying_ || !loading_.empty())
+  if (phase_ != phase::restoring || applying_ || held_.loading() > 0)
     return;
   begin_arrivals();
   if (!duty_.participates()) {
@@ -415,7 +397,8 @@ void job_core::start_step() {
   running_units_ = duty_.units;
   uncopied_max_ = copies_at_ + duty_.place->copy_every;
   step_began_ = now_;
-  act(job_action::run_step{duty_.on.digest, current_, digests_due()});
+  act(job_action::run_step{duty_.on.digest, current_,
+                           digests_.due(duty_, current_ - 1)});
 }
 
 void job_core::on(const job_event::prepared& e) {
@@ -446,7 +429,7 @@ void job_core::on(const job_event::prepared& e) {
                e.unable,
                pace_.lag(),
                e.digests};
-  note_digests(e.digests);
+  held_.hashed(e.digests);
   if (!running)
     return;
   phase_ = phase::voting;
@@ -495,8 +478,9 @@ void job_core::commit_if_voted() {
   step_took_ = now_ - step_began_;
   reports_.publish(duty_, *r, measured, now_, out_);
   note_norm(*r);
-  if (r->bad == 0)
-    compare_digests(all); // NaNs have many bit patterns
+  // NaNs have many bit patterns. All have these votes, so all ask for the same.
+  if (r->bad == 0 && digests_differ(all))
+    act(job_action::begin_anew{duty_.on.since});
   if (next_)
     take_up(job_event::view_changed(*next_));
 }
@@ -506,7 +490,7 @@ void job_core::on(const job_event::applied& e) {
     return;
   for (std::uint32_t unit : applying_units_) {
     SHOAL_ASSERT(held_.at(unit).step + 1 == e.step); // J-4
-    held_[unit] = *applying_;
+    held_.set(unit, *applying_);
   }
   applying_.reset();
   prepared_ = {};
@@ -521,18 +505,10 @@ void job_core::on(const job_event::applied& e) {
 }
 
 void job_core::release_spare() {
-  std::vector<std::uint32_t> spare, arriving;
+  std::vector<std::uint32_t> arriving;
   if (duty_.place)
     arriving = arriving_units(*duty_.place, config_.self);
-  std::set<std::uint32_t> here = std::exchange(broken_off_, {});
-  for (auto& [unit, version] : held_)
-    here.insert(unit);
-  for (const std::uint32_t unit : here)
-    if (!std::ranges::binary_search(duty_.units, unit)
-        && !std::ranges::binary_search(arriving, unit))
-      spare.push_back(unit);
-  for (std::uint32_t unit : spare)
-    forget(unit);
+  std::vector<std::uint32_t> spare = held_.take_spare(duty_.units, arriving);
   if (!spare.empty())
     act(job_action::release{std::move(spare)});
 }

@@ -57,13 +57,6 @@
 //
 // The phases and the invariants J-1 to J-6 are in README.md.
 //
-// Digests reveal corrupted bytes and wrong arithmetic. Each peer that holds a
-// unit which others hold too hashes it every digest_every steps, all at the
-// same steps, and reports the hash in its vote. Where two hashes differ, all
-// begin anew, and seals contain the newest hashes. The hash that most holders
-// report counts as right; in a tie, the one from the lowest peer id. The other
-// holders get the unit from these (job_digests.cpp).
-//
 // Messages may be lost while a link is down: seals and votes repeat on tick
 // until answered. Handlers are idempotent.
 //
@@ -72,7 +65,9 @@
 #pragma once
 
 #include "runtime/core/training/checkpoint_pace.hpp"
+#include "runtime/core/training/job/digest_rounds.hpp"
 #include "runtime/core/training/job/duty.hpp"
+#include "runtime/core/training/job/held_units.hpp"
 #include "runtime/core/training/job/step_reports.hpp"
 #include "runtime/core/training/job_events.hpp"
 #include "runtime/core/training/resume.hpp"
@@ -158,7 +153,7 @@ public:
   /// The units held here, complete, and their versions.
   [[nodiscard]] const std::map<std::uint32_t, state_version>&
   held() const noexcept {
-    return held_;
+    return held_.versions();
   }
   [[nodiscard]] bool has_blobs() const noexcept { return has_blobs_; }
   /// Whether something should move here: other peers wait for this one, or this
@@ -265,11 +260,6 @@ private:
   void continue_if_loaded();
   void enter(const state_version& at, bool evaluated, bool checkpointed);
   [[nodiscard]] bool copied_everywhere(const state_version& v) const;
-  void find_compared();
-  [[nodiscard]] std::vector<std::uint32_t> digests_due() const;
-  void note_digests(const std::vector<unit_digest>& digests);
-  void compare_digests(const std::vector<const vote*>& votes);
-  void forget(std::uint32_t unit);
   [[nodiscard]] std::uint64_t copy_distance() const;
   [[nodiscard]] bool copies_late() const;
   void take_copies_if_due(const state_version& at);
@@ -345,25 +335,16 @@ private:
   std::optional<job_event::view_changed> next_; ///< after the step
 
   // What is here, and what the shell has been asked to change.
-  std::map<std::uint32_t, state_version> held_;
+  held_units held_;
   state_version prepared_; ///< zero: none
   std::vector<std::uint32_t> prepared_units_;
   vote own_vote_; ///< of prepared_
   std::optional<state_version> applying_;
   std::vector<std::uint32_t> applying_units_;
-  std::map<std::uint32_t, state_version> loading_;
-  std::set<std::uint32_t> broken_off_; ///< loads that a halt ended: to release
-  std::uint64_t loading_digest_ = 0;
   job_header running_; ///< the assignment of the step in progress
   std::vector<std::uint32_t> running_units_;
 
-  // The newest digests of the state here; units that other peers hold, too.
-  struct hashed_unit {
-    state_version version;
-    std::uint64_t digest = 0;
-  };
-  std::map<std::uint32_t, hashed_unit> digests_;
-  std::set<std::uint32_t> compared_;
+  digest_rounds digests_;
 
   // Copies.
   std::map<state_version, std::set<std::uint32_t>> copies_; ///< here
