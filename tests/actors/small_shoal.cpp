@@ -266,6 +266,7 @@ private:
   std::unique_ptr<direct_exchange> exchange_;
   std::unique_ptr<runtime::node_wiring> wiring_;
   bool alive_ = true;
+  std::uint64_t seen_ = 0; ///< events of its log that newest_step() has read
 };
 
 small_shoal::small_shoal(std::size_t nodes, runtime::run_config run,
@@ -484,13 +485,13 @@ std::vector<past_view> small_shoal::past(std::size_t node) const {
   return out;
 }
 
-std::uint64_t small_shoal::newest_step() const {
-  std::uint64_t out = 0;
-  for (const auto& node : nodes_)
-    for (const runtime::job_event& e : node->log().read_all(1))
+std::uint64_t small_shoal::newest_step() {
+  for (auto& node : nodes_)
+    for (const runtime::job_event& e :
+         node->log().read(1, node->seen_, node->seen_))
       if (e.kind == runtime::job_event_kind::step)
-        out = std::max(out, e.step);
-  return out;
+        newest_step_ = std::max(newest_step_, e.step);
+  return newest_step_;
 }
 
 bool small_shoal::replay(const std::vector<past_view>& views) {

@@ -123,7 +123,8 @@ private:
 
   void publish();
   void tell_all();
-  std::uint64_t newest_step() const;
+  /// Of all nodes' logs; reads what is new in them.
+  std::uint64_t newest_step();
   void add_member(std::size_t node);
   void match(const core::peer_id& from, const core::peer_id& to,
              transport::bulk_tag tag);
@@ -146,6 +147,7 @@ private:
   std::optional<std::uint32_t> flipped_;       ///< kind
   std::vector<past_view> past_;
   bool replaying_ = false; ///< views come from elsewhere
+  std::uint64_t newest_step_ = 0;
   std::size_t steps_ = 0;
 };
 
