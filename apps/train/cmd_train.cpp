@@ -297,9 +297,7 @@ private:
     const auto status = parse_status(text);
     if (!status)
       return model::done{};
-    for (const auto& peer : (*status)["peers"])
-      for (const auto& address : peer["addresses"])
-        addresses_.push_back(address.get<std::string>());
+    addresses_ = client_->addresses();
     for (const auto& job : (*status)["jobs"])
       if (job["state"] == "running")
         running_.insert(job["name"].get<std::string>());

@@ -55,6 +55,8 @@ public:
   bool try_address(const std::string& address);
   bool try_through(const fs::path& folder, const std::string& address);
   std::error_code learn();
+  /// The addresses of the shoal's nodes, from what status() returns.
+  void learn_from(const std::string& json);
   /// Moves to another node until `until`, or until `watcher` stops.
   bool move(steady_clock::time_point until, follow_handler* watcher = nullptr);
   /// What other nodes know of the steps after `last` and before `next`, in
@@ -178,9 +180,14 @@ std::error_code client::impl::learn() {
   client_reply reply;
   if (auto error = ask(ask_status{}, reply))
     return error;
-  auto status = model::parse_json(reply.text);
+  learn_from(reply.text);
+  return {};
+}
+
+void client::impl::learn_from(const std::string& json) {
+  const auto status = model::parse_json(json);
   if (!status.is_object() || !status.contains("peers"))
-    return {};
+    return;
   std::vector<std::string> addresses;
   for (const auto& peer : status["peers"])
     if (peer.is_object() && peer.contains("addresses"))
@@ -189,7 +196,6 @@ std::error_code client::impl::learn() {
           addresses.push_back(a.get<std::string>());
   if (!addresses.empty())
     learnt_ = std::move(addresses);
-  return {};
 }
 
 bool client::impl::move(steady_clock::time_point until,
@@ -313,6 +319,7 @@ std::error_code client::status(std::string& json) {
   client_reply reply;
   if (auto error = impl_->ask(ask_status{}, reply))
     return error;
+  impl_->learn_from(reply.text);
   json = std::move(reply.text);
   return {};
 }
@@ -537,6 +544,10 @@ std::error_code client::revoke(const std::string& peer, std::string& id) {
 
 const std::string& client::text() const noexcept {
   return impl_->text_;
+}
+
+const std::vector<std::string>& client::addresses() const noexcept {
+  return impl_->learnt_;
 }
 
 const std::string& client::where() const noexcept {

@@ -146,6 +146,10 @@ public:
   /// The last error, for people: "no node answers in DIR: start one with ...".
   const std::string& text() const noexcept;
 
+  /// Of the nodes of the shoal, as it was last heard: connect(), status() and
+  /// follow() ask. Empty before.
+  const std::vector<std::string>& addresses() const noexcept;
+
   /// Whom it talks to: a socket's path or an address.
   const std::string& where() const noexcept;
 

@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <thread>
 
 namespace shoal::runtime {
@@ -322,6 +323,26 @@ BOOST_AUTO_TEST_CASE(a_client_far_away_asks_over_tls) {
   BOOST_TEST_REQUIRE(!far.status(text));
   BOOST_TEST(json::parse(text)["peers"].size() == 1);
   BOOST_TEST(n.view()->members.size() == 1); // a client is no peer
+}
+
+BOOST_AUTO_TEST_CASE(a_client_knows_where_else_its_shoal_is) {
+  swarm s;
+  node& a = s.start("a");
+  BOOST_TEST_REQUIRE(swarm::until([&] { return s.agree(1); }));
+  auto client = s.client_of(a);
+  BOOST_TEST(client->addresses().empty());
+  BOOST_TEST_REQUIRE(!client->connect());
+  const auto knows = [&](const node& n) {
+    return std::ranges::find(client->addresses(), n.address())
+           != client->addresses().end();
+  };
+  BOOST_TEST(knows(a));
+  node& b = s.start("b");
+  BOOST_TEST_REQUIRE(swarm::until([&] { return s.agree(2); }));
+  BOOST_TEST(!knows(b));
+  std::string text;
+  BOOST_TEST_REQUIRE(!client->status(text));
+  BOOST_TEST(knows(b));
 }
 
 BOOST_AUTO_TEST_CASE(connecting_without_a_node_fails) {
