@@ -105,11 +105,7 @@ node::impl::impl(node_config config, role_table roles)
   profile_ =
     measure_profile(config_.threads, config_.memory_bytes, config_.mflops);
   require_threads();
-  node_life::config l;
-  l.end_parts = [this] { tear_down(); };
-  l.stopped = config_.observer.stopped;
-  l.hangs = [] { end_process("the shutdown hangs; exiting"); };
-  life_ = std::make_unique<node_life>(std::move(l));
+  life_ = std::make_unique<node_life>(*this);
   try {
     start_parts();
   } catch (const std::exception& e) {
@@ -351,13 +347,22 @@ void node::impl::left(bool clean) {
   life_->left(clean);
 }
 
+void node::impl::stopped(const std::string& why) {
+  if (config_.observer.stopped)
+    config_.observer.stopped(why);
+}
+
+void node::impl::hangs() {
+  end_process("the shutdown hangs; exiting");
+}
+
 void node::impl::end(const std::string& why) {
   life_->fail(why);
   say("[node] stops: " + why);
 }
 
 /// From the outside to the inside: no part is called after its end.
-void node::impl::tear_down() {
+void node::impl::end_parts() {
   if (wiring_)
     for (const auto& [name, actor] : wiring_->take_actors())
       caf::anon_send_exit(actor, caf::exit_reason::user_shutdown);

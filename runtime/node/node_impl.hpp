@@ -47,7 +47,8 @@ inline constexpr std::chrono::milliseconds pulse_period{100};
 /// How often links are looked at for the profile.
 inline constexpr std::chrono::seconds look_period{1};
 
-class node::impl final : public mesh_handler,
+class node::impl final : public life_handler,
+                         public mesh_handler,
                          public membership_handler,
                          public node_host,
                          public admission_host,
@@ -77,7 +78,6 @@ private:
   void start_watcher(std::vector<std::string> told);
   void require_threads() const;
   void start_parts();
-  void tear_down();
   void look_at_profile();
 
   // node_views.cpp
@@ -87,6 +87,11 @@ private:
   std::shared_ptr<const core::view> view() const override {
     return wiring_->view();
   }
+
+  // life_handler
+  void end_parts() override;
+  void stopped(const std::string& why) override;
+  void hangs() override;
 
   // mesh_handler
   void up(const core::peer_id& peer, std::uint64_t instance) override;

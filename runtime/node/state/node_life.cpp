@@ -5,7 +5,7 @@
 
 namespace shoal::runtime {
 
-node_life::node_life(config c) : config_(std::move(c)) {
+node_life::node_life(life_handler& node, config c) : node_(node), config_(c) {
   reaper_ = std::thread([this] { reap(); });
   watchdog_ = std::thread([this] { watch(); });
 }
@@ -119,8 +119,7 @@ void node_life::reap() {
     why = why_.empty() || failed_ ? "stopped" : why_;
   }
   end_parts();
-  if (config_.stopped)
-    config_.stopped(why);
+  node_.stopped(why);
   std::lock_guard lock(mutex_);
   stopped_ = true;
   changed_.notify_all();
@@ -132,7 +131,7 @@ void node_life::end_parts() {
     shutdown_at_ = clock::now();
     changed_.notify_all();
   }
-  config_.end_parts();
+  node_.end_parts();
   std::lock_guard lock(mutex_);
   down_ = true;
   changed_.notify_all();
@@ -145,7 +144,7 @@ void node_life::watch() {
   if (changed_.wait_until(lock, *shutdown_at_ + most, [this] { return down_; }))
     return;
   lock.unlock();
-  config_.hangs();
+  node_.hangs();
 }
 
 } // namespace shoal::runtime

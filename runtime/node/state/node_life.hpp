@@ -9,17 +9,16 @@
 // Two threads wait from the start, so that the end needs no new one: the reaper
 // ends the parts, and the watchdog acts if that hangs.
 //
-// L-1: end_parts runs once. L-2: `stopped` runs once, after it, and only for a
-// node that had started.
+// L-1: end_parts() is called once. L-2: stopped() is called once, after it, and
+// only of a node that had started.
 //
-// Threads: any; the functions of the config run on the reaper's thread, except
-//          in abandon(), which runs end_parts on its caller's, and for `hangs`,
-//          which the watchdog runs. No lock is held meanwhile.
+// Threads: any; the handler is called on the reaper's thread, but for
+//          abandon(), which calls end_parts() on its caller's, and hangs(),
+//          which the watchdog calls. No lock is held meanwhile.
 #pragma once
 
 #include <chrono>
 #include <condition_variable>
-#include <functional>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -27,12 +26,21 @@
 
 namespace shoal::runtime {
 
+/// The node whose life it is.
+class life_handler {
+public:
+  virtual ~life_handler() = default;
+  /// Ends the parts and waits until they have ended.
+  virtual void end_parts() = 0;
+  /// The node has ended.
+  virtual void stopped(const std::string& why) = 0;
+  /// end_parts() has not returned in time.
+  virtual void hangs() = 0;
+};
+
 class node_life {
 public:
   struct config {
-    std::function<void()> end_parts;
-    std::function<void(const std::string& why)> stopped; ///< may be empty
-    std::function<void()> hangs;
     /// Time from the start of the end to its last line: after that a part that
     /// hangs cannot be trusted with data.
     std::chrono::milliseconds shutdown_max{15000};
@@ -41,7 +49,9 @@ public:
     std::chrono::milliseconds hung_shutdown_max{3000};
   };
 
-  explicit node_life(config c);
+  /// @param node outlives it
+  explicit node_life(life_handler& node) : node_life(node, config()) {}
+  node_life(life_handler& node, config c);
   ~node_life(); ///< As stop(), unless abandon() was called.
 
   /// All parts exist: from now on the reaper may end them.
@@ -75,6 +85,7 @@ private:
   void watch();
   void end_parts();
 
+  life_handler& node_;
   config config_;
   mutable std::mutex mutex_; ///< guards what follows
   std::condition_variable changed_;

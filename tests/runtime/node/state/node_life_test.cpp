@@ -14,14 +14,16 @@ using namespace std::chrono_literals;
 namespace {
 
 /// A life whose parts are a counter.
-struct lived {
-  node_life::config config() {
-    node_life::config c;
-    c.end_parts = [this] { ++ends; };
-    c.stopped = [this](const std::string& text) { why = text; };
-    c.hangs = [this] { hung.set_value(); };
-    return c;
+struct lived final : life_handler {
+  void end_parts() override {
+    ++ends;
+    if (waits)
+      hung.get_future().wait();
   }
+  void stopped(const std::string& text) override { why = text; }
+  void hangs() override { hung.set_value(); }
+
+  bool waits = false; ///< for the watchdog
   std::atomic<int> ends{0};
   std::string why; ///< read after the end
   std::promise<void> hung;
@@ -34,7 +36,7 @@ BOOST_AUTO_TEST_SUITE(node_lives)
 BOOST_AUTO_TEST_CASE(a_node_that_is_stopped_ends_its_parts_once) {
   lived l;
   {
-    node_life life(l.config());
+    node_life life(l);
     life.started();
     life.stop();
     BOOST_TEST(life.wait_stopped(0ms));
@@ -47,7 +49,7 @@ BOOST_AUTO_TEST_CASE(a_node_that_is_stopped_ends_its_parts_once) {
 BOOST_AUTO_TEST_CASE(a_node_that_could_not_start_says_nothing_of_its_end) {
   lived l;
   {
-    node_life life(l.config());
+    node_life life(l);
     life.abandon();
   }
   BOOST_TEST(l.ends == 1);
@@ -56,7 +58,7 @@ BOOST_AUTO_TEST_CASE(a_node_that_could_not_start_says_nothing_of_its_end) {
 
 BOOST_AUTO_TEST_CASE(a_failure_before_the_start_is_over_ends_the_node_then) {
   lived l;
-  node_life life(l.config());
+  node_life life(l);
   life.fail("no disk");
   BOOST_TEST(l.ends == 0);
   life.started();
@@ -69,7 +71,7 @@ BOOST_AUTO_TEST_CASE(a_failure_before_the_start_is_over_ends_the_node_then) {
 
 BOOST_AUTO_TEST_CASE(a_node_leaves_until_the_nearest_deadline) {
   lived l;
-  node_life life(l.config());
+  node_life life(l);
   life.started();
   BOOST_TEST(!life.release()); // it does not leave
   BOOST_TEST(life.leave(1h));
@@ -85,7 +87,7 @@ BOOST_AUTO_TEST_CASE(a_node_leaves_until_the_nearest_deadline) {
 BOOST_AUTO_TEST_CASE(the_end_reports_whether_the_others_know) {
   for (const bool clean : {true, false}) {
     lived l;
-    node_life life(l.config());
+    node_life life(l);
     life.started();
     life.left(clean);
     BOOST_TEST(life.wait_stopped(20s));
@@ -96,10 +98,10 @@ BOOST_AUTO_TEST_CASE(the_end_reports_whether_the_others_know) {
 
 BOOST_AUTO_TEST_CASE(the_watchdog_acts_when_the_parts_do_not_end) {
   lived l;
-  auto c = l.config();
+  l.waits = true;
+  node_life::config c;
   c.hung_shutdown_max = 1ms;
-  c.end_parts = [&] { l.hung.get_future().wait(); };
-  node_life life(std::move(c));
+  node_life life(l, c);
   life.started();
   life.hang(); // the shorter time holds; else this waits for 15 s
   BOOST_TEST(!life.ending());
