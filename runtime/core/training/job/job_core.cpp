@@ -91,8 +91,7 @@ void job_core::begin_halt() {
   decision_.reset();
   restorable_.clear();
   missing_rounds_ = 0;
-  copies_complete_ = false;
-  copy_lag_ = 0;
+  copies_.halt();
   late_.reset();
   committed_here_ = false;
   finished_ = false;
@@ -117,13 +116,13 @@ void job_core::on(const job_event::halted& e) {
   SHOAL_ASSERT(!applying_); // a running apply completes before halted
   held_.break_off();
   running_ = {};
-  copying_.reset();
+  copies_.halted();
   seal_arrivals();
   if (!duty_.place || !duty_.seals()) {
     duty_.units.clear();
     prepared_ = {};
     release_spare();
-    keep_copies({});
+    copies_.drop_all(out_);
     phase_ = duty_.place ? phase::idle : phase::over;
     if (!duty_.place) {
       reports_.report_all(out_);
@@ -146,7 +145,7 @@ void job_core::make_seal() {
   s.on = duty_.on;
   s.units = held_.sealed(prepared_.step > 0 ? prepared_units_
                                             : std::vector<std::uint32_t>{});
-  for (auto& [version, units] : copies_)
+  for (auto& [version, units] : copies_.all())
     for (std::uint32_t unit : units)
       s.copies.push_back({unit, version});
   s.prepared = prepared_;
@@ -202,7 +201,7 @@ void job_core::take_effect() {
   reports_.resume(duty_, d, config_.checkpoint_every, out_);
   if (!d.differing.empty())
     act(job_action::state_differs{d.differing});
-  keep_copies({d.version, d.copies.value_or(d.version)});
+  copies_.resume(duty_, d, seals_, out_);
   if (d.stop)
     stop_step_ = d.version.step + 1;
   reports_.tell_again(duty_, seals_, out_);
@@ -230,7 +229,7 @@ void job_core::load_units() {
     for (const auto& t : d.transfers) {
       if (t.from == config_.self) {
         const bool now = held_.is_at(t.unit, d.version);
-        SHOAL_ASSERT(now || copies_.at(d.version).contains(t.unit));
+        SHOAL_ASSERT(now || copies_.has(d.version, t.unit));
         job_action::serve_unit serve{duty_.on.digest, t.unit, d.version.step,
                                      t.to, std::nullopt};
         if (!now)
@@ -246,7 +245,7 @@ void job_core::load_units() {
     for (std::uint32_t unit : duty_.units) {
       if (held_.loads(unit) || held_.is_at(unit, d.version))
         continue;
-      SHOAL_ASSERT(copies_.at(d.version).contains(unit));
+      SHOAL_ASSERT(copies_.has(d.version, unit));
       held_.load(unit, d.version);
       act(job_action::revert_unit{duty_.on.digest, unit, d.version});
     }
@@ -278,7 +277,6 @@ void job_core::continue_if_loaded() {
   }
   const resume_decision& d = *decision_;
   resume_pace(d);
-  copies_at_ = d.version.step;
   enter(d.version, d.evaluated, d.checkpointed);
 }
 
@@ -298,7 +296,8 @@ void job_core::enter(const state_version& at, bool evaluated,
     evaluated_ = std::max(evaluated_, step + 1);
   if (checkpointed)
     checkpoint_told_ = kept_ = step + 1;
-  take_copies_if_due(at);
+  if (!last_step(step))
+    copies_.take_if_due(duty_, at, committed_here_, out_);
   settle();
 }
 
@@ -395,7 +394,7 @@ void job_core::start_step() {
   phase_ = phase::running;
   running_ = duty_.on;
   running_units_ = duty_.units;
-  uncopied_max_ = copies_at_ + duty_.place->copy_every;
+  copies_.step_begins(duty_);
   step_began_ = now_;
   act(job_action::run_step{duty_.on.digest, current_,
                            digests_.due(duty_, current_ - 1)});
@@ -408,7 +407,7 @@ void job_core::on(const job_event::prepared& e) {
       || e.digest != running_.digest || e.step != current_
       || prepared_.step > 0)
     return;
-  if (copies_late()) {
+  if (copies_.late(current_)) {
     if (running)
       late_ = e;
     return;
@@ -423,7 +422,7 @@ void job_core::on(const job_event::prepared& e) {
                false,
                e.busy,
                e.elapsed,
-               copying_ && to_copy_.empty() ? copying_->step + 1 : 0,
+               copies_.complete_here(),
                e.samples,
                e.writing || publishing(),
                e.unable,
@@ -437,6 +436,11 @@ void job_core::on(const job_event::prepared& e) {
   tell(duty_.participants, own_vote_);
   votes_[current_][config_.self] = own_vote_;
   commit_if_voted();
+}
+
+void job_core::on(const job_event::copied& e) {
+  if (copies_.take(e) && late_ && !copies_.late(current_))
+    on(*std::exchange(late_, std::nullopt));
 }
 
 void job_core::commit_if_voted() {
@@ -464,7 +468,7 @@ void job_core::commit_if_voted() {
     static_cast<std::uint32_t>(duty_.place->replicas.front().stages.size());
   if (drained)
     stop_step_ = current_ + 1;
-  note_copies(all);
+  copies_.note(all, current_, out_);
   note_saving(votes);
   phase_ = phase::applying;
   applying_ = prepared_;

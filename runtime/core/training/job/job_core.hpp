@@ -67,6 +67,7 @@
 #include "runtime/core/training/checkpoint_pace.hpp"
 #include "runtime/core/training/job/digest_rounds.hpp"
 #include "runtime/core/training/job/duty.hpp"
+#include "runtime/core/training/job/held_copies.hpp"
 #include "runtime/core/training/job/held_units.hpp"
 #include "runtime/core/training/job/step_reports.hpp"
 #include "runtime/core/training/job_events.hpp"
@@ -171,7 +172,7 @@ public:
   /// Copies kept here, by version.
   [[nodiscard]] const std::map<state_version, std::set<std::uint32_t>>&
   copies() const noexcept {
-    return copies_;
+    return copies_.all();
   }
 
   /// Progress of arrivals here: units that have come, and all.
@@ -259,15 +260,9 @@ private:
   void load_units();
   void continue_if_loaded();
   void enter(const state_version& at, bool evaluated, bool checkpointed);
-  [[nodiscard]] bool copied_everywhere(const state_version& v) const;
-  [[nodiscard]] std::uint64_t copy_distance() const;
-  [[nodiscard]] bool copies_late() const;
-  void take_copies_if_due(const state_version& at);
   void resume_pace(const resume_decision& d);
   [[nodiscard]] bool publishing() const;
   void note_saving(const std::map<peer_id, vote>& votes);
-  void note_copies(const std::vector<const vote*>& votes);
-  void keep_copies(std::vector<state_version> versions);
 
   // Arrivals, at the receiver.
   void begin_arrivals();
@@ -346,15 +341,7 @@ private:
 
   digest_rounds digests_;
 
-  // Copies.
-  std::map<state_version, std::set<std::uint32_t>> copies_; ///< here
-  std::optional<state_version> copying_; ///< newest, under this assignment
-  std::set<std::uint32_t> to_copy_;      ///< of `copying_`, not here yet
-  job_header copying_under_;
-  bool copies_complete_ = false;   ///< all of copying_, on all peers
-  std::uint64_t copies_at_ = 0;    ///< step of the newest complete, or resumed
-  std::uint64_t copy_lag_ = 0;     ///< steps that those took; 0: unknown
-  std::uint64_t uncopied_max_ = 0; ///< votes for later steps wait for copies
+  held_copies copies_;
   std::optional<job_event::prepared> late_; ///< held back until copies are here
 
   // Arrivals here: one unit each.

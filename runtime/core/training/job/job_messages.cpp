@@ -193,7 +193,7 @@ std::uint64_t job_core::mark() const {
        {std::uint64_t(phase_), current_, std::uint64_t(seals_.size()),
         std::uint64_t(of_step == votes_.end() ? 0 : of_step->second.size()),
         std::uint64_t(restorable_.size()), std::uint64_t(held_.loading()),
-        std::uint64_t(to_copy_.size()), std::uint64_t(applying_.has_value()),
+        std::uint64_t(copies_.missing()), std::uint64_t(applying_.has_value()),
         kept_, checkpoint_told_, evaluated_})
     h = (h ^ part) * 0x100000001b3; // FNV-1a, by words
   return h;
