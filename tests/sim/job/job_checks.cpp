@@ -93,7 +93,7 @@ void job_world::check_loss(const act::adopt& a, std::uint64_t tip) {
     // A core remembers the newest published checkpoints, and those that it
     // holds: these may belong to a run that began anew since.
     std::set<checkpoint_ref> remembered = p->heard;
-    while (remembered.size() > job_core::heard_max)
+    while (remembered.size() > known_checkpoints::heard_max)
       remembered.erase(remembered.begin());
     remembered.insert(p->saved.begin(), p->saved.end());
     for (const checkpoint_ref& c : remembered)

@@ -83,7 +83,7 @@ void job_core::on(const job_event::checkpointed& e) {
     if (!late)
       pace_.published(e.step, current_);
     m.checkpoint.manifest = e.manifest;
-    hold(m.checkpoint);
+    known_.hold(m.checkpoint, config_.self);
     act(job_action::checkpoint_known{m.checkpoint, config_.self, e.bytes,
                                      m.unable});
   } else {
@@ -113,7 +113,7 @@ void job_core::say_failed(const peer_id& from, const checkpoint_published& m) {
 void job_core::take(const peer_id& from, const checkpoint_published& m) {
   const bool exists = m.checkpoint.manifest != blob_digest{};
   if (exists)
-    hear(m.checkpoint, {from});
+    known_.hear(m.checkpoint, {from});
   const bool repeated = m == last_checkpoint_;
   if (exists && m.checkpoint != last_checkpoint_.checkpoint)
     act(job_action::checkpoint_known{m.checkpoint, from, m.bytes, m.unable});
@@ -125,9 +125,9 @@ void job_core::take(const peer_id& from, const checkpoint_published& m) {
     published_by_ = from;
   }
   if (exists && keeps_checkpoints(m.unable)) {
-    if (duty_.mine(m.on) && checkpoint_ == m.checkpoint)
+    if (duty_.mine(m.on) && known_.newest() == m.checkpoint)
       say_kept();
-    else if (!repeated && checkpoint_ < m.checkpoint)
+    else if (!repeated && known_.newest() < m.checkpoint)
       act(job_action::keep_checkpoint{m.checkpoint, from});
   } else if (exists && duty_.mine(m.on) && refusing_.contains(config_.self)) {
     // The peer that is to keep it instead may not have heard.
@@ -175,7 +175,7 @@ std::vector<peer_id> job_core::keepers_of_last() const {
 /// A new keeper gets what the earlier ones had: their disks may fail next.
 void job_core::keep_newest() {
   const resume_decision& d = *decision_;
-  if (d.checkpoint_holders.empty() || checkpoint_ >= d.checkpoint
+  if (d.checkpoint_holders.empty() || known_.newest() >= d.checkpoint
       || !keeps_checkpoints(d.unable))
     return;
   act(job_action::keep_checkpoint{d.checkpoint, d.checkpoint_holders.front()});
@@ -202,12 +202,12 @@ void job_core::take(const peer_id& from, const have_checkpoint& m) {
       return;
     const checkpoint_ref& last = last_checkpoint_.checkpoint;
     if (duty_.mine(last_checkpoint_.on) && last.manifest != blob_digest{}
-        && published_by_ != config_.self && checkpoint_ < last
+        && published_by_ != config_.self && known_.newest() < last
         && keeps_checkpoints(last_checkpoint_.unable))
       act(job_action::keep_checkpoint{last, published_by_});
   } else {
     refusing_.erase(from);
-    hear(m.checkpoint, {from});
+    known_.hear(m.checkpoint, {from});
     kept_ = std::max(kept_, m.checkpoint.step + 1);
   }
   finish_if_told();
@@ -218,8 +218,8 @@ void job_core::say_kept() {
   if (published_by_ == config_.self)
     return;
   refusing_.erase(config_.self);
-  tell(duty_.participants, have_checkpoint{duty_.on, checkpoint_, false});
-  kept_ = std::max(kept_, checkpoint_.step + 1);
+  tell(duty_.participants, have_checkpoint{duty_.on, known_.newest(), false});
+  kept_ = std::max(kept_, known_.newest().step + 1);
   finish_if_told();
 }
 
@@ -235,52 +235,28 @@ void job_core::on(const job_event::keep_refused& e) {
 // Held.
 
 void job_core::on(const job_event::checkpoint_held& e) {
-  if (is_given_up(e.checkpoint, given_up_))
+  if (known_.is_given_up(e.checkpoint))
     return;
-  hold(e.checkpoint);
+  known_.hold(e.checkpoint, config_.self);
   // With this one, waiting for another may be needless.
   if (awaits_checkpoint() && e.checkpoint.step > decision_->otherwise
       && e.checkpoint.manifest != awaited_.manifest)
     act(job_action::begin_anew{duty_.on.since});
-  if (checkpoint_ == e.checkpoint && duty_.place
+  if (known_.newest() == e.checkpoint && duty_.place
       && duty_.mine(last_checkpoint_.on)
-      && checkpoint_ == last_checkpoint_.checkpoint)
+      && known_.newest() == last_checkpoint_.checkpoint)
     say_kept();
 }
 
-void job_core::hold(const checkpoint_ref& c) {
-  hear(c, {config_.self});
-  if (c == checkpoint_)
-    return;
-  older_.insert(std::min(c, checkpoint_));
-  checkpoint_ = std::max(c, checkpoint_);
-  older_.erase(checkpoint_ref{});
-  if (older_.size() > older_max)
-    older_.erase(older_.begin());
-}
-
 void job_core::on(const job_event::checkpoint_dropped& e) {
-  older_.erase(e.checkpoint);
+  known_.drop(e.checkpoint);
 }
 
 // Given up.
 
 void job_core::give_up(const checkpoint_ref& c) {
-  if (is_given_up(c, given_up_))
-    return;
-  given_up_.push_back(c);
-  if (given_up_.size() > given_up_max)
-    given_up_.erase(given_up_.begin());
-  std::erase_if(older_,
-                [&](const auto& held) { return is_given_up(held, given_up_); });
-  if (is_given_up(checkpoint_, given_up_)) {
-    checkpoint_ = older_.empty() ? checkpoint_ref{} : *older_.rbegin();
-    older_.erase(checkpoint_);
-  }
-  std::erase_if(heard_, [&](const auto& told) {
-    return is_given_up(told.first, given_up_);
-  });
-  act(job_action::checkpoint_given_up{c});
+  if (known_.give_up(c))
+    act(job_action::checkpoint_given_up{c});
 }
 
 } // namespace shoal::core

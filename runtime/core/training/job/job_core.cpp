@@ -153,7 +153,7 @@ void job_core::make_seal() {
     s.prepared_vote = own_vote_;
   s.last = reports_.last();
   // A published checkpoint was committed, even if we missed those steps.
-  for (const auto& [c, at] : heard_) {
+  for (const auto& [c, at] : known_.heard()) {
     s.heard.push_back(c);
     if (c.step > s.last.version.step && c.since >= s.last.version.made)
       s.known = {c.step, c.since};
@@ -161,9 +161,9 @@ void job_core::make_seal() {
   s.top = reports_.top();
   s.stop_step = stop_step_;
   s.evaluated = evaluated_;
-  s.checkpoint = checkpoint_;
-  s.older.assign(older_.begin(), older_.end());
-  s.given_up = given_up_;
+  s.checkpoint = known_.newest();
+  s.older.assign(known_.older().begin(), known_.older().end());
+  s.given_up = known_.given_up();
   s.unable = unable_here_;
   s.has_blobs = has_blobs_;
   s.checkpoint_lag = pace_.agreed_lag();
@@ -183,7 +183,7 @@ void job_core::resume_if_sealed() {
   for (const checkpoint_ref& c : decision_->given_up)
     give_up(c);
   for (const checkpoint_ref& c : decision_->heard)
-    hear(c, {});
+    known_.hear(c, {});
   ask_for_blobs();
   if (decision_->from == resume_decision::source::checkpoint)
     begin_fetch();

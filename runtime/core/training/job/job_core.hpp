@@ -69,6 +69,7 @@
 #include "runtime/core/training/job/duty.hpp"
 #include "runtime/core/training/job/held_copies.hpp"
 #include "runtime/core/training/job/held_units.hpp"
+#include "runtime/core/training/job/known_checkpoints.hpp"
 #include "runtime/core/training/job/step_reports.hpp"
 #include "runtime/core/training/job_events.hpp"
 #include "runtime/core/training/resume.hpp"
@@ -193,11 +194,8 @@ public:
   /// The longest wait at the end for a second store with the last checkpoint.
   static constexpr nanoseconds keep_wait_max = 300'000'000'000;
   static constexpr std::size_t seals_kept_max = 64; ///< for newer assignments
-  /// The newest checkpoints that are kept of each kind.
-  static constexpr std::size_t given_up_max = 8;
-  static constexpr std::size_t older_max = 8;
+  /// The newest checkpoints begun of which the writers are kept.
   static constexpr std::size_t begun_max = 8;
-  static constexpr std::size_t heard_max = 8;
   /// A checkpoint that no store has complete for this many rounds, a second
   /// apart, is given up where that is cheap; elsewhere users are told that the
   /// run waits.
@@ -289,9 +287,7 @@ private:
   [[nodiscard]] bool newer_told(const job_header& on, std::uint64_t step) const;
   void say_failed(const peer_id& from, const checkpoint_published& m);
   void say_kept();
-  void hold(const checkpoint_ref& c);
   void keep_newest();
-  void hear(const checkpoint_ref& c, const std::vector<peer_id>& at);
   void give_up(const checkpoint_ref& c);
   void go_on_without(const checkpoint_ref& c);
   void say_awaited();
@@ -414,11 +410,7 @@ private:
   std::uint64_t stop_step_ = 0; ///< drained: first step not to run; 0: none
   std::uint64_t evaluated_ = 0; ///< newest step + 1 evaluated
   eval_result last_eval_;
-  /// The newest published checkpoints, and their holders, as far as known here.
-  std::map<checkpoint_ref, std::set<peer_id>> heard_;
-  checkpoint_ref checkpoint_;      ///< the newest held here
-  std::set<checkpoint_ref> older_; ///< also held
-  std::vector<checkpoint_ref> given_up_;
+  known_checkpoints known_;
   checkpoint_published last_checkpoint_;
   peer_id published_by_{}; ///< the sender of last_checkpoint_
   bool drain_ = false;

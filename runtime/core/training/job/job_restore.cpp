@@ -18,7 +18,7 @@ void job_core::begin_fetch() {
   phase_ = phase::fetching;
   if (awaited_ != d.checkpoint) {
     // One patience covers all checkpoints waited for in a row.
-    if (awaited_ == checkpoint_ref{} || !is_given_up(awaited_, given_up_))
+    if (awaited_ == checkpoint_ref{} || !known_.is_given_up(awaited_))
       awaited_since_ = now_;
     awaited_ = d.checkpoint;
     awaited_said_ = false;
@@ -65,10 +65,8 @@ void job_core::say_awaited() {
     return;
   awaited_said_ = true;
   std::vector<peer_id> holders = decision_->checkpoint_holders;
-  if (const auto told = heard_.find(awaited_);
-      holders.empty() && told != heard_.end())
-    std::ranges::copy_if(told->second, std::back_inserter(holders),
-                         [&](const peer_id& p) { return p != config_.self; });
+  if (holders.empty())
+    holders = known_.holders(awaited_, config_.self);
   act(job_action::checkpoint_awaited{awaited_, std::move(holders),
                                      decision_->top, decision_->otherwise,
                                      config_.checkpoint_patience});
@@ -81,7 +79,7 @@ void job_core::on(const job_event::checkpoint_missing& e) {
         && decision_->from == resume_decision::source::checkpoint);
   if (!here || e.digest != duty_.on.digest
       || e.checkpoint != decision_->checkpoint
-      || is_given_up(e.checkpoint, given_up_)
+      || known_.is_given_up(e.checkpoint)
       || ++missing_rounds_ < missing_rounds_max)
     return;
   // If no former member is away, no peer can bring it.
@@ -109,8 +107,7 @@ void job_core::on(const job_event::stop_waiting&) {
 }
 
 void job_core::take(const peer_id&, const stop_waiting& m) {
-  if (!duty_.mine(m.on) || !awaits_checkpoint()
-      || is_given_up(awaited_, given_up_))
+  if (!duty_.mine(m.on) || !awaits_checkpoint() || known_.is_given_up(awaited_))
     return;
   awaited_since_ = now_ - config_.checkpoint_patience; // for older ones, too
   go_on_without(awaited_);
@@ -119,16 +116,7 @@ void job_core::take(const peer_id&, const stop_waiting& m) {
 // Published checkpoints.
 
 void job_core::on(const job_event::checkpoint_heard& e) {
-  hear(e.checkpoint, {});
-}
-
-/// The checkpoint was published, and the peers in `at` have it.
-void job_core::hear(const checkpoint_ref& c, const std::vector<peer_id>& at) {
-  if (c.manifest == blob_digest{} || is_given_up(c, given_up_))
-    return;
-  heard_[c].insert(at.begin(), at.end());
-  if (heard_.size() > heard_max)
-    heard_.erase(heard_.begin());
+  known_.hear(e.checkpoint, {});
 }
 
 } // namespace shoal::core

@@ -1,0 +1,62 @@
+// runtime/core/training/job/known_checkpoints.hpp -- which checkpoints exist:
+// those that our store holds, those that were published, and those that no peer
+// has whole.
+//
+// A checkpoint that is given up is neither held nor heard of any more, and stays
+// so; one that is made again later is another one (is_given_up).
+//
+// Threads: none. Limits: the newest of each kind, as named below.
+#pragma once
+
+#include "runtime/core/training/job_messages.hpp"
+
+#include <map>
+#include <set>
+#include <vector>
+
+namespace shoal::core {
+
+class known_checkpoints {
+public:
+  static constexpr std::size_t given_up_max = 8;
+  static constexpr std::size_t older_max = 8;
+  static constexpr std::size_t heard_max = 8;
+
+  /// The checkpoint was published, and `holders` have it.
+  void hear(const checkpoint_ref& c, const std::vector<peer_id>& holders);
+  /// Our store has all of it. @param self this peer
+  void hold(const checkpoint_ref& c, const peer_id& self);
+  /// Our store no longer has it.
+  void drop(const checkpoint_ref& c) { older_.erase(c); }
+  /// No peer has all of it. @returns false if that was known
+  bool give_up(const checkpoint_ref& c);
+  [[nodiscard]] bool is_given_up(const checkpoint_ref& c) const;
+
+  /// The newest held here; no manifest: none.
+  [[nodiscard]] const checkpoint_ref& newest() const noexcept {
+    return newest_;
+  }
+  /// Others that are held here.
+  [[nodiscard]] const std::set<checkpoint_ref>& older() const noexcept {
+    return older_;
+  }
+  [[nodiscard]] const std::vector<checkpoint_ref>& given_up() const noexcept {
+    return given_up_;
+  }
+  /// The published ones, with the holders that we know.
+  [[nodiscard]] const std::map<checkpoint_ref, std::set<peer_id>>&
+  heard() const noexcept {
+    return heard_;
+  }
+  /// Holders of a checkpoint other than `self`, as far as known here.
+  [[nodiscard]] std::vector<peer_id>
+  holders(const checkpoint_ref& c, const peer_id& self) const;
+
+private:
+  std::map<checkpoint_ref, std::set<peer_id>> heard_;
+  checkpoint_ref newest_;
+  std::set<checkpoint_ref> older_;
+  std::vector<checkpoint_ref> given_up_;
+};
+
+} // namespace shoal::core
