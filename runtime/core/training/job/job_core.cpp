@@ -15,7 +15,7 @@ namespace shoal::core {
 
 job_core::job_core(job_config config)
   : config_(config), digests_(config.digest_every),
-    pace_(config.checkpoint_every), reports_(config.last, config.top) {
+    rounds_(config.checkpoint_every), reports_(config.last, config.top) {
   SHOAL_ASSERT(config_.microbatches > 0);
   duty_.self = config_.self;
 }
@@ -44,7 +44,7 @@ bool job_core::checkpoint_due(std::uint64_t step) const noexcept {
   if (bad_run_ > 0) // there is nothing new to save, and older ones would be
                     // dropped
     return false;
-  return step != config_.origin_step && pace_.due(step);
+  return step != config_.origin_step && rounds_.due(step);
 }
 
 // ---- Another assignment ----------------------------------------------------
@@ -96,10 +96,7 @@ void job_core::begin_halt() {
   committed_here_ = false;
   finished_ = false;
   asked_for_blobs_ = false;
-  checkpoint_told_ = kept_ = 0;
-  left_out_.clear();
-  publisher_ = {};
-  refusing_.clear();
+  rounds_.halt();
   norms_.clear();
   outgoing_.clear();
   arrived_at_.clear();
@@ -166,7 +163,7 @@ void job_core::make_seal() {
   s.given_up = known_.given_up();
   s.unable = unable_here_;
   s.has_blobs = has_blobs_;
-  s.checkpoint_lag = pace_.agreed_lag();
+  s.checkpoint_lag = rounds_.agreed_lag();
   phase_ = phase::sealing;
   repeated_ = now_;
   tell(duty_.sealers, s);
@@ -207,7 +204,7 @@ void job_core::take_effect() {
   reports_.tell_again(duty_, seals_, out_);
   if (d.known)
     reports_.publish(duty_, d.record, {}, now_, out_);
-  keep_newest();
+  rounds_.keep_newest(duty_, d, known_, out_);
   // Gradients of arrivals come without votes. Without a record of the step its
   // norm is unknown, so the state is fetched (reachable() counts no others).
   const bool behind = d.known && prepared_.step > 0 && prepared_ == d.version;
@@ -276,7 +273,8 @@ void job_core::continue_if_loaded() {
     return;
   }
   const resume_decision& d = *decision_;
-  resume_pace(d);
+  // A checkpoint that is in too few stores is made again.
+  checkpoint_again_ = rounds_.resume(d, config_.origin_step);
   enter(d.version, d.evaluated, d.checkpointed);
 }
 
@@ -295,7 +293,7 @@ void job_core::enter(const state_version& at, bool evaluated,
   if (evaluated)
     evaluated_ = std::max(evaluated_, step + 1);
   if (checkpointed)
-    checkpoint_told_ = kept_ = step + 1;
+    rounds_.saved(step);
   if (!last_step(step))
     copies_.take_if_due(duty_, at, committed_here_, out_);
   settle();
@@ -332,10 +330,10 @@ void job_core::settle() {
     act(job_action::run_eval{duty_.on.digest, step});
   } else if (!checkpoint_settled_) {
     phase_ = phase::checkpointing;
-    begin_checkpoint(step);
+    rounds_.begin(duty_, step, last_step(step), out_);
   } else if (last_step(step) || diverged()) {
     phase_ = phase::done;
-    done_since_ = now_;
+    rounds_.wait_for_store(now_);
     finish_if_told();
   } else if (hold_for_arrivals()) {
     phase_ = phase::holding;
@@ -375,7 +373,8 @@ void job_core::finish_if_told() {
   std::uint64_t step = current_ - 1;
   if (phase_ != phase::done || finished_
       || (eval_due(step) && evaluated_ < current_)
-      || (checkpoint_due(step) && (checkpoint_told_ < current_ || !kept(step))))
+      || (checkpoint_due(step)
+          && (!rounds_.told(step) || !rounds_.kept(duty_, step, now_))))
     return;
   finished_ = true;
   reports_.report_all(out_);
@@ -424,9 +423,9 @@ void job_core::on(const job_event::prepared& e) {
                e.elapsed,
                copies_.complete_here(),
                e.samples,
-               e.writing || publishing(),
+               e.writing || rounds_.publishing(duty_, current_),
                e.unable,
-               pace_.lag(),
+               rounds_.lag(),
                e.digests};
   held_.hashed(e.digests);
   if (!running)
@@ -469,7 +468,7 @@ void job_core::commit_if_voted() {
   if (drained)
     stop_step_ = current_ + 1;
   copies_.note(all, current_, out_);
-  note_saving(votes);
+  rounds_.note(votes, current_, bad_run_ == 0, out_);
   phase_ = phase::applying;
   applying_ = prepared_;
   applying_units_ = prepared_units_;

@@ -64,7 +64,7 @@
 // Limits:  job_messages.hpp; seals_kept_max below; step_reports.hpp.
 #pragma once
 
-#include "runtime/core/training/checkpoint_pace.hpp"
+#include "runtime/core/training/job/checkpoint_rounds.hpp"
 #include "runtime/core/training/job/digest_rounds.hpp"
 #include "runtime/core/training/job/duty.hpp"
 #include "runtime/core/training/job/held_copies.hpp"
@@ -191,11 +191,7 @@ public:
   /// view comes, the run goes on and waits again later.
   static constexpr nanoseconds hold_max = 5'000'000'000;
   static constexpr nanoseconds hold_again_after = 30'000'000'000;
-  /// The longest wait at the end for a second store with the last checkpoint.
-  static constexpr nanoseconds keep_wait_max = 300'000'000'000;
   static constexpr std::size_t seals_kept_max = 64; ///< for newer assignments
-  /// The newest checkpoints begun of which the writers are kept.
-  static constexpr std::size_t begun_max = 8;
   /// A checkpoint that no store has complete for this many rounds, a second
   /// apart, is given up where that is cheap; elsewhere users are told that the
   /// run waits.
@@ -258,9 +254,6 @@ private:
   void load_units();
   void continue_if_loaded();
   void enter(const state_version& at, bool evaluated, bool checkpointed);
-  void resume_pace(const resume_decision& d);
-  [[nodiscard]] bool publishing() const;
-  void note_saving(const std::map<peer_id, vote>& votes);
 
   // Arrivals, at the receiver.
   void begin_arrivals();
@@ -282,22 +275,12 @@ private:
   void start_step();
   void commit_if_voted();
   void finish_if_told();
-  void begin_checkpoint(std::uint64_t step);
-  void checkpoint_told(std::uint64_t step);
-  [[nodiscard]] bool newer_told(const job_header& on, std::uint64_t step) const;
-  void say_failed(const peer_id& from, const checkpoint_published& m);
-  void say_kept();
-  void keep_newest();
   void give_up(const checkpoint_ref& c);
   void go_on_without(const checkpoint_ref& c);
   void say_awaited();
-  [[nodiscard]] bool
-  keeps_checkpoints(const std::vector<peer_id>& unable) const;
-  [[nodiscard]] std::vector<peer_id> keepers_of_last() const;
   void ask_for_blobs();
   void repeat();
   [[nodiscard]] bool keeper() const;
-  [[nodiscard]] bool kept(std::uint64_t step) const;
   [[nodiscard]] bool gate_open() const;
   [[nodiscard]] bool diverged() const noexcept {
     return bad_run_ >= config_.max_bad_steps;
@@ -389,18 +372,7 @@ private:
   bool checkpoint_settled_ = false;
   bool checkpoint_again_ = false; ///< of the state to resume at
   bool unable_here_ = false;      ///< to write checkpoints, as of the last halt
-  std::vector<peer_id> unable_;   ///< the same of all peers, as agreed
-  /// For the newest checkpoints begun under this assignment, by step: the peers
-  /// that had no part in them.
-  std::map<std::uint64_t, std::vector<peer_id>> left_out_;
-  peer_id publisher_{};        ///< of the newest of those
-  std::set<peer_id> refusing_; ///< peers that refuse to keep it
-  checkpoint_pace pace_;
-  bool slow_said_ = false; ///< checkpoints_slow was emitted
-  // Both under this assignment, as newest step + 1.
-  std::uint64_t checkpoint_told_ = 0; ///< its result is known
-  std::uint64_t kept_ = 0;            ///< it is in a second store
-  nanoseconds done_since_ = 0;
+  checkpoint_rounds rounds_;
   nanoseconds repeated_ = 0;
   nanoseconds step_began_ = 0;
   nanoseconds step_took_ = 0; ///< of the newest committed step; 0: none
@@ -411,8 +383,6 @@ private:
   std::uint64_t evaluated_ = 0; ///< newest step + 1 evaluated
   eval_result last_eval_;
   known_checkpoints known_;
-  checkpoint_published last_checkpoint_;
-  peer_id published_by_{}; ///< the sender of last_checkpoint_
   bool drain_ = false;
   bool finished_ = false;
 

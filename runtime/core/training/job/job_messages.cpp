@@ -194,7 +194,7 @@ std::uint64_t job_core::mark() const {
         std::uint64_t(of_step == votes_.end() ? 0 : of_step->second.size()),
         std::uint64_t(restorable_.size()), std::uint64_t(held_.loading()),
         std::uint64_t(copies_.missing()), std::uint64_t(applying_.has_value()),
-        kept_, checkpoint_told_, evaluated_})
+        rounds_.newest_kept(), rounds_.newest_told(), evaluated_})
     h = (h ^ part) * 0x100000001b3; // FNV-1a, by words
   return h;
 }
@@ -229,8 +229,7 @@ void job_core::repeat() {
     if (last_eval_.on == duty_.on
         && duty_.place->evaluator.peer == config_.self)
       tell(members_, last_eval_);
-    if (last_checkpoint_.on == duty_.on && published_by_ == config_.self)
-      tell(members_, last_checkpoint_);
+    rounds_.repeat(duty_, members_, out_);
   }
 }
 

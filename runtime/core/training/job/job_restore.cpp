@@ -113,10 +113,4 @@ void job_core::take(const peer_id&, const stop_waiting& m) {
   go_on_without(awaited_);
 }
 
-// Published checkpoints.
-
-void job_core::on(const job_event::checkpoint_heard& e) {
-  known_.hear(e.checkpoint, {});
-}
-
 } // namespace shoal::core

@@ -52,8 +52,9 @@ BOOST_AUTO_TEST_CASE(the_end_waits_for_a_second_store) {
   BOOST_TEST(!ends(core, kept, 0)); // once
 
   job_core alone = at_the_end(a, last);
-  BOOST_TEST(!ends(alone, ev::tick{}, job_core::keep_wait_max - 1));
-  const nanoseconds later = job_core::keep_wait_max + job_core::repeat_after;
+  BOOST_TEST(!ends(alone, ev::tick{}, checkpoint_rounds::keep_wait_max - 1));
+  const nanoseconds later =
+    checkpoint_rounds::keep_wait_max + job_core::repeat_after;
   BOOST_TEST(ends(alone, ev::tick{}, later));
 
   (void)at_the_end(a, {}); // it could not be written: nothing to wait for
@@ -80,7 +81,7 @@ BOOST_AUTO_TEST_CASE(the_end_waits_while_the_last_checkpoint_is_tried_again) {
   BOOST_TEST(all<act::finished>(out).empty());
   BOOST_REQUIRE(all<act::checkpoint_failed>(out).size() == 1u);
   BOOST_TEST(all<act::checkpoint_failed>(out)[0].why == "disk full");
-  out = core.step(ev::tick{}, 100 * job_core::keep_wait_max);
+  out = core.step(ev::tick{}, 100 * checkpoint_rounds::keep_wait_max);
   BOOST_TEST(all<act::finished>(out).empty());
   out =
     core.step(ev::checkpointed{digest(a), 1, true, {9}, 10, {}, false, {}}, 0);

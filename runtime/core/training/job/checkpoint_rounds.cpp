@@ -1,0 +1,259 @@
+// runtime/core/training/job/checkpoint_rounds.cpp -- a round from its begin to
+// the second store.
+#include "runtime/core/training/job/checkpoint_rounds.hpp"
+
+#include "runtime/core/training/shards.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace shoal::core {
+
+void checkpoint_rounds::halt() {
+  told_ = kept_ = 0;
+  left_out_.clear();
+  publisher_ = {};
+  refusing_.clear();
+}
+
+bool checkpoint_rounds::resume(const resume_decision& to,
+                               std::uint64_t origin_step) {
+  unable_ = to.unable;
+  const bool saved = to.checkpoint.manifest != blob_digest{};
+  pace_.resume(saved ? to.checkpoint.step : origin_step, to.checkpoint_lag,
+               to.from == resume_decision::source::checkpoint);
+  return saved && to.checkpoint.step == to.version.step && !to.checkpointed
+         && every_ > 0;
+}
+
+void checkpoint_rounds::keep_newest(const duty& d, const resume_decision& to,
+                                    const known_checkpoints& known,
+                                    job_actions& out) const {
+  if (to.checkpoint_holders.empty() || known.newest() >= to.checkpoint
+      || !keeps(d, to.unable))
+    return;
+  out.emplace_back(
+    job_action::keep_checkpoint{to.checkpoint, to.checkpoint_holders.front()});
+}
+
+// ---- Begun -----------------------------------------------------------------
+
+void checkpoint_rounds::begin(const duty& d, std::uint64_t step, bool last,
+                              job_actions& out) {
+  pace_.begun(step);
+  publisher_ = publisher_of(*d.place, unable_);
+  left_out_[step] = unable_;
+  if (left_out_.size() > begun_max)
+    left_out_.erase(left_out_.begin());
+  out.emplace_back(
+    job_action::run_checkpoint{d.on.digest, step, last, unable_, publisher_});
+}
+
+void checkpoint_rounds::note(const std::map<peer_id, vote>& votes,
+                             std::uint64_t step, bool finite,
+                             job_actions& out) {
+  std::uint64_t lag = 0;
+  bool writing = false;
+  unable_.clear();
+  for (const auto& [peer, v] : votes) {
+    lag = std::max(lag, v.checkpoint_lag);
+    writing = writing || v.writing;
+    if (v.unable)
+      unable_.push_back(peer);
+  }
+  pace_.heard(lag, writing);
+  if (slow_said_ || !finite || !pace_.slow(step))
+    return;
+  slow_said_ = true;
+  out.emplace_back(job_action::checkpoints_slow{step, pace_.agreed_lag()});
+}
+
+bool checkpoint_rounds::publishing(const duty& d, std::uint64_t step) const {
+  return publisher_ == d.self && pace_.under_way(step);
+}
+
+bool checkpoint_rounds::hands_over(const duty& d, std::uint64_t step) const {
+  return !told(step) && !std::ranges::binary_search(unable_, d.self)
+         && others_can_save(*d.place, d.self, unable_);
+}
+
+// ---- Published -------------------------------------------------------------
+
+bool checkpoint_rounds::take(const duty& d, const job_event::checkpointed& e,
+                             std::uint64_t current,
+                             const std::vector<peer_id>& members,
+                             known_checkpoints& known, nanoseconds now,
+                             job_actions& out) {
+  // A slow checkpoint may end after a later one.
+  const bool late = newer_told(d.on, e.step);
+  if (late && (!e.known || last_.checkpoint.manifest != blob_digest{}))
+    return false;
+  checkpoint_published m{
+    d.on, {e.step, {}, d.on.since}, e.bytes, e.why, e.trying, e.refused, {}};
+  if (const auto at = left_out_.find(e.step); at != left_out_.end())
+    m.unable = at->second;
+  if (e.known) {
+    if (!late)
+      pace_.published(e.step, current);
+    m.checkpoint.manifest = e.manifest;
+    known.hold(m.checkpoint, d.self);
+    out.emplace_back(
+      job_action::checkpoint_known{m.checkpoint, d.self, e.bytes, m.unable});
+  } else {
+    pace_.ended(e.step);
+    say_failed(d, d.self, m, out);
+  }
+  send_to(members, d.self, m, out);
+  if (!late) {
+    last_ = std::move(m);
+    published_by_ = d.self;
+  }
+  if (e.known || !e.trying)
+    result_known(e.step, now);
+  return true;
+}
+
+void checkpoint_rounds::say_failed(const duty& d, const peer_id& from,
+                                   const checkpoint_published& m,
+                                   job_actions& out) const {
+  const peer_id& at = m.refused == peer_id{} ? from : m.refused;
+  const bool others = m.trying && d.mine(m.on) && !d.place->replicas.empty()
+                      && others_can_save(*d.place, at, m.unable);
+  out.emplace_back(job_action::checkpoint_failed{m.checkpoint.step, at, m.why,
+                                                 m.trying, others});
+}
+
+bool checkpoint_rounds::take(const duty& d, const peer_id& from,
+                             const checkpoint_published& m,
+                             known_checkpoints& known, nanoseconds now,
+                             job_actions& out) {
+  const bool exists = m.checkpoint.manifest != blob_digest{};
+  if (exists)
+    known.hear(m.checkpoint, {from});
+  const bool repeated = m == last_;
+  if (exists && m.checkpoint != last_.checkpoint)
+    out.emplace_back(
+      job_action::checkpoint_known{m.checkpoint, from, m.bytes, m.unable});
+  if (!exists && !repeated)
+    say_failed(d, from, m, out);
+  if (m.on.since >= last_.on.since && !newer_told(m.on, m.checkpoint.step)) {
+    last_ = m;
+    published_by_ = from;
+  }
+  bool ends = false;
+  if (exists && keeps(d, m.unable)) {
+    if (d.mine(m.on) && known.newest() == m.checkpoint)
+      ends = say_kept(d, known.newest(), out);
+    else if (!repeated && known.newest() < m.checkpoint)
+      out.emplace_back(job_action::keep_checkpoint{m.checkpoint, from});
+  } else if (exists && d.mine(m.on) && refusing_.contains(d.self)) {
+    // The peer that is to keep it instead may not have heard.
+    send_to(d.sealers, d.self, have_checkpoint{d.on, m.checkpoint, true}, out);
+  }
+  if (!d.mine(m.on) || m.trying)
+    return ends;
+  result_known(m.checkpoint.step, now);
+  return true;
+}
+
+/// The result of a checkpoint is known. The end of the run now waits for a
+/// second store.
+void checkpoint_rounds::result_known(std::uint64_t step, nanoseconds now) {
+  if (told(step))
+    return;
+  told_ = step + 1;
+  waits_since_ = now;
+}
+
+/// Whether a later checkpoint was reported under this assignment.
+bool checkpoint_rounds::newer_told(const job_header& on,
+                                   std::uint64_t step) const {
+  return last_.on == on && last_.checkpoint.step > step;
+}
+
+// ---- Kept ------------------------------------------------------------------
+
+bool checkpoint_rounds::keeps(const duty& d,
+                              const std::vector<peer_id>& unable) const {
+  if (!d.place)
+    return false;
+  std::vector<peer_id> out(unable);
+  out.insert(out.end(), refusing_.begin(), refusing_.end());
+  return std::ranges::binary_search(checkpoint_keepers(*d.place, out), d.self);
+}
+
+/// @pre d.place
+std::vector<peer_id> checkpoint_rounds::keepers_of_last(const duty& d) const {
+  std::vector<peer_id> out = last_.on == d.on ? last_.unable : unable_;
+  out.insert(out.end(), refusing_.begin(), refusing_.end());
+  return checkpoint_keepers(*d.place, out);
+}
+
+bool checkpoint_rounds::kept(const duty& d, std::uint64_t step,
+                             nanoseconds now) const {
+  const bool failed =
+    last_.on == d.on && last_.checkpoint.manifest == blob_digest{};
+  const peer_id& maker = last_.on == d.on ? published_by_ : publisher_;
+  const bool nobody = std::ranges::all_of(
+    keepers_of_last(d), [&](const peer_id& p) { return p == maker; });
+  return failed || nobody || kept_ > step
+         || now - waits_since_ >= keep_wait_max;
+}
+
+bool checkpoint_rounds::take(const duty& d, const peer_id& from,
+                             const have_checkpoint& m, known_checkpoints& known,
+                             job_actions& out) {
+  if (from == published_by_ || !std::ranges::binary_search(d.sealers, from))
+    return false;
+  if (!m.refused) {
+    refusing_.erase(from);
+    known.hear(m.checkpoint, {from});
+    kept_ = std::max(kept_, m.checkpoint.step + 1);
+    return true;
+  }
+  if (!refusing_.insert(from).second)
+    return false;
+  if (d.mine(last_.on) && last_.checkpoint.manifest != blob_digest{}
+      && published_by_ != d.self && known.newest() < last_.checkpoint
+      && keeps(d, last_.unable))
+    out.emplace_back(
+      job_action::keep_checkpoint{last_.checkpoint, published_by_});
+  return true;
+}
+
+/// To the peers that wait for it at the end.
+bool checkpoint_rounds::say_kept(const duty& d, const checkpoint_ref& newest,
+                                 job_actions& out) {
+  if (published_by_ == d.self)
+    return false;
+  refusing_.erase(d.self);
+  send_to(d.participants, d.self, have_checkpoint{d.on, newest, false}, out);
+  kept_ = std::max(kept_, newest.step + 1);
+  return true;
+}
+
+bool checkpoint_rounds::take(const duty& d, const job_event::keep_refused& e,
+                             job_actions& out) {
+  if (!d.place || e.checkpoint != last_.checkpoint || !d.mine(last_.on))
+    return false;
+  refusing_.insert(d.self);
+  send_to(d.sealers, d.self, have_checkpoint{d.on, e.checkpoint, true}, out);
+  return true;
+}
+
+bool checkpoint_rounds::held(const duty& d, const checkpoint_ref& c,
+                             const known_checkpoints& known, job_actions& out) {
+  if (known.newest() != c || !d.place || !d.mine(last_.on)
+      || c != last_.checkpoint)
+    return false;
+  return say_kept(d, c, out);
+}
+
+void checkpoint_rounds::repeat(const duty& d,
+                               const std::vector<peer_id>& members,
+                               job_actions& out) const {
+  if (last_.on == d.on && published_by_ == d.self)
+    send_to(members, d.self, last_, out);
+}
+
+} // namespace shoal::core
