@@ -38,6 +38,7 @@ FLOORS = [
      "runtime/core/planning", "runtime/files"],
     ["kernels/cpu", "runtime/core/measure", "runtime/core/training",
      "runtime/work"],
+    ["runtime/core/training/job/state"],
     ["runtime/core/training/job", "runtime/model/config", "runtime/model/files",
      "runtime/model/text/patterns", "runtime/discovery"],
     ["runtime/model"],

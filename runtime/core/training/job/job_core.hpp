@@ -64,13 +64,13 @@
 // Limits:  job_messages.hpp; seals_kept_max below; step_reports.hpp.
 #pragma once
 
-#include "runtime/core/training/job/checkpoint_rounds.hpp"
-#include "runtime/core/training/job/digest_rounds.hpp"
-#include "runtime/core/training/job/duty.hpp"
-#include "runtime/core/training/job/held_copies.hpp"
-#include "runtime/core/training/job/held_units.hpp"
-#include "runtime/core/training/job/known_checkpoints.hpp"
-#include "runtime/core/training/job/step_reports.hpp"
+#include "runtime/core/training/job/state/checkpoint_rounds.hpp"
+#include "runtime/core/training/job/state/digest_rounds.hpp"
+#include "runtime/core/training/job/state/duty.hpp"
+#include "runtime/core/training/job/state/held_copies.hpp"
+#include "runtime/core/training/job/state/held_units.hpp"
+#include "runtime/core/training/job/state/known_checkpoints.hpp"
+#include "runtime/core/training/job/state/step_reports.hpp"
 #include "runtime/core/training/job_events.hpp"
 #include "runtime/core/training/resume.hpp"
 #include "runtime/core/view.hpp"

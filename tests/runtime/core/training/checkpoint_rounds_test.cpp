@@ -1,6 +1,6 @@
 // tests/runtime/core/training/checkpoint_rounds_test.cpp -- the checkpoints of
 // one assignment, by themselves.
-#include "runtime/core/training/job/checkpoint_rounds.hpp"
+#include "runtime/core/training/job/state/checkpoint_rounds.hpp"
 #include "tests/runtime/core/training/job_pieces.hpp"
 
 namespace shoal::test {

@@ -1,6 +1,6 @@
 // tests/runtime/core/training/digest_rounds_test.cpp -- whose turn it is to be
 // hashed.
-#include "runtime/core/training/job/digest_rounds.hpp"
+#include "runtime/core/training/job/state/digest_rounds.hpp"
 #include "tests/runtime/core/training/job_pieces.hpp"
 
 namespace shoal::test {

@@ -1,6 +1,6 @@
 // tests/runtime/core/training/held_copies_test.cpp -- copies of units, by
 // themselves.
-#include "runtime/core/training/job/held_copies.hpp"
+#include "runtime/core/training/job/state/held_copies.hpp"
 #include "tests/runtime/core/training/job_pieces.hpp"
 
 namespace shoal::test {

@@ -1,5 +1,5 @@
 // tests/runtime/core/training/held_units_test.cpp -- the state that is here.
-#include "runtime/core/training/job/held_units.hpp"
+#include "runtime/core/training/job/state/held_units.hpp"
 
 #include <boost/test/unit_test.hpp>
 

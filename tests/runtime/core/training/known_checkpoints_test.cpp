@@ -1,6 +1,6 @@
 // tests/runtime/core/training/known_checkpoints_test.cpp -- what a peer knows of
 // checkpoints.
-#include "runtime/core/training/job/known_checkpoints.hpp"
+#include "runtime/core/training/job/state/known_checkpoints.hpp"
 #include "tests/runtime/core/training/job_pieces.hpp"
 
 namespace shoal::test {

@@ -1,6 +1,6 @@
 // tests/runtime/core/training/step_reports_test.cpp -- the order of reports, by
 // themselves.
-#include "runtime/core/training/job/step_reports.hpp"
+#include "runtime/core/training/job/state/step_reports.hpp"
 #include "tests/runtime/core/training/job_pieces.hpp"
 
 namespace shoal::test {

@@ -1,4 +1,4 @@
-// runtime/core/training/job/known_checkpoints.hpp -- which checkpoints exist:
+// runtime/core/training/job/state/known_checkpoints.hpp -- which checkpoints exist:
 // those that our store holds, those that were published, and those that no peer
 // has whole.
 //

@@ -1,4 +1,4 @@
-// runtime/core/training/job/step_reports.hpp -- reports each committed step
+// runtime/core/training/job/state/step_reports.hpp -- reports each committed step
 // once, in order, and asks for steps that were missed.
 //
 // A peer that was away for a while, or that joins, hears of a new step before
@@ -13,7 +13,7 @@
 // all of them.
 #pragma once
 
-#include "runtime/core/training/job/duty.hpp"
+#include "runtime/core/training/job/state/duty.hpp"
 #include "runtime/core/training/resume.hpp"
 
 #include <map>

@@ -1,4 +1,4 @@
-// runtime/core/training/job/checkpoint_rounds.hpp -- the checkpoints of one
+// runtime/core/training/job/state/checkpoint_rounds.hpp -- the checkpoints of one
 // assignment: when they begin, which peers make and keep them, and how the last
 // one ended.
 //
@@ -12,8 +12,8 @@
 #pragma once
 
 #include "runtime/core/training/checkpoint_pace.hpp"
-#include "runtime/core/training/job/duty.hpp"
-#include "runtime/core/training/job/known_checkpoints.hpp"
+#include "runtime/core/training/job/state/duty.hpp"
+#include "runtime/core/training/job/state/known_checkpoints.hpp"
 #include "runtime/core/training/resume.hpp"
 
 #include <cstdint>

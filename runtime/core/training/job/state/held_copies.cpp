@@ -1,6 +1,6 @@
-// runtime/core/training/job/held_copies.cpp -- the turn of copies, and their
+// runtime/core/training/job/state/held_copies.cpp -- the turn of copies, and their
 // end.
-#include "runtime/core/training/job/held_copies.hpp"
+#include "runtime/core/training/job/state/held_copies.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -1,6 +1,6 @@
-// runtime/core/training/job/step_reports.cpp -- the order of reports, and the
+// runtime/core/training/job/state/step_reports.cpp -- the order of reports, and the
 // records kept for peers that miss some.
-#include "runtime/core/training/job/step_reports.hpp"
+#include "runtime/core/training/job/state/step_reports.hpp"
 
 #include <algorithm>
 #include <utility>

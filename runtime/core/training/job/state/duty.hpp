@@ -1,4 +1,4 @@
-// runtime/core/training/job/duty.hpp -- what the assignment that a peer has
+// runtime/core/training/job/state/duty.hpp -- what the assignment that a peer has
 // taken up asks of it: the input to most calls of a part of job_core.
 //
 // Ownership: job_core has one and replaces it with each assignment; a part

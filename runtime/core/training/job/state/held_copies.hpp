@@ -1,4 +1,4 @@
-// runtime/core/training/job/held_copies.hpp -- copies of units beside the state
+// runtime/core/training/job/state/held_copies.hpp -- copies of units beside the state
 // that steps change: when they are taken, and when older ones may be dropped.
 //
 // Where following every step would cost too much, all keep a copy of their
@@ -14,7 +14,7 @@
 // Threads: none. Units: steps.
 #pragma once
 
-#include "runtime/core/training/job/duty.hpp"
+#include "runtime/core/training/job/state/duty.hpp"
 #include "runtime/core/training/resume.hpp"
 
 #include <cstdint>

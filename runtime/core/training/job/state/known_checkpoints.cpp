@@ -1,5 +1,5 @@
-// runtime/core/training/job/known_checkpoints.cpp -- three bounded lists.
-#include "runtime/core/training/job/known_checkpoints.hpp"
+// runtime/core/training/job/state/known_checkpoints.cpp -- three bounded lists.
+#include "runtime/core/training/job/state/known_checkpoints.hpp"
 
 #include "runtime/core/training/resume.hpp"
 

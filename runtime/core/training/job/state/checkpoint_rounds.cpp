@@ -1,6 +1,6 @@
-// runtime/core/training/job/checkpoint_rounds.cpp -- a round from its begin to
+// runtime/core/training/job/state/checkpoint_rounds.cpp -- a round from its begin to
 // the second store.
-#include "runtime/core/training/job/checkpoint_rounds.hpp"
+#include "runtime/core/training/job/state/checkpoint_rounds.hpp"
 
 #include "runtime/core/training/shards.hpp"
 

@@ -1,5 +1,5 @@
-// runtime/core/training/job/digest_rounds.cpp -- the turn of each unit.
-#include "runtime/core/training/job/digest_rounds.hpp"
+// runtime/core/training/job/state/digest_rounds.cpp -- the turn of each unit.
+#include "runtime/core/training/job/state/digest_rounds.hpp"
 
 #include <algorithm>
 #include <map>

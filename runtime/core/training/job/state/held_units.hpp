@@ -1,4 +1,4 @@
-// runtime/core/training/job/held_units.hpp -- the state that is here: which
+// runtime/core/training/job/state/held_units.hpp -- the state that is here: which
 // units, at which versions, with which digests, and which are being loaded.
 //
 // A unit is held, or being loaded (then what was held of it is void), or

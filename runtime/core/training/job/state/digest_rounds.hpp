@@ -1,4 +1,4 @@
-// runtime/core/training/job/digest_rounds.hpp -- which units are hashed at which
+// runtime/core/training/job/state/digest_rounds.hpp -- which units are hashed at which
 // step, and whether two holders differ.
 //
 // Digests reveal corrupted bytes and wrong arithmetic. Each peer that holds a
@@ -11,7 +11,7 @@
 // Threads: none. Cost: due() takes the units of a peer.
 #pragma once
 
-#include "runtime/core/training/job/duty.hpp"
+#include "runtime/core/training/job/state/duty.hpp"
 
 #include <cstdint>
 #include <set>

@@ -1,5 +1,5 @@
-// runtime/core/training/job/held_units.cpp -- what is here, and what is spare.
-#include "runtime/core/training/job/held_units.hpp"
+// runtime/core/training/job/state/held_units.cpp -- what is here, and what is spare.
+#include "runtime/core/training/job/state/held_units.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -1,6 +1,6 @@
-// runtime/core/training/job/duty.cpp -- from an assignment to what it asks of
+// runtime/core/training/job/state/duty.cpp -- from an assignment to what it asks of
 // one peer.
-#include "runtime/core/training/job/duty.hpp"
+#include "runtime/core/training/job/state/duty.hpp"
 
 #include <algorithm>
 
