@@ -14,8 +14,9 @@
 namespace shoal::core {
 
 job_core::job_core(job_config config)
-  : config_(config), digests_(config.digest_every),
-    rounds_(config.checkpoint_every), reports_(config.last, config.top) {
+  : config_(config), digests_(config.digest_every), incoming_(config.copies),
+    outgoing_(config.copies), rounds_(config.checkpoint_every),
+    reports_(config.last, config.top) {
   SHOAL_ASSERT(config_.microbatches > 0);
   duty_.self = config_.self;
 }
@@ -97,12 +98,9 @@ void job_core::begin_halt() {
   finished_ = false;
   asked_for_blobs_ = false;
   rounds_.halt();
-  norms_.clear();
-  outgoing_.clear();
-  arrived_at_.clear();
-  arrived_said_ = false;
-  complete_said_ = 0;
-  hold_not_before_ = 0;
+  incoming_.halt();
+  outgoing_.halt();
+  hold_.halt();
   phase_ = phase::halting;
   act(job_action::halt{duty_.on.digest});
 }
@@ -114,7 +112,7 @@ void job_core::on(const job_event::halted& e) {
   held_.break_off();
   running_ = {};
   copies_.halted();
-  seal_arrivals();
+  halt_arrivals();
   if (!duty_.place || !duty_.seals()) {
     duty_.units.clear();
     prepared_ = {};
@@ -335,10 +333,10 @@ void job_core::settle() {
     phase_ = phase::done;
     rounds_.wait_for_store(now_);
     finish_if_told();
-  } else if (hold_for_arrivals()) {
+  } else if (hold_.due(duty_, step, now_)) {
     phase_ = phase::holding;
-    held_since_ = now_;
-    say_if_arrived();
+    hold_.begin(now_);
+    hold_.ask_if_arrived(duty_, step, out_);
   } else {
     start_step();
   }
@@ -389,7 +387,7 @@ void job_core::finish_if_told() {
 void job_core::start_step() {
   SHOAL_ASSERT(prepared_.step == 0 && !applying_);
   votes_.erase(votes_.begin(), votes_.lower_bound(current_ - 1));
-  serve_arrivals();
+  outgoing_.serve(duty_, held_, out_);
   phase_ = phase::running;
   running_ = duty_.on;
   running_units_ = duty_.units;
@@ -480,7 +478,7 @@ void job_core::commit_if_voted() {
   measured.bubble_permille = bubble_permille(all);
   step_took_ = now_ - step_began_;
   reports_.publish(duty_, *r, measured, now_, out_);
-  note_norm(*r);
+  note_step(*r);
   // NaNs have many bit patterns. All have these votes, so all ask for the same.
   if (r->bad == 0 && digests_differ(all))
     act(job_action::begin_anew{duty_.on.since});

@@ -64,12 +64,15 @@
 // Limits:  job_messages.hpp; seals_kept_max below; step_reports.hpp.
 #pragma once
 
+#include "runtime/core/training/job/state/arrival_hold.hpp"
 #include "runtime/core/training/job/state/checkpoint_rounds.hpp"
 #include "runtime/core/training/job/state/digest_rounds.hpp"
 #include "runtime/core/training/job/state/duty.hpp"
 #include "runtime/core/training/job/state/held_copies.hpp"
 #include "runtime/core/training/job/state/held_units.hpp"
+#include "runtime/core/training/job/state/incoming_units.hpp"
 #include "runtime/core/training/job/state/known_checkpoints.hpp"
+#include "runtime/core/training/job/state/outgoing_units.hpp"
 #include "runtime/core/training/job/state/step_reports.hpp"
 #include "runtime/core/training/job_events.hpp"
 #include "runtime/core/training/resume.hpp"
@@ -186,11 +189,6 @@ public:
   static constexpr nanoseconds repeat_after = job_repeat_after;
   /// The longest time that a calm change waits for a step in progress.
   static constexpr nanoseconds finish_max = 60'000'000'000;
-  /// The longest wait at a boundary for the view that uses what has arrived: a
-  /// change of the view takes some 0.2 s, 2 s on a very busy machine. If no
-  /// view comes, the run goes on and waits again later.
-  static constexpr nanoseconds hold_max = 5'000'000'000;
-  static constexpr nanoseconds hold_again_after = 30'000'000'000;
   static constexpr std::size_t seals_kept_max = 64; ///< for newer assignments
   /// A checkpoint that no store has complete for this many rounds, a second
   /// apart, is given up where that is cheap; elsewhere users are told that the
@@ -255,21 +253,12 @@ private:
   void continue_if_loaded();
   void enter(const state_version& at, bool evaluated, bool checkpointed);
 
-  // Arrivals, at the receiver.
   void begin_arrivals();
-  void ask_for_arrival(std::uint32_t unit, std::uint64_t after);
-  void catch_up(std::uint32_t unit);
-  void start_over(std::uint32_t unit);
-  void note_norm(const step_record& r);
-  void go_on_arriving();
-  [[nodiscard]] bool ask_for_next();
-  void seal_arrivals();
+  void halt_arrivals();
   void repeat_arrivals();
-  // At the source, and at all participants.
-  void serve_arrivals();
-  [[nodiscard]] bool hold_for_arrivals();
-  [[nodiscard]] bool all_arrived(std::uint64_t step) const;
-  void say_if_arrived();
+  void note_arrived();
+  void ask_if_arrived();
+  void note_step(const step_record& r);
 
   void settle();
   void start_step();
@@ -323,34 +312,10 @@ private:
   held_copies copies_;
   std::optional<job_event::prepared> late_; ///< held back until copies are here
 
-  // Arrivals here: one unit each.
-  struct incoming {
-    enum class state : std::uint8_t { idle, asked, copying, following, left };
-    peer_id from{};
-    std::uint32_t places = 0; ///< holders when the assignment began
-    state now = state::idle;
-    std::uint32_t attempt = 0;
-    state_version begun;               ///< version of the copy
-    std::set<std::uint64_t> gradients; ///< kept for later steps
-    bool applying = false;
-    bool behind = false; ///< starts over when the shell is done with it
-  };
-  std::map<std::uint32_t, incoming> incoming_;
-  job_header incoming_under_;
-  std::map<std::uint64_t, double> norms_; ///< by step: the newest
-  std::uint64_t complete_said_ = 0;       ///< step + 1
-  nanoseconds arrivals_repeated_ = 0;
-  // Arrivals from here, and progress of all of them.
-  struct outgoing {
-    std::uint32_t attempt = 0;
-    bool wanted = false;
-    state_version begun;
-  };
-  std::map<std::pair<peer_id, std::uint32_t>, outgoing> outgoing_;
-  std::map<peer_id, std::uint64_t> arrived_at_; ///< step, by receiver
-  bool arrived_said_ = false;
-  nanoseconds held_since_ = 0;
-  nanoseconds hold_not_before_ = 0;
+  // Units that move while steps run.
+  incoming_units incoming_;
+  outgoing_units outgoing_;
+  arrival_hold hold_;
 
   // Sealing.
   std::map<peer_id, seal> seals_;

@@ -76,7 +76,7 @@ void job_core::take(const peer_id& from, const records_wanted& m) {
 
 void job_core::take(const peer_id&, const progress& m) {
   reports_.publish(duty_, m.record, m, now_, out_);
-  note_norm(m.record);
+  note_step(m.record);
   if (duty_.mine(m.on) && m.record.version.made == duty_.on.since
       && phase_ == phase::standby)
     release_spare(); // J-5: the assignment has committed a step

@@ -218,9 +218,9 @@ BOOST_AUTO_TEST_CASE(without_a_view_the_run_goes_on) {
   while (p.complete.empty())
     p.step();
   const std::uint64_t at = p.source.step_in_progress();
-  p.tick(job_core::hold_max / 2);
+  p.tick(arrival_hold::hold_max / 2);
   BOOST_TEST((p.source.now_in() == job_core::phase::holding));
-  p.tick(job_core::hold_max);
+  p.tick(arrival_hold::hold_max);
   BOOST_TEST((p.source.now_in() == job_core::phase::running));
   BOOST_TEST(p.source.step_in_progress() == at);
   p.step(); // and does not stop again at once
