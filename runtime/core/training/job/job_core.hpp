@@ -8,12 +8,7 @@
 // A step is a transaction. Participants run its microbatches, or follow peers
 // that do: a follower gets the reduced gradients of some units and applies them
 // as their owners do, so that the state of a unit is in as many places as the
-// job wants (copy_every is 1). Where following every step would cost too much,
-// all keep a copy of their units every `copy_every` steps, and followers get
-// those copies meanwhile. Copies are of the same step everywhere, and older
-// ones are dropped only once all votes of a step have reported that the newer
-// ones are complete. Copies begin early enough that at most copy_every steps
-// are run again; where they take longer than that allows, votes wait for them.
+// job wants; or it gets copies every copy_every steps (state/held_copies.hpp).
 // A participant with all its buckets reduced is prepared, and votes. A vote
 // from every participant commits the step: norm and loss are sums in a fixed
 // order, the same on all. A peer applies the step, then runs the next.
@@ -44,18 +39,13 @@
 // then on, so that the checkpoint before it is used. A checkpoint of a later
 // step than any sealer knows to be committed is ignored.
 //
-// Where the assignment has `arriving` (planning/arrivals.hpp), units move to
-// receivers while steps run. A receiver asks the sources for units, a few at a
-// time, first those in the fewest places. At the next step boundary the source
-// has the unit copied and sent, and from then on also its reduced gradients.
-// The receiver keeps the gradients until the copy is there, then applies them
-// step by step as it hears which steps are committed. A unit that falls too far
-// behind starts over. When all units are in step, receivers report so with
-// every step. Participants then stop at a boundary, and once the receivers are
-// at that boundary too, they ask for a view that says so. No peer waits longer
-// than hold_max: then the run goes on.
+// Where the assignment has `arriving`, units move to their next holders while
+// steps run (state/incoming_units.hpp), and all stop for the view that uses them
+// (state/arrival_hold.hpp).
 //
-// The phases and the invariants J-1 to J-6 are in README.md.
+// The phases and the invariants J-1 to J-6 are in README.md. The parts in state/
+// own what is known; this class owns the order: the phase, the step in progress
+// and the change of assignment.
 //
 // Messages may be lost while a link is down: seals and votes repeat on tick
 // until answered. Handlers are idempotent.

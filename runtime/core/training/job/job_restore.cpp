@@ -1,5 +1,5 @@
-// runtime/core/training/job/job_restore.cpp -- fetching a checkpoint before it is
-// restored, and waiting for it while its holders are away.
+// runtime/core/training/job/job_restore.cpp -- fetching a checkpoint before it
+// is restored, and waiting for it while its holders are away.
 //
 //                     sealing
 //   live or origin |      | checkpoint
