@@ -236,7 +236,7 @@ void on_ended(checkpointer_actor* self, const checkpointer_config& config,
   }
   checkpoint_written out;
   out.step = m.step;
-  out.good = true;
+  out.ok = true;
   out.what = m.what;
   auto& all = self->state.under_way;
   all.erase(all.begin(), all.upper_bound(m.step)); // older ones are useless

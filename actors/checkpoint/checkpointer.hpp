@@ -43,7 +43,7 @@ struct shards_told {
 struct checkpoint_written {
   std::uint64_t digest = 0; ///< of the sub-plan under which it was begun
   std::uint64_t step = 0;
-  bool good = false;
+  bool ok = false;
   published what;
   std::string why;     ///< reason of a failure
   bool trying = false; ///< failed so far: another message follows

@@ -128,9 +128,9 @@ caf::behavior job_actor::make_behavior() {
     },
     [this](const checkpoint_written& m) {
       if (m.digest == digest_)
-        feed(event::checkpointed{m.digest, m.step, m.good, m.what.manifest,
+        feed(event::checkpointed{m.digest, m.step, m.ok, m.what.manifest,
                                  m.what.bytes, m.why, m.trying, m.at});
-      if (m.good)
+      if (m.ok)
         hold({m.step, m.what.manifest, since_of(m.digest)});
     },
     [this](const job_tick&) {

@@ -77,7 +77,7 @@ public:
     c.instance = transport::tls::make_instance();
     c.log = [this](std::string_view line) {
       std::lock_guard lock(mutex_);
-      said_ = line;
+      last_line_ = line;
     };
     fabric_ = std::make_unique<transport::tls::fabric>(std::move(c), *this);
   }
@@ -91,7 +91,7 @@ public:
   }
   std::string said() {
     std::lock_guard lock(mutex_);
-    return said_.empty() ? address_ + ": no answer in time" : said_;
+    return last_line_.empty() ? address_ + ": no answer in time" : last_line_;
   }
 
   std::error_code call(const client_request& request, client_reply& reply,
@@ -148,7 +148,7 @@ private:
   std::optional<client_reply> reply_;
   std::uint64_t number_ = 0;
   bool lost_ = false;
-  std::string said_;                               ///< last line from the
+  std::string last_line_;                          ///< last line from the
                                                    ///< fabric
   std::unique_ptr<transport::tls::fabric> fabric_; ///< last member: it calls
                                                    ///< this object

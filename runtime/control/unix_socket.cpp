@@ -37,14 +37,14 @@ unique_fd listen_unix(const fs::path& socket) {
   sockaddr_un at = address_of(socket, folder);
   ::unlink(socket.c_str()); // we hold the data directory's lock
   mode_t before = ::umask(0177);
-  bool good =
+  bool bound =
     folder && fd
     && ::bind(fd.get(), reinterpret_cast<sockaddr*>(&at), sizeof at) == 0;
   int why = errno;
   ::umask(before);
-  if (!good || ::listen(fd.get(), backlog) != 0)
+  if (!bound || ::listen(fd.get(), backlog) != 0)
     throw setup_error("cannot listen on " + socket.string() + ": "
-                      + std::strerror(good ? errno : why));
+                      + std::strerror(bound ? errno : why));
   return fd;
 }
 

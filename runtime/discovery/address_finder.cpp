@@ -106,10 +106,10 @@ private:
       {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
     if (wrong.empty() && !hosts)
       wrong = "has a line that is no host or host:port";
-    if (!wrong.empty() && wrong != said_)
+    if (!wrong.empty() && wrong != logged_)
       node_.say("[discovery] hosts file " + config_.hosts_file.string() + " "
                 + wrong);
-    said_ = wrong;
+    logged_ = wrong;
     if (wrong.empty())
       names.insert(names.end(), hosts->begin(), hosts->end());
   }
@@ -121,7 +121,7 @@ private:
 
   finder_config config_;
   finder_handler& node_;
-  std::string said_;
+  std::string logged_;
   std::mutex mutex_; ///< guards what follows
   std::condition_variable changed_;
   bool alone_ = true;

@@ -1,4 +1,5 @@
-// runtime/discovery/discovery.cpp -- sends beacons by schedule and hears others.
+// runtime/discovery/discovery.cpp -- sends beacons by schedule and hears
+// others.
 #include "runtime/discovery/discovery.hpp"
 
 #include "runtime/discovery/multicast.hpp"
@@ -180,10 +181,10 @@ private:
   }
 
   void complain(clock::time_point now) {
-    const std::uint64_t dropped = filter_.counts().crowded - said_crowded_;
+    const std::uint64_t dropped = filter_.counts().crowded - logged_crowded_;
     if (dropped == 0 || now < next_complaint_)
       return;
-    said_crowded_ += dropped;
+    logged_crowded_ += dropped;
     next_complaint_ = now + flood_period;
     say("[discovery] a flood of beacons: dropped " + std::to_string(dropped)
         + " unread; use --join to find peers");
@@ -245,7 +246,7 @@ private:
   std::vector<beacon_way> ways_;
   std::set<std::pair<unsigned, bool>> failed_; ///< that were logged
   std::uint64_t sent_at_ = 0;
-  std::uint64_t said_crowded_ = 0;
+  std::uint64_t logged_crowded_ = 0;
   clock::time_point next_complaint_{};
   std::thread thread_;
 };

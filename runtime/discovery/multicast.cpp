@@ -1,4 +1,5 @@
-// runtime/discovery/multicast.cpp -- the sockets of discovery, for both families.
+// runtime/discovery/multicast.cpp -- the sockets of discovery, for both
+// families.
 #include "runtime/discovery/multicast.hpp"
 
 #include <arpa/inet.h>
@@ -193,7 +194,7 @@ multicast::join(const scoped_address& host,
       const bool ok = v6 ? set(in6_, IPPROTO_IPV6, IPV6_JOIN_GROUP, request)
                          : set(in4_, IPPROTO_IP, IP_ADD_MEMBERSHIP, request);
       if (!ok && errno != EADDRINUSE
-          && std::exchange(told_[{i.index, v6}], true) == false)
+          && std::exchange(reported_[{i.index, v6}], true) == false)
         wrong.push_back("cannot join the group on interface "
                         + std::to_string(i.index) + (v6 ? " (IPv6): " : ": ")
                         + std::strerror(errno));

@@ -1,4 +1,5 @@
-// runtime/discovery/multicast.hpp -- the sockets of discovery, for both families.
+// runtime/discovery/multicast.hpp -- the sockets of discovery, for both
+// families.
 //
 // Datagrams go to a group of local scope, one hop far: IPv4 and IPv6 on every
 // interface that reaches the listener. On loopback they go by IPv4 even if the
@@ -82,8 +83,8 @@ private:
   std::optional<datagram> receive(int from, bool v6, std::span<std::byte> into);
 
   unique_fd in4_, out4_, in6_, out6_;
-  std::map<unsigned, bool> loopback_;              ///< by interface
-  std::map<std::pair<unsigned, bool>, bool> told_; ///< failures reported
+  std::map<unsigned, bool> loopback_;                  ///< by interface
+  std::map<std::pair<unsigned, bool>, bool> reported_; ///< failures reported
 };
 
 } // namespace shoal::runtime

@@ -142,16 +142,16 @@ void shard_tally::take(const peer_id& from, const shards_written& m) {
   }
   for (const written_shard& s : m.shards)
     if (s.unit < writers_.size() && writers_[s.unit] == from)
-      told_[s.unit] = s;
+      reported_[s.unit] = s;
 }
 
 bool shard_tally::complete() const noexcept {
-  return failures_.empty() && told_.size() == writers_.size();
+  return failures_.empty() && reported_.size() == writers_.size();
 }
 
 std::vector<written_shard> shard_tally::shards() const {
   std::vector<written_shard> out;
-  for (const auto& [unit, shard] : told_)
+  for (const auto& [unit, shard] : reported_)
     out.push_back(shard);
   return out;
 }

@@ -85,7 +85,7 @@ public:
 
 private:
   std::vector<peer_id> writers_;
-  std::map<std::uint32_t, written_shard> told_;
+  std::map<std::uint32_t, written_shard> reported_;
   std::map<peer_id, failure> failures_;
 };
 

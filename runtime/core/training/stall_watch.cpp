@@ -133,14 +133,14 @@ stall_watch::actions stall_watch::tick(const sight& s, nanoseconds now) {
   actions out;
   look(s, now);
   const stall_report own = report(s, now, false);
-  if (!said_hung_ && s.halting && (over_budget(own) || can_not_stop(own))) {
-    said_hung_ = true;
+  if (!hung_reported_ && s.halting && (over_budget(own) || can_not_stop(own))) {
+    hung_reported_ = true;
     out.emplace_back(
       hung{"the work of this peer can not be stopped: " + why_guilty(own)});
   }
   const nanoseconds at_disk = std::min(s.disk, now - committed_at_);
-  if (!said_hung_ && at_disk > disk_budget(s)) {
-    said_hung_ = true;
+  if (!hung_reported_ && at_disk > disk_budget(s)) {
+    hung_reported_ = true;
     out.emplace_back(hung{
       "its disk has been at one piece of work for " + seconds(s.disk)
       + ", budget " + seconds(disk_budget(s)) + " (" + at_step(own) + ")"});

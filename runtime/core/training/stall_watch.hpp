@@ -199,7 +199,7 @@ private:
   std::map<peer_id, answer> answers_;
   std::uint64_t known_ = 0;   ///< digest of the assignment reported as stalled
   std::uint32_t retries_ = 0; ///< at step_
-  bool said_hung_ = false;
+  bool hung_reported_ = false;
 };
 
 /// The text that users get about a verdict. A verdict changes the view, so

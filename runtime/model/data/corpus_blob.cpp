@@ -35,11 +35,11 @@ class cursor {
 public:
   explicit cursor(std::span<const std::byte> blob) : rest_(blob) {}
 
-  bool good() const { return good_; }
+  bool ok() const { return ok_; }
   std::size_t left() const { return rest_.size(); }
   std::span<const std::byte> take(std::size_t count) {
     if (count > rest_.size()) {
-      good_ = false;
+      ok_ = false;
       return {};
     }
     const auto taken = rest_.first(count);
@@ -56,7 +56,7 @@ public:
 
 private:
   std::span<const std::byte> rest_;
-  bool good_ = true;
+  bool ok_ = true;
 };
 
 /// Reads one split's tokens. @returns whether all are below vocab_size.
@@ -90,7 +90,7 @@ const char* take_files(cursor& from, std::uint64_t count, std::uint64_t train,
     const std::uint64_t side = from.number(1);
     file.first = from.number(8);
     file.last = from.number(8);
-    if (!from.good())
+    if (!from.ok())
       return "is cut off in its table of files";
     if (side > 1 || file.first != at[side] || file.last < file.first
         || path.size() > corpus_path_bytes_max)
@@ -140,14 +140,14 @@ result<corpus> parse_corpus(std::span<const std::byte> blob) {
   };
   cursor from(blob);
   const auto head = from.take(magic.size());
-  if (!from.good() || std::memcmp(head.data(), magic.data(), magic.size()) != 0)
+  if (!from.ok() || std::memcmp(head.data(), magic.data(), magic.size()) != 0)
     return fail("is not a corpus");
   corpus all;
   all.vocab_size = static_cast<std::uint32_t>(from.number(4));
   const std::uint64_t files = from.number(4);
   const std::uint64_t train = from.number(8);
   const std::uint64_t validation = from.number(8);
-  if (!from.good())
+  if (!from.ok())
     return fail("is cut off in its header");
   if (all.vocab_size == 0 || all.vocab_size > vocabulary_max)
     return fail("has an impossible vocab_size");
@@ -162,7 +162,7 @@ result<corpus> parse_corpus(std::span<const std::byte> blob) {
     take_tokens(from, train, all, all.train_u8, all.train_u32)
     && take_tokens(from, validation, all, all.validation_u8,
                    all.validation_u32);
-  if (!from.good() || from.left() != 0)
+  if (!from.ok() || from.left() != 0)
     return fail("has another size than its header says");
   if (!ids_fit)
     return fail("has a token that is not below its vocab_size");

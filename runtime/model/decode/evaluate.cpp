@@ -1,4 +1,5 @@
-// runtime/model/decode/evaluate.cpp -- the mean loss of a model over given text.
+// runtime/model/decode/evaluate.cpp -- the mean loss of a model over given
+// text.
 #include "runtime/model/decode/evaluate.hpp"
 
 #include "runtime/model/decode/decoder.hpp"
@@ -49,17 +50,17 @@ void each_window(const model_config& config, std::span<const token_id> sequence,
 class progress_of {
 public:
   progress_of(const watch& told, std::span<const std::vector<token_id>> all)
-    : told_(told) {
+    : watch_(told) {
     for (const auto& sequence : all)
       all_ += sequence.size();
   }
   void add(std::size_t tokens) {
     done_ += tokens;
-    static_cast<void>(tell(told_, "evaluating", done_, all_));
+    static_cast<void>(tell(watch_, "evaluating", done_, all_));
   }
 
 private:
-  const watch& told_;
+  const watch& watch_;
   std::uint64_t done_ = 0;
   std::uint64_t all_ = 0;
 };

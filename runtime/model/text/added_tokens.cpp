@@ -62,12 +62,12 @@ void added_tokens::add(const json_view& from, const vocabulary& tokens,
   token.normalized = from["normalized"].boolean(!token.special);
   const std::uint64_t id =
     from["id"].number(vocabulary_tokens_max + id_gap_max);
-  if (from.good()
+  if (from.ok()
       && (token.content.empty()
           || token.content.size() > added_token_bytes_max))
     from["content"].fail("has no bytes, or more than "
                          + std::to_string(added_token_bytes_max));
-  if (!from.good())
+  if (!from.ok())
     return;
   std::uint64_t expected = next_id;
   if (auto it = tokens.find(token.content); it != tokens.end())
@@ -104,13 +104,13 @@ added_tokens::parse(const json_view& from, const vocabulary& tokens,
   const std::size_t count = from.array(added_tokens_max);
   std::uint64_t next_id = tokens.size();
   std::unordered_map<std::string, std::size_t> seen;
-  for (std::size_t i = 0; i < count && from.good(); ++i) {
+  for (std::size_t i = 0; i < count && from.ok(); ++i) {
     const json_view at = from[i];
     if (const auto [it, fresh] =
           seen.emplace(std::string(at["content"].string()), i);
         !fresh)
       at["content"].fail("is also that of " + from[it->second].path());
-    if (from.good())
+    if (from.ok())
       made.add(at, tokens, normal, next_id);
   }
   return made;

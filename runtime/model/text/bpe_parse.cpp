@@ -112,7 +112,7 @@ void bpe::read_merges(const json_view& from) {
   merges_ = flat_map<merge>(count);
   joins_ = flat_map<char>(count);
   std::uint32_t rank = 0;
-  for (std::size_t i = 0; i < count && from.good(); ++i) {
+  for (std::size_t i = 0; i < count && from.ok(); ++i) {
     const json_view at = from[i];
     if (at.raw().is_array()) {
       if (at.array(2) != 2 || !at[0u].raw().is_string()
@@ -138,8 +138,7 @@ bpe bpe::parse(const json_view& from, std::vector<std::string>& notices) {
   bpe made;
   // Files of before 2020 leave the type out.
   if (const json_view type = from["type"]; !type.is_null()) {
-    if (const std::string_view name = type.string();
-        from.good() && name != "BPE")
+    if (const std::string_view name = type.string(); from.ok() && name != "BPE")
       type.fail("the model \"" + std::string(name)
                 + "\" is not supported; only \"BPE\" is");
   }
@@ -159,9 +158,9 @@ bpe bpe::parse(const json_view& from, std::vector<std::string>& notices) {
   made.fuse_unk_ = from["fuse_unk"].boolean(false);
   made.byte_fallback_ = from["byte_fallback"].boolean(false);
   made.ignore_merges_ = from["ignore_merges"].boolean(false);
-  if (from.good())
+  if (from.ok())
     made.read_vocabulary(from["vocab"]);
-  if (!from.good())
+  if (!from.ok())
     return made;
   made.index_characters();
   if (const json_view unk = from["unk_token"]; !unk.is_null()) {

@@ -83,7 +83,7 @@ named_token(const json_view& from, const tokenizer_parts& parts) {
   const json_view text = from.raw().is_object() ? from["content"] : from;
   const std::string content(text.string());
   const auto id = parts.id_of(content);
-  if (from.good() && !id)
+  if (from.ok() && !id)
     from.fail(shown(nlohmann::json(content)) + " is not a token");
   return id;
 }
@@ -122,11 +122,11 @@ void read_parts(const json_view& file, tokenizer_parts& parts) {
   parts.split = pre_tokenizer::parse(file["pre_tokenizer"]);
   parts.decoder = token_decoder::parse(file["decoder"]);
   parts.model = bpe::parse(file["model"], parts.notices);
-  if (!file.good())
+  if (!file.ok())
     return;
   parts.added = added_tokens::parse(file["added_tokens"], parts.model.tokens(),
                                     parts.normal);
-  if (!file.good())
+  if (!file.ok())
     return;
   index_ids(parts);
   parts.around =

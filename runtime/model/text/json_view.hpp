@@ -46,7 +46,7 @@ public:
             *fault_};
   }
 
-  bool good() const { return fault_->empty(); }
+  bool ok() const { return fault_->empty(); }
   failure why() const { return {*fault_}; }
   /// @param what may hold texts of the file
   void fail(std::string_view what) const {

@@ -70,7 +70,7 @@ result<regex> parse_pattern(const json_view& from) {
   }
   const json_view& given = literal.is_null() ? expression : literal;
   const std::string_view text = given.string();
-  if (!from.good())
+  if (!from.ok())
     return from.why();
   auto pattern =
     literal.is_null() ? regex::compile(text) : regex::literal(text);
@@ -90,12 +90,12 @@ void normalizer::add(const json_view& from, int depth) {
   const std::string_view type = from["type"].string();
   if (depth > nesting_max || steps_.size() >= components_max)
     from.fail("too many components, or nested too deep");
-  if (!from.good())
+  if (!from.ok())
     return;
   if (type == "Sequence") {
     const json_view all = from["normalizers"];
     const std::size_t count = all.array(components_max);
-    for (std::size_t i = 0; i < count && from.good(); ++i)
+    for (std::size_t i = 0; i < count && from.ok(); ++i)
       add(all[i], depth + 1);
   } else if (type == "NFC") {
     steps_.emplace_back(normal_form::nfc);

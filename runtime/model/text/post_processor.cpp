@@ -10,7 +10,7 @@ void post_processor::add_template(const json_view& from, std::size_t id_limit) {
   std::vector<token_id> before;
   std::vector<token_id> behind;
   bool text_seen = false;
-  for (std::size_t i = 0; i < count && from.good(); ++i) {
+  for (std::size_t i = 0; i < count && from.ok(); ++i) {
     const json_view text = pieces[i]["Sequence"];
     const json_view special = pieces[i]["SpecialToken"];
     if (text.is_null() == special.is_null())
@@ -24,11 +24,11 @@ void post_processor::add_template(const json_view& from, std::size_t id_limit) {
     const std::string_view name = special["id"].string();
     const json_view ids = from["special_tokens"][name]["ids"];
     const std::size_t ids_count = ids.array(template_pieces_max);
-    for (std::size_t j = 0; j < ids_count && from.good(); ++j)
+    for (std::size_t j = 0; j < ids_count && from.ok(); ++j)
       (text_seen ? behind : before)
         .push_back(static_cast<token_id>(ids[j].number(id_limit - 1)));
   }
-  if (from.good() && !text_seen)
+  if (from.ok() && !text_seen)
     return pieces.fail("has no place for the text");
   before_.insert(before_.begin(), before.begin(), before.end());
   behind_.insert(behind_.end(), behind.begin(), behind.end());
@@ -53,12 +53,12 @@ void post_processor::add(const json_view& from, std::size_t id_limit,
   const std::string_view type = from["type"].string();
   if (depth > nesting_max)
     from.fail("nested too deep");
-  if (!from.good())
+  if (!from.ok())
     return;
   if (type == "Sequence") {
     const json_view all = from["processors"];
     const std::size_t count = all.array(components_max);
-    for (std::size_t i = 0; i < count && from.good(); ++i)
+    for (std::size_t i = 0; i < count && from.ok(); ++i)
       add(all[i], id_limit, depth + 1);
   } else if (type == "TemplateProcessing") {
     add_template(from, id_limit);

@@ -1,4 +1,5 @@
-// runtime/model/text/pre_tokenizer.cpp -- "pre_tokenizer": cuts text into pieces.
+// runtime/model/text/pre_tokenizer.cpp -- "pre_tokenizer": cuts text into
+// pieces.
 #include "runtime/model/text/pre_tokenizer.hpp"
 
 #include "runtime/core/text/utf8.hpp"
@@ -208,7 +209,7 @@ metaspace_step parse_metaspace(const json_view& from) {
   metaspace_step step;
   step.replacement = from["replacement"].string();
   std::size_t one = 0;
-  if (from.good()
+  if (from.ok()
       && (step.replacement.empty()
           || (core::next_code(step.replacement, one), one)
                != step.replacement.size()))
@@ -244,12 +245,12 @@ void pre_tokenizer::add(const json_view& from, int depth) {
   const std::string_view type = from["type"].string();
   if (depth > nesting_max || steps_.size() >= components_max)
     from.fail("too many components, or nested too deep");
-  if (!from.good())
+  if (!from.ok())
     return;
   if (type == "Sequence") {
     const json_view all = from["pretokenizers"];
     const std::size_t count = all.array(components_max);
-    for (std::size_t i = 0; i < count && from.good(); ++i)
+    for (std::size_t i = 0; i < count && from.ok(); ++i)
       add(all[i], depth + 1);
   } else if (type == "ByteLevel") {
     byte_level_step step;

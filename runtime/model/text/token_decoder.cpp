@@ -161,12 +161,12 @@ void token_decoder::add(const json_view& from, int depth) {
   const std::string_view type = from["type"].string();
   if (depth > nesting_max || steps_.size() >= components_max)
     from.fail("too many components, or nested too deep");
-  if (!from.good())
+  if (!from.ok())
     return;
   if (type == "Sequence") {
     const json_view all = from["decoders"];
     const std::size_t count = all.array(components_max);
-    for (std::size_t i = 0; i < count && from.good(); ++i)
+    for (std::size_t i = 0; i < count && from.ok(); ++i)
       add(all[i], depth + 1);
   } else if (type == "ByteLevel") {
     steps_.emplace_back(byte_level_decoding{});

@@ -316,7 +316,7 @@ private:
   /// A checkpoint that the job waits for, kept across assignments.
   checkpoint_ref awaited_;
   nanoseconds awaited_since_ = 0;
-  bool awaited_said_ = false;
+  bool awaited_reported_ = false;
   bool absent_ = false; ///< no present peer has all of it
 
   // The step in progress.

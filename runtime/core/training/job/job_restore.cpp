@@ -21,7 +21,7 @@ void job_core::begin_fetch() {
     if (awaited_ == checkpoint_ref{} || !known_.is_given_up(awaited_))
       awaited_since_ = now_;
     awaited_ = d.checkpoint;
-    awaited_said_ = false;
+    awaited_reported_ = false;
   }
   absent_ = d.checkpoint_holders.empty();
   if (absent_ && !former_.empty())
@@ -61,9 +61,9 @@ void job_core::restore_if_fetched() {
 }
 
 void job_core::say_awaited() {
-  if (awaited_said_)
+  if (awaited_reported_)
     return;
-  awaited_said_ = true;
+  awaited_reported_ = true;
   std::vector<peer_id> holders = decision_->checkpoint_holders;
   if (holders.empty())
     holders = known_.holders(awaited_, config_.self);

@@ -28,7 +28,8 @@ class counting {
 public:
   counting(std::vector<std::string_view> parts, std::string_view pattern,
            const watch& told)
-    : parts_(std::move(parts)), told_(told), pattern_(regex::compile(pattern)) {
+    : parts_(std::move(parts)), watch_(told),
+      pattern_(regex::compile(pattern)) {
     for (const std::string_view part : parts_)
       all_bytes_ += part.size();
   }
@@ -39,7 +40,7 @@ public:
     for (std::size_t i = next_++; i < parts_.size() && !stop_; i = next_++) {
       words.clear();
       if (first)
-        note(tell(told_, "counting words", done_bytes_, all_bytes_));
+        note(tell(watch_, "counting words", done_bytes_, all_bytes_));
       note(pattern_->find(parts_[i], words));
       for (const text_part& word : words)
         ++counts[parts_[i].substr(word.first, word.last - word.first)];
@@ -59,7 +60,7 @@ private:
   }
 
   std::vector<std::string_view> parts_;
-  const watch& told_;
+  const watch& watch_;
   result<regex> pattern_;
   std::atomic<std::size_t> next_{0};
   std::atomic<std::uint64_t> done_bytes_{0};

@@ -10,7 +10,7 @@
 namespace shoal::core {
 
 void checkpoint_rounds::halt() {
-  told_ = kept_ = 0;
+  reported_ = kept_ = 0;
   left_out_.clear();
   publisher_ = {};
   refusing_.clear();
@@ -62,9 +62,9 @@ void checkpoint_rounds::note(const std::map<peer_id, vote>& votes,
       unable_.push_back(peer);
   }
   pace_.heard(lag, writing);
-  if (slow_said_ || !finite || !pace_.slow(step))
+  if (slow_reported_ || !finite || !pace_.slow(step))
     return;
-  slow_said_ = true;
+  slow_reported_ = true;
   out.emplace_back(job_action::checkpoints_slow{step, pace_.agreed_lag()});
 }
 
@@ -161,7 +161,7 @@ bool checkpoint_rounds::take(const duty& d, const peer_id& from,
 void checkpoint_rounds::result_known(std::uint64_t step, nanoseconds now) {
   if (told(step))
     return;
-  told_ = step + 1;
+  reported_ = step + 1;
   waits_since_ = now;
 }
 

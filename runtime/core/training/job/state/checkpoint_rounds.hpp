@@ -45,7 +45,7 @@ public:
   void keep_newest(const duty& d, const resume_decision& to,
                    const known_checkpoints& known, job_actions& out) const;
   /// The state at `step` is in as many stores as wanted.
-  void saved(std::uint64_t step) { told_ = kept_ = step + 1; }
+  void saved(std::uint64_t step) { reported_ = kept_ = step + 1; }
 
   // Begun.
   /// Whether the pace wants a checkpoint of the step.
@@ -97,7 +97,7 @@ public:
   void wait_for_store(nanoseconds now) { waits_since_ = now; }
   /// Whether the result of the step's checkpoint is known.
   [[nodiscard]] bool told(std::uint64_t step) const noexcept {
-    return told_ > step;
+    return reported_ > step;
   }
   /// Whether it has reached a second store, or cannot. @pre d.place
   [[nodiscard]] bool
@@ -107,7 +107,7 @@ public:
               job_actions& out) const;
 
   /// A number that changes when a result or a store is heard of.
-  [[nodiscard]] std::uint64_t newest_told() const noexcept { return told_; }
+  [[nodiscard]] std::uint64_t newest_told() const noexcept { return reported_; }
   [[nodiscard]] std::uint64_t newest_kept() const noexcept { return kept_; }
 
 private:
@@ -122,7 +122,7 @@ private:
 
   std::uint64_t every_;
   checkpoint_pace pace_;
-  bool slow_said_ = false;      ///< checkpoints_slow was emitted
+  bool slow_reported_ = false;  ///< checkpoints_slow was emitted
   std::vector<peer_id> unable_; ///< to write, as agreed; ascending
   checkpoint_published last_;   ///< the newest result
   peer_id published_by_{};      ///< the sender of last_
@@ -131,7 +131,7 @@ private:
   std::map<std::uint64_t, std::vector<peer_id>> left_out_;
   peer_id publisher_{};        ///< of the newest of those
   std::set<peer_id> refusing_; ///< peers that refuse to keep it
-  std::uint64_t told_ = 0;     ///< newest step + 1 whose result is known
+  std::uint64_t reported_ = 0; ///< newest step + 1 whose result is known
   std::uint64_t kept_ = 0;     ///< newest step + 1 in a second store
   nanoseconds waits_since_ = 0;
 };

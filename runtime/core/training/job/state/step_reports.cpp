@@ -50,7 +50,7 @@ void step_reports::resume(const duty& d, const resume_decision& to,
     return;
   report_all(out);
   // Our own step may be new here: rolled forward to, or run while we were away.
-  const bool told = age(told_) >= age(to.version);
+  const bool told = age(reported_) >= age(to.version);
   const bool tell = to.known && !told && to.version.step > 0;
   const std::uint64_t kept = to.version.step - (tell ? 1 : 0);
   if (to.version.step < to.last)
@@ -61,13 +61,13 @@ void step_reports::resume(const duty& d, const resume_decision& to,
   std::erase_if(records_,
                 [&](const step_record& r) { return r.version.step > kept; });
   last_ = {};
-  last_.version = told_ = {kept, tell ? to.version.made : d.on.since};
+  last_.version = reported_ = {kept, tell ? to.version.made : d.on.since};
 }
 
 void step_reports::publish(const duty& d, const step_record& r,
                            const progress& measured, nanoseconds now,
                            job_actions& out) {
-  if (age(r.version) <= age(told_)) // J-3
+  if (age(r.version) <= age(reported_)) // J-3
     return;
   // Old news of steps that were given up since.
   if (r.version.step > resumed_.step && r.version.made < resumed_in_)
@@ -79,7 +79,7 @@ void step_reports::publish(const duty& d, const step_record& r,
   }
   remember(r);
   const bool broadcast = d.place && d.place->reporter.peer == d.self;
-  if (r.version.step > told_.step + 1 && told_.step > 0
+  if (r.version.step > reported_.step + 1 && reported_.step > 0
       && ahead_.size() < records_kept_max && next_to_ask(d)) {
     if (ahead_.try_emplace(age(r.version), r, measured).second)
       out.emplace_back(job_action::committed{r, broadcast, d.on});
@@ -90,7 +90,7 @@ void step_reports::publish(const duty& d, const step_record& r,
   report(r, measured, out);
   out.emplace_back(job_action::committed{r, broadcast, d.on});
   while (!ahead_.empty()
-         && ahead_.begin()->second.first.version.step <= told_.step + 1) {
+         && ahead_.begin()->second.first.version.step <= reported_.step + 1) {
     const auto next = ahead_.extract(ahead_.begin()).mapped();
     report(next.first, next.second, out);
   }
@@ -114,11 +114,11 @@ void step_reports::remember(const step_record& r) {
 
 void step_reports::report(const step_record& r, const progress& measured,
                           job_actions& out) {
-  if (age(r.version) <= age(told_))
+  if (age(r.version) <= age(reported_))
     return;
-  if (r.version.step <= told_.step) // we were no sealer
-    out.emplace_back(job_action::went_back{told_.step, r.version.step - 1});
-  told_ = r.version;
+  if (r.version.step <= reported_.step) // we were no sealer
+    out.emplace_back(job_action::went_back{reported_.step, r.version.step - 1});
+  reported_ = r.version;
   out.emplace_back(
     job_action::step_known{r, measured.took, measured.bubble_permille});
 }
@@ -149,7 +149,7 @@ void step_reports::ask(const duty& d, nanoseconds now, job_actions& out) {
     return report_all(out);
   ++asked_;
   asked_at_ = now;
-  out.emplace_back(job_action::send{*peer, records_wanted{d.on, told_}});
+  out.emplace_back(job_action::send{*peer, records_wanted{d.on, reported_}});
 }
 
 void step_reports::repeat(const duty& d, nanoseconds now, job_actions& out) {

@@ -33,7 +33,7 @@ public:
   /// @param last the newest step that an earlier process here has reported
   /// @param top the largest step among them; see seal
   step_reports(const step_record& last, std::uint64_t top)
-    : last_(last), told_(last.version), top_(top) {}
+    : last_(last), reported_(last.version), top_(top) {}
 
   /// Stores a committed step, and reports it when its turn has come.
   /// @param measured what the reporter has measured of it
@@ -76,7 +76,7 @@ private:
   void ask(const duty& d, nanoseconds now, job_actions& out);
 
   step_record last_;
-  state_version told_; ///< the newest reported here
+  state_version reported_; ///< the newest reported here
   std::uint64_t top_ = 0;
   std::vector<step_record> records_;
   /// Known but not reported yet, by age: some steps before them were missed.
