@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <cstring>
+#include <map>
 #include <numeric>
 
 namespace shoal::tests {
@@ -84,13 +86,16 @@ bool same_bits(const outputs& a, const outputs& b) {
 namespace {
 
 /// Calls `body` once for each instruction set that this machine has and the
-/// kernels were compiled for, with backends made meanwhile held to it.
+/// kernels were compiled for, with a backend that is held to it. Each is kept: a
+/// new one would fill megabytes of scratch memory, and what a call has left
+/// there must not matter to the next.
 template <class Body>
 void for_each_target(Body body) {
+  static std::map<std::int64_t, cpu_fixture> kept;
   for (auto target : hwy::SupportedAndGeneratedTargets())
     BOOST_TEST_CONTEXT(hwy::TargetName(target)) {
       hwy::SetSupportedTargetsForTest(target);
-      body();
+      body(*kept[target].cpu);
     }
   hwy::SetSupportedTargetsForTest(0);
   hwy::GetChosenTarget().Update(hwy::SupportedTargets());
@@ -101,13 +106,13 @@ void for_each_target(Body body) {
 void for_each_backend(const std::function<void(kernels::backend&)>& body) {
   BOOST_TEST_CONTEXT("reference")
   body(*kernels::make_reference_backend());
-  for_each_target([&] { body(*cpu_fixture{}.cpu); });
+  for_each_target([&](kernels::backend& cpu) { body(cpu); });
 }
 
 void check_matches_reference(const call& run, double tolerance) {
   auto expected = run(*kernels::make_reference_backend());
-  for_each_target([&] {
-    auto got = run(*cpu_fixture{}.cpu);
+  for_each_target([&](kernels::backend& cpu) {
+    auto got = run(cpu);
     BOOST_REQUIRE_EQUAL(got.size(), expected.size());
     for (std::size_t i = 0; i != got.size(); ++i)
       BOOST_TEST_CONTEXT("output " << i)
@@ -118,11 +123,12 @@ void check_matches_reference(const call& run, double tolerance) {
 void check_equals_reference(const call& run) {
   auto expected = run(*kernels::make_reference_backend());
   for_each_target(
-    [&] { BOOST_TEST(same_bits(run(*cpu_fixture{}.cpu), expected)); });
+    [&](kernels::backend& cpu) { BOOST_TEST(same_bits(run(cpu), expected)); });
 }
 
 void check_threads_change_nothing(const call& run) {
-  cpu_fixture fixture{1};
+  static cpu_fixture fixture{1};
+  fixture.team.resize(1);
   auto expected = run(*fixture.cpu);
   for (unsigned threads : {2u, 3u, 4u}) {
     fixture.team.resize(threads);
