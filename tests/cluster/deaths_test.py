@@ -20,8 +20,9 @@ from processes import Lines
 from watch import Watch, events_known, train
 
 INTERVAL = 20  # steps between checkpoints
+LONG = 3 * INTERVAL  # long enough for each to be copied home at once
 DEADLINE_S = 100
-STEPS_MAX = 10 * INTERVAL  # until the newest checkpoints are where they stay
+STEPS_MAX = 10 * LONG  # until the newest checkpoints are where they stay
 SEEDS = 20  # of each row, with --bars
 
 # name: peers, replicas, stages, who dies, seconds until they are back, times
@@ -66,12 +67,13 @@ def holders(cluster, age=0):
 def at_home(cluster, watch):
     """Whether the newest checkpoint has been copied home, and the next one is
     not due yet."""
-    before, newest_one = sorted({e["step"] for e in
-                                 events_known(cluster, "checkpoint")})[-2:]
+    steps = sorted({e["step"] for e in events_known(cluster, "checkpoint")})
+    if len(steps) < 2:
+        return False
     watch.now()
-    return (watch.next - 1 - newest_one < (newest_one - before) // 2 and
+    return (watch.next - 1 - steps[-1] < (steps[-1] - steps[-2]) // 2 and
             (cluster.work / "out" / "checkpoint" /
-             f"step-{newest_one}").is_dir())
+             f"step-{steps[-1]}").is_dir())
 
 
 def settle(cluster, watch, home=False):
@@ -195,7 +197,7 @@ def nobody_comes_back(options, how):
         folder = cluster.work
         run_file = folder / "run.toml"
         run_file.write_text(
-            RUN.format(interval=INTERVAL)
+            RUN.format(interval=LONG)
             .replace("pipeline_parallel_degree = 2",
                      "pipeline_parallel_degree = 1"), encoding="utf-8")
         cluster.start_all()
@@ -217,7 +219,7 @@ def nobody_comes_back(options, how):
         line = said(watch, "resuming at step")
         print(f"{how}: {line}", flush=True)
         step = int(line.split("resuming at step ")[1].split(",")[0])
-        assert step == 0 if how == "a person" else step > last - 2 * INTERVAL
+        assert step == 0 if how == "a person" else step > last - LONG
         # The text has died, too. Who has submitted the run gives it again.
         print(f"{how}: {said(watch, 'here has the job')}", flush=True)
         if how != "a person":

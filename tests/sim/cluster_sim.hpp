@@ -14,7 +14,7 @@
 //
 // Checked at every decided view: it succeeds the newest view of its shoal by
 // votes of a quorum of that view (C-1); it loses no running job, except to the
-// shoal that was made by force in its place; and it does not list a job again
+// shoal that was made by force in its place; and it does not run a job again
 // that any shoal has removed or forgotten (except by force). At every peer:
 // numbers only grow (C-2), and a lie ends no process; a peer that was expelled
 // for stalling returns no sooner than its pause allows. Checked at the end:

@@ -118,7 +118,7 @@ BOOST_AUTO_TEST_CASE(of_clusters_messages) {
 BOOST_AUTO_TEST_CASE(of_jobs_messages) {
   BOOST_TEST(encoded(random_message::cluster_kinds,
                      random_message::cluster_kinds + random_message::job_kinds)
-             == "5f71d02aa0800797");
+             == "159826a71daf9798");
 }
 
 BOOST_AUTO_TEST_CASE(of_other_messages) {
