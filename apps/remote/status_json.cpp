@@ -92,6 +92,7 @@ const json& pattern() {
     {"self", ""},
     {"name", ""},
     {"state", ""},
+    {"waiting?", ""},
     {"beacons",
      {{"strange", 0u}, {"strange_last_minute", 0u}, {"strange_age_ms", 0u}}},
     {"peers", json::array({peer})},

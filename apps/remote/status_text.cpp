@@ -166,15 +166,20 @@ static std::vector<std::string> unreachable_of(const json& status) {
   return out;
 }
 
+std::string no_quorum_text(const status_json& status) {
+  if (text_of(status, "state") != "waiting")
+    return {};
+  if (status.contains("waiting"))
+    return text_of(status, "waiting");
+  return "no quorum: cannot reach " + core::listed(unreachable_of(status));
+}
+
 std::string status_table(const status_json& status) {
   std::string out;
   put(out, "shoal %s  epoch %llu  %s\n", begin_of(status["id"], 12).c_str(),
       number(status, "epoch"), text(status, "state"));
-  if (text_of(status, "state") == "waiting")
-    put(out,
-        "no quorum: cannot reach %s; start them again or, if they are gone for "
-        "good, run `shoal recover --force`\n",
-        core::listed(unreachable_of(status)).c_str());
+  if (const std::string why = no_quorum_text(status); !why.empty())
+    put(out, "%s\n", why.c_str());
   put(out, "%-10s %-16s %-12s %-22s %s\n", "PEER", "NAME", "STATE", "ADDRESS",
       "DEVICES");
   for (const json& p : status["peers"]) {

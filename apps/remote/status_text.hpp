@@ -10,6 +10,9 @@
 
 namespace shoal::apps {
 
+/// Why the node waits for a quorum, and what to do; empty: it does not wait.
+std::string no_quorum_text(const status_json& status);
+
 /// Peers with their devices and work, pairs that cannot reach each other, jobs.
 std::string status_table(const status_json& status);
 

@@ -178,6 +178,7 @@ private:
   void listed(const std::string& address) override;
   void addresses_changed(std::vector<std::string> addresses) override;
 
+  std::string what_to_do(const core::cluster::waiting_for& w) const;
   void log_waiting(const std::string& text);
   status_input now() const;
 
@@ -216,6 +217,7 @@ private:
   mutable std::mutex mutex_; ///< guards what follows
   core::cluster::phase phase_ = core::cluster::phase::created;
   std::vector<core::peer_id> reachable_;
+  std::string waits_; ///< the last line about a quorum, while there is none
 
   waiting_requests requests_;
   std::unique_ptr<known_nodes> known_;

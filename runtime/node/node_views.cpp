@@ -77,6 +77,8 @@ void node::impl::reached(const std::string& address,
 void node::impl::stepped(cl::phase p, std::vector<core::peer_id> reachable) {
   std::lock_guard lock(mutex_);
   phase_ = p;
+  if (p != cl::phase::waiting)
+    waits_.clear();
   reachable_ = std::move(reachable);
 }
 
@@ -135,24 +137,44 @@ void node::impl::say(const std::string& line) {
     config_.observer.say(line);
 }
 
+/// What ends the waiting. A peer that the others refuse must not found a shoal
+/// of its own beside theirs.
+std::string node::impl::what_to_do(const cl::waiting_for& w) const {
+  if (const std::string accuser = known_->accuser(); !accuser.empty())
+    return ". " + accuser + " that this node was revoked";
+  if (const std::string other = known_->other_build(); !other.empty())
+    return ". " + other
+           + " refuses this node's version of shoal: install the same version "
+             "on all peers";
+  if (const std::string wrong = known_->unproved(w.missing); !wrong.empty())
+    return ". A node answers as " + wrong
+           + ", but does not prove the cluster key of this node, which has the "
+             "fingerprint "
+           + known_->key_in_use()
+           + ": start this node again with the --cluster-key of its shoal "
+             "(`shoal key show FILE` prints a key's fingerprint)";
+  const auto now = view();
+  const auto votes = now ? std::ranges::count_if(now->members, core::votes) : 0;
+  return std::string(votes == std::ptrdiff_t(w.missing.size()) + 1
+                       ? "; none of the others answers: first look at the "
+                         "network of this machine, then"
+                       : ";")
+         + " start them again or, if they are gone for good, run `shoal "
+           "recover --force`";
+}
+
 void node::impl::waiting(const cl::waiting_for& w) {
   std::string names;
   for (const core::member& m : w.missing)
     names += (names.empty() ? "" : ", ") + (m.name.empty() ? "" : m.name + " ")
              + "(" + core::short_name(m.id.peer) + ")";
-  const std::string accuser = known_->accuser();
-  const std::string other = known_->other_build();
-  // A peer that the others refuse must not found a shoal of its own beside
-  // theirs.
-  const std::string text =
-    "no quorum for view " + std::to_string(w.number) + ": cannot reach " + names
-    + (!accuser.empty() ? ". " + accuser + " that this node was revoked"
-       : !other.empty()
-         ? ". " + other
-             + " refuses this node's version of shoal: install the same "
-               "version on all peers"
-         : "; start them again or, if they are gone for good, run "
-           "`shoal recover --force`");
+  const std::string text = "no quorum for view " + std::to_string(w.number)
+                           + ": cannot reach " + names + what_to_do(w);
+  {
+    std::lock_guard lock(mutex_);
+    if (phase_ == cl::phase::waiting)
+      waits_ = text;
+  }
   if (config_.observer.waiting)
     config_.observer.waiting(text);
   log_waiting(text);
@@ -191,6 +213,7 @@ status_input node::impl::now() const {
     std::lock_guard lock(mutex_);
     in.phase = phase_;
     in.reachable = reachable_;
+    in.waiting = waits_;
   }
   std::tie(in.view, in.plan) = wiring_->view_and_plan();
   known_nodes::summary known = known_->all(in.unix_ms);

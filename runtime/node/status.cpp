@@ -543,6 +543,8 @@ const json_table<status_input>& status_table() {
      "of the node: `starting`, `waiting` (no quorum), `member`, `joining` or "
      "`gone`",
      [](s v) { return json(phase_name(v.phase)); }},
+    {"waiting", "text, optional", "", "why it has no quorum, and what to do",
+     [](s v) { return v.waiting.empty() ? left_out() : json(v.waiting); }},
     {"cluster", "text, optional", "", "name of the shoal",
      [](s v) { return v.view ? json(v.view->cluster) : left_out(); }},
     {"peers", "list of objects", "", "members of the view", peers_json,

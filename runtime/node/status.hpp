@@ -25,6 +25,7 @@ struct status_input {
   std::string data_dir;
   core::cluster::phase phase = core::cluster::phase::created;
   std::vector<core::peer_id> reachable;
+  std::string waiting; ///< why there is no quorum, and what to do
   /// Program versions of this node and of those in contact; others' are
   /// unknown.
   std::map<core::peer_id, std::string> versions;

@@ -80,7 +80,7 @@ class Causes(World):
         self.assertIn("no quorum", self.jobs("one")[0]["waiting"])
         self.assertIn("no quorum", self.succeed("jobs", "--name", "one"))
         status = self.succeed("status", "--name", "one").splitlines()
-        self.assertRegex(status[1], r"no quorum: cannot reach .*two \(")
+        self.assertRegex(status[1], r"no quorum for view \d+: cannot reach .*two ")
         self.assertIn("shoal recover --force", status[1])
         self.assertIn("waits: no quorum", status[-1])
         nodes["one"].end(signal.SIGKILL)

@@ -51,6 +51,8 @@ void known_nodes::adopted(const core::view* before, view now,
   std::lock_guard lock(mutex_);
   absent_.adopted(before, *now, now_ms);
   view_ = std::move(now);
+  std::erase_if(unproved_,
+                [this](const auto& a) { return !is_of_a_member(a); });
 }
 
 void known_nodes::admitted(const core::view& v) {
@@ -72,6 +74,7 @@ void known_nodes::uses_key(std::string fingerprint) {
 void known_nodes::reached(const std::string& address) {
   std::lock_guard lock(mutex_);
   apart_.joined(address);
+  unproved_.erase(address);
 }
 
 /// Whether a member has announced this address. @pre mutex_ is held
@@ -105,6 +108,8 @@ known_nodes::not_proved(const std::string& address, std::int64_t now_ms) {
   std::lock_guard lock(mutex_);
   if (std::exchange(refused_by_, {}) == address)
     return {}; // it has given the reason
+  if (is_of_a_member(address))
+    unproved_.insert(address);
   const bool some_revoked = view_ && !view_->revoked.empty();
   return met(
     address,
@@ -178,6 +183,26 @@ std::string known_nodes::accuser() const {
 std::string known_nodes::other_build() const {
   std::lock_guard lock(mutex_);
   return other_build_;
+}
+
+std::string
+known_nodes::unproved(const std::vector<core::member>& missing) const {
+  std::lock_guard lock(mutex_);
+  std::string out;
+  for (const core::member& m : missing) {
+    const auto at = std::ranges::find_if(
+      m.addresses, [this](const auto& a) { return unproved_.contains(a); });
+    if (at != m.addresses.end())
+      out += (out.empty() ? "" : ", ")
+             + (m.name.empty() ? core::short_name(m.id.peer) : m.name) + " at "
+             + *at;
+  }
+  return out;
+}
+
+std::string known_nodes::key_in_use() const {
+  std::lock_guard lock(mutex_);
+  return shown_key_;
 }
 
 absent_peers::meant

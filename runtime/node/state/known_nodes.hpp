@@ -18,6 +18,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 
 namespace shoal::runtime {
 
@@ -58,7 +59,8 @@ public:
   void uses_key(std::string fingerprint);
   /// A node of this shoal answers at an address.
   void reached(const std::string& address);
-  /// A dial has ended without proof of the other end's identity.
+  /// A dial has ended without proof of the other end's identity. A member at
+  /// that address may use another key, or this node does.
   line not_proved(const std::string& address, std::int64_t now_ms);
   /// The other end refuses this node, with a reason.
   line refused(const std::string& address, const std::string& why,
@@ -79,6 +81,11 @@ public:
   /// The last node that refused this one because of its build; empty: none
   /// since a peer has connected.
   std::string other_build() const;
+  /// "NAME at ADDRESS, ..." of the members among `missing` that answer and do
+  /// not prove this node's key; empty: none.
+  std::string unproved(const std::vector<core::member>& missing) const;
+  /// The fingerprint of the cluster key in use.
+  std::string key_in_use() const;
   /// The member of the view that a user means. @pre a view was adopted
   absent_peers::meant find(const std::string& word, std::int64_t now_ms) const;
   /// Why a member of the view cannot be asked. @pre a view was adopted
@@ -109,6 +116,9 @@ private:
   beacon_counts beacons_;
   std::string shown_key_;
   std::string other_build_;
+  /// Addresses of members at which a node answers without proving the key: at
+  /// most those of a view.
+  std::set<std::string> unproved_;
   bool key_replaced_ = false; ///< it is not the shoal's first key
   std::string refused_by_;    ///< an address that has just given the reason
   std::string accuser_;

@@ -79,6 +79,28 @@ BOOST_AUTO_TEST_CASE(
   BOOST_TEST(known.all(2).apart.empty());
 }
 
+// It was started with another key than the shoal's, say, or this node was.
+BOOST_AUTO_TEST_CASE(a_member_that_does_not_prove_the_key_is_named) {
+  known_nodes known("mine", 0);
+  core::view v = view_of(1);
+  known.adopted(nullptr, std::make_shared<const core::view>(v), 0);
+  known.uses_key("abcd");
+  BOOST_TEST(known.key_in_use() == "abcd");
+  const std::string address = v.members[0].addresses[0];
+  BOOST_TEST(known.unproved(v.members).empty());
+  BOOST_TEST(!known.not_proved(address, 1));
+  BOOST_TEST(says(known.not_proved("10.9.9.9:18372", 1), "abcd"));
+  BOOST_TEST(known.unproved(v.members) == "anna at " + address);
+  BOOST_TEST(known.unproved({}).empty());
+  known.reached(address);
+  BOOST_TEST(known.unproved(v.members).empty());
+  BOOST_TEST(!known.not_proved(address, 2));
+  const core::view before = v;
+  v.members.erase(v.members.begin());
+  known.adopted(&before, std::make_shared<const core::view>(v), 3);
+  BOOST_TEST(known.unproved(before.members).empty());
+}
+
 BOOST_AUTO_TEST_CASE(the_first_that_calls_this_node_revoked_is_remembered) {
   known_nodes known("mine", 0);
   known.adopted(nullptr, std::make_shared<const core::view>(view_of(1)), 0);
