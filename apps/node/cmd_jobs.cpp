@@ -526,7 +526,11 @@ int run_leave(const leave_options& o) {
   if (!asked)
     return fail(asked.message());
   const bool is_asked = text_of(*asked, "self") == id;
-  tell_of_ends(*status, id, o.now);
+  std::string alone = no_quorum_text(*status);
+  if (alone.empty())
+    tell_of_ends(*status, id, o.now);
+  else
+    std::cerr << "shoal: " << alone << "\n";
   if (!is_asked)
     client.ask_of(id);
   if (client.leave(!o.now))
@@ -538,11 +542,15 @@ int run_leave(const leave_options& o) {
     status = status_of(client);
     if (!status && is_asked)
       break; // it has ended
+    if (status && is_asked && text_of(*status, "state") != "gone")
+      alone = no_quorum_text(*status);
     if (!status)
       return fail("it was asked to leave, but " + status.message());
     const json& peers = (*status)["peers"];
-    const bool in_view = std::ranges::any_of(
-      peers, [&](const json& p) { return text_of(p, "id") == id; });
+    const bool in_view = std::ranges::any_of(peers, [&](const json& p) {
+      return text_of(p, "id") == id
+             && (alone.empty() || text_of(p, "state") != "unreachable");
+    });
     if (!in_view && !is_asked)
       break;
     if (interrupts.seen() || std::chrono::steady_clock::now() >= until)
@@ -550,6 +558,12 @@ int run_leave(const leave_options& o) {
                   interrupts.seen() ? exit_interrupted : exit_failed);
     std::this_thread::sleep_for(look_again);
   }
+  if (!alone.empty())
+    return fail(
+      "node " + id.substr(0, 8)
+      + " has ended, but the other peers were not told, as it had no quorum: "
+        "they have it on their list until they find it gone, and jobs go on "
+        "there. Start it again to have it leave in order");
   std::cout << "peer " << id.substr(0, 8) << " has left\n";
   return exit_done;
 }

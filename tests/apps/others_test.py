@@ -4,8 +4,9 @@
 # reach the others through the local node.
 import json
 import signal
+import time
 
-from support import World, main
+from support import DEADLINE_S, World, main
 
 NAMES = ("one", "two", "three")
 
@@ -38,6 +39,7 @@ class Others(World):
                         names=[there, str(key), "--cluster-key"])
         self.assertFalse(key.exists(), "a command has made a key")
         self.unknown_names_are_told_from_dead_peers()
+        self.a_member_with_another_key_is_told(nodes)
         # Of two, the one with the lower id is a quorum: that one dies.
         dies, stays = sorted(("one", "three"), key=lambda n: peers[n]["id"])
         job = self.submit(stays)
@@ -106,6 +108,35 @@ class Others(World):
         self.assertEqual([s for s in said if "recover --force" in s], [])
         self.assertEqual(sum("shoal invite" in s for s in said), 1, said)
         self.assertEqual(first.end(signal.SIGTERM), 0)
+
+    def wait_all_active(self, name):
+        deadline = time.monotonic() + DEADLINE_S
+        while [p["state"] for p in self.status("--name", name)["peers"]] \
+                != len(NAMES) * ["active"]:
+            self.assertLess(time.monotonic(), deadline)
+
+    def a_member_with_another_key_is_told(self, nodes):
+        """Also what to do, and by `leave` that the others were not told."""
+        self.succeed("key", "new", "other")
+        node = ["node", "--threads", 1, "--name", "two", "--listen",
+                "127.0.0.1:0", "--cluster-key"]
+        nodes["two"].end(signal.SIGKILL)
+        wrong = self.start(*node, "other")
+        line = wrong.wait_line(lambda line: "no quorum" in line
+                               and "does not prove the cluster key" in line)
+        self.assertIn("--cluster-key of its shoal", line)
+        self.assertNotIn("force", line)
+        table = self.succeed("status", "--name", "two")
+        self.assertIn("does not prove the cluster key", table)
+        self.assertNotIn("force", table)
+        said = self.refuse(1, "leave", "--name", "two", names=[
+            "no quorum", "were not told", "go on there"])
+        self.assertNotIn("checkpoint", said)
+        self.assertEqual(wrong.end(), 0)
+        nodes["two"] = self.start(*node, "key")
+        nodes["two"].wait_line(lambda line: line.startswith("ready:"))
+        for name in ("one", "three"):
+            self.wait_all_active(name)
 
     def status_through_the_local_node(self, there, two):
         self.assertEqual(self.status("--peer", there)["self"], two)
