@@ -126,7 +126,11 @@ void desk::agree(waiter w,
 void desk::forget(client_key who) {
   std::erase_if(uploads_,
                 [who](const auto& u) { return u.second.owner == who; });
-  waiters_.remove_if([who](const waiter& w) { return w.who == who; });
+  waiters_.remove_if([this, who](const waiter& w) {
+    if (w.who == who && w.token != 0)
+      (void)node_.given_up(w.token);
+    return w.who == who;
+  });
 }
 
 void desk::answered(std::uint64_t token, outcome o) {
@@ -159,8 +163,10 @@ void desk::work(clock::time_point now) {
           if (!o.why.empty())
             refuse(out, o.why);
         }
-      if (!ready && now >= w->until)
-        refuse(out, w->late);
+      if (!ready && now >= w->until) {
+        const std::string why = node_.given_up(w->token);
+        refuse(out, why.empty() ? w->late : why);
+      }
     }
     if (!ready && now < w->until) {
       ++w;

@@ -166,6 +166,7 @@ private:
   std::string status() const override;
   std::string describe(core::job_id job) const override;
   void leave(bool drain) override { leave(leave_deadline, drain); }
+  std::string waits() const override;
   caf::actor supervisor() const override;
   std::error_code send(const core::peer_id& to, envelope message) override;
   std::vector<core::peer_id> peers() const override { return mesh_->peers(); }

@@ -256,6 +256,11 @@ bool node::impl::among_others() const {
   return phase_ == cl::phase::member && reachable_.size() > 1;
 }
 
+std::string node::impl::waits() const {
+  std::lock_guard lock(mutex_);
+  return waits_;
+}
+
 caf::actor node::impl::supervisor() const {
   return wiring_->find("supervisor");
 }

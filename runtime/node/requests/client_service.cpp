@@ -104,6 +104,22 @@ void client_service::adopted() {
   for (waiting_requests::early_job& e : waited.jobs)
     if (steady_clock::now() < e.until)
       submit(e.token, std::move(e.job));
+  for (core::job_id job : waited.unwanted)
+    node_.tell(cl::set_job_state{job, core::job_state::cancelled, 0, 0, {}});
+}
+
+std::string client_service::given_up(std::uint64_t token) {
+  using waited_for = waiting_requests::waited_for;
+  const waited_for what = parts_.requests->give_up(token);
+  const std::string why = node_.waits();
+  if (what == waited_for::nothing || (what == waited_for::view && why.empty()))
+    return {};
+  return (why.empty() ? "no view was agreed in time" : why)
+         + (what == waited_for::job
+              ? ". The job is withdrawn and does not run: submit it again when "
+                "there is a quorum"
+              : ". This was not agreed; it may still be when there is a "
+                "quorum: look at `shoal status`");
 }
 
 void client_service::rejected(const cl::rejected& r) {

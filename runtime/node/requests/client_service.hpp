@@ -33,6 +33,8 @@ class recent_lines;
 class client_host : public request_host {
 public:
   virtual std::string status() const = 0; ///< JSON
+  /// The reason why this node waits for a quorum; empty: it has one.
+  virtual std::string waits() const = 0;
   /// A job as JSON; empty: no such job.
   virtual std::string describe(core::job_id job) const = 0;
   virtual void leave(bool drain) = 0;
@@ -94,6 +96,7 @@ public:
   }
   void hand_on(std::uint64_t token, const core::peer_id& peer,
                client_request&& r) override;
+  std::string given_up(std::uint64_t token) override;
   std::string stop_job(core::job_id job, bool drain) override;
   std::string wait_no_longer(core::job_id job) override;
   std::string offer(const offer_checkpoint& r) override;

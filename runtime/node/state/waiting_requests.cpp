@@ -47,6 +47,12 @@ waiting_requests::adopted_view waiting_requests::adopted(const core::view& v) {
   std::lock_guard lock(mutex_);
   shoal_ = v.shoal;
   out.jobs.swap(early_);
+  std::erase_if(unwanted_, [&](core::job_id job) {
+    if (core::find_job(v, job) == nullptr)
+      return false;
+    out.unwanted.push_back(job);
+    return true;
+  });
   for (auto w = wanted_.begin(); w != wanted_.end();) {
     outcome o;
     o.job = w->second.tag;
@@ -61,6 +67,7 @@ waiting_requests::adopted_view waiting_requests::adopted(const core::view& v) {
 std::vector<std::uint64_t> waiting_requests::rejected(core::job_id tag) {
   std::vector<std::uint64_t> tokens;
   std::lock_guard lock(mutex_);
+  std::erase(unwanted_, tag);
   for (auto w = wanted_.begin(); w != wanted_.end();)
     if (w->second.tag == tag) {
       tokens.push_back(w->first);
@@ -69,6 +76,24 @@ std::vector<std::uint64_t> waiting_requests::rejected(core::job_id tag) {
       ++w;
     }
   return tokens;
+}
+
+waiting_requests::waited_for waiting_requests::give_up(std::uint64_t token) {
+  std::lock_guard lock(mutex_);
+  asked_.erase(token);
+  if (std::erase_if(early_, [&](const auto& e) { return e.token == token; }))
+    return waited_for::job;
+  const auto found = wanted_.find(token);
+  if (found == wanted_.end())
+    return waited_for::nothing;
+  const bool job = found->second.tag != 0 && !found->second.reached;
+  if (job) {
+    unwanted_.push_back(found->second.tag);
+    if (unwanted_.size() > unwanted_max)
+      unwanted_.pop_front();
+  }
+  wanted_.erase(found);
+  return job ? waited_for::job : waited_for::view;
 }
 
 void waiting_requests::asked(std::uint64_t token, const core::peer_id& peer,

@@ -12,6 +12,7 @@
 #include "runtime/core/view.hpp"
 
 #include <chrono>
+#include <deque>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -25,6 +26,8 @@ public:
   using clock = std::chrono::steady_clock;
   /// Limit of the jobs that wait for the first view.
   static constexpr std::size_t early_jobs_max = 64;
+  /// Limit of the proposed jobs that were given up; the oldest is forgotten.
+  static constexpr std::size_t unwanted_max = 1024;
 
   /// Condition on a view: `reached`, which also fills the answer; without it,
   /// that the job `tag` is in the view.
@@ -45,7 +48,8 @@ public:
   };
   struct adopted_view {
     std::vector<answer> answers;
-    std::vector<early_job> jobs; ///< to submit now
+    std::vector<early_job> jobs;        ///< to submit now
+    std::vector<core::job_id> unwanted; ///< in the view, given up: to be ended
   };
 
   /// Waits for a view. @returns whether there has been a view at all; otherwise
@@ -60,6 +64,12 @@ public:
   enum class submitted { propose, kept, too_many };
   submitted
   submit(std::uint64_t token, core::job_entry& job, clock::time_point now);
+
+  /// What a request that was given up had waited for.
+  enum class waited_for { nothing, view, job };
+  /// Nobody waits for the request any more. A job that was proposed may still
+  /// come into a view, which is then told in adopted_view::unwanted.
+  waited_for give_up(std::uint64_t token);
 
   /// A view has taken effect.
   [[nodiscard]] adopted_view adopted(const core::view& v);
@@ -88,6 +98,7 @@ private:
   std::optional<core::shoal_id> shoal_; ///< of the newest view
   std::map<std::uint64_t, kept_view> wanted_;
   std::vector<early_job> early_;
+  std::deque<core::job_id> unwanted_; ///< proposed, and given up
   std::map<std::uint64_t, asked_peer> asked_;
 };
 

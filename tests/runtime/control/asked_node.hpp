@@ -53,6 +53,10 @@ public:
                runtime::client_request&&) override {
     begin(token);
   }
+  std::string given_up(std::uint64_t token) override {
+    abandoned.push_back(token);
+    return late_text;
+  }
   std::string stop_job(core::job_id, bool) override { return refusal; }
   std::string wait_no_longer(core::job_id) override { return refusal; }
   std::string offer(const runtime::offer_checkpoint&) override {
@@ -67,6 +71,8 @@ public:
   mutable std::atomic<std::uint64_t> asked{0};
   std::string status_text;
   std::string refusal;
+  std::string late_text;
+  std::vector<std::uint64_t> abandoned; ///< tokens whose clients have given up
   std::vector<std::uint64_t> tokens; ///< of requests that wait for a view or a
                                      ///< peer
 

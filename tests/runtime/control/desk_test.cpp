@@ -145,6 +145,26 @@ BOOST_FIXTURE_TEST_CASE(requests_that_need_a_view_are_answered_by_their_token,
   BOOST_TEST(answered == wanted, boost::test_tools::per_element());
 }
 
+/// Also when its client has gone: nobody would look at the outcome.
+BOOST_FIXTURE_TEST_CASE(the_node_learns_that_nobody_waits_any_more, uploads) {
+  std::vector<std::string> said;
+  const auto reply = [&](const client_reply& r) { said.push_back(r.text); };
+  d.ask(1, {1, submit_job{}}, reply);
+  d.ask(2, {2, submit_job{}}, reply);
+  d.ask(3, {3, submit_job{}}, reply);
+  BOOST_TEST_REQUIRE(node.tokens.size() == 3);
+  d.answered(node.tokens[0], {7, {}, {}, {}});
+  d.work(desk::clock::now());
+  d.forget(1);
+  BOOST_TEST(node.abandoned.empty());
+  d.forget(2);
+  BOOST_TEST((node.abandoned == std::vector{node.tokens[1]}));
+  node.late_text = "no quorum";
+  d.work(desk::clock::now() + agreement_wait);
+  BOOST_TEST((node.abandoned == std::vector{node.tokens[1], node.tokens[2]}));
+  BOOST_TEST((said == std::vector<std::string>{"", "no quorum"}));
+}
+
 BOOST_FIXTURE_TEST_CASE(requests_about_a_job_are_answered_at_once, uploads) {
   BOOST_TEST((ask(1, stop_job{7, true}).code == reply_code::ok));
   node.refusal = "no such job runs";

@@ -28,6 +28,7 @@ public:
   std::string status() const override { return "status"; }
   std::string describe(core::job_id) const override { return "job"; }
   void leave(bool drain) override { left.push_back(drain); }
+  std::string waits() const override { return waiting; }
   caf::actor supervisor() const override { return jobs; }
   std::error_code
   send(const core::peer_id& to, runtime::envelope message) override {
@@ -39,6 +40,7 @@ public:
   std::vector<core::peer_id> peers() const override { return {peer(2)}; }
 
   std::vector<bool> left;
+  std::string waiting; ///< for a quorum
   caf::actor jobs;
   bool is_connected = true;
   std::vector<std::pair<core::peer_id, runtime::envelope>> sent;
@@ -147,6 +149,23 @@ BOOST_AUTO_TEST_CASE(
   adopt(two_members());
   BOOST_TEST_REQUIRE(node.told.size() == 1);
   BOOST_TEST(node.last<cl::submit_job>().job.name == "small");
+}
+
+BOOST_AUTO_TEST_CASE(
+  a_job_whose_client_gave_up_is_cancelled_in_its_first_view) {
+  adopt(two_members());
+  node.waiting = "no quorum for view 1";
+  service.submit(1, small_job());
+  core::view v = two_members();
+  v.jobs = {node.last<cl::submit_job>().job};
+  const std::string told = service.given_up(1);
+  BOOST_TEST(says(told, "no quorum for view 1"));
+  BOOST_TEST(says(told, "withdrawn"));
+  adopt(v);
+  BOOST_TEST(node.last<cl::set_job_state>().id == v.jobs[0].id);
+  BOOST_TEST(
+    (node.last<cl::set_job_state>().state == core::job_state::cancelled));
+  BOOST_TEST(why(1) == "not answered");
 }
 
 BOOST_AUTO_TEST_CASE(only_a_job_that_has_ended_is_removed) {
