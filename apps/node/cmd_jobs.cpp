@@ -30,6 +30,8 @@ namespace {
 
 /// Pause between checks while the shoal has to agree.
 constexpr std::chrono::milliseconds look_again{100};
+/// A wait that is longer is explained.
+constexpr std::chrono::seconds quiet_wait{2};
 /// Period of repeating a request to cancel: the node that had it may be gone.
 constexpr std::chrono::seconds ask_again{5};
 
@@ -158,6 +160,7 @@ static int remove_jobs(runtime::client& client, const jobs_options& o) {
       return answer;
   }
   json removed = json::array();
+  say_no_quorum(client);
   for (const found_job& job : found) {
     if (client.remove_job(job.id))
       return fail("job " + job.text + ": " + client.text());
@@ -204,6 +207,8 @@ int run_cancel(const cancel_options& o) {
   if (!job.wrong.empty())
     return fail(job.wrong);
   auto asked = std::chrono::steady_clock::time_point{};
+  const auto say_at = std::chrono::steady_clock::now() + quiet_wait;
+  bool said = false;
   for (;;) {
     std::string state = "forgotten";
     for (const json& j : (*status)["jobs"])
@@ -227,6 +232,13 @@ int run_cancel(const cancel_options& o) {
       if (client.stop_job(job.id, !o.now))
         return fail(client.text());
       asked = now;
+    }
+    if (!said && now >= say_at) {
+      said = true;
+      const std::string why = no_quorum_text(*status);
+      std::cerr << "shoal: job " << job.text
+                << " was asked to end; waiting for it"
+                << (why.empty() ? "" : ". " + why) << "\n";
     }
     if (interrupts.seen())
       return fail("job " + job.text + " was asked to end; not waiting for it",

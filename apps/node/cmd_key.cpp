@@ -129,7 +129,10 @@ int run_invite(const invite_options& o) {
   }
   runtime::client client(client_of(o.at));
   std::string token;
-  if (client.connect() || client.invite(seconds, token))
+  if (client.connect())
+    return fail(client);
+  say_no_quorum(client);
+  if (client.invite(seconds, token))
     return fail(client);
   const auto parsed = runtime::parse_token(token);
   if (!parsed) {
@@ -211,6 +214,7 @@ int run_revoke(const revoke_options& o) {
       return answer;
   }
   std::string id;
+  say_no_quorum(client);
   if (client.revoke(o.peer, id))
     return fail(client);
   std::cout << "revoked " << id

@@ -2,9 +2,12 @@
 #include "apps/remote/remote.hpp"
 
 #include "apps/common/confirm.hpp" // shell_word
+#include "apps/remote/status_text.hpp"
 #include "runtime/control/node_folders.hpp"
 #include "runtime/discovery/host_list.hpp"
 #include "runtime/identity/identity.hpp"
+
+#include <iostream>
 
 namespace shoal::apps {
 
@@ -28,6 +31,16 @@ runtime::client_config client_through(const node_address& at) {
   if (!at.peers.empty() && at.cluster_key.empty())
     c.through = std::filesystem::absolute(data_dir_of(at));
   return c;
+}
+
+void say_no_quorum(runtime::client& client) {
+  std::string text;
+  if (client.status(text))
+    return;
+  const auto status = parse_status(text);
+  const std::string why = status ? no_quorum_text(*status) : "";
+  if (!why.empty())
+    std::cerr << "shoal: " << why << ". Waiting for a quorum\n";
 }
 
 std::string options_text(const node_address& at) {

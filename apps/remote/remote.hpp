@@ -17,6 +17,10 @@ runtime::client_config client_of(const node_address& at);
 /// @pre the command only asks what is_handed_on() (runtime/wire/messages.hpp)
 runtime::client_config client_through(const node_address& at);
 
+/// Says on stderr that the connected node has no quorum, and why, if that is so:
+/// what is asked next has to wait for one.
+void say_no_quorum(runtime::client& client);
+
 /// The options that express the same, for a command line that is printed: "
 /// --name one", or nothing.
 std::string options_text(const node_address& at);

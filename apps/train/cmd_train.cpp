@@ -13,7 +13,7 @@
 #include "apps/common/signals.hpp"
 #include "apps/common/slow_work.hpp"
 #include "apps/remote/remote.hpp"
-#include "apps/remote/status_json.hpp"
+#include "apps/remote/status_text.hpp"
 #include "apps/train/embedded_node.hpp"
 #include "apps/train/example_run.hpp"
 #include "apps/train/follow.hpp"
@@ -297,6 +297,8 @@ private:
     const auto status = parse_status(text);
     if (!status)
       return model::done{};
+    if (const std::string why = no_quorum_text(*status); !why.empty())
+      out_->say("notice", why + ". Waiting for a quorum");
     addresses_ = client_->addresses();
     for (const auto& job : (*status)["jobs"])
       if (job["state"] == "running")

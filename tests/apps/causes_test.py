@@ -83,6 +83,15 @@ class Causes(World):
         self.assertRegex(status[1], r"no quorum for view \d+: cannot reach .*two ")
         self.assertIn("shoal recover --force", status[1])
         self.assertIn("waits: no quorum", status[-1])
+        said = self.start("train", self.tiny_run(), "--name", "one",
+                          "--detach", "--data", self.write_text_files())
+        said.wait_line(lambda line: "no quorum" in line and "two" in line
+                       and "Waiting" in line)
+        self.assertEqual(said.end(signal.SIGKILL), -signal.SIGKILL)
+        said = self.start("cancel", self.jobs("one")[0]["id"], "--name", "one")
+        said.wait_line(lambda line: "asked to end; waiting" in line
+                       and "no quorum" in line)
+        said.end(signal.SIGKILL)
         nodes["one"].end(signal.SIGKILL)
         run.wait_line(lambda line: "no other node does" in line)
         run.end(signal.SIGKILL)
