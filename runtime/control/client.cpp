@@ -68,7 +68,8 @@ public:
   std::unique_ptr<client_link> link_;
   std::string where_;
   std::string text_;
-  std::vector<std::string> learnt_; ///< addresses, from the last status
+  std::vector<std::string> learnt_;   ///< addresses, from the last status
+  std::vector<std::string> refusing_; ///< those that refused the key
   std::optional<transport::tls::shared_key> key_;
   std::string no_key_;    ///< why dial() has none; empty: it has
   std::string not_there_; ///< what a node says that might have handed on
@@ -93,8 +94,12 @@ std::unique_ptr<client_link> client::impl::dial(const std::string& address) {
       return nullptr;
     }
   }
-  return make_tls_link(address, *key_, std::min(config_.timeout, dial_max),
-                       text_);
+  bool refuses = false;
+  auto link = make_tls_link(address, *key_, std::min(config_.timeout, dial_max),
+                            text_, refuses);
+  if (refuses && std::ranges::count(refusing_, address) == 0)
+    refusing_.push_back(address);
+  return link;
 }
 
 /// Whether the node of `folder` is in a shoal with one at `address`, and that
@@ -127,6 +132,7 @@ bool client::impl::try_address(const std::string& address) {
 
 std::error_code client::impl::connect(bool anywhere) {
   text_.clear();
+  refusing_.clear();
   link_.reset();
   if (!config_.data_dir.empty()) {
     if (try_local(config_.data_dir))
@@ -215,17 +221,10 @@ bool client::impl::move(steady_clock::time_point until,
       return false;
     if (config_.say && !said && steady_clock::now() >= say_at) {
       said = true;
-      config_.say("the node at " + before + " does not answer, and "
-                  + (!no_key_.empty()  ? "no other node does on this machine, "
-                                         "nor is there a cluster key to ask "
-                                         "those of others"
-                     : learnt_.empty() ? "it had not yet named other nodes"
-                                       : "no other node does")
-                  + "; trying for "
-                  + std::to_string(std::chrono::ceil<std::chrono::seconds>(
-                                     until - steady_clock::now())
-                                     .count())
-                  + " s more");
+      config_.say(lost_node_text(
+        before, {!learnt_.empty(), no_key_, refusing_},
+        std::chrono::ceil<std::chrono::seconds>(until - steady_clock::now())
+          .count()));
     }
     std::this_thread::sleep_for(pause);
   }

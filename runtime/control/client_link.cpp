@@ -93,6 +93,11 @@ public:
     std::lock_guard lock(mutex_);
     return last_line_.empty() ? address_ + ": no answer in time" : last_line_;
   }
+  /// Whether a node answered and did not prove the key.
+  bool refuses() {
+    std::lock_guard lock(mutex_);
+    return refuses_;
+  }
 
   std::error_code call(const client_request& request, client_reply& reply,
                        milliseconds timeout) override {
@@ -122,7 +127,13 @@ private:
     changed_.notify_all();
   }
   void down(const core::peer_id&, std::error_code) override { lose(); }
-  void connect_failed(const std::string&, std::error_code) override { lose(); }
+  void connect_failed(const std::string&, std::error_code error) override {
+    {
+      std::lock_guard lock(mutex_);
+      refuses_ = error == transport::errc::refused;
+    }
+    lose();
+  }
   void
   message(const core::peer_id&, std::span<const std::byte> bytes) override {
     envelope e;
@@ -148,6 +159,7 @@ private:
   std::optional<client_reply> reply_;
   std::uint64_t number_ = 0;
   bool lost_ = false;
+  bool refuses_ = false;
   std::string last_line_;                          ///< last line from the
                                                    ///< fabric
   std::unique_ptr<transport::tls::fabric> fabric_; ///< last member: it calls
@@ -166,22 +178,24 @@ make_unix_link(const std::filesystem::path& socket) {
 
 static std::unique_ptr<client_link>
 connected(const std::string& address, transport::tls::config c,
-          milliseconds timeout, std::string& why) {
+          milliseconds timeout, std::string& why, bool& refuses) {
   auto link = std::make_unique<tls_link>(address, std::move(c));
+  refuses = false;
   if (link->connect(timeout))
     return link;
   why = link->said();
+  refuses = link->refuses();
   return nullptr;
 }
 
 std::unique_ptr<client_link>
 make_tls_link(const std::string& address, const transport::tls::shared_key& key,
-              milliseconds timeout, std::string& why) {
+              milliseconds timeout, std::string& why, bool& refuses) {
   transport::tls::config c;
   c.identity = transport::tls::make_private_key();
   c.cluster_key = key;
   c.role = transport::peer_role::client;
-  return connected(address, std::move(c), timeout, why);
+  return connected(address, std::move(c), timeout, why, refuses);
 }
 
 std::unique_ptr<client_link>
@@ -194,7 +208,8 @@ make_invitee_link(const std::string& address, const invite_token& token,
   c.expected = token.inviter;
   c.role = transport::peer_role::invitee;
   c.planner = core::planner_version; // it will be a member
-  return connected(address, std::move(c), timeout, why);
+  bool refuses = false;
+  return connected(address, std::move(c), timeout, why, refuses);
 }
 
 } // namespace shoal::runtime

@@ -30,10 +30,12 @@ std::unique_ptr<client_link>
 make_unix_link(const std::filesystem::path& socket);
 
 /// @returns null if no node proves its identity at `address` in time; `why`
-/// then has the reason.
+/// then has the reason, and `refuses` says whether a node answers that does not
+/// use this key.
 std::unique_ptr<client_link>
 make_tls_link(const std::string& address, const transport::tls::shared_key& key,
-              std::chrono::milliseconds timeout, std::string& why);
+              std::chrono::milliseconds timeout, std::string& why,
+              bool& refuses);
 
 /// Dials an inviter by a token. No other peer is accepted at its address.
 std::unique_ptr<client_link>

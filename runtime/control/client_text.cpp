@@ -14,6 +14,21 @@ static std::string joined(const std::vector<std::string>& words) {
   return out;
 }
 
+std::string lost_node_text(const std::string& lost, const other_nodes& others,
+                           std::int64_t seconds) {
+  return "the node at " + lost + " does not answer, and "
+         + (!others.no_key.empty()
+              ? "no other node does on this machine, nor is there a cluster "
+                "key to ask those of others"
+            : !others.refusing.empty()
+              ? "the nodes at " + joined(others.refusing)
+                  + " refuse this command's cluster key: name the key of "
+                    "their shoal by --cluster-key FILE"
+            : !others.named ? "it had not yet named other nodes"
+                            : "no other node does")
+         + "; trying for " + std::to_string(seconds) + " s more";
+}
+
 std::string no_node_text(const client_config& config, const failed_ways& ways) {
   const std::string reason = ways.last.empty() ? "" : " (" + ways.last + ")";
   if (config.data_dir.empty() && !ways.no_key.empty())

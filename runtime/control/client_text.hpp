@@ -6,7 +6,9 @@
 
 #include "runtime/control/client.hpp"
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 namespace shoal::runtime {
 
@@ -17,6 +19,19 @@ struct failed_ways {
   std::string not_there; ///< answer of a node that could have handed on the
                          ///< request
 };
+
+/// Why a client that has lost its node has not moved to another one.
+struct other_nodes {
+  bool named = false;                ///< the lost node had told of others
+  std::string no_key;                ///< as in failed_ways
+  std::vector<std::string> refusing; ///< addresses of those that do not use
+                                     ///< this client's key
+};
+
+/// The line about a node that is lost while a client looks for another one, for
+/// `seconds` more.
+std::string lost_node_text(const std::string& lost, const other_nodes& others,
+                           std::int64_t seconds);
 
 /// The text for the user: "no node answers in DIR: start one with ...".
 std::string no_node_text(const client_config& config, const failed_ways& ways);

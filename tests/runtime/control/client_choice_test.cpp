@@ -4,6 +4,7 @@
 // No real node: a socket that takes connections and never answers stands for a
 // stopped one.
 #include "runtime/control/client.hpp"
+#include "runtime/control/client_text.hpp"
 #include "runtime/control/node_folders.hpp"
 #include "runtime/control/unix_socket.hpp"
 #include "runtime/identity/identity.hpp"
@@ -104,6 +105,17 @@ BOOST_FIXTURE_TEST_CASE(a_peer_is_called_gone_only_after_waiting_for_it, home) {
   const auto error = c.follow(1, watcher, std::chrono::milliseconds(500));
   BOOST_TEST((error == errc::no_node));
   BOOST_TEST(said == "");
+}
+
+BOOST_AUTO_TEST_CASE(nodes_that_refuse_the_key_are_not_called_silent) {
+  const std::string said =
+    lost_node_text("A", {true, {}, {"10.0.0.1:7", "10.0.0.2:7"}}, 58);
+  BOOST_TEST(says(said, "10.0.0.1:7, 10.0.0.2:7 refuse"), said);
+  BOOST_TEST(says(said, "--cluster-key"), said);
+  BOOST_TEST(says(said, "58 s"), said);
+  BOOST_TEST(!says(said, "no other node"), said);
+  BOOST_TEST(says(lost_node_text("A", {true, {}, {}}, 5), "no other node"));
+  BOOST_TEST(says(lost_node_text("A", {false, {}, {}}, 5), "not yet named"));
 }
 
 BOOST_AUTO_TEST_CASE(a_remote_client_is_not_told_to_start_a_node) {

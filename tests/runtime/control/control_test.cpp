@@ -1,4 +1,5 @@
 // tests/runtime/control/control_test.cpp -- the requests of commands.
+#include "runtime/control/client_link.hpp"
 #include "runtime/control/desk.hpp"
 #include "runtime/control/frames.hpp"
 #include "runtime/control/unix_socket.hpp"
@@ -343,6 +344,19 @@ BOOST_AUTO_TEST_CASE(a_client_knows_where_else_its_shoal_is) {
   std::string text;
   BOOST_TEST_REQUIRE(!client->status(text));
   BOOST_TEST(knows(b));
+}
+
+BOOST_AUTO_TEST_CASE(a_node_of_another_key_is_told_from_a_silent_address) {
+  swarm s;
+  node& n = s.start("a");
+  BOOST_TEST_REQUIRE(swarm::until([&] { return n.view() != nullptr; }));
+  const auto other = transport::tls::make_shared_key();
+  std::string why;
+  bool refuses = false;
+  BOOST_TEST(!make_tls_link(n.address(), other, 20s, why, refuses));
+  BOOST_TEST(refuses, why);
+  BOOST_TEST(!make_tls_link("127.0.0.1:1", other, 20s, why, refuses));
+  BOOST_TEST(!refuses, why);
 }
 
 BOOST_AUTO_TEST_CASE(connecting_without_a_node_fails) {
