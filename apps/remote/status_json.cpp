@@ -80,8 +80,11 @@ const json& pattern() {
     {"fabric", ""},
     {"instead_of", json::array({{{"fabric", ""}, {"why", ""}}})},
     {"moved", json::array({moved})}};
-  static const json other = {
-    {"id", ""}, {"peers", json::array({""})}, {"members", 0u}, {"running", 0u}};
+  static const json other = {{"id", ""},
+                             {"peers", json::array({""})},
+                             {"members", 0u},
+                             {"running", 0u},
+                             {"gives_way?", ""}};
   static const json apart = {{"address", ""},
                              {"why", ""},
                              {"since_unix_ms", 0u},

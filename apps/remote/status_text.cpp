@@ -215,13 +215,24 @@ std::string status_table(const status_json& status) {
     std::vector<std::string> names;
     for (const json& name : o["peers"])
       names.push_back(name.get<std::string>());
+    const std::string way =
+      o.contains("gives_way") ? text_of(o, "gives_way") : "";
     put(out,
-        "another shoal of this cluster is in reach: %s, %s (%s), %s running; "
-        "one joins the other when no job is in the way\n",
+        "another shoal of this cluster is in reach: %s, %s (connected: %s), %s "
+        "running; %s\n",
         begin_of(o["id"], 12).c_str(),
         core::count_text(number(o, "members"), "member").c_str(),
         core::listed(names).c_str(),
-        core::count_text(number(o, "running"), "job").c_str());
+        core::count_text(number(o, "running"), "job").c_str(),
+        way == "this"
+          ? "it was made in place of this one by `recover --force`: this shoal "
+            "joins it when it runs no job, so end its jobs here (`shoal "
+            "cancel`)"
+        : way == "other"
+          ? "this one was made in its place by `recover --force`: it joins "
+            "this one when it runs no job, so end its jobs there (`shoal "
+            "cancel` on one of its nodes)"
+          : "one joins the other when no job is in the way");
   }
   for (const json& cut : status["cuts"])
     if (cut.size() == 2)

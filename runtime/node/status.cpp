@@ -11,6 +11,7 @@
 #include "runtime/jobs/job_journal.hpp"
 #include "runtime/jobs/plan_json.hpp"
 #include "runtime/jobs/unheld_roles.hpp"
+#include "runtime/node/state/other_shoals.hpp"
 
 #include <algorithm>
 #include <cstdio>
@@ -469,48 +470,6 @@ json cuts_json(const status_input& in) {
   return out;
 }
 
-/// A shoal of the same cluster, as reported by its connected peers.
-struct other_shoal {
-  core::shoal_id id{};
-  std::vector<std::string> peers;
-  std::uint32_t members = 0;
-  std::uint32_t running = 0;
-};
-
-const json_table<other_shoal>& other_shoal_table() {
-  using o = const other_shoal&;
-  static const json_table<other_shoal> table{
-    {"id", "text", "", "of the shoal, in hexadecimal digits",
-     [](o v) { return json(core::to_hex(v.id)); }},
-    {"peers", "list of texts", "", "names of those that are connected",
-     [](o v) { return json(v.peers); }},
-    {"members", "whole number", "", "peers in it",
-     [](o v) { return json(v.members); }},
-    {"running", "whole number", "", "jobs that it runs",
-     [](o v) { return json(v.running); }}};
-  return table;
-}
-
-/// A member is never listed as a stranger: one that has just returned will
-/// report the same shoal as all others a moment later.
-json other_shoals_json(const status_input& in) {
-  std::map<core::shoal_id, other_shoal> all;
-  for (const auto& [peer, said] : in.strangers) {
-    if (!in.view || said.shoal == in.view->shoal
-        || core::find_member(*in.view, peer) != nullptr)
-      continue;
-    other_shoal& o = all[said.shoal];
-    o.id = said.shoal;
-    o.peers.push_back(said.name);
-    o.members = std::max(o.members, said.members);
-    o.running = std::max(o.running, said.running);
-  }
-  json out = json::array();
-  for (const auto& [id, o] : all)
-    out.push_back(written(other_shoal_table(), o));
-  return out;
-}
-
 const json_table<apart_node>& apart_table() {
   using a = const apart_node&;
   static const json_table<apart_node> table{
@@ -553,7 +512,8 @@ const json_table<status_input>& status_table() {
      jobs_json},
     {"other_shoals", "list of objects", "",
      "of this cluster and in reach: they join when no job is in the way",
-     other_shoals_json, texts_of(other_shoal_table())},
+     [](s v) { return other_shoals_json(v.view.get(), v.strangers); },
+     other_shoal_fields()},
     {"apart", "list of objects", "",
      "nodes that this one has met in the last 10 minutes and that are not of "
      "its shoal: another cluster key, --cluster or planner",

@@ -29,7 +29,11 @@ known_nodes::heard(const core::peer_id& from, const core::cluster::hello& said,
   versions_.put(from, said.version);
   strangers_.erase(from);
   if (said.cluster == cluster_) {
-    strangers_.put(from, {said.shoal, said.name, said.members, said.running});
+    shoal_of_peer of{said.shoal,   said.name, said.members,
+                     said.running, {},        now_ms};
+    for (const core::superseded_shoal& s : said.superseded)
+      of.superseded.push_back(s.shoal);
+    strangers_.put(from, std::move(of));
     return {};
   }
   return met(said.addresses.empty() ? core::short_name(from)
@@ -219,7 +223,11 @@ known_nodes::unreachable(const core::peer_id& peer, std::int64_t now_ms) const {
 
 known_nodes::summary known_nodes::all(std::int64_t now_ms) const {
   std::lock_guard lock(mutex_);
-  return {versions_.all(), strangers_.all(), apart_.list(now_ms), beacons_};
+  auto strangers = strangers_.all();
+  std::erase_if(strangers, [&](const auto& s) {
+    return now_ms - s.second.heard_ms > stranger_silence_ms;
+  });
+  return {versions_.all(), std::move(strangers), apart_.list(now_ms), beacons_};
 }
 
 } // namespace shoal::runtime

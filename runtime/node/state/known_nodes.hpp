@@ -27,7 +27,9 @@ struct shoal_of_peer {
   core::shoal_id shoal{};
   std::string name; ///< of the peer
   std::uint32_t members = 0;
-  std::uint32_t running = 0; ///< jobs
+  std::uint32_t running = 0;              ///< jobs
+  std::vector<core::shoal_id> superseded; ///< those that it replaced by force
+  std::int64_t heard_ms = 0;
 };
 
 class known_nodes {
@@ -37,6 +39,9 @@ public:
   /// this node. A hello that is processed after its peer has disconnected
   /// stays; hence the limit.
   static constexpr std::size_t peers_heard_max = 1025;
+  /// A peer of another shoal says hello every second. One that is silent for
+  /// this long cannot be reached, even if its connection has not ended yet.
+  static constexpr std::int64_t stranger_silence_ms = 5000;
   using line = std::optional<std::string>;
   using view = std::shared_ptr<const core::view>;
 

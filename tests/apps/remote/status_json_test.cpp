@@ -42,6 +42,23 @@ BOOST_AUTO_TEST_CASE(a_missing_value_or_one_of_another_type_is_unknown) {
   tables_of(text);
 }
 
+BOOST_AUTO_TEST_CASE(after_a_force_it_is_said_which_shoal_gives_way) {
+  const auto shown = [](const std::string& way) {
+    return tables_of(R"({"peers":[],"jobs":[],"other_shoals":[{"id":"ab",
+      "peers":["hosta"],"members":2,"running":1)"
+                     + way + "}]}");
+  };
+  const auto has = [](const std::string& text, const char* part) {
+    return text.find(part) != std::string::npos;
+  };
+  const std::string here = shown(R"(,"gives_way":"this")");
+  BOOST_TEST(has(here, "2 members (connected: hosta)"), here);
+  BOOST_TEST(has(here, "end its jobs here"), here);
+  const std::string there = shown(R"(,"gives_way":"other")");
+  BOOST_TEST(has(there, "end its jobs there"), there);
+  BOOST_TEST(has(shown(""), "one joins the other"), shown(""));
+}
+
 BOOST_AUTO_TEST_CASE(present_values_are_shown) {
   const std::string tables = tables_of(
     R"({"id":"9f86d081884c7d65","epoch":7,"state":"member","name":"anna",

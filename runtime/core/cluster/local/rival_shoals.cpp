@@ -127,9 +127,12 @@ std::string rival_shoals::why_apart(const contact& c) const {
                        "and this one runs a job that it does not, or has gone "
                        "on"
                      : "runs jobs too")
-         + " (" + c.said->name + "); the two stay apart until "
-         + (newer || forced ? "this" : "one")
-         + " runs none: `shoal cancel` ends one";
+         + " (" + c.said->name + "); "
+         + (newer || forced
+              ? "this shoal joins that one when it runs no job: end its jobs "
+                "by `shoal cancel` on a node of this shoal"
+              : "the two stay apart until one runs none: `shoal cancel` ends "
+                "one");
 }
 
 } // namespace shoal::core::cluster

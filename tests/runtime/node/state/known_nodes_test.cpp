@@ -45,6 +45,10 @@ BOOST_AUTO_TEST_CASE(a_peer_of_another_cluster_is_reported_once) {
   said.cluster = "mine";
   BOOST_TEST(!known.heard(from, said, 3));
   BOOST_TEST(known.all(3).strangers.size() == 1);
+  // Its cable is out: the connection ends later.
+  const std::int64_t silent = 3 + known_nodes::stranger_silence_ms;
+  BOOST_TEST(known.all(silent).strangers.size() == 1);
+  BOOST_TEST(known.all(silent + 1).strangers.empty());
   known.disconnected(from, 4);
   BOOST_TEST(known.all(4).strangers.empty());
   BOOST_TEST(known.all(4).versions.empty());
