@@ -86,7 +86,10 @@ finding check_multicast() {
            *runtime::parse_ip("127.0.0.1"), runtime::list_interfaces()))
       why = wrong;
   if (why.empty())
-    return {"ok", "multicast on loopback works: nodes find each other"};
+    return {"ok",
+            "multicast on loopback works: nodes on this machine find each "
+            "other. Whether those of other machines do shows only when "
+            "nodes run there: if not, start them with --join HOST"};
   return {"note",
           "no multicast on loopback (" + why + "): start nodes with --join"};
 }
