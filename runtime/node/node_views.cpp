@@ -91,6 +91,7 @@ void node::impl::adopting(const core::view* before,
                           const std::shared_ptr<const core::view>& now,
                           bool member) {
   known_->adopted(before, now, unix_ms());
+  say_if(known_->namesake(self_));
   clients_->adopting(*now);
   recent_.add(core::shown(
     core::view_line({before, *now, member, discovery_ || finder_})));

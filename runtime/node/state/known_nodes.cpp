@@ -59,6 +59,28 @@ void known_nodes::adopted(const core::view* before, view now,
                 [this](const auto& a) { return !is_of_a_member(a); });
 }
 
+known_nodes::line known_nodes::namesake(const core::peer_id& self) {
+  std::lock_guard lock(mutex_);
+  const core::member* own = view_ ? core::find_member(*view_, self) : nullptr;
+  if (!own || own->name.empty())
+    return {};
+  const auto is_namesake = [&](const core::member& m) {
+    return m.id.peer != self && m.name == own->name;
+  };
+  std::erase_if(namesakes_, [&](const core::peer_id& peer) {
+    const core::member* m = core::find_member(*view_, peer);
+    return !m || !is_namesake(*m);
+  });
+  for (const core::member& m : view_->members)
+    if (is_namesake(m) && namesakes_.insert(m.id.peer).second)
+      return "[node] another peer of this shoal is named " + m.name
+             + ", too: " + core::short_name(m.id.peer)
+             + (m.addresses.empty() ? "" : " at " + m.addresses.front())
+             + ". Views and plans do not tell the two apart: start one of them "
+               "again with another --name";
+  return {};
+}
+
 void known_nodes::admitted(const core::view& v) {
   std::lock_guard lock(mutex_);
   key_replaced_ = v.key != core::key_digest{};

@@ -57,6 +57,8 @@ public:
   void version(const core::peer_id& self, const std::string& text);
   /// A view has taken effect. `before` may be null.
   void adopted(const core::view* before, view now, std::int64_t now_ms);
+  /// A member of the view that has the name of `self`, each once.
+  line namesake(const core::peer_id& self);
   /// The keys in use admit the members of the view.
   void admitted(const core::view& v);
 
@@ -124,8 +126,9 @@ private:
   /// Addresses of members at which a node answers without proving the key: at
   /// most those of a view.
   std::set<std::string> unproved_;
-  bool key_replaced_ = false; ///< it is not the shoal's first key
-  std::string refused_by_;    ///< an address that has just given the reason
+  std::set<core::peer_id> namesakes_; ///< reported, and still members
+  bool key_replaced_ = false;         ///< it is not the shoal's first key
+  std::string refused_by_; ///< an address that has just given the reason
   std::string accuser_;
 };
 

@@ -105,6 +105,29 @@ BOOST_AUTO_TEST_CASE(a_member_that_does_not_prove_the_key_is_named) {
   BOOST_TEST(known.unproved(before.members).empty());
 }
 
+BOOST_AUTO_TEST_CASE(another_peer_of_the_same_name_is_reported_once) {
+  known_nodes known("mine", 0);
+  const core::peer_id self = peer(2, "bert").id.peer;
+  BOOST_TEST(!known.namesake(self)); // no view yet
+  core::view v = view_of(1);
+  const auto adopt = [&] {
+    known.adopted(nullptr, std::make_shared<const core::view>(v), 0);
+    return known.namesake(self);
+  };
+  BOOST_TEST(!adopt());
+  v.members.push_back(peer(3, "bert"));
+  const auto line = adopt();
+  BOOST_TEST(says(line, "bert"));
+  BOOST_TEST(says(line, "at 10.0.0.3:18372"));
+  BOOST_TEST(says(line, "--name"));
+  BOOST_TEST(!adopt());
+  v.members.pop_back();
+  BOOST_TEST(!adopt());
+  v.members.push_back(peer(3, "bert")); // it has come back
+  BOOST_TEST(says(adopt(), "bert"));
+  BOOST_TEST(!known.namesake(peer(1, "anna").id.peer));
+}
+
 BOOST_AUTO_TEST_CASE(the_first_that_calls_this_node_revoked_is_remembered) {
   known_nodes known("mine", 0);
   known.adopted(nullptr, std::make_shared<const core::view>(view_of(1)), 0);
