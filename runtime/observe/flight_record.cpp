@@ -61,6 +61,9 @@ std::filesystem::path
 flight_record::write(const std::filesystem::path& folder, const reason& why,
                      std::error_code& error) const {
   std::filesystem::create_directories(folder, error);
+  if (!error) // as the other folders of a node
+    std::filesystem::permissions(folder, std::filesystem::perms::owner_all,
+                                 error);
   if (error)
     return {};
   const std::int64_t now = now_us();

@@ -292,7 +292,10 @@ BOOST_AUTO_TEST_CASE(a_peer_that_does_not_seal_keeps_a_flight_record) {
   }
   for (int i = 0; i < 200; ++i)
     s.step();
-  BOOST_TEST(s.flights(others[0]).size() == 1u); // of both words
+  const auto flights = s.flights(others[0]);
+  BOOST_TEST_REQUIRE(flights.size() == 1u); // of both words
+  BOOST_TEST((std::filesystem::status(flights[0].parent_path()).permissions()
+              == std::filesystem::perms::owner_all));
 }
 
 BOOST_AUTO_TEST_CASE(draining_ends_after_a_step_with_a_checkpoint) {
