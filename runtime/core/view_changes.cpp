@@ -134,6 +134,17 @@ void add_jobs(const view& before, const view& now, job_id own, clauses& out) {
   }
 }
 
+void add_invites(const view& before, const view& now, clauses& out) {
+  for (const invitation& is : now.invites) {
+    const auto was =
+      std::ranges::find(before.invites, is.key, &invitation::key);
+    if (was == before.invites.end())
+      out.push_back("an invite was made");
+    else if (was->used_by != is.used_by)
+      out.push_back("an invite was used");
+  }
+}
+
 std::string joined(const clauses& all) {
   std::string out;
   for (std::size_t i = 0; i < all.size() && i < changes_named_max; ++i)
@@ -166,6 +177,7 @@ std::string changes_text(const view& before, const view& now, job_id job) {
   add_members(before, now, out);
   add_cuts(before, now, out);
   add_jobs(before, now, job, out);
+  add_invites(before, now, out);
   return joined(out);
 }
 
@@ -181,7 +193,8 @@ std::string view_line(const view_news& news) {
            + ": this peer asks to join it";
   if (!news.member)
     return "view " + std::to_string(now.number) + ": " + counted
-           + "; this peer is not in it";
+           + (news.before == nullptr ? "; this peer asks to be admitted again"
+                                     : "; this peer is not in it");
   if (news.before == nullptr && now.members.size() == 1)
     return std::string("alone so far: ")
            + (news.looks ? "looking for other peers"

@@ -35,6 +35,17 @@ BOOST_AUTO_TEST_CASE(unchanged_values_are_not_reported) {
   BOOST_TEST(after([](view& v) { v.previous.clear(); }).empty());
 }
 
+BOOST_AUTO_TEST_CASE(invites_are_made_and_used) {
+  BOOST_TEST(after([](view& v) { v.invites.emplace_back(); })
+             == "an invite was made");
+  view before = of_three();
+  before.invites.emplace_back();
+  view now = before;
+  now.invites[0].used_by = now.members[0].id.peer;
+  BOOST_TEST(changes_text(before, now) == "an invite was used");
+  BOOST_TEST(changes_text(before, of_three()).empty()); // it has expired, say
+}
+
 BOOST_AUTO_TEST_CASE(members_come_and_go) {
   BOOST_TEST(after([](view& v) { v.members.pop_back(); }) == "c is gone");
   BOOST_TEST(after([](view& v) {
@@ -142,6 +153,9 @@ BOOST_AUTO_TEST_CASE(the_first_lines_of_a_node_say_what_happens) {
              == "view 11: 2 peers (a b), 1 job; c is gone");
   BOOST_TEST(view_line({&now, two, false, true})
              == "view 11: 2 peers (a b), 1 job; this peer is not in it");
+  BOOST_TEST(view_line({nullptr, two, false, true})
+             == "view 11: 2 peers (a b), 1 job; this peer asks to be admitted "
+                "again");
 }
 
 BOOST_AUTO_TEST_SUITE_END()
