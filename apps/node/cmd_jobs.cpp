@@ -186,6 +186,9 @@ int run_jobs(const jobs_options& o) {
   const auto status = parse_status(text);
   if (!status)
     return fail("the node at " + client.where() + ": " + status.message());
+  if ((*status)["epoch"].get<std::uint64_t>() == 0)
+    std::cerr << "shoal: the node is starting: it does not know the jobs of "
+                 "its shoal yet\n";
   if (o.json)
     std::cout << model::json_text(model::parse_json<json>(text)["jobs"])
               << "\n";
