@@ -38,7 +38,8 @@ void add_node_to_ask(CLI::App& c, node_address& at) {
   c.add_option("--peer", at.peers,
                "host[:port] of nodes to ask over the network, port 18372 if "
                "left out (default: the local node)")
-    ->delimiter(',');
+    ->delimiter(',')
+    ->check(wrong_peer);
 }
 
 /// The value of --watch; without a value the default time.

@@ -4,6 +4,7 @@
 #include "apps/common/toml_file.hpp"
 #include "runtime/core/text/nearest.hpp"
 #include "runtime/core/text/shown.hpp"
+#include "runtime/discovery/host_list.hpp"
 
 #include <unistd.h>
 
@@ -80,6 +81,15 @@ std::size_t typing_errors_max(std::size_t letters) {
 }
 
 } // namespace
+
+std::string wrong_peer(const std::string& text) {
+  std::string host, port;
+  if (runtime::split_host_port(runtime::with_node_port(text), host, port))
+    return {};
+  return "'" + text
+         + "' is not host[:port] or [IPv6 address][:port] with a port from 1 "
+           "to 65535";
+}
 
 std::string variable_of(const std::string& flag) {
   std::string name(ours);

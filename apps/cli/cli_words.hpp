@@ -25,6 +25,9 @@ struct usage_error {
 void fill_in(CLI::App& command, const toml_table& file,
              const std::string& file_name);
 
+/// Why `text` can be neither a node's address nor a member's name; "" if it can.
+std::string wrong_peer(const std::string& text);
+
 /// "SHOAL_MAX_TOKENS" for "max-tokens".
 std::string variable_of(const std::string& flag);
 

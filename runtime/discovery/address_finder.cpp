@@ -10,6 +10,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
+#include <set>
 #include <thread>
 
 namespace shoal::runtime {
@@ -89,10 +90,20 @@ private:
     std::vector<std::string> names = config_.names;
     read_hosts(names);
     std::size_t count = 0;
-    for (const std::string& name : names)
-      for (const std::string& address : resolve_all(name))
+    std::set<std::string> unknown;
+    for (const std::string& name : names) {
+      const std::vector<std::string> found = resolve_all(name);
+      if (found.empty() && !stopping()) {
+        unknown.insert(name);
+        if (!unknown_.contains(name))
+          node_.say("[discovery] no address is known of " + name
+                    + ": check the name; it is looked up again meanwhile");
+      }
+      for (const std::string& address : found)
         if (!stopping() && ++count <= found_addresses_max)
           node_.listed(address);
+    }
+    unknown_ = std::move(unknown);
   }
 
   void read_hosts(std::vector<std::string>& names) {
@@ -122,7 +133,8 @@ private:
   finder_config config_;
   finder_handler& node_;
   std::string logged_;
-  std::mutex mutex_; ///< guards what follows
+  std::set<std::string> unknown_; ///< names that were reported
+  std::mutex mutex_;              ///< guards what follows
   std::condition_variable changed_;
   bool alone_ = true;
   bool stopped_ = false;

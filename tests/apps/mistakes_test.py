@@ -1,6 +1,7 @@
 # tests/apps/mistakes_test.py -- what is given wrongly, and the line that says so:
 # files that are not what their names say, options that do not go together.
 import json
+import signal
 
 from support import TINY_RUN, World, main
 
@@ -84,6 +85,16 @@ class Mistakes(World):
                                         "'--validation.steps'"),
                             ("--lr", "'--optimizer.lr'")):
             self.refuse(2, "train", flag, "x", names=[meant])
+
+    def test_an_address_that_cannot_be(self):
+        for command in ("status", "jobs"):
+            self.refuse(2, command, "--peer", "localhost:1,HOST:999999",
+                        names=["--peer", "HOST:999999", "1 to 65535"])
+        name = 64 * "n"  # no resolver has to be asked
+        node = self.start("node", "--threads", 1, "--no-discovery", "--join",
+                          name)
+        node.wait_line(lambda line: f"no address is known of {name}:" in line)
+        self.assertEqual(node.end(signal.SIGTERM), 0)
 
     def test_eval_reads_only_so_much(self):
         self.write("tiny.toml", TINY_RUN)
