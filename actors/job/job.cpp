@@ -4,6 +4,7 @@
 
 #include "actors/job/job_actor.hpp"
 #include "runtime/core/assert.hpp"
+#include "runtime/core/planning/plan_reasons.hpp"
 #include "runtime/core/view_changes.hpp"
 #include "runtime/jobs/job_log.hpp"
 #include "runtime/links/links.hpp"
@@ -210,6 +211,11 @@ void job_actor::on_view(const job_view& m) {
       e.cause = core::changes_text(*before, *m.view, config_.entry.id);
     e.unix_ms = unix_ms();
     node().log().add(config_.entry.id, e);
+    const std::string rare = core::rare_copies_text(
+      config_.entry, *m.place,
+      run().checkpoint_enable ? std::uint64_t(run().checkpoint_interval) : 0);
+    if (!rare.empty())
+      note_once(rare);
   }
   event::view_changed change{m.view->number, m.place, members()};
   change.former = view_->lapsed;

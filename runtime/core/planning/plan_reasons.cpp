@@ -266,6 +266,20 @@ std::vector<idle_member> idle_members(const view& v, const assignment& a) {
   return out;
 }
 
+std::string rare_copies_text(const job_entry& job, const assignment& a,
+                             std::uint64_t checkpoint_every) {
+  if (a.followers.empty() || a.copy_every <= 1 || job.want_copy_every > 0)
+    return {};
+  const std::uint64_t every = a.copy_every;
+  const bool checkpoints = checkpoint_every > 0 && checkpoint_every < every;
+  return "copies of the state are made every " + std::to_string(every)
+         + " steps, as the network is slow for steps this short: the loss of "
+           "one peer may cost up to "
+         + std::to_string(checkpoints ? checkpoint_every : every) + " steps ("
+         + (checkpoints ? "checkpoint.interval" : "fault_tolerance.copy_every")
+         + ")";
+}
+
 std::map<member_id, memory_kinds>
 memory_of(const job_entry& job, const assignment& a) {
   std::map<member_id, memory_kinds> out;

@@ -39,6 +39,14 @@ unheld_wishes(const view& v, const assignment& a);
 [[nodiscard]] std::string to_text(const view& v, const assignment& a,
                                   const std::vector<unheld_wish>& unheld);
 
+/// What the loss of a peer may cost where the planner has chosen to copy the
+/// state in more than every step (assignment::copy_every); "" otherwise, and if
+/// the user has asked for it.
+/// @param checkpoint_every steps; 0: there are no checkpoints
+[[nodiscard]] std::string
+rare_copies_text(const job_entry& job, const assignment& a,
+                 std::uint64_t checkpoint_every);
+
 struct idle_member {
   member_id who;
   std::string why; ///< "shares its host's cores with a"

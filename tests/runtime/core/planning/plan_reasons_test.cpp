@@ -104,6 +104,29 @@ BOOST_AUTO_TEST_CASE(copies_that_cannot_be) {
                 "memory for it\n");
 }
 
+BOOST_AUTO_TEST_CASE(copies_that_are_rare_cost_steps) {
+  const auto has = [](const std::string& text, const char* part) {
+    return text.find(part) != std::string::npos;
+  };
+  view v = make_view(2);
+  assignment a = only(v);
+  a.followers = {{v.members[1].id, 0, 1}};
+  a.copy_every = 1;
+  BOOST_TEST(rare_copies_text(v.jobs[0], a, 50).empty());
+  a.copy_every = 1000;
+  const std::string text = rare_copies_text(v.jobs[0], a, 50);
+  BOOST_TEST(has(text, "every 1000 steps"), text);
+  BOOST_TEST(has(text, "up to 50 steps (checkpoint.interval)"), text);
+  for (const std::uint64_t interval : {0, 5000})
+    BOOST_TEST(
+      has(rare_copies_text(v.jobs[0], a, interval), "up to 1000 steps"));
+  v.jobs[0].want_copy_every = 1000; // as asked
+  BOOST_TEST(rare_copies_text(v.jobs[0], a, 50).empty());
+  v.jobs[0].want_copy_every = 0;
+  a.followers.clear();
+  BOOST_TEST(rare_copies_text(v.jobs[0], a, 50).empty());
+}
+
 BOOST_AUTO_TEST_CASE(a_schedule_without_stages) {
   view v = make_view(1);
   v.jobs[0].want_schedule = schedule_kind::zero_bubble;
