@@ -196,7 +196,9 @@ std::string connection::reason_of(const session::outcome& o) const {
   std::string reason = o.error != 0 ? std::generic_category().message(o.error)
                                     : "the other end closed the connection";
   if (stage_ == stage::proof && dialled())
-    reason += " instead of proving itself: is it of the same cluster key?";
+    reason +=
+      " instead of proving itself: is it of the same cluster key and the same "
+      "version of shoal?";
   return reason;
 }
 
