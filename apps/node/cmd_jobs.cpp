@@ -149,8 +149,8 @@ static int remove_jobs(runtime::client& client, const jobs_options& o) {
       return fail(job.wrong);
     for (const json& j : (*status)["jobs"])
       if (text_of(j, "id") == job.text && text_of(j, "state") == "running")
-        return fail("job " + job.text + " has not ended: `shoal cancel "
-                    + job.text + "` first");
+        return fail("job " + job.text + " has not ended: `"
+                    + command_line("cancel " + job.text, o.at) + "` first");
     if (std::ranges::find(found, job.id, &found_job::id) == found.end())
       found.push_back(std::move(job));
   }
@@ -222,8 +222,8 @@ int run_cancel(const cancel_options& o) {
         return fail("job " + job.text + " has ended already: " + state);
       std::cout << "job " << job.text << " is " << state << "\n";
       if (state == "cancelled")
-        std::cerr << "shoal: to go on with it later, run `shoal attach "
-                  << job.text << " --out DIR" << options_text(o.at)
+        std::cerr << "shoal: to go on with it later, run `"
+                  << command_line("attach " + job.text, o.at, "DIR")
                   << "`, which fetches its newest checkpoint (not needed where "
                      "it was watched with --out DIR), then `shoal train DIR "
                      "--resume"
@@ -370,7 +370,7 @@ folder_for(const attach_options& o, const std::string& job,
   const bool again = (*folder)->has_job();
   auto claimed = (*folder)->claim(known ? core::to_hex(text) : "");
   if (claimed)
-    claimed = (*folder)->keep(job, "shoal attach " + job + options_text(o.at));
+    claimed = (*folder)->keep(job, command_line("attach " + job, o.at));
   if (!claimed)
     return claimed.why();
   for (const std::string& notice : (*folder)->take_notices())
@@ -432,7 +432,8 @@ int run_attach(const attach_options& o) {
   if (watch.run(job.id))
     return fail(client.text());
   if (watch.state().empty()) {
-    std::cerr << "shoal: the job goes on; `shoal attach " << job.text
+    std::cerr << "shoal: the job goes on; `"
+              << command_line("attach " + job.text, o.at, o.out)
               << "` watches it again\n";
     return exit_interrupted;
   }
@@ -454,7 +455,8 @@ int run_attach(const attach_options& o) {
 namespace {
 
 /// Reports which jobs end with a node, since no other peer can go on with them.
-void tell_of_ends(const json& status, const std::string& id, bool now) {
+void tell_of_ends(const json& status, const std::string& id, bool now,
+                  const node_address& at) {
   const auto works = [&id](const json& p) {
     return text_of(p, "id") != id && !p["witness"].get<bool>()
            && text_of(p, "state") == "active";
@@ -469,8 +471,9 @@ void tell_of_ends(const json& status, const std::string& id, bool now) {
               << ") runs on no other peer, so it ends with this node, "
               << (now ? "without a checkpoint"
                       : "after the step under way and with a checkpoint. Once "
-                        "the node is started again, `shoal attach "
-                          + job + " --out DIR` fetches it")
+                        "the node is started again, `"
+                          + command_line("attach " + job, at, "DIR")
+                          + "` fetches it")
               << "\n";
   }
 }
@@ -543,7 +546,7 @@ int run_leave(const leave_options& o) {
   const bool is_asked = text_of(*asked, "self") == id;
   std::string alone = no_quorum_text(*status);
   if (alone.empty())
-    tell_of_ends(*status, id, o.now);
+    tell_of_ends(*status, id, o.now, o.at);
   else
     std::cerr << "shoal: " << alone << "\n";
   if (!is_asked)

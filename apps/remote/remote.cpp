@@ -59,6 +59,12 @@ std::string options_text(const node_address& at) {
   return out;
 }
 
+std::string command_line(const std::string& command, const node_address& at,
+                         const std::filesystem::path& out) {
+  return "shoal " + command + options_text(at)
+         + (out.empty() ? "" : " --out " + shell_word(out.string()));
+}
+
 bool says_which(const node_address& at) {
   return !at.name.empty() || !at.data_dir.empty() || !at.peers.empty();
 }

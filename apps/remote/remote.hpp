@@ -25,6 +25,12 @@ void say_no_quorum(runtime::client& client);
 /// --name one", or nothing.
 std::string options_text(const node_address& at);
 
+/// A command line that is printed for the user to copy, for the same node:
+/// command_line("attach 1f", at, "a b") is "shoal attach 1f --name one --out
+/// 'a b'". @param out  of --out; may be empty
+std::string command_line(const std::string& command, const node_address& at,
+                         const std::filesystem::path& out = {});
+
 /// Whether the user has named the node: no other may be used.
 bool says_which(const node_address& at);
 

@@ -71,8 +71,8 @@ public:
     if (o_.detach && o_.out_named && !o_.resume)
       return fail("--detach writes nothing to --out, since the command ends "
                   "before the run: leave --out away, and fetch what the job "
-                  "makes with `shoal attach JOB --out "
-                    + o_.out.string() + "`",
+                  "makes with `"
+                    + command_line("attach JOB", o_.at, o_.out) + "`",
                   exit_usage);
     if (o_.resume) {
       auto found = resumed_run::find(o_.out);
@@ -285,7 +285,7 @@ private:
     node_address at = o_.at;
     if (embedded_)
       at.data_dir = embedded_->folder();
-    return "shoal attach " + job_text() + options_text(at);
+    return command_line("attach " + job_text(), at);
   }
 
   /// Gets the shoal's addresses and the names of its jobs, and checks that the
@@ -379,16 +379,15 @@ private:
                           "until it does, its data may be with "
                             + client_->where() + " alone");
     out_->say("submitted",
-              "job " + job_text() + " submitted to " + client_->where()
-                + "; `shoal attach " + job_text()
-                + " --out DIR` fetches what it makes",
+              "job " + job_text() + " submitted to " + client_->where() + "; `"
+                + command_line("attach " + job_text(), o_.at, "DIR")
+                + "` fetches what it makes",
               job_text());
     return exit_done;
   }
 
-  /// The watching client is busy: asks by another one.
   /// @returns whether a node has answered
-  bool stop_job(bool drain) {
+  bool ask_to_stop(bool drain) {
     runtime::client_config c;
     if (embedded_)
       c.data_dir = embedded_->folder();
@@ -396,15 +395,7 @@ private:
       c.data_dir = data_dir_of(o_.at);
     c.addresses = addresses_; // its node may be gone by now
     c.cluster_key_file = o_.at.cluster_key;
-    runtime::client asking(c);
-    auto error = asking.connect();
-    if (!error)
-      error = asking.stop_job(job_, drain);
-    if (!error)
-      return true;
-    std::cerr << "shoal: " << asking.text() << "\n";
-    return error == runtime::errc::refused
-           || error == runtime::errc::not_found; // for example, it has ended
+    return stop_job(c, job_, drain);
   }
 
   /// Called repeatedly while the job is watched. @returns whether to end
@@ -420,7 +411,7 @@ private:
     case orderly_stop::action::end_at_once:
       std::cerr << "shoal: no step has ended for " << seconds
                 << " s: the job ends at once, without a checkpoint\n";
-      stop_job(false);
+      ask_to_stop(false);
       return false;
     case orderly_stop::action::give_up:
       return true;
@@ -461,14 +452,15 @@ private:
   /// end
   void say_at_second(bool ends) {
     const std::string job = job_text();
-    const std::string out = o_.out.string();
     interrupts_.on_second(core::shown(
       embedded_
-        ? "stopped; steps after the newest checkpoint in " + out + " are lost"
+        ? "stopped; steps after the newest checkpoint in " + o_.out.string()
+            + " are lost"
         : "stopped watching; job " + job
             + (ends ? " ends after its step"
-                    : " may go on: `shoal cancel " + job + "` ends it")
-            + ". `shoal attach " + job + " --out " + out
+                    : " may go on: `" + command_line("cancel " + job, o_.at)
+                        + "` ends it")
+            + ". `" + command_line("attach " + job, o_.at, o_.out)
             + "` fetches the checkpoint that its peers keep"));
   }
 
@@ -476,7 +468,7 @@ private:
     interrupts_.on_first([this] {
       std::cerr << "\nshoal: stopping after this step, with a checkpoint "
                    "(again: stop at once)\n";
-      if (stop_job(true))
+      if (ask_to_stop(true))
         say_at_second(true);
       else
         unheard_ = true;
@@ -492,13 +484,16 @@ private:
       return fail(client_->text());
     if (watch.state().empty() && unheard_)
       return fail("no node has taken the request to end job " + job_text()
-                    + ": it may go on; see `shoal jobs`, and `shoal cancel "
-                    + job_text() + "`",
+                    + ": it may go on; see `" + command_line("jobs", o_.at)
+                    + "`, and `" + command_line("cancel " + job_text(), o_.at)
+                    + "`",
                   exit_interrupted);
     if (watch.state().empty() && stop_.at_once())
       return fail("the job was to end, and nobody has answered: it may go on; "
-                  "see `shoal jobs`, and `shoal cancel "
-                  + job_text() + " --now`");
+                  "see `"
+                  + command_line("jobs", o_.at) + "`, and `"
+                  + command_line("cancel " + job_text() + " --now", o_.at)
+                  + "`");
     if (watch.state() == "cancelled" && interrupts_.seen()) {
       std::cerr << "shoal: stopped after step " << watch.last_step()
                 << (watch.newest().empty()

@@ -2,10 +2,10 @@
 // checkpoints in their logs.
 #include "apps/train/jobs_of_run.hpp"
 
-#include "apps/common/confirm.hpp" // shell_word
 #include "apps/remote/remote.hpp"
 
 #include <algorithm>
+#include <iostream>
 
 namespace shoal::apps {
 
@@ -41,17 +41,17 @@ std::uint64_t newest_checkpoint(runtime::client& client, core::job_id job) {
 
 model::status nothing_newer(runtime::client& client, const status_json& status,
                             const run_folder& folder, const node_address& at) {
-  const std::string where = options_text(at);
   for (const status_json& job : status["jobs"]) {
     const auto id = job["id"].get<std::string>();
     if (std::ranges::find(folder.jobs, id) == folder.jobs.end())
       continue;
-    const std::string attach = "`shoal attach " + id + " --out "
-                               + shell_word(folder.out.string()) + where + "`";
+    const std::string attach =
+      "`" + command_line("attach " + id, at, folder.out) + "`";
     if (job["state"] == "running")
-      return model::failure{
-        "--resume: job " + id + " of this run is under way: " + attach
-        + " goes on watching it, `shoal cancel " + id + where + "` ends it"};
+      return model::failure{"--resume: job " + id
+                            + " of this run is under way: " + attach
+                            + " goes on watching it, `"
+                            + command_line("cancel " + id, at) + "` ends it"};
     const std::uint64_t step =
       newest_checkpoint(client, std::stoull(id, nullptr, 16));
     if (step > folder.step)
@@ -61,10 +61,22 @@ model::status nothing_newer(runtime::client& client, const status_json& status,
         + std::to_string(step) + ", and the newest in " + folder.out.string()
         + " is of step " + std::to_string(folder.step) + ": " + attach
         + " fetches it. To train from step " + std::to_string(folder.step)
-        + " all the same, take the job off the list first: `shoal jobs --rm "
-        + id + where + "`"};
+        + " all the same, take the job off the list first: `"
+        + command_line("jobs --rm " + id, at) + "`"};
   }
   return model::done{};
+}
+
+bool stop_job(const runtime::client_config& at, core::job_id job, bool drain) {
+  runtime::client asking(at);
+  auto error = asking.connect();
+  if (!error)
+    error = asking.stop_job(job, drain);
+  if (!error)
+    return true;
+  std::cerr << "shoal: " << asking.text() << "\n";
+  return error == runtime::errc::refused
+         || error == runtime::errc::not_found; // for example, it has ended
 }
 
 } // namespace shoal::apps

@@ -1,5 +1,5 @@
 // apps/train/jobs_of_run.hpp -- what a shoal has of a run that is to be resumed
-// here.
+// here, and the request to end a job.
 #pragma once
 
 #include "apps/common/commands.hpp"
@@ -24,5 +24,11 @@ struct run_folder {
 /// checkpoint than the folder's: those steps would be trained twice.
 model::status nothing_newer(runtime::client& client, const status_json& status,
                             const run_folder& folder, const node_address& at);
+
+/// Asks a node to end a job, by a client of its own: the command's other one is
+/// busy watching. Prints the error if there is one.
+/// @param drain  after the step under way, with a checkpoint; else at once
+/// @returns whether a node has answered
+bool stop_job(const runtime::client_config& at, core::job_id job, bool drain);
 
 } // namespace shoal::apps
