@@ -8,6 +8,9 @@
 //   first --any signal, sooner than apart_min--> echo: nothing
 //     `--any signal, later--> again: at once
 //
+// SIGHUP is sent by the terminal that closes, and again by its shell, at any
+// time after that: it is a first signal, but never a later one.
+//
 // Time:    an argument. Threads: one at a time.
 #pragma once
 
@@ -30,13 +33,14 @@ public:
     again  ///< end at once
   };
 
-  /// A signal has come.
-  meaning take(clock::time_point now) {
+  /// A signal has come. @param hangup  it is SIGHUP
+  meaning take(clock::time_point now, bool hangup = false) {
     if (!first_) {
       first_ = now;
       return meaning::first;
     }
-    return now - *first_ < apart_min ? meaning::echo : meaning::again;
+    return hangup || now - *first_ < apart_min ? meaning::echo
+                                               : meaning::again;
   }
 
 private:

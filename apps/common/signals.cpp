@@ -2,6 +2,7 @@
 #include "apps/common/signals.hpp"
 
 #include "apps/common/exit_codes.hpp"
+#include "apps/common/hangup.hpp"
 #include "apps/common/signal_order.hpp"
 
 #include <pthread.h>
@@ -10,6 +11,7 @@
 #include <csignal>
 #include <cstdio>
 #include <mutex>
+#include <optional>
 #include <system_error>
 #include <thread>
 
@@ -19,11 +21,15 @@ struct signals::state {
   /// Starts `first` if a signal has come and it is not running yet.
   void run_first(bool signalled);
   [[noreturn]] void stop();
+  /// Ends the process if SIGHUP came and is to end it.
+  void look_at_hangup();
 
   sigset_t set;
   std::mutex mutex;
   std::function<void()> first;
   std::string second = "stopped";
+  std::optional<std::string> at_hangup; ///< none: SIGHUP is like the others
+  bool hung_up = false;
   bool told = false;
   std::atomic<bool> closing{false};
   std::thread runner; ///< of `first`
@@ -53,10 +59,22 @@ void signals::state::stop() {
   _exit(exit_interrupted);
 }
 
+void signals::state::look_at_hangup() {
+  std::lock_guard lock{mutex};
+  if (!hung_up || !at_hangup)
+    return;
+  std::fprintf(stderr, "shoal: %s\n", at_hangup->c_str());
+  _exit(exit_interrupted);
+}
+
 signals::signals() : state_(std::make_unique<state>()) {
   sigemptyset(&state_->set);
   for (int s : {SIGINT, SIGTERM, SIGUSR2})
     sigaddset(&state_->set, s);
+  if (hangup_is_ignored())
+    restore_hangup();
+  else
+    sigaddset(&state_->set, SIGHUP);
   pthread_sigmask(SIG_BLOCK, &state_->set, nullptr);
   std::signal(SIGPIPE, SIG_IGN);
   state_->thread = std::thread([this] { wait(); });
@@ -89,7 +107,14 @@ void signals::wait() {
         return;
       continue;
     }
-    switch (order.take(signal_order::clock::now())) {
+    if (which == SIGHUP) {
+      {
+        std::lock_guard lock{state_->mutex};
+        state_->hung_up = true;
+      }
+      state_->look_at_hangup();
+    }
+    switch (order.take(signal_order::clock::now(), which == SIGHUP)) {
     case signal_order::meaning::first:
       seen_ = true;
       state_->run_first(true);
@@ -113,6 +138,14 @@ void signals::on_first(const std::function<void()>& run) {
 void signals::on_second(std::string line) {
   std::lock_guard lock{state_->mutex};
   state_->second = std::move(line);
+}
+
+void signals::hangup_ends(std::string line) {
+  {
+    std::lock_guard lock(state_->mutex);
+    state_->at_hangup = std::move(line);
+  }
+  state_->look_at_hangup();
 }
 
 } // namespace shoal::apps

@@ -1,9 +1,10 @@
 // apps/common/signals.hpp -- Ctrl-C once: finish in order; again: stop.
 //
-// Make one before any thread is started: it blocks SIGINT and SIGTERM in this
-// thread, and so in all that it starts later, and waits for them on a thread of
-// its own. signal_order.hpp decides which signal counts. The second one ends
-// the process at once with exit_interrupted.
+// Make one before any thread is started: it blocks SIGINT, SIGTERM and SIGHUP
+// (its terminal was closed) in this thread, and so in all that it starts later,
+// and waits for them on a thread of its own. signal_order.hpp decides which
+// signal counts. The second one ends the process at once with exit_interrupted.
+// If the process was started with SIGHUP ignored (`nohup`), it stays ignored.
 //
 // Threads: `first` runs on a thread of its own, so that a second signal is
 //          noticed while `first` waits for an answer; on the waiting thread if
@@ -30,6 +31,11 @@ public:
   /// Sets the text for the second signal, printed before the process ends. One
   /// line.
   void on_second(std::string line);
+  /// From now on SIGHUP ends the process at once, like a second signal: there is
+  /// nothing to do in order, or it takes longer than anybody watches. Also if it
+  /// came before.
+  /// @param line  printed before that; one line
+  void hangup_ends(std::string line);
   /// Returns when `first` is not running, and prevents it from running later.
   void end_first();
   bool seen() const noexcept { return seen_; }

@@ -452,7 +452,7 @@ private:
   /// end
   void say_at_second(bool ends) {
     const std::string job = job_text();
-    interrupts_.on_second(core::shown(
+    const std::string line = core::shown(
       embedded_
         ? "stopped; steps after the newest checkpoint in " + o_.out.string()
             + " are lost"
@@ -461,7 +461,10 @@ private:
                     : " may go on: `" + command_line("cancel " + job, o_.at)
                         + "` ends it")
             + ". `" + command_line("attach " + job, o_.at, o_.out)
-            + "` fetches the checkpoint that its peers keep"));
+            + "` fetches the checkpoint that its peers keep");
+    interrupts_.on_second(line);
+    if (!embedded_) // the shoal does not need this terminal
+      interrupts_.hangup_ends(line);
   }
 
   int watch() {

@@ -3,6 +3,7 @@ import contextlib
 import json
 import os
 import pathlib
+import shlex
 import shutil
 import signal
 import subprocess
@@ -224,6 +225,26 @@ class Node(World):
         self.succeed(*told[1][1:-1], "fetched")
         self.assertTrue((self.folder / "fetched/model.safetensors").exists())
         self.assertEqual(node.end(signal.SIGTERM), 0)
+
+    # The terminal that closes is not needed by a shoal. UCX caught the signal,
+    # printed its stack and went on.
+    def test_a_closed_terminal_ends_the_command_and_not_the_job(self):
+        node = self.ready("--name", "one")
+        run = self.long_run("--name", "one")
+        watch = self.start("attach", "out", "--name", "one", "--out", "a b")
+        watch.wait_line(lambda line: line.startswith("step "))
+        for command in (watch, run):
+            self.assertEqual(command.end(signal.SIGHUP), 130)
+        again = [shlex.split(w) for line in watch.said()
+                 for w in line.split("`") if w.startswith("shoal attach ")]
+        job, = json.loads(self.succeed("jobs", "--json"))
+        self.assertEqual(again, [["shoal", "attach", job["id"], "--name",
+                                  "one", "--out", "a b"]])
+        self.assertEqual(job["state"], "running")
+        self.succeed("cancel", "out", "--name", "one")
+        self.run_shoal(*again[0][1:])  # it was cancelled, with a checkpoint
+        self.assertTrue((self.folder / "a b/checkpoint").exists())
+        self.assertEqual(node.end(signal.SIGHUP), 0)
 
     def test_the_last_node_says_that_its_job_ends_with_it(self):
         node = self.ready("--name", "one")

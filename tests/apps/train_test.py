@@ -1,6 +1,7 @@
 # tests/apps/train_test.py -- `shoal train` in one process, and its bits.
 import json
 import os
+import pathlib
 import re
 import shutil
 import signal
@@ -148,6 +149,25 @@ class Train(World):
         (newest / "later.json").rename(newest / "config.json")
         os.utime(newest / "config.json", (now, now + 60))
         self.assertIn("step-5", self.run_shoal(*generate).stderr)
+
+    # UCX caught the signal, printed its stack and went on: the run was left
+    # over, and nobody saw it.
+    def test_a_closed_terminal_ends_a_run_in_order(self):
+        endless = ["train", self.tiny_run(), "--data", self.write_text_files(),
+                   "--threads", 1, "--training.steps", 10 ** 6,
+                   "--checkpoint.interval", 10 ** 6]
+        run = self.start(*endless, "--out", "out")
+        run.wait_line(lambda line: line.startswith("step 2/"))
+        self.assertEqual(run.end(signal.SIGHUP), 130)
+        self.assertIn("`shoal train out --resume`", "".join(run.said()))
+        self.assertTrue(list((self.folder / "out/checkpoint").glob("step-*")))
+        kept = self.start(self.program, *endless, "--out", "kept",
+                          program=shutil.which("nohup"))
+        kept.wait_line(lambda line: line.startswith("step 2/"))
+        status = pathlib.Path(f"/proc/{kept.child.pid}/status").read_text()
+        ignored = int(re.search(r"SigIgn:\s*(\w+)", status).group(1), 16)
+        self.assertTrue(ignored & 1 << signal.SIGHUP - 1)
+        self.assertEqual(kept.end(signal.SIGINT), 130)
 
     # config.json could not be opened, and nothing said why.
     def test_the_folder_of_a_run_under_way_is_its_newest_checkpoint(self):

@@ -31,4 +31,11 @@ BOOST_AUTO_TEST_CASE(a_later_signal_counts_however_many_echoes_came_before) {
   BOOST_TEST((s.take(begin + 1h) == meaning::again));
 }
 
+BOOST_AUTO_TEST_CASE(a_hangup_counts_first_and_never_again) {
+  signal_order s;
+  BOOST_TEST((s.take(begin, true) == meaning::first));
+  BOOST_TEST((s.take(begin + 1h, true) == meaning::echo));
+  BOOST_TEST((s.take(begin + 1h) == meaning::again));
+}
+
 BOOST_AUTO_TEST_SUITE_END()
