@@ -238,12 +238,16 @@ void progress::step(const job_event& e) {
   open_line_ = true;
 }
 
-void progress::show(const job_event& e) {
+void progress::keep(const job_event& e) {
   record(e);
-  if (json_) {
+  if (json_)
     std::cout << runtime::to_json_line(e) << std::endl;
+}
+
+void progress::show(const job_event& e) {
+  keep(e);
+  if (json_)
     return;
-  }
   char text[160];
   switch (e.kind) {
   case job_event_kind::step:

@@ -39,6 +39,9 @@ public:
   void write_to(const std::filesystem::path& out, bool replayed);
 
   void show(const runtime::job_event& e);
+  /// The same without a line of text: what there is to say of it is said
+  /// otherwise. Files get it, and so does --json.
+  void keep(const runtime::job_event& e);
   /// With --json: the whole run, as an event.
   void say_config();
   /// A permanent line, or an event with that text, and with "job" if given.

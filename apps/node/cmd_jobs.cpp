@@ -389,6 +389,7 @@ public:
   explicit until_interrupted(const signals& interrupts)
     : interrupts_(interrupts) {}
   bool stops() override { return interrupts_.seen(); }
+  bool gives_up() override { return interrupts_.seen(); }
 
 private:
   const signals& interrupts_;
@@ -445,7 +446,9 @@ int run_attach(const attach_options& o) {
     return fail(
       watch.state() == "done"
         ? "job " + job.text + " is done, but its model could not be fetched to "
-            + o.out.string()
+            + o.out.string() + "; `"
+            + command_line("attach " + job.text, o.at, o.out)
+            + "` tries it again"
         : "job " + job.text
             + (watch.state() == "failed" ? " failed" : " was " + watch.state())
             + ": there is no model to fetch");

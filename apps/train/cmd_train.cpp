@@ -22,24 +22,21 @@
 #include "apps/train/out_folder.hpp"
 #include "apps/train/resumed_run.hpp"
 #include "apps/train/run_file.hpp"
+#include "apps/train/run_lines.hpp"
 #include "apps/transfer/model_upload.hpp"
 #include "runtime/control/client.hpp"
-#include "runtime/core/text/amounts.hpp"
 #include "runtime/core/text/shown.hpp"
 #include "runtime/files/file_io.hpp"
 #include "runtime/files/json.hpp"
 #include "runtime/files/sha256.hpp"
-#include "runtime/model/data/bigram.hpp"
 #include "runtime/model/data/corpus.hpp"
 #include "runtime/model/hf/hf_directory.hpp"
-#include "runtime/model/units.hpp"
 #include "runtime/store/store.hpp"
 
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
-#include <cstdio>
 #include <fstream>
 #include <iostream>
 #include <optional>
@@ -128,27 +125,6 @@ private:
       out_->say("notice", notice);
   }
 
-  /// Prints the run that will start: all of it as JSON, or a line with the main
-  /// values.
-  void introduce() {
-    if (o_.json)
-      return out_->say_config();
-    char line[200];
-    std::snprintf(
-      line, sizeof line,
-      "run: %s of %s parameters, %lld steps of %lld sequences of %lld "
-      "tokens",
-      run_.model.model_type.c_str(),
-      core::large_text(double(model::unit_layout(run_.model).parameter_count()))
-        .c_str(),
-      (long long)run_.steps, (long long)run_.sequences_per_step(),
-      (long long)run_.seq_len);
-    out_->say("notice",
-              folder_ && !o_.detach
-                ? line + ("; all keys in " + (o_.out / "run.toml").string())
-                : line);
-  }
-
   int fail(const std::string& text, int code = exit_failed) {
     if (out_)
       out_->settle();
@@ -229,8 +205,9 @@ private:
       return failure{"data: " + enough.message()};
     if (folder_) // the size of a trained vocabulary is known only now
       folder_->update(run_);
-    introduce();
-    describe(*text, report);
+    introduce(*out_, run_, o_.json,
+              folder_ && !o_.detach ? o_.out / "run.toml" : fs::path());
+    describe(*out_, *text, report, o_.bigram);
     text_ = model::serialise(*text);
     const std::string digest = core::to_hex(runtime::sha256(text_));
     if (folder_)
@@ -314,23 +291,6 @@ private:
     return unique_job_name(
       job_name({run_.job_name, folder ? o_.out : fs::path(), o_.run.run_file}),
       running_);
-  }
-
-  void describe(const model::corpus& text, const model::corpus_report& report) {
-    for (const std::string& notice : report.notices)
-      out_->say("notice", notice);
-    out_->say("corpus", "text: " + core::count_text(report.read.files, "file")
-                          + ", " + core::count_text(text.train_size(), "token")
-                          + " to train on, "
-                          + std::to_string(text.validation_size())
-                          + " held out");
-    char line[200];
-    if (!o_.bigram || !text.narrow())
-      return;
-    std::snprintf(line, sizeof line,
-                  "held-out loss of a byte-bigram model: %.4f",
-                  model::bigram_validation_loss(text));
-    out_->say("bigram", line);
   }
 
   /// Uploads initial weights or a checkpoint, or the tokenizer that was
@@ -435,7 +395,10 @@ private:
       give_again();
   }
   void seen(const job_event& e) override {
-    ended_ = ended_ || e.kind == job_event_kind::done;
+    if (e.kind == job_event_kind::done) {
+      ended_ = true;
+      finished_ = e.text == "done";
+    }
     if (e.kind != job_event_kind::step)
       return;
     text_ = {}; // others have it now
@@ -447,6 +410,7 @@ private:
     read_again();
     return true;
   }
+  bool gives_up() override { return giving_up_ && interrupts_.seen(); }
 
   /// Sets the text for a second signal. @param ends the job has been asked to
   /// end
@@ -467,6 +431,19 @@ private:
       interrupts_.hangup_ends(line);
   }
 
+  /// The last checkpoint cannot be written: the next signal ends the trials. If
+  /// the first one has ended the run, that is the second one.
+  void trying(const fs::path& kept) override {
+    const std::string line =
+      kept.empty()
+        ? "given up: the last checkpoint is not in " + o_.out.string()
+        : kept_text(kept, o_.out, finished_);
+    giving_up_ = !interrupts_.seen();
+    interrupts_.on_first([] {});
+    interrupts_.on_second(core::shown(line));
+    interrupts_.hangup_ends(core::shown(line));
+  }
+
   int watch() {
     interrupts_.on_first([this] {
       std::cerr << "\nshoal: stopping after this step, with a checkpoint "
@@ -482,6 +459,8 @@ private:
     f.at = client_of(o_.at);
     f.at.addresses.insert(f.at.addresses.end(), addresses_.begin(),
                           addresses_.end());
+    if (embedded_) // its node's store ends with it
+      f.spare_in = fs::temp_directory_path();
     follower watch(*client_, *out_, *this, f);
     if (watch.run(job_))
       return fail(client_->text());
@@ -497,6 +476,9 @@ private:
                   + command_line("jobs", o_.at) + "`, and `"
                   + command_line("cancel " + job_text() + " --now", o_.at)
                   + "`");
+    if (!watch.spared().empty())
+      return fail(kept_text(watch.spared(), o_.out, watch.state() == "done"),
+                  exit_interrupted);
     if (watch.state() == "cancelled" && interrupts_.seen()) {
       std::cerr << "shoal: stopped after step " << watch.last_step()
                 << (watch.newest().empty()
@@ -568,11 +550,14 @@ private:
   core::job_id job_ = 0;
   std::optional<tokenizer_files> tokenizer_; ///< trained by this run
   orderly_stop stop_;
+  bool giving_up_ = false; ///< the first signal would give up the last
+                           ///< checkpoint
   std::atomic<bool> unheard_{false};   ///< no node could be reached to end the
                                        ///< job
   std::vector<std::string> addresses_; ///< of the shoal, when submitted
   std::set<std::string> running_;      ///< names of its jobs
   bool ended_ = false;                 ///< the job
+  bool finished_ = false;              ///< it has run all its steps
   core::blob_digest data_{};           ///< of the job's data
   std::vector<std::byte> text_;        ///< the job's data, before the next step
 };

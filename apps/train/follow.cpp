@@ -3,9 +3,13 @@
 
 #include "apps/transfer/model_export.hpp"
 
+#include <stdlib.h> // mkdtemp
+
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 namespace shoal::apps {
@@ -39,6 +43,11 @@ checkpoints(const fs::path& out) {
 }
 
 namespace {
+
+/// Between two attempts to write what a full disk has refused.
+constexpr std::chrono::milliseconds retry_after{2000};
+/// Between two looks whether the user gives it up.
+constexpr std::chrono::milliseconds look_again{100};
 
 /// Asks by a client of its own: the other one waits for events.
 auto getter(runtime::client_config at) {
@@ -115,19 +124,8 @@ bool follower::on(const job_event& e) {
     last_step_ = std::max(last_step_, e.step);
     fetch_pending();
     settle();
-    if (!config_.folder.empty()) {
-      if (e.text == "failed") // the cause is said by the command
-        out_.say("notice", newest_.empty()
-                             ? "there is no checkpoint to go on from"
-                             : "the newest checkpoint, of step "
-                                 + std::to_string(newest_step_) + ", is in "
-                                 + newest_.string());
-      else if (newest_.empty() || newest_step_ != e.step)
-        out_.say("notice", "the model of step " + std::to_string(e.step)
-                             + " could not be saved");
-      else
-        saved_ = save_model();
-    }
+    if (!config_.folder.empty())
+      bring_home(e);
     shown.loss = last_loss_;
   } else if (e.kind == job_event_kind::notice && e.digest != core::blob_digest{}
              && !old) {
@@ -139,6 +137,76 @@ bool follower::on(const job_event& e) {
   }
   if (!later)
     out_.show(shown);
+  return true;
+}
+
+/// At the end of the job: its last checkpoint, and the model.
+void follower::bring_home(const job_event& end) {
+  if (unwritten_)
+    try_again(job_event(unwritten_->asked));
+  if (end.text == "failed") // the cause is said by the command
+    out_.say("notice", newest_.empty() ? "there is no checkpoint to go on from"
+                                       : "the newest checkpoint, of step "
+                                           + std::to_string(newest_step_)
+                                           + ", is in " + newest_.string());
+  else if (newest_.empty() || newest_step_ != end.step)
+    out_.say("notice", "the model of step " + std::to_string(end.step)
+                         + " could not be saved");
+  else
+    saved_ = save_model();
+}
+
+/// Until the last checkpoint is in the folder, or the user gives it up.
+void follower::try_again(const job_event& last) {
+  if (host_.gives_up())
+    return;
+  spare_one(last);
+  host_.trying(spared_);
+  out_.say("notice",
+           "the checkpoint of step " + std::to_string(last.step)
+             + " cannot be written: " + unwritten_->why
+             + "; trying again until it can (Ctrl-C gives it up)"
+             + (spared_.empty() ? "" : ". It is kept in " + spared_.string()));
+  while (unwritten_ && pause()) {
+    unwritten_.reset();
+    fetcher_->want(last, client_.where());
+    fetcher_->settle([this] { return host_.gives_up(); });
+    trying_ = true;
+    collect();
+    trying_ = false;
+  }
+  if (newest_step_ != last.step || spared_.empty())
+    return;
+  std::error_code ignored;
+  fs::remove_all(spared_.parent_path(), ignored);
+  spared_.clear();
+}
+
+/// Fetches the last checkpoint to another disk.
+void follower::spare_one(const job_event& last) {
+  auto folder = (config_.spare_in / "shoal-kept-XXXXXX").string();
+  if (config_.spare_in.empty() || !::mkdtemp(folder.data()))
+    return;
+  checkpoint_fetcher::config c;
+  c.folder = folder;
+  c.get = getter(config_.at);
+  checkpoint_fetcher spare(std::move(c));
+  spare.want(last, client_.where());
+  spare.settle([this] { return host_.gives_up(); });
+  if (const auto o = spare.take())
+    spared_ = o->folder;
+  std::error_code ignored;
+  if (spared_.empty())
+    fs::remove_all(folder, ignored);
+}
+
+/// @returns whether to try again, after a while
+bool follower::pause() {
+  for (auto rest = retry_after; rest.count() > 0; rest -= look_again) {
+    if (host_.gives_up())
+      return false;
+    std::this_thread::sleep_for(look_again);
+  }
   return true;
 }
 
@@ -170,20 +238,26 @@ void follower::collect() {
     take_home(*o);
     job_event shown = o->asked;
     shown.text = o->folder.string();
-    out_.show(shown);
+    if (!o->folder.empty())
+      out_.show(shown);
+    else if (!trying_)
+      out_.keep(shown);
   }
 }
 
 void follower::take_home(const checkpoint_fetcher::outcome& o) {
+  unwritten_.reset();
   if (o.folder.empty()) {
     if (o.asked.digest == wanted_digest_)
       wanted_digest_ = {}; // if it is told of again
-    if (!o.why.empty() && std::exchange(said_, o.why) != o.why)
+    if (o.unwritten)
+      unwritten_ = o;
+    if (!trying_)
       out_.say("notice", "checkpoint of step " + std::to_string(o.asked.step)
-                           + " not fetched: " + o.why);
+                           + " is not in " + config_.folder.string() + ": "
+                           + (o.why.empty() ? "a newer one was ready" : o.why));
     return;
   }
-  said_.clear();
   newest_ = o.folder;
   newest_step_ = o.asked.step;
   const auto all = checkpoints(config_.folder);

@@ -8,7 +8,8 @@
 // it is offered the newest that is here.
 //
 // Threads: one, and the fetcher's.
-// Errors:  what cannot be fetched is said, once for each reason, and left out.
+// Errors:  what cannot be fetched is said each time, and left out. Of a job that
+//          has ended the last checkpoint is tried until it can be written.
 #pragma once
 
 #include "apps/common/progress.hpp"
@@ -19,6 +20,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -37,6 +39,10 @@ struct follow_config {
   std::uint64_t old = 0;
   /// How checkpoints are fetched, if the node that is followed does not answer.
   runtime::client_config at;
+  /// If no node keeps the last checkpoint while it cannot be written, a folder of
+  /// its own is made for it in this one, and removed when it is in `folder`. May
+  /// be empty.
+  std::filesystem::path spare_in;
 };
 
 /// What a command does about the job that it watches. Called by follower::run().
@@ -52,6 +58,12 @@ public:
   /// The job wants bytes of this digest that no peer has. @returns whether they
   /// are its data; else it is offered the newest checkpoint
   virtual bool give(const core::blob_digest&) { return false; }
+  /// Asked while the last checkpoint of an ended job cannot be written; false
+  /// tries it again.
+  virtual bool gives_up() { return true; }
+  /// The first such attempt follows. @param kept where the checkpoint is
+  /// meanwhile, or empty
+  virtual void trying(const std::filesystem::path& /*kept*/) {}
 };
 
 class follower final : private runtime::follow_handler {
@@ -69,6 +81,8 @@ public:
   /// The newest checkpoint here, or empty.
   const std::filesystem::path& newest() const { return newest_; }
   std::uint64_t last_step() const { return last_step_; }
+  /// The last checkpoint below `spare_in`, since it is not in the folder; or empty.
+  const std::filesystem::path& spared() const { return spared_; }
 
 private:
   // follow_handler
@@ -79,6 +93,10 @@ private:
   void fetch_pending();
   void settle();
   void collect();
+  void bring_home(const runtime::job_event& end);
+  void try_again(const runtime::job_event& last);
+  void spare_one(const runtime::job_event& last);
+  bool pause();
   void take_home(const checkpoint_fetcher::outcome& o);
   bool save_model();
 
@@ -95,7 +113,9 @@ private:
   std::uint64_t last_step_ = 0;
   double last_loss_ = 0;
   core::blob_digest wanted_digest_{}; ///< newest that was asked for
-  std::string said_;                  ///< why the one before is not here
+  std::optional<checkpoint_fetcher::outcome> unwritten_; ///< the newest one
+  std::filesystem::path spared_;
+  bool trying_ = false; ///< again: what fails is not said each time
   core::job_id job_ = 0;
   checkpoint_offer offer_;
   std::unique_ptr<checkpoint_fetcher> fetcher_; ///< none without a folder

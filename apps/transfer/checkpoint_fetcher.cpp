@@ -4,10 +4,11 @@
 
 #include "actors/checkpoint/checkpoint_export.hpp"
 #include "actors/checkpoint/checkpoint_manifest.hpp"
+#include "runtime/files/file_io.hpp"
+#include "runtime/files/posix.hpp"
 #include "runtime/model/files/checksums.hpp"
 
 #include <chrono>
-#include <fstream>
 #include <utility>
 
 namespace shoal::apps {
@@ -94,6 +95,11 @@ checkpoint_fetcher::outcome checkpoint_fetcher::fetch(const wish& w) {
     fs::remove_all(partial, ignored);
     return outcome{w.checkpoint, {}, why};
   };
+  auto unwritten = [&](const std::string& why) {
+    outcome out = failed(why);
+    out.unwritten = true;
+    return out;
+  };
   std::string why;
   auto get = [&](const core::blob_digest& digest, const piece& sink) {
     return config_.get(
@@ -122,29 +128,31 @@ checkpoint_fetcher::outcome checkpoint_fetcher::fetch(const wish& w) {
   fs::remove_all(partial, ignored);
   fs::create_directories(partial, error);
   if (error)
-    return failed(partial.string() + ": " + error.message());
+    return unwritten(partial.string() + ": " + error.message());
   for (const actors::manifest_file& f : m->files) {
-    std::ofstream out(partial / f.name, std::ios::binary | std::ios::trunc);
-    error = get(f.digest, [&](std::span<const std::byte> bytes) {
-      out.write(reinterpret_cast<const char*>(bytes.data()),
-                static_cast<std::streamsize>(bytes.size()));
-      return out ? std::error_code{}
-                 : std::make_error_code(std::errc::io_error);
-    });
-    out.close();
+    const fs::path place = partial / f.name;
+    std::error_code fault; // of this disk
+    runtime::posix::descriptor out = runtime::posix::open_regular(
+      place, O_WRONLY | O_CREAT | O_TRUNC, fault, 0666);
+    if (!fault)
+      error = get(f.digest, [&](std::span<const std::byte> bytes) {
+        return fault = runtime::posix::write_all(out.get(), bytes);
+      });
+    if (!fault && out.close() != 0)
+      fault = runtime::posix::last_error();
+    if (fault)
+      return unwritten(model::file_failure(place, "write", fault).message);
     if (error)
       return failed(why);
-    if (!out)
-      return failed("cannot write " + (partial / f.name).string());
   }
   if (auto joined = actors::join_shards(partial); !joined)
-    return failed(joined.message());
+    return unwritten(joined.message());
   if (auto written = model::write_checksums(partial); !written)
-    return failed(written.message());
+    return unwritten(written.message());
   fs::remove_all(folder, ignored);
   fs::rename(partial, folder, error);
   if (error)
-    return failed(folder.string() + ": " + error.message());
+    return unwritten(folder.string() + ": " + error.message());
   return {w.checkpoint, folder, {}};
 }
 

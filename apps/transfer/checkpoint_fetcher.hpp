@@ -47,6 +47,9 @@ public:
     std::filesystem::path folder; ///< empty: not fetched
     std::string why;              ///< the reason then; empty: replaced by a
                                   ///< newer one
+    /// It is complete elsewhere and cannot be written here: a full disk, for
+    /// example.
+    bool unwritten = false;
   };
 
   explicit checkpoint_fetcher(config c);

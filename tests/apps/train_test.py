@@ -1,10 +1,12 @@
 # tests/apps/train_test.py -- `shoal train` in one process, and its bits.
+import contextlib
 import json
 import os
 import pathlib
 import re
 import shutil
 import signal
+import subprocess
 
 from support import GUIDE, World, main, numbers
 
@@ -168,6 +170,46 @@ class Train(World):
         ignored = int(re.search(r"SigIgn:\s*(\w+)", status).group(1), 16)
         self.assertTrue(ignored & 1 << signal.SIGHUP - 1)
         self.assertEqual(kept.end(signal.SIGINT), 130)
+
+    # The store that had the checkpoint was deleted: all steps since the one
+    # before were lost.
+    def test_a_checkpoint_that_cannot_be_written_is_kept(self):
+        def refused(out):
+            """A run that has ended, and whose checkpoint has no place."""
+            run = self.start("train", self.tiny_run(), "--data",
+                             self.write_text_files(), "--threads", 1,
+                             "--training.steps", 10 ** 6, "--out", out,
+                             "--checkpoint.interval", 10 ** 6)
+            run.wait_line(lambda line: line.startswith("step 2/"))
+            self.write(f"{out}/checkpoint", "no folder")
+            run.child.send_signal(signal.SIGINT)
+            run.wait_line(lambda line: "is not in" in line)
+            line = run.wait_line(lambda line: "trying again until" in line)
+            self.assertIn(f"{out}/checkpoint", line)
+            self.assertIn("Not a directory", line)
+            return run, self.folder / line.rpartition("kept in ")[2]
+
+        run, kept = refused("out")
+        self.assertTrue((kept / "model.safetensors").exists())
+        (self.folder / "out/checkpoint").unlink()
+        run.wait_line(lambda line: "model saved in out" in line)
+        self.assertEqual(run.end(), 130)
+        self.assertFalse(kept.parent.exists())
+
+        run, kept = refused("b")
+        while run.child.poll() is None:  # what follows soon does not count
+            run.child.send_signal(signal.SIGINT)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                run.child.wait(0.1)
+        self.assertEqual(run.end(), 130)
+        told = [w for line in run.said() if "is kept in" in line
+                for w in line.split("`")[1::2]]
+        self.train("c")  # it removes what killed commands have left
+        (self.folder / "b/checkpoint").unlink()
+        subprocess.run(told[0], shell=True, cwd=self.folder, check=True)
+        self.assertEqual(told[1], "shoal train b --resume")
+        step = int(kept.name.removeprefix("step-"))
+        self.succeed("train", "b", "--resume", "--training.steps", step + 1)
 
     # config.json could not be opened, and nothing said why.
     def test_the_folder_of_a_run_under_way_is_its_newest_checkpoint(self):

@@ -6,8 +6,10 @@
 #include "apps/transfer/checkpoint_fetcher.hpp"
 
 #include <boost/test/unit_test.hpp>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <fstream>
 #include <map>
 
@@ -150,6 +152,61 @@ BOOST_AUTO_TEST_CASE(a_failure_leaves_nothing_and_has_a_reason) {
   BOOST_REQUIRE(o.has_value());
   BOOST_TEST(o->folder.empty());
   BOOST_TEST(o->why == "it is nowhere");
+  BOOST_TEST(fs::is_empty(r.folder));
+}
+
+// "cannot write the blob: Input/output error", without the file.
+BOOST_AUTO_TEST_CASE(a_disk_that_takes_nothing_is_named_and_tried_again) {
+  remote r;
+  r.open();
+  checkpoint_fetcher::config c = r.config();
+  const fs::path parent = c.folder / "checkpoint";
+  std::ofstream(parent) << "no folder";
+  c.folder = parent;
+  checkpoint_fetcher f(c);
+  f.want(r.add(1), "a");
+  f.settle({});
+  auto o = f.take();
+  BOOST_REQUIRE(o.has_value());
+  BOOST_TEST(o->folder.empty());
+  BOOST_TEST(o->unwritten);
+  BOOST_TEST(o->why.find(parent.string()) != std::string::npos, o->why);
+  BOOST_TEST(o->why.find("Not a directory") != std::string::npos, o->why);
+  fs::remove(parent);
+  f.want(r.add(1), "a");
+  f.settle({});
+  o = f.take();
+  BOOST_REQUIRE(o.has_value());
+  BOOST_TEST(o->folder == parent / "step-1");
+  BOOST_TEST(!o->unwritten);
+}
+
+BOOST_AUTO_TEST_CASE(a_failed_write_is_told_with_the_file_and_its_own_reason) {
+  remote r;
+  r.open();
+  checkpoint_fetcher::config c = r.config();
+  const auto get = c.get;
+  c.get = [&](const std::string& where, const core::blob_digest& d,
+              const checkpoint_fetcher::piece& sink, std::string& why) {
+    if (d[0] >= 100) { // a file: from now on every write to it fails
+      const rlimit none{0, RLIM_INFINITY};
+      std::signal(SIGXFSZ, SIG_IGN);
+      ::setrlimit(RLIMIT_FSIZE, &none);
+    }
+    const auto error = get(where, d, sink, why);
+    const rlimit any{RLIM_INFINITY, RLIM_INFINITY};
+    ::setrlimit(RLIMIT_FSIZE, &any);
+    return error;
+  };
+  checkpoint_fetcher f(c);
+  f.want(r.add(1), "a");
+  f.settle({});
+  const auto o = f.take();
+  BOOST_REQUIRE(o.has_value());
+  BOOST_TEST(o->unwritten);
+  const std::string file = (r.folder / "step-1.partial/config.json").string();
+  BOOST_TEST(o->why
+             == file + ": write: " + std::generic_category().message(EFBIG));
   BOOST_TEST(fs::is_empty(r.folder));
 }
 
