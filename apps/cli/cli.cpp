@@ -12,13 +12,18 @@
 #include "apps/common/version.hpp"
 
 #include <CLI/CLI.hpp>
+#include <poll.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <functional>
 #include <iostream>
 #include <iterator>
 #include <memory>
+#include <system_error>
 #include <variant>
 
 namespace shoal::apps {
@@ -55,10 +60,21 @@ int run_chosen(CLI::App& app, const runners& run,
   return exit_usage;
 }
 
-} // namespace
+/// Why stdout has not taken all that was written to it; empty: it has, or its
+/// reader has had enough and is gone.
+std::string unwritten_output() {
+  errno = 0;
+  const bool whole = bool(std::cout.flush());
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && whole)
+    return {};
+  const int reason = errno;
+  pollfd out{STDOUT_FILENO, POLLOUT, 0};
+  if (reason == EPIPE || (::poll(&out, 1, 0) > 0 && (out.revents & POLLERR)))
+    return {};
+  return std::generic_category().message(reason != 0 ? reason : EIO);
+}
 
-int run_cli(int argc, char** argv) {
-  const shown_stream errors(std::cerr);
+int parse_and_run(int argc, char** argv) {
   CLI::App app{"shoal -- equal peers that train language models together.\n"
                "Start one `shoal node` on each machine; they find each other. "
                "Then `shoal train`."};
@@ -117,6 +133,18 @@ int run_cli(int argc, char** argv) {
               << "\n";
     return exit_failed;
   }
+}
+
+} // namespace
+
+int run_cli(int argc, char** argv) {
+  const shown_stream errors(std::cerr);
+  const int code = parse_and_run(argc, argv);
+  const std::string why = unwritten_output();
+  if (why.empty())
+    return code;
+  std::cerr << "shoal: cannot write to stdout: " << why << "\n";
+  return code == exit_done ? exit_failed : code;
 }
 
 } // namespace shoal::apps

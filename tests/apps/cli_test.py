@@ -34,6 +34,19 @@ class Cli(World):
             self.succeed("--version"), r"^shoal \d+\.\d+\.\d+"
             + (r" \([0-9a-f]{12}(-dirty)?\)$" if checkout else ""))
 
+    # A file of half a page was left, with exit code 0.
+    def test_output_that_cannot_be_written_is_a_failure(self):
+        for command in (["--help"], ["train", "--example"],
+                        ["plan", self.tiny_run()], ["reference"]):
+            with open("/dev/full", "w", encoding="utf-8") as full:
+                done = subprocess.run(
+                    [self.program, *map(str, command)], cwd=self.folder,
+                    env=self.env, stdout=full, stderr=subprocess.PIPE,
+                    text=True, timeout=DEADLINE_S, check=False)
+            self.assertEqual(done.returncode, 1, command)
+            self.assertIn("cannot write to stdout: No space left on device",
+                          done.stderr)
+
     def test_each_option_tells_its_default_in_lines_that_fit(self):
         for command in COMMANDS:
             text = self.succeed(command, "--help")
