@@ -3,6 +3,8 @@
 
 #include "runtime/jobs/event_json.hpp"
 
+#include <iterator>
+#include <map>
 #include <string>
 
 namespace shoal::apps {
@@ -25,6 +27,11 @@ bool next_metrics_line(std::istream& in, std::string& line) {
 }
 
 metrics_log read_metrics(std::istream& in, std::uint64_t steps) {
+  struct entry {
+    std::uint64_t data;
+    std::int64_t unix_ms;
+  };
+  std::map<std::uint64_t, entry> newest; // by step
   metrics_log out;
   runtime::job_event event;
   std::string line;
@@ -32,11 +39,22 @@ metrics_log read_metrics(std::istream& in, std::uint64_t steps) {
     const bool known = line.size() <= metrics_line_bytes_max
                        && runtime::from_json_line(line, event);
     const bool step = known && event.kind == runtime::job_event_kind::step;
-    if (!known || (step && (event.step == 0 || event.step > steps)))
+    if (!known || (step && (event.step == 0 || event.step > steps))) {
       out.impossible.add(number);
-    else if (step)
-      out.steps.push_back({event.step, event.data});
+      continue;
+    }
+    if (!step)
+      continue;
+    const auto [at, fresh] =
+      newest.try_emplace(event.step, entry{event.data, event.unix_ms});
+    if (fresh)
+      continue;
+    if (at->second.unix_ms != event.unix_ms) // else the same line once more
+      newest.erase(std::next(at), newest.end());
+    at->second = {event.data, event.unix_ms};
   }
+  for (const auto& [step, is] : newest)
+    out.steps.push_back({step, is.data});
   return out;
 }
 

@@ -2,9 +2,10 @@
 //
 // The file may have been edited, and a full disk may have cut a line. A line
 // that no run could have written is counted, and proves nothing: one that is no
-// event, or a step outside the run.
+// event, or a step outside the run. A step that is run again gives up those
+// after it: they came from weights that are gone.
 //
-// Cost: one line in memory, and 16 bytes for each step.
+// Cost: one line in memory, and some 100 bytes for each step.
 #pragma once
 
 #include "runtime/core/training/ledger.hpp"
@@ -23,7 +24,7 @@ inline constexpr std::size_t metrics_line_bytes_max = 1u << 20;
 bool next_metrics_line(std::istream& in, std::string& line);
 
 struct metrics_log {
-  std::vector<core::used_data> steps; ///< in the order of the file
+  std::vector<core::used_data> steps; ///< each once, in their order
   core::findings impossible;          ///< lines, counted from 1
 };
 

@@ -2,8 +2,10 @@
 #include "apps/common/commands.hpp"
 #include "apps/common/json_documents.hpp"
 #include "apps/common/metrics_log.hpp"
+#include "apps/train/follow.hpp" // checkpoints
 #include "apps/train/run_file.hpp"
 #include "apps/train/run_record.hpp"
+#include "runtime/core/text/amounts.hpp"
 #include "runtime/core/training/ledger.hpp"
 #include "runtime/files/json.hpp"
 #include "runtime/files/json_table.hpp"
@@ -13,30 +15,63 @@
 #include <cstdio>
 #include <fstream>
 #include <iostream>
+#include <utility>
 
 namespace shoal::apps {
 namespace {
 
-int refuse(const std::string& why) {
+int refuse(const std::string& why, int code = exit_failed) {
   std::cerr << "shoal: " << why << "\n";
-  return 2;
+  return code;
 }
 
-/// "3, 4, 5 and 9 more"
+/// "1 to 22, 31, 40 to 44 and 9 more"; ascending numbers
 std::string list(const core::findings& all) {
   constexpr std::size_t shown = 5;
   std::string out;
-  for (std::size_t i = 0; i < all.listed.size() && i < shown; ++i)
-    out += (i == 0 ? "" : ", ") + std::to_string(all.listed[i]);
-  if (all.count > shown)
-    out += " and " + std::to_string(all.count - shown) + " more";
+  std::size_t named = 0;
+  for (std::size_t ranges = 0; named < all.listed.size() && ranges < shown;
+       ++ranges) {
+    const std::uint64_t first = all.listed[named++];
+    std::uint64_t last = first;
+    while (named < all.listed.size() && all.listed[named] == last + 1)
+      last = all.listed[named++];
+    out += (ranges == 0 ? "" : ", ") + std::to_string(first);
+    if (last > first)
+      out += " to " + std::to_string(last);
+  }
+  if (all.count > named)
+    out += " and " + std::to_string(all.count - named) + " more";
   return out;
+}
+
+/// The steps that the log has.
+struct step_range {
+  std::uint64_t first = 0;
+  std::uint64_t last = 0;
+};
+
+/// Adds the steps that the run has before and after those of its log.
+/// @param newest  step of its newest checkpoint; 0: there is none
+void add_missing(core::audit& a, const step_range& log, std::uint64_t first,
+                 std::uint64_t newest) {
+  const core::findings between = std::move(a.missing);
+  a.missing = {};
+  if (first < log.first)
+    a.missing.add(first, log.first);
+  for (const std::uint64_t step : between.listed)
+    if (a.missing.listed.size() < core::findings::listed_max)
+      a.missing.listed.push_back(step);
+  a.missing.count += between.count;
+  if (newest > log.last)
+    a.missing.add(log.last + 1, newest + 1);
 }
 
 struct verdict {
   const core::audit& of;
   const core::findings& impossible;
-  std::uint64_t first_step;
+  step_range log;
+  std::uint64_t later; ///< steps after the newest checkpoint
   bool same_text;
 
   bool proven() const { return of.proven() && impossible.count == 0; }
@@ -47,14 +82,19 @@ const runtime::json_table<verdict>& verdict_table() {
   using v = const verdict&;
   static const runtime::json_table<verdict> table{
     {"first_step", "whole number", "", "the first that metrics.jsonl names",
-     [](v a) { return json(a.first_step); }},
+     [](v a) { return json(a.log.first); }},
     {"steps", "whole number", "", "that were committed",
      [](v a) { return json(a.of.steps); }},
     {"samples", "whole number", "", "that they used",
      [](v a) { return json(a.of.samples); }},
     {"data_epochs", "whole number", "", "times that all of the text was used",
      [](v a) { return json(a.of.epochs); }},
-    {"missing", "list of whole numbers", "", "steps that are missing",
+    {"later", "whole number", "",
+     "steps after the newest checkpoint: no model here has them, and they are "
+     "not counted",
+     [](v a) { return json(a.later); }},
+    {"missing", "list of whole numbers", "",
+     "steps that are missing, from the run's first to its newest checkpoint",
      [](v a) { return json(a.of.missing.listed); }},
     {"other", "list of whole numbers", "",
      "steps that used other samples than their own",
@@ -82,31 +122,40 @@ const runtime::json_table<verdict>& verdict_table() {
   return table;
 }
 
-void print(const core::audit& a, const core::findings& impossible,
-           const runtime::run_config& run, std::uint64_t first,
-           bool same_text) {
+void print(const verdict& v, const runtime::run_config& run) {
+  const core::audit& a = v.of;
   std::printf("%llu steps (%llu to %llu) of %lld sequences of %lld tokens: "
               "%llu samples, %llu data epochs complete\n",
-              (unsigned long long)a.steps, (unsigned long long)first,
-              (unsigned long long)(first + a.steps - 1),
+              (unsigned long long)a.steps, (unsigned long long)v.log.first,
+              (unsigned long long)v.log.last,
               (long long)run.sequences_per_step(), (long long)run.seq_len,
               (unsigned long long)a.samples, (unsigned long long)a.epochs);
   auto say = [](const char* what, const core::findings& which) {
     if (which.count > 0)
       std::printf("%s: %s\n", what, list(which).c_str());
   };
+  if (v.later > 0)
+    std::printf("%s after step %llu: no model here has them, and they are not "
+                "counted\n",
+                core::count_text(v.later, "step").c_str(),
+                (unsigned long long)v.log.last);
   say("steps that are missing", a.missing);
   say("steps that used other samples than their own", a.other);
   say("steps whose samples are not known", a.unknown);
   say("samples used twice in a data epoch", a.repeated);
-  if (!same_text)
+  if (!v.same_text)
     std::printf("the text is not the one that the run was given: give that by "
                 "--data\n");
-  say("lines of metrics.jsonl that this run cannot have written", impossible);
-  const bool proven = a.proven() && impossible.count == 0;
-  std::printf("%s\n", proven ? "proven: each step was committed with its "
-                               "own samples, none left out, none twice"
-                             : "not proven");
+  say("lines of metrics.jsonl that this run cannot have written", v.impossible);
+  if (v.proven())
+    std::printf("proven: each step was committed with its own samples, none "
+                "left out, none twice\n");
+  else if (a.missing.count > 0)
+    std::printf(
+      "not proven: %s %s missing\n", a.missing.count > 1 ? "steps" : "step",
+      (list(a.missing) + (a.missing.count > 1 ? " are" : " is")).c_str());
+  else
+    std::printf("not proven\n");
 }
 
 } // namespace
@@ -117,7 +166,7 @@ std::vector<runtime::field_text> audit_fields() {
 
 int run_audit(const audit_options& o) {
   if (auto fine = check_data(o.data); !fine)
-    return refuse(fine.message());
+    return refuse(fine.message(), exit_usage);
   auto record = read_record(o.out);
   if (!record)
     return refuse(record.message()
@@ -129,12 +178,19 @@ int run_audit(const audit_options& o) {
     run->data_paths = o.data;
   const auto metrics = o.out / "metrics.jsonl";
   std::ifstream in(metrics, std::ios::binary);
-  const auto [log, impossible] =
-    read_metrics(in, std::uint64_t(record->steps_max));
+  auto [log, impossible] = read_metrics(in, std::uint64_t(record->steps_max));
   if (!in.eof())
     return refuse(metrics.string() + " cannot be read");
   if (log.empty())
     return refuse(metrics.string() + " has no steps of this run");
+  // What came after the newest checkpoint was given up, or is not saved yet.
+  const auto saved = checkpoints(o.out);
+  const std::uint64_t newest =
+    saved.empty() ? 0 : std::uint64_t(saved.back().first);
+  std::uint64_t later = 0;
+  if (newest >= log.front().step)
+    later = std::erase_if(
+      log, [&](const core::used_data& u) { return u.step > newest; });
   const auto text = read_text(*run, o.out);
   if (!text)
     return refuse("data: " + text.message());
@@ -147,21 +203,23 @@ int run_audit(const audit_options& o) {
     return refuse("data: fewer tokens than training.seq_len + 1");
   const core::data_order order(std::uint64_t(run->seed), windows,
                                std::uint32_t(run->sequences_per_step()));
-  const core::audit a = core::audit_run(
+  core::audit a = core::audit_run(
     order, std::uint32_t(run->microbatches_per_step()), length, log,
     [&](std::uint64_t window, std::span<std::int32_t> targets) {
       text->copy_train(window * length + 1, targets);
     });
-  std::uint64_t first = log.front().step;
-  for (const core::used_data& u : log)
-    first = std::min(first, u.step);
-  const verdict found{a, impossible, first, same_text};
+  const step_range range{log.front().step, log.back().step};
+  // A job that was attached to may have been resumed from another folder's
+  // checkpoint: its own first step is not known.
+  const bool attached = record->folder.empty();
+  add_missing(a, range, attached ? range.first : 1, newest);
+  const verdict found{a, impossible, range, later, same_text};
   if (o.json) {
     std::printf(
       "%s\n",
       model::json_text(runtime::written(verdict_table(), found)).c_str());
   } else {
-    print(a, impossible, *run, first, same_text);
+    print(found, *run);
   }
   return found.proven() ? 0 : 1;
 }
