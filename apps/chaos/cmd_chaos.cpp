@@ -464,6 +464,11 @@ int session::report() {
   f.views = views_->newest();
   f.loss = loss_;
   print(f, o_.json);
+  if (record_.harms.empty()) {
+    std::cerr << "shoal: no fault was tried: the run was too short for --every "
+              << o_.every << "; give more --steps or --minutes\n";
+    return exit_failed;
+  }
   return f.good() ? exit_done : exit_failed;
 }
 

@@ -87,11 +87,18 @@ class Chaos(World):
                                                     "stepz = 5\n"),
                     names=["bad.toml", "stepz"])
 
-    def test_a_run_file_is_trained_as_it_says(self):
-        run = self.tiny_run()
-        events = self.events(self.succeed(
+    # It was good, with exit code 0, and nothing had been tried.
+    def unharmed(self, run):
+        """Events of a run that ends before any fault, which is a failure."""
+        done = self.run_shoal(
             "chaos", run, "--data", self.write_text_files(), "--peers", "2",
-            "--only", "slow", "--calm", "0", "--json"))
+            "--only", "slow", "--calm", "0", "--every", 10 ** 6, "--json")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("no fault was tried", done.stderr)
+        return self.events(done.stdout)
+
+    def test_a_run_file_is_trained_as_it_says(self):
+        events = self.unharmed(self.tiny_run())
         self.assertEqual(events[-1]["steps"], 5)
         self.assertEqual(events[-1]["good"], True)
 
@@ -100,9 +107,7 @@ class Chaos(World):
             run = self.write("alone.toml", TINY_RUN + (
                 "[parallelism]\ndata_parallel_replicate_degree = 1\n"
                 f"[fault_tolerance]\ncopies = {copies}\n"))
-            events = self.events(self.succeed(
-                "chaos", run, "--data", self.write_text_files(), "--peers",
-                "2", "--only", "slow", "--calm", "0", "--json"))
+            events = self.unharmed(run)
             told = [e for e in events if e["event"] == "notice"
                     and "steps will be lost" in e["text"]]
             self.assertEqual(len(told), 1 - copies, events)
