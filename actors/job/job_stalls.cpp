@@ -261,6 +261,10 @@ void job_actor::carry_out(const core::stall_watch::actions& actions) {
     } else if (const auto* a = std::get_if<watch::asked>(&action)) {
       keep_flight("asked by " + name_of(a->by) + ", where nothing moves");
     } else if (const auto* a = std::get_if<watch::expel>(&action)) {
+      if (members().size() == 1) { // nobody could expel it, or go on
+        note_verdict(name_of(a->peer) + " is slow: " + a->why);
+        continue;
+      }
       const bool quorum = node().in_quorum();
       tell_verdict(core::to_text(*a, name_of(a->peer), quorum));
       // Without a quorum, a later view would expel a peer that has moved again
