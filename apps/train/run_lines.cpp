@@ -14,6 +14,8 @@ namespace fs = std::filesystem;
 
 void introduce(progress& out, const runtime::run_config& run, bool as_json,
                const fs::path& keys) {
+  if (run.lr == 0)
+    out.say("notice", "optimizer.lr is 0: no step will change the weights");
   if (as_json)
     return out.say_config();
   char line[200];

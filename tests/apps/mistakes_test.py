@@ -118,6 +118,12 @@ class Mistakes(World):
         self.refuse(2, "eval", "m", "--data", "a.jsonl", "--limit", 0,
                     names=["--limit"])
 
+    def test_a_learning_rate_of_zero_is_said(self):
+        said = self.succeed("train", self.tiny_run(), "--data",
+                            self.write_text_files(), "--out", "still",
+                            "--threads", 1, "--optimizer.lr", 0)
+        self.assertEqual(said.count("optimizer.lr is 0: "), 1, said)
+
 
 if __name__ == "__main__":
     main()
