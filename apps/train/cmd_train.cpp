@@ -201,8 +201,12 @@ private:
     if (!text)
       return failure{"data: " + text.message()
                      + (resumed_ ? resumed_->way_to_text(o_.run) : "")};
-    if (auto enough = enough_text(run_, *text); !enough)
-      return failure{"data: " + enough.message()};
+    if (auto enough = enough_text(run_, *text); !enough) {
+      std::string why = "data: " + enough.message();
+      for (const std::string& notice : report.notices)
+        why += "; " + notice;
+      return failure{why};
+    }
     if (folder_) // the size of a trained vocabulary is known only now
       folder_->update(run_);
     introduce(*out_, run_, o_.json,

@@ -54,6 +54,13 @@ class Mistakes(World):
         for refuse in (self.refuse_eval, self.refuse_tuning):
             refuse("model/tokenizer.json", "not valid JSON: line 3, byte ")
 
+    # Where little text is left, the files that were left out are why.
+    def test_too_little_text_names_what_was_left_out(self):
+        self.write("few/a.txt", "abcde")
+        (self.folder / "few/picture.png").write_bytes(b"\x89PNG\0\xff" * 99)
+        self.refuse(1, "train", self.tiny_run(), "--data", "few", "--out", "o",
+                    names=["tokens to train on", "picture.png", "is not text"])
+
     def test_data_that_is_no_text(self):
         self.succeed("init", self.tiny_run(), "--out", "m")
         self.write("text/good.txt", "some text\n" * 50)
