@@ -52,6 +52,18 @@ model::weight_choice choice_of(const std::string& quantize) {
   return std::nullopt;
 }
 
+/// Why the tokenizer that lies beside a model cannot be used, or nothing: there
+/// is none, or it can.
+template <class Directory>
+std::string
+damaged_tokenizer(const std::filesystem::path& folder, const Directory& model) {
+  std::error_code error;
+  return model.tokenizer
+             || !std::filesystem::exists(folder / "tokenizer.json", error)
+           ? std::string()
+           : "the model's tokenizer cannot be used: " + model.no_text;
+}
+
 /// Null if there is none. Reports the settings of its file that are not
 /// supported.
 template <class Directory>
@@ -270,6 +282,9 @@ int run_generate(const generate_command& given) {
   if (!m)
     return fail(m.message());
   const model::tokenizer* const tokenizer = tokenizer_of(*m);
+  if (const std::string why = damaged_tokenizer(o.model, *m);
+      o.prompt && !why.empty())
+    return fail(why);
   auto prompt = prompt_of(o, *m);
   if (!prompt)
     return fail(prompt.message(), exit_usage);
@@ -398,13 +413,17 @@ evaluate_floats(const eval_command& o, kernels::backend& device) {
   auto m = model::load_directory(o.model);
   if (!m)
     return m.why();
+  if (const auto files = model::find_files(o.data); !files)
+    return files.why();
   const auto window = eval_window(o, m->config);
   if (!window)
     return window.why();
   const auto sequences =
     sequences_of(o, m->config, tokenizer_of(*m), m->no_text, *window);
-  if (!sequences)
-    return sequences.why();
+  if (!sequences) {
+    const std::string why = damaged_tokenizer(o.model, *m);
+    return why.empty() ? sequences.why() : model::failure{why};
+  }
   std::vector<model::unit_state*> units;
   for (model::unit_state& u : m->units)
     units.push_back(&u);
@@ -432,13 +451,17 @@ evaluate_packed(const eval_command& o, kernels::backend& device) {
   auto m = model::load_for_inference(o.model, choice_of(o.quantize), device);
   if (!m)
     return m.why();
+  if (const auto files = model::find_files(o.data); !files)
+    return files.why();
   const auto window = eval_window(o, m->config);
   if (!window)
     return window.why();
   const auto sequences =
     sequences_of(o, m->config, tokenizer_of(*m), m->no_text, *window);
-  if (!sequences)
-    return sequences.why();
+  if (!sequences) {
+    const std::string why = damaged_tokenizer(o.model, *m);
+    return why.empty() ? sequences.why() : model::failure{why};
+  }
   const double bits = bits_per_weight(m->units);
   model::inference_stage stage(std::move(m->units), device);
   return evaluate_on(stage, *sequences, *window, bits);

@@ -48,6 +48,12 @@ class Mistakes(World):
         file.write_text(good[:500], "utf-8")
         for refuse in (self.refuse_eval, self.refuse_tuning):
             refuse("model/tokenizer.json", "cut off at byte 501")
+        # It said that there was none, and called that wrong use.
+        for command in (["generate", "model", "--prompt", "The"],
+                        ["eval", "model", "--data", "text"]):
+            said = self.refuse(1, *command, names=["cut off at byte 501",
+                                                   "cannot be used"])
+            self.assertNotIn("has no tokenizer", said)
         lines = good.splitlines(keepends=True)
         lines[2] = lines[2].replace(":", ";")
         file.write_text("".join(lines), "utf-8")
