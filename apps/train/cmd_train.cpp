@@ -223,7 +223,7 @@ private:
       return idle;
     core::job_entry entry = make_entry(run_, name_of_job());
     if (client_->put_blob(text_, entry.data))
-      return failure{client_->text()};
+      return failure{not_stored()};
     data_ = entry.data;
     entry.data_bytes = text_.size();
     if (resumed_)
@@ -297,6 +297,18 @@ private:
       running_);
   }
 
+  /// Why the node has not stored what it was given.
+  std::string not_stored() const {
+    return client_->text()
+           + (embedded_ ? " (without a node, the text and the checkpoints of a "
+                          "run are in "
+                            + embedded_->folder().string()
+                            + " until it ends; TMPDIR names another folder "
+                              "than "
+                            + embedded_->folder().parent_path().string() + ")"
+                        : "");
+  }
+
   /// Uploads initial weights or a checkpoint, or the tokenizer that was
   /// trained.
   model::status put_origin(core::job_entry& entry) {
@@ -310,7 +322,7 @@ private:
       [this](std::span<const std::span<const std::byte>> pieces,
              core::blob_digest& digest) -> model::status {
       if (client_->put_pieces(pieces, digest))
-        return failure{client_->text()};
+        return failure{not_stored()};
       return model::done{};
     };
     auto sent = trained ? upload_tokenizer(*tokenizer_, put)
