@@ -32,6 +32,11 @@ void add_address(CLI::App& c, node_address& at) {
                "(default: your own, ~/.config/shoal/cluster.key)");
 }
 
+/// Of a folder that is to be written.
+std::string not_empty(const std::string& folder) {
+  return folder.empty() ? "is empty: name a folder" : std::string();
+}
+
 /// For commands that only ask: they may use a node elsewhere.
 void add_node_to_ask(CLI::App& c, node_address& at) {
   add_address(c, at);
@@ -401,7 +406,8 @@ void add_jobs(CLI::App& app, command_set& set, runners& run) {
     ->required();
   c->add_option("--out", set.attach.out,
                 "folder for the model, checkpoints and metrics of this job "
-                "alone (default: none, only watch)");
+                "alone (default: none, only watch)")
+    ->check(not_empty);
   c->add_flag(
     "--overwrite", set.attach.overwrite,
     "if --out holds another run or model, move it to DIR.old-N first");
@@ -432,7 +438,8 @@ void add_train(CLI::App& app, command_set& set, runners& run) {
   add_tokenizer(*c, o.run);
   CLI::Option* out = c->add_option("--out", o.out,
                                    "folder for the model, checkpoints and "
-                                   "metrics of this run alone");
+                                   "metrics of this run alone")
+                       ->check(not_empty);
   c->parse_complete_callback([&o, out] { o.out_named = out->count() > 0; });
   c->add_flag(
     "--overwrite", o.overwrite,
@@ -478,7 +485,8 @@ void add_train(CLI::App& app, command_set& set, runners& run) {
   c = app.add_subcommand("init", "write a model with random weights");
   add_run(*c, set.init.run);
   c->add_option("--out", set.init.out, "Hugging Face directory to make")
-    ->required();
+    ->required()
+    ->check(not_empty);
   c->add_flag("--overwrite", set.init.overwrite,
               "if --out holds a run or a model, move it to DIR.old-N first");
   run[c] = [&set] { return run_init(set.init); };

@@ -67,6 +67,12 @@ class Cli(World):
                      "--checkpoint.enable true|false"):
             self.assertIn(part, keys)
 
+    def test_a_folder_without_a_name_is_wrong_use(self):
+        for command in (["train", "--data", "text"], ["attach", "1"],
+                        ["init"]):
+            self.refuse(2, *command, "--out", "",
+                        names=["--out", "is empty: name a folder"])
+
     def test_exit_codes_are_in_the_help(self):
         text = self.succeed("--help")
         for code in ("0 done", "1 failed", "2 wrong use", "130 interrupted"):
