@@ -2,6 +2,7 @@
 // options.
 #include "apps/train/resumed_run.hpp"
 
+#include "apps/common/confirm.hpp" // shell_word
 #include "apps/train/follow.hpp" // checkpoints
 #include "apps/train/out_folder.hpp"
 #include "apps/train/run_file.hpp"
@@ -18,6 +19,10 @@ model::status take_folder(train_options& o) {
   if (o.resume && !folder.empty() && !fs::exists(folder, error))
     return failure{"--resume: there is no " + folder.string()
                    + ": name the folder of the run, or a run file"};
+  if (!o.resume && fs::exists(folder / record_name, error))
+    return failure{folder.string() + " is the folder of a run: `shoal train "
+                   + shell_word(folder.string())
+                   + " --resume` goes on with it"};
   if (!o.resume || !fs::is_directory(folder, error))
     return model::done{};
   if (o.out_named && !fs::equivalent(folder, o.out, error))

@@ -318,6 +318,9 @@ class OutFolder(World):
         (there / "moved/0.txt").write_text("new " * 999)
         self.leaves("out", 1, "train", "out", *more, 10,
                     names=["moved", "its files have changed"])
+        self.leaves("out", 2, "train", "out",
+                    names=["out is the folder of a run",
+                           "`shoal train out --resume`"])
         for code, *wrong in ((2, "otu"), (1, "--out", "otu")):
             self.refuse(code, "train", *wrong, *more, 10,
                         names=["there is no", "otu"])
