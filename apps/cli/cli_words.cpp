@@ -138,10 +138,11 @@ unknown_word(const CLI::App& app, int argc, const char* const* argv) {
     if (word == "--")
       return {};
     if (!command && !word.starts_with("-")) {
-      if (!has(commands, word))
+      if (!has(commands, word)) {
+        const std::string meant = core::did_you_mean(word, views(commands));
         return "there is no command '" + core::shown(word) + "'"
-               + core::did_you_mean(word, views(commands))
-               + " `shoal --help` lists them";
+               + (meant.empty() ? ";" : meant) + " `shoal --help` lists them";
+      }
       command = app.get_subcommand(word);
       continue;
     }

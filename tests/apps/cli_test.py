@@ -86,7 +86,7 @@ class Cli(World):
                  "'--training.steps'"),
                 (["status", "--nmae=x"], "--nmae", "'--name'"),
                 (["--verison"], "--verison", "'--version'"),
-                (["frobnicate"], "'frobnicate'", "--help")):
+                (["frobnicate"], "'frobnicate'; `shoal --help` lists")):
             said = self.refuse(2, *words, names=says)
             self.assertEqual(said.count("\n"), 1, said)
         # As docker and git have it.

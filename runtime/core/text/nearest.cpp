@@ -42,8 +42,9 @@ nearest(std::string_view word, const std::vector<std::string_view>& known,
 std::string
 did_you_mean(std::string_view word, const std::vector<std::string_view>& known,
              std::string_view prefix) {
-  const auto best =
-    nearest(word, known, std::max<std::size_t>(3, word.size() / 3));
+  const std::size_t half = std::max<std::size_t>(1, word.size() / 2);
+  const auto best = nearest(
+    word, known, std::min(half, std::max<std::size_t>(3, word.size() / 3)));
   return best.empty() ? std::string{}
                       : "; did you mean '" + std::string(prefix)
                           + std::string(best) + "'?";

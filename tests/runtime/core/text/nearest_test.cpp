@@ -26,6 +26,9 @@ BOOST_AUTO_TEST_CASE(the_nearest_known_word_is_meant_if_it_is_near) {
   BOOST_TEST(did_you_mean("jion", known, "--") == "; did you mean '--join'?");
   BOOST_TEST(did_you_mean("something-else", known).empty());
   BOOST_TEST(did_you_mean("x", {}).empty());
+  // "did you mean 'a'?" of every short word.
+  BOOST_TEST(did_you_mean("zz", {"a", "b"}).empty());
+  BOOST_TEST(did_you_mean("node", {"name", "key"}).starts_with("; "));
 }
 
 BOOST_AUTO_TEST_SUITE_END()
