@@ -60,6 +60,18 @@ int run_chosen(CLI::App& app, const runners& run,
   return exit_usage;
 }
 
+/// For a command's help: with one of its own options as the example.
+std::string ways_to_set(const CLI::App& command) {
+  std::string option;
+  for (const CLI::Option* each : command.get_options())
+    for (const std::string& name : each->get_lnames())
+      if (name == "out" || (option.empty() && name != "help"))
+        option = name;
+  return "Each option is also a variable (" + variable_of(option) + " for --"
+         + option + ") and a key of [" + command.get_name()
+         + "] in shoal.toml.";
+}
+
 /// Why stdout has not taken all that was written to it; empty: it has, or its
 /// reader has had enough and is gone.
 std::string unwritten_output() {
@@ -102,9 +114,7 @@ int parse_and_run(int argc, char** argv) {
   add_model(app, set, run);
   add_reference(app, set, run);
   for (auto& [command, unused] : run)
-    command->footer("Each option is also a variable (" + variable_of("out")
-                    + " for --out) and a key of [" + command->get_name()
-                    + "] in shoal.toml.");
+    command->footer(ways_to_set(*command));
   try {
     app.parse(argc, argv);
     return run_chosen(app, run, config);

@@ -50,6 +50,9 @@ class Cli(World):
     def test_each_option_tells_its_default_in_lines_that_fit(self):
         for command in COMMANDS:
             text = self.succeed(command, "--help")
+            said = re.search(r"a variable \(\S+\s+for\s+--([a-z-]+)\)", text)
+            if said:  # it was --out, which not every command has
+                self.assertRegex(text, rf"(?m)^  -.*--{said[1]}\b")
             for line in text.splitlines():
                 self.assertLessEqual(len(line), 80, line)
             # An entry begins at two columns; what follows is indented more.
