@@ -92,8 +92,12 @@ broken_rule consistent(const model_config& c) {
                                      + ")"};
   const family& kind = family_of(c);
   if (kind.rotary && c.head_dim % 2 != 0)
-    return {"head_dim", std::to_string(c.head_dim)
-                          + " is odd; rotary embeddings need pairs"};
+    return {"head_dim",
+            std::to_string(c.head_dim)
+              + " is odd; rotary embeddings need pairs (where it is left out, "
+                "it is hidden_size, "
+              + std::to_string(c.hidden_size) + ", / num_attention_heads, "
+              + std::to_string(c.num_attention_heads) + ")"};
   if (c.num_attention_heads * c.head_dim > width_max)
     return {"head_dim", "num_attention_heads * head_dim is above "
                           + std::to_string(width_max)};

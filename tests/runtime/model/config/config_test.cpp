@@ -41,6 +41,8 @@ const bad_config bad_configs[] = {
    "num_key_value_heads: 3"},
   {R"({"num_key_value_heads":0})", "num_key_value_heads"},
   {R"({"head_dim":7})", "head_dim: 7 is odd"},
+  {R"({"hidden_size":63,"num_attention_heads":1,"num_key_value_heads":1})",
+   "hidden_size, 63, / num_attention_heads, 1"},
   {R"({"num_hidden_layers":1000000})", "num_hidden_layers"},
   {R"({"vocab_size":"many"})", "vocab_size"},
   {R"({"rms_norm_eps":0})", "rms_norm_eps"},
