@@ -76,8 +76,8 @@ void add_run(CLI::App& c, run_options& o, const char* names = "RUN") {
   c.add_option(names, o.run_file,
                "run file (TOML; default: the defaults of all keys below)");
   c.add_option("--data", o.data,
-               "files, folders or globs of text, or of .jsonl with \"text\"; "
-               "also as .gz or .zst (default: data.paths)")
+               "files, folders or globs of text, or of .jsonl with \"text\" or "
+               "\"input_ids\"; also as .gz or .zst (default: data.paths)")
     ->type_name("PATH");
   auto add = [&](const std::string& section, std::string_view name,
                  const std::string& help, const std::string& usual,
