@@ -1,6 +1,6 @@
 // apps/shoal.cpp -- the program: hands the command line to its parser.
 #include "apps/common/commands.hpp"
-#include "apps/common/hangup.hpp"
+#include "apps/terminal/hangup.hpp"
 #include "runtime/work/uncaught.hpp"
 
 int main(int argc, char** argv) {

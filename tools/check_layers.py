@@ -56,6 +56,7 @@ FLOORS = [
     ["actors/checkpoint", "actors/reduction"],
     ["actors/job"],
     ["actors"],
+    ["apps/terminal"],
     ["apps/common"],
     ["apps/remote", "apps/transfer"],
     ["apps/train"],

@@ -12,7 +12,7 @@
 #include "apps/chaos/chaos_report.hpp"
 #include "apps/chaos/chaos_run.hpp"
 #include "apps/common/commands.hpp"
-#include "apps/common/signals.hpp"
+#include "apps/terminal/signals.hpp"
 #include "apps/train/run_file.hpp"
 #include "runtime/core/setup_error.hpp"
 #include "runtime/core/text/shown.hpp"

@@ -7,9 +7,9 @@
 #include "apps/cli/cli_words.hpp"
 #include "apps/cli/command_set.hpp"
 #include "apps/cli/help_format.hpp"
-#include "apps/common/shown_stream.hpp"
 #include "apps/common/toml_file.hpp"
 #include "apps/common/version.hpp"
+#include "apps/terminal/shown_stream.hpp"
 
 #include <CLI/CLI.hpp>
 #include <poll.h>

@@ -3,10 +3,10 @@
 
 #include "apps/cli/cli_words.hpp"
 #include "apps/cli/help_format.hpp"
-#include "apps/common/exit_codes.hpp"
 #include "apps/common/json_documents.hpp"
 #include "apps/plan/plan_table.hpp"
 #include "apps/plan/view_file.hpp"
+#include "apps/terminal/exit_codes.hpp"
 #include "runtime/jobs/run_config.hpp"
 #include "runtime/node/status.hpp"
 #include "runtime/observe/tensorboard.hpp"

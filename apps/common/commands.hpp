@@ -5,7 +5,7 @@
 // codes; if it is not exit_done, a line on stderr says what to do.
 #pragma once
 
-#include "apps/common/exit_codes.hpp"
+#include "apps/terminal/exit_codes.hpp"
 
 #include <cstdint>
 #include <filesystem>

@@ -1,7 +1,7 @@
 // apps/model/cmd_model.cpp -- generate, eval, init: one model on this machine.
 #include "apps/common/commands.hpp"
 #include "apps/common/json_documents.hpp"
-#include "apps/common/slow_work.hpp"
+#include "apps/terminal/slow_work.hpp"
 #include "apps/train/follow.hpp" // checkpoints
 #include "apps/train/out_folder.hpp"
 #include "apps/train/run_file.hpp"

@@ -1,9 +1,9 @@
 // apps/node/cmd_jobs.cpp -- jobs, cancel, attach, leave, recover.
 #include "apps/common/commands.hpp"
-#include "apps/common/confirm.hpp"
-#include "apps/common/signals.hpp"
 #include "apps/remote/remote.hpp"
 #include "apps/remote/status_text.hpp"
+#include "apps/terminal/confirm.hpp"
+#include "apps/terminal/signals.hpp"
 #include "apps/train/follow.hpp"
 #include "apps/train/out_folder.hpp"
 #include "runtime/control/client.hpp"

@@ -1,8 +1,8 @@
 // apps/node/cmd_key.cpp -- key, invite, revoke: admission to the shoal.
 #include "apps/common/commands.hpp"
-#include "apps/common/confirm.hpp"
 #include "apps/remote/remote.hpp"
 #include "apps/remote/status_json.hpp"
+#include "apps/terminal/confirm.hpp"
 #include "runtime/control/client.hpp"
 #include "runtime/control/invite.hpp"
 #include "runtime/core/setup_error.hpp"

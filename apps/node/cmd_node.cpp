@@ -2,10 +2,10 @@
 #include "actors/supervisor.hpp"
 #include "apps/common/commands.hpp"
 #include "apps/common/json_documents.hpp"
-#include "apps/common/line_printer.hpp"
 #include "apps/common/memory_size.hpp"
-#include "apps/common/signals.hpp"
 #include "apps/common/version.hpp"
+#include "apps/terminal/line_printer.hpp"
+#include "apps/terminal/signals.hpp"
 #include "runtime/control/invite.hpp" // decode_token
 #include "runtime/core/assert.hpp"
 #include "runtime/core/text/shown.hpp"

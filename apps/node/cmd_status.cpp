@@ -1,11 +1,11 @@
 // apps/node/cmd_status.cpp -- status and logs: a node's knowledge and its
 // lines.
 #include "apps/common/commands.hpp"
-#include "apps/common/signals.hpp"
-#include "apps/common/terminal.hpp"
 #include "apps/node/node_lines.hpp"
 #include "apps/remote/remote.hpp"
 #include "apps/remote/status_text.hpp"
+#include "apps/terminal/signals.hpp"
+#include "apps/terminal/terminal.hpp"
 #include "runtime/control/client.hpp"
 #include "runtime/core/text/amounts.hpp"
 #include "runtime/core/text/shown.hpp"

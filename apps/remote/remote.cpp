@@ -1,8 +1,8 @@
 // apps/remote/remote.cpp -- finds data directories and addresses to ask.
 #include "apps/remote/remote.hpp"
 
-#include "apps/common/confirm.hpp" // shell_word
 #include "apps/remote/status_text.hpp"
+#include "apps/terminal/confirm.hpp" // shell_word
 #include "runtime/control/node_folders.hpp"
 #include "runtime/discovery/host_list.hpp"
 #include "runtime/identity/identity.hpp"

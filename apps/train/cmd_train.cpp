@@ -7,13 +7,13 @@
 // actors, in a temporary directory.
 #include "actors/checkpoint/checkpoint_manifest.hpp"
 #include "apps/common/commands.hpp"
-#include "apps/common/confirm.hpp" // shell_word
-#include "apps/common/orderly_stop.hpp"
 #include "apps/common/progress.hpp"
-#include "apps/common/signals.hpp"
-#include "apps/common/slow_work.hpp"
 #include "apps/remote/remote.hpp"
 #include "apps/remote/status_text.hpp"
+#include "apps/terminal/confirm.hpp" // shell_word
+#include "apps/terminal/orderly_stop.hpp"
+#include "apps/terminal/signals.hpp"
+#include "apps/terminal/slow_work.hpp"
 #include "apps/train/embedded_node.hpp"
 #include "apps/train/example_run.hpp"
 #include "apps/train/follow.hpp"

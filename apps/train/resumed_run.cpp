@@ -2,8 +2,8 @@
 // options.
 #include "apps/train/resumed_run.hpp"
 
-#include "apps/common/confirm.hpp" // shell_word
-#include "apps/train/follow.hpp" // checkpoints
+#include "apps/terminal/confirm.hpp" // shell_word
+#include "apps/train/follow.hpp"     // checkpoints
 #include "apps/train/out_folder.hpp"
 #include "apps/train/run_file.hpp"
 #include "runtime/model/hf/hf_directory.hpp"

@@ -1,7 +1,7 @@
 // apps/train/run_lines.cpp -- writes these lines.
 #include "apps/train/run_lines.hpp"
 
-#include "apps/common/confirm.hpp" // shell_word
+#include "apps/terminal/confirm.hpp" // shell_word
 #include "runtime/core/text/amounts.hpp"
 #include "runtime/model/data/bigram.hpp"
 #include "runtime/model/units.hpp"

@@ -2,8 +2,8 @@
 // own, which joins a shoal of plain nodes. Usage: hello_actor [NAME]; Ctrl-C
 // leaves.
 #include "actors/supervisor.hpp"
-#include "apps/common/signals.hpp"
 #include "apps/examples/hello_actor/hello.hpp"
+#include "apps/terminal/signals.hpp"
 #include "runtime/node/node.hpp"
 
 #include <iostream>

@@ -126,9 +126,9 @@ absent_peers::nobody(const core::view& v, const std::string& word) const {
   const std::string meant = core::did_you_mean(word, names);
   return "no peer '" + word
          + "' is in the shoal, and none was since this node started"
-         + (meant.empty() ? ": it has " + core::listed(members)
-                               + "; see `shoal status`"
-                           : meant + " See `shoal status`");
+         + (meant.empty()
+              ? ": it has " + core::listed(members) + "; see `shoal status`"
+              : meant + " See `shoal status`");
 }
 
 std::string

@@ -1,5 +1,5 @@
-// tests/apps/common/signal_order_test.cpp -- one press of Ctrl-C counts once.
-#include "apps/common/signal_order.hpp"
+// tests/apps/terminal/signal_order_test.cpp -- one press of Ctrl-C counts once.
+#include "apps/terminal/signal_order.hpp"
 
 #include <boost/test/unit_test.hpp>
 

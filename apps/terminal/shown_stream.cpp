@@ -1,6 +1,6 @@
-// apps/common/shown_stream.cpp -- passes on text in pieces, with whole
+// apps/terminal/shown_stream.cpp -- passes on text in pieces, with whole
 // characters.
-#include "apps/common/shown_stream.hpp"
+#include "apps/terminal/shown_stream.hpp"
 
 #include "runtime/core/text/shown.hpp"
 #include "runtime/core/text/utf8.hpp"

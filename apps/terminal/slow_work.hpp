@@ -1,4 +1,4 @@
-// apps/common/slow_work.hpp -- shows the progress of slow work.
+// apps/terminal/slow_work.hpp -- shows the progress of slow work.
 //
 // A model::watch: silent for quiet_for, then "shoal: evaluating: 34 %, 2:10
 // left". On a terminal that is one line, which is rewritten and removed at the

@@ -1,6 +1,6 @@
-// tests/apps/common/orderly_stop_test.cpp -- a run that is to stop does, whatever its
+// tests/apps/terminal/orderly_stop_test.cpp -- a run that is to stop does, whatever its
 // job does.
-#include "apps/common/orderly_stop.hpp"
+#include "apps/terminal/orderly_stop.hpp"
 
 #include <boost/test/unit_test.hpp>
 

@@ -1,6 +1,6 @@
-// tests/apps/common/line_printer_test.cpp -- a reader that stalls, and one that
+// tests/apps/terminal/line_printer_test.cpp -- a reader that stalls, and one that
 // goes.
-#include "apps/common/line_printer.hpp"
+#include "apps/terminal/line_printer.hpp"
 
 #include <boost/test/unit_test.hpp>
 #include <unistd.h>

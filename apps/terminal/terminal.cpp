@@ -1,5 +1,5 @@
-// apps/common/terminal.cpp -- escape sequences for redrawing a page.
-#include "apps/common/terminal.hpp"
+// apps/terminal/terminal.cpp -- escape sequences for redrawing a page.
+#include "apps/terminal/terminal.hpp"
 
 #include <sys/ioctl.h>
 #include <unistd.h>

@@ -1,9 +1,9 @@
-// apps/common/signals.cpp -- a thread that waits for signals by sigwait.
-#include "apps/common/signals.hpp"
+// apps/terminal/signals.cpp -- a thread that waits for signals by sigwait.
+#include "apps/terminal/signals.hpp"
 
-#include "apps/common/exit_codes.hpp"
-#include "apps/common/hangup.hpp"
-#include "apps/common/signal_order.hpp"
+#include "apps/terminal/exit_codes.hpp"
+#include "apps/terminal/hangup.hpp"
+#include "apps/terminal/signal_order.hpp"
 
 #include <pthread.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// apps/common/shown_stream.hpp -- makes all text of a stream safe to show.
+// apps/terminal/shown_stream.hpp -- makes all text of a stream safe to show.
 //
 // Messages of commands on stderr contain names from files, from models and from
 // other peers. While an object of this class exists, all text written to its

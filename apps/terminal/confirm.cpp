@@ -1,7 +1,7 @@
-// apps/common/confirm.cpp -- asks a question and reads the answer.
-#include "apps/common/confirm.hpp"
+// apps/terminal/confirm.cpp -- asks a question and reads the answer.
+#include "apps/terminal/confirm.hpp"
 
-#include "apps/common/exit_codes.hpp"
+#include "apps/terminal/exit_codes.hpp"
 
 #include <unistd.h>
 

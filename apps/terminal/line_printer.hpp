@@ -1,4 +1,4 @@
-// apps/common/line_printer.hpp -- lines to a file descriptor whose reader may
+// apps/terminal/line_printer.hpp -- lines to a file descriptor whose reader may
 // stall.
 //
 // A terminal stopped by Ctrl-S, or a pipe without a reading process, must not

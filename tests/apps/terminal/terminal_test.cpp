@@ -1,5 +1,5 @@
-// tests/apps/common/terminal_test.cpp -- a page that is drawn again and again.
-#include "apps/common/terminal.hpp"
+// tests/apps/terminal/terminal_test.cpp -- a page that is drawn again and again.
+#include "apps/terminal/terminal.hpp"
 
 #include <boost/test/unit_test.hpp>
 

@@ -1,4 +1,4 @@
-// apps/common/exit_codes.hpp -- the one table of exit codes.
+// apps/terminal/exit_codes.hpp -- the one table of exit codes.
 //
 // Every command returns one of these. `shoal --help` and `shoal reference`
 // print the table; apps/README.md has it, too.

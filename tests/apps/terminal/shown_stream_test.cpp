@@ -1,6 +1,6 @@
-// tests/apps/common/shown_stream_test.cpp -- a command's output, piece by
+// tests/apps/terminal/shown_stream_test.cpp -- a command's output, piece by
 // piece.
-#include "apps/common/shown_stream.hpp"
+#include "apps/terminal/shown_stream.hpp"
 
 #include <boost/test/unit_test.hpp>
 

@@ -1,4 +1,4 @@
-// apps/common/orderly_stop.hpp -- time limits for stopping a run.
+// apps/terminal/orderly_stop.hpp -- time limits for stopping a run.
 //
 // A run that is asked to stop finishes the current step and writes a
 // checkpoint. A job that runs no steps (it waits for peers or for its data, for

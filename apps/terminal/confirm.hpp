@@ -1,4 +1,4 @@
-// apps/common/confirm.hpp -- asks before an action that cannot be undone.
+// apps/terminal/confirm.hpp -- asks before an action that cannot be undone.
 //
 // On a terminal the user is asked. Elsewhere there is no one to ask: a script
 // must state its intent, so the command is refused with the command line that

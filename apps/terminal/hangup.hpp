@@ -1,4 +1,4 @@
-// apps/common/hangup.hpp -- what SIGHUP does, as the process was given it.
+// apps/terminal/hangup.hpp -- what SIGHUP does, as the process was given it.
 //
 // UCX installs a handler for SIGHUP when it is loaded, before main(): it prints
 // a stack, and the process goes on. So closing a terminal would end nothing,

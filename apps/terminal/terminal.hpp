@@ -1,4 +1,4 @@
-// apps/common/terminal.hpp -- redraws a page on a terminal.
+// apps/terminal/terminal.hpp -- redraws a page on a terminal.
 //
 // Errors: none; a stream that is no terminal has no size.
 #pragma once

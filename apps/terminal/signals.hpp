@@ -1,4 +1,4 @@
-// apps/common/signals.hpp -- Ctrl-C once: finish in order; again: stop.
+// apps/terminal/signals.hpp -- Ctrl-C once: finish in order; again: stop.
 //
 // Make one before any thread is started: it blocks SIGINT, SIGTERM and SIGHUP
 // (its terminal was closed) in this thread, and so in all that it starts later,

@@ -1,4 +1,4 @@
-// apps/common/signal_order.hpp -- whether a signal means "in order" or "at
+// apps/terminal/signal_order.hpp -- whether a signal means "in order" or "at
 // once".
 //
 // One press of Ctrl-C may arrive several times: `timeout` signals its child and
@@ -39,8 +39,7 @@ public:
       first_ = now;
       return meaning::first;
     }
-    return hangup || now - *first_ < apart_min ? meaning::echo
-                                               : meaning::again;
+    return hangup || now - *first_ < apart_min ? meaning::echo : meaning::again;
   }
 
 private:

@@ -1,5 +1,5 @@
-// apps/common/line_printer.cpp -- the queue of lines and its thread.
-#include "apps/common/line_printer.hpp"
+// apps/terminal/line_printer.cpp -- the queue of lines and its thread.
+#include "apps/terminal/line_printer.hpp"
 
 #include <poll.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
-// tests/apps/common/slow_work_test.cpp -- lines about slow work, on a made-up clock.
-#include "apps/common/slow_work.hpp"
+// tests/apps/terminal/slow_work_test.cpp -- lines about slow work, on a made-up clock.
+#include "apps/terminal/slow_work.hpp"
 
 #include <boost/test/unit_test.hpp>
 

@@ -1,5 +1,5 @@
-// apps/common/hangup.cpp -- looks before shared libraries are initialised.
-#include "apps/common/hangup.hpp"
+// apps/terminal/hangup.cpp -- looks before shared libraries are initialised.
+#include "apps/terminal/hangup.hpp"
 
 #include <csignal>
 
