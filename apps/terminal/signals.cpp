@@ -2,8 +2,8 @@
 #include "apps/terminal/signals.hpp"
 
 #include "apps/terminal/exit_codes.hpp"
-#include "apps/terminal/hangup.hpp"
 #include "apps/terminal/signal_order.hpp"
+#include "runtime/host/hangup.hpp"
 
 #include <pthread.h>
 #include <unistd.h>
@@ -71,8 +71,8 @@ signals::signals() : state_(std::make_unique<state>()) {
   sigemptyset(&state_->set);
   for (int s : {SIGINT, SIGTERM, SIGUSR2})
     sigaddset(&state_->set, s);
-  if (hangup_is_ignored())
-    restore_hangup();
+  if (runtime::hangup_is_ignored())
+    runtime::restore_hangup();
   else
     sigaddset(&state_->set, SIGHUP);
   pthread_sigmask(SIG_BLOCK, &state_->set, nullptr);

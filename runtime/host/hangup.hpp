@@ -1,4 +1,4 @@
-// apps/terminal/hangup.hpp -- what SIGHUP does, as the process was given it.
+// runtime/host/hangup.hpp -- what SIGHUP does, as the process was given it.
 //
 // UCX installs a handler for SIGHUP when it is loaded, before main(): it prints
 // a stack, and the process goes on. So closing a terminal would end nothing,
@@ -7,7 +7,7 @@
 // Threads: call restore_hangup() before any thread is started.
 #pragma once
 
-namespace shoal::apps {
+namespace shoal::runtime {
 
 /// Whether the process was started with SIGHUP ignored, as `nohup` does.
 bool hangup_is_ignored() noexcept;
@@ -16,4 +16,4 @@ bool hangup_is_ignored() noexcept;
 /// default, which ends the process.
 void restore_hangup() noexcept;
 
-} // namespace shoal::apps
+} // namespace shoal::runtime

@@ -1,9 +1,9 @@
-// apps/terminal/hangup.cpp -- looks before shared libraries are initialised.
-#include "apps/terminal/hangup.hpp"
+// runtime/host/hangup.cpp -- looks before shared libraries are initialised.
+#include "runtime/host/hangup.hpp"
 
 #include <csignal>
 
-namespace shoal::apps {
+namespace shoal::runtime {
 namespace {
 
 bool ignored_at_start = false;
@@ -28,4 +28,4 @@ void restore_hangup() noexcept {
   std::signal(SIGHUP, ignored_at_start ? SIG_IGN : SIG_DFL);
 }
 
-} // namespace shoal::apps
+} // namespace shoal::runtime
