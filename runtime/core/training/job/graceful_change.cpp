@@ -21,11 +21,8 @@ bool job_core::may_finish(const job_event::view_changed& e) const {
       || (phase_ != phase::running && phase_ != phase::voting)
       || !duty_.place->arriving.empty())
     return false;
-  for (const auto& [from, s] : later_) // from peers that knew of the change
-                                       // first
-    if (s.on.since >= e.place->since
-        && std::ranges::binary_search(duty_.participants, from))
-      return false;
+  if (seals_.is_early(duty_.participants, e.place->since))
+    return false; // from a peer that knew of the change first
   assignment same = *duty_.place;
   same.since = e.place->since;
   return same != *e.place;

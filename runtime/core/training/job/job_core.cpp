@@ -79,16 +79,13 @@ void job_core::take_up(const job_event::view_changed& e) {
   digests_.begin(duty_);
   SHOAL_ASSERT(!duty_.participates() || duty_.seals());
   begin_halt();
-  std::erase_if(later_, [&](auto& kept) {
-    if (duty_.mine(kept.second.on))
-      take(kept.first, seal(kept.second));
-    return kept.second.on.since <= duty_.on.since;
-  });
+  for (const auto& [from, early] : seals_.take_early(duty_))
+    take(from, early);
 }
 
 void job_core::begin_halt() {
-  seals_.clear();
-  votes_.clear();
+  seals_.halt();
+  votes_.halt();
   decision_.reset();
   restorable_.clear();
   missing_rounds_ = 0;
@@ -135,7 +132,7 @@ void job_core::on(const job_event::halted& e) {
 }
 
 void job_core::make_seal() {
-  SHOAL_ASSERT(!seals_.contains(config_.self)); // J-2
+  SHOAL_ASSERT(!seals_.find(config_.self)); // J-2
   seal s;
   s.on = duty_.on;
   s.units = held_.sealed(prepared_.step > 0 ? prepared_units_
@@ -165,16 +162,16 @@ void job_core::make_seal() {
   phase_ = phase::sealing;
   repeated_ = now_;
   tell(duty_.sealers, s);
-  seals_[config_.self] = std::move(s);
+  seals_.take(config_.self, s);
   current_ = 0;
   resume_if_sealed();
 }
 
 void job_core::resume_if_sealed() {
-  if (phase_ != phase::sealing || seals_.size() < duty_.sealers.size())
+  if (phase_ != phase::sealing || !seals_.complete(duty_))
     return;
   decision_ = decide_resume(*duty_.place, config_.blocks, config_.origin_step,
-                            config_.checkpoint_every, seals_);
+                            config_.checkpoint_every, seals_.all());
   for (const checkpoint_ref& c : decision_->given_up)
     give_up(c);
   for (const checkpoint_ref& c : decision_->heard)
@@ -196,10 +193,10 @@ void job_core::take_effect() {
   reports_.resume(duty_, d, config_.checkpoint_every, out_);
   if (!d.differing.empty())
     act(job_action::state_differs{d.differing});
-  copies_.resume(duty_, d, seals_, out_);
+  copies_.resume(duty_, d, seals_.all(), out_);
   if (d.stop)
     stop_step_ = d.version.step + 1;
-  reports_.tell_again(duty_, seals_, out_);
+  reports_.tell_again(duty_, seals_.all(), out_);
   if (d.known)
     reports_.publish(duty_, d.record, {}, now_, out_);
   rounds_.keep_newest(duty_, d, known_, out_);
@@ -386,7 +383,7 @@ void job_core::finish_if_told() {
 
 void job_core::start_step() {
   SHOAL_ASSERT(prepared_.step == 0 && !applying_);
-  votes_.erase(votes_.begin(), votes_.lower_bound(current_ - 1));
+  votes_.begin(current_);
   outgoing_.serve(duty_, held_, out_);
   phase_ = phase::running;
   running_ = duty_.on;
@@ -431,7 +428,7 @@ void job_core::on(const job_event::prepared& e) {
   phase_ = phase::voting;
   repeated_ = now_;
   tell(duty_.participants, own_vote_);
-  votes_[current_][config_.self] = own_vote_;
+  votes_.put(config_.self, own_vote_);
   commit_if_voted();
 }
 
@@ -441,11 +438,9 @@ void job_core::on(const job_event::copied& e) {
 }
 
 void job_core::commit_if_voted() {
-  if (phase_ != phase::voting)
+  if (phase_ != phase::voting || !votes_.complete(duty_, current_))
     return;
-  const auto& votes = votes_[current_];
-  if (votes.size() < duty_.participants.size())
-    return;
+  const auto& votes = votes_.of(current_);
   std::vector<const vote*> all;
   bool drained = false;
   for (auto& [peer, v] : votes) {

@@ -51,7 +51,7 @@
 // until answered. Handlers are idempotent.
 //
 // Threads: none; one instance per job and peer, called from one place.
-// Limits:  job_messages.hpp; seals_kept_max below; step_reports.hpp.
+// Limits:  job_messages.hpp; blobs_told_max below; the parts.
 #pragma once
 
 #include "runtime/core/training/job/state/arrival_hold.hpp"
@@ -63,7 +63,9 @@
 #include "runtime/core/training/job/state/incoming_units.hpp"
 #include "runtime/core/training/job/state/known_checkpoints.hpp"
 #include "runtime/core/training/job/state/outgoing_units.hpp"
+#include "runtime/core/training/job/state/seal_exchange.hpp"
 #include "runtime/core/training/job/state/step_reports.hpp"
+#include "runtime/core/training/job/state/step_votes.hpp"
 #include "runtime/core/training/job_events.hpp"
 #include "runtime/core/training/resume.hpp"
 #include "runtime/core/view.hpp"
@@ -130,7 +132,7 @@ public:
   };
   /// The seals received for the assignment in effect: what each sealer holds.
   [[nodiscard]] const std::map<peer_id, seal>& seals() const noexcept {
-    return seals_;
+    return seals_.all();
   }
   [[nodiscard]] phase now_in() const noexcept { return phase_; }
   /// Whether the job waits for a checkpoint that no present peer has.
@@ -179,7 +181,7 @@ public:
   static constexpr nanoseconds repeat_after = job_repeat_after;
   /// The longest time that a calm change waits for a step in progress.
   static constexpr nanoseconds finish_max = 60'000'000'000;
-  static constexpr std::size_t seals_kept_max = 64; ///< for newer assignments
+  static constexpr std::size_t blobs_told_max = 64; ///< peers that have them
   /// A checkpoint that no store has complete for this many rounds, a second
   /// apart, is given up where that is cheap; elsewhere users are told that the
   /// run waits.
@@ -233,7 +235,6 @@ private:
   void take_up_if_late();
   void take_up_if_halted(const peer_id& from);
   void begin_halt();
-  void keep_for_later(const peer_id& from, const seal& m);
   void make_seal();
   void resume_if_sealed();
   void begin_fetch();
@@ -308,8 +309,7 @@ private:
   arrival_hold hold_;
 
   // Sealing.
-  std::map<peer_id, seal> seals_;
-  std::map<peer_id, seal> later_; ///< of newer assignments
+  seal_exchange seals_;
   std::optional<resume_decision> decision_;
   std::set<peer_id> restorable_; ///< peers that can restore what they need
   std::uint32_t missing_rounds_ = 0;
@@ -321,7 +321,7 @@ private:
 
   // The step in progress.
   std::uint64_t current_ = 0;
-  std::map<std::uint64_t, std::map<peer_id, vote>> votes_;
+  step_votes votes_;
   bool committed_here_ = false; ///< a step, under this assignment
   bool eval_settled_ = false;   ///< for the state at current_ - 1
   bool checkpoint_settled_ = false;

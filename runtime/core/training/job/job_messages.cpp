@@ -16,7 +16,7 @@ void job_core::on(const job_event::received& e) {
 void job_core::take(const peer_id& from, const seal& m) {
   if (!duty_.mine(m.on)) {
     if (m.on.since > duty_.on.since) {
-      keep_for_later(from, m);
+      seals_.keep(from, m);
       take_up_if_halted(from);
     }
     return;
@@ -25,21 +25,11 @@ void job_core::take(const peer_id& from, const seal& m) {
     return;
   if (m.has_blobs)
     blobs_at_[from] = true;
-  seals_.try_emplace(from, m); // J-2: the first is the only one
-  auto own = seals_.find(config_.self);
-  if (m.again && own != seals_.end())
-    act(job_action::send{from, own->second});
+  seals_.take(from, m);
+  const seal* own = seals_.find(config_.self);
+  if (m.again && own)
+    act(job_action::send{from, *own});
   resume_if_sealed();
-}
-
-void job_core::keep_for_later(const peer_id& from, const seal& m) {
-  auto at = later_.find(from);
-  if (at != later_.end()) {
-    if (at->second.on.since < m.on.since)
-      at->second = m;
-  } else if (later_.size() < seals_kept_max) {
-    later_.emplace(from, m);
-  } // otherwise it is sent again on a tick
 }
 
 void job_core::take(const peer_id& from, const vote& m) {
@@ -47,22 +37,16 @@ void job_core::take(const peer_id& from, const vote& m) {
       || !std::ranges::binary_search(duty_.participants, from)
       || !duty_.participates())
     return;
-  bool wanted = decision_ && current_ > 0
-                  ? m.step + 1 >= current_ && m.step <= current_ + 1
-                  : votes_.size() < 2 || votes_.contains(m.step);
-  if (wanted)
-    votes_[m.step].try_emplace(from, m);
-  if (m.again) {
-    auto of_step = votes_.find(m.step);
-    if (of_step != votes_.end() && of_step->second.contains(config_.self))
-      act(job_action::send{from, of_step->second.at(config_.self)});
-  }
+  votes_.take(from, m, decision_ ? current_ : 0);
+  const vote* own = votes_.find(m.step, config_.self);
+  if (m.again && own)
+    act(job_action::send{from, *own});
   commit_if_voted();
 }
 
 void job_core::take(const peer_id& from, const have_blobs&) {
   // A fact about the sender's store, whatever its assignment.
-  if (blobs_at_.size() >= seals_kept_max && !blobs_at_.contains(from))
+  if (blobs_at_.size() >= blobs_told_max && !blobs_at_.contains(from))
     return;
   blobs_at_[from] = true;
   ask_for_blobs();
@@ -187,11 +171,10 @@ bool job_core::loads() const {
 }
 
 std::uint64_t job_core::mark() const {
-  const auto of_step = votes_.find(current_);
   std::uint64_t h = duty_.on.digest;
   for (const std::uint64_t part :
-       {std::uint64_t(phase_), current_, std::uint64_t(seals_.size()),
-        std::uint64_t(of_step == votes_.end() ? 0 : of_step->second.size()),
+       {std::uint64_t(phase_), current_, std::uint64_t(seals_.all().size()),
+        std::uint64_t(votes_.of(current_).size()),
         std::uint64_t(restorable_.size()), std::uint64_t(held_.loading()),
         std::uint64_t(copies_.missing()), std::uint64_t(applying_.has_value()),
         rounds_.newest_kept(), rounds_.newest_told(), evaluated_})
@@ -207,9 +190,9 @@ void job_core::repeat() {
     return out;
   };
   if (phase_ == phase::sealing) {
-    seal s = seals_.at(config_.self);
+    seal s = *seals_.find(config_.self);
     s.again = true;
-    tell(missing(duty_.sealers, seals_), s);
+    tell(missing(duty_.sealers, seals_.all()), s);
   }
   if (phase_ == phase::fetching
       && (restorable_.contains(config_.self) || !duty_.participates()))
@@ -218,7 +201,7 @@ void job_core::repeat() {
   if (phase_ == phase::voting) {
     vote v = own_vote_;
     v.again = true;
-    tell(missing(duty_.participants, votes_[current_]), v);
+    tell(missing(duty_.participants, votes_.of(current_)), v);
   }
   if (has_blobs_ && !committed_here_ && phase_ != phase::halting)
     tell(duty_.sealers, have_blobs{duty_.on});
