@@ -379,7 +379,7 @@ class OutFolder(World):
         self.leaves("out", 1, "train", "out", "--resume", "--name", "one",
                     "--training.steps", 9, names=[
                         third, "done", "step 7", "of step 5",
-                        f"shoal attach {third} --out out --name one",
+                        f"shoal attach {third} --name one --out out",
                         f"shoal jobs --rm {third} --name one"])
         self.attach(third, "out")
         found = json.loads(self.succeed("audit", "out", "--json"))
