@@ -92,7 +92,7 @@ class Chaos(World):
         """Events of a run that ends before any fault, which is a failure."""
         done = self.run_shoal(
             "chaos", run, "--data", self.write_text_files(), "--peers", "2",
-            "--only", "slow", "--calm", "0", "--every", 10 ** 6, "--json")
+            "--only", "slow", "--calm", "0", "--every", 86400, "--json")
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertIn("no fault was tried", done.stderr)
         return self.events(done.stdout)
