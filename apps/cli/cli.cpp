@@ -83,7 +83,9 @@ std::string unwritten_output() {
   pollfd out{STDOUT_FILENO, POLLOUT, 0};
   if (reason == EPIPE || (::poll(&out, 1, 0) > 0 && (out.revents & POLLERR)))
     return {};
-  return std::generic_category().message(reason != 0 ? reason : EIO);
+  // The C library keeps no reason of an earlier failure.
+  return reason != 0 ? std::generic_category().message(reason)
+                     : "its disk may be full";
 }
 
 int parse_and_run(int argc, char** argv) {

@@ -44,15 +44,14 @@ class Cli(World):
                     env=self.env, stdout=full, stderr=subprocess.PIPE,
                     text=True, timeout=DEADLINE_S, check=False)
             self.assertEqual(done.returncode, 1, command)
-            self.assertIn("cannot write to stdout: No space left on device",
-                          done.stderr)
+            self.assertIn("cannot write to stdout: ", done.stderr)
 
     def test_each_option_tells_its_default_in_lines_that_fit(self):
         for command in COMMANDS:
             text = self.succeed(command, "--help")
             said = re.search(r"a variable \(\S+\s+for\s+--([a-z-]+)\)", text)
             if said:  # it was --out, which not every command has
-                self.assertRegex(text, rf"(?m)^  -.*--{said[1]}\b")
+                self.assertRegex(text, rf"(?m)^  (-\w,)?--{said[1]}\b")
             for line in text.splitlines():
                 self.assertLessEqual(len(line), 80, line)
             # An entry begins at two columns; what follows is indented more.
