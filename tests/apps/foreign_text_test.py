@@ -155,7 +155,7 @@ class ForeignText(World):
                 {"normalizer": {"type": "Replace", "content": "",
                                 "pattern": {"Regex": STEERS + "("}}}):
             with self.subTest(changed=changed):
-                said = self.said(2, "generate", self.tokenizer(**changed),
+                said = self.said(1, "generate", self.tokenizer(**changed),
                                  "--prompt", "a")
                 self.assertEqual(said.count("\n"), 1, said)
                 self.assertIn("tokenizer.json", said)
