@@ -113,8 +113,11 @@ class Audit(World):
     def test_steps_that_were_given_up_are_not_counted(self):
         self.train("out", "--checkpoint.interval", 2)
         checkpoints = self.folder / "out/checkpoint"
-        shutil.rmtree(checkpoints / "step-5")
-        first = max(int(f.name[5:]) for f in checkpoints.iterdir())
+        first = min(int(f.name[5:]) for f in checkpoints.iterdir())
+        self.assertLess(first, 4)
+        for later in checkpoints.iterdir():
+            if later.name != f"step-{first}":
+                shutil.rmtree(later)
         found = self.audit(0, "out")
         self.assertEqual((found["steps"], found["later"]), (first, 5 - first))
         # Run again up to one step less: what came after that is void.

@@ -131,7 +131,7 @@ class OutFolder(World):
         train = self.arguments("new/deep")
         self.leaves("new", 1, *self.arguments(  # before it reads any text
             "new/deep", "--resume", data="nowhere"), names=["no folder new"])
-        self.leaves("", 1, *self.arguments(""), names=["--out"])
+        self.leaves("", 2, *self.arguments(""), names=["--out"])
         self.leaves("", 1, *self.arguments("new/deep", data="nowhere"),
                     names=["nowhere"])
         self.write("used/config.json", "{}")

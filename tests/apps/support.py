@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import pty
+import signal
 import subprocess
 import sys
 import tempfile
@@ -15,6 +16,9 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "support"))
 import processes  # noqa: E402, pylint: disable=wrong-import-position
+
+# What a suite that runs under nohup would hand on to the programs.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 # Where everything is emulated, SHOAL_HANG_AFTER says more seconds.
 DEADLINE_S = int(os.environ.get("SHOAL_HANG_AFTER", "120"))
