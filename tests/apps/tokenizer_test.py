@@ -307,7 +307,7 @@ class Tokenizer(World):
     def test_a_tokenizer_that_does_not_fit_is_named(self):
         shutil.copy(GOLDEN / "llama2/tokenizer.json", self.folder / "m")
         (self.folder / "m" / FILES[1]).unlink()
-        self.refuse(2, "generate", "m", "--prompt", "a",
+        self.refuse(1, "generate", "m", "--prompt", "a",
                     names=["vocab_size", "963"])
         run = self.write("r.toml", '[model]\npath = "m"\n'
                          "[training]\nseq_len = 32\n")
