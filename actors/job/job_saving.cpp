@@ -173,7 +173,7 @@ void job_actor::publish(const core::checkpoint_ref& checkpoint) {
 /// Fetches each file directly from its writer, if that peer still has it. Also
 /// fetches if a newer checkpoint exists: otherwise a keeper that is slower than
 /// the checkpoints would never have any. Ends when a newer one is here, or when
-/// there are so many that the files may be gone everywhere.
+/// the newer ones are enough that the files may be gone everywhere.
 void job_actor::act(const keep_checkpoint& a) {
   if (!keeping_.insert(a.checkpoint).second)
     return;

@@ -45,8 +45,8 @@ struct step_reduced {
   std::vector<core::unit_square> squares; ///< of all units here
 };
 
-/// Send final gradients of a unit of ours to a peer, until so many are waiting
-/// that the peer cannot keep up.
+/// Send final gradients of a unit of ours to a peer, until the number that waits
+/// shows that the peer cannot keep up.
 struct send_gradients {
   model::unit_index unit = 0;
   core::peer_id to{};

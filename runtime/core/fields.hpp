@@ -88,7 +88,7 @@ constexpr text_limit cleaned_lines_of(std::size_t bytes_max) {
   return {bytes_max, true, true};
 }
 
-/// At most so many bytes, whatever they are.
+/// At most `bytes_max` bytes, of any value.
 struct bytes_limit {
   std::size_t bytes_max;
 };

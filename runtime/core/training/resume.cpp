@@ -273,7 +273,7 @@ tally(const std::vector<const vote*>& votes, std::uint32_t blocks,
   step_record r;
   r.loss = loss / microbatches;
   r.grad_norm = std::sqrt(square);
-  r.replicas = 1; // placeholder; the caller knows the number
+  r.replicas = 1; // the caller sets the number
   if (head->samples.size() == microbatches)
     r.data = digest_of_step(head->samples);
   r.bad = std::isfinite(r.loss) && std::isfinite(r.grad_norm) ? 0 : 1;

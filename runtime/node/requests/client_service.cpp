@@ -1,4 +1,4 @@
-// runtime/node/requests/client_service.cpp -- requests find their way.
+// runtime/node/requests/client_service.cpp -- answers requests, or passes them on.
 #include "runtime/node/requests/client_service.hpp"
 
 #include "runtime/context.hpp" // messages to the supervisor
@@ -196,7 +196,7 @@ void client_service::hand_on(std::uint64_t token, const core::peer_id& peer,
                              client_request&& r) {
   const auto now = steady_clock::now();
   parts_.requests->asked(token, peer, now, now + other_peer_wait);
-  // It answers for itself, whoever asks.
+  // A peer answers for itself, whichever peer asks.
   if (!node_.send(peer, envelope(client_request{token, std::move(r.body)})))
     return;
   parts_.requests->forget(token);
@@ -207,7 +207,7 @@ void client_service::hand_on(std::uint64_t token, const core::peer_id& peer,
 
 void client_service::take(const core::peer_id& from, client_reply&& reply) {
   if (!parts_.requests->replied(reply.number, from))
-    return; // nobody asked it
+    return; // no request is waiting for it
   outcome o;
   o.job = reply.value;
   o.text = std::move(reply.text);

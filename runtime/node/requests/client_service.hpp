@@ -2,10 +2,10 @@
 //
 // Control brings each request here. What can be answered at once is; a request
 // that needs a view goes to the cluster core and is answered by the view that
-// grants it; one that a job must follow goes to the supervisor; and one that is
-// meant for another peer is handed on, since a command has no key of the shoal
-// and no way to its other machines. Keys, invites and revocations are
-// admission's.
+// grants it; a request about a running job goes to the supervisor; and a request
+// for another peer is passed to that peer, since a command has no key of the
+// shoal and cannot reach its other machines. `admission` does keys, invites and
+// revocations.
 //
 // Threads:   control's for control_handler; others are named at the member.
 // Ownership: all that the constructor is given outlives it.

@@ -22,7 +22,7 @@ public:
   virtual void tell(core::cluster::event e) = 0;
   /// To the client whose request has this token (control::answered()).
   virtual void answer(std::uint64_t token, outcome o) = 0;
-  /// A line for people.
+  /// Writes a line to the log.
   virtual void say(const std::string& line) = 0;
 };
 
